@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -41,7 +42,8 @@ func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	a, err := newAttachment(pids)
+	rules, _ := redact.New(o.Redact) // checked
+	a, err := newAttachment(pids, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,7 @@ type attachment struct {
 var errNoPID = errors.New("agent: no process")
 
 // newAttachment finds the processes. It writes nothing.
-func newAttachment(pids []int) (*attachment, error) {
+func newAttachment(pids []int, rules redact.Rules) (*attachment, error) {
 	a := &attachment{}
 	for _, pid := range pids {
 		if !slices.Contains(a.pids, pid) {
@@ -88,7 +90,9 @@ func newAttachment(pids []int) (*attachment, error) {
 	}
 
 	var err error
-	a.tree, err = newTree(process.Options{Named: a.pids, Ignore: func(pid int) bool { return pid == os.Getpid() }})
+	a.tree, err = newTree(process.Options{
+		Named: a.pids, Ignore: func(pid int) bool { return pid == os.Getpid() }, Running: true, Redact: rules.Args,
+	})
 	if err != nil {
 		return nil, err
 	}

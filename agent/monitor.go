@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -73,8 +74,10 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 
 	gpus := gpu.Open(gpu.Options{Interval: o.Interval, Env: os.Environ()})
 	options := host.JobOptions{Source: host.JobFromTree, Running: true, Env: os.Environ()}
+	rules, _ := redact.New(o.Redact) // checked above
 	options.Tree, options.NoTree = newTree(process.Options{
 		Named: []int{os.Getpid()}, Ignore: func(pid int) bool { return pid == gpus.Pid() },
+		Running: true, Redact: rules.Args,
 	})
 	findOwnGroup().bound(&options)
 	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())

@@ -15,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -67,8 +68,10 @@ func (g ownGroup) taskLimits() []job.TaskLimit {
 func newJobSource(o Options, own ownGroup) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
 	src.options = host.JobOptions{Source: host.JobFromTree, Reaped: src.reaped, Env: os.Environ()}
+	rules, _ := redact.New(o.Redact) // checked before
 	src.options.Tree, src.options.NoTree = newTree(process.Options{
 		Root: os.Getpid(), Ignore: func(pid int) bool { return src.job.Other(pid) },
+		Ended: src.endedProcesses, Command: o.Args, Redact: rules.Args,
 	})
 
 	if o.Cgroup == Create {
@@ -220,6 +223,23 @@ func (src *jobSource) reaped() host.Reaped {
 		CPUSeconds: u.UserSeconds + u.SystemSeconds,
 		ReadBytes:  float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit,
 	}
+}
+
+// endedProcesses returns the job's processes that were waited for since the last call.
+func (src *jobSource) endedProcesses() []process.Ended {
+	if src.job == nil {
+		return nil
+	}
+
+	var out []process.Ended
+	for _, e := range src.job.Ended() {
+		out = append(out, process.Ended{
+			PID: e.Pid, CPUSeconds: e.CPUSeconds, At: e.Time,
+			Main: e.Main, Start: e.Start, ChildrenSeconds: e.ChildrenSeconds, MaxRSS: float64(e.MaxRSS),
+		})
+	}
+
+	return out
 }
 
 // blockUnit is the size in bytes of one block of ru_inblock and ru_oublock on every disk.

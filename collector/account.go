@@ -15,6 +15,13 @@ import (
 // MemoryAsRSS is the code for memory of the job that was added up from resident sizes instead of PSS.
 const MemoryAsRSS series.Code = "memory_as_rss"
 
+// ProcessTable names the table of the job's processes where it is missing, and ProcessesUnread is the
+// code for processes that could not be read for it.
+const (
+	ProcessTable                = "processes"
+	ProcessesUnread series.Code = "processes_unreadable"
+)
+
 // Account is what the kernel's counters say of the job and of what limits it: differences from the
 // baseline to the newest Reading, unless said otherwise. What was before the job is not in it.
 type Account struct {

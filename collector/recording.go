@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -42,6 +43,9 @@ type Recording struct {
 	PerfPy *series.Decimator[Sample]
 	// Account is what the kernel's counters say of the job and its limits.
 	Account Account
+	// Processes are the job's, as the newest table has them; nil before the first. The list itself never
+	// changes.
+	Processes []process.Process
 	// GPUs are the node's, in the order of their columns.
 	GPUs []GPU
 	// GPUTrouble is why nothing new is known of the GPUs at the newest Reading; "" if it is.

@@ -232,6 +232,20 @@ func (s *Sampler) account(r *host.Reading, closing bool) {
 	if g := s.ledger.gap; g != nil {
 		rec.addGap(*g)
 	}
+	s.noteProcesses(r)
+}
+
+// noteProcesses keeps the newest table of the job's processes.
+func (s *Sampler) noteProcesses(r *host.Reading) {
+	if r.Job == nil {
+		return
+	}
+	if r.Job.Table != nil {
+		s.rec.Processes = r.Job.Table
+	}
+	if why := r.Job.TableErr; why != nil {
+		s.rec.addGap(series.Gap{What: ProcessTable, Code: ProcessesUnread, Why: why.Error()})
+	}
 }
 
 // noteGPUs brings the GPUs up to the newest Reading, and adds the columns of new ones.

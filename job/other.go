@@ -101,6 +101,9 @@ func (j *Job) Other(pid int) bool { return pid != j.proc.Pid }
 // on this system.
 func (j *Job) Reaped() Usage { return Usage{} }
 
+// Ended returns nothing on this system.
+func (j *Job) Ended() []Ended { return nil }
+
 // Over reports whether all processes of the job have ended, which is unknown on
 // this system.
 func (j *Job) Over() bool { return false }

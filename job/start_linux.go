@@ -35,6 +35,10 @@ type Job struct {
 	mu     sync.Mutex // guards what follows
 	over   bool       // the job has ended, and all its processes
 	reaped Usage      // of its processes that were waited for so far
+
+	last    lastStat // of the main process; belongs to Wait
+	endings []Ended  // that nobody has asked for yet; guarded by mu
+	others  float64  // CPU seconds of those that are too many for endings; guarded by mu
 }
 
 // Start runs the command and returns when its program has been executed. What can

@@ -54,6 +54,7 @@ func (j *Job) Wait() Status {
 func (j *Job) waitFor(st *Status) (syscall.WaitStatus, error) {
 	for {
 		j.block()
+		j.seeEnd()
 		pid, ws, ru, err := j.reap()
 		switch {
 		case err != nil:
@@ -65,7 +66,7 @@ func (j *Job) waitFor(st *Status) (syscall.WaitStatus, error) {
 			j.mirrorStop(ws.StopSignal())
 		case pid == j.pid:
 			st.End = time.Now()
-			j.count(st, ru)
+			j.count(st, pid, ru)
 			return ws, nil
 		}
 	}
@@ -178,16 +179,17 @@ func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
 	if j.family.forget(pid) {
 		return
 	}
-	j.count(st, ru)
+	j.count(st, pid, ru)
 	st.Orphans++
 }
 
 // count adds what a dead process of the job used.
-func (j *Job) count(st *Status, ru syscall.Rusage) {
+func (j *Job) count(st *Status, pid int, ru syscall.Rusage) {
 	st.Usage = st.Usage.plus(usage(ru))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.reaped = st.Usage
+	j.keepEnded(pid, ru)
 }
 
 // signalName returns the name of a signal, also of a real-time one.

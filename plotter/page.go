@@ -201,7 +201,7 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 
 	section := p.nodes[0].section(len(p.nodes) > 1, p.metrics(), has)
 	if len(p.nodes) == 1 {
-		section.Work = p.workTables()
+		section.Work = p.workTables() + p.processTable(run)
 	}
 	if err := t.ExecuteTemplate(out, "node", section); err != nil {
 		return err

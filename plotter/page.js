@@ -585,6 +585,7 @@ function take(fresh) {
     }
     before = box;
   });
+  document.querySelectorAll("[data-processes]").forEach(sortable);
   plan = later;
   parsed = {};
   if (charts.some(function (k) { return k.hover; })) hush(); // what lies under the mouse is another bucket now
@@ -616,6 +617,31 @@ function listen(box) {
   box.addEventListener("blur", hush);
 }
 
+// sortable makes a click on a column's head sort a table, and another click turn it around. A table
+// that takes the place of another is sorted as that was.
+var sorted = null;
+function sortable(table) {
+  var heads = Array.from(table.querySelectorAll("th")), body = table.tBodies[0];
+  function value(tr, i) {
+    var td = tr.cells[i], v = td.dataset.value;
+    return v === undefined ? td.classList.contains("number") ? -1 : td.textContent : Number(v);
+  }
+  function sort(i, down) {
+    var rows = Array.from(body.rows);
+    rows.sort(function (a, b) { var x = value(a, i), y = value(b, i); return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1); });
+    rows.forEach(function (tr) { body.appendChild(tr); });
+    heads.forEach(function (th, k) { if (k === i) th.setAttribute("aria-sort", down ? "descending" : "ascending"); else th.removeAttribute("aria-sort"); });
+    sorted = [i, down];
+  }
+  heads.forEach(function (th, i) {
+    function click() { sort(i, th.hasAttribute("aria-sort") ? th.getAttribute("aria-sort") !== "descending" : table.rows[1].cells[i].dataset.value !== undefined); }
+    th.tabIndex = 0;
+    th.addEventListener("click", click);
+    th.addEventListener("keydown", function (e) { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); click(); } });
+  });
+  if (sorted) sort(sorted[0], sorted[1]);
+}
+
 function start() {
   root.classList.add("js");
   var choose = byID("choose");
@@ -630,6 +656,7 @@ function start() {
   byID("all").addEventListener("click", reset);
   document.querySelectorAll("[data-heatmap]").forEach(heat);
   document.querySelectorAll("[data-chart]").forEach(listen);
+  document.querySelectorAll("[data-processes]").forEach(sortable);
   var wanted = fromAddress();
   if (!wanted || !show(wanted, true)) show(plan.first, false);
   addEventListener("hashchange", function () { var n = fromAddress(); show(n || plan.first, !!n); });

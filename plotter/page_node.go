@@ -27,7 +27,8 @@ type pageNode struct {
 	lines              []reporter.WorkLine // of operations, that are drawn
 	unseen             int                 // lines that are not
 	work               *reporter.Node      // the operations and transfers, without keys; nil if not recorded
-	cpus               float64             // that the job may use; 0 if not known
+	processes          []reporter.Process
+	cpus               float64 // that the job may use; 0 if not known
 	verdict            *reporter.Verdict
 	findings           []reporter.Finding
 	messages, advice   []summary.Message
@@ -53,7 +54,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		findings: n.Findings,
 	}
 	p.lines, p.unseen = chosenLines(n)
-	p.work = workOf(n)
+	p.work, p.processes = workOf(n), n.Processes[:min(len(n.Processes), maxPageLines)]
 	charts, _ := chartsOf(n, p.gpus, p.lines)
 	p.time, p.charts = drawn(run, n, charts)
 	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}

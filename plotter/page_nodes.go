@@ -72,7 +72,7 @@ func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 		d.Nodes = append(d.Nodes, n.row())
 	}
 
-	d.Work = p.workTables()
+	d.Work = p.workTables() + p.processTable(run)
 	return d, nil
 }
 

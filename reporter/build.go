@@ -58,6 +58,7 @@ func New(in Input) *Report {
 		Summaries: newQuantiles(rec),
 		Marks:     newMarks(rec),
 		Phases:    newPhases(rec, run.End),
+		Processes: newProcesses(rec, run.End),
 		Missing:   append(append(append([]Missing{}, in.Missing...), sourceMissing(rec, job)...), absent...),
 		Push:      &Push{MLflow: in.Push},
 	}
@@ -186,7 +187,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		why = fmt.Sprintf(why, e.By.Round(time.Millisecond), e.At.UTC().Format(time.RFC3339))
 		out = append(out, Missing{What: "clock", Code: code, Why: why})
 	}
-	return append(out, marksMissing(rec)...)
+	return append(append(out, processesMissing(rec, job)...), marksMissing(rec)...)
 }
 
 // readingsOf returns in how many Readings a source was read. The baseline is of the counters alone, and

@@ -127,6 +127,7 @@ var codeTable = []Reason{
 	},
 	{collector.MemoryAsRSS, "from some moment on resident sizes were added up (rss), " +
 		"in which shared pages count several times", false},
+	{collector.ProcessesUnread, "processes of the job could not be read one by one", false},
 	{Orphans, "what orphans of the job have used is not counted", false},
 	{FromBefore, "what children had used before the start is counted, too", false},
 	{CgroupUnmade, "no control group could be made for the job", false},

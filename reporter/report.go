@@ -64,6 +64,9 @@ type Node struct {
 	Summaries map[string]Quantile `json:"summaries,omitempty"`
 	Marks     []Mark              `json:"marks,omitempty"`
 	Phases    []Phase             `json:"phases,omitempty"` // by their first start
+	// Processes are the job's: the twenty with the most CPU time and the twenty with the highest peak
+	// memory, by CPU time; nil if none was seen.
+	Processes []Process `json:"processes,omitempty"`
 	// Operations and Transfers are what the job said of its work; nil if they were not recorded.
 	Operations *book.Operations         `json:"operations,omitempty"`
 	Transfers  map[string]book.Transfer `json:"transfers,omitzero"` // by name

@@ -20,15 +20,16 @@ import (
 )
 
 type showOptions struct {
-	format  string
-	json    bool
-	verbose bool
-	cpus    int
-	runs    runFinder
-	ops     bool
-	key     string
-	byKey   bool // --key was given
-	streams streams
+	format    string
+	json      bool
+	verbose   bool
+	cpus      int
+	runs      runFinder
+	ops       bool
+	processes bool // the table of processes
+	key       string
+	byKey     bool // --key was given
+	streams   streams
 }
 
 func newShow(s streams) *cobra.Command {
@@ -51,6 +52,9 @@ the run that started last.
             "op.NAME.METRIC"; on stderr the number of remarks on what is
             absent, or with -v all of them
 
+With --processes, show the job's processes that used most CPU time and memory,
+as text or JSON.
+
 With --ops, show all that the job said of its operations and transfers, as text
 or JSON. With --key, show what each operation did with one key.`,
 		Example: `  perfagent show
@@ -59,6 +63,7 @@ or JSON. With --key, show what each operation did with one key.`,
   perfagent show --format markdown >> "$GITHUB_STEP_SUMMARY"
   perfagent show --format csv > samples.csv
   perfagent show --json perf.json --cpus 8
+  perfagent show --processes
   perfagent show --ops`,
 		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.show(cmd, args) },
@@ -71,6 +76,7 @@ or JSON. With --key, show what each operation did with one key.`,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not only their number")
 	o.runs.addTo(cmd)
+	f.BoolVar(&o.processes, "processes", false, "show the processes that used most CPU time and memory")
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")
 
@@ -87,6 +93,9 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	if err := o.settleOps(cmd); err != nil {
 		return err
 	}
+	if err := o.settleProcesses(); err != nil {
+		return err
+	}
 	if err := o.runs.settle(cmd); err != nil {
 		return err
 	}
@@ -100,8 +109,11 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 		return err
 	}
 
-	if o.ops {
+	switch {
+	case o.ops:
 		return o.printOps(report)
+	case o.processes:
+		return o.printProcesses(report)
 	}
 
 	return o.print(report, found)

@@ -81,6 +81,11 @@ type JobUse struct {
 	Limits Limits
 	// MemoryInner is the innermost of several groups with the memory limit, or "" if there is one.
 	MemoryInner string
+	// Table has the job's processes, see process.Tree.Table. It is made now and then, else nil, and
+	// never changes. TableErr is why some or all of them could not be read, where they were read for
+	// the Table alone.
+	Table    []process.Process
+	TableErr error
 }
 
 // unknownUse returns a JobUse with nothing known.

@@ -40,6 +40,8 @@ type jobReader struct {
 	self    process.UsageReader
 	gpus    *gpu.Monitor
 	tree    jobTree
+	begun   time.Duration // the baseline
+	tabled  time.Duration // when the processes were scanned last for the table alone
 }
 
 // helperPid returns the process that queries the GPUs; 0 if there is none.
@@ -71,6 +73,7 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	if j.Source == "" {
 		return nil
 	}
+	j.begun = out.At.Mono
 	use := unknownUse()
 	if err := guard(func() error { j.readGroup(use, out); return nil }); err != nil {
 		out.fail(SourceJob, err)
@@ -82,7 +85,7 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	j.ofGroup.cpu, j.ofGroup.bytes = !math.IsNaN(use.CPUSeconds), !math.IsNaN(use.Read)
 	switch {
 	case j.Running:
-		if err := guard(func() error { return j.readTree(use) }); err != nil {
+		if err := guard(func() error { return j.readTree(use, out.At.Mono) }); err != nil {
 			out.fail(SourceJob, err)
 		}
 		return use
@@ -109,7 +112,7 @@ func (j *jobReader) read(out *Reading) *JobUse {
 	use := unknownUse()
 	err := guard(func() error { j.readGroup(use, out); return nil })
 	if err == nil {
-		err = guard(func() error { return j.readTree(use) })
+		err = guard(func() error { return j.readTree(use, out.At.Mono) })
 	}
 	if err != nil {
 		out.fail(SourceJob, err)
@@ -175,35 +178,45 @@ func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 }
 
 // readTree takes from the job's processes what the control group does not know.
-func (j *jobReader) readTree(use *JobUse) error {
-	if j.Tree == nil && j.Source == JobFromTree {
-		if j.Reaped != nil && j.Reaped().Over {
-			j.takeReaped(use, j.Reaped())
-		}
-		return j.NoTree
-	}
-
-	known := []float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}
-	if j.Tree == nil || j.Source != JobFromTree && !slices.ContainsFunc(known, math.IsNaN) {
-		return nil
-	}
-
+func (j *jobReader) readTree(use *JobUse, now time.Duration) error {
 	var reaped Reaped
 	if j.Reaped != nil {
 		reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
 	}
-	if reaped.Over { // no process is left
+	known := []float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}
+	counted := j.Source != JobFromTree && !slices.ContainsFunc(known, math.IsNaN)
+
+	switch {
+	case counted && !j.tableDue(now):
+		return nil
+	case j.Tree == nil && j.Source != JobFromTree:
+		use.TableErr = j.NoTree
+		return nil
+	case reaped.Over: // no process is left
 		j.takeReaped(use, reaped)
+		use.Table = j.tree.settled()
+		return j.NoTree
+	case j.Tree == nil:
+		return j.NoTree
+	case counted:
+		use.Table, use.TableErr = j.readTable()
 		return nil
 	}
 
-	tree, took, err := j.tree.read(math.IsNaN(use.Memory))
+	a, err := j.tree.read(treeQuestion{memory: math.IsNaN(use.Memory), storage: true})
 	if err != nil {
 		return err
 	}
+	use.Table = a.table
+	j.takeTree(use, a, reaped)
+	return treeError(a.use)
+}
 
+// takeTree takes what the processes say of what is unknown so far.
+func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped) {
+	tree := a.use
 	if math.IsNaN(use.CPUSeconds) && !j.ofGroup.cpu && tree.Fresh {
-		use.CPUSeconds, use.Living, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, took
+		use.CPUSeconds, use.Living, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, a.took
 	}
 	if j.Running { // the caller's own account of the job has the living processes, too
 		use.Living = math.NaN()
@@ -217,7 +230,36 @@ func (j *jobReader) readTree(use *JobUse) error {
 	if math.IsNaN(use.Read) && !j.ofGroup.bytes && tree.IOFresh {
 		use.Read, use.Write = reaped.ReadBytes+tree.ReadBytes, reaped.WriteBytes+tree.WriteBytes
 	}
-	return treeError(tree)
+}
+
+// tableEarly and tableLate are how often the processes of a job that is counted by its control group
+// are scanned: in its first seconds, and then.
+const (
+	tableEarly = time.Second
+	tableLate  = 5 * time.Second
+)
+
+// tableDue reports whether the processes of a job that is counted by its control group are to be
+// scanned now: 1 s and 2 s after the start, then every 5 s, and at the end.
+func (j *jobReader) tableDue(now time.Duration) bool {
+	every := tableLate
+	if j.tabled-j.begun < 2*tableEarly {
+		every = tableEarly
+	}
+	if now-max(j.tabled, j.begun) < every && !j.closing {
+		return false
+	}
+	j.tabled = now
+	return true
+}
+
+// readTable scans the processes for their table alone.
+func (j *jobReader) readTable() ([]process.Process, error) {
+	a, err := j.tree.read(treeQuestion{table: true})
+	if err != nil {
+		return nil, err
+	}
+	return a.table, treeError(a.use)
 }
 
 // orElse returns v, or another value if v is NaN.

@@ -21,49 +21,79 @@ const longScan = 250 * time.Millisecond
 type jobTree struct {
 	tree    *process.Tree // nil = they cannot be found
 	asked   *patience.Asker[treeAnswer]
-	closing bool // the next one is the last
-	skewed  bool // the scan before took long
+	closing bool      // the next one is the last
+	skewed  bool      // the scan before took long
+	tabled  time.Time // when the table was made last
 }
 
+// A treeQuestion says what is to be read beside CPU time and the number of processes: memory, storage
+// bytes, and the table, also if that is not due.
+type treeQuestion struct{ memory, storage, table bool }
+
 type treeAnswer struct {
-	use  process.Use
-	took time.Duration // since the question
-	err  error
+	use   process.Use
+	table []process.Process // nil if it was not made
+	took  time.Duration     // since the question
+	err   error
 }
+
+// tableEvery is how often a table of the processes is made where they are scanned more often. At the
+// usual interval that is in each third sample.
+const tableEvery = 2900 * time.Millisecond
 
 func newJobTree(tree *process.Tree) jobTree {
 	return jobTree{tree: tree, asked: patience.New[treeAnswer]()}
 }
 
-// read asks for the job's processes, with or without their memory, and returns how long that took.
-// A scan that took long leaves CPU time and storage to the next one, unless it is the last or all
-// scans take long.
-func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
+// read asks for the job's processes. A scan that took long leaves CPU time and storage to the next one,
+// unless it is the last or all scans take long.
+func (t *jobTree) read(q treeQuestion) (treeAnswer, error) {
 	begin, final := time.Now(), t.closing
 	if final { // the scan before is worth waiting for
 		t.asked.Answer(treePatience)
 	}
 
+	tabled := q.table || final || begin.Sub(t.tabled) >= tableEvery
 	a, ok := t.asked.Ask(treePatience-time.Since(begin), func() (a treeAnswer) {
 		a.err = guard(func() (err error) {
-			if t.tree.Memory(memory); final {
+			t.tree.Memory(q.memory)
+			t.tree.Storage(q.storage)
+			if final {
 				t.tree.Final()
 			}
 			a.use, err = t.tree.Read()
+			if err == nil && tabled {
+				a.table = t.tree.Table()
+			}
 			return err
 		})
 		a.took = time.Since(begin)
 		return a
 	})
 	if !ok {
-		return process.Use{}, 0, fmt.Errorf("read the job's processes: no answer within %v: "+
+		return treeAnswer{}, fmt.Errorf("read the job's processes: no answer within %v: "+
 			"a process of this machine hangs, in exec or in its memory", treePatience)
 	}
 
+	if a.table != nil {
+		t.tabled = begin
+	}
 	if t.skewed = a.took > longScan && !t.skewed && !final; t.skewed {
 		a.use.Fresh, a.use.IOFresh = false, false
 	}
-	return a.use, a.took, a.err
+	return a, a.err
+}
+
+// settled returns the table of a job of which no process is left; nil if it cannot be made.
+func (t *jobTree) settled() []process.Process {
+	if t.tree == nil {
+		return nil
+	}
+	if t.asked.Answer(0); t.asked.Open() {
+		return nil
+	}
+	t.tree.Settle()
+	return t.tree.Table()
 }
 
 // close closes what the tree holds open, unless it is still being read.

@@ -37,9 +37,9 @@ func TestJobTree_Hangs(t *testing.T) {
 		var took []time.Duration
 		read := func() (process.Use, error) {
 			begin := time.Now()
-			use, _, err := tree.read(false)
+			a, err := tree.read(treeQuestion{})
 			took = append(took, time.Since(begin))
-			return use, err
+			return a.use, err
 		}
 		for n := range 4 {
 			tree.closing = n == 3
@@ -81,7 +81,8 @@ func TestJobTree_TakesLong(t *testing.T) {
 		}}
 		tell := func() bool {
 			tree.tree = process.NewTree(options) // the first scan of each puts nothing off
-			use, took, err := tree.read(false)
+			a, err := tree.read(treeQuestion{})
+			use, took := a.use, a.took
 			if err != nil || long != (took > longScan) || use.Processes < 1 {
 				t.Errorf("%+v, %v after %v", use, err, took)
 			}
@@ -123,7 +124,7 @@ func TestHelper_DoesNotAnswer(t *testing.T) {
 func TestJobTree_Panics(t *testing.T) {
 	tree := newJobTree(nil) // its methods do
 	for range 2 {
-		if _, _, err := tree.read(true); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
+		if _, err := tree.read(treeQuestion{memory: true}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
 			t.Error(err)
 		}
 	}

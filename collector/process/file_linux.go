@@ -67,6 +67,20 @@ func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	return d.readOpen(fd)
 }
 
+// readStart returns the first bytes of a file of a process, which the next read overwrites.
+func (d *procDir) readStart(pid int32, name string) ([]byte, error) {
+	fd, err := d.openFile(pid, name)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	n, err := unix.Pread(fd, d.buf, 0)
+	for err == unix.EINTR {
+		n, err = unix.Pread(fd, d.buf, 0)
+	}
+	return d.buf[:max(n, 0)], err
+}
+
 // readOpen reads an open file from its beginning. It takes one system call: the kernel hands these
 // files over whole.
 func (d *procDir) readOpen(fd int) ([]byte, error) {

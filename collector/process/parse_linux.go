@@ -16,10 +16,12 @@ type stat struct {
 	start   uint64 // since boot
 	pages   uint64 // resident
 	faults  uint64 // minor page faults: one for each shared page that it got a copy of
+	name    name
+	stack   uint64 // where it begins: another place once it executes a program; 0 or 1 = not known
 }
 
 // numFields is how many fields of /proc/PID/stat are looked at.
-const numFields = procfile.StatRSS + 1
+const numFields = procfile.StatStack + 1
 
 // maxPages bounds resident pages, so that their bytes fit in 64 bits.
 const maxPages = 1 << 50
@@ -31,8 +33,8 @@ const anyPID = -1
 func parseStat(data []byte, pid int32) (stat, error) {
 	var s stat
 	var f [numFields][]byte
-	first, _, fields := procfile.SplitStat(data, f[:])
-	if fields < numFields {
+	first, comm, fields := procfile.SplitStat(data, f[:])
+	if fields <= procfile.StatRSS {
 		return s, damaged("no name in parentheses, or too few fields after it")
 	}
 	if n, ok := procfile.ParseCount(first); !ok || pid != anyPID && n != uint64(pid) {
@@ -40,7 +42,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	}
 
 	var n [numFields]uint64
-	for i := range n {
+	for i := range procfile.StatRSS + 1 {
 		switch i {
 		case procfile.StatParent, procfile.StatMinFlt,
 			procfile.StatUTime, procfile.StatSTime, procfile.StatCUTime, procfile.StatCSTime,
@@ -65,6 +67,8 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	s.ppid, s.state = int32(n[procfile.StatParent]), f[procfile.StatState][0]
 	s.threads = float64(n[procfile.StatThreads])
 	s.start, s.pages, s.faults = n[procfile.StatStart], n[procfile.StatRSS], n[procfile.StatMinFlt]
+	copy(s.name[:], comm)
+	s.stack, _ = procfile.ParseCount(f[procfile.StatStack])
 	return s, nil
 }
 

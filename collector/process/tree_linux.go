@@ -54,6 +54,9 @@ type Tree struct {
 
 	noMemory bool // somebody else measures memory
 	ioKnown  bool // storage bytes of some process have been read
+	noIO     bool // and storage bytes
+
+	table table
 }
 
 // An instant is a moment on two clocks: the monotonic one, and the CPU time of the thread, which is
@@ -121,12 +124,13 @@ func (t *Tree) Read() (Use, error) {
 
 	t.sum()
 	t.sumExact()
+	t.account()
 	t.fail("stat", t.unread.why("the stat", len(t.all)))
 	end := t.clock()
 	if t.scans > 1 {
 		t.due.scan = after(begin, end, scanPart)
 	}
-	if end.wall >= t.due.io {
+	if !t.noIO && end.wall >= t.due.io {
 		t.readIO(end)
 	}
 	if !t.noMemory {
@@ -156,6 +160,9 @@ func (t *Tree) Final() { t.due.scan, t.due.io = 0, 0 }
 
 // Memory sets whether Read measures memory, which is most of its cost. It does at first.
 func (t *Tree) Memory(wanted bool) { t.noMemory = !wanted }
+
+// Storage sets whether Read measures storage bytes. It does at first.
+func (t *Tree) Storage(wanted bool) { t.noIO = !wanted }
 
 // Close closes what is held open between scans. The Tree can be read again.
 func (t *Tree) Close() error {
@@ -202,6 +209,12 @@ func (t *Tree) sum() {
 	}
 	u.CPUSeconds = t.ended.cpu + ticks/procfile.UserHZ
 }
+
+// ownSeconds returns the CPU time of a process itself, exactly where that is known.
+func (p *proc) ownSeconds() float64 { return p.own/procfile.UserHZ + p.cut.Seconds() }
+
+// childSeconds returns the CPU time of the children that a process waited for.
+func (p *proc) childSeconds() float64 { return (p.ticks - p.own) / procfile.UserHZ }
 
 // rss returns the resident bytes.
 func (p *proc) rss() uint64 { return p.pages * uint64(os.Getpagesize()) }

@@ -24,6 +24,15 @@ func (t *Tree) Read() (Use, error) {
 // Memory does nothing.
 func (t *Tree) Memory(bool) {}
 
+// Storage does nothing.
+func (t *Tree) Storage(bool) {}
+
+// Table returns nothing.
+func (t *Tree) Table() []Process { return nil }
+
+// Settle does nothing.
+func (t *Tree) Settle() {}
+
 // Final does nothing.
 func (t *Tree) Final() {}
 

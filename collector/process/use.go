@@ -8,6 +8,19 @@ type Options struct {
 	// Ignore selects processes that are not the job's, nor what is below them: among the children of
 	// Root, or anywhere below Named. nil selects none.
 	Ignore func(pid int) bool
+
+	// Of the table of processes:
+
+	// Running reports whether the job runs before the first Read: then its processes count from that
+	// on.
+	Running bool
+	// Ended returns the processes that Root has waited for since the last call; nil if Root is not
+	// this process.
+	Ended func() []Ended
+	// Command is the command of the job's main process, in case it ends before it is seen.
+	Command []string
+	// Redact returns the arguments of a command line as they may be shown; nil shows them as they are.
+	Redact func(args []string) []string
 }
 
 // Use is what the job's processes use. NaN is unknown.

@@ -66,6 +66,7 @@ const (
 	StatParent  = 1
 	StatFlags   = 6 // PF_… of the kernel's sched.h
 	StatMinFlt  = 7 // minor page faults, of all its threads
+	StatCMinFlt = 8 // and of the children that it waited for
 	StatUTime   = 11
 	StatSTime   = 12
 	StatCUTime  = 13 // of the children that it waited for
@@ -73,6 +74,7 @@ const (
 	StatThreads = 17
 	StatStart   = 19
 	StatRSS     = 21
+	StatStack   = 25 // where the stack begins, which exec changes; 0 or 1 if we may not know
 )
 
 // SplitStat splits /proc/PID/stat from the state on into f, and returns the number of fields. The

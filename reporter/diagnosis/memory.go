@@ -25,15 +25,15 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	case q.job.Signal == "" && q.endedOtherwise():
 		return "", ""
 	case named && victim.Host:
-		return CauseOOMHost, q.hostText(victim)
+		return CauseOOMHost, q.hostText(victim) + q.noteHeaviest()
 	case named:
-		return CauseOOMCgroup, q.groupText(victim)
+		return CauseOOMCgroup, q.groupText(victim) + q.noteHeaviest()
 	case inGroup && q.othersKilled():
 		return "", ""
 	case inGroup && !q.hostFull():
-		return CauseOOMCgroup, q.groupText(q.presumedVictim())
+		return CauseOOMCgroup, q.groupText(q.presumedVictim()) + q.noteHeaviest()
 	case (inGroup || len(q.account.Victims) == 0) && q.killed() && q.hostMemory() >= hostMemoryFull:
-		return CauseOOMHost, q.hostText(q.presumedVictim())
+		return CauseOOMHost, q.hostText(q.presumedVictim()) + q.noteHeaviest()
 	}
 
 	return "", ""

@@ -37,6 +37,9 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	}
 	if kills > 0 {
 		words += ", and the kernel killed " + text.Count(kills, "process", "processes") + " for it"
+		if heaviest := heaviestText(e.Node); heaviest != "" {
+			words += "; " + heaviest
+		}
 	}
 
 	severity := ""

@@ -44,7 +44,7 @@ func Causes() []Cause {
 				"memory limit while it ran; `limit_mb` and `peak_mb` are there if it was the limit that the job had " +
 				"from outside",
 			Evidence: []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "limit_kills",
-				"process", "pid", "time"},
+				"process", "pid", "time", "heaviest", "heaviest_pid", "heaviest_mb"},
 		},
 		{
 			Name: CauseOOMHost,
@@ -53,7 +53,8 @@ func Causes() []Cause {
 				hostMemoryFull,
 			) +
 				" or more of the host's memory was in use",
-			Evidence: []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time"},
+			Evidence: []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time", "heaviest", "heaviest_pid",
+				"heaviest_mb"},
 		},
 		{
 			Name: CauseTimeLimit,

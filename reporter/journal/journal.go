@@ -71,8 +71,9 @@ type Journal struct {
 	done             chan struct{}
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
 	wantSnapshot atomic.Bool
-	written      metaKey // of the last line; belongs to the sampling goroutine
-	told         said    // in the last line that said something; belongs to the sampling goroutine
+	written      metaKey      // of the last line; belongs to the sampling goroutine
+	told         said         // in the last line that said something; belongs to the sampling goroutine
+	table        writtenTable // belongs to the sampling goroutine
 	w            writer
 
 	book  func(changes uint64) *book.Book // of operations; nil if they are not recorded

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -32,6 +33,8 @@ type sampleLine struct {
 	Said       *said     `json:"said,omitempty"`
 	Work       *workLine `json:"work,omitempty"`
 	State      *state    `json:"state,omitempty"`
+	// Processes are there now and then.
+	Processes []process.Process `json:"processes,omitempty"`
 }
 
 // line returns the line of a sample: the values and, rarely, the state. It is written by hand because it
@@ -67,6 +70,7 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	}
 	out = j.appendSaid(out, s, rec)
 	out = j.appendWork(out, rec.Work)
+	out = j.appendTable(out, rec)
 	if key := keyOf(rec); key != j.written {
 		j.written = key
 		if state, err := plainjson.Marshal(stateOf(rec)); err == nil {
@@ -111,10 +115,13 @@ func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
 			return err
 		}
 	}
-	if err := l.Work.into(rec); err != nil {
+	if err := errors.Join(l.Work.into(rec), checkTable(l.Processes)); err != nil {
 		return err
 	}
 	rec.Add(&s)
+	if l.Processes != nil {
+		rec.Processes = l.Processes
+	}
 	if l.State != nil {
 		l.State.into(rec)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/reporter"
@@ -33,6 +34,8 @@ type snapshot struct {
 	BootMB   reporter.Numbers `json:"boot_mb"`
 	State    state            `json:"state"`
 	Stride   int64            `json:"stride"`
+
+	Processes []process.Process `json:"processes,omitempty"`
 	// Packed has the summaries and the buckets of the ring as JSON values, with gzip and base64:
 	// unpacked, fifty columns would exceed the maximum size of a journal.
 	Packed string `json:"packed"`
@@ -73,7 +76,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	}
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: bootOf(rec, columns), State: stateOf(rec), Stride: ring.Stride(),
-		newestSample: newest, Marks: said, Work: lines}
+		newestSample: newest, Marks: said, Work: lines, Processes: rec.Processes}
 	line, err := plainjson.Marshal(map[string]snapshot{"snapshot": snap})
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
@@ -122,5 +125,6 @@ func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 	if rec.Work, err = unpackWork(snap.Work, rec.Ring); err != nil {
 		return nil, err
 	}
-	return rec, nil
+	rec.Processes = snap.Processes
+	return rec, checkTable(rec.Processes)
 }

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// burning is what the jobs below begin with: burn uses the processor for some milliseconds.
+const burning = `
+import os, sys, time
+def burn(ms):
+    end = time.process_time() + ms / 1000
+    while time.process_time() < end: pass
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        work()
+        os._exit(0)
+    return pid
+`
+
+// The rows of a job of up to twenty processes add up to its CPU time, which is the kernel's.
+func TestProcesses_AddUp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, job string
+		orphans   int
+	}{
+		{"tree", `
+def level(n):
+    burn(60)
+    if n > 0: os.waitpid(child(lambda: level(n - 1)), 0)
+    burn(60)
+level(9)
+`, 0},
+		{"side by side", `
+for pid in [child(lambda i=i: (burn(100 * i), time.sleep(0.3))) for i in range(1, 7)]: os.waitpid(pid, 0)
+`, 0},
+		{"short ones by the thousand", `
+for _ in range(1000): os.waitpid(child(lambda: None), 0)
+burn(100)
+`, 0},
+		{"a daemon that ends", `
+def daemon():
+    os.setsid()
+    child(lambda: burn(500))
+os.waitpid(child(daemon), 0)
+time.sleep(1.5)
+`, 1},
+		{"orphans by the hundred", `
+for _ in range(300): os.waitpid(child(lambda: child(lambda: burn(2))), 0)
+time.sleep(0.5)
+`, 250},
+		{"another program", `
+burn(400)
+os.execv(sys.executable, [sys.executable, "-c", "import time\nwhile time.process_time() < 0.9: pass", "second"])
+`, 0},
+	} {
+		for _, mode := range []string{"off", "create"} {
+			t.Run(c.name+"/"+mode, func(t *testing.T) {
+				args := append([]string{"run", "--cgroup", mode, "--interval", "100ms", "--"}, clitest.Python(t, burning, c.job)...)
+				o := clitest.Perform(t, clitest.Perfagent(t, args...))
+				o.Want(t, 0)
+				n := o.Report(t).Nodes["0"]
+				if n.Job.Orphans < c.orphans {
+					t.Errorf("%d orphans, want %d", n.Job.Orphans, c.orphans)
+				}
+				wantSum(t, n)
+				if main := processRow(t, n, n.Job.PID); !main.End.Equal(n.Job.End.Time) && n.Job.End.Sub(main.End.Time).Abs() > 50e6 {
+					t.Errorf("the main process ended at %v, the job at %v", main.End, n.Job.End)
+				}
+				if main := processRow(t, n, n.Job.PID); c.name == "another program" && (len(n.Processes) != 1 || !strings.HasSuffix(main.Command, " second")) {
+					t.Errorf("%+v", n.Processes)
+				}
+			})
+		}
+	}
+}
+
+// wantSum wants the CPU time of the rows to be that of the job.
+func wantSum(t *testing.T, n *reporter.Node) {
+	t.Helper()
+	var sum float64
+	for i, p := range n.Processes {
+		sum += p.CPUSeconds + p.EndedChildrenCPUSeconds
+		if i > 0 && p.CPUSeconds > n.Processes[i-1].CPUSeconds {
+			t.Errorf("row %d has more CPU time than the one before", i)
+		}
+	}
+	if want := n.Metrics["job_cpu_seconds"]; math.Abs(sum-want) > 0.01*want+0.03 || len(n.Processes) == 0 {
+		t.Errorf("%d rows add up to %.3f s, want %.3f: %+v", len(n.Processes), sum, want, n.Processes)
+	}
+}
+
+// processRow returns the row of a process.
+func processRow(t *testing.T, n *reporter.Node, pid int) reporter.Process {
+	t.Helper()
+	i := slices.IndexFunc(n.Processes, func(p reporter.Process) bool { return p.PID == pid })
+	if i < 0 {
+		t.Fatalf("process %d has no row: %+v", pid, n.Processes)
+	}
+	return n.Processes[i]
+}
+
+// A job that ends before the first sample has the row of its main process, without its secrets.
+func TestProcesses_OfAShortJob(t *testing.T) {
+	t.Parallel()
+	o := clitest.Run(t, "run", "--", "sh", "-c", "exit 3", "sh", "--password", "hunter2")
+	o.Want(t, 3)
+	n := o.Report(t).Nodes["0"]
+	p := processRow(t, n, n.Job.PID)
+	if len(n.Processes) != 1 || p.Command != "sh -c exit 3 sh --password ***" || p.Start.Before(n.Job.Start.Add(-20e6)) || p.Start.After(n.Job.End.Time) {
+		t.Errorf("%+v, job %+v", n.Processes, n.Job)
+	}
+	wantSum(t, n)
+}
+
+// The kernel's high-water mark counts, and the greatest number of threads.
+func TestProcesses_PeakAndThreads(t *testing.T) {
+	t.Parallel()
+	const job = `
+import threading
+threads = [threading.Thread(target=time.sleep, args=(0.5,)) for _ in range(5)]
+for th in threads: th.start()
+for th in threads: th.join()
+memory = bytearray(200 << 20)
+for i in range(0, len(memory), 4096): memory[i] = 1
+del memory
+time.sleep(4)
+`
+	args := append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, burning, job)...)
+	o := clitest.Perform(t, clitest.Perfagent(t, args...))
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
+	p := processRow(t, n, n.Job.PID)
+	if math.Abs(p.PeakMemoryMB-n.Job.MaxRSSMB) > 1 || p.PeakMemoryMB < 200 || p.Threads != 6 {
+		t.Errorf("%+v; wait4: %v MiB", p, n.Job.MaxRSSMB)
+	}
+}
+
+// A perfagent that was killed leaves the table in its journal.
+func TestProcesses_OfAKilledAgent(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "50ms", "--", "sh", "-c", "echo $$; read x", "sh", "--token", "s3cret")
+	stdin, hold := clitest.Pipe(t)
+	cmd.Stdin = stdin
+	l := clitest.Launch(t, cmd)
+	pid := l.Next()
+	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")
+	clitest.Until(t, "table", func() bool {
+		data, _ := os.ReadFile(journal)
+		return strings.Contains(string(data), `"processes"`)
+	})
+	l.Signal(syscall.SIGKILL)
+	hold.Close() // the job ends, too
+	l.End()
+
+	shown := clitest.Run(t, "show", "--processes", "--json", journal)
+	shown.Want(t, 0)
+	var nodes map[string][]reporter.Process
+	if err := json.Unmarshal([]byte(shown.Out), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	rows := nodes["0"]
+	if len(rows) != 1 || strconv.Itoa(rows[0].PID) != pid || rows[0].Command != "sh -c echo $$; read x sh --token ***" || !rows[0].End.IsZero() {
+		t.Errorf("job %s: %+v", pid, rows)
+	}
+}
+
+// show --processes fits into 80 columns, and says why there is nothing.
+func TestShow_Processes(t *testing.T) {
+	t.Parallel()
+	o := clitest.Run(t, "run", "--", "sh", "-c", "true \x1b[31m"+strings.Repeat(" long", 50))
+	o.Want(t, 0)
+	report := filepath.Join(o.Dir, "perfagent-out")
+	shown := clitest.Run(t, "show", "--processes", "--out", report)
+	shown.Want(t, 0)
+	clitest.WantPrintable(t, shown.Out)
+	for line := range strings.Lines(shown.Out) {
+		if w := text.Width(strings.TrimRight(line, "\n")); w > 80 {
+			t.Errorf("%d columns: %q", w, line)
+		}
+	}
+
+	for _, c := range []struct {
+		args []string
+		say  string
+	}{
+		{[]string{"--processes", "--ops"}, "only one of the two"},
+		{[]string{"--processes", "--format", "csv"}, "printed as text or json"},
+	} {
+		refused := clitest.Run(t, append([]string{"show", "--out", report}, c.args...)...)
+		refused.Want(t, 1)
+		if !strings.Contains(refused.Err, c.say) {
+			t.Errorf("%v: %s", c.args, refused.Err)
+		}
+	}
+}

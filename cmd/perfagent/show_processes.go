@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// settleProcesses combines --processes, --ops and --format.
+func (o *showOptions) settleProcesses() error {
+	switch {
+	case !o.processes:
+		return nil
+	case o.ops:
+		return errors.New("--processes and --ops: only one of the two can be printed")
+	case o.format != formatText && o.format != formatJSON:
+		return fmt.Errorf("--processes and --format %s: processes are printed as text or json", o.format)
+	}
+	return nil
+}
+
+// printProcesses prints the processes of every node: as a table, or as they are in the report.
+func (o *showOptions) printProcesses(report *reporter.Report) error {
+	nodes, why, found := make(map[string][]reporter.Process), "", false
+	for _, name := range report.NodeNames() {
+		n := report.Nodes[name]
+		nodes[name] = append([]reporter.Process{}, n.Processes...)
+		found = found || len(n.Processes) > 0
+		if missing := n.ProcessesMissing(); missing != "" {
+			why = ": " + missing
+			fmt.Fprintf(o.streams.err, "perfagent: node %s: processes: %s\n", text.Printable(name), text.Printable(missing))
+		}
+	}
+	if !found {
+		return errors.New("the report has no processes: no job was recorded, or none of its processes was seen" + why)
+	}
+
+	if o.format != formatJSON {
+		return summary.WriteProcesses(o.streams.out, report)
+	}
+	data, err := json.MarshalIndent(nodes, "", "  ")
+	if err != nil {
+		return err
+	}
+
+	_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
+	return err
+}

@@ -1,0 +1,337 @@
+package process
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+const (
+	// most is how many rows each order has: by CPU time and by memory.
+	most = 20
+	// maxLiving bounds the processes that are followed at a time, and maxEnded those that have ended
+	// and may have a row.
+	maxLiving = 4096
+	maxEnded  = 4 * most
+	// maxAncestors bounds how far up the process that waited for another is looked for.
+	maxAncestors = 64
+)
+
+// An entry is what the table knows of a process. CPU times are in seconds.
+type entry struct {
+	row      Process
+	start    uint64 // ticks since boot
+	cpu      float64
+	before   float64 // of cpu, what was used before the table began
+	children float64 // of the children that it waited for, as the table has it
+	counted  float64 // the same, as the kernel counted it in the newest scan
+	owed     float64 // of ended children with rows, which children does not have yet
+	payer    *entry  // once it has ended: who waited for it, as far as is known
+	final    *Ended  // what Root learned when it waited for it
+	look
+}
+
+// A table is the account of the job's processes one by one.
+//
+// The kernel adds the CPU time of a process to its parent's account (cutime, cstime) when the parent
+// waits for it. The table takes from that what the rows of ended processes have, so that no time is in
+// two rows and, as long as every process has a row, the rows add up to the job's CPU time.
+type table struct {
+	living []*entry // by process ID
+	spare  []*entry
+	gone   []*entry // of living, those that the newest scan did not find; by process ID
+	ended  []*entry
+	main   *entry // the job's main process; nil = not known
+	// root stands for Root: its children are what Root waited for. What no row has of that is of
+	// orphans that were too short to be seen, and is shown with the main process.
+	root  entry
+	begun bool
+	looks int           // in this scan
+	now   time.Duration // on the boot clock
+}
+
+// Table returns the job's processes as the newest Read found them: the twenty with the most CPU time
+// and the twenty with the highest peak memory, by CPU time. A process has no row if it was too short
+// for a scan to see it, or if it has ended and others used more: then its CPU time is in EndedChildren
+// of the parent that waited for it.
+func (t *Tree) Table() []Process {
+	chosen := t.table.choose()
+	out := make([]Process, 0, len(chosen))
+	for _, e := range chosen {
+		row := e.row
+		if e == t.table.main {
+			row.EndedChildren += t.table.root.row.EndedChildren
+		}
+		out = append(out, row)
+	}
+
+	slices.SortFunc(out, func(a, b Process) int {
+		return cmp.Or(cmp.Compare(b.CPUSeconds, a.CPUSeconds), cmp.Compare(b.EndedChildren, a.EndedChildren),
+			cmp.Compare(b.PeakMemory, a.PeakMemory), cmp.Compare(a.PID, b.PID))
+	})
+	return out
+}
+
+// Settle brings the Table to the end of a job of which no process is left.
+func (t *Tree) Settle() {
+	t.ours = t.ours[:0]
+	t.account()
+}
+
+// account brings the table up to the newest scan.
+func (t *Tree) account() {
+	b := &t.table
+	b.now, b.looks = clock(unix.CLOCK_BOOTTIME), 0
+	t.meet()
+	b.findMain()
+
+	reaped := b.root.children
+	if t.o.Ended != nil { // after the scan: of each process that Root reaped before, it is known
+		for _, end := range t.o.Ended() {
+			if !t.settle(end) {
+				reaped += end.CPUSeconds
+			}
+		}
+	}
+
+	t.bury()
+	for _, e := range b.living {
+		e.waited(e.counted)
+	}
+	b.root.waited(reaped)
+	if len(b.ended) > maxEnded {
+		b.choose()
+	}
+	b.begun = true
+}
+
+// meet notes what the scan found, in the order of process IDs, and which processes it did not find any
+// more.
+func (t *Tree) meet() {
+	b := &t.table
+	living, old := b.spare[:0], b.living
+	b.gone = b.gone[:0]
+	for _, p := range t.ours {
+		for len(old) > 0 && old[0].row.PID < int(p.pid) {
+			b.gone, old = append(b.gone, old[0]), old[1:]
+		}
+
+		var e *entry
+		if len(old) > 0 && old[0].row.PID == int(p.pid) {
+			if old[0].start == p.start {
+				e = old[0]
+			} else { // another process has its ID
+				b.gone = append(b.gone, old[0])
+			}
+			old = old[1:]
+		}
+		if e == nil && len(living) >= maxLiving {
+			continue
+		}
+		if e == nil {
+			e = t.enter(p)
+		}
+		t.observe(e, p)
+		living = append(living, e)
+	}
+
+	b.gone = append(b.gone, old...)
+	b.spare, b.living = b.living, living
+	clear(b.spare)
+}
+
+// enter returns the entry of a process that was not seen before. What a job that ran before us had
+// used by then is not counted.
+func (t *Tree) enter(p *proc) *entry {
+	e := &entry{start: p.start, row: Process{PID: int(p.pid), Start: sinceBoot(p.start), Command: p.name.bracketed()}}
+	if t.o.Running && !t.table.begun {
+		e.before, e.children = p.ownSeconds(), p.childSeconds()
+		e.since = true
+	}
+	return e
+}
+
+// observe takes what the scan read of a process.
+func (t *Tree) observe(e *entry, p *proc) {
+	e.row.PPID = int(p.ppid)
+	e.cpu, e.counted = max(e.cpu, p.ownSeconds()), max(e.children, p.childSeconds())
+	e.row.CPUSeconds = e.cpu - e.before
+	if !p.dead() {
+		e.row.Threads = max(e.row.Threads, int(p.threads))
+	}
+	t.inspect(e, p)
+}
+
+// findMain finds the job's main process in the first scan: the oldest of those whose parent is not the
+// job's.
+func (b *table) findMain() {
+	if b.begun {
+		return
+	}
+	for _, e := range b.living {
+		if withPID(b.living, e.row.PPID) == nil && (b.main == nil || e.start < b.main.start) {
+			b.main = e
+		}
+	}
+}
+
+// settle keeps the end of a process for bury. It reports false if the process has no entry.
+func (t *Tree) settle(end Ended) bool {
+	b := &t.table
+	e := withPID(b.gone, end.PID)
+	if e == nil {
+		e = withPID(b.living, end.PID) // reaped since it was read
+	}
+	if e == nil && end.Main {
+		e = &entry{row: Process{PID: end.PID, PPID: t.o.Root, Start: end.Start, Command: t.commandText(t.o.Command)}}
+		at, _ := slices.BinarySearchFunc(b.gone, end.PID, byPID)
+		b.gone = slices.Insert(b.gone, at, e)
+	}
+	if e == nil {
+		return false
+	}
+
+	if end.Main {
+		b.main = e
+	}
+	e.final = &end
+	return true
+}
+
+// bury moves the processes that are gone to those that have ended, and charges their CPU time to those
+// that waited for them.
+func (t *Tree) bury() {
+	b := &t.table
+	for _, e := range b.gone {
+		e.row.End = b.now
+		if e.final == nil {
+			e.payer = t.payerOf(e)
+			e.payer.owed += e.cpu + e.children + e.owed
+		}
+	}
+
+	for _, e := range b.gone {
+		if e.final != nil { // after what its own children are charged for
+			e.payer = &b.root
+			e.close()
+		}
+	}
+
+	b.ended = append(b.ended, b.gone...)
+	clear(b.gone)
+	b.gone = b.gone[:0]
+}
+
+// payerOf returns the nearest ancestor of a process that lives, or of which Root knows what it used:
+// the time of those between them ends up there, too.
+func (t *Tree) payerOf(e *entry) *entry {
+	b, ppid := &t.table, e.row.PPID
+	for range maxAncestors {
+		if up := withPID(b.living, ppid); up != nil && up.start <= e.start {
+			return up
+		}
+		if ppid == t.o.Root {
+			break
+		}
+		if up := withPID(b.gone, ppid); up != nil {
+			if up.final != nil {
+				return up
+			}
+			ppid = up.row.PPID
+			continue
+		}
+		up := find(t.all, int32(ppid)) // one of more than maxLiving
+		if up == nil {
+			break
+		}
+		ppid = int(up.ppid)
+	}
+	return &b.root
+}
+
+// close takes over what Root learned of a process that has ended. What it used after the newest scan
+// is its own, unless more is known.
+func (e *entry) close() {
+	children := e.children
+	if end := e.final; end.Main {
+		children = max(children, end.ChildrenSeconds)
+		e.row.PeakMemory = max(e.row.PeakMemory, end.MaxRSS)
+	} else {
+		children += max(0, min(e.owed, end.CPUSeconds-e.cpu-children))
+	}
+
+	e.waited(children)
+	e.cpu = max(e.cpu, e.final.CPUSeconds-children)
+	e.row.CPUSeconds = e.cpu - e.before
+	e.row.End = e.final.At
+}
+
+// waited takes what a process has waited for so far. What the rows of ended children have of it is
+// not counted again.
+func (e *entry) waited(children float64) {
+	grown := max(0, children-e.children)
+	e.children = max(e.children, children)
+	e.credit(grown)
+}
+
+// credit adds CPU time of children that have no row.
+func (e *entry) credit(seconds float64) {
+	known := min(e.owed, seconds)
+	e.owed -= known
+	e.row.EndedChildren += seconds - known
+}
+
+// choose returns the processes that have a row. Those that have ended and have none are forgotten, and
+// their time goes to those that waited for them.
+func (b *table) choose() []*entry {
+	all := slices.Concat(b.living, b.ended)
+	var chosen []*entry
+	take := func(value func(e *entry) float64) {
+		slices.SortStableFunc(all, func(x, y *entry) int { return cmp.Compare(value(y), value(x)) })
+		for _, e := range all[:min(most, len(all))] {
+			if !slices.Contains(chosen, e) {
+				chosen = append(chosen, e)
+			}
+		}
+	}
+	take(func(e *entry) float64 { return e.row.PeakMemory })
+	take(func(e *entry) float64 { return e.row.CPUSeconds })
+
+	b.ended = slices.DeleteFunc(b.ended, func(e *entry) bool {
+		if slices.Contains(chosen, e) {
+			return false
+		}
+		b.forget(e)
+		return true
+	})
+	return chosen
+}
+
+// forget gives the CPU time of a process that has ended to the one that waited for it.
+func (b *table) forget(e *entry) {
+	for _, other := range b.ended {
+		if other != nil && other.payer == e {
+			other.payer = e.payer
+		}
+	}
+	e.payer.credit(e.row.CPUSeconds + e.row.EndedChildren)
+}
+
+// withPID returns the entry with an ID in a list that is sorted by ID, or nil.
+func withPID(list []*entry, pid int) *entry {
+	if i, ok := slices.BinarySearchFunc(list, pid, byPID); ok {
+		return list[i]
+	}
+	return nil
+}
+
+func byPID(e *entry, pid int) int { return e.row.PID - pid }
+
+// sinceBoot returns a number of ticks since boot as a time on the boot clock.
+func sinceBoot(ticks uint64) time.Duration {
+	return time.Duration(ticks) * time.Second / procfile.UserHZ
+}

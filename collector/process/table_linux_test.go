@@ -1,0 +1,323 @@
+package process
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tableFixture is a tree below process 100 whose main process is 200, and what Root was told of.
+type tableFixture struct {
+	treeProc
+	*Tree
+	ended []Ended
+}
+
+func newTableFixture(t *testing.T, o Options) *tableFixture {
+	f := &tableFixture{treeProc: treeFixture(t)}
+	o.Proc, o.Root = f.treeProc.dir, 100
+	o.Ended = func() []Ended {
+		out := f.ended
+		f.ended = nil
+		return out
+	}
+	f.Tree = NewTree(o)
+	f.Memory(false)
+	f.Storage(false)
+	return f
+}
+
+// proc puts a process with CPU times of itself and of the children that it waited for, in ticks.
+func (f *tableFixture) proc(pid, parent, own, children int) {
+	f.put(treeLine{pid: pid, parent: parent, start: uint64(pid), comm: "x", ticks: [4]int{own, 0, children, 0}})
+}
+
+// scan reads the processes and compares the rows: process ID, own CPU time and that of ended children,
+// in ticks.
+func (f *tableFixture) scan(want string) {
+	f.tb.Helper()
+	f.due.scan = 0
+	treeRead(f.tb, f.Tree)
+	f.rows(want)
+}
+
+func (f *tableFixture) rows(want string) {
+	f.tb.Helper()
+	var rows []string
+	for _, p := range f.Table() {
+		end := ""
+		if p.End > 0 {
+			end = " ended"
+		}
+		rows = append(rows, fmt.Sprintf("%d: %.0f+%.0f%s", p.PID, p.CPUSeconds*100, p.EndedChildren*100, end))
+	}
+	if got := strings.Join(rows, ", "); got != want {
+		f.tb.Errorf("rows\n  %s\nwant\n  %s", got, want)
+	}
+}
+
+// No time is in two rows, and none is lost, whatever the scans see of the processes.
+func TestTable_AddsUp(t *testing.T) {
+	t.Run("a child that was seen, and others that were not", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 0)
+		f.proc(300, 200, 5, 0)
+		f.scan("200: 10+0, 300: 5+0")
+		f.end(300)
+		f.proc(200, 100, 11, 5+2+40) // 2 that it used after the scan, 40 of others
+		f.scan("200: 11+42, 300: 5+0 ended")
+	})
+	t.Run("what it had waited for before", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 70)
+		f.scan("200: 10+70")
+	})
+	t.Run("the parent was read before the child was waited for", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 0)
+		f.proc(300, 200, 5, 0)
+		f.scan("200: 10+0, 300: 5+0")
+		f.end(300)
+		f.scan("200: 10+0, 300: 5+0 ended")
+		f.proc(200, 100, 10, 9)
+		f.scan("200: 10+4, 300: 5+0 ended")
+	})
+	t.Run("child and parent between two scans", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 0)
+		f.proc(300, 200, 5, 3)
+		f.proc(400, 300, 7, 1)
+		f.scan("200: 10+0, 400: 7+1, 300: 5+3")
+		f.end(300)
+		f.end(400)
+		f.proc(200, 100, 10, 5+3+7+1+4)
+		f.scan("200: 10+4, 400: 7+1 ended, 300: 5+3 ended")
+	})
+	t.Run("a parent that waits for nobody", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 0)
+		f.proc(300, 200, 5, 0)
+		f.scan("200: 10+0, 300: 5+0")
+		f.end(300)
+		f.scan("200: 10+0, 300: 5+0 ended")
+		f.scan("200: 10+0, 300: 5+0 ended")
+	})
+	t.Run("an orphan that Root adopted and waited for", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 0)
+		f.proc(300, 200, 5, 0)
+		f.proc(400, 300, 7, 0)
+		f.scan("200: 10+0, 400: 7+0, 300: 5+0")
+		f.end(300)
+		f.end(400)
+		f.proc(200, 100, 10, 5)
+		f.ended = []Ended{{PID: 400, CPUSeconds: 0.09, At: time.Hour}}
+		f.scan("200: 10+0, 400: 9+0 ended, 300: 5+0 ended")
+		f.ended = []Ended{{PID: 777, CPUSeconds: 0.5}, {CPUSeconds: 0.25}} // never seen; too many to be kept
+		f.scan("200: 10+75, 400: 9+0 ended, 300: 5+0 ended")
+	})
+	t.Run("an orphan that was waited for since it was read", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 0)
+		f.proc(300, 100, 5, 0)
+		f.ended = []Ended{{PID: 300, CPUSeconds: 0.08, At: time.Hour}}
+		f.scan("200: 10+0, 300: 5+0")
+		f.end(300)
+		f.scan("200: 10+0, 300: 8+0 ended")
+	})
+	t.Run("an ID that another process has", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 0)
+		f.proc(300, 200, 5, 0)
+		f.scan("200: 10+0, 300: 5+0")
+		f.replace(treeLine{pid: 300, parent: 200, start: 999, ticks: [4]int{1, 0, 0, 0}})
+		f.proc(200, 100, 10, 5)
+		f.scan("200: 10+0, 300: 5+0 ended, 300: 1+0")
+	})
+	t.Run("the end of the job", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 0)
+		f.proc(300, 200, 5, 0)
+		f.scan("200: 10+0, 300: 5+0")
+		f.ended = []Ended{{PID: 200, Main: true, CPUSeconds: 0.30, ChildrenSeconds: 0.17, MaxRSS: 4096, At: time.Hour}}
+		f.Settle()
+		f.rows("200: 13+12 ended, 300: 5+0 ended")
+		f.Settle()
+		f.rows("200: 13+12 ended, 300: 5+0 ended")
+	})
+}
+
+// A job that ends before the first scan has the row of its main process.
+func TestTable_NeverSeen(t *testing.T) {
+	redact := func(args []string) []string { return append(args[:1:1], "***") }
+	tree := NewTree(Options{Root: os.Getpid(), Command: []string{"job", "secret"}, Redact: redact, Ended: func() []Ended {
+		return []Ended{{PID: 7, CPUSeconds: 2}, {PID: 5, Main: true, CPUSeconds: 3, ChildrenSeconds: 1, Start: 4, At: 9, MaxRSS: 1 << 20}}
+	}})
+	tree.Settle()
+	want := []Process{{PID: 5, PPID: os.Getpid(), Command: "job ***", Start: 4, End: 9, CPUSeconds: 2, EndedChildren: 3, PeakMemory: 1 << 20}}
+	if got := tree.Table(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// Processes that ran before the table began count from then on.
+func TestTable_Running(t *testing.T) {
+	f := newTableFixture(t, Options{Running: true})
+	f.file(200, "status", "VmHWM:\t 900 kB\n")
+	f.put(treeLine{pid: 200, parent: 100, start: 200, ticks: [4]int{10, 0, 30, 0}, pages: 3, faults: 1})
+	f.proc(300, 200, 5, 0)
+	f.scan("200: 0+0, 300: 0+0")
+	f.end(300)
+	f.put(treeLine{pid: 200, parent: 100, start: 200, ticks: [4]int{14, 0, 30 + 5 + 1, 0}, pages: 5, faults: 2})
+	f.scan("200: 4+1, 300: 0+0 ended")
+	if got, want := f.Table()[0].PeakMemory, 5*float64(os.Getpagesize()); got != want {
+		t.Errorf("the peak is %v, want %v: the kernel's is from before", got, want)
+	}
+}
+
+// The rows are those with the most CPU time and the highest peaks. What has ended and has no row is
+// with the parent.
+func TestTable_Rows(t *testing.T) {
+	f := newTableFixture(t, Options{})
+	f.proc(200, 100, 1000, 0)
+	all := 0
+	for i := range 100 {
+		f.put(treeLine{pid: 300 + i, parent: 200, start: 300, ticks: [4]int{i, 0, 0, 0}, pages: 1000 - i})
+		all += i
+	}
+	f.due.scan = 0
+	treeRead(t, f.Tree)
+	rows := f.Table()
+	if len(rows) != 2*most || rows[0].PID != 200 || rows[1].PID != 399 || rows[19].PID != 381 || rows[20].PID != 319 || rows[39].PID != 300 {
+		t.Fatalf("%d rows: %+v", len(rows), rows)
+	}
+
+	for i := range 100 {
+		f.end(300 + i)
+	}
+	f.proc(200, 100, 1000, all)
+	f.due.scan = 0
+	treeRead(t, f.Tree)
+	var sum float64
+	for _, p := range f.Table() {
+		sum += 100 * (p.CPUSeconds + p.EndedChildren)
+	}
+	if math.Abs(sum-float64(1000+all)) > 1e-6 || len(f.Table()) != 2*most {
+		t.Errorf("%d rows add up to %v ticks, want %d", len(f.Table()), sum, 1000+all)
+	}
+	if n := len(f.table.ended); n > 2*most {
+		t.Errorf("%d processes that have ended are remembered", n)
+	}
+}
+
+// What is remembered does not grow with the number of processes.
+func TestTable_Bounded(t *testing.T) {
+	tree := NewTree(Options{Root: 1, Proc: t.TempDir()})
+	if err := tree.dir.open(tree.o.Proc); err != nil {
+		t.Fatal(err)
+	}
+	defer tree.dir.close()
+	for round := range 5 {
+		procs := make([]proc, 3*maxLiving)
+		tree.ours = tree.ours[:0]
+		for i := range procs {
+			procs[i] = proc{pid: int32(10 + i), stat: stat{ppid: 1, own: float64(i), ticks: float64(i), start: uint64(round), threads: 1}}
+			tree.ours = append(tree.ours, &procs[i])
+		}
+		tree.account()
+		if n, m := len(tree.table.living), len(tree.table.ended); n != maxLiving || m > maxEnded {
+			t.Fatalf("%d processes are followed, and %d that have ended", n, m)
+		}
+		if rows := tree.Table(); len(rows) > 2*most {
+			t.Fatalf("%d rows", len(rows))
+		}
+	}
+}
+
+// The command line and the kernel's high-water mark are read once, and again when there is a reason.
+func TestTable_Looks(t *testing.T) {
+	f := newTableFixture(t, Options{Redact: func(args []string) []string {
+		if len(args) > 1 && args[1] == "--token" {
+			return []string{args[0], "--token", "***"}
+		}
+		return args
+	}})
+	line := treeLine{pid: 200, parent: 100, start: 200, comm: "sh", pages: 10, faults: 1, threads: 4}
+	f.put(line)
+	f.file(200, "cmdline", "/bin/sh\x00--token\x00s3cret\x00")
+	f.file(200, "status", "VmPeak:\t 9999 kB\nVmHWM:\t   400 kB\nThreads:\t1\n")
+	f.put(treeLine{pid: 201, parent: 200, start: 201, comm: "nameless"})
+	f.put(treeLine{pid: 202, parent: 200, start: 202, state: "Z", comm: "zombie"})
+	f.put(treeLine{pid: 203, parent: 200, start: 203, comm: "long"})
+	f.file(203, "cmdline", strings.Repeat("ä\xff", 3000))
+
+	look := func(command string, kib float64, threads int) {
+		t.Helper()
+		f.due.scan = 0
+		treeRead(t, f.Tree)
+		for _, p := range f.Table() {
+			if p.PID != 200 {
+				continue
+			}
+			if p.Command != command || p.PeakMemory != kib*1024 || p.Threads != threads {
+				t.Errorf("%+v, want %q, %v KiB, %d threads", p, command, kib, threads)
+			}
+		}
+	}
+	look("/bin/sh --token ***", 400, 4)
+
+	f.file(200, "cmdline", "other\x00")
+	f.file(200, "status", "VmHWM:\t   800 kB\n")
+	look("/bin/sh --token ***", 400, 4) // nothing says that either has changed
+
+	line.pages, line.threads = 150, 2
+	f.put(line)
+	look("/bin/sh --token ***", 800, 4) // it is larger than ever before
+
+	line.comm = "python3"
+	f.put(line)
+	look("other", 800, 4) // it executes another program
+
+	line.faults = 2
+	f.put(line)
+	f.file(200, "status", "VmHWM:\t   900 kB\n")
+	look("other", 800, 4) // it has faulted pages in, but was asked just now
+	f.table.living[0].markedAt -= lookAgain
+	look("other", 900, 4)
+
+	for _, p := range f.Table() {
+		switch want := map[int]string{201: "[nameless]", 202: "[zombie]", 203: strings.Repeat("ä�", 40)}[p.PID]; {
+		case want != "" && p.Command != want:
+			t.Errorf("process %d: %q", p.PID, p.Command)
+		case len(p.Command) > maxCommand:
+			t.Errorf("process %d: %d bytes", p.PID, len(p.Command))
+		}
+	}
+}
+
+// Only so many processes are looked at more closely in one scan; the others come later.
+func TestTable_LooksInTurn(t *testing.T) {
+	f := newTableFixture(t, Options{})
+	f.proc(200, 100, 1000, 0)
+	const n = maxLooks + 10
+	for i := range n {
+		f.put(treeLine{pid: 300 + i, parent: 200, start: 300})
+		f.file(300+i, "cmdline", "a\x00b\x00")
+	}
+	read := func() (known int) {
+		f.due.scan = 0
+		treeRead(t, f.Tree)
+		for _, e := range f.table.living {
+			if e.row.Command == "a b" {
+				known++
+			}
+		}
+		return known
+	}
+	if first, second := read(), read(); first != maxLooks-1 || second != n {
+		t.Errorf("%d and %d of %d processes have a command", first, second, n)
+	}
+}

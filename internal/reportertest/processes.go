@@ -1,0 +1,28 @@
+package reportertest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Processes adds the processes of a job to each node of a report whose run begins at RunStart: one with
+// markup and control characters in its command, one of which little is known, and some more. The last has
+// the highest peak memory.
+func Processes(r *reporter.Report) *reporter.Report {
+	at := func(seconds float64) reporter.Time {
+		return reporter.Time{Time: RunStart.Add(time.Duration(seconds * float64(time.Second)))}
+	}
+	for _, n := range r.Nodes {
+		n.Processes = []reporter.Process{
+			{PID: 1201, PPID: 1200, Command: "python3 train.py --token ***", Start: at(0.5), End: at(40), CPUSeconds: 120.25,
+				EndedChildrenCPUSeconds: 0.5, PeakMemoryMB: 1500.5, Threads: 12},
+			{PID: 99, PPID: 1200, Command: "<img src=x onerror=alert(1)>\x1b[31m " + strings.Repeat("long ", 20), Start: at(1), CPUSeconds: 60,
+				PeakMemoryMB: 3.25, Threads: 1},
+			{PID: 1200, PPID: 1199, Command: "sh job.sh", Start: at(0), CPUSeconds: 0.004, EndedChildrenCPUSeconds: 17.5},
+			{PID: 41234, PPID: 1201, Command: "[loader]", Start: at(2), End: at(3), PeakMemoryMB: 2048, Threads: 3},
+		}
+	}
+	return r
+}

@@ -1,0 +1,98 @@
+package job
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// maxEnded bounds how many processes are kept one by one until they are asked for: those that used
+// most. A job may leave orphans by the thousand.
+const maxEnded = 64
+
+// lastStat is what /proc/PID/stat said of the main process when it had ended and was not yet waited
+// for. rusage does not tell the process from its children.
+type lastStat struct {
+	known    bool
+	start    time.Duration // since boot
+	children float64       // CPU seconds of the children that it waited for
+	alone    bool          // it waited for none
+}
+
+// seeEnd reads the stat of the main process if it has ended.
+func (j *Job) seeEnd() {
+	if j.last.known || !waitable(unix.P_PID, j.pid, unix.WEXITED|unix.WNOHANG) {
+		return
+	}
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(j.pid) + "/stat")
+	if err != nil {
+		return
+	}
+
+	var f [procfile.StatStart + 1][]byte
+	pid, _, n := procfile.SplitStat(data, f[:])
+	if n < len(f) || string(pid) != strconv.Itoa(j.pid) || string(f[procfile.StatParent]) != strconv.Itoa(os.Getpid()) {
+		return // /proc is that of another pid namespace
+	}
+	number := func(field int) uint64 {
+		v, _ := procfile.ParseCount(f[field])
+		return v
+	}
+	j.last = lastStat{
+		known:    true,
+		start:    time.Duration(number(procfile.StatStart)) * time.Second / procfile.UserHZ,
+		children: float64(number(procfile.StatCUTime)+number(procfile.StatCSTime)) / procfile.UserHZ,
+		alone:    number(procfile.StatCMinFlt) == 0, // each child has faulted in some pages
+	}
+}
+
+// keepEnded adds a process that was waited for to those that Ended returns. j.mu is held.
+func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
+	u := usage(ru)
+	e := Ended{Pid: pid, CPUSeconds: u.UserSeconds + u.SystemSeconds, Time: bootClock()}
+	if pid == j.pid {
+		e.Main, e.Start, e.ChildrenSeconds = true, j.last.start, j.last.children
+		if j.last.alone && u.MaxRSS > j.floor {
+			e.MaxRSS = u.MaxRSS
+		}
+	}
+
+	if len(j.endings) < maxEnded {
+		j.endings = append(j.endings, e)
+		return
+	}
+	least := &e
+	for i := range j.endings {
+		if other := &j.endings[i]; least.Main || !other.Main && other.CPUSeconds < least.CPUSeconds {
+			least = other
+		}
+	}
+	e, *least = *least, e
+	j.others += e.CPUSeconds
+}
+
+// Ended returns the processes of the job that were waited for since the last call.
+func (j *Job) Ended() []Ended {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	out := j.endings
+	if j.others > 0 {
+		out = append(out, Ended{CPUSeconds: j.others})
+	}
+	j.endings, j.others = nil, 0
+	return out
+}
+
+// bootClock returns the time since boot.
+func bootClock() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}

@@ -1,0 +1,84 @@
+//go:build linux
+
+package job
+
+import (
+	"math"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What is kept of the processes that were waited for is bounded, and nothing of their CPU time is lost:
+// the main process and those with most are told one by one.
+func TestJob_EndedIsBounded(t *testing.T) {
+	j := &Job{pid: 7, last: lastStat{known: true, alone: true, start: time.Hour, children: 0}}
+	end := func(pid int, ms int64) {
+		j.keepEnded(pid, syscall.Rusage{Utime: syscall.NsecToTimeval(ms * 1e6), Maxrss: 5})
+	}
+	const n = 10 * maxEnded
+	end(7, 1)
+	sum := 0.001
+	for i := range int64(n) {
+		end(1000+int(i), 10*i)
+		sum += 0.01 * float64(i)
+	}
+
+	list := j.Ended()
+	if len(list) != maxEnded+1 {
+		t.Fatalf("%d are kept", len(list))
+	}
+	seen := make(map[int]bool)
+	for _, e := range list {
+		seen[e.Pid] = true
+		sum -= e.CPUSeconds
+		if e.Main != (e.Pid == 7) || e.Main && (e.Start != time.Hour || e.MaxRSS != 5<<10) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if !seen[7] || !seen[0] || !seen[1000+n-1] || !seen[1000+n-maxEnded+1] || math.Abs(sum) > 1e-9 {
+		t.Errorf("%v s are lost, kept: %v", sum, seen)
+	}
+	if again := j.Ended(); len(again) != 0 {
+		t.Errorf("told twice: %v", again)
+	}
+}
+
+// The main process is told from its children, which rusage does not do.
+func TestJob_EndedMain(t *testing.T) {
+	const burn = `i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done`
+	for _, c := range []struct {
+		name, script string
+		own, others  bool
+	}{
+		{"alone", burn, true, false},
+		{"with children", `sh -c '` + burn + `'; :`, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sh, err := exec.LookPath("sh")
+			if err != nil {
+				t.Fatal(err)
+			}
+			j, err := Start(Command{Args: []string{sh, "-c", c.script}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status := j.Wait()
+			list := j.Ended()
+			if len(list) != 1 || !list[0].Main || list[0].Pid != status.Pid || list[0].Start == 0 || list[0].Time < list[0].Start {
+				t.Fatalf("%+v", list)
+			}
+			e := list[0]
+			if whole := status.Usage.UserSeconds + status.Usage.SystemSeconds; math.Abs(e.CPUSeconds-whole) > 1e-9 {
+				t.Errorf("%v s, want %v", e.CPUSeconds, whole)
+			}
+			if children := e.ChildrenSeconds > 0.5*e.CPUSeconds; children != c.others {
+				t.Errorf("%+v", e)
+			}
+			if j.last.alone != c.own {
+				t.Errorf("it had no children: %v", j.last.alone)
+			}
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package reporter
+
+import (
+	"math"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/plainjson"
+)
+
+// Process is what one process of the job used, as far as it was seen.
+type Process struct {
+	PID  int `json:"pid"`
+	PPID int `json:"ppid"` // when it was seen last
+	// Command is redacted, and at most 200 bytes long.
+	Command string `json:"command"`
+	Start   Time   `json:"start"`
+	// End is when its end was noticed; it is left out if the process was still there.
+	End Time `json:"end,omitzero"`
+	// CPUSeconds is user and system time of the process itself.
+	CPUSeconds float64 `json:"cpu_seconds"`
+	// EndedChildrenCPUSeconds is that of children that it waited for and that have no row.
+	EndedChildrenCPUSeconds float64 `json:"ended_children_cpu_seconds"`
+	// PeakMemoryMB is the kernel's high-water mark of its resident memory, MiB; 0 = not known.
+	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
+	Threads      int     `json:"threads,omitzero"` // the most that were seen; 0 = not known
+}
+
+// newProcesses returns the rows of a recording's processes. What had ended did so before the run did.
+func newProcesses(rec *collector.Recording, end Time) []Process {
+	var out []Process
+	for _, p := range rec.Processes {
+		row := Process{
+			PID: p.PID, PPID: p.PPID, Command: p.Command, Threads: p.Threads,
+			Start:                   Time{onClock(rec, p.Start)},
+			CPUSeconds:              plainjson.Round(p.CPUSeconds, 6),
+			EndedChildrenCPUSeconds: plainjson.Round(p.EndedChildren, 6),
+			PeakMemoryMB:            plainjson.Round(p.PeakMemory/collector.MiB, 3),
+		}
+		if p.End > 0 {
+			row.End = Time{onClock(rec, p.End)}
+			if row.End.After(end.Time) {
+				row.End = end
+			}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// onClock returns a time since boot on the time axis of the samples.
+func onClock(rec *collector.Recording, boot time.Duration) time.Time {
+	return rec.Start.Wall.Add(boot - rec.Start.Boot)
+}
+
+// processesMissing says why there are no rows, if reading the job's processes failed.
+func processesMissing(rec *collector.Recording, job *Job) []Missing {
+	if job == nil || len(rec.Processes) > 0 {
+		return nil
+	}
+	for _, f := range rec.Failures {
+		if f.Source == host.SourceJob {
+			return []Missing{{What: collector.ProcessTable, Code: collector.ProcessesUnread, Why: f.Why}}
+		}
+	}
+	return nil
+}
+
+// ProcessesMissing says why processes have no row; "" if nothing says so.
+func (n *Node) ProcessesMissing() string {
+	for _, m := range n.Missing {
+		if m.What == collector.ProcessTable {
+			return m.Why
+		}
+	}
+	return ""
+}
+
+// Heaviest returns the process with the highest peak memory; false if none is known.
+func (n *Node) Heaviest() (Process, bool) {
+	var out Process
+	for _, p := range n.Processes {
+		if p.PeakMemoryMB > out.PeakMemoryMB && !math.IsInf(p.PeakMemoryMB, 0) {
+			out = p
+		}
+	}
+	return out, out.PeakMemoryMB > 0
+}

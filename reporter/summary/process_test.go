@@ -1,0 +1,28 @@
+package summary_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+func TestWriteProcesses(t *testing.T) {
+	var out strings.Builder
+	if err := summary.WriteProcesses(&out, reportertest.Processes(reportertest.NodeReport(0, 60, 0, nil))); err != nil {
+		t.Fatal(err)
+	}
+	const want = `PID        CPU  CHILDREN   MEMORY  THREADS  COMMAND
+1201     2m00s     0.50s  1.5 GiB       12  python3 train.py --token ***
+`
+	if got := out.String(); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 5 {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	for line := range strings.Lines(out.String()) {
+		if line = strings.TrimSuffix(line, "\n"); text.Width(line) > summary.Width || line != text.Printable(line) {
+			t.Errorf("%d cells: %q", text.Width(line), line)
+		}
+	}
+}
