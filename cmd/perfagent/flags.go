@@ -23,6 +23,7 @@ type recordOptions struct {
 
 	node        int
 	pushTimeout time.Duration
+	stopGrace   time.Duration
 	tags        []string
 	summary     string
 	logLevel    string
@@ -54,6 +55,8 @@ var environment = []struct{ flag, variable string }{
 	{"scrape", "PERFAGENT_SCRAPE"},
 	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
 	{"ops-chart", "PERFAGENT_OPS_CHART"},
+	{"stop-if", "PERFAGENT_STOP_IF"},       // run only
+	{"stop-grace", "PERFAGENT_STOP_GRACE"}, // run only
 }
 
 // flagOf maps the options that package agent checks to their flags.
@@ -61,7 +64,7 @@ var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart",
+	"OpsChart": "ops-chart", "StopIf": "stop-if",
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -183,6 +186,9 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	if o.PushTimeout = o.pushTimeout; o.pushTimeout == 0 {
 		o.PushTimeout = -1 // nothing is sent
 	}
+	if o.StopGrace = o.stopGrace; o.stopGrace == 0 {
+		o.StopGrace = -1 // SIGKILL at once
+	}
 	if flag, err := o.check(); err != nil {
 		return wrong(flag, err)
 	}
@@ -195,13 +201,17 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	return nil
 }
 
-// setFlag sets a flag from the environment. A list of paths is separated like PATH, any other by spaces.
+// setFlag sets a flag from the environment. A list of paths is separated like PATH, one of rules by semicolons or
+// newlines, any other by spaces.
 func setFlag(cmd *cobra.Command, name, value string) error {
 	flag := cmd.Flags().Lookup(name)
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
 		flag.Changed = true
-		if name == "disk-path" {
+		switch name {
+		case "disk-path":
 			return list.Replace(strings.Split(value, string(os.PathListSeparator)))
+		case "stop-if":
+			return list.Replace(rulesIn(value))
 		}
 		return list.Replace(strings.Fields(value))
 	}
@@ -223,6 +233,8 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "summary", fmt.Errorf("%q is not auto, always or never", o.summary)
 	case o.pushTimeout < 0:
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
+	case o.stopGrace < 0:
+		return "stop-grace", fmt.Errorf("%v is negative", o.stopGrace)
 	case o.ScrapeInterval == 0:
 		return "scrape-interval", fmt.Errorf("%v is below %v", o.ScrapeInterval, agent.MinScrapeInterval)
 	}
