@@ -156,8 +156,8 @@ func TestDocs_Options(t *testing.T) {
 	} {
 		t.Run(test.cmd.Name(), func(t *testing.T) {
 			_, part, _ := markedPart(t, readDocument(t, readme), test.table)
-			if test.cmd.Name() == "sidecar" { // it has no job, and so not the flag that is for run only
-				part = regexp.MustCompile("(?m)^\\| `--cgroup` .*`run` only:.*\n").ReplaceAllString(part, "")
+			if test.cmd.Name() == "sidecar" { // it has no job, and so not the flags that are for run only
+				part = regexp.MustCompile("(?m)^\\| `--(cgroup|stop-if|stop-grace)` .*`run` only:.*\n").ReplaceAllString(part, "")
 			}
 			want := make(map[string]string)
 			test.cmd.Flags().VisitAll(func(f *pflag.Flag) { want[flagNames(f)] = optionRow(f, test.env[f.Name]) })

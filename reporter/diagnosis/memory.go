@@ -242,7 +242,7 @@ func (q *verdictInput) killText(v host.Victim, what string) string {
 	if !at.IsZero() {
 		words += " at " + clockTime(at)
 	}
-	return words + q.afterStop()
+	return words
 }
 
 // endText returns how the job's main process ended.

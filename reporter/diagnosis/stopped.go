@@ -75,15 +75,14 @@ func valueText(s *collector.Stop) string {
 	}
 }
 
-// afterStop returns that a rule stopped the job, for a job that the kernel had killed a process of
-// before; "" if none did.
-func (q *verdictInput) afterStop() string {
-	s := q.account.Stop
-	if s == nil {
-		return ""
+// killedFirst looks for a process that the kernel killed, before a rule stopped the job if one did.
+func (q *verdictInput) killedFirst() (cause, words string) {
+	cause, words = q.outOfMemory()
+	if s := q.account.Stop; s != nil && cause != "" {
+		words += "; then the rule " + ruleText(s) + " stopped the job at " + clockTime(s.At)
 	}
 
-	return "; then the rule " + ruleText(s) + " stopped the job at " + clockTime(s.At)
+	return cause, words
 }
 
 // mainKilled reports whether SIGKILL ended the job's main process, and a rule did not send it.

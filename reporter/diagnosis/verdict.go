@@ -227,7 +227,7 @@ func (q *verdictInput) cause() (cause, words string) {
 		return CauseExited, "exited with code 0" + q.survived()
 	}
 
-	causes := []func() (cause, words string){q.outOfMemory, q.stopped, q.timeLimit, q.diskFull, q.signal}
+	causes := []func() (cause, words string){q.killedFirst, q.stopped, q.timeLimit, q.diskFull, q.signal}
 	for _, look := range causes {
 		if cause, words := look(); cause != "" {
 			return cause, words
