@@ -271,7 +271,7 @@ func reportsBelow(dir string) (paths []string, journals int, err error) {
 func (o *diffOptions) print(c *comparer.Comparison) error {
 	switch o.format {
 	case "markdown":
-		return comparer.WriteMarkdown(o.streams.out, c)
+		return comparer.WriteMarkdown(o.streams.out, c, comparer.Layout{All: o.all})
 	case "json":
 		var data bytes.Buffer
 		enc := json.NewEncoder(&data)
@@ -283,7 +283,7 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 		_, err := fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
 		return err
 	}
-	return comparer.WriteTable(o.streams.out, c, colorful(o.streams.out))
+	return comparer.WriteTable(o.streams.out, c, comparer.Layout{All: o.all, Color: colorful(o.streams.out)})
 }
 
 // judge reports on stderr, one line each, which gates fired or cannot be judged. A gate that cannot

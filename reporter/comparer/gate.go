@@ -177,7 +177,7 @@ func (c *Comparison) Judge(g Gate) Verdict {
 func (c *Comparison) show(name string) {
 	for i := range c.Metrics {
 		if c.Metrics[i].Name == name {
-			c.Metrics[i].hidden = false
+			c.Metrics[i].hidden, c.Metrics[i].gated = false, true
 		}
 	}
 }
