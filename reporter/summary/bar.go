@@ -1,0 +1,222 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// The keys of bars.
+const (
+	BarCPU       = "cpu"
+	BarMemory    = "memory"
+	BarGPU       = "gpu"
+	BarGPUMemory = "gpu_memory"
+)
+
+// The shares of a bar from which it is alarming and below which it is dim, in percent.
+const (
+	BarAlarming = 95
+	BarDim      = 20
+)
+
+// A Bar says how much of a resource the job used. CPU and GPU are means over the run, memory and GPU memory
+// are peaks. Without a job, as in a sidecar's report, the bars are the node's.
+type Bar struct {
+	Key     string  // BarCPU, BarMemory, BarGPU or BarGPUMemory
+	Label   string  // "GPU mem"
+	Percent float64 // of what there is; it may exceed 100
+	Used    float64 // CPUs or MiB; NaN for BarGPU
+	Of      float64 // CPUs, MiB or GPUs
+
+	note string // what the numbers are of, if not of all nodes
+}
+
+// Share returns the percentage in words: "36 %".
+func (b Bar) Share() string {
+	if b.Percent > 0 && b.Percent < 0.5 {
+		return "<1 %"
+	}
+	return text.Fixed(b.Percent, 0) + " %"
+}
+
+// Whole returns in words what the percentage is of: "of 4 CPUs", "of 8.0 GiB".
+func (b Bar) Whole() string {
+	of := text.SizeText(b.Of)
+	switch b.Key {
+	case BarCPU:
+		of = text.CPUs(b.Of) + " " + text.Plural(b.Of, "CPU", "CPUs")
+	case BarGPU:
+		of = text.Count(b.Of, "GPU", "GPUs")
+	}
+	return "of " + of + b.note
+}
+
+// barCells is the width of the picture of a bar.
+const barCells = 10
+
+// Picture draws the bar in ten cells, to an eighth of a cell, or in ASCII to a whole one. It is not longer
+// than the percentage, so that only what is full looks full.
+func (b Bar) Picture(ascii bool) string {
+	const parts = "▏▎▍▌▋▊▉" // an eighth to seven eighths
+	full, empty, steps := "█", "·", 8
+	if ascii {
+		full, empty, steps = "#", ".", 1
+	}
+
+	filled := int(math.Floor(min(100, max(0, b.Percent)) / 100 * float64(barCells*steps)))
+	out := strings.Repeat(full, filled/steps)
+	if rest := filled % steps; rest > 0 {
+		out += string([]rune(parts)[rest-1])
+	}
+	return out + strings.Repeat(empty, max(0, barCells-len([]rune(out))))
+}
+
+// Bars returns the bars of a run: CPU, memory, GPU, GPU memory. What was not measured has no bar, and
+// neither has what the job has none of. Over several nodes, CPUs and GPUs add up, and so do the memories of
+// GPUs; the memory is that of the fullest node.
+func Bars(r *reporter.Report) []Bar {
+	var sums [4]barSum
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		if n == nil {
+			continue
+		}
+
+		cpu, cpus := cpuBar(n, &r.Run)
+		sums[0].add(cpu, cpus)
+		used, memory := memoryBar(n, &r.Run)
+		sums[1].fullest(used, memory, name)
+		for i := range n.GPUs {
+			if n.ShowsGPU(i) {
+				sums[2].add(n.GPUMetric(reporter.MetricGPUUtilization, i)/100, 1)
+				sums[3].add(n.GPUMetric(reporter.MetricGPUMemoryPeak, i), float64(n.GPUs[i].MemoryMB))
+			}
+		}
+		for i := range sums {
+			sums[i].endNode()
+		}
+	}
+
+	var out []Bar
+	for i, b := range []Bar{
+		{Key: BarCPU, Label: "CPU"}, {Key: BarMemory, Label: "memory"},
+		{Key: BarGPU, Label: "GPU"}, {Key: BarGPUMemory, Label: "GPU mem"},
+	} {
+		if sums[i].bar(&b, len(r.Nodes)) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// A barSum adds up what the bars of nodes are of.
+type barSum struct {
+	used, of float64
+	known    bool
+	now      bool   // the current node has added something
+	nodes    int    // that have
+	at       string // the fullest node
+}
+
+// add adds what was used of something. NaN = not known.
+func (s *barSum) add(used, of float64) {
+	if math.IsNaN(used) || math.IsInf(used, 0) || !(of > 0) || math.IsInf(of, 0) {
+		return
+	}
+	s.used, s.of = s.used+used, s.of+of
+	s.known, s.now = true, true
+}
+
+// fullest keeps the node that used the greatest share.
+func (s *barSum) fullest(used, of float64, node string) {
+	before := *s
+	*s = barSum{nodes: s.nodes}
+	s.add(used, of)
+	if s.at = node; before.known && !(s.known && used/of > before.used/before.of) {
+		s.used, s.of, s.at, s.known = before.used, before.of, before.at, true
+	}
+}
+
+func (s *barSum) endNode() {
+	if s.now {
+		s.nodes, s.now = s.nodes+1, false
+	}
+}
+
+// bar fills in the numbers of a bar, and reports whether there are any.
+func (s *barSum) bar(b *Bar, nodes int) bool {
+	if !s.known {
+		return false
+	}
+
+	b.Percent, b.Used, b.Of = 100*s.used/s.of, s.used, s.of
+	switch {
+	case b.Key == BarGPU:
+		b.Used = math.NaN()
+	case b.Key == BarMemory && nodes > 1:
+		b.note = ", node " + text.Clip(text.Printable(s.at), 20)
+	}
+	if b.Key != BarMemory && nodes > 1 && s.nodes < nodes {
+		b.note = fmt.Sprintf(" on %d of %d nodes", s.nodes, nodes)
+	}
+	return true
+}
+
+// cpuBar returns how many CPUs the job kept busy, and how many it may use.
+func cpuBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
+	if n.Host != nil {
+		of = float64(n.Host.CPUs)
+	}
+	if n.Job == nil && len(run.Command) == 0 {
+		return n.Metric(reporter.MetricCPUMean) / 100 * of, of
+	}
+	if n.Limits != nil && n.Limits.CPUs > 0 {
+		of = n.Limits.CPUs
+	}
+	return jobCores(n, run), of
+}
+
+// jobCores returns how many CPUs the job kept busy on average, or NaN. While the job runs, that is the mean
+// of the samples.
+func jobCores(n *reporter.Node, run *reporter.Run) float64 {
+	if v := n.Metric(reporter.MetricJobCores); !math.IsNaN(v) {
+		return v
+	}
+	if q, ok := n.Summaries[collector.JobCPU.Key()]; ok {
+		return q.Mean
+	}
+	if cpu := cpuOfJob(n); run.WallSeconds > 0 {
+		return cpu / run.WallSeconds
+	}
+	return math.NaN()
+}
+
+// memoryBar returns the peak memory of the job in MiB, and its limit, or else the memory of the node. A job
+// that the kernel killed for its limit had reached it, whatever was seen of it between two samples.
+func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
+	if n.Host != nil {
+		of = n.Host.MemoryMB
+	}
+	if n.Job == nil && len(run.Command) == 0 {
+		return n.Metric(reporter.MetricMemoryPeak) / 100 * of, of
+	}
+
+	if used = jobPeak(n); used == 0 {
+		used = math.NaN()
+	}
+	if n.Limits == nil || !(n.Limits.MemoryMB > 0) || of > 0 && float64(n.Limits.MemoryMB) > of {
+		return used, of
+	}
+
+	of = float64(n.Limits.MemoryMB)
+	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
+		used = greatest(used, greatest(n.Metric(reporter.MetricLimitMemory)/100*of, v.Number("peak_mb")))
+	}
+	return used, of
+}

@@ -1,0 +1,119 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// barNode returns a node whose job used 1.44 of 4 CPUs, 2.7 of 8 GiB, and 4 GPUs.
+func barNode() *reporter.Node {
+	n := &reporter.Node{
+		Host: &reporter.Host{CPUs: 64, MemoryMB: 262144}, Job: &reporter.Job{},
+		Limits: &reporter.Limits{CPUs: 4, MemoryMB: 8192},
+		Metrics: reporter.Values{
+			reporter.MetricJobCores: 1.44, reporter.MetricJobMemoryPeak: 2785, reporter.MetricCPUMean: 99,
+			reporter.MetricMemoryPeak: 98, reporter.MetricLimitMemory: 97,
+		},
+	}
+	for i, busy := range []float64{100, 100, 32, 0} {
+		n.GPUs = append(n.GPUs, reporter.GPU{Index: i, MemoryMB: 81920, OfJob: true})
+		n.Metrics[reporter.GPUMetricName(reporter.MetricGPUUtilization, i)] = busy
+		n.Metrics[reporter.GPUMetricName(reporter.MetricGPUMemoryPeak, i)] = 76186
+	}
+	n.GPUs = append(n.GPUs, reporter.GPU{Index: 4, MemoryMB: 81920}) // another job's
+	n.Metrics[reporter.GPUMetricName(reporter.MetricGPUUtilization, 4)] = 100
+	return n
+}
+
+func barReport(nodes ...*reporter.Node) *reporter.Report {
+	r := &reporter.Report{Run: reporter.Run{Command: []string{"train"}}, Nodes: make(map[string]*reporter.Node)}
+	for i, n := range nodes {
+		r.Nodes[fmt.Sprint(i)] = n
+	}
+	return r
+}
+
+func barText(r *reporter.Report) string {
+	var out []string
+	for _, b := range Bars(r) {
+		out = append(out, fmt.Sprintf("%s %s %s %s %s", b.Key, b.Picture(false), b.Picture(true), b.Share(), b.Whole()))
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestBars(t *testing.T) {
+	t.Parallel()
+	const gpus = "\ngpu █████▊···· #####..... 58 % of 4 GPUs\ngpu_memory █████████▎ #########. 93 % of 320 GiB"
+	with := func(change func(*reporter.Node)) *reporter.Report {
+		n := barNode()
+		change(n)
+		return barReport(n)
+	}
+	for name, c := range map[string]struct {
+		report *reporter.Report
+		want   string
+	}{
+		"a job, not the node": {barReport(barNode()),
+			"cpu ███▌······ ###....... 36 % of 4 CPUs\nmemory ███▍······ ###....... 34 % of 8.0 GiB" + gpus},
+		"no memory limit: of the node": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = series.Unknown(), nil }),
+			"cpu ███▌······ ###....... 36 % of 4 CPUs\nmemory ·········· .......... 1 % of 256 GiB"},
+		"a limit above the node": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = 1<<30, nil }),
+			"cpu ███▌······ ###....... 36 % of 4 CPUs\nmemory ·········· .......... 1 % of 256 GiB"},
+		"killed at the limit between two samples": {with(func(n *reporter.Node) {
+			n.GPUs = nil
+			n.Verdict = &reporter.Verdict{Cause: "oom_cgroup", Evidence: map[string]any{"limit_mb": 8192.0, "peak_mb": 8192.0}}
+		}), "cpu ███▌······ ###....... 36 % of 4 CPUs\nmemory ██████████ ########## 100 % of 8.0 GiB"},
+		"unmeasured memory and one GPU": {with(func(n *reporter.Node) {
+			delete(n.Metrics, reporter.MetricJobMemoryPeak)
+			n.GPUs = n.GPUs[3:]
+			n.Metrics[reporter.GPUMetricName(reporter.MetricGPUUtilization, 0)] = 0.2
+			n.GPUs[0].MemoryMB = series.Unknown()
+		}), "cpu ███▌······ ###....... 36 % of 4 CPUs\ngpu ·········· .......... <1 % of 1 GPU"},
+		"a sidecar has the node's": {&reporter.Report{Nodes: map[string]*reporter.Node{"0": {
+			Host: &reporter.Host{CPUs: 1, MemoryMB: 1024}, Metrics: reporter.Values{
+				reporter.MetricCPUMean: 50, reporter.MetricMemoryPeak: 25},
+		}}}, "cpu █████····· #####..... 50 % of 1 CPU\nmemory ██▌······· ##........ 25 % of 1.0 GiB"},
+		"more than there is": {with(func(n *reporter.Node) {
+			n.Limits.CPUs, n.GPUs, n.Metrics[reporter.MetricJobMemoryPeak] = 1, nil, 0
+		}), "cpu ██████████ ########## 144 % of 1 CPU"},
+		"two nodes": {barReport(barNode(), with(func(n *reporter.Node) {
+			n.Metrics[reporter.MetricJobMemoryPeak], n.GPUs = 8192, nil
+		}).Nodes["0"]),
+			"cpu ███▌······ ###....... 36 % of 8 CPUs\nmemory ██████████ ########## 100 % of 8.0 GiB, node 1\n" +
+				"gpu █████▊···· #####..... 58 % of 4 GPUs on 1 of 2 nodes\n" +
+				"gpu_memory █████████▎ #########. 93 % of 320 GiB on 1 of 2 nodes"},
+		"nothing measured": {barReport(nil, &reporter.Node{}), ""},
+	} {
+		if got := barText(c.report); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+}
+
+// The numbers behind the bars are those of the summary object.
+func TestBars_Numbers(t *testing.T) {
+	t.Parallel()
+	bars := Bars(barReport(barNode(), barNode()))
+	if b := bars[0]; b.Used != 2.88 || b.Of != 8 || math.Abs(b.Percent-36) > 1e-9 {
+		t.Errorf("%+v", b)
+	}
+	if b := bars[1]; b.Used != 2785 || b.Of != 8192 {
+		t.Errorf("%+v", b)
+	}
+	if b := bars[2]; !math.IsNaN(b.Used) || b.Of != 8 {
+		t.Errorf("%+v", b)
+	}
+	for name, r := range reportertest.Golden() {
+		for _, b := range Bars(r) {
+			if math.IsNaN(b.Percent) || math.IsInf(b.Percent, 0) || b.Of <= 0 {
+				t.Errorf("%s: %+v", name, b)
+			}
+		}
+	}
+}
