@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/comparer"
@@ -22,6 +24,9 @@ import (
 type diffOptions struct {
 	failIf  []string
 	format  string
+	all     bool
+	html    string
+	force   bool
 	cpus    int
 	runs    runFinder
 	streams streams
@@ -33,8 +38,10 @@ func newDiff(s streams) *cobra.Command {
 		Use:   "diff [flags] A... -- B...",
 		Short: "compare two sets of runs of the same job",
 		Long: `Compare two sets of runs of the same job, for example A before a change and B
-after it. For each metric, diff prints the medians, their noise, and the change,
-or ~ if the change may be noise.
+after it. The first line says how long B took, and what else has changed. Then
+come the metrics that changed, with the medians and their noise; --all has the
+others, too, with ~ where the difference may be noise. Of two single runs the
+metrics are shown that differ by 5 % or more.
 
 A and B are RUN-IDs below --out, @latest, @-2, reports of any kind that show
 reads, or directories. From a directory diff takes all reports node-*.json at any
@@ -70,6 +77,9 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
 	f.StringVar(&o.format, "format", "table", "output format: table, markdown or json")
+	f.BoolVar(&o.all, "all", false, "also show what did not change")
+	f.StringVar(&o.html, "html", "", "write the comparison to `FILE` as a page, too")
+	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
 	o.runs.addTo(cmd)
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
@@ -94,6 +104,9 @@ func (o *diffOptions) run(args []string, atDash int) error {
 		c.Judge(g)
 	}
 
+	if err := o.writePage(c); err != nil {
+		return exitError{exitTrouble, err}
+	}
 	if err := o.print(c); err != nil {
 		return exitError{exitTrouble, err}
 	}
@@ -108,6 +121,10 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 		return nil, fmt.Errorf("--format: %q is not table, markdown or json", o.format)
 	case o.cpus < 0:
 		return nil, fmt.Errorf("--cpus: %d is negative", o.cpus)
+	case o.html != "":
+		if err := replaceable(o.html, o.force); err != nil {
+			return nil, err
+		}
 	}
 
 	gates := make([]comparer.Gate, len(o.failIf))
@@ -299,6 +316,20 @@ func reportsBelow(dir string) (paths []string, journals int, err error) {
 	}
 
 	return paths, journals, nil
+}
+
+// writePage writes the page, if one is wanted.
+func (o *diffOptions) writePage(c *comparer.Comparison) error {
+	if o.html == "" {
+		return nil
+	}
+
+	var page bytes.Buffer
+	if err := plotter.WriteDiffPage(&page, c, agent.Version()); err != nil {
+		return err
+	}
+
+	return reportfile.WritePicture(o.html, page.Bytes(), o.force)
 }
 
 func (o *diffOptions) print(c *comparer.Comparison) error {

@@ -21,11 +21,15 @@ func (c *Comparison) Sentence() string {
 	words, noise := "how long the runs took is not known", ""
 	wall, _ := c.Metric(reporter.MetricWall)
 	switch {
-	case wall.A == nil || wall.B == nil:
-	case wall.Changed == nil && c.A.Runs == 1 && c.B.Runs == 1:
-		words, noise = "B took "+wall.length(), " (one run a side: the noise is unknown)"
+	case c.A.Runs == 1 && c.B.Runs == 1:
+		noise = " (one run a side: the noise is unknown)"
 	case wall.Changed == nil:
-		words, noise = "B took "+wall.length(), " (too few runs: the noise is unknown)"
+		noise = " (too few runs: the noise is unknown)"
+	}
+	switch {
+	case wall.A == nil || wall.B == nil:
+	case wall.Changed == nil:
+		words = "B took " + wall.length()
 	case *wall.Changed:
 		words = "B took " + wall.length() + " (" + probable(*wall.P) + ")"
 	default:

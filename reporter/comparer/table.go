@@ -154,15 +154,26 @@ func (c *Comparison) remarks(list []Metric, all bool) []string {
 		out = append(out, "gate "+v.String())
 	}
 
+	return printable(append(out, c.notes()...))
+}
+
+// notes returns the notes as lines below the table.
+func (c *Comparison) notes() []string {
+	var out []string
 	for _, note := range c.Notes {
 		out = append(out, "note: "+note)
 	}
 
-	for i := range out {
-		out[i] = text.Printable(clip(out[i], 4*maxText))
+	return out
+}
+
+// printable cuts and escapes lines that may hold text from reports.
+func printable(lines []string) []string {
+	for i := range lines {
+		lines[i] = text.Printable(clip(lines[i], 4*maxText))
 	}
 
-	return out
+	return lines
 }
 
 // legend explains the signs that the table contains, and no others.
