@@ -1,21 +1,28 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 type lsOptions struct {
 	json    bool
+	html    string
+	force   bool
 	runs    runFinder
 	streams streams
 }
@@ -33,6 +40,7 @@ use, its peak memory, and the command. With names, list those runs only: RUN-IDs
 On a terminal, lines are cut to its width; in a pipe they are whole. With --json
 the list has the summary object of each run.`,
 		Example: `  perfagent ls
+  perfagent ls --html index.html
   perfagent ls --json | jq -r '.[] | select(.exit_code != 0) | .run_id'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.runs.settle(cmd); err != nil {
@@ -43,7 +51,10 @@ the list has the summary object of each run.`,
 	}
 
 	o.runs.addTo(cmd)
-	cmd.Flags().BoolVar(&o.json, "json", false, "print a JSON list of summary objects")
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print a JSON list of summary objects")
+	f.StringVar(&o.html, "html", "", "write an index to `FILE`: a page that links the pages of the runs")
+	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 
 	return cmd
 }
@@ -58,6 +69,9 @@ func (o *lsOptions) list(names []string) error {
 	for i := range runs {
 		objects[i] = runs[i].Object()
 	}
+	if o.html != "" {
+		return o.writeIndex(objects)
+	}
 	if o.json {
 		data, err := json.MarshalIndent(objects, "", "  ")
 		if err != nil {
@@ -68,6 +82,54 @@ func (o *lsOptions) list(names []string) error {
 	}
 
 	return o.print(objects)
+}
+
+// writeIndex writes the index, whole or not at all.
+func (o *lsOptions) writeIndex(objects []summary.Object) error {
+	if err := replaceable(o.html, o.force); err != nil {
+		return fmt.Errorf("ls: %w", err)
+	}
+
+	x := plotter.Index{Title: "Runs in " + text.Printable(o.runs.out)}
+	for _, object := range objects {
+		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.html)))
+	}
+
+	var page bytes.Buffer
+	if err := plotter.WriteIndex(&page, x); err != nil {
+		return err
+	}
+
+	return reportfile.WritePicture(o.html, page.Bytes(), o.force)
+}
+
+// indexRowOf returns the row of a run in an index that lies in dir.
+func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
+	cells := rowOf(o).cells
+	row := plotter.IndexRow{
+		Run: cells[0], Start: cells[1], Length: cells[2], Nodes: cells[3], End: cells[4], Command: cells[7],
+		CPU: plotter.Gauge{Words: cells[5]}, Memory: plotter.Gauge{Words: cells[6]},
+	}
+	if o.CPU != nil {
+		row.CPU.Percent = min(100, o.CPU.Percent)
+	}
+	if o.Memory != nil {
+		row.Memory.Percent = min(100, o.Memory.Percent)
+	}
+
+	switch {
+	case o.State == summary.Running:
+		row.State = "live"
+	case rowOf(o).bad:
+		row.State = "failed"
+	}
+	if whole, err := filepath.Abs(dir); err == nil && o.Page != "" {
+		if link, err := filepath.Rel(whole, o.Page); err == nil {
+			row.Link = (&url.URL{Path: filepath.ToSlash(link)}).String()
+		}
+	}
+
+	return row
 }
 
 // list returns the named runs, or all, the one that started last first.
