@@ -120,10 +120,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	w.startIntake(j.Started())
 	w.source.begin(j)
 	w.observe(&signalObserver{w})
-	if len(w.o.StopIf) > 0 {
-		w.stopper = newStopper(ctx, w, reader)
-		w.observe(w.stopper)
-	}
+	w.guard(ctx, reader)
 	w.startObservers(head, j.Started(), "the job is still running")
 
 	sampling, stop := context.WithCancel(context.Background())

@@ -28,6 +28,14 @@ type stopper struct {
 	killed bool          // KILL was sent; known when done is closed
 }
 
+// guard adds a stopper to the observers of the run, if there are rules.
+func (w *wrap) guard(ctx context.Context, reader *host.Reader) {
+	if len(w.o.StopIf) > 0 {
+		w.stopper = newStopper(ctx, w, reader)
+		w.observe(w.stopper)
+	}
+}
+
 // newStopper returns the stopper for the rules of the options, which were checked before.
 func newStopper(ctx context.Context, w *wrap, reader *host.Reader) *stopper {
 	s := &stopper{wrap: w, ctx: ctx, reader: reader}
