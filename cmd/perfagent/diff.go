@@ -33,7 +33,7 @@ type diffOptions struct {
 }
 
 func newDiff(s streams) *cobra.Command {
-	o := &diffOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &diffOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "diff [flags] A... -- B...",
 		Short: "compare two sets of runs of the same job",
@@ -44,8 +44,8 @@ others, too, with ~ where the difference may be noise. Of two single runs the
 metrics are shown that differ by 5 % or more.
 
 A and B are RUN-IDs below --out, @latest, @-2, reports of any kind that show
-reads, or directories. From a directory diff takes all reports node-*.json at any
-depth or, if there are none, all *.json files directly in it. The -- may be
+reads, or directories. From a directory diff takes all reports node-*.json at
+any depth or, if there are none, all *.json files directly in it. The -- may be
 omitted between exactly two names. Noise can be estimated from four runs a side;
 ten are good.
 
@@ -72,11 +72,10 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		},
 	}
 
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{exitTrouble, err} })
 	f := cmd.Flags()
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
-	f.StringVar(&o.format, "format", "table", "output format: table, markdown or json")
+	f.StringVarP(&o.format, "format", "f", "table", "output format: table, markdown or json")
 	f.BoolVar(&o.all, "all", false, "also show what did not change")
 	f.StringVar(&o.html, "html", "", "write the comparison to `FILE` as a page, too")
 	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
@@ -335,7 +334,7 @@ func (o *diffOptions) writePage(c *comparer.Comparison) error {
 func (o *diffOptions) print(c *comparer.Comparison) error {
 	switch o.format {
 	case "markdown":
-		return comparer.WriteMarkdown(o.streams.out, c, comparer.Layout{All: o.all})
+		return comparer.WriteMarkdown(o.streams.data(), c, comparer.Layout{All: o.all})
 	case "json":
 		var data bytes.Buffer
 		enc := json.NewEncoder(&data)
@@ -344,7 +343,7 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 		if err := enc.Encode(c); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
+		_, err := fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
 		return err
 	}
 	return comparer.WriteTable(o.streams.out, c, comparer.Layout{All: o.all, Color: colorful(o.streams.out)})

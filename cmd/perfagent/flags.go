@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +13,6 @@ import (
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/exporter"
-	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // recordOptions are the flags that run and sidecar share.
@@ -26,8 +24,11 @@ type recordOptions struct {
 	stopGrace   time.Duration
 	tags        []string
 	summary     string
+	quiet       bool
 	logLevel    string
 	logFormat   string
+	tokenFile   string
+	endCommand  string
 
 	streams streams
 	log     *logger
@@ -57,6 +58,9 @@ var environment = []struct{ flag, variable string }{
 	{"ops-chart", "PERFAGENT_OPS_CHART"},
 	{"stop-if", "PERFAGENT_STOP_IF"},       // run only
 	{"stop-grace", "PERFAGENT_STOP_GRACE"}, // run only
+	{"redact", "PERFAGENT_REDACT"},
+	{listenToken, "PERFAGENT_LISTEN_TOKEN"}, // the token itself
+	{"on-end", "PERFAGENT_ON_END"},
 }
 
 // flagOf maps the options that package agent checks to their flags.
@@ -64,19 +68,19 @@ var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart", "StopIf": "stop-if",
+	"OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact", "ListenToken": listenToken,
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
-	f.DurationVar(&o.Interval, "interval", agent.DefaultInterval, "time between samples, at least 10ms")
+	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, at least 10ms")
 	f.IntVar(
 		&o.MaxLength,
 		"max-length",
 		agent.DefaultMaxLength,
 		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay",
 	)
-	f.StringVar(&o.Out, "out", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
+	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
 	f.StringVar(&o.RunID, "run-id", "",
 		"name of the run, the same on every node (default: the scheduler's job ID, else the time and random digits)")
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
@@ -87,11 +91,13 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)",
 	)
 
-	f.StringVar(&o.summary, "summary", "auto",
-		"print a summary to stderr at the end: auto (if stderr is a terminal), always, never")
+	f.StringVar(&o.summary, "summary", summaryAuto,
+		"what to print to stderr at the end: auto (the summary on a terminal; elsewhere one line after a failure, and "+
+			"after success under a scheduler or CI), line (always the line), always (always the summary), never")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "short for --summary never")
 	addHTMLFlag(f, &o.HTML)
 	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
-	f.StringArrayVar(&o.tags, "tag", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
+	f.StringArrayVarP(&o.tags, "tag", "t", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
 
 	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
 		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
@@ -119,6 +125,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringArrayVar(&o.OpsChart, "ops-chart", nil,
 		"draw time lines of the operations and transfers whose names match `GLOB` "+
 			"(repeatable; separated by spaces in the variable; default: the first 12)")
+	addSiteFlags(f, o)
 	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
 
@@ -138,65 +145,23 @@ func addHTMLFlag(f *pflag.FlagSet, into *string) {
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	o.TakeOver = !o.streams.inside
 	if o.streams.inside {
-		o.Stdin, o.Stdout, o.Stderr = o.streams.in, o.streams.out, o.streams.err
-	}
-	if err := o.settle(cmd); err != nil {
-		return err
+		o.Stdin, o.Stdout, o.Stderr = o.streams.in, asItIs(o.streams.out), asItIs(o.streams.err)
 	}
 
 	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
 	if err != nil {
 		return err
 	}
-
 	o.log = log
+	if err := o.readToken(cmd); err != nil {
+		return err
+	}
+	if err := o.settle(cmd); err != nil {
+		return err
+	}
+	o.warn(cmd)
+
 	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
-
-	return nil
-}
-
-// settle takes values from the environment for flags that are not given, and checks all options.
-// Errors name the flag or the variable.
-func (o *recordOptions) settle(cmd *cobra.Command) error {
-	from := make(map[string]string)
-	for _, e := range environment {
-		value := os.Getenv(e.variable)
-		if cmd.Flags().Changed(e.flag) || value == "" || cmd.Flags().Lookup(e.flag) == nil {
-			continue
-		}
-		from[e.flag] = e.variable
-		if err := setFlag(cmd, e.flag, value); err != nil {
-			return fmt.Errorf("%s=%q: %w", e.variable, value, err)
-		}
-	}
-
-	wrong := func(flag string, err error) error {
-		if variable := from[flag]; variable != "" {
-			return fmt.Errorf("%s: %w", variable, err)
-		}
-		return fmt.Errorf("--%s: %w", flag, err)
-	}
-
-	if cmd.Flags().Changed("run-id") && o.RunID == "" {
-		return wrong("run-id", errors.New("the name is empty"))
-	}
-	if cmd.Flags().Changed("node") {
-		o.Node = &o.node
-	}
-	if o.PushTimeout = o.pushTimeout; o.pushTimeout == 0 {
-		o.PushTimeout = -1 // nothing is sent
-	}
-	if o.StopGrace = o.stopGrace; o.stopGrace == 0 {
-		o.StopGrace = -1 // SIGKILL at once
-	}
-	if flag, err := o.check(); err != nil {
-		return wrong(flag, err)
-	}
-
-	var bad *agent.OptionError
-	if err := o.Options.Check(); errors.As(err, &bad) {
-		return wrong(flagOf[bad.Option], bad.Err)
-	}
 
 	return nil
 }
@@ -229,8 +194,8 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "max-length", fmt.Errorf("0 is not between 2 and %d", agent.MaxMaxLength)
 	case o.Out == "":
 		return "out", errors.New("the directory name is empty")
-	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
-		return "summary", fmt.Errorf("%q is not auto, always or never", o.summary)
+	case !slices.Contains(summaries(), o.summary):
+		return "summary", fmt.Errorf("%q is not auto, line, always or never", o.summary)
 	case o.pushTimeout < 0:
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
 	case o.stopGrace < 0:
@@ -281,33 +246,4 @@ func (o *recordOptions) printURL(url string) {
 	o.log.Info("listening on " + url)
 }
 
-func (o *recordOptions) wantsSummary() bool {
-	return o.summary == "always" || o.summary == "auto" && isTerminal(o.streams.err)
-}
-
-// showSummary prints the summary once the report has been written.
-func (o *recordOptions) showSummary(r *agent.Result) {
-	ignoreBackground()
-	if !o.wantsSummary() {
-		return
-	}
-
-	var out bytes.Buffer // one write: it is read whole or not at all
-	_ = summary.Write(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
-	if _, err := o.streams.err.Write(out.Bytes()); err != nil {
-		o.log.Debug(fmt.Sprintf("write summary: %v", err))
-	}
-}
-
-// conclude prints what was pushed, if a summary was asked for.
-func (o *recordOptions) conclude(r *agent.Result) {
-	switch {
-	case r == nil || r.Pushed == "":
-	case o.wantsSummary():
-		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(r.Pushed))
-	default:
-		o.log.Debug(r.Pushed)
-	}
-}
-
-var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG…]")
+var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG...]")
