@@ -51,6 +51,9 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
+	if len(o.StopIf) > 0 {
+		return nil, errNothingToStop
+	}
 	if o.TakeOver {
 		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and takes nothing over")}
 	}

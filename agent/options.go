@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake"
 	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/internal/scheduler"
@@ -30,6 +31,7 @@ const (
 	DefaultPushTimeout = 10 * time.Second
 
 	DefaultScrapeInterval = 5 * time.Second
+	DefaultStopGrace      = 10 * time.Second
 )
 
 // Values of Options that name a choice. The empty string is the default of each.
@@ -136,6 +138,14 @@ type Options struct {
 	// characters. nil is the first 12 to appear.
 	OpsChart []string
 
+	// StopIf are rules that end the command of Run: "KEY OP NUMBER [for DURATION]", see
+	// collector.ParseRule. They are checked at each sample. When one of them holds, the command's main
+	// process gets TERM, and after StopGrace all processes of the command get KILL; without TakeOver
+	// those are not known that left the family between two samples. A StopGrace of 0 is
+	// DefaultStopGrace; with a negative value KILL follows at once.
+	StopIf    []string
+	StopGrace time.Duration
+
 	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. An
 	// *os.File is passed to the job itself; anything else is copied, as in os/exec. Run returns when
 	// everything is copied: it waits for a descendant of the job that has Stdout or Stderr open, and
@@ -186,6 +196,7 @@ var ErrNoCommand = errors.New("agent: no command")
 func (o Options) settled() Options {
 	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
 	o.Scrape, o.OpsChart = slices.Clone(o.Scrape), slices.Clone(o.OpsChart)
+	o.StopIf = slices.Clone(o.StopIf)
 	o.Redact = slices.Clone(o.Redact)
 	if o.Node != nil {
 		node := *o.Node
@@ -203,6 +214,7 @@ func (o Options) settled() Options {
 	setDefault(&o.Reader, Auto)
 	setDefault(&o.Ops, Off)
 	setDefault(&o.ScrapeInterval, DefaultScrapeInterval)
+	setDefault(&o.StopGrace, DefaultStopGrace)
 
 	if len(o.DiskPaths) == 0 {
 		o.DiskPaths = []string{"/"}
@@ -260,6 +272,7 @@ func (o Options) Check() error {
 		{"Scrape", o.checkScrape()},
 		{"ScrapeInterval", o.checkScrapeInterval()},
 		{"OpsChart", o.checkOpsChart()},
+		{"StopIf", o.checkStopIf()},
 		{"Redact", o.checkRedact()},
 	} {
 		if check.err != nil {
@@ -394,6 +407,18 @@ func (o Options) checkOpsChart() error {
 	}
 	return nil
 }
+
+func (o Options) checkStopIf() error {
+	for _, words := range o.StopIf {
+		if _, err := collector.ParseRule(words); err != nil {
+			return fmt.Errorf("%q: %w", words, err)
+		}
+	}
+	return nil
+}
+
+// errNothingToStop is why StopIf is for Run only.
+var errNothingToStop = &OptionError{"StopIf", errors.New("only Run has a command that can be stopped")}
 
 func (o Options) checkRedact() error {
 	_, err := redact.New(o.Redact)

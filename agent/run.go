@@ -70,6 +70,7 @@ type wrap struct {
 	signals *job.Signals // nil unless the process was taken over
 	own     ownGroup
 	source  *jobSource
+	stopper *stopper // nil if no rule may stop the job
 
 	// freeBefore receives the free space measured before the job started.
 	freeBefore <-chan []host.FreeSpace
@@ -123,6 +124,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	w.startIntake(j.Started())
 	w.source.begin(j)
 	w.observe(&signalObserver{w})
+	w.guard(ctx, reader)
 	w.startObservers(head, j.Started(), "the job is still running")
 
 	sampling, stop := context.WithCancel(context.Background())
@@ -189,6 +191,7 @@ func (w *wrap) result(status job.Status) *Result {
 // finish makes, writes and pushes the report.
 func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Recording) (*Result, error) {
 	missing := w.observers.end()
+	w.stopper.note(rec)
 
 	// The wall clock may have been stepped: compute the end from the start.
 	wall := status.End.Sub(status.Start)

@@ -24,6 +24,9 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
+	if len(o.StopIf) > 0 {
+		return nil, errNothingToStop
+	}
 	leave, err := enter(o)
 	if err != nil {
 		return nil, err

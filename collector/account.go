@@ -85,6 +85,21 @@ type Account struct {
 	// Signals are those that were sent to us so far, for readers of the journal of an agent that
 	// was killed after them. The caller fills them in.
 	Signals []Signal `json:"signals,omitempty"`
+	// Stop is what stopped the job; nil if nothing did. The caller fills it in.
+	Stop *Stop `json:"stop,omitempty"`
+}
+
+// A Stop is the end that perfagent made to a job because a Rule held. It never changes.
+type Stop struct {
+	Rule  string  `json:"rule"` // as it was written
+	Key   string  `json:"key"`
+	Value float64 `json:"value"` // that held
+	// ForSeconds is how long the rule had to hold; 0 = one sample was enough.
+	ForSeconds float64   `json:"for_seconds"`
+	Signal     string    `json:"signal"` // that was sent to the main process
+	At         time.Time `json:"at"`     // when it was sent
+	// Killed reports whether SIGKILL followed. It is known when the job has ended.
+	Killed bool `json:"killed"`
 }
 
 // A Signal is a signal that perfagent received, and who sent it.

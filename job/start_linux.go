@@ -144,11 +144,11 @@ func (j *Job) Over() bool {
 }
 
 // Signal sends sig to the job's main process. The error is os.ErrProcessDone once
-// that has been waited for; no other process is ever signalled in its place.
+// that has ended; no other process is ever signalled in its place.
 func (j *Job) Signal(sig syscall.Signal) error {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
-	if j.ended {
+	if j.ended || waitable(unix.P_PID, j.pid, unix.WEXITED|unix.WNOHANG) {
 		return os.ErrProcessDone
 	}
 	if err := unix.Kill(j.pid, sig); err != nil {

@@ -4,4 +4,4 @@
 # (apt-get install chromium fonts-dejavu-core).
 set -eu
 command -v chromium >/dev/null || { echo "pictures: chromium is missing: apt-get install chromium fonts-dejavu-core" >&2; exit 1; }
-${GO:-go} test -tags e2e ./e2e/browser -count=1 -run '^TestBrowser_Pictures$' -pictures "$PWD/docs" -v
+${GO:-go} test -tags e2e ./e2e/browser -count=1 -run "^TestBrowser_(Pictures|DiffPage)\$" -pictures "$PWD/docs" -v

@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/comparer"
@@ -22,6 +24,9 @@ import (
 type diffOptions struct {
 	failIf  []string
 	format  string
+	all     bool
+	html    string
+	force   bool
 	cpus    int
 	runs    runFinder
 	streams streams
@@ -33,8 +38,10 @@ func newDiff(s streams) *cobra.Command {
 		Use:   "diff [flags] A... -- B...",
 		Short: "compare two sets of runs of the same job",
 		Long: `Compare two sets of runs of the same job, for example A before a change and B
-after it. For each metric, diff prints the medians, their noise, and the change,
-or ~ if the change may be noise.
+after it. The first line says how long B took, and what else has changed. Then
+come the metrics that changed, with the medians and their noise; --all has the
+others, too, with ~ where the difference may be noise. Of two single runs the
+metrics are shown that differ by 5 % or more.
 
 A and B are RUN-IDs below --out, @latest, @-2, reports of any kind that show
 reads, or directories. From a directory diff takes all reports node-*.json at
@@ -69,6 +76,9 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
 	f.StringVarP(&o.format, "format", "f", "table", "output format: table, markdown or json")
+	f.BoolVar(&o.all, "all", false, "also show what did not change")
+	f.StringVar(&o.html, "html", "", "write the comparison to `FILE` as a page, too")
+	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
 	o.runs.addTo(cmd)
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
@@ -93,6 +103,9 @@ func (o *diffOptions) run(args []string, atDash int) error {
 		c.Judge(g)
 	}
 
+	if err := o.writePage(c); err != nil {
+		return exitError{exitTrouble, err}
+	}
 	if err := o.print(c); err != nil {
 		return exitError{exitTrouble, err}
 	}
@@ -107,6 +120,10 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 		return nil, fmt.Errorf("--format: %q is not table, markdown or json", o.format)
 	case o.cpus < 0:
 		return nil, fmt.Errorf("--cpus: %d is negative", o.cpus)
+	case o.html != "":
+		if err := replaceable(o.html, o.force); err != nil {
+			return nil, err
+		}
 	}
 
 	gates := make([]comparer.Gate, len(o.failIf))
@@ -300,10 +317,24 @@ func reportsBelow(dir string) (paths []string, journals int, err error) {
 	return paths, journals, nil
 }
 
+// writePage writes the page, if one is wanted.
+func (o *diffOptions) writePage(c *comparer.Comparison) error {
+	if o.html == "" {
+		return nil
+	}
+
+	var page bytes.Buffer
+	if err := plotter.WriteDiffPage(&page, c, agent.Version()); err != nil {
+		return err
+	}
+
+	return reportfile.WritePicture(o.html, page.Bytes(), o.force)
+}
+
 func (o *diffOptions) print(c *comparer.Comparison) error {
 	switch o.format {
 	case "markdown":
-		return comparer.WriteMarkdown(o.streams.data(), c)
+		return comparer.WriteMarkdown(o.streams.data(), c, comparer.Layout{All: o.all})
 	case "json":
 		var data bytes.Buffer
 		enc := json.NewEncoder(&data)
@@ -315,7 +346,7 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 		_, err := fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
 		return err
 	}
-	return comparer.WriteTable(o.streams.out, c, colorful(o.streams.out))
+	return comparer.WriteTable(o.streams.out, c, comparer.Layout{All: o.all, Color: colorful(o.streams.out)})
 }
 
 // judge reports on stderr, one line each, which gates fired or cannot be judged. A gate that cannot

@@ -21,6 +21,7 @@ type recordOptions struct {
 
 	node        int
 	pushTimeout time.Duration
+	stopGrace   time.Duration
 	tags        []string
 	summary     string
 	quiet       bool
@@ -56,6 +57,8 @@ var environment = []struct{ flag, variable string }{
 	{"scrape", "PERFAGENT_SCRAPE"},
 	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
 	{"ops-chart", "PERFAGENT_OPS_CHART"},
+	{"stop-if", "PERFAGENT_STOP_IF"},       // run only
+	{"stop-grace", "PERFAGENT_STOP_GRACE"}, // run only
 	{"redact", "PERFAGENT_REDACT"},
 	{listenToken, "PERFAGENT_LISTEN_TOKEN"}, // the token itself
 	{"on-end", "PERFAGENT_ON_END"},
@@ -66,7 +69,7 @@ var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart", "Redact": "redact", "ListenToken": listenToken,
+	"OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact", "ListenToken": listenToken,
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -164,13 +167,17 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// setFlag sets a flag from the environment. A list of paths is separated like PATH, any other by spaces.
+// setFlag sets a flag from the environment. A list of paths is separated like PATH, one of rules by semicolons or
+// newlines, any other by spaces.
 func setFlag(cmd *cobra.Command, name, value string) error {
 	flag := cmd.Flags().Lookup(name)
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
 		flag.Changed = true
-		if name == "disk-path" {
+		switch name {
+		case "disk-path":
 			return list.Replace(strings.Split(value, string(os.PathListSeparator)))
+		case "stop-if":
+			return list.Replace(rulesIn(value))
 		}
 		return list.Replace(strings.Fields(value))
 	}
@@ -194,6 +201,8 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
 	case o.length < 0:
 		return "for", fmt.Errorf("%v is negative", o.length)
+	case o.stopGrace < 0:
+		return "stop-grace", fmt.Errorf("%v is negative", o.stopGrace)
 	case o.ScrapeInterval == 0:
 		return "scrape-interval", fmt.Errorf("%v is below %v", o.ScrapeInterval, agent.MinScrapeInterval)
 	}

@@ -25,6 +25,7 @@ type flagGroup struct {
 var flagGroups = []flagGroup{
 	{"What is measured", true, []string{"disk-path", "cgroup", "ops", "ops-chart", "scrape", "scrape-interval"}},
 	{"Where the reports are", false, []string{"out", "run-id", "node", "html"}},
+	{"Stopping the job", true, []string{"stop-if", "stop-grace"}},
 	{"Live page", true, []string{"listen", "listen-token-file"}},
 	{"MLflow", false, []string{"mlflow", "mlflow-run-id", "mlflow-experiment", "push-timeout"}},
 	{"For experts", false, []string{"max-length", "reader", "compat", "cpus", "log-level", "log-format"}},

@@ -263,7 +263,7 @@ func testSecrets(t *testing.T, s *mlflowtest.Server) {
 	c.with(good.env(), 0, "push", "--dry-run", "perfagent-out/wrong/node-0.json")
 	c.with(wrong.env(), 1, "push", "--dry-run", "perfagent-out/token/node-0.json")
 	c.with(wrong.env(), 1, "push", "perfagent-out/token/node-0.json")
-	c.with([]string{"MLFLOW_TRACKING_URI=" + good.uri(s.URL)}, 1, "push", "perfagent-out/token/node-0.json") // it remembers the server without them
+	c.with([]string{"MLFLOW_TRACKING_URI=" + good.uri(s.URL)}, 0, "push", "perfagent-out/token/node-0.json")
 	c.with(good.env(), 0, "push", "perfagent-out/wrong/node-0.json", "perfagent-out/token/node-0.json")
 	c.with(append(wrong.env(), "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0"), 1, "push", "perfagent-out/dead/node-0.json")
 	c.with(good.env(), 0, "push", "--mlflow", good.uri(s.URL), "perfagent-out/dead/node-0.json")

@@ -54,6 +54,7 @@ func testMLflow3(t *testing.T) {
 		serverCase{"pushed again", testPushedAgain},
 		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
 		serverCase{"an answer is lost", testAnswerIsLost},
+		serverCase{"the shell names the server", testPushToTheShellsServer},
 		serverCase{"a read-only folder", testReadOnlyFolder},
 		serverCase{"perf.py", testPushPerfPy},
 		serverCase{"merged", testPushMerged},
@@ -78,6 +79,7 @@ func TestMLflow_Version2(t *testing.T) {
 		serverCase{"pushed again", testPushedAgain},
 		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
 		serverCase{"an answer is lost", testAnswerIsLost},
+		serverCase{"the shell names the server", testPushToTheShellsServer},
 		serverCase{"two nodes at once", testTwoNodesAtOnce},
 		serverCase{"a journal", testPushJournal},
 	)

@@ -305,7 +305,7 @@ func TestGroup_EachNodeKeepsItsInvocation(t *testing.T) {
 	of := func(invocation string) *reporter.Node {
 		return &reporter.Node{Push: &reporter.Push{MLflow: reporter.PushState{Invocation: invocation}}}
 	}
-	g := newGroup(&reporter.Report{}, reporter.PushState{Invocation: "a.0"}, "")
+	g := newGroup(&reporter.Report{}, reporter.PushState{Invocation: "a.0"}, server{})
 	g.report.Nodes = map[string]*reporter.Node{"0": of("a.0"), "1": of(""), "2": {}, "3": of("d.3")}
 	want := map[string]string{"0": "a.0", "1": "", "2": "", "3": "d.3"}
 	for range 20 { // whatever the order of the map

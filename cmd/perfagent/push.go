@@ -34,6 +34,7 @@ type pushOptions struct {
 	dryRun     bool
 	runs       runFinder
 	streams    streams
+	told       string // the last server that was named
 }
 
 func newPush(s streams) *cobra.Command {
@@ -49,9 +50,9 @@ report, else the one that the job created, else a new one. Only what the server
 lacks is sent, so a push can be repeated, and it resumes where it was
 interrupted.
 
-The server is --mlflow, else the one recorded in the report, else
-MLFLOW_TRACKING_URI. All MLFLOW_* variables for authentication, TLS, retries and
-workspaces are obeyed.
+The server is --mlflow, else MLFLOW_TRACKING_URI, else the one recorded in the
+report. The first line says which. All MLFLOW_* variables for authentication,
+TLS, retries and workspaces are obeyed.
 
 Exit code: 0 once the server has everything; 1 otherwise.`,
 		Example: `  perfagent push @latest
@@ -155,15 +156,40 @@ func journalBeside(path string) string {
 // A group is the part of a report that goes to one run.
 type group struct {
 	state   reporter.PushState // of the last push; State is "" if there was none
-	uri     string             // as given, perhaps with user info
+	server  server
 	report  *reporter.Report
 	running bool // the recording has not ended
 }
 
+// A server is where a group goes to, and who says so.
+type server struct {
+	uri  string // as given, perhaps with user info; "" if nobody says
+	from string
+}
+
+// serverOf returns the server for nodes whose last push has a state. A tracking URI of the shell that is no server, such
+// as a directory, is for other programs: the server that the report records goes before it.
+func (o *pushOptions) serverOf(state reporter.PushState) server {
+	shell := server{os.Getenv("MLFLOW_TRACKING_URI"), "MLFLOW_TRACKING_URI"}
+	remembered := server{state.URI, "recorded in the report"}
+	if state.State == reporter.PushOff { // a server that we cannot push to
+		remembered.uri = ""
+	}
+
+	switch {
+	case o.mlflow != "":
+		return server{o.mlflow, "--mlflow"}
+	case remembered.uri == "" || shell.uri != "" && mlflow.CheckURI(shell.uri) == nil:
+		return shell
+	}
+
+	return remembered
+}
+
 // newGroup returns a group of a report, without nodes.
-func newGroup(r *reporter.Report, state reporter.PushState, uri string) *group {
+func newGroup(r *reporter.Report, state reporter.PushState, to server) *group {
 	report := &reporter.Report{Schema: r.Schema, Run: r.Run, Nodes: make(map[string]*reporter.Node)}
-	return &group{state: state, uri: uri, report: report}
+	return &group{state: state, server: to, report: report}
 }
 
 // groups splits a report by the destination of its nodes.
@@ -176,16 +202,11 @@ func (o *pushOptions) groups(r *reporter.Report) []*group {
 			state = n.Push.MLflow
 		}
 
-		remembered := state.URI
 		state.Error = ""
-		if state.State == reporter.PushOff { // a server that we cannot push to
-			remembered = ""
-		}
-
 		i := slices.IndexFunc(out, func(g *group) bool { return g.joins(state) })
 		if i < 0 {
 			i = len(out)
-			out = append(out, newGroup(r, state, cmp.Or(o.mlflow, remembered, os.Getenv("MLFLOW_TRACKING_URI"))))
+			out = append(out, newGroup(r, state, o.serverOf(state)))
 		}
 
 		out[i].report.Nodes[name] = n
@@ -210,7 +231,7 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 	d := pusher.Destination{
 		RunID: g.state.RunID, Given: g.state.Given, Invocation: g.state.Invocation,
 		ExperimentName: g.state.ExperimentName, ExperimentID: g.state.ExperimentID,
-		OtherServer: g.state.URI != mlflow.PublicURI(g.uri),
+		OtherServer: g.elsewhere(),
 	}
 	if d.RunID == "" && g.state.URI == "" {
 		d.RunID = os.Getenv("MLFLOW_RUN_ID")
@@ -234,12 +255,25 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 	return d
 }
 
+// elsewhere reports whether the group goes to another server than the report records.
+func (g *group) elsewhere() bool { return g.state.URI != mlflow.PublicURI(g.server.uri) }
+
+// tell says where the push goes to, before anything is asked there: a server may take minutes to answer.
+func (o *pushOptions) tell(to server) {
+	line := fmt.Sprintf("pushing to %s (%s)", text.Printable(mlflow.PublicURI(to.uri)), to.from)
+	if line != o.told {
+		o.told = line
+		fmt.Fprintln(o.streams.out, line)
+	}
+}
+
 func (o *pushOptions) pushGroup(ctx context.Context, file *reportfile.File, g *group) error {
-	if g.uri == "" {
+	if g.server.uri == "" {
 		return errors.New("the report records no server: use --mlflow URI or set MLFLOW_TRACKING_URI")
 	}
+	o.tell(g.server)
 
-	cfg, err := pusher.ClientConfig(g.uri, agent.Version(), os.LookupEnv)
+	cfg, err := pusher.ClientConfig(g.server.uri, agent.Version(), os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -296,7 +330,7 @@ func (o *pushOptions) splitGroup(ctx context.Context, client *mlflow.Client, g *
 		i := slices.IndexFunc(out, func(p *group) bool { return p.state.RunID == state.RunID })
 		if i < 0 {
 			i = len(out)
-			out = append(out, newGroup(g.report, state, g.uri))
+			out = append(out, newGroup(g.report, state, g.server))
 			out[i].running = g.running
 		}
 
@@ -365,11 +399,11 @@ func (g *group) done(runID, uri string, given bool, notes []string) reporter.Pus
 }
 
 // noteFailure records in the report that a push failed. It changes nothing in a dry run, nor where
-// flags sent a pending report somewhere else.
+// flags or a variable sent a pending report somewhere else.
 func (o *pushOptions) noteFailure(
 	file *reportfile.File, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error,
 ) error {
-	named := o.mlflow != "" || o.runID != "" || o.experiment != ""
+	named := o.mlflow != "" || o.runID != "" || o.experiment != "" || g.elsewhere()
 	if o.dryRun || named && g.state.State == reporter.PushPending {
 		return nil
 	}

@@ -34,6 +34,7 @@ was not found.`,
 	f.StringVar(&o.Cgroup, "cgroup", agent.Auto, "how to measure the job's own usage: "+
 		"auto (perfagent's control group if nothing else is in it, else the job's processes), "+
 		"create (a control group made for the job, if permitted), off (the job's processes)")
+	addStopFlags(f, o)
 	addRecordFlags(f, o)
 
 	return cmd

@@ -48,4 +48,5 @@ func Make(string) (*Made, error) {
 func (m *Made) Group() *Group                        { return nil }
 func (m *Made) Missing() map[string]error            { return nil }
 func (m *Made) Enter(start func(fd int) error) error { return start(-1) }
+func (m *Made) Kill() error                          { return ErrNone }
 func (m *Made) Remove() error                        { return nil }

@@ -111,3 +111,16 @@ func (t *jobTree) close() {
 func (t *jobTree) foreign(pid int) bool {
 	return t.tree != nil && !t.asked.Open() && t.tree.Foreign(pid)
 }
+
+// copy returns the job's processes for another goroutine, or nil if they cannot be found. What was
+// known of them is not known while a question is open.
+func (t *jobTree) copy() *process.Tree {
+	if t.tree == nil {
+		return nil
+	}
+	if t.asked.Answer(0); t.asked.Open() {
+		return t.tree.Anew()
+	}
+
+	return t.tree.Copy()
+}

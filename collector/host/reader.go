@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // A Reader takes Readings of one host. It is not safe for concurrent use.
@@ -105,6 +106,10 @@ func (r *Reader) Now() Instant { return r.now() }
 
 // Job returns the options of the job.
 func (r *Reader) Job() JobOptions { return r.job.JobOptions }
+
+// JobTree returns the job's processes for another goroutine, as they were at the newest Reading. It is
+// nil if they cannot be found. It belongs to the goroutine that takes the Readings.
+func (r *Reader) JobTree() *process.Tree { return r.job.tree.copy() }
 
 // DiskPaths returns the file systems whose usage is measured.
 func (r *Reader) DiskPaths() []string { return r.disks.paths() }

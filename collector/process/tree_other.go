@@ -44,3 +44,16 @@ func (t *Tree) Ours(int) bool { return false }
 
 // Close does nothing.
 func (t *Tree) Close() error { return nil }
+
+// Anew and Copy return Trees whose Read fails, too.
+func (t *Tree) Anew() *Tree { return &Tree{} }
+func (t *Tree) Copy() *Tree { return &Tree{} }
+
+// Living returns an error: processes are not read on this system.
+func (t *Tree) Living() (int, error) {
+	_, err := t.Read()
+	return 0, err
+}
+
+// Kill returns an error: processes are not read on this system.
+func (t *Tree) Kill() (int, error) { return t.Living() }

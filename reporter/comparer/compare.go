@@ -36,6 +36,8 @@ type Comparison struct {
 	Gates []Verdict `json:"gates"`
 	// Notes are what a reader must know to interpret the numbers.
 	Notes []string `json:"notes"`
+
+	commandsA, commandsB []string // each once
 }
 
 // A Set is one side of a comparison.
@@ -74,6 +76,7 @@ type Metric struct {
 	whyA, whyB string
 	of         *reporter.Metric
 	hidden     bool // the tables do not show it
+	gated      bool // a gate is on it
 }
 
 // A test holds what all metrics share: the thresholds, and the smallest p-value for each pair of
@@ -113,6 +116,7 @@ func Compare(a, b Side) *Comparison {
 		c.Metrics = append(c.Metrics, metric)
 	}
 
+	c.commandsA, c.commandsB = commandsOf(runsA), commandsOf(runsB)
 	c.hidePhases()
 	c.hideWork(slices.Concat(runsA, runsB))
 	c.Notes = append(c.Notes, remarks("A", runsA)...)

@@ -173,11 +173,11 @@ func (c *Comparison) Judge(g Gate) Verdict {
 	return v
 }
 
-// show makes the tables show a metric.
+// show makes the tables show a metric that a gate is on.
 func (c *Comparison) show(name string) {
 	for i := range c.Metrics {
 		if c.Metrics[i].Name == name {
-			c.Metrics[i].hidden = false
+			c.Metrics[i].hidden, c.Metrics[i].gated = false, true
 		}
 	}
 }

@@ -6,10 +6,14 @@ import (
 	"strings"
 )
 
-// WriteMarkdown writes the comparison as a GitHub Markdown table followed by a list, for a comment
+// WriteMarkdown writes the comparison as a sentence, a GitHub Markdown table and a list, for a comment
 // or a job summary. Text from reports is escaped, so that it cannot become markup.
-func WriteMarkdown(w io.Writer, c *Comparison) error {
+func WriteMarkdown(w io.Writer, c *Comparison, layout Layout) error {
 	var out strings.Builder
+	out.WriteString("**" + escaped(c.Sentence()) + "**\n\n")
+	if words := c.Commands(); words != "" {
+		out.WriteString("- " + escaped(words) + "\n")
+	}
 	for _, line := range c.sides() {
 		out.WriteString("- " + escaped(line) + "\n")
 	}
@@ -17,8 +21,12 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 	// In a code span of a table nothing can be escaped, so what would end it is written as Printable writes what is
 	// invisible.
 	spanned := strings.NewReplacer("|", `\x7c`, "`", `\x60`)
-	out.WriteString("\n| metric | unit | A | B | change | p |\n|---|---|--:|--:|--:|--:|\n")
-	for _, r := range c.rows() {
+	list := c.listed(layout.All)
+	rows := c.rows(list)
+	if len(rows) > 0 {
+		out.WriteString("\n| metric | unit | A | B | change | p |\n|---|---|--:|--:|--:|--:|\n")
+	}
+	for _, r := range rows {
 		change := r.cells[changeColumn]
 		if r.changed {
 			change = "**" + change + "**"
@@ -38,7 +46,7 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 	}
 
 	out.WriteString("\n")
-	for _, text := range c.remarks() {
+	for _, text := range c.remarks(list, layout.All) {
 		out.WriteString("- " + escaped(text) + "\n")
 	}
 

@@ -75,7 +75,7 @@ func TestWriteTable_Phases(t *testing.T) {
 	c := Compare(Side{Name: "a", Reports: []reporter.Source{a}}, Side{Name: "b", Reports: []reporter.Source{b}})
 	c.Judge(Gate{Metric: "phase.only.count", Op: ">", Value: 9})
 	var out bytes.Buffer
-	if err := WriteTable(&out, c, false); err != nil {
+	if err := WriteTable(&out, c, Layout{All: true}); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()

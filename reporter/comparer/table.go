@@ -41,11 +41,11 @@ func heads() row {
 	return row{cells: [columns]string{"metric", "unit", "A", "", "B", "", "change", "p", "runs"}}
 }
 
-// rows returns a row for each metric that at least one side has. The runs column has an entry where
-// a metric is not in every run.
-func (c *Comparison) rows() []row {
+// rows returns a row for each of some metrics that at least one side has. The runs column has an entry
+// where a metric is not in every run.
+func (c *Comparison) rows(list []Metric) []row {
 	var out []row
-	for _, m := range c.shown() {
+	for _, m := range list {
 		if m.A == nil && m.B == nil {
 			continue
 		}
@@ -130,43 +130,73 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// remarks returns the lines below the table: the legend, the absent metrics with their reasons, the
-// verdicts on the gates, and the notes.
-func (c *Comparison) remarks() []string {
-	out := append(c.legend(), c.absences()...)
+// intro returns the lines above the table: how B differs from A, whether the commands differ, and what
+// the sides are.
+func (c *Comparison) intro() []string {
+	out := []string{c.Sentence()}
+	if words := c.Commands(); words != "" {
+		out = append(out, words)
+	}
+
+	return append(append(out, ""), c.sides()...)
+}
+
+// remarks returns the lines below the table of some metrics: the legend, the verdicts on the gates, and
+// the notes; below the table of all metrics also those that are absent, with their reasons.
+func (c *Comparison) remarks(list []Metric, all bool) []string {
+	out := c.legend(list)
+	if all {
+		out = append(out, c.absences()...)
+	} else if rest := len(c.shown()) - len(list); rest > 0 {
+		out = append(out, "not shown: "+counted(rest, "metric")+" that did not change, or that a side lacks; --all shows them")
+	}
 	for _, v := range c.Gates {
 		out = append(out, "gate "+v.String())
 	}
 
+	return printable(append(out, c.notes()...))
+}
+
+// notes returns the notes as lines below the table.
+func (c *Comparison) notes() []string {
+	var out []string
 	for _, note := range c.Notes {
 		out = append(out, "note: "+note)
-	}
-
-	for i := range out {
-		out[i] = text.Printable(clip(out[i], 4*maxText))
 	}
 
 	return out
 }
 
+// printable cuts and escapes lines that may hold text from reports.
+func printable(lines []string) []string {
+	for i := range lines {
+		lines[i] = text.Printable(clip(lines[i], 4*maxText))
+	}
+
+	return lines
+}
+
 // legend explains the signs that the table contains, and no others.
-func (c *Comparison) legend() []string {
-	changed, tested, alike, few, bare := 0, 0, false, false, false
+func (c *Comparison) legend(list []Metric) []string {
+	alike, few, bare := false, false, false
+	for _, m := range list {
+		alike = alike || m.Changed != nil && !*m.Changed
+		few = few || m.Changed == nil && m.A != nil && m.B != nil
+		bare = bare || m.NA > 1 && m.ALow == nil || m.NB > 1 && m.BLow == nil
+	}
+
+	changed, tested := 0, 0
 	for _, m := range c.shown() {
 		if m.Changed != nil {
 			tested++
 			if *m.Changed {
 				changed++
 			}
-			alike = alike || !*m.Changed
 		}
-
-		few = few || m.Changed == nil && m.A != nil && m.B != nil
-		bare = bare || m.NA > 1 && m.ALow == nil || m.NB > 1 && m.BLow == nil
 	}
 
 	var out []string
-	if c.A.Runs > 1 || c.B.Runs > 1 {
+	if len(list) > 0 && (c.A.Runs > 1 || c.B.Runs > 1) {
 		out = append(out, "A, B: medians; ±: 95 % confidence interval")
 	}
 	if bare {
@@ -221,33 +251,53 @@ func (c *Comparison) absences() []string {
 	return out
 }
 
-// WriteTable writes the comparison for people, in aligned columns. It is at most 80 characters wide
-// unless numbers are unusually long. Text from reports is escaped, so that it cannot contain
-// control characters.
-func WriteTable(w io.Writer, c *Comparison, color bool) error {
-	var out strings.Builder
-	for _, line := range c.sides() {
-		out.WriteString(line + "\n")
-	}
+// A Layout says how a comparison is written for people.
+type Layout struct {
+	All   bool // also what did not change
+	Color bool // of a terminal
+}
 
-	out.WriteString("\n")
-	rows := append([]row{heads()}, c.rows()...)
-	widths := columnWidths(rows)
-	for i, r := range rows {
-		line := r.aligned(widths)
-		switch {
-		case color && i == 0:
-			line = "\x1b[2m" + line + "\x1b[0m"
-		case color && r.changed:
-			line = "\x1b[1m" + line + "\x1b[0m"
+// WriteTable writes the comparison for people: a sentence, and aligned columns. It is at most 80
+// characters wide unless numbers are unusually long. Text from reports is escaped, so that it cannot
+// contain control characters.
+func WriteTable(w io.Writer, c *Comparison, layout Layout) error {
+	const faint, bold = "\x1b[2m", "\x1b[1m"
+	var out strings.Builder
+	write := func(look, line string) {
+		if layout.Color && look != "" {
+			line = look + line + "\x1b[0m"
 		}
 		out.WriteString(line + "\n")
 	}
 
-	out.WriteString("\n")
-	for _, words := range c.remarks() {
+	for i, line := range c.intro() {
+		if i == 0 {
+			write(bold, line)
+		} else {
+			write("", line)
+		}
+	}
+	write("", "")
+
+	list := c.listed(layout.All)
+	if rows := append([]row{heads()}, c.rows(list)...); len(rows) > 1 {
+		widths := columnWidths(rows)
+		for i, r := range rows {
+			look := ""
+			switch {
+			case i == 0:
+				look = faint
+			case r.changed:
+				look = bold
+			}
+			write(look, r.aligned(widths))
+		}
+		write("", "")
+	}
+
+	for _, words := range c.remarks(list, layout.All) {
 		for _, line := range wrapped(words) {
-			out.WriteString(line + "\n")
+			write("", line)
 		}
 	}
 

@@ -176,10 +176,10 @@ func TestWriteTable_ManySeries(t *testing.T) {
 	c := Compare(side, side)
 	c.Judge(Gate{Metric: "counter.c59", Op: ">", Value: 9})
 	var table, markdown bytes.Buffer
-	if err := WriteTable(&table, c, false); err != nil {
+	if err := WriteTable(&table, c, Layout{All: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteMarkdown(&markdown, c); err != nil {
+	if err := WriteMarkdown(&markdown, c, Layout{All: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -211,10 +211,10 @@ func TestWrite_Work(t *testing.T) {
 		c.Judge(g)
 	}
 	var table, markdown bytes.Buffer
-	if err := WriteTable(&table, c, false); err != nil {
+	if err := WriteTable(&table, c, Layout{All: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteMarkdown(&markdown, c); err != nil {
+	if err := WriteMarkdown(&markdown, c, Layout{All: true}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "work.txt", table.String())
@@ -229,10 +229,10 @@ func TestWrite_HostileWork(t *testing.T) {
 		reportertest.HostileWork(b.Reports[0].Report, name)
 		c := Compare(a, b)
 		var table, markdown bytes.Buffer
-		if err := WriteTable(&table, c, false); err != nil {
+		if err := WriteTable(&table, c, Layout{All: true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteMarkdown(&markdown, c); err != nil {
+		if err := WriteMarkdown(&markdown, c, Layout{All: true}); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(table.String() + markdown.String()) {

@@ -20,7 +20,7 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	switch {
 	case !inGroup && !(q.account.HostOOMKills > 0):
 		return "", ""
-	case q.job.Signal != "" && q.job.Signal != "SIGKILL" && !crash(q.job.Signal):
+	case q.job.Signal != "" && q.job.Signal != "SIGKILL" && !crash(q.job.Signal) && !q.endedByRule():
 		return "", "" // a signal ended the job, even if it had lost processes before
 	case q.job.Signal == "" && q.endedOtherwise():
 		return "", ""
@@ -61,7 +61,7 @@ func (q *verdictInput) victim() (host.Victim, bool) {
 // certainty returns how certain it is that a victim was the job's, from 0 (it was not, or that is not
 // known) to 3 (it was the job's main process).
 func (q *verdictInput) certainty(v host.Victim) int {
-	home, killed := q.account.MemoryHome, q.job.Signal == "SIGKILL"
+	home, killed := q.account.MemoryHome, q.mainKilled()
 	if v.Group == "" && !v.Host && q.account.OOMKills > 0 {
 		v.Group = home // not in the log, and there was one
 	}
@@ -110,7 +110,7 @@ func (q *verdictInput) othersKilled() bool {
 // presumedVictim returns the victim if no log names one: the main process, if SIGKILL ended it.
 func (q *verdictInput) presumedVictim() host.Victim {
 	v := host.Victim{At: q.account.OOMAt}
-	if q.job.Signal == "SIGKILL" {
+	if q.mainKilled() {
 		v.Process, v.PID = q.commandName(), q.job.PID
 	}
 	return v
@@ -234,7 +234,7 @@ func (q *verdictInput) killText(v host.Victim, what string) string {
 
 	q.noteTime("time", at)
 	head := "killed by the kernel: "
-	if q.job.Signal != "SIGKILL" {
+	if !q.mainKilled() {
 		head = q.endText() + " after the kernel killed a process: "
 	}
 

@@ -20,6 +20,7 @@ const (
 	CauseOOMHost   = "oom_host"
 	CauseTimeLimit = "time_limit"
 	CauseDiskFull  = "disk_full"
+	CauseStopped   = "stopped_by_rule"
 	CauseUnknown   = "unknown"
 )
 
@@ -55,6 +56,12 @@ func Causes() []Cause {
 				" or more of the host's memory was in use",
 			Evidence: []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time", "heaviest", "heaviest_pid",
 				"heaviest_mb"},
+		},
+		{
+			Name: CauseStopped,
+			When: "a rule of --stop-if held, and perfagent ended the job for it, whatever its exit code; a job that " +
+				"failed after a kill by the kernel that came first is `oom_cgroup` or `oom_host`",
+			Evidence: []string{"rule", "key", "value", "for_seconds", "sent_signal", "signal_time", "killed"},
 		},
 		{
 			Name: CauseTimeLimit,
@@ -129,6 +136,8 @@ func rank(v *reporter.Verdict) int {
 	signal, _ := v.Evidence["signal"].(string)
 	switch v.Cause {
 	case CauseOOMCgroup, CauseOOMHost:
+		return 9
+	case CauseStopped:
 		return 8
 	case CauseDiskFull:
 		return 7
@@ -213,11 +222,15 @@ func (q *verdictInput) cause() (cause, words string) {
 	if q.job.Signal != "" {
 		q.evidence["signal"] = text.Printable(q.job.Signal)
 	}
-	if q.code == 0 {
+	switch {
+	case q.stoppedFirst():
+		return q.stopped()
+	case q.code == 0:
 		return CauseExited, "exited with code 0" + q.survived()
 	}
 
-	for _, look := range []func() (cause, words string){q.outOfMemory, q.timeLimit, q.diskFull, q.signal} {
+	causes := []func() (cause, words string){q.killedFirst, q.stopped, q.timeLimit, q.diskFull, q.signal}
+	for _, look := range causes {
 		if cause, words := look(); cause != "" {
 			return cause, words
 		}
@@ -240,6 +253,11 @@ func (q *verdictInput) notKnown() string {
 			known += "; " + signalText(s) + " had come before"
 			break
 		}
+	}
+
+	if s := q.account.Stop; s != nil {
+		q.noteStop(s)
+		known += "; the rule " + ruleText(s) + " had stopped it at " + clockTime(s.At)
 	}
 
 	if known += q.killsBefore(); known == "" {
@@ -273,7 +291,9 @@ func (q *verdictInput) exited() string {
 }
 
 // killed reports whether SIGKILL ended the job, or a command of a job that is a shell.
-func (q *verdictInput) killed() bool { return q.job.Signal == "SIGKILL" || q.code == 128+9 }
+func (q *verdictInput) killed() bool {
+	return q.mainKilled() || q.job.Signal == "" && q.code == 128+9
+}
 
 // ended returns when the job ended.
 func (q *verdictInput) ended() time.Time { return q.job.End.Time }

@@ -148,6 +148,19 @@ func roomLeft(rooms ...host.FreeSpace) func(*verdictCase) {
 	return func(c *verdictCase) { c.in.Exit.Space = rooms }
 }
 
+// stopAt has a rule stop the job so many seconds after the start.
+func stopAt(seconds float64) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.a.Stop = &collector.Stop{
+			Rule: "job_memory_mb > 8000", Key: "job_memory_mb", Value: 8123, Signal: "SIGTERM",
+			At: reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second))),
+		}
+	}
+}
+
+// stopKilled has SIGKILL follow.
+func stopKilled(c *verdictCase) { c.a.Stop.Killed = true }
+
 // all makes one change of several.
 func all(changes ...func(*verdictCase)) func(*verdictCase) {
 	return func(c *verdictCase) {
@@ -194,6 +207,19 @@ func TestVerdict_Causes(t *testing.T) {
 		{"kill from another namespace", 143, "SIGTERM", sentTo(term(5, 0, "")), CauseSignal, "outside of this process namespace"},
 		{"kill by nobody knows whom", 143, "SIGTERM", sentTo(term(5, -1, "")), CauseSignal, "from a process at"},
 		{"kill by one that is gone", 143, "SIGTERM", sentTo(term(5, 78, "")), CauseSignal, "from process 78"},
+		{"a rule", 143, "SIGTERM", stopAt(9), CauseStopped, "stopped by the rule 'job_memory_mb > 8000': it was 7.9 GiB at 12:00:09 UTC; the job died of SIGTERM"},
+		{"a rule, exited with 0", 0, "", stopAt(9), CauseStopped, "; the job exited with code 0"},
+		{"a rule, exited with 128+n", 143, "", stopAt(9), CauseStopped, "; the job exited with code 143"},
+		{"a rule, killed", 137, "SIGKILL", all(stopAt(9), stopKilled), CauseStopped, "; SIGTERM did not end the job, SIGKILL did 11.0 s later"},
+		{"a rule, the rest killed", 0, "", all(stopAt(9), stopKilled), CauseStopped, "; the job exited with code 0, and what it left running was killed"},
+		{"a rule, then Ctrl-C", 130, "SIGINT", all(stopAt(9), sentTo(collector.Signal{Signal: "SIGINT", Number: 2, At: reportertest.RunStart.Add(10 * time.Second), Kernel: true})), CauseStopped, "; the job died of SIGINT"},
+		{"a rule, and the time limit after it", 143, "SIGTERM", all(stopAt(9), sentTo(term(15, 77, "timeout"))), CauseStopped, "stopped by the rule"},
+		{"a rule, and a full disk", 1, "", all(stopAt(9), roomLeft(full)), CauseStopped, "stopped by the rule"},
+		{"a rule before the OOM kill", 137, "SIGKILL", all(oomInGroup(main), stopAt(5)), CauseStopped, "; the job died of SIGKILL; its control group had 1 out-of-memory kill"},
+		{"a rule after the OOM kill", 143, "SIGTERM", all(oomInGroup(child), stopAt(9)), CauseOOMCgroup, "died of SIGTERM after the kernel killed a process: worker (process 4300) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; peak 2.0 GiB; then the rule 'job_memory_mb > 8000' stopped the job at 12:00:09 UTC"},
+		{"a rule after the OOM kill, killed", 137, "SIGKILL", all(oomInGroup(child), logPIDs, stopAt(9), stopKilled), CauseOOMCgroup, "died of SIGKILL after the kernel killed a process: worker (process 4300)"},
+		{"a rule after an OOM kill that did no harm", 0, "", all(oomInGroup(child), stopAt(9)), CauseStopped, "; its control group had 1 out-of-memory kill"},
+		{"a rule after an OOM kill of a neighbour", 143, "SIGTERM", all(oomInGroup(foreign(child)), stopAt(9)), CauseStopped, "stopped by the rule"},
 		{"128+n", 143, "", sentTo(term(5, 77, "bash")), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
 		{"128+n, then another", 143, "", sentTo(term(5, 77, "bash"), usr1), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
 		{"128+n of USR1", 138, "", sentTo(usr1), CauseSignal, "exited with code 138, as programs do after SIGUSR1 from bash"},

@@ -43,6 +43,7 @@ type metaKey struct {
 	gap                                     time.Duration
 	clock, distinct, disks, nics, lateCount int
 	columns, gaps, account, signals         int
+	stopped                                 bool
 }
 
 func keyOf(rec *collector.Recording) metaKey {
@@ -52,6 +53,7 @@ func keyOf(rec *collector.Recording) metaKey {
 		k.failures += f.Count
 	}
 	k.columns, k.gaps, k.signals = len(columnsOf(rec)), len(rec.Gaps), len(rec.Account.Signals)
+	k.stopped = rec.Account.Stop != nil
 	if rec.Account.Source != "" || len(rec.GPUs) > 0 {
 		k.account = int((rec.End.Mono - rec.Start.Mono) / accountEvery)
 	}

@@ -51,6 +51,8 @@ func causeText(cause string) string {
 		return "time limit"
 	case diagnosis.CauseDiskFull:
 		return "disk full"
+	case diagnosis.CauseStopped:
+		return "stopped by a rule"
 	}
 	return text.Printable(cause)
 }

@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A stopper stops the job when a rule of Options.StopIf holds. It is an observer of the run: rules are
+// checked at each sample.
+type stopper struct {
+	*wrap
+	ctx     context.Context
+	reader  *host.Reader
+	watches []collector.Watch
+	refused bool // the job may not be signalled
+
+	done   chan struct{} // closed when the job has been stopped; nil until a rule holds
+	killed bool          // KILL was sent; known when done is closed
+}
+
+// guard adds a stopper to the observers of the run, if there are rules.
+func (w *wrap) guard(ctx context.Context, reader *host.Reader) {
+	if len(w.o.StopIf) > 0 {
+		w.stopper = newStopper(ctx, w, reader)
+		w.observe(w.stopper)
+	}
+}
+
+// newStopper returns the stopper for the rules of the options, which were checked before.
+func newStopper(ctx context.Context, w *wrap, reader *host.Reader) *stopper {
+	s := &stopper{wrap: w, ctx: ctx, reader: reader}
+	for _, words := range w.o.StopIf {
+		if rule, err := collector.ParseRule(words); err == nil {
+			s.watches = append(s.watches, collector.Watch{Rule: rule})
+		}
+	}
+
+	return s
+}
+
+func (s *stopper) begin(*collector.Recording) {}
+
+// observe checks all rules, because each of them keeps account of its duration. The first one that
+// holds stops the job.
+func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
+	if s.done != nil || s.refused {
+		return
+	}
+
+	var broken *collector.Rule
+	for i := range s.watches {
+		w := &s.watches[i]
+		if w.Check(sample, rec.End.Mono) && broken == nil {
+			broken = &w.Rule
+		}
+	}
+	if broken != nil {
+		s.stop(broken, sample.Values[broken.Column], rec)
+	}
+}
+
+// stop sends TERM to the job's main process, as kill(1) would, and leaves the rest to a goroutine. A
+// job that has ended by itself is left alone.
+func (s *stopper) stop(rule *collector.Rule, value float64, rec *collector.Recording) {
+	at := time.Now()
+	switch err := s.source.job.Signal(syscall.SIGTERM); {
+	case errors.Is(err, os.ErrProcessDone):
+		return
+	case err != nil:
+		s.refused = true
+		s.log.Warn(fmt.Sprintf("--stop-if %q: %v", rule.Text, err))
+		return
+	}
+
+	s.scrapeNow()
+	rec.Account.Stop = &collector.Stop{
+		Rule: rule.Text, Key: rule.Column.Key(), Value: value, ForSeconds: rule.For.Seconds(),
+		Signal: "SIGTERM", At: at,
+	}
+	s.done = make(chan struct{})
+	go s.follow(&survivors{tree: s.reader.JobTree(), asked: patience.New[count]()})
+}
+
+// The pauses between two looks at the job's processes, and how long it is tried to kill them.
+const (
+	shortLook = 10 * time.Millisecond
+	longLook  = 200 * time.Millisecond
+	killing   = 5 * time.Second
+)
+
+// follow waits until no process of the job is left, and kills those that are left after the grace. It
+// looks at them all the time, so as to know those whose parents end. A signal to perfagent or the end
+// of ctx, which have ended the main process too, end the grace for the others.
+func (s *stopper) follow(rest *survivors) {
+	defer close(s.done)
+	grace := time.NewTimer(s.o.StopGrace)
+	defer grace.Stop()
+
+	for pause := shortLook; ; pause = min(2*pause, longLook) {
+		ended := closed(s.source.job.Done())
+		left := rest.living()
+		switch {
+		case ended && left == 0:
+			return
+		case ended && (len(s.signals.Late()) > 0 || s.ctx.Err() != nil):
+			s.kill(rest)
+			return
+		}
+
+		select {
+		case <-grace.C:
+			s.kill(rest)
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// closed reports whether a channel has been closed.
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// kill sends KILL to all processes of the job, again and again until there are none: some may be made
+// meanwhile.
+func (s *stopper) kill(rest *survivors) {
+	s.killed = s.source.job.Signal(syscall.SIGKILL) == nil
+	if s.source.made != nil {
+		_ = s.source.made.Kill() // those that it cannot kill come next
+	}
+
+	for end := time.Now().Add(killing); ; time.Sleep(shortLook) {
+		left, err := rest.kill()
+		if left == 0 {
+			return
+		}
+		s.killed = true
+		if time.Now().After(end) {
+			s.log.Warn(fmt.Sprintf("--stop-if: SIGKILL has not ended all processes of the job: %v", err))
+			return
+		}
+	}
+}
+
+// end waits for the end of the job's processes: at most for the grace, and for the killing.
+func (s *stopper) end() []reporter.Missing {
+	if s.done != nil {
+		<-s.done
+	}
+
+	return nil
+}
+
+// note adds to a recording whether the job had to be killed. Readers of copies keep what they have.
+func (s *stopper) note(rec *collector.Recording) {
+	if s == nil || s.done == nil {
+		return
+	}
+
+	stop := *rec.Account.Stop
+	stop.Killed = s.killed
+	rec.Account.Stop = &stop
+}
+
+// survivors are the processes of a job that is being stopped. The kernel may never answer for one of
+// them.
+type survivors struct {
+	tree  *process.Tree // nil if they cannot be found
+	asked *patience.Asker[count]
+}
+
+// A count is how many processes were there, and why that is not known, or what could not be done.
+type count struct {
+	n   int
+	err error
+}
+
+// living returns how many there are; 0 if that cannot be known.
+func (v *survivors) living() int {
+	if v.tree == nil {
+		return 0
+	}
+	n, err := v.ask((*process.Tree).Living)
+	if err != nil && n == 0 {
+		return 0
+	}
+
+	return n
+}
+
+// kill sends KILL to all that are there, and returns how many there were.
+func (v *survivors) kill() (int, error) {
+	if v.tree == nil {
+		return 0, nil
+	}
+
+	return v.ask((*process.Tree).Kill)
+}
+
+var errNoAnswer = errors.New("the kernel does not answer for one of them")
+
+// ask returns the answer of the tree to a question. Where there is none in time, one process is there.
+func (v *survivors) ask(question func(*process.Tree) (int, error)) (int, error) {
+	answer, ok := v.asked.Ask(time.Second, func() count {
+		n, err := question(v.tree)
+		return count{n, err}
+	})
+	if !ok {
+		return 1, errNoAnswer
+	}
+
+	return answer.n, answer.err
+}

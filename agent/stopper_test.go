@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// stopping returns options that run a script until a rule holds.
+func stopping(t *testing.T, script string, rules ...string) Options {
+	t.Helper()
+	o := shell(t, script)
+	o.Interval, o.StopIf = 50*time.Millisecond, rules
+	return o
+}
+
+func TestRun_StopsWhenARuleHolds(t *testing.T) {
+	t.Parallel()
+	r := mustRun(t, stopping(t, "exec sleep 60", "job_processes >= 1"))
+
+	if r.ExitCode != 143 || r.Signal != "SIGTERM" {
+		t.Errorf("exit %d by %q", r.ExitCode, r.Signal)
+	}
+	v := read(t, r).Run.Verdict
+	if v.Cause != "stopped_by_rule" || v.Evidence["rule"] != "job_processes >= 1" || v.Evidence["killed"] != false {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+// A child that has the pipe of Stdout, too, is killed after the grace, and Run returns.
+func TestRun_KillsWhatMindsNoTerm(t *testing.T) {
+	t.Parallel()
+	o := stopping(t, `trap '' TERM; setsid sleep 60 & while :; do sleep 0.02; done`, "job_processes >= 2 for 100ms")
+	o.StopGrace = 200 * time.Millisecond
+	o.Stdout = new(strings.Builder) // a pipe, which the child holds
+
+	r := mustRun(t, o)
+
+	if v := read(t, r).Run.Verdict; r.ExitCode != 137 || v.Cause != "stopped_by_rule" || v.Evidence["killed"] != true {
+		t.Errorf("exit %d, verdict %+v", r.ExitCode, v)
+	}
+}
+
+// When ctx ends in the grace the main process has had its TERM, and what it leaves is killed at once.
+func TestRun_StopsAtOnceWhenTheContextEnds(t *testing.T) {
+	t.Parallel()
+	o := stopping(t, `sh -c 'trap "" TERM; echo ready; while :; do sleep 0.02; done' & wait`, "job_processes >= 2 for 200ms")
+	o.StopGrace = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Second, cancel)
+
+	r, err := Run(ctx, o)
+
+	if !errors.Is(err, context.Canceled) || r == nil || r.ExitCode != 143 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestOptions_Rules(t *testing.T) {
+	t.Parallel()
+	var bad *OptionError
+	o := stopping(t, "true", "job_memroy_mb > 1")
+	var unknown *collector.UnknownKeyError
+	if _, err := Run(t.Context(), o); !errors.As(err, &bad) || bad.Option != "StopIf" || !errors.As(err, &unknown) {
+		t.Errorf("a rule that is none: %v", err)
+	}
+
+	o = stopping(t, "", "job_processes >= 1")
+	if _, err := Start(t.Context(), o); !errors.As(err, &bad) || bad.Option != "StopIf" {
+		t.Errorf("Start: %v", err)
+	}
+	if _, err := Sidecar(t.Context(), o); !errors.As(err, &bad) || bad.Option != "StopIf" {
+		t.Errorf("Sidecar: %v", err)
+	}
+}
+
+// Other children of the program are left alone.
+func TestRun_KillsNobodyElse(t *testing.T) {
+	t.Parallel()
+	other := stopping(t, "read line; exit 7")
+	in, out := io.Pipe()
+	other.Stdin = in
+	ended := make(chan *Result, 1)
+	go func() {
+		r, _ := Run(context.Background(), other)
+		ended <- r
+	}()
+
+	o := stopping(t, `trap '' TERM; while :; do sleep 0.02; done`, "job_processes >= 1")
+	o.StopGrace = -1
+	if r := mustRun(t, o); r.ExitCode != 137 {
+		t.Errorf("exit %d", r.ExitCode)
+	}
+	out.Close()
+	if r := <-ended; r.ExitCode != 7 {
+		t.Errorf("the other job: exit %s", strconv.Itoa(r.ExitCode))
+	}
+}

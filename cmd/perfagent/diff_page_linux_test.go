@@ -1,0 +1,44 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// Of real runs of two commands: the sentence, the commands, and the page, which replaces nothing by itself.
+func TestDiff_Page(t *testing.T) {
+	dir := t.TempDir()
+	for id, seconds := range map[string]string{"before": "0.1", "after": "0.5"} {
+		inside(t, "run", "--out", filepath.Join(dir, "perfagent-out"), "--run-id", id, "--", "sleep", seconds).Want(t, 0)
+	}
+	args := []string{"--html", "diff.html", "before", "after"}
+
+	o := diffIn(t, dir, args...)
+	o.Want(t, 0)
+	first, rest, _ := strings.Cut(o.Out, "\n")
+	second, _, _ := strings.Cut(rest, "\n")
+	if !strings.HasPrefix(first, "B took ") || !strings.HasSuffix(first, " (one run a side: the noise is unknown)") ||
+		second != "the commands differ: A sleep 0.1 | B sleep 0.5" {
+		t.Errorf("stdout begins with\n%s\n%s", first, second)
+	}
+	page := clitest.Read(t, filepath.Join(dir, "diff.html"))
+	if sentence := strings.ReplaceAll(first, "<", "&lt;"); !strings.Contains(page, "<h1 data-verdict>"+strings.ReplaceAll(sentence, "+", "&#43;")+"</h1>") {
+		t.Errorf("the page does not say %q:\n%s", first, page)
+	}
+
+	clitest.Write(t, filepath.Join(dir, "diff.html"), "mine", 0o644)
+	o = diffIn(t, dir, args...)
+	o.Want(t, 2)
+	if !strings.Contains(o.Err, "diff.html exists: use --force to replace it") || o.Out != "" ||
+		clitest.Read(t, filepath.Join(dir, "diff.html")) != "mine" {
+		t.Errorf("a file that is there: %s%s", o.Out, o.Err)
+	}
+	diffIn(t, dir, append([]string{"--force"}, args...)...).Want(t, 0)
+	if clitest.Read(t, filepath.Join(dir, "diff.html")) == "mine" {
+		t.Error("--force replaced nothing")
+	}
+	diffIn(t, dir, "--html", filepath.Join("no", "such", "diff.html"), "before", "after").Want(t, 2)
+}

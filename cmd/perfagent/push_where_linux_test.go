@@ -1,0 +1,100 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+)
+
+// deadServer is an address at which nothing answers.
+const deadServer = "http://127.0.0.1:1"
+
+// pushIn pushes a report where the shell has a tracking URI. Requests are not repeated.
+func pushIn(t *testing.T, uri string, args ...string) clitest.Outcome {
+	t.Helper()
+	cmd := insideCommand(t, append([]string{"push"}, args...)...)
+	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
+	return cmd.perform(t)
+}
+
+// wantFirst wants a first line on stdout.
+func wantFirst(t *testing.T, o clitest.Outcome, want string) {
+	t.Helper()
+	if first, _, _ := strings.Cut(o.Out, "\n"); first != want {
+		t.Errorf("the first line is %q, want %q", first, want)
+	}
+}
+
+// recorded returns what a report records of its push.
+func recorded(t *testing.T, path string) reporter.PushState {
+	t.Helper()
+	r, err := reportfile.Read(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Nodes["0"].Push.MLflow
+}
+
+// The flag goes before the shell's server, and that before the one in the report.
+func TestPush_WhereItGoes(t *testing.T) {
+	flag, shell, remembered := newSite(t), newSite(t), newSite(t)
+	withUser := strings.Replace(shell.URL, "http://", "http://me:secret@", 1)
+
+	o := pushIn(t, shell.URL, "--mlflow", flag.URL, pendingReport(t, remembered.URL, "--", "true"))
+	o.Want(t, 0)
+	wantFirst(t, o, "pushing to "+flag.URL+" (--mlflow)")
+	flag.only(t)
+
+	path := pendingReport(t, deadServer, "--", "true")
+	o = pushIn(t, withUser, path)
+	o.Want(t, 0)
+	wantFirst(t, o, "pushing to "+shell.URL+" (MLFLOW_TRACKING_URI)")
+	if shell.only(t); strings.Contains(o.Out+o.Err, "secret") {
+		t.Errorf("the password is said: %s%s", o.Out, o.Err)
+	}
+	if state := recorded(t, path); state.State != reporter.PushDone || state.URI != shell.URL {
+		t.Errorf("the report records %+v", state)
+	}
+
+	for _, uri := range []string{"", "./mlruns", "sqlite:///mlflow.db"} {
+		o = pushIn(t, uri, pendingReport(t, remembered.URL, "--", "true"))
+		o.Want(t, 0)
+		wantFirst(t, o, "pushing to "+remembered.URL+" (recorded in the report)")
+	}
+	if n := len(remembered.Runs()); n != 3 {
+		t.Errorf("%d runs on the server in the reports, want 3", n)
+	}
+}
+
+// A shell that names a dead server: the push says so first, fails, and forgets nothing.
+func TestPush_DeadServerOfTheShell(t *testing.T) {
+	remembered := newSite(t)
+	path := pendingReport(t, remembered.URL, "--", "true")
+
+	o := pushIn(t, deadServer, path, path)
+	o.Want(t, 1)
+	if want := "pushing to " + deadServer + " (MLFLOW_TRACKING_URI)\n"; o.Out != want { // once
+		t.Errorf("stdout %q, want %q", o.Out, want)
+	}
+	if state := recorded(t, path); state.State != reporter.PushPending || state.URI != remembered.URL {
+		t.Errorf("the report records %+v", state)
+	}
+
+	pushIn(t, "", path).Want(t, 0)
+	remembered.only(t)
+}
+
+// A report that remembers a dead server goes to the living one that the shell names.
+func testPushToTheShellsServer(t *testing.T, s *mlflowtest.Server) {
+	experiment := study(t)
+	path := pendingReport(t, deadServer, "--", "true")
+	o := pushNow(t, s, experiment, path)
+	wantFirst(t, o, "pushing to "+s.URL+" (MLFLOW_TRACKING_URI)")
+	run := onlyRun(t, s, experiment)
+	wantHistories(t, run, path)
+	wantDone(t, path, run.Info.RunID)
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/agent"
+)
+
+// addStopFlags declares the flags that may end the job of run.
+func addStopFlags(f *pflag.FlagSet, o *recordOptions) {
+	f.StringArrayVar(&o.StopIf, "stop-if", nil,
+		"stop the job when this `RULE` holds: 'KEY OP NUMBER [for DURATION]', such as 'job_memory_mb > 8000' or "+
+			"'job_cpu_cores < 0.05 for 30m' (repeatable; separated by semicolons in the variable)")
+	f.DurationVar(&o.stopGrace, "stop-grace", agent.DefaultStopGrace,
+		"how long a job that --stop-if stops has between SIGTERM and SIGKILL")
+}
+
+// rulesIn splits the rules of a variable, at semicolons and at ends of lines.
+func rulesIn(value string) []string {
+	var rules []string
+	for _, rule := range strings.FieldsFunc(value, func(c rune) bool { return c == ';' || c == '\n' }) {
+		if strings.TrimSpace(rule) != "" {
+			rules = append(rules, rule)
+		}
+	}
+
+	return rules
+}

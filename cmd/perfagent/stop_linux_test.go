@@ -1,0 +1,301 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+)
+
+// stopArgs are those of a run whose job the rules may stop, and which then has so long to end.
+func stopArgs(grace string, script string, rules ...string) []string {
+	args := []string{"run", "--run-id", "r", "--interval", "50ms", "--mlflow", "off", "--stop-grace", grace}
+	for _, rule := range rules {
+		args = append(args, "--stop-if", rule)
+	}
+	return append(args, "--", "sh", "-c", script)
+}
+
+// wantStopped checks the verdict on a job that a rule stopped.
+func wantStopped(t *testing.T, r *reporter.Report, rule, key string, killed bool) *reporter.Verdict {
+	t.Helper()
+	v := reportertest.WantVerdict(t, r, "stopped_by_rule", "stopped by the rule '"+rule+"': it was ")
+	reportertest.WantEvidence(t, v, map[string]any{
+		"rule": rule, "key": key, "sent_signal": "SIGTERM", "killed": killed,
+	})
+	reportertest.WantTimeInRun(t, r, "signal_time")
+	return v
+}
+
+// anyProcess is a rule that holds at the first sample.
+const anyProcess = "job_processes >= 1"
+
+func TestStopIf_Memory(t *testing.T) {
+	t.Parallel()
+	script := `exec python3 -c 'import time
+held = []
+while True:
+    held.append(bytearray(8 << 20)); time.sleep(0.02)'`
+	o := clitest.Run(t, stopArgs("10s", script, "job_memory_mb > 100")...)
+	o.Want(t, 143)
+	v := wantStopped(t, o.Report(t), "job_memory_mb > 100", "job_memory_mb", false)
+	if mb, _ := v.Evidence["value"].(float64); mb <= 100 || mb > 8000 {
+		t.Errorf("stopped at %v MiB", mb)
+	}
+	reportertest.WantEvidence(t, v, map[string]any{"for_seconds": 0, "exit_code": 143, "signal": "SIGTERM"})
+	if !strings.Contains(v.Text, "; the job died of SIGTERM") {
+		t.Error(v.Text)
+	}
+}
+
+// A job that hangs after some work.
+func TestStopIf_Hang(t *testing.T) {
+	t.Parallel()
+	const rule = "job_cpu_cores < 0.2 for 400ms"
+	o := clitest.Run(t, stopArgs("10s", "head -c 300M /dev/zero >/dev/null; exec sleep 60", rule)...)
+	o.Want(t, 143)
+	r := o.Report(t)
+	v := wantStopped(t, r, rule, "job_cpu_cores", false)
+	reportertest.WantEvidence(t, v, map[string]any{"for_seconds": 0.4})
+	if r.Run.WallSeconds < 0.4 {
+		t.Errorf("stopped after %v s", r.Run.WallSeconds)
+	}
+}
+
+// A rate has no value in each sample of a short interval, and is known all the same.
+func TestStopIf_HangAtAShortInterval(t *testing.T) {
+	t.Parallel()
+	o := clitest.Run(t, "run", "--interval", "10ms", "--mlflow", "off", "--stop-if", "job_cpu_cores < 0.2 for 300ms", "--", "sleep", "60")
+	o.Want(t, 143)
+}
+
+func TestStopIf_TrueForTooShort(t *testing.T) {
+	t.Parallel()
+	script := `sleep 0.2 & sleep 0.2 & sleep 0.2 & wait; exit 3`
+	o := clitest.Run(t, stopArgs("10s", script, "job_processes >= 3 for 30")...)
+	o.Want(t, 3)
+	r := o.Report(t)
+	reportertest.WantVerdict(t, r, "exited", "exited with code 3")
+	if most := r.Nodes["0"].Summaries["job_processes"].Max; most < 3 {
+		t.Errorf("the rule was never true: at most %v processes were seen", most)
+	}
+}
+
+// The exit code is what the job chose, and the verdict the same.
+func TestStopIf_JobThatEndsItself(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{0, 5} {
+		script := fmt.Sprintf("trap 'exit %d' TERM; while :; do sleep 0.02; done", code)
+		o := clitest.Run(t, stopArgs("60s", script, anyProcess)...)
+		o.Want(t, code)
+		v := wantStopped(t, o.Report(t), anyProcess, "job_processes", false)
+		if want := fmt.Sprintf("; the job exited with code %d", code); !strings.HasSuffix(v.Text, want) {
+			t.Errorf("%q, want %q", v.Text, want)
+		}
+	}
+}
+
+// Of a job that minds no TERM nothing is left: not its main process, nor a child in another session,
+// nor a daemon whose parents have ended.
+func TestStopIf_KillsAll(t *testing.T) {
+	t.Parallel()
+	script := `trap '' TERM
+setsid sh -c 'echo child $$; exec sleep 60' &
+(setsid sh -c 'echo daemon $$; exec sleep 60' &)
+echo main $$; while :; do sleep 0.02; done`
+	l := clitest.Launch(t, clitest.Perfagent(t, stopArgs("300ms", script, anyProcess+" for 300ms")...))
+	pids := make(map[string]int)
+	for range 3 {
+		word, pid, _ := strings.Cut(l.Next(), " ")
+		if _, err := fmt.Sscan(pid, new(int)); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		fmt.Sscan(pid, &n)
+		pids[word] = n
+	}
+	o, _ := l.End()
+	o.Want(t, 137)
+	for word, pid := range pids {
+		if state := clitest.ProcessState(pid); state != "" && state != "Z" {
+			t.Errorf("%s (%d) is left, in state %s", word, pid, state)
+		}
+	}
+	v := wantStopped(t, o.Report(t), anyProcess+" for 300ms", "job_processes", true)
+	if !strings.Contains(v.Text, "; SIGTERM did not end the job, SIGKILL did ") {
+		t.Error(v.Text)
+	}
+}
+
+// What the main process leaves running when it ends has the rest of the grace.
+func TestStopIf_KillsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	script := `sh -c 'trap "" TERM; echo child $$; while :; do sleep 0.02; done' & echo main $$; wait`
+	l := clitest.Launch(t, clitest.Perfagent(t, stopArgs("400ms", script, anyProcess+" for 200ms")...))
+	pids := []string{l.Next(), l.Next()}
+	o, _ := l.End()
+	o.Want(t, 143)
+	for _, line := range pids {
+		var word string
+		var pid int
+		if _, err := fmt.Sscan(line, &word, &pid); err != nil {
+			t.Fatal(err)
+		}
+		if state := clitest.ProcessState(pid); state != "" && state != "Z" {
+			t.Errorf("%s (%d) is left, in state %s", word, pid, state)
+		}
+	}
+	v := wantStopped(t, o.Report(t), anyProcess+" for 200ms", "job_processes", true)
+	if !strings.HasSuffix(v.Text, "; the job died of SIGTERM, and what it left running was killed") {
+		t.Error(v.Text)
+	}
+}
+
+// A job that makes processes all the time is ended, too.
+func TestStopIf_KillsWhatForks(t *testing.T) {
+	t.Parallel()
+	script := `trap '' TERM; f() { trap '' TERM; sleep 0.01; f & }; f & f & f & while :; do sleep 0.02; done`
+	o := clitest.Run(t, stopArgs("100ms", script, anyProcess)...)
+	o.Want(t, 137)
+	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
+	if left := reportertest.Reasons(o.Report(t).Nodes["0"], "job"); strings.Contains(left, "left") || strings.Contains(o.Err, "--stop-if") {
+		t.Errorf("%q, stderr %q", left, o.Err)
+	}
+}
+
+// With the control group of the job made by perfagent, all in it are killed, and it goes.
+func TestStopIf_MadeGroup(t *testing.T) {
+	t.Parallel()
+	args := append([]string{"run", "--cgroup", "create"}, stopArgs("200ms",
+		`trap '' TERM; (setsid sleep 60 &); while :; do sleep 0.02; done`, anyProcess)[1:]...)
+	o := clitest.Run(t, args...)
+	o.Want(t, 137)
+	r := o.Report(t)
+	wantStopped(t, r, anyProcess, "job_processes", true)
+	if j := r.Nodes["0"].Job; j.CgroupStays {
+		t.Error("the control group stays")
+	}
+}
+
+// The first rule that holds is the one, and the others do no harm.
+func TestStopIf_SeveralRules(t *testing.T) {
+	t.Parallel()
+	o := clitest.Run(t, stopArgs("10s", "exec sleep 60",
+		"job_memory_mb > 1000000", "job_cpu_cores < 0.5 for 1h", "job_threads > 0", anyProcess)...)
+	o.Want(t, 143)
+	wantStopped(t, o.Report(t), "job_threads > 0", "job_threads", false)
+}
+
+func TestStopIf_Variable(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--mlflow", "off", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done")
+	cmd.Env = append(cmd.Env, "PERFAGENT_STOP_IF=job_memory_mb > 1000000; job_processes >= 1\n", "PERFAGENT_STOP_GRACE=0s")
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 137)
+	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
+}
+
+// Ctrl-C in the grace: the job ends by it, and the shell learns that.
+func TestStopIf_InterruptInTheGrace(t *testing.T) {
+	t.Parallel()
+	script := `trap 'echo asked' TERM; while :; do sleep 0.02; done`
+	cmd := clitest.Perfagent(t, stopArgs("60s", script, anyProcess)...)
+	m := clitest.OnTerminal(t, cmd)
+	m.Expect("asked")
+	m.Send("\x03")
+	m.End()
+	r, _ := reportertest.Only(t, filepath.Join(cmd.Dir, "perfagent-out"))
+	v := wantStopped(t, r, anyProcess, "job_processes", false)
+	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 130, "signal": "SIGINT"})
+}
+
+// A TERM to perfagent ends the wait for what the main process has left.
+func TestStopIf_TermWhileItWaits(t *testing.T) {
+	t.Parallel()
+	script := `sh -c 'trap "" TERM; while :; do sleep 0.02; done' & echo main $$; wait`
+	cmd := clitest.Perfagent(t, stopArgs("1h", script, anyProcess+" for 200ms")...)
+	l := clitest.Launch(t, cmd)
+	main := l.PID("main")
+	clitest.Until(t, "the main process has ended", func() bool { return clitest.ProcessState(main) == "" })
+	l.Signal(unix.SIGTERM)
+	o, _ := l.End()
+	o.Want(t, 143)
+	wantStopped(t, o.Report(t), anyProcess+" for 200ms", "job_processes", true)
+}
+
+// A kill by the kernel that came first is the cause.
+func TestStopIf_KernelFirst(t *testing.T) {
+	t.Parallel()
+	group := verdictGroup(t, 64)
+	args := stopArgs("10s", verdictHog+"; exec sleep 60", "job_memory_mb < 20 for 500ms")
+	o := clitest.Perform(t, verdictInside(clitest.Perfagent(t, args...), group))
+	o.Want(t, 143)
+	v := reportertest.WantVerdict(t, o.Report(t), "oom_cgroup", "died of SIGTERM after the kernel killed a process: tail (process ",
+		"; then the rule 'job_memory_mb < 20 for 500ms' stopped the job at ")
+	reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "limit_mb": 64})
+}
+
+// A job that ends before any rule holds has what it has without rules.
+func TestStopIf_NeverTrue(t *testing.T) {
+	o := inside(t, "run", "--interval", "50ms", "--stop-if", "job_memory_mb > 1e9", "--", "sh", "-c", "sleep 0.2; exit 4")
+	o.Want(t, 4)
+	reportertest.WantVerdict(t, o.Report(t), "exited", "exited with code 4")
+}
+
+// perfagent that is killed in the grace leaves in the journal that a rule stopped the job.
+func TestStopIf_Journal(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, stopArgs("1h", `trap 'echo asked' TERM; echo main $$; while :; do sleep 0.02; done`, anyProcess)...)
+	l := clitest.Launch(t, cmd)
+	main := l.PID("main")
+	l.Expect("asked")
+	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
+	clitest.Until(t, "the rule is in the journal", func() bool { return strings.Contains(clitest.Read(t, path), `"stop":{`) })
+	l.Signal(unix.SIGKILL)
+	if err := unix.Kill(main, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	l.End()
+
+	r, err := reportfile.Read(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := reportertest.WantVerdict(t, r, "unknown", "; the rule 'job_processes >= 1' had stopped it at ")
+	reportertest.WantEvidence(t, v, map[string]any{"rule": anyProcess, "sent_signal": "SIGTERM", "killed": false})
+}
+
+func TestStopIf_BadRules(t *testing.T) {
+	for words, want := range map[string]string{
+		"job_memroy_mb > 8000":    `--stop-if: "job_memroy_mb > 8000": there is no key "job_memroy_mb"; did you mean job_memory_mb?`,
+		"job_memory_mb":           "--stop-if: \"job_memory_mb\": is not KEY OP NUMBER [for DURATION]",
+		"job_memory_mb > 8GB":     `"8GB" is not a number`,
+		"job_memory_mb > 8 for x": `"x" is not a duration`,
+	} {
+		o := inside(t, "run", "--stop-if", words, "--", "touch", "started")
+		o.Want(t, 125)
+		if !strings.Contains(o.Err, want) || clitest.Exists(filepath.Join(o.Dir, "started")) {
+			t.Errorf("%q: %s", words, o.Err)
+		}
+	}
+	inside(t, "run", "--stop-grace", "-1s", "--", "true").Want(t, 125)
+	inside(t, "sidecar", "--stop-if", anyProcess).Want(t, 1)
+}
+
+// The wait after the end is as short as it can be: a job that has nothing left ends at once.
+func TestStopIf_NoWaitForNothing(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	clitest.Run(t, stopArgs("1h", "exec sleep 60", anyProcess)...).Want(t, 143)
+	if took := time.Since(begin); took > clitest.Longest/2 {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -1,0 +1,72 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A process whose parent has ended is known from the scan before, is found by a copy in another
+// goroutine, and is killed. The other children of the root are not.
+func TestTree_KillsWhatItKnew(t *testing.T) {
+	other := treeStart(t, exec.Command("sh", "-c", "echo ready; read x; exit 7"))
+	other.line(t)
+	job := treeStart(t, exec.Command("sh", "-c", "sleep 300 </dev/null & echo $!; read x"))
+	left, err := strconv.Atoi(job.line(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(left, syscall.SIGKILL) })
+	tree := NewTree(Options{Root: os.Getpid(), Ignore: func(pid int) bool { return pid == other.cmd.Process.Pid }})
+	defer tree.Close()
+	for range 2 { // from the second scan on descriptors are held
+		if u := treeRead(t, tree); u.Processes != 2 {
+			t.Fatalf("%+v", u)
+		}
+	}
+	job.end()
+
+	ended := make(chan int)
+	go func() {
+		rest := tree.Copy()
+		met := 0
+		for begin := time.Now(); time.Since(begin) < treePatience; time.Sleep(time.Millisecond) {
+			n, err := rest.Kill()
+			if err != nil {
+				t.Error(err)
+			}
+			if n == 0 {
+				break
+			}
+			met = max(met, n)
+		}
+		ended <- met
+	}()
+	if met := <-ended; met != 1 {
+		t.Errorf("%d processes were killed, want 1", met)
+	}
+	if n, err := tree.Living(); n != 0 || err != nil {
+		t.Errorf("%d processes are left, %v", n, err)
+	}
+	if other.end(); other.cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("another child of the root: %v", other.cmd.ProcessState)
+	}
+}
+
+// A Tree that has read nothing finds what is below the root.
+func TestTree_AnewKnowsNothing(t *testing.T) {
+	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
+	tree := NewTree(Options{Root: os.Getpid()})
+	defer tree.Close()
+	treeRead(t, tree)
+
+	if n, err := tree.Anew().Living(); n != 1 || err != nil {
+		t.Errorf("%d processes, %v", n, err)
+	}
+	if _, err := NewTree(Options{Root: 1 << 30}).Anew().Kill(); err == nil {
+		t.Error("a root that is not there has no processes that could be killed")
+	}
+}

@@ -1,0 +1,183 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// A Rule is a condition on one column of the samples: KEY OP NUMBER [for DURATION].
+type Rule struct {
+	Text   string // as it was written
+	Column Column
+	Op     string        // one of < <= > >=
+	Number float64       // in the unit of the column
+	For    time.Duration // for how long it must hold; 0 = one sample is enough
+}
+
+// An UnknownKeyError says that there is no column with this key.
+type UnknownKeyError struct {
+	Key     string
+	Nearest string // the key that was most likely meant; "" if none is like it
+}
+
+// Error implements error.
+func (e *UnknownKeyError) Error() string {
+	words := fmt.Sprintf("there is no key %q", e.Key)
+	if e.Nearest != "" {
+		return words + "; did you mean " + e.Nearest + "?"
+	}
+
+	return words + "; the keys are those of the report's samples, such as job_memory_mb, job_cpu_cores and mem_percent"
+}
+
+// errNotARule is the error for a text that has not the parts of a rule.
+var errNotARule = errors.New("is not KEY OP NUMBER [for DURATION], such as 'job_memory_mb > 8000'; " +
+	"OP is <, <=, > or >=")
+
+// ParseRule parses KEY OP NUMBER [for DURATION]. KEY is the key of a column, OP is one of < <= > >=.
+// NUMBER is a decimal number in the column's unit. DURATION is one of Go, such as 90s or 1h30m, or a
+// number of seconds. Spaces around OP are optional. The error is an *UnknownKeyError if all but KEY is
+// right.
+func ParseRule(words string) (Rule, error) {
+	r := Rule{Text: strings.TrimSpace(words)}
+	at := strings.IndexAny(r.Text, "<>")
+	if at <= 0 {
+		return Rule{}, errNotARule
+	}
+
+	key, rest := strings.TrimSpace(r.Text[:at]), r.Text[at+1:]
+	r.Op = r.Text[at : at+1]
+	if after, ok := strings.CutPrefix(rest, "="); ok {
+		r.Op, rest = r.Op+"=", after
+	}
+
+	var err error
+	switch parts := strings.Fields(rest); {
+	case len(strings.Fields(key)) != 1:
+		return Rule{}, errNotARule
+	case len(parts) == 3 && parts[1] == "for":
+		if r.For, err = parseFor(parts[2]); err != nil {
+			return Rule{}, err
+		}
+		fallthrough
+	case len(parts) == 1:
+		r.Number, err = parseNumber(parts[0])
+	default:
+		return Rule{}, errNotARule
+	}
+	if err != nil {
+		return Rule{}, err
+	}
+
+	column, ok := ColumnNamed(key)
+	if !ok {
+		return Rule{}, &UnknownKeyError{key, nearestKey(key)}
+	}
+	r.Column = column
+
+	return r, nil
+}
+
+// nearestKey returns the key that was most likely meant by a misspelt one: one that differs in few
+// letters, else one that has half of its words or more, if only their beginnings. "" means none.
+func nearestKey(misspelt string) string {
+	keys := make([]string, MaxColumns)
+	for c := range keys {
+		keys[c] = Column(c).Key()
+	}
+	if near := text.Nearest(misspelt, keys); near != "" {
+		return near
+	}
+
+	best, most, fewest := "", 0, 0
+	typed := strings.Split(strings.ToLower(misspelt), "_")
+	for _, key := range keys {
+		words, found := strings.Split(key, "_"), 0
+		for _, word := range typed {
+			begins := func(w string) bool { return word != "" && strings.HasPrefix(w, word) }
+			if slices.ContainsFunc(words, begins) {
+				found++
+			}
+		}
+		if 2*found >= len(typed) && (found > most || found == most && len(words) < fewest) {
+			best, most, fewest = key, found, len(words)
+		}
+	}
+
+	return best
+}
+
+// parseNumber parses a decimal number.
+func parseNumber(word string) (float64, error) {
+	v, err := strconv.ParseFloat(word, 64)
+	// ParseFloat also accepts Inf, NaN, hexadecimal numbers and 1_000.
+	if err != nil || strings.Trim(word, "0123456789.eE+-") != "" || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%q is not a number such as 8000 or 0.05", word)
+	}
+
+	return v, nil
+}
+
+// parseFor parses a duration, or a number of seconds.
+func parseFor(word string) (time.Duration, error) {
+	d, err := time.ParseDuration(word)
+	if v, errNumber := parseNumber(word); errNumber == nil && math.Abs(v) < math.MaxInt64/float64(time.Second) {
+		d, err = time.Duration(v*float64(time.Second)), nil
+	}
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is not a duration such as 90s, 30m or 1h30m", word)
+	}
+
+	return d, nil
+}
+
+// Holds reports whether a value satisfies the rule. NaN, which was not measured, does not.
+func (r Rule) Holds(v float64) bool {
+	switch r.Op {
+	case "<":
+		return v < r.Number
+	case "<=":
+		return v <= r.Number
+	case ">":
+		return v > r.Number
+	case ">=":
+		return v >= r.Number
+	}
+
+	return false
+}
+
+// A Watch checks a Rule at each sample of a run. It belongs to one goroutine.
+type Watch struct {
+	Rule
+
+	on     bool          // the rule held at the newest value
+	since  time.Duration // and has held from this time on
+	last   time.Duration // of the newest value
+	missed bool          // a sample after it had no value
+}
+
+// Check takes the sample that was made at a time of the monotonic clock, and reports whether the rule
+// has held for as long as it asks for. A sample without the value proves nothing: the duration starts
+// again. But a percentage or a rate that is measured over several samples stands for all of them.
+func (w *Watch) Check(s *Sample, at time.Duration) bool {
+	if !s.Has(w.Column) {
+		w.missed = true
+		return false
+	}
+
+	window := time.Duration(s.Weights[w.Column] * float64(time.Second))
+	if broken := w.missed && at-window > w.last+clockTick; !w.on || broken {
+		w.since = at
+	}
+	w.on, w.last, w.missed = w.Holds(s.Values[w.Column]), at, false
+
+	return w.on && at-w.since >= w.For
+}

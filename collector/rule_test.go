@@ -1,0 +1,178 @@
+package collector
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseRule(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[string]Rule{
+		"job_memory_mb > 8000":            {Column: JobMemory, Op: ">", Number: 8000},
+		"job_cpu_cores < 0.05 for 30m":    {Column: JobCPU, Op: "<", Number: 0.05, For: 30 * time.Minute},
+		" mem_percent>=95.5 ":             {Text: "mem_percent>=95.5", Column: MemPercent, Op: ">=", Number: 95.5},
+		"disk_free_mb <= 1e3 for 90":      {Column: DiskFree, Op: "<=", Number: 1000, For: 90 * time.Second},
+		"swap_in_mb_per_second > 0 for 0": {Column: SwapInRate, Op: ">"},
+		"gpu_3_utilization_pct < 5 for 1h30m": {
+			Column: GPUColumn(3, GPUUtilization), Op: "<", Number: 5, For: 90 * time.Minute,
+		},
+		"job_io_read_mb\t>\t-1 for 1.5": {Column: JobRead, Op: ">", Number: -1, For: 1500 * time.Millisecond},
+	} {
+		if want.Text == "" {
+			want.Text = words
+		}
+		got, err := ParseRule(words)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%q: %v\n%s", words, err, diff)
+		}
+	}
+}
+
+func TestParseRule_Refuses(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[string]string{
+		"":                                  "KEY OP NUMBER",
+		"job_memory_mb":                     "KEY OP NUMBER",
+		"> 8000":                            "KEY OP NUMBER",
+		"job_memory_mb > ":                  "KEY OP NUMBER",
+		"job memory > 1":                    "KEY OP NUMBER",
+		"job_memory_mb = 8000":              "KEY OP NUMBER",
+		"job_memory_mb > 1 2":               "KEY OP NUMBER",
+		"job_memory_mb > 1 for":             "KEY OP NUMBER",
+		"job_memory_mb > 1 over 3s":         "KEY OP NUMBER",
+		"job_memory_mb > 1 for 3s and more": "KEY OP NUMBER",
+		"job_memory_mb >> 1":                "KEY OP NUMBER",
+		"job_memory_mb => 1":                "KEY OP NUMBER",
+		"job_memory_mb > 8GB":               `"8GB" is not a number`,
+		"job_memory_mb > 0x10":              `"0x10" is not a number`,
+		"job_memory_mb > 1_000":             `"1_000" is not a number`,
+		"job_memory_mb > Inf":               `"Inf" is not a number`,
+		"job_memory_mb > NaN":               `"NaN" is not a number`,
+		"job_memory_mb > 1e999":             `"1e999" is not a number`,
+		"job_memory_mb > 1 for ever":        `"ever" is not a duration`,
+		"job_memory_mb > 1 for -3s":         `"-3s" is not a duration`,
+		"job_memory_mb > 1 for 1e300":       `"1e300" is not a duration`,
+	} {
+		if _, err := ParseRule(words); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", words, err, want)
+		}
+	}
+}
+
+func TestParseRule_SuggestsAKey(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"job_memroy_mb": "job_memory_mb", "Job_Memory_MB": "job_memory_mb", "job_mem_mb": "job_memory_mb",
+		"memory": "job_memory_mb", "job_cpu": "job_cpu_cores", "mem_used_percent": "mem_percent",
+		"gpu_util": "gpu_0_utilization_pct", "nonsense": "", "_": "", "x_y_z": "",
+	} {
+		_, err := ParseRule(key + " > 1")
+		var unknown *UnknownKeyError
+		if !errors.As(err, &unknown) || unknown.Key != key || unknown.Nearest != want {
+			t.Errorf("%s: %v, want %q", key, err, want)
+		}
+		if want != "" && !strings.HasSuffix(err.Error(), "; did you mean "+want+"?") {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRule_Holds(t *testing.T) {
+	t.Parallel()
+	for op, want := range map[string][3]bool{ // of 1, 2 and 3, beside 2
+		"<": {true, false, false}, "<=": {true, true, false}, ">": {false, false, true}, ">=": {false, true, true},
+	} {
+		r := Rule{Op: op, Number: 2}
+		if got := [3]bool{r.Holds(1), r.Holds(2), r.Holds(3)}; got != want {
+			t.Errorf("%s: %v, want %v", op, got, want)
+		}
+		if r.Holds(math.NaN()) {
+			t.Errorf("%s holds for what was not measured", op)
+		}
+	}
+}
+
+// A value at a second of the run, and whether the rule fires there.
+type watched struct {
+	at, value, window float64
+	fires             bool
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	for name, test := range map[string]struct {
+		rule    string
+		samples []watched
+	}{
+		"one sample is enough": {"job_memory_mb > 10", []watched{
+			{1, 5, 1, false}, {2, 11, 1, true},
+		}},
+		"not measured": {"job_memory_mb > 10", []watched{
+			{1, nan, 1, false}, {2, nan, 1, false},
+		}},
+		"for": {"job_memory_mb > 10 for 2s", []watched{
+			{1, 11, 1, false}, {2, 12, 1, false}, {3, 13, 1, true},
+		}},
+		"true for one sample": {"job_memory_mb > 10 for 1s", []watched{
+			{1, 11, 1, false}, {2, 9, 1, false}, {3, 11, 1, false}, {4, 9, 1, false},
+		}},
+		"as late as the interval": {"job_memory_mb > 10 for 1500ms", []watched{
+			{1, 11, 1, false}, {2, 11, 1, false}, {3, 11, 1, true},
+		}},
+		"a missing value starts the duration again": {"job_memory_mb > 10 for 2s", []watched{
+			{1, 11, 1, false}, {2, nan, 1, false}, {3, 11, 1, false}, {4, 11, 1, false}, {5, 11, 1, true},
+		}},
+		"a window over several samples has no gap": {"job_cpu_cores < 1 for 40ms", []watched{
+			{0.04, 0.5, 0.04, false}, {0.05, nan, 0.01, false}, {0.06, nan, 0.01, false}, {0.07, nan, 0.01, false},
+			{0.08, 0.5, 0.04, true},
+		}},
+		"a window after a gap": {"job_cpu_cores < 1 for 2s", []watched{
+			{1, 0.5, 1, false}, {2, nan, 1, false}, {3, nan, 1, false}, {4, 0.5, 1, false}, {6, 0.5, 2, true},
+		}},
+		"a window that is a little short": {"job_cpu_cores < 1 for 2s", []watched{
+			{1, 0.5, 1, false}, {2, 0.5, 0.95, false}, {3, 0.5, 0.95, true},
+		}},
+	} {
+		rule, err := ParseRule(test.rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := Watch{Rule: rule}
+		for _, step := range test.samples {
+			var s Sample
+			s.Values[rule.Column], s.Weights[rule.Column] = step.value, step.window
+			at := time.Duration(step.at * float64(time.Second))
+			if got := w.Check(&s, at); got != step.fires {
+				t.Errorf("%s: %v at %v s", name, got, step.at)
+			}
+		}
+	}
+}
+
+// Whatever the text, a rule that is parsed is parsed again from its own text.
+func FuzzParseRule(f *testing.F) {
+	for _, seed := range []string{
+		"job_memory_mb > 8000", "job_cpu_cores<0.05 for 30m", "mem_percent >= 95 for 10", "a < b for c", "> 1", "\xff>\x00",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, words string) {
+		r, err := ParseRule(words)
+		if err != nil {
+			return
+		}
+		again, err := ParseRule(r.Text)
+		if err != nil || again != r {
+			t.Fatalf("%q becomes %+v, and that %+v: %v", words, r, again, err)
+		}
+		if r.For < 0 || math.IsNaN(r.Number) || math.IsInf(r.Number, 0) || r.Column.Key() == "" {
+			t.Fatalf("%q becomes %+v", words, r)
+		}
+	})
+}

@@ -1,0 +1,79 @@
+//go:build e2e
+
+package browser
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/perfagent/perfagent/plotter"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/comparer"
+)
+
+// trained is ten runs of a job that takes so much longer than another, in less memory.
+func trained(name, rate string, longer float64) comparer.Side {
+	side := comparer.Side{Name: name}
+	for i := range 10 {
+		noise := 1 + 0.004*float64(i)
+		side.Reports = append(side.Reports, reporter.Source{Path: name, Report: &reporter.Report{
+			Run: reporter.Run{ID: fmt.Sprint(name, i), Command: []string{"python", "train.py", "--lr", rate}},
+			Nodes: map[string]*reporter.Node{"0": {
+				GPUs: []reporter.GPU{{}}, Missing: []reporter.Missing{},
+				Metrics: reporter.Values{
+					"wall_seconds": 612 * noise * longer, "job_cpu_seconds": 1840 * noise, "job_peak_memory_mb": 7800 * noise / longer / longer,
+					"job_avg_cpu_cores": 3 * noise / longer, "gpu_0_avg_utilization_pct": 74 * noise / longer, "max_t_mem_percent": 41 * noise,
+					"total_disk_io_read_mb": 51200 * noise, "cpu_avg_utilization_pct": 22 * noise / longer,
+				},
+			}},
+		}})
+	}
+	return side
+}
+
+// TestBrowser_DiffPage: the page of a comparison in light, dark, on a phone and in print. It runs no script, asks for
+// nothing, and is as wide as the window.
+func TestBrowser_DiffPage(t *testing.T) {
+	c := comparer.Compare(trained("before", "0.1", 1), trained("after", "0.01", 1.12))
+	var html bytes.Buffer
+	if err := plotter.WriteDiffPage(&html, c, "1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	wantSelfContained(t, html.Bytes())
+	address := fileOf(t, html.Bytes())
+
+	for _, view := range []struct {
+		name, media, scheme string
+		width, height       int64
+	}{
+		{"light", "screen", "light", 1080, 760}, {"dark", "screen", "dark", 1080, 760},
+		{"phone", "screen", "light", 390, 900}, {"print", "print", "light", 718, 760},
+	} {
+		b := newTab(t)
+		b.scripts(false)
+		b.media(view.media, view.scheme)
+		b.size(view.width, view.height, 1)
+		b.visit(address)
+		b.is(`document.querySelector("[data-verdict]").textContent === "B took 12 % longer (p < 0.001), memory -20 %, GPU -11 %"`)
+		b.is(shown(`document.querySelector("[data-commands]")`))
+		b.is(`document.querySelector("tr[data-metric]").dataset.metric === "wall_seconds"`)
+		b.contrast()
+		b.narrow()
+		if got := b.asked(); len(got) != 1 {
+			t.Errorf("%s: the page asked for %q", view.name, got)
+		}
+		if *pictures != "" {
+			var data []byte
+			b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+				data, err = page.CaptureScreenshot().Do(ctx)
+				return err
+			}))
+			savePicture(t, "diff-"+view.name+".png", data, 0)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package comparer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// smallest is the smallest difference, in percent, that is worth showing where there are too few runs to know the noise.
+const smallest = 5
+
+// Sentence says in one line how long B took, compared with A, and what else of CPU time, memory and GPU has changed.
+func (c *Comparison) Sentence() string {
+	words, noise := "how long the runs took is not known", ""
+	wall, _ := c.Metric(reporter.MetricWall)
+	switch {
+	case c.A.Runs == 1 && c.B.Runs == 1:
+		noise = " (one run a side: the noise is unknown)"
+	case wall.Changed == nil:
+		noise = " (too few runs: the noise is unknown)"
+	}
+	switch {
+	case wall.A == nil || wall.B == nil:
+	case wall.Changed == nil:
+		words = "B took " + wall.length()
+	case *wall.Changed:
+		words = "B took " + wall.length() + " (" + probable(*wall.P) + ")"
+	default:
+		words = "B took as long as A (" + probable(*wall.P) + ")"
+	}
+
+	for _, change := range []string{
+		c.changeOf("CPU time", reporter.MetricJobCPU),
+		c.changeOf("memory", reporter.MetricJobMemoryPeak, reporter.MetricJobMaxRSS),
+		c.changeOfGPUs(),
+	} {
+		if change != "" {
+			words += ", " + change
+		}
+	}
+
+	return words + noise
+}
+
+// length says how long B took: "12 % longer", "12 % less time", "2.1 × as long", "as long as A".
+func (m Metric) length() string {
+	if *m.A <= 0 || m.ChangePct == nil {
+		return text.Seconds(*m.B) + ", and A " + text.Seconds(*m.A)
+	}
+
+	pct, times := *m.ChangePct, *m.B / *m.A
+	switch percent := percentText(math.Abs(pct)); {
+	case times >= 9.95:
+		return strconv.FormatFloat(times, 'f', 0, 64) + " × as long"
+	case times >= 2:
+		return strconv.FormatFloat(times, 'f', 1, 64) + " × as long"
+	case percent == "0":
+		return "as long as A"
+	case pct > 0:
+		return percent + " % longer"
+	default:
+		return percent + " % less time"
+	}
+}
+
+// percentText returns a percentage without a sign: whole numbers from 10 on. What is less than a whole is never 100.
+func percentText(pct float64) string {
+	if pct >= 10 && (pct < 99 || pct >= 100) {
+		return strconv.FormatFloat(pct, 'f', 0, 64)
+	}
+	if pct > 99 && pct < 100 {
+		pct = min(pct, 99.9)
+	}
+
+	return strings.TrimSuffix(strconv.FormatFloat(pct, 'f', 1, 64), ".0")
+}
+
+// probable returns a p-value as "p 0.01".
+func probable(p float64) string {
+	switch {
+	case p < 0.001:
+		return "p < 0.001"
+	case p < 0.01:
+		return "p " + strconv.FormatFloat(p, 'f', 3, 64)
+	}
+
+	return "p " + strconv.FormatFloat(p, 'f', 2, 64)
+}
+
+// changeOf returns the change of the first of some metrics that both sides have, such as "memory -32 %"; "" if it has
+// not changed.
+func (c *Comparison) changeOf(label string, names ...string) string {
+	for _, name := range names {
+		m, _ := c.Metric(name)
+		if m.A == nil || m.B == nil {
+			continue
+		}
+
+		percent := ""
+		if m.ChangePct != nil {
+			percent = percentText(math.Abs(*m.ChangePct))
+		}
+		switch {
+		case !m.moved() || percent == "0":
+			return ""
+		case percent == "":
+			return label + " from " + amount(*m.A, m.Unit) + " to " + amount(*m.B, m.Unit)
+		case *m.ChangePct < 0:
+			return label + " -" + percent + " %"
+		default:
+			return label + " +" + percent + " %"
+		}
+	}
+
+	return ""
+}
+
+// changeOfGPUs returns the change of the utilization of the GPU, or of the first of several that has changed.
+func (c *Comparison) changeOfGPUs() string {
+	var names []string
+	for _, m := range c.Metrics {
+		if strings.HasPrefix(m.Name, "gpu_") && strings.HasSuffix(m.Name, "_avg_utilization_pct") {
+			names = append(names, m.Name)
+		}
+	}
+
+	for _, name := range names {
+		label := "GPU"
+		if len(names) > 1 {
+			label += " " + strings.Split(name, "_")[1]
+		}
+		if change := c.changeOf(label, name); change != "" {
+			return change
+		}
+	}
+
+	return ""
+}
+
+// moved reports whether a metric has changed. Where there are too few runs to know, it reports whether the difference
+// is worth showing.
+func (m Metric) moved() bool {
+	switch {
+	case m.A == nil || m.B == nil:
+		return false
+	case m.Changed != nil:
+		return *m.Changed
+	case *m.A == *m.B:
+		return false
+	}
+
+	return m.ChangePct == nil || math.Abs(*m.ChangePct) >= smallest
+}
+
+// commandsOf returns the commands of runs as people read them, each once.
+func commandsOf(runs []*run) []string {
+	var out []string
+	for _, r := range runs {
+		if len(r.Command) > 0 {
+			out = append(out, summary.CommandLine(r.Command))
+		}
+	}
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+// Commands says in one line that the commands of A and B differ; "" if they do not, or if those of a side are not known.
+func (c *Comparison) Commands() string {
+	if len(c.commandsA) == 0 || len(c.commandsB) == 0 || slices.Equal(c.commandsA, c.commandsB) {
+		return ""
+	}
+
+	a, b := apart(c.commandsA[0], c.commandsB[0])
+	return "the commands differ: A " + a + andOthers(c.commandsA) + " | B " + b + andOthers(c.commandsB)
+}
+
+// andOthers says how many commands a side has besides the first.
+func andOthers(commands []string) string {
+	if len(commands) < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", len(commands)-1)
+}
+
+// maxCommand is how many characters of a command are shown.
+const maxCommand = 80
+
+// apart shortens two long commands so that what differs is seen: words that both begin with become an ellipsis.
+func apart(a, b string) (shortA, shortB string) {
+	if utf8.RuneCountInString(a) > maxCommand || utf8.RuneCountInString(b) > maxCommand {
+		common := 0
+		for i := 0; i < len(a) && i < len(b) && a[i] == b[i]; i++ {
+			if a[i] == ' ' {
+				common = i + 1
+			}
+		}
+		if common > len("… ") {
+			a, b = "… "+a[common:], "… "+b[common:]
+		}
+	}
+
+	return clip(a, maxCommand), clip(b, maxCommand)
+}
+
+// A place is where a metric is listed.
+type place int
+
+// The places in their order.
+const (
+	placeWall place = iota
+	placeJob
+	placeGPU
+	placeNode
+)
+
+// place returns where the metric is listed. What the job says of itself, its phases and operations, follows the job.
+func (m Metric) place() place {
+	name := "_" + m.Name
+	switch {
+	case m.Name == reporter.MetricWall:
+		return placeWall
+	case m.of != nil && (m.of.Phase != "" || m.of.Kind != ""):
+		return placeJob
+	case strings.Contains(name, "_gpu_"):
+		return placeGPU
+	case strings.Contains(name, "_job_") || strings.Contains(name, "_limit_"):
+		return placeJob
+	}
+
+	return placeNode
+}
+
+// listed returns the metrics that the tables show, in the order of their places: all of them, or those that have
+// changed and those that a gate is on.
+func (c *Comparison) listed(all bool) []Metric {
+	list := slices.DeleteFunc(c.shown(), func(m Metric) bool { return !all && !m.gated && !m.moved() })
+	slices.SortStableFunc(list, func(a, b Metric) int { return int(a.place() - b.place()) })
+
+	return list
+}
