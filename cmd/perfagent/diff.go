@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/comparer"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -23,11 +23,12 @@ type diffOptions struct {
 	failIf  []string
 	format  string
 	cpus    int
+	runs    runFinder
 	streams streams
 }
 
 func newDiff(s streams) *cobra.Command {
-	o := &diffOptions{streams: s}
+	o := &diffOptions{streams: s, runs: runFinder{err: s.err}}
 	cmd := &cobra.Command{
 		Use:   "diff [flags] A... -- B...",
 		Short: "compare two sets of runs of the same job",
@@ -35,10 +36,11 @@ func newDiff(s streams) *cobra.Command {
 after it. For each metric, diff prints the medians, their noise, and the change,
 or ~ if the change may be noise.
 
-A and B are reports of any kind that show reads, or directories. From a directory
-diff takes all reports node-*.json at any depth or, if there are none, all *.json
-files directly in it. The -- may be omitted between exactly two names. Noise can
-be estimated from four runs a side; ten are good.
+A and B are RUN-IDs below --out, @latest, @-2, reports of any kind that show
+reads, or directories. From a directory diff takes all reports node-*.json at any
+depth or, if there are none, all *.json files directly in it. The -- may be
+omitted between exactly two names. Noise can be estimated from four runs a side;
+ten are good.
 
 With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
 OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or
@@ -49,12 +51,18 @@ code is 2 if the runs cannot be compared.
 METRIC is one of perfagent metrics, or a number of what the job said, such as
 phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		Example: `  perfagent diff before.json after.json
-  perfagent diff perfagent-out/before perfagent-out/after
+  perfagent diff before after
+  perfagent diff @-2 @latest
   perfagent diff --fail-if 'job_cpu_seconds > +10%' old/*.json -- new/*.json
   perfagent diff --fail-if 'op.store.get.p90_time_ms > +10%' before after
   perfagent diff --format markdown before after >> "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args, cmd.ArgsLenAtDash()) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.runs.settle(cmd); err != nil {
+				return exitError{exitTrouble, err}
+			}
+			return o.run(args, cmd.ArgsLenAtDash())
+		},
 	}
 
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{exitTrouble, err} })
@@ -62,6 +70,7 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
 	f.StringVar(&o.format, "format", "table", "output format: table, markdown or json")
+	o.runs.addTo(cmd)
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
 
@@ -163,14 +172,11 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 	}
 
 	for _, name := range names {
-		paths := []string{name}
-		if st, err := os.Stat(name); err == nil && st.IsDir() {
-			var remarks []string
-			if paths, remarks, err = reportsAt(name); err != nil {
-				return side, nil, err
-			}
-			notes = append(notes, remarks...)
+		paths, remarks, err := o.reportsOf(name)
+		if err != nil {
+			return side, nil, err
 		}
+		notes = append(notes, remarks...)
 
 		for _, path := range paths {
 			report, err := o.readOne(path)
@@ -182,6 +188,33 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 	}
 
 	return side, notes, nil
+}
+
+// reportsOf returns the reports that a name stands for. A directory or a run stands for all reports below it:
+// a run that was repeated under one RUN-ID is several of a side.
+func (o *diffOptions) reportsOf(name string) (paths, notes []string, err error) {
+	st, errStat := os.Stat(name)
+	if errStat == nil && !st.IsDir() || strings.HasPrefix(name, "-") {
+		return []string{name}, nil, nil
+	}
+	if errStat == nil {
+		if paths, notes, err = reportsAt(name); err == nil {
+			return paths, notes, nil
+		}
+	}
+
+	found, errFind := o.runs.find("diff", name)
+	switch {
+	case errFind != nil && errStat == nil: // the directory is there
+		return nil, nil, err
+	case errFind != nil:
+		return nil, nil, errFind
+	}
+	if paths, notes, err = reportsAt(found.Run.Dir); err != nil { // only journals
+		return found.Paths(), nil, nil
+	}
+
+	return paths, notes, nil
 }
 
 // readOne reads a report and drops its series, which are not compared: for a thousand runs they
@@ -247,16 +280,16 @@ func jsonIn(dir string) (paths []string, err error) {
 
 // reportsBelow finds the reports node-*.json below a directory, and counts the journals.
 func reportsBelow(dir string) (paths []string, journals int, err error) {
-	report, journal := regexp.MustCompile(`^node-\d+(\.\d+)?\.json$`), regexp.MustCompile(`^node-\d+(\.\d+)?\.jsonl$`)
 	// The separator makes WalkDir follow a directory that is a symbolic link.
 	err = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case d.IsDir():
-		case report.MatchString(d.Name()):
+		}
+		switch _, _, kind, ok := catalog.ParseName(d.Name()); {
+		case d.IsDir() || !ok:
+		case kind == ".json":
 			paths = append(paths, path)
-		case journal.MatchString(d.Name()):
+		default:
 			journals++
 		}
 		return nil

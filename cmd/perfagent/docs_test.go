@@ -148,10 +148,12 @@ func TestDocs_Options(t *testing.T) {
 		{"options", newSidecar(s), sampleVariables()},
 		{"options show", newShow(s), map[string]string{"out": "PERFAGENT_OUT"}},
 		{"options watch", newWatch(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options merge", newMerge(s), nil},
-		{"options plot", newPlot(s), nil},
-		{"options diff", newDiff(s), nil},
-		{"options push", newPush(s), nil},
+		{"options merge", newMerge(s), map[string]string{"out": "PERFAGENT_OUT"}},
+		{"options plot", newPlot(s), map[string]string{"out": "PERFAGENT_OUT"}},
+		{"options diff", newDiff(s), map[string]string{"out": "PERFAGENT_OUT"}},
+		{"options push", newPush(s), map[string]string{"out": "PERFAGENT_OUT"}},
+		{"options ls", newLs(s), map[string]string{"out": "PERFAGENT_OUT"}},
+		{"options prune", newPrune(s), map[string]string{"out": "PERFAGENT_OUT"}},
 		{"options metrics", newMetrics(s), nil},
 	} {
 		t.Run(test.cmd.Name(), func(t *testing.T) {

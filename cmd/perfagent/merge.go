@@ -22,27 +22,35 @@ type mergeOptions struct {
 	force   bool
 	html    string
 	cpus    int
+	runs    runFinder
 	streams streams
 }
 
 func newMerge(s streams) *cobra.Command {
-	o := &mergeOptions{streams: s}
+	o := &mergeOptions{streams: s, runs: runFinder{err: s.err}}
 	cmd := &cobra.Command{
-		Use:   "merge [flags] REPORT... -o FILE",
-		Short: "merge the nodes of several reports into one report",
-		Long: `Merge the nodes of several reports into one report of the same format, and write
-its page beside it (FILE with .html). The inputs may be perfagent's reports,
-journals, or perf.py's JSON. Two different recordings of one node are an error.
-An existing file is replaced only with --force.`,
-		Example: `  perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
+		Use:   "merge [flags] RUN... -o FILE",
+		Short: "merge the nodes of a run into one report",
+		Long: `Merge the nodes of a run, or of several reports, into one report of the same
+format, and write its page beside it (FILE with .html). RUN is a RUN-ID, @latest,
+@-2, the directory of a run, or a file: a report, a journal, or perf.py's JSON.
+Two different recordings of one node are an error. An existing file is replaced
+only with --force.`,
+		Example: `  perfagent merge 4711 -o job-4711.json
+  perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
   perfagent show job-4711.json`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return o.merge(args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.runs.settle(cmd); err != nil {
+				return err
+			}
+			return o.merge(args)
+		},
 	}
 
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
+	o.runs.addTo(cmd)
 	addHTMLFlag(f, &o.html)
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
@@ -50,8 +58,10 @@ An existing file is replaced only with --force.`,
 	return cmd
 }
 
-func (o *mergeOptions) merge(paths []string) error {
+func (o *mergeOptions) merge(names []string) error {
 	switch {
+	case len(names) == 0:
+		return errMergeWhat
 	case o.output == "":
 		return errors.New("merge: -o FILE is missing")
 	case strings.EqualFold(filepath.Ext(o.output), ".html"):
@@ -61,6 +71,11 @@ func (o *mergeOptions) merge(paths []string) error {
 		return fmt.Errorf("--cpus: %d is negative", o.cpus)
 	case o.html != "auto" && o.html != "never":
 		return fmt.Errorf("--html: %q is not auto or never", o.html)
+	}
+
+	paths, err := o.runs.paths("merge", names)
+	if err != nil {
+		return err
 	}
 
 	var sources []reporter.Source
@@ -93,8 +108,8 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	}
 
 	for _, path := range []string{o.output, page} {
-		if err := replaceable("merge", path, o.force); err != nil {
-			return err
+		if err := replaceable(path, o.force); err != nil {
+			return fmt.Errorf("merge: %w", err)
 		}
 	}
 
@@ -121,15 +136,15 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 
 // replaceable returns an error unless path may be written: it does not exist, or force is set and it
 // is a regular file. An empty path is not a file.
-func replaceable(operation, path string, force bool) error {
+func replaceable(path string, force bool) error {
 	st, err := os.Lstat(path)
 	switch {
 	case path == "" || err != nil:
 		return nil
 	case !force:
-		return fmt.Errorf("%s: %s exists: use --force to replace it", operation, path)
+		return fmt.Errorf("%s exists: use --force to replace it", path)
 	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s: %s is not a regular file and is not replaced", operation, path)
+		return fmt.Errorf("%s is not a regular file and is not replaced", path)
 	}
 
 	return nil

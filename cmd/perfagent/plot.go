@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -22,31 +25,44 @@ type plotOptions struct {
 	node   int
 	width  int
 	cpus   int
-	given  struct{ node, width bool }
+	given  struct{ node, width, output bool }
+	runs   runFinder
+
+	streams streams
 }
 
-func newPlot(_ streams) *cobra.Command {
-	o := &plotOptions{}
+func newPlot(s streams) *cobra.Command {
+	o := &plotOptions{streams: s, runs: runFinder{err: s.err}}
 	cmd := &cobra.Command{
-		Use:   "plot [flags] REPORT -o FILE.html|.svg|.png",
-		Short: "draw a report as a page or a static picture",
-		Long: `Draw a report of perfagent, perf.py's JSON, or a journal. FILE.html is the page
-that run writes beside its report: one file that needs no network. FILE.svg and
-FILE.png are static pictures of one node, for papers, issues and CI. They have
-the node's charts or, with --metric, a single key of the samples or of the
-envelope. An existing file is replaced only with --force.`,
-		Example: `  perfagent plot perfagent-out/trial-7/node-0.json -o trial-7.html
+		Use:   "plot [flags] [RUN] [-o FILE.html|.svg|.png]",
+		Short: "draw a run as a page or a static picture",
+		Long: `Draw a run: RUN-ID, @latest, @-2, the directory of a run, or a file: a report, a
+journal, or perf.py's JSON. Without RUN, draw the run that started last.
+
+FILE.html is the page that run writes beside its report, of all nodes: one file
+that needs no network. FILE.svg and FILE.png are static pictures of one node, for
+papers, issues and CI. They have the node's charts or, with --metric, a single
+key of the samples or of the envelope. Without -o, the picture is RUN-ID.png in
+the working directory, which never replaces a file. FILE is replaced only with
+--force.`,
+		Example: `  perfagent plot
+  perfagent plot trial-7 -o trial-7.html
   perfagent plot job-4711.json -o node-3.svg --node 3
   perfagent plot perf.json -o cpu.png --metric cpu_pct_per_cpu_avg --width 1200`,
-		Args: cobra.ExactArgs(1),
+		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.given.node, o.given.width = cmd.Flags().Changed("node"), cmd.Flags().Changed("width")
-			return o.plot(args[0])
+			f := cmd.Flags()
+			o.given.node, o.given.width, o.given.output = f.Changed("node"), f.Changed("width"), f.Changed("output")
+			if err := o.runs.settle(cmd); err != nil {
+				return err
+			}
+			return o.plot(nameOf(args))
 		},
 	}
 
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required): .html, .svg or .png")
+	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write: .html, .svg or .png (default: RUN-ID.png)")
+	o.runs.addTo(cmd)
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	f.StringVar(&o.metric, "metric", "",
 		"draw this `KEY` of samples or envelope instead of the charts: mem_used_mb, op:store.get:time_ms")
@@ -58,31 +74,50 @@ envelope. An existing file is replaced only with --force.`,
 	return cmd
 }
 
-func (o *plotOptions) plot(path string) error {
-	if o.output == "" {
-		return errors.New("plot: -o FILE is missing")
-	}
-
-	kind, err := plotter.Extension(o.output)
+func (o *plotOptions) plot(name string) error {
+	found, err := o.runs.findNewest("plot", name)
 	if err != nil {
-		return fmt.Errorf("plot: -o: %w", err)
-	}
-	if err := o.check(kind); err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	if err := replaceable("plot", o.output, o.force); err != nil {
 		return err
 	}
-	if sameFile(path, o.output) {
-		return fmt.Errorf("plot: -o %s is the report itself: name another file", o.output)
+
+	if !o.given.output { // a name that nobody chose replaces nothing
+		o.output, o.force = found.Name()+".png", false
+	}
+	if err := o.checkOutput(found); err != nil {
+		return fmt.Errorf("plot: %w", err)
 	}
 
 	var out bytes.Buffer
-	if err := o.draw(&out, kind, path); err != nil {
+	if err := o.draw(&out, found); err != nil {
 		return err
 	}
+	if err := reportfile.WritePicture(o.output, out.Bytes(), o.force); err != nil {
+		return err
+	}
+	if !o.given.output {
+		fmt.Fprintln(o.streams.out, text.Printable(o.output))
+	}
 
-	return reportfile.WritePicture(o.output, out.Bytes(), o.force)
+	return nil
+}
+
+// checkOutput rejects a file that cannot be drawn or must not be replaced, and flags that do not apply to it.
+func (o *plotOptions) checkOutput(found *catalog.Found) error {
+	kind, err := plotter.Extension(o.output)
+	if err != nil {
+		return fmt.Errorf("-o: %w", err)
+	}
+	if err := o.check(kind); err != nil {
+		return err
+	}
+	if err := replaceable(o.output, o.force); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(found.Paths(), func(path string) bool { return sameFile(path, o.output) }) {
+		return fmt.Errorf("-o %s is the report itself: name another file", o.output)
+	}
+
+	return nil
 }
 
 // sameFile reports whether a and b name the same existing file.
@@ -108,14 +143,18 @@ func (o *plotOptions) check(kind string) error {
 	return nil
 }
 
-// draw draws the report into out. It reads the report node by node: a whole report of a thousand
-// nodes may not fit in memory.
-func (o *plotOptions) draw(out io.Writer, kind, path string) error {
+// draw draws a run into out. It reads a report node by node: a whole report of a thousand nodes may not fit in
+// memory.
+func (o *plotOptions) draw(out io.Writer, found *catalog.Found) error {
+	kind, err := plotter.Extension(o.output)
+	if err != nil {
+		return err
+	}
 	if kind == "html" {
-		return o.page(out, path)
+		return o.page(out, found)
 	}
 
-	r, err := o.read(path)
+	r, err := o.read(found)
 	if err != nil {
 		return err
 	}
@@ -130,19 +169,28 @@ func (o *plotOptions) draw(out io.Writer, kind, path string) error {
 		picture.Node = strconv.Itoa(o.node)
 	}
 	if err := draw(out, r, picture); err != nil {
-		return fmt.Errorf("plot %s: %w", path, err)
+		return fmt.Errorf("plot %v: %w", found, err)
 	}
 
 	return nil
 }
 
-func (o *plotOptions) page(out io.Writer, path string) error {
+func (o *plotOptions) page(out io.Writer, found *catalog.Found) error {
+	if len(found.Paths()) > 1 {
+		report, err := read(found, o.cpus)
+		if err != nil {
+			return err
+		}
+		return plotter.WritePage(out, report, plotter.PageOptions{})
+	}
+
 	page := plotter.NewPage(plotter.PageOptions{})
 	wanted := reporter.Wanted{Samples: plotter.Keys(), Envelope: plotter.Keys(), Work: true}
-	run, err := reportfile.Scan(path, o.cpus, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
+	add := func(run *reporter.Run, name string, n *reporter.Node) error {
 		page.Add(run, name, n)
 		return nil
-	})
+	}
+	run, err := reportfile.Scan(found.Paths()[0], o.cpus, wanted, add)
 	if err != nil {
 		return err
 	}
@@ -151,10 +199,10 @@ func (o *plotOptions) page(out io.Writer, path string) error {
 }
 
 // read returns the report with only the node to draw.
-func (o *plotOptions) read(path string) (*reporter.Report, error) {
+func (o *plotOptions) read(found *catalog.Found) (*reporter.Report, error) {
 	r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 	lowest := ""
-	keep := func(_ *reporter.Run, name string, n *reporter.Node) error {
+	keep := func(run *reporter.Run, name string, n *reporter.Node) error {
 		drawn := o.given.node && name == strconv.Itoa(o.node)
 		if !o.given.node && (lowest == "" || reporter.CompareNodes(name, lowest) < 0) {
 			delete(r.Nodes, lowest)
@@ -162,17 +210,21 @@ func (o *plotOptions) read(path string) (*reporter.Report, error) {
 		}
 
 		if drawn {
-			r.Nodes[name] = n
+			r.Nodes[name], r.Run = n, *run
 		}
 
 		return nil
 	}
 
-	run, err := reportfile.Scan(path, o.cpus, reporter.Wanted{All: true}, keep)
-	if err != nil {
-		return nil, err
+	for _, path := range found.Paths() {
+		run, err := reportfile.Scan(path, o.cpus, reporter.Wanted{All: true}, keep)
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Nodes) == 0 { // the picture says which nodes there are
+			r.Run = *run
+		}
 	}
 
-	r.Run = *run
 	return r, nil
 }

@@ -339,7 +339,6 @@ func TestPlot_Errors(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		{[]string{good}, []string{"-o"}},
 		{[]string{good, "-o", ""}, []string{"-o"}},
 		{[]string{good, "-o", "x.gif"}, []string{"x.gif", ".svg"}},
 		{[]string{good, "-o", "svg"}, []string{`"svg"`}},
@@ -363,7 +362,8 @@ func TestPlot_Errors(t *testing.T) {
 		{[]string{broken, "-o", "x.svg"}, []string{broken}},
 		{[]string{newer, "-o", "x.html"}, []string{newer, "newer perfagent"}},
 		{[]string{"not-there.json", "-o", "x.html"}, []string{"not-there.json"}},
-		{[]string{".", "-o", "x.png"}, []string{"directory"}},
+		{[]string{".", "-o", "x.png"}, []string{"no report under ."}},
+		{[]string{"a", "b"}, []string{"one run or report", "perfagent merge"}},
 	} {
 		o := inside(t, append([]string{"plot"}, c.args...)...)
 		o.Want(t, 1)

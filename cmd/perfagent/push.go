@@ -32,18 +32,20 @@ type pushOptions struct {
 	experiment string
 	cpus       int
 	dryRun     bool
+	runs       runFinder
 	streams    streams
 }
 
 func newPush(s streams) *cobra.Command {
-	o := &pushOptions{streams: s}
+	o := &pushOptions{streams: s, runs: runFinder{err: s.err}}
 	cmd := &cobra.Command{
-		Use:   "push [flags] REPORT...",
-		Short: "push reports to an MLflow server",
-		Long: `Push reports to an MLflow server: the metrics, the time series, tags, and the
-report itself as an artifact. A report may be perfagent's own, a merged one, a
-journal, or perf.py's JSON. Each goes to the run that it belongs to: the one
-recorded in a pending report, else the one that the job created, else a new one.
+		Use:   "push [flags] RUN...",
+		Short: "push runs to an MLflow server",
+		Long: `Push runs to an MLflow server: the metrics, the time series, tags, and the
+report itself as an artifact. RUN is a RUN-ID, @latest, @-2, the directory of a
+run, or a file: a report, a merged one, a journal, or perf.py's JSON. Each report
+goes to the MLflow run that it belongs to: the one recorded in a pending report,
+else the one that the job created, else a new one.
 Only what the server lacks is sent, so a push can be repeated, and it resumes
 where it was interrupted.
 
@@ -52,11 +54,15 @@ MLFLOW_TRACKING_URI. All MLFLOW_* variables for authentication, TLS, retries and
 workspaces are obeyed.
 
 Exit code: 0 once the server has everything; 1 otherwise.`,
-		Example: `  perfagent push perfagent-out/20260131-120000-a1b2c3/node-0.json
+		Example: `  perfagent push @latest
   perfagent push --dry-run --mlflow http://mlflow:5000 merged.json
   perfagent push --mlflow-experiment benchmarks --cpus 64 perf.json`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.runs.settle(cmd); err != nil {
+				return err
+			}
+			return o.run(args)
+		},
 	}
 
 	f := cmd.Flags()
@@ -65,12 +71,16 @@ Exit code: 0 once the server has everything; 1 otherwise.`,
 	f.StringVar(&o.experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
+	o.runs.addTo(cmd)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be done; only read from the server")
 
 	return cmd
 }
 
-func (o *pushOptions) run(paths []string) error {
+func (o *pushOptions) run(names []string) error {
+	if len(names) == 0 {
+		return errPushWhat
+	}
 	if o.cpus < 0 {
 		return fmt.Errorf("--cpus: %d is negative", o.cpus)
 	}
@@ -79,6 +89,11 @@ func (o *pushOptions) run(paths []string) error {
 		if err := mlflow.CheckURI(o.mlflow); err != nil {
 			return fmt.Errorf("--mlflow: %w", err)
 		}
+	}
+
+	paths, err := o.runs.paths("push", names)
+	if err != nil {
+		return err
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

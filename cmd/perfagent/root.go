@@ -62,7 +62,7 @@ it wasted: in the terminal, in a JSON report, and on one HTML page.
 	})
 
 	root.AddCommand(
-		newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s),
+		newRun(s), newSidecar(s), newShow(s), newLs(s), newPrune(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s),
 		newMark(s), newPhase(s), newRecord(s), newMetrics(s), newVersion(s),
 	)
 

@@ -2,14 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
-	"regexp"
-	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -21,7 +16,7 @@ import (
 
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
@@ -29,7 +24,7 @@ type showOptions struct {
 	format  string
 	json    bool
 	cpus    int
-	out     string
+	runs    runFinder
 	ops     bool
 	key     string
 	byKey   bool // --key was given
@@ -37,13 +32,14 @@ type showOptions struct {
 }
 
 func newShow(s streams) *cobra.Command {
-	o := &showOptions{streams: s}
+	o := &showOptions{streams: s, runs: runFinder{err: s.err}}
 	cmd := &cobra.Command{
-		Use:   "show [flags] [REPORT]",
-		Short: "show a report as text, Markdown, CSV or JSON",
-		Long: `Show a report of perfagent, perf.py's JSON, or the journal (node-N.jsonl) that a
-crash left behind. For a directory, show the newest report below it; without an
-argument, the newest one under --out.
+		Use:   "show [flags] [RUN]",
+		Short: "show a run as text, Markdown, CSV or JSON",
+		Long: `Show what a run used, all nodes of it. RUN is a RUN-ID below --out, @latest, @-2
+for the one before it, the directory of a run, or a file: a report, the journal
+(node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show the
+run that started last.
 
   text      the summary, with charts that keep every peak
   markdown  the same for the job summary of a CI system
@@ -56,12 +52,13 @@ argument, the newest one under --out.
 With --ops, show all that the job said of its operations and transfers, as text
 or JSON. With --key, show what each operation did with one key.`,
 		Example: `  perfagent show
-  perfagent show perfagent-out/20260131-120000-a1b2c3/node-0.json
+  perfagent show trial-7
+  perfagent show @-2
   perfagent show --format markdown >> "$GITHUB_STEP_SUMMARY"
   perfagent show --format csv > samples.csv
   perfagent show --json perf.json --cpus 8
   perfagent show --ops`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.show(cmd, args) },
 	}
 
@@ -70,7 +67,7 @@ or JSON. With --key, show what each operation did with one key.`,
 	f.BoolVar(&o.json, "json", false, "short for --format json")
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
-	f.StringVar(&o.out, "out", "perfagent-out", "find the newest report under `DIR` [$PERFAGENT_OUT]")
+	o.runs.addTo(cmd)
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")
 
@@ -87,22 +84,15 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	if err := o.settleOps(cmd); err != nil {
 		return err
 	}
-	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
-		o.out = v
+	if err := o.runs.settle(cmd); err != nil {
+		return err
 	}
 
-	path := o.out
-	if len(args) == 1 {
-		path = args[0]
+	found, err := o.runs.findNewest("show", nameOf(args))
+	if err != nil {
+		return err
 	}
-
-	if st, err := os.Stat(path); len(args) == 0 || err == nil && st.IsDir() {
-		if path, err = newest(path); err != nil {
-			return err
-		}
-	}
-
-	report, err := reportfile.Read(path, o.cpus)
+	report, err := read(found, o.cpus)
 	if err != nil {
 		return err
 	}
@@ -111,7 +101,7 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 		return o.printOps(report)
 	}
 
-	return o.print(report, path)
+	return o.print(report, found)
 }
 
 // The formats of show.
@@ -141,8 +131,8 @@ func (o *showOptions) settleFormat(cmd *cobra.Command) error {
 	return nil
 }
 
-// print writes the report at path to stdout in the chosen format.
-func (o *showOptions) print(report *reporter.Report, path string) error {
+// print writes the report to stdout in the chosen format.
+func (o *showOptions) print(report *reporter.Report, found *catalog.Found) error {
 	switch o.format {
 	case formatJSON:
 		return o.printJSON(report)
@@ -152,10 +142,20 @@ func (o *showOptions) print(report *reporter.Report, path string) error {
 		pictures := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
 		return summary.WriteMarkdown(o.streams.out, report, summary.MarkdownOptions{Pictures: pictures})
 	}
-	so := summaryOptions(report, o.streams.out, path, pageBeside(path))
+	path, page := placeOf(found)
+	so := summaryOptions(report, o.streams.out, path, page)
 	so.AllPhases = true
 
 	return summary.Write(o.streams.out, report, so)
+}
+
+// placeOf returns the report that was found, or the directory of several, and its page.
+func placeOf(found *catalog.Found) (path, page string) {
+	paths := found.Paths()
+	if len(paths) > 1 {
+		return found.Run.Dir, ""
+	}
+	return paths[0], pageBeside(paths[0])
 }
 
 // pageBeside returns the page beside a report, or "" if there is none.
@@ -245,36 +245,4 @@ func (o *showOptions) remark(node, words string) {
 		words = "node " + node + ": " + words
 	}
 	fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(words))
-}
-
-// newest returns the most recently modified report or journal under out.
-func newest(out string) (string, error) {
-	recordingName := regexp.MustCompile(`^node-\d+(\.\d+)?\.jsonl?$`)
-	best, at := "", time.Time{}
-	err := filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			if path == out {
-				return err
-			}
-			return nil // a run that was just removed, or that we may not read
-		}
-
-		if d.IsDir() || !recordingName.MatchString(d.Name()) {
-			return nil
-		}
-		if info, err := d.Info(); err == nil && (best == "" || info.ModTime().After(at)) {
-			best, at = path, info.ModTime()
-		}
-
-		return nil
-	})
-
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && best == "":
-		return "", fmt.Errorf("show: no report under %s: record one with perfagent run, or name a report", out)
-	case err != nil:
-		return "", fmt.Errorf("show: look for the newest report: %w", err)
-	}
-
-	return best, nil
 }

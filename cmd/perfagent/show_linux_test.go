@@ -292,7 +292,7 @@ func TestShow_PicksTheNewest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	touch(b, time.Now().Add(-time.Hour))
+	touch(b, time.Now().Add(time.Hour)) // a run is as old as its start
 	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/other.json"), "", 0o644)
 	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/node-x.json"), "", 0o644)
 
@@ -306,8 +306,8 @@ func TestShow_PicksTheNewest(t *testing.T) {
 		}
 	}
 	shows("a", insideCommand(t, "show"))
-	touch(b, time.Now().Add(time.Second))
-	shows("b", insideCommand(t, "show"))
+	shows("b", insideCommand(t, "show", "@-2"))
+	shows("b", insideCommand(t, "show", "b"))
 	shows("a", insideCommand(t, "show", "--out", "perfagent-out/a"))
 	shows("a", insideCommand(t, "show", "perfagent-out/a"))
 	byVariable := insideCommand(t, "show")

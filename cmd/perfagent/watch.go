@@ -13,13 +13,14 @@ import (
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
 // minRefresh is the shortest time between two updates.
 const minRefresh = 100 * time.Millisecond
 
 type watchOptions struct {
-	out     string
+	runs    runFinder
 	node    int
 	picked  bool // node was given
 	refresh time.Duration
@@ -28,14 +29,15 @@ type watchOptions struct {
 }
 
 func newWatch(s streams) *cobra.Command {
-	o := &watchOptions{streams: s}
+	o := &watchOptions{streams: s, runs: runFinder{err: s.err}}
 	cmd := &cobra.Command{
-		Use:   "watch [flags] [RUN-ID]",
+		Use:   "watch [flags] [RUN]",
 		Short: "watch a run live",
 		Long: `Watch a run live, on this machine or on another one that shares --out: CPU,
 memory, disk and network with their peaks, and what perfagent itself costs. watch
-only reads the journal of the run; the job is not affected. Without RUN-ID it
-watches the run under --out that was started last.
+only reads the journal of the run; the job is not affected. RUN is a RUN-ID,
+@latest, @-2, the directory of a run, or its journal. Without RUN it watches the
+run under --out that was started last, of those that are running.
 
 Press q to quit. When the run ends, its last picture stays on the screen. If
 standard output is not a terminal, or TERM is dumb or unset, watch prints one
@@ -47,12 +49,12 @@ gone.`,
 		Example: `  perfagent watch
   perfagent watch trial-7 --node 3
   perfagent watch --refresh 10s trial-7 >> progress.log`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.watch(cmd, args) },
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` of the reports: the run is in DIR/RUN-ID [$PERFAGENT_OUT]")
+	o.runs.addTo(cmd)
 	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that is still running)")
 	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two updates, at least 100ms")
 
@@ -66,12 +68,12 @@ func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 	}
 
 	o.home = bootID()
-	id, err := o.runID(args)
+	dir, err := o.find(nameOf(args))
 	if err != nil {
 		return err
 	}
 
-	w, err := o.open(id)
+	w, err := o.open(dir)
 	if err != nil {
 		return err
 	}
@@ -100,32 +102,42 @@ func (o *watchOptions) pace() time.Duration {
 // due reports whether it is time for another update. A read may come a little early.
 func (o *watchOptions) due(now, last time.Time) bool { return now.Sub(last) >= o.refresh-o.pace()/2 }
 
-// runID returns the run given as an argument, or the newest that is running.
-func (o *watchOptions) runID(args []string) (string, error) {
-	if len(args) == 0 {
+// find returns the directory of the run with a name, or of the newest that is running.
+func (o *watchOptions) find(name string) (dir string, err error) {
+	if name == "" {
 		return o.newestRunning()
 	}
-	if args[0] == "" {
-		return "", errors.New("watch: the run ID is empty")
+
+	found, err := o.runs.find("watch", name)
+	if dir := filepath.Join(o.runs.out, name); err != nil && scheduler.CheckRunID(name) == nil && isDir(dir) {
+		return dir, nil // of a run that has just begun, or that cannot be read
 	}
-	if err := scheduler.CheckRunID(args[0]); err != nil {
-		return "", fmt.Errorf("watch: run ID %w", err)
+	if err != nil {
+		return "", err
+	}
+	if found.Run != nil {
+		return found.Run.Dir, nil
 	}
 
-	return args[0], nil
+	node, _, _, ok := catalog.ParseName(filepath.Base(found.File))
+	if !ok {
+		return "", fmt.Errorf("watch: %s is not the journal of a run", found.File)
+	}
+	if !o.picked {
+		o.node, o.picked = node, true
+	}
+
+	return filepath.Dir(found.File), nil
 }
 
 // settle reads PERFAGENT_OUT and checks the flags.
 func (o *watchOptions) settle(cmd *cobra.Command) error {
-	out := "--out"
-	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
-		o.out, out = v, "PERFAGENT_OUT"
+	if err := o.runs.settle(cmd); err != nil {
+		return err
 	}
 
 	o.picked = cmd.Flags().Changed("node")
 	switch {
-	case o.out == "":
-		return fmt.Errorf("%s: the directory name is empty", out)
 	case o.node < 0 || o.node > agent.MaxNode:
 		return fmt.Errorf("--node: %d is not between 0 and %d", o.node, agent.MaxNode)
 	case o.refresh < minRefresh:
@@ -136,9 +148,10 @@ func (o *watchOptions) settle(cmd *cobra.Command) error {
 }
 
 // open finds the run's journals and starts to follow them.
-func (o *watchOptions) open(id string) (*watchedRun, error) {
-	w := &watchedRun{options: o, id: id}
-	there, err := findRun(o.out, id)
+func (o *watchOptions) open(dir string) (*watchedRun, error) {
+	id := catalog.NameOf(dir)
+	w := &watchedRun{options: o, id: id, dir: dir}
+	there, err := findRun(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -176,20 +189,22 @@ func showCommand(path string) string {
 	return pusher.CommandLine([]string{"perfagent", "show", path})
 }
 
-// newestRunning returns the run that was started last, among those still running under out.
+// newestRunning returns the directory of the run that was started last, among those still running.
 func (o *watchOptions) newestRunning() (string, error) {
-	entries, err := os.ReadDir(o.out)
+	out := o.runs.out
+	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("watch: look for a run: %w", err)
 	}
 
-	id, started := "", time.Time{}
+	running, started := "", time.Time{}
 	var unread unreadRuns
 	for _, e := range entries {
-		there, err := findRun(o.out, e.Name())
+		dir := filepath.Join(out, e.Name())
+		there, err := findRun(dir)
 		if err != nil {
 			if e.IsDir() { // else it is not a run
-				unread.add(filepath.Join(o.out, e.Name()), errors.Unwrap(err))
+				unread.add(dir, errors.Unwrap(err))
 			}
 			continue
 		}
@@ -197,8 +212,8 @@ func (o *watchOptions) newestRunning() (string, error) {
 		for node, path := range there.journals {
 			n := newWatchedNode(node, path, o.home)
 			n.look(time.Now())
-			if r := n.report; r != nil && n.running(time.Now()) && (id == "" || r.Run.Start.After(started)) {
-				id, started = e.Name(), r.Run.Start.Time
+			if r := n.report; r != nil && n.running(time.Now()) && (running == "" || r.Run.Start.After(started)) {
+				running, started = dir, r.Run.Start.Time
 			}
 			if n.report == nil && n.end == nil {
 				unread.add(path, n.trouble)
@@ -209,15 +224,15 @@ func (o *watchOptions) newestRunning() (string, error) {
 	}
 
 	switch {
-	case id != "":
-		return id, nil
+	case running != "":
+		return running, nil
 	case unread.err != nil:
 		return "", fmt.Errorf("watch: no readable run is active under %s; %d cannot be read, the newest: %w",
-			o.out, unread.count, unread.err)
+			out, unread.count, unread.err)
 	}
 
 	return "", fmt.Errorf("watch: no run is active under %s: start one with perfagent run, "+
-		"or show the newest report with perfagent show", o.out)
+		"or show the newest report with perfagent show", out)
 }
 
 // unreadRuns counts recordings that could not be read. Any of them may still be running.

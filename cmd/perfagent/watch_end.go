@@ -98,7 +98,7 @@ func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 		ends = append(ends, e)
 	}
 
-	if there, err := findRun(w.options.out, w.id); err == nil && !w.options.picked {
+	if there, err := findRun(w.dir); err == nil && !w.options.picked {
 		tried := 0
 		for node, path := range there.reports {
 			if w.knows(node) {

@@ -43,7 +43,7 @@ func TestWatch_Refuses(t *testing.T) {
 	for _, c := range []struct {
 		args, words []string
 	}{
-		{[]string{"no-such"}, []string{`no run "no-such"`, "perfagent-out"}},
+		{[]string{"no-such"}, []string{`no run or file "no-such"`, "the runs in perfagent-out are"}},
 		{nil, []string{"no readable run is active under perfagent-out", "2 cannot be read", "perfagent-out/junk/node-0.jsonl", "the head is damaged"}},
 		{[]string{"--out", "elsewhere"}, []string{"no run is active under elsewhere", "perfagent show"}},
 		{[]string{"--out", "unread"}, []string{"no readable run is active under unread", "1 cannot be read", "unread/folder/node-0.jsonl: is not a file"}},
@@ -51,19 +51,21 @@ func TestWatch_Refuses(t *testing.T) {
 		{[]string{"ended", "--node", "3"}, []string{`node 3 of run "ended" has ended`, "perfagent show perfagent-out/ended/node-3.json"}},
 		{[]string{"ended", "--node", "4"}, []string{`no node 4 of run "ended"`, "there is node 3, which has ended"}},
 		{[]string{"empty"}, []string{`no recording of run "empty"`}},
-		{[]string{"file"}, []string{`run "file"`}},
+		{[]string{"file"}, []string{`no run or file "file"`, "ended"}},
 		{[]string{"folder"}, []string{"folder/node-0.jsonl", "not a file"}},
 		{[]string{"junk"}, []string{"junk/node-0.jsonl", "the head is damaged"}},
-		{[]string{"../perfagent-out/ended"}, []string{"watch: run ID", "../perfagent-out/ended"}},
-		{[]string{"/etc"}, []string{"watch: run ID", "/etc"}},
-		{[]string{".."}, []string{"watch: run ID", ".."}},
-		{[]string{"\x1b[31mx"}, []string{"watch: run ID"}},
-		{[]string{""}, []string{"run ID is empty"}},
-		{[]string{strings.Repeat("x", 200)}, []string{`"` + strings.Repeat("x", 32) + `…" is longer than 128`}},
+		{[]string{"../perfagent-out/gone"}, []string{`no run or file "../perfagent-out/gone"`}},
+		{[]string{"perfagent-out/ended"}, []string{`run "ended" has ended`}},
+		{[]string{"@-2"}, []string{`run "ended" has ended`}},
+		{[]string{"@-9"}, []string{"no run @-9"}},
+		{[]string{"@x"}, []string{`"@x" is not @latest or @-K`}},
+		{[]string{"/etc/hosts"}, []string{"not the journal of a run"}},
+		{[]string{"\x1b[31mx"}, []string{"no run or file"}},
+		{[]string{""}, []string{"name is empty"}},
 		{[]string{"--node", "-1", "ended"}, []string{"--node", "-1"}},
 		{[]string{"--refresh", "1ms", "ended"}, []string{"--refresh", "100ms"}},
 		{[]string{"--out", "", "ended"}, []string{"--out", "empty"}},
-		{[]string{"a", "b"}, []string{"2"}},
+		{[]string{"a", "b"}, []string{"one run or report"}},
 	} {
 		o := clitest.Perform(t, watchCommand(t, dir, nil, c.args...))
 		o.Want(t, 1)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -31,19 +32,16 @@ type runFiles struct {
 }
 
 // findRun lists the folder of a run.
-func findRun(out, id string) (*runFiles, error) {
-	r := &runFiles{dir: filepath.Join(out, id), journals: make(map[int]string), reports: make(map[int]string)}
-	entries, err := os.ReadDir(r.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("watch: no run %q under %s", id, out)
-	}
+func findRun(dir string) (*runFiles, error) {
+	r := &runFiles{dir: dir, journals: make(map[int]string), reports: make(map[int]string)}
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("watch: look for run %q: %w", id, err)
+		return nil, fmt.Errorf("watch: look for the run: %w", err)
 	}
 
 	newest := make(map[string]int) // by node and kind
 	for _, e := range entries {
-		node, nth, kind, ok := recordingName(e.Name())
+		node, nth, kind, ok := catalog.ParseName(e.Name())
 		if !ok {
 			continue
 		}
@@ -72,32 +70,10 @@ func (r *runFiles) isBetter(path, than string, later bool) bool {
 	return later
 }
 
-// recordingName parses node-N.json, node-N.2.json, and the same names of journals.
-func recordingName(name string) (node, nth int, kind string, ok bool) {
-	kind = filepath.Ext(name)
-	number, found := strings.CutPrefix(strings.TrimSuffix(name, kind), "node-")
-	if !found || kind != ".json" && kind != ".jsonl" {
-		return 0, 0, "", false
-	}
-
-	first, second, twice := strings.Cut(number, ".")
-	nth = 1
-	if twice {
-		k, err := strconv.ParseUint(second, 10, 31)
-		if err != nil {
-			return 0, 0, "", false
-		}
-		nth = int(k)
-	}
-
-	n, err := strconv.ParseUint(first, 10, 31)
-	return int(n), nth, kind, err == nil
-}
-
 // isLater reports whether path is a later recording of a node than the other.
 func isLater(path, than string) bool {
-	_, a, _, _ := recordingName(filepath.Base(path))
-	_, b, _, _ := recordingName(filepath.Base(than))
+	_, a, _, _ := catalog.ParseName(filepath.Base(path))
+	_, b, _, _ := catalog.ParseName(filepath.Base(than))
 	return a > b
 }
 

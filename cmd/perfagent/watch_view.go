@@ -24,6 +24,7 @@ const (
 type watchedRun struct {
 	options *watchOptions
 	id      string
+	dir     string
 	nodes   []*watchedNode  // by index
 	main    *watchedNode    // shown in full
 	listed  time.Time       // when the folder was last listed
@@ -42,7 +43,7 @@ func (w *watchedRun) close() {
 func (w *watchedRun) look(now time.Time, room int) {
 	if now.Sub(w.listed) >= listEvery {
 		w.listed = now
-		if there, err := findRun(w.options.out, w.id); err == nil { // else keep what we have
+		if there, err := findRun(w.dir); err == nil { // else keep what we have
 			w.join(there, min(room, maxWatched))
 		}
 	}

@@ -1,8 +1,10 @@
 package reportfile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/perfagent/perfagent/internal/durable"
@@ -39,11 +41,7 @@ func Scan(path string, cpus int, wanted reporter.Wanted,
 
 // scan reads a perfagent report. Its error is reporter.ErrForeign for any other file.
 func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, error) {
-	// Before it is opened: whoever writes to a FIFO must not see us close it.
-	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
-		return nil, reporter.ErrForeign
-	}
-	f, err := durable.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +67,16 @@ func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, er
 	return run, err
 }
 
+// openRegular opens a file that has a size. Its error is reporter.ErrForeign for a pipe, a device, or what is
+// not there.
+func openRegular(path string) (*os.File, error) {
+	// Before it is opened: whoever writes to a FIFO must not see us close it.
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return nil, reporter.ErrForeign
+	}
+	return durable.Open(path)
+}
+
 // scanWhole is Scan by way of Read.
 func scanWhole(path string, cpus int, node nodeFunc) (*reporter.Run, error) {
 	r, err := Read(path, cpus)
@@ -81,4 +89,36 @@ func scanWhole(path string, cpus int, node nodeFunc) (*reporter.Run, error) {
 		}
 	}
 	return &r.Run, nil
+}
+
+// ReadRun reads what a report or journal says of the run as a whole, from the beginning of the file. Of perf.py's
+// JSON, which says nothing, the error is reporter.ErrForeign.
+func ReadRun(path string) (*reporter.Run, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, readError(path, err)
+	}
+	defer f.Close()
+
+	st, err := f.Stat()
+	if err != nil {
+		return nil, readError(path, err)
+	}
+	var start [64]byte
+	if n, _ := f.ReadAt(start[:], 0); !isJournal(path, start[:n]) {
+		run, err := reporter.ScanRun(f, st.Size())
+		if err != nil {
+			return nil, readError(path, err)
+		}
+		return run, nil
+	}
+
+	var head struct {
+		Run reporter.Run `json:"run"`
+	}
+	if err := json.NewDecoder(io.LimitReader(f, reporter.MaxFileSize)).Decode(&head); err != nil {
+		return nil, readError(path, err)
+	}
+
+	return &head.Run, nil
 }

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/plotter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+type lsOptions struct {
+	json    bool
+	html    string
+	force   bool
+	runs    runFinder
+	streams streams
+}
+
+func newLs(s streams) *cobra.Command {
+	o := &lsOptions{streams: s, runs: runFinder{err: s.err}}
+	cmd := &cobra.Command{
+		Use:   "ls [flags] [RUN...]",
+		Short: "list the runs",
+		Long: `List the runs below --out, the one that started last first: when, how long, on how
+many nodes, how it ended, the CPUs that it used on average of those that it may
+use, its peak memory, and the command. With names, list those runs only: RUN-IDs,
+@latest, @-2, or directories of runs.
+
+On a terminal, lines are cut to its width; in a pipe they are whole. With --json
+the list has the summary object of each run.`,
+		Example: `  perfagent ls
+  perfagent ls --html index.html
+  perfagent ls --json | jq -r '.[] | select(.exit_code != 0) | .run_id'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.runs.settle(cmd); err != nil {
+				return err
+			}
+			return o.list(args)
+		},
+	}
+
+	o.runs.addTo(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print a JSON list of summary objects")
+	f.StringVar(&o.html, "html", "", "write an index to `FILE`: a page that links the pages of the runs")
+	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
+
+	return cmd
+}
+
+func (o *lsOptions) list(names []string) error {
+	runs, err := o.runs.list("ls", names)
+	if err != nil {
+		return err
+	}
+
+	objects := make([]summary.Object, len(runs))
+	for i := range runs {
+		objects[i] = runs[i].Object()
+	}
+	if o.html != "" {
+		return o.writeIndex(objects)
+	}
+	if o.json {
+		data, err := json.MarshalIndent(objects, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
+		return err
+	}
+
+	return o.print(objects)
+}
+
+// writeIndex writes the index, whole or not at all.
+func (o *lsOptions) writeIndex(objects []summary.Object) error {
+	if err := replaceable(o.html, o.force); err != nil {
+		return fmt.Errorf("ls: %w", err)
+	}
+
+	x := plotter.Index{Title: "Runs in " + text.Printable(o.runs.out)}
+	for _, object := range objects {
+		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.html)))
+	}
+
+	var page bytes.Buffer
+	if err := plotter.WriteIndex(&page, x); err != nil {
+		return err
+	}
+
+	return reportfile.WritePicture(o.html, page.Bytes(), o.force)
+}
+
+// indexRowOf returns the row of a run in an index that lies in dir.
+func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
+	cells := rowOf(o).cells
+	row := plotter.IndexRow{
+		Run: cells[0], Start: cells[1], Length: cells[2], Nodes: cells[3], End: cells[4], Command: cells[7],
+		CPU: plotter.Gauge{Words: cells[5]}, Memory: plotter.Gauge{Words: cells[6]},
+	}
+	if o.CPU != nil {
+		row.CPU.Percent = min(100, o.CPU.Percent)
+	}
+	if o.Memory != nil {
+		row.Memory.Percent = min(100, o.Memory.Percent)
+	}
+
+	switch {
+	case o.State == summary.Running:
+		row.State = "live"
+	case rowOf(o).bad:
+		row.State = "failed"
+	}
+	if whole, err := filepath.Abs(dir); err == nil && o.Page != "" {
+		if link, err := filepath.Rel(whole, o.Page); err == nil {
+			row.Link = (&url.URL{Path: filepath.ToSlash(link)}).String()
+		}
+	}
+
+	return row
+}
+
+// list returns the named runs, or all, the one that started last first.
+func (f *runFinder) list(command string, names []string) ([]catalog.Run, error) {
+	if len(names) == 0 {
+		runs, err := catalog.List(f.out)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", command, err)
+		}
+		return runs, nil
+	}
+
+	var runs []catalog.Run
+	for _, name := range names {
+		found, err := f.find(command, name)
+		if err != nil {
+			return nil, err
+		}
+		if found.Run == nil {
+			return nil, fmt.Errorf("%s: %s is a file, not a run", command, text.Printable(name))
+		}
+		runs = append(runs, *found.Run)
+	}
+
+	return runs, nil
+}
+
+// A lsRow is the line of a run.
+type lsRow struct {
+	cells [lsColumns]string
+	bad   bool
+}
+
+const lsColumns = 8
+
+// print writes the table. Nothing is written for no runs, not even a head.
+func (o *lsOptions) print(objects []summary.Object) error {
+	if len(objects) == 0 {
+		return nil
+	}
+
+	rows := []lsRow{{cells: [lsColumns]string{"RUN", "START", "LENGTH", "NODES", "END", "CPU", "MEMORY", "COMMAND"}}}
+	for _, object := range objects {
+		rows = append(rows, rowOf(object))
+	}
+
+	var wide [lsColumns]int
+	for _, row := range rows {
+		for i, cell := range row.cells {
+			wide[i] = max(wide[i], text.Width(cell))
+		}
+	}
+
+	var out strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row.cells {
+			if i < lsColumns-1 {
+				cell = text.PadRight(cell, wide[i]+2)
+			}
+			line.WriteString(cell)
+		}
+		out.WriteString(o.look(strings.TrimRight(line.String(), " "), row.bad) + "\n")
+	}
+	_, err := io.WriteString(o.streams.out, out.String())
+
+	return err
+}
+
+// look cuts a line to the terminal, and makes that of a failure red.
+func (o *lsOptions) look(line string, bad bool) string {
+	if isTerminal(o.streams.out) {
+		line = text.Clip(line, width(o.streams.out))
+	}
+	if bad && colorful(o.streams.out) {
+		return "\x1b[31m" + line + "\x1b[0m"
+	}
+	return line
+}
+
+// rowOf returns the line of a run. What is not known is a dash.
+func rowOf(o summary.Object) lsRow {
+	cells := [lsColumns]string{o.RunID, "", "", fmt.Sprint(o.Nodes), endOf(o), "", "", ""}
+	if !o.Start.IsZero() {
+		cells[1] = o.Start.Local().Format("2006-01-02 15:04")
+	}
+	if o.WallSeconds > 0 {
+		cells[2] = text.Seconds(o.WallSeconds)
+	}
+	if o.CPU != nil {
+		cells[5] = text.Fixed(*o.CPU.Used, 2) + " of " + text.CPUs(*o.CPU.Of)
+	}
+	if o.Memory != nil {
+		cells[6] = text.SizeText(*o.Memory.UsedMB)
+	}
+	cells[7] = summary.CommandLine(o.Command)
+
+	for i, cell := range cells {
+		if cells[i] = text.Printable(cell); cell == "" {
+			cells[i] = text.Absent
+		}
+	}
+
+	return lsRow{cells: cells, bad: len(o.FailedNodes) > 0 || o.State == summary.Incomplete}
+}
+
+// endOf returns how a run ended, in a word or two.
+func endOf(o summary.Object) string {
+	switch {
+	case o.State == summary.Running:
+		return "running"
+	case o.State == summary.Incomplete:
+		return "lost"
+	case o.Cause == diagnosis.CauseOOMCgroup || o.Cause == diagnosis.CauseOOMHost:
+		return "out of memory"
+	case o.Cause == diagnosis.CauseTimeLimit:
+		return "time limit"
+	case o.Signal != "":
+		return o.Signal
+	case o.ExitCode != nil:
+		return fmt.Sprintf("exit %d", *o.ExitCode)
+	}
+	return ""
+}

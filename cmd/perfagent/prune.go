@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+type pruneOptions struct {
+	keep    int // newest runs; -1 = not given
+	older   age
+	dryRun  bool
+	force   bool
+	runs    runFinder
+	streams streams
+}
+
+func newPrune(s streams) *cobra.Command {
+	o := &pruneOptions{streams: s, runs: runFinder{err: s.err}}
+	cmd := &cobra.Command{
+		Use:   "prune [flags] --keep N | --older AGE",
+		Short: "remove old runs",
+		Long: `Remove runs below --out that have ended: all but the newest N, those that ended
+longer ago than AGE, or with both flags those to which both apply. A run is
+removed whole, but only perfagent's own files, and its directory if nothing else
+is in it.
+
+A run that is going on is never removed. A run with a push that is pending, or
+whose perfagent is gone without a report, is kept and named unless --force is
+given. On a terminal, prune asks before it removes anything.`,
+		Example: `  perfagent prune --keep 20
+  perfagent prune --older 30d --dry-run`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.runs.settle(cmd); err != nil {
+				return err
+			}
+			return o.prune()
+		},
+	}
+
+	o.runs.addTo(cmd)
+	f := cmd.Flags()
+	f.IntVar(&o.keep, "keep", -1, "keep the newest `N` runs")
+	f.Var(&o.older, "older", "remove runs that ended longer ago than `AGE`: 30d, 12h, 2w")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be removed")
+	f.BoolVar(&o.force, "force", false, "remove also runs with a pending push, and those without a report")
+	f.Lookup("keep").DefValue = ""
+
+	return cmd
+}
+
+// noArguments checks the arguments of a command that has none.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s: takes no arguments", cmd.Name())
+	}
+	return nil
+}
+
+// An age is a duration that may be given in days and weeks, too.
+type age time.Duration
+
+// String implements pflag.Value.
+func (a *age) String() string {
+	if *a == 0 {
+		return ""
+	}
+	return time.Duration(*a).String()
+}
+
+// Type implements pflag.Value.
+func (a *age) Type() string { return "duration" }
+
+// Set implements pflag.Value.
+func (a *age) Set(words string) error {
+	const day = 24 * time.Hour
+	units := map[string]time.Duration{"": time.Second, "d": day, "w": 7 * day}
+	number := strings.TrimRight(words, "dw")
+	n, err := strconv.ParseFloat(number, 64)
+	unit, known := units[words[len(number):]]
+	if err == nil && known {
+		*a = age(n * float64(unit))
+	} else if d, err := time.ParseDuration(words); err == nil {
+		*a = age(d)
+	} else {
+		return fmt.Errorf("%q is not a time such as 30d, 12h or 2w", words)
+	}
+	if *a <= 0 {
+		return fmt.Errorf("%q is not above 0", words)
+	}
+
+	return nil
+}
+
+func (o *pruneOptions) prune() error {
+	switch {
+	case o.keep < 0 && o.older == 0:
+		return errors.New("prune: say what to remove: --keep N, --older AGE, or both")
+	case o.keep < -1:
+		return fmt.Errorf("--keep: %d is negative", o.keep)
+	}
+
+	runs, err := catalog.List(o.runs.out)
+	if err != nil {
+		return fmt.Errorf("prune: %w", err)
+	}
+
+	chosen := o.choose(runs)
+	if len(chosen) == 0 || !o.dryRun && !o.confirmed(len(chosen)) {
+		return nil
+	}
+
+	return o.remove(chosen)
+}
+
+// A choice is a run to remove.
+type choice struct {
+	catalog.Run
+	about summary.Object
+}
+
+// choose returns the runs to remove, the oldest first, and names those that are kept although they were selected.
+func (o *pruneOptions) choose(runs []catalog.Run) []choice {
+	var out []choice
+	for i := len(runs) - 1; i >= max(0, o.keep); i-- {
+		run, about := runs[i], runs[i].Object()
+		ended := about.End.Time
+		if ended.IsZero() {
+			ended = run.Start
+		}
+		if about.State == summary.Running || time.Since(ended) < time.Duration(o.older) {
+			continue
+		}
+
+		if why := keepBecause(&run, about); why != "" && !o.force {
+			fmt.Fprintf(o.streams.err, "perfagent prune: keeps %s: %s; --force removes it\n", text.Printable(run.Name), why)
+			continue
+		}
+		out = append(out, choice{run, about})
+	}
+
+	return out
+}
+
+// keepBecause returns why a run that has ended is not removed without --force; "" if it is.
+func keepBecause(run *catalog.Run, about summary.Object) string {
+	if about.State == summary.Incomplete {
+		return "its perfagent is gone, and the journal is all that there is of it"
+	}
+	if about.Push == reporter.PushPending || run.AnyPending() {
+		return "its push is pending: perfagent push " + text.Printable(run.Name)
+	}
+	return ""
+}
+
+// confirmed asks on a terminal, and nowhere else.
+func (o *pruneOptions) confirmed(n int) bool {
+	if !isTerminal(o.streams.err) || !isTerminal(o.streams.out) || o.streams.inside {
+		return true
+	}
+
+	fmt.Fprintf(o.streams.err, "Remove %s from %s? [y/N] ", text.Count(n, "run", "runs"), text.Printable(o.runs.out))
+	answer, _ := bufio.NewReader(io.LimitReader(os.Stdin, 80)).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+
+	return answer == "y" || answer == "yes"
+}
+
+// remove removes runs and says so.
+func (o *pruneOptions) remove(chosen []choice) error {
+	verb, failed := "removed", 0
+	if o.dryRun {
+		verb = "would remove"
+	}
+	for i := range chosen {
+		c := &chosen[i]
+		if !o.dryRun {
+			if err := c.Remove(); err != nil {
+				fmt.Fprintf(o.streams.err, "perfagent prune: %s\n", text.Printable(err.Error()))
+				failed++
+				continue
+			}
+		}
+		row := rowOf(c.about)
+		fmt.Fprintf(o.streams.out, "%s %s  %s  %s  %s\n", verb, row.cells[0], row.cells[1], row.cells[4],
+			text.Clip(cmp.Or(row.cells[7], text.Absent), 40))
+	}
+	if failed > 0 {
+		return exitError{code: exitFailure}
+	}
+
+	return nil
+}

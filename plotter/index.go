@@ -1,0 +1,48 @@
+package plotter
+
+import (
+	_ "embed" // the page
+	"fmt"
+	"html/template"
+	"io"
+)
+
+//go:embed index.html
+var indexHTML string
+
+// An Index is a page that lists runs.
+type Index struct {
+	Title string
+	Rows  []IndexRow
+}
+
+// An IndexRow is a run in an index. Its texts are for people.
+type IndexRow struct {
+	Run, Start, Length, Nodes, End, Command string
+
+	Link        string // of the run's page, relative to the index; "" = it has none
+	CPU, Memory Gauge
+	State       string // "failed", "live" or ""
+}
+
+// A Gauge is a share as a bar with words. Percent is 0 if it is not known.
+type Gauge struct {
+	Percent float64
+	Words   string
+}
+
+// WriteIndex writes an index: one file without scripts that needs no network.
+func WriteIndex(w io.Writer, x Index) error {
+	t, err := template.New("index").Parse(indexHTML)
+	if err == nil {
+		err = t.Execute(w, struct {
+			Index
+			CSS template.CSS
+		}{x, template.CSS(pageCSS)})
+	}
+	if err != nil {
+		return fmt.Errorf("write index: %w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,252 @@
+package catalog_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// began is the start of the first run of a test.
+var began = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
+
+// report writes a report of a node that ended with a code, so many minutes after began.
+func report(t *testing.T, path string, minutes, code int, push string) {
+	t.Helper()
+	start := reporter.Time{Time: began.Add(time.Duration(minutes) * time.Minute)}
+	node, _, _, ok := catalog.ParseName(filepath.Base(path))
+	if !ok {
+		t.Fatalf("%s is not a recording", path)
+	}
+	r := &reporter.Report{
+		Schema: reporter.Schema,
+		Run:    reporter.Run{ID: "x", Start: start, End: reporter.Time{Time: start.Add(time.Second)}, WallSeconds: 1, ExitCode: &code},
+		Nodes: map[string]*reporter.Node{string(rune('0' + node)): {
+			Job:     &reporter.Job{ExitCode: &code},
+			Verdict: &reporter.Verdict{Cause: "exited", Evidence: map[string]any{"exit_code": float64(code)}},
+			Metrics: reporter.Values{}, Missing: []reporter.Missing{}, Push: &reporter.Push{MLflow: reporter.PushState{State: push}},
+		}},
+	}
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, string(data))
+}
+
+func write(t *testing.T, path, data string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// threeRuns makes the runs c (the newest, of two nodes, of which node 1 failed), a, and b (the oldest).
+func threeRuns(t *testing.T) (out string) {
+	t.Helper()
+	out = t.TempDir()
+	report(t, filepath.Join(out, "b/node-0.json"), 0, 0, reporter.PushOff)
+	report(t, filepath.Join(out, "a/node-0.json"), 1, 0, reporter.PushPending)
+	report(t, filepath.Join(out, "c/node-0.json"), 2, 0, reporter.PushOff)
+	report(t, filepath.Join(out, "c/node-1.json"), 2, 5, reporter.PushOff)
+	write(t, filepath.Join(out, "c/node-1.html"), "<html>")
+	write(t, filepath.Join(out, "notes.txt"), "not a run")
+	write(t, filepath.Join(out, "empty/notes.txt"), "not a run")
+	return out
+}
+
+func TestList_NewestFirst(t *testing.T) {
+	t.Parallel()
+	out := threeRuns(t)
+	runs, err := catalog.List(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range runs {
+		names = append(names, r.Name)
+	}
+	if !slices.Equal(names, []string{"c", "a", "b"}) {
+		t.Errorf("%q", names)
+	}
+	if runs, err := catalog.List(filepath.Join(out, "nowhere")); err != nil || len(runs) != 0 {
+		t.Errorf("a directory that is not there: %v, %v", runs, err)
+	}
+	if runs, err := catalog.List(filepath.Join(out, "c")); err != nil || len(runs) != 1 || runs[0].Name != "c" {
+		t.Errorf("the directory of a run: %v, %v", runs, err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	out := threeRuns(t)
+	t.Chdir(t.TempDir())
+	report(t, "b/node-0.json", 0, 0, reporter.PushOff) // a directory with reports wins
+	write(t, "a/notes.txt", "a directory without reports does not")
+	write(t, "c", "a file wins")
+
+	for name, want := range map[string]string{
+		"@latest": filepath.Join(out, "c/node-0.json"), "@-1": filepath.Join(out, "c/node-0.json"),
+		"@-2": filepath.Join(out, "a/node-0.json"), "@-3": filepath.Join(out, "b/node-0.json"),
+		"a": filepath.Join(out, "a/node-0.json"), "b": "b/node-0.json", "c": "c", ".": "b/node-0.json",
+		out: filepath.Join(out, "c/node-0.json"), out + "/a/": filepath.Join(out, "a/node-0.json"),
+	} {
+		found, err := catalog.Find(out, name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if got := found.Paths()[0]; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+
+	for name, want := range map[string]string{
+		"varied": `no run or file "varied"; the runs in ` + out + ` are c, a, b`, "@-4": "no run @-4; the runs in", "@0": "is not @latest or @-K",
+		"@-0": "is not @latest", "@-x": "is not @latest", "@": "is not @latest", "": `no run or file ""`, "../b": "no run or file", "x\x1b": `"x\x1b"`,
+	} {
+		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", name, err, want)
+		}
+	}
+	if _, err := catalog.Find(filepath.Join(out, "empty"), "@latest"); err == nil || !strings.Contains(err.Error(), "no report under") {
+		t.Errorf("no runs: %v", err)
+	}
+}
+
+// Of two recordings of a node the second one counts, whatever the names of their files sort like.
+func TestRun_OfRepeatedRecordings(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for nth, name := range []string{"r/node-0.json", "r/node-0.2.json", "r/node-0.10.json"} {
+		report(t, filepath.Join(out, name), nth, nth, reporter.PushOff)
+	}
+	report(t, filepath.Join(out, "r/node-1.json"), 5, 0, reporter.PushOff)
+	found, err := catalog.Find(out, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := found.Paths(); len(got) != 2 || filepath.Base(got[0]) != "node-0.10.json" || len(found.Run.Earlier) != 2 {
+		t.Errorf("%v, earlier %v", got, found.Run.Earlier)
+	}
+	if o := found.Run.Object(); o.ExitCode == nil || *o.ExitCode != 2 || !slices.Equal(o.FailedNodes, []int{0}) {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestObject_NamesTheFailure(t *testing.T) {
+	t.Parallel()
+	out := threeRuns(t)
+	runs, err := catalog.List(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := runs[0].Object()
+	if o.RunID != "c" || *o.ExitCode != 5 || o.Nodes != 2 || !slices.Equal(o.FailedNodes, []int{1}) || o.State != summary.Ended {
+		t.Errorf("%+v", o)
+	}
+	if o.Report != filepath.Join(out, "c/node-1.json") || o.Page != filepath.Join(out, "c/node-1.html") {
+		t.Errorf("report %s, page %s", o.Report, o.Page)
+	}
+
+	write(t, filepath.Join(out, "b/node-0.json"), "{")
+	o = runs[2].Object()
+	if o.State != summary.Incomplete || !strings.Contains(o.Verdict, "node-0.json") {
+		t.Errorf("a damaged report: %+v", o)
+	}
+}
+
+// A journal that an agent holds is a run that goes on; one that nobody holds is incomplete.
+func TestObject_OfAJournal(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "r")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	now := reporter.Time{Time: time.Now()}
+	j, err := journal.Create(dir, journal.Head{Run: reporter.Run{ID: "r", Start: now, End: now}, Interval: time.Second, MaxLength: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := catalog.Find(filepath.Dir(dir), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := found.Run.Object(); o.State != summary.Running {
+		t.Errorf("while it is written: %+v", o)
+	}
+
+	// A copy has no writer.
+	data, err := os.ReadFile(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(t.TempDir(), "r/node-0.jsonl")
+	write(t, left, string(data))
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(left, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if found, err = catalog.Find("", filepath.Dir(left)); err != nil {
+		t.Fatal(err)
+	}
+	if o := found.Run.Object(); o.State != summary.Incomplete {
+		t.Errorf("without a writer: %+v", o)
+	}
+	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRemove_OnlyOwnFiles(t *testing.T) {
+	t.Parallel()
+	out := threeRuns(t)
+	for _, name := range []string{"a/node-0.html", "a/node-0.jsonl", "a/.node-0.json.12.0.tmp", "a/node-0.marks"} {
+		write(t, filepath.Join(out, name), "")
+	}
+	for _, name := range []string{"c/notes.txt", "c/node-0.csv", "c/xnode-0.json", "c/sub/node-0.json"} {
+		write(t, filepath.Join(out, name), "")
+	}
+	for _, name := range []string{"a", "c"} {
+		found, err := catalog.Find(out, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pending := found.Run.AnyPending(); pending != (name == "a") {
+			t.Errorf("%s: a pending push: %v", name, pending)
+		}
+		if err := found.Run.Remove(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if _, err := os.Stat(filepath.Join(out, "a")); !os.IsNotExist(err) {
+		t.Errorf("a is still there: %v", err)
+	}
+	left, err := os.ReadDir(filepath.Join(out, "c"))
+	if err != nil || len(left) != 4 {
+		t.Errorf("left of c: %v, %v", left, err)
+	}
+}
+
+func TestParseName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][2]int{"node-0.json": {0, 1}, "node-12.3.jsonl": {12, 3}} {
+		if node, nth, _, ok := catalog.ParseName(name); !ok || node != want[0] || nth != want[1] {
+			t.Errorf("%s: %d, %d, %v", name, node, nth, ok)
+		}
+	}
+	for _, name := range []string{"", "node-.json", "node-x.json", "node-1.html", "node-1.2.3.json", "node--1.json", "node-99999999999.json", "job.json", ".node-0.json"} {
+		if _, _, _, ok := catalog.ParseName(name); ok {
+			t.Errorf("%q is taken for a recording", name)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// ownFile matches the names of the files that perfagent writes into the directory of a run, temporary ones
+// included.
+var ownFile = regexp.MustCompile(`^(\.?node-\d+(\.\d+)?\.(json|jsonl|html|marks)(\.\d+\.\d+\.tmp)?)$`)
+
+// Files returns the files of the run that perfagent wrote.
+func (r *Run) Files() ([]string, error) {
+	entries, err := os.ReadDir(r.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("look for the files of run %s: %w", r.Name, err)
+	}
+
+	var out []string
+	for _, e := range entries {
+		if ownFile.MatchString(e.Name()) && !e.IsDir() {
+			out = append(out, filepath.Join(r.Dir, e.Name()))
+		}
+	}
+
+	return out, nil
+}
+
+// AnyPending reports whether a push of any recording of the run is pending, earlier ones included. A report that
+// cannot be read may be pending.
+func (r *Run) AnyPending() bool {
+	for _, n := range slices.Concat(r.Nodes, r.Earlier) {
+		report, err := numbersOf(n.Path())
+		if err != nil {
+			return true
+		}
+		for _, node := range report.Nodes {
+			if node.Push != nil && node.Push.MLflow.State == reporter.PushPending {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// Remove removes the files of the run that perfagent wrote, and the directory if it is empty then.
+func (r *Run) Remove() error {
+	files, err := r.Files()
+	if err != nil {
+		return err
+	}
+
+	var errs []error
+	for _, path := range files {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove run %s: %w", r.Name, err))
+		}
+	}
+	_ = os.Remove(r.Dir) // it stays if somebody else's files are in it
+
+	return errors.Join(errs...)
+}

@@ -1,0 +1,176 @@
+package summary
+
+import (
+	"path/filepath"
+	"strconv"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// ObjectSchema is the format of an Object. A change that breaks its readers gets a higher number.
+const ObjectSchema = "perfagent.summary/1"
+
+// The states of a run.
+const (
+	Running    = "running"
+	Ended      = "ended"
+	Incomplete = "incomplete" // its perfagent is gone, and left no report
+)
+
+// An Object is a whole run in a few numbers, for programs: what ls, --on-end and Python's Monitor give.
+// What is not known is absent.
+type Object struct {
+	Schema      string            `json:"schema"`
+	RunID       string            `json:"run_id"`
+	State       string            `json:"state"`
+	Start       reporter.Time     `json:"start,omitzero"`
+	End         reporter.Time     `json:"end,omitzero"`
+	WallSeconds float64           `json:"wall_seconds,omitzero"`
+	ExitCode    *int              `json:"exit_code,omitempty"`
+	Signal      string            `json:"signal,omitempty"`
+	Cause       string            `json:"cause,omitempty"`
+	Verdict     string            `json:"verdict,omitempty"`
+	Advice      []string          `json:"advice"`
+	Command     []string          `json:"command,omitempty"`
+	Tags        map[string]string `json:"tags"`
+	Nodes       int               `json:"nodes"`
+	Ranks       int               `json:"ranks"`
+	FailedNodes []int             `json:"failed_nodes"`
+
+	CPU       *Use `json:"cpu,omitempty"`        // the mean
+	Memory    *Use `json:"memory,omitempty"`     // the peak, of the fullest node
+	GPU       *Use `json:"gpu,omitempty"`        // the mean
+	GPUMemory *Use `json:"gpu_memory,omitempty"` // the peak
+
+	// Dir, Report and Page are absolute paths: of the run's directory, and of the report and page of its
+	// first failed node, or else of its lowest node.
+	Dir    string `json:"dir,omitempty"`
+	Report string `json:"report,omitempty"`
+	Page   string `json:"page,omitempty"`
+
+	// Push is reporter.PushPending if any node is still to be pushed, else the state of the nodes.
+	Push string `json:"push,omitempty"`
+}
+
+// A Use is a Bar as JSON, with the unit in the keys. Percentages have one decimal.
+type Use struct {
+	Used    *float64 `json:"used,omitempty"` // CPUs
+	Of      *float64 `json:"of,omitempty"`   // CPUs or GPUs
+	UsedMB  *float64 `json:"used_mb,omitempty"`
+	OfMB    *float64 `json:"of_mb,omitempty"`
+	Percent float64  `json:"pct"`
+}
+
+// use returns a bar as a Use.
+func (b Bar) use() *Use {
+	used, of := plainjson.Round(b.Used, 3), plainjson.Round(b.Of, 3)
+	u := &Use{Percent: plainjson.Round(b.Percent, 1)}
+	switch b.Key {
+	case BarCPU:
+		u.Used, u.Of = &used, &of
+	case BarGPU:
+		u.Of = &of
+	default:
+		u.UsedMB, u.OfMB = &used, &of
+	}
+
+	return u
+}
+
+// NewObject returns the summary of a run whose report and page are at the given paths; "" is none. A
+// report without an end is Incomplete: it does not tell whether the run goes on.
+func NewObject(r *reporter.Report, report, page string) Object {
+	o := Object{
+		Schema: ObjectSchema, RunID: r.Run.ID, State: Ended,
+		Start: r.Run.Start, End: r.Run.End, WallSeconds: r.Run.WallSeconds,
+		ExitCode: r.Run.ExitCode, Signal: r.Run.Signal, Command: r.Run.Command, Tags: r.Run.Tags,
+		Nodes: len(r.Nodes), Advice: []string{}, FailedNodes: []int{}, Push: pushOf(r),
+	}
+	if o.Tags == nil {
+		o.Tags = map[string]string{}
+	}
+	if r.Run.Incomplete != "" {
+		o.State, o.End = Incomplete, reporter.Time{}
+	}
+	if v := r.Run.Verdict; v != nil {
+		o.Cause, o.Verdict = v.Cause, v.Text
+	}
+
+	for _, b := range Bars(r) {
+		switch b.Key {
+		case BarCPU:
+			o.CPU = b.use()
+		case BarMemory:
+			o.Memory = b.use()
+		case BarGPU:
+			o.GPU = b.use()
+		case BarGPUMemory:
+			o.GPUMemory = b.use()
+		}
+	}
+	for _, a := range Advice(r) {
+		o.Advice = append(o.Advice, a.Text)
+	}
+	for _, name := range FailedNodes(r) {
+		if index, err := strconv.Atoi(name); err == nil {
+			o.FailedNodes = append(o.FailedNodes, index)
+		}
+	}
+	o.Report, o.Page = absolute(report), absolute(page)
+	if o.Report != "" {
+		o.Dir = filepath.Dir(o.Report)
+	}
+
+	return o
+}
+
+// FailedNodes returns the names of the nodes whose job failed: it did not end with exit code 0, or the
+// kernel killed one of its processes.
+func FailedNodes(r *reporter.Report) []string {
+	var out []string
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		if n == nil {
+			continue
+		}
+		_, bad := VerdictText(n.Verdict)
+		if n.Job != nil && n.Job.ExitCode != nil && *n.Job.ExitCode != 0 {
+			bad = true
+		}
+		if bad && !(r.Run.Incomplete != "" && knowsNothing(n.Verdict)) {
+			out = append(out, name)
+		}
+	}
+
+	return out
+}
+
+// pushOf returns how far the pushes of the nodes are: pending while any of them is, off if none was sent.
+func pushOf(r *reporter.Report) string {
+	seen := make(map[string]bool)
+	for _, n := range r.Nodes {
+		if n != nil && n.Push != nil {
+			seen[n.Push.MLflow.State] = true
+		}
+	}
+	for _, state := range []string{reporter.PushPending, reporter.PushDone, reporter.PushOff} {
+		if seen[state] {
+			return state
+		}
+	}
+
+	return ""
+}
+
+// absolute returns a path that holds in any directory; "" stays "".
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+
+	return path
+}

@@ -1,0 +1,65 @@
+package summary_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// ended returns a node whose job ended with a code.
+func ended(code int, push string) *reporter.Node {
+	return &reporter.Node{
+		Job:     &reporter.Job{ExitCode: &code},
+		Verdict: &reporter.Verdict{Cause: "exited", Text: "exited with code", Evidence: map[string]any{"exit_code": float64(code)}},
+		Push:    &reporter.Push{MLflow: reporter.PushState{State: push}},
+	}
+}
+
+func TestObject_OfThreeNodesOfWhichOneFailed(t *testing.T) {
+	t.Parallel()
+	code := 5
+	r := &reporter.Report{
+		Run: reporter.Run{ID: "4711", Command: []string{"python", "train.py"}, WallSeconds: 2, ExitCode: &code},
+		Nodes: map[string]*reporter.Node{
+			"0": ended(0, reporter.PushDone), "1": ended(5, reporter.PushPending), "2": ended(0, reporter.PushDone),
+		},
+	}
+
+	o := summary.NewObject(r, "out/4711/node-1.json", "")
+	if o.State != summary.Ended || *o.ExitCode != 5 || o.Nodes != 3 || !slices.Equal(o.FailedNodes, []int{1}) || o.Push != "pending" {
+		t.Errorf("%+v", o)
+	}
+	if !filepath.IsAbs(o.Report) || o.Dir != filepath.Dir(o.Report) || o.Page != "" {
+		t.Errorf("report %q, page %q, directory %q", o.Report, o.Page, o.Dir)
+	}
+	data, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, absent := range []string{`"page"`, `"signal"`, `"start"`, `"end"`} { // not known
+		if strings.Contains(string(data), absent) {
+			t.Errorf("%s in %s", absent, data)
+		}
+	}
+	for _, there := range []string{`"schema":"perfagent.summary/1"`, `"tags":{}`, `"advice":[]`, `"ranks":0`} {
+		if !strings.Contains(string(data), there) {
+			t.Errorf("no %s in %s", there, data)
+		}
+	}
+}
+
+func TestObject_WithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	r := &reporter.Report{
+		Run:   reporter.Run{ID: "x", Incomplete: "the run is still going on, or was lost"},
+		Nodes: map[string]*reporter.Node{"0": {Verdict: &reporter.Verdict{Cause: "unknown", Text: "not known"}}, "1": nil},
+	}
+	if o := summary.NewObject(r, "", ""); o.State != summary.Incomplete || len(o.FailedNodes) != 0 || o.Dir != "" {
+		t.Errorf("%+v", o)
+	}
+}
