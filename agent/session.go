@@ -50,7 +50,7 @@ var ErrNoReport = errors.New("agent: the report could not be written")
 type session struct {
 	o   Options // settled
 	log *zap.Logger
-	run reporter.Run // ID, command, tags
+	run reporter.Run // ID, command, platform, tags
 
 	tracking  *tracking
 	output    *output
@@ -64,7 +64,7 @@ type session struct {
 func newSession(o Options, command []string) *session {
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o),
-		run: reporter.Run{ID: o.RunID, Command: command, Tags: o.Tags},
+		run: reporter.Run{ID: o.RunID, Command: command, Platform: platform(), Tags: o.Tags},
 	}
 }
 

@@ -52,7 +52,7 @@ func merge(inputs []Source, limit int) (*Report, error) {
 			return nil, fmt.Errorf("merge: %s holds no report", in.Path)
 		}
 		for _, name := range in.Report.NodeNames() {
-			n, err := mergeNode(out.Nodes[name], in.Report.Nodes[name])
+			n, err := mergeNode(out.Nodes[name], in.Report.Nodes[name], in.Report.Run.Command)
 			if err != nil {
 				return nil, fmt.Errorf("merge: node %s is in %s and in %s: %w",
 					text.Printable(text.Clip(name, 40)), from[name], in.Path, err)
@@ -65,6 +65,7 @@ func merge(inputs []Source, limit int) (*Report, error) {
 		out.Run.join(in.Report.Run)
 	}
 
+	out.ownCommands()
 	out.Run.ExitCode, out.Run.Signal = mergedExit(inputs, out)
 	return out, out.shrink(limit)
 }
@@ -87,14 +88,26 @@ func byLowestNode(a, b Source) int {
 
 var errTwoRecordings = errors.New("two different recordings")
 
+// ownCommands leaves the command to the nodes whose command is not that of the run.
+func (r *Report) ownCommands() {
+	for _, n := range r.Nodes {
+		if slices.Equal(n.Command, r.Run.Command) {
+			n.Command = nil
+		}
+	}
+}
+
 // mergeNode joins the data of two reports about one node; have may be nil. The result is
-// a copy.
-func mergeNode(have, add *Node) (*Node, error) {
+// a copy, with the command of the run unless it has its own.
+func mergeNode(have, add *Node, command []string) (*Node, error) {
 	if add == nil {
 		add = &Node{Missing: []Missing{}}
 	}
 
 	copied := *add
+	if len(copied.Command) == 0 && copied.Origin != OriginPerfPy {
+		copied.Command = command
+	}
 	if have == nil {
 		return &copied, nil
 	}
@@ -120,7 +133,7 @@ func mergeNode(have, add *Node) (*Node, error) {
 // withoutPush encodes the parts of a node that come from its recording alone, for comparison.
 func withoutPush(n *Node) ([]byte, error) {
 	bare := *n
-	bare.Push, bare.Findings = nil, nil // findings change with the nodes that a report has
+	bare.Push, bare.Findings, bare.Command = nil, nil, nil // findings change with the nodes that a report has
 	return plainjson.Marshal(&bare)
 }
 
@@ -145,6 +158,9 @@ func (r *Run) join(o Run) {
 	}
 	if len(r.Command) == 0 {
 		r.Command = o.Command
+	}
+	if r.Platform == "" {
+		r.Platform = o.Platform
 	}
 	if r.Incomplete == "" {
 		r.Incomplete = o.Incomplete

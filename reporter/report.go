@@ -20,6 +20,8 @@ type Report struct {
 type Run struct {
 	ID      string   `json:"id"`
 	Command []string `json:"command,omitempty"` // absent for a sidecar
+	// Platform is where the run was started, if that has words of its own for CPUs and memory.
+	Platform string `json:"platform,omitempty"`
 	// Start, End and WallSeconds are left out where they are not known: a file of
 	// perf.py's without timestamps, a journal cut off before its first sample.
 	Start Time `json:"start,omitzero"`
@@ -37,8 +39,19 @@ type Run struct {
 	Verdict *Verdict `json:"verdict,omitempty"`
 }
 
+// The platforms of a Run.
+const (
+	PlatformSlurm      = "slurm"
+	PlatformKubernetes = "kubernetes"
+	PlatformDocker     = "docker"
+	PlatformPodman     = "podman"
+)
+
 // Node is what one node used.
 type Node struct {
+	// Command is the wrapped command of a node of several, if it is not that of the run.
+	Command []string `json:"command,omitempty"`
+
 	Host      *Host               `json:"host,omitempty"`
 	Sampling  *Sampling           `json:"sampling,omitempty"`
 	Agent     *Agent              `json:"agent,omitempty"`

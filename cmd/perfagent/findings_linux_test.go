@@ -50,8 +50,10 @@ func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, 
 	o := clitest.Perform(t, clitest.Script(t, "sh", enter, clitest.Python(t, lines...)...))
 	o.Want(t, 0)
 	n = o.Report(t).Nodes["0"]
-	// A machine that stood still is none of the job's findings.
-	n.Findings = slices.DeleteFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == "sampling_gaps" && n.Sampling.MissedTicks > 0 })
+	// A machine that stood still, or that others use, is none of the job's findings.
+	n.Findings = slices.DeleteFunc(n.Findings, func(f reporter.Finding) bool {
+		return f.ID == "neighbour" || f.ID == "sampling_gaps" && n.Sampling.MissedTicks > 0
+	})
 	t.Logf("limits %+v\nmetrics %v\nfindings %+v", n.Limits, n.Metrics, n.Findings)
 	return n, o.Out
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +13,6 @@ import (
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/exporter"
-	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // recordOptions are the flags that run and sidecar share.
@@ -84,8 +82,9 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)",
 	)
 
-	f.StringVar(&o.summary, "summary", "auto",
-		"print a summary to stderr at the end: auto (if stderr is a terminal), always, never")
+	f.StringVar(&o.summary, "summary", summaryAuto,
+		"what to print to stderr at the end: auto (the summary on a terminal; elsewhere one line after a failure, and "+
+			"after success under a scheduler or CI), line (always the line), always (always the summary), never")
 	addHTMLFlag(f, &o.HTML)
 	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
 	f.StringArrayVar(&o.tags, "tag", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
@@ -219,8 +218,8 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "max-length", fmt.Errorf("0 is not between 2 and %d", agent.MaxMaxLength)
 	case o.Out == "":
 		return "out", errors.New("the directory name is empty")
-	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
-		return "summary", fmt.Errorf("%q is not auto, always or never", o.summary)
+	case !slices.Contains(summaries(), o.summary):
+		return "summary", fmt.Errorf("%q is not auto, line, always or never", o.summary)
 	case o.pushTimeout < 0:
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
 	case o.ScrapeInterval == 0:
@@ -267,35 +266,6 @@ func (o *recordOptions) printURL(url string) {
 		return
 	}
 	o.log.Info("listening on " + url)
-}
-
-func (o *recordOptions) wantsSummary() bool {
-	return o.summary == "always" || o.summary == "auto" && isTerminal(o.streams.err)
-}
-
-// showSummary prints the summary once the report has been written.
-func (o *recordOptions) showSummary(r *agent.Result) {
-	ignoreBackground()
-	if !o.wantsSummary() {
-		return
-	}
-
-	var out bytes.Buffer // one write: it is read whole or not at all
-	_ = summary.Write(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
-	if _, err := o.streams.err.Write(out.Bytes()); err != nil {
-		o.log.Debug(fmt.Sprintf("write summary: %v", err))
-	}
-}
-
-// conclude prints what was pushed, if a summary was asked for.
-func (o *recordOptions) conclude(r *agent.Result) {
-	switch {
-	case r == nil || r.Pushed == "":
-	case o.wantsSummary():
-		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(r.Pushed))
-	default:
-		o.log.Debug(r.Pushed)
-	}
 }
 
 var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG…]")

@@ -239,7 +239,7 @@ func TestListen_ShowsARunThatGoesOn(t *testing.T) {
 	}
 	o := l.finish()
 	o.Want(t, 7)
-	if o.Err != "" || o.Out != "" {
+	if o.Err != "perfagent: exited with code 7; perfagent-out/live-1/node-4.html\n" || o.Out != "" {
 		t.Errorf("more is said: %q, %q", o.Out, o.Err)
 	}
 	if c, err := net.Dial("tcp", l.address()); err == nil {

@@ -543,7 +543,7 @@ func TestMLflow_DiskFullWhileTheServerIsDown(t *testing.T) {
 			s := newSite(t)
 			s.Close()
 			r, w := clitest.Pipe(t)
-			cmd := pushing(t, s.uri, "--interval", "10ms", "--out", out, "--push-timeout", "300ms", "--", "sh", "-c", "echo ready; read x; sleep 1.2; exit 7")
+			cmd := pushing(t, s.uri, "--interval", "10ms", "--out", out, "--summary", "never", "--push-timeout", "300ms", "--", "sh", "-c", "echo ready; read x; sleep 1.2; exit 7")
 			cmd.Stdin = r
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 			l := clitest.Launch(t, cmd)

@@ -39,7 +39,7 @@ func TestRun_UnwritableDirectory(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			tmp := t.TempDir()
-			cmd := clitest.Perfagent(t, "run", "--out", "", "--", "sh", "-c", "echo job; exit 7")
+			cmd := clitest.Perfagent(t, "run", "--out", "", "--summary", "never", "--", "sh", "-c", "echo job; exit 7")
 			cmd.Args[3] = c.out(t, cmd.Dir)
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 			o := clitest.Perform(t, cmd)
@@ -103,7 +103,7 @@ func TestRun_DiskFullAtTheStart(t *testing.T) {
 	t.Parallel()
 	out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
 	clitest.Fill(t, out)
-	cmd := clitest.Perfagent(t, "run", "--out", out, "--", "sh", "-c", "exit 7")
+	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", out, "--", "sh", "-c", "exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	o := clitest.Perform(t, cmd)
 	o.Want(t, 7)
@@ -126,7 +126,7 @@ func TestRun_DiskFullInMidJob(t *testing.T) {
 				tmp = out
 			}
 			r, w := clitest.Pipe(t)
-			cmd := clitest.Perfagent(t, "run", "--out", out, "--interval", "10ms", "--", "sh", "-c", "echo ready $$; read x; sleep 2; exit 7")
+			cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", out, "--interval", "10ms", "--", "sh", "-c", "echo ready $$; read x; sleep 2; exit 7")
 			cmd.Stdin = r
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 			l := clitest.Launch(t, cmd)

@@ -106,10 +106,10 @@ func TestCompat_SummaryHasTheNumbersOfTheFile(t *testing.T) {
 		t.Fatalf("%v: %s", err, values.Out)
 	}
 	for _, number := range []string{
-		fmt.Sprintf("%.1f %%      mean of all CPUs", nodes["3"]["cpu_avg_utilization_pct"]),
-		fmt.Sprintf("%.1f %%      peak\n", nodes["3"]["max_t_cpu_pct_per_cpu_avg"]),
-		fmt.Sprintf("%.1f %%      peak of the node", nodes["3"]["max_t_mem_percent"]),
-		fmt.Sprintf("%.1f %%      peak\n", nodes["3"]["max_t_disk_usage_percent"]),
+		fmt.Sprintf("%.1f %%     mean", nodes["3"]["cpu_avg_utilization_pct"]),
+		fmt.Sprintf(", peak %.1f %%\n", nodes["3"]["max_t_cpu_pct_per_cpu_avg"]),
+		fmt.Sprintf("%.1f %%     peak of the node", nodes["3"]["max_t_mem_percent"]),
+		fmt.Sprintf("%.1f %%     of the disk, peak\n", nodes["3"]["max_t_disk_usage_percent"]),
 	} {
 		if !strings.Contains(o.Err, number) {
 			t.Errorf("no %q in the summary:\n%s", number, o.Err)
@@ -131,8 +131,8 @@ func mustRead(t *testing.T, path string) string {
 
 // measured are the lines of a summary that say what was measured.
 func measured(summary string) string {
-	_, after, _ := strings.Cut(summary, "\nCPU ")
-	before, _, _ := strings.Cut(after, "\ndisk fill")
+	_, after, _ := strings.Cut(summary, "\nnode CPU ")
+	before, _, _ := strings.Cut(after, "\nnode fill")
 	return before
 }
 

@@ -213,7 +213,7 @@ func TestPlot_PageOfMergedNodes(t *testing.T) {
 func TestPlot_DiskFullForThePage(t *testing.T) {
 	t.Parallel()
 	out := clitest.Mount(t, "size=80k", 0)
-	o := clitest.Run(t, "run", "--out", out, "--run-id", "r", "--", "sh", "-c", "exit 7")
+	o := clitest.Run(t, "run", "--summary", "never", "--out", out, "--run-id", "r", "--", "sh", "-c", "exit 7")
 	o.Want(t, 7)
 	_, path := reportertest.Only(t, out)
 	o.WantLine(t, "no space", filepath.Join(out, "r", "node-0.html"))
@@ -225,7 +225,7 @@ func TestPlot_DiskFullForThePage(t *testing.T) {
 // A page is never written over what has its name: report and page have the next one.
 func TestPlot_PageNameIsTaken(t *testing.T) {
 	for _, directory := range []bool{false, true} {
-		cmd := insideCommand(t, "run", "--run-id", "r", "--", "sh", "-c", "exit 7")
+		cmd := insideCommand(t, "run", "--summary", "never", "--run-id", "r", "--", "sh", "-c", "exit 7")
 		page := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.html")
 		if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
 			t.Fatal(err)
@@ -252,7 +252,7 @@ func TestPlot_PageNameIsTaken(t *testing.T) {
 
 // What takes the name of the page while the job runs stays, and one line says so.
 func TestPlot_PageNameIsTakenMeanwhile(t *testing.T) {
-	o := inside(t, "run", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
+	o := inside(t, "run", "--summary", "never", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
 	o.Want(t, 7)
 	o.WantLine(t, "perfagent-out/r/node-0.html", "exists")
 	if text, err := os.ReadFile(filepath.Join(o.Dir, "perfagent-out", "r", "node-0.html")); string(text) != "precious\n" {

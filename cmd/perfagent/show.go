@@ -139,8 +139,9 @@ func (o *showOptions) print(report *reporter.Report, found *catalog.Found) error
 	case formatCSV:
 		return reporter.WriteCSV(o.streams.out, report)
 	case formatMarkdown:
-		pictures := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
-		return summary.WriteMarkdown(o.streams.out, report, summary.MarkdownOptions{Pictures: pictures})
+		drawn := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
+		return summary.WriteMarkdown(o.streams.out, report,
+			summary.MarkdownOptions{JobPictures: drawn.Job, Pictures: drawn.Node})
 	}
 	path, page := placeOf(found)
 	so := summaryOptions(report, o.streams.out, path, page)

@@ -98,7 +98,7 @@ func TestShow_Golden(t *testing.T) {
 // and a row of the CSV, of which the mean is small.
 func TestShow_BurstOfTwoSecondsInAWeek(t *testing.T) {
 	week := plottertest.Week(t)
-	full := regexp.MustCompile(`(?m)^(CPU|disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
+	full := regexp.MustCompile(`(?m)^(node CPU|node disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
 	for _, args := range [][]string{nil, {"--format", "markdown"}} {
 		if o := showIn(t, week, "C.UTF-8", args...); len(full.FindAllString(o.Out, -1)) != 2 {
 			t.Errorf("%q: no burst in CPU and disk:\n%s", args, o.Out)
@@ -239,8 +239,8 @@ func TestShow_PicturesOfARun(t *testing.T) {
 	begin := time.Now()
 	o := cmd.perform(t)
 	o.Want(t, 0)
-	picture := regexp.MustCompile(`(?m)^CPU        [▁-█ ]{8,}  0 to 100 %\nmemory     [▁-█ ]{8,}  0 to 100 %\ndisk `)
-	if !picture.MatchString(o.Err) || !regexp.MustCompile(`(?m)^time       0 +\d+\.\d+ s`).MatchString(o.Err) {
+	picture := regexp.MustCompile(`(?m)^node CPU    [▁-█ ]{8,}  0 to 100 %\nnode memory [▁-█ ]{8,}  0 to 100 %\n`)
+	if !picture.MatchString(o.Err) || !regexp.MustCompile(`(?m)^time        0 +\d+\.\d+ s`).MatchString(o.Err) {
 		t.Errorf("after %v:\n%s", time.Since(begin), o.Err)
 	}
 	args[4] = "never"

@@ -69,7 +69,7 @@ func TestStreams_ShellSeesTheSame(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var got [2]clitest.Outcome
-			for i, wrapper := range []string{"", clitest.Binary(t) + " run --"} {
+			for i, wrapper := range []string{"", clitest.Binary(t) + " run --summary never --"} {
 				cmd := clitest.Script(t, bash, c.text)
 				cmd.Env = append(cmd.Env, "W="+wrapper)
 				got[i] = clitest.Perform(t, cmd)

@@ -39,9 +39,10 @@ func colorful(w io.Writer) bool {
 // summaryOptions returns the options for a summary on w.
 func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.Options {
 	columns := width(w)
+	drawn := terminal.Pictures(r, min(columns, summary.Width), !utf8Terminal())
 	return summary.Options{
-		Color: colorful(w), Width: columns, Path: path, Page: page,
-		Pictures: terminal.Pictures(r, min(columns, summary.Width), !utf8Terminal()),
+		Color: colorful(w), ASCII: !utf8Terminal(), Width: columns, Path: path, Page: page,
+		JobPictures: drawn.Job, Pictures: drawn.Node,
 	}
 }
 

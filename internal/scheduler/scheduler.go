@@ -30,11 +30,14 @@ type System struct {
 	Daemons []string
 }
 
+// Slurm is the name of the system whose requests perfagent can write.
+const Slurm = "Slurm"
+
 // Systems returns the table of all known systems, in the order in which they are asked.
 func Systems() []System {
 	return []System{
 		{
-			Name: "Slurm", JobID: "SLURM_JOB_ID", NodeIndex: "SLURM_NODEID",
+			Name: Slurm, JobID: "SLURM_JOB_ID", NodeIndex: "SLURM_NODEID",
 			EndTime: "SLURM_JOB_END_TIME", // not before Slurm 23.02
 			GPUs:    []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"},
 			Daemons: []string{"slurmstepd", "slurmd"},

@@ -16,7 +16,7 @@ import (
 func ofPorts(t *testing.T, r *reporter.Report) []string {
 	t.Helper()
 	o := Options{Width: 80, Height: 60, ASCII: true, Node: "0", Live: map[string]LiveNode{"0": {State: "running", End: true}}}
-	lines := append(Screen(r, o), Sparklines(r.Nodes["0"], 80, true)...)
+	lines := append(Screen(r, o), drawn(Sparklines(r.Nodes["0"], 80, true))...)
 	lines = append(lines, strings.Split(Line(r, o), ", ")...)
 	var out strings.Builder
 	if err := summary.Write(&out, r, summary.Options{}); err != nil {
@@ -48,10 +48,10 @@ func TestScreen_RDMAPorts(t *testing.T) {
 	want := []string{
 		"IB recv @@@@ 100.0 MiB/s 100.0 MiB/s",
 		"IB sent ____ 0.00 MiB/s 0.00 MiB/s",
-		"InfiniBand @@@@ 0 to 100.0 MiB/s received", // the other has no label
+		"node IB @@@@ 0 to 100.0 MiB/s received", // the other has no label
 		"IB recv 100.0 MiB/s", "IB sent 0.00 MiB/s",
 		"InfiniBand: 400 MiB received, 0 B sent",
-		"InfiniBand 400 MiB received",
+		"node IB 400 MiB received",
 	}
 	if got := ofPorts(t, reporter.New(in)); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

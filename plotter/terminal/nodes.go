@@ -15,15 +15,15 @@ const maxNodes = 16
 // Pictures returns the pictures below the summary of a report: the Sparklines of the only node, the
 // CPU of each of a few nodes on one time axis, so that a straggler is seen, and nil for more nodes
 // than a screen has room for.
-func Pictures(r *reporter.Report, width int, ascii bool) []string {
+func Pictures(r *reporter.Report, width int, ascii bool) Drawn {
 	names := r.NodeNames()
 	switch {
 	case len(names) == 1:
 		return Sparklines(r.Nodes[names[0]], width, ascii)
 	case len(names) > maxNodes:
-		return nil
+		return Drawn{}
 	}
-	return nodeSparklines(r, names, width, ascii)
+	return Drawn{Node: nodeSparklines(r, names, width, ascii)}
 }
 
 // nodeSparklines draws the CPU of each node between the first node's begin and the
@@ -63,16 +63,16 @@ func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) [
 	for i, name := range names {
 		p.rows[i].values = cpuByTime(r.Nodes[name], from, to, cells)
 	}
-	return p.lines(width, to-from)
+	return p.lines(cells, to-from)
 }
 
-// nodeLabel names a node in at most ten cells.
+// nodeLabel names a node in at most eleven cells.
 func nodeLabel(name string) string {
 	name = text.Printable(name)
-	if label := "node " + name; utf8.RuneCountInString(label) < labelWidth {
+	if label := "node " + name; utf8.RuneCountInString(label) < sparkLabel {
 		return label
 	}
-	return string([]rune(name)[:min(labelWidth-1, utf8.RuneCountInString(name))])
+	return string([]rune(name)[:min(sparkLabel-1, utf8.RuneCountInString(name))])
 }
 
 // cpuByTime returns the greatest CPU percent of each of so many equal parts of the time

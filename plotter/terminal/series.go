@@ -63,8 +63,3 @@ func busiestGPU(n *reporter.Node) []float64 {
 	}
 	return out
 }
-
-// overLoopback reports whether anything went over loopback.
-func overLoopback(n *reporter.Node) bool {
-	return highest(valuesOf(n, collector.NetLoRecvRate)) > 0 || highest(valuesOf(n, collector.NetLoSentRate)) > 0
-}

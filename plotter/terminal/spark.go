@@ -2,12 +2,14 @@ package terminal
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // The levels of a sparkline, lowest first. A blank is not a level: it means that nothing
@@ -59,32 +61,44 @@ func level(v, lo, hi float64, top int) int {
 
 // The layout of a sparkline in the summary.
 const (
-	minPicture = 8 // cells that a picture must have to be useful
+	minPicture = 8  // cells that a picture must have to be useful
+	sparkLabel = 12 // width of a label, as in the summary
 	// minRate is the least rate of a full height, MiB/s: otherwise a network that is
 	// almost idle would look busy.
 	minRate = 0.1
+	// minCPUs is the same for the job's CPUs.
+	minCPUs = 0.1
 	// peakPerCell is said where a cell stands for several samples.
 	peakPerCell = "peak of each cell"
 )
 
-// Sparklines returns the pictures of one node for a terminal: a line each for CPU, memory,
-// disk and network (loopback where anything went that way), for the busiest of the job's
-// GPUs in place of a network that is idle, and one that says the time
-// that they span. A line has a label, the picture and its scale in words, takes at most
-// width cells and holds no control characters. Pictures are of the envelope's greatest
-// values, so that no peak is lost however few samples were kept, and of the samples
-// where a node from perf.py has no envelope. Nothing is drawn of what the report does
-// not have: perf.py's has no rates.
-// It returns nil if there is no room, or if there are fewer than two samples.
-func Sparklines(n *reporter.Node, width int, ascii bool) []string {
-	rows := sparklinesOf(n)
-	if len(rows) == 0 {
-		return nil
+// Drawn are lines of pictures: those of the job and its GPUs, and those of the node.
+type Drawn struct{ Job, Node []string }
+
+// Sparklines returns the pictures of one node for a terminal: a line each for CPU and memory of the job, for the
+// busiest of its GPUs, and for CPU, memory, disk and network of the node. What was zero all the time has none.
+// The last line of each block says the time that its pictures span. A line has a label, the picture and its
+// scale in words, takes at most width cells and holds no control characters. Pictures are of the envelope's
+// greatest values, so that no peak is lost however few samples were kept, and of the samples where a node from
+// perf.py has no envelope. Nothing is drawn of what the report does not have: perf.py's has no rates.
+// There are none if there is no room, or if there are fewer than two samples.
+func Sparklines(n *reporter.Node, width int, ascii bool) Drawn {
+	if n == nil || n.Samples.Len() < 2 {
+		return Drawn{}
 	}
-	p := picture{rows: rows, samples: n.Samples.Len(), ascii: ascii}
+
+	job, node := jobSparklines(n), sparklinesOf(n)
+	p := picture{rows: slices.Concat(job, node), samples: n.Samples.Len(), ascii: ascii}
 	p.thinned = n.Sampling != nil && n.Sampling.Stride > 1
 	from, to := spanOf(n)
-	return p.lines(width, to-from)
+	cells := p.cells(width) // the same for both, so that what is one below the other happened at one time
+
+	var out Drawn
+	p.rows = job
+	out.Job = p.lines(cells, to-from)
+	p.rows = node
+	out.Node = p.lines(cells, to-from)
+	return out
 }
 
 // picture is a block of rows with one time axis.
@@ -109,17 +123,16 @@ func (p *picture) cells(width int) int {
 	for _, r := range p.rows {
 		said = max(said, utf8.RuneCountInString(r.scale))
 	}
-	cells := min(p.samples, width-labelWidth-2-said)
+	cells := min(p.samples, width-sparkLabel-2-said)
 	if cells < min(minPicture, p.samples) {
 		return 0
 	}
 	return cells
 }
 
-// lines writes the rows and the axis, which spans some seconds.
-func (p *picture) lines(width int, span float64) []string {
-	cells := p.cells(width)
-	if cells == 0 {
+// lines writes the rows, in pictures of so many cells, and the axis, which spans some seconds.
+func (p *picture) lines(cells int, span float64) []string {
+	if cells == 0 || len(p.rows) == 0 {
 		return nil
 	}
 	var lines []string
@@ -139,7 +152,7 @@ func (p *picture) lines(width int, span float64) []string {
 // pictureLine joins label, picture and words. ASCII has no dash of that width.
 func pictureLine(label, picture string, cells int, words string, ascii bool) string {
 	pad := max(0, cells-utf8.RuneCountInString(picture))
-	gap := max(1, labelWidth-utf8.RuneCountInString(label))
+	gap := max(1, sparkLabel-utf8.RuneCountInString(label))
 	line := label + strings.Repeat(" ", gap) + picture + strings.Repeat(" ", pad) + "  " + words
 	if ascii {
 		line = strings.ReplaceAll(line, text.Absent, "-")
@@ -165,50 +178,59 @@ func timeAxis(span float64, cells int) string {
 type drawnColumn struct {
 	label  string
 	column collector.Column
-	group  collector.Group
 	what   string
 }
 
 func drawnColumns() []drawnColumn {
 	list := []drawnColumn{
-		{label: "CPU", column: collector.CPUAvg},
-		{label: "memory", column: collector.MemPercent},
+		{label: "node CPU", column: collector.CPUAvg},
+		{label: "node memory", column: collector.MemPercent},
 	}
 	for _, c := range collector.Traffic() {
 		row := c.Info()
-		list = append(list, drawnColumn{string(row.Group), row.Rate, row.Group, row.Word})
+		list = append(list, drawnColumn{summary.NodeLabel(row.Group), row.Rate, row.Word})
 	}
 	return list
 }
 
 // sparklinesOf picks what is drawn of a node.
 func sparklinesOf(n *reporter.Node) []sparkline {
-	if n == nil || n.Samples.Len() < 2 {
-		return nil
-	}
-
 	var rows []sparkline
-	gpus := busiestGPU(n)
-	crowded := gpus != nil
 	for _, r := range drawnColumns() {
 		values := valuesOf(n, r.column)
-		idle := r.group == collector.GroupLoopback && !overLoopback(n) ||
-			r.group == collector.GroupNetwork && crowded && !(highest(values) > 0)
-		if values == nil || idle {
+		if values == nil {
 			continue
-		}
-		if r.group == collector.GroupDisk && gpus != nil { // it comes before the disk
-			rows, gpus = append(rows, sparkline{label: "GPU", values: gpus, hi: 100, scale: "0 to 100 %"}), nil
 		}
 		row := sparkline{label: r.label, values: values, hi: 100, scale: "0 to 100 %"}
 		switch most := highest(values); {
 		case math.IsNaN(most):
 			row.scale = strings.TrimRight(text.Absent+" "+r.what, " ")
 		case !r.column.Percent() && most <= 0:
-			row.scale = "nothing " + r.what
+			continue
 		case !r.column.Percent():
 			row.hi = max(most, minRate)
 			row.scale = "0 to " + text.Rate(row.hi) + " " + r.what
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// jobSparklines picks what is drawn of the job, to the scale of its own peaks, and of its GPUs.
+func jobSparklines(n *reporter.Node) []sparkline {
+	var rows []sparkline
+	if values := valuesOf(n, collector.JobCPU); highest(values) > 0 {
+		most := max(minCPUs, highest(values))
+		rows = append(rows, sparkline{"job CPU", values, most, "0 to " + text.CPUs(most) + " CPUs"})
+	}
+	if values := valuesOf(n, collector.JobMemory); highest(values) > 0 {
+		most := highest(values)
+		rows = append(rows, sparkline{"job memory", values, most, "0 to " + text.SizeText(most)})
+	}
+	if values := busiestGPU(n); values != nil {
+		row := sparkline{label: "GPU", values: values, hi: 100, scale: "0 to 100 %"}
+		if math.IsNaN(highest(values)) {
+			row.scale = text.Absent
 		}
 		rows = append(rows, row)
 	}

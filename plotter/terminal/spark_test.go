@@ -86,6 +86,9 @@ func sparkNode(values ...float64) *reporter.Node {
 	return n
 }
 
+// drawn returns all lines, those of the job first.
+func drawn(d Drawn) []string { return append(d.Job, d.Node...) }
+
 func TestSparklines_SayWhatTheyShow(t *testing.T) {
 	nan := math.NaN()
 	n := sparkNode(0, 50, 100, nan, 14.3)
@@ -97,31 +100,32 @@ func TestSparklines_SayWhatTheyShow(t *testing.T) {
 	n.Envelope["net_io_ext_sent_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, 0.02, 0.1, 0}}
 	n.Envelope["mem_percent"] = reporter.Band{Max: reporter.Numbers{nan, nan, nan, nan, nan}}
 	want := []string{
-		"CPU        ▁▅█ ▂  0 to 100 %",
-		"memory            –",
-		"disk       ▁▅█ ▂  0 to 100.0 MiB/s read",
-		"           ▁▁▁▁▁  nothing written",
-		"network    ▁▁▁▁▁  nothing received",
-		"           ▁▁▂█▁  0 to 0.10 MiB/s sent",
-		"loopback   ▁▅█ ▂  0 to 100.0 MiB/s received",
-		"           ▁▅█ ▂  0 to 100.0 MiB/s sent",
-		"time       0 to 5.0 s",
+		"job CPU     ▁▅█ ▂  0 to 100 CPUs",
+		"job memory  ▁▅█ ▂  0 to 100 MiB",
+		"time        0 to 5.0 s",
+		"node CPU    ▁▅█ ▂  0 to 100 %",
+		"node memory        –",
+		"node disk   ▁▅█ ▂  0 to 100.0 MiB/s read",
+		"node net    ▁▁▂█▁  0 to 0.10 MiB/s sent",
+		"node lo     ▁▅█ ▂  0 to 100.0 MiB/s received",
+		"            ▁▅█ ▂  0 to 100.0 MiB/s sent",
+		"time        0 to 5.0 s",
 	}
-	if got := Sparklines(n, 80, false); !slices.Equal(got, want) {
+	if got := drawn(Sparklines(n, 80, false)); !slices.Equal(got, want) {
 		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	n.Envelope["net_io_lo_recv_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, 0, 0, 0}}
 	n.Envelope["net_io_lo_sent_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, nan, 0, 0}}
-	if got := strings.Join(Sparklines(n, 80, false), "\n"); strings.Contains(got, "loopback") {
+	if got := strings.Join(drawn(Sparklines(n, 80, false)), "\n"); strings.Contains(got, "node lo") {
 		t.Errorf("nothing went over loopback:\n%s", got)
 	}
 	n.Envelope = nil // as from perf.py
-	want = []string{"CPU        _+@ .  0 to 100 %", "memory     _+@ .  0 to 100 %", "time       0 to 5.0 s"}
-	if got := Sparklines(n, 80, true); !slices.Equal(got, want) {
+	want = []string{"job CPU     _+@ .  0 to 100 CPUs", "job memory  _+@ .  0 to 100 MiB", "time        0 to 5.0 s", "node CPU    _+@ .  0 to 100 %", "node memory _+@ .  0 to 100 %", "time        0 to 5.0 s"}
+	if got := drawn(Sparklines(n, 80, true)); !slices.Equal(got, want) {
 		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for name, n := range map[string]*reporter.Node{"none": nil, "empty": {}, "one sample": sparkNode(5)} {
-		if got := Sparklines(n, 80, false); got != nil {
+		if got := drawn(Sparklines(n, 80, false)); got != nil {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -135,13 +139,13 @@ func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
 	for _, width := range []int{60, 80} {
 		for _, ascii := range []bool{false, true} {
 			top := map[bool]string{false: "█", true: "@"}[ascii]
-			for _, line := range Sparklines(n, width, ascii) {
-				picture := []rune(line)[labelWidth:]
+			for _, line := range drawn(Sparklines(n, width, ascii)) {
+				picture := []rune(line)[sparkLabel:]
 				at := strings.IndexRune(string(picture), []rune(top)[0])
 				if !strings.Contains(line, "to 100") { // neither CPU nor disk
 					continue
 				}
-				if strings.HasPrefix(line, "memory") == (strings.Count(line, top) == 1) {
+				if strings.HasPrefix(line, "node memory") == (strings.Count(line, top) == 1) {
 					t.Errorf("%d cells: %s", width, line)
 				}
 				if cell := utf8.RuneCountInString(string(picture)[:max(0, at)]); at >= 0 && !sparkWhere(picture, cell) {
@@ -151,7 +155,7 @@ func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
 		}
 	}
 	n.Envelope = nil
-	if got := strings.Join(Sparklines(n, 80, false), "\n"); strings.ContainsRune(got, '█') || !strings.Contains(got, "▃") {
+	if got := strings.Join(drawn(Sparklines(n, 80, false)), "\n"); strings.ContainsRune(got, '█') || !strings.Contains(got, "▃") {
 		t.Errorf("the samples alone show the burst: this test cannot fail\n%s", got)
 	}
 }
@@ -186,7 +190,7 @@ func TestSparklines_FitWithAnyNumbers(t *testing.T) {
 			r.Nodes[fmt.Sprint(i*i*rng.IntN(1<<30))] = n
 		}
 		width, ascii := rng.IntN(100)-5, rng.IntN(2) == 0
-		for _, line := range Pictures(r, width, ascii) {
+		for _, line := range drawn(Pictures(r, width, ascii)) {
 			if utf8.RuneCountInString(line) > width || line != text.Printable(line) || line != strings.TrimRight(line, " ") {
 				t.Fatalf("%d cells for %d: %q", utf8.RuneCountInString(line), width, line)
 			}
@@ -212,28 +216,28 @@ func TestSummaryPictures_OfNodesShareOneTimeAxis(t *testing.T) {
 		"10": late, "2": nil, "2147483647": sparkNode(7, math.NaN(), 100),
 	}}
 	want := []string{
-		"node 0     ████████████████████  CPU, 0 to 100 %",
-		"node 1     ▁▁▁▁▁▁▁▁▁▁",
+		"node 0      ████████████████████  CPU, 0 to 100 %",
+		"node 1      ▁▁▁▁▁▁▁▁▁▁",
 		"node 2",
-		"node 10              ▅▅▅▅▅▅▅▅▅▅",
-		"2147483647 ▁ █",
-		"time       0             20.0 s",
+		"node 10               ▅▅▅▅▅▅▅▅▅▅",
+		"2147483647  ▁ █",
+		"time        0             20.0 s",
 	}
-	if got := Pictures(r, 80, false); !slices.Equal(got, want) {
+	if got := drawn(Pictures(r, 80, false)); !slices.Equal(got, want) {
 		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for i := 3; len(r.Nodes) <= maxNodes; i++ {
 		r.Nodes[fmt.Sprint(i)] = sparkNode(1, 2)
 	}
-	if got := Pictures(r, 80, false); got != nil {
+	if got := drawn(Pictures(r, 80, false)); got != nil {
 		t.Errorf("%d nodes: %q", len(r.Nodes), got)
 	}
 	week := plottertest.Week(t)
 	week.Nodes["1"] = &reporter.Node{}
-	if got := Pictures(week, 80, false); len(got) != 3 || strings.Count(got[0], "█") == 0 || strings.Count(got[0], "█") > 2 || !strings.HasSuffix(got[2], peakPerCell) {
+	if got := drawn(Pictures(week, 80, false)); len(got) != 3 || strings.Count(got[0], "█") == 0 || strings.Count(got[0], "█") > 2 || !strings.HasSuffix(got[2], peakPerCell) {
 		t.Errorf("the burst of a week:\n%s", strings.Join(got, "\n"))
 	}
-	if got := Pictures(&reporter.Report{}, 80, false); got != nil {
+	if got := drawn(Pictures(&reporter.Report{}, 80, false)); got != nil {
 		t.Errorf("no node: %q", got)
 	}
 }
@@ -241,7 +245,7 @@ func TestSummaryPictures_OfNodesShareOneTimeAxis(t *testing.T) {
 func BenchmarkSparklines(b *testing.B) {
 	n := plottertest.Week(b).Nodes["0"]
 	for b.Loop() {
-		if len(Sparklines(n, 80, false)) != 7 {
+		if len(drawn(Sparklines(n, 80, false))) != 7 {
 			b.Fatal("no pictures")
 		}
 	}
@@ -250,20 +254,20 @@ func BenchmarkSparklines(b *testing.B) {
 // The sparklines have a line for the GPU, and none for a network that is idle.
 func TestSparklines_OfAJobWithGPUs(t *testing.T) {
 	r := reportertest.Container(0, 60, 2)
-	lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n")
-	if !strings.Contains(lines, "\nGPU        ") || !strings.Contains(lines, "\nnetwork ") {
+	lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n")
+	if !strings.Contains(lines, "\nGPU         ") || !strings.Contains(lines, "\nnode net ") {
 		t.Errorf("%s", lines)
 	}
 	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate} {
 		clear(r.Nodes["0"].Envelope[c.Key()].Max)
 	}
-	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "network") || !strings.Contains(lines, "\nGPU        ") {
+	if lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n"); strings.Contains(lines, "node net") || !strings.Contains(lines, "\nGPU         ") {
 		t.Errorf("%s", lines)
 	}
 	for i := range r.Nodes["0"].GPUs {
 		r.Nodes["0"].GPUs[i].OfJob = false
 	}
-	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "GPU") || !strings.Contains(lines, "\nnetwork ") {
+	if lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n"); strings.Contains(lines, "GPU") {
 		t.Errorf("%s", lines)
 	}
 }

@@ -30,12 +30,14 @@ const (
 
 // The IDs of findings.
 const (
-	findMemoryTight   = "memory_tight"
+	// MemoryTight is the ID of the finding that says how much more memory to ask for.
+	MemoryTight       = "memory_tight"
 	findDiskFull      = "disk_nearly_full"
 	findGPUIdle       = "gpu_idle"
 	findOneThread     = "one_busy_thread"
 	findCPUsUnused    = "cpus_unused"
 	findThrottled     = "throttled"
+	findNeighbour     = "neighbour"
 	findSwapping      = "swapping"
 	findMemoryUnused  = "memory_unused"
 	findImbalance     = "imbalance"
@@ -77,7 +79,7 @@ func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
 		{
-			ID: findMemoryTight, Severity: SeverityWarning, judge: judgeMemoryTight,
+			ID: MemoryTight, Severity: SeverityWarning, judge: judgeMemoryTight,
 			When: s("the working set of the control group that has the memory limit came to %d %% of the limit or "+
 				"more; info where the job itself had less than %.0f %% of it and nothing was killed",
 				findTightPct, 100*findTightOwn),
@@ -118,6 +120,16 @@ func Rules() []Rule {
 				"%.0f %% of the job's CPU time; where others are under the same quota, only if the job used %.0f %% of "+
 				"it or more", throttledShare, 100*findThrottledLoss, 100*quotaPart),
 			Advice: "ask for more CPUs, or run fewer threads",
+		},
+		{
+			ID: findNeighbour, Severity: SeverityWarning, judge: judgeNeighbour,
+			When: s("others kept %d %% of the node's CPUs or more busy on average, and tasks waited for a CPU in %d %% "+
+				"of the time or more (as above), or %d %% of the CPU time was stolen by the hypervisor; or others held "+
+				"%d %% of the memory or more on average, and tasks waited for memory in %d %% of the time or more "+
+				"(`%s`, where there is none `%s`); not where the job's tasks may have waited for each other",
+				neighbourShare, findWaitPct, neighbourSteal, neighbourShare, neighbourWait,
+				reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull),
+			Advice: "ask for CPUs or memory of its own, or run it when the node is quieter",
 		},
 		{
 			ID: findSwapping, Severity: SeverityWarning, judge: judgeSwapping,

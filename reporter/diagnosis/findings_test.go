@@ -109,6 +109,19 @@ func findingSource(source string) func(*reporter.Node) {
 	return func(n *reporter.Node) { n.Job = &reporter.Job{Source: source} }
 }
 
+// findingCrowd makes the 64 CPUs busy, 8 of them with steal and the job's work, and tasks wait for a CPU.
+func findingCrowd(busy, waiting float64) func(*reporter.Node) {
+	return findingSet(reporter.MetricCPUMean, busy, reporter.MetricJobCores, 4.8, reporter.MetricSteal, 5.0, reporter.MetricPSICPUSome, waiting)
+}
+
+// findingMemory fills the node's memory, of which the job has 4 GiB, and makes tasks wait for it.
+func findingMemory(used, waiting float64) func(*reporter.Node) {
+	return func(n *reporter.Node) {
+		n.Summaries = map[string]reporter.Quantile{collector.MemPercent.Key(): {Mean: used}, collector.JobMemory.Key(): {Mean: 4096}}
+		n.Metrics[reporter.MetricPSIMemoryFull] = waiting
+	}
+}
+
 func findingFree(mb float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: mb}}
@@ -120,14 +133,14 @@ func findingSampling(s reporter.Sampling) func(*reporter.Node) {
 }
 
 var findingCases = []findingCase{
-	{findMemoryTight, "limit", findingSet(reporter.MetricLimitMemory, 90.0), findingSet(reporter.MetricLimitMemory, 89.999)},
-	{findMemoryTight, "killed", findingAll(findingSet(reporter.MetricLimitMemory, 99.97, reporter.MetricJobOOMKills, 2.0), findingKills(2)), findingAll(findingSet(reporter.MetricLimitMemory, math.NaN(), reporter.MetricJobOOMKills, 2.0), findingKills(2))},
-	{findMemoryTight, "killed for another limit", findingAll(findingSet(reporter.MetricLimitMemory, 91.0, reporter.MetricJobOOMKills, 2.0), findingKills(0)), findingAll(findingSet(reporter.MetricLimitMemory, 50.0, reporter.MetricJobOOMKills, 2.0), findingKills(0))},
-	{findMemoryTight, "filled by others", findingSet(reporter.MetricLimitMemory, 95.0, reporter.MetricJobMemoryPeak, 819.0), findingSet(reporter.MetricLimitMemory, 89.0, reporter.MetricJobMemoryPeak, 819.0)},
-	{findMemoryTight, "killed, then the limit was raised", findingAll(findingSet(reporter.MetricLimitMemory, 100.0, reporter.MetricJobOOMKills, 1.0), func(n *reporter.Node) {
+	{MemoryTight, "limit", findingSet(reporter.MetricLimitMemory, 90.0), findingSet(reporter.MetricLimitMemory, 89.999)},
+	{MemoryTight, "killed", findingAll(findingSet(reporter.MetricLimitMemory, 99.97, reporter.MetricJobOOMKills, 2.0), findingKills(2)), findingAll(findingSet(reporter.MetricLimitMemory, math.NaN(), reporter.MetricJobOOMKills, 2.0), findingKills(2))},
+	{MemoryTight, "killed for another limit", findingAll(findingSet(reporter.MetricLimitMemory, 91.0, reporter.MetricJobOOMKills, 2.0), findingKills(0)), findingAll(findingSet(reporter.MetricLimitMemory, 50.0, reporter.MetricJobOOMKills, 2.0), findingKills(0))},
+	{MemoryTight, "filled by others", findingSet(reporter.MetricLimitMemory, 95.0, reporter.MetricJobMemoryPeak, 819.0), findingSet(reporter.MetricLimitMemory, 89.0, reporter.MetricJobMemoryPeak, 819.0)},
+	{MemoryTight, "killed, then the limit was raised", findingAll(findingSet(reporter.MetricLimitMemory, 100.0, reporter.MetricJobOOMKills, 1.0), func(n *reporter.Node) {
 		n.Verdict = &reporter.Verdict{Cause: CauseOOMCgroup, Evidence: map[string]any{"limit_kills": 1.0, "limit_mb": 2048.0}}
 	}), findingSet(reporter.MetricLimitMemory, 80.0, reporter.MetricJobOOMKills, 1.0)},
-	{findMemoryTight, "limit that went", findingAll(findingLimits(reporter.Limits{CPUs: 8}), findingSet(reporter.MetricLimitMemory, 95.0)), findingLimits(reporter.Limits{CPUs: 8})},
+	{MemoryTight, "limit that went", findingAll(findingLimits(reporter.Limits{CPUs: 8}), findingSet(reporter.MetricLimitMemory, 95.0)), findingLimits(reporter.Limits{CPUs: 8})},
 	{findDiskFull, "share", findingAll(findingSet(reporter.MetricDiskPeak, 95.0), findingFree(812.5)), findingAll(findingSet(reporter.MetricDiskPeak, 94.999), findingFree(812.5))},
 	{findDiskFull, "large", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102399)), findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102400))},
 	{findDiskFull, "by name", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
@@ -169,6 +182,21 @@ var findingCases = []findingCase{
 		findingAll(findingSource(host.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.79, reporter.MetricJobCoresPeak, 7.8))},
 	{findThrottled, "wins over unused CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 40.0, reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0, reporter.MetricThrottledSeconds, math.NaN())),
 		findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 0.0, reporter.MetricJobCores, 2.3, reporter.MetricJobCoresPeak, 4.0))},
+	{findNeighbour, "on CPUs", findingCrowd(50, 20), findingCrowd(50, 19.999)},
+	{findNeighbour, "a quarter of the CPUs", findingCrowd(37.5, 20), findingCrowd(37.4, 20)},
+	{findNeighbour, "tasks of the job wait", findingAll(findingCrowd(50, 0), findingSet(reporter.MetricJobPSICPU, 20.0)),
+		findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobPSICPU, 19.0))},
+	{findNeighbour, "it had its CPUs", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobCores, 7.19)),
+		findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobCores, 7.2))},
+	{findNeighbour, "more threads than the CPUs that it may use", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobThreads, 8.0)),
+		findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobThreads, 9.0))},
+	{findNeighbour, "more threads than a node has CPUs", findingAll(findingCrowd(100, 90), findingLimits(reporter.Limits{CPUs: 8, AffinityCPUs: 8}), func(n *reporter.Node) { n.Host.CPUs = 8 }, findingSet(reporter.MetricJobThreads, 64.0, reporter.MetricJobCores, 5.0)),
+		findingAll(findingCrowd(92, 90), findingLimits(reporter.Limits{CPUs: 8, AffinityCPUs: 8}), func(n *reporter.Node) { n.Host.CPUs = 8 }, findingSet(reporter.MetricJobThreads, 64.0, reporter.MetricJobCores, 5.0))},
+	{findNeighbour, "another virtual machine", findingSet(reporter.MetricSteal, 10.0), findingSet(reporter.MetricSteal, 9.999)},
+	{findNeighbour, "in memory", findingMemory(40, 5), findingMemory(26, 5)},
+	{findNeighbour, "waiting for memory", findingMemory(60, 5), findingMemory(60, 4.999)},
+	{findNeighbour, "a limit of its own", findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, 89.9)),
+		findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, math.NaN()), func(n *reporter.Node) { delete(n.Summaries, collector.JobMemory.Key()) })},
 	{findSwapping, "amount", func(n *reporter.Node) {
 		findingSet(reporter.MetricWall, 10.0, reporter.MetricSwapIn, 24.0, reporter.MetricSwapOut, 40.0)(n)
 	},
@@ -227,7 +255,7 @@ func TestFinding_Rules(t *testing.T) {
 
 // TestFinding_Table: every id once, and nothing is empty.
 func TestFinding_Table(t *testing.T) {
-	want := []string{"cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "imbalance", "memory_tight", "memory_unused",
+	want := []string{"cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "imbalance", "memory_tight", "memory_unused", "neighbour",
 		"one_busy_thread", "sampling_gaps", "swapping", "throttled"}
 	var got []string
 	for _, r := range Rules() {
@@ -495,10 +523,13 @@ func TestFinding_Hostile(t *testing.T) {
 					n.Metrics[name] = pick()
 				}
 			}
+			for _, name := range []string{reporter.MetricSteal, reporter.MetricCPUMean, reporter.MetricPSICPUSome, reporter.MetricPSIMemoryFull} {
+				n.Metrics[name] = pick()
+			}
 			n.Limits = &reporter.Limits{CPUs: pick(), CPUQuota: series.Optional(pick()), MemoryMB: series.Optional(pick())}
 			n.Host = &reporter.Host{CPUs: int(whole()), MemoryMB: pick()}
 			n.Sampling = &reporter.Sampling{Samples: whole(), MissedTicks: whole(), LongestGapSeconds: pick(), IntervalSeconds: pick()}
-			n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: pick()}}
+			n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: pick()}, collector.MemPercent.Key(): {Mean: pick()}, collector.JobMemory.Key(): {Mean: pick()}}
 			for g := range n.GPUs {
 				n.GPUs[g] = reporter.GPU{Index: int(whole()), OfJob: random.IntN(2) == 0, MemoryMB: series.Optional(pick())}
 			}

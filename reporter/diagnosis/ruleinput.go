@@ -67,12 +67,14 @@ func (e *ruleInput) throttled() bool {
 
 // waitedForCPU reports whether the job did not get the CPUs that it could have used. Its usage then
 // does not show how many it needs. If the pressure of its own tasks is not known, the node's counts.
-func (e *ruleInput) waitedForCPU() bool {
-	waited := e.Metric(reporter.MetricJobPSICPU)
-	if math.IsNaN(waited) {
-		waited = e.Metric(reporter.MetricPSICPUSome)
+func (e *ruleInput) waitedForCPU() bool { return e.waitingForCPU() >= findWaitPct }
+
+// waitingForCPU returns the share of the time in which a task waited for a CPU, in percent.
+func (e *ruleInput) waitingForCPU() float64 {
+	if waited := e.Metric(reporter.MetricJobPSICPU); !math.IsNaN(waited) {
+		return waited
 	}
-	return waited >= findWaitPct
+	return e.Metric(reporter.MetricPSICPUSome)
 }
 
 // memoryLimit returns the memory that the job may use in MiB, or NaN if there is no limit.

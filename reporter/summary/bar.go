@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
@@ -60,21 +61,15 @@ func (b Bar) Whole() string {
 // barCells is the width of the picture of a bar.
 const barCells = 10
 
-// Picture draws the bar in ten cells, to an eighth of a cell, or in ASCII to a whole one. It is not longer
-// than the percentage, so that only what is full looks full.
-func (b Bar) Picture(ascii bool) string {
-	const parts = "▏▎▍▌▋▊▉" // an eighth to seven eighths
-	full, empty, steps := "█", "·", 8
-	if ascii {
-		full, empty, steps = "#", ".", 1
-	}
+// Picture draws the bar in ten cells, to an eighth of a cell. It is not longer than the percentage, so that
+// only what is full looks full.
+func (b Bar) Picture() string {
+	const steps = 8
+	parts := [steps]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
-	filled := int(math.Floor(min(100, max(0, b.Percent)) / 100 * float64(barCells*steps)))
-	out := strings.Repeat(full, filled/steps)
-	if rest := filled % steps; rest > 0 {
-		out += string([]rune(parts)[rest-1])
-	}
-	return out + strings.Repeat(empty, max(0, barCells-len([]rune(out))))
+	filled := int(math.Floor(min(100, max(0, b.Percent)) / 100 * barCells * steps))
+	out := strings.Repeat("█", filled/steps) + parts[filled%steps]
+	return out + strings.Repeat("·", barCells-utf8.RuneCountInString(out))
 }
 
 // Bars returns the bars of a run: CPU, memory, GPU, GPU memory. What was not measured has no bar, and

@@ -42,14 +42,14 @@ func barReport(nodes ...*reporter.Node) *reporter.Report {
 func barText(r *reporter.Report) string {
 	var out []string
 	for _, b := range Bars(r) {
-		out = append(out, fmt.Sprintf("%s %s %s %s %s", b.Key, b.Picture(false), b.Picture(true), b.Share(), b.Whole()))
+		out = append(out, fmt.Sprintf("%s %s %s %s", b.Key, b.Picture(), b.Share(), b.Whole()))
 	}
 	return strings.Join(out, "\n")
 }
 
 func TestBars(t *testing.T) {
 	t.Parallel()
-	const gpus = "\ngpu █████▊···· #####..... 58 % of 4 GPUs\ngpu_memory █████████▎ #########. 93 % of 320 GiB"
+	const gpus = "\ngpu █████▊···· 58 % of 4 GPUs\ngpu_memory █████████▎ 93 % of 320 GiB"
 	with := func(change func(*reporter.Node)) *reporter.Report {
 		n := barNode()
 		change(n)
@@ -60,34 +60,34 @@ func TestBars(t *testing.T) {
 		want   string
 	}{
 		"a job, not the node": {barReport(barNode()),
-			"cpu ███▌······ ###....... 36 % of 4 CPUs\nmemory ███▍······ ###....... 34 % of 8.0 GiB" + gpus},
+			"cpu ███▌······ 36 % of 4 CPUs\nmemory ███▍······ 34 % of 8.0 GiB" + gpus},
 		"no memory limit: of the node": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = series.Unknown(), nil }),
-			"cpu ███▌······ ###....... 36 % of 4 CPUs\nmemory ·········· .......... 1 % of 256 GiB"},
+			"cpu ███▌······ 36 % of 4 CPUs\nmemory ·········· 1 % of 256 GiB"},
 		"a limit above the node": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = 1<<30, nil }),
-			"cpu ███▌······ ###....... 36 % of 4 CPUs\nmemory ·········· .......... 1 % of 256 GiB"},
+			"cpu ███▌······ 36 % of 4 CPUs\nmemory ·········· 1 % of 256 GiB"},
 		"killed at the limit between two samples": {with(func(n *reporter.Node) {
 			n.GPUs = nil
 			n.Verdict = &reporter.Verdict{Cause: "oom_cgroup", Evidence: map[string]any{"limit_mb": 8192.0, "peak_mb": 8192.0}}
-		}), "cpu ███▌······ ###....... 36 % of 4 CPUs\nmemory ██████████ ########## 100 % of 8.0 GiB"},
+		}), "cpu ███▌······ 36 % of 4 CPUs\nmemory ██████████ 100 % of 8.0 GiB"},
 		"unmeasured memory and one GPU": {with(func(n *reporter.Node) {
 			delete(n.Metrics, reporter.MetricJobMemoryPeak)
 			n.GPUs = n.GPUs[3:]
 			n.Metrics[reporter.GPUMetricName(reporter.MetricGPUUtilization, 0)] = 0.2
 			n.GPUs[0].MemoryMB = series.Unknown()
-		}), "cpu ███▌······ ###....... 36 % of 4 CPUs\ngpu ·········· .......... <1 % of 1 GPU"},
+		}), "cpu ███▌······ 36 % of 4 CPUs\ngpu ·········· <1 % of 1 GPU"},
 		"a sidecar has the node's": {&reporter.Report{Nodes: map[string]*reporter.Node{"0": {
 			Host: &reporter.Host{CPUs: 1, MemoryMB: 1024}, Metrics: reporter.Values{
 				reporter.MetricCPUMean: 50, reporter.MetricMemoryPeak: 25},
-		}}}, "cpu █████····· #####..... 50 % of 1 CPU\nmemory ██▌······· ##........ 25 % of 1.0 GiB"},
+		}}}, "cpu █████····· 50 % of 1 CPU\nmemory ██▌······· 25 % of 1.0 GiB"},
 		"more than there is": {with(func(n *reporter.Node) {
 			n.Limits.CPUs, n.GPUs, n.Metrics[reporter.MetricJobMemoryPeak] = 1, nil, 0
-		}), "cpu ██████████ ########## 144 % of 1 CPU"},
+		}), "cpu ██████████ 144 % of 1 CPU"},
 		"two nodes": {barReport(barNode(), with(func(n *reporter.Node) {
 			n.Metrics[reporter.MetricJobMemoryPeak], n.GPUs = 8192, nil
 		}).Nodes["0"]),
-			"cpu ███▌······ ###....... 36 % of 8 CPUs\nmemory ██████████ ########## 100 % of 8.0 GiB, node 1\n" +
-				"gpu █████▊···· #####..... 58 % of 4 GPUs on 1 of 2 nodes\n" +
-				"gpu_memory █████████▎ #########. 93 % of 320 GiB on 1 of 2 nodes"},
+			"cpu ███▌······ 36 % of 8 CPUs\nmemory ██████████ 100 % of 8.0 GiB, node 1\n" +
+				"gpu █████▊···· 58 % of 4 GPUs on 1 of 2 nodes\n" +
+				"gpu_memory █████████▎ 93 % of 320 GiB on 1 of 2 nodes"},
 		"nothing measured": {barReport(nil, &reporter.Node{}), ""},
 	} {
 		if got := barText(c.report); got != c.want {
@@ -114,6 +114,23 @@ func TestBars_Numbers(t *testing.T) {
 			if math.IsNaN(b.Percent) || math.IsInf(b.Percent, 0) || b.Of <= 0 {
 				t.Errorf("%s: %+v", name, b)
 			}
+		}
+	}
+}
+
+// Colours say what is full and what is hardly used. In ASCII the picture has nothing else.
+func TestWrite_Bars(t *testing.T) {
+	t.Parallel()
+	n := barNode()
+	n.Metrics[reporter.MetricJobMemoryPeak], n.Metrics[reporter.MetricJobCores] = 8100, 0.5
+	words := summaryOf(t, barReport(n), Options{Color: true, ASCII: true})
+	for _, want := range []string{
+		"\n\x1b[2mCPU      #.........   12 %  of 4 CPUs\x1b[0m\n",
+		"\n\x1b[1;31mmemory   ##########   99 %  of 8.0 GiB\x1b[0m\n",
+		"\nGPU      ######....   58 %  of 4 GPUs\n",
+	} {
+		if !strings.Contains(words, want) {
+			t.Errorf("no %q in\n%q", want, words[:300])
 		}
 	}
 }

@@ -28,6 +28,9 @@ func Tags(r *reporter.Run) []string {
 // ending returns how the run ended and how long it took.
 func ending(r *reporter.Report) (style, string) {
 	run, length := r.Run, text.Seconds(r.Run.Wall())
+	if words := failedNode(r); words != "" && run.Incomplete == "" {
+		return alarm, words
+	}
 	switch {
 	case run.Incomplete != "":
 		return alarm, "still running or lost; last sample at " + length
@@ -42,6 +45,73 @@ func ending(r *reporter.Report) (style, string) {
 		return bold, "perf.py's samples of " + length
 	}
 	return bold, "sampled for " + length
+}
+
+// failedNode says which of several nodes failed and how the others ended: "node 1 failed: exit 5 after 2.0 s;
+// 2 of 3 nodes ended with exit 0". It returns "" if there is one node, or if no node is known to have failed.
+// The node is the one whose end is that of the run.
+func failedNode(r *reporter.Report) string {
+	if len(r.Nodes) < 2 {
+		return ""
+	}
+
+	failed, good := "", 0
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		switch {
+		case n == nil || n.Job == nil || n.Job.ExitCode == nil:
+		case *n.Job.ExitCode == 0:
+			good++
+		case failed == "" || r.Run.ExitCode != nil && *n.Job.ExitCode == *r.Run.ExitCode &&
+			*r.Nodes[failed].Job.ExitCode != *r.Run.ExitCode:
+			failed = name
+		}
+	}
+	if failed == "" {
+		return ""
+	}
+
+	n := r.Nodes[failed]
+	return fmt.Sprintf("node %s failed: exit %d after %s; %d of %d nodes ended with exit 0",
+		text.Clip(text.Printable(failed), 10), *n.Job.ExitCode, text.Seconds(n.Wall()), good, len(r.Nodes))
+}
+
+// maxCommands is the maximum number of different commands in a summary of several nodes.
+const maxCommands = 3
+
+// commandLines returns the command of a run or, for nodes with different ones, each once with its nodes.
+func commandLines(r *reporter.Report) []string {
+	if len(r.Nodes) == 0 && len(r.Run.Command) > 0 {
+		return []string{CommandLine(r.Run.Command)}
+	}
+
+	var lines []string
+	nodes := make(map[string][]string)
+	for _, name := range r.NodeNames() {
+		command := r.Run.Command
+		if n := r.Nodes[name]; n != nil && len(n.Command) > 0 {
+			command = n.Command
+		}
+		if len(command) == 0 {
+			continue
+		}
+		line := CommandLine(command)
+		if nodes[line] == nil {
+			lines = append(lines, line)
+		}
+		nodes[line] = append(nodes[line], text.Printable(name))
+	}
+	if len(lines) < 2 {
+		return lines
+	}
+
+	for i, line := range lines {
+		lines[i] = text.Plural(len(nodes[line]), "node ", "nodes ") + text.List(nodes[line], 3) + ": " + line
+	}
+	if left := len(lines) - maxCommands; left > 0 {
+		lines = append(lines[:maxCommands], text.Count(left, "more command", "more commands"))
+	}
+	return lines
 }
 
 // CommandLine returns a command as one line of printable text. It quotes arguments that would look like

@@ -30,7 +30,7 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 		{"memory", valueOrDash(text.Percentage(n.Metric(reporter.MetricMemoryPeak))), memoryNote(n)},
 	}
 	out = append(out, jobHighlights(n, wall)...)
-	for _, r := range slices.Concat(limitRows(n), gpuRows(n), strainRows(n, wall)) {
+	for _, r := range slices.Concat(limitRows(n), gpuRows(n), jobStrain(n, wall), nodeStrain(n, wall)) {
 		out = append(out, r.highlight(out[len(out)-1].Label))
 	}
 

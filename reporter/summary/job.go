@@ -15,9 +15,13 @@ const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
 // jobRows returns what the job itself used: CPU, memory, processes, storage.
 func jobRows(n *reporter.Node, run *reporter.Run) []row {
 	rows := jobCPURows(n, run)
-	if peak := jobPeak(n); peak > 0 {
+	switch peak := jobPeak(n); {
+	case peak > 0:
 		rows = append(rows, row{label: "job memory", value: text.Size(peak),
 			note: jobMemoryNote(n, peak, noteWidth)})
+	case n.Job != nil && n.Job.MaxRSSMB > 0 && !n.Job.MaxRSSAtMost:
+		rows = append(rows, row{label: "job memory", value: text.Size(n.Job.MaxRSSMB),
+			note: "peak of the largest process"})
 	}
 	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
 		r := row{label: "job tasks", value: text.Quantity{Number: text.Fixed(processes, 0)},
@@ -29,7 +33,7 @@ func jobRows(n *reporter.Node, run *reporter.Run) []row {
 	}
 
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
-	if !math.IsNaN(read) || !math.IsNaN(written) {
+	if read > 0 || written > 0 {
 		rows = append(rows, row{label: "job disk", value: text.Size(read),
 			note: "read, " + text.SizeText(written) + " written"})
 	}
@@ -49,16 +53,31 @@ func jobCPURows(n *reporter.Node, run *reporter.Run) []row {
 	if math.IsNaN(cpu) {
 		return nil
 	}
+	return append(jobBusyRows(n, cpu, run.WallSeconds), jobIdleRows(n, run)...)
+}
+
+// jobBusyRows returns the CPU time of the job and how many CPUs it kept busy, in one row if there is room.
+func jobBusyRows(n *reporter.Node, cpu, wall float64) []row {
 	split := jobSplit(n)
-	for _, busy := range jobBusy(n, cpu, run.WallSeconds) {
+	for _, busy := range jobBusy(n, cpu, wall) {
 		if note := joined(split, busy); text.Width(note) <= noteWidth {
 			return []row{{label: "job CPU", value: text.Duration(cpu), note: note}}
 		}
 	}
 	return []row{
 		{label: "job CPU", value: text.Duration(cpu), note: split},
-		{note: jobBusy(n, cpu, run.WallSeconds)[0]},
+		{label: "job busy", note: jobBusy(n, cpu, wall)[0]},
 	}
+}
+
+// jobIdleRows returns how many of the CPUs that the job may use it did not use. A run of less than a second
+// says nothing of that.
+func jobIdleRows(n *reporter.Node, run *reporter.Run) []row {
+	used, of := cpuBar(n, run)
+	if run.WallSeconds < notableAfter || !(of > 0) {
+		return nil
+	}
+	return idleRows("job idle", of-used, of, (of-used)*run.WallSeconds/3600)
 }
 
 // jobSplit formats user and system time, and time that wait4(2) did not report: that of daemons still
@@ -80,11 +99,7 @@ func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
 	if !(wall > 0) {
 		return [2]string{}
 	}
-	number, decimals := cpu/wall, 2
-	if number >= 9.995 {
-		decimals = 1
-	}
-	busy := text.Fixed(number, decimals)
+	busy := cpusText(cpu / wall)
 	if n.Limits == nil || !(n.Limits.CPUs > 0) {
 		return [2]string{busy + " CPUs busy", busy + " CPUs busy"}
 	}
@@ -202,35 +217,60 @@ const (
 	notableAfter  = 1 // seconds: in shorter runs tasks always wait for something
 )
 
-// strainRows returns what held the job up: swap, a hypervisor, waiting. It omits what is insignificant.
-func strainRows(n *reporter.Node, wall float64) []row {
+// jobStrain returns how long the job's tasks waited. It omits what is insignificant.
+func jobStrain(n *reporter.Node, wall float64) []row {
+	var rows []row
+	for _, s := range strains() {
+		if v := n.Metric(s.job); v >= s.from && !(wall < notableAfter) {
+			rows = append(rows, row{label: "job waits", value: text.Percentage(v), note: s.note})
+		}
+	}
+	return labelOnce(rows)
+}
+
+// nodeStrain returns what held up the node: swap, waiting where that of the job is not known, a hypervisor.
+// It omits what is insignificant.
+func nodeStrain(n *reporter.Node, wall float64) []row {
 	var rows []row
 	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
-		rows = append(rows, row{label: "swap", value: text.Size(in),
-			note: "in, " + text.SizeText(out) + " out, of the node"})
+		rows = append(rows, row{label: "node swap", value: text.Size(in), note: "in, " + text.SizeText(out) + " out"})
 	}
-
-	label := "waiting"
-	for _, s := range []struct {
-		job, node, note string
-		from            float64
-	}{
-		{reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, "of the time for memory", notableMemory},
-		{reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, "of the time for storage", notableIO},
-		{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time some task for a CPU", notableCPU},
-	} {
-		v, whose := n.Metric(s.job), ""
-		if math.IsNaN(v) {
-			v, whose = n.Metric(s.node), ", on the node"
-		}
-		if v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, row{label: label, value: text.Percentage(v), note: s.note + whose})
-			label = ""
+	for _, s := range strains() {
+		v := n.Metric(s.node)
+		if math.IsNaN(n.Metric(s.job)) && v >= s.from && !(wall < notableAfter) {
+			rows = append(rows, row{label: "node waits", value: text.Percentage(v), note: s.note})
 		}
 	}
 	if v := n.Metric(reporter.MetricSteal); v >= notableSteal {
-		rows = append(rows, row{label: "stolen", value: text.Percentage(v),
-			note: "of the CPU time went to other virtual machines"})
+		rows = append(rows, row{label: "node stolen", value: text.Percentage(v),
+			note: "of the CPU time, by other virtual machines"})
+	}
+	return labelOnce(rows)
+}
+
+// A strain is something that tasks wait for.
+type strain struct {
+	job, node string // metrics
+	note      string
+	from      float64 // percent of the time; less is normal
+}
+
+func strains() []strain {
+	return []strain{
+		{reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, "of the time for memory", notableMemory},
+		{reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, "of the time for storage", notableIO},
+		{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time, some task, for a CPU", notableCPU},
+	}
+}
+
+// labelOnce removes a label that the row above has.
+func labelOnce(rows []row) []row {
+	above := ""
+	for i, r := range rows {
+		if r.label == above {
+			rows[i].label = ""
+		}
+		above = r.label
 	}
 	return rows
 }

@@ -12,13 +12,15 @@ type layout struct {
 	out   bytes.Buffer
 	width int
 	color bool
+	label int // width of a label
 }
 
 // The layout of a row: label, number, unit, note.
 const (
-	labelWidth  = 11
+	headWidth   = 9 // of the labels above the rows
+	labelWidth  = 12
 	numberWidth = 9
-	unitWidth   = 6
+	unitWidth   = 5
 )
 
 // A style highlights a line if colours are allowed (ECMA-48, SGR).
@@ -30,6 +32,14 @@ const (
 	dim   style = "2"
 	alarm style = "1;31" // bold red
 )
+
+// lines returns what was written.
+func (p *layout) lines() []string {
+	if p.out.Len() == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(p.out.String(), "\n"), "\n")
+}
 
 // line writes one line, cut to the width.
 func (p *layout) line(s style, words string) {
@@ -45,8 +55,8 @@ func (p *layout) text(s style, label, words string) { p.wrapped(s, label, words,
 
 // wrapped writes a label and words on at most the given number of lines.
 func (p *layout) wrapped(s style, label, words string, lines int) {
-	for _, part := range text.Wrap(words, max(20, p.width-labelWidth), lines) {
-		p.line(s, text.PadRight(label, labelWidth)+part)
+	for _, part := range text.Wrap(words, max(20, p.width-p.label), lines) {
+		p.line(s, text.PadRight(label, p.label)+part)
 		label = ""
 	}
 }
@@ -61,9 +71,20 @@ type row struct {
 	of string
 }
 
+// rows writes rows one below the other.
+func (p *layout) rows(rows []row) {
+	for _, r := range rows {
+		p.row(r)
+	}
+}
+
 // row writes a row. Numbers, units and rates are aligned in columns.
 func (p *layout) row(r row) {
 	q := r.value.Known()
+	if q.Number == "" { // a note alone
+		p.line(plain, text.PadRight(r.label, labelWidth)+r.note)
+		return
+	}
 	note := strings.TrimRight(r.note+" "+r.of, " ")
 	if r.rate != "" {
 		note = text.PadRight(note, len("received")) + "  " + text.PadLeft(r.rate, 13)

@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // MarkdownOptions say what a Markdown summary has besides the report's numbers.
 type MarkdownOptions struct {
-	// Pictures are lines of text in a block of their own: sparklines.
-	Pictures []string
+	// JobPictures and Pictures are lines of text in a block of their own: sparklines of the job and of
+	// the node.
+	JobPictures, Pictures []string
 }
 
 // The limits of a Markdown summary. The summary of a step in GitHub Actions may have 1 MiB. The sum of
@@ -42,22 +43,24 @@ const (
 func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	m := &markdown{}
 	m.head(r)
-	rows, cost := markdownRows(r)
-	if len(r.Nodes) > 1 {
-		m.nodes(r)
-	}
-
-	m.numbers(rows)
+	m.about(r)
+	job, node, cost := markdownRows(r)
+	m.numbers("job", job)
 	m.phases(r)
 	m.work(r)
+	m.fence(o.JobPictures, markdownWidth)
+
+	if len(r.Nodes) > 1 {
+		m.nodes(r)
+	} else {
+		m.numbers("node", node)
+	}
 	m.fence(o.Pictures, markdownWidth)
+	m.missing(r)
 	if cost != "" {
 		m.line(markdownText("perfagent: " + cost + "."))
 		m.line("")
 	}
-
-	m.advice(r)
-	m.missing(r)
 	if len(r.Nodes) <= 1 {
 		m.metrics(onlyNode(r).Metrics)
 	}
@@ -72,44 +75,70 @@ type markdown struct{ out bytes.Buffer }
 
 func (m *markdown) line(words string) { m.out.WriteString(words + "\n") }
 
-// head writes how the run ended, and what it was.
+// head writes how the run ended, how much it used of what it may use, and what to change.
 func (m *markdown) head(r *reporter.Report) {
-	titled := *r
-	p := &layout{width: markdownAbout}
-	if sig := r.Run.Signal; sig != "" && strings.Trim(sig, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != "" {
-		titled.Run.Signal = "a signal"
-		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(sig))
-	}
-
-	_, end := ending(&titled)
-	m.line("### perfagent: " + markdownText(end))
+	m.line("### perfagent: " + markdownText(m.title(r)))
 	m.line("")
-	p.verdict(r)
-	p.about(r)
-	if len(r.Nodes) > 1 {
-		p.perfpyNote(r)
-	} else {
-		p.host(onlyNode(r))
-	}
+	m.verdicts(r)
 
-	p.push(r)
-	m.fence(strings.Split(strings.TrimRight(p.out.String(), "\n"), "\n"), markdownAbout)
+	p := &layout{width: markdownWidth}
+	p.bars(r, false)
+	m.fence(p.lines(), markdownWidth)
+	m.advice(r)
 }
 
-// markdownRows returns the numbers of the only node, or of all nodes together, and the cost of the
+// title returns the headline. What is not the name of a signal is not in it, because a heading is Markdown.
+func (m *markdown) title(r *reporter.Report) string {
+	titled := *r
+	if strings.Trim(r.Run.Signal, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != "" {
+		titled.Run.Signal = "a signal"
+	}
+	_, end := ending(&titled)
+	return end
+}
+
+// verdicts writes how the job ended, if that says more than the title: a bad end as a caution.
+func (m *markdown) verdicts(r *reporter.Report) {
+	lines := map[bool][]string{}
+	for _, v := range Verdicts(r) {
+		lines[v.Bad] = append(lines[v.Bad], text.Wrap(v.Text, markdownAdvice, 5)...)
+	}
+	m.alert("CAUTION", lines[true])
+	m.alert("NOTE", lines[false])
+}
+
+// about writes what the run was.
+func (m *markdown) about(r *reporter.Report) {
+	p := &layout{width: markdownAbout, label: labelWidth}
+	if m.title(r) != Headline(r) {
+		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(r.Run.Signal))
+	}
+	p.about(r)
+	p.push(r)
+	m.fence(p.lines(), markdownAbout)
+}
+
+// markdownRows returns the numbers of the job and of the node, or of all jobs together, and the cost of the
 // measuring.
-func markdownRows(r *reporter.Report) (rows []row, cost string) {
+func markdownRows(r *reporter.Report) (job, node []row, cost string) {
 	if len(r.Nodes) > 1 {
 		_, all := nodeRows(r)
-		return allRows(r, &all), all.cost()
+		return allRows(r, &all), nil, all.cost()
 	}
 	n := onlyNode(r)
-	return numberRows(n, &r.Run), nodeCost(n)
+	if n.Host != nil {
+		node = []row{{label: "node", of: hostLine(n.Host)}}
+	}
+	return jobNumbers(n, &r.Run), append(node, nodeNumbers(n, &r.Run)...), nodeCost(n)
 }
 
-// numbers writes rows as a table. A row without a label belongs to the one above.
-func (m *markdown) numbers(rows []row) {
-	m.line("| | value | |")
+// numbers writes rows as a table, if there are any. A row without a label belongs to the one above.
+func (m *markdown) numbers(head string, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+
+	m.line("| " + head + " | value | |")
 	m.line("|---|---:|---|")
 	for _, r := range rows {
 		note := r.note
@@ -193,15 +222,12 @@ func (a *nodeRow) markdown(name, host string) string {
 // advice lists what to change. The texts may contain any text of the report.
 func (m *markdown) advice(r *reporter.Report) {
 	list := Advice(r)
-	if len(list) == 0 {
-		return
-	}
-
-	m.line("Advice:")
-	m.line("")
 	var lines []string
 	for _, a := range list[:min(len(list), adviceShown)] {
 		mark := "- "
+		if a.Paste {
+			mark = ""
+		}
 		for _, part := range text.Wrap(a.Text, markdownAdvice, 5) {
 			lines = append(lines, mark+part)
 			mark = "  "
@@ -211,8 +237,7 @@ func (m *markdown) advice(r *reporter.Report) {
 	if left := len(list) - adviceShown; left > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more, see the report", left))
 	}
-
-	m.fence(lines, markdownWidth)
+	m.alert("TIP", lines)
 }
 
 // missing writes what could not be measured.
@@ -230,8 +255,24 @@ func (m *markdown) missing(r *reporter.Report) {
 	m.fence(lines, markdownWidth)
 }
 
-// metrics writes all metrics of a node, folded up. The metrics of the table have their meaning, the
-// others only their name.
+// jobFirst returns names of metrics with those of the job first.
+func jobFirst(names []string) []string {
+	rank := func(name string) int {
+		switch {
+		case name == reporter.MetricWall || strings.Contains(name, "job_"):
+			return 0
+		case strings.Contains(name, "limit_"):
+			return 1
+		case strings.Contains(name, "gpu_"):
+			return 2
+		}
+		return 3
+	}
+	return slices.SortedStableFunc(slices.Values(names), func(a, b string) int { return rank(a) - rank(b) })
+}
+
+// metrics writes all metrics of a node, folded up, the job's first. Numbers are rounded. The metrics of the table
+// have their meaning, the others only their name.
 func (m *markdown) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return
@@ -242,10 +283,10 @@ func (m *markdown) metrics(values reporter.Values) {
 	m.line("| name | value | unit | meaning |")
 	m.line("|---|---:|---|---|")
 	var unknown []string
-	for _, name := range values.Names() {
+	for _, name := range jobFirst(values.Names()) {
 		number := text.Absent
 		if v := values[name]; !math.IsNaN(v) && !math.IsInf(v, 0) {
-			number = string(plainjson.AppendFloat(nil, v))
+			number = text.Number(v)
 		}
 		if metric, ok := reporter.MetricNamed(name); ok {
 			m.line("| " + codeSpan(name) + " | " + number + " | " +

@@ -48,11 +48,21 @@ func showMarkdownForm(t testing.TB, name, words string) {
 		t.Errorf("%s: %d bytes, or ends or gaps that do not belong", name, len(words))
 	}
 	cell := " (`[^`|]+`|[^`|<>@]*( `[^`|]+`)?) "
-	ours := regexp.MustCompile(`^(### perfagent: [^<>@]+|\|(` + cell + `\|)+|\|[-:|]+\||\| \| value \| \||` +
-		`<details><summary>All metrics</summary>|</details>|Missing:|Advice:|Not known to this perfagent:|` +
+	ours := regexp.MustCompile(`^(### perfagent: [^<>@]+|\|(` + cell + `\|)+|\|[-:|]+\||\| (job|node) \| value \| \||> \[!(CAUTION|NOTE|TIP)\]|` +
+		`<details><summary>All metrics</summary>|</details>|Missing:|Not known to this perfagent:|` +
 		`\d+ more nodes are in the report; failed ones are listed first\.|Network without loopback; unused in CPU hours\.|\d+ more [a-z]+, see perfagent show --ops\.|perfagent: [^<>@]+\.|)$`)
-	marks, headings, details := "", 0, 0
+	marks, quote, headings, details := "", "", 0, 0
 	for line := range strings.SplitSeq(words, "\n") {
+		if marks == "" { // a block in a quotation is in it to its end
+			quote = ""
+			if strings.HasPrefix(line, "> ```") {
+				quote = "> "
+			}
+		}
+		if !strings.HasPrefix(line, quote) {
+			t.Errorf("%s: leaves its quotation: %q", name, line)
+		}
+		line = strings.TrimPrefix(line, quote)
 		switch {
 		case line != text.Printable(line):
 			t.Errorf("%s: control characters in %q", name, line)

@@ -14,26 +14,42 @@ func (m *markdown) fence(lines []string, width int) {
 	if len(lines) == 0 {
 		return
 	}
+	m.block("", lines, width)
+	m.line("")
+}
+
+// alert writes lines of any text as one of GitHub's alerts: a quotation with a coloured heading.
+func (m *markdown) alert(kind string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	m.line("> [!" + kind + "]")
+	m.block("> ", lines, markdownWidth)
+	m.line("")
+}
+
+// block writes a fenced block with a mark before each line.
+func (m *markdown) block(mark string, lines []string, width int) {
 
 	left := max(0, len(lines)-markdownLines)
 	lines = lines[:len(lines)-left]
 	words := make([]string, len(lines))
 	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+			line = "    " + line // GitHub takes 255 backticks for the end of any block, unless they are indented
+		}
 		words[i] = text.Clip(text.Printable(line), width)
 	}
 
-	marks := strings.Repeat("`", max(3, longestRun(words, '`')+1))
-	m.line(marks + "text")
+	fence := strings.Repeat("`", max(3, longestRun(words, '`')+1))
+	m.line(mark + fence + "text")
 	for _, line := range words {
-		m.line(line)
+		m.line(mark + line)
 	}
-
 	if left > 0 {
-		m.line(fmt.Sprintf("and %d more, see the report", left))
+		m.line(mark + fmt.Sprintf("and %d more, see the report", left))
 	}
-
-	m.line(marks)
-	m.line("")
+	m.line(mark + fence)
 }
 
 // longestRun returns the length of the longest run of a character.

@@ -38,7 +38,8 @@ type absence struct {
 	seen    map[string]bool
 }
 
-// absences groups what is missing by reason: many metrics may be missing because of one source.
+// absences groups what is missing by reason: many metrics may be missing because of one source. It leaves out
+// what a run was too short for.
 func absences(r *reporter.Report) []absence {
 	g := groups{byReason: make(map[reason]int)}
 	for _, name := range r.NodeNames() {
@@ -49,13 +50,18 @@ func absences(r *reporter.Report) []absence {
 
 		g.ofNode = make(map[origin]int)
 		for _, m := range n.Missing {
-			if !reporter.NothingToMeasure(m) {
+			if !reporter.NothingToMeasure(m) && !tooShort(m, r.Run.WallSeconds) {
 				g.add(m, name)
 			}
 		}
 	}
 
 	return g.list
+}
+
+// tooShort reports whether something is missing because the run was over before it could be measured.
+func tooShort(m reporter.Missing, wall float64) bool {
+	return m.Code == reporter.TooShort || m.Code == reporter.NoSample && wall > 0 && wall < notableAfter
 }
 
 // groups collects the absences.

@@ -28,22 +28,26 @@ type nodeRow struct {
 	read, write, recv, sent      float64
 	unused, hours, jobCPU, agent float64
 	jobMemory                    float64
+	used, mayUse, idleHours      float64 // CPUs of the job
 	exit                         string
 	failed                       bool
 }
 
-// nodes writes a line for each node, a line for all nodes, and the pictures.
+// nodes writes the jobs of all nodes together, a line for each node, a line for all nodes, and the pictures.
 func (p *layout) nodes(r *reporter.Report, o Options) {
-	p.line(plain, "")
+	rows, all := nodeRows(r)
+	p.rows(allRows(r, &all))
+	p.phases(r, o.phases())
+	p.work(r)
+
+	p.gap()
 	p.line(dim, text.PadLeft("", 25)+text.PadLeft("CPU %", 11)+text.PadLeft("mem %", 6)+
 		text.PadLeft("disk", 12)+text.PadLeft("network", 12)+text.PadLeft("unused", 8))
 	heads := make([]string, len(nodeColumns))
 	for i, c := range nodeColumns {
 		heads[i] = c.head
 	}
-
 	p.cells(dim, heads)
-	rows, all := nodeRows(r)
 	for _, row := range rows {
 		s := plain
 		if row.failed {
@@ -51,28 +55,17 @@ func (p *layout) nodes(r *reporter.Report, o Options) {
 		}
 		p.cells(s, row.cells())
 	}
-
 	p.cells(bold, all.cells())
-	p.line(plain, "")
-	for _, row := range allRows(r, &all) {
-		p.row(row)
-	}
-
-	p.phases(r, o.phases())
-	p.work(r)
-	p.perfpyNote(r)
 	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
+
 	p.pictures(o.Pictures)
-	if words := all.cost(); words != "" {
-		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
-	}
 }
 
 // nodeRows returns the lines of the nodes and the line of all nodes.
 func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 	all = nodeRow{node: "all", wall: r.Run.Wall(), exit: exitText(r.Run.ExitCode)}
 	for i, name := range r.NodeNames() {
-		row := newNodeRow(name, r.Nodes[name])
+		row := newNodeRow(name, r.Nodes[name], &r.Run)
 		if i == 0 {
 			all.start(row)
 		} else {
@@ -93,19 +86,14 @@ func allRows(r *reporter.Report, all *nodeRow) []row {
 	return append(all.rows(), gpus.rows()...)
 }
 
-// rows returns what the nodes wasted, and the CPU time of their jobs.
+// rows returns the CPU time of the jobs and what they left unused, or without jobs what the nodes did.
 func (a *nodeRow) rows() []row {
-	rows := []row{
-		{
-			label: "wasted",
-			value: text.Quantity{Number: text.Hours(a.unused), Unit: "CPU·h"},
-			note:  wasteNote(a.unused, a.hours),
-		},
+	if math.IsNaN(a.jobCPU) {
+		cpus := a.hours / a.wall * 3600
+		return idleRows("all idle", a.unused/a.hours*cpus, cpus, a.unused)
 	}
-	if !math.IsNaN(a.jobCPU) {
-		rows = append(rows, row{label: "jobs", value: text.Duration(a.jobCPU), note: joined("of CPU", a.busy())})
-	}
-	return rows
+	rows := []row{{label: "job CPU", value: text.Duration(a.jobCPU), note: joined("of all nodes", a.busy())}}
+	return append(rows, idleRows("job idle", a.mayUse-a.used, a.mayUse, a.idleHours)...)
 }
 
 // busy returns how many CPUs the jobs of all nodes kept busy, or "" if that is not known.
@@ -113,7 +101,7 @@ func (a *nodeRow) busy() string {
 	if !(a.wall > 0) {
 		return ""
 	}
-	return text.Fixed(a.jobCPU/a.wall, 2) + " CPUs busy"
+	return cpusText(a.jobCPU/a.wall) + " CPUs busy"
 }
 
 // cost returns the cost of the measuring, or "" if it is not known.
@@ -141,10 +129,11 @@ func perfpyNodes(r *reporter.Report) []string {
 	return out
 }
 
-func newNodeRow(name string, n *reporter.Node) nodeRow {
+func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
 	row := nodeRow{
 		node: text.Printable(name), host: text.Absent, exit: text.Absent,
 		jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN(),
+		used: math.NaN(), mayUse: math.NaN(), idleHours: math.NaN(),
 	}
 
 	row.mean, row.peak = n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak)
@@ -164,6 +153,9 @@ func newNodeRow(name string, n *reporter.Node) nodeRow {
 	if n.Job != nil {
 		row.exit, row.jobCPU = exitText(n.Job.ExitCode), cpuOfJob(n)
 		row.failed = n.Job.ExitCode != nil && *n.Job.ExitCode != 0
+	}
+	if row.used, row.mayUse = cpuBar(n, run); !math.IsNaN(row.wall) {
+		row.idleHours = (row.mayUse - row.used) * row.wall / 3600
 	}
 	if peak := jobPeak(n); peak > 0 {
 		row.jobMemory = peak
@@ -203,7 +195,8 @@ func (a *nodeRow) add(b nodeRow) {
 	a.peak, a.mem, a.jobMemory = greatest(a.peak, b.peak), greatest(a.mem, b.mem), greatest(a.jobMemory, b.jobMemory)
 	for _, sum := range []struct{ to, from *float64 }{
 		{&a.read, &b.read}, {&a.write, &b.write}, {&a.recv, &b.recv}, {&a.sent, &b.sent},
-		{&a.unused, &b.unused}, {&a.hours, &b.hours}, {&a.jobCPU, &b.jobCPU}, {&a.agent, &b.agent},
+		{&a.unused, &b.unused}, {&a.hours, &b.hours},
+		{&a.used, &b.used}, {&a.mayUse, &b.mayUse}, {&a.idleHours, &b.idleHours}, {&a.jobCPU, &b.jobCPU}, {&a.agent, &b.agent},
 	} {
 		*sum.to += *sum.from
 	}

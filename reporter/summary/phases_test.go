@@ -24,9 +24,9 @@ func told(t *testing.T, r *reporter.Report, o Options) string {
 }
 
 func TestWriteSummary_Phases(t *testing.T) {
-	const want = `phases     load                1 ×  10.0 s   0.25 CPUs  peak 100 MiB
-           train <b>&\x1b[31m  2 ×  40.0 s   7.50 CPUs  peak 2.9 GiB
-           save                1 ×   5.0 s  node 3.0 %
+	const want = `phases      load                1 ×  10.0 s   0.25 CPUs  peak 100 MiB
+            train <b>&\x1b[31m  2 ×  40.0 s   7.50 CPUs  peak 2.9 GiB
+            save                1 ×   5.0 s  node 3.0 %
 `
 	if got := told(t, reportertest.Tell(reportertest.ShortJob()), Options{}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -39,7 +39,7 @@ func TestWriteSummary_PhasesOfNodes(t *testing.T) {
 	second := r.Nodes["1"].Phase("load")
 	second.Seconds, second.Metrics[reporter.MetricJobMemoryPeak] = 12, 200
 	r.Nodes["2"].Phases = r.Nodes["2"].Phases[1:]
-	if got := told(t, r, Options{}); !strings.HasPrefix(got, "phases     load                1 ×  12.0 s   0.50 CPUs  peak 200 MiB\n") {
+	if got := told(t, r, Options{}); !strings.HasPrefix(got, "phases      load                1 ×  12.0 s   0.50 CPUs  peak 200 MiB\n") {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -8,29 +8,31 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The pictures stand between the numbers and what perfagent itself cost, apart from
-// both; the page comes after the report.
+// The pictures of the job stand between its numbers and those of the node, the pictures of the node before what
+// perfagent itself cost. The page comes after the report.
 func TestWriteSummary_HasPicturesAndPage(t *testing.T) {
-	o := Options{Path: "out/node-0.json", Page: "out/node-0.html", Pictures: []string{"CPU        ▁█  0 to 100 %", "time       0 to 2.0 s"}}
-	const block = "\n\nCPU        ▁█  0 to 100 %\ntime       0 to 2.0 s\n\n"
-	for name, c := range map[string]struct {
-		report        *reporter.Report
-		before, after string
-	}{
-		"one node":      {reporter.New(reportertest.Input(0, 2, 0, "")), "\njob disk ", "perfagent  own cost "},
-		"several nodes": {reportertest.ThreeNodes(), "\nunits ", "perfagent  own cost "},
-		"no own cost":   {&reporter.Report{Nodes: map[string]*reporter.Node{"0": {}}}, "\ndisk fill", "report "},
-		"missing only":  {&reporter.Report{Nodes: map[string]*reporter.Node{"0": {Missing: []reporter.Missing{{What: "cpu", Why: "why"}}}}}, "\ndisk fill", "missing "},
+	o := Options{
+		Path: "out/node-0.json", Page: "out/node-0.html",
+		JobPictures: []string{"job CPU     ▁█  0 to 2 CPUs"}, Pictures: []string{"node CPU    ▁█  0 to 100 %", "time        0 to 2.0 s"},
+	}
+	const job, node = "\n\njob CPU     ▁█  0 to 2 CPUs\n\n", "\n\nnode CPU    ▁█  0 to 100 %\ntime        0 to 2.0 s\n\n"
+	for name, r := range map[string]*reporter.Report{
+		"one node": reporter.New(reportertest.Input(0, 2, 0, "")), "several nodes": reportertest.ThreeNodes(),
+		"no own cost":  {Nodes: map[string]*reporter.Node{"0": {}}},
+		"missing only": {Nodes: map[string]*reporter.Node{"0": {Missing: []reporter.Missing{{What: "cpu", Why: "why"}}}}},
 	} {
-		text := summaryOf(t, c.report, o)
-		before, after, found := strings.Cut(text, block)
-		if !found || !strings.Contains(before[strings.LastIndexByte(before, '\n'):], c.before) || !strings.HasPrefix(after, c.after) || strings.Contains(text, "\n\n\n") {
+		text := summaryOf(t, r, o)
+		at, below := strings.Index(text, job[:len(job)-1]), strings.Index(text, node)
+		if len(r.Nodes) == 1 && (at < 0 || at > below) || below < 0 || strings.Contains(text, "\n\n\n") {
 			t.Errorf("%s:\n%s", name, text)
 		}
-		if !strings.HasSuffix(text, "\nreport     out/node-0.json\npage       out/node-0.html\n") {
+		if rest := text[max(0, below):]; strings.Contains(rest, "node memory  ") || strings.Contains(text[:max(0, below)], "own cost") {
+			t.Errorf("%s: the pictures are not the last but own cost and paths:\n%s", name, text)
+		}
+		if !strings.HasSuffix(text, "\nreport      out/node-0.json\npage        out/node-0.html\n") {
 			t.Errorf("%s: report and page:\n%s", name, text)
 		}
-		if bare := summaryOf(t, c.report, Options{Path: o.Path}); strings.Contains(bare, "page ") || strings.Contains(bare, "▁") {
+		if bare := summaryOf(t, r, Options{Path: o.Path}); strings.Contains(bare, "page ") || strings.Contains(bare, "▁") {
 			t.Errorf("%s: without pictures and page:\n%s", name, bare)
 		}
 	}

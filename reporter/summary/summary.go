@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -14,6 +15,7 @@ import (
 // Options control the look of a summary for a terminal.
 type Options struct {
 	Color bool // use colours
+	ASCII bool // draw the bars in ASCII
 	// Width is the width of the terminal in cells. 0 and widths above 80 mean 80: longer lines are
 	// harder to read.
 	Width int
@@ -21,9 +23,9 @@ type Options struct {
 	Page  string // of the report's page; "" = there is none
 	// AllPhases shows all phases, and not only the longest.
 	AllPhases bool
-	// Pictures are lines between the numbers and perfagent's own cost: sparklines, plain text of at
-	// most Width cells. Empty = none.
-	Pictures []string
+	// JobPictures and Pictures are lines below the numbers of the job and of the node: sparklines, plain
+	// text of at most Width cells. Empty = none.
+	JobPictures, Pictures []string
 }
 
 // phases returns how many phases are shown.
@@ -37,18 +39,17 @@ func (o Options) phases() int {
 // Width is the maximum width of a line of a summary, in cells.
 const Width = 80
 
-// Write writes what a run used and wasted as a few lines for people: one node in full, several nodes in a
-// line each. Nothing in the report can make it write control characters or lines wider than Options.Width.
-// Only the paths of the report and its page are never cut.
+// Write writes how a run ended and what it used and wasted, as a few lines for people: one node in full,
+// several nodes in a line each. The job comes first, then the node, then perfagent's own cost and the paths.
+// Nothing in the report can make it write control characters or lines wider than Options.Width. Only the
+// paths of the report and its page are never cut.
 func Write(w io.Writer, r *reporter.Report, o Options) error {
-	p := &layout{width: Width, color: o.Color}
+	p := &layout{width: Width, label: labelWidth, color: o.Color}
 	if o.Width > 0 {
 		p.width = min(o.Width, Width)
 	}
 
-	s, end := ending(r)
-	p.line(s, "perfagent: "+end)
-	p.verdict(r)
+	p.head(r, o)
 	p.about(r)
 	if len(r.Nodes) > 1 {
 		p.nodes(r, o)
@@ -56,9 +57,9 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 		p.node(r, o)
 	}
 
-	p.advice(r)
 	p.missing(r)
 	p.push(r)
+	p.cost(r)
 	p.path("report", o.Path)
 	p.path("page", o.Page)
 	if _, err := w.Write(p.out.Bytes()); err != nil {
@@ -67,18 +68,53 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	return nil
 }
 
+// head writes how the run ended, how much it used of what it may use, and what to change.
+func (p *layout) head(r *reporter.Report, o Options) {
+	s, end := ending(r)
+	for _, part := range text.Wrap("perfagent: "+end, p.width, 2) {
+		p.line(s, part)
+	}
+	p.label = headWidth
+	p.verdict(r)
+	p.bars(r, o.ASCII)
+	p.advice(r)
+	p.label = labelWidth
+}
+
+// bars writes a line for each bar.
+func (p *layout) bars(r *reporter.Report, ascii bool) {
+	for _, b := range Bars(r) {
+		picture := b.Picture()
+		if ascii {
+			picture = text.ASCII(picture)
+		}
+		look := plain
+		switch {
+		case b.Percent >= BarAlarming:
+			look = alarm
+		case b.Percent < BarDim:
+			look = dim
+		}
+		p.line(look, text.PadRight(b.Label, headWidth)+picture+"  "+text.PadLeft(b.Share(), len("100 %"))+
+			"  "+b.Whole())
+	}
+}
+
 // about writes what the run was.
 func (p *layout) about(r *reporter.Report) {
 	if r.Run.Incomplete != "" {
 		p.text(alarm, "incomplete", text.Printable(r.Run.Incomplete))
 	}
-	if len(r.Run.Command) > 0 {
-		p.line(plain, text.PadRight("command", labelWidth)+CommandLine(r.Run.Command))
+	label := "command"
+	for _, line := range commandLines(r) {
+		p.line(plain, text.PadRight(label, labelWidth)+line)
+		label = ""
 	}
 	p.line(plain, text.PadRight("run", labelWidth)+runLine(r))
 	if len(r.Run.Tags) > 0 {
 		p.line(plain, text.PadRight("tags", labelWidth)+strings.Join(Tags(&r.Run), ", "))
 	}
+	p.perfpyNote(r)
 }
 
 // onlyNode returns the only node of a report, or an empty one if there is none.
@@ -94,39 +130,42 @@ func onlyNode(r *reporter.Report) *reporter.Node {
 // node writes the only node in full.
 func (p *layout) node(r *reporter.Report, o Options) {
 	n := onlyNode(r)
-	p.host(n)
-	p.line(plain, "")
-	for _, row := range numberRows(n, &r.Run) {
-		p.row(row)
-	}
+	p.rows(jobNumbers(n, &r.Run))
 	p.phases(r, o.phases())
 	p.work(r)
+	p.pictures(o.JobPictures)
+
+	if rows := nodeNumbers(n, &r.Run); len(rows) > 0 {
+		p.gap()
+		p.host(n)
+		p.rows(rows)
+	}
 	p.pictures(o.Pictures)
-	p.agent(n)
 }
 
-// host writes what the node is, and remarks on its numbers.
+// host writes what the node is.
 func (p *layout) host(n *reporter.Node) {
 	if n.Host != nil {
-		p.line(plain, text.PadRight("host", labelWidth)+hostLine(n.Host))
-	}
-	if n.Origin == reporter.OriginPerfPy {
-		p.text(bold, "note", reporter.PerfPyRemark)
+		p.line(plain, text.PadRight("node", labelWidth)+hostLine(n.Host))
 	}
 }
 
-// numberRows returns the numbers of a node that people want to see.
-func numberRows(n *reporter.Node, run *reporter.Run) []row {
+// jobNumbers returns the rows of the job, its limits and its GPUs.
+func jobNumbers(n *reporter.Node, run *reporter.Run) []row {
+	return slices.Concat(jobRows(n, run), jobStrain(n, run.WallSeconds), limitRows(n), gpuRows(n))
+}
+
+// nodeNumbers returns the rows of the node. One reading says nothing of a run that was too short for more.
+func nodeNumbers(n *reporter.Node, run *reporter.Run) []row {
 	wall := run.WallSeconds
+	if wall > 0 && wall < notableAfter && math.IsNaN(n.Metric(reporter.MetricCPUMean)) {
+		return nil
+	}
 	if n.Origin == reporter.OriginPerfPy {
 		wall = 0 // rates of totals since boot mean nothing
 	}
 	rows := append(cpuRows(n), memoryRows(n)...)
-	rows = append(rows, trafficRows(n, wall)...)
-	rows = append(rows, strainRows(n, run.WallSeconds)...)
-	rows = append(rows, jobRows(n, run)...)
-	rows = append(rows, limitRows(n)...)
-	return append(rows, gpuRows(n)...)
+	return slices.Concat(rows, trafficRows(n, wall), nodeStrain(n, run.WallSeconds))
 }
 
 func hostLine(h *reporter.Host) string {
@@ -146,18 +185,56 @@ func hostLine(h *reporter.Host) string {
 	return strings.Join(words, ", ")
 }
 
+// cpuRows returns how busy the node's CPUs were and, where there was no job, how idle.
 func cpuRows(n *reporter.Node) []row {
-	unused, hours := n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
-	return []row{
-		{label: "CPU", value: text.Percentage(n.Metric(reporter.MetricCPUMean)), note: "mean of all CPUs" + p95(n)},
-		{value: text.Percentage(n.Metric(reporter.MetricCPUPeak)), note: "peak"},
-		{value: text.Percentage(n.Metric(reporter.MetricCPUOver80)), note: "of the time at 80 % or more"},
-		{
-			label: "wasted",
-			value: text.Quantity{Number: text.Hours(unused), Unit: "CPU·h"},
-			note:  wasteNote(unused, hours),
-		},
+	mean, over := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUOver80)
+	if math.IsNaN(mean) {
+		return nil
 	}
+
+	note := "mean" + p95(n)
+	if peak := n.Metric(reporter.MetricCPUPeak); !math.IsNaN(peak) {
+		note += ", peak " + text.Percent(peak)
+	}
+	rows := []row{{label: "node CPU", value: text.Percentage(mean), note: note}}
+	if over > 0 {
+		rows = append(rows, row{value: text.Percentage(over), note: "of the time at 80 % or more"})
+	}
+
+	if n.Job == nil && n.Host != nil {
+		cpus := float64(n.Host.CPUs)
+		rows = append(rows, idleRows("node idle", cpus*(1-mean/100), cpus, n.Metric(reporter.MetricUnusedCPUHours))...)
+	}
+	return rows
+}
+
+// The least waste that is worth a row: a share of the CPUs in percent, and CPU hours.
+const (
+	notableIdle  = 1
+	notableHours = 0.1
+)
+
+// idleRows returns how many CPUs were not used, out of how many.
+func idleRows(label string, idle, of, hours float64) []row {
+	share := 100 * idle / of
+	if !(share >= notableIdle) || math.IsInf(share, 0) {
+		return nil
+	}
+
+	r := row{label: label, note: fmt.Sprintf("%s of %s %s idle (%s %%)", cpusText(idle), text.CPUs(of),
+		text.Plural(of, "CPU", "CPUs"), text.Fixed(share, 0))}
+	if hours >= notableHours {
+		r.value = text.Quantity{Number: text.Fixed(hours, 1), Unit: "CPU·h"}
+	}
+	return []row{r}
+}
+
+// cpusText writes a number of busy or idle CPUs: 0.36, 12.4.
+func cpusText(v float64) string {
+	if v >= 9.995 {
+		return text.Fixed(v, 1)
+	}
+	return text.Fixed(v, 2)
 }
 
 func p95(n *reporter.Node) string {
@@ -175,15 +252,11 @@ func wasteNote(unused, hours float64) string {
 }
 
 func memoryRows(n *reporter.Node) []row {
-	rows := []row{{label: "memory", value: text.Percentage(n.Metric(reporter.MetricMemoryPeak)), note: memoryNote(n)}}
-	switch {
-	case n.Job == nil || jobPeak(n) > 0: // then the whole job has a row of its own
-		return rows
-	case n.Job.MaxRSSAtMost:
-		return append(rows, row{value: text.Size(n.Job.MaxRSSMB),
-			note: "at most: peak of the job's largest process"})
+	peak := n.Metric(reporter.MetricMemoryPeak)
+	if math.IsNaN(peak) {
+		return nil
 	}
-	return append(rows, row{value: text.Size(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
+	return []row{{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)}}
 }
 
 // memoryNote returns the peak of the node's memory in bytes.
@@ -196,33 +269,54 @@ func memoryNote(n *reporter.Node) string {
 	return fmt.Sprintf("peak of the node, %s of %s", text.SizeText(peak/100*all), text.SizeText(all))
 }
 
+// trafficRows returns the bytes that the node moved, if there were any, and how full its disk was.
 func trafficRows(n *reporter.Node, wall float64) []row {
 	var rows []row
 	label := collector.Group("")
 	for _, c := range collector.Traffic() {
 		counter := c.Info()
 		v := n.Metric(reporter.TotalOf(c))
-		if math.IsNaN(v) && counter.Since == collector.Device {
+		if math.IsNaN(v) || v == 0 {
 			continue
 		}
 
 		r := row{value: text.Size(v), note: counter.Word}
 		if counter.Group != label { // print the label once
-			label, r.label = counter.Group, string(counter.Group)
+			label, r.label = counter.Group, NodeLabel(counter.Group)
 		}
-		if wall > 0 && math.Abs(v) > 0 {
+		if wall > 0 {
 			r.rate = text.Rate(v / wall)
 		}
 		rows = append(rows, r)
 	}
 
-	disk := text.Percentage(n.Metric(reporter.MetricDiskPeak))
-	return append(rows, row{label: "disk fill", value: disk, note: "peak"})
+	if fill := n.Metric(reporter.MetricDiskPeak); !math.IsNaN(fill) {
+		rows = append(rows, row{label: "node fill", value: text.Percentage(fill), note: "of the disk, peak"})
+	}
+	return rows
 }
 
-// agent writes the cost of the measuring.
-func (p *layout) agent(n *reporter.Node) {
-	if words := nodeCost(n); words != "" {
+// NodeLabel returns the label of a group of the node's counters, such as "node net".
+func NodeLabel(group collector.Group) string {
+	switch group {
+	case collector.GroupNetwork:
+		return "node net"
+	case collector.GroupLoopback:
+		return "node lo"
+	case collector.GroupInfiniBand:
+		return "node IB"
+	}
+	return "node " + string(group)
+}
+
+// cost writes the cost of the measuring.
+func (p *layout) cost(r *reporter.Report) {
+	words := nodeCost(onlyNode(r))
+	if len(r.Nodes) > 1 {
+		_, all := nodeRows(r)
+		words = all.cost()
+	}
+	if words != "" {
 		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
 	}
 }

@@ -70,8 +70,9 @@ func conditionText(condition string) string {
 
 // A Message is a verdict or a piece of advice for people, as printable text.
 type Message struct {
-	Text string
-	Bad  bool // a bad end, or a warning
+	Text  string
+	Bad   bool // a bad end, or a warning
+	Paste bool // a line to paste into the script or the description of the job
 }
 
 const (
@@ -125,7 +126,7 @@ func Verdicts(r *reporter.Report) []Message {
 			continue
 		}
 		at[ends] = len(list)
-		list = append(list, nodesVerdict{Message{words, bad}, key, []string{name}})
+		list = append(list, nodesVerdict{Message{Text: words, Bad: bad}, key, []string{name}})
 	}
 
 	slices.SortStableFunc(list, func(a, b nodesVerdict) int { return a.rank(run) - b.rank(run) })
@@ -169,42 +170,4 @@ func (v *nodesVerdict) rank(run string) int {
 		return 1
 	}
 	return 0
-}
-
-// Advice returns what to change, the most important first. For several nodes it returns each finding once,
-// with the nodes that have it.
-func Advice(r *reporter.Report) []Message {
-	var out []Message
-	if len(r.Nodes) <= 1 {
-		for _, f := range onlyNode(r).Findings {
-			out = append(out, Message{text.Printable(f.Text), f.Severity == diagnosis.SeverityWarning})
-		}
-	} else {
-		for _, a := range diagnosis.AdviceOf(r) {
-			words := "node " + text.Printable(text.List(a.Nodes, 2)) + ": " + text.Printable(a.Text)
-			out = append(out, Message{words, a.Severity == diagnosis.SeverityWarning})
-		}
-	}
-	return slices.DeleteFunc(out, func(s Message) bool { return strings.TrimSpace(s.Text) == "" })
-}
-
-// advice writes what to change.
-func (p *layout) advice(r *reporter.Report) {
-	list := Advice(r)
-	if len(list) == 0 {
-		return
-	}
-	p.gap()
-	label := "advice"
-	for _, a := range list[:min(len(list), adviceShown)] {
-		look := plain
-		if a.Bad {
-			look = bold
-		}
-		p.wrapped(look, label, a.Text, adviceLines)
-		label = ""
-	}
-	if left := len(list) - adviceShown; left > 0 {
-		p.text(plain, "", fmt.Sprintf("and %d more, see the report", left))
-	}
 }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// Off a terminal there is one line after a failure, and after success under a scheduler or CI.
+func TestLine_WhereSomebodyReadsIt(t *testing.T) {
+	t.Parallel()
+	const good, bad = `^perfagent: exit 0 after [^;]+; CPU [0-9.]+ of [0-9.]+ \([<0-9]+ %\); (memory [^;]+; )?perfagent-out/\S+/node-0\.html\n$`,
+		`^perfagent: exited with code 9; perfagent-out/\S+/node-0\.html\n$`
+	for _, c := range []struct {
+		name, exit string
+		flags, env []string
+		want       string // "" = not a byte
+	}{
+		{name: "success", exit: "0"},
+		{name: "a failure", exit: "9", want: bad},
+		{name: "a scheduler", exit: "0", env: []string{"SLURM_JOB_ID=77"}, want: `^perfagent: exit 0 .*; perfagent-out/77/node-0\.html\n$`},
+		{name: "CI", exit: "0", env: []string{"CI=true"}, want: good},
+		{name: "a failure in CI", exit: "9", env: []string{"CI=true"}, want: bad},
+		{name: "no CI", exit: "0", env: []string{"CI=false"}},
+		{name: "CI is 0", exit: "0", env: []string{"CI=0"}},
+		{name: "CI is empty", exit: "0", env: []string{"CI=", "GITHUB_ACTIONS=", "KUBERNETES_SERVICE_HOST="}},
+		{name: "GitHub", exit: "0", env: []string{"GITHUB_ACTIONS=true"}, want: good},
+		{name: "Kubernetes", exit: "0", env: []string{"KUBERNETES_SERVICE_HOST=10.0.0.1"}, want: good},
+		{name: "torchrun alone is no scheduler", exit: "0", env: []string{"GROUP_RANK=0"}},
+		{name: "line", exit: "0", flags: []string{"--summary", "line"}, want: good},
+		{name: "line by environment", exit: "9", env: []string{"PERFAGENT_SUMMARY=line"}, want: bad},
+		{name: "never", exit: "9", flags: []string{"--summary", "never"}, env: []string{"CI=true", "SLURM_JOB_ID=77"}},
+		{name: "no page", exit: "9", flags: []string{"--html", "never"}, want: `; perfagent-out/\S+/node-0\.json\n$`},
+		{name: "a path that does not fit", exit: "9", flags: []string{"--run-id", "far", "--out", strings.Repeat("d/", 200)}, want: `^perfagent: exited with code 9; perfagent show far\n$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), "--", "sh", "-c", "exit "+c.exit)...)
+			cmd.Env = append(cmd.Env, c.env...)
+			o := clitest.Perform(t, cmd)
+			if c.want == "" && o.Err != "" || !regexp.MustCompile(c.want).MatchString(o.Err) || strings.Count(o.Err, "\n") > 1 || o.Out != "" {
+				t.Errorf("stdout %q, stderr %q, want %s", o.Out, o.Err, c.want)
+			}
+		})
+	}
+}
+
+// On a terminal there is the line alone, if that is asked for.
+func TestLine_OnATerminal(t *testing.T) {
+	t.Parallel()
+	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--summary", "line", "--run-id", "r", "--", "sh", "-c", "exit 3")).End()
+	if code != 3 || screen != "perfagent: exited with code 3; perfagent-out/r/node-0.html\r\n" {
+		t.Errorf("exit code %d: %q", code, screen)
+	}
+}
+
+// A command that does not start has an error, and no line.
+func TestLine_NotOfACommandThatDoesNotStart(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, "run", "--", "./nowhere")
+	cmd.Env = append(cmd.Env, "CI=true")
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 127)
+	o.WantLine(t, "nowhere")
+}
+
+// The log of a step in which the kernel killed says what it hit and what to ask for, however short the job was.
+func TestLine_OfAKill(t *testing.T) {
+	cmd := clitest.Perfagent(t, "run", "--run-id", "4711", "--disk-path", "/dev", "--", "sh", "-c", "exec "+verdictHog)
+	cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711")
+	o := clitest.Perform(t, verdictInside(cmd, verdictGroup(t, 64)))
+	o.Want(t, 137)
+	want := `^perfagent: killed by the kernel: tail \(process \d+\) hit the memory limit of 64 MiB of its control group; ask for 96 MiB; perfagent-out/4711/node-0\.html\n$`
+	if !regexp.MustCompile(want).MatchString(o.Err) {
+		t.Errorf("stderr %q, want %s", o.Err, want)
+	}
+
+	shown := insideIn(t, o.Dir, "show", "perfagent-out/4711/node-0.json")
+	if !regexp.MustCompile(`(?m)^memory   \S{10}  +(100|9\d) %  of 64 MiB\nadvice   #SBATCH --mem=96M$`).MatchString(shown.Out) {
+		t.Errorf("%s", shown.Out)
+	}
+}
+
+// A job that goes on after the kernel killed one of its processes has failed, too.
+func TestLine_OfAKillThatTheJobSurvived(t *testing.T) {
+	cmd := clitest.Perfagent(t, "run", "--disk-path", "/dev", "--", "sh", "-c", verdictHog+"; exit 0")
+	o := clitest.Perform(t, verdictInside(cmd, verdictGroup(t, 64)))
+	o.Want(t, 0)
+	_, line, _ := strings.Cut("\n"+o.Err, "\nperfagent: ")
+	if !regexp.MustCompile(`^exited with code 0, although its control group had \d out-of-memory kills?; ask for 96 MiB; \S+\n$`).MatchString(line) {
+		t.Errorf("stderr %q", o.Err)
+	}
+}

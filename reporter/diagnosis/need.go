@@ -1,0 +1,72 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// KilledForMemory returns the finding MemoryTight of a node on which the kernel killed a process of the job
+// for the memory limit that the job has from outside, however short the run was. It returns nil if that did
+// not happen, or if the limit is not known.
+func KilledForMemory(n *reporter.Node) *reporter.Finding {
+	if n == nil || n.Verdict == nil {
+		return nil
+	}
+
+	limit, kills := n.Verdict.Number("limit_mb"), n.Verdict.Number("limit_kills")
+	if limit == 0 && kills > 0 && n.Limits != nil { // the job survived
+		limit = float64(n.Limits.MemoryMB)
+	}
+	if !positive(limit) || n.Verdict.Cause != CauseOOMCgroup && !(kills > 0) {
+		return nil
+	}
+
+	ask := roundSize(limit * findKilledRoom)
+	return &reporter.Finding{
+		ID: MemoryTight, Severity: SeverityWarning,
+		Text: "The kernel killed for the memory limit of " + text.WholeSize(limit) + ": ask for at least " +
+			text.WholeSize(ask) + ".",
+		Evidence: evidence("limit_mb", limit, "ask_mb", ask, "oom_kills", max(kills, 1)),
+	}
+}
+
+// ShortVerdict returns the sentence of a verdict and, of a kill for memory, neither when it was nor the peak.
+func ShortVerdict(v *reporter.Verdict) string {
+	if v.Cause != CauseOOMCgroup && v.Cause != CauseOOMHost {
+		return v.Text
+	}
+
+	words := v.Text
+	if when, err := time.Parse(time.RFC3339Nano, fmt.Sprint(v.Evidence["time"])); err == nil {
+		words, _, _ = strings.Cut(words, " at "+clockTime(when))
+	}
+	words, _, _ = strings.Cut(words, "; ")
+	return words
+}
+
+// RoomyMemory returns twice the peak memory of the job in MiB, rounded up, but not more than its limit. It
+// returns NaN if the peak is not known.
+func RoomyMemory(n *reporter.Node) float64 {
+	e := ruleInput{Node: n}
+	ask := roundSize(findMemoryRoom * e.peakMemory())
+	if limit := e.memoryLimit(); ask > limit {
+		return math.Floor(limit)
+	}
+	return ask
+}
+
+// ShortAdvice returns the advice of a rule in a few words, or "" if it is not known.
+func ShortAdvice(id string) string {
+	rules := Rules()
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
+	if i < 0 {
+		return ""
+	}
+	return rules[i].Advice
+}

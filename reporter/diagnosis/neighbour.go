@@ -1,0 +1,109 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The thresholds of a neighbour. A share is of what the node has.
+const (
+	neighbourShare   = 25  // percent of the node's CPUs or memory that others had
+	neighbourSteal   = 10  // percent of the CPU time that went to other virtual machines
+	neighbourWait    = 5   // percent of the time that tasks waited for memory
+	neighbourOwnCPUs = 0.9 // of the CPUs that the job may use: one that had them was not held up by others
+)
+
+// judgeNeighbour fires if others on the node, or on the same hypervisor, held the job up.
+func judgeNeighbour(e *ruleInput) *reporter.Finding {
+	if f := e.neighbourOnCPUs(); f != nil {
+		return f
+	}
+	return e.neighbourInMemory()
+}
+
+// neighbourOnCPUs returns the finding on CPUs, or nil.
+func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
+	job, steal := e.Metric(reporter.MetricJobCores), e.percent(reporter.MetricSteal)
+	cpus := math.NaN()
+	if e.Host != nil && e.Host.CPUs > 0 {
+		cpus = float64(e.Host.CPUs)
+	}
+	others := max(0, (e.percent(reporter.MetricCPUMean)-known(steal))/100*cpus-job)
+	waiting := e.waitingForCPU()
+
+	words := ""
+	switch {
+	case others >= neighbourShare*cpus/100 && waiting >= findWaitPct && !e.crowdsItself():
+		words = fmt.Sprintf("Others kept %s of the node's %s CPUs busy, and tasks waited for a CPU in %s of the time: ",
+			text.CPUs(others), text.CPUs(cpus), text.Percent(waiting))
+	case steal >= neighbourSteal:
+		words = fmt.Sprintf("Other virtual machines took %s of the CPU time: ", text.Percent(steal))
+	default:
+		return nil
+	}
+	return &reporter.Finding{
+		Text: words + "the job can be faster on CPUs of its own.",
+		Evidence: evidence("resource", "cpu", "others_cpus", others, "job_cpus", job, "cpus", cpus,
+			"waiting_pct", waiting, "steal_pct", steal),
+	}
+}
+
+// known returns v, or 0 if it is not known.
+func known(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}
+
+// crowdsItself reports whether the job's tasks may have waited for each other: it had the CPUs that it may use,
+// its quota stopped it, or it has more threads than the part of the node that it may use has CPUs.
+func (e *ruleInput) crowdsItself() bool {
+	limit := e.cpuLimit()
+	return e.Metric(reporter.MetricJobCores) >= neighbourOwnCPUs*limit ||
+		e.Metric(reporter.MetricThrottled) >= throttledShare ||
+		limit < float64(e.Host.CPUs) && e.Metric(reporter.MetricJobThreads) > limit
+}
+
+// neighbourInMemory returns the finding on memory, or nil. A job that came close to its own limit waits for that.
+func (e *ruleInput) neighbourInMemory() *reporter.Finding {
+	waiting := e.percent(reporter.MetricJobPSIMemory)
+	if math.IsNaN(waiting) {
+		waiting = e.percent(reporter.MetricPSIMemoryFull)
+	}
+	if e.Host == nil || !positive(e.Host.MemoryMB) || !(waiting >= neighbourWait) || e.Metric(reporter.MetricLimitMemory) >= findTightPct {
+		return nil
+	}
+
+	used, job := e.mean(collector.MemPercent)/100*e.Host.MemoryMB, e.mean(collector.JobMemory)
+	others := used - job
+	if !(others >= neighbourShare*e.Host.MemoryMB/100) || others > e.Host.MemoryMB {
+		return nil
+	}
+	return &reporter.Finding{
+		Text: fmt.Sprintf("Others held %s of the node's %s of memory, and tasks waited for memory in %s of the time: "+
+			"the job can be faster on a node with more memory, or of its own.",
+			text.WholeSize(others), text.WholeSize(e.Host.MemoryMB), text.Percent(waiting)),
+		Evidence: evidence("resource", "memory", "others_memory_mb", others, "waiting_pct", waiting),
+	}
+}
+
+// percent returns a metric in percent, or NaN if it is not known or cannot be one.
+func (e *ruleInput) percent(metric string) float64 {
+	if v := e.Metric(metric); v >= 0 && v <= 100 {
+		return v
+	}
+	return math.NaN()
+}
+
+// mean returns the mean of a column over the run, or NaN if it is not known.
+func (e *ruleInput) mean(c collector.Column) float64 {
+	if q, ok := e.Summaries[c.Key()]; ok {
+		return q.Mean
+	}
+	return math.NaN()
+}

@@ -1,0 +1,205 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// Advice returns what to change, the most important first: the line to paste, if the run was started where
+// there is one, and what was found. For several nodes it returns each finding once, with the nodes that have
+// it.
+func Advice(r *reporter.Report) []Message {
+	found := advised(r)
+	var out []Message
+	if line := request(r); line != "" {
+		out = append(out, Message{Text: line, Bad: warns(found), Paste: true})
+	}
+	for _, a := range found {
+		words := text.Printable(a.Text)
+		if strings.TrimSpace(words) == "" {
+			continue
+		}
+		if len(r.Nodes) > 1 {
+			words = "node " + text.Printable(text.List(a.Nodes, 2)) + ": " + words
+		}
+		out = append(out, Message{Text: words, Bad: a.Severity == diagnosis.SeverityWarning})
+	}
+	return out
+}
+
+// warns reports whether one of the findings that say how much to ask for is a warning.
+func warns(found []diagnosis.Advice) bool {
+	return slices.ContainsFunc(found, func(a diagnosis.Advice) bool {
+		mb, cpus := asked(a.Finding)
+		return (mb > 0 || cpus > 0) && a.Severity == diagnosis.SeverityWarning
+	})
+}
+
+// advised returns the findings of the nodes. A job that the kernel killed for its memory limit has one even
+// if it ran too briefly for findings.
+func advised(r *reporter.Report) []diagnosis.Advice {
+	var out []diagnosis.Advice
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		if f := diagnosis.KilledForMemory(n); f != nil && !tight(n) {
+			out = append(out, diagnosis.Advice{Finding: *f, Nodes: []string{name}})
+			break
+		}
+	}
+	if len(r.Nodes) > 1 {
+		return append(out, diagnosis.AdviceOf(r)...)
+	}
+	for _, f := range onlyNode(r).Findings {
+		out = append(out, diagnosis.Advice{Finding: f})
+	}
+	return out
+}
+
+// tight reports whether a node has the finding that says how much memory to ask for.
+func tight(n *reporter.Node) bool {
+	return slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == diagnosis.MemoryTight })
+}
+
+// ShortAdvice returns the most important advice in a few words, such as "ask for 3 GiB". It returns "" if
+// there is none.
+func ShortAdvice(r *reporter.Report) string {
+	for _, a := range advised(r) {
+		mb, cpus := asked(a.Finding)
+		switch {
+		case mb > 0:
+			return "ask for " + text.WholeSize(mb)
+		case cpus > 0:
+			return "ask for " + text.CPUs(cpus) + " " + text.Plural(cpus, "CPU", "CPUs")
+		case diagnosis.ShortAdvice(a.ID) != "":
+			return diagnosis.ShortAdvice(a.ID)
+		}
+	}
+	return ""
+}
+
+// asked returns how much memory in MiB and how many CPUs a finding says to ask for; 0 = it does not say.
+func asked(f reporter.Finding) (mb, cpus float64) {
+	v := reporter.Verdict{Evidence: f.Evidence}
+	return askable(v.Number("ask_mb")), askable(v.Number("ask_cpus"))
+}
+
+// askable returns a number that can be asked for, or 0.
+func askable(v float64) float64 {
+	if !(v > 0) || v > 1e12 {
+		return 0
+	}
+	return v
+}
+
+// request returns the line that asks for what the job needs, in the words of the platform that the run was
+// started on. It returns "" if there is nothing to change, or if there are no such words.
+func request(r *reporter.Report) string {
+	var all demand
+	for _, name := range r.NodeNames() {
+		if n := r.Nodes[name]; n != nil {
+			of := demandOf(n)
+			all.mb, all.cpus, all.limit = max(all.mb, of.mb), max(all.cpus, of.cpus), max(all.limit, of.limit)
+			all.asked, all.more = all.asked || of.asked, all.more || of.more
+		}
+	}
+
+	if all.cpus == all.limit { // a node needs what it has
+		all.cpus = 0
+	}
+	if all.cpus == 0 && !all.asked {
+		return ""
+	}
+	return all.request(r.Run.Platform)
+}
+
+// A demand is what the job needs on a node; 0 = it is not known.
+type demand struct {
+	mb, cpus float64
+	limit    float64 // of the CPUs
+	asked    bool    // a finding asks for that much memory
+	more     bool    // which is more than the job has
+}
+
+// demandOf returns what the findings of a node ask for. What they do not speak of is as it was, but no more
+// memory than twice the peak.
+func demandOf(n *reporter.Node) demand {
+	var out demand
+	list := n.Findings
+	if f := diagnosis.KilledForMemory(n); f != nil && !tight(n) {
+		list = append(slices.Clone(list), *f)
+	}
+	for _, f := range list {
+		mb, cpus := asked(f)
+		out.mb, out.cpus = max(out.mb, mb), max(out.cpus, cpus)
+		out.more = out.more || mb > 0 && f.ID == diagnosis.MemoryTight
+	}
+
+	if out.asked = out.mb > 0; !out.asked {
+		out.mb = askable(diagnosis.RoomyMemory(n))
+	}
+	if n.Limits != nil {
+		out.limit = askable(n.Limits.CPUs)
+	}
+	if out.cpus == 0 {
+		out.cpus = out.limit
+	}
+	return out
+}
+
+// request returns the line in the words of a platform, or "" if they are not known.
+func (a demand) request(platform string) string {
+	cpus := text.Fixed(math.Ceil(a.cpus), 0)
+	size, unit := text.Fixed(math.Ceil(a.mb), 0), "M"
+	if gib := a.mb / 1024; gib == math.Trunc(gib) {
+		size, unit = text.Fixed(gib, 0), "G"
+	}
+
+	switch platform {
+	case reporter.PlatformSlurm:
+		return "#SBATCH " + a.join(" ", "--cpus-per-task="+cpus, "--mem="+size+unit)
+	case reporter.PlatformKubernetes:
+		memory, limits := "memory: "+size+unit+"i", ""
+		if a.more {
+			limits = ", limits: {" + memory + "}"
+		}
+		return "resources: {requests: {" + a.join(", ", `cpu: "`+cpus+`"`, memory) + "}" + limits + "}"
+	case reporter.PlatformDocker, reporter.PlatformPodman:
+		return "docker run " + a.join(" ", "--cpus="+cpus, "--memory="+size+strings.ToLower(unit))
+	}
+	return ""
+}
+
+// join joins the parts of what is known.
+func (a demand) join(separator, cpus, memory string) string {
+	var words []string
+	if a.cpus > 0 {
+		words = append(words, cpus)
+	}
+	if a.mb > 0 {
+		words = append(words, memory)
+	}
+	return strings.Join(words, separator)
+}
+
+// advice writes what to change.
+func (p *layout) advice(r *reporter.Report) {
+	list := Advice(r)
+	label := "advice"
+	for _, a := range list[:min(len(list), adviceShown)] {
+		look := plain
+		if a.Bad {
+			look = bold
+		}
+		p.wrapped(look, label, a.Text, adviceLines)
+		label = ""
+	}
+	if left := len(list) - adviceShown; left > 0 {
+		p.text(plain, "", fmt.Sprintf("and %d more, see the report", left))
+	}
+}

@@ -1,0 +1,139 @@
+package summary
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// MaxLine is the maximum length of the line of a run in bytes, with the newline.
+const MaxLine = 400
+
+// The least that is left of a verdict and of a piece of advice for a long path, in bytes.
+const (
+	leastVerdict = 60
+	leastAdvice  = 30
+)
+
+// Failed reports whether a run failed: an exit code other than 0, a signal, or a kill by the kernel of any
+// process of the job, even if the job ended well.
+func Failed(r *reporter.Report) bool {
+	if r.Run.Signal != "" || r.Run.ExitCode != nil && *r.Run.ExitCode != 0 {
+		return true
+	}
+	for _, n := range r.Nodes {
+		if n == nil || n.Verdict == nil {
+			continue
+		}
+		if n.Verdict.Cause != diagnosis.CauseExited || n.Verdict.Number("oom_kills") > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Line returns one line on a run for the log of a batch job, with its newline and at most MaxLine bytes: after a
+// failure the verdict and the most important advice, otherwise what was used, and then path, that of the page or
+// the report. write turns text into what the log can show, such as ASCII; nil = as it is.
+func Line(r *reporter.Report, path string, write func(string) string) string {
+	if write == nil {
+		write = func(s string) string { return s }
+	}
+	verdict, advice := lineEnd(r), ""
+	if Failed(r) {
+		verdict, advice = lineVerdict(r), ShortAdvice(r)
+	}
+
+	l := line{verdict: write(text.Printable(verdict)), advice: write(text.Printable(advice)), cut: write("…")}
+	if path != "" {
+		l.path = write(text.Printable(path))
+		l.show = write("perfagent show " + text.Printable(r.Run.ID))
+	}
+	return l.String()
+}
+
+// lineVerdict returns how a failed run ended.
+func lineVerdict(r *reporter.Report) string {
+	if v := r.Run.Verdict; v != nil && v.Text != "" {
+		return diagnosis.ShortVerdict(v)
+	}
+	return Headline(r)
+}
+
+// lineEnd returns how a run ended that did not fail, and what it used.
+func lineEnd(r *reporter.Report) string {
+	words := []string{Headline(r)}
+	if wall := r.Run.Wall(); wall >= 600 && wall < 3600 && r.Run.Incomplete == "" {
+		words[0] = strings.Replace(words[0], text.Seconds(wall), text.Fixed(wall/60, 0)+" min", 1)
+	}
+	for _, b := range Bars(r) {
+		words = append(words, b.words())
+	}
+	return strings.Join(words, "; ")
+}
+
+// words returns the bar in a few words: "CPU 1.4 of 4 (36 %)".
+func (b Bar) words() string {
+	used, of := text.Size(b.Used), text.Size(b.Of)
+	switch {
+	case b.Key == BarGPU:
+		return b.Label + " " + b.Share()
+	case b.Key == BarCPU && b.Used < 0.95:
+		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.Fixed(b.Used, 2), text.CPUs(b.Of), b.Share())
+	case b.Key == BarCPU:
+		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.Fixed(b.Used, 1), text.CPUs(b.Of), b.Share())
+	case used.Unit == of.Unit: // said once
+		return fmt.Sprintf("%s %s of %s (%s)", b.Label, used.Number, of, b.Share())
+	}
+	return fmt.Sprintf("%s %s of %s (%s)", b.Label, used, of, b.Share())
+}
+
+// A line is the line in its parts: one byte for each of its characters that count.
+type line struct {
+	verdict, advice, path string
+	show                  string // what stands in for a path that is too long
+	cut                   string // ends what was cut
+}
+
+// String joins the parts that are there. It cuts the verdict first and then the advice. For a path that leaves
+// too little of them it says how the report is shown.
+func (l line) String() string {
+	room := MaxLine - len("perfagent: \n")
+	verdict, advice := min(len(l.verdict), leastVerdict), min(len(l.advice), leastAdvice)
+	if verdict+advice+len(l.path)+2*len("; ") > room {
+		l.path = l.show
+	}
+	if l.path != "" {
+		room -= len("; " + l.path)
+	}
+	if l.advice != "" {
+		room -= len("; ")
+	}
+
+	l.verdict = l.clip(l.verdict, max(verdict, room-len(l.advice)))
+	l.advice = l.clip(l.advice, room-len(l.verdict))
+
+	out := "perfagent: " + l.verdict
+	for _, part := range []string{l.advice, l.path} {
+		if part != "" {
+			out += "; " + part
+		}
+	}
+	return out + "\n"
+}
+
+// clip cuts text to a number of bytes, at a whole character.
+func (l line) clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	end := max(0, most-len(l.cut))
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + l.cut
+}

@@ -1,0 +1,217 @@
+package summary
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// killedReport is the report of a job that the kernel killed at its limit within a second.
+func killedReport() *reporter.Report {
+	n := barNode()
+	n.GPUs, n.Limits.MemoryMB = nil, 2048
+	n.Verdict = &reporter.Verdict{
+		Cause: diagnosis.CauseOOMCgroup,
+		Text: "killed by the kernel: python3 (process 14448) hit the memory limit of 2.0 GiB of its control group " +
+			"at 12:00:09 UTC; peak 2.0 GiB",
+		Evidence: map[string]any{"exit_code": 137.0, "limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "limit_kills": 1.0,
+			"time": "2024-05-01T12:00:09.5Z"},
+	}
+	r := barReport(n)
+	r.Run.ID, r.Run.ExitCode, r.Run.Signal, r.Run.Verdict = "4711", new(137), "SIGKILL", n.Verdict
+	return r
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	good := func(wall float64, gpu bool) *reporter.Report {
+		n := barNode()
+		if !gpu {
+			n.GPUs = nil
+		}
+		r := barReport(n)
+		r.Run.ExitCode, r.Run.WallSeconds = new(0), wall
+		return r
+	}
+	small := good(2, false)
+	small.Nodes["0"].Metrics[reporter.MetricJobCores], small.Nodes["0"].Metrics[reporter.MetricJobMemoryPeak] = 0.036, 40
+	survived := good(2, false)
+	survived.Nodes["0"].Verdict = &reporter.Verdict{Cause: diagnosis.CauseExited, Text: "exited with code 0, although its control group had 1 out-of-memory kill",
+		Evidence: map[string]any{"exit_code": 0.0, "oom_kills": 1.0, "limit_kills": 1.0}}
+	survived.Run.Verdict = survived.Nodes["0"].Verdict
+	failed := good(2, false)
+	failed.Run.ExitCode, failed.Run.Verdict = new(9), &reporter.Verdict{Cause: diagnosis.CauseExited, Text: "exited with code 9\n\x1b[31m"}
+
+	for name, c := range map[string]struct {
+		report     *reporter.Report
+		path, want string
+		failed     bool
+	}{
+		"killed for memory": {killedReport(), "perfagent-out/4711/node-0.html", "perfagent: killed by the kernel: python3 (process 14448) hit the memory limit of 2.0 GiB of its control group; " +
+			"ask for 3 GiB; perfagent-out/4711/node-0.html\n", true},
+		"a kill that it survived": {survived, "p", "perfagent: exited with code 0, although its control group had 1 out-of-memory kill; ask for 12 GiB; p\n", true},
+		"failed":                  {failed, "p", "perfagent: exited with code 9\\n\\x1b[31m; p\n", true},
+		"18 minutes":              {good(1080, true), "p", "perfagent: exit 0 after 18 min; CPU 1.4 of 4 (36 %); memory 2.7 of 8.0 GiB (34 %); GPU 58 %; GPU mem 298 of 320 GiB (93 %); p\n", false},
+		"18 seconds":              {good(18.3, false), "p", "perfagent: exit 0 after 18.3 s; CPU 1.4 of 4 (36 %); memory 2.7 of 8.0 GiB (34 %); p\n", false},
+		"little":                  {small, "p", "perfagent: exit 0 after 2.0 s; CPU 0.04 of 4 (1 %); memory 40 MiB of 8.0 GiB (<1 %); p\n", false},
+		"no file":                 {failed, "", "perfagent: exited with code 9\\n\\x1b[31m\n", true},
+	} {
+		if got := Line(c.report, c.path, nil); got != c.want || Failed(c.report) != c.failed {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// What is too long is cut: the verdict first, then the advice; of a path nothing is cut.
+func TestLine_IsCut(t *testing.T) {
+	t.Parallel()
+	path := "perfagent-out/4711/node-0.html"
+	long := killedReport()
+	long.Run.Verdict.Cause, long.Run.Verdict.Text = diagnosis.CauseSignal, strings.Repeat("ß", 500)
+	got := Line(long, path, nil)
+	if !strings.HasSuffix(got, "ß…; ask for 3 GiB; "+path+"\n") || len(got) < MaxLine-1 {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+
+	far := strings.Repeat("d/", 150)
+	if got := Line(long, far, nil); !strings.HasSuffix(got, "…; ask for 3 GiB; "+far+"\n") {
+		t.Errorf("%q", got)
+	}
+	if got := Line(long, strings.Repeat("d/", 200), nil); !strings.HasSuffix(got, "…; ask for 3 GiB; perfagent show 4711\n") {
+		t.Errorf("%q", got)
+	}
+
+	ascii := func(s string) string { return strings.NewReplacer("ß", `\u00df`, "…", "~").Replace(s) }
+	if got := Line(long, path, ascii); len(got) > MaxLine || strings.ContainsFunc(got, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
+
+// Whatever is in a report, the line is one line of printable text with a path that leads to the report.
+func FuzzLine(f *testing.F) {
+	for _, words := range reportertest.HostileTexts {
+		f.Add(words, "out/node-0.html")
+		f.Add("exited with code 3", words)
+	}
+	f.Fuzz(func(t *testing.T, words, path string) {
+		for name, r := range reportertest.HostileReports(words) {
+			r.Run.ID = "r"
+			line := Line(r, path, nil)
+			body, ended := strings.CutSuffix(line, "\n")
+			if !ended || len(line) > MaxLine || !strings.HasPrefix(line, "perfagent: ") || body != text.Printable(body) || !utf8.ValidString(line) {
+				t.Fatalf("%s: %d bytes: %q", name, len(line), line)
+			}
+			if path = text.Printable(path); path != "" && !strings.HasSuffix(body, "; "+path) && !strings.HasSuffix(body, "; perfagent show r") {
+				t.Fatalf("%s: leads nowhere: %q", name, line)
+			}
+		}
+	})
+}
+
+// The line to paste is in the words of the place where the run was started.
+func TestAdvice_ToPaste(t *testing.T) {
+	t.Parallel()
+	fewer := reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
+	less := reporter.Finding{ID: "memory_unused", Severity: diagnosis.SeverityInfo, Text: "ask for 640 MiB", Evidence: map[string]any{"ask_mb": 640.0}}
+	with := func(findings ...reporter.Finding) *reporter.Node {
+		n := barNode()
+		n.GPUs, n.Findings, n.Metrics[reporter.MetricLimitMemory] = nil, findings, 34
+		return n
+	}
+	unlimited, unmeasured := with(fewer), with(fewer)
+	unlimited.Limits.MemoryMB = series.Unknown()
+	unmeasured.Limits.MemoryMB = series.Unknown()
+	delete(unmeasured.Metrics, reporter.MetricJobMemoryPeak)
+	full := with(fewer)
+	full.Metrics[reporter.MetricJobMemoryPeak] = 7000
+
+	for name, c := range map[string]struct {
+		nodes []*reporter.Node
+		want  [3]string
+	}{
+		"nothing":                  {[]*reporter.Node{with()}, [3]string{}},
+		"fewer CPUs":               {[]*reporter.Node{with(fewer)}, [3]string{"#SBATCH --cpus-per-task=2 --mem=6G", `resources: {requests: {cpu: "2", memory: 6Gi}}`, "docker run --cpus=2 --memory=6g"}},
+		"less memory":              {[]*reporter.Node{with(less)}, [3]string{"#SBATCH --mem=640M", `resources: {requests: {memory: 640Mi}}`, "docker run --memory=640m"}},
+		"no limit":                 {[]*reporter.Node{unlimited}, [3]string{"#SBATCH --cpus-per-task=2 --mem=6G", `resources: {requests: {cpu: "2", memory: 6Gi}}`, "docker run --cpus=2 --memory=6g"}},
+		"memory is not known":      {[]*reporter.Node{unmeasured}, [3]string{"#SBATCH --cpus-per-task=2", `resources: {requests: {cpu: "2"}}`, "docker run --cpus=2"}},
+		"no more than the limit":   {[]*reporter.Node{full}, [3]string{"#SBATCH --cpus-per-task=2 --mem=8G", `resources: {requests: {cpu: "2", memory: 8Gi}}`, "docker run --cpus=2 --memory=8g"}},
+		"what the fullest needs":   {[]*reporter.Node{with(fewer, less), with(), nil}, [3]string{"#SBATCH --mem=6G", `resources: {requests: {memory: 6Gi}}`, "docker run --memory=6g"}},
+		"one node needs its CPUs":  {[]*reporter.Node{with(fewer), with()}, [3]string{}},
+		"killed, however short":    {[]*reporter.Node{killedReport().Nodes["0"]}, [3]string{"#SBATCH --mem=3G", `resources: {requests: {memory: 3Gi}, limits: {memory: 3Gi}}`, "docker run --memory=3g"}},
+		"a finding without amount": {[]*reporter.Node{with(reporter.Finding{ID: "throttled", Text: "ask for more"})}, [3]string{}},
+	} {
+		for i, platform := range []string{reporter.PlatformSlurm, reporter.PlatformKubernetes, reporter.PlatformPodman} {
+			r := barReport(c.nodes...)
+			r.Run.Platform = platform
+			paste := ""
+			if list := Advice(r); len(list) > 0 && list[0].Paste {
+				paste = list[0].Text
+			}
+			if paste != c.want[i] {
+				t.Errorf("%s, %s: %q, want %q", name, platform, paste, c.want[i])
+			}
+			r.Run.Platform = ""
+			if list := Advice(r); len(list) > 0 && list[0].Paste {
+				t.Errorf("%s: there is no platform: %q", name, list[0].Text)
+			}
+		}
+	}
+}
+
+func TestShortAdvice(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		finding reporter.Finding
+		want    string
+	}{
+		{reporter.Finding{ID: "memory_unused", Evidence: map[string]any{"ask_mb": 6144.0}}, "ask for 6 GiB"},
+		{reporter.Finding{ID: "one_busy_thread", Evidence: map[string]any{"ask_cpus": 1.0}}, "ask for 1 CPU"},
+		{reporter.Finding{ID: "throttled"}, "ask for more CPUs, or run fewer threads"},
+		{reporter.Finding{ID: "of a later version"}, ""},
+	} {
+		if got := ShortAdvice(barReport(&reporter.Node{Findings: []reporter.Finding{c.finding}})); got != c.want {
+			t.Errorf("%s: %q, want %q", c.finding.ID, got, c.want)
+		}
+	}
+	if got := ShortAdvice(barReport()); got != "" {
+		t.Errorf("no node: %q", got)
+	}
+}
+
+// Of several nodes the first line names the one that failed, and the command is that of each node.
+func TestWrite_AFailedNode(t *testing.T) {
+	t.Parallel()
+	var inputs []reporter.Source
+	for i, code := range []int{0, 5, 0} {
+		in := reportertest.Input(i, 2, code, "")
+		if code != 0 {
+			in.Run.Command = []string{"sh", "-c", "exit 5"}
+		}
+		inputs = append(inputs, reporter.Source{Path: fmt.Sprint(i), Report: reporter.New(in)})
+	}
+	r, err := diagnosis.Merge(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	words := summaryOf(t, r, Options{})
+	if first, _, _ := strings.Cut(words, "\n"); first != "perfagent: node 1 failed: exit 5 after 2.0 s; 2 of 3 nodes ended with exit 0" {
+		t.Errorf("the first line is %q", first)
+	}
+	for _, words := range []string{words, showMarkdown(t, r)} {
+		if !strings.Contains(words, "command     nodes 0, 2: python train.py --epochs 3\n            node 1: sh -c 'exit 5'\n") {
+			t.Errorf("whose command?\n%s", words)
+		}
+	}
+	again, err := diagnosis.Merge([]reporter.Source{{Path: "a", Report: r}, inputs[1]})
+	if err != nil || summaryOf(t, again, Options{}) != words {
+		t.Errorf("merged again: %v", err)
+	}
+}

@@ -1,0 +1,43 @@
+package summary
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// Whatever a report has, the job comes before the node, and own cost and paths are last.
+func TestWriteSummary_JobFirst(t *testing.T) {
+	o := Options{
+		Path: "r.json", Page: "r.html", JobPictures: []string{"job CPU     x"}, Pictures: []string{"node CPU    x"},
+	}
+	for name, r := range reportertest.Golden() {
+		if strings.Contains(name, "hostile") {
+			continue // a tag may begin a line with anything
+		}
+		words := summaryOf(t, r, o)
+		node, last := "", ""
+		for line := range strings.Lines(words) {
+			label, _, _ := strings.Cut(line, " ")
+			switch {
+			case label == "node":
+				node = line
+			case label == "job" && node != "" && len(r.Nodes) == 1:
+				t.Errorf("%s: %q stands before %q", name, node, line)
+			case label == "perfagent" || label == "report" || label == "page":
+				last = line
+			case last != "":
+				t.Errorf("%s: %q stands before %q", name, last, line)
+			}
+		}
+	}
+}
+
+// A job of milliseconds has nothing to say but its CPU time.
+func TestWriteSummary_ShortJob(t *testing.T) {
+	words := summaryOf(t, reportertest.Golden()["short"], Options{Path: "r.json", Page: "r.html"})
+	if n := strings.Count(words, "\n"); n > 8 || strings.Contains(words, "–") {
+		t.Errorf("%d lines:\n%s", n, words)
+	}
+}
