@@ -114,19 +114,9 @@ func (p *Page) cards(r *reporter.Report) []adviceCard {
 	}
 	var out []adviceCard
 	for _, m := range list {
-		out = append(out, adviceCard{Text: m.Text, Bad: m.Bad, Paste: pastes(m.Text)})
+		out = append(out, adviceCard{Text: m.Text, Bad: m.Bad, Paste: m.Paste})
 	}
 	return out
-}
-
-// pastes reports whether a piece of advice is a line in the words of a scheduler.
-func pastes(words string) bool {
-	for _, start := range []string{"#SBATCH ", "resources: {", "docker run --", "podman run --"} {
-		if strings.HasPrefix(words, start) {
-			return true
-		}
-	}
-	return false
 }
 
 // newBar returns a bar as the page draws it.
