@@ -23,7 +23,7 @@ export PERFAGENT_TEST_OPS = $(CURDIR)/.tools/ops
 export PERFAGENT_TEST_OPS_OLD = $(CURDIR)/.tools/ops-old
 
 .DEFAULT_GOAL = help
-.PHONY: help build install demo test bench peers fuzz lint cross picture pictures clean
+.PHONY: help build install dist demo test bench peers fuzz lint cross picture pictures clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,10 @@ build: ## build the static binary bin/perfagent
 install: build ## install the binary in PREFIX/bin (/usr/local/bin), below DESTDIR
 	mkdir -p "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/perfagent"
+
+dist: ## make the packages of all platforms in dist/
+	@cd scripts/dist && $(GO) run . ../..
+	@cd dist && wc -c * | awk '{ printf "%10d  dist/%s\n", $$1, $$2 }' | grep -v total
 
 demo: build ## wrap a real job of about ten seconds, then show its report
 	$(BIN) run --summary never --out perfagent-out -- $(PYTHON) testdata/demo/job.py
@@ -70,8 +74,8 @@ picture: build ## make the picture of MLflow's page in docs/ with a real browser
 pictures: ## make the pictures of the report's page in docs/ with a real browser
 	@sh scripts/pictures.sh
 
-clean: ## remove the binary, the tools and the demo's reports
-	rm -rf bin .tools perfagent-out
+clean: ## remove the binary, the packages, the tools and the demo's reports
+	rm -rf bin dist .tools perfagent-out
 
 # The script leaves this stamp only when nothing was missing; until then it asks again each time.
 $(READY): scripts/requirements.txt scripts/requirements-mlflow3.txt scripts/requirements-mlflow2.txt \

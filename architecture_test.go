@@ -15,8 +15,9 @@ import (
 	"testing"
 )
 
-// module is the path of the module, of which packages are named by what follows.
-const module = "github.com/perfagent/perfagent/"
+// module is the path of the module, of which packages are named by what follows. The package of the module itself is
+// named ".", as its folder is.
+const module = "github.com/perfagent/perfagent"
 
 // A sourceFile is a Go file that is not a test, with the package that it belongs to.
 type sourceFile struct {
@@ -33,7 +34,7 @@ func sources(t *testing.T) []sourceFile {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || hasModule(name)):
 			return fs.SkipDir
 		case d.IsDir() || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
 			return nil
@@ -56,13 +57,20 @@ func sources(t *testing.T) []sourceFile {
 	return files
 }
 
+// hasModule reports whether a folder is a module of its own.
+func hasModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
 // imports returns what each package imports of this module.
 func imports(files []sourceFile) map[string][]string {
 	all := make(map[string][]string)
 	for _, f := range files {
 		list := all[f.pkg]
 		for _, spec := range f.ast.Imports {
-			name, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
+			name, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`)+"/", module+"/")
+			name = path.Clean(name)
 			if ours && !slices.Contains(list, name) {
 				list = append(list, name)
 			}
@@ -205,7 +213,7 @@ func TestExportedNames_HaveNoInternalType(t *testing.T) {
 func internalNames(f *ast.File) map[string]string {
 	hidden := make(map[string]string)
 	for _, spec := range f.Imports {
-		name, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"internal/")
+		name, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/internal/")
 		switch {
 		case !ours:
 		case spec.Name != nil:

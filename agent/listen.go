@@ -60,6 +60,12 @@ func (l *livePage) open(ctx context.Context) net.Listener {
 		l.session.log.Info("listening on " + url)
 	}
 
+	if a, ok := listener.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() && l.session.o.ListenToken == "" {
+		l.session.log.Warn(fmt.Sprintf(
+			"everybody who reaches %s can read the live page, with the command line; --listen-token-file FILE asks for a token",
+			listener.Addr()))
+	}
+
 	return listener
 }
 
@@ -87,7 +93,7 @@ func (l *livePage) serve(incomplete string) {
 	s := l.session
 	o := exporter.Options{
 		RunID: s.o.RunID, Node: *s.o.Node, Version: Version(), Interval: s.o.Interval,
-		Agent: s.ownUse, Report: s.liveReport(incomplete),
+		Agent: s.ownUse, Report: s.liveReport(incomplete), Token: s.o.ListenToken,
 	}
 	if s.intake != nil {
 		o.Book = s.intake.Book

@@ -9,12 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/mlflow"
 )
@@ -32,7 +35,7 @@ const (
 // Values of Options that name a choice. The empty string is the default of each.
 const (
 	Auto     = "auto"     // of MLflow, Cgroup, HTML and Reader
-	Off      = "off"      // of MLflow, Listen, Cgroup and Ops
+	Off      = "off"      // of MLflow, Listen, Cgroup, Ops and Redact
 	Create   = "create"   // of Cgroup
 	Never    = "never"    // of HTML
 	PerfPy   = "perf.py"  // of Compat
@@ -94,6 +97,10 @@ type Options struct {
 	// only), HOST:PORT, or Off. "" is Off.
 	Listen string
 
+	// ListenToken, if not empty, is what every request for the live page and for /metrics must have: as a
+	// bearer token, or as the password of any user.
+	ListenToken string
+
 	// Cgroup is how Run measures the job's own usage: Auto (the process's own control group if
 	// nothing else is in it, else the job's processes), Create (a control group made for the job,
 	// if permitted; only with TakeOver), Off (the job's processes). "" is Auto.
@@ -104,6 +111,12 @@ type Options struct {
 
 	// Compat is "", or PerfPy for perf.py's numbers in perf.py's file format.
 	Compat string
+
+	// Redact are regular expressions in the syntax of package regexp. The first group of each match in
+	// an argument of the command, or all of the match, is replaced by *** wherever the command is
+	// written or shown, as passwords and tokens are in any case. Off among them turns all of it off.
+	// The command itself gets its arguments as they are.
+	Redact []string
 
 	// Reader is how CPU times, memory, disks, network and load are read: Auto (the kernel's files on
 	// Linux, gopsutil elsewhere) or Gopsutil. "" is Auto.
@@ -169,6 +182,7 @@ var ErrNoCommand = errors.New("agent: no command")
 func (o Options) settled() Options {
 	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
 	o.Scrape, o.OpsChart = slices.Clone(o.Scrape), slices.Clone(o.OpsChart)
+	o.Redact = slices.Clone(o.Redact)
 	if o.Node != nil {
 		node := *o.Node
 		o.Node = &node
@@ -235,12 +249,14 @@ func (o Options) Check() error {
 		{"DiskPaths", o.checkDiskPaths()},
 		{"MLflow", o.checkMLflow()},
 		{"Listen", o.checkListen()},
+		{"ListenToken", o.checkListenToken()},
 		{"RunID", o.checkRunID()},
 		{"Tags", o.checkTags()},
 		{"Ops", o.checkOps()},
 		{"Scrape", o.checkScrape()},
 		{"ScrapeInterval", o.checkScrapeInterval()},
 		{"OpsChart", o.checkOpsChart()},
+		{"Redact", o.checkRedact()},
 	} {
 		if check.err != nil {
 			return &OptionError{check.option, check.err}
@@ -311,6 +327,14 @@ func (o Options) checkListen() error {
 	return err
 }
 
+// checkListenToken rejects what no header can carry. The error does not say what the token is.
+func (o Options) checkListenToken() error {
+	if strings.ContainsFunc(o.ListenToken, unicode.IsControl) {
+		return errors.New("the token has a control character")
+	}
+	return nil
+}
+
 func (o Options) checkRunID() error {
 	if o.RunID == "" {
 		return nil
@@ -365,6 +389,11 @@ func (o Options) checkOpsChart() error {
 		}
 	}
 	return nil
+}
+
+func (o Options) checkRedact() error {
+	_, err := redact.New(o.Redact)
+	return err
 }
 
 // oneOf returns an error unless value is empty or one of the words.

@@ -10,6 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -35,9 +36,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := ctx.Err(); err != nil { // as in os/exec: a job that is not wanted any more does not begin
 		return nil, err
 	}
+	rules, _ := redact.New(o.Redact) // checked
 	path, err := job.Resolve(o.Args[0])
 	if err != nil {
-		return nil, err
+		return nil, rules.Error(err, o.Args)
 	}
 	leave, err := enter(o)
 	if err != nil {
@@ -49,14 +51,16 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	w.command.Path = path
 	if o.TakeOver {
 		if err := job.Headroom(w.own.taskLimits()); err != nil {
-			return nil, w.becomeJob(err)
+			return nil, rules.Error(w.becomeJob(err), o.Args)
 		}
 		// Never stopped: a TERM while the report is being written must not replace the job's exit
 		// code.
 		w.signals = job.Catch()
 	}
 
-	return w.run(ctx)
+	result, err := w.run(ctx)
+
+	return result, rules.Error(err, o.Args)
 }
 
 // A wrap is one wrapped command, from the baseline to the report.

@@ -15,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -60,11 +61,13 @@ type session struct {
 	observers observers
 }
 
-// newSession prepares a recording. It opens nothing yet.
+// newSession prepares a recording. It opens nothing yet. The command is redacted here, so that no
+// output of the recording knows its secrets.
 func newSession(o Options, command []string) *session {
+	rules, _ := redact.New(o.Redact) // checked before
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o),
-		run: reporter.Run{ID: o.RunID, Command: command, Platform: platform(), Tags: o.Tags},
+		run: reporter.Run{ID: o.RunID, Command: rules.Args(command), Platform: platform(), Tags: o.Tags},
 	}
 }
 

@@ -739,7 +739,8 @@ var failures = 0, mostFailures = 8;
 function refresh() {
   if (document.hidden) { setTimeout(refresh, plan.live); return; }
   var patience = new AbortController(), timer = setTimeout(function () { patience.abort(); }, Math.max(10000, 2 * plan.live));
-  fetch(location.pathname, { cache: "no-store", signal: patience.signal }).then(function (r) {
+  // Without the origin, the address would have the password with which the page was opened; fetch refuses that.
+  fetch(location.origin + location.pathname, { cache: "no-store", signal: patience.signal }).then(function (r) {
     if (!r.ok) throw new Error(r.status);
     return r.text();
   }).then(function (text) {

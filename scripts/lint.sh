@@ -14,8 +14,11 @@ if [ -n "$unformatted" ]; then
 	exit 1
 fi
 
+# What makes the packages is a module of its own.
+modules=". scripts/dist"
+
 echo "lint: go vet"
-"$go" vet -tags e2e ./...
+for module in $modules; do "$go" -C "$module" vet -tags e2e ./...; done
 
 case $("$staticcheck" -version 2>/dev/null || true) in
 *"($version)"*) ;;
@@ -25,7 +28,8 @@ case $("$staticcheck" -version 2>/dev/null || true) in
 	;;
 esac
 echo "lint: staticcheck $version"
-"$staticcheck" -tags e2e ./...
+staticcheck=$(pwd)/$staticcheck
+for module in $modules; do (cd "$module" && "$staticcheck" -tags e2e ./...); done
 
 echo "lint: house rules"
 "$go" run scripts/funcs.go

@@ -5,6 +5,7 @@
 # podman and qemu with a static busybox, a kernel for the virtual machine in .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
 # With a second argument "peers" it installs only the tools that benchmarks compare us with, in .tools/peers.
+# For the packages of make dist it installs rpm, cpio, mandoc and an emulation of arm64.
 # Usage: scripts/test-tools.sh STAMP [peers]
 set -eu
 stamp=$1
@@ -69,7 +70,7 @@ has_chromium() { command -v chromium >/dev/null 2>&1; }
 has_font() { [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ]; }
 
 has_engines() {
-	command -v podman && command -v runc && command -v busybox && { ! is_amd64 || command -v qemu-system-x86_64; }
+	command -v podman && command -v runc && command -v busybox && command -v catatonit && { ! is_amd64 || command -v qemu-system-x86_64; }
 } >/dev/null 2>&1
 
 # is_amd64: the virtual machine of the tests is one.
@@ -94,6 +95,11 @@ unpack_slurm() {
 	# shellcheck disable=SC2046 # several words
 	apt_unpack slurm $(apt-get -s install --no-install-recommends slurm-wlm slurm-client munge | sed -n 's/^Inst \([^ ]*\).*/\1/p')
 }
+
+# has_packagers: what unpacks and runs the packages of make dist.
+has_packagers() {
+	command -v rpm && command -v rpm2cpio && command -v cpio && command -v qemu-aarch64-static && command -v mandoc
+} >/dev/null 2>&1
 
 has_gnu_time() { /usr/bin/time --version 2>&1 | grep -q GNU; }
 
@@ -199,11 +205,15 @@ if { ! has_chromium || ! has_font; } && ! apt_install chromium fonts-dejavu-core
 	lacking "Chromium is missing, the tests in a real browser are skipped" "apt-get install chromium fonts-dejavu-core"
 fi
 
-engines="podman runc busybox-static"
+engines="podman runc busybox-static catatonit"
 if is_amd64; then engines="$engines qemu-system-x86"; fi
 # shellcheck disable=SC2086 # several words
 if ! has_engines && ! apt_install $engines; then
 	lacking "podman, runc, busybox or qemu is missing, the tests in containers and on cgroup v2 are skipped" "apt-get install $engines"
+fi
+
+if ! has_packagers && ! apt_install rpm rpm2cpio cpio qemu-user-static mandoc; then
+	lacking "rpm, cpio, mandoc or qemu for arm64 is missing, the tests of these packages are skipped" "apt-get install rpm rpm2cpio cpio qemu-user-static mandoc"
 fi
 
 if ! has_kernel && ! unpack_kernel; then

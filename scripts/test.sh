@@ -16,5 +16,6 @@ run() { "${GO:-go}" test $race -count=1 -shuffle=on -parallel 4 -timeout 40m "$@
 # cores with all other tests get too little of them.
 status=0
 run "$@" ./... || status=1
+(cd scripts/dist && run "$@" ./...) || status=1 # a module of its own
 run -tags e2e -p 1 "$@" ./e2e/... || status=1
 exit $status

@@ -31,6 +31,8 @@ type Options struct {
 	RunID   string
 	Node    int
 	Version string
+	// Token, if not empty, is what every request must have.
+	Token string
 	// Interval is the time between samples.
 	Interval time.Duration
 	// Agent returns what perfagent itself has used so far.

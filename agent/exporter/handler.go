@@ -1,6 +1,8 @@
 package exporter
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,6 +20,11 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case e.checks && !hostAllowed(r.Host, e.local):
 		say(w, r, http.StatusForbidden,
 			"this server answers only to localhost and to IP addresses, not to the name in the Host header\n")
+	case !e.admits(r):
+		h.Add("WWW-Authenticate", `Bearer realm="perfagent"`)
+		h.Add("WWW-Authenticate", `Basic realm="perfagent", charset="UTF-8"`)
+		say(w, r, http.StatusUnauthorized,
+			"this server needs its token: Authorization: Bearer TOKEN, or any user with TOKEN as the password\n")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
 		say(w, r, http.StatusMethodNotAllowed, "only GET and HEAD are allowed\n")
@@ -37,6 +44,23 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		say(w, r, http.StatusNotFound, "not found: this server has /, /metrics, /report.json and /healthz\n")
 	}
+}
+
+// admits reports whether a request has the token, as a bearer token (RFC 6750) or as a password
+// (RFC 7617). A browser asks its user for a password. The time that it takes says nothing about the token.
+func (e *Exporter) admits(r *http.Request) bool {
+	if e.options.Token == "" {
+		return true
+	}
+
+	_, given, ok := r.BasicAuth()
+	if !ok {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		given, ok = strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+	}
+	want, got := sha256.Sum256([]byte(e.options.Token)), sha256.Sum256([]byte(given))
+
+	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && ok
 }
 
 // noSample explains why there is nothing to show.

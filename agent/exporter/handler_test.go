@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -341,6 +342,48 @@ func TestExporter_LivePageAsksAgainInTime(t *testing.T) {
 		5 * time.Second: 5 * time.Second, time.Hour: 30 * time.Second} {
 		if got := listenFeed(every).live(); got != want {
 			t.Errorf("interval %v: %v, want %v", every, got, want)
+		}
+	}
+}
+
+func TestExporter_AsksForTheToken(t *testing.T) {
+	const token = "t0k en:ü"
+	e := New(Options{Token: token, RunID: "r"})
+	basic := func(user, password string) string {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.SetBasicAuth(user, password)
+		return r.Header.Get("Authorization")
+	}
+
+	for header, want := range map[string]int{
+		"Bearer " + token: 200, "bearer  " + token: 200, basic("anybody", token): 200, basic("", token): 200,
+		"": 401, "Bearer": 401, "Bearer ": 401, "Bearer " + token + "x": 401, "Bearer t0k": 401, token: 401,
+		"Digest " + token: 401, basic(token, ""): 401, basic("anybody", "x"): 401, "Basic " + token: 401,
+	} {
+		for _, path := range []string{"/healthz", "/healthz?token=" + url.QueryEscape(token)} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			if header != "" {
+				r.Header.Set("Authorization", header)
+			}
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("%q: %d, want %d", header, w.Code, want)
+			}
+			if schemes := w.Header().Values("WWW-Authenticate"); (len(schemes) == 2) != (want == 401) {
+				t.Errorf("%q: WWW-Authenticate %q", header, schemes)
+			}
+		}
+	}
+}
+
+func TestExporter_AsksForTheTokenEverywhere(t *testing.T) {
+	e := New(Options{Token: "x"})
+	for _, path := range []string{"/", "/metrics", "/report.json", "/healthz", "/other"} {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			if w := ask(e, method, path); w.Code != 401 {
+				t.Errorf("%s %s: %d", method, path, w.Code)
+			}
 		}
 	}
 }

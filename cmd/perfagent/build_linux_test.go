@@ -29,7 +29,7 @@ func TestMake_InstallsTheReleasedProgram(t *testing.T) {
 	head, err := exec.Command("git", "rev-parse", "--verify", "HEAD").Output()
 	if err != nil {
 		t.Logf("the commit is not looked at: needs a checkout that git reads: %v", err)
-	} else if !strings.Contains(string(got), " commit "+strings.TrimSpace(string(head))) {
+	} else if !strings.Contains(string(got), "("+strings.TrimSpace(string(head))) {
 		t.Errorf("%q does not name the commit %s", got, head)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
 )
 
@@ -9,7 +10,7 @@ import (
 func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 	path, err := job.Resolve(args[0])
 	if err != nil {
-		return job.Command{}, err
+		return job.Command{}, redact.Rules{}.Error(err, args)
 	}
 
 	command := job.Command{Path: path, Args: args, Env: env}
@@ -24,14 +25,14 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 func (s streams) wait(command job.Command) (job.Status, error) {
 	var signals *job.Signals
 	if s.inside {
-		command.Stdin, command.Stdout, command.Stderr = s.in, s.out, s.err
+		command.Stdin, command.Stdout, command.Stderr = s.in, asItIs(s.out), asItIs(s.err)
 	} else {
 		signals = job.Catch()
 	}
 
 	j, err := job.Start(command, signals)
 	if err != nil {
-		return job.Status{}, err
+		return job.Status{}, redact.Rules{}.Error(err, command.Args)
 	}
 
 	return j.Wait(), nil

@@ -2,13 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // output returns what a command line prints, which must succeed and say nothing on stderr.
@@ -24,7 +28,12 @@ func output(t *testing.T, args ...string) string {
 // The help texts are golden files: -update rewrites them.
 func TestHelp_Golden(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"", "run", "sidecar", "show", "watch", "merge", "plot", "diff", "push", "mark", "phase", "record", "metrics", "version", "completion"} {
+	root := newRoot(streams{out: io.Discard, err: io.Discard})
+	for _, command := range append(root.Commands(), root) {
+		name := strings.TrimPrefix(command.CommandPath(), "perfagent ")
+		if command == root {
+			name = ""
+		}
 		t.Run(name, func(t *testing.T) {
 			args := []string{name, "--help"}
 			if name == "" {
@@ -44,8 +53,7 @@ func TestHelp_Golden(t *testing.T) {
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("%s is not current (go test ./cmd/perfagent -run Help -update):\n%s", golden, diff)
 			}
-			if args[0] == name && name != "completion" && name != "version" && !strings.Contains(got, "\nExamples:\n  perfagent "+name) &&
-				!strings.Contains(got, "\nExamples:\n") {
+			if args[0] == name && name != "help" && !strings.Contains(got, "\nExamples:\n") {
 				t.Error("no example")
 			}
 		})
@@ -55,6 +63,34 @@ func TestHelp_Golden(t *testing.T) {
 	}
 	if output(t, "help", "run") != output(t, "run", "--help") {
 		t.Error("perfagent help run and perfagent run --help differ")
+	}
+}
+
+// Help fits a terminal of 80 columns, and no word of it is the library's.
+func TestHelp_FitsATerminal(t *testing.T) {
+	t.Parallel()
+	root := newRoot(streams{out: io.Discard, err: io.Discard})
+	for _, cmd := range append(root.Commands(), root) {
+		var out strings.Builder
+		if err := printHelp(&out, cmd); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimSuffix(line, "\n"); text.Width(line) > 80 || strings.TrimRight(line, " ") != line {
+				t.Errorf("%s, %d columns: %q", cmd.Name(), text.Width(line), line)
+			}
+			if !strings.HasPrefix(line, " ") && text.ASCII(line) != line {
+				t.Errorf("%s: not plain: %q", cmd.Name(), line)
+			}
+		}
+		if cmd.HasParent() && cmd.GroupID == "" {
+			t.Errorf("%s is in no group: help does not list it", cmd.Name())
+		}
+		for _, foreign := range []string{"[command]", "help for", "Available Commands", "Global Flags"} {
+			if strings.Contains(out.String(), foreign) {
+				t.Errorf("%s: %q is not perfagent's own word", cmd.Name(), foreign)
+			}
+		}
 	}
 }
 
@@ -87,27 +123,36 @@ func TestMetrics_AreInTheirOrder(t *testing.T) {
 	if len(rest) < 30 || !strings.HasPrefix(rest[0], "boot_") || !strings.Contains(rest[len(rest)-1], "gpu_{i}_") {
 		t.Errorf("after them: %q", rest)
 	}
-	text := output(t, "metrics")
+	slices.SortStableFunc(names, func(a, b string) int { return ofJob(b) - ofJob(a) })
+	printed := output(t, "metrics")
 	at := 0
 	for _, name := range names {
-		next := strings.Index(text[at:], "\n"+name+" ")
+		next := strings.Index(printed[at:], "\n"+name+" ")
 		if next < 0 {
-			t.Fatalf("%s does not follow in:\n%s", name, text)
+			t.Fatalf("%s does not follow in:\n%s", name, printed)
 		}
 		at += next
 	}
 }
 
+// ofJob is 1 for a metric of the job, which text lists before the others.
+func ofJob(name string) int {
+	if name == "wall_seconds" || strings.HasPrefix(name, "job_") {
+		return 1
+	}
+	return 0
+}
+
 func TestCompletion_OfEveryShell(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		text := output(t, "completion", shell)
-		if !strings.Contains(text, "perfagent") {
-			t.Errorf("%s: %q", shell, text)
+		script := output(t, "completion", shell)
+		if !strings.Contains(script, "perfagent") || output(t, "completion", shell, "--no-descriptions") == script {
+			t.Errorf("%s: %q", shell, script)
 		}
 		if path, err := exec.LookPath(shell); err == nil && shell != "powershell" {
 			cmd := exec.Command(path, "-n")
-			cmd.Stdin = strings.NewReader(text)
+			cmd.Stdin = strings.NewReader(script)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%s -n: %v: %s", shell, err, out)
 			}

@@ -28,7 +28,7 @@ type diffOptions struct {
 }
 
 func newDiff(s streams) *cobra.Command {
-	o := &diffOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &diffOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "diff [flags] A... -- B...",
 		Short: "compare two sets of runs of the same job",
@@ -37,8 +37,8 @@ after it. For each metric, diff prints the medians, their noise, and the change,
 or ~ if the change may be noise.
 
 A and B are RUN-IDs below --out, @latest, @-2, reports of any kind that show
-reads, or directories. From a directory diff takes all reports node-*.json at any
-depth or, if there are none, all *.json files directly in it. The -- may be
+reads, or directories. From a directory diff takes all reports node-*.json at
+any depth or, if there are none, all *.json files directly in it. The -- may be
 omitted between exactly two names. Noise can be estimated from four runs a side;
 ten are good.
 
@@ -65,11 +65,10 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		},
 	}
 
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{exitTrouble, err} })
 	f := cmd.Flags()
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
-	f.StringVar(&o.format, "format", "table", "output format: table, markdown or json")
+	f.StringVarP(&o.format, "format", "f", "table", "output format: table, markdown or json")
 	o.runs.addTo(cmd)
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
@@ -304,7 +303,7 @@ func reportsBelow(dir string) (paths []string, journals int, err error) {
 func (o *diffOptions) print(c *comparer.Comparison) error {
 	switch o.format {
 	case "markdown":
-		return comparer.WriteMarkdown(o.streams.out, c)
+		return comparer.WriteMarkdown(o.streams.data(), c)
 	case "json":
 		var data bytes.Buffer
 		enc := json.NewEncoder(&data)
@@ -313,7 +312,7 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 		if err := enc.Encode(c); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
+		_, err := fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
 		return err
 	}
 	return comparer.WriteTable(o.streams.out, c, colorful(o.streams.out))

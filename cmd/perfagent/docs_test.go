@@ -517,11 +517,12 @@ func TestDocs_Benchmarks(t *testing.T) {
 }
 
 // TestDocs_Dependencies: docs/dependencies.md has each direct dependency with the
-// version of go.mod.
+// version of go.mod, of the program and of the tool that makes its packages.
 func TestDocs_Dependencies(t *testing.T) {
 	doc := readDocument(t, "../../docs/dependencies.md")
 	requirement := regexp.MustCompile(`(?m)^\s(\S+) (v\S+)( // indirect)?$`)
-	for _, m := range requirement.FindAllStringSubmatch(readDocument(t, "../../go.mod"), -1) {
+	modules := readDocument(t, "../../go.mod") + readDocument(t, "../../scripts/dist/go.mod")
+	for _, m := range requirement.FindAllStringSubmatch(modules, -1) {
 		if m[3] == "" && !strings.Contains(doc, "| `"+m[1]+"` | "+m[2]+" |") {
 			t.Errorf("docs/dependencies.md has no row of %s %s", m[1], m[2])
 		}

@@ -72,10 +72,16 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 	}
 }
 
-// conclude prints what was pushed, if a summary was asked for.
+// conclude prints what was pushed, if a summary was asked for, and runs the command of --on-end. r is nil
+// if no job was started.
 func (o *recordOptions) conclude(r *agent.Result) {
+	if r == nil {
+		return
+	}
+	defer o.notify(r)
+
 	switch {
-	case r == nil || r.Pushed == "":
+	case r.Pushed == "":
 	case o.wantsSummary():
 		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(r.Pushed))
 	default:

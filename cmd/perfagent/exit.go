@@ -52,6 +52,8 @@ func exitCode(command string, err error) (code int, toPrint error) {
 		return exit.code, exit.err
 	case command == "run" || command == "mark" || command == "phase" || command == "record":
 		return exitOwnFailure, err
+	case command == "diff":
+		return exitTrouble, err
 	}
 
 	return exitFailure, err

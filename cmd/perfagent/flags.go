@@ -23,8 +23,11 @@ type recordOptions struct {
 	pushTimeout time.Duration
 	tags        []string
 	summary     string
+	quiet       bool
 	logLevel    string
 	logFormat   string
+	tokenFile   string
+	endCommand  string
 
 	streams streams
 	log     *logger
@@ -52,6 +55,9 @@ var environment = []struct{ flag, variable string }{
 	{"scrape", "PERFAGENT_SCRAPE"},
 	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
 	{"ops-chart", "PERFAGENT_OPS_CHART"},
+	{"redact", "PERFAGENT_REDACT"},
+	{listenToken, "PERFAGENT_LISTEN_TOKEN"}, // the token itself
+	{"on-end", "PERFAGENT_ON_END"},
 }
 
 // flagOf maps the options that package agent checks to their flags.
@@ -59,19 +65,19 @@ var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart",
+	"OpsChart": "ops-chart", "Redact": "redact", "ListenToken": listenToken,
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
-	f.DurationVar(&o.Interval, "interval", agent.DefaultInterval, "time between samples, at least 10ms")
+	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, at least 10ms")
 	f.IntVar(
 		&o.MaxLength,
 		"max-length",
 		agent.DefaultMaxLength,
 		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay",
 	)
-	f.StringVar(&o.Out, "out", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
+	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
 	f.StringVar(&o.RunID, "run-id", "",
 		"name of the run, the same on every node (default: the scheduler's job ID, else the time and random digits)")
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
@@ -85,9 +91,10 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringVar(&o.summary, "summary", summaryAuto,
 		"what to print to stderr at the end: auto (the summary on a terminal; elsewhere one line after a failure, and "+
 			"after success under a scheduler or CI), line (always the line), always (always the summary), never")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "short for --summary never")
 	addHTMLFlag(f, &o.HTML)
 	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
-	f.StringArrayVar(&o.tags, "tag", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
+	f.StringArrayVarP(&o.tags, "tag", "t", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
 
 	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
 		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
@@ -115,6 +122,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringArrayVar(&o.OpsChart, "ops-chart", nil,
 		"draw time lines of the operations and transfers whose names match `GLOB` "+
 			"(repeatable; separated by spaces in the variable; default: the first 12)")
+	addSiteFlags(f, o)
 	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
 
@@ -134,62 +142,23 @@ func addHTMLFlag(f *pflag.FlagSet, into *string) {
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	o.TakeOver = !o.streams.inside
 	if o.streams.inside {
-		o.Stdin, o.Stdout, o.Stderr = o.streams.in, o.streams.out, o.streams.err
-	}
-	if err := o.settle(cmd); err != nil {
-		return err
+		o.Stdin, o.Stdout, o.Stderr = o.streams.in, asItIs(o.streams.out), asItIs(o.streams.err)
 	}
 
 	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
 	if err != nil {
 		return err
 	}
-
 	o.log = log
+	if err := o.readToken(cmd); err != nil {
+		return err
+	}
+	if err := o.settle(cmd); err != nil {
+		return err
+	}
+	o.warn(cmd)
+
 	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
-
-	return nil
-}
-
-// settle takes values from the environment for flags that are not given, and checks all options.
-// Errors name the flag or the variable.
-func (o *recordOptions) settle(cmd *cobra.Command) error {
-	from := make(map[string]string)
-	for _, e := range environment {
-		value := os.Getenv(e.variable)
-		if cmd.Flags().Changed(e.flag) || value == "" || cmd.Flags().Lookup(e.flag) == nil {
-			continue
-		}
-		from[e.flag] = e.variable
-		if err := setFlag(cmd, e.flag, value); err != nil {
-			return fmt.Errorf("%s=%q: %w", e.variable, value, err)
-		}
-	}
-
-	wrong := func(flag string, err error) error {
-		if variable := from[flag]; variable != "" {
-			return fmt.Errorf("%s: %w", variable, err)
-		}
-		return fmt.Errorf("--%s: %w", flag, err)
-	}
-
-	if cmd.Flags().Changed("run-id") && o.RunID == "" {
-		return wrong("run-id", errors.New("the name is empty"))
-	}
-	if cmd.Flags().Changed("node") {
-		o.Node = &o.node
-	}
-	if o.PushTimeout = o.pushTimeout; o.pushTimeout == 0 {
-		o.PushTimeout = -1 // nothing is sent
-	}
-	if flag, err := o.check(); err != nil {
-		return wrong(flag, err)
-	}
-
-	var bad *agent.OptionError
-	if err := o.Options.Check(); errors.As(err, &bad) {
-		return wrong(flagOf[bad.Option], bad.Err)
-	}
 
 	return nil
 }
@@ -268,4 +237,4 @@ func (o *recordOptions) printURL(url string) {
 	o.log.Info("listening on " + url)
 }
 
-var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG…]")
+var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG...]")

@@ -19,7 +19,7 @@ import (
 // limits sets limits by bash's ulimit and runs a job under perfagent in them.
 func underLimits(t *testing.T, limits, flags, job string) clitest.Outcome {
 	t.Helper()
-	cmd := clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), limits+"; exec $P run "+flags+" -- "+job)
+	cmd := clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), limits+"; exec $P run --summary never "+flags+" -- "+job)
 	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
 	return clitest.Perform(t, cmd)
 }
@@ -101,7 +101,7 @@ func TestRun_NoRoomForAnotherProcess(t *testing.T) {
 // An ordinary user's directory that is not writable is no trouble either.
 func TestRun_OrdinaryUser(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "run", "--out", "/", "--", "sh", "-c", "exit 7"))
+	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--out", "/", "--", "sh", "-c", "exit 7"))
 	tmp := clitest.OpenTemp(t)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	o := clitest.Perform(t, cmd)
@@ -136,7 +136,7 @@ for pid in pids:
 sys.exit(6)`
 	for range 5 {
 		cmd := exec.Command("sh", "-c", fmt.Sprintf(`echo $$ >%s/cgroup.procs; exec "$@"`, group), "sh",
-			clitest.Binary(t), "run", "--interval", "10ms", "--", need.Python(t), "-c", job)
+			clitest.Binary(t), "run", "--summary", "never", "--interval", "10ms", "--", need.Python(t), "-c", job)
 		cmd.Dir = t.TempDir()
 		o := clitest.Perform(t, cmd)
 		o.Want(t, 6)

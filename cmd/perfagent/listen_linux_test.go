@@ -601,17 +601,17 @@ func TestListen_PortThatIsTaken(t *testing.T) {
 		{"127.0.0.1:" + port, "address already in use"},
 		{"192.0.2.1:9100", "cannot assign requested address"},
 	} {
-		cmd := insideCommand(t, "run", "--listen", c.address, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+		cmd := insideCommand(t, "run", "--summary", "never", "--listen", c.address, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
 		o := cmd.perform(t)
 		o.Want(t, 3)
 		line, rest, _ := strings.Cut(o.Err, "\n")
-		if o.Out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "error perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
+		if o.Out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
 			strings.Contains(line, "--listen 0") != (c.word == "address already in use") {
 			t.Errorf("%s: stdout %q, stderr %q", c.address, o.Out, o.Err)
 		}
 		wantListenMissing(t, o.Report(t), c.word)
 	}
-	cmd := insideCommand(t, "run", "--", "sh", "-c", "exit 3")
+	cmd := insideCommand(t, "run", "--summary", "never", "--", "sh", "-c", "exit 3")
 	cmd.Env = append(cmd.Env, "PERFAGENT_LISTEN=:"+port)
 	o := cmd.perform(t)
 	o.Want(t, 3)
@@ -632,7 +632,7 @@ func TestListen_WithoutPermission(t *testing.T) {
 	if text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); strings.TrimSpace(string(text)) != "1024" {
 		t.Skip("everybody may open every port here: set net.ipv4.ip_unprivileged_port_start to 1024")
 	}
-	o := clitest.Perform(t, clitest.AsNobody(t, clitest.Perfagent(t, "run", "--listen", "81", "--", "sh", "-c", "exit 3")))
+	o := clitest.Perform(t, clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--listen", "81", "--", "sh", "-c", "exit 3")))
 	o.Want(t, 3)
 	o.WantLine(t, "permission denied", "127.0.0.1:81", "--listen 0")
 	wantListenMissing(t, o.Report(t), "permission denied")
@@ -642,7 +642,7 @@ func TestListen_WithoutPermission(t *testing.T) {
 // delays neither its start nor its end.
 func TestListen_OnANameThatNobodyKnows(t *testing.T) {
 	t.Parallel()
-	l := clitest.Launch(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
+	l := clitest.Launch(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
 	l.PID("ready")
 	o, _ := l.End()
 	o.Want(t, 7)
@@ -697,7 +697,7 @@ func TestListen_SaysWhere(t *testing.T) {
 		{"--listen :0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen localhost.:0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen localhost:0 --log-level info", "", `^info perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
-		{"--listen 0.0.0.0:0", "", `^perfagent: listening on http://[^/]+:\d+/\n$`},
+		{"--listen 0.0.0.0:0", "PERFAGENT_LISTEN_TOKEN=x", `^perfagent: listening on http://[^/]+:\d+/\n$`},
 		{"", "PERFAGENT_LISTEN=0", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"", "PERFAGENT_LISTEN=", `^$`},
 		{"", "PERFAGENT_LISTEN=off", `^$`},

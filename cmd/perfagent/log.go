@@ -42,23 +42,24 @@ func (c printableCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return c.Core.Write(e, fields)
 }
 
-// newLogger returns the log on stderr. A console line is as short as an error message; a JSON line
-// has a timestamp.
+// newLogger returns the log on stderr. A console line is an error message, or a warning. A JSON line has a timestamp,
+// and is UTF-8 in every locale.
 func newLogger(w io.Writer, level, format string) (*logger, error) {
 	lvl, err := zapcore.ParseLevel(level)
 	if err != nil || lvl > zapcore.ErrorLevel {
 		return nil, fmt.Errorf("--log-level: %q is not debug, info, warn or error", level)
 	}
 
-	cfg := zapcore.EncoderConfig{MessageKey: "msg", LevelKey: "level", EncodeLevel: zapcore.LowercaseLevelEncoder,
+	cfg := zapcore.EncoderConfig{MessageKey: "msg", LevelKey: "level", EncodeLevel: consolePrefix,
 		EncodeDuration: zapcore.StringDurationEncoder, LineEnding: "\n"}
 	var enc zapcore.Encoder
 	switch format {
 	case "console":
-		cfg.NameKey, cfg.ConsoleSeparator = "name", " "
+		cfg.ConsoleSeparator = " "
 		enc = zapcore.NewConsoleEncoder(cfg)
 	case "json":
-		cfg.TimeKey, cfg.EncodeTime = "ts", zapcore.RFC3339NanoTimeEncoder
+		w = asItIs(w)
+		cfg.TimeKey, cfg.EncodeTime, cfg.EncodeLevel = "ts", zapcore.RFC3339NanoTimeEncoder, zapcore.LowercaseLevelEncoder
 		enc = zapcore.NewJSONEncoder(cfg)
 	default:
 		return nil, fmt.Errorf("--log-format: %q is not console or json", format)
@@ -68,7 +69,19 @@ func newLogger(w io.Writer, level, format string) (*logger, error) {
 	// A stderr that cannot be written is not reported: there is no other place to report it.
 	discard := zap.ErrorOutput(zapcore.AddSync(io.Discard))
 
-	return &logger{zap.New(core, discard).Named("perfagent:")}, nil
+	return &logger{zap.New(core, discard)}, nil
+}
+
+// consolePrefix begins a line on the console, as all errors and warnings begin.
+func consolePrefix(level zapcore.Level, line zapcore.PrimitiveArrayEncoder) {
+	line.AppendString("perfagent:")
+	switch level {
+	case zapcore.ErrorLevel:
+	case zapcore.WarnLevel:
+		line.AppendString("warning:")
+	default:
+		line.AppendString(level.String() + ":")
+	}
 }
 
 // A patientWriter gives up on a stderr that is not read. By default the runtime lets SIGPIPE end a

@@ -28,14 +28,14 @@ type lsOptions struct {
 }
 
 func newLs(s streams) *cobra.Command {
-	o := &lsOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &lsOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [RUN...]",
 		Short: "list the runs",
-		Long: `List the runs below --out, the one that started last first: when, how long, on how
-many nodes, how it ended, the CPUs that it used on average of those that it may
-use, its peak memory, and the command. With names, list those runs only: RUN-IDs,
-@latest, @-2, or directories of runs.
+		Long: `List the runs below --out, the one that started last first: when, how long, on
+how many nodes, how it ended, the CPUs that it used on average of those that it
+may use, its peak memory, and the command. With names, list those runs only:
+RUN-IDs, @latest, @-2, or directories of runs.
 
 On a terminal, lines are cut to its width; in a pipe they are whole. With --json
 the list has the summary object of each run.`,
@@ -77,7 +77,7 @@ func (o *lsOptions) list(names []string) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
+		_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
 		return err
 	}
 

@@ -12,5 +12,7 @@ func main() {
 	// The kernel delivers a signal to the first thread if it can. No other goroutine may run
 	// there: one that hangs on a disk would keep the signal from the job.
 	runtime.LockOSThread()
-	os.Exit(execute(os.Args[1:], streams{out: os.Stdout, err: &patientWriter{w: os.Stderr}}))
+	os.Exit(execute(os.Args[1:], streams{
+		out: os.Stdout, err: &patientWriter{w: os.Stderr}, siteDefaults: siteDefaults,
+	}))
 }

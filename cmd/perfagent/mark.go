@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -11,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/collector/marks"
-	"github.com/perfagent/perfagent/internal/text"
 )
 
 func newMark(s streams) *cobra.Command {
@@ -21,8 +18,8 @@ func newMark(s streams) *cobra.Command {
 		Long: `Mark this moment in the report of the perfagent around it, as a line of the file
 that PERFAGENT_MARKS names. Outside of perfagent, do nothing.
 
-Exit code: 0, also where the mark cannot be written, so that a mark never fails a
-script; 125 for wrong use.`,
+Exit code: 0, also where the mark cannot be written, so that a mark never fails
+a script; 125 for wrong use.`,
 		Example: `  perfagent mark epoch 3
   perfagent mark "$(wc -l <rows.csv) rows read"`,
 		// The text may be data that begins with a dash: a mark never fails a script.
@@ -35,10 +32,10 @@ script; 125 for wrong use.`,
 				args = args[1:]
 			}
 			if len(args) == 0 {
-				return errors.New("no text: perfagent mark TEXT…")
+				return errors.New("no text: perfagent mark TEXT...")
 			}
 
-			writeMark(s.err, marks.Line{Text: strings.Join(args, " ")})
+			s.writeMark(marks.Line{Text: strings.Join(args, " ")})
 			return nil
 		},
 	}
@@ -48,7 +45,7 @@ script; 125 for wrong use.`,
 
 // writeMark adds a line with the time of now to the file of the perfagent around this one, if there is
 // one. If that fails, it prints one line.
-func writeMark(w io.Writer, l marks.Line) {
+func (s streams) writeMark(l marks.Line) {
 	path := os.Getenv(marks.Variable)
 	if path == "" {
 		return
@@ -56,6 +53,6 @@ func writeMark(w io.Writer, l marks.Line) {
 
 	l.At = marks.UnixSeconds(time.Now())
 	if err := marks.Append(path, l); err != nil {
-		fmt.Fprintf(w, "perfagent: %s\n", text.Printable(err.Error()))
+		s.warn(err)
 	}
 }

@@ -222,7 +222,7 @@ func TestMarks_OutsideAndWrong(t *testing.T) {
 		{[]string{"phase", "a", "true"}, "", 125, "a command follows --"},
 		{[]string{"phase", "a", "--"}, "", 125, "a command follows --"},
 		{[]string{"phase", "--end", "a"}, "", 125, "--end takes no name"},
-		{[]string{"phase", "--stop"}, "", 125, "unknown flag: --stop"},
+		{[]string{"phase", "--stop"}, "", 125, "unknown flag --stop"},
 		{[]string{"mark", "--end"}, "", 0, ""},
 		{[]string{"mark", "--- stage 2 ---"}, "", 0, ""},
 		{[]string{"mark", "-5", "degrees"}, "", 0, ""},

@@ -27,15 +27,15 @@ type mergeOptions struct {
 }
 
 func newMerge(s streams) *cobra.Command {
-	o := &mergeOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &mergeOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "merge [flags] RUN... -o FILE",
 		Short: "merge the nodes of a run into one report",
 		Long: `Merge the nodes of a run, or of several reports, into one report of the same
-format, and write its page beside it (FILE with .html). RUN is a RUN-ID, @latest,
-@-2, the directory of a run, or a file: a report, a journal, or perf.py's JSON.
-Two different recordings of one node are an error. An existing file is replaced
-only with --force.`,
+format, and write its page beside it (FILE with .html). RUN is a RUN-ID,
+@latest, @-2, the directory of a run, or a file: a report, a journal, or
+perf.py's JSON. Two different recordings of one node are an error. An existing
+file is replaced only with --force.`,
 		Example: `  perfagent merge 4711 -o job-4711.json
   perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
   perfagent show job-4711.json`,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,19 +19,30 @@ import (
 func newMetrics(s streams) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:   "metrics",
-		Short: "list every metric with its unit, its meaning and how it is computed",
+		Use:   "metrics [TEXT]",
+		Short: "list the metrics with their units, meanings and how they are computed",
+		Long: `List every metric, or those with TEXT in their name, with its unit, its meaning
+and how it is computed: those of the job first, then the node's, then those of
+each GPU; {i} is its number. The JSON list has the order of the report.`,
 		Example: `  perfagent metrics
+  perfagent metrics psi
   perfagent metrics --json`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				return printMetricsJSON(s.out)
+		Args: takes(0, 1, errors.New("one text, please, which the names contain")),
+		RunE: func(_ *cobra.Command, args []string) error {
+			metrics := allMetrics()
+			if len(args) == 1 {
+				metrics = metricsNamed(metrics, args[0])
 			}
-			if isTerminal(s.out) {
-				return printMetricsFolded(s.out)
+
+			switch {
+			case len(metrics) == 0:
+				return noMetric(args[0])
+			case asJSON:
+				return printMetricsJSON(s.data(), metrics)
+			case isTerminal(s.out):
+				return printMetricsFolded(s.out, jobFirst(metrics))
 			}
-			return printMetrics(s.out)
+			return printMetrics(s.out, jobFirst(metrics))
 		},
 	}
 
@@ -44,8 +56,40 @@ func allMetrics() []reporter.Metric {
 	return append(slices.Clone(reporter.Metrics()), reporter.GPUMetrics()...)
 }
 
-func printMetricsJSON(w io.Writer) error {
-	data, err := json.MarshalIndent(allMetrics(), "", "  ")
+// metricsNamed returns the metrics whose name contains a text.
+func metricsNamed(metrics []reporter.Metric, part string) []reporter.Metric {
+	part = strings.ToLower(part)
+	return slices.DeleteFunc(metrics, func(m reporter.Metric) bool { return !strings.Contains(m.Name, part) })
+}
+
+// noMetric returns the error for a text that no name contains.
+func noMetric(part string) error {
+	var names []string
+	for _, m := range allMetrics() {
+		names = append(names, m.Name)
+	}
+	if meant := text.Nearest(part, names); meant != "" {
+		return fmt.Errorf(`no metric has "%s" in its name; did you mean "%s"?`, part, meant)
+	}
+
+	return fmt.Errorf(`no metric has "%s" in its name; perfagent metrics lists them all`, part)
+}
+
+// jobFirst returns the metrics of the job, then all others, each in their order.
+func jobFirst(metrics []reporter.Metric) []reporter.Metric {
+	rank := func(m reporter.Metric) int {
+		if strings.HasPrefix(m.Name, "job_") || m.Name == reporter.MetricWall {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(metrics, func(a, b reporter.Metric) int { return rank(a) - rank(b) })
+
+	return metrics
+}
+
+func printMetricsJSON(w io.Writer, metrics []reporter.Metric) error {
+	data, err := json.MarshalIndent(metrics, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -53,19 +97,19 @@ func printMetricsJSON(w io.Writer) error {
 	return err
 }
 
-func printMetrics(w io.Writer) error {
+func printMetrics(w io.Writer, metrics []reporter.Metric) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "NAME\tUNIT\tMEANING\tHOW")
-	for _, m := range allMetrics() {
+	for _, m := range metrics {
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", m.Name, m.Unit, m.Meaning, m.How)
 	}
 	return tab.Flush()
 }
 
 // printMetricsFolded prints for a terminal, where the lines of the table are too long.
-func printMetricsFolded(w io.Writer) error {
+func printMetricsFolded(w io.Writer, metrics []reporter.Metric) error {
 	var out strings.Builder
-	for _, m := range allMetrics() {
+	for _, m := range metrics {
 		fmt.Fprintf(&out, "%s, %s\n", m.Name, m.Unit)
 		for _, words := range []string{m.Meaning, "= " + m.How} {
 			for _, line := range text.Wrap(words, summary.Width-4, 20) {

@@ -107,7 +107,7 @@ func (s *site) steps(id string) (out []int64) {
 func pushing(t testing.TB, uri string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := clitest.Perfagent(t, append([]string{"run", "--interval", "100ms"}, args...)...)
-	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri)
+	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri, "PERFAGENT_SUMMARY=never") // what is said is of the push
 	return cmd
 }
 
@@ -115,12 +115,12 @@ func pushing(t testing.TB, uri string, args ...string) *exec.Cmd {
 func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
 	t.Helper()
 	l := insideCommand(t, args...)
-	l.Env = []string{"MLFLOW_TRACKING_URI=" + uri}
+	l.Env = []string{"MLFLOW_TRACKING_URI=" + uri, "PERFAGENT_SUMMARY=never"}
 	return l.perform(t)
 }
 
 // ourLine is what a run says whose push is pending.
-var ourLine = regexp.MustCompile(`^error perfagent: MLflow: (.*); the numbers are safe, push them with: (.*)\n$`)
+var ourLine = regexp.MustCompile(`^perfagent: MLflow: (.*); the numbers are safe, push them with: (.*)\n$`)
 
 // pending checks that all that was said beside the job is one line, and gives its
 // error and its command.
@@ -459,7 +459,7 @@ func TestMLflow_URIWithoutAServer(t *testing.T) {
 	for _, uri := range serverless {
 		for name, o := range map[string]clitest.Outcome{
 			"by variable": insideFor(t, uri, "run", "--", "sh", "-c", "echo job; exit 7"),
-			"by flag":     inside(t, "run", "--mlflow", uri, "--", "sh", "-c", "echo job; exit 7"),
+			"by flag":     inside(t, "run", "--summary", "never", "--mlflow", uri, "--", "sh", "-c", "echo job; exit 7"),
 		} {
 			o.Want(t, 7)
 			if o.Out != "job\n" {
@@ -543,7 +543,7 @@ func TestMLflow_DiskFullWhileTheServerIsDown(t *testing.T) {
 			s := newSite(t)
 			s.Close()
 			r, w := clitest.Pipe(t)
-			cmd := pushing(t, s.uri, "--interval", "10ms", "--out", out, "--summary", "never", "--push-timeout", "300ms", "--", "sh", "-c", "echo ready; read x; sleep 1.2; exit 7")
+			cmd := pushing(t, s.uri, "--interval", "10ms", "--out", out, "--push-timeout", "300ms", "--", "sh", "-c", "echo ready; read x; sleep 1.2; exit 7")
 			cmd.Stdin = r
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 			l := clitest.Launch(t, cmd)

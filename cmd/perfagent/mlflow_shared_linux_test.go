@@ -233,7 +233,7 @@ func TestMLflow_ReportReplacedWhilePushing(t *testing.T) {
 	if got := textOf(t, precious); got != "mine" {
 		t.Errorf("it was replaced by %q", got)
 	}
-	said := o.Err[strings.Index(o.Err, "error perfagent: MLflow"):]
+	said := o.Err[strings.Index(o.Err, "perfagent: MLflow"):]
 	line := ourLine.FindStringSubmatch(said)
 	if line == nil {
 		t.Fatalf("said %q", o.Err)

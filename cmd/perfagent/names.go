@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -17,8 +16,8 @@ import (
 
 // A runFinder finds runs by name.
 type runFinder struct {
-	out string // the directory of the runs
-	err io.Writer
+	out     string // the directory of the runs
+	streams streams
 }
 
 // addTo declares --out.
@@ -26,11 +25,11 @@ func (f *runFinder) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.out, "out", "perfagent-out", "look for runs in `DIR` [$PERFAGENT_OUT]")
 }
 
-// settle reads PERFAGENT_OUT.
+// settle reads PERFAGENT_OUT, and the files of defaults.
 func (f *runFinder) settle(cmd *cobra.Command) error {
 	from := "--out"
-	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
-		f.out, from = v, "PERFAGENT_OUT"
+	if v, found := f.streams.outDefault(); found && !cmd.Flags().Changed("out") {
+		f.out, from = v.value, v.source()
 	}
 	if f.out == "" {
 		return fmt.Errorf("%s: the directory name is empty", from)
@@ -61,7 +60,7 @@ func (f *runFinder) findNewest(command, name string) (*catalog.Found, error) {
 	}
 
 	earlier := text.Printable(text.List(pathsOf(found.Run.Earlier), namedEarlier))
-	fmt.Fprintf(f.err, "perfagent %s: run %s has earlier recordings of the same nodes, left out here: %s\n",
+	fmt.Fprintf(f.streams.err, "perfagent %s: run %s has earlier recordings of the same nodes, left out here: %s\n",
 		command, text.Printable(found.Run.Name), earlier)
 
 	return found, nil

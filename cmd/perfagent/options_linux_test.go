@@ -125,14 +125,14 @@ func TestCommand_BadCommandLine(t *testing.T) {
 		{[]string{"show", "--bogus"}, "--bogus"},
 		{[]string{"show", "--cpus", "-1", "x"}, "--cpus"},
 		{[]string{"show", "--cpus", "x", "x"}, "--cpus"},
-		{[]string{"show", "a", "b"}, "2"},
+		{[]string{"show", "a", "b"}, "one run"},
 		{[]string{"show"}, "perfagent-out"},
-		{[]string{"merge"}, "1"},
+		{[]string{"merge"}, "name a run"},
 		{[]string{"merge", "x"}, "-o"},
 		{[]string{"merge", "x", "-o", "y", "--cpus", "-2"}, "--cpus"},
-		{[]string{"metrics", "x"}, "x"},
+		{[]string{"metrics", "x_y"}, "x_y"},
 		{[]string{"version", "--bogus"}, "--bogus"},
-		{[]string{"sidecar", "true"}, "true"},
+		{[]string{"sidecar", "true"}, "no arguments"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			o := inside(t, c.args...)

@@ -99,7 +99,7 @@ func TestCompat_SummaryHasTheNumbersOfTheFile(t *testing.T) {
 	if diff := cmp.Diff(measured(shown.Out), measured(o.Err)); diff != "" {
 		t.Errorf("show of the file (-), the summary (+):\n%s", diff)
 	}
-	values := inside(t, "show", "--json", path, "--cpus", fmt.Sprint(cpus))
+	values := inside(t, "show", "--json", "-v", path, "--cpus", fmt.Sprint(cpus))
 	values.Want(t, 0)
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(values.Out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != 18 {
@@ -146,7 +146,7 @@ func TestCompat_GoldenVector(t *testing.T) {
 	want := []float64{100, 49.980000000000004, 20, 20, 60, 80, 100, 100, 4 * 8 / 3600.0, 4 * 8 / 3600.0 * (100 - 49.98) / 100,
 		60.3, 70.2, 1030, 2222, 6.25, 111.5, 6.25, 421}
 	for cpus, metrics := range map[string]int{"8": 18, "0": 16} {
-		o := inside(t, "show", "--json", file, "--cpus", cpus)
+		o := inside(t, "show", "--json", "-v", file, "--cpus", cpus)
 		o.Want(t, 0)
 		var nodes map[string]map[string]float64
 		if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != metrics {

@@ -14,13 +14,13 @@ func newPhase(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "phase NAME [-- CMD [ARG...]]",
 		Short: "begin or end a phase in the report of the run around it",
-		Long: `Begin a phase of the job, or end it with --end. The report of the perfagent around
-it says what each phase used. A phase lasts until the next one begins.
+		Long: `Begin a phase of the job, or end it with --end. The report of the perfagent
+around it says what each phase used. A phase lasts until the next one begins.
 
-With a command, the phase lasts as long as the command, whose exit code, streams,
-signals and terminal are passed through unchanged. The command's environment has
-PERFAGENT_PHASE=NAME. Afterwards the phase goes on that PERFAGENT_PHASE names here,
-or none.
+With a command, the phase lasts as long as the command, whose exit code,
+streams, signals and terminal are passed through unchanged. The command's
+environment has PERFAGENT_PHASE=NAME. Afterwards the phase goes on that
+PERFAGENT_PHASE names here, or none.
 
 Outside of perfagent no phase is written, and the command runs all the same.
 
@@ -38,7 +38,7 @@ perfagent run; 125 for wrong use.`,
 			case command != nil:
 				return s.runInPhase(name, command)
 			}
-			writeMark(s.err, marks.Line{Phase: true, Text: name})
+			s.writeMark(marks.Line{Phase: true, Text: name})
 			return nil
 		},
 	}
@@ -50,8 +50,8 @@ perfagent run; 125 for wrong use.`,
 }
 
 var (
-	errNoPhase    = errors.New("no name: perfagent phase NAME [-- CMD [ARG…]]")
-	errPhaseArgs  = errors.New("a name is one argument; a command follows --: perfagent phase NAME [-- CMD [ARG…]]")
+	errNoPhase    = errors.New("no name: perfagent phase NAME [-- CMD [ARG...]]")
+	errPhaseArgs  = errors.New("a name is one argument; a command follows --: perfagent phase NAME [-- CMD [ARG...]]")
 	errEndOfPhase = errors.New("--end takes no name: perfagent phase --end")
 )
 
@@ -81,9 +81,9 @@ func (s streams) runInPhase(name string, args []string) error {
 		return runError(nil, err)
 	}
 
-	writeMark(s.err, marks.Line{Phase: true, Text: name})
+	s.writeMark(marks.Line{Phase: true, Text: name})
 	status, err := s.wait(command)
-	writeMark(s.err, marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
+	s.writeMark(marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
 
 	return concluded(status, err)
 }

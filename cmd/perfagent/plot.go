@@ -32,7 +32,7 @@ type plotOptions struct {
 }
 
 func newPlot(s streams) *cobra.Command {
-	o := &plotOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &plotOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "plot [flags] [RUN] [-o FILE.html|.svg|.png]",
 		Short: "draw a run as a page or a static picture",
@@ -40,11 +40,11 @@ func newPlot(s streams) *cobra.Command {
 journal, or perf.py's JSON. Without RUN, draw the run that started last.
 
 FILE.html is the page that run writes beside its report, of all nodes: one file
-that needs no network. FILE.svg and FILE.png are static pictures of one node, for
-papers, issues and CI. They have the node's charts or, with --metric, a single
-key of the samples or of the envelope. Without -o, the picture is RUN-ID.png in
-the working directory, which never replaces a file. FILE is replaced only with
---force.`,
+that needs no network. FILE.svg and FILE.png are static pictures of one node,
+for papers, issues and CI. They have the node's charts or, with --metric, a
+single key of the samples or of the envelope. Without -o, the picture is
+RUN-ID.png in the working directory, which never replaces a file. FILE is
+replaced only with --force.`,
 		Example: `  perfagent plot
   perfagent plot trial-7 -o trial-7.html
   perfagent plot job-4711.json -o node-3.svg --node 3

@@ -29,7 +29,7 @@ type pruneOptions struct {
 }
 
 func newPrune(s streams) *cobra.Command {
-	o := &pruneOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &pruneOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "prune [flags] --keep N | --older AGE",
 		Short: "remove old runs",
@@ -63,14 +63,6 @@ given. On a terminal, prune asks before it removes anything.`,
 	return cmd
 }
 
-// noArguments checks the arguments of a command that has none.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%s: takes no arguments", cmd.Name())
-	}
-	return nil
-}
-
 // An age is a duration that may be given in days and weeks, too.
 type age time.Duration
 
@@ -83,7 +75,7 @@ func (a *age) String() string {
 }
 
 // Type implements pflag.Value.
-func (a *age) Type() string { return "duration" }
+func (a *age) Type() string { return "age" }
 
 // Set implements pflag.Value.
 func (a *age) Set(words string) error {

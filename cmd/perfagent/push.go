@@ -37,17 +37,17 @@ type pushOptions struct {
 }
 
 func newPush(s streams) *cobra.Command {
-	o := &pushOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &pushOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "push [flags] RUN...",
 		Short: "push runs to an MLflow server",
 		Long: `Push runs to an MLflow server: the metrics, the time series, tags, and the
 report itself as an artifact. RUN is a RUN-ID, @latest, @-2, the directory of a
-run, or a file: a report, a merged one, a journal, or perf.py's JSON. Each report
-goes to the MLflow run that it belongs to: the one recorded in a pending report,
-else the one that the job created, else a new one.
-Only what the server lacks is sent, so a push can be repeated, and it resumes
-where it was interrupted.
+run, or a file: a report, a merged one, a journal, or perf.py's JSON. Each
+report goes to the MLflow run that it belongs to: the one recorded in a pending
+report, else the one that the job created, else a new one. Only what the server
+lacks is sent, so a push can be repeated, and it resumes where it was
+interrupted.
 
 The server is --mlflow, else the one recorded in the report, else
 MLFLOW_TRACKING_URI. All MLFLOW_* variables for authentication, TLS, retries and
@@ -101,7 +101,7 @@ func (o *pushOptions) run(names []string) error {
 	failed := 0
 	for _, path := range paths {
 		if err := o.pushFile(ctx, path); err != nil {
-			fmt.Fprintf(o.streams.err, "perfagent: push %s: %s\n", text.Printable(path), text.Printable(err.Error()))
+			fmt.Fprintf(o.streams.err, "perfagent push: %s: %s\n", text.Printable(path), text.Printable(err.Error()))
 			failed++
 		}
 		if ctx.Err() != nil {
@@ -336,7 +336,7 @@ func (o *pushOptions) pushPart(
 
 	if err != nil {
 		// The exit code says that the server has everything, and it has.
-		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(err.Error()))
+		o.streams.warn(err)
 	}
 
 	return nil

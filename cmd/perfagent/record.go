@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -35,16 +34,17 @@ func newRecord(s streams) *cobra.Command {
 		Use:   "record [--op NAME] [--key KEY] [-- CMD [ARG...]]",
 		Short: "record a command as an operation of the run around it",
 		Long: `Run a command, and record it as an operation in the report of the perfagent run
---ops around it: how long it took, and whether it failed. The command's exit code,
-streams, signals and terminal are passed through unchanged.
+--ops around it: how long it took, and whether it failed. The command's exit
+code, streams, signals and terminal are passed through unchanged.
 
-Without a command, send the lines of stdin: StatsD lines and JSON records, each as
-a datagram of its own.
+Without a command, send the lines of stdin: StatsD lines and JSON records, each
+as a datagram of its own.
 
-Outside of perfagent run --ops nothing is sent, and the command runs all the same.
+Outside of perfagent run --ops nothing is sent, and the command runs all the
+same.
 
-Exit code: the command's, as in perfagent run; 0 without a command, also where the
-lines cannot be sent; 125 for wrong use.`,
+Exit code: the command's, as in perfagent run; 0 without a command, also where
+the lines cannot be sent; 125 for wrong use.`,
 		Example: `  perfagent record -- make -j8
   perfagent record --op store.get --key k1 -- curl -sSO https://host/k1
   echo "rows:5|c" | perfagent record`,
@@ -74,7 +74,7 @@ lines cannot be sent; 125 for wrong use.`,
 
 var (
 	errNoOperation     = errors.New("--op: the name is empty")
-	errNothingToRecord = errors.New("no command: perfagent record [--op NAME] [--key KEY] -- CMD [ARG…]")
+	errNothingToRecord = errors.New("no command: perfagent record [--op NAME] [--key KEY] -- CMD [ARG...]")
 )
 
 // recordCommand runs a command in the manners of run, and returns its exit code as an error. The perfagent around it is
@@ -147,9 +147,4 @@ func eachLine(in io.Reader, use func(line []byte) error) error {
 		}
 		beginning = !more
 	}
-}
-
-// warn prints one line: what a job says about its work never fails a script.
-func (s streams) warn(err error) {
-	fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(err.Error()))
 }

@@ -270,8 +270,8 @@ func TestRecord_CommandForNobody(t *testing.T) {
 	for _, test := range []struct{ env, line string }{
 		{"NONE=", ""},
 		{"PERFAGENT_OPS_ADDR=127.0.0.1:1", ""}, // UDP to a closed port goes out all the same
-		{"PERFAGENT_OPS_ADDR=nowhere", "perfagent: send operations: dial udp: address nowhere: missing port in address\n"},
-		{"PERFAGENT_OPS_SOCKET=/no/such/socket", "perfagent: send operations: dial unixgram /no/such/socket: connect: no such file or directory\n"},
+		{"PERFAGENT_OPS_ADDR=nowhere", "perfagent: warning: send operations: dial udp: address nowhere: missing port in address\n"},
+		{"PERFAGENT_OPS_SOCKET=/no/such/socket", "perfagent: warning: send operations: dial unixgram /no/such/socket: connect: no such file or directory\n"},
 	} {
 		cmd := clitest.Perfagent(t, "record", "--", "sh", "-c", "exit 4")
 		cmd.Env = append(cmd.Env, test.env)
@@ -294,8 +294,8 @@ func TestRecord_WrongUse(t *testing.T) {
 		{[]string{"--op", "a"}, "no command: perfagent record"},
 		{[]string{"--key", "a"}, "no command: perfagent record"},
 		{[]string{"--op", "", "--", "true"}, "--op: the name is empty"},
-		{[]string{"--op"}, "flag needs an argument: --op"},
-		{[]string{"--name", "a", "--", "true"}, "unknown flag: --name"},
+		{[]string{"--op"}, "--op: the value is missing"},
+		{[]string{"--name", "a", "--", "true"}, "unknown flag --name"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			t.Parallel()

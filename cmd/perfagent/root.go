@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -19,58 +18,106 @@ type streams struct {
 	// do not take the process over, and the job reads from in and writes to out and err.
 	inside bool
 	in     io.Reader
+
+	// siteDefaults is the site's file of defaults; "" is none.
+	siteDefaults string
 }
 
 // execute runs the command line and returns its exit code.
 func execute(args []string, s streams) int {
+	s = s.inLocale()
 	root := newRoot(s)
-	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil
+	adapt(root, s, args)
 	cmd, err := root.ExecuteC()
 
 	code, err := exitCode(cmd.Name(), err)
 	if err != nil {
-		fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(err.Error()))
+		// An error that a package made may begin with its operation, which is the command.
+		words := strings.TrimPrefix(err.Error(), cmd.Name()+": ")
+		fmt.Fprintf(s.err, "%s: %s\n", cmd.CommandPath(), text.Printable(words))
 	}
 
 	return code
 }
 
+// warn prints a line on what goes wrong without harm: what a job says about itself never fails a script.
+func (s streams) warn(err error) {
+	fmt.Fprintf(s.err, "perfagent: warning: %s\n", text.Printable(err.Error()))
+}
+
 func newRoot(s streams) *cobra.Command {
+	version := false
 	root := &cobra.Command{
 		Use:   "perfagent",
 		Short: "what a job really used on this node",
-		Long: `perfagent runs a command unchanged and reports what it used on this node and what
-it wasted: in the terminal, in a JSON report, and on one HTML page.
+		Long: `perfagent runs a command unchanged and reports what it used, what it wasted, and
+why it died: in the terminal, in a JSON report, and on one HTML page. Like seff
+and jobstats it tells the efficiency of a job, of any job on Linux, and how to
+right-size the next one.
 
   perfagent run -- python train.py       wrap a job
   perfagent watch                        watch it live from a second terminal
   perfagent show                         show the newest report`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return s.printVersion()
+			}
 			return cmd.Help()
 		},
 	}
 
-	root.SetOut(s.out)
-	root.SetErr(s.err)
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		cmd.Flags().VisitAll(foldUsage)
-		help(cmd, args)
-	})
-
-	root.AddCommand(
-		newRun(s), newSidecar(s), newShow(s), newLs(s), newPrune(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s),
-		newMark(s), newPhase(s), newRecord(s), newMetrics(s), newVersion(s),
-	)
+	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
+	root.Flags().SetInterspersed(false) // the flags of a program whose run was forgotten are not ours
+	addCommands(root, s)
 
 	return root
 }
 
-// foldUsage wraps the text of a flag.
-func foldUsage(f *pflag.Flag) {
-	const width, lines = 64, 20
-	f.Usage = strings.Join(text.Wrap(f.Usage, width, lines), "\n")
+// addCommands adds the commands, in the groups in which help lists them.
+func addCommands(root *cobra.Command, s streams) {
+	help, completion := newHelp(s), newCompletion(s)
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Record", []*cobra.Command{newRun(s), newSidecar(s)}},
+		{"Look", []*cobra.Command{newLs(s), newShow(s), newWatch(s), newPlot(s), newDiff(s)}},
+		{"Keep and send", []*cobra.Command{newMerge(s), newPush(s), newPrune(s)}},
+		{"Inside a job", []*cobra.Command{newMark(s), newPhase(s), newRecord(s)}},
+		{"Help", []*cobra.Command{newMetrics(s), newVersion(s), completion, help}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+		}
+		root.AddCommand(g.commands...)
+	}
+
+	root.SetHelpCommand(help)
+	root.CompletionOptions.DisableDefaultCmd = true // completion is a command of our own
+}
+
+// adapt makes the commands speak perfagent's own words, in help and errors. Only the flags of the command that is
+// called are looked at: a job waits.
+func adapt(root *cobra.Command, s streams, args []string) {
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		_ = printHelp(s.out, cmd) // there is no other place to report that stdout is gone
+	})
+
+	if called, _, err := root.Find(args); err == nil {
+		called.Flags().VisitAll(takeSeconds)
+	}
+	completeWords(root, args)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 
 	"github.com/perfagent/perfagent/plotter/terminal"
@@ -23,6 +22,7 @@ import (
 type showOptions struct {
 	format  string
 	json    bool
+	verbose bool
 	cpus    int
 	runs    runFinder
 	ops     bool
@@ -32,22 +32,24 @@ type showOptions struct {
 }
 
 func newShow(s streams) *cobra.Command {
-	o := &showOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &showOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "show [flags] [RUN]",
 		Short: "show a run as text, Markdown, CSV or JSON",
 		Long: `Show what a run used, all nodes of it. RUN is a RUN-ID below --out, @latest, @-2
 for the one before it, the directory of a run, or a file: a report, the journal
-(node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show the
-run that started last.
+(node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show
+the run that started last.
 
-  text      the summary, with charts that keep every peak
+  text      the summary: the efficiency of the job as seff or jobstats show it,
+            how to right-size it, and charts that keep every peak
   markdown  the same for the job summary of a CI system
   csv       a row for each kept sample, with the minimum, mean and maximum of
             all the samples that it stands for
   json      the metrics as {"<node>": {"<metric>": number}} on stdout, those of
             phases as "phase.NAME.METRIC", those of operations and the like as
-            "op.NAME.METRIC"; what is absent, and why, on stderr
+            "op.NAME.METRIC"; on stderr the number of remarks on what is
+            absent, or with -v all of them
 
 With --ops, show all that the job said of its operations and transfers, as text
 or JSON. With --key, show what each operation did with one key.`,
@@ -63,10 +65,11 @@ or JSON. With --key, show what each operation did with one key.`,
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", formatText, "output format: text, markdown, csv or json")
+	f.StringVarP(&o.format, "format", "f", formatText, "output format: text, markdown, csv or json")
 	f.BoolVar(&o.json, "json", false, "short for --format json")
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not only their number")
 	o.runs.addTo(cmd)
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")
@@ -137,10 +140,10 @@ func (o *showOptions) print(report *reporter.Report, found *catalog.Found) error
 	case formatJSON:
 		return o.printJSON(report)
 	case formatCSV:
-		return reporter.WriteCSV(o.streams.out, report)
+		return reporter.WriteCSV(o.streams.data(), report)
 	case formatMarkdown:
 		drawn := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
-		return summary.WriteMarkdown(o.streams.out, report,
+		return summary.WriteMarkdown(o.streams.data(), report,
 			summary.MarkdownOptions{JobPictures: drawn.Job, Pictures: drawn.Node})
 	}
 	path, page := placeOf(found)
@@ -171,27 +174,17 @@ func pageBeside(path string) string {
 // printJSON prints the metrics of every node, and on stderr what is absent.
 func (o *showOptions) printJSON(report *reporter.Report) error {
 	nodes := make(map[string]reporter.Values, len(report.Nodes))
-	if report.Run.Incomplete != "" {
-		o.remark("", report.Run.Incomplete)
-	}
-
 	for _, name := range report.NodeNames() {
-		n := report.Nodes[name]
-		nodes[name] = numbersOf(n)
-		for _, why := range byReason(n.Missing) {
-			o.remark(name, why)
-		}
-		for _, remark := range n.Remarks() {
-			o.remark(name, remark)
-		}
+		nodes[name] = numbersOf(report.Nodes[name])
 	}
+	o.printRemarks(report)
 
 	data, err := json.MarshalIndent(nodes, "", "  ")
 	if err != nil {
 		return err
 	}
 
-	_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
+	_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
 	return err
 }
 
@@ -239,11 +232,4 @@ func visibleJSON(data []byte) []byte {
 	}
 
 	return out
-}
-
-func (o *showOptions) remark(node, words string) {
-	if node != "" {
-		words = "node " + node + ": " + words
-	}
-	fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(words))
 }

@@ -276,7 +276,7 @@ func TestShow_FIFO(t *testing.T) {
 	}
 	o := insideCommand(t, "show", fifo).perform(t)
 	o.Want(t, 1)
-	if !strings.Contains(o.Err, fifo+": is empty") {
+	if !strings.Contains(o.Err, fifo+" is empty") {
 		t.Errorf("stderr %q", o.Err)
 	}
 }

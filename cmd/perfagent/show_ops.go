@@ -63,6 +63,6 @@ func (o *showOptions) printOpsJSON(report *reporter.Report) error {
 		return err
 	}
 
-	_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
+	_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
 	return err
 }

@@ -51,7 +51,7 @@ func TestShow_Ops(t *testing.T) {
 		{[]string{"--ops"}, []string{"\nstore.get  ", "\ngunicorn.requests", "\nusers  ", "\nNum successful transfers  ", "\nmodel  "}},
 		{[]string{"--ops", "--key", "k1"}, []string{"operation  calls  avg ms  min ms  max ms  size B\nstore.get  3,000     0.6     0.1       3     219\n"}},
 		{[]string{"--key", "k1"}, []string{"\nstore.get  3,000 "}},
-		{[]string{"--ops", "--format", "text", "--key", "k2"}, []string{"size B\nstore.get    702     0.7     0.2      12       –\n"}},
+		{[]string{"--ops", "--format", "text", "--key", "k2"}, []string{"size B\nstore.get    702     0.7     0.2      12       -\n"}},
 	} {
 		o := showIn(t, r, "C", c.args...)
 		o.Want(t, 0)

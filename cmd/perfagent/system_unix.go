@@ -4,7 +4,9 @@ package main
 
 import (
 	"io"
+	"os/exec"
 	"os/signal"
+	"syscall"
 
 	"github.com/perfagent/perfagent/job"
 
@@ -31,3 +33,9 @@ func inForeground(w io.Writer) bool {
 // ignoreBackground allows writing to the terminal from the background, where "stty tostop" would
 // stop the process. The job has ended, so no child inherits this.
 func ignoreBackground() { signal.Ignore(unix.SIGTTOU) }
+
+// inOwnGroup starts a command in a process group of its own, all of which is killed with it.
+func inOwnGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os/exec"
 )
 
 // dieWithShell does nothing: terminals send no signals here.
@@ -12,3 +13,6 @@ func inForeground(w io.Writer) bool { return isTerminal(w) }
 
 // ignoreBackground does nothing: terminals stop no writers here.
 func ignoreBackground() {}
+
+// inOwnGroup does nothing: there are no process groups here.
+func inOwnGroup(*exec.Cmd) {}

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"os"
-	"strings"
 
 	"golang.org/x/term"
 
@@ -15,6 +14,7 @@ import (
 // descriptor returns the file descriptor of stdout or stderr, or -1 for any other writer. It does not
 // call File.Fd, which may make the open file blocking for the job, too.
 func descriptor(w io.Writer) int {
+	w = asItIs(w)
 	if p, ok := w.(*patientWriter); ok {
 		w = p.w
 	}
@@ -44,18 +44,6 @@ func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.
 		Color: colorful(w), ASCII: !utf8Terminal(), Width: columns, Path: path, Page: page,
 		JobPictures: drawn.Job, Pictures: drawn.Node,
 	}
-}
-
-// utf8Terminal reports whether the locale uses UTF-8. As in C libraries, the first of three
-// variables that is set decides.
-func utf8Terminal() bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := strings.ToLower(os.Getenv(name)); v != "" {
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-
-	return false
 }
 
 // width returns the terminal's width in cells, or 80.

@@ -158,7 +158,7 @@ const diskPatience = 5 * time.Second
 // the same, and a line says that there is no report.
 func TestHang_NoDirectoryAnswers(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
+	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR="+hangingDir(t))
 	begin := time.Now()
 	o := clitest.Perform(t, cmd)
@@ -173,7 +173,7 @@ func TestHang_NoDirectoryAnswers(t *testing.T) {
 // the report is elsewhere.
 func TestHang_Reports(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
+	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
 	goOn, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

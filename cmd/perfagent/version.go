@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -11,41 +12,84 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// plainBuild is what version adds for a build without the entry point before the Go runtime.
-const plainBuild = " (plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT " +
-	"are not passed on; see docs/limits.md)"
+// plainBuild is the second line of version for a build without the entry point before the Go runtime.
+const plainBuild = "plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT\n" +
+	"are not passed on; see docs/limits.md"
 
 func newVersion(s streams) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "version [--json]",
 		Short: "print the version",
-		Args:  cobra.NoArgs,
+		Long: `Print the version, the commit if the build knows it, the version of Go, and the
+system that it was built for. perfagent --version prints the same.`,
+		Example: `  perfagent version
+  perfagent version --json`,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			var settings []debug.BuildSetting
-			if info, ok := debug.ReadBuildInfo(); ok {
-				settings = info.Settings
+			if asJSON {
+				return s.printVersionJSON()
 			}
-			_, err := fmt.Fprintln(s.out, versionLine(agent.Version(), settings, job.PlainBuild()))
-			return err
+			return s.printVersion()
 		},
 	}
+
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print version, commit, go, os and arch as JSON")
+
+	return cmd
 }
 
-// versionLine returns the line that version prints: the version and, if the build knows it, the commit.
-func versionLine(version string, settings []debug.BuildSetting, plain bool) string {
-	line := fmt.Sprintf("perfagent %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	if commit := commit(settings); commit != "" {
-		line += " commit " + commit
-	}
-	if plain {
-		line += plainBuild
+// A release is a version of perfagent as a build knows it.
+type release struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"` // "" if it is not known
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+// thisRelease returns the version of this program.
+func thisRelease() release {
+	r := release{Version: agent.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		r.Commit = commit(info.Settings)
 	}
 
-	return line
+	return r
+}
+
+// String returns "perfagent VERSION (COMMIT, GO, OS/ARCH)".
+func (r release) String() string {
+	built := r.Go + ", " + r.OS + "/" + r.Arch
+	if r.Commit != "" {
+		built = r.Commit + ", " + built
+	}
+
+	return "perfagent " + r.Version + " (" + built + ")"
+}
+
+func (s streams) printVersion() error {
+	line := thisRelease().String()
+	if job.PlainBuild() {
+		line += "\n" + plainBuild
+	}
+	_, err := fmt.Fprintln(s.out, line)
+
+	return err
+}
+
+func (s streams) printVersionJSON() error {
+	data, err := json.MarshalIndent(thisRelease(), "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.data(), "%s\n", data)
+
+	return err
 }
 
 // commit returns the commit of the checkout that was built, followed by "+dirty" if there were
-// changes, or "" if the build does not know it. A pseudo-version contains its prefix.
+// changes, or "" if the build does not know it.
 func commit(settings []debug.BuildSetting) string {
 	var revision, dirty string
 	for _, s := range settings {

@@ -1,18 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"os/exec"
 	"regexp"
 	"runtime"
 	"runtime/debug"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/clitest"
 )
-
-// What users and scripts know of the version's line.
-const plainSuffix = " (plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT " +
-	"are not passed on; see docs/limits.md)"
 
 // hasEntry reports whether this system has an entry point before the Go runtime.
 func hasEntry() bool {
@@ -21,50 +21,50 @@ func hasEntry() bool {
 
 func TestVersion_OfBothBuilds(t *testing.T) {
 	t.Parallel()
-	const line = `^perfagent \S+ go1\.\S+ `
-	system := runtime.GOOS + "/" + runtime.GOARCH
-
-	want := regexp.MustCompile(line + system + "\n$")
-	released, err := exec.Command(clitest.Binary(t), "version").Output()
-	if err != nil || !want.Match(released) {
-		t.Errorf("make build: %q, %v", released, err)
-	}
-
-	if hasEntry() {
-		want = regexp.MustCompile(line + system + regexp.QuoteMeta(plainSuffix) + "\n$")
-	}
-	got, err := exec.Command(clitest.PlainBinary(t), "version").Output()
-	if err != nil || !want.Match(got) {
-		t.Errorf("go build: %q, %v", got, err)
+	line := `^perfagent \S+ \(go1\.\S+, ` + runtime.GOOS + "/" + runtime.GOARCH + "\\)\n"
+	for name, c := range map[string]struct{ program, want string }{
+		"make build": {clitest.Binary(t), line + "$"},
+		"go build":   {clitest.PlainBinary(t), line + "plain go build: ignored signals .*\n.*see docs/limits.md\n$"},
+	} {
+		if !hasEntry() {
+			c.want = line + "$"
+		}
+		for _, args := range []string{"version", "--version", "-V"} {
+			got, err := exec.Command(c.program, args).Output()
+			if err != nil || !regexp.MustCompile(c.want).Match(got) {
+				t.Errorf("%s, %s: %q, %v", name, args, got, err)
+			}
+		}
 	}
 }
 
-func TestVersionLine_SaysWhatTheBuildKnows(t *testing.T) {
-	settings := func(list ...string) (out []debug.BuildSetting) {
-		for i := 0; i < len(list); i += 2 {
-			out = append(out, debug.BuildSetting{Key: list[i], Value: list[i+1]})
-		}
-		return out
+func TestVersion_JSON(t *testing.T) {
+	t.Parallel()
+	var got map[string]string
+	if err := json.Unmarshal([]byte(output(t, "version", "--json")), &got); err != nil {
+		t.Fatal(err)
 	}
-	system := runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
-	for name, c := range map[string]struct {
-		version  string
-		settings []debug.BuildSetting
-		plain    bool
-		want     string
-	}{
-		"no stamp": {version: "devel", plain: true, want: "devel " + system + plainSuffix},
-		"release":  {version: "v1.2.3", plain: true, want: "v1.2.3 " + system + plainSuffix},
-		"commit":   {version: "v0.0.0-2026-22b51bcb8d72", want: "v0.0.0-2026-22b51bcb8d72 " + system},
-		"checkout": {version: "v1.2.3", settings: settings("vcs.revision", "22b5", "vcs.modified", "false"),
-			want: "v1.2.3 " + system + " commit 22b5"},
-		"changed checkout": {version: "v1.2.3", settings: settings("vcs.revision", "22b5", "vcs.modified", "true"),
-			want: "v1.2.3 " + system + " commit 22b5+dirty"},
-		"plain": {version: "v1.2.3", settings: settings("vcs.revision", "22b5"), plain: true,
-			want: "v1.2.3 " + system + " commit 22b5" + plainSuffix},
+	want := map[string]string{
+		"version": agent.Version(), "commit": got["commit"], "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRelease_SaysWhatTheBuildKnows(t *testing.T) {
+	r := release{Version: "1.2.3", Go: "go1.26.8", OS: "linux", Arch: "arm64"}
+	if got, want := r.String(), "perfagent 1.2.3 (go1.26.8, linux/arm64)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+
+	for want, settings := range map[string][]debug.BuildSetting{
+		"22b5":       {{Key: "vcs.revision", Value: "22b5"}, {Key: "vcs.modified", Value: "false"}},
+		"22b5+dirty": {{Key: "vcs.revision", Value: "22b5"}, {Key: "vcs.modified", Value: "true"}},
 	} {
-		if got := versionLine(c.version, c.settings, c.plain); got != "perfagent "+c.want {
-			t.Errorf("%s: %q, want perfagent %q", name, got, c.want)
+		r.Commit = commit(settings)
+		if got, want := r.String(), "perfagent 1.2.3 ("+want+", go1.26.8, linux/arm64)"; got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

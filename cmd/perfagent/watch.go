@@ -29,15 +29,15 @@ type watchOptions struct {
 }
 
 func newWatch(s streams) *cobra.Command {
-	o := &watchOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &watchOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [RUN]",
 		Short: "watch a run live",
 		Long: `Watch a run live, on this machine or on another one that shares --out: CPU,
-memory, disk and network with their peaks, and what perfagent itself costs. watch
-only reads the journal of the run; the job is not affected. RUN is a RUN-ID,
-@latest, @-2, the directory of a run, or its journal. Without RUN it watches the
-run under --out that was started last, of those that are running.
+memory, disk and network with their peaks, and what perfagent itself costs.
+watch only reads the journal of the run; the job is not affected. RUN is a
+RUN-ID, @latest, @-2, the directory of a run, or its journal. Without RUN it
+watches the run under --out that was started last, of those that are running.
 
 Press q to quit. When the run ends, its last picture stays on the screen. If
 standard output is not a terminal, or TERM is dumb or unset, watch prints one

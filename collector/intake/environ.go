@@ -22,6 +22,9 @@ const (
 	ddPortVar     = "DD_DOGSTATSD_PORT"
 )
 
+// Variables returns the names of the variables in which a job finds where to send what it says.
+func Variables() []string { return []string{addrVar, hostVar, portVar, dogstatsdVar, socketVar} }
+
 // Environ returns the environment for the job: a copy of environ with the addresses of the sockets. What the user has set
 // stays as it is; what an outer perfagent has set is replaced. The notes say, a sentence each, where the job's StatsD
 // goes if that is elsewhere. Without sockets the result is environ itself.
@@ -91,7 +94,7 @@ func (e *environment) outer() {
 	if dogstatsd != "" && url == "udp://"+dogstatsd || socket != "" && url == "unix://"+socket {
 		e.unset(ddURLVar)
 	}
-	e.unset(addrVar, hostVar, portVar, dogstatsdVar, socketVar)
+	e.unset(Variables()...)
 }
 
 // setStatsD sets the address for Python's statsd, unless the user has set one.

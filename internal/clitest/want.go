@@ -21,7 +21,7 @@ func WantLines(t testing.TB, text string, least, most int) {
 }
 
 // ours is how a line of perfagent's own begins.
-var ours = regexp.MustCompile(`^((warn|error) )?perfagent: `)
+var ours = regexp.MustCompile(`^perfagent( [a-z]+)?: `)
 
 // WantPrintable checks that text has no control character but the ends of lines.
 func WantPrintable(t testing.TB, text string) {

@@ -1,7 +1,6 @@
 package text
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -39,14 +38,11 @@ func Printable(s string) string {
 
 // appendVisible adds one character; raw is its bytes.
 func appendVisible(out []byte, raw string, r rune) []byte {
-	switch {
-	case visible(r, len(raw)):
+	if visible(r, len(raw)) {
 		return append(out, raw...)
-	case r == utf8.RuneError && len(raw) == 1:
-		return fmt.Appendf(out, `\x%02x`, raw[0])
 	}
-	quoted := strconv.QuoteRuneToASCII(r)
-	return append(out, quoted[1:len(quoted)-1]...)
+
+	return appendEscaped(out, raw, r)
 }
 
 // visible reports whether a rune of size bytes can be shown as it is. Unicode calls

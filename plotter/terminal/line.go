@@ -1,9 +1,7 @@
 package terminal
 
 import (
-	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -19,11 +17,11 @@ type line struct {
 func (l line) render(o Options) string {
 	words := l.text
 	if o.ASCII {
-		words = toASCII(words)
+		words = text.ASCII(words)
 	}
 	words = strings.TrimRight(clip(words, o.Width), " ")
-	if o.ASCII {
-		words = strings.ReplaceAll(words, "…", "~")
+	if o.ASCII { // the sign of what was cut
+		words = text.ASCII(words)
 	}
 	if o.Color && l.style != "" && words != "" {
 		return "\x1b[" + l.style + "m" + words + "\x1b[0m"
@@ -48,27 +46,4 @@ func clip(words string, width int) string {
 		}
 	}
 	return text.Clip(kept+"…", width)
-}
-
-// toASCII replaces our own signs by ASCII, and other characters outside of ASCII by escapes.
-func toASCII(s string) string {
-	var out strings.Builder
-	for _, r := range s {
-		switch {
-		case r < utf8.RuneSelf:
-			out.WriteRune(r)
-		case r == '–':
-			out.WriteByte('-')
-		case r == '×':
-			out.WriteByte('x')
-		case r == '…':
-			out.WriteByte('~')
-		case r > 0xffff:
-			fmt.Fprintf(&out, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		}
-	}
-
-	return out.String()
 }

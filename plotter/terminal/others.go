@@ -104,7 +104,7 @@ func Line(r *reporter.Report, o Options) string {
 		words += "; " + text.Printable(live.Trouble)
 	}
 	if o.ASCII {
-		return toASCII(words)
+		return text.ASCII(words)
 	}
 	return words
 }

@@ -38,18 +38,26 @@ func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
 	words := ""
 	switch {
 	case others >= neighbourShare*cpus/100 && waiting >= findWaitPct && !e.crowdsItself():
-		words = fmt.Sprintf("Others kept %s of the node's %s CPUs busy, and tasks waited for a CPU in %s of the time: ",
-			text.CPUs(others), text.CPUs(cpus), text.Percent(waiting))
+		words = fmt.Sprintf("Others kept %s of the node's %s CPUs busy, and %s waited for a CPU in %s of the time: ",
+			text.CPUs(others), text.CPUs(cpus), e.whoWaited(reporter.MetricJobPSICPU), text.Percent(waiting))
 	case steal >= neighbourSteal:
 		words = fmt.Sprintf("Other virtual machines took %s of the CPU time: ", text.Percent(steal))
 	default:
 		return nil
 	}
 	return &reporter.Finding{
-		Text: words + "the job can be faster on CPUs of its own.",
+		Text: words + "the job may be faster on CPUs of its own.",
 		Evidence: evidence("resource", "cpu", "others_cpus", others, "job_cpus", job, "cpus", cpus,
 			"waiting_pct", waiting, "steal_pct", steal),
 	}
+}
+
+// whoWaited names the tasks whose waiting counts: the job's, if a metric of theirs is known.
+func (e *ruleInput) whoWaited(ofJob string) string {
+	if math.IsNaN(e.Metric(ofJob)) {
+		return "tasks of the node"
+	}
+	return "the job's tasks"
 }
 
 // known returns v, or 0 if it is not known.
@@ -85,9 +93,9 @@ func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 		return nil
 	}
 	return &reporter.Finding{
-		Text: fmt.Sprintf("Others held %s of the node's %s of memory, and tasks waited for memory in %s of the time: "+
-			"the job can be faster on a node with more memory, or of its own.",
-			text.WholeSize(others), text.WholeSize(e.Host.MemoryMB), text.Percent(waiting)),
+		Text: fmt.Sprintf("Others held %s of the node's %s of memory, and %s waited for memory in %s of the time: "+
+			"the job may be faster on a node with more memory, or of its own.",
+			text.WholeSize(others), text.WholeSize(e.Host.MemoryMB), e.whoWaited(reporter.MetricJobPSIMemory), text.Percent(waiting)),
 		Evidence: evidence("resource", "memory", "others_memory_mb", others, "waiting_pct", waiting),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -66,8 +67,29 @@ func parse(path string, data []byte, cpus int) (*reporter.Report, Kind, error) {
 	if r, err := reporter.Decode(data); !errors.Is(err, reporter.ErrForeign) {
 		return r, KindReport, err
 	}
+	if err := foreign(path, data); err != nil {
+		return nil, 0, err
+	}
 	r, err := reporter.ParsePerfPy(data, cpus)
 	return r, KindPerfPy, err
+}
+
+// foreign returns an error for a file that does not begin like an object of JSON, as all reports do, and names the
+// report if it is a page beside one.
+func foreign(path string, data []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return nil
+	}
+
+	if ext := filepath.Ext(path); strings.EqualFold(ext, ".html") {
+		report := strings.TrimSuffix(path, ext) + ".json"
+		if _, err := os.Stat(report); err == nil {
+			return fmt.Errorf("is the page; the report is %s beside it", filepath.Base(report))
+		}
+		return errors.New("is a page, not a report")
+	}
+
+	return errors.New("is not a report of perfagent or perf.py")
 }
 
 // isJournal reports whether a file that begins with data is a journal: by its first line, or by
@@ -94,9 +116,13 @@ func readWhole(path string) ([]byte, error) {
 	return data, err
 }
 
+// readError returns an error that names the file.
 func readError(path string, err error) error {
 	if pathErr := errors.Unwrap(err); pathErr != nil && strings.Contains(err.Error(), path) {
 		return fmt.Errorf("read report: %w", err)
+	}
+	if words := err.Error(); strings.HasPrefix(words, "is ") || strings.HasPrefix(words, "has ") { // the file
+		return fmt.Errorf("%s %w", path, err)
 	}
 	return fmt.Errorf("read report %s: %w", path, err)
 }

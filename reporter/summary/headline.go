@@ -49,31 +49,35 @@ func ending(r *reporter.Report) (style, string) {
 
 // failedNode says which of several nodes failed and how the others ended: "node 1 failed: exit 5 after 2.0 s;
 // 2 of 3 nodes ended with exit 0". It returns "" if there is one node, or if no node is known to have failed.
-// The node is the one whose end is that of the run.
 func failedNode(r *reporter.Report) string {
-	if len(r.Nodes) < 2 {
+	name, good := nodeThatFailed(r)
+	if name == "" {
 		return ""
 	}
+	n := r.Nodes[name]
+	return fmt.Sprintf("node %s failed: exit %d after %s; %d of %d nodes ended with exit 0",
+		text.Clip(text.Printable(name), 10), *n.Job.ExitCode, text.Seconds(n.Wall()), good, len(r.Nodes))
+}
 
-	failed, good := "", 0
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
+// nodeThatFailed returns the one of several nodes whose end is that of the run, or the first that failed, and how
+// many ended with exit code 0.
+func nodeThatFailed(r *reporter.Report) (name string, good int) {
+	if len(r.Nodes) < 2 {
+		return "", 0
+	}
+
+	ofRun := func(code int) bool { return r.Run.ExitCode != nil && code == *r.Run.ExitCode }
+	for _, at := range r.NodeNames() {
+		n := r.Nodes[at]
 		switch {
 		case n == nil || n.Job == nil || n.Job.ExitCode == nil:
 		case *n.Job.ExitCode == 0:
 			good++
-		case failed == "" || r.Run.ExitCode != nil && *n.Job.ExitCode == *r.Run.ExitCode &&
-			*r.Nodes[failed].Job.ExitCode != *r.Run.ExitCode:
-			failed = name
+		case name == "" || ofRun(*n.Job.ExitCode) && !ofRun(*r.Nodes[name].Job.ExitCode):
+			name = at
 		}
 	}
-	if failed == "" {
-		return ""
-	}
-
-	n := r.Nodes[failed]
-	return fmt.Sprintf("node %s failed: exit %d after %s; %d of %d nodes ended with exit 0",
-		text.Clip(text.Printable(failed), 10), *n.Job.ExitCode, text.Seconds(n.Wall()), good, len(r.Nodes))
+	return name, good
 }
 
 // maxCommands is the maximum number of different commands in a summary of several nodes.

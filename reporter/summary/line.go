@@ -71,7 +71,9 @@ func lineEnd(r *reporter.Report) string {
 		words[0] = strings.Replace(words[0], text.Seconds(wall), text.Fixed(wall/60, 0)+" min", 1)
 	}
 	for _, b := range Bars(r) {
-		words = append(words, b.words())
+		if b.Key != BarGPUMemory {
+			words = append(words, b.words())
+		}
 	}
 	return strings.Join(words, "; ")
 }

@@ -100,7 +100,7 @@ func (m *markdown) title(r *reporter.Report) string {
 // verdicts writes how the job ended, if that says more than the title: a bad end as a caution.
 func (m *markdown) verdicts(r *reporter.Report) {
 	lines := map[bool][]string{}
-	for _, v := range Verdicts(r) {
+	for _, v := range shownVerdicts(r) {
 		lines[v.Bad] = append(lines[v.Bad], text.Wrap(v.Text, markdownAdvice, 5)...)
 	}
 	m.alert("CAUTION", lines[true])

@@ -91,7 +91,7 @@ const (
 // worst ones, each cause once.
 func (p *layout) verdict(r *reporter.Report) {
 	label := "verdict"
-	for _, s := range Verdicts(r) {
+	for _, s := range shownVerdicts(r) {
 		look := bold
 		if s.Bad {
 			look = alarm
@@ -99,6 +99,16 @@ func (p *layout) verdict(r *reporter.Report) {
 		p.wrapped(look, label, s.Text, verdictLines)
 		label = ""
 	}
+}
+
+// shownVerdicts returns the verdicts that say more than the first line of a summary.
+func shownVerdicts(r *reporter.Report) []Message {
+	list := Verdicts(r)
+	if name, _ := nodeThatFailed(r); name != "" {
+		said := fmt.Sprintf("node %s: exited with code %d", text.Printable(name), *r.Nodes[name].Job.ExitCode)
+		list = slices.DeleteFunc(list, func(m Message) bool { return m.Text == said })
+	}
+	return list
 }
 
 // Verdicts returns how the job ended: the verdict of a single node or, for several nodes, each cause once

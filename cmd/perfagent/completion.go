@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/plotter"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// shells are those that completion knows.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+func newCompletion(s streams) *cobra.Command {
+	plain := false
+	cmd := &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "print the script that completes commands in a shell",
+		Long: `Print a script for bash, zsh, fish or powershell that completes perfagent's
+commands, flags, values, metrics and runs. bash needs the package
+bash-completion.`,
+		Example: `  source <(perfagent completion bash)
+  perfagent completion bash > /etc/bash_completion.d/perfagent
+  perfagent completion zsh > "${fpath[1]}/_perfagent"
+  perfagent completion fish > ~/.config/fish/completions/perfagent.fish`,
+		Args: takes(1, 1, errors.New("name one shell: bash, zsh, fish or powershell")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.printCompletion(cmd.Root(), args[0], !plain)
+		},
+	}
+
+	cmd.Flags().BoolVar(&plain, "no-descriptions", false, "complete without descriptions")
+
+	return cmd
+}
+
+func (s streams) printCompletion(root *cobra.Command, shell string, descriptions bool) error {
+	switch {
+	case shell == "bash":
+		return root.GenBashCompletionV2(s.data(), descriptions)
+	case shell == "zsh" && descriptions:
+		return root.GenZshCompletion(s.data())
+	case shell == "zsh":
+		return root.GenZshCompletionNoDesc(s.data())
+	case shell == "fish":
+		return root.GenFishCompletion(s.data(), descriptions)
+	case shell == "powershell" && descriptions:
+		return root.GenPowerShellCompletionWithDesc(s.data())
+	case shell == "powershell":
+		return root.GenPowerShellCompletion(s.data())
+	}
+
+	err := fmt.Errorf(`unknown shell "%s"; the shells are bash, zsh, fish and powershell`, shell)
+	if meant := text.Nearest(shell, shells); meant != "" {
+		err = fmt.Errorf(`%w; did you mean "%s"?`, err, meant)
+	}
+
+	return err
+}
+
+// flagValues are the values that a flag takes, for flags that mean the same in every command.
+var flagValues = map[string][]string{
+	"summary":    {"auto", "line", "always", "never"},
+	"html":       {"auto", "never"},
+	"compat":     {"perf.py"},
+	"mlflow":     {"auto", "off"},
+	"listen":     {"off"},
+	"ops":        {"off", "on"},
+	"cgroup":     {"auto", "create", "off"},
+	"reader":     {"auto", "gopsutil"},
+	"log-level":  {"debug", "info", "warn", "error"},
+	"log-format": {"console", "json"},
+}
+
+// formatsOf are the values of --format.
+var formatsOf = map[string][]string{
+	"show": {formatText, formatMarkdown, formatCSV, formatJSON},
+	"diff": {"table", "markdown", "json"},
+}
+
+// completeWords tells the shells what the arguments of all commands may be. It costs nothing where no shell asks.
+func completeWords(root *cobra.Command, args []string) {
+	if len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
+		return
+	}
+
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "run", "record":
+			cmd.ValidArgsFunction = completeCommand
+		case "phase":
+			cmd.ValidArgsFunction = completePhase
+		case "ls", "show", "watch", "plot", "diff", "merge", "push":
+			cmd.ValidArgsFunction = completeRun
+		case "metrics":
+			cmd.ValidArgsFunction = completeMetric("")
+		case "help":
+			cmd.ValidArgsFunction = cobra.FixedCompletions(commandNames(root), cobra.ShellCompDirectiveNoFileComp)
+		case "completion":
+			cmd.ValidArgsFunction = cobra.FixedCompletions(shells, cobra.ShellCompDirectiveNoFileComp)
+		default:
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
+		}
+		describeHelpFlag(cmd)
+		cmd.Flags().VisitAll(takeSeconds)
+		completeFlags(cmd)
+	}
+	describeHelpFlag(root)
+}
+
+// completeFlags tells the shells what the flags of a command take.
+func completeFlags(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		var complete cobra.CompletionFunc
+		switch values := flagValues[f.Name]; {
+		case f.Name == "format":
+			complete = cobra.FixedCompletions(formatsOf[cmd.Name()], cobra.ShellCompDirectiveNoFileComp)
+		case values != nil && cmd.Flags().Lookup("mlflow-run-id") == nil: // push takes a URI only
+			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+		case f.Name == "out":
+			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+		case f.Name == "fail-if":
+			complete = completeMetric(" > +10%")
+		case f.Name == "metric":
+			complete = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				return plotter.Keys(), cobra.ShellCompDirectiveNoFileComp
+			}
+		case f.Name == "output" || f.Name == "disk-path":
+			return // a file
+		default:
+			complete = cobra.NoFileCompletions
+		}
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // it fails for a flag that is not there, or twice
+	})
+}
+
+// completeMetric completes the name of a metric, with some text behind it.
+func completeMetric(behind string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, m := range reporter.Metrics() {
+			if strings.HasPrefix(m.Name, toComplete) {
+				names = append(names, cobra.CompletionWithDesc(m.Name+behind, m.Meaning))
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeRun completes the name of a run below --out, or of a file.
+func completeRun(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	out := "perfagent-out"
+	if v := os.Getenv("PERFAGENT_OUT"); v != "" {
+		out = v
+	}
+	if f := cmd.Flags().Lookup("out"); f != nil && f.Changed {
+		out = f.Value.String()
+	}
+
+	reports, _ := filepath.Glob(filepath.Join(out, "*", "node-*.json*"))
+	var runs []string
+	if strings.HasPrefix(toComplete, "@") {
+		runs = []string{"@latest", "@-2"}
+	}
+	for _, path := range reports {
+		if id := filepath.Base(filepath.Dir(path)); strings.HasPrefix(id, toComplete) {
+			runs = append(runs, id)
+		}
+	}
+
+	return slices.Compact(runs), cobra.ShellCompDirectiveDefault
+}
+
+// completePhase completes the command behind the name of a phase and --.
+func completePhase(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) < 2 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completeCommand(cmd, args[2:], toComplete)
+}
+
+// completeCommand completes the command of a job: its first word is a program, and what follows are files.
+func completeCommand(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 || strings.ContainsRune(toComplete, filepath.Separator) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+
+	var programs []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), toComplete) && executable(filepath.Join(dir, e.Name())) {
+				programs = append(programs, e.Name())
+			}
+		}
+	}
+	slices.Sort(programs)
+
+	return slices.Compact(programs), cobra.ShellCompDirectiveNoFileComp
+}
+
+// executable reports whether a path is a file that may be executed.
+func executable(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/envfile"
+	"github.com/perfagent/perfagent/internal/patience"
+)
+
+const (
+	// siteDefaults is the site's file of defaults.
+	siteDefaults = "/etc/perfagent.env"
+
+	// userDefaults is the name of the user's file, in the directory of the user's configurations.
+	userDefaults = "perfagent.env"
+
+	// defaultsPatience is how long a job waits for the files: a home directory may hang.
+	defaultsPatience = time.Second
+
+	// namedLines is how many lines of a file are named in warnings.
+	namedLines = 8
+)
+
+// A setting is a value that a variable or a defaults file gives to a flag.
+type setting struct {
+	variable, value string
+	where           string // "/etc/perfagent.env:3"; "" for a variable
+}
+
+// source names the setting in an error or a warning.
+func (s setting) source() string {
+	if s.where == "" {
+		return s.variable
+	}
+	return s.where + ": " + s.variable
+}
+
+// defaults are the settings of the defaults files, the user's before the site's. Of two lines of a file
+// with the same name the later one counts, and comes first.
+type defaults struct {
+	settings []setting
+	warnings []string
+}
+
+// readDefaults reads the defaults files. A file that is not there is no error.
+func (s streams) readDefaults() defaults {
+	all, ok := patience.Ask(defaultsPatience, func() (d defaults) {
+		for _, path := range []string{userFile(), s.siteDefaults} {
+			if path != "" {
+				d.read(path)
+			}
+		}
+		return d
+	})
+	if !ok {
+		all.warnings = []string{"the files of defaults did not answer in time and are left out"}
+	}
+
+	return all
+}
+
+// userFile returns the path of the user's file, or "" if the user has no home. A relative
+// XDG_CONFIG_HOME is to be ignored (XDG Base Directory Specification).
+func userFile() string {
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, userDefaults)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+
+	return filepath.Join(home, ".config", userDefaults)
+}
+
+// read adds the settings of a file.
+func (d *defaults) read(path string) {
+	data, err := envfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		d.warnings = append(d.warnings, fmt.Sprintf("%s: %v; the file is left out", path, err))
+		return
+	}
+
+	settings, bad := envfile.Parse(data)
+	wrong := make(map[int]string)
+	for _, line := range bad {
+		wrong[line] = "not PERFAGENT_NAME=VALUE"
+	}
+	for _, s := range slices.Backward(settings) {
+		if !isKnown(s.Name) {
+			wrong[s.Line] = s.Name + " is not known"
+			continue
+		}
+		if s.Value != "" { // as an empty variable is none
+			d.settings = append(d.settings, setting{s.Name, s.Value, fmt.Sprintf("%s:%d", path, s.Line)})
+		}
+	}
+	d.warn(path, wrong)
+}
+
+// warn names the bad lines of a file.
+func (d *defaults) warn(path string, wrong map[int]string) {
+	lines := make([]int, 0, len(wrong))
+	for line := range wrong {
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+
+	for i, line := range lines {
+		if i == namedLines {
+			d.warnings = append(d.warnings, fmt.Sprintf("%s: and %d more bad lines", path, len(lines)-i))
+			return
+		}
+		d.warnings = append(d.warnings, fmt.Sprintf("%s:%d: %s", path, line, wrong[line]))
+	}
+}
+
+// isKnown reports whether a variable stands for a flag.
+func isKnown(variable string) bool {
+	return slices.ContainsFunc(environment, func(e struct{ flag, variable string }) bool { return e.variable == variable })
+}
+
+// of returns the settings of a variable, the best first: that of the environment, then those of the
+// files.
+func (d defaults) of(variable string) []setting {
+	var out []setting
+	if value := os.Getenv(variable); value != "" {
+		out = append(out, setting{variable: variable, value: value})
+	}
+	for _, s := range d.settings {
+		if s.variable == variable {
+			out = append(out, s)
+		}
+	}
+
+	return out
+}
+
+// outDefault returns where the runs are, for a command that looks for them, if a variable or a file says
+// so. Only commands that record warn of bad lines.
+func (s streams) outDefault() (setting, bool) {
+	if found := s.readDefaults().of("PERFAGENT_OUT"); len(found) > 0 {
+		return found[0], true
+	}
+	return setting{}, false
+}
+
+// A settler gives the flags that are not on the command line their values from variables and files.
+type settler struct {
+	options *recordOptions
+	cmd     *cobra.Command
+	left    map[string][]setting // by flag, what is not tried yet or in use, the best first
+	reset   map[string]func()    // by flag, back to the program's default
+}
+
+// settle takes values from variables and files for flags that are not given, and checks all options.
+// Errors name the flag or the variable. A bad value of a file is no error: it is named in a warning, and
+// left out.
+func (o *recordOptions) settle(cmd *cobra.Command) error {
+	if err := o.settleQuiet(cmd); err != nil {
+		return err
+	}
+
+	files := o.streams.readDefaults()
+	for _, warning := range files.warnings {
+		o.log.Warn(warning)
+	}
+
+	s := settler{o, cmd, make(map[string][]setting), make(map[string]func())}
+	for _, e := range environment {
+		flag := cmd.Flags().Lookup(e.flag)
+		if flag == nil || flag.Changed {
+			continue
+		}
+		s.left[e.flag], s.reset[e.flag] = files.of(e.variable), resetter(flag)
+		if err := s.use(e.flag); err != nil {
+			return err
+		}
+	}
+
+	for {
+		flag, err := o.checkAll(cmd)
+		if err == nil {
+			return nil
+		}
+		if err := s.reject(flag, err); err != nil {
+			return err
+		}
+	}
+}
+
+// resetter returns a function that undoes what is set from now on.
+func resetter(flag *pflag.Flag) func() {
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		before := list.GetSlice()
+		return func() { _, flag.Changed = list.Replace(before), false }
+	}
+
+	before := flag.Value.String()
+
+	return func() { _, flag.Changed = flag.Value.Set(before), false }
+}
+
+// use sets a flag to the best of its settings that it accepts.
+func (s settler) use(flag string) error {
+	for len(s.left[flag]) > 0 {
+		best := s.left[flag][0]
+		err := s.options.set(s.cmd, flag, best.value)
+		if err == nil {
+			return nil
+		}
+		if err := s.drop(flag, fmt.Errorf("%s: %w", best.source(), valueError(err))); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// reject takes back the value of a flag that is wrong.
+func (s settler) reject(flag string, err error) error {
+	if len(s.left[flag]) == 0 {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	if err := s.drop(flag, fmt.Errorf("%s: %w", s.left[flag][0].source(), err)); err != nil {
+		return err
+	}
+
+	return s.use(flag)
+}
+
+// drop leaves out a value of a file, with a warning. A bad variable is an error.
+func (s settler) drop(flag string, err error) error {
+	if s.left[flag][0].where == "" {
+		return err
+	}
+
+	s.options.log.Warn(err.Error() + "; the line is left out")
+	s.left[flag] = s.left[flag][1:]
+	s.reset[flag]()
+	if flag == listenToken {
+		s.options.ListenToken = ""
+	}
+
+	return nil
+}
+
+// set sets a flag from a variable or a file.
+func (o *recordOptions) set(cmd *cobra.Command, flag, value string) error {
+	if flag == listenToken { // the variable has the token itself
+		o.ListenToken = value
+		return nil
+	}
+	return setFlag(cmd, flag, value)
+}
+
+// checkAll checks all options. With an error it returns the flag.
+func (o *recordOptions) checkAll(cmd *cobra.Command) (flag string, err error) {
+	if cmd.Flags().Changed("run-id") && o.RunID == "" {
+		return "run-id", errors.New("the name is empty")
+	}
+	o.Node = nil
+	if cmd.Flags().Changed("node") {
+		o.Node = &o.node
+	}
+	o.PushTimeout = cmp.Or(o.pushTimeout, -1) // 0: nothing is sent
+	if flag, err := o.check(); err != nil {
+		return flag, err
+	}
+
+	var bad *agent.OptionError
+	if err := o.Options.Check(); errors.As(err, &bad) {
+		return flagOf[bad.Option], bad.Err
+	}
+
+	return "", nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// A dashboard is what of Grafana's JSON asks Prometheus.
+type dashboard struct {
+	Title  string
+	Panels []struct {
+		ID      int
+		Type    string
+		Title   string
+		Targets []struct{ Expr string }
+	}
+	Templating struct {
+		List []struct{ Name, Definition string }
+	}
+}
+
+func readDashboard(t *testing.T, name string) dashboard {
+	t.Helper()
+	data, err := os.ReadFile(need.Repository(t, "deploy/grafana/"+name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(data, &d); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+
+	return d
+}
+
+// queries returns what Grafana asks for all runs, by where it stands.
+func (d dashboard) queries(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	ids := make(map[int]bool)
+	variables := strings.NewReplacer("$run_id", ".*", "$node", ".*", "$__rate_interval", "10s")
+	for _, p := range d.Panels {
+		if ids[p.ID] {
+			t.Errorf("%s: two panels have the ID %d", d.Title, p.ID)
+		}
+		ids[p.ID] = true
+		if (p.Type == "row") != (len(p.Targets) == 0) {
+			t.Errorf("%s: %d queries in the %s %q", d.Title, len(p.Targets), p.Type, p.Title)
+		}
+		for i, target := range p.Targets {
+			all[fmt.Sprintf("%d %s, query %d", p.ID, p.Title, i+1)] = variables.Replace(target.Expr)
+		}
+	}
+
+	labels := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+	for _, v := range d.Templating.List {
+		if m := labels.FindStringSubmatch(v.Definition); m != nil {
+			all["variable "+v.Name] = variables.Replace(fmt.Sprintf(`count by (%s) (%s)`, m[2], m[1]))
+		}
+	}
+
+	return all
+}
+
+// Every query of the dashboards gives data on a real Prometheus that has scraped a run; those of the GPUs, a run on a
+// node with a fake nvidia-smi.
+func TestDeploy_GrafanaHasData(t *testing.T) {
+	t.Parallel()
+	listenTool(t, "prometheus")
+	for _, name := range []string{"perfagent.json", "perfagent-gpu.json"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			queries := readDashboard(t, name).queries(t)
+			if len(queries) < 8 {
+				t.Fatalf("%d queries", len(queries))
+			}
+
+			cmd := clitest.Perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0", "--interval", "200ms"}, holdOpen...)...)
+			if name == "perfagent-gpu.json" {
+				env, _ := withGPUs(t, smi)
+				cmd.Env = append(cmd.Env, env...)
+			}
+			l := listenStart(t, cmd)
+			p := listenPrometheus(t, l.address())
+			for where, q := range queries {
+				clitest.Until(t, where+": "+q, func() bool { n, there := p.query("count(" + q + ")"); return there && n >= 1 })
+			}
+			l.finish().Want(t, 7)
+		})
+	}
+}

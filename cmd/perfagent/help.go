@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// A flagGroup is a part of the help of a command.
+type flagGroup struct {
+	title  string
+	record bool // of the commands that record; elsewhere flags of these names mean something else
+	flags  []string
+}
+
+// flagGroups are the parts that follow the common flags, which are all the others.
+var flagGroups = []flagGroup{
+	{"What is measured", true, []string{"disk-path", "cgroup", "ops", "ops-chart", "scrape", "scrape-interval"}},
+	{"Where the reports are", false, []string{"out", "run-id", "node", "html"}},
+	{"Live page", true, []string{"listen", "listen-token-file"}},
+	{"MLflow", false, []string{"mlflow", "mlflow-run-id", "mlflow-experiment", "push-timeout"}},
+	{"For experts", false, []string{"max-length", "reader", "compat", "cpus", "log-level", "log-format"}},
+}
+
+func newHelp(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "describe a command and its flags",
+		Args:  takes(0, 1, errors.New("one command, please")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			if len(args) == 0 {
+				return printHelp(s.out, root)
+			}
+			named, _, err := root.Find(args)
+			if err != nil || named == root {
+				return unknownCommand(root, args)
+			}
+			return printHelp(s.out, named)
+		},
+	}
+}
+
+// printHelp prints what a command does, how it is called, and its flags, within 80 columns.
+func printHelp(w io.Writer, cmd *cobra.Command) error {
+	describeHelpFlag(cmd)
+	var out strings.Builder
+	what := cmd.Long
+	if what == "" {
+		what = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
+	}
+	fmt.Fprintf(&out, "%s\n\nUsage:\n", what)
+	if cmd.HasParent() {
+		fmt.Fprintf(&out, "  %s\n", cmd.UseLine())
+	} else {
+		fmt.Fprintf(&out, "  %s COMMAND [flags]\n", cmd.Name())
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&out, "\nExamples:\n%s\n", cmd.Example)
+	}
+
+	writeCommands(&out, cmd)
+	writeFlags(&out, cmd)
+	if !cmd.HasParent() {
+		fmt.Fprintf(&out, "\n%s COMMAND --help describes a command and its flags.\n", cmd.Name())
+	}
+
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// describeHelpFlag gives a command its flag --help, in perfagent's own words.
+func describeHelpFlag(cmd *cobra.Command) {
+	cmd.InitDefaultHelpFlag()
+	cmd.Flags().Lookup("help").Usage = "print this help"
+}
+
+// writeCommands writes the groups of the commands of a command.
+func writeCommands(out *strings.Builder, cmd *cobra.Command) {
+	for _, g := range cmd.Groups() {
+		fmt.Fprintf(out, "\n%s:\n", g.Title)
+		for _, c := range cmd.Commands() {
+			if c.GroupID == g.ID {
+				writeEntry(out, "  "+c.Name(), 14, c.Short)
+			}
+		}
+	}
+}
+
+// writeFlags writes the flags of a command, in groups.
+func writeFlags(out *strings.Builder, cmd *cobra.Command) {
+	records := cmd.Flags().Lookup("interval") != nil
+	groups := make([][]*pflag.Flag, 1+len(flagGroups)) // the common ones first
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		i := slices.IndexFunc(flagGroups, func(g flagGroup) bool {
+			return slices.Contains(g.flags, f.Name) && (records || !g.record)
+		})
+		groups[i+1] = append(groups[i+1], f)
+	})
+
+	for i, flags := range groups {
+		title := "Common flags"
+		if i > 0 {
+			title = flagGroups[i-1].title
+		}
+		if len(flags) > 0 {
+			fmt.Fprintf(out, "\n%s:\n", title)
+		}
+		for _, f := range flags {
+			writeFlag(out, f)
+		}
+	}
+}
+
+// writeFlag writes the names of a flag, its meaning, and its default unless that says nothing.
+func writeFlag(out *strings.Builder, f *pflag.Flag) {
+	name := "      --" + f.Name
+	if f.Shorthand != "" {
+		name = "  -" + f.Shorthand + ", --" + f.Name
+	}
+
+	value, usage := pflag.UnquoteUsage(f)
+	if value != "" {
+		name += " " + value
+	}
+	switch f.DefValue {
+	case "", "0", "0s", "false", "[]":
+	default:
+		usage += " (default " + strings.Trim(f.DefValue, "[]") + ")"
+	}
+
+	writeEntry(out, name, 28, usage)
+}
+
+// writeEntry writes a name and, from a column on, its description.
+func writeEntry(out *strings.Builder, name string, column int, description string) {
+	const lines = 20
+	for i, line := range text.Wrap(description, summary.Width-column, lines) {
+		switch {
+		case i > 0:
+			name = ""
+		case len(name) > column-1:
+			fmt.Fprintln(out, name)
+			name = ""
+		}
+		fmt.Fprintf(out, "%s%s\n", text.PadRight(name, column), line)
+	}
+}

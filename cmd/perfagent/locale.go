@@ -1,0 +1,53 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// locale returns the name of the locale for characters. As in C libraries, the first of three variables that is set
+// and not empty decides.
+func locale() string {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := os.Getenv(name); v != "" {
+			return v
+		}
+	}
+
+	return ""
+}
+
+// plainLocale reports whether the locale has nothing but ASCII.
+func plainLocale() bool {
+	name := locale()
+	return name == "C" || name == "POSIX"
+}
+
+// utf8Terminal reports whether the locale uses UTF-8.
+func utf8Terminal() bool {
+	name := strings.ToLower(locale())
+	return strings.Contains(name, "utf-8") || strings.Contains(name, "utf8")
+}
+
+// inLocale returns the streams of a command line: out and err take text for people, and write it in plain ASCII where
+// the locale has nothing else.
+func (s streams) inLocale() streams {
+	if plainLocale() {
+		s.out, s.err = text.NewASCIIWriter(s.out), text.NewASCIIWriter(s.err)
+	}
+	return s
+}
+
+// data returns stdout for what programs read, which is UTF-8 in every locale: JSON, CSV, Markdown, HTML.
+func (s streams) data() io.Writer { return asItIs(s.out) }
+
+// asItIs returns the writer that takes text as it is.
+func asItIs(w io.Writer) io.Writer {
+	if ascii, ok := w.(*text.ASCIIWriter); ok {
+		return ascii.Unwrap()
+	}
+	return w
+}

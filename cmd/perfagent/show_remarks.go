@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// remarksOn lists what the numbers of a report do not tell: that it is incomplete, what is absent and why, and what is
+// to be known of each node.
+func remarksOn(report *reporter.Report) []string {
+	var remarks []string
+	if report.Run.Incomplete != "" {
+		remarks = append(remarks, report.Run.Incomplete)
+	}
+
+	for _, name := range report.NodeNames() {
+		n := report.Nodes[name]
+		for _, words := range append(byReason(n.Missing), n.Remarks()...) {
+			remarks = append(remarks, "node "+name+": "+words)
+		}
+	}
+
+	return remarks
+}
+
+// printRemarks prints on stderr how many remarks there are, and whether the report is incomplete, or with -v all
+// of them.
+func (o *showOptions) printRemarks(report *reporter.Report) {
+	remarks := remarksOn(report)
+	if !o.verbose && len(remarks) > 0 {
+		words := fmt.Sprintf("%s on what is absent or special; show -v prints %s",
+			text.Count(len(remarks), "remark", "remarks"), text.Plural(len(remarks), "it", "them"))
+		if report.Run.Incomplete != "" {
+			words = report.Run.Incomplete + "; " + words
+		}
+		remarks = []string{words}
+	}
+
+	for _, words := range remarks {
+		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(words))
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/internal/patience"
+)
+
+// listenToken is the flag that names the file of the token.
+const listenToken = "listen-token-file"
+
+// addSiteFlags declares what a site may want to set for all of its jobs.
+func addSiteFlags(f *pflag.FlagSet, o *recordOptions) {
+	f.StringVar(&o.tokenFile, listenToken, "",
+		"with --listen, answer only requests that have the token in `FILE`, as a bearer token or as a password; "+
+			"the variable holds the token itself")
+	f.StringArrayVar(&o.Redact, "redact", nil,
+		"also hide what `REGEX` matches in the recorded command line, or its first group (repeatable; separated by "+
+			"spaces in the variable); off hides nothing, not even passwords and tokens")
+	f.StringVar(&o.endCommand, "on-end", "",
+		"at the end, give the summary as JSON to \"sh -c `CMD`\", which may take 10s")
+}
+
+// readToken reads the token of the live page, if a file is named on the command line.
+func (o *recordOptions) readToken(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed(listenToken) {
+		return nil
+	}
+
+	type answer struct {
+		token  string
+		public bool
+		err    error
+	}
+	a, ok := patience.Ask(tokenPatience, func() (a answer) {
+		a.token, a.public, a.err = tokenFrom(o.tokenFile)
+		return a
+	})
+	switch {
+	case !ok:
+		return fmt.Errorf("--%s: %s was not read within %v", listenToken, o.tokenFile, tokenPatience)
+	case a.err != nil:
+		return fmt.Errorf("--%s: %w", listenToken, a.err)
+	case a.public:
+		o.log.Warn(fmt.Sprintf("--%s: everybody can read %s (chmod go= %[2]s)", listenToken, o.tokenFile))
+	}
+	o.ListenToken = a.token
+
+	return nil
+}
+
+const (
+	// tokenPatience is how long the job waits for the token: the file may be a pipe.
+	tokenPatience = 5 * time.Second
+
+	// maxToken is the size of the longest token in bytes, with room for the rest of a request's header.
+	maxToken = 4096
+)
+
+// tokenFrom returns the content of a file without the newline at its end. public reports whether
+// everybody can read it.
+func tokenFrom(path string) (token string, public bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", false, err
+	}
+	defer f.Close()
+
+	data, err := io.ReadAll(io.LimitReader(f, maxToken+2))
+	if err != nil {
+		return "", false, err
+	}
+	token = strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	switch info, err := f.Stat(); {
+	case token == "":
+		return "", false, errors.New("the token is empty")
+	case len(token) > maxToken:
+		return "", false, fmt.Errorf("the token is longer than %d bytes", maxToken)
+	case err == nil && info.Mode().IsRegular():
+		public = info.Mode().Perm()&0o004 != 0
+	}
+
+	return token, public, nil
+}

@@ -1,0 +1,481 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// withDefaults prepares perfagent with the user's and the site's file; "" is none. The site's file is seen by this
+// perfagent alone.
+func withDefaults(t *testing.T, user, site string, args ...string) *exec.Cmd {
+	t.Helper()
+	config := t.TempDir()
+	if user != "" {
+		clitest.Write(t, filepath.Join(config, "perfagent.env"), user, 0o644)
+	}
+
+	cmd := clitest.Perfagent(t, args...)
+	if site != "" {
+		need.Root(t, "to show a process another /etc")
+		etc := t.TempDir()
+		clitest.Write(t, filepath.Join(etc, "perfagent.env"), site, 0o644)
+		program := cmd.Path
+		cmd = clitest.Command(t, "sh", append([]string{"-c", `mount --bind "$0" /etc && exec "$@"`, etc, program}, args...)...)
+		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
+	}
+	cmd.Env = append(cmd.Env, "XDG_CONFIG_HOME="+config)
+
+	return cmd
+}
+
+func TestDefaults_Precedence(t *testing.T) {
+	t.Parallel()
+	interval := func(o clitest.Outcome) float64 {
+		o.Want(t, 0)
+		return o.Report(t).Nodes["0"].Sampling.IntervalSeconds
+	}
+	const user, site = "PERFAGENT_INTERVAL=200ms", "PERFAGENT_INTERVAL='300ms'\nPERFAGENT_RUN_ID=site\nPERFAGENT_CGROUP=off"
+
+	if got := interval(clitest.Perform(t, withDefaults(t, "", site, "run", "--", "true"))); got != 0.3 {
+		t.Errorf("the site's file: %v", got)
+	}
+	if got := interval(clitest.Perform(t, withDefaults(t, user, site, "run", "--", "true"))); got != 0.2 {
+		t.Errorf("the user's file above the site's: %v", got)
+	}
+
+	cmd := withDefaults(t, user, site, "run", "--", "true")
+	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=400ms", "SLURM_JOB_ID=77")
+	o := clitest.Perform(t, cmd)
+	if got := interval(o); got != 0.4 {
+		t.Errorf("the variable above the files: %v", got)
+	}
+	if id := o.Report(t).Run.ID; id != "site" {
+		t.Errorf("a file above the scheduler: %q", id)
+	}
+
+	cmd = withDefaults(t, user, site, "run", "--interval", "500ms", "--", "true")
+	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=400ms")
+	if got := interval(clitest.Perform(t, cmd)); got != 0.5 {
+		t.Errorf("the flag above all: %v", got)
+	}
+}
+
+// What is wrong with the files is named, and the job runs with the rest of them.
+func TestDefaults_BadLines(t *testing.T) {
+	t.Parallel()
+	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NOPE=1\nPERFAGENT_HTML=sometimes\nPERFAGENT_NODE=3\n" +
+		"PERFAGENT_DISK_PATH=/::/tmp\nPERFAGENT_LISTEN_TOKEN=\x01\n"
+	o := clitest.Perform(t, withDefaults(t, "PERFAGENT_INTERVAL=1ms\n", site, "run", "--", "sh", "-c", "exit 5"))
+	o.Want(t, 5)
+	for _, want := range []string{
+		`perfagent.env:1: PERFAGENT_INTERVAL: 1ms is below 10ms; the line is left out`,
+		`/etc/perfagent.env:3: PERFAGENT_INTERVAL="fast"`, `/etc/perfagent.env:4: not PERFAGENT_NAME=VALUE`,
+		`/etc/perfagent.env:5: PERFAGENT_NOPE is not known`, `/etc/perfagent.env:6: PERFAGENT_HTML: "sometimes"`,
+		`/etc/perfagent.env:8: PERFAGENT_DISK_PATH: a path is empty`,
+		`/etc/perfagent.env:9: PERFAGENT_LISTEN_TOKEN: the token has a control character`,
+	} {
+		if strings.Count(o.Err, want) != 1 {
+			t.Errorf("%q is not said once:\n%s", want, o.Err)
+		}
+	}
+	clitest.WantLines(t, o.Err, 7, 7)
+
+	n := o.Report(t).Nodes["3"]
+	if n == nil || n.Sampling.IntervalSeconds != 1 || !clitest.Exists(filepath.Join(o.Dir, "perfagent-out", o.Report(t).Run.ID, "node-3.html")) {
+		t.Errorf("the job did not run with the good lines and the program's defaults: %+v", n)
+	}
+}
+
+func TestDefaults_ManyBadLines(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, withDefaults(t, strings.Repeat("x\n", 100), "", "run", "--", "true"))
+	o.Want(t, 0)
+	clitest.WantLines(t, o.Err, 9, 9)
+	if !strings.Contains(o.Err, "and 92 more bad lines") {
+		t.Errorf("stderr %q", o.Err)
+	}
+}
+
+// A file that cannot be read is named in one line; a job never waits for one.
+func TestDefaults_NoFile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		put  func(path string) error
+		want string
+	}{
+		"absent":    {func(string) error { return nil }, ""},
+		"FIFO":      {func(path string) error { return unix.Mkfifo(path, 0o600) }, "not a regular file"},
+		"directory": {func(path string) error { return os.Mkdir(path, 0o700) }, "not a regular file"},
+		"endless":   {func(path string) error { return os.Symlink("/dev/zero", path) }, "not a regular file"},
+		"loop":      {func(path string) error { return os.Symlink(path, path) }, "too many levels"},
+		"large":     {func(path string) error { return os.WriteFile(path, make([]byte, 1<<17), 0o600) }, "larger than 64 kB"},
+	} {
+		cmd := withDefaults(t, "", "", "run", "--", "sh", "-c", "exit 5")
+		config := t.TempDir()
+		cmd.Env = append(cmd.Env, "XDG_CONFIG_HOME="+config)
+		if err := c.put(filepath.Join(config, "perfagent.env")); err != nil {
+			t.Fatal(err)
+		}
+
+		o := clitest.Perform(t, cmd)
+		if o.Want(t, 5); c.want == "" && o.Err != "" || c.want != "" && !strings.Contains(o.Err, "perfagent.env: ") {
+			t.Errorf("%s: stderr %q", name, o.Err)
+		}
+		if c.want != "" {
+			o.WantLine(t, c.want)
+		}
+	}
+
+	cmd := withDefaults(t, "PERFAGENT_NODE=3", "", "run", "--", "true")
+	clitest.AsNobody(t, cmd)
+	for _, entry := range cmd.Env {
+		if config, found := strings.CutPrefix(entry, "XDG_CONFIG_HOME="); found {
+			if err := os.Chmod(config, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cmd.Args = append([]string{cmd.Args[0], "run", "--out", clitest.OpenTemp(t)}, cmd.Args[2:]...)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	o.WantLine(t, "permission denied")
+}
+
+// Nothing of the files enters the job's environment, and its own variables stay.
+func TestDefaults_JobsEnvironment(t *testing.T) {
+	t.Parallel()
+	cmd := withDefaults(t, "PERFAGENT_INTERVAL=200ms\nPERFAGENT_LISTEN_TOKEN=s3cr3t\nPERFAGENT_OUT=x\n", "", "run", "--", "env")
+	cmd.Env = append(cmd.Env, "PERFAGENT_MAX_LENGTH=20")
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	for _, name := range []string{"PERFAGENT_INTERVAL", "PERFAGENT_LISTEN_TOKEN", "PERFAGENT_OUT", "s3cr3t"} {
+		if strings.Contains(o.Out, name) {
+			t.Errorf("the job has %s", name)
+		}
+	}
+	if !strings.Contains(o.Out, "PERFAGENT_MAX_LENGTH=20\n") {
+		t.Error("the job's own variable is gone")
+	}
+}
+
+// The commands that look for runs know PERFAGENT_OUT from a file, too.
+func TestDefaults_Show(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const env = "PERFAGENT_OUT=%s\n"
+	clitest.Perform(t, withDefaults(t, fmt.Sprintf(env, dir), "", "run", "--", "true")).Want(t, 0)
+	o := clitest.Perform(t, withDefaults(t, fmt.Sprintf(env, dir)+"bad\n", "", "show"))
+	if o.Want(t, 0); !strings.Contains(o.Out, "exit") || o.Err != "" {
+		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+	}
+}
+
+// A secret in the command line is in nothing that perfagent writes or shows. The job has it.
+func TestRedact_Everywhere(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	server := newSite(t)
+	l := listenRun(t, "--interval", "50ms", "--run-id", "r", "--summary", "always",
+		"--mlflow", server.uri, "--on-end", "cat", "--redact", `id-(\w+)`, "--",
+		"sh", "-c", `echo ready $$; echo "$*"; read x; exit 7`, "API_KEY="+secret, "--password", secret,
+		"X-Token: "+secret, "https://me:"+secret+"@host/", "id-"+secret)
+	l.PID("ready")
+	if line := l.Next(); strings.Count(line, secret) != 4 && strings.Count(line, secret) != 5 {
+		t.Errorf("the job got %q", line)
+	}
+	l.untilSampled(2)
+
+	for _, path := range []string{"/", "/metrics", "/report.json"} {
+		if _, _, body := l.get(path); strings.Contains(body, secret) {
+			t.Errorf("%s has the secret", path)
+		}
+	}
+	watch := clitest.OnTerminal(t, clitest.Perfagent(t, "watch", "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"), "r"))
+	if before := watch.Expect("API_KEY=***"); strings.Contains(before, secret) {
+		t.Errorf("watch shows %q", before)
+	}
+	watch.Send("q")
+	if screen, _ := watch.End(); strings.Contains(screen, secret) {
+		t.Errorf("watch shows %q", screen)
+	}
+	wantNoFile(t, l.Cmd.Dir, secret)
+
+	o := l.finish()
+	if o.Want(t, 7); strings.Contains(o.Err, secret) || strings.Count(o.Err, "API_KEY=***") < 2 {
+		t.Errorf("stderr:\n%s", o.Err)
+	}
+	wantNoFile(t, l.Cmd.Dir, secret)
+	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"show", "r"}} {
+		cmd := clitest.Perfagent(t, append(args, "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"))...)
+		if o := clitest.Perform(t, cmd); !strings.Contains(o.Out, "API_KEY=***") || strings.Contains(o.Out+o.Err, secret) {
+			t.Errorf("%v: %q %q", args, o.Out, o.Err)
+		}
+	}
+	debug := clitest.Run(t, "run", "--log-level", "debug", "--log-format", "json", "--", "true", "--password", secret)
+	if debug.Want(t, 0); strings.Contains(debug.Err, secret) {
+		t.Errorf("the log:\n%s", debug.Err)
+	}
+	for _, request := range server.Requests() {
+		if strings.Contains(fmt.Sprintf("%s %s", request.Path, request.Body), secret) {
+			t.Errorf("the MLflow server got %s %.300s", request.Path, request.Body)
+		}
+	}
+}
+
+// wantNoFile checks that no file under a directory has the text.
+func wantNoFile(t *testing.T, dir, text string) {
+	t.Helper()
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files++
+			if strings.Contains(clitest.Read(t, path), text) {
+				t.Errorf("%s has %q", path, text)
+			}
+		}
+		return nil
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}
+
+func TestRedact_Options(t *testing.T) {
+	command := func(o clitest.Outcome) string {
+		o.Want(t, 0)
+		return strings.Join(o.Report(t).Run.Command[1:], " ")
+	}
+	if got := command(inside(t, "run", "--redact", "off", "--", "true", "--token", "abc")); got != "--token abc" {
+		t.Errorf("off: %q", got)
+	}
+	if got := command(inside(t, "run", "--redact", "ab+", "--redact", `-p(\S+)`, "--", "true", "xabbx", "-psecret")); got != "x***x -p***" {
+		t.Errorf("two patterns: %q", got)
+	}
+	cmd := insideCommand(t, "run", "--", "true", "abc", "def")
+	cmd.Env = []string{"PERFAGENT_REDACT=^a d(e)"}
+	if got := command(cmd.perform(t)); got != "***bc d***f" {
+		t.Errorf("the variable: %q", got)
+	}
+
+	o := inside(t, "run", "--redact", "(", "--", "true")
+	o.Want(t, 125)
+	o.WantLine(t, "--redact")
+	o = inside(t, "run", "--", "no-such-TOKEN=abc")
+	o.Want(t, 127)
+	o.WantLine(t, "no-such-TOKEN=***")
+}
+
+func TestOnEnd_GetsTheSummary(t *testing.T) {
+	server := newSite(t)
+	o := inside(t, "run", "--mlflow", server.uri, "--on-end", "cat", "--", "sh", "-c", "exit 7")
+	o.Want(t, 7)
+	var object struct {
+		Schema, State, Verdict, Dir, Report, Page, Push string
+
+		RunID    string `json:"run_id"`
+		ExitCode int    `json:"exit_code"`
+	}
+	if err := json.Unmarshal([]byte(o.Err), &object); err != nil {
+		t.Fatalf("%v: %q", err, o.Err)
+	}
+	if object.Schema != "perfagent.summary/1" || object.State != "ended" || object.ExitCode != 7 || object.RunID == "" ||
+		object.Verdict == "" || object.Push != reporter.PushDone {
+		t.Errorf("got %+v", object)
+	}
+	for _, path := range []string{object.Dir, object.Report, object.Page} {
+		if !filepath.IsAbs(path) || !clitest.Exists(path) {
+			t.Errorf("there is no %q", path)
+		}
+	}
+}
+
+// What the command does changes nothing but stderr.
+func TestOnEnd_NeverHarms(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		"exit 3":                          "--on-end: exit status 3",
+		"kill -9 $$":                      "--on-end: signal: killed",
+		"no-such-command-":                "--on-end: exit status 127",
+		"exec 0<&-; true":                 "", // its stdin is a closed pipe
+		"exec true":                       "",
+		"sleep 60 >/dev/null 2>&1 & true": "", // what it leaves behind is left alone
+		"":                                "",
+	} {
+		big := strings.Repeat("x", 100_000) // more than a pipe holds, with its twin
+		o := clitest.Run(t, "run", "--summary", "never", "--tag", "a="+big, "--tag", "b="+big, "--on-end", command,
+			"--", "sh", "-c", "exit 7")
+		if o.Want(t, 7); !strings.Contains(o.Err, want) || want == "" && o.Err != "" || o.Out != "" {
+			t.Errorf("%q: stdout %q, stderr %q", command, o.Out, o.Err)
+		}
+	}
+
+	o := clitest.Run(t, "run", "--on-end", "echo ran", "--", "no-such-command-")
+	if o.Want(t, 127); strings.Contains(o.Err, "ran\n") {
+		t.Errorf("it ran without a job: %q", o.Err)
+	}
+}
+
+// All of its process group is killed after 10 s, or when perfagent is told to end.
+func TestOnEnd_IsKilled(t *testing.T) {
+	t.Parallel()
+	for _, signaled := range []bool{false, true} {
+		t.Run(fmt.Sprint("signaled ", signaled), func(t *testing.T) {
+			t.Parallel()
+			cmd := clitest.Perfagent(t, "run", "--on-end", `sleep 60 & echo pid $!; wait`, "--", "sh", "-c", "exit 7")
+			r, w := clitest.Pipe(t)
+			cmd.Stderr = w
+			began := time.Now()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			var pid int
+			if _, err := fmt.Fscanf(r, "pid %d\n", &pid); err != nil {
+				t.Fatal(err)
+			}
+			if signaled {
+				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clitest.Wait(t, cmd)
+			if code := cmd.ProcessState.ExitCode(); code != 7 {
+				t.Errorf("exit code %d", code)
+			}
+			if took := time.Since(began); signaled != (took < endLimit) || took > 3*endLimit {
+				t.Errorf("it took %v", took)
+			}
+			clitest.Until(t, "the child is gone", func() bool {
+				state := clitest.ProcessState(pid)
+				return state == "" || state == "Z"
+			})
+		})
+	}
+}
+
+// A command that has no end does not count as the job's, however much it uses.
+func TestOnEnd_IsNotTheJobs(t *testing.T) {
+	t.Parallel()
+	o := clitest.Run(t, "run", "--on-end", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", "--", "true")
+	o.Want(t, 0)
+	if j := o.Report(t).Nodes["0"].Job; j.UserSeconds+j.SystemSeconds > 0.1 || j.Orphans != 0 {
+		t.Errorf("job %+v", j)
+	}
+}
+
+func TestOnEnd_Sidecar(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, "sidecar", "--run-id", "s", "--interval", "50ms", "--on-end", "cat; exit 3")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Until(t, "it records", func() bool { return clitest.Exists(filepath.Join(cmd.Dir, "perfagent-out/s/node-0.jsonl")) })
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Wait(t, cmd)
+	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(stderr.String(), `"run_id":"s"`) ||
+		strings.Count(stderr.String(), "--on-end: exit status 3") != 1 {
+		t.Errorf("%d %q", code, stderr.String())
+	}
+}
+
+func TestListenToken(t *testing.T) {
+	t.Parallel()
+	const token = "s3cr3t-token"
+	file := clitest.Write(t, filepath.Join(t.TempDir(), "token"), token+"\n", 0o600)
+	l := listenRun(t, append([]string{"--listen-token-file", file, "--interval", "50ms"}, holdOpen...)...)
+	ask := func(change func(*http.Request)) int {
+		request, err := http.NewRequest(http.MethodGet, l.url+"healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(request)
+		answer, err := listenClient().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+
+	if code := ask(func(*http.Request) {}); code != 401 {
+		t.Errorf("without the token: %d", code)
+	}
+	if code := ask(func(r *http.Request) { r.URL.RawQuery = "token=" + token }); code != 401 {
+		t.Errorf("in the query: %d", code)
+	}
+	if code := ask(func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }); code != 200 {
+		t.Errorf("as a bearer token: %d", code)
+	}
+	if code := ask(func(r *http.Request) { r.SetBasicAuth("me", token) }); code != 200 {
+		t.Errorf("as a password: %d", code)
+	}
+	if env := clitest.Read(t, fmt.Sprintf("/proc/%d/environ", l.Cmd.Process.Pid)); strings.Contains(env, token) {
+		t.Error("the token is in the environment")
+	}
+
+	o := l.finish()
+	if o.Want(t, 7); strings.Contains(o.Err, token) {
+		t.Errorf("stderr %q", o.Err)
+	}
+	wantNoFile(t, l.Cmd.Dir, token)
+}
+
+func TestListenToken_Options(t *testing.T) {
+	dir := t.TempDir()
+	for content, want := range map[string]string{
+		"": "the token is empty", "\n": "the token is empty", "a\nb\n": "control character", "a\n\n": "control character",
+		strings.Repeat("x", 5000): "longer than 4096 bytes",
+	} {
+		file := clitest.Write(t, filepath.Join(dir, "token"), content, 0o600)
+		o := inside(t, "run", "--listen-token-file", file, "--", "true")
+		o.Want(t, 125)
+		o.WantLine(t, "--listen-token-file", want)
+	}
+
+	o := inside(t, "run", "--listen-token-file", filepath.Join(dir, "absent"), "--", "true")
+	o.Want(t, 125)
+	o.WantLine(t, "--listen-token-file", "no such file")
+
+	public := clitest.Write(t, filepath.Join(dir, "public"), "x\r\n", 0o644)
+	o = inside(t, "run", "--listen-token-file", public, "--", "true")
+	o.Want(t, 0)
+	o.WantLine(t, "everybody can read")
+}
+
+// Who can reach the page without a token is said once.
+func TestListenToken_Warning(t *testing.T) {
+	for _, c := range []struct {
+		address, token string
+		warns          bool
+	}{
+		{"0.0.0.0:0", "", true}, {"[::]:0", "", true}, {"0.0.0.0:0", "x", false}, {"127.0.0.1:0", "", false}, {"localhost:0", "", false},
+	} {
+		cmd := insideCommand(t, "run", "--listen", c.address, "--", "true")
+		cmd.Env = []string{"PERFAGENT_LISTEN_TOKEN=" + c.token}
+		o := cmd.perform(t)
+		o.Want(t, 0)
+		if warned := len(regexp.MustCompile(`(?m)--listen-token-file`).FindAllString(o.Err, -1)); warned > 1 || (warned == 1) != c.warns {
+			t.Errorf("%s with the token %q: stderr %q", c.address, c.token, o.Err)
+		}
+	}
+}

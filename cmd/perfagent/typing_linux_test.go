@@ -1,0 +1,181 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// What is typed wrongly gets one line that says what was meant, and the exit code of the command. The texts are a
+// contract.
+func TestTyping_WrongUse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		typed string
+		err   string
+		code  int
+	}{
+		{"rnu", `perfagent: unknown command "rnu"; did you mean "run"?`, 1},
+		{"sleep 1", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep 1"?`, 1},
+		{"-- sleep 1", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep 1"?`, 1},
+		{"sleep -x --help 1", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep -x --help 1"?`, 1},
+		{"no-such-program", `perfagent: unknown command "no-such-program"; perfagent --help lists the commands`, 1},
+		{"run --interva 1s", "perfagent run: unknown flag --interva; did you mean --interval?", 125},
+		{"run --Interval=1s -- true", "perfagent run: unknown flag --Interval; did you mean --interval?", 125},
+		{"run -z -- true", "perfagent run: unknown flag -z; perfagent run --help lists the flags", 125},
+		{"run --no-such-flag -- true", "perfagent run: unknown flag --no-such-flag; perfagent run --help lists the flags", 125},
+		{"run --interval", "perfagent run: --interval: the value is missing", 125},
+		{"run -i soon -- true", `perfagent run: --interval: "soon" is not a length of time, such as 10s, 500ms, 1h30m or 10, which is seconds`, 125},
+		{"run --interval nan -- true", `perfagent run: --interval: "nan" is not a length of time, such as 10s, 500ms, 1h30m or 10, which is seconds`, 125},
+		{"run --node one -- true", `perfagent run: --node: "one" is not a whole number`, 125},
+		{"run --=x -- true", "perfagent run: --=x is not a flag; perfagent run --help lists the flags", 125},
+		{"run", "perfagent run: no command: perfagent run [flags] -- CMD [ARG...]", 125},
+		{"run -q --summary always -- true", "perfagent run: -q is --summary never: use one of the two", 125},
+		{"diff --formt json", "perfagent diff: unknown flag --formt; did you mean --format?", 2},
+		{"merge", "perfagent merge: name a run, or two reports or more", 1},
+		{"push", "perfagent push: name a run or a report; @latest is the newest", 1},
+		{"show a b", "perfagent show: one run or report, please; perfagent merge puts several together", 1},
+		{"show --json=maybe", `perfagent show: --json: "maybe" is not true or false`, 1},
+		{"metrics no-such", `perfagent metrics: no metric has "no-such" in its name; perfagent metrics lists them all`, 1},
+		{"metrics a b", "perfagent metrics: one text, please, which the names contain", 1},
+		{"version x", "perfagent version: takes no arguments", 1},
+		{"sidecar x", "perfagent sidecar: takes no arguments", 1},
+		{"help rnu", `perfagent help: unknown command "rnu"; did you mean "run"?`, 1},
+		{"completion tcsh", `perfagent completion: unknown shell "tcsh"; the shells are bash, zsh, fish and powershell`, 1},
+		{"completion", "perfagent completion: name one shell: bash, zsh, fish or powershell", 1},
+		{"-v", "perfagent: unknown flag -v; did you mean -V?", 1},
+	} {
+		t.Run(c.typed, func(t *testing.T) {
+			t.Parallel()
+			o := clitest.Perform(t, clitest.Perfagent(t, strings.Fields(c.typed)...))
+			if o.Out != "" || o.Err != c.err+"\n" || o.Code != c.code {
+				t.Errorf("exit code %d, want %d\nstdout %q\nstderr %q\nwant   %q", o.Code, c.code, o.Out, o.Err, c.err+"\n")
+			}
+		})
+	}
+}
+
+func TestMetrics_ThatContainAText(t *testing.T) {
+	t.Parallel()
+	lines := strings.Split(strings.TrimSpace(output(t, "metrics", "PSI")), "\n")
+	for i, line := range lines {
+		name, _, _ := strings.Cut(line, " ")
+		if i > 0 && !strings.Contains(name, "psi") || i == 1 && !strings.HasPrefix(name, "job_") {
+			t.Errorf("line %d is %q", i, line)
+		}
+	}
+	if len(lines) != 7 {
+		t.Errorf("%q", lines)
+	}
+}
+
+// A file that is not a report is said to be none, with the way to the one that was meant.
+func TestShow_NamesTheReportBesideThePage(t *testing.T) {
+	t.Parallel()
+	path, _ := sampleReport(t)
+	page := strings.TrimSuffix(path, ".json") + ".html"
+	notes := clitest.Write(t, filepath.Join(t.TempDir(), "notes.txt"), "to do\n", 0o644)
+	for file, want := range map[string]string{
+		page:  page + " is the page; the report is node-0.json beside it",
+		notes: notes + " is not a report of perfagent or perf.py",
+	} {
+		if o := call("show", file); o.Code != 1 || o.Out != "" || o.Err != "perfagent show: "+want+"\n" {
+			t.Errorf("%+v, want %s", o, want)
+		}
+	}
+}
+
+// Of what is absent, show --json tells the number only; -v tells it all.
+func TestShow_RemarksInOneLine(t *testing.T) {
+	t.Parallel()
+	path, _ := sampleReport(t)
+	short, long := call("show", "--json", path), call("show", "--json", "-v", path)
+	short.WantLine(t, " remarks on what is absent or special; show -v prints them")
+	clitest.WantLines(t, long.Err, 2, 50)
+	n, _, _ := strings.Cut(strings.TrimPrefix(short.Err, "perfagent: "), " ")
+	if short.Out != long.Out || short.Code != 0 || long.Code != 0 || n != strconv.Itoa(strings.Count(long.Err, "\n")) {
+		t.Errorf("%s remarks, printed:\n%s", n, long.Err)
+	}
+}
+
+// What is probably a mistake gets a line, and the job runs as it would have.
+func TestRun_DoubtsAboutTheEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flags string
+		env   []string
+		err   string
+	}{
+		{"", []string{"PERFAGENT_INTERVALL=1s"},
+			"perfagent: warning: PERFAGENT_INTERVALL is not known; did you mean PERFAGENT_INTERVAL?\n"},
+		{"", []string{"PERFAGENT_ZZZ=1", "PERFAGENT_ABC=1"},
+			"perfagent: warning: PERFAGENT_ABC is not known; perfagent run --help names the variables\n" +
+				"perfagent: warning: PERFAGENT_ZZZ is not known; perfagent run --help names the variables\n"},
+		{"--disk-path /no/such --disk-path /", nil,
+			"perfagent: warning: --disk-path /no/such is not there; its file system is not measured\n"},
+		{"", []string{"PERFAGENT_DISK_PATH=/:/no/such"},
+			"perfagent: warning: --disk-path /no/such is not there; its file system is not measured\n"},
+		{"", []string{"PERFAGENT_MARKS=/no", "PERFAGENT_PHASE=a", "PERFAGENT_OPS_HOST=h", "PERFAGENT_OPS_PORT=1", "PERFAGENT_RUN_ID=r",
+			"PERFAGENT_NODE=0", "PERFAGENT_TEST_X=1", "PERFAGENT_PUSH_TIMEOUT=5", "PERFAGENT_INTERVAL=0.5",
+			"PERFAGENT_SERVICE_HOST=10.0.0.1", "PERFAGENT_PORT=tcp://10.0.0.1:9100", "PERFAGENT_PORT_9100_TCP=x"}, ""},
+		{"--interval 10 --push-timeout .5", nil, ""},
+	} {
+		args := append(append([]string{"run", "-q", "-o", "out"}, strings.Fields(c.flags)...), "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+		cmd := clitest.Perfagent(t, args...)
+		cmd.Env = append(cmd.Env, c.env...)
+		if o := clitest.Perform(t, cmd); o.Code != 7 || o.Out != "out\n" || o.Err != c.err+"err\n" {
+			t.Errorf("%q, %q: exit code %d, stdout %q, stderr %q, want %q", c.flags, c.env, o.Code, o.Out, o.Err, c.err)
+		}
+	}
+}
+
+// Where the locale has only ASCII, text for people has nothing else; what programs read is UTF-8 as ever.
+func TestLocale_WithoutUTF8(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	perform := func(locale string, args ...string) clitest.Outcome {
+		cmd := clitest.Perfagent(t, args...)
+		cmd.Dir = dir
+		cmd.Env = append(cmd.Env, strings.Fields(locale)...)
+		return clitest.Perform(t, cmd)
+	}
+	plain := func(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 }
+
+	const name, shown = "größe-日本", `gr\u00f6\u00dfe-\u65e5\u672c`
+	run := []string{"run", "-i", "20ms", "--summary", "always", "--run-id", "r", "--tag", "k=" + name, "--", "sh", "-c", "echo é; sleep 0.2", name}
+	first := perform("LC_ALL=C", run...)
+	if first.Code != 0 || first.Out != "é\n" || !plain(first.Err) || !strings.Contains(first.Err, shown) {
+		t.Errorf("run: %+v", first)
+	}
+	if err := os.Rename(filepath.Join(dir, "perfagent-out", "r"), filepath.Join(dir, "perfagent-out", name)); err != nil {
+		t.Fatal(err)
+	}
+	report := filepath.Join("perfagent-out", name, "node-0.json")
+
+	for _, args := range [][]string{
+		{"show", report}, {"diff", report, report}, {"show", name}, {"metrics"}, {"--help"}, {"show", "--help"}, {name}, {"run", "--" + name},
+	} {
+		for locale, want := range map[string]bool{
+			"LC_ALL=C": true, "LC_ALL= LC_CTYPE=POSIX LANG=de_DE.UTF-8": true, "LC_ALL= LC_CTYPE= LANG=C": true,
+		} {
+			if o := perform(locale, args...); plain(o.Out+o.Err) != want {
+				t.Errorf("%s, %q:\n%s%s", locale, args, o.Out, o.Err)
+			}
+		}
+	}
+	for _, locale := range []string{"LC_ALL=C.UTF-8 LANG=C", "LC_ALL= LC_CTYPE=de_DE.UTF-8 LANG=C"} {
+		if o := perform(locale, "show", report); plain(o.Out) || !strings.Contains(o.Out, name) {
+			t.Errorf("%s: %s", locale, o.Out)
+		}
+	}
+	for _, args := range [][]string{{"show", "--format", "markdown", report}, {"diff", "--format", "json", report, report}} {
+		if in, out := perform("LC_ALL=C", args...), perform("LC_ALL=C.UTF-8", args...); in.Out != out.Out || plain(in.Out) {
+			t.Errorf("%q depends on the locale:\n%s", args, in.Out)
+		}
+	}
+}

@@ -1,0 +1,611 @@
+//go:build e2e
+
+package dist
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// A distribution is what make dist made of a clone.
+type distribution struct {
+	dir     string
+	version string
+}
+
+// machines are the names of the platforms in RPM and Python, by those in Go.
+var machines = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
+
+func TestDist(t *testing.T) {
+	need.Time(t, "packages, to be made twice")
+	git := need.Tool(t, "git", "apt-get install git")
+	need.Tool(t, "make", "apt-get install make")
+
+	// A folder with a blank, another umask, another time zone, no network: none of it may be seen in a package.
+	first, second := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "another place", "b")
+	commit(t, git, first)
+	clitest.Perform(t, clitest.Command(t, git, "clone", "-q", first, second)).Want(t, 0)
+	d := makeDist(t, first, "umask 022", nil)
+
+	t.Run("the same bytes from two clones", func(t *testing.T) {
+		t.Parallel()
+		again := makeDist(t, second, "umask 077; export TZ=Asia/Kathmandu GOPROXY=off", &syscall.SysProcAttr{Cloneflags: newNetwork()})
+		sameBytes(t, d, again)
+	})
+	for name, test := range map[string]func(*testing.T, distribution){
+		"names": names, "archive": archive, "deb": deb, "rpm": rpm, "wheel": wheel, "image": image, "arm64": arm64, "bill of materials": billOfMaterials,
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, d) })
+	}
+}
+
+// newNetwork is a network of its own, with nothing in it, where the test may have one.
+func newNetwork() uintptr {
+	if os.Getuid() != 0 {
+		return 0
+	}
+	return unix.CLONE_NEWNET
+}
+
+// commit copies this checkout as it is now, with what is not committed, into a repository with one commit.
+func commit(t *testing.T, git, dir string) {
+	t.Helper()
+	checkout := need.Repository(t, ".")
+	list := exec.Command(git, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = checkout
+	out, err := list.Output()
+	if err != nil {
+		need.Missing(t, "needs a checkout that git can read: "+err.Error())
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		copyFile(t, filepath.Join(checkout, name), filepath.Join(dir, name))
+	}
+
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "all"}} {
+		cmd := clitest.Command(t, git, args...)
+		cmd.Dir = dir
+		clitest.Perform(t, cmd).Want(t, 0)
+	}
+}
+
+// copyFile copies a file, unless it has been removed.
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	info, err := os.Stat(from)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return
+	}
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(to, data, info.Mode())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// makeDist runs make dist after a shell's preparations.
+func makeDist(t *testing.T, clone, prepare string, attr *syscall.SysProcAttr) distribution {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", prepare+"; exec make dist")
+	cmd.Dir = clone
+	cmd.SysProcAttr = attr
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make dist: %v\n%s", err, out)
+	}
+	version, err := os.ReadFile(filepath.Join(clone, "VERSION"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return distribution{dir: filepath.Join(clone, "dist"), version: strings.TrimSpace(string(version))}
+}
+
+// path returns where a package lies.
+func (d distribution) path(format string, args ...any) string {
+	return filepath.Join(d.dir, fmt.Sprintf(format, args...))
+}
+
+// read reads a package.
+func (d distribution) read(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(d.dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return data
+}
+
+// list returns the names of all files.
+func (d distribution) list(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+
+	return names
+}
+
+func sameBytes(t *testing.T, a, b distribution) {
+	if !slices.Equal(a.list(t), b.list(t)) {
+		t.Errorf("%q, then %q", a.list(t), b.list(t))
+	}
+	for _, name := range a.list(t) {
+		if !bytes.Equal(a.read(t, name), b.read(t, name)) {
+			t.Errorf("%s has other bytes", name)
+		}
+	}
+}
+
+// names: everything that is promised is there, nothing else, and SHA256SUMS has it.
+func names(t *testing.T, d distribution) {
+	want := []string{"SHA256SUMS", fmt.Sprintf("perfagent_%s_oci.tar", d.version), fmt.Sprintf("perfagent_%s.spdx.json", d.version)}
+	for arch, machine := range machines {
+		want = append(want,
+			fmt.Sprintf("perfagent_%s_linux_%s.tar.gz", d.version, arch),
+			fmt.Sprintf("perfagent_%s_%s.deb", d.version, arch),
+			fmt.Sprintf("perfagent-%s-1.%s.rpm", d.version, machine),
+			fmt.Sprintf("perfagent-%s-py3-none-manylinux_2_17_%[2]s.manylinux2014_%[2]s.musllinux_1_1_%[2]s.whl", d.version, machine))
+	}
+	slices.Sort(want)
+	got := d.list(t)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+
+	check := clitest.Command(t, "sha256sum", "--check", "--strict", "SHA256SUMS")
+	check.Dir = d.dir
+	o := clitest.Perform(t, check)
+	o.Want(t, 0)
+	if lines := strings.Count(o.Out, ": OK\n"); lines != len(want)-1 {
+		t.Errorf("%d sums for %d packages", lines, len(want)-1)
+	}
+	for _, name := range got {
+		t.Logf("%10d %s", len(d.read(t, name)), name)
+	}
+}
+
+// use runs an installed perfagent: it says the version of the package, and it wraps a job.
+func (d distribution) use(t *testing.T, path string) {
+	t.Helper()
+	o := clitest.Perform(t, clitest.Command(t, path, "version"))
+	o.Want(t, 0)
+	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") || strings.Contains(o.Out, "plain go build") {
+		t.Errorf("%s version: %q", path, o.Out)
+	}
+
+	job := clitest.Command(t, path, "run", "--summary", "never", "--out", t.TempDir(), "--", "sh", "-c", "exit 7")
+	clitest.Perform(t, job).Want(t, 7)
+}
+
+// native returns this machine's platform, or skips the test where there is no package for it.
+func native(t *testing.T) (arch, machine string) {
+	t.Helper()
+	if machines[runtime.GOARCH] == "" {
+		t.Skip("there is no package for " + runtime.GOARCH)
+	}
+
+	return runtime.GOARCH, machines[runtime.GOARCH]
+}
+
+// entries reads a tar archive.
+func entries(t *testing.T, r io.Reader) map[string][]byte {
+	t.Helper()
+	files := make(map[string][]byte)
+	for archive := tar.NewReader(r); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[header.Name], err = io.ReadAll(archive); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// archive: one folder of the archive's own name, with all that is promised.
+func archive(t *testing.T, d distribution) {
+	for arch := range machines {
+		folder := fmt.Sprintf("perfagent_%s_linux_%s", d.version, arch)
+		z, err := gzip.NewReader(bytes.NewReader(d.read(t, folder+".tar.gz")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := entries(t, z)
+		for _, name := range []string{
+			"perfagent", "man/man1/perfagent.1", "man/man1/perfagent-run.1", "man/man1/perfagent-show.1", "completions/perfagent.bash",
+			"completions/perfagent.zsh", "completions/perfagent.fish", "README.md", "CHANGELOG.md", "LICENSE", "NOTICE",
+		} {
+			if len(files[folder+"/"+name]) == 0 {
+				t.Errorf("%s has no %s", folder, name)
+			}
+		}
+		for name := range files {
+			if !strings.HasPrefix(name, folder+"/") {
+				t.Errorf("%s has %s", folder, name)
+			}
+		}
+		for _, words := range []string{"github.com/spf13/cobra", "SIL OPEN FONT LICENSE", "The FreeType Project LICENSE", "uPlot", "Go standard library"} {
+			if !bytes.Contains(files[folder+"/NOTICE"], []byte(words)) {
+				t.Errorf("NOTICE of %s has no %q", arch, words)
+			}
+		}
+	}
+
+	arch, _ := native(t)
+	root := t.TempDir()
+	clitest.Perform(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_%s.tar.gz", d.version, arch), "-C", root)).Want(t, 0)
+	folder := filepath.Join(root, fmt.Sprintf("perfagent_%s_linux_%s", d.version, arch))
+	d.use(t, filepath.Join(folder, "perfagent"))
+	completes(t, folder)
+}
+
+// completes: bash takes the completions, and completes a command with them.
+func completes(t *testing.T, folder string) {
+	t.Helper()
+	bash := need.Tool(t, "bash", "apt-get install bash")
+	cmd := clitest.Command(t, bash, "-c", `. completions/perfagent.bash && complete -p perfagent`)
+	cmd.Dir = folder
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	if !strings.Contains(o.Out, "perfagent") {
+		t.Errorf("bash completes %q", o.Out)
+	}
+}
+
+// installedFiles are on every system after the installation of a package of its package manager.
+var installedFiles = []string{
+	"usr/bin/perfagent", "usr/share/man/man1/perfagent.1.gz", "usr/share/man/man1/perfagent-run.1.gz",
+	"usr/lib/systemd/system/perfagent-sidecar.service", "usr/share/bash-completion/completions/perfagent",
+	"usr/share/fish/vendor_completions.d/perfagent.fish", "usr/share/doc/perfagent/NOTICE",
+}
+
+// installed: a system has perfagent, which works, and its service, which is not enabled.
+func (d distribution) installed(t *testing.T, root string, more ...string) {
+	t.Helper()
+	for _, name := range append(slices.Clone(installedFiles), more...) {
+		if !clitest.Exists(filepath.Join(root, name)) {
+			t.Errorf("there is no /%s", name)
+		}
+	}
+	if wanted, _ := filepath.Glob(filepath.Join(root, "etc/systemd/system/*.wants/*")); len(wanted) > 0 {
+		t.Errorf("enabled: %q", wanted)
+	}
+	d.use(t, filepath.Join(root, "usr/bin/perfagent"))
+
+	if analyze, err := exec.LookPath("systemd-analyze"); err == nil {
+		o := clitest.Perform(t, clitest.Command(t, analyze, "verify", "--man=no", "--recursive-errors=no", "--root="+root, "perfagent-sidecar.service"))
+		if strings.Contains(o.Err, "perfagent-sidecar.service:") {
+			t.Errorf("systemd-analyze: %s", o.Err)
+		}
+	}
+}
+
+// deb: dpkg installs it into a root of its own, finds it whole, and removes all of it.
+func deb(t *testing.T, d distribution) {
+	need.Root(t, "to install a package")
+	dpkg := need.Tool(t, "dpkg", "a system with dpkg")
+	arch, _ := native(t)
+	root := t.TempDir()
+	for _, dir := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clitest.Write(t, filepath.Join(root, "var/lib/dpkg/status"), "", 0o644)
+	run := func(args ...string) string {
+		o := clitest.Perform(t, clitest.Command(t, dpkg, append([]string{"--root=" + root, "--log=/dev/null"}, args...)...))
+		o.Want(t, 0)
+		return o.Out
+	}
+
+	run("--install", d.path("perfagent_%s_%s.deb", d.version, arch))
+	d.installed(t, root, "usr/share/zsh/vendor-completions/_perfagent", "usr/share/doc/perfagent/copyright")
+	if out := run("--verify", "perfagent"); out != "" {
+		t.Errorf("dpkg --verify: %s", out)
+	}
+	if out := run("--status", "perfagent"); !strings.Contains(out, "Version: "+d.version+"\n") || strings.Contains(out, "Depends:") {
+		t.Errorf("dpkg --status: %s", out)
+	}
+
+	run("--purge", "perfagent")
+	if clitest.Exists(filepath.Join(root, "usr")) {
+		t.Error("something is left below /usr")
+	}
+}
+
+// rpm: its digests are right, it needs nothing and runs nothing, and what it holds works.
+func rpm(t *testing.T, d distribution) {
+	const how = "apt-get install rpm rpm2cpio cpio (make test does it as root)"
+	tool, unpack, _ := need.Tool(t, "rpm", how), need.Tool(t, "rpm2cpio", how), need.Tool(t, "cpio", how)
+	_, machine := native(t)
+	path := d.path("perfagent-%s-1.%s.rpm", d.version, machine)
+
+	clitest.Perform(t, clitest.Command(t, tool, "--checksig", path)).Want(t, 0)
+	for query, want := range map[string]string{
+		"%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}": "perfagent " + d.version + " 1 " + machine + " MIT",
+		"[%{REQUIRENAME} ]%{POSTIN}%{PREIN}":               "(none)(none)",
+	} {
+		o := clitest.Perform(t, clitest.Command(t, tool, "-qp", "--queryformat", query, path))
+		o.Want(t, 0)
+		if !strings.HasSuffix(o.Out, want) || strings.Contains(o.Out, "/") {
+			t.Errorf("%s: %q, want %q", query, o.Out, want)
+		}
+	}
+
+	// Absolute names would be unpacked over this system.
+	list := clitest.Perform(t, clitest.Command(t, "sh", "-c", `"$1" "$2" | cpio -t --quiet`, "sh", unpack, path))
+	list.Want(t, 0)
+	for name := range strings.Lines(list.Out) {
+		if !strings.HasPrefix(name, "./usr/") {
+			t.Fatalf("a name in the package is %q", name)
+		}
+	}
+	root := t.TempDir()
+	cmd := clitest.Command(t, "sh", "-c", `"$1" "$2" | cpio -idm --quiet --no-absolute-filenames`, "sh", unpack, path)
+	cmd.Dir = root
+	clitest.Perform(t, cmd).Want(t, 0)
+	d.installed(t, root, "usr/share/zsh/site-functions/_perfagent", "usr/share/licenses/perfagent/LICENSE")
+}
+
+// wheel: pip installs it into a new environment. The program is on the PATH by itself, the module finds it.
+func wheel(t *testing.T, d distribution) {
+	python := need.Python(t)
+	_, machine := native(t)
+	venv := filepath.Join(t.TempDir(), "venv")
+	if o := clitest.Perform(t, clitest.Command(t, python, "-m", "venv", venv)); o.Code != 0 {
+		need.Missing(t, "needs Python's venv module: apt-get install python3-venv: "+o.Err)
+	}
+	found, err := filepath.Glob(d.path("perfagent-%s-py3-none-*%s.whl", d.version, machine))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("wheels %q, %v", found, err)
+	}
+	pip := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-m", "pip", "--disable-pip-version-check"}, args...)
+		clitest.Perform(t, clitest.Command(t, venv+"/bin/python", args...)).Want(t, 0)
+	}
+
+	pip("install", "--no-index", found[0])
+	static(t, venv+"/bin/perfagent", elf.EM_NONE)
+	d.use(t, venv+"/bin/perfagent")
+	cmd := clitest.Command(t, venv+"/bin/python", "-W", "error", "-c", `
+import perfagent
+print(perfagent.__version__)
+with perfagent.Monitor(out="runs", interval=0.1) as monitor:
+    sum(range(3_000_000))
+print(monitor.report["run"]["id"] == monitor.run_id)
+`)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	if o.Out != d.version+"\nTrue\n" {
+		t.Errorf("the module says %q", o.Out)
+	}
+
+	pip("uninstall", "--yes", "perfagent")
+	if clitest.Exists(venv + "/bin/perfagent") {
+		t.Error("perfagent is left")
+	}
+}
+
+// static: a program that needs nothing but the kernel, for a machine unless that is EM_NONE.
+func static(t *testing.T, path string, machine elf.Machine) {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if libraries, err := f.ImportedLibraries(); err != nil || len(libraries) > 0 || machine != elf.EM_NONE && f.Machine != machine {
+		t.Errorf("%s: machine %v, libraries %q, %v", path, f.Machine, libraries, err)
+	}
+	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		t.Errorf("%s needs a loader", path)
+	}
+}
+
+// arm64: the program for the other machine is one, and runs there: here that is qemu's emulation of its user space.
+func arm64(t *testing.T, d distribution) {
+	root := t.TempDir()
+	clitest.Perform(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_arm64.tar.gz", d.version), "-C", root)).Want(t, 0)
+	path := filepath.Join(root, fmt.Sprintf("perfagent_%s_linux_arm64", d.version), "perfagent")
+	static(t, path, elf.EM_AARCH64)
+
+	qemu := need.Tool(t, "qemu-aarch64-static", "apt-get install qemu-user-static (make test does it as root)")
+	o := clitest.Perform(t, clitest.Command(t, qemu, path, "version"))
+	o.Want(t, 0)
+	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") || !strings.Contains(o.Out, "linux/arm64") {
+		t.Errorf("under qemu: %q", o.Out)
+	}
+	job := clitest.Command(t, qemu, path, "run", "--summary", "never", "--out", root, "--", "/bin/sh", "-c", "exit 7")
+	clitest.Perform(t, job).Want(t, 7)
+}
+
+// A descriptor names a blob of an OCI layout.
+type descriptor struct {
+	MediaType, Digest string
+	Size              int
+	Platform          struct{ Architecture string }
+}
+
+// image: each blob is what its descriptor says, for both platforms, and podman runs the image.
+func image(t *testing.T, d distribution) {
+	name := fmt.Sprintf("perfagent_%s_oci.tar", d.version)
+	files := entries(t, bytes.NewReader(d.read(t, name)))
+	blob := func(of descriptor, into any) {
+		t.Helper()
+		data := files["blobs/"+strings.Replace(of.Digest, ":", "/", 1)]
+		if len(data) != of.Size || fmt.Sprintf("sha256:%x", sha256.Sum256(data)) != of.Digest {
+			t.Errorf("%s has %d bytes, want %d", of.Digest, len(data), of.Size)
+		}
+		if into != nil {
+			if err := json.Unmarshal(data, into); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+
+	var top, index struct{ Manifests []descriptor }
+	if err := json.Unmarshal(files["index.json"], &top); err != nil || len(top.Manifests) != 1 {
+		t.Fatalf("index.json: %v, %+v", err, top)
+	}
+	blob(top.Manifests[0], &index)
+	var platforms []string
+	for _, m := range index.Manifests {
+		var manifest struct {
+			Config descriptor
+			Layers []descriptor
+		}
+		var config struct {
+			OS, Architecture string
+			Config           struct{ Entrypoint []string }
+		}
+		blob(m, &manifest)
+		blob(manifest.Config, &config)
+		for _, layer := range manifest.Layers {
+			blob(layer, nil)
+		}
+		if len(manifest.Layers) != 1 || config.Architecture != m.Platform.Architecture || !slices.Equal(config.Config.Entrypoint, []string{"/perfagent"}) {
+			t.Errorf("%+v has the config %+v and %d layers", m, config, len(manifest.Layers))
+		}
+		platforms = append(platforms, config.OS+"/"+config.Architecture)
+	}
+	if !slices.Equal(platforms, []string{"linux/amd64", "linux/arm64"}) {
+		t.Errorf("platforms %q", platforms)
+	}
+
+	podman(t, d, filepath.Join(d.dir, name))
+}
+
+// podman loads and runs the image, in a store of its own.
+func podman(t *testing.T, d distribution, path string) {
+	need.Root(t, "to run a container")
+	tool := need.Tool(t, "podman", "apt-get install podman runc (make test does it as root)")
+	dir, err := os.MkdirTemp("", "perfagent-dist-") // overlay's paths are bounded
+	if err != nil {
+		t.Fatal(err)
+	}
+	containers := clitest.Write(t, filepath.Join(dir, "containers.conf"), "[containers]\ndefault_ulimits = [\"nofile=20000:20000\", \"nproc=10000:10000\"]\n"+
+		"[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n", 0o600)
+	storage := clitest.Write(t, filepath.Join(dir, "storage.conf"),
+		fmt.Sprintf("[storage]\ndriver = \"overlay\"\ngraphroot = %q\nrunroot = %q\n", dir+"/graph", dir+"/run"), 0o600)
+	run := func(args ...string) clitest.Outcome {
+		cmd := clitest.Command(t, tool, args...)
+		cmd.Env = clitest.Env("CONTAINERS_CONF="+containers, "CONTAINERS_STORAGE_CONF="+storage, "TMPDIR="+dir)
+		return clitest.Perform(t, cmd)
+	}
+	t.Cleanup(func() {
+		run("rm", "-fa", "-t", "0")
+		_ = unix.Unmount(dir+"/graph/overlay", unix.MNT_DETACH)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+
+	run("load", "-q", "-i", path).Want(t, 0)
+	tag := "localhost/perfagent:" + d.version
+	o := run("run", "--rm", "--network=none", tag, "version")
+	if o.Code == 125 || o.Code == 126 {
+		need.Missing(t, "no container can be run here: "+o.Err)
+	}
+	o.Want(t, 0)
+	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") {
+		t.Errorf("in a container: %q", o.Out)
+	}
+	// There is nothing else in the image, so perfagent is the job.
+	run("run", "--rm", "--network=none", tag, "run", "--out", "/out", "--", "/perfagent", "show", "/nothing").Want(t, 1)
+}
+
+// billOfMaterials: it names every module that is linked, with its version and a licence, and the bytes of the programs.
+func billOfMaterials(t *testing.T, d distribution) {
+	var doc struct {
+		SPDXVersion string
+		Packages    []struct {
+			Name, VersionInfo, LicenseConcluded string
+			Checksums                           []struct{ ChecksumValue string }
+		}
+		Relationships []struct{ RelationshipType string }
+	}
+	if err := json.Unmarshal(d.read(t, fmt.Sprintf("perfagent_%s.spdx.json", d.version)), &doc); err != nil {
+		t.Fatal(err)
+	}
+	named := make(map[string]bool)
+	for _, p := range doc.Packages {
+		named[p.Name+" "+p.VersionInfo] = true
+		for _, c := range p.Checksums {
+			named[c.ChecksumValue] = true
+		}
+		if p.LicenseConcluded == "" || p.LicenseConcluded == "NOASSERTION" {
+			t.Errorf("%s has no licence", p.Name)
+		}
+	}
+
+	root := t.TempDir()
+	for arch := range machines {
+		clitest.Perform(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_%s.tar.gz", d.version, arch), "-C", root)).Want(t, 0)
+		path := filepath.Join(root, fmt.Sprintf("perfagent_%s_linux_%s", d.version, arch), "perfagent")
+		linkedModules(t, path, named)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !named[fmt.Sprintf("%x", sha256.Sum256(data))] {
+			t.Errorf("the program for %s is not named by its sum", arch)
+		}
+	}
+}
+
+// linkedModules: what the linker says of a program is named.
+func linkedModules(t *testing.T, path string, named map[string]bool) {
+	t.Helper()
+	o := clitest.Perform(t, clitest.Command(t, "go", "version", "-m", path))
+	o.Want(t, 0)
+	count := 0
+	for line := range strings.Lines(o.Out) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || fields[0] != "dep" {
+			continue
+		}
+		count++
+		if !named[fields[1]+" "+fields[2]] {
+			t.Errorf("%s %s is linked and not named", fields[1], fields[2])
+		}
+	}
+	if count < 10 {
+		t.Errorf("only %d modules: %s", count, o.Out)
+	}
+}

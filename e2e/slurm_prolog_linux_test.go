@@ -1,0 +1,52 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// The scripts of deploy/slurm record every task of a step that knows nothing of perfagent, to its end. The task's exit
+// code is its own, and nothing but reports is left.
+func TestSlurm_TaskProlog(t *testing.T) {
+	t.Parallel()
+	s := newSlurm(t)
+	bin := filepath.Dir(clitest.Binary(t))
+	steps := func(t *testing.T, more ...string) (clitest.Outcome, string) {
+		t.Helper()
+		out := t.TempDir()
+		cmd := s.command(t, "srun", "--ntasks=2", "--task-prolog="+need.Repository(t, "deploy/slurm/taskprolog.sh"),
+			"--task-epilog="+need.Repository(t, "deploy/slurm/taskepilog.sh"), "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 5")
+		cmd.Env = append(append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "PERFAGENT_OUT="+out, "PERFAGENT_INTERVAL=100ms"), more...)
+		return clitest.Perform(t, cmd), out
+	}
+
+	o, out := steps(t)
+	o.Want(t, 5)
+	reports := reportertest.InDir(t, out)
+	if len(reports) != 2 {
+		t.Fatalf("reports %q, want one for each of two tasks; stderr: %s", reports, o.Err)
+	}
+	for _, path := range reports {
+		if r := reportertest.ReadFile(t, filepath.Join(out, path)); r.Run.Incomplete != "" || r.Nodes["0"].Job == nil || r.Nodes["0"].Job.CPUSeconds == 0 {
+			t.Errorf("%s: %+v", path, r.Run)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(out, "*", "task-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+
+	o, out = steps(t, "NO_PERFAGENT=1")
+	o.Want(t, 5)
+	if reports := reportertest.InDir(t, out); len(reports) > 0 || strings.Contains(o.Err, "perfagent") {
+		t.Errorf("recorded although it was not to: %q, %s", reports, o.Err)
+	}
+}

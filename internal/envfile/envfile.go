@@ -1,0 +1,90 @@
+// Package envfile reads files of NAME=VALUE lines, as systemd's EnvironmentFile does: "#" begins a
+// comment line, blanks around name and value do not count, and one pair of quotes around the value is
+// removed. Nothing is expanded.
+package envfile
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// MaxSize is the size in bytes of the largest file that is read.
+const MaxSize = 64 << 10
+
+// A Setting is one line of a file. Line counts from 1.
+type Setting struct {
+	Line        int
+	Name, Value string
+}
+
+// Parse returns the settings of a file in the order of their lines, and the numbers of the lines that
+// are neither settings nor comments.
+func Parse(data []byte) (settings []Setting, bad []int) {
+	number := 0
+	for raw := range bytes.Lines(data) {
+		number++
+		line := strings.TrimSpace(string(raw))
+		if line == "" || line[0] == '#' {
+			continue
+		}
+
+		name, value, found := strings.Cut(line, "=")
+		name = strings.TrimSpace(name)
+		if !found || !isName(name) || strings.ContainsRune(value, 0) {
+			bad = append(bad, number)
+			continue
+		}
+		settings = append(settings, Setting{Line: number, Name: name, Value: unquote(strings.TrimSpace(value))})
+	}
+
+	return settings, bad
+}
+
+// isName reports whether a name may be that of a variable.
+func isName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '_', 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', i > 0 && '0' <= c && c <= '9':
+		default:
+			return false
+		}
+	}
+
+	return s != ""
+}
+
+// unquote removes one pair of quotes around a value.
+func unquote(s string) string {
+	if n := len(s); n >= 2 && s[0] == s[n-1] && (s[0] == '"' || s[0] == '\'') {
+		return s[1 : n-1]
+	}
+	return s
+}
+
+// Read returns the content of a regular file of at most MaxSize bytes. It does not wait for what is
+// no regular file.
+func Read(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is not a regular file")}
+	}
+
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err == nil && len(data) > MaxSize {
+		err = &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is larger than %d kB", MaxSize>>10)}
+	}
+
+	return data, err
+}

@@ -1,0 +1,56 @@
+package text
+
+import "strings"
+
+// Nearest returns the word that was most likely meant by a misspelt one, or "" if none is like it: a word that begins
+// with it, from two letters on, or the one that differs in the fewest letters, at most two and fewer than half of them.
+// Letters that changed places count as one difference. Case does not matter.
+func Nearest(misspelt string, words []string) string {
+	const farthest = 2
+	if len(misspelt) > 64 {
+		return ""
+	}
+
+	typed := strings.ToLower(misspelt)
+	best, distance := "", farthest+1
+	for _, word := range words {
+		lower := strings.ToLower(word)
+		d := edits(typed, lower)
+		if len(typed) > 1 && strings.HasPrefix(lower, typed) {
+			d = min(d, farthest)
+		} else if 2*d >= len(typed) {
+			continue
+		}
+		if d < distance {
+			best, distance = word, d
+		}
+	}
+
+	return best
+}
+
+// edits counts the letters that differ between a and b: the distance of Damerau and Levenshtein, in which no letter
+// is changed twice (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance, "optimal string alignment").
+func edits(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+
+	for i := range len(a) {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := last[j]
+			if a[i] != b[j] {
+				changed++
+			}
+			row[j+1] = min(changed, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+
+	return row[len(b)]
+}

@@ -1,0 +1,3 @@
+module github.com/cavaliergopher/cpio
+
+go 1.26.0

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+const someHelp = `Do something. It's said in two
+lines, with a back\slash.
+
+  perfagent thing -- x       an example
+  .dotted
+
+Usage:
+  perfagent thing [flags]
+
+Recording:
+  -i, --interval DURATION   time between samples
+                            [$PERFAGENT_INTERVAL] (default 1s)
+      --html                a page
+      --long-flag VALUE
+          text on a line of its own
+
+Use "perfagent help" for more.
+`
+
+// A page of the manual says what the help says, and how the command is used comes first.
+func TestManPage(t *testing.T) {
+	page := manPage{
+		name: "perfagent-thing", short: "do something", version: "1.0.0", time: time.Unix(0, 0).UTC(),
+		commands: []command{{"run", ""}, {"thing", ""}},
+	}
+	const want = `.TH PERFAGENT\-THING 1 1970-01-01 "perfagent 1.0.0" "User Commands"
+.SH NAME
+perfagent\-thing \- do something
+.SH SYNOPSIS
+.RS 2
+.nf
+perfagent thing [flags]
+.fi
+.RE
+.SH DESCRIPTION
+Do something. It\(aqs said in two
+lines, with a back\eslash.
+.PP
+.RS 2
+.nf
+perfagent thing \-\- x       an example
+\&.dotted
+.fi
+.RE
+.SH RECORDING
+.TP
+.B \-i, \-\-interval DURATION
+time between samples
+[$PERFAGENT_INTERVAL] (default 1s)
+.TP
+.B \-\-html
+a page
+.TP
+.B \-\-long\-flag VALUE
+text on a line of its own
+.PP
+Use \(dqperfagent help\(dq for more.
+.SH SEE ALSO
+\fBperfagent\fR(1),
+\fBperfagent\-run\fR(1)
+`
+	if got := page.render(someHelp); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// What reads manuals reads these.
+func TestManPage_ForMandoc(t *testing.T) {
+	mandoc, err := exec.LookPath("mandoc")
+	if err != nil {
+		t.Skip("needs mandoc: apt-get install mandoc (make test does it as root)")
+	}
+	page := manPage{name: "perfagent-thing", short: "do something", version: "1.0.0", time: time.Unix(0, 0)}
+	cmd := exec.Command(mandoc, "-T", "lint", "-W", "warning")
+	cmd.Stdin = strings.NewReader(page.render(someHelp))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("mandoc: %v\n%s", err, out)
+	}
+}
+
+// A version before another one sorts before it in Debian and RPM, where ~ comes before the end.
+func TestSortable(t *testing.T) {
+	for version, want := range map[string]string{
+		"1.0.0": "1.0.0", "1.1.0rc1": "1.1.0~rc1", "1.1a2": "1.1~a2", "1.1.dev3": "1.1~.dev3", "1.0.post1": "1.0.post1",
+	} {
+		if got := (&release{version: version}).sortable(); got != want || !versionForm.MatchString(version) {
+			t.Errorf("%s: %s, want %s", version, got, want)
+		}
+	}
+	for _, version := range []string{"", "v1.0.0", "1.0.0-rc1", "1.0.0+local", "1!1.0", "1.0\n2"} {
+		if versionForm.MatchString(version) {
+			t.Errorf("%q is taken for a version", version)
+		}
+	}
+}
+
+// What nobody has looked at is not shipped.
+func TestLicense_MustBeKnown(t *testing.T) {
+	m := module{name: "example.com/x", texts: []file{{name: "LICENSE", data: []byte("All rights reserved.")}}}
+	if id, err := m.license(); err == nil {
+		t.Errorf("the licence is %s", id)
+	}
+
+	m.texts[0].data = []byte("Permission is hereby granted, free of charge, to any\nperson obtaining a copy of this  software")
+	if id, err := m.license(); err != nil || id != "MIT" {
+		t.Errorf("the licence is %s, %v", id, err)
+	}
+}
+
+// The modes and the order of a tar archive are its own, and every folder comes before what is in it.
+func TestWriteTar_HasFolders(t *testing.T) {
+	var b bytes.Buffer
+	if err := writeTar(&b, []file{{name: "z/y/x", data: []byte("1"), exec: true}, {name: "a", data: []byte("2")}}, time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("tar", "-tv", "--numeric-owner", "--utc")
+	cmd.Stdin = &b
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var got []string
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		got = append(got, fields[0]+" "+fields[1]+" "+fields[5])
+	}
+	want := "-rw-r--r-- 0/0 a|drwxr-xr-x 0/0 z/|drwxr-xr-x 0/0 z/y/|-rwxr-xr-x 0/0 z/y/x"
+	if strings.Join(got, "|") != want {
+		t.Errorf("%q, want %s", got, want)
+	}
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A module is one that is linked into the program, or that the program embeds.
+type module struct {
+	name, version string
+	texts         []file // its licences and notices
+}
+
+// Names of what is linked and is no Go module.
+const (
+	standardName = "Go standard library"
+	uPlotName    = "uPlot"
+)
+
+// isLicense says by its name whether a file is a licence or belongs to one.
+var isLicense = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|ofl)([.-].*)?$`)
+
+// chosen are licences that lie elsewhere, of modules that leave the choice.
+var chosen = map[string]string{"github.com/golang/freetype": "licenses/ftl.txt"}
+
+// linked returns what is linked into the program on any platform: modules, the standard library, and uPlot, which the
+// program embeds. Their licences come from this machine's module cache.
+func linked(checkout string) ([]module, error) {
+	std, err := standardLibrary(checkout)
+	if err != nil {
+		return nil, err
+	}
+	plot, err := uPlot(checkout)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]*module{std.name: std, plot.name: plot}
+
+	for _, p := range platforms {
+		packages, err := listPackages(checkout, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, pkg := range packages {
+			if err := pkg.addTo(found); err != nil {
+				return nil, err
+			}
+		}
+	}
+
+	var all []module
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		slices.SortFunc(found[name].texts, func(a, b file) int { return strings.Compare(a.name, b.name) })
+		if _, err := found[name].license(); err != nil {
+			return nil, err
+		}
+		all = append(all, *found[name])
+	}
+
+	return all, nil
+}
+
+// goCommand runs the go command in a checkout, for a platform.
+func goCommand(checkout string, p platform, args ...string) ([]byte, error) {
+	name := os.Getenv("GO")
+	if name == "" {
+		name = "go"
+	}
+	cmd := exec.Command(name, args...)
+	cmd.Dir = checkout
+	cmd.Env = append(append(os.Environ(), plain...), "GOOS=linux", "GOARCH="+p.go_, "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+
+	return out, nil
+}
+
+// standardLibrary returns Go's, which has one licence with what it vendors.
+func standardLibrary(checkout string) (*module, error) {
+	out, err := goCommand(checkout, platforms[0], "env", "GOROOT", "GOVERSION")
+	if err != nil {
+		return nil, err
+	}
+	root, version, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	m := &module{name: standardName, version: version}
+
+	return m, m.read(root, root)
+}
+
+// uPlot returns the library that the report's page embeds. Its first line says its version.
+func uPlot(checkout string) (*module, error) {
+	dir := filepath.Join(checkout, "plotter", "uplot")
+	data, err := os.ReadFile(filepath.Join(dir, "uPlot.iife.min.js"))
+	if err != nil {
+		return nil, err
+	}
+	version := regexp.MustCompile(`uPlot \((v[0-9.]+)\)`).FindSubmatch(data)
+	if version == nil {
+		return nil, errors.New("plotter/uplot/uPlot.iife.min.js does not say its version")
+	}
+	m := &module{name: uPlotName, version: string(version[1])}
+
+	return m, m.read(dir, dir)
+}
+
+// A goPackage is what the go command says of one.
+type goPackage struct {
+	Dir        string
+	Standard   bool
+	EmbedFiles []string
+	Module     *struct {
+		Path, Version, Dir string
+		Main               bool
+	}
+}
+
+// listPackages returns all packages that the program on one platform is made from.
+func listPackages(checkout string, p platform) ([]goPackage, error) {
+	out, err := goCommand(checkout, p, "list", "-deps", "-json=Dir,Standard,EmbedFiles,Module", "./cmd/perfagent")
+	if err != nil {
+		return nil, err
+	}
+
+	var list []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var pkg goPackage
+		err := d.Decode(&pkg)
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		list = append(list, pkg)
+	}
+}
+
+// addTo adds the licences of a package to its module: those in its folder, in the folders of what it embeds, and above
+// them up to the module's own.
+func (pkg goPackage) addTo(found map[string]*module) error {
+	if pkg.Standard || pkg.Module.Main {
+		return nil
+	}
+	name, root := pkg.Module.Path, pkg.Module.Dir
+	if found[name] == nil {
+		found[name] = &module{name: name, version: pkg.Module.Version}
+	}
+
+	dirs := []string{pkg.Dir}
+	for _, embedded := range pkg.EmbedFiles {
+		dirs = append(dirs, filepath.Join(pkg.Dir, filepath.Dir(embedded)))
+	}
+	for _, dir := range dirs {
+		if err := found[name].read(root, dir); err != nil {
+			return err
+		}
+	}
+	if special := chosen[name]; special != "" {
+		return found[name].add(root, filepath.Join(root, special))
+	}
+
+	return nil
+}
+
+// read adds the licences in a folder and in those above it, up to root.
+func (m *module) read(root, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && isLicense.MatchString(e.Name()) {
+			if err := m.add(root, filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+
+	if dir == root {
+		return nil
+	}
+	return m.read(root, filepath.Dir(dir))
+}
+
+// isGo reports whether it is a Go module, which has a version in Go's module proxy.
+func (m *module) isGo() bool {
+	return m.name != standardName && m.name != uPlotName
+}
+
+// add adds one file, unless it is there.
+func (m *module) add(root, path string) error {
+	name, err := filepath.Rel(root, path)
+	if err != nil {
+		return err
+	}
+	name = filepath.ToSlash(name)
+	if slices.ContainsFunc(m.texts, func(f file) bool { return f.name == name }) {
+		return nil
+	}
+
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	m.texts = append(m.texts, file{name: name, data: data})
+
+	return nil
+}
+
+// knownLicenses are words that only one licence has, with its name in SPDX.
+var knownLicenses = []struct{ words, id string }{
+	{"Permission is hereby granted, free of charge, to any person obtaining a copy of this software", "MIT"},
+	{"Neither the name of", "BSD-3-Clause"},
+	{"Apache License Version 2.0, January 2004", "Apache-2.0"},
+	{"SIL OPEN FONT LICENSE Version 1.1", "OFL-1.1"},
+	{"The FreeType Project LICENSE", "FTL"},
+}
+
+// license returns the licences of a module as an expression of SPDX. A module without a known one is an error: somebody
+// must look at it before it is shipped.
+func (m *module) license() (string, error) {
+	var ids []string
+	for _, text := range m.texts {
+		words := strings.Join(strings.Fields(string(text.data)), " ")
+		for _, known := range knownLicenses {
+			if strings.Contains(words, known.words) && !slices.Contains(ids, known.id) {
+				ids = append(ids, known.id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return "", fmt.Errorf("%s %s has no licence that is known: look at it, and add it to knownLicenses", m.name, m.version)
+	}
+	slices.Sort(ids)
+
+	return strings.Join(ids, " AND "), nil
+}
+
+// notice returns the file NOTICE.
+func notice(modules []module) []byte {
+	var b bytes.Buffer
+	fmt.Fprint(&b, "perfagent is free software under the terms of the file LICENSE. The program contains the following works.\n")
+	for _, m := range modules {
+		for _, text := range m.texts {
+			fmt.Fprintf(&b, "\n%s\n%s %s: %s\n\n%s\n", strings.Repeat("-", 80), m.name, m.version, text.name, bytes.TrimSpace(text.data))
+		}
+	}
+
+	return b.Bytes()
+}

@@ -1,0 +1,68 @@
+// Command dist makes perfagent's packages: what "make dist" leaves in the folder dist of a checkout. It is a module of
+// its own, so that the libraries that write packages are no dependencies of the program.
+//
+// The same commit gives the same bytes with the same version of Go, wherever the checkout lies and whenever the command
+// runs. With a warm module cache it needs no network.
+//
+//	usage: dist CHECKOUT
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: dist CHECKOUT")
+		os.Exit(2)
+	}
+	if err := makeDist(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "dist:", err)
+		os.Exit(1)
+	}
+}
+
+// A file is one that a package holds, or a package.
+type file struct {
+	name string // with slashes
+	data []byte
+	exec bool // whether it is a program
+}
+
+// mode returns the permissions of the file in every package.
+func (f file) mode() os.FileMode {
+	if f.exec {
+		return 0o755
+	}
+	return 0o644
+}
+
+// makeDist replaces the folder dist of a checkout by one with all packages.
+func makeDist(checkout string) error {
+	r, err := newRelease(checkout)
+	if err != nil {
+		return err
+	}
+
+	var packages []file
+	for _, p := range platforms {
+		for _, pack := range []func(*release, platform) (file, error){tarball, deb, rpm, wheel} {
+			f, err := pack(r, p)
+			if err != nil {
+				return err
+			}
+			packages = append(packages, f)
+		}
+	}
+	for _, pack := range []func(*release) (file, error){ociLayout, spdxDocument} {
+		f, err := pack(r)
+		if err != nil {
+			return err
+		}
+		packages = append(packages, f)
+	}
+
+	return write(filepath.Join(checkout, "dist"), append(packages, sums(packages)))
+}

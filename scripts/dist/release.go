@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A platform is one that packages are made for, in the words of those who name it differently.
+type platform struct {
+	go_     string // of Go, Debian and OCI
+	machine string // of RPM and Python, as uname -m prints it
+}
+
+// platforms are all of them.
+var platforms = []platform{{"amd64", "x86_64"}, {"arm64", "aarch64"}}
+
+// A release is what the packages are made from.
+type release struct {
+	checkout string
+	version  string    // of the file VERSION
+	time     time.Time // of every file in every package
+
+	programs    map[string]file // by the platform's name in Go
+	man         []file          // perfagent.1, perfagent-run.1, …
+	completions []file          // perfagent.bash, perfagent.zsh, perfagent.fish
+	documents   []file          // README.md, CHANGELOG.md, LICENSE, NOTICE
+	modules     []module        // what is linked, with its licences
+}
+
+// versionForm is the normal form of PEP 440 without epoch and local part, which package managers read differently.
+var versionForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?$`)
+
+// newRelease builds the programs of a checkout, and reads and makes what goes with them.
+func newRelease(checkout string) (*release, error) {
+	data, err := os.ReadFile(filepath.Join(checkout, "VERSION"))
+	if err != nil {
+		return nil, err
+	}
+	r := &release{checkout: checkout, version: strings.TrimSpace(string(data)), programs: make(map[string]file)}
+	if !versionForm.MatchString(r.version) {
+		return nil, fmt.Errorf("VERSION is %q, want a version like 1.0.0 or 1.1.0rc1", r.version)
+	}
+	if r.time, err = sourceTime(checkout); err != nil {
+		return nil, err
+	}
+
+	if err := r.build(); err != nil {
+		return nil, err
+	}
+	if r.modules, err = linked(checkout); err != nil {
+		return nil, err
+	}
+
+	return r, r.readDocuments()
+}
+
+// sourceTime returns SOURCE_DATE_EPOCH, or the time of the newest commit. Without both it is the first time that zip
+// archives know.
+func sourceTime(checkout string) (time.Time, error) {
+	seconds := os.Getenv("SOURCE_DATE_EPOCH")
+	if seconds == "" {
+		cmd := exec.Command("git", "log", "-1", "--format=%ct")
+		cmd.Dir = checkout
+		if out, err := cmd.Output(); err == nil {
+			seconds = strings.TrimSpace(string(out))
+		}
+	}
+	if seconds == "" {
+		return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC), nil
+	}
+
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is no number of seconds: %w", err)
+	}
+	return time.Unix(n, 0).UTC(), nil
+}
+
+// build builds the program for each platform and for this machine, which is asked for its help and completions.
+func (r *release) build() error {
+	dir, err := os.MkdirTemp("", "perfagent-dist-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+
+	for _, p := range platforms {
+		path := filepath.Join(dir, p.go_)
+		if err := r.buildProgram(path, "GOOS=linux", "GOARCH="+p.go_); err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		r.programs[p.go_] = file{name: "perfagent", data: data, exec: true}
+	}
+
+	here := filepath.Join(dir, "perfagent")
+	if err := r.buildProgram(here, "GOOS=", "GOARCH="); err != nil {
+		return err
+	}
+	return r.ask(program{path: here, home: dir})
+}
+
+// plain is what a build must not take from the environment, so that everybody's build has the same bytes.
+var plain = []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off", "GOAMD64=v1", "GOARM64=v8.0", "VCS="}
+
+// buildProgram builds the program into path, as everything is built that is shipped.
+func (r *release) buildProgram(path string, env ...string) error {
+	script, err := filepath.Abs(filepath.Join(r.checkout, "scripts", "build.sh"))
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("sh", script, path)
+	cmd.Env = append(append(os.Environ(), plain...), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building with %s: %w\n%s", strings.Join(env, " "), err, out)
+	}
+
+	return nil
+}
+
+// A program is perfagent on this machine.
+type program struct {
+	path string
+	home string // a folder without anybody's settings
+}
+
+// output returns what the program prints, untouched by settings of the user and by the language.
+func (p program) output(args ...string) (string, error) {
+	cmd := exec.Command(p.path, args...)
+	cmd.Env = []string{"HOME=" + p.home, "XDG_CONFIG_HOME=" + p.home, "LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("perfagent %s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+
+	return string(out), nil
+}
+
+// ask makes the man pages and the completions.
+func (r *release) ask(p program) error {
+	var err error
+	if r.man, err = manPages(p, r.version, r.time); err != nil {
+		return err
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		text, err := p.output("completion", shell)
+		if err != nil {
+			return err
+		}
+		r.completions = append(r.completions, file{name: "perfagent." + shell, data: []byte(text)})
+	}
+
+	return nil
+}
+
+// readDocuments reads the texts for people.
+func (r *release) readDocuments() error {
+	for _, name := range []string{"README.md", "CHANGELOG.md", "LICENSE"} {
+		data, err := os.ReadFile(filepath.Join(r.checkout, name))
+		if err != nil {
+			return err
+		}
+		r.documents = append(r.documents, file{name: name, data: data})
+	}
+	r.documents = append(r.documents, file{name: "NOTICE", data: notice(r.modules)})
+
+	return nil
+}
+
+// document returns one of the texts for people.
+func (r *release) document(name string) file {
+	for _, d := range r.documents {
+		if d.name == name {
+			return d
+		}
+	}
+	panic("no document " + name)
+}
+
+// sortable returns the version as Debian and RPM sort it: a version with ~ comes before the one without.
+func (r *release) sortable() string {
+	return regexp.MustCompile(`(a|b|rc|\.dev)([0-9]+)`).ReplaceAllString(r.version, "~$1$2")
+}

@@ -1,0 +1,23 @@
+package perfagent_test
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/perfagent/perfagent"
+)
+
+// The packages' names and the wheel's need a version in the normal form of PEP 440, without epoch and local part.
+func TestVersion_IsTheOneLineOfItsFile(t *testing.T) {
+	data, err := os.ReadFile("VERSION")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`^[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?\n$`).Match(data) {
+		t.Errorf("VERSION is %q, want one line like 1.0.0 or 1.1.0rc1", data)
+	}
+	if got := perfagent.Version() + "\n"; got != string(data) {
+		t.Errorf("Version is %q, VERSION %q", got, data)
+	}
+}
