@@ -29,8 +29,8 @@ func (b *tab) metrics(n *reporter.Node) {
 	b.t.Helper()
 	type row struct {
 		Name, Text, Title string
-		Value      *string
-		Unit       *string
+		Value             *string
+		Unit              *string
 	}
 	rows := eval[[]row](b, `[...document.querySelectorAll("[data-metric]")].map(e =>
 		({Name: e.dataset.metric, Value: e.dataset.value, Unit: e.dataset.unit, Text: e.cells[1].innerText, Title: e.cells[1].title}))`)
