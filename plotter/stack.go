@@ -74,10 +74,11 @@ func (p stackPlan) wholeOf(n *reporter.Node) float64 {
 }
 
 // smallPart is the part of the whole below which the axis ends near what the job needs: beside a whole
-// that is more than four times as large, the job would be a flat line.
+// that is more than four times as large, the job would be a flat line. The axis is fitRoom times as long.
 const (
 	smallPart = 0.25
 	fitRoom   = 1.25
+	tinyPart  = 0.01 // a job without a limit that has less is next to nothing, and looks so
 )
 
 // Stacked returns the chart with its layers, from the lowest to the highest, and then its lines. Means
@@ -161,11 +162,12 @@ func (c *Chart) wholeTop(job *Series) float64 {
 			need = max(need, min(v, maxAxis))
 		}
 	}
-	if c.Bound > 0 && c.Bound <= c.Whole {
+	limited := c.Bound > 0 && c.Bound <= c.Whole
+	if limited {
 		need = max(need, c.Bound)
 	}
 
-	if need > 0 && need < smallPart*c.Whole {
+	if need < smallPart*c.Whole && (limited || need >= tinyPart*c.Whole) {
 		return fitRoom * need
 	}
 	return max(c.Whole, need)
