@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"io"
 	"os"
+	"strings"
 
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
@@ -16,9 +18,9 @@ func platform() string {
 		return reporter.PlatformSlurm
 	case os.Getenv("KUBERNETES_SERVICE_HOST") != "":
 		return reporter.PlatformKubernetes
-	case exists("/run/.containerenv"):
+	case exists("/run/.containerenv") && inContainer(mounts()):
 		return reporter.PlatformPodman
-	case exists("/.dockerenv"):
+	case exists("/.dockerenv") && inContainer(mounts()):
 		return reporter.PlatformDocker
 	}
 	return ""
@@ -27,4 +29,21 @@ func platform() string {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// inContainer reports whether Docker or Podman made these mounts: both give a container its own host name. The
+// files that they leave in the root directory may have come with an image that a virtual machine booted.
+func inContainer(mounts string) bool { return strings.Contains(mounts, " /etc/hostname ") }
+
+// mounts returns the mounts of this process, as the kernel lists them.
+func mounts() string {
+	const most = 1 << 20 // bytes
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+
+	data, _ := io.ReadAll(io.LimitReader(f, most)) // what was read before an error counts
+	return string(data)
 }

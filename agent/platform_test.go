@@ -1,0 +1,32 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func TestPlatform(t *testing.T) {
+	for _, c := range []struct{ slurm, kubernetes, want string }{
+		{"4711", "", reporter.PlatformSlurm},
+		{"4711", "10.0.0.1", reporter.PlatformSlurm}, // a cluster in a cluster: the job was asked of Slurm
+		{"", "10.0.0.1", reporter.PlatformKubernetes},
+	} {
+		t.Setenv("SLURM_JOB_ID", c.slurm)
+		t.Setenv("KUBERNETES_SERVICE_HOST", c.kubernetes)
+		if got := platform(); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+// The mounts are those of a container of Podman 5, and of a virtual machine that boots from an image of Docker's.
+func TestPlatform_Container(t *testing.T) {
+	t.Parallel()
+	const machine = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+	const container = "612 560 0:66 / / rw,relatime - overlay overlay rw\n" +
+		"640 612 0:24 /containers/overlay-containers/3f5a/userdata/hostname /etc/hostname rw,nosuid,nodev - tmpfs tmpfs rw\n"
+	if inContainer(machine) || !inContainer(container) {
+		t.Error("a machine is not a container")
+	}
+}

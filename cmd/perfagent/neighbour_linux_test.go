@@ -1,0 +1,34 @@
+package main
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Twice as many busy loops as there are CPUs leave a job with one loop less than a CPU.
+func TestFinding_Neighbour(t *testing.T) {
+	const loop = "while :; do :; done"
+	for range 2 * runtime.NumCPU() {
+		other := clitest.Command(t, "timeout", "60", "sh", "-c", loop)
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	}
+
+	n := clitest.Run(t, "run", "--summary", "never", "--", "sh", "-c", "timeout 6 sh -c '"+loop+"'; true").Report(t).Nodes["0"]
+	at := slices.IndexFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == "neighbour" })
+	if at < 0 {
+		t.Fatalf("no neighbour: metrics %v, findings %+v", n.Metrics, n.Findings)
+	}
+	f := n.Findings[at]
+	cpus := float64(runtime.NumCPU())
+	if others := findingNumber(t, f, "others_cpus"); f.Evidence["resource"] != "cpu" || others < cpus/4 || others > cpus ||
+		findingNumber(t, f, "cpus") != cpus || findingNumber(t, f, "job_cpus") > 1 || findingNumber(t, f, "waiting_pct") < 20 {
+		t.Errorf("evidence %v", f.Evidence)
+	}
+}
