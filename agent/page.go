@@ -2,8 +2,13 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/plotter"
@@ -42,11 +47,33 @@ func (s *session) startPage(r *reporter.Report, samples int) <-chan renderedPage
 
 		var out bytes.Buffer
 		out.Grow(1 << 18) // most pages fit
-		err := plotter.WritePage(&out, r, plotter.PageOptions{})
+		err := plotter.WritePage(&out, r, plotter.PageOptions{Siblings: s.output.siblings()})
 		page <- renderedPage{out.Bytes(), err}
 	}()
 
 	return page
+}
+
+// mostSiblings is how many pages of other nodes a page links.
+const mostSiblings = 100
+
+// siblings returns the names of the pages of other nodes that are beside the report by now. Of a
+// directory that cannot be read there are none.
+func (o *output) siblings() []string {
+	if o == nil || o.journal == nil {
+		return nil
+	}
+
+	own := plotter.PagePath(o.journal.ReportPath())
+	entries, _ := os.ReadDir(filepath.Dir(own))
+	var out []string
+	for _, e := range entries {
+		if page, _ := filepath.Match("node-*.html", e.Name()); page && e.Name() != filepath.Base(own) && len(out) < mostSiblings {
+			out = append(out, e.Name())
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return out
 }
 
 // savePage writes the page beside the report at path and returns its path, or "" if there is none. It

@@ -196,8 +196,11 @@ type GPU struct {
 	ClockMHz     series.Optional `json:"clock_mhz"`
 	// Throttle lists the reasons for which its clock was seen to be held back.
 	Throttle []string `json:"throttle,omitempty"`
+	// Idle is when the device, one of the job's, was idle.
+	Idle Idleness `json:"idle,omitzero"`
 
 	energy series.Counter
+	gap    Idleness // the time for which the device has been idle now; it may still be too short
 }
 
 // note takes another state of the device.

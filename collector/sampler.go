@@ -173,6 +173,11 @@ func (s *Sampler) take(closing bool) {
 	news.Lost.Marks += received.Lost.Marks
 	s.mark(news, r.At)
 	s.rec.Add(&sample)
+	for i := range s.rec.GPUs {
+		if g := &s.rec.GPUs[i]; g.OfJob {
+			g.noteIdle(&sample, i)
+		}
+	}
 	s.rec.End = r.At
 	s.account(r, closing)
 	s.noteHost(r)

@@ -1,8 +1,10 @@
 package plotter
 
 import (
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // An Axis is one axis of a chart. Its labels show values divided by Scale.
@@ -32,24 +34,34 @@ func (a Axis) label(v float64) string {
 	return text
 }
 
-// A timeUnit is a unit of the time axis and the range of lengths that use it.
-type timeUnit struct {
-	name    string
-	seconds float64
-	below   float64   // the lengths that use it are shorter, s
-	steps   []float64 // between ticks, in the unit
+// shortLabel writes a value of the axis in four digits, with its unit.
+func (a Axis) shortLabel(v float64) string {
+	return strings.TrimRight(short(v/a.Scale)+" "+a.Unit, " ")
 }
 
-func timeUnits() []timeUnit {
-	decimal := []float64{0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500}
-	return []timeUnit{
-		{"ms", 1e-3, 0.5, decimal},
-		{"s", 1, 150, []float64{0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30}},
-		{"min", 60, 9000, []float64{0.5, 1, 2, 5, 10, 15, 30}},
-		{"h", 3600, 3.5 * 86400, []float64{0.5, 1, 2, 3, 6, 12, 24}},
-		{"d", 86400, math.Inf(1), []float64{0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}},
+// short writes a number in at most four digits, as the page's script does: of two that are as near, the
+// one farther from 0.
+func short(v float64) string {
+	const digits = 30 // more than a number has that lies in the middle
+	_, rest, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', digits, 64), ".")
+	if len(rest) > digits && rest[3:digits] == "5"+strings.Repeat("0", digits-4) {
+		v = math.Nextafter(v, math.Copysign(math.Inf(1), v))
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64) // always a number
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
+// timeSteps are the distances between two ticks of a time axis, in seconds.
+func timeSteps() []float64 {
+	return []float64{
+		0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30,
+		60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600,
+		day, 2 * day, 5 * day, 10 * day, 20 * day, 50 * day, 100 * day, 200 * day, 500 * day, 1000 * day,
+		2000 * day, 5000 * day,
 	}
 }
+
+const day = 24 * 3600.0
 
 // newTimeAxis returns the axis of the seconds since the start.
 func newTimeAxis(length float64, ticks int) Axis {
@@ -57,22 +69,40 @@ func newTimeAxis(length float64, ticks int) Axis {
 		length = 1
 	}
 
-	var u timeUnit
-	for _, u = range timeUnits() {
-		if length < u.below {
-			break
-		}
-	}
-
-	step := u.steps[len(u.steps)-1]
-	for _, s := range u.steps {
-		if length/(s*u.seconds) <= float64(ticks) {
+	steps := timeSteps()
+	step := steps[len(steps)-1]
+	for _, s := range steps {
+		if length/s <= float64(ticks) {
 			step = s
 			break
 		}
 	}
 
-	return Axis{Max: length, Scale: u.seconds, Unit: u.name, Ticks: multiples(step*u.seconds, length, 2*ticks)}
+	return Axis{Max: length, Scale: 1, Ticks: multiples(step, length, 2*ticks)}
+}
+
+// timeLabel writes the time of a tick as h:min:s, with as many decimals as the ticks need.
+func (a Axis) timeLabel(v float64) string {
+	decimals := 0
+	if len(a.Ticks) > 1 {
+		for step := a.Ticks[1]; decimals < 3 && step < 0.9999; step *= 10 {
+			decimals++
+		}
+	}
+	return clock(v, decimals)
+}
+
+// clock writes seconds as h:min:s: 0:01:05.
+func clock(seconds float64, decimals int) string {
+	unit := math.Pow(10, float64(decimals))
+	whole := math.Round(seconds * unit)
+	minutes := math.Floor(whole / unit / 60)
+	rest := (whole - minutes*60*unit) / unit
+	width := 2
+	if decimals > 0 {
+		width += 1 + decimals
+	}
+	return fmt.Sprintf("%.0f:%02.0f:%0*.*f", math.Floor(minutes/60), math.Mod(minutes, 60), width, decimals, rest)
 }
 
 // multiples returns 0, step, 2 step, … up to end, but no more than limit of them.
@@ -85,16 +115,14 @@ func multiples(step, end float64, limit int) []float64 {
 }
 
 // valueAxis returns the axis of a chart's values. It begins at 0, or at a round number not above a
-// minimum below 0. It ends at Top, or at a round number not below the maximum. MiB and MiB/s are
-// converted to a suitable binary unit.
+// minimum below 0. It ends at Top, or at a round number not below the maximum; that of a stack ends at
+// the whole, if it shows it. MiB and MiB/s are converted to a suitable binary unit.
 func (c *Chart) valueAxis(ticks int) Axis {
-	greatest, scale, unit := c.Top, 1.0, c.Unit
-	if greatest == 0 {
-		greatest = c.top()
-		scale, unit = binaryUnit(greatest, unit)
+	greatest := max(c.Top, c.top())
+	if c.Whole > 0 && c.stack.rest != "" { // what is above is cut off
+		greatest = c.Top
 	}
-
-	greatest = max(greatest, c.top())
+	scale, unit := binaryUnit(greatest, c.Unit)
 	least := c.bottom()
 	if greatest == 0 && least == 0 {
 		greatest = scale
@@ -103,6 +131,9 @@ func (c *Chart) valueAxis(ticks int) Axis {
 	step := niceStep((greatest/float64(ticks)-least/float64(ticks))/scale) * scale
 	n := math.Ceil(greatest/step - 1e-9)
 	axis := Axis{Max: n * step, Scale: scale, Unit: unit, Ticks: multiples(step, n*step, 20)}
+	if greatest == c.Whole {
+		axis.Max, axis.Ticks = greatest, multiples(step, greatest, 20)
+	}
 	for v := -step; least < 0 && axis.Min > least*(1-1e-9); v -= step {
 		axis.Min, axis.Ticks = v, append(axis.Ticks, v)
 	}

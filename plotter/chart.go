@@ -13,17 +13,22 @@ import (
 
 // A Chart is what one picture shows: series over the time since the start of the run.
 type Chart struct {
-	ID    string // cpu, job_cpu, memory, … (see chartPlans), or a key
+	ID    string // cpu, memory, disk_io, … (see chartPlans), or a key
 	Title string
 	Unit  string // of the values: "%", "MiB/s", "1/s"; "" if unknown
 	// Top is the end of the axis; 0 means that of the largest value.
-	Top    float64
-	Levels []float64 // reference lines
+	Top float64
 	// Bound is the most that the job may use, in Unit, and BoundText describes it. They are 0 and
 	// "" if no limit is known.
 	Bound     float64
 	BoundText string
-	Series    []Series
+	// Whole is how much the node has of what a stacked chart shows, in Unit; 0 if it is not known.
+	Whole float64
+	// Peak is a peak of the job that lay between two samples, in Unit, and PeakText describes it.
+	// They are 0 and "" if there was none.
+	Peak     float64
+	PeakText string
+	Series   []Series
 	// Named reports whether the title does not say what a single series is, so that it needs a legend.
 	Named bool
 	// Signed reports whether values may be below 0.
@@ -31,6 +36,11 @@ type Chart struct {
 	// Asides are not drawn, but shown where a value is asked for: memory in MiB beside its
 	// percentage.
 	Asides []Series
+	// Lanes are the GPUs, in the chart of many of them.
+	Lanes []Lane
+
+	stack stackPlan
+	level bool // it is a level, in which nothing happens unless it changes
 }
 
 // A Series is one line of a chart with the band around it. The lists of the band are as long as the
@@ -44,6 +54,7 @@ type Series struct {
 	Spread bool
 	Color  int // index into the palette
 	Dash   int // kind of line: 0 is solid, see dashes
+	Part   Part
 }
 
 // dashes returns the dash patterns, in pixels on and off, by Series.Dash. Solid is nil.
@@ -57,6 +68,7 @@ type seriesPlan struct {
 	line  reporter.WorkLine // of an operation, instead of key; otherwise the zero value
 	color int
 	dash  int
+	part  Part
 }
 
 // name returns the key of the samples or of the envelope.
@@ -79,7 +91,8 @@ type chartPlan struct {
 	id, title string
 	of        collector.Column  // gives the chart its unit, its range and its bound
 	line      reporter.WorkLine // gives the unit to a chart of operations, instead of of; it has no series
-	levels    []float64
+	stack     stackPlan
+	level     bool
 	series    []seriesPlan
 	aside     []seriesPlan
 	// whenMeasured charts are left out if nothing of them was measured.
@@ -106,71 +119,73 @@ func (p chartPlan) bound(l *reporter.Limits) (float64, string) {
 }
 
 // chartPlans returns the charts of a node with so many GPUs and with these lines of operations, in
-// order: five that every node has, and those that only some nodes have.
+// order: those of GPUs, five that every node has, and those that only some nodes have.
 func chartPlans(gpus int, lines []reporter.WorkLine) []chartPlan {
-	plans := []chartPlan{
-		{
-			id:     "cpu",
-			title:  "CPU",
-			of:     collector.CPUAvg,
-			levels: []float64{20, 40, 80},
-			series: []seriesPlan{
-				{label: "least to most busy CPU", key: collector.CPUMin, upper: collector.CPUMax},
-				{label: "mean of all CPUs", key: collector.CPUAvg},
-			},
-			aside: []seriesPlan{
-				{label: "idle and waiting for storage", key: collector.CPUIowait},
-				{label: "stolen by other virtual machines", key: collector.CPUSteal},
-			},
-		},
-		{
-			id:           "job_cpu",
-			title:        "Job CPU",
-			of:           collector.JobCPU,
-			whenMeasured: true,
-			series:       []seriesPlan{{label: "busy for the job", key: collector.JobCPU}},
-			aside: []seriesPlan{
-				{label: "processes", key: collector.JobProcesses},
-				{label: "threads", key: collector.JobThreads},
-				{label: "throttled periods", key: collector.JobThrottled},
-			},
-		},
-		{
-			id:     "memory",
-			title:  "Memory",
-			of:     collector.MemPercent,
-			series: []seriesPlan{{label: "used", key: collector.MemPercent}},
-			aside:  []seriesPlan{{label: "used", key: collector.MemUsed}},
-		},
-		{
-			id:           "job_memory",
-			title:        "Job memory",
-			of:           collector.JobMemory,
-			whenMeasured: true,
-			series: []seriesPlan{
-				{label: "used by the job", key: collector.JobMemory},
-				{label: "used of the limit", key: collector.LimitMemory, color: 1},
-				{label: "page cache", key: collector.JobPageCache, color: 2, dash: 1},
-			},
-		},
+	plans := append(gpuPlans(gpus), cpuPlan())
+	plans = append(plans, workPlans(lines)...) // beside the CPUs, so that both can be seen together
+	return append(
+		plans,
+		memoryPlan(),
 		diskPlan(),
 		networkPlan(),
-		{
+		chartPlan{
 			id:     "disk_space",
 			title:  "Disk space",
 			of:     collector.DiskPercent,
+			level:  true,
 			series: []seriesPlan{{label: "used", key: collector.DiskPercent}},
 			aside:  []seriesPlan{{label: "free", key: collector.DiskFree}},
 		},
 		pressurePlan(),
-	}
-	plans = slices.Insert(plans, besideCPU, workPlans(lines)...)
-	return append(plans, gpuPlans(gpus)...)
+	)
 }
 
-// besideCPU is the place of the charts of operations: after the node's CPU and the job's, so that both
-// can be seen together.
-const besideCPU = 2
+func cpuPlan() chartPlan {
+	return chartPlan{
+		id:    "cpu",
+		title: "CPU",
+		of:    collector.JobCPU,
+		stack: stackPlan{
+			rest:  "idle",
+			alone: "busy",
+			share: "mean of all CPUs",
+			whole: func(h *reporter.Host) float64 { return float64(h.CPUs) },
+		},
+		series: []seriesPlan{
+			{label: "job", key: collector.JobCPU, part: PartJob},
+			{label: "all busy", key: collector.CPUAvg, part: PartShare},
+		},
+		aside: []seriesPlan{
+			{label: "least to most busy CPU", key: collector.CPUMin, upper: collector.CPUMax},
+			{label: "idle and waiting for storage", key: collector.CPUIowait},
+			{label: "stolen by other virtual machines", key: collector.CPUSteal},
+			{label: "processes of the job", key: collector.JobProcesses},
+			{label: "threads of the job", key: collector.JobThreads},
+			{label: "throttled periods", key: collector.JobThrottled},
+		},
+	}
+}
+
+func memoryPlan() chartPlan {
+	return chartPlan{
+		id:    "memory",
+		title: "Memory",
+		of:    collector.JobMemory,
+		stack: stackPlan{
+			rest:  "free",
+			alone: "used",
+			whole: func(h *reporter.Host) float64 { return h.MemoryMB },
+		},
+		series: []seriesPlan{
+			{label: "job", key: collector.JobMemory, part: PartJob},
+			{label: "all used", key: collector.MemUsed, part: PartAll},
+			{label: "all used", key: collector.MemPercent, part: PartShare},
+			{label: "cache", key: collector.JobPageCache, part: PartCache},
+			{label: "used of the limit", key: collector.LimitMemory, color: 1, dash: 1},
+		},
+		aside: []seriesPlan{{label: "used", key: collector.MemPercent}},
+	}
+}
 
 func diskPlan() chartPlan {
 	return chartPlan{
@@ -322,11 +337,18 @@ func gpusOf(n *reporter.Node) int {
 // may be empty.
 func Charts(n *reporter.Node) []Chart {
 	lines, _ := chosenLines(n)
-	all, plans := chartsOf(n, gpusOf(n), lines)
-	return slices.DeleteFunc(all, func(c Chart) bool {
-		i := slices.IndexFunc(plans, func(p chartPlan) bool { return p.id == c.ID })
-		return len(c.Series) == 0 && plans[i].whenMeasured
-	})
+	gpus := gpusOf(n)
+	all, plans := chartsOf(n, gpus, lines)
+	if gpus >= fewestLanes {
+		all, plans = joined(all, laneScales(n)), append(plans[:1], plans[gpuCharts:]...)
+	}
+	var out []Chart
+	for i, c := range all {
+		if len(c.Series) > 0 || !plans[i].whenMeasured {
+			out = append(out, c.Stacked())
+		}
+	}
+	return out
 }
 
 // chartsOf returns all charts of a node with so many GPUs and with these lines of operations,
@@ -335,12 +357,12 @@ func chartsOf(n *reporter.Node, gpus int, lines []reporter.WorkLine) (charts []C
 	plans = chartPlans(gpus, lines)
 	for _, p := range plans {
 		c := Chart{
-			ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Levels: p.levels,
-			Named: p.line.Kind != "", Signed: p.line.Signed(),
+			ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), stack: p.stack, level: p.level,
+			Named: p.line.Kind != "", Signed: p.line.Signed(), Whole: p.stack.wholeOf(n),
 		}
 		c.Bound, c.BoundText = p.bound(n.Limits)
 		for _, s := range p.series {
-			if made, ok := s.of(n); ok {
+			if made, ok := s.of(n); ok && !(s.part == PartShare && c.part(PartAll) != nil) {
 				c.Series = append(c.Series, made)
 			}
 		}
@@ -352,6 +374,11 @@ func chartsOf(n *reporter.Node, gpus int, lines []reporter.WorkLine) (charts []C
 			}
 		}
 
+		if p.of == collector.JobMemory {
+			if c.Peak = jobPeak(n, c.part(PartJob)); c.Peak > 0 {
+				c.PeakText = peakText(c.Peak)
+			}
+		}
 		charts = append(charts, c)
 	}
 
@@ -421,7 +448,7 @@ const keyLetters = 100
 // of returns the series of a node. It reports false if nothing was measured.
 func (p seriesPlan) of(n *reporter.Node) (Series, bool) {
 	band, ok := bandOf(n, p.name())
-	s := Series{Label: p.label, Key: p.name(), Band: band, Color: p.color, Dash: p.dash}
+	s := Series{Label: p.label, Key: p.name(), Band: band, Color: p.color, Dash: p.dash, Part: p.part}
 	if p.upper == 0 || !ok {
 		return s, ok
 	}
@@ -619,6 +646,7 @@ func (c *Chart) top() float64 {
 		}
 	}
 
+	greatest = max(greatest, c.Peak)
 	if c.Bound > 0 && c.Bound <= maxBoundRatio*greatest {
 		greatest = max(greatest, c.Bound)
 	}

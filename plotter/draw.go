@@ -2,6 +2,8 @@ package plotter
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -13,8 +15,9 @@ type point struct{ x, y float64 }
 // An ink is the style of a shape: a kind and, for series, their number.
 type ink struct {
 	kind  inkKind
-	color int // index into the palette
-	dash  int // see dashes
+	color int    // index into the palette
+	dash  int    // see dashes
+	tone  string // instead of color, for what is not the job's: see Part
 	// data and name say what of the report a shape shows: "mark" and its text. An SVG has them as an
 	// attribute data-mark.
 	data, name string
@@ -33,6 +36,8 @@ const (
 	inkMark
 	inkPhase // the band of a phase
 	inkStrip // the top of that
+	inkLayer // an area of a stack
+	inkHeat  // a color from 0 to heatSteps
 )
 
 // An anchor is the position of a text relative to its point.
@@ -75,6 +80,11 @@ type figure struct {
 
 // drawChart draws one chart.
 func drawChart(c canvas, chart Chart, t Timeline, in box) {
+	if chart.Lanes != nil {
+		drawLanes(c, chart, t, in)
+		return
+	}
+
 	k := group(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
 	f := figure{time: t.thin(k), chart: chart,
 		plot: box{
@@ -92,17 +102,137 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 		f.chart.Series[i] = s
 	}
 
-	f.xs = newTimeAxis(t.Length(), int(f.plot.width/70))
+	f.xs = newTimeAxis(t.Length(), int(f.plot.width/80))
 	f.ys = chart.valueAxis(max(2, int(f.plot.height/32)))
+	f.layers(c)
 	f.phases(c)
 	f.axes(c)
 	for _, s := range f.chart.Series {
-		f.series(c, s)
+		if !s.derived() {
+			f.series(c, s)
+		}
 	}
 
 	f.marks(c)
+	f.peak(c)
 	f.drawText(c, rows)
 }
+
+// layers draws the areas of a stack, each on top of those before it. A layer that was not measured at
+// some time takes no room there.
+func (f *figure) layers(c canvas) {
+	base := make(reporter.Numbers, len(f.time.Ends))
+	for _, s := range f.chart.Series {
+		if !s.Part.layer() {
+			continue
+		}
+
+		upper := slices.Clone(base)
+		for i, v := range s.Band.Mean[:min(len(s.Band.Mean), len(upper))] {
+			if !math.IsNaN(v) {
+				upper[i] += max(0, v)
+			}
+		}
+
+		for from, to := range stretches(s.Band.Mean) {
+			area := f.steps(upper, from, to)
+			for _, p := range slices.Backward(f.steps(base, from, to)) {
+				area = append(area, p)
+			}
+			c.area(area, ink{kind: inkLayer, color: s.Color, tone: s.Part.tone()})
+		}
+		base = upper
+	}
+}
+
+// derived reports whether the series was computed from means, so that it has neither band nor line.
+func (s *Series) derived() bool {
+	return s.Part.layer() && s.Part != PartJob
+}
+
+// peak marks the highest point of the chart and writes its value.
+func (f *figure) peak(c canvas) {
+	s, i := f.chart.highest()
+	if s == nil {
+		return
+	}
+
+	room := 8.0
+	if len(f.time.Phases) > 0 { // their names are there
+		room = 28
+	}
+	begin := 0.0
+	if i > 0 {
+		begin = f.time.Ends[i-1]
+	}
+	v := s.Band.Max[i]
+	at, words := f.at((begin+f.time.Ends[i])/2, v), "peak "+f.ys.shortLabel(v)
+	side, dx := anchorStart, 4.0
+	if at.x+letterWidth*float64(len(words)) > f.plot.x+f.plot.width {
+		side, dx = anchorEnd, -4
+	}
+	c.line([]point{{at.x, at.y}, {at.x, at.y - 5}}, ink{kind: inkMark})
+	c.text(point{at.x + dx, max(at.y-3, f.plot.y+room)}, words, side, ink{kind: inkText})
+}
+
+// highest returns the series of a chart that reaches highest and where; of a stack with a job, the
+// job. It returns nil if nothing happened.
+func (c *Chart) highest() (of *Series, at int) {
+	if c.Quiet() {
+		return nil, 0
+	}
+
+	top := 0.0
+	for k := range c.Series {
+		s := &c.Series[k]
+		if c.stack.rest != "" && s.Part != PartJob || c.Peak > 0 {
+			continue
+		}
+		for i, v := range s.Band.Max {
+			if v > top && v >= minAxis && v <= maxAxis {
+				of, at, top = s, i, v
+			}
+		}
+	}
+	return of, at
+}
+
+// Quiet reports whether nothing happened in the chart, so that it needs little room: nothing was
+// measured, or no value is worth speaking of, or a level did not change.
+func (c *Chart) Quiet() bool {
+	if c.stack.rest != "" || c.gpu() {
+		return len(c.Series) == 0
+	}
+
+	least, greatest := math.Inf(1), math.Inf(-1)
+	for _, s := range c.Series {
+		for i, v := range s.Band.Max {
+			if !math.IsNaN(v) {
+				greatest, least = max(greatest, v), min(least, s.Band.Min[i])
+			}
+		}
+	}
+	switch {
+	case c.level:
+		return !(greatest-least >= quietLevel || greatest >= fullLevel)
+	case c.Unit == "%":
+		return !(greatest >= quietPercent)
+	case c.Unit == "MiB/s":
+		return !(greatest >= quietRate)
+	}
+	return !(greatest > 0 || least < 0)
+}
+
+// What is worth speaking of.
+const (
+	quietLevel   = 0.1  // percent of the disk
+	fullLevel    = 90   // percent: a disk that is nearly full is worth a chart
+	quietPercent = 1    // percent of the time
+	quietRate    = 0.01 // MiB/s
+)
+
+// gpu reports whether the chart is one of GPUs.
+func (c *Chart) gpu() bool { return strings.HasPrefix(c.ID, "gpu") }
 
 func (f *figure) at(x, y float64) point {
 	px := f.plot.x + f.plot.width*min(1, max(0, x/f.xs.Max))
@@ -116,19 +246,10 @@ func (f *figure) at(x, y float64) point {
 
 // axes draws grid, ticks and levels.
 func (f *figure) axes(c canvas) {
-	right, bottom := f.plot.x+f.plot.width, f.plot.y+f.plot.height
+	right := f.plot.x + f.plot.width
 	for _, v := range f.ys.Ticks {
-		if f.chart.Levels != nil && v != 0 && v != f.ys.Max {
-			continue
-		}
 		p := f.at(0, v)
 		c.line([]point{p, {right, p.y}}, ink{kind: inkGrid})
-		c.text(point{p.x - 5, p.y + 4}, f.ys.label(v), anchorEnd, ink{kind: inkText})
-	}
-
-	for _, v := range f.chart.Levels {
-		p := f.at(0, v)
-		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dash: 1})
 		c.text(point{p.x - 5, p.y + 4}, f.ys.label(v), anchorEnd, ink{kind: inkText})
 	}
 
@@ -137,19 +258,27 @@ func (f *figure) axes(c canvas) {
 		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dash: 1})
 	}
 
-	for i, v := range f.xs.Ticks {
-		p := f.at(v, 0)
+	if peak := f.chart.Peak; peak > 0 && peak <= f.ys.Max {
+		p := f.at(0, peak)
+		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dash: 2})
+		c.text(point{right - 4, max(p.y-3, f.plot.y+8)}, f.chart.PeakText, anchorEnd, ink{kind: inkText})
+	}
+
+	f.timeTicks(c)
+}
+
+// timeTicks draws the ticks of the time axis.
+func (f *figure) timeTicks(c canvas) {
+	bottom := f.plot.y + f.plot.height
+	for _, v := range f.xs.Ticks {
+		p := point{f.at(v, 0).x, bottom}
 		c.line([]point{{p.x, bottom}, {p.x, bottom + 4}}, ink{kind: inkGrid})
-		label := f.xs.label(v)
-		if i == len(f.xs.Ticks)-1 || v == 0 && len(f.xs.Ticks) == 1 {
-			label += " " + f.xs.Unit
-		}
-		c.text(point{p.x, bottom + 16}, label, anchorMiddle, ink{kind: inkText})
+		c.text(point{p.x, bottom + 16}, f.xs.timeLabel(v), anchorMiddle, ink{kind: inkText})
 	}
 }
 
 // hasLegend reports whether the series are named beside the title.
-func (c *Chart) hasLegend() bool { return len(c.Series) > 1 || c.Named }
+func (c *Chart) hasLegend() bool { return (len(c.Series) > 1 || c.Named) && !c.Quiet() }
 
 // legendRows returns how many rows the legend needs below the title of a chart of so many pixels: 0 if it
 // fits beside the title.
@@ -208,13 +337,8 @@ func (f *figure) drawText(c canvas, rows float64) {
 	y := f.plot.y - 10 - rows*legendHeight
 	title := f.chart.title(f.ys.Unit)
 	c.text(point{f.plot.x, y}, title, anchorStart, ink{kind: inkTitle})
-	if len(f.chart.Series) == 0 {
-		c.text(
-			point{f.plot.x + f.plot.width/2, f.plot.y + f.plot.height/2},
-			"not measured",
-			anchorMiddle,
-			ink{kind: inkText},
-		)
+	if f.chart.Quiet() {
+		c.text(point{f.plot.x + f.plot.width, y}, f.chart.quietText(), anchorEnd, ink{kind: inkText})
 		return
 	}
 
@@ -233,34 +357,55 @@ func (f *figure) drawText(c canvas, rows float64) {
 	}
 }
 
-// title returns the name of the chart with the unit of its axis and its limit, if there is one.
+// quietText says of a chart in which nothing happened that it is so.
+func (c *Chart) quietText() string {
+	if len(c.Series) == 0 {
+		return "not measured"
+	}
+	return "nothing to speak of"
+}
+
+// title returns the name of the chart with the unit of its axis, its limit, and how much the node has.
 func (c *Chart) title(unit string) string {
-	title := c.Title
+	title, of := c.Title, c.BoundText
 	if unit != "" {
 		title += ", " + unit
 	}
-	if c.BoundText != "" {
-		title += " (" + c.BoundText + ")"
+	if c.Whole > 0 {
+		of = strings.TrimLeft(of+" of "+c.wholeText(), " ")
+	}
+	if of != "" {
+		title += " (" + of + ")"
 	}
 	return title
 }
 
+// wholeText writes how much the node has.
+func (c *Chart) wholeText() string {
+	if strings.HasPrefix(c.Unit, "MiB") {
+		return text.SizeText(c.Whole)
+	}
+	return text.CPUs(c.Whole)
+}
+
 // swatch draws a sample of a series beside its label.
 func (f *figure) swatch(c canvas, s Series, at point) {
-	if s.Spread {
-		c.area(
-			[]point{{at.x - 16, at.y - 4}, {at.x, at.y - 4}, {at.x, at.y + 4}, {at.x - 16, at.y + 4}},
-			ink{kind: inkSpread},
-		)
-		return
+	box := []point{{at.x - 16, at.y - 4}, {at.x, at.y - 4}, {at.x, at.y + 4}, {at.x - 16, at.y + 4}}
+	switch {
+	case s.Spread:
+		c.area(box, ink{kind: inkSpread})
+	case s.Part.layer():
+		c.area(box, ink{kind: inkLayer, color: s.Color, tone: s.Part.tone()})
+	default:
+		c.line([]point{{at.x - 16, at.y}, at}, ink{kind: inkLine, color: s.Color, dash: s.Dash, tone: s.Part.tone()})
 	}
-	c.line([]point{{at.x - 16, at.y}, at}, ink{kind: inkLine, color: s.Color, dash: s.Dash})
 }
 
 // series draws the band and the line of a series, each in one piece per measured stretch. The width
 // of a bucket is its duration.
 func (f *figure) series(c canvas, s Series) {
-	band, kind := ink{kind: inkBand, color: s.Color}, ink{kind: inkLine, color: s.Color, dash: s.Dash}
+	band := ink{kind: inkBand, color: s.Color, tone: s.Part.tone()}
+	kind := ink{kind: inkLine, color: s.Color, dash: s.Dash, tone: s.Part.tone()}
 	if s.Spread {
 		band = ink{kind: inkSpread}
 	}

@@ -27,23 +27,28 @@ func encodeHeat(w io.Writer, rows [][]float64, columns int) error {
 	return (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(w, img)
 }
 
-// heatPalette goes from sand over blue to dark violet. Lighter is less for every kind of color
-// vision, and in grayscale.
+// heatPalette returns the colors of a heat map.
 func heatPalette() color.Palette {
-	stops := []color.NRGBA{
+	out := color.Palette{color.NRGBA{}}
+	for i := range heatLevels {
+		out = append(out, heatColor(float64(i)/(heatLevels-1)))
+	}
+	return out
+}
+
+// heatColor returns the color of a share from 0 to 1. Colors go from sand over blue to dark violet.
+// Lighter is less for every kind of color vision, and in grayscale.
+func heatColor(share float64) color.NRGBA {
+	stops := [...]color.NRGBA{
 		{0xf2, 0xf0, 0xe6, 0xff},
 		{0x9e, 0xcf, 0xd6, 0xff},
 		{0x3a, 0x8f, 0xb7, 0xff},
 		{0x27, 0x4f, 0x8f, 0xff},
 		{0x2a, 0x1a, 0x52, 0xff},
 	}
-	out := color.Palette{color.NRGBA{}}
-	for i := range heatLevels {
-		at := float64(i) / (heatLevels - 1) * float64(len(stops)-1)
-		k := min(int(at), len(stops)-2)
-		out = append(out, mixed(stops[k], stops[k+1], at-float64(k)))
-	}
-	return out
+	at := share * float64(len(stops)-1)
+	k := min(int(at), len(stops)-2)
+	return mixed(stops[k], stops[k+1], at-float64(k))
 }
 
 func mixed(a, b color.NRGBA, share float64) color.NRGBA {

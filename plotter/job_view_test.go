@@ -2,6 +2,7 @@ package plotter
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -21,7 +22,7 @@ func TestJobView_ChartsOfWhatIsThere(t *testing.T) {
 	}{
 		"nothing":    {plottertest.Absent(), plottertest.HostCharts()},
 		"host":       {plottertest.Minute(0), plottertest.HostCharts()},
-		"job":        {plottertest.Limited(0, 10, 0), plottertest.AllCharts()[:8]},
+		"job":        {plottertest.Limited(0, 10, 0), plottertest.AllCharts()[3:]},
 		"job, GPUs":  {plottertest.Limited(0, 10, 3), plottertest.AllCharts()},
 		"no samples": {plottertest.Limited(0, 0, 3), plottertest.HostCharts()},
 	} {
@@ -37,41 +38,64 @@ func TestJobView_ChartsOfWhatIsThere(t *testing.T) {
 
 // What the job may use is drawn where it is in sight, and said in any case.
 func TestJobView_Bounds(t *testing.T) {
-	for limit, drawn := range map[float64]bool{1.5: true, 2: true, 7.9: true, 8.1: false, 1e12: false, math.Inf(1): false, 0: false, -1: false} {
+	for limit, drawn := range map[float64]bool{1.5: true, 2: true, 8: true, 8.1: false, 1e12: false, math.Inf(1): false, 0: false, -1: false} {
 		r := plottertest.Limited(0, 60, 0)
 		r.Nodes["0"].Limits.CPUs = limit
-		i := slices.IndexFunc(Charts(r.Nodes["0"]), func(c Chart) bool { return c.ID == "job_cpu" })
+		i := slices.IndexFunc(Charts(r.Nodes["0"]), func(c Chart) bool { return c.ID == "cpu" })
 		chart := Charts(r.Nodes["0"])[i]
 		if axis := chart.valueAxis(4); (chart.Bound > 0 && axis.Max >= limit) != drawn {
 			t.Errorf("a limit of %v: the axis goes to %v", limit, axis.Max)
 		}
 		said := "may use " + strconv.FormatFloat(limit, 'f', -1, 64)
-		if finite := limit > 0 && !math.IsInf(limit, 0); strings.Contains(string(pictureSVG(t, r, PictureOptions{Width: 800})), "Job CPU, CPUs ("+said+")") != finite {
+		if finite := limit > 0 && !math.IsInf(limit, 0); strings.Contains(string(pictureSVG(t, r, PictureOptions{Width: 800})), "CPU, CPUs ("+said+" of 8)") != finite {
 			t.Errorf("a limit of %v: the picture does not say %q", limit, said)
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
 	}
 }
 
-// Sixteen GPUs are told apart: no two lines have the same colour and kind.
+// GPUs are told apart: three by the colour of their lines, more by lanes of their own.
 func TestJobView_GPUsAreToldApart(t *testing.T) {
-	r := plottertest.Limited(0, 20, collector.MaxGPUs)
-	for _, c := range Charts(r.Nodes["0"])[8:] {
-		seen := make(map[[2]int]bool)
-		for _, s := range c.Series {
-			seen[[2]int{s.Color, s.Dash}] = true
+	for gpus, want := range map[int][]string{3: plottertest.GPUCharts(), 4: plottertest.GPUCharts()[:1], collector.MaxGPUs: plottertest.GPUCharts()[:1]} {
+		r := plottertest.Limited(0, 20, gpus)
+		var got []string
+		for _, c := range Charts(r.Nodes["0"])[:len(want)+1] {
+			if !c.gpu() { // the first that is not of GPUs comes right after them
+				break
+			}
+			got = append(got, c.ID)
+			seen := make(map[[2]int]bool)
+			for _, s := range c.Series {
+				seen[[2]int{s.Color, s.Dash}] = true
+			}
+			if len(seen) != gpus || len(c.Series) != gpus {
+				t.Errorf("%s: %d kinds of %d lines", c.ID, len(seen), len(c.Series))
+			}
+			for _, l := range c.Lanes {
+				if l.Busy == nil || l.Memory == nil || l.Power == nil || l.memory != 40960 || l.power != 400 {
+					t.Errorf("%d GPUs: %s lacks something: %+v", gpus, l.Label, l)
+				}
+			}
+			if lanes := len(c.Lanes); lanes != gpus && gpus > 3 || lanes > 0 && gpus == 3 {
+				t.Errorf("%d GPUs have %d lanes", gpus, lanes)
+			}
 		}
-		if len(seen) != collector.MaxGPUs || len(c.Series) != collector.MaxGPUs {
-			t.Errorf("%s: %d kinds of %d lines", c.ID, len(seen), len(c.Series))
+		if !slices.Equal(got, want) {
+			t.Errorf("%d GPUs: the first charts are %q, want %q", gpus, got, want)
 		}
+
+		svg := string(pictureSVG(t, r, PictureOptions{Width: 800}))
+		for i := range gpus {
+			if !strings.Contains(svg, fmt.Sprintf(">GPU %d<", i)) {
+				t.Errorf("%d GPUs: GPU %d is not named", gpus, i)
+			}
+		}
+		if heat := strings.Contains(svg, `class="heat h10"`); heat != (gpus > 3) {
+			t.Errorf("%d GPUs: a row of colours: %v", gpus, heat)
+		}
+		pictureWellFormed(t, r, PictureOptions{Width: 800})
+		picturePNG(t, r, PictureOptions{Width: 800})
 	}
-	svg := string(pictureSVG(t, r, PictureOptions{Width: 800}))
-	for _, class := range []string{"line s0", "line s3 dash", "line s1 dot", "line s2 dashdot"} {
-		if !strings.Contains(svg, `class="`+class+`"`) {
-			t.Errorf("no %q", class)
-		}
-	}
-	picturePNG(t, r, PictureOptions{Width: 800})
 }
 
 // BenchmarkJobView_Page makes the page of a job with limits on one node, of a thousand

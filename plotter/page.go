@@ -41,6 +41,8 @@ type PageOptions struct {
 	// Live is the time after which the page asks for an update. It is 0 for a page that is not
 	// served while the run goes on.
 	Live time.Duration
+	// Siblings are the names of the pages of other nodes of the run, which lie beside this one.
+	Siblings []string
 }
 
 // WritePage writes the HTML page of a report: one file that needs no network.
@@ -79,6 +81,9 @@ const (
 // yet, run is its zero value.
 func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	node := newPageNode(run, name, n)
+	if p.options.Live > 0 {
+		node.forget(reporter.JobGoesOn)
+	}
 	p.nodes = append(p.nodes, node)
 	p.longest = max(p.longest, len(node.time.Ends))
 	if p.limit > 0 {
@@ -131,6 +136,11 @@ func (p *Page) shrink() {
 	}
 }
 
+// lanes reports whether the GPUs have lanes, because some node has many of them.
+func (p *Page) lanes() bool {
+	return slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return n.gpus >= fewestLanes })
+}
+
 // noteStarts adds a fact to each node that began later than the first. Each node's charts begin
 // with the node, the heat maps with the first node.
 func (p *Page) noteStarts() {
@@ -147,10 +157,11 @@ func (p *Page) noteStarts() {
 
 // topData is what the upper part of the page shows.
 type topData struct {
-	Title, Headline, State, Command, Incomplete, Note string
-	Details                                           []summary.Highlight
-	Alone                                             bool // there is one node; Messages and Advice are its own
-	Messages, Advice                                  []summary.Message
+	Title, Note string
+	Head        headData
+	Details     []summary.Highlight
+	Siblings    []link
+	Alone       bool // there is one node
 }
 
 // Write writes the page of the nodes that were added.
@@ -190,7 +201,7 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 	}
 
 	if len(p.nodes) > 1 {
-		maps, err := p.nodesData(run, has)
+		maps, err := p.nodesData(run)
 		if err != nil {
 			return err
 		}
@@ -199,7 +210,7 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 		}
 	}
 
-	section := p.nodes[0].section(len(p.nodes) > 1, p.metrics(), has)
+	section := p.nodes[0].section(len(p.nodes) > 1, p.metrics(), has, p.lanes())
 	if len(p.nodes) == 1 {
 		section.Work = p.workTables() + p.processTable(run)
 	}
@@ -275,21 +286,10 @@ func (p *Page) metrics() []reporter.Metric {
 // top returns the data of the upper part.
 func (p *Page) top(run *reporter.Run) topData {
 	d := topData{
-		Title:      "perfagent",
-		Headline:   p.headline(run),
-		State:      "ended",
-		Command:    summary.CommandLine(run.Command),
-		Incomplete: text.Printable(run.Incomplete),
-		Note:       p.note(),
+		Title: "perfagent", Note: p.note(), Head: p.head(run), Siblings: p.siblings(), Alone: len(p.nodes) == 1,
 	}
 	if run.ID != "" {
 		d.Title = text.Printable(run.ID) + " · perfagent"
-	}
-	if run.Incomplete != "" || run.ExitCode != nil && *run.ExitCode != 0 {
-		d.State = "failed"
-	}
-	if p.options.Live > 0 {
-		d.State, d.Incomplete = "live", ""
 	}
 
 	add := func(label, value string) {
@@ -299,9 +299,6 @@ func (p *Page) top(run *reporter.Run) topData {
 	}
 
 	add("run", text.Printable(run.ID))
-	if p.options.Live > 0 && len(p.nodes) == 1 {
-		add("phase", p.nodes[0].phase)
-	}
 	if !run.Start.IsZero() {
 		add("from", run.Start.UTC().Format("2006-01-02 15:04:05 MST"))
 		add("to", run.End.UTC().Format("2006-01-02 15:04:05 MST"))
@@ -316,23 +313,11 @@ func (p *Page) top(run *reporter.Run) topData {
 		add("tag", tag)
 	}
 
-	if len(p.nodes) == 1 {
-		d.Alone, d.Messages, d.Advice = true, p.nodes[0].messages, p.nodes[0].advice
+	if d.Alone {
 		d.Details = append(d.Details, p.nodes[0].details...)
 	}
 
 	return d
-}
-
-func (p *Page) headline(run *reporter.Run) string {
-	if p.options.Live > 0 {
-		return "running for " + text.Seconds(run.WallSeconds)
-	}
-	nodes := make(map[string]*reporter.Node, len(p.nodes))
-	for _, n := range p.nodes {
-		nodes[n.name] = &reporter.Node{Origin: n.origin}
-	}
-	return summary.Headline(&reporter.Report{Run: *run, Nodes: nodes})
 }
 
 // note explains what was done to keep the page small.

@@ -1,7 +1,7 @@
 (function () {
 "use strict";
 var root = document.documentElement, byID = function (id) { return document.getElementById(id); };
-var plan = JSON.parse(byID("plan").textContent), parsed = {}, charts = [], shown = null, zoomed = false;
+var plan = JSON.parse(byID("plan").textContent), parsed = {}, charts = [], shown = null, zoomed = false, wholes = {};
 
 // element makes an element with a text: nothing that a report says is ever HTML.
 function element(tag, text, name) {
@@ -31,7 +31,7 @@ function unpack(v, time) {
   }
   return out;
 }
-// number writes a number with all its digits, and never with an exponent.
+// number writes a number with all its digits, and never with an exponent; brief writes four of them.
 function number(v) {
   if (v === null || v === undefined) return "–";
   var parts = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(v);
@@ -41,25 +41,20 @@ function number(v) {
   if (digits.length <= point) return parts[1] + digits + "0".repeat(point - digits.length);
   return parts[1] + digits.slice(0, point) + "." + digits.slice(point);
 }
+function brief(v) { return v === null || v === undefined ? "–" : number(+v.toPrecision(4)); }
 
-// duration writes seconds: 12.3 s, 3 min 20 s, 2 h 05 min 10 s, 6 d 23 h 10 min; and
-// 3 min 20.45 s where two are close together.
-function duration(s, close) {
-  if (s < 60) return +s.toFixed(s < 1 ? 3 : 2) + " s";
-  var t = close ? Math.round(s * 100) / 100 : Math.round(s), two = function (n) { return (n < 10 ? "0" : "") + (close ? +n.toFixed(2) : n); };
-  if (t < 3600) return Math.floor(t / 60) + " min " + two(t % 60) + " s";
-  if (t < 86400) return Math.floor(t / 3600) + " h " + two(Math.floor(t / 60) % 60) + " min " + two(t % 60) + " s";
-  return Math.floor(t / 86400) + " d " + two(Math.floor(t / 3600) % 24) + " h " + two(Math.floor(t / 60) % 60) + " min";
+// clock writes seconds as h:min:s.
+function clock(s, decimals) {
+  var unit = Math.pow(10, decimals), whole = Math.round(s * unit), minutes = Math.floor(whole / unit / 60), rest = (whole - minutes * 60 * unit) / unit;
+  var two = function (n, text) { return (n < 10 ? "0" : "") + text; };
+  return Math.floor(minutes / 60) + ":" + two(minutes % 60, minutes % 60) + ":" + two(rest, rest.toFixed(decimals));
 }
-
-var timeUnits = [["ms", 0.001, 0.5, [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500]], ["s", 1, 150, [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30]],
-  ["min", 60, 9000, [0.5, 1, 2, 5, 10, 15, 30]], ["h", 3600, 302400, [0.5, 1, 2, 3, 6, 12, 24]], ["d", 86400, Infinity, [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]]];
+var day = 86400, timeSteps = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
+  day, 2 * day, 5 * day, 10 * day, 20 * day, 50 * day, 100 * day, 200 * day, 500 * day, 1000 * day, 2000 * day, 5000 * day];
 function timeTicks(min, max, wanted) {
-  var span = max - min || 1, unit = timeUnits.find(function (u) { return span < u[2]; });
-  var step = (unit[3].find(function (s) { return span / (s * unit[1]) <= wanted; }) || unit[3][unit[3].length - 1]) * unit[1];
-  var ticks = [], first = Math.ceil(min / step - 1e-9);
-  for (var i = first; i * step <= max * (1 + 1e-9) && ticks.length < 100; i++) ticks.push(i * step);
-  return { ticks: ticks, unit: unit };
+  var span = max - min || 1, step = timeSteps.find(function (s) { return span / s <= wanted; }) || 5000 * day, ticks = [];
+  for (var i = Math.ceil(min / step - 1e-9); i * step <= max * (1 + 1e-9) && ticks.length < 100; i++) ticks.push(i * step);
+  return { ticks: ticks, decimals: step < 0.01 ? 3 : step < 0.1 ? 2 : step < 1 ? 1 : 0 };
 }
 // short writes a label that fits beside the axis.
 function short(v) { return Math.abs(v) >= 1e6 ? v.toExponential(1) : String(+v.toFixed(3)); }
@@ -68,44 +63,102 @@ function nice(v) {
   var p = Math.pow(10, Math.floor(Math.log10(v)));
   return [1, 2, 2.5, 5, 10].find(function (m) { return m * p >= v * (1 - 1e-9); }) * p;
 }
-// valueAxis is the axis from 0, or a least value below it, up to a greatest value, in the binary unit that suits.
-function valueAxis(c, least, greatest) {
-  var scale = 1, unit = c.unit;
-  if (c.top) return { min: 0, max: Math.max(c.top, greatest), scale: 1, unit: unit, ticks: c.levels ? [0].concat(c.levels, [c.top]) : [0, 25, 50, 75, 100] };
+// valueAxis is the axis from 0, or a least value below it, up to a greatest value, in the binary unit that suits. That of
+// a stack ends where it is said, and so does one of percents.
+function valueAxis(unit, top, least, greatest, exact) {
+  var scale = 1;
+  if (top && !exact && unit === "%") return { min: 0, max: Math.max(top, greatest), scale: 1, unit: unit, ticks: [0, 25, 50, 75, 100] };
+  if (top) greatest = exact ? top : Math.max(top, greatest);
   if (unit.slice(0, 3) === "MiB" && greatest > 0) {
     var found = [[1048576, "TiB"], [1024, "GiB"], [1, "MiB"], [1 / 1024, "KiB"]].find(function (u) { return greatest >= u[0]; }) || [1 / 1048576, "B"];
     scale = found[0]; unit = found[1] + unit.slice(3);
   }
   if (!(greatest > 0) && !(least < 0)) greatest = scale;
   var step = nice((greatest / 4 - least / 4) / scale) * scale, n = Math.ceil(greatest / step - 1e-9), m = Math.ceil(-least / step - 1e-9), ticks = [];
-  for (var i = -m; i <= n; i++) ticks.push(i * step);
-  return { min: -m * step, max: n * step, scale: scale, unit: unit, ticks: ticks };
+  for (var i = -m; i <= n && (!exact || i * step <= greatest * (1 + 1e-9)); i++) ticks.push(i * step);
+  return { min: -m * step, max: exact ? greatest : n * step, scale: scale, unit: unit, ticks: ticks };
 }
 
 // dashes are the kinds of lines, by their class in the legend; the pixels are those of chart.go.
 var dashes = [["", undefined], ["dash", [4, 3]], ["dot", [1.5, 2.5]], ["dashdot", [9, 3, 2, 3]]];
 
+// The parts of a stack, by their numbers in stack.go.
+var jobPart = 1, allPart = 2, sharePart = 3, cachePart = 4;
+
+// rowsOf says what chart i shows of a node: a row for each series that was measured, and then the asides, which are only told.
+function rowsOf(n, i) {
+  var c = plan.charts[i], bands = n.c[i], rows = [], asides = [];
+  c.series.forEach(function (s, i) {
+    var band = bands && bands[i];
+    if (band) rows.push({ label: s.label, name: s.spread ? "--spread" : "--s" + (s.color || 0) % 4, spread: s.spread, dash: s.dash || 0, band: band, unit: c.unit, part: s.part || 0 });
+  });
+  if (c.stack) rows = stacked(c, rows, n.w && n.w[c.id]);
+  (n.a[i] || []).forEach(function (band, j) {
+    if (band) asides.push({ label: c.asides[j].label, spread: c.asides[j].spread, band: band, unit: c.asides[j].unit, aside: true });
+  });
+  return rows.length ? rows.concat(asides) : [];
+}
+// stacked makes the layers of a stack, from the lowest to the highest, and then its lines, as Stacked in stack.go does.
+function stacked(c, rows, whole) {
+  var find = function (p) { return rows.find(function (r) { return r.part === p; }); }, mean = function (r) { return r.band.length === 1 ? r.band[0] : r.band[1]; };
+  var job = find(jobPart), all = find(allPart), share = find(sharePart), cache = find(cachePart), lines = rows.filter(function (r) { return !r.part; }), layers = [], aside = [];
+  var derived = function (label, name, list) { layers.push({ label: label, name: name, band: [list], unit: c.unit, layer: true, derived: true, dash: 0 }); };
+  if (!all && share) {
+    if (!whole) return [Object.assign(share, { label: c.stack[1], unit: "%" })];
+    aside = [{ label: c.stack[2], band: share.band, unit: "%", aside: true }];
+    share.band = share.band.map(function (list) { return list.map(function (v) { return v === null ? null : v * (whole / 100); }); });
+    all = share;
+  }
+  if (!all && !job) return lines;
+  layers.push(Object.assign(job || Object.assign({}, all, { label: c.stack[1] }), { layer: true }));
+  if (all && job) {
+    var known = function (i) { return i < mean(job).length && mean(job)[i] !== null; };
+    derived("others", "--others", mean(all).map(function (v, i) { return v !== null && known(i) ? Math.max(0, v - mean(job)[i]) : null; }));
+    var mixed = mean(all).map(function (v, i) { return known(i) ? null : v; });
+    if (mixed.some(function (v) { return v !== null; })) derived("job and others, not told apart", "--mixed", mixed);
+    lines.unshift(Object.assign(all, { name: "--others" }));
+  }
+  if (cache && all) layers.push(Object.assign(cache, { name: "--cache", layer: true, flat: true }));
+  if (whole && all) derived(c.stack[0], "--rest", mean(all).map(function (v, i) {
+    return v === null ? null : Math.max(0, whole - layers.reduce(function (sum, r) { return sum + (mean(r)[i] || 0); }, 0));
+  }));
+  return layers.concat(lines, aside);
+}
+
 // lists says which lists of numbers uPlot draws in a chart, and how.
-function lists(c, bands, bound) {
-  var out = { lists: [], series: [{}], bands: [], rows: [] }, least = 0, greatest = 0;
+function lists(c, i, bound) {
+  var n = node(shown), out = { lists: [], series: [{}], bands: [], rows: rowsOf(n, i) }, least = 0, greatest = 0, base = [];
   var add = function (list, of, options) {
     out.lists.push({ list: list, of: of });
     out.series.push(Object.assign({ paths: uPlot.paths.stepped({ align: -1 }), points: { show: false }, width: 0, stroke: "transparent" }, options));
     return out.lists.length;
   };
-  c.series.forEach(function (s, i) {
-    var name = s.spread ? "--spread" : "--s" + (s.color || 0) % 4, band = bands && bands[i];
-    if (!band) return;
-    var low = band[0], mean = band.length === 1 ? band[0] : band[1], most = band.length === 1 ? band[0] : band[2];
+  out.rows.forEach(function (r) { // the areas of a stack
+    if (!r.layer) return;
+    var list = r.band.length === 1 ? r.band[0] : r.band[1], low = list.map(function (v, i) { return v === null ? null : base[i] || 0; });
+    list.forEach(function (v, i) { base[i] = (base[i] || 0) + Math.max(0, v || 0); });
+    var high = list.map(function (v, i) { return v === null ? null : base[i]; });
+    out.bands.push({ series: [add(high, null, {}), add(low, null, {})], fill: function () { return faint(css(r.name), r.name === "--rest" ? .25 : r.name === "--s0" ? .7 : .8); } });
+  });
+  out.rows.forEach(function (r) {
+    var band = r.band, name = r.name, low = band[0], mean = band.length === 1 ? band[0] : band[1], most = band.length === 1 ? band[0] : band[2];
+    if (r.derived || r.flat || r.aside) return;
     most.forEach(function (v) { if (v > greatest && v >= 1e-100) greatest = Math.min(v, 1e300); });
     if (c.signed) low.forEach(function (v) { if (v < least && v <= -1e-100) least = Math.max(v, -1e300); });
-    out.rows.push({ label: s.label, name: name, spread: s.spread, dash: s.dash || 0, band: band, unit: c.unit });
-    var edge = s.spread || s.dash ? {} : { width: 0.8, stroke: function () { return faint(css(name), .55); } };
-    out.bands.push({ series: [add(most, Math.max, edge), add(low, Math.min, {})], fill: function () { return s.spread ? css(name) : faint(css(name), .3); } });
-    if (!s.spread) add(mean, null, { width: 1.5, stroke: function () { return css(name); }, dash: dashes[s.dash || 0][1] });
+    var edge = r.spread || r.dash ? {} : { width: 0.8, stroke: function () { return faint(css(name), .55); } };
+    out.bands.push({ series: [add(most, Math.max, edge), add(low, Math.min, {})], fill: function () { return r.spread ? css(name) : faint(css(name), .3); } });
+    if (!r.spread) add(mean, null, { width: 1.5, stroke: function () { return css(name); }, dash: dashes[r.dash || 0][1] });
   });
+  var whole = c.stack && n.w && n.w[c.id], end = n.z && n.z[c.id], peak = n.o && n.o[c.id];
+  if (peak) greatest = Math.max(greatest, peak[0]);
+  out.fit = whole && end < whole ? end : 0;
+  if (whole) {
+    out.axis = valueAxis(c.unit, out.fit && !wholes[c.id] ? end : Math.max(whole, end || 0), 0, 0, !out.fit || wholes[c.id]);
+    return out;
+  }
   if (bound && bound[0] <= 4 * greatest) greatest = Math.max(greatest, bound[0]); // as in chart.go: else it is out of sight
-  out.axis = valueAxis(c, least, greatest);
+  var unit = c.stack && out.rows[0] ? out.rows[0].unit : c.unit;
+  out.axis = valueAxis(unit, unit === "%" && c.stack ? 100 : c.top, least, greatest);
   return out;
 }
 
@@ -163,7 +216,11 @@ tip.hidden = true;
 tip.setAttribute("aria-live", "polite");
 document.body.appendChild(tip);
 function tell(lines, x, y) {
-  tip.replaceChildren.apply(tip, lines.map(function (l) { return element("p", l); }));
+  tip.replaceChildren.apply(tip, lines.map(function (l) {
+    var p = element("p", l.text);
+    if (l.exact) p.title = l.exact;
+    return p;
+  }));
   tip.hidden = false;
   var w = tip.offsetWidth, h = tip.offsetHeight;
   x = x + 16 + w > innerWidth ? Math.max(4, x - 16 - w) : x + 16;
@@ -182,22 +239,26 @@ function bucketAt(ends, x) {
   return lo;
 }
 function span(n, i) {
-  var from = i ? n.t[i - 1] : 0, to = n.t[i], when = new Date((n.s + to) * 1000), fine = to - from < 1;
+  var from = i ? n.t[i - 1] : 0, to = n.t[i], when = new Date((n.s + to) * 1000), decimals = to - from < 0.01 ? 3 : to - from < 1 ? 2 : from % 1 || to % 1 ? 1 : 0;
   var at = n.s && !isNaN(when) ? when.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC") : "";
-  return duration(from, fine) + " to " + duration(to, fine) + (at ? " · until " + at : "");
+  return clock(from, decimals) + " to " + clock(to, decimals) + (at ? " · until " + at : "");
 }
-function reading(row, i) {
+// reading says what a row has in a bucket; write writes its numbers.
+function reading(row, i, write) {
   var b = row.band, unit = row.unit ? " " + row.unit : "", most = b[b.length - 1][i];
   if (most === null || most === undefined) return row.label + ": not measured";
-  if (b.length === 1) return row.label + ": " + number(most) + unit;
-  if (row.spread) return row.label + ": " + number(b[0][i]) + " to " + number(most) + unit;
-  return row.label + ": mean " + number(b[1][i]) + unit + ", " + number(b[0][i]) + " to " + number(most) + unit;
+  if (b.length === 1) return row.label + ": " + write(most) + unit;
+  if (row.spread) return row.label + ": " + write(b[0][i]) + " to " + write(most) + unit;
+  return row.label + ": mean " + write(b[1][i]) + unit + ", " + write(b[0][i]) + " to " + write(most) + unit;
+}
+function readings(rows, i) {
+  return rows.map(function (r) { return r.lane ? laneReading(r, i) : { text: reading(r, i, brief), exact: reading(r, i, number) }; });
 }
 function tellBucket(k, i, x, y) {
   var n = node(shown);
   if (!n.t.length) return;
   k.at = i;
-  tell([span(n, i)].concat(k.rows.map(function (r) { return reading(r, i); })), x, y);
+  tell([{ text: span(n, i) }].concat(readings(k.rows, i)), x, y);
 }
 // under is the bucket that the mouse is over. Where several are drawn as one it is the
 // one with the highest value of those that two pixels on either side show: a peak is what
@@ -208,7 +269,7 @@ function under(k, left) {
   var best = at(left), top = -Infinity, end = Math.min((Math.floor(at(left + 2) / g) + 1) * g, t.length);
   for (var j = Math.floor(at(left - 2) / g) * g; j < end; j++) {
     k.rows.forEach(function (r) {
-      var v = r.aside ? null : r.band[r.band.length - 1][j];
+      var v = r.aside || r.derived || r.lane ? null : r.band[r.band.length - 1][j];
       if (v !== null && v > top) { top = v; best = j; }
     });
   }
@@ -235,27 +296,26 @@ function options(k, made, width) {
   var soft = function () { return css("--rule"); }, dim = function () { return css("--dim"); };
   var font = "11px system-ui,sans-serif";
   return {
-    width: width, height: k.box.clientWidth < 500 ? 150 : 190, legend: { show: false }, padding: [6, 26, 0, 0],
+    width: width, height: k.height, legend: { show: false }, padding: [k.quiet || k.lanes ? 6 : peakRoom, 26, 0, 0],
     cursor: { points: { show: false }, drag: { x: true, y: false, setScale: false }, sync: { key: "perfagent" }, y: false, bind: { dblclick: function () { return null; } } },
     scales: { x: { time: false, range: function (u, min, max) { return max > min ? [min, max] : [0, last(node(shown))]; } }, y: { range: function () { return [k.axis.min, k.axis.max]; } } },
     axes: [
       { stroke: dim, font: font, size: 26, gap: 4, grid: { show: false }, ticks: { stroke: soft, size: 4 },
-        splits: function (u, i, min, max) { return timeTicks(min, max, u.width / 75).ticks; },
+        splits: function (u, i, min, max) { return timeTicks(min, max, u.width / 80).ticks; },
         values: function (u, ticks) {
-          var s = u.scales.x, t = timeTicks(s.min, s.max, u.width / 75).unit;
-          return ticks.map(function (v, i) { return +(v / t[1]).toFixed(3) + (i === ticks.length - 1 ? " " + t[0] : ""); });
+          var s = u.scales.x, decimals = timeTicks(s.min, s.max, u.width / 80).decimals;
+          return ticks.map(function (v) { return clock(v, decimals); });
         } },
-      { stroke: dim, font: font, size: 46, gap: 4, grid: { stroke: k.plan.levels ? function () { return faint(css("--dim"), .6); } : soft, width: 1, dash: k.plan.levels ? [4, 3] : undefined }, ticks: { show: false },
-        splits: function () { return k.axis.ticks; }, values: function (u, ticks) { return ticks.map(function (v) { return short(v / k.axis.scale); }); } }],
+      { stroke: dim, font: font, size: 46, gap: 4, grid: { show: !k.lanes, stroke: soft, width: 1 }, ticks: { show: false },
+        splits: function () { return k.quiet ? [0, k.axis.max] : k.axis.ticks; }, values: function (u, ticks) { return ticks.map(k.lanes ? laneLabel(k) : function (v) { return short(v / k.axis.scale); }); } }],
     series: made.series, bands: made.bands,
     hooks: {
-      draw: [story, function (u) { // the limit
-        if (!k.bound || !(k.bound[0] > 0) || k.bound[0] > k.axis.max) return;
-        var g = u.ctx, y = Math.round(u.valToPos(k.bound[0], "y", true)), ratio = devicePixelRatio || 1;
-        g.save();
-        g.strokeStyle = css("--dim"); g.lineWidth = ratio; g.setLineDash([4 * ratio, 3 * ratio]);
-        g.beginPath(); g.moveTo(u.bbox.left, y); g.lineTo(u.bbox.left + u.bbox.width, y); g.stroke();
-        g.restore();
+      draw: [story, function (u) {
+        if (k.lanes) { drawLanes(k, u); return; }
+        var peak = node(shown).o && node(shown).o[k.plan.id];
+        if (k.bound) level(k, u, k.bound[0], [4, 3]);
+        if (peak) level(k, u, peak[0], [1.5, 2.5], peak[1]);
+        else if (!k.quiet) drawPeak(k, u);
       }],
       setScale: [function (u, key) {
         var s = u.scales.x;
@@ -276,11 +336,115 @@ function options(k, made, width) {
   };
 }
 
+var peakRoom = 18; // above a chart, in pixels
+// level draws a line at a value, with words above it.
+function level(k, u, v, dash, words) {
+  if (!(v > 0) || v > k.axis.max) return;
+  var g = u.ctx, y = Math.round(u.valToPos(v, "y", true)), ratio = devicePixelRatio || 1;
+  g.save();
+  g.strokeStyle = css("--ink"); g.globalAlpha = .6; g.lineWidth = ratio; g.setLineDash(dash.map(function (d) { return d * ratio; }));
+  g.beginPath(); g.moveTo(u.bbox.left, y); g.lineTo(u.bbox.left + u.bbox.width, y); g.stroke();
+  g.globalAlpha = 1;
+  if (words) label(u, words, u.bbox.left + u.bbox.width - 4 * ratio, y - 4 * ratio, "right");
+  g.restore();
+}
+// label writes words on a chart, in its own pixels, with a rim so that they can be read on all that is there.
+function label(u, words, x, y, align) {
+  var g = u.ctx, ratio = devicePixelRatio || 1;
+  g.save();
+  g.setLineDash([]);
+  g.font = 11 * ratio + "px system-ui,sans-serif";
+  g.textAlign = align; g.textBaseline = "alphabetic";
+  g.strokeStyle = css("--paper"); g.lineWidth = 3 * ratio; g.lineJoin = "round"; g.globalAlpha = .8; g.strokeText(words, x, y);
+  g.globalAlpha = 1; g.fillStyle = css("--ink"); g.fillText(words, x, y);
+  g.restore();
+}
+// drawPeak marks, above the chart so that it hides nothing, the highest point that is in sight, of a stack that of the job, and writes its value.
+function drawPeak(k, u) {
+  var t = node(shown).t, s = u.scales.x, from = bucketAt(t, s.min), to = bucketAt(t, s.max), at = -1, top = 0, ratio = devicePixelRatio || 1;
+  k.rows.forEach(function (r) {
+    if (r.aside || k.plan.stack && !(r.layer && !r.derived && !r.flat)) return;
+    var most = r.band[r.band.length - 1];
+    for (var i = from; i <= to; i++) if (most[i] > top && most[i] >= 1e-100) { top = most[i]; at = i; }
+  });
+  if (at < 0 || !t.length) return;
+  var x = u.valToPos(Math.min(s.max, Math.max(s.min, ((at ? t[at - 1] : 0) + t[at]) / 2)), "x", true), y = u.bbox.top;
+  var right = x > u.bbox.left + u.bbox.width - 110 * ratio, g = u.ctx;
+  g.save();
+  g.fillStyle = css("--ink");
+  g.beginPath(); g.moveTo(x - 4 * ratio, y - 7 * ratio); g.lineTo(x + 4 * ratio, y - 7 * ratio); g.lineTo(x, y - ratio); g.fill();
+  g.restore();
+  label(u, "peak " + brief(top / k.axis.scale) + (k.axis.unit ? " " + k.axis.unit : ""), x + (right ? -8 : 8) * ratio, y - 2 * ratio, right ? "right" : "left");
+}
+
+// The lanes of many GPUs. A row has the lane of one: its busy time as colours, and below that its memory and its power.
+var laneHeight = 32, laneHeat = 12, heatStops = [[242, 240, 230], [158, 207, 214], [58, 143, 183], [39, 79, 143], [42, 26, 82]];
+function heatColor(v) {
+  var at = Math.min(100, Math.max(0, v)) / 100 * (heatStops.length - 1), k = Math.min(Math.floor(at), heatStops.length - 2);
+  return "rgb(" + heatStops[k].map(function (c, i) { return Math.round(c + (at - k) * (heatStops[k + 1][i] - c)); }).join(",") + ")";
+}
+function lanesOf(i) {
+  var n = node(shown), scales = n.l || [], parts = [n.c[i], n.c[i + 1], n.c[i + 2]], out = [], most = [0, 0, 0];
+  parts.forEach(function (bands, p) {
+    bands.forEach(function (b) { (b ? b[b.length - 1] : []).forEach(function (v) { if (v > most[p]) most[p] = v; }); });
+  });
+  plan.charts[i].series.forEach(function (s, g) {
+    if (!parts.some(function (bands) { return bands[g]; })) return;
+    var scale = scales[g] || [0, 0];
+    out.push({ lane: true, label: s.label, busy: parts[0][g], memory: parts[1][g], power: parts[2][g], heat: n.a[i + 2] && n.a[i + 2][g], full: [scale[0] || most[1], scale[1] || most[2]] });
+  });
+  return out;
+}
+function laneReading(r, i) {
+  var one = function (write) {
+    var parts = [[r.busy, " %"], [r.memory, " MiB"], [r.power, " W"], [r.heat, " °C"]].filter(function (p) { return p[0]; }).map(function (p) {
+      var v = p[0][p[0].length === 1 ? 0 : 1][i];
+      return v === null || v === undefined ? "–" : write(v) + p[1];
+    });
+    return r.label + ": " + parts.join(", ");
+  };
+  return { text: one(brief), exact: one(number) };
+}
+function laneLabel(k) { return function (v) { return k.lanes[Math.round(k.lanes.length - v - 0.5)].label; }; }
+function drawLanes(k, u) {
+  var g = u.ctx, t = node(shown).t, s = u.scales.x, ratio = devicePixelRatio || 1, box = u.bbox, each = box.height / k.lanes.length, step = k.group;
+  if (!t.length) return;
+  var first = Math.floor(bucketAt(t, s.min) / step) * step, end = Math.min(t.length, bucketAt(t, s.max) + 1), x = function (v) { return u.valToPos(Math.min(s.max, Math.max(s.min, v)), "x", true); };
+  var buckets = function (list, of, draw) {
+    for (var i = first; i < end; i += step) draw(fold(list, of, t, i, Math.min(i + step, t.length)), x(i ? t[i - 1] : 0), x(t[Math.min(i + step, t.length) - 1]));
+  };
+  g.save();
+  k.lanes.forEach(function (lane, row) {
+    var top = box.top + row * each, heat = laneHeat * ratio, floor = top + each - 3 * ratio, room = floor - top - heat - 2 * ratio;
+    if (lane.busy) buckets(lane.busy[lane.busy.length === 1 ? 0 : 1], null, function (v, from, to) {
+      if (v === null) return;
+      g.fillStyle = heatColor(v);
+      g.fillRect(from, top, Math.max(ratio, to - from), heat);
+    });
+    [[lane.memory, lane.full[0], "--s2"], [lane.power, lane.full[1], "--s1"]].forEach(function (p) {
+      if (!p[0] || !(p[1] > 0)) return;
+      var drawing = false;
+      g.strokeStyle = css(p[2]); g.lineWidth = 1.5 * ratio; g.beginPath();
+      buckets(p[0][p[0].length - 1], Math.max, function (v, from, to) { // the greatest: a peak is not lost
+        if (v === null) { drawing = false; return; }
+        var y = floor - room * Math.min(1, v / p[1]);
+        if (drawing) g.lineTo(from, y); else g.moveTo(from, y);
+        g.lineTo(to, y);
+        drawing = true;
+      });
+      g.stroke();
+    });
+    g.fillStyle = css("--rule");
+    g.fillRect(box.left, floor + ratio, box.width, ratio);
+  });
+  g.restore();
+}
+
 // story shows what the job said: bands for its phases, lines for its marks, with their names.
 function story(u) {
-  var n = node(shown), box = u.under.querySelector(".said"), min = u.scales.x.min, max = u.scales.x.max, width = u.over.clientWidth, drawn = -Infinity, labelled = -Infinity;
+  var n = node(shown), box = u.over.querySelector(".said"), min = u.scales.x.min, max = u.scales.x.max, width = u.over.clientWidth, drawn = -Infinity, labelled = -Infinity;
   if (!n.e && !n.h || !(max > min)) return;
-  if (!box) u.under.prepend(box = element("div", undefined, "said"));
+  if (!box) u.over.prepend(box = element("div", undefined, "said"));
   var x = function (t) { return (t - min) / (max - min) * width; }, parts = [];
   var part = function (kind, left, name) {
     var e = element("span", undefined, kind);
@@ -316,30 +480,59 @@ function story(u) {
 
 // legend names the series above a chart.
 function legend(k) {
-  var bar = element("div", undefined, "bar");
-  bar.appendChild(element("b", k.plan.title + (k.axis.unit ? ", " + k.axis.unit : "") + (k.bound ? " (" + k.bound[1] + ")" : "")));
-  if (!k.rows.length) bar.appendChild(element("span", "not measured"));
+  var bar = element("div", undefined, "bar"), n = node(shown), whole = k.plan.stack && n.w && n.w[k.plan.id], of = k.bound ? k.bound[1] : "";
+  if (whole) of = (of + " of " + size(k.plan.unit, whole)).trim();
+  var unit = k.axis.unit && !k.lanes ? ", " + k.axis.unit : "", chip = function (name, kind, words) {
+    var e = element("span"), mark = element("i", undefined, kind);
+    if (name) mark.style.color = "var(" + name + ")";
+    e.append(mark, words);
+    bar.appendChild(e);
+    return e;
+  };
+  bar.appendChild(element("b", (k.lanes ? "GPUs" : k.plan.title) + unit + (of ? " (" + of + ")" : "")));
+  if (k.quiet) {
+    bar.appendChild(element("span", k.rows.length ? "nothing to speak of" : "not measured"));
+    return bar;
+  }
+  if (k.lanes) {
+    chip("", "heat", "busy, 0 to 100 %");
+    [["--s2", "memory", 0, "MiB"], ["--s1", "power", 1, "W"]].forEach(function (p) {
+      var full = k.lanes[0].full[p[2]], same = k.lanes.every(function (l) { return l.full[p[2]] === full; });
+      if (full > 0) chip(p[0], "", p[1] + (same ? " of " + size(p[3], full) : ""));
+    });
+    return bar;
+  }
   k.rows.forEach(function (r) {
-    var chip = element("span"), mark = element("i", undefined, r.spread ? "spread" : dashes[r.dash][0]);
-    if (!r.spread) mark.style.borderTopColor = "var(" + r.name + ")";
-    chip.append(mark, r.label);
-    bar.appendChild(chip);
+    if (r.aside) return;
+    var e = chip(r.spread ? "" : r.name, r.spread ? "spread" : r.layer ? "layer" : dashes[r.dash][0], r.label);
+    if (r.name === "--rest" && k.plan.unit === "MiB") e.title = "available to new programs; caches of others count as free";
+    if (r.name === "--cache") e.title = "page cache of the job, which the kernel takes back when memory is short";
   });
+  if (k.made.fit) {
+    var button = element("button", wholes[k.plan.id] ? "fit the job" : "show the whole node", "noprint");
+    button.type = "button";
+    button.addEventListener("click", function () { wholes[k.plan.id] = !wholes[k.plan.id]; redraw(); });
+    bar.appendChild(button);
+  }
   return bar;
+}
+// size writes an amount in the unit that suits.
+function size(unit, v) {
+  if (unit !== "MiB") return brief(v) + (unit === "CPUs" ? "" : " " + unit);
+  return v >= 1048576 ? (v / 1048576).toFixed(1) + " TiB" : v >= 1024 ? (v / 1024).toFixed(1) + " GiB" : brief(v) + " MiB";
 }
 
 function draw(box, c, i) {
-  var n = node(shown), bound = n.b && n.b[c.id], made = lists(c, n.c[i], bound);
+  var n = node(shown), bound = n.b && n.b[c.id], lanes = c.lanes ? lanesOf(i) : null, made;
+  if (lanes) made = { lists: [{ list: [], of: null }], series: [{}, { show: false }], bands: [], rows: lanes, axis: { min: 0, max: lanes.length, ticks: lanes.map(function (l, i) { return i + 0.5; }), scale: 1, unit: "" } };
+  else made = lists(c, i, bound);
   box.hidden = !!c.maybe && !made.rows.length;
   if (box.hidden) return null;
-  var k = { box: box, plan: c, bound: bound, made: made, axis: made.axis, rows: made.rows, at: 0, group: 1, room: box.clientWidth - 72 }; // less axis and margin
-  (n.a[i] || []).forEach(function (band, j) {
-    if (band) k.rows = k.rows.concat([{ label: c.asides[j].label, band: band, unit: c.asides[j].unit, aside: true }]);
-  });
-  var rows = k.rows;
-  k.rows = rows.filter(function (r) { return !r.aside; });
+  var quiet = (n.q || []).indexOf(c.id) >= 0, height = box.clientWidth < 500 ? 156 : 196;
+  var k = { box: box, plan: c, bound: bound, made: made, lanes: lanes, quiet: quiet, axis: made.axis, rows: made.rows, at: 0, group: 1, room: box.clientWidth - 72 }; // less axis and margin
   var bar = legend(k);
-  k.rows = rows;
+  k.height = lanes ? lanes.length * laneHeight + 32 : quiet ? Math.max(50, Math.round((height + 20) / 3) - 20) : height;
+  box.classList.toggle("quiet", quiet);
   box.querySelectorAll(".bar,.uplot").forEach(function (e) { e.remove(); });
   box.appendChild(bar);
   k.u = new uPlot(options(k, made, box.clientWidth), visible(k, 0, last(n)), box);
@@ -375,7 +568,7 @@ function drawAll() {
   each(function (k) { k.u.destroy(); });
   charts = [];
   plan.charts.forEach(function (c, i) {
-    var k = draw(boxes[i], c, i);
+    var k = c.within ? null : draw(document.querySelector('[data-chart="' + c.id + '"]'), c, i);
     if (k) charts.push(k);
   });
   boxes.forEach(function (b) { b.style.minHeight = ""; });
@@ -422,9 +615,12 @@ function fill(n) {
     card.append(element("p", c[0], "label"), element("p", c[1], "value"), element("p", c[2], "hint"));
     return card;
   }));
-  var said = n.v.map(function (v) { return element("p", v[0], "verdict" + (v[1] ? " bad" : "")); }), advice = element("ul");
-  n.g.forEach(function (a) { advice.append(element("li", a[0], a[1] ? "bad" : "")); });
-  byID("advice").replaceChildren.apply(byID("advice"), said.concat(n.g.length ? [element("h3", "Advice"), advice] : []));
+  var said = n.v.map(function (v) { return element("p", v[0], "verdict" + (v[1] ? " bad" : "")); });
+  byID("nodeadvice").replaceChildren.apply(byID("nodeadvice"), said.concat(n.g.map(function (a) {
+    var card = element("div", undefined, "advice" + (a[1] ? " bad" : ""));
+    card.append(element("p", a[0]));
+    return card;
+  })));
   var facts = byID("nodefacts");
   if (facts) facts.replaceChildren.apply(facts, n.f.map(function (f) {
     var row = element("div");
@@ -454,7 +650,8 @@ function fill(n) {
   box.replaceChildren.apply(box, n.y ? [element("h3", "Not measured, or noted"), list] : []);
   document.querySelectorAll("#metrics tr[data-metric]").forEach(function (tr) {
     var name = tr.getAttribute("data-metric"), v = Object.prototype.hasOwnProperty.call(n.m, name) ? n.m[name] : null, cells = tr.cells;
-    cells[1].textContent = number(v);
+    cells[1].textContent = brief(v);
+    if (v === null) cells[1].removeAttribute("title"); else cells[1].title = number(v);
     var note = cells[3].querySelector("i");
     if (note) note.remove();
     if (v === null) {
@@ -493,31 +690,30 @@ function go(name) {
 
 // heat makes a map answer to mouse and keys.
 function heat(fig) {
-  var map = fig.querySelector(".map"), cross = fig.querySelector(".cross"), chart = plan.charts.findIndex(function (c) { return c.id === fig.dataset.heatmap; });
+  var map = fig.querySelector(".map"), cross = fig.querySelector(".cross"), chart = plan.charts.findIndex(function (c) { return c.id === fig.dataset.of; });
   var row = 0, column = 0, columns = plan.columns;
   function point(x, y) {
     var name = plan.nodes[row], n = node(name), from = plan.start - n.s + plan.length * column / columns, to = from + plan.length / columns;
     cross.style.display = "block";
     cross.style.top = (row + 0.5) / plan.nodes.length * map.clientHeight + "px";
-    var host = plan.hosts[row], lines = ["node " + name + (host ? " (" + host + ")" : "")];
-    if (!n.t.length || to <= 0 || from >= last(n)) lines.push("not sampled then");
+    var host = plan.hosts[row], lines = [{ text: "node " + name + (host ? " (" + host + ")" : "") }];
+    if (!n.t.length || to <= 0 || from >= last(n)) lines.push({ text: "not sampled then" });
     else {
       // Of the buckets that reach into the column, the one with the greatest value.
-      var c = plan.charts[chart], bands = n.c[chart] || [], most = bands[bands.length - 1], i = bucketAt(n.t, from + (to - from) / 100);
-      most = most && most[most.length - 1];
-      for (var k = i + 1; most && k < n.t.length && n.t[k - 1] < to; k++) if (most[k] > most[i] || most[i] === null) i = k;
-      lines.push(span(n, i));
-      c.series.forEach(function (s, j) {
-        var band = n.c[chart] && n.c[chart][j];
-        if (band) lines.push(reading({ label: s.label, spread: s.spread, band: band, unit: c.unit }, i));
+      var c = plan.charts[chart], band = null, i = bucketAt(n.t, from + (to - from) / 100);
+      (fig.dataset.heatmap === "job_cpu" ? [jobPart] : [allPart, sharePart]).forEach(function (p) {
+        band = band || n.c[chart][c.series.findIndex(function (s) { return s.part === p; })];
       });
+      var most = band && band[band.length - 1];
+      for (var k = i + 1; most && k < n.t.length && n.t[k - 1] < to; k++) if (most[k] > most[i] || most[i] === null) i = k;
+      lines = lines.concat([{ text: span(n, i) }], readings(rowsOf(n, chart), i));
     }
     tell(lines, x, y);
   }
   map.addEventListener("mousemove", function (e) {
     var r = map.getBoundingClientRect();
-    row = Math.min(plan.nodes.length - 1, Math.max(0, Math.floor((e.clientY - r.top) / r.height * plan.nodes.length)));
-    column = Math.min(columns - 1, Math.max(0, Math.floor((e.clientX - r.left) / r.width * columns)));
+    row = Math.min(plan.nodes.length - 1, Math.max(0, Math.floor((e.clientY + 0.5 - r.top) / r.height * plan.nodes.length)));
+    column = Math.min(columns - 1, Math.max(0, Math.floor((e.clientX + 0.5 - r.left) / r.width * columns)));
     point(e.clientX, e.clientY);
   });
   map.addEventListener("mouseleave", function () { cross.style.display = "none"; hush(); });
@@ -567,12 +763,15 @@ function take(fresh) {
     throw new Error("the page of another run");
   }
   var parts = ["#plan", "#node-" + shown];
-  if (getSelection().isCollapsed) parts.push("#about", "#advice", ".cards", "#missing", "#phases", "#metrics");
+  var open = document.querySelector("[data-details]").open;
+  if (getSelection().isCollapsed) parts.push("#about", ".cards", "#missing", "#phases", "#metrics");
   parts.forEach(function (s) {
     var from = fresh.querySelector(s), to = document.querySelector(s);
     if (from && to) to.replaceWith(document.importNode(from, true));
   });
-  var before = null;
+  document.querySelector("[data-details]").open = open;
+  localTime();
+  var before = document.querySelector("[data-chart]"), first = true;
   fresh.querySelectorAll("[data-chart]").forEach(function (from) {
     var box = document.querySelector('[data-chart="' + from.dataset.chart + '"]');
     if (box) {
@@ -580,10 +779,11 @@ function take(fresh) {
       box.querySelector(".static").replaceWith(document.importNode(from.querySelector(".static"), true));
     } else { // measured for the first time
       box = document.importNode(from, true);
-      before.after(box); // the first chart is in every page
+      if (first) before.before(box); else before.after(box);
       listen(box);
     }
     before = box;
+    first = false;
   });
   document.querySelectorAll("[data-processes]").forEach(sortable);
   plan = later;
@@ -593,11 +793,22 @@ function take(fresh) {
 }
 // outdate says that what is shown is of the past.
 function outdate() {
-  var state = document.querySelector(".state");
+  var state = document.querySelector(".state"), words = state.querySelector(".headline").firstChild;
   byID("stale").hidden = false;
   if (state.classList.contains("failed")) return;
-  state.textContent = "last seen " + state.textContent;
+  words.data = "last seen " + words.data;
   state.classList.add("failed");
+}
+// localTime says in the reader's time when a live page was updated.
+function localTime() {
+  var e = byID("updated"), when = e && new Date(e.dataset.at * 1000);
+  if (e && !isNaN(when)) e.textContent = when.toTimeString().slice(0, 8);
+}
+// copy puts a piece of advice where it can be pasted from. A page of a file may not use the clipboard: then it is selected.
+function copy(button) {
+  var line = button.parentNode.querySelector("code"), done = function () { button.textContent = "copied"; };
+  var select = function () { getSelection().selectAllChildren(line); if (document.execCommand("copy")) done(); };
+  if (navigator.clipboard) navigator.clipboard.writeText(line.textContent).then(done, select); else select();
 }
 // redraw draws the charts anew and keeps the stretch of time that is shown, and what
 // was read.
@@ -654,6 +865,8 @@ function start() {
     choose.addEventListener("change", function () { go(choose.value); });
   }
   byID("all").addEventListener("click", reset);
+  document.addEventListener("click", function (e) { if (e.target.matches(".copy")) copy(e.target); });
+  localTime();
   document.querySelectorAll("[data-heatmap]").forEach(heat);
   document.querySelectorAll("[data-chart]").forEach(listen);
   document.querySelectorAll("[data-processes]").forEach(sortable);

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"html"
 	"html/template"
 	"math"
 	"slices"
@@ -29,13 +28,13 @@ type pageNode struct {
 	work               *reporter.Node      // the operations and transfers, without keys; nil if not recorded
 	processes          []reporter.Process
 	cpus               float64 // that the job may use; 0 if not known
-	verdict            *reporter.Verdict
-	findings           []reporter.Finding
 	messages, advice   []summary.Message
 	thinned            bool
 	cards, details     []summary.Highlight
 	phases             []summary.PhaseRow
 	phase              string // that the job is in
+	scales             []laneScale
+	slim               *reporter.Node // for the head of the page
 	metrics            reporter.Values
 	missing            []reporter.Missing
 	listed             int // how many of missing are listed; the others are normal
@@ -45,13 +44,13 @@ type pageNode struct {
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p := &pageNode{
-		name:     name,
-		origin:   n.Origin,
-		metrics:  printableMetrics(n.Metrics),
-		details:  summary.Details(n),
-		gpus:     gpusOf(n),
-		verdict:  n.Verdict,
-		findings: n.Findings,
+		name:    name,
+		origin:  n.Origin,
+		metrics: printableMetrics(n.Metrics),
+		details: summary.Details(n),
+		gpus:    gpusOf(n),
+		scales:  laneScales(n),
+		slim:    slimNode(n),
 	}
 	p.lines, p.unseen = chosenLines(n)
 	p.work, p.processes = workOf(n), n.Processes[:min(len(n.Processes), maxPageLines)]
@@ -89,7 +88,6 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p.takeMissing(n.Missing, &room)
 	p.messages, p.advice = room.fit(p.messages), room.fit(p.advice)
 	p.details = p.details[:min(len(p.details), maxPageLines)]
-	p.findings = p.findings[:min(len(p.findings), maxPageLines)]
 	return p
 }
 
@@ -117,6 +115,13 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 
 	p.listed = len(p.missing)
 	p.missing = append(p.missing, rest...)
+}
+
+// forget removes what is missing for a reason that is only noise while the run goes on.
+func (p *pageNode) forget(code reporter.Code) {
+	kept := slices.DeleteFunc(p.missing[:p.listed], func(m reporter.Missing) bool { return m.Code == code })
+	p.missing = append(kept, p.missing[p.listed:]...)
+	p.listed = len(kept)
 }
 
 // Limits on the lists and texts that a page takes from a report, which has none.
@@ -172,8 +177,9 @@ func (p *pageNode) thin(limit int) {
 
 	for i := range p.charts {
 		for j := range p.charts[i].Asides { // a hint needs no band
-			s := &p.charts[i].Asides[j]
-			s.Band.Min, s.Band.Max = s.Band.Mean, s.Band.Mean
+			if s := &p.charts[i].Asides[j]; !s.Spread {
+				s.Band.Min, s.Band.Max = s.Band.Mean, s.Band.Mean
+			}
 		}
 	}
 
@@ -198,8 +204,8 @@ func same(b reporter.Band) bool {
 
 // A metricRow is a row of the page's metric table.
 type metricRow struct {
-	Name, Value, Unit, Meaning, How, Why string
-	Has                                  bool
+	Name, Value, Short, Unit, Meaning, How, Why string
+	Has                                         bool
 }
 
 // A section is what the template shows of a node.
@@ -219,10 +225,11 @@ type chartData struct {
 	ID, Label string
 	Picture   template.HTML // made by svgCanvas, which escapes what it writes
 	Hidden    bool          // no data here, but other nodes have some
+	Quiet     bool          // nothing happened
 }
 
-// section returns the node with the charts that the page has.
-func (p *pageNode) section(many bool, metrics []reporter.Metric, has []bool) section {
+// section returns the node with the charts that the page has. lanes reports whether GPUs have lanes.
+func (p *pageNode) section(many bool, metrics []reporter.Metric, has []bool, lanes bool) section {
 	s := section{
 		Name:     p.name,
 		Version:  p.version,
@@ -235,14 +242,19 @@ func (p *pageNode) section(many bool, metrics []reporter.Metric, has []bool) sec
 		Phases:   p.phases,
 		Metrics:  metricTable(p.metricRows(metrics)),
 	}
-	plans := chartPlans(0, nil)
-	for i, chart := range p.charts {
-		if !has[i] {
+	plans, charts := chartPlans(0, nil), p.charts
+	if lanes {
+		charts = slices.Clone(charts)
+		charts[0] = joined(charts, p.scales)[0]
+	}
+	for i, chart := range charts {
+		if !has[i] || lanes && i > 0 && i < gpuCharts {
 			continue
 		}
 
 		const width = 800
-		height := chartHeight + chart.legendRoom(width)
+		chart = chart.Stacked()
+		height := chart.height(chartHeight, width)
 		var c svgCanvas
 		label := titleOf(chart, p.time)
 		c.open(width, height, label)
@@ -250,7 +262,9 @@ func (p *pageNode) section(many bool, metrics []reporter.Metric, has []bool) sec
 		c.close()
 		s.Charts = append(
 			s.Charts,
-			chartData{chart.ID, label, template.HTML(c.out), plans[i].whenMeasured && len(chart.Series) == 0},
+			chartData{
+				chart.ID, label, template.HTML(c.out), plans[i].whenMeasured && len(chart.Series) == 0, chart.Quiet(),
+			},
 		)
 	}
 
@@ -276,7 +290,7 @@ func (p *pageNode) metricRows(metrics []reporter.Metric) []metricRow {
 			Why:     why[m.Name],
 		}
 		if has {
-			row.Value = strconv.FormatFloat(v, 'f', -1, 64)
+			row.Value, row.Short = strconv.FormatFloat(v, 'f', -1, 64), short(v)
 		}
 		rows = append(rows, row)
 	}
@@ -296,47 +310,63 @@ func printableMetrics(v reporter.Values) reporter.Values {
 	return out
 }
 
-// metricTable renders the rows. It does not use the template, which would take longer for them than
-// for the rest of the page, at the end of every job.
+// The groups of the page's metric table, in their order.
+func metricGroups() []string { return []string{"Job", "Limits", "GPU", "Node", "Since boot"} }
+
+// group returns the group that a metric belongs to.
+func (r *metricRow) group() string {
+	has := func(start string) bool { return strings.HasPrefix(r.Name, start) }
+	switch {
+	case has("boot_"):
+		return "Since boot"
+	case has("gpu_") || has("max_t_gpu_"):
+		return "GPU"
+	case has("limit_") || has("max_t_limit_") || strings.Contains(r.Name, "throttled"):
+		return "Limits"
+	case has("job_") || has("max_t_job_") || r.Name == reporter.MetricWall:
+		return "Job"
+	}
+	return "Node"
+}
+
+// metricTable renders the rows in groups. It does not use the template, which would take longer for them
+// than for the rest of the page, at the end of every job.
 func metricTable(rows []metricRow) template.HTML {
-	out := make([]byte, 0, 1<<14)
-	words := func(parts ...string) {
-		for i, s := range parts {
-			if i%2 == 1 { // between our own parts
-				s = html.EscapeString(s)
+	out := make(tables, 0, 1<<14)
+	for _, group := range metricGroups() {
+		head := false
+		for i := range rows {
+			if rows[i].group() != group {
+				continue
 			}
-			out = append(out, s...)
+			if !head {
+				out.words(`<tbody><tr class="group"><th colspan="4">`, group, "</th></tr>\n")
+				head = true
+			}
+			out.metric(&rows[i])
+		}
+		if head {
+			out.words("</tbody>\n")
 		}
 	}
-
-	for _, r := range rows {
-		words(`<tr data-metric="`, r.Name, `"`)
-		value := "–"
-		if r.Has {
-			value = r.Value
-			words(` data-value="`, r.Value, `" data-unit="`, r.Unit, `"`)
-		}
-
-		words(
-			`><td>`,
-			r.Name,
-			`</td><td class="number">`,
-			value,
-			`</td><td>`,
-			r.Unit,
-			`</td><td title="`,
-			r.How,
-			`">`,
-			r.Meaning,
-		)
-		if r.Why != "" {
-			words(` <i>(`, r.Why, `)</i>`)
-		}
-
-		words("</td></tr>\n")
-	}
-
 	return template.HTML(out)
+}
+
+// metric appends the row of a metric: its value in four digits, and exactly where the mouse rests.
+func (t *tables) metric(r *metricRow) {
+	t.words(`<tr data-metric="`, r.Name, `"`)
+	if r.Has {
+		t.words(` data-value="`, r.Value, `" data-unit="`, r.Unit, `"`)
+		t.words(`><td>`, r.Name, `</td><td class="number" title="`, r.Value, `">`, r.Short, `</td>`)
+	} else {
+		t.words(`><td>`, r.Name, `</td><td class="number">`+text.Absent+`</td>`)
+	}
+
+	t.words(`<td>`, r.Unit, `</td><td title="`, r.How, `">`, r.Meaning)
+	if r.Why != "" {
+		t.words(` <i>(`, r.Why, `)</i>`)
+	}
+	t.words("</td></tr>\n")
 }
 
 // nodeJSON is the node for the page's script, without its series: t, the ends of its buckets; c,
@@ -352,6 +382,15 @@ type nodeJSON struct {
 	Listed  int             `json:"y,omitzero"` // how many of Missing are listed
 	// Bounds are the limits of the charts and their texts, by chart.
 	Bounds map[string][2]any `json:"b,omitempty"`
+	// Wholes are how much the node has of what stacked charts show; Ends the ends of their axes, where
+	// they do not show it all; Peaks those that lay between two samples, with their texts. By chart.
+	Wholes map[string]float64 `json:"w,omitempty"`
+	Ends   map[string]float64 `json:"z,omitempty"`
+	Peaks  map[string][2]any  `json:"o,omitempty"`
+	// Quiet are the charts in which nothing happened.
+	Quiet []string `json:"q,omitempty"`
+	// Scales are the memory and the power of each GPU.
+	Scales [][2]float64 `json:"l,omitempty"`
 	// Marks are times and texts; Phases times of beginnings and ends, names, and colors.
 	Marks  [][2]any `json:"e,omitempty"`
 	Phases [][4]any `json:"h,omitempty"`
@@ -426,11 +465,15 @@ func (p *pageNode) writeJSON(out *bufio.Writer, plans []chartPlan, has []bool, m
 		if !has[i] {
 			continue
 		}
-		if c := &p.charts[i]; c.BoundText != "" {
-			d.Bounds[c.ID] = [2]any{c.Bound, c.BoundText}
-		}
+		d.addChart(&p.charts[i])
 		series = append(appendBands(series, p.bandsOf(plan.series, p.charts[i].Series)), ',')
 		asides = append(appendBands(asides, p.bandsOf(plan.aside, p.charts[i].Asides)), ',')
+	}
+
+	if slices.ContainsFunc(p.charts[:gpuCharts], func(c Chart) bool { return len(c.Series) > 0 }) {
+		for _, s := range p.scales {
+			d.Scales = append(d.Scales, [2]float64{s.memory, s.power})
+		}
 	}
 
 	for _, m := range p.time.Marks {
@@ -461,6 +504,35 @@ func (p *pageNode) writeJSON(out *bufio.Writer, plans []chartPlan, has []bool, m
 	_, _ = out.Write(append(asides[:len(asides)-1], "]}"...))
 	ours(out, "</script>\n")
 	return nil
+}
+
+// addChart adds what the script cannot know of a chart from its numbers.
+func (d *nodeJSON) addChart(c *Chart) {
+	put := func(into *map[string]float64, v float64) {
+		if *into == nil {
+			*into = make(map[string]float64)
+		}
+		(*into)[c.ID] = v
+	}
+
+	if c.BoundText != "" {
+		d.Bounds[c.ID] = [2]any{c.Bound, c.BoundText}
+	}
+	if c.Whole > 0 {
+		put(&d.Wholes, c.Whole)
+		if s := c.Stacked(); s.Top != c.Whole && len(s.Series) > 0 {
+			put(&d.Ends, s.Top)
+		}
+	}
+	if c.Peak > 0 {
+		if d.Peaks == nil {
+			d.Peaks = make(map[string][2]any)
+		}
+		d.Peaks[c.ID] = [2]any{c.Peak, c.PeakText}
+	}
+	if c.Quiet() {
+		d.Quiet = append(d.Quiet, c.ID)
+	}
 }
 
 // describe adds what is shown when the node is selected.

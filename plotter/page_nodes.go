@@ -23,11 +23,11 @@ type nodesData struct {
 	Nodes               []nodeRow
 	Job                 bool // whether the table shows what the jobs used
 	Work                template.HTML
-	Messages, Advice    []summary.Message
 }
 
 type heatmapData struct {
 	ID, Title  string
+	Chart      string       // whose values the tooltip shows
 	Height     int          // pixels on the page
 	Mean, Peak template.URL // pictures made here
 }
@@ -38,30 +38,21 @@ type nodeRow struct {
 	Missing                                      int
 }
 
-func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
+func (p *Page) nodesData(run *reporter.Run) (nodesData, error) {
 	start, length := p.span()
 	d := nodesData{First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name, Length: text.Seconds(length)}
-	all := &reporter.Report{Run: *run, Nodes: make(map[string]*reporter.Node, len(p.nodes))}
-	for _, n := range p.nodes {
-		all.Nodes[n.name] = &reporter.Node{Verdict: n.verdict, Findings: n.findings}
-	}
-
-	d.Messages, d.Advice = summary.Verdicts(all), summary.Advice(all)
-	for i, plan := range chartPlans(0, nil) {
-		if !has[i] || !slices.Contains([]string{"cpu", "job_cpu", "memory"}, plan.id) {
+	for _, plan := range heatPlans() {
+		if plan.ofJob && !p.any(plan) {
 			continue
 		}
 
-		h := heatmapData{ID: plan.id, Title: plan.title, Height: p.mapHeight()}
-		if plan.id == "job_cpu" {
-			h.Title, d.Job = "Job CPU, of what it may use", true
-		}
-
+		h := heatmapData{ID: plan.id, Title: plan.title, Chart: plan.chart, Height: p.mapHeight()}
+		d.Job = d.Job || plan.ofJob
 		var err error
-		if h.Mean, err = p.heatmap(i, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }); err != nil {
+		if h.Mean, err = p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }); err != nil {
 			return d, err
 		}
-		if h.Peak, err = p.heatmap(i, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }); err != nil {
+		if h.Peak, err = p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }); err != nil {
 			return d, err
 		}
 
@@ -118,28 +109,64 @@ func (p *Page) heatColumns() int {
 	return most
 }
 
-// heatmap draws nodes × time, one pixel per value, for the chart with the given index: its
-// percentages, or the CPUs of the job in percent of its limit.
+// A heatPlan says what a heat map shows: a percentage of each node.
+type heatPlan struct {
+	id, title, chart string
+	ofJob            bool // left out if no node has it
+	// shares returns the values of a node and the factor that makes percentages of them; nil if there
+	// are none.
+	shares func(*pageNode) (*Series, float64)
+}
+
+func heatPlans() []heatPlan {
+	return []heatPlan{
+		{id: "cpu", title: "CPU", chart: "cpu", shares: func(n *pageNode) (*Series, float64) {
+			return n.chart("cpu").part(PartShare), 1
+		}},
+		{
+			id: "job_cpu", title: "Job CPU, of what it may use", chart: "cpu", ofJob: true,
+			shares: func(n *pageNode) (*Series, float64) { return n.chart("cpu").part(PartJob), 100 / n.cpus },
+		},
+		{id: "memory", title: "Memory", chart: "memory", shares: func(n *pageNode) (*Series, float64) {
+			c := n.chart("memory")
+			if used := c.part(PartAll); used != nil {
+				return used, 100 / c.Whole
+			}
+			return c.part(PartShare), 1
+		}},
+	}
+}
+
+// chart returns a chart of the node by its ID.
+func (p *pageNode) chart(id string) *Chart {
+	i := slices.IndexFunc(p.charts, func(c Chart) bool { return c.ID == id })
+	return &p.charts[i] // each node has all
+}
+
+// any reports whether some node has what a heat map shows.
+func (p *Page) any(plan heatPlan) bool {
+	return slices.ContainsFunc(p.nodes, func(n *pageNode) bool {
+		s, _ := plan.shares(n)
+		return s != nil
+	})
+}
+
+// heatmap draws nodes × time, one pixel per value.
 func (p *Page) heatmap(
-	chart int,
+	plan heatPlan,
 	start, length float64,
 	of func(reporter.Band) reporter.Numbers,
 ) (template.URL, error) {
 	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
 	for i, n := range p.nodes {
-		c, scale := &n.charts[chart], 1.0
-		if c.Unit != "%" {
-			scale = 100 / n.cpus
-		}
-		if len(c.Series) == 0 || math.IsInf(scale, 0) {
+		s, scale := plan.shares(n)
+		if s == nil || math.IsInf(scale, 0) {
 			continue
 		}
 
-		if s := c.Series[len(c.Series)-1]; !s.Spread {
-			rows[i] = spread(of(s.Band), n.time, n.time.Start-start, length, columns)
-			for x := range rows[i] {
-				rows[i][x] *= scale
-			}
+		rows[i] = spread(of(s.Band), n.time, n.time.Start-start, length, columns)
+		for x := range rows[i] {
+			rows[i][x] *= scale
 		}
 	}
 
@@ -207,11 +234,13 @@ type planChart struct {
 	Title  string       `json:"title"`
 	Unit   string       `json:"unit"`
 	Top    float64      `json:"top"`
-	Levels []float64    `json:"levels,omitempty"`
 	Series []planSeries `json:"series"`
 	Asides []planSeries `json:"asides"`
 	Maybe  bool         `json:"maybe,omitempty"` // left out if a node has no data for it
 	Signed bool         `json:"signed,omitempty"`
+	Stack  []string     `json:"stack,omitempty"`  // the labels of the plan
+	Lanes  bool         `json:"lanes,omitempty"`  // a lane for each GPU, with the next two charts in it
+	Within bool         `json:"within,omitempty"` // it is one of these two
 }
 
 type planSeries struct {
@@ -220,6 +249,7 @@ type planSeries struct {
 	Color  int    `json:"color,omitempty"`
 	Dash   int    `json:"dash,omitempty"` // kind of line, see dashes
 	Unit   string `json:"unit,omitempty"`
+	Part   Part   `json:"part,omitempty"`
 }
 
 // writeData writes the page's data for its script.
@@ -248,18 +278,24 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 			Title:  plan.title,
 			Unit:   plan.unit(),
 			Top:    plan.top(),
-			Levels: plan.levels,
 			Maybe:  plan.whenMeasured,
 			Signed: plan.line.Signed(),
+			Lanes:  i == 0 && p.lanes(),
+			Within: i > 0 && i < gpuCharts && p.lanes(),
+		}
+		if plan.stack.rest != "" {
+			c.Stack = []string{plan.stack.rest, plan.stack.alone, plan.stack.share}
 		}
 		plan.series = slices.DeleteFunc(plan.series, p.lacks)
 		plans[i].series = plan.series
 		for _, s := range plan.series {
-			c.Series = append(c.Series, planSeries{Label: s.label, Spread: s.upper != 0, Color: s.color, Dash: s.dash})
+			c.Series = append(c.Series, planSeries{
+				Label: s.label, Spread: s.upper != 0, Color: s.color, Dash: s.dash, Part: s.part,
+			})
 		}
 
 		for _, s := range plan.aside {
-			c.Asides = append(c.Asides, planSeries{Label: s.label, Unit: s.asideUnit()})
+			c.Asides = append(c.Asides, planSeries{Label: s.label, Spread: s.upper != 0, Unit: s.asideUnit()})
 		}
 
 		d.Charts = append(d.Charts, c)

@@ -156,7 +156,7 @@ func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
 	i := plottertest.Burst(t, n)
 	node := newPageNode(&reporter.Run{}, "517", n)
 	node.thin(64)
-	s := node.charts[0].Series[1]
+	s := node.chart("cpu").part(PartShare)
 	at, most := 0, 0.0
 	for k, v := range s.Band.Max {
 		if v > most {

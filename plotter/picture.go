@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,7 @@ type PictureOptions struct {
 // Sizes of a static picture, in pixels.
 const (
 	chartHeight  = 190
+	quietHeight  = 64 // of a chart in which nothing happened
 	metricHeight = 320
 	headHeight   = 30
 	footHeight   = 22
@@ -43,6 +45,22 @@ func seriesColors() []color.NRGBA {
 	}
 }
 
+// A tone is the color of a part of a stack that is not the job's.
+type tone struct {
+	name  string
+	color color.NRGBA
+}
+
+// tones are neutral, and differ in lightness.
+func tones() []tone {
+	return []tone{
+		{toneOthers, color.NRGBA{0x8b, 0x95, 0xa3, 0xff}},
+		{toneMixed, color.NRGBA{0xa6, 0xb4, 0xc4, 0xff}},
+		{toneCache, color.NRGBA{0xc9, 0xd0, 0xd8, 0xff}},
+		{toneRest, color.NRGBA{0xf1, 0xf3, 0xf5, 0xff}},
+	}
+}
+
 // WriteSVG writes the charts of one node as an SVG file. The same report gives the same bytes.
 func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	p, err := newPicture(r, o)
@@ -52,7 +70,7 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 
 	var c svgCanvas
 	c.open(p.width, p.height(), p.title)
-	c.out = append(c.out, svgStyle(len(p.time.Marks)+len(p.time.Phases) > 0)...)
+	c.out = append(c.out, svgStyle(p)...)
 	c.out = append(c.out, `<rect class="paper" width="100%" height="100%"/>`...)
 	p.draw(&c)
 	c.close()
@@ -63,9 +81,9 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	return nil
 }
 
-// svgStyle returns the style of a stand-alone picture: on white paper. marked reports whether it shows
-// marks or phases.
-func svgStyle(marked bool) string {
+// svgStyle returns the style of a stand-alone picture: on white paper.
+func svgStyle(p *picture) string {
+	marked := len(p.time.Marks)+len(p.time.Phases) > 0
 	out := `<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}` +
 		`.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
 		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}` +
@@ -74,9 +92,20 @@ func svgStyle(marked bool) string {
 	if marked {
 		out += ".mark{stroke:#333}"
 	}
+	lanes := slices.ContainsFunc(p.charts, func(c Chart) bool { return c.Lanes != nil })
+	for i := 0; i <= heatSteps && lanes; i++ {
+		h := heatColor(float64(i) / heatSteps)
+		out += fmt.Sprintf(".h%d{fill:#%02x%02x%02x}", i, h.R, h.G, h.B)
+	}
+	for _, t := range tones() {
+		rgb := fmt.Sprintf("#%02x%02x%02x", t.color.R, t.color.G, t.color.B)
+		out += fmt.Sprintf(".line.%s{stroke:%s}.band.%s{fill:%s;fill-opacity:.35}.layer.%s{fill:%s}",
+			t.name, rgb, t.name, rgb, t.name, rgb)
+	}
 	for i, c := range seriesColors() {
 		rgb := fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
-		out += fmt.Sprintf(".line.s%d{stroke:%s}.band.s%d{fill:%s;fill-opacity:.35}", i, rgb, i, rgb)
+		out += fmt.Sprintf(".line.s%d{stroke:%s}.band.s%d{fill:%s;fill-opacity:.35}.layer.s%d{fill:%s;fill-opacity:.7}",
+			i, rgb, i, rgb, i, rgb)
 		if !marked {
 			continue
 		}
@@ -140,11 +169,22 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 }
 
 func (p *picture) height() float64 {
-	height := headHeight + float64(len(p.charts))*p.each + footHeight
+	height := float64(headHeight + footHeight)
 	for i := range p.charts {
-		height += p.charts[i].legendRoom(p.width)
+		height += p.charts[i].height(p.each, p.width)
 	}
 	return height
+}
+
+// height returns the height of a chart in pixels, given that of others and the width.
+func (c *Chart) height(each, width float64) float64 {
+	switch {
+	case c.Lanes != nil:
+		return lanesHeight(len(c.Lanes))
+	case c.Quiet() && each == chartHeight:
+		return quietHeight
+	}
+	return each + c.legendRoom(width)
 }
 
 func (p *picture) draw(c canvas) {
@@ -157,7 +197,7 @@ func (p *picture) draw(c canvas) {
 	c.text(point{marginRight, 20}, string(title), anchorStart, ink{kind: inkTitle})
 	y := float64(headHeight)
 	for _, chart := range p.charts {
-		height := p.each + chart.legendRoom(p.width)
+		height := chart.height(p.each, p.width)
 		drawChart(c, chart, p.time, box{0, y, p.width, height})
 		y += height
 	}
@@ -189,6 +229,14 @@ func newPixelCanvas(width, height int) *pixelCanvas {
 func (c *pixelCanvas) color(with ink) drawing.Color {
 	series := seriesColors()[with.color%len(seriesColors())]
 	rgba := func(v color.NRGBA) drawing.Color { return drawing.Color{R: v.R, G: v.G, B: v.B, A: v.A} }
+	if with.kind == inkHeat {
+		return rgba(heatColor(float64(with.color) / heatSteps))
+	}
+	for _, t := range tones() {
+		if t.name == with.tone {
+			series = t.color
+		}
+	}
 	switch with.kind {
 	case inkGrid:
 		return rgba(color.NRGBA{0xcc, 0xcc, 0xcc, 0xff})
@@ -200,6 +248,10 @@ func (c *pixelCanvas) color(with ink) drawing.Color {
 		return rgba(color.NRGBA{0x88, 0x88, 0x88, 0x4c})
 	case inkBand:
 		series.A = 0x59
+	case inkLayer:
+		if with.tone == "" {
+			series.A = 0xb3
+		}
 	case inkPhase:
 		series.A = 0x12
 	case inkStrip:

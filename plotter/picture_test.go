@@ -246,7 +246,7 @@ func TestPicture_OfEveryKey(t *testing.T) {
 
 // TestPicture_IsAsWideAsAskedFor: and as high for every width.
 func TestPicture_IsAsWideAsAskedFor(t *testing.T) {
-	for o, height := range map[PictureOptions]int{{Width: MinWidth}: 5 * chartHeight, {Width: 1234}: 5 * chartHeight, {Width: MaxWidth, Metric: "mem_percent"}: metricHeight} {
+	for o, height := range map[PictureOptions]int{{Width: MinWidth}: 4*chartHeight + quietHeight, {Width: 1234}: 4*chartHeight + quietHeight, {Width: MaxWidth, Metric: "mem_percent"}: metricHeight} {
 		c, err := png.DecodeConfig(bytes.NewReader(picturePNG(t, plottertest.Short(), o)))
 		if err != nil || c.Width != o.Width || c.Height != headHeight+height+footHeight {
 			t.Errorf("%+v: %+v %v", o, c, err)

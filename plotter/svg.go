@@ -3,6 +3,7 @@ package plotter
 import (
 	"html"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -12,9 +13,13 @@ type svgCanvas struct{ out []byte }
 
 // class returns the classes of an ink: "line s0 dash".
 func (i ink) class() string {
-	name := [...]string{"grid", "level", "text", "title", "line", "band", "spread", "mark", "phase", "strip"}[i.kind]
-	switch i.kind {
-	case inkLine, inkBand, inkPhase, inkStrip:
+	name := [...]string{"grid", "level", "text", "title", "line", "band", "spread", "mark", "phase", "strip", "layer", "heat"}[i.kind]
+	switch {
+	case i.kind == inkHeat:
+		name += " h" + strconv.Itoa(i.color)
+	case i.tone != "":
+		name += " " + i.tone
+	case slices.Contains([]inkKind{inkLine, inkBand, inkPhase, inkStrip, inkLayer}, i.kind):
 		name += " s" + strconv.Itoa(i.color%len(seriesColors()))
 	}
 	if i.dash > 0 {

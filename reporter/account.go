@@ -6,6 +6,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -107,12 +109,30 @@ func newLimits(rec *collector.Recording) *Limits {
 	return new(rec.Account.Limits)
 }
 
+// newGPUIdle returns when a GPU was idle; nil if it never was.
+func newGPUIdle(i *collector.Idleness) *GPUIdle {
+	if i.Gaps == 0 {
+		return nil
+	}
+	mean := func(m collector.Meanwhile) series.Optional {
+		return series.Optional(plainjson.Round(float64(m.Mean()), 3))
+	}
+	return &GPUIdle{
+		Seconds:            plainjson.Round(i.Seconds, 3),
+		Gaps:               i.Gaps,
+		LongestGapSeconds:  plainjson.Round(i.LongestSeconds, 3),
+		JobCPUs:            mean(i.JobCPUs),
+		DiskMBPerSecond:    mean(i.DiskRate),
+		WaitingForStorePct: mean(i.Waiting),
+	}
+}
+
 func newGPUs(rec *collector.Recording) []GPU {
 	var out []GPU
 	for _, g := range rec.GPUs {
 		out = append(out, GPU{Index: g.Index, UUID: g.UUID, Name: g.Name, MemoryMB: g.MemoryMB,
 			PowerLimitWatts: g.PowerLimitWatts, OfJob: g.OfJob, MIG: g.MIG,
-			ClockMHz: g.ClockMHz, Throttle: g.Throttle})
+			ClockMHz: g.ClockMHz, Throttle: g.Throttle, Idle: newGPUIdle(&g.Idle)})
 	}
 	return out
 }

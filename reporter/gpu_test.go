@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -56,6 +57,29 @@ func TestWriteCSV_GPUs(t *testing.T) {
 	}
 	if last := rows[0][len(rows[0])-1]; last != "gpu_1_temperature_celsius.max [°C]" {
 		t.Errorf("the last column is %s", last)
+	}
+}
+
+// Energy is what the device has counted, or else the power that was drawn, over the time that was measured.
+func TestGPU_Energy(t *testing.T) {
+	w := reportertest.NewWideStream(5, 3, 3)
+	rec := w.Recording(10)
+	for range 5 {
+		w.Next(rec)
+	}
+	rec.GPUs[1].EnergyJoules, rec.GPUs[2].EnergyJoules = series.Unknown(), series.Unknown()
+	power := series.NewSummary()
+	for _, s := range [][2]float64{{100, 1}, {300, 2}, {math.NaN(), 4}, {50, 0.5}} { // of the 4 s nothing is known
+		power.Add(s[0], s[1])
+	}
+	rec.Summaries[collector.GPUColumn(1, collector.GPUPower)] = power
+	rec.Summaries[collector.GPUColumn(2, collector.GPUPower)] = series.NewSummary()
+	n := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}).Nodes["0"]
+	if counted, added := n.Metric("gpu_0_energy_joules"), n.Metric("gpu_1_energy_joules"); counted != 1500 || math.Abs(added-725) > 1e-9 {
+		t.Errorf("%v J were counted, %v J added up", counted, added)
+	}
+	if none := n.Metric("gpu_2_energy_joules"); !math.IsNaN(none) {
+		t.Errorf("%v J without a measurement", none)
 	}
 }
 

@@ -76,8 +76,9 @@ func gpuMetrics() []gpuMetric {
 		{
 			Metric: Metric{
 				Name: "gpu_{i}_energy_joules", Unit: collector.Joules, Across: collector.Sum,
-				Meaning: "energy that the GPU took",
-				How:     "growth of the device's own counter; exact",
+				Meaning: "energy that the GPU took; an estimate where it has no counter of its own (NVIDIA's)",
+				How: "growth of the device's own counter; where it has none, an estimate: the power that it drew, " +
+					"added up over the time of the samples",
 			},
 			of: gpuEnergy,
 		},
@@ -106,8 +107,17 @@ func gpuEnergy(device int) formula {
 		if v := f.gpus[device].EnergyJoules; v.Known() {
 			return float64(v), nil
 		}
-		return 0, errNoEnergy
+		return integral(f, column)
 	}, column)
+}
+
+// integral returns the sum of a column's values over the time that they stand for: of watts, joules.
+func integral(f *facts, c collector.Column) (float64, error) {
+	s := f.summaryOf(c)
+	if mean, ok := s.Mean(); ok && s.Weight() > 0 {
+		return mean * s.Weight(), nil
+	}
+	return 0, errNoEnergy
 }
 
 // GPUMetricName returns the name of a device's metric. The pattern has {i} for the device's place.

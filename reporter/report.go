@@ -189,6 +189,19 @@ type GPU struct {
 	// was held back.
 	ClockMHz series.Optional `json:"clock_mhz,omitzero"`
 	Throttle []string        `json:"throttle,omitempty"`
+	// Idle is when the device was idle; nil if it never was, or is not the job's.
+	Idle *GPUIdle `json:"idle,omitempty"`
+}
+
+// GPUIdle is when a GPU of the job was idle for a second or longer at a time, and what went on meanwhile, as
+// means over that time. What is not known is null.
+type GPUIdle struct {
+	Seconds            float64         `json:"seconds"`
+	Gaps               int64           `json:"gaps"`
+	LongestGapSeconds  float64         `json:"longest_gap_seconds"`
+	JobCPUs            series.Optional `json:"job_cpus"`
+	DiskMBPerSecond    series.Optional `json:"disk_mb_per_second"`      // of the node, read and written
+	WaitingForStorePct series.Optional `json:"waiting_for_storage_pct"` // some task of the job, else of the node
 }
 
 // Verdict says how the job ended, and why, with the proof.

@@ -28,12 +28,12 @@ import (
 func (b *tab) metrics(n *reporter.Node) {
 	b.t.Helper()
 	type row struct {
-		Name, Text string
-		Value      *string
-		Unit       *string
+		Name, Text, Title string
+		Value             *string
+		Unit              *string
 	}
 	rows := eval[[]row](b, `[...document.querySelectorAll("[data-metric]")].map(e =>
-		({Name: e.dataset.metric, Value: e.dataset.value, Unit: e.dataset.unit, Text: e.cells[1].innerText}))`)
+		({Name: e.dataset.metric, Value: e.dataset.value, Unit: e.dataset.unit, Text: e.cells[1].innerText, Title: e.cells[1].title}))`)
 	seen := 0
 	for _, r := range rows {
 		v, has := n.Metrics[r.Name]
@@ -46,7 +46,7 @@ func (b *tab) metrics(n *reporter.Node) {
 		seen++
 		m, _ := reporter.MetricNamed(r.Name)
 		want := strconv.FormatFloat(v, 'f', -1, 64)
-		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != string(m.Unit) || r.Text != want {
+		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != string(m.Unit) || r.Title != want || !four(r.Text, v) {
 			b.t.Errorf("%s: value and unit on the page are not %s %s: %+v", r.Name, want, m.Unit, r)
 		}
 	}
@@ -55,15 +55,32 @@ func (b *tab) metrics(n *reporter.Node) {
 	}
 }
 
+// four reports whether a text is a number in four digits.
+func four(text string, v float64) bool {
+	got, err := strconv.ParseFloat(text, 64)
+	short, _ := strconv.ParseFloat(strconv.FormatFloat(got, 'g', 4, 64), 64)
+	return err == nil && math.Abs(got-v) <= 0.50001e-3*math.Abs(v) && text == strconv.FormatFloat(got, 'f', -1, 64) && got == short
+}
+
+// brief writes a number as a tooltip does, in four digits; of two as near the one that is farther from 0.
+func brief(v float64) string {
+	exact := strconv.FormatFloat(v, 'e', 30, 64)
+	if exact[5:len(exact)-4] == "5"+strings.Repeat("0", 26) && exact[0] != '-' {
+		v = math.Nextafter(v, math.Inf(1))
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
 // reading is what the tooltip must say of a bucket of a chart, a line for each
-// series: the report's very numbers.
+// series: the report's numbers in four digits.
 func reading(t testing.TB, n *reporter.Node, chart string, i int) []string {
 	t.Helper()
 	number := func(list reporter.Numbers) string {
 		if math.IsNaN(list[i]) {
 			return "–"
 		}
-		return strconv.FormatFloat(list[i], 'f', -1, 64)
+		return brief(list[i])
 	}
 	var out []string
 	for _, c := range plotter.Charts(n) {
@@ -83,9 +100,18 @@ func reading(t testing.TB, n *reporter.Node, chart string, i int) []string {
 			return fmt.Sprintf("%s: mean %s %s, %s to %s %s", s.Label, number(s.Band.Mean), unit, low, high, unit)
 		}
 		for _, s := range c.Series {
-			out = append(out, line(s, c.Unit))
+			if c.Lanes == nil {
+				out = append(out, line(s, c.Unit))
+			}
+		}
+		for _, l := range c.Lanes {
+			heat := n.Envelope["gpu_"+l.Label[4:]+"_temperature_celsius"]
+			out = append(out, fmt.Sprintf("%s: %s %%, %s MiB, %s W, %s °C", l.Label, number(l.Busy.Band.Mean), number(l.Memory.Band.Mean), number(l.Power.Band.Mean), number(heat.Mean)))
 		}
 		for _, s := range c.Asides {
+			if c.Lanes != nil {
+				break
+			}
 			out = append(out, strings.TrimRight(line(s, s.Unit), " "))
 		}
 	}
@@ -253,6 +279,7 @@ func TestBrowser_KeysDoAll(t *testing.T) {
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
 	b := openReport(t, r, "")
+	b.do(chromedp.Focus("[data-details] summary", chromedp.ByQuery)) // which is before the charts
 	for _, chart := range plottertest.HostCharts() {
 		b.keys(kb.Tab)
 		b.frames()
@@ -327,7 +354,7 @@ func (b *tab) shows(r *reporter.Report, name string) {
 	b.until(`document.getElementById("node").dataset.node === ` + quote(name))
 	n := r.Nodes[name]
 	b.metrics(n)
-	text := eval[string](b, `document.getElementById("node").innerText`)
+	text := eval[string](b, `document.getElementById("node").textContent`)
 	for _, h := range append(summary.Highlights(n, 0)[:3], summary.Details(n)...) {
 		if !strings.Contains(text, h.Value) {
 			b.t.Errorf("node %s: the page lacks %s %q", name, h.Label, h.Value)

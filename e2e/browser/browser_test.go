@@ -257,7 +257,7 @@ func (b *tab) whole() {
 	b.t.Helper()
 	want := plottertest.HostCharts() // and those of what not every node has, in places of their own
 	got := eval[[]string](b, `[...document.querySelectorAll("[data-chart]")].map(e => e.dataset.chart)`)
-	all := slices.Insert(plottertest.AllCharts(), 2, plottertest.WorkCharts()...)
+	all := slices.Insert(plottertest.AllCharts(), len(plottertest.GPUCharts())+1, plottertest.WorkCharts()...)
 	all = slices.DeleteFunc(all, func(id string) bool { return !slices.Contains(append(want, got...), id) })
 	if !slices.Equal(got, all) {
 		b.t.Errorf("the charts are %q, want %q", got, all)
@@ -265,16 +265,19 @@ func (b *tab) whole() {
 	b.is(`[...document.querySelectorAll("[data-chart]:not([hidden])")].every(e => e.tabIndex === 0 && e.querySelector("canvas") && ` + shown("e") + `)`)
 	b.is(`document.querySelectorAll("[role=tooltip]").length === 1`)
 	names := eval[[]string](b, `[...document.querySelectorAll("[data-metric]")].map(e => e.dataset.metric)`)
-	table := 0 // a metric of devices is there if a node has such devices
-	for _, m := range reporter.Metrics() {
-		there := table < len(names) && names[table] == m.Name
-		if there {
-			table++
-		} else if !m.OfDevice() || slices.Contains(names, m.Name) {
-			b.t.Errorf("the metrics are %q, want first those of the table", names)
-			break
+	for _, m := range reporter.Metrics() { // a metric of devices is there if a node has such devices
+		if !slices.Contains(names, m.Name) && !m.OfDevice() {
+			b.t.Errorf("the metrics lack %s", m.Name)
 		}
 	}
+	groups := eval[[]string](b, `[...document.querySelectorAll("#metrics .group")].map(e => e.innerText)`)
+	order := slices.DeleteFunc([]string{"Job", "Limits", "GPU", "Node", "Since boot"}, func(g string) bool { return !slices.Contains(groups, g) })
+	if !slices.Equal(groups, order) || len(groups) < 3 {
+		b.t.Errorf("the groups of metrics are %q", groups)
+	}
+	// The head comes first: how it ended, what was used, what to change; and then the rest, folded.
+	b.is(`[...document.querySelectorAll("[data-verdict], [data-bar], [data-advice]")].every(e => e.compareDocumentPosition(document.querySelector("details[data-details]")) === Node.DOCUMENT_POSITION_FOLLOWING)`)
+	b.is(`!document.querySelector("[data-details]").open && ` + shown(`document.querySelector("[data-verdict]")`))
 	b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + shown("e") + ` && e.hasAttribute("data-value") === e.hasAttribute("data-unit"))`)
 	if eval[bool](b, `JSON.parse(document.getElementById("plan").textContent).nodes.length > 1`) {
 		maps := eval[[]string](b, `[...document.querySelectorAll("[data-heatmap]")].map(e => e.dataset.heatmap)`)

@@ -109,7 +109,11 @@ func (b *tab) elements() string {
 // readable is all text that the page shows, and the names of the metrics.
 func (b *tab) readable() string {
 	b.t.Helper()
-	return eval[string](b, `document.body.innerText.replace(/\n+/g, "\n")`)
+	if !b.still {
+		b.do(chromedp.Evaluate(`document.querySelectorAll("details").forEach(e => e.open = true)`, nil))
+		return eval[string](b, `document.body.innerText.replace(/\n+/g, "\n")`)
+	}
+	return eval[string](b, `document.body.textContent`)
 }
 
 // openFromFile opens the page of a report that was read from a file.

@@ -19,8 +19,8 @@ type said struct {
 
 // story returns the bands of the phases, or the lines of the marks, that a chart shows.
 func (b *tab) story(chart, kind string) []said {
-	return eval[[]said](b, `[...document.querySelectorAll('[data-chart="`+chart+`"] .u-under [data-`+kind+`]')].map(e => {
-		var r = e.getBoundingClientRect(), p = e.closest(".u-under").getBoundingClientRect();
+	return eval[[]said](b, `[...document.querySelectorAll('[data-chart="`+chart+`"] .u-over [data-`+kind+`]')].map(e => {
+		var r = e.getBoundingClientRect(), p = e.closest(".u-over").getBoundingClientRect();
 		return {Name: e.dataset.`+kind+`, From: (r.left - p.left) / p.width, To: (r.right - p.left) / p.width};
 	})`)
 }
@@ -41,7 +41,7 @@ func TestBrowser_PhasesAndMarks(t *testing.T) {
 		}
 		from, to := b.span()
 		at := func(t float64) float64 { return min(max((t-from)/(to-from), 0), 1) }
-		for _, chart := range []string{"cpu", "job_memory", "network"} {
+		for _, chart := range []string{"cpu", "memory", "network"} {
 			var want []said
 			for _, p := range time.Phases {
 				if p.To > from && p.From < to {

@@ -44,7 +44,7 @@ type point struct{ x, y float64 }
 // paths returns the corners of the paths of a class, in the first chart only.
 func paths(t testing.TB, svg, class string) []point {
 	t.Helper()
-	svg, _, _ = strings.Cut(svg, ">Memory, %<")
+	svg, _, _ = strings.Cut(svg, ">Memory, ")
 	var out []point
 	for _, path := range regexp.MustCompile(`<path class="`+class+`" d="([^"]*)"`).FindAllStringSubmatch(svg, -1) {
 		var at point

@@ -135,27 +135,18 @@ func limitedSample(i, node, gpus int) collector.Sample {
 	return s
 }
 
-// WorkCharts returns the charts of operations in their order: they come after job_cpu.
+// WorkCharts returns the charts of operations in their order: they come after cpu.
 func WorkCharts() []string {
 	return []string{"operations", "operation_time", "counters", "gauges", "transfers"}
 }
 
 // AllCharts returns all charts that the page of a job without operations can have, in their order.
 func AllCharts() []string {
-	return []string{
-		"cpu",
-		"job_cpu",
-		"memory",
-		"job_memory",
-		"disk_io",
-		"network",
-		"disk_space",
-		"pressure",
-		"gpu_utilization",
-		"gpu_memory",
-		"gpu_power",
-	}
+	return append(GPUCharts(), "cpu", "memory", "disk_io", "network", "disk_space", "pressure")
 }
+
+// GPUCharts returns the charts of up to three GPUs. More have lanes in the first of them.
+func GPUCharts() []string { return []string{"gpu_utilization", "gpu_memory", "gpu_power"} }
 
 // LimitedNodes returns a report of nodes with other numbers of GPUs: 0, 2, none of a job, and 16.
 func LimitedNodes() *reporter.Report {
@@ -166,4 +157,5 @@ func LimitedNodes() *reporter.Report {
 	return r
 }
 
+// HostCharts returns the charts that every page has.
 func HostCharts() []string { return []string{"cpu", "memory", "disk_io", "network", "disk_space"} }

@@ -168,6 +168,11 @@ func (w *WideStream) account(rec *collector.Recording) {
 		rec.Gaps = append(rec.Gaps, series.Gap{What: "gpu", Why: "the driver says [N/A]"})
 	}
 	for i := range rec.GPUs {
+		rec.GPUs[i].Idle = collector.Idleness{
+			Seconds: float64(w.n) / 2, Gaps: 2, LongestSeconds: float64(w.n) / 3,
+			JobCPUs:  collector.Meanwhile{Sum: float64(w.n), Seconds: float64(w.n) / 2},
+			DiskRate: collector.Meanwhile{Sum: 3, Seconds: 2}, Waiting: collector.Meanwhile{Sum: 30, Seconds: 2},
+		}
 		rec.GPUs[i].EnergyJoules, rec.GPUs[i].ClockMHz, rec.GPUs[i].Throttle = 300*n, 1410, []string{"sw_power_cap"}
 	}
 }

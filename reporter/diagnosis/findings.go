@@ -34,6 +34,7 @@ const (
 	MemoryTight       = "memory_tight"
 	findDiskFull      = "disk_nearly_full"
 	findGPUIdle       = "gpu_idle"
+	findGPUStarved    = "gpu_starved"
 	findOneThread     = "one_busy_thread"
 	findCPUsUnused    = "cpus_unused"
 	findThrottled     = "throttled"
@@ -98,6 +99,7 @@ func Rules() []Rule {
 				"that was measured for less than %.0f %% of the run", gpuIdleShare, 100*gpuIdleKnown),
 			Advice: "ask for fewer GPUs, or find what they wait for",
 		},
+		gpuStarvedRule(),
 		{
 			ID: findOneThread, Severity: SeverityWarning, judge: judgeOneThread,
 			When: s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the "+

@@ -105,6 +105,14 @@ func findingKills(n float64) func(*reporter.Node) {
 	}
 }
 
+// findingIdle makes the first GPU idle for so many seconds, in which so much else went on.
+func findingIdle(seconds, cpus, waiting, disk float64) func(*reporter.Node) {
+	return func(n *reporter.Node) {
+		n.GPUs[0].Idle = &reporter.GPUIdle{Seconds: seconds, Gaps: 7, LongestGapSeconds: 3.5, JobCPUs: series.Optional(cpus),
+			WaitingForStorePct: series.Optional(waiting), DiskMBPerSecond: series.Optional(disk)}
+	}
+}
+
 func findingSource(source string) func(*reporter.Node) {
 	return func(n *reporter.Node) { n.Job = &reporter.Job{Source: source} }
 }
@@ -153,6 +161,11 @@ var findingCases = []findingCase{
 	}},
 	{findGPUIdle, "the only one", func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; n.Metrics["gpu_0_avg_utilization_pct"] = 0.4 },
 		func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; delete(n.Metrics, "gpu_0_avg_utilization_pct") }},
+	{findGPUStarved, "one CPU", findingIdle(12.1, 0.8, 0, 0), findingIdle(12, 0.8, 0, 0)},
+	{findGPUStarved, "less than a CPU", findingIdle(30, 0.8, 0, 0), findingIdle(30, 0.799, 0, 0)},
+	{findGPUStarved, "storage", findingIdle(30, 0.1, 50, 0), findingIdle(30, 0.1, 49.9, 0)},
+	{findGPUStarved, "a disk", findingIdle(30, math.NaN(), math.NaN(), 50), findingIdle(30, math.NaN(), math.NaN(), 49.9)},
+	{findGPUStarved, "of another job", findingIdle(30, 1, 0, 0), findingAll(findingIdle(30, 1, 0, 0), func(n *reporter.Node) { n.GPUs[0].OfJob = false })},
 	{findGPUIdle, "measured for half", findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(30, 30) }),
 		findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(29, 60) })},
 	{findOneThread, "least", findingSet(reporter.MetricJobCores, 0.85, reporter.MetricJobCoresPeak, 1.01), findingSet(reporter.MetricJobCores, 0.849, reporter.MetricJobCoresPeak, 7.1)},
@@ -255,7 +268,7 @@ func TestFinding_Rules(t *testing.T) {
 
 // TestFinding_Table: every id once, and nothing is empty.
 func TestFinding_Table(t *testing.T) {
-	want := []string{"cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "imbalance", "memory_tight", "memory_unused", "neighbour",
+	want := []string{"cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
 		"one_busy_thread", "sampling_gaps", "swapping", "throttled"}
 	var got []string
 	for _, r := range Rules() {
@@ -532,6 +545,8 @@ func TestFinding_Hostile(t *testing.T) {
 			n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: pick()}, collector.MemPercent.Key(): {Mean: pick()}, collector.JobMemory.Key(): {Mean: pick()}}
 			for g := range n.GPUs {
 				n.GPUs[g] = reporter.GPU{Index: int(whole()), OfJob: random.IntN(2) == 0, MemoryMB: series.Optional(pick())}
+				n.GPUs[g].Idle = &reporter.GPUIdle{Seconds: pick(), Gaps: whole(), LongestGapSeconds: pick(),
+					JobCPUs: series.Optional(pick()), WaitingForStorePct: series.Optional(pick()), DiskMBPerSecond: series.Optional(pick())}
 			}
 			n.Findings = findings(n, &r.Run)
 			r.Nodes[fmt.Sprint(i)] = n

@@ -82,13 +82,12 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	var use []float64
 	own := 0
 	for i, g := range e.GPUs {
-		mean := e.gpuUse(i)
 		if !g.OfJob {
 			continue
 		}
 		own++
-		if mean >= 0 && mean < gpuIdleShare && e.gpuKnown(i) >= gpuIdleKnown {
-			idle, use = append(idle, g.Index), append(use, plainjson.Round(mean, 3))
+		if e.gpuIsIdle(i) {
+			idle, use = append(idle, g.Index), append(use, plainjson.Round(e.gpuUse(i), 3))
 		}
 	}
 

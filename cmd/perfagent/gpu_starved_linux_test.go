@@ -1,0 +1,58 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// TestGPUStarved: a GPU that waits while the job keeps a CPU busy is found, by the strict fake; one
+// that is busy all the time is not. Its energy is an estimate.
+func TestGPUStarved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 7 s")
+	}
+
+	for name, starves := range map[string]bool{"waits": true, "busy": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := smi
+			if starves { // busy for a second in three
+				program = strings.Replace(smi, "while :; do\n", "while :; do\n  v[utilization.gpu]=$(( SECONDS % 3 == 0 ? 90 : 0 ))\n", 1)
+			}
+			env, _ := withGPUs(t, program)
+			cmd := clitest.Perfagent(t, "run", "--interval", "200ms", "--", "sh", "-c",
+				`for i in 1 2 3 4 5 6 7 8; do timeout 7 sh -c 'while :; do :; done' & done; wait; true`) // several: others are busy, too
+			cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 0)
+			n := o.Report(t).Nodes["0"]
+
+			found := false
+			for _, f := range n.Findings {
+				if f.ID != "gpu_starved" {
+					continue
+				}
+				found = true
+				idle, _ := f.Evidence["idle_pct"].(float64)
+				gaps, _ := f.Evidence["gaps"].(float64)
+				if idle < 30 || idle > 90 || gaps < 1 || gaps > 4 {
+					t.Errorf("%s %v", f.Text, f.Evidence)
+				}
+			}
+			idle := n.GPUs[1].Idle
+			if starves != (idle != nil) || starves && !(idle.Seconds > 0.3*n.Metric("wall_seconds") && idle.JobCPUs > 0) {
+				t.Fatalf("idle %+v", idle)
+			}
+			// On a machine with much else to do no job keeps a CPU busy.
+			if busy := starves && (idle.JobCPUs >= 0.8 || idle.WaitingForStorePct >= 50 || idle.DiskMBPerSecond >= 50); found != busy {
+				t.Errorf("gpu_starved: %v, findings %+v, idle %+v", found, n.Findings, idle)
+			}
+			if joules, wall := n.Metric("gpu_1_energy_joules"), n.Metric("wall_seconds"); !(math.Abs(joules-300.5*wall) < 0.3*300.5*wall) {
+				t.Errorf("%v J in %v s of 300.5 W", joules, wall)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package plotter
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// headData is what the page says first: how the run ended, what it used of what it had, and what to
+// change.
+type headData struct {
+	Headline, State, Command, Incomplete string
+	Updated                              clockTime // of a live page
+	Bars                                 []barData
+	Verdicts                             []summary.Message
+	Advice, More                         []adviceCard // More is folded
+	Phase                                string       // that a running job is in
+}
+
+// A clockTime is a time of the day for people and for scripts.
+type clockTime struct {
+	Text string // "14:29:12 UTC"
+	Unix int64  // seconds since 1970; 0 = none
+}
+
+// A barData is a bar of the head.
+type barData struct {
+	Key, Label, Share, Whole string
+	Value                    string  // percent, exactly
+	Width                    float64 // percent of the bar that is filled
+	Look                     string  // alarming, dim or ""
+}
+
+// An adviceCard is a piece of advice.
+type adviceCard struct {
+	Text  string
+	Bad   bool
+	Paste bool // it is a line to paste
+}
+
+// openCards is how many pieces of advice are not folded: more would push the charts out of sight.
+const openCards = 3
+
+// head returns what the page says first.
+func (p *Page) head(run *reporter.Run) headData {
+	r := p.slim(run)
+	d := headData{
+		Headline:   p.headline(run),
+		State:      "ended",
+		Command:    summary.CommandLine(run.Command),
+		Incomplete: text.Printable(run.Incomplete),
+		Verdicts:   p.verdicts(r),
+	}
+	switch {
+	case p.options.Live > 0:
+		d.State, d.Incomplete = "live", ""
+		if !run.End.IsZero() {
+			d.Updated = clockTime{run.End.UTC().Format("15:04:05 MST"), run.End.Unix()}
+		}
+		if len(p.nodes) == 1 {
+			d.Phase = p.nodes[0].phase
+		}
+	case run.Incomplete != "" || run.ExitCode != nil && *run.ExitCode != 0:
+		d.State = "failed"
+	}
+
+	for _, b := range summary.Bars(r) {
+		d.Bars = append(d.Bars, newBar(b))
+	}
+	cards := p.cards(r)
+	d.Advice, d.More = cards[:min(len(cards), openCards)], cards[min(len(cards), openCards):]
+
+	return d
+}
+
+// slim returns a report with what bars, verdicts and advice need of the nodes.
+func (p *Page) slim(run *reporter.Run) *reporter.Report {
+	r := &reporter.Report{Run: *run, Nodes: make(map[string]*reporter.Node, len(p.nodes))}
+	for _, n := range p.nodes {
+		r.Nodes[n.name] = n.slim
+	}
+	return r
+}
+
+// slimNode returns a copy of a node without its series and long texts.
+func slimNode(n *reporter.Node) *reporter.Node {
+	out := &reporter.Node{
+		Host: n.Host, Job: n.Job, Limits: n.Limits, GPUs: n.GPUs, Metrics: n.Metrics, Verdict: n.Verdict,
+		Findings: n.Findings[:min(len(n.Findings), maxPageLines)], Origin: n.Origin,
+	}
+	if q, ok := n.Summaries[collector.JobCPU.Key()]; ok {
+		out.Summaries = map[string]reporter.Quantile{collector.JobCPU.Key(): q}
+	}
+	return out
+}
+
+// verdicts returns how the run ended. That of a single node is already cut to what a page has room for.
+func (p *Page) verdicts(r *reporter.Report) []summary.Message {
+	if len(p.nodes) == 1 {
+		return p.nodes[0].messages
+	}
+	return summary.Verdicts(r)
+}
+
+// cards returns the pieces of advice, the line to paste first.
+func (p *Page) cards(r *reporter.Report) []adviceCard {
+	list := summary.Advice(r)
+	if len(p.nodes) == 1 {
+		list = p.nodes[0].advice
+	}
+	var out []adviceCard
+	for _, m := range list {
+		out = append(out, adviceCard{Text: m.Text, Bad: m.Bad, Paste: m.Paste})
+	}
+	return out
+}
+
+// newBar returns a bar as the page draws it.
+func newBar(b summary.Bar) barData {
+	d := barData{
+		Key: b.Key, Label: b.Label, Share: b.Share(), Whole: b.Whole(),
+		Value: short(b.Percent), Width: min(100, max(0, b.Percent)),
+	}
+	switch {
+	case b.Percent >= summary.BarAlarming:
+		d.Look = "alarming"
+	case b.Percent < summary.BarDim:
+		d.Look = "dim"
+	}
+	return d
+}
+
+// headline says how the run ended, or for how long it has been running.
+func (p *Page) headline(run *reporter.Run) string {
+	if p.options.Live > 0 {
+		return "running for " + text.Seconds(run.WallSeconds)
+	}
+	return summary.Headline(p.slim(run))
+}
+
+// siblings are links to the pages of other nodes of the run.
+func (p *Page) siblings() []link {
+	var out []link
+	for _, name := range p.options.Siblings {
+		node := strings.TrimSuffix(strings.TrimPrefix(name, "node-"), ".html")
+		out = append(out, link{Name: fmt.Sprintf("node %s", text.Printable(node)), File: name})
+	}
+	return out
+}
+
+// A link leads to a file beside the page.
+type link struct{ Name, File string }

@@ -1,0 +1,266 @@
+package plotter
+
+import (
+	"math"
+	"slices"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A Part is what a series is in a stacked chart, whose layers lie on top of each other.
+type Part int
+
+// The parts. The first five are measured, the others are computed from them by Stacked.
+const (
+	PartLine   Part = iota // a line of its own, as in other charts
+	PartJob                // the lowest layer
+	PartAll                // the job and all others together: the upper edge of both
+	PartShare              // the same in percent of the whole; left out where PartAll was measured
+	PartCache              // the page cache of the job
+	PartOthers             // PartAll without the job
+	PartMixed              // PartAll where the job was not measured
+	PartRest               // what is left of the whole: idle, or free
+)
+
+// layer reports whether the part is drawn as an area.
+func (p Part) layer() bool { return p != PartLine && p != PartAll }
+
+// tone returns the color of the part by name; "" is the color of the series.
+func (p Part) tone() string {
+	switch p {
+	case PartAll, PartOthers:
+		return toneOthers
+	case PartMixed:
+		return toneMixed
+	case PartCache:
+		return toneCache
+	case PartRest:
+		return toneRest
+	}
+	return ""
+}
+
+// The tones are the colors of what is not the job's. They are neutral, so that the job stands out.
+const (
+	toneOthers = "others"
+	toneMixed  = "mixed"
+	toneCache  = "cache"
+	toneRest   = "rest"
+)
+
+// A stackPlan says how a chart is stacked.
+type stackPlan struct {
+	// rest is the label of what is left of the whole: idle, free. "" is a chart that is not stacked.
+	rest string
+	// alone is the label of PartAll where nothing is known of a job.
+	alone string
+	// share is the label of PartShare where a value is asked for.
+	share string
+	// whole returns how much the node has; 0 if that is not known.
+	whole func(*reporter.Host) float64
+}
+
+// wholeOf returns how much the node has of what the chart shows; 0 if that is not known, or the chart
+// is not stacked.
+func (p stackPlan) wholeOf(n *reporter.Node) float64 {
+	if p.rest == "" || n.Host == nil {
+		return 0
+	}
+	if v := p.whole(n.Host); v > 0 && v <= maxAxis {
+		return v
+	}
+	return 0
+}
+
+// smallPart is the part of the whole below which the axis ends near what the job needs: beside a whole
+// that is more than four times as large, the job would be a flat line. The axis is fitRoom times as long.
+const (
+	smallPart = 0.25
+	fitRoom   = 1.25
+	tinyPart  = 0.01 // a job without a limit that has less is next to nothing, and looks so
+)
+
+// Stacked returns the chart with its layers, from the lowest to the highest, and then its lines. Means
+// are stacked; the bands of the job and of the node's total keep their peaks. A chart that is not
+// stacked is returned as it is.
+func (c Chart) Stacked() Chart {
+	if c.stack.rest == "" {
+		return c
+	}
+
+	all, job := c.part(PartAll), c.part(PartJob)
+	if share := c.part(PartShare); all == nil && share != nil {
+		if c.Whole == 0 {
+			return c.inPercent(*share)
+		}
+		if c.stack.share != "" {
+			aside := Series{Label: c.stack.share, Key: share.Key, Unit: "%", Band: share.Band}
+			c.Asides = append([]Series{aside}, c.Asides...)
+		}
+		share.Part, share.Band = PartAll, scaled(share.Band, c.Whole/100)
+		all = share
+	}
+
+	layers := c.layers(all, job)
+	if all != nil && job != nil {
+		layers = append(layers, *all)
+	}
+	for _, s := range c.Series {
+		if s.Part == PartLine {
+			layers = append(layers, s)
+		}
+	}
+	c.Top, c.Series = c.wholeTop(job), layers
+
+	return c
+}
+
+// layers returns the layers of the chart, given the node's total and the job, which may be nil.
+func (c *Chart) layers(all, job *Series) []Series {
+	var out []Series
+	switch {
+	case all == nil && job == nil:
+		return nil
+	case all == nil:
+		return []Series{*job}
+	case job == nil: // the total is the lowest layer
+		lowest := *all
+		lowest.Part, lowest.Label = PartJob, c.stack.alone
+		out = append(out, lowest)
+	default:
+		out = append(append(out, *job), splitUp(all.Band.Mean, job.Band.Mean)...)
+	}
+
+	if cache := c.part(PartCache); cache != nil {
+		out = append(out, *cache)
+	}
+	if c.Whole > 0 {
+		out = append(out, c.rest(out, all))
+	}
+	return out
+}
+
+// inPercent returns the chart of a share of a whole that is not known.
+func (c Chart) inPercent(share Series) Chart {
+	share.Part, share.Label = PartLine, c.stack.alone
+	c.Unit, c.Top, c.Bound, c.BoundText, c.stack = "%", 100, 0, "", stackPlan{}
+	c.Series = []Series{share}
+	c.Asides = slices.DeleteFunc(slices.Clone(c.Asides), func(s Series) bool { return s.Key == share.Key })
+	return c
+}
+
+// wholeTop returns the end of the axis: the whole, or near what the job needs if that is much less.
+func (c *Chart) wholeTop(job *Series) float64 {
+	if job == nil {
+		return c.Whole
+	}
+
+	need := c.Peak
+	for _, v := range job.Band.Max {
+		if v >= minAxis {
+			need = max(need, min(v, maxAxis))
+		}
+	}
+	limited := c.Bound > 0 && c.Bound <= c.Whole
+	if limited {
+		need = max(need, c.Bound)
+	}
+
+	if need < smallPart*c.Whole && (limited || need >= tinyPart*c.Whole) {
+		return fitRoom * need
+	}
+	return max(c.Whole, need)
+}
+
+// part returns a copy of the series that is a part; nil if there is none.
+func (c *Chart) part(p Part) *Series {
+	i := slices.IndexFunc(c.Series, func(s Series) bool { return s.Part == p })
+	if i < 0 {
+		return nil
+	}
+	return new(c.Series[i])
+}
+
+// splitUp returns the layers above the job up to a total: what others have and, where the job was not
+// measured, the total as it is. Layers without any value are left out.
+func splitUp(all, job reporter.Numbers) []Series {
+	others, mixed := absent(len(all)), absent(len(all))
+	for i, v := range all {
+		switch {
+		case i < len(job) && !math.IsNaN(job[i]):
+			others[i] = max(0, v-job[i])
+		default:
+			mixed[i] = v
+		}
+	}
+
+	out := []Series{derived(PartOthers, "others", others)}
+	if slices.ContainsFunc(mixed, func(v float64) bool { return !math.IsNaN(v) }) {
+		out = append(out, derived(PartMixed, "job and others, not told apart", mixed))
+	}
+	return out
+}
+
+// rest returns the layer that fills the stack up to the whole, where the total is known.
+func (c *Chart) rest(layers []Series, all *Series) Series {
+	rest := absent(len(all.Band.Mean))
+	for i, v := range all.Band.Mean {
+		if math.IsNaN(v) {
+			continue
+		}
+		sum := 0.0
+		for _, s := range layers {
+			if i < len(s.Band.Mean) && !math.IsNaN(s.Band.Mean[i]) {
+				sum += s.Band.Mean[i]
+			}
+		}
+		rest[i] = max(0, c.Whole-sum)
+	}
+	return derived(PartRest, c.stack.rest, rest)
+}
+
+// derived returns a layer that is computed from means. It has no band.
+func derived(p Part, label string, mean reporter.Numbers) Series {
+	return Series{Label: label, Part: p, Band: reporter.Band{Min: mean, Mean: mean, Max: mean}}
+}
+
+// absent returns values that were not measured.
+func absent(n int) reporter.Numbers {
+	out := make(reporter.Numbers, n)
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	return out
+}
+
+// scaled returns a band times a factor.
+func scaled(b reporter.Band, by float64) reporter.Band {
+	times := func(list reporter.Numbers) reporter.Numbers {
+		out := make(reporter.Numbers, len(list))
+		for i, v := range list {
+			out[i] = v * by
+		}
+		return out
+	}
+	return reporter.Band{Min: times(b.Min), Mean: times(b.Mean), Max: times(b.Max)}
+}
+
+// peakMargin is how far the kernel's peak must be above the highest sample to be drawn apart.
+const peakMargin = 1.02
+
+// jobPeak returns the kernel's peak of the job's memory if it is above all samples, and so lay between
+// two of them; 0 otherwise.
+func jobPeak(n *reporter.Node, memory *Series) float64 {
+	peak := n.Metric(reporter.MetricJobMemoryPeak)
+	if memory == nil || !(peak > 0) || peak > maxAxis {
+		return 0
+	}
+	if highest := memory.Band.MaxOf(0, len(memory.Band.Max)); !(peak > peakMargin*highest) {
+		return 0
+	}
+	return peak
+}
+
+// peakText describes the kernel's peak.
+func peakText(mib float64) string { return "peak " + text.SizeText(mib) + " between samples" }

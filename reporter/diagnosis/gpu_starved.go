@@ -1,0 +1,97 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The thresholds of a starved GPU.
+const (
+	starvedShare   = 20  // percent of the run that it was idle, in gaps
+	starvedCPUs    = 0.8 // that the job kept busy meanwhile
+	starvedWaiting = 50  // percent of that time that tasks waited for storage
+	starvedDisk    = 50  // MiB/s that the disks moved meanwhile
+)
+
+// What kept a GPU waiting.
+const (
+	busyCPU  = "cpu"
+	busyDisk = "disk"
+)
+
+// judgeGPUStarved fires if GPUs of the job waited while a CPU or a disk was busy. Its numbers are those of
+// the GPU that was idle for longest.
+func judgeGPUStarved(e *ruleInput) *reporter.Finding {
+	var starved []int
+	var worst *reporter.GPUIdle
+	for i := range e.GPUs {
+		g := &e.GPUs[i]
+		if !g.OfJob || e.gpuIsIdle(i) || !(e.idleShare(g.Idle) > starvedShare) || busyWhile(g.Idle) == "" {
+			continue
+		}
+		starved = append(starved, g.Index)
+		if worst == nil || g.Idle.Seconds > worst.Seconds {
+			worst = g.Idle
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+
+	gaps := text.Count(float64(worst.Gaps), "gap", "gaps")
+	words := fmt.Sprintf("%s idle for %s of the time, in %s of up to %s, ",
+		gpuNames(starved, "was", "were"), text.Percent(e.idleShare(worst)), gaps, text.Seconds(worst.LongestGapSeconds))
+	busy := busyWhile(worst)
+	if busy == busyCPU {
+		words += fmt.Sprintf("while the job kept %s busy: prepare the GPU's work in more processes, or ahead of it.",
+			text.CPUs(float64(worst.JobCPUs))+" "+text.Plural(float64(worst.JobCPUs), "CPU", "CPUs"))
+	} else {
+		words += "while a disk was busy: read ahead in more processes, or from a faster disk."
+	}
+
+	return &reporter.Finding{Text: words, Evidence: evidence("gpus", starved, "idle_pct", e.idleShare(worst),
+		"gaps", worst.Gaps, "longest_gap_seconds", worst.LongestGapSeconds, "busy", busy,
+		"job_cpus", float64(worst.JobCPUs))}
+}
+
+// gpuIsIdle reports whether next to nothing ran on a GPU, so that it is not needed.
+func (e *ruleInput) gpuIsIdle(device int) bool {
+	mean := e.gpuUse(device)
+	return mean >= 0 && mean < gpuIdleShare && e.gpuKnown(device) >= gpuIdleKnown
+}
+
+// idleShare returns for which percentage of the run a GPU was idle, in gaps; NaN if that is not known.
+func (e *ruleInput) idleShare(i *reporter.GPUIdle) float64 {
+	if i == nil || !positive(i.Seconds) {
+		return math.NaN()
+	}
+	return min(100, 100*i.Seconds/e.wall)
+}
+
+// busyWhile returns what was busy while a GPU was idle, or "".
+func busyWhile(i *reporter.GPUIdle) string {
+	switch {
+	case i.JobCPUs >= starvedCPUs:
+		return busyCPU
+	case i.WaitingForStorePct >= starvedWaiting || i.DiskMBPerSecond >= starvedDisk:
+		return busyDisk
+	}
+	return ""
+}
+
+// gpuStarvedRule is the row of the table of rules.
+func gpuStarvedRule() Rule {
+	return Rule{
+		ID: findGPUStarved, Severity: SeverityWarning, judge: judgeGPUStarved,
+		When: fmt.Sprintf("a GPU of the job was idle (%d %% or less) for more than %d %% of the run, in gaps of %d s "+
+			"or more, and meanwhile the job kept %v CPUs or more busy on average, or a disk was busy: tasks of the job "+
+			"(where that is not known, of the node) waited for storage in %d %% of that time or more, or the node's "+
+			"disks moved %d MiB/s or more; not a GPU for which gpu_idle is said",
+			collector.GPUIdle, starvedShare, collector.GPUGap, starvedCPUs, starvedWaiting, starvedDisk),
+		Advice: "prepare the GPU's work in more processes, or ahead of it",
+	}
+}
