@@ -40,6 +40,8 @@ import (
 
 const (
 	readme     = "../../README.md"
+	optionsDoc = "../../docs/options.md"
+	metricsDoc = "../../docs/metrics.md"
 	mlflowDoc  = "../../docs/mlflow.md"
 	docPattern = "../../docs/*.md"
 	schemaFile = "../../" + reportertest.SchemaFile
@@ -50,14 +52,42 @@ const (
 // patiently lets a real server on a busy machine be slower than a user would wait for.
 const patiently = "PERFAGENT_PUSH_TIMEOUT=1m"
 
-// documents are the README and the files in docs.
+// documents are the README and its neighbours, and the files in docs.
 func documents(t *testing.T) []string {
 	t.Helper()
 	docs, err := filepath.Glob(docPattern)
 	if err != nil || len(docs) == 0 {
 		t.Fatalf("no documents match %s: %v", docPattern, err)
 	}
-	return append([]string{readme}, docs...)
+	top, err := filepath.Glob("../../*.md")
+	if err != nil || !slices.Contains(top, readme) {
+		t.Fatalf("no README: %v", err)
+	}
+	return append(top, docs...)
+}
+
+// TestDocs_Readme: the README is one that people read to its end, with a picture at its top and the way to install
+// soon after.
+func TestDocs_Readme(t *testing.T) {
+	t.Parallel()
+	lines := strings.Split(readDocument(t, readme), "\n")
+	at := func(prefix string) int {
+		return 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
+	}
+	if picture, install := at("!["), at("## Install"); len(lines) > 170 || picture == 0 || picture > 12 || install == 0 || install > 45 {
+		t.Errorf("%d lines, the picture in line %d, Install in line %d", len(lines), picture, install)
+	}
+}
+
+// TestDocs_Index: the index has every page.
+func TestDocs_Index(t *testing.T) {
+	t.Parallel()
+	index := readDocument(t, "../../docs/README.md")
+	for _, file := range documents(t) {
+		if name := filepath.Base(file); strings.Contains(file, "/docs/") && name != "README.md" && !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/README.md does not list %s", name)
+		}
+	}
 }
 
 func readDocument(t *testing.T, path string) string {
@@ -80,9 +110,9 @@ func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 	return before, part, after
 }
 
-// TestDocs_MetricTable: the README's table is reporter.Metrics(). With -update it
+// TestDocs_MetricTable: the table of docs/metrics.md is reporter.Metrics(). With -update it
 // is written anew.
-func TestDocs_MetricTable(t *testing.T) { generatedPart(t, readme, "metrics", metricRows()) }
+func TestDocs_MetricTable(t *testing.T) { generatedPart(t, metricsDoc, "metrics", metricRows()) }
 
 // TestDocs_SeriesTable: the table of docs/mlflow.md is pusher.AllSeries().
 func TestDocs_SeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
@@ -135,7 +165,7 @@ func metricRows() string {
 	return out.String()
 }
 
-// TestDocs_Options: the README's tables list the flags, variables and defaults
+// TestDocs_Options: the tables of docs/options.md list the flags, variables and defaults
 // that the commands have, each once and no others.
 func TestDocs_Options(t *testing.T) {
 	s := streams{out: new(bytes.Buffer), err: new(bytes.Buffer)}
@@ -158,7 +188,7 @@ func TestDocs_Options(t *testing.T) {
 		{"options metrics", newMetrics(s), nil},
 	} {
 		t.Run(test.cmd.Name(), func(t *testing.T) {
-			_, part, _ := markedPart(t, readDocument(t, readme), test.table)
+			_, part, _ := markedPart(t, readDocument(t, optionsDoc), test.table)
 			only := regexp.MustCompile("(?m)^.* \\| (`[a-z` ]+) only: .*\n")
 			part = only.ReplaceAllStringFunc(part, func(row string) string {
 				if strings.Contains(only.FindStringSubmatch(row)[1], "`"+test.cmd.Name()+"`") {
