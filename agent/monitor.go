@@ -76,13 +76,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	}
 
 	gpus := gpu.Open(gpu.Options{Interval: o.Interval, Env: os.Environ()})
-	options := host.JobOptions{Source: host.JobFromTree, Running: true, Env: os.Environ()}
-	rules, _ := redact.New(o.Redact) // checked above
-	options.Tree, options.NoTree = newTree(process.Options{
-		Named: []int{os.Getpid()}, Ignore: func(pid int) bool { return pid == gpus.Pid() },
-		Running: true, Redact: rules.Args,
-	})
-	findOwnGroup().bound(&options)
+	options := ownProcesses(o, gpus)
 	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())
 	s.followMarks(sampler)
 	s.followIntake(sampler)
@@ -103,6 +97,20 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	go func() { m.recorded <- sampler.Run(sampling) }()
 
 	return m, nil
+}
+
+// ownProcesses says how the calling process and its children are measured. The process that queries the GPUs is
+// not one of them.
+func ownProcesses(o Options, gpus *gpu.Monitor) host.JobOptions {
+	out := host.JobOptions{Source: host.JobFromTree, Running: true, Env: os.Environ()}
+	rules, _ := redact.New(o.Redact) // checked before
+	out.Tree, out.NoTree = newTree(process.Options{
+		Named: []int{os.Getpid()}, Ignore: func(pid int) bool { return pid == gpus.Pid() },
+		Running: true, Redact: rules.Args,
+	})
+	findOwnGroup().bound(&out)
+
+	return out
 }
 
 // MarksPath returns the file in which the program may say what it does, as the jobs of Run do: append
