@@ -17,6 +17,7 @@ import (
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/envfile"
 	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 const (
@@ -118,6 +119,9 @@ func (d *defaults) read(path string) {
 	for _, s := range slices.Backward(settings) {
 		if !isKnown(s.Name) {
 			wrong[s.Line] = s.Name + " is not known"
+			if meant := text.Nearest(s.Name, flagVariables()); meant != "" {
+				wrong[s.Line] += "; did you mean " + meant + "?"
+			}
 			continue
 		}
 		if s.Value != "" { // as an empty variable is none
@@ -145,8 +149,16 @@ func (d *defaults) warn(path string, wrong map[int]string) {
 }
 
 // isKnown reports whether a variable stands for a flag.
-func isKnown(variable string) bool {
-	return slices.ContainsFunc(environment, func(e struct{ flag, variable string }) bool { return e.variable == variable })
+func isKnown(variable string) bool { return slices.Contains(flagVariables(), variable) }
+
+// flagVariables returns the variables that stand for flags.
+func flagVariables() []string {
+	names := make([]string, len(environment))
+	for i, e := range environment {
+		names[i] = e.variable
+	}
+
+	return names
 }
 
 // of returns the settings of a variable, the best first: that of the environment, then those of the

@@ -53,12 +53,7 @@ const variablePrefix = "PERFAGENT_"
 
 // knownVariables lists the variables that perfagent reads, and those that it sets for a job.
 func knownVariables() []string {
-	names := append(intake.Variables(), marks.Variable, marks.PhaseVariable)
-	for _, e := range environment {
-		names = append(names, e.variable)
-	}
-
-	return names
+	return append(flagVariables(), append(intake.Variables(), marks.Variable, marks.PhaseVariable)...)
 }
 
 // unknownVariables returns the names of perfagent's variables that mean nothing to it, sorted. Not among them are those

@@ -79,14 +79,14 @@ func TestDefaults_Precedence(t *testing.T) {
 // What is wrong with the files is named, and the job runs with the rest of them.
 func TestDefaults_BadLines(t *testing.T) {
 	t.Parallel()
-	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NOPE=1\nPERFAGENT_HTML=sometimes\nPERFAGENT_NODE=3\n" +
+	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NODES=1\nPERFAGENT_HTML=sometimes\nPERFAGENT_NODE=3\n" +
 		"PERFAGENT_DISK_PATH=/::/tmp\nPERFAGENT_LISTEN_TOKEN=\x01\n"
-	o := clitest.Perform(t, withDefaults(t, "PERFAGENT_INTERVAL=1ms\n", site, "run", "--", "sh", "-c", "exit 5"))
+	o := clitest.Perform(t, withDefaults(t, "PERFAGENT_INTERVAL=1ms\n", site, "run", "--summary", "never", "--", "sh", "-c", "exit 5"))
 	o.Want(t, 5)
 	for _, want := range []string{
 		`perfagent.env:1: PERFAGENT_INTERVAL: 1ms is below 10ms; the line is left out`,
 		`/etc/perfagent.env:3: PERFAGENT_INTERVAL: "fast"`, `/etc/perfagent.env:4: not PERFAGENT_NAME=VALUE`,
-		`/etc/perfagent.env:5: PERFAGENT_NOPE is not known`, `/etc/perfagent.env:6: PERFAGENT_HTML: "sometimes"`,
+		`/etc/perfagent.env:5: PERFAGENT_NODES is not known; did you mean PERFAGENT_NODE?`, `/etc/perfagent.env:6: PERFAGENT_HTML: "sometimes"`,
 		`/etc/perfagent.env:8: PERFAGENT_DISK_PATH: a path is empty`,
 		`/etc/perfagent.env:9: PERFAGENT_LISTEN_TOKEN: the token has a control character`,
 	} {
@@ -126,7 +126,7 @@ func TestDefaults_NoFile(t *testing.T) {
 		"loop":      {func(path string) error { return os.Symlink(path, path) }, "too many levels"},
 		"large":     {func(path string) error { return os.WriteFile(path, make([]byte, 1<<17), 0o600) }, "larger than 64 kB"},
 	} {
-		cmd := withDefaults(t, "", "", "run", "--", "sh", "-c", "exit 5")
+		cmd := withDefaults(t, "", "", "run", "--summary", "never", "--", "sh", "-c", "exit 5")
 		config := t.TempDir()
 		cmd.Env = append(cmd.Env, "XDG_CONFIG_HOME="+config)
 		if err := c.put(filepath.Join(config, "perfagent.env")); err != nil {
@@ -283,7 +283,7 @@ func TestRedact_Options(t *testing.T) {
 
 func TestOnEnd_GetsTheSummary(t *testing.T) {
 	server := newSite(t)
-	o := inside(t, "run", "--mlflow", server.uri, "--on-end", "cat", "--", "sh", "-c", "exit 7")
+	o := inside(t, "run", "--summary", "never", "--mlflow", server.uri, "--on-end", "cat", "--", "sh", "-c", "exit 7")
 	o.Want(t, 7)
 	var object struct {
 		Schema, State, Verdict, Dir, Report, Page, Push string
@@ -337,7 +337,7 @@ func TestOnEnd_IsKilled(t *testing.T) {
 	for _, signaled := range []bool{false, true} {
 		t.Run(fmt.Sprint("signaled ", signaled), func(t *testing.T) {
 			t.Parallel()
-			cmd := clitest.Perfagent(t, "run", "--on-end", `sleep 60 & echo pid $!; wait`, "--", "sh", "-c", "exit 7")
+			cmd := clitest.Perfagent(t, "run", "--summary", "never", "--on-end", `sleep 60 & echo pid $!; wait`, "--", "sh", "-c", "exit 7")
 			r, w := clitest.Pipe(t)
 			cmd.Stderr = w
 			began := time.Now()
