@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/plotter"
@@ -54,8 +55,13 @@ func (s *session) startPage(r *reporter.Report, samples int) <-chan renderedPage
 	return page
 }
 
-// mostSiblings is how many pages of other nodes a page links.
-const mostSiblings = 100
+const (
+	// mostSiblings is how many pages of other nodes a page links.
+	mostSiblings = 100
+
+	// siblingsPatience is how long a page waits for their names on a file system that hangs.
+	siblingsPatience = time.Second
+)
 
 // siblings returns the names of the pages of other nodes that are beside the report by now. Of a
 // directory that cannot be read there are none.
@@ -65,7 +71,11 @@ func (o *output) siblings() []string {
 	}
 
 	own := plotter.PagePath(o.journal.ReportPath())
-	entries, _ := os.ReadDir(filepath.Dir(own))
+	entries, _ := patience.Ask(siblingsPatience, func() []os.DirEntry {
+		list, _ := os.ReadDir(filepath.Dir(own))
+		return list
+	})
+
 	var out []string
 	for _, e := range entries {
 		if page, _ := filepath.Match("node-*.html", e.Name()); page && e.Name() != filepath.Base(own) && len(out) < mostSiblings {

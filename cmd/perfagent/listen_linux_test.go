@@ -688,7 +688,7 @@ func TestListen_SaysWhere(t *testing.T) {
 		t.Errorf("a fixed port: %d, stderr %q", o.Code, o.Err)
 	}
 	port = freePort(t)
-	if o := inside(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.Err != "info perfagent: listening on http://127.0.0.1:"+port+"/\n" {
+	if o := inside(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.Err != "perfagent: info: listening on http://127.0.0.1:"+port+"/\n" {
 		t.Errorf("--log-level info: stderr %q", o.Err)
 	}
 	for _, c := range []struct {
@@ -696,7 +696,7 @@ func TestListen_SaysWhere(t *testing.T) {
 	}{
 		{"--listen :0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen localhost.:0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
-		{"--listen localhost:0 --log-level info", "", `^info perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
+		{"--listen localhost:0 --log-level info", "", `^perfagent: info: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen 0.0.0.0:0", "PERFAGENT_LISTEN_TOKEN=x", `^perfagent: listening on http://[^/]+:\d+/\n$`},
 		{"", "PERFAGENT_LISTEN=0", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"", "PERFAGENT_LISTEN=", `^$`},

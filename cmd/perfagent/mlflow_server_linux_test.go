@@ -784,7 +784,7 @@ func TestMLflow_CtrlCWhilePushing(t *testing.T) {
 	t.Parallel()
 	s, came := newSite(t), make(chan struct{})
 	s.SetBefore(after(0, came))
-	cmd := pushing(t, s.uri, "--push-timeout", "60s", "--", "sh", "-c", trackedJob)
+	cmd := pushing(t, s.uri, "--push-timeout", "60s", "--summary", "always", "--", "sh", "-c", trackedJob)
 	m := clitest.OnTerminal(t, cmd)
 	occurs(t, "the push has begun", came)
 	start := time.Now()

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // Longest is how long a test waits for what must happen, and how long any process of a test lives.
@@ -40,6 +42,9 @@ func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
+	if os.Getenv("CI") == "true" { // package need asks, and perfagent must not
+		os.Setenv(need.InCI, "true")
+	}
 	for _, entry := range os.Environ() {
 		if foreign(entry) {
 			name, _, _ := strings.Cut(entry, "=")
@@ -60,7 +65,7 @@ func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 var variables = regexp.MustCompile(
 	`^(PERFAGENT_\w+|CUDA_VISIBLE_DEVICES|SLURM_\w+|PBS_\w+|MLFLOW_\w+|HOST_(PROC|SYS)|` +
 		`NO_COLOR|TERM|LSB_JOBID|FLUX_JOB_ID|COBALT_JOBID|AWS_BATCH_\w+|SGE_TASK_ID|JOB_ID|GROUP_RANK|` +
-		`JOB_COMPLETION_INDEX|VC_TASK_INDEX)=`,
+		`JOB_COMPLETION_INDEX|VC_TASK_INDEX|CI|GITHUB_ACTIONS|KUBERNETES_SERVICE_HOST)=`,
 )
 
 // foreign reports whether an entry of the environment would change what perfagent does. Tests start without them.
