@@ -809,7 +809,7 @@ func listenBesieged(t *testing.T) (harm string) {
 	cmd.Stdin = in
 	control := clitest.Launch(t, cmd)
 	control.PID("ready")
-	l := listenRun(t, append([]string{"--interval", "250ms"}, holdOpen...)...)
+	l := listenRun(t, append([]string{"--summary", "never", "--interval", "250ms"}, holdOpen...)...)
 	l.untilSampled(1)
 	stop := make(chan struct{})
 	var all sync.WaitGroup

@@ -168,7 +168,8 @@ func (k keys) forms() []string {
 func anonymous(t *testing.T, s *mlflowtest.Server, experiment string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := clitest.Perfagent(t, args...)
-	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL, "MLFLOW_EXPERIMENT_NAME="+experiment, patiently)
+	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL, "MLFLOW_EXPERIMENT_NAME="+experiment, patiently,
+		"PERFAGENT_SUMMARY=never") // what is said is of the push
 	return cmd
 }
 
