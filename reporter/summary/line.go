@@ -19,23 +19,6 @@ const (
 	leastAdvice  = 30
 )
 
-// Failed reports whether a run failed: an exit code other than 0, a signal, or a kill by the kernel of any
-// process of the job, even if the job ended well.
-func Failed(r *reporter.Report) bool {
-	if r.Run.Signal != "" || r.Run.ExitCode != nil && *r.Run.ExitCode != 0 {
-		return true
-	}
-	for _, n := range r.Nodes {
-		if n == nil || n.Verdict == nil {
-			continue
-		}
-		if n.Verdict.Cause != diagnosis.CauseExited || n.Verdict.Number("oom_kills") > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Line returns one line on a run for the log of a batch job, with its newline and at most MaxLine bytes: after a
 // failure the verdict and the most important advice, otherwise what was used, and then path, that of the page or
 // the report. write turns text into what the log can show, such as ASCII; nil = as it is.

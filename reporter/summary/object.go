@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // ObjectSchema is the format of an Object. A change that breaks its readers gets a higher number.
@@ -125,25 +126,46 @@ func NewObject(r *reporter.Report, report, page string) Object {
 	return o
 }
 
-// FailedNodes returns the names of the nodes whose job failed: it did not end with exit code 0, or the
-// kernel killed one of its processes.
+// Failed reports whether a run failed: an exit code other than 0, a signal, or a node that failed.
+func Failed(r *reporter.Report) bool {
+	if r.Run.Signal != "" || r.Run.ExitCode != nil && *r.Run.ExitCode != 0 {
+		return true
+	}
+	for _, n := range r.Nodes {
+		if nodeFailed(n) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// FailedNodes returns the names of the nodes that failed, without those whose recording has no end and proves
+// nothing.
 func FailedNodes(r *reporter.Report) []string {
 	var out []string
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
-		if n == nil {
-			continue
-		}
-		_, bad := VerdictText(n.Verdict)
-		if n.Job != nil && n.Job.ExitCode != nil && *n.Job.ExitCode != 0 {
-			bad = true
-		}
-		if bad && !(r.Run.Incomplete != "" && knowsNothing(n.Verdict)) {
+		if nodeFailed(n) && !(r.Run.Incomplete != "" && n.Verdict != nil && knowsNothing(n.Verdict)) {
 			out = append(out, name)
 		}
 	}
 
 	return out
+}
+
+// nodeFailed reports whether the job of a node failed: it did not end with exit code 0, or the kernel killed
+// one of its processes, even if the job then ended well.
+func nodeFailed(n *reporter.Node) bool {
+	if n == nil {
+		return false
+	}
+	if n.Job != nil && n.Job.ExitCode != nil && *n.Job.ExitCode != 0 {
+		return true
+	}
+	v := n.Verdict
+
+	return v != nil && (v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0 || v.Number("oom_kills") > 0)
 }
 
 // pushOf returns how far the pushes of the nodes are: pending while any of them is, off if none was sent.

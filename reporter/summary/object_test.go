@@ -63,3 +63,14 @@ func TestObject_WithoutAnEnd(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// A job that ended well although the kernel killed one of its processes has failed, in the line and in the list.
+func TestObject_OfAKillThatTheJobSurvived(t *testing.T) {
+	t.Parallel()
+	code, n := 0, ended(0, reporter.PushOff)
+	n.Verdict.Evidence["oom_kills"] = 1.0
+	r := &reporter.Report{Run: reporter.Run{ExitCode: &code}, Nodes: map[string]*reporter.Node{"0": n}}
+	if o := summary.NewObject(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
+		t.Errorf("failed: %v, nodes %v", summary.Failed(r), o.FailedNodes)
+	}
+}
