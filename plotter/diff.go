@@ -23,11 +23,11 @@ var (
 
 // A diffPage is what the template of a comparison gets. All of it is printable text.
 type diffPage struct {
-	Sentence, Commands string
-	Sides, Remarks     []string
-	Gates              []summary.Message
-	Changed, Rest      []diffRow
-	Version            string
+	Title, Commands string
+	Sides, Remarks  []string
+	Gates           []summary.Message
+	Changed, Rest   []diffRow
+	Version         string
 }
 
 // A diffRow is a metric with the bar of its change.
@@ -41,7 +41,7 @@ type diffRow struct {
 // version is that of the program.
 func WriteDiffPage(w io.Writer, c *comparer.Comparison, version string) error {
 	page := diffPage{
-		Sentence: text.Printable(c.Sentence()), Commands: text.Printable(c.Commands()),
+		Title: text.Printable(c.Sentence()), Commands: text.Printable(c.Commands()),
 		Sides: c.Sides(), Remarks: c.Remarks(), Version: version,
 	}
 	for _, v := range c.Gates {
@@ -53,7 +53,7 @@ func WriteDiffPage(w io.Writer, c *comparer.Comparison, version string) error {
 	page.Changed, page.Rest = diffRows(changed), diffRows(rest)
 
 	// Parsed here, because a package variable would be made at each start of the program.
-	t, err := template.New("diff").Parse(diffHTML)
+	t, err := template.New("diff").Parse(topHTML + diffHTML)
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}

@@ -33,7 +33,7 @@ type Gauge struct {
 
 // WriteIndex writes an index: one file without scripts that needs no network.
 func WriteIndex(w io.Writer, x Index) error {
-	t, err := template.New("index").Parse(indexHTML)
+	t, err := template.New("index").Parse(topHTML + indexHTML)
 	if err == nil {
 		err = t.Execute(w, struct {
 			Index

@@ -20,6 +20,8 @@ import (
 
 // The parts of the page. uPlot is the chart library; its licence is in the page.
 var (
+	//go:embed top.html
+	topHTML string // the beginning of every page: needs a Title
 	//go:embed page.html
 	pageHTML string
 	//go:embed page_nodes.html
@@ -173,7 +175,7 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 	slices.SortFunc(p.nodes, func(a, b *pageNode) int { return reporter.CompareNodes(a.name, b.name) })
 	p.noteStarts()
 	// Parsed here, because a package variable would be made at each start of the program.
-	t, err := template.New("page").Parse(pageHTML)
+	t, err := template.New("page").Parse(topHTML + pageHTML)
 	if err == nil && len(p.nodes) > 1 {
 		t, err = t.Parse(nodesHTML)
 	}
