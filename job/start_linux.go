@@ -37,7 +37,7 @@ type Job struct {
 	reaped Usage      // of its processes that were waited for so far
 
 	last    lastStat // of the main process; belongs to Wait
-	endings []Ended  // that nobody has asked for yet; guarded by mu
+	endings []Ended  // what Ended will return; guarded by mu
 	others  float64  // CPU seconds of those that are too many for endings; guarded by mu
 }
 

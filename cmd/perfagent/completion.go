@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
 // shells are those that completion knows.
@@ -66,28 +67,32 @@ func (s streams) printCompletion(root *cobra.Command, shell string, descriptions
 	return err
 }
 
-// flagValues are the values that a flag takes, for flags that mean the same in every command.
-var flagValues = map[string][]string{
-	"summary":    {"auto", "line", "always", "never"},
-	"html":       {"auto", "never"},
-	"compat":     {"perf.py"},
-	"mlflow":     {"auto", "off"},
-	"listen":     {"off"},
-	"ops":        {"off", "on"},
-	"cgroup":     {"auto", "create", "off"},
-	"reader":     {"auto", "gopsutil"},
-	"log-level":  {"debug", "info", "warn", "error"},
-	"log-format": {"console", "json"},
+// flagValues returns the values that a flag takes, for flags that mean the same in every command.
+func flagValues() map[string][]string {
+	return map[string][]string{
+		"summary":    summaries(),
+		"html":       {"auto", "never"},
+		"compat":     {"perf.py"},
+		"mlflow":     {"auto", "off"},
+		"listen":     {"off"},
+		"ops":        {"off", "on"},
+		"cgroup":     {"auto", "create", "off"},
+		"reader":     {"auto", "gopsutil"},
+		"log-level":  {"debug", "info", "warn", "error"},
+		"log-format": {"console", "json"},
+	}
 }
 
-// formatsOf are the values of --format.
-var formatsOf = map[string][]string{
-	"show": {formatText, formatMarkdown, formatCSV, formatJSON},
-	"diff": {"table", "markdown", "json"},
+// formatsOf returns the values of --format.
+func formatsOf(command string) []string {
+	if command == "diff" {
+		return []string{"table", "markdown", "json"}
+	}
+	return []string{formatText, formatMarkdown, formatCSV, formatJSON}
 }
 
 // completeWords tells the shells what the arguments of all commands may be. It costs nothing where no shell asks.
-func completeWords(root *cobra.Command, args []string) {
+func (s streams) completeWords(root *cobra.Command, args []string) {
 	if len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
 		return
 	}
@@ -99,7 +104,7 @@ func completeWords(root *cobra.Command, args []string) {
 		case "phase":
 			cmd.ValidArgsFunction = completePhase
 		case "ls", "show", "watch", "plot", "diff", "merge", "push":
-			cmd.ValidArgsFunction = completeRun
+			cmd.ValidArgsFunction = s.completeRun
 		case "metrics":
 			cmd.ValidArgsFunction = completeMetric("")
 		case "help":
@@ -118,11 +123,12 @@ func completeWords(root *cobra.Command, args []string) {
 
 // completeFlags tells the shells what the flags of a command take.
 func completeFlags(cmd *cobra.Command) {
+	all := flagValues()
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		var complete cobra.CompletionFunc
-		switch values := flagValues[f.Name]; {
+		switch values := all[f.Name]; {
 		case f.Name == "format":
-			complete = cobra.FixedCompletions(formatsOf[cmd.Name()], cobra.ShellCompDirectiveNoFileComp)
+			complete = cobra.FixedCompletions(formatsOf(cmd.Name()), cobra.ShellCompDirectiveNoFileComp)
 		case values != nil && cmd.Flags().Lookup("mlflow-run-id") == nil: // push takes a URI only
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "out":
@@ -156,27 +162,26 @@ func completeMetric(behind string) cobra.CompletionFunc {
 }
 
 // completeRun completes the name of a run below --out, or of a file.
-func completeRun(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	out := "perfagent-out"
-	if v := os.Getenv("PERFAGENT_OUT"); v != "" {
-		out = v
-	}
-	if f := cmd.Flags().Lookup("out"); f != nil && f.Changed {
-		out = f.Value.String()
+func (s streams) completeRun(
+	cmd *cobra.Command, _ []string, toComplete string,
+) ([]string, cobra.ShellCompDirective) {
+	runs := runFinder{out: cmd.Flag("out").Value.String(), streams: s}
+	if err := runs.settle(cmd); err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
 	}
 
-	reports, _ := filepath.Glob(filepath.Join(out, "*", "node-*.json*"))
-	var runs []string
+	var names []string
 	if strings.HasPrefix(toComplete, "@") {
-		runs = []string{"@latest", "@-2"}
+		names = []string{"@latest", "@-2"}
 	}
-	for _, path := range reports {
-		if id := filepath.Base(filepath.Dir(path)); strings.HasPrefix(id, toComplete) {
-			runs = append(runs, id)
+	all, _ := catalog.List(runs.out)
+	for _, run := range all {
+		if strings.HasPrefix(run.Name, toComplete) {
+			names = append(names, run.Name)
 		}
 	}
 
-	return slices.Compact(runs), cobra.ShellCompDirectiveDefault
+	return names, cobra.ShellCompDirectiveDefault
 }
 
 // completePhase completes the command behind the name of a phase and --.

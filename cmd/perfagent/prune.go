@@ -153,7 +153,7 @@ func keepBecause(run *catalog.Run, about summary.Object) string {
 	if about.State == summary.Incomplete {
 		return "its perfagent is gone, and the journal is all that there is of it"
 	}
-	if about.Push == reporter.PushPending || run.AnyPending() {
+	if about.Push == reporter.PushPending || len(run.Earlier) > 0 && run.AnyPending() {
 		return "its push is pending: perfagent push " + text.Printable(run.Name)
 	}
 	return ""

@@ -123,5 +123,5 @@ func adapt(root *cobra.Command, s streams, args []string) {
 	if called, _, err := root.Find(args); err == nil {
 		called.Flags().VisitAll(takeSeconds)
 	}
-	completeWords(root, args)
+	s.completeWords(root, args)
 }

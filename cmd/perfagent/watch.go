@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
@@ -67,7 +68,7 @@ func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 		return err
 	}
 
-	o.home = bootID()
+	o.home = host.BootID()
 	dir, err := o.find(nameOf(args))
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 
 	"github.com/perfagent/perfagent/plotter/terminal"
@@ -242,13 +241,6 @@ func (n *watchedNode) isGone() bool {
 		return n.locked || machine.BootID == n.home
 	}
 	return n.locked || n.silence(n.looked) > n.maxSilence() // before its first sample
-}
-
-// bootID identifies this machine.
-func bootID() string {
-	r := host.NewReader(host.Options{})
-	defer r.Close()
-	return r.Info().BootID
 }
 
 // running reports whether the agent seems to be at work.

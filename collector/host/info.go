@@ -34,3 +34,11 @@ func (r *Reader) Info() Info {
 	})
 	return h
 }
+
+// BootID returns the BootID of this machine, or "" if it is not known.
+func BootID() string {
+	r := NewReader(Options{})
+	defer r.Close()
+
+	return r.Info().BootID
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -101,7 +102,7 @@ func running(n Recording, report *reporter.Report) bool {
 	if report != nil {
 		node = report.Nodes[strconv.Itoa(n.Node)]
 	}
-	here := node != nil && node.Host != nil && node.Host.BootID != "" && node.Host.BootID == bootID()
+	here := node != nil && node.Host != nil && node.Host.BootID != "" && node.Host.BootID == host.BootID()
 	if writer == journal.Gone && here {
 		return false
 	}
@@ -113,12 +114,6 @@ func running(n Recording, report *reporter.Report) bool {
 	st, err := os.Stat(n.Journal)
 
 	return err == nil && time.Since(st.ModTime()) < patience
-}
-
-// bootID identifies this machine; "" if that is not known.
-func bootID() string {
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(id))
 }
 
 // Page returns the page beside the report, or "" if there is none.

@@ -12,12 +12,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// ownFile matches the names of the files that perfagent writes into the directory of a run, temporary ones
-// included.
-var ownFile = regexp.MustCompile(`^(\.?node-\d+(\.\d+)?\.(json|jsonl|html|marks)(\.\d+\.\d+\.tmp)?)$`)
-
-// Files returns the files of the run that perfagent wrote.
+// Files returns the files of the run that perfagent wrote, temporary ones included.
 func (r *Run) Files() ([]string, error) {
+	// Compiled here, because a package variable would be made at each start of the program.
+	ownFile := regexp.MustCompile(`^(\.?node-\d+(\.\d+)?\.(json|jsonl|html|marks)(\.\d+\.\d+\.tmp)?)$`)
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("look for the files of run %s: %w", r.Name, err)

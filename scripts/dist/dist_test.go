@@ -104,7 +104,7 @@ func TestSortable(t *testing.T) {
 	}
 }
 
-// What nobody has looked at is not shipped.
+// A module with an unknown licence is an error: someone must read the licence first.
 func TestLicense_MustBeKnown(t *testing.T) {
 	m := module{name: "example.com/x", texts: []file{{name: "LICENSE", data: []byte("All rights reserved.")}}}
 	if id, err := m.license(); err == nil {
