@@ -28,7 +28,7 @@ func output(t *testing.T, args ...string) string {
 // The help texts are golden files: -update rewrites them.
 func TestHelp_Golden(t *testing.T) {
 	t.Parallel()
-	root := newRoot(streams{out: io.Discard, err: io.Discard})
+	root := newRoot(streams{out: io.Discard, err: io.Discard}, "")
 	for _, command := range append(root.Commands(), root) {
 		name := strings.TrimPrefix(command.CommandPath(), "perfagent ")
 		if command == root {
@@ -66,10 +66,38 @@ func TestHelp_Golden(t *testing.T) {
 	}
 }
 
+// A job does not wait for commands that it does not call.
+func TestRoot_MakesOnlyTheCalledCommand(t *testing.T) {
+	t.Parallel()
+	s := streams{out: io.Discard, err: io.Discard}
+	for _, all := range []string{"", "help", "completion", "rnu", "--version", "--", "__complete"} {
+		if called := calledIn([]string{all, "run"}); called != "" {
+			t.Errorf("%q: only %s is made", all, called)
+		}
+	}
+
+	for _, cmd := range newRoot(s, "").Commands() {
+		name := cmd.Name()
+		if name == "help" || name == "completion" {
+			continue
+		}
+		var made []string
+		for _, c := range newRoot(s, calledIn([]string{name, "help"})).Commands() {
+			made = append(made, c.Name())
+		}
+		slices.Sort(made)
+		want := []string{"help", name}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, made); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 // Help fits a terminal of 80 columns, and no word of it is the library's.
 func TestHelp_FitsATerminal(t *testing.T) {
 	t.Parallel()
-	root := newRoot(streams{out: io.Discard, err: io.Discard})
+	root := newRoot(streams{out: io.Discard, err: io.Discard}, "")
 	for _, cmd := range append(root.Commands(), root) {
 		var out strings.Builder
 		if err := printHelp(&out, cmd); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,7 @@ func execute(args []string, s streams) int {
 	}
 
 	s = s.inLocale()
-	root := newRoot(s)
+	root := newRoot(s, calledIn(args))
 	adapt(root, s, args)
 	cmd, err := root.ExecuteC()
 
@@ -49,7 +50,8 @@ func (s streams) warn(err error) {
 	fmt.Fprintf(s.err, "perfagent: warning: %s\n", text.Printable(err.Error()))
 }
 
-func newRoot(s streams) *cobra.Command {
+// newRoot returns the command perfagent with all of its commands, or with the called one only, see calledIn.
+func newRoot(s streams, called string) *cobra.Command {
 	version := false
 	root := &cobra.Command{
 		Use:   "perfagent",
@@ -80,32 +82,63 @@ right-size the next one.
 
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	root.Flags().SetInterspersed(false) // the flags of a program whose run was forgotten are not ours
-	addCommands(root, s)
+	addCommands(root, s, called)
 
 	return root
 }
 
-// addCommands adds the commands, in the groups in which help lists them.
-func addCommands(root *cobra.Command, s streams) {
-	help, completion := newHelp(s), newCompletion(s)
-	for _, g := range []struct {
-		title    string
-		commands []*cobra.Command
-	}{
-		{"Record", []*cobra.Command{newRun(s), newAttach(s), newSidecar(s)}},
-		{"Look", []*cobra.Command{newLs(s), newShow(s), newWatch(s), newPlot(s), newDiff(s)}},
-		{"Keep and send", []*cobra.Command{newMerge(s), newPush(s), newPrune(s)}},
-		{"Inside a job", []*cobra.Command{newMark(s), newPhase(s), newRecord(s)}},
-		{"Help", []*cobra.Command{newMetrics(s), newVersion(s), completion, help}},
-	} {
-		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
-		for _, c := range g.commands {
-			c.GroupID = g.title
+// commandGroups are the commands, in the groups in which help lists them.
+var commandGroups = []struct {
+	title    string
+	commands []namedCommand
+}{
+	{"Record", []namedCommand{{"run", newRun}, {"attach", newAttach}, {"sidecar", newSidecar}}},
+	{"Look", []namedCommand{{"ls", newLs}, {"show", newShow}, {"watch", newWatch}, {"plot", newPlot}, {"diff", newDiff}}},
+	{"Keep and send", []namedCommand{{"merge", newMerge}, {"push", newPush}, {"prune", newPrune}}},
+	{"Inside a job", []namedCommand{{"mark", newMark}, {"phase", newPhase}, {"record", newRecord}}},
+	{"Help", []namedCommand{
+		{"metrics", newMetrics}, {"version", newVersion}, {"completion", newCompletion}, {"help", newHelp},
+	}},
+}
+
+// A namedCommand makes the command with a name.
+type namedCommand struct {
+	name string
+	make func(streams) *cobra.Command
+}
+
+// calledIn returns the command that is called, if no other one need be made: a job waits for as long as the commands
+// and their flags take. It returns "" for help, completion, and whatever is no command.
+func calledIn(args []string) string {
+	if len(args) == 0 || args[0] == "help" || args[0] == "completion" {
+		return ""
+	}
+	for _, g := range commandGroups {
+		if slices.ContainsFunc(g.commands, func(c namedCommand) bool { return c.name == args[0] }) {
+			return args[0]
 		}
-		root.AddCommand(g.commands...)
 	}
 
-	root.SetHelpCommand(help)
+	return ""
+}
+
+// addCommands adds all commands, or only help and the one that is called.
+func addCommands(root *cobra.Command, s streams, called string) {
+	for _, g := range commandGroups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			if called != "" && c.name != called && c.name != "help" {
+				continue
+			}
+			cmd := c.make(s)
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+			if c.name == "help" {
+				root.SetHelpCommand(cmd) // else cobra makes one of its own
+			}
+		}
+	}
+
 	root.CompletionOptions.DisableDefaultCmd = true // completion is a command of our own
 }
 
