@@ -29,12 +29,8 @@ type UnknownKeyError struct {
 
 // Error implements error.
 func (e *UnknownKeyError) Error() string {
-	words := fmt.Sprintf("there is no key %q", e.Key)
-	if e.Nearest != "" {
-		return words + "; did you mean " + e.Nearest + "?"
-	}
-
-	return words + "; the keys are those of the report's samples, such as job_memory_mb, job_cpu_cores and mem_percent"
+	return fmt.Sprintf("there is no key %q; %s", e.Key, text.DidYouMean(e.Nearest, "%s",
+		"the keys are those of the report's samples, such as job_memory_mb, job_cpu_cores and mem_percent"))
 }
 
 // errNotARule is the error for a text that has not the parts of a rule.

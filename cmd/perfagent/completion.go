@@ -59,12 +59,8 @@ func (s streams) printCompletion(root *cobra.Command, shell string, descriptions
 		return root.GenPowerShellCompletion(s.data())
 	}
 
-	err := fmt.Errorf(`unknown shell "%s"; the shells are bash, zsh, fish and powershell`, shell)
-	if meant := text.Nearest(shell, shells); meant != "" {
-		err = fmt.Errorf(`%w; did you mean "%s"?`, err, meant)
-	}
-
-	return err
+	return fmt.Errorf(`unknown shell "%s"; %s`, shell, text.DidYouMean(text.Nearest(shell, shells), `"%s"`,
+		"the shells are bash, zsh, fish and powershell"))
 }
 
 // flagValues returns the values that a flag takes, for flags that mean the same in every command.

@@ -118,10 +118,8 @@ func (d *defaults) read(path string) {
 	}
 	for _, s := range slices.Backward(settings) {
 		if !isKnown(s.Name) {
-			wrong[s.Line] = s.Name + " is not known"
-			if meant := text.Nearest(s.Name, flagVariables()); meant != "" {
-				wrong[s.Line] += "; did you mean " + meant + "?"
-			}
+			wrong[s.Line] = s.Name + " is not known; " + text.DidYouMean(text.Nearest(s.Name, flagVariables()), "%s",
+				"perfagent run --help names the variables")
 			continue
 		}
 		if s.Value != "" { // as an empty variable is none

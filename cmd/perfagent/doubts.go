@@ -30,11 +30,8 @@ func (o *recordOptions) settleQuiet(cmd *cobra.Command) error {
 // warn logs what is probably a mistake in the flags and variables, and lets the job run.
 func (o *recordOptions) warn(cmd *cobra.Command) {
 	for _, name := range unknownVariables(os.Environ()) {
-		hint := "perfagent " + helpOf(cmd) + " names the variables"
-		if meant := text.Nearest(name, knownVariables()); meant != "" {
-			hint = "did you mean " + meant + "?"
-		}
-		o.log.Warn(name + " is not known; " + hint)
+		o.log.Warn(name + " is not known; " + text.DidYouMean(text.Nearest(name, knownVariables()), "%s",
+			"perfagent "+helpOf(cmd)+" names the variables"))
 	}
 
 	if !cmd.Flags().Changed("disk-path") {

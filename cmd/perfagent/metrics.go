@@ -68,11 +68,9 @@ func noMetric(part string) error {
 	for _, m := range allMetrics() {
 		names = append(names, m.Name)
 	}
-	if meant := text.Nearest(part, names); meant != "" {
-		return fmt.Errorf(`no metric has "%s" in its name; did you mean "%s"?`, part, meant)
-	}
 
-	return fmt.Errorf(`no metric has "%s" in its name; perfagent metrics lists them all`, part)
+	return fmt.Errorf(`no metric has "%s" in its name; %s`, part, text.DidYouMean(text.Nearest(part, names), `"%s"`,
+		"perfagent metrics lists them all"))
 }
 
 // jobFirst returns the metrics of the job, then all others, each in their order.

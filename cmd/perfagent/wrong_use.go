@@ -41,14 +41,11 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	if _, err := exec.LookPath(word); err == nil {
 		var rules redact.Rules // an error may end up in a log
 		meant := pusher.CommandLine(append([]string{root.Name(), "run", "--"}, rules.Args(args)...))
-		return fmt.Errorf(`unknown command "%s"; did you mean "%s"?`, word, meant)
+		return fmt.Errorf(`unknown command "%s"; %s`, word, text.DidYouMean(meant, `"%s"`, ""))
 	}
 
-	if meant := text.Nearest(word, commandNames(root)); meant != "" {
-		return fmt.Errorf(`unknown command "%s"; did you mean "%s"?`, word, meant)
-	}
-
-	return fmt.Errorf(`unknown command "%s"; %s --help lists the commands`, word, root.Name())
+	return fmt.Errorf(`unknown command "%s"; %s`, word, text.DidYouMean(text.Nearest(word, commandNames(root)), `"%s"`,
+		root.Name()+" --help lists the commands"))
 }
 
 // commandNames lists the commands that help shows.
@@ -81,7 +78,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &bad):
 		return fmt.Errorf("--%s: %w", bad.GetFlag().Name, valueError(err))
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%s is not a flag; perfagent %s lists the flags", syntax.GetSpecifiedFlag(), helpOf(cmd))
+		return fmt.Errorf("%s is not a flag; %s", syntax.GetSpecifiedFlag(), listsFlags(cmd))
 	}
 
 	return err
@@ -92,15 +89,16 @@ func helpOf(cmd *cobra.Command) string {
 	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()) + " --help")
 }
 
+// listsFlags says where the flags of a command are listed.
+func listsFlags(cmd *cobra.Command) string { return "perfagent " + helpOf(cmd) + " lists the flags" }
+
 // unknownFlag returns the error for a flag that a command does not have, with the one that was probably meant.
 func unknownFlag(cmd *cobra.Command, name string) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if meant := text.Nearest(name, names); meant != "" {
-		return fmt.Errorf("unknown flag --%s; did you mean --%s?", name, meant)
-	}
+	meant := text.Nearest(name, names)
 
-	if !cmd.HasParent() {
+	if meant == "" && !cmd.HasParent() {
 		for _, c := range cmd.Commands() {
 			if c.Flags().Lookup(name) != nil {
 				return fmt.Errorf("unknown flag --%s; flags follow the command, as in perfagent %s --%s",
@@ -109,18 +107,19 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 		}
 	}
 
-	return fmt.Errorf("unknown flag --%s; perfagent %s lists the flags", name, helpOf(cmd))
+	return fmt.Errorf("unknown flag --%s; %s", name, text.DidYouMean(meant, "--%s", listsFlags(cmd)))
 }
 
 // unknownLetter is unknownFlag for a short flag.
 func unknownLetter(cmd *cobra.Command, letter string) error {
+	meant := ""
 	for _, other := range []string{strings.ToUpper(letter), strings.ToLower(letter)} {
 		if len(other) == 1 && cmd.Flags().ShorthandLookup(other) != nil {
-			return fmt.Errorf("unknown flag -%s; did you mean -%s?", letter, other)
+			meant = other
 		}
 	}
 
-	return fmt.Errorf("unknown flag -%s; perfagent %s lists the flags", letter, helpOf(cmd))
+	return fmt.Errorf("unknown flag -%s; %s", letter, text.DidYouMean(meant, "-%s", listsFlags(cmd)))
 }
 
 // valueError says in perfagent's own words what is wrong with the value of a flag, whose error comes from pflag.

@@ -89,6 +89,16 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+func TestDidYouMean(t *testing.T) {
+	t.Parallel()
+	if got, want := DidYouMean("interval", "--%s", "no idea"), "did you mean --interval?"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := DidYouMean("", "--%s", "no idea"), "no idea"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func FuzzNearest(f *testing.F) {
 	f.Add("rnu", "run")
 	f.Fuzz(func(t *testing.T, a, b string) {

@@ -1,6 +1,18 @@
 package text
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
+
+// DidYouMean returns the end of an error about a misspelt word: a question with the word that was meant, in a
+// format such as "--%s", or otherwise if that word is "".
+func DidYouMean(meant, format, otherwise string) string {
+	if meant == "" {
+		return otherwise
+	}
+	return "did you mean " + fmt.Sprintf(format, meant) + "?"
+}
 
 // Nearest returns the word that was most likely meant by a misspelt one, or "" if none is like it: a word that begins
 // with it, from two letters on, or the one that differs in the fewest letters, at most two and fewer than half of them.
