@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
-
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -221,14 +220,8 @@ func (n *watchedNode) isLost() bool { return n.gaps > 1 }
 // silence returns how long the journal has not grown.
 func (n *watchedNode) silence(now time.Time) time.Duration { return max(0, now.Sub(n.lastGrowth)) }
 
-// maxSilence returns how long a journal may stay unchanged without comment.
-func (n *watchedNode) maxSilence() time.Duration {
-	interval := time.Duration(0)
-	if s := n.node().Sampling; s != nil && s.IntervalSeconds < 1e9 {
-		interval = time.Duration(s.IntervalSeconds * float64(time.Second))
-	}
-	return max(5*time.Second, 3*interval)
-}
+// maxSilence returns how long the journal may stay unchanged without comment.
+func (n *watchedNode) maxSilence() time.Duration { return journal.MaxSilence(n.node()) }
 
 // isGone reports whether the agent ended without a report: the lock is free, and the agent held it
 // before or ran on this machine. The lock of an agent on another machine may be invisible; then only
@@ -245,7 +238,7 @@ func (n *watchedNode) isGone() bool {
 
 // running reports whether the agent seems to be at work.
 func (n *watchedNode) running(now time.Time) bool {
-	return !n.over() && !n.isGone() && (n.writer == journal.Alive || n.silence(now) <= n.maxSilence())
+	return !n.over() && n.writer.AtWork(n.node(), n.home, n.silence(now))
 }
 
 // live returns the state of the node for the screen.

@@ -87,33 +87,15 @@ func (r *Run) stateOf(report *reporter.Report, otherwise string) string {
 	return otherwise
 }
 
-// quiet is how long a journal on another machine, whose lock is invisible, may be silent.
-const quiet = 10 * time.Second
-
-// running reports whether a perfagent records the node. The lock of its journal tells this on one machine. On
-// another, the journal must have grown a moment ago.
+// running reports whether a perfagent records the node, of which the report may be nil.
 func running(n Recording, report *reporter.Report) bool {
-	writer := journal.WriterOf(n.Journal)
-	if writer == journal.Alive {
-		return true
-	}
-
 	var node *reporter.Node
 	if report != nil {
 		node = report.Nodes[strconv.Itoa(n.Node)]
 	}
-	here := node != nil && node.Host != nil && node.Host.BootID != "" && node.Host.BootID == host.BootID()
-	if writer == journal.Gone && here {
-		return false
-	}
-
-	patience := quiet
-	if node != nil && node.Sampling != nil && node.Sampling.IntervalSeconds < time.Hour.Seconds() {
-		patience = max(patience, time.Duration(3*node.Sampling.IntervalSeconds*float64(time.Second)))
-	}
 	st, err := os.Stat(n.Journal)
 
-	return err == nil && time.Since(st.ModTime()) < patience
+	return err == nil && journal.WriterOf(n.Journal).AtWork(node, host.BootID(), time.Since(st.ModTime()))
 }
 
 // Page returns the page beside the report, or "" if there is none.

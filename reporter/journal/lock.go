@@ -1,5 +1,11 @@
 package journal
 
+import (
+	"time"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
 // A Writer is the state of the agent that writes a journal, according to the journal's lock.
 type Writer int
 
@@ -12,3 +18,23 @@ const (
 
 // Running reports whether an agent on this machine is still writing the journal.
 func Running(journal string) bool { return WriterOf(journal) == Alive }
+
+// AtWork reports whether an agent seems to write a journal that has not grown for some time. n is the node as the
+// journal has it; nil is not known. boot is the boot ID of this machine.
+//
+// The agent's lock is certain if the node is this machine. On another one the lock may be invisible: there the agent
+// is at work until its journal is silent for longer than MaxSilence.
+func (w Writer) AtWork(n *reporter.Node, boot string, silence time.Duration) bool {
+	here := n != nil && n.Host != nil && n.Host.BootID != "" && n.Host.BootID == boot
+	return w == Alive || !(w == Gone && here) && silence <= MaxSilence(n)
+}
+
+// MaxSilence returns for how long the journal of a node may stay unchanged while its agent is at work: for three
+// intervals, and at least for 10 s, because a file system of several machines shows changes late. n may be nil.
+func MaxSilence(n *reporter.Node) time.Duration {
+	const least, longest = 10 * time.Second, 1e9 // seconds that fit in a Duration
+	if n == nil || n.Sampling == nil || !(n.Sampling.IntervalSeconds < longest) {
+		return least
+	}
+	return max(least, time.Duration(3*n.Sampling.IntervalSeconds*float64(time.Second)))
+}
