@@ -42,8 +42,7 @@ func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	rules, _ := redact.New(o.Redact) // checked
-	a, err := newAttachment(pids, rules)
+	a, err := newAttachment(pids, o.redaction())
 	if err != nil {
 		return nil, err
 	}

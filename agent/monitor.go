@@ -14,7 +14,6 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/patience"
-	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -103,10 +102,9 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 // not one of them.
 func ownProcesses(o Options, gpus *gpu.Monitor) host.JobOptions {
 	out := host.JobOptions{Source: host.JobFromTree, Running: true, Env: os.Environ()}
-	rules, _ := redact.New(o.Redact) // checked before
 	out.Tree, out.NoTree = newTree(process.Options{
 		Named: []int{os.Getpid()}, Ignore: func(pid int) bool { return pid == gpus.Pid() },
-		Running: true, Redact: rules.Args,
+		Running: true, Redact: o.redaction().Args,
 	})
 	findOwnGroup().bound(&out)
 

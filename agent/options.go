@@ -141,7 +141,7 @@ type Options struct {
 	// StopIf are rules that end the command of Run: "KEY OP NUMBER [for DURATION]", see
 	// collector.ParseRule. They are checked at each sample. When one of them holds, the command's main
 	// process gets TERM, and after StopGrace all processes of the command get KILL; without TakeOver
-	// those are not known that left the family between two samples. A StopGrace of 0 is
+	// that leaves out those whose parents ended between two samples. A StopGrace of 0 is
 	// DefaultStopGrace; with a negative value KILL follows at once.
 	StopIf    []string
 	StopGrace time.Duration
@@ -423,6 +423,12 @@ var errNothingToStop = &OptionError{"StopIf", errors.New("only Run has a command
 func (o Options) checkRedact() error {
 	_, err := redact.New(o.Redact)
 	return err
+}
+
+// redaction returns the rules of Redact, which were checked before.
+func (o Options) redaction() redact.Rules {
+	rules, _ := redact.New(o.Redact)
+	return rules
 }
 
 // oneOf returns an error unless value is empty or one of the words.

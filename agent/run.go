@@ -10,7 +10,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/patience"
-	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -36,7 +35,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := ctx.Err(); err != nil { // as in os/exec: a job that is not wanted any more does not begin
 		return nil, err
 	}
-	rules, _ := redact.New(o.Redact) // checked
+	rules := o.redaction()
 	path, err := job.Resolve(o.Args[0])
 	if err != nil {
 		return nil, rules.Error(err, o.Args)

@@ -15,7 +15,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake"
-	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -64,10 +63,9 @@ type session struct {
 // newSession prepares a recording. It opens nothing yet. The command is redacted here, so that no
 // output of the recording knows its secrets.
 func newSession(o Options, command []string) *session {
-	rules, _ := redact.New(o.Redact) // checked before
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o),
-		run: reporter.Run{ID: o.RunID, Command: rules.Args(command), Platform: platform(), Tags: o.Tags},
+		run: reporter.Run{ID: o.RunID, Command: o.redaction().Args(command), Platform: platform(), Tags: o.Tags},
 	}
 }
 

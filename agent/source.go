@@ -15,7 +15,6 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/patience"
-	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -68,10 +67,9 @@ func (g ownGroup) taskLimits() []job.TaskLimit {
 func newJobSource(o Options, own ownGroup) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
 	src.options = host.JobOptions{Source: host.JobFromTree, Reaped: src.reaped, Env: os.Environ()}
-	rules, _ := redact.New(o.Redact) // checked before
 	src.options.Tree, src.options.NoTree = newTree(process.Options{
 		Root: os.Getpid(), Ignore: func(pid int) bool { return src.job.Other(pid) },
-		Ended: src.endedProcesses, Command: o.Args, Redact: rules.Args,
+		Ended: src.endedProcesses, Command: o.Args, Redact: o.redaction().Args,
 	})
 
 	if o.Cgroup == Create {

@@ -1,6 +1,7 @@
 package plotter
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -118,8 +119,8 @@ func drawLanes(c canvas, chart Chart, t Timeline, in box) {
 		}
 
 		f.plot = box{whole.x, top + laneHeat + 1, whole.width, laneHeight - laneHeat - laneGap}
-		f.laneLine(c, lane.Memory, k, t, max(lane.memory, orNone(lane.memory, mostMemory)), 2)
-		f.laneLine(c, lane.Power, k, t, max(lane.power, orNone(lane.power, mostPower)), 1)
+		f.laneLine(c, lane.Memory, k, t, cmp.Or(lane.memory, mostMemory), 2)
+		f.laneLine(c, lane.Power, k, t, cmp.Or(lane.power, mostPower), 1)
 		bottom := top + laneHeight - laneGap + 1
 		c.line([]point{{whole.x, bottom}, {whole.x + whole.width, bottom}}, ink{kind: inkGrid})
 	}
@@ -128,14 +129,6 @@ func drawLanes(c canvas, chart Chart, t Timeline, in box) {
 	f.timeTicks(c)
 	f.marks(c)
 	f.laneTitle(c, mostMemory, mostPower)
-}
-
-// orNone returns a value to use where another is not known.
-func orNone(known, otherwise float64) float64 {
-	if known > 0 {
-		return 0
-	}
-	return otherwise
 }
 
 // heat draws a row of colors.

@@ -105,10 +105,11 @@ func (o *lsOptions) writeIndex(objects []summary.Object) error {
 
 // indexRowOf returns the row of a run in an index that lies in dir.
 func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
-	cells := rowOf(o).cells
+	line := rowOf(o)
 	row := plotter.IndexRow{
-		Run: cells[0], Start: cells[1], Length: cells[2], Nodes: cells[3], End: cells[4], Command: cells[7],
-		CPU: plotter.Gauge{Words: cells[5]}, Memory: plotter.Gauge{Words: cells[6]},
+		Run: line.cells[lsRun], Start: line.cells[lsStart], Length: line.cells[lsLength],
+		Nodes: line.cells[lsNodes], End: line.cells[lsEnd], Command: line.cells[lsCommand],
+		CPU: plotter.Gauge{Words: line.cells[lsCPU]}, Memory: plotter.Gauge{Words: line.cells[lsMemory]},
 	}
 	if o.CPU != nil {
 		row.CPU.Percent = min(100, o.CPU.Percent)
@@ -120,7 +121,7 @@ func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
 	switch {
 	case o.State == summary.Running:
 		row.State = "live"
-	case rowOf(o).bad:
+	case line.bad:
 		row.State = "failed"
 	}
 	if whole, err := filepath.Abs(dir); err == nil && o.Page != "" {
@@ -163,7 +164,18 @@ type lsRow struct {
 	bad   bool
 }
 
-const lsColumns = 8
+// The columns.
+const (
+	lsRun = iota
+	lsStart
+	lsLength
+	lsNodes
+	lsEnd
+	lsCPU
+	lsMemory
+	lsCommand
+	lsColumns // their number
+)
 
 // print writes the table. Nothing is written for no runs, not even a head.
 func (o *lsOptions) print(objects []summary.Object) error {
@@ -212,20 +224,21 @@ func (o *lsOptions) look(line string, bad bool) string {
 
 // rowOf returns the line of a run. What is not known is a dash.
 func rowOf(o summary.Object) lsRow {
-	cells := [lsColumns]string{o.RunID, "", "", fmt.Sprint(o.Nodes), endOf(o), "", "", ""}
+	cells := [lsColumns]string{
+		lsRun: o.RunID, lsNodes: fmt.Sprint(o.Nodes), lsEnd: endOf(o), lsCommand: summary.CommandLine(o.Command),
+	}
 	if !o.Start.IsZero() {
-		cells[1] = o.Start.Local().Format("2006-01-02 15:04")
+		cells[lsStart] = o.Start.Local().Format("2006-01-02 15:04")
 	}
 	if o.WallSeconds > 0 {
-		cells[2] = text.Seconds(o.WallSeconds)
+		cells[lsLength] = text.Seconds(o.WallSeconds)
 	}
 	if o.CPU != nil {
-		cells[5] = text.Fixed(*o.CPU.Used, 2) + " of " + text.CPUs(*o.CPU.Of)
+		cells[lsCPU] = text.Fixed(*o.CPU.Used, 2) + " of " + text.CPUs(*o.CPU.Of)
 	}
 	if o.Memory != nil {
-		cells[6] = text.SizeText(*o.Memory.UsedMB)
+		cells[lsMemory] = text.SizeText(*o.Memory.UsedMB)
 	}
-	cells[7] = summary.CommandLine(o.Command)
 
 	for i, cell := range cells {
 		if cells[i] = text.Printable(cell); cell == "" {

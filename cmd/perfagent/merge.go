@@ -61,7 +61,7 @@ file is replaced only with --force.`,
 func (o *mergeOptions) merge(names []string) error {
 	switch {
 	case len(names) == 0:
-		return errMergeWhat
+		return errors.New("merge: name a run, or two reports or more")
 	case o.output == "":
 		return errors.New("merge: -o FILE is missing")
 	case strings.EqualFold(filepath.Ext(o.output), ".html"):

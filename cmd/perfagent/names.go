@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -52,7 +51,7 @@ func (f *runFinder) find(command, name string) (*catalog.Found, error) {
 	return found, nil
 }
 
-// findNewest is find, and says on stderr which recordings are left out.
+// findNewest is find, and names on stderr the earlier recordings of the same nodes, which Paths leaves out.
 func (f *runFinder) findNewest(command, name string) (*catalog.Found, error) {
 	found, err := f.find(command, name)
 	if err != nil || found.Run == nil || len(found.Run.Earlier) == 0 {
@@ -136,8 +135,3 @@ func nameOf(args []string) string {
 	}
 	return args[0]
 }
-
-var (
-	errMergeWhat = errors.New("merge: name a run, or two reports or more")
-	errPushWhat  = errors.New("push: name a run or a report; @latest is the newest")
-)

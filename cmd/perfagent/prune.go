@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -151,7 +150,7 @@ func (o *pruneOptions) choose(runs []catalog.Run) []choice {
 // keepBecause returns why a run that has ended is not removed without --force; "" if it is.
 func keepBecause(run *catalog.Run, about summary.Object) string {
 	if about.State == summary.Incomplete {
-		return "its perfagent is gone, and the journal is all that there is of it"
+		return "its perfagent is gone, and only its journal is left"
 	}
 	if about.Push == reporter.PushPending || len(run.Earlier) > 0 && run.AnyPending() {
 		return "its push is pending: perfagent push " + text.Printable(run.Name)
@@ -188,8 +187,8 @@ func (o *pruneOptions) remove(chosen []choice) error {
 			}
 		}
 		row := rowOf(c.about)
-		fmt.Fprintf(o.streams.out, "%s %s  %s  %s  %s\n", verb, row.cells[0], row.cells[1], row.cells[4],
-			text.Clip(cmp.Or(row.cells[7], text.Absent), 40))
+		fmt.Fprintf(o.streams.out, "%s %s  %s  %s  %s\n", verb, row.cells[lsRun], row.cells[lsStart], row.cells[lsEnd],
+			text.Clip(row.cells[lsCommand], 40))
 	}
 	if failed > 0 {
 		return exitError{code: exitFailure}

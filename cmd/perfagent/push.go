@@ -80,7 +80,7 @@ Exit code: 0 once the server has everything; 1 otherwise.`,
 
 func (o *pushOptions) run(names []string) error {
 	if len(names) == 0 {
-		return errPushWhat
+		return errors.New("push: name a run or a report; @latest is the newest")
 	}
 	if o.cpus < 0 {
 		return fmt.Errorf("--cpus: %d is negative", o.cpus)

@@ -74,20 +74,14 @@ func (d *procDir) readStart(pid int32, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	n, err := unix.Pread(fd, d.buf, 0)
-	for err == unix.EINTR {
-		n, err = unix.Pread(fd, d.buf, 0)
-	}
+	n, err := d.fill(fd)
 	return d.buf[:max(n, 0)], err
 }
 
 // readOpen reads an open file from its beginning. It takes one system call: the kernel hands these
 // files over whole.
 func (d *procDir) readOpen(fd int) ([]byte, error) {
-	n, err := unix.Pread(fd, d.buf, 0)
-	for err == unix.EINTR {
-		n, err = unix.Pread(fd, d.buf, 0)
-	}
+	n, err := d.fill(fd)
 	switch {
 	case err != nil:
 		return nil, err
@@ -97,6 +91,15 @@ func (d *procDir) readOpen(fd int) ([]byte, error) {
 		return nil, damaged("it is longer than 4095 bytes")
 	}
 	return d.buf[:n], nil
+}
+
+// fill reads an open file from its beginning into the buffer.
+func (d *procDir) fill(fd int) (n int, err error) {
+	for {
+		if n, err = unix.Pread(fd, d.buf, 0); err != unix.EINTR {
+			return n, err
+		}
+	}
 }
 
 // openFile is unix.Openat without the copy of the path. A FIFO that somebody put into a copied tree
