@@ -91,7 +91,7 @@ func (s *stopper) stop(rule *collector.Rule, value float64, rec *collector.Recor
 	go s.follow(&survivors{tree: s.reader.JobTree(), asked: patience.New[count]()})
 }
 
-// The pauses between two looks at the job's processes, and how long it is tried to kill them.
+// The shortest and the longest pause between two looks at the job's processes, and for how long KILL is repeated.
 const (
 	shortLook = 10 * time.Millisecond
 	longLook  = 200 * time.Millisecond
@@ -184,13 +184,13 @@ type survivors struct {
 	asked *patience.Asker[count]
 }
 
-// A count is how many processes were there, and why that is not known, or what could not be done.
+// A count is the number of processes that were there, and the error of finding or killing one of them.
 type count struct {
 	n   int
 	err error
 }
 
-// living returns how many there are; 0 if that cannot be known.
+// living returns how many there are; 0 if they cannot be found.
 func (v *survivors) living() int {
 	if v.tree == nil {
 		return 0
@@ -214,7 +214,7 @@ func (v *survivors) kill() (int, error) {
 
 var errNoAnswer = errors.New("the kernel does not answer for one of them")
 
-// ask returns the answer of the tree to a question. Where there is none in time, one process is there.
+// ask asks the tree. If it does not answer in time, ask counts one process: the job is not known to have ended.
 func (v *survivors) ask(question func(*process.Tree) (int, error)) (int, error) {
 	answer, ok := v.asked.Ask(time.Second, func() count {
 		n, err := question(v.tree)

@@ -13,8 +13,8 @@ const (
 	GPUGap  = 1
 )
 
-// Idleness is when a GPU was idle for GPUGap or longer at a time, and what went on meanwhile. It is added up
-// from every sample.
+// Idleness says for how long a GPU was idle in gaps of GPUGap or longer, and what else was busy in them. Every
+// sample counts.
 type Idleness struct {
 	Seconds float64 `json:"seconds"`
 	Gaps    int64   `json:"gaps"`
@@ -28,7 +28,7 @@ type Idleness struct {
 	Waiting  Meanwhile `json:"waiting"`
 }
 
-// A Meanwhile is a mean over the time of gaps.
+// A Meanwhile is the mean of a value over the time of the gaps.
 type Meanwhile struct {
 	Sum     float64 `json:"sum"`     // Σ value · seconds
 	Seconds float64 `json:"seconds"` // for which there is a value
@@ -46,7 +46,7 @@ func (m *Meanwhile) note(value, seconds float64) {
 	}
 }
 
-// noteIdle takes a sample of the device with this number, of the job.
+// noteIdle adds a sample of this device, which has the given number and is one of the job's.
 func (g *GPU) noteIdle(s *Sample, device int) {
 	use := GPUColumn(device, GPUUtilization)
 	if !(s.Values[use] <= GPUIdle) { // false for NaN

@@ -33,7 +33,7 @@ func (e *UnknownKeyError) Error() string {
 		"the keys are those of the report's samples, such as job_memory_mb, job_cpu_cores and mem_percent"))
 }
 
-// errNotARule is the error for a text that has not the parts of a rule.
+// errNotARule is the error for a text that does not have the parts of a rule.
 var errNotARule = errors.New("is not KEY OP NUMBER [for DURATION], such as 'job_memory_mb > 8000'; " +
 	"OP is <, <=, > or >=")
 

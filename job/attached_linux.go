@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// An Attached is a process that this one did not start. It stays the same process, whichever takes its
-// ID when it has ended.
+// An Attached is a process that this one did not start. When it has ended and another process gets its
+// ID, it is not taken for that one.
 type Attached struct {
 	pid   int
 	start uint64   // of its stat, in ticks since boot
@@ -37,7 +37,7 @@ func Attach(pid int) (*Attached, error) {
 	case errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM): // before Linux 5.3, or forbidden to containers
 		err = nil
 	}
-	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
+	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // the last two: perhaps a thread
 		if errStat := a.identify(); errStat != nil {
 			err = errStat
 		}
@@ -116,7 +116,7 @@ func (a *Attached) Close() {
 }
 
 // Wait returns when the process has ended, or when ctx is done. It reports whether the process has
-// ended. Where the kernel does not tell, Wait looks for the process that often.
+// ended. Where the kernel does not tell the end of a process, Wait looks for it at the interval often.
 func (a *Attached) Wait(ctx context.Context, often time.Duration) bool {
 	if a.file == nil || !a.wait(ctx) {
 		a.look(ctx, often)
@@ -189,7 +189,7 @@ func (a *Attached) Status() (exitCode int, signal string, err error) {
 	}
 	switch {
 	case errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL):
-		return 0, "", errors.New("the kernel tells the exit code of a process to its parent only, before Linux 6.15")
+		return 0, "", errors.New("before Linux 6.15 the kernel tells the exit code of a process to its parent only")
 	case info.Mask&unix.PIDFD_INFO_EXIT == 0:
 		return 0, "", errors.New("the parent of the process has not waited for it yet; the kernel tells the exit code then")
 	}

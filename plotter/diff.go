@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// The parts of the page of a comparison that the page of a report has not.
+// The parts of a comparison's page that a report's page does not have.
 var (
 	//go:embed diff.html
 	diffHTML string

@@ -39,8 +39,8 @@ func (p *Page) processTable(run *reporter.Run) template.HTML {
 	}
 
 	out := tables(`<h2>Processes</h2>
-<p class="note">Those that used most CPU time or memory and were seen by a scan. Children that have ended and have no row are
-in the row of the parent that waited for them.</p>
+<p class="note">The processes that used the most CPU time or memory, of those that a scan saw. Ended children without a row
+are counted in the row of the parent that waited for them.</p>
 <div class="wide"><table data-processes><thead><tr>`)
 	heads := []string{"process", "command", "CPU", "ended children", "peak memory", "threads", "began", "lasted"}
 	if many {

@@ -58,7 +58,7 @@ func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	// Who started it may be gone, and its end of our streams with it: the report comes all the same.
+	// The program that started this one may be gone, and nobody may read our streams. The report is written all the same.
 	signal.Ignore(syscall.SIGPIPE)
 
 	ctx, stop := o.untilSignal()

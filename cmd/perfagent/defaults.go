@@ -40,7 +40,7 @@ type setting struct {
 	where           string // "/etc/perfagent.env:3"; "" for a variable
 }
 
-// source names the setting in an error or a warning.
+// source returns where the setting comes from, for an error or a warning.
 func (s setting) source() string {
 	if s.where == "" {
 		return s.variable
@@ -73,7 +73,7 @@ func readDefaults(site string) (wait func() defaults) {
 	return sync.OnceValue(func() defaults {
 		d, ok := patience.Receive(answer, defaultsPatience)
 		if !ok {
-			d.warnings = []string{"the files of defaults did not answer in time and are left out"}
+			d.warnings = []string{fmt.Sprintf("the files of defaults were not read within %v and are left out", defaultsPatience)}
 		}
 		return d
 	})

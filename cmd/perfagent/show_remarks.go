@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// remarksOn lists what the numbers of a report do not tell: that it is incomplete, what is absent and why, and what is
-// to be known of each node.
+// remarksOn lists what the numbers of a report do not tell: that it is incomplete, what is absent and why, and the
+// remarks on each node.
 func remarksOn(report *reporter.Report) []string {
 	var remarks []string
 	if report.Run.Incomplete != "" {

@@ -2,8 +2,8 @@ package process
 
 import "github.com/perfagent/perfagent/internal/procfile"
 
-// endedUse is what named processes and their descendants had used when they were read last, as far as
-// nobody who is the job's has it: their parent was not the job's, or did not wait for them.
+// endedUse is what processes of the job that have ended had used when they were read last, if no process
+// of the job has it in its own account: their parent was not the job's, or did not wait for them.
 type endedUse struct{ cpu, read, written float64 } // seconds, bytes
 
 // waitedSlack is by how many ticks the time of children that a process waited for may seem to grow by

@@ -76,7 +76,7 @@ func (t *Tree) Table() []Process {
 	return out
 }
 
-// Settle brings the Table to the end of a job of which no process is left.
+// Settle completes the Table of a job when no process of it is left.
 func (t *Tree) Settle() {
 	t.ours = t.ours[:0]
 	t.account()

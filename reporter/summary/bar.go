@@ -72,8 +72,8 @@ func (b Bar) Picture() string {
 	return out + strings.Repeat("·", barCells-utf8.RuneCountInString(out))
 }
 
-// Bars returns the bars of a run: CPU, memory, GPU, GPU memory. What was not measured has no bar, and
-// neither has what the job has none of. Over several nodes, CPUs and GPUs add up, and so do the memories of
+// Bars returns the bars of a run: CPU, memory, GPU, GPU memory. What was not measured, or the job does not
+// have, has no bar. Over several nodes, CPUs and GPUs add up, and so do the memories of
 // GPUs; the memory is that of the fullest node.
 func Bars(r *reporter.Report) []Bar {
 	var sums [4]barSum
@@ -110,12 +110,12 @@ func Bars(r *reporter.Report) []Bar {
 	return out
 }
 
-// A barSum adds up what the bars of nodes are of.
+// A barSum adds up the numbers of a bar over the nodes.
 type barSum struct {
 	used, of float64
 	known    bool
 	now      bool   // the current node has added something
-	nodes    int    // that have
+	nodes    int    // number of nodes that have added something
 	at       string // the fullest node
 }
 

@@ -140,8 +140,7 @@ func Failed(r *reporter.Report) bool {
 	return false
 }
 
-// FailedNodes returns the names of the nodes that failed, without those whose recording has no end and proves
-// nothing.
+// FailedNodes returns the names of the nodes that failed. A recording without an end proves no failure.
 func FailedNodes(r *reporter.Report) []string {
 	var out []string
 	for _, name := range r.NodeNames() {
