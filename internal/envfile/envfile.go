@@ -5,6 +5,7 @@ package envfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -78,7 +79,7 @@ func Read(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is not a regular file")}
+		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}
 	}
 
 	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))

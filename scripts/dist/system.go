@@ -15,7 +15,7 @@ import (
 	redhat "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// Who makes the packages, and where it says more.
+// What the packages say of themselves.
 const (
 	homepage   = "https://github.com/perfagent/perfagent"
 	maintainer = "The perfagent authors <https://github.com/perfagent/perfagent>"
