@@ -37,9 +37,9 @@ func takes(least, most int, wrong error) cobra.PositionalArgs {
 // unknownCommand returns the error for a word that is not a command, with what was probably meant: to run a program,
 // or another command.
 func unknownCommand(root *cobra.Command, args []string) error {
-	word := args[0]
-	if _, err := exec.LookPath(word); err == nil {
-		var rules redact.Rules // an error may end up in a log
+	var rules redact.Rules // an error may end up in a log
+	word := rules.Args(args[:1])[0]
+	if _, err := exec.LookPath(args[0]); err == nil {
 		meant := pusher.CommandLine(append([]string{root.Name(), "run", "--"}, rules.Args(args)...))
 		return fmt.Errorf(`unknown command "%s"; did you mean "%s"?`, word, meant)
 	}
