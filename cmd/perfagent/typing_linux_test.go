@@ -21,6 +21,8 @@ func TestTyping_WrongUse(t *testing.T) {
 		code  int
 	}{
 		{"rnu", `perfagent: unknown command "rnu"; did you mean "run"?`, 1},
+		{"list", `perfagent: unknown command "list"; did you mean "ls"?`, 1},
+		{"delete x", `perfagent: unknown command "delete"; did you mean "prune"?`, 1},
 		{"sleep 1", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep 1"?`, 1},
 		{"-- sleep 1", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep 1"?`, 1},
 		{"sleep -x --help 1", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep -x --help 1"?`, 1},

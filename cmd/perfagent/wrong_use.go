@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,11 +45,22 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		return fmt.Errorf(`unknown command "%s"; did you mean "%s"?`, word, meant)
 	}
 
-	if meant := text.Nearest(word, commandNames(root)); meant != "" {
+	if meant := commandMeant(root, word); meant != "" {
 		return fmt.Errorf(`unknown command "%s"; did you mean "%s"?`, word, meant)
 	}
 
 	return fmt.Errorf(`unknown command "%s"; %s --help lists the commands`, word, root.Name())
+}
+
+// commandMeant returns the command that goes by another name elsewhere, or whose name is nearly the word, or "".
+func commandMeant(root *cobra.Command, word string) string {
+	for _, c := range root.Commands() {
+		if slices.Contains(c.SuggestFor, word) {
+			return c.Name()
+		}
+	}
+
+	return text.Nearest(word, commandNames(root))
 }
 
 // commandNames lists the commands that help shows.
