@@ -1,10 +1,19 @@
 #!/bin/sh
-# gofmt, go vet, a pinned staticcheck, and the house rules of scripts/funcs.go. The tag e2e adds the tests in e2e/.
+# Built files, gofmt, go vet, a pinned staticcheck, and the house rules of scripts/funcs.go. The tag e2e adds the tests in e2e/.
 set -eu
 go=${GO:-go}
 version=0.8.2
 staticcheck=.tools/bin/staticcheck
 export CGO_ENABLED=0
+
+# A program that go build leaves in the tree is easily committed, and stays in the history for good.
+echo "lint: no file of 1 MiB or more"
+large=$(git ls-files -z | sed -z 's|^|./|' | xargs -0 -r sh -c 'find "$@" -maxdepth 0 -size +1023k || true' sh)
+if [ -n "$large" ]; then
+	echo "lint: too large for the repository:"
+	echo "$large"
+	exit 1
+fi
 
 echo "lint: gofmt"
 unformatted=$(find . -name '.?*' -prune -o -name '*.go' -exec gofmt -l {} +)

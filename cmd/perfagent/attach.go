@@ -80,7 +80,7 @@ func processIDs(args []string) ([]int, error) {
 	for _, arg := range args {
 		pid, err := strconv.ParseInt(arg, 10, 32)
 		if err != nil || pid <= 0 {
-			return nil, fmt.Errorf("%q is not a process ID", arg)
+			return nil, fmt.Errorf("%q is not a process ID; pgrep -f finds those of a command", arg)
 		}
 		pids = append(pids, int(pid))
 	}

@@ -273,7 +273,7 @@ func TestAttach_NothingThere(t *testing.T) {
 		want string
 	}{
 		{nil, "name a process"},
-		{[]string{"abc"}, `"abc" is not a process ID`},
+		{[]string{"abc"}, `"abc" is not a process ID; pgrep -f finds those of a command`},
 		{[]string{"0"}, `"0" is not a process ID`},
 		{[]string{"99999999999"}, "not a process ID"},
 		{[]string{self, "4194303"}, "process 4194303: it is not there"},

@@ -35,8 +35,9 @@ type diffOptions struct {
 func newDiff(s streams) *cobra.Command {
 	o := &diffOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "diff [flags] A... -- B...",
-		Short: "compare two sets of runs of the same job",
+		Use:        "diff [flags] A... -- B...",
+		SuggestFor: []string{"compare"},
+		Short:      "compare two sets of runs of the same job",
 		Long: `Compare two sets of runs of the same job, for example A before a change and B
 after it. The first line says how long B took, and what else has changed. Then
 come the metrics that changed, with the medians and their noise; --all has the

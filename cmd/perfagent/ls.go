@@ -30,8 +30,9 @@ type lsOptions struct {
 func newLs(s streams) *cobra.Command {
 	o := &lsOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "ls [flags] [RUN...]",
-		Short: "list the runs",
+		Use:        "ls [flags] [RUN...]",
+		SuggestFor: []string{"list", "runs", "history"},
+		Short:      "list the runs",
 		Long: `List the runs below --out, the one that started last first: when, how long, on
 how many nodes, how it ended, the CPUs that it used on average of those that it
 may use, its peak memory, and the command. With names, list those runs only:

@@ -31,8 +31,9 @@ type pruneOptions struct {
 func newPrune(s streams) *cobra.Command {
 	o := &pruneOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "prune [flags] --keep N | --older AGE",
-		Short: "remove old runs",
+		Use:        "prune [flags] --keep N | --older AGE",
+		SuggestFor: []string{"remove", "delete", "clean", "gc"},
+		Short:      "remove old runs",
 		Long: `Remove runs below --out that have ended: all but the newest N, those that ended
 longer ago than AGE, or with both flags those to which both apply. A run is
 removed whole, but only perfagent's own files, and its directory if nothing else

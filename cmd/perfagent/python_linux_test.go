@@ -120,6 +120,25 @@ func TestMonitor_Version(t *testing.T) {
 	}
 }
 
+// A Monitor that has ended says that it does not record again.
+func TestMonitor_RecordsOnce(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, moduleScript(t, nil, `
+import perfagent, warnings
+m = perfagent.Monitor("once").start()
+assert m.start() is m and m.stop() is m
+report = m.report
+with warnings.catch_warnings(record=True) as caught:
+    assert m.start() is m
+assert [str(w.message) for w in caught] == ["perfagent does not record: this Monitor has ended, and records once: make a new one"], caught
+assert m.report is report
+`))
+	o.Want(t, 0)
+	if o.Err != "" {
+		t.Errorf("stderr %q", o.Err)
+	}
+}
+
 // The summary is what ls says of the run.
 func TestMonitor_Summary(t *testing.T) {
 	t.Parallel()

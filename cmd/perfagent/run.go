@@ -11,8 +11,9 @@ import (
 func newRun(s streams) *cobra.Command {
 	o := &recordOptions{streams: s}
 	cmd := &cobra.Command{
-		Use:   "run [flags] -- CMD [ARG...]",
-		Short: "run a command and report what it used",
+		Use:        "run [flags] -- CMD [ARG...]",
+		SuggestFor: []string{"exec", "start", "wrap"},
+		Short:      "run a command and report what it used",
 		Long: `Run a command and report what it used and what this node did at the same time.
 The command's exit code, streams, signals and terminal are passed through
 unchanged. When the command ends, the report is written to

@@ -35,8 +35,9 @@ type showOptions struct {
 func newShow(s streams) *cobra.Command {
 	o := &showOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "show [flags] [RUN]",
-		Short: "show a run as text, Markdown, CSV or JSON",
+		Use:        "show [flags] [RUN]",
+		SuggestFor: []string{"report", "summary", "stats", "view", "open"},
+		Short:      "show a run as text, Markdown, CSV or JSON",
 		Long: `Show what a run used, all nodes of it. RUN is a RUN-ID below --out, @latest, @-2
 for the one before it, the directory of a run, or a file: a report, the journal
 (node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show

@@ -21,10 +21,13 @@ func TestTyping_WrongUse(t *testing.T) {
 		code  int
 	}{
 		{"rnu", `perfagent: unknown command "rnu"; did you mean "run"?`, 1},
+		{"list", `perfagent: unknown command "list"; did you mean "ls"?`, 1},
+		{"delete x", `perfagent: unknown command "delete"; did you mean "prune"?`, 1},
 		{"sleep 1", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep 1"?`, 1},
 		{"-- sleep 1", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep 1"?`, 1},
 		{"sleep -x --help 1", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep -x --help 1"?`, 1},
 		{"sleep --token=abc", `perfagent: unknown command "sleep"; did you mean "perfagent run -- sleep '--token=***'"?`, 1},
+		{"HF_TOKEN=abc python x", `perfagent: unknown command "HF_TOKEN=***"; perfagent --help lists the commands`, 1},
 		{"no-such-program", `perfagent: unknown command "no-such-program"; perfagent --help lists the commands`, 1},
 		{"run --interva 1s", "perfagent run: unknown flag --interva; did you mean --interval?", 125},
 		{"run --Interval=1s -- true", "perfagent run: unknown flag --Interval; did you mean --interval?", 125},

@@ -32,8 +32,9 @@ type watchOptions struct {
 func newWatch(s streams) *cobra.Command {
 	o := &watchOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "watch [flags] [RUN]",
-		Short: "watch a run live",
+		Use:        "watch [flags] [RUN]",
+		SuggestFor: []string{"live", "monitor"},
+		Short:      "watch a run live",
 		Long: `Watch a run live, on this machine or on another one that shares --out: CPU,
 memory, disk and network with their peaks, and what perfagent itself costs.
 watch only reads the journal of the run; the job is not affected. RUN is a

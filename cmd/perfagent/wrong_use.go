@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,18 +38,29 @@ func takes(least, most int, wrong error) cobra.PositionalArgs {
 // unknownCommand returns the error for a word that is not a command, with what was probably meant: to run a program,
 // or another command.
 func unknownCommand(root *cobra.Command, args []string) error {
-	word := args[0]
-	if _, err := exec.LookPath(word); err == nil {
-		var rules redact.Rules // an error may end up in a log
+	var rules redact.Rules // an error may end up in a log
+	word := rules.Args(args[:1])[0]
+	if _, err := exec.LookPath(args[0]); err == nil {
 		meant := pusher.CommandLine(append([]string{root.Name(), "run", "--"}, rules.Args(args)...))
 		return fmt.Errorf(`unknown command "%s"; did you mean "%s"?`, word, meant)
 	}
 
-	if meant := text.Nearest(word, commandNames(root)); meant != "" {
+	if meant := commandMeant(root, word); meant != "" {
 		return fmt.Errorf(`unknown command "%s"; did you mean "%s"?`, word, meant)
 	}
 
 	return fmt.Errorf(`unknown command "%s"; %s --help lists the commands`, word, root.Name())
+}
+
+// commandMeant returns the command that goes by another name elsewhere, or whose name is nearly the word, or "".
+func commandMeant(root *cobra.Command, word string) string {
+	for _, c := range root.Commands() {
+		if slices.Contains(c.SuggestFor, word) {
+			return c.Name()
+		}
+	}
+
+	return text.Nearest(word, commandNames(root))
 }
 
 // commandNames lists the commands that help shows.

@@ -48,6 +48,7 @@ func TestArgs(t *testing.T) {
 
 		// Scripts
 		{[]string{"sh", "-c", "TOKEN=abc; python x.py"}, []string{"sh", "-c", "TOKEN=***; python x.py"}},
+		{[]string{"sh", "-c", `PASSWORD="a\"b c" run`}, []string{"sh", "-c", `PASSWORD=*** run`}},
 		{[]string{"bash", "-lc", `PASSWORD="a b"c run && KEY=1`}, []string{"bash", "-lc", `PASSWORD=*** run && KEY=1`}},
 		{[]string{"sh", "-c", `curl -H "Authorization: Bearer x" u`}, []string{"sh", "-c", `curl -H "Authorization: ***" u`}},
 		{[]string{"sh", "-c", `curl "http://h?token=abc" -o f`}, []string{"sh", "-c", `curl "http://h?token=***" -o f`}},

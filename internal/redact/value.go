@@ -102,8 +102,8 @@ func (a argument) wordEnd(from, begin int, around string) int {
 			if i > begin && (i+1 == len(s) || !isNameByte(s[i+1])) { // it was opened before the name
 				return i
 			}
-			if n := strings.IndexByte(s[i+1:], s[i]); n >= 0 {
-				i += n + 1
+			if end := quoteEnd(s, i+1, s[i:i+1]); end < len(s) {
+				i = end
 			}
 		}
 	}

@@ -79,6 +79,9 @@ class Monitor:
 
     def start(self) -> Monitor:
         """Begin to record. It returns when the first reading has been taken. A Monitor records once."""
+        if self._ended and self._owner == os.getpid():
+            text = "perfagent does not record: this Monitor has ended, and records once: make a new one"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         if self._owner is not None:
             return self
         self._owner = os.getpid()

@@ -206,6 +206,80 @@ func TestObject_OfAJournal(t *testing.T) {
 	}
 }
 
+// A batch job and a step of it have one RUN-ID. The step is the newer recording, and ends first.
+func TestObject_EarlierRecordingGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "r")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	now := reporter.Time{Time: time.Now()}
+	j, err := journal.Create(dir, journal.Head{Run: reporter.Run{ID: "r", Start: now, End: now}, Interval: time.Second, MaxLength: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, filepath.Join(dir, "node-0.2.json"), 0, 0, reporter.PushOff)
+
+	state := func() string {
+		found, err := catalog.Find(filepath.Dir(dir), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.Run.Object().State
+	}
+	if got := state(); got != summary.Running {
+		t.Errorf("while it is written: %s", got)
+	}
+	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != summary.Ended {
+		t.Errorf("at its end: %s", got)
+	}
+}
+
+// Between the list and the removal a terminal waits for an answer.
+func TestRemove_RecordedMeanwhile(t *testing.T) {
+	t.Parallel()
+	out := threeRuns(t)
+	found, err := catalog.Find(out, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(out, "b/node-0.2.jsonl"), "")
+
+	if err := found.Run.Remove(); err == nil || !strings.Contains(err.Error(), "node-0.2.jsonl was recorded meanwhile") {
+		t.Errorf("got %v", err)
+	}
+	for _, name := range []string{"b/node-0.json", "b/node-0.2.jsonl"} {
+		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A link stays as long as what it leads to.
+func TestRemove_Link(t *testing.T) {
+	t.Parallel()
+	out := threeRuns(t)
+	write(t, filepath.Join(out, "b/notes.txt"), "mine")
+	link := filepath.Join(t.TempDir(), "b")
+	if err := os.Symlink(filepath.Join(out, "b"), link); err != nil {
+		t.Fatal(err)
+	}
+	found, err := catalog.Find(filepath.Dir(link), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := found.Run.Remove(); err != nil {
+		t.Error(err)
+	}
+
+	if _, err := os.Stat(filepath.Join(link, "notes.txt")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRemove_OnlyOwnFiles(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)

@@ -77,13 +77,25 @@ func numbersOf(path string) (*reporter.Report, error) {
 	return out, nil
 }
 
-// stateOf returns Running if any node of the run is being recorded, else what the report says. report may be nil.
+// stateOf returns Running if anything of the run is being recorded, else what the report says. report may be nil. An
+// earlier recording may outlive the newest one of its node: a batch job and its steps have one RUN-ID.
 func (r *Run) stateOf(report *reporter.Report, otherwise string) string {
 	for _, n := range r.Nodes {
 		if n.Journal != "" && running(n, report) {
 			return summary.Running
 		}
 	}
+
+	for _, n := range r.Earlier {
+		if n.Journal == "" {
+			continue
+		}
+		own, _ := numbersOf(n.Journal) // nil: the lock and the file's time tell
+		if running(n, own) {
+			return summary.Running
+		}
+	}
+
 	return otherwise
 }
 

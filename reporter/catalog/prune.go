@@ -49,8 +49,20 @@ func (r *Run) AnyPending() bool {
 	return false
 }
 
-// Remove removes the files of the run that perfagent wrote, and the directory if it is empty then.
+// Remove removes the files of the run that perfagent wrote, and the directory if it is empty then. It removes
+// nothing if a recording has begun since r was found.
 func (r *Run) Remove() error {
+	now, err := recordingsIn(r.Dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range now {
+		known := func(old Recording) bool { return old.Node == n.Node && old.Nth == n.Nth }
+		if !slices.ContainsFunc(slices.Concat(r.Nodes, r.Earlier), known) {
+			return fmt.Errorf("remove run %s: %s was recorded meanwhile; nothing is removed", r.Name, n.Path())
+		}
+	}
+
 	files, err := r.Files()
 	if err != nil {
 		return err
@@ -62,7 +74,10 @@ func (r *Run) Remove() error {
 			errs = append(errs, fmt.Errorf("remove run %s: %w", r.Name, err))
 		}
 	}
-	_ = os.Remove(r.Dir) // it stays if somebody else's files are in it
+	// It stays if somebody else's files are in it. Of a link to such a directory the link would not.
+	if left, err := os.ReadDir(r.Dir); err == nil && len(left) == 0 {
+		_ = os.Remove(r.Dir)
+	}
 
 	return errors.Join(errs...)
 }

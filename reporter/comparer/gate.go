@@ -103,7 +103,34 @@ func checkMetric(name string) error {
 	if words := workNumbersOf(name); words != "" {
 		return fmt.Errorf("%q names no number of a series: there are %s", text.Printable(clip(name, 80)), words)
 	}
+	if meant := metricMeant(name); meant != "" {
+		return fmt.Errorf("there is no metric %q; did you mean %s?", text.Printable(clip(name, 40)), meant)
+	}
 	return fmt.Errorf("there is no metric %q; perfagent metrics lists them all", text.Printable(clip(name, 40)))
+}
+
+// metricMeant returns the metric that was most likely meant by a name that is none, or "": the one that is spelt nearly
+// so, else the first that has all of its words, as job_peak_memory_mb has those of the samples' key job_memory_mb.
+func metricMeant(name string) string {
+	var names []string
+	for _, m := range reporter.Metrics() {
+		if m.Across != 0 {
+			names = append(names, m.Name)
+		}
+	}
+	if meant := text.Nearest(name, names); meant != "" {
+		return meant
+	}
+
+	words := strings.Split(strings.ToLower(name), "_")
+	for _, known := range names {
+		parts := strings.Split(known, "_")
+		if !slices.ContainsFunc(words, func(word string) bool { return !slices.Contains(parts, word) }) {
+			return known
+		}
+	}
+
+	return ""
 }
 
 // metricNamed finds a metric of the table, or a number of a phase or of a series.

@@ -31,7 +31,7 @@ func TestParseGate(t *testing.T) {
 		"job_cpu_seconds +10%":             "is not METRIC OP VALUE",
 		"job_cpu_seconds = 10%":            "is not METRIC OP VALUE",
 		"> 10%":                            `no metric ""`,
-		"job_cpu > 10%":                    `no metric "job_cpu"; perfagent metrics`,
+		"job_cpu > 10%":                    `no metric "job_cpu"; did you mean job_cpu_seconds?`,
 		"job_cpu_seconds wall > 1":         "no metric",
 		"boot_total_disk_io_read_mb > 10%": "counts since boot",
 		"boot_ > 10%":                      "no metric",

@@ -28,9 +28,10 @@ func KilledForMemory(n *reporter.Node) *reporter.Finding {
 	}
 
 	ask := roundSize(limit * findKilledRoom)
+	killed := text.Count(max(kills, 1), "process", "processes")
 	return &reporter.Finding{
 		ID: MemoryTight, Severity: SeverityWarning,
-		Text: "The kernel killed for the memory limit of " + text.WholeSize(limit) + ": ask for at least " +
+		Text: "The kernel killed " + killed + " at the memory limit of " + text.WholeSize(limit) + ": ask for at least " +
 			text.WholeSize(ask) + ".",
 		Evidence: evidence("limit_mb", limit, "ask_mb", ask, "oom_kills", max(kills, 1)),
 	}

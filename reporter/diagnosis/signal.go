@@ -232,7 +232,7 @@ func (q *verdictInput) signal() (cause, words string) {
 func crashText(name string) string {
 	switch name {
 	case "SIGSEGV":
-		return ": it used memory that it does not have"
+		return ": it accessed memory that is not its own (segmentation fault)"
 	case "SIGBUS":
 		return ": it used memory that is not there, such as a mapped file that is cut off or has no room"
 	case "SIGABRT":
