@@ -63,6 +63,10 @@ func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 		if w.Check(sample, rec.End.Mono) && broken == nil {
 			broken = &w.Rule
 		}
+		if w.Unmeasured(rec.End.Mono) {
+			s.log.Warn(fmt.Sprintf("--stop-if %q: %s has not been measured for %v; the rule cannot hold without it",
+				w.Text, w.Column.Key(), collector.UnmeasuredAfter))
+		}
 	}
 	if broken != nil {
 		s.stop(broken, sample.Values[broken.Column], rec)

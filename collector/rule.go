@@ -158,6 +158,23 @@ type Watch struct {
 	since  time.Duration // and has held from this time on
 	last   time.Duration // of the newest value
 	missed bool          // a sample after it had no value
+
+	blind   time.Duration // the first sample without a value since the newest value
+	noticed bool          // Unmeasured has reported it
+}
+
+// UnmeasuredAfter is how long a key may be without a value before it is said.
+const UnmeasuredAfter = time.Minute
+
+// Unmeasured reports, once in a run, that the key of the rule has had no value for UnmeasuredAfter, so that
+// the rule guards nothing. It is for the sample that Check has just seen.
+func (w *Watch) Unmeasured(at time.Duration) bool {
+	if !w.missed || w.noticed || at-w.blind < UnmeasuredAfter {
+		return false
+	}
+	w.noticed = true
+
+	return true
 }
 
 // Check takes the sample that was made at a time of the monotonic clock, and reports whether the rule
@@ -165,7 +182,9 @@ type Watch struct {
 // again. But a percentage or a rate that is measured over several samples stands for all of them.
 func (w *Watch) Check(s *Sample, at time.Duration) bool {
 	if !s.Has(w.Column) {
-		w.missed = true
+		if !w.missed {
+			w.missed, w.blind = true, at
+		}
 		return false
 	}
 

@@ -155,6 +155,32 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+func TestWatch_Unmeasured(t *testing.T) {
+	t.Parallel()
+	rule, err := ParseRule("job_memory_mb > 10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := Watch{Rule: rule}
+
+	for _, step := range []struct {
+		at, value float64
+		said      bool
+	}{
+		{1, math.NaN(), false}, {60, math.NaN(), false}, {60.5, 5, false}, // a value in time
+		{61, math.NaN(), false}, {120, math.NaN(), false}, {121, math.NaN(), true}, {500, math.NaN(), false},
+		{501, 5, false}, {502, math.NaN(), false}, {600, math.NaN(), false}, // once is enough
+	} {
+		var s Sample
+		s.Values[rule.Column], s.Weights[rule.Column] = step.value, 1
+		at := time.Duration(step.at * float64(time.Second))
+		w.Check(&s, at)
+		if got := w.Unmeasured(at); got != step.said {
+			t.Errorf("%v at %v s", got, step.at)
+		}
+	}
+}
+
 // Whatever the text, a rule that is parsed is parsed again from its own text.
 func FuzzParseRule(f *testing.F) {
 	for _, seed := range []string{

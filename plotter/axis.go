@@ -34,8 +34,12 @@ func (a Axis) label(v float64) string {
 	return text
 }
 
-// shortLabel writes a value of the axis in four digits, with its unit.
-func (a Axis) shortLabel(v float64) string {
+// shortLabel writes a value of the axis in four digits, with its unit. What is little in that is written in the unit of
+// the values.
+func (a Axis) shortLabel(v float64, unit string) string {
+	if a.Scale > 1 && v < a.Scale/10 {
+		a.Scale, a.Unit = 1, unit
+	}
 	return strings.TrimRight(short(v/a.Scale)+" "+a.Unit, " ")
 }
 

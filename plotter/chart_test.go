@@ -61,3 +61,13 @@ func TestPage_PacksBeforeItThins(t *testing.T) {
 		t.Error("the page does not tell that seven nodes began an hour later")
 	}
 }
+
+// A peak that is little beside the whole is written in a unit of its own.
+func TestAxis_ShortLabel(t *testing.T) {
+	axis := Axis{Scale: 1024, Unit: "GiB"}
+	for v, want := range map[float64]string{37.3125: "37.31 MiB", 512: "0.5 GiB", 17234: "16.83 GiB"} {
+		if got := axis.shortLabel(v, "MiB"); got != want {
+			t.Errorf("%v MiB: %q, want %q", v, got, want)
+		}
+	}
+}

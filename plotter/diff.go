@@ -23,11 +23,11 @@ var (
 
 // A diffPage is what the template of a comparison gets. All of it is printable text.
 type diffPage struct {
-	Title, Commands string
-	Sides, Remarks  []string
-	Gates           []summary.Message
-	Changed, Rest   []diffRow
-	Version         string
+	Title, Commands          string
+	Sides, Remarks, Absences []string
+	Gates                    []summary.Message
+	Changed, Rest            []diffRow
+	Version                  string
 }
 
 // A diffRow is a metric with the bar of its change.
@@ -42,7 +42,7 @@ type diffRow struct {
 func WriteDiffPage(w io.Writer, c *comparer.Comparison, version string) error {
 	page := diffPage{
 		Title: text.Printable(c.Sentence()), Commands: text.Printable(c.Commands()),
-		Sides: c.Sides(), Remarks: c.Remarks(), Version: version,
+		Sides: c.Sides(), Remarks: c.Remarks(), Absences: c.Absences(), Version: version,
 	}
 	for _, v := range c.Gates {
 		page.Gates = append(page.Gates, summary.Message{

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -65,7 +66,7 @@ const (
 	marginTop    = 26
 	marginBottom = 20
 	legendHeight = 15
-	letterWidth  = 6.8 // of a letter, approximately
+	letterWidth  = 6.8 // of most letters, approximately
 	columnWidth  = 2.5 // of a bucket: narrower ones cannot be distinguished
 	minColumns   = 300 // buckets that every picture may have
 )
@@ -113,6 +114,7 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 		}
 	}
 
+	f.phaseNames(c)
 	f.marks(c)
 	f.peak(c)
 	f.drawText(c, rows)
@@ -166,9 +168,9 @@ func (f *figure) peak(c canvas) {
 		begin = f.time.Ends[i-1]
 	}
 	v := s.Band.Max[i]
-	at, words := f.at((begin+f.time.Ends[i])/2, v), "peak "+f.ys.shortLabel(v)
+	at, words := f.at((begin+f.time.Ends[i])/2, v), "peak "+f.ys.shortLabel(v, f.chart.Unit)
 	side, dx := anchorStart, 4.0
-	if at.x+letterWidth*float64(len(words)) > f.plot.x+f.plot.width {
+	if at.x+dx+textWidth(words) > f.plot.x+f.plot.width {
 		side, dx = anchorEnd, -4
 	}
 	c.line([]point{{at.x, at.y}, {at.x, at.y - 5}}, ink{kind: inkMark})
@@ -287,7 +289,7 @@ func (c *Chart) legendRows(room float64) float64 {
 		return 0
 	}
 
-	all, rows, x := letterWidth*float64(len(c.title(""))+10), 1.0, 0.0
+	all, rows, x := textWidth(c.title(""))+10*letterWidth, 1.0, 0.0
 	for _, s := range c.Series {
 		width := legendEntry(s)
 		if x > 0 && x+width > room {
@@ -315,7 +317,7 @@ func (c *Chart) legendRoom(width float64) float64 {
 }
 
 // legendEntry returns the width of a swatch, a label and a gap.
-func legendEntry(s Series) float64 { return 32 + letterWidth*float64(len(s.Label)) }
+func legendEntry(s Series) float64 { return 32 + textWidth(s.Label) }
 
 // legendBelow draws the legend in rows below the title.
 func (f *figure) legendBelow(c canvas, y float64) {
@@ -330,6 +332,26 @@ func (f *figure) legendBelow(c canvas, y float64) {
 		c.text(point{f.plot.x + x + 20, y}, label, anchorStart, ink{kind: inkText})
 		x += width
 	}
+}
+
+// textWidth returns about how wide a text is, in pixels. Viewers have other fonts, but those of this kind differ little.
+func textWidth(s string) float64 {
+	width := 0.0
+	for _, r := range s {
+		switch {
+		case strings.ContainsRune("ijl .,:;'|!", r):
+			width += 3.3
+		case strings.ContainsRune("frt()-/", r):
+			width += 4.4
+		case strings.ContainsRune("mwMW%", r):
+			width += 10
+		case unicode.IsUpper(r):
+			width += 7.6
+		default:
+			width += letterWidth
+		}
+	}
+	return width
 }
 
 // drawText draws title, unit and legend.
@@ -351,7 +373,7 @@ func (f *figure) drawText(c canvas, rows float64) {
 	for i := len(f.chart.Series) - 1; i >= 0 && f.chart.hasLegend(); i-- {
 		s := f.chart.Series[i]
 		c.text(point{x, y}, s.Label, anchorEnd, ink{kind: inkText})
-		x -= letterWidth*float64(len(s.Label)) + 4
+		x -= textWidth(s.Label) + 6
 		f.swatch(c, s, point{x, y - 4})
 		x -= 28
 	}

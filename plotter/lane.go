@@ -176,14 +176,14 @@ func (f *figure) laneTitle(c canvas, mostMemory, mostPower float64) {
 		}
 		label := part.label + " of " + f.chart.full(part.label)
 		c.text(point{x, y}, label, anchorEnd, ink{kind: inkText})
-		x -= letterWidth*float64(len(label)) + 4
+		x -= textWidth(label) + 6
 		c.line([]point{{x - 16, y - 4}, {x, y - 4}}, ink{kind: inkLine, color: part.color})
 		x -= 28
 	}
 
 	label := "busy, 0 to 100 %"
 	c.text(point{x, y}, label, anchorEnd, ink{kind: inkText})
-	x -= letterWidth*float64(len(label)) + 4
+	x -= textWidth(label) + 6
 	for i := range heatSteps {
 		left := x - 5*float64(heatSteps-i)
 		c.area([]point{{left, y - 9}, {left + 5, y - 9}, {left + 5, y}, {left, y}}, ink{kind: inkHeat, color: i + 1})

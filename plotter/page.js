@@ -374,7 +374,8 @@ function drawPeak(k, u) {
   g.fillStyle = css("--ink");
   g.beginPath(); g.moveTo(x - 4 * ratio, y - 7 * ratio); g.lineTo(x + 4 * ratio, y - 7 * ratio); g.lineTo(x, y - ratio); g.fill();
   g.restore();
-  label(u, "peak " + brief(top / k.axis.scale) + (k.axis.unit ? " " + k.axis.unit : ""), x + (right ? -8 : 8) * ratio, y - 2 * ratio, right ? "right" : "left");
+  var little = k.axis.scale > 1 && top < k.axis.scale / 10, unit = little ? k.plan.unit : k.axis.unit;
+  label(u, "peak " + brief(little ? top : top / k.axis.scale) + (unit ? " " + unit : ""), x + (right ? -8 : 8) * ratio, y - 2 * ratio, right ? "right" : "left");
 }
 
 // The lanes of many GPUs. A row has the lane of one: its busy time as colours, and below that its memory and its power.
@@ -462,7 +463,7 @@ function story(u) {
     e.style.color = "var(--s" + p[3] + ")";
     e.dataset.phase = p[2];
     e.append(element("i"));
-    if (to - from > 24) e.append(element("b", p[2]));
+    if (to - from > 32) e.append(element("b", p[2]));
   });
   drawn = -Infinity;
   (n.e || []).forEach(function (m) {
@@ -807,7 +808,12 @@ function localTime() {
 // copy puts a piece of advice where it can be pasted from. A page of a file may not use the clipboard: then it is selected.
 function copy(button) {
   var line = button.parentNode.querySelector("code"), done = function () { button.textContent = "copied"; };
-  var select = function () { getSelection().selectAllChildren(line); if (document.execCommand("copy")) done(); };
+  var select = function () {
+    getSelection().selectAllChildren(line);
+    if (!document.execCommand("copy")) return;
+    getSelection().removeAllRanges(); // a live page keeps what somebody selects
+    done();
+  };
   if (navigator.clipboard) navigator.clipboard.writeText(line.textContent).then(done, select); else select();
 }
 // redraw draws the charts anew and keeps the stretch of time that is shown, and what

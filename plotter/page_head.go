@@ -42,6 +42,9 @@ type adviceCard struct {
 	Paste bool // it is a line to paste
 }
 
+// Words returns the words of the text. No line is broken within one, as a browser would behind a hyphen.
+func (a adviceCard) Words() []string { return strings.Split(a.Text, " ") }
+
 // openCards is how many pieces of advice are not folded: more would push the charts out of sight.
 const openCards = 3
 

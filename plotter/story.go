@@ -94,7 +94,7 @@ const (
 	markLabel   = 24 // letters of a mark that are drawn
 )
 
-// phases draws the bands of the phases behind the series, with their names.
+// phases draws the bands of the phases, which are behind the series.
 func (f *figure) phases(c canvas) {
 	top, bottom := f.plot.y, f.plot.y+f.plot.height
 	drawn := math.Inf(-1)
@@ -108,9 +108,19 @@ func (f *figure) phases(c canvas) {
 		rect := func(y float64) []point { return []point{{from, top}, {to, top}, {to, y}, {from, y}} }
 		c.area(rect(bottom), ink{kind: inkPhase, color: p.Color, data: "phase", name: p.Name})
 		c.area(rect(top+stripHeight), ink{kind: inkStrip, color: p.Color})
-		if room := int((to - from - 6) / letterWidth); room >= phaseLabel {
-			at := point{from + 3, top + stripHeight + 10}
-			c.text(at, text.Clip(p.Name, room), anchorStart, ink{kind: inkText})
+	}
+}
+
+// phaseNames writes the names of the phases over all that is drawn, where there is room.
+func (f *figure) phaseNames(c canvas) {
+	for _, p := range f.time.Phases {
+		from, to := f.at(p.From, 0).x, f.at(p.To, 0).x
+		words := p.Name
+		if textWidth(words) > to-from-6 {
+			words = text.Clip(words, int((to-from-6)/letterWidth))
+		}
+		if text.Width(words) >= min(phaseLabel, text.Width(p.Name)) {
+			c.text(point{from + 3, f.plot.y + stripHeight + 10}, words, anchorStart, ink{kind: inkText})
 		}
 	}
 }
@@ -128,7 +138,7 @@ func (f *figure) marks(c canvas) {
 
 		c.line([]point{{x, top}, {x, bottom}}, ink{kind: inkMark, dash: 2, data: "mark", name: m.Text})
 		words := text.Clip(m.Text, markLabel)
-		end := x + 3 + letterWidth*float64(text.Width(words))
+		end := x + 3 + textWidth(words)
 		if x >= labelled && end <= right {
 			c.text(point{x + 3, bottom - 4}, words, anchorStart, ink{kind: inkText})
 			labelled = end

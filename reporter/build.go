@@ -82,6 +82,7 @@ func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 		cpus:    rec.Host.CPUs,
 		boot:    rec.SinceBoot,
 		job:     job,
+		largest: largestProcess(rec),
 		noJob:   errNoJob,
 		account: &rec.Account,
 		gpus:    rec.GPUs,

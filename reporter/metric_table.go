@@ -131,8 +131,8 @@ var metricTable = filled([]Metric{
 		Name: MetricJobMaxRSS, Unit: collector.Mebibytes, Across: collector.Max,
 		Meaning: "peak memory of the job's largest process",
 		How: "greatest ru_maxrss of the same processes (wait4); exact, but an upper bound where the job is " +
-			"smaller than perfagent",
-		formula: computed(ofJob(jobRSS), noColumn),
+			"smaller than perfagent; of an attached job the highest peak in the table of processes",
+		formula: computed(jobMaxRSS, noColumn),
 	},
 	{
 		Name:    "boot_total_disk_io_read_mb",

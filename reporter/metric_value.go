@@ -22,6 +22,8 @@ type facts struct {
 	boot   func(collector.Column) float64 // a counter since boot; NaN = never read
 	job    *Job
 	noJob  error // why job is nil
+	// largest is the highest peak memory of a process that was seen, MiB; 0 = not known.
+	largest float64
 	// account is nil for a report that has none: perf.py's.
 	account *collector.Account
 	gpus    []collector.GPU
@@ -134,18 +136,6 @@ func bootOf(counter collector.Column) formula {
 		return 0, f.why(counter)
 	}
 	return formula{value: value, unit: counter.Info().Unit, column: counter}
-}
-
-func ofJob(value func(*Job) float64) metricFunc {
-	return func(f *facts) (float64, error) {
-		switch {
-		case f.job == nil:
-			return 0, f.noJob
-		case f.job.Attached:
-			return 0, absent(ParentOnly)
-		}
-		return value(f.job), nil
-	}
 }
 
 // jobWall returns the length of a run that wrapped a job.
@@ -277,7 +267,20 @@ func stallOf(value func(*collector.Account) series.Optional, c collector.Column)
 
 func jobCPU(j *Job) float64 { return j.CPUSeconds }
 
-func jobRSS(j *Job) float64 { return j.MaxRSSMB }
+// jobMaxRSS returns the peak memory of the job's largest process: what wait4(2) says. That of an attached job
+// only its parent learns, so the processes that were seen stand in.
+func jobMaxRSS(f *facts) (float64, error) {
+	switch {
+	case f.job == nil:
+		return 0, f.noJob
+	case !f.job.Attached:
+		return f.job.MaxRSSMB, nil
+	case f.largest > 0:
+		return f.largest, nil
+	}
+
+	return 0, absent(ParentOnly)
+}
 
 // wants reports whether a row of the table is to be evaluated.
 func (f *facts) wants(m *Metric, of formula) bool {

@@ -16,7 +16,7 @@ type Process struct {
 	// Command is redacted, and at most 200 bytes long.
 	Command string `json:"command"`
 	Start   Time   `json:"start"`
-	// End is when its end was noticed; it is left out if the process was still there.
+	// End is when its end was noticed; it is left out if the process still ran.
 	End Time `json:"end,omitzero"`
 	// CPUSeconds is user and system time of the process itself.
 	CPUSeconds float64 `json:"cpu_seconds"`
@@ -47,6 +47,15 @@ func newProcesses(rec *collector.Recording, end Time) []Process {
 		out = append(out, row)
 	}
 	return out
+}
+
+// largestProcess returns the highest peak memory of a recording's processes, MiB; 0 = not known.
+func largestProcess(rec *collector.Recording) float64 {
+	var peak float64
+	for _, p := range rec.Processes {
+		peak = max(peak, p.PeakMemory)
+	}
+	return plainjson.Round(peak/collector.MiB, 3)
 }
 
 // onClock returns a time since boot on the time axis of the samples.

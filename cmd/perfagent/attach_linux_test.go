@@ -369,6 +369,16 @@ func TestAttach_WithoutPidfd(t *testing.T) {
 		t.Errorf("verdict %+v", v)
 	}
 	wantCPU(t, r, 0.2)
+
+	// Nobody waited for it, so what stands for wait4's figure is what was seen.
+	n := r.Nodes["0"]
+	if heaviest, _ := n.Heaviest(); !(heaviest.PeakMemoryMB > 1) || n.Metrics["job_max_rss_mb"] != heaviest.PeakMemoryMB {
+		t.Errorf("job_max_rss_mb %v, the heaviest process %+v", n.Metrics["job_max_rss_mb"], heaviest)
+	}
+	o := clitest.Run(t, "ls", "--json", ready.Dir)
+	if !strings.Contains(o.Out, `"failed_nodes": []`) {
+		t.Errorf("perfagent ls: %s", o.Out)
+	}
 }
 
 // withoutPidfd is a part that executes its arguments where the kernel has no pidfd_open.

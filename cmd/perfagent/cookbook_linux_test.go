@@ -36,11 +36,8 @@ var recipes = map[string]func(t *testing.T, r recipe){
 // testedElsewhere has a test of its own: TestDeploy_GrafanaHasData.
 const testedElsewhere = "Prometheus and Grafana"
 
-// A recipe is one part of the cookbook, which is cooked in dir.
-type recipe struct {
-	blocks []block
-	dir    string
-}
+// A recipe is one part of the cookbook.
+type recipe struct{ blocks []block }
 
 // TestDocs_Cookbook cooks the recipes with the tools that they name. A recipe is marked as tested if a test runs it, and
 // only then.

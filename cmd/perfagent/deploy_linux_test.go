@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // A dashboard is what of Grafana's JSON asks Prometheus.
@@ -94,5 +97,34 @@ func TestDeploy_GrafanaHasData(t *testing.T) {
 			}
 			l.finish().Want(t, 7)
 		})
+	}
+}
+
+// The batch script is a task that has no step ID. The report is in a folder of sacct's name for it.
+func TestDeploy_SlurmBatchScript(t *testing.T) {
+	t.Parallel()
+	task := startTold(t, nil)
+	out := t.TempDir()
+	script := func(name string) {
+		t.Helper()
+		cmd := clitest.Command(t, need.Repository(t, "deploy/slurm/"+name))
+		cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(clitest.Binary(t))+":"+os.Getenv("PATH"), "PERFAGENT_OUT="+out,
+			"SLURM_JOB_ID=4711", "SLURM_PROCID=0", "SLURM_TASK_PID="+task.pid())
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 0)
+		if o.Out+o.Err != "" {
+			t.Errorf("%s prints %q, %q", name, o.Out, o.Err)
+		}
+	}
+
+	script("taskprolog.sh")
+	task.Signal(syscall.SIGKILL)
+	task.End()
+	script("taskepilog.sh")
+	if r := reportertest.ReadFile(t, filepath.Join(out, "4711.batch", "node-0.json")); r.Run.ID != "4711.batch" || r.Run.Incomplete != "" {
+		t.Errorf("%+v", r.Run)
+	}
+	if left := reportertest.InDir(t, out); len(left) != 1 {
+		t.Errorf("reports %q", left)
 	}
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // TestGPUStarved: a GPU that waits while the job keeps a CPU busy is found, by the strict fake; one
@@ -49,6 +51,18 @@ func TestGPUStarved(t *testing.T) {
 			// On a machine with much else to do no job keeps a CPU busy.
 			if busy := starves && (idle.JobCPUs >= 0.8 || idle.WaitingForStorePct >= 50 || idle.DiskMBPerSecond >= 50); found != busy {
 				t.Errorf("gpu_starved: %v, findings %+v, idle %+v", found, n.Findings, idle)
+			}
+			if found { // on the page and in the terminal, too
+				_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+				page := clitest.Read(t, strings.TrimSuffix(path, ".json")+".html")
+				show := clitest.Perfagent(t, "show")
+				show.Dir = o.Dir
+				shown := strings.Join(strings.Fields(clitest.Perform(t, show).Out), " ")
+				for where, words := range map[string]string{"page": page, "terminal": shown} {
+					if !strings.Contains(words, " idle for ") || !strings.Contains(words, " of up to ") {
+						t.Errorf("the %s does not say that a GPU starved", where)
+					}
+				}
 			}
 			if joules, wall := n.Metric("gpu_1_energy_joules"), n.Metric("wall_seconds"); !(math.Abs(joules-300.5*wall) < 0.3*300.5*wall) {
 				t.Errorf("%v J in %v s of 300.5 W", joules, wall)

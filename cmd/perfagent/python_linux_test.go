@@ -264,6 +264,14 @@ time.sleep(0.1)
 	}
 }
 
+// impostors are programs of perfagent's name.
+var impostors = map[string]string{
+	"not a perfagent":  "exit 3\n",
+	"garbage":          `echo '{"pid": 1}'; exec sleep 100`,
+	"half a line":      `printf '{"run_id":'; exec sleep 100`,
+	"no end of a line": `printf '{"run_id":"'; exec cat /dev/zero`,
+}
+
 // What cannot be started is a warning.
 func TestMonitor_CannotStart(t *testing.T) {
 	t.Parallel()
@@ -273,11 +281,15 @@ func TestMonitor_CannotStart(t *testing.T) {
 		{"no process", `pid=4194303`, "process 4194303: it is not there"},
 		{"no type", `interval=object()`, ""},
 		{"not a perfagent", "", "exit code 3"},
+		{"garbage", "", `it answered b'{"pid": 1}\n'`},
+		{"half a line", "", "no answer within 1 s"},
+		{"no end of a line", "", `it answered b'{"run_id`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := moduleScript(t, nil, `
 import perfagent, warnings
+perfagent._START_PATIENCE = 1 if "half" in os.environ.get("CASE", "") else 30
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     with perfagent.Monitor(`+c.arguments+`) as m:
@@ -295,10 +307,11 @@ except ChildProcessError: pass
 			switch c.name {
 			case "no program":
 				cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
-			case "not a perfagent":
+			}
+			if text := impostors[c.name]; text != "" {
 				dir := t.TempDir()
-				clitest.Write(t, filepath.Join(dir, "perfagent"), "#!/bin/sh\nexit 3\n", 0o755)
-				cmd.Env = append(cmd.Env, "PATH="+dir+":/bin")
+				clitest.Write(t, filepath.Join(dir, "perfagent"), "#!/bin/sh\n"+text, 0o755)
+				cmd.Env = append(cmd.Env, "PATH="+dir+":/bin:/usr/bin", "CASE="+c.name)
 			}
 			o := clitest.Perform(t, cmd)
 			o.Want(t, 0)
@@ -306,6 +319,79 @@ except ChildProcessError: pass
 				t.Errorf("warning %q, want %q", o.Out, c.want)
 			}
 		})
+	}
+}
+
+// Whichever of several Monitors ends first, the variable is what it was before them when all have ended.
+func TestMonitor_SeveralEndInAnyOrder(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, moduleScript(t, nil, `
+import perfagent
+for before in (None, "before"):
+    os.environ.pop("PERFAGENT_MARKS", None)
+    if before: os.environ["PERFAGENT_MARKS"] = before
+    a, b, c = [perfagent.Monitor().start() for _ in range(3)]
+    b.stop()
+    perfagent.mark("c")
+    a.stop()
+    perfagent.mark("c")
+    c.stop()
+    assert os.environ.get("PERFAGENT_MARKS") == before, os.environ["PERFAGENT_MARKS"]
+    assert [len(m.report["nodes"]["0"].get("marks", [])) for m in (a, b, c)] == [0, 0, 2]
+`))
+	o.Want(t, 0)
+}
+
+// Any text names a phase, whatever the locale is.
+func TestMonitor_PhasesOfAnyText(t *testing.T) {
+	t.Parallel()
+	cmd := moduleScript(t, nil, `
+import perfagent
+with perfagent.Monitor() as m:
+    for name in ("\u65e5\u672c", "a\0b", "\ud800", "\udcff", ""):
+        with perfagent.phase(name):
+            with perfagent.phase("inner"): pass
+assert "PERFAGENT_PHASE" not in os.environ
+names = [p["name"] for p in m.report["nodes"]["0"]["phases"]]
+assert "\u65e5\u672c" in names and "inner" in names, ascii(names)
+`)
+	cmd.Env = append(cmd.Env, "LC_ALL=C", "PYTHONCOERCECLOCALE=0", "PYTHONUTF8=0")
+	clitest.Perform(t, cmd).Want(t, 0)
+}
+
+// The summary is that of the Monitor's own report, wherever that is.
+func TestMonitor_SummaryOfItsOwnReport(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, moduleScript(t, nil, `
+import perfagent
+first, later = [perfagent.Monitor("same").start().stop() for _ in range(2)]
+assert later.summary["report"] == later.report_path, later.summary
+assert first.report_path != later.report_path and first.summary is None, first.summary
+
+open("file", "w").close()
+elsewhere = perfagent.Monitor("r", out="file").start().stop()
+assert elsewhere.summary["report"] == elsewhere.report_path and elsewhere.summary["run_id"] == "r", elsewhere.summary
+assert "r: ended" in elsewhere._repr_html_()
+`))
+	o.Want(t, 0)
+}
+
+// A perfagent that was killed leaves no report, which is said.
+func TestMonitor_IsKilled(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, moduleScript(t, nil, `
+import perfagent, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with perfagent.Monitor("r") as m:
+        m._agent.kill()
+        m._agent.wait()
+assert m.report is None and m.summary["report"].endswith("node-0.jsonl"), m.summary
+print([str(w.message) for w in caught if w.category is RuntimeWarning])
+`))
+	o.Want(t, 0)
+	if !strings.Contains(o.Out, "exit code -9") || !strings.Contains(o.Out, "perfagent-out/r has what is known") {
+		t.Errorf("it warns of %s", o.Out)
 	}
 }
 

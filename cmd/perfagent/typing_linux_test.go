@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -181,6 +182,33 @@ func TestLocale_WithoutUTF8(t *testing.T) {
 	for _, args := range [][]string{{"show", "--format", "markdown", report}, {"diff", "--format", "json", report, report}} {
 		if in, out := perform("LC_ALL=C", args...), perform("LC_ALL=C.UTF-8", args...); in.Out != out.Out || plain(in.Out) {
 			t.Errorf("%q depends on the locale:\n%s", args, in.Out)
+		}
+	}
+}
+
+// What docs/before-after.md says that is typed gets the answer that it says, and the exit code.
+func TestDocs_Typed(t *testing.T) {
+	dir := t.TempDir()
+	in := func(text string) clitest.Outcome {
+		cmd := clitest.Script(t, "sh", `PATH=$(dirname "$P"):$PATH; `+text)
+		cmd.Dir = dir
+		return clitest.Perform(t, cmd)
+	}
+	in(`for n in 0 1 2; do perfagent run -q --run-id three --node $n -- sh -c "exit $(( n % 2 * 5 ))"; done
+		for id in varied gpu; do perfagent run -q --run-id $id -- sleep 0.1; done; echo text > notes.txt`).Want(t, 0)
+
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\| (?:`([^`]*)`|nothing) \\| (\\d+) \\|$").FindAllStringSubmatch(clitest.Read(t, "../../docs/before-after.md"), -1)
+	if len(rows) < 30 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for _, row := range rows {
+		typed, want := row[1], row[2]
+		if strings.Contains(typed, "perfagent run ") { // runs of its own would be the newest
+			typed = "cd $(mktemp -d); " + typed
+		}
+		o := in(typed)
+		if !strings.Contains(o.Out+o.Err, want) || strconv.Itoa(o.Code) != row[3] || want == "" && o.Out+o.Err != "" {
+			t.Errorf("%s: exit code %d\n%s%s\nwant %s, %q", row[1], o.Code, o.Out, o.Err, row[3], want)
 		}
 	}
 }

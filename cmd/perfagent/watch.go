@@ -168,6 +168,8 @@ func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	case ok:
 	case ended && o.picked:
 		return nil, fmt.Errorf("watch: node %d of run %q has ended: %s", node, id, showCommand(report))
+	case ended && len(there.reports) > 1: // of which another may have failed
+		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(there.dir))
 	case ended:
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(report))
 	case o.picked:

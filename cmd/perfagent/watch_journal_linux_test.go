@@ -20,6 +20,22 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
+// Of a run of several nodes the command that shows all of them is named.
+func TestWatch_EndedOnSeveralNodes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, node := range []string{"0", "1"} {
+		run := clitest.Perfagent(t, "run", "-q", "--run-id", "two", "--node", node, "--", "true")
+		run.Dir = dir
+		clitest.Perform(t, run).Want(t, 0)
+	}
+	o := clitest.Perform(t, watchCommand(t, dir, nil, "two"))
+	o.Want(t, 1)
+	if want := "perfagent watch: run \"two\" has ended: perfagent show perfagent-out/two\n"; o.Err != want {
+		t.Errorf("stderr %q, want %q", o.Err, want)
+	}
+}
+
 // What cannot be watched gives one line that names it, and exit code 1.
 func TestWatch_Refuses(t *testing.T) {
 	t.Parallel()

@@ -160,7 +160,9 @@ func (t *Tree) observe(e *entry, p *proc) {
 	e.row.PPID = int(p.ppid)
 	e.cpu, e.counted = max(e.cpu, p.ownSeconds()), max(e.children, p.childSeconds())
 	e.row.CPUSeconds = e.cpu - e.before
-	if !p.dead() {
+	if p.dead() { // its parent has not waited for it yet
+		e.row.End = cmp.Or(e.row.End, t.table.now)
+	} else {
 		e.row.Threads = max(e.row.Threads, int(p.threads))
 	}
 	t.inspect(e, p)
@@ -207,7 +209,7 @@ func (t *Tree) settle(end Ended) bool {
 func (t *Tree) bury() {
 	b := &t.table
 	for _, e := range b.gone {
-		e.row.End = b.now
+		e.row.End = cmp.Or(e.row.End, b.now)
 		if e.final == nil {
 			e.payer = t.payerOf(e)
 			e.payer.owed += e.cpu + e.children + e.owed

@@ -105,6 +105,20 @@ func TestTable_AddsUp(t *testing.T) {
 		f.scan("200: 10+0, 300: 5+0 ended")
 		f.scan("200: 10+0, 300: 5+0 ended")
 	})
+	t.Run("a child that nobody waits for", func(t *testing.T) {
+		f := newTableFixture(t, Options{})
+		f.proc(200, 100, 10, 0)
+		f.put(treeLine{pid: 300, parent: 200, start: 300, state: "Z", comm: "x", ticks: [4]int{5, 0, 0, 0}})
+		f.scan("200: 10+0, 300: 5+0 ended")
+		end := f.Table()[1].End
+		f.scan("200: 10+0, 300: 5+0 ended")
+		f.end(300)
+		f.proc(200, 100, 10, 5)
+		f.scan("200: 10+0, 300: 5+0 ended")
+		if again := f.Table()[1].End; again != end {
+			t.Errorf("it ended at %v, and then at %v", end, again)
+		}
+	})
 	t.Run("an orphan that Root adopted and waited for", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)

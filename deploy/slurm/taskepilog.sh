@@ -1,7 +1,7 @@
 #!/bin/sh
 # Slurm's TaskEpilog: waits until the report of the task is written, 10 s at most. Without it Slurm would kill perfagent
 # with the rest of the step.
-run=$SLURM_JOB_ID.$SLURM_STEP_ID
+run=$SLURM_JOB_ID.${SLURM_STEP_ID:-batch} # the batch script has no step ID
 out=${PERFAGENT_OUT:-$PWD/perfagent-out}
 task=$out/$run/task-$SLURM_PROCID
 

@@ -6,7 +6,7 @@
 # nothing.
 [ -z "${NO_PERFAGENT:-}" ] && [ -n "${SLURM_TASK_PID:-}" ] && command -v perfagent >/dev/null 2>&1 || exit 0
 
-run=$SLURM_JOB_ID.$SLURM_STEP_ID
+run=$SLURM_JOB_ID.${SLURM_STEP_ID:-batch} # the batch script has no step ID
 out=${PERFAGENT_OUT:-$PWD/perfagent-out}
 mkdir -p "$out/$run" 2>/dev/null || exit 0
 

@@ -4,12 +4,8 @@ package browser
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"testing"
-
-	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/chromedp"
 
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
@@ -47,17 +43,10 @@ func TestBrowser_DiffPage(t *testing.T) {
 	wantSelfContained(t, html.Bytes())
 	address := fileOf(t, html.Bytes())
 
-	for _, view := range []struct {
-		name, media, scheme string
-		width, height       int64
-	}{
-		{"light", "screen", "light", 1080, 760}, {"dark", "screen", "dark", 1080, 760},
-		{"phone", "screen", "light", 390, 900}, {"print", "print", "light", 718, 760},
-	} {
+	for _, v := range views(1080, 760) {
 		b := newTab(t)
 		b.scripts(false)
-		b.media(view.media, view.scheme)
-		b.size(view.width, view.height, 1)
+		b.look(v)
 		b.visit(address)
 		b.is(`document.querySelector("[data-verdict]").textContent === "B took 12 % longer (p < 0.001), memory -20 %, GPU -11 %"`)
 		b.is(shown(`document.querySelector("[data-commands]")`))
@@ -65,15 +54,10 @@ func TestBrowser_DiffPage(t *testing.T) {
 		b.contrast()
 		b.narrow()
 		if got := b.asked(); len(got) != 1 {
-			t.Errorf("%s: the page asked for %q", view.name, got)
+			t.Errorf("%s: the page asked for %q", v.name, got)
 		}
 		if *pictures != "" {
-			var data []byte
-			b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
-				data, err = page.CaptureScreenshot().Do(ctx)
-				return err
-			}))
-			savePicture(t, "diff-"+view.name+".png", data, 0)
+			savePicture(t, "diff-"+v.name+".png", b.picture(), marginOf(v.media))
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestBrowser_Pictures(t *testing.T) {
 		scale                        float64
 		before                       func(b *tab)
 	}{
-		{"light", job, "screen", "light", 1080, 1640, 1, func(b *tab) { b.point(b.plot("disk_io"), 0.4073, 0.3) }},
+		{"light", job, "screen", "light", 1080, 1640, 1, nil},
 		{"dark", job, "screen", "dark", 1080, 1640, 1, func(b *tab) { b.drag(b.plot("cpu"), 0.2, 0.75) }},
 		{"phone", job, "screen", "light", 390, 2060, 1.5, nil},
 		{"print", job, "print", "light", 718, 1580, 1.4, nil}, // A4 less its margins, at 96 dpi
@@ -70,17 +70,81 @@ func TestBrowser_Pictures(t *testing.T) {
 				WithClip(&page.Viewport{Width: float64(p.width), Height: float64(p.height), Scale: 1}).Do(ctx)
 			return err
 		}))
-		margin := 0
-		if p.media == "print" {
-			margin = 32
-		}
-		savePicture(t, "page-"+p.name+".png", data, margin)
+		savePicture(t, "page-"+p.name+".png", data, marginOf(p.media))
 	}
 	var plot bytes.Buffer
 	if err := plotter.WritePNG(&plot, plottertest.Job(), plotter.PictureOptions{Width: 800}); err != nil {
 		t.Fatal(err)
 	}
 	savePicture(t, "plot.png", plot.Bytes(), 0)
+}
+
+// A view is a way to look at a page.
+type view struct {
+	name, media, scheme string
+	width, height       int64 // of the window, in CSS pixels
+}
+
+// views are all the ways to look at a page, of which a screen has the given size.
+func views(width, height int64) []view {
+	return []view{
+		{"light", "screen", "light", width, height}, {"dark", "screen", "dark", width, height},
+		{"phone", "screen", "light", 390, 900}, {"print", "print", "light", 718, height}, // A4 less its margins, at 96 dpi
+	}
+}
+
+// look makes the tab one in which pages look so.
+func (b *tab) look(v view) {
+	b.t.Helper()
+	b.media(v.media, v.scheme)
+	b.size(v.width, v.height, 1)
+}
+
+// picture is what the window shows.
+func (b *tab) picture() (data []byte) {
+	b.t.Helper()
+	b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		data, err = page.CaptureScreenshot().Do(ctx)
+		return err
+	}))
+	return data
+}
+
+// saveSheet writes pictures side by side, two in a row.
+func saveSheet(t *testing.T, name string, pictures [][]byte) {
+	const gap = 16
+	var all []image.Image
+	var at []image.Point
+	var size image.Point
+	for i, data := range pictures {
+		img, err := png.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == len(pictures)-1 { // in print
+			img = onPaper(img, gap)
+		}
+		corner := image.Pt(gap, gap)
+		if i%2 == 1 {
+			corner = image.Pt(at[i-1].X+all[i-1].Bounds().Dx()+gap, at[i-1].Y)
+		} else if i > 0 {
+			corner.Y = size.Y
+		}
+		all, at = append(all, img), append(at, corner)
+		end := corner.Add(img.Bounds().Size()).Add(image.Pt(gap, gap))
+		size = image.Pt(max(size.X, end.X), max(size.Y, end.Y))
+	}
+
+	sheet := image.NewRGBA(image.Rectangle{Max: size})
+	draw.Draw(sheet, sheet.Bounds(), image.NewUniform(color.Gray{0xc0}), image.Point{}, draw.Src)
+	for i, img := range all {
+		draw.Draw(sheet, img.Bounds().Sub(img.Bounds().Min).Add(at[i]), img, img.Bounds().Min, draw.Src)
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, sheet); err != nil {
+		t.Fatal(err)
+	}
+	savePicture(t, name, out.Bytes(), 0)
 }
 
 // pictureLimit is what a picture in the documents may have, in bytes.
@@ -93,11 +157,8 @@ func savePicture(t *testing.T, name string, data []byte, margin int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paper := image.NewRGBA(img.Bounds().Inset(-margin))
-	draw.Draw(paper, paper.Bounds(), image.White, image.Point{}, draw.Src)
-	draw.Draw(paper, img.Bounds(), img, img.Bounds().Min, draw.Over)
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduced(paper)); err != nil {
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduced(onPaper(img, margin))); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s: %v, %d bytes", name, img.Bounds().Size(), out.Len())
@@ -107,6 +168,22 @@ func savePicture(t *testing.T, name string, data []byte, margin int) {
 	if err := os.WriteFile(filepath.Join(*pictures, name), out.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// marginOf is how much wider paper is than what is printed on it, in pixels on each side.
+func marginOf(media string) int {
+	if media == "print" {
+		return 32
+	}
+	return 0
+}
+
+// onPaper is a picture on white paper that is larger by a margin.
+func onPaper(img image.Image, margin int) image.Image {
+	paper := image.NewRGBA(img.Bounds().Inset(-margin))
+	draw.Draw(paper, paper.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.Draw(paper, img.Bounds(), img, img.Bounds().Min, draw.Over)
+	return paper
 }
 
 // reduced gives each pixel the nearest of the colours that there are most of.

@@ -382,25 +382,32 @@ func rpm(t *testing.T, d distribution) {
 	d.installed(t, root, "usr/share/zsh/site-functions/_perfagent", "usr/share/licenses/perfagent/LICENSE")
 }
 
-// wheel: pip installs it into a new environment. The program is on the PATH by itself, the module finds it.
-func wheel(t *testing.T, d distribution) {
-	python := need.Python(t)
+// environment returns a new environment of Python with the wheel, and a function that runs its pip.
+func (d distribution) environment(t *testing.T) (venv string, pip func(args ...string)) {
+	t.Helper()
 	_, machine := native(t)
-	venv := filepath.Join(t.TempDir(), "venv")
-	if o := clitest.Perform(t, clitest.Command(t, python, "-m", "venv", venv)); o.Code != 0 {
+	venv = filepath.Join(t.TempDir(), "venv")
+	if o := clitest.Perform(t, clitest.Command(t, need.Python(t), "-m", "venv", venv)); o.Code != 0 {
 		need.Missing(t, "needs Python's venv module: apt-get install python3-venv: "+o.Err)
 	}
 	found, err := filepath.Glob(d.path("perfagent-%s-py3-none-*%s.whl", d.version, machine))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("wheels %q, %v", found, err)
 	}
-	pip := func(args ...string) {
+
+	pip = func(args ...string) {
 		t.Helper()
 		args = append([]string{"-m", "pip", "--disable-pip-version-check"}, args...)
 		clitest.Perform(t, clitest.Command(t, venv+"/bin/python", args...)).Want(t, 0)
 	}
-
 	pip("install", "--no-index", found[0])
+
+	return venv, pip
+}
+
+// wheel: pip installs it into a new environment. The program is on the PATH by itself, the module finds it.
+func wheel(t *testing.T, d distribution) {
+	venv, pip := d.environment(t)
 	static(t, venv+"/bin/perfagent", elf.EM_NONE)
 	d.use(t, venv+"/bin/perfagent")
 	cmd := clitest.Command(t, venv+"/bin/python", "-W", "error", "-c", `
@@ -548,6 +555,45 @@ func podman(t *testing.T, d distribution, path string) {
 	}
 	// There is nothing else in the image, so perfagent is the job.
 	run("run", "--rm", "--network=none", tag, "run", "--out", "/out", "--", "/perfagent", "show", "/nothing").Want(t, 1)
+
+	for name, flags := range map[string][]string{"root": nil, "another user": {"--user=65534"}, "nothing to write to": {"--read-only", "--read-only-tmpfs=false"}} {
+		t.Run("Monitor, "+name, func(t *testing.T) {
+			d.monitor(t, func(args ...string) clitest.Outcome {
+				return run(slices.Concat([]string{"run", "--rm", "--network=none"}, flags, args)...)
+			}, tag)
+		})
+	}
+}
+
+// monitor: Monitor of the wheel in a container without capabilities, where the interpreter is process 1. The image
+// has no Python: this machine's is mounted.
+func (d distribution) monitor(t *testing.T, run func(args ...string) clitest.Outcome, image string) {
+	venv, _ := d.environment(t)
+	home := clitest.Perform(t, clitest.Command(t, venv+"/bin/python", "-c", "import sys; print(sys.base_prefix)"))
+	home.Want(t, 0)
+	args := []string{"--cap-drop=all", "--security-opt=no-new-privileges", "--tmpfs=/work", "--workdir=/work", "--volume=" + venv + ":/venv:ro"}
+	for _, dir := range []string{"/usr", "/lib", "/lib64", strings.TrimSpace(home.Out)} {
+		if clitest.Exists(dir) && !slices.Contains(args, "--volume="+dir+":"+dir+":ro") {
+			args = append(args, "--volume="+dir+":"+dir+":ro")
+		}
+	}
+
+	o := run(append(args, "--entrypoint=/venv/bin/python", image, "-W", "error", "-c", `
+import os, perfagent, time
+with perfagent.Monitor(interval=0.05) as monitor:
+    while time.process_time() < 0.4: pass
+with open("/proc/self/status") as status:
+    assert [line.split()[1].strip("0") for line in status if line.startswith(("CapEff", "CapBnd"))] == ["", ""]
+node, summary = monitor.report["nodes"]["0"], monitor.summary
+assert node["job"]["pids"] == [os.getpid()] == [1], node["job"]
+assert 0.2 < node["metrics"]["job_cpu_seconds"] < 0.6 and node["metrics"]["job_max_rss_mb"] > 5, node["metrics"]
+assert summary["state"] == "ended" and summary["failed_nodes"] == [], summary
+print(monitor.report_path == summary["report"])
+`)...)
+	o.Want(t, 0)
+	if o.Out != "True\n" || o.Err != "" {
+		t.Errorf("it prints %q, %q", o.Out, o.Err)
+	}
 }
 
 // billOfMaterials: it names every module that is linked, with its version and a licence, and the bytes of the programs.

@@ -9,18 +9,29 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Job returns a simulated job of nearly three minutes on 8 CPUs: it reads its data,
-// prepares them on all CPUs, trains with a checkpoint every 15 s, evaluates on one
-// CPU, and uploads what came out.
-func Job() *reporter.Report {
+// Job returns a simulated job of nearly three minutes in a step of Slurm with 8 CPUs, of which five would do:
+// it reads its data, prepares them, trains with a checkpoint every 15 s, evaluates on one CPU, and uploads
+// what came out.
+func Job() *reporter.Report { return jobOf(1640) }
+
+// JobSoFar returns the report of the first seconds of Job, as its live page has it.
+func JobSoFar(seconds int) *reporter.Report {
+	r := jobOf(seconds * 10)
+	r.Run.ExitCode, r.Run.Incomplete = nil, "the job is still running"
+	return r
+}
+
+// jobOf returns the report of the first samples of the job.
+func jobOf(samples int) *reporter.Report {
 	const step = 100 * time.Millisecond
 	random := rand.New(rand.NewPCG(1, 2))
 	var total [6]float64
-	memory, disk, slow := 6.0, 41.0, 0.0
-	rec := recording(1640, step, jobLines, func(i int, s *collector.Sample) {
+	memory, disk, slow, used := 6.0, 41.0, 0.0, 0.0
+	rec := recording(samples, step, jobLines, func(i int, s *collector.Sample) {
 		p := jobPhase(float64(i) * step.Seconds())
 		slow = 0.97*slow + 0.03*random.NormFloat64()*8
 		noise := func(size float64) float64 { return slow*size/10 + random.NormFloat64()*size/3 }
@@ -30,6 +41,7 @@ func Job() *reporter.Report {
 		disk += p.write / 8192 * step.Seconds()
 		job := cpu / 100 * 8 * 0.97
 		s.JobCPUSeconds = job * step.Seconds()
+		used += s.JobCPUSeconds
 		for c, v := range map[collector.Column]float64{
 			collector.JobCPU:             math.Round(job*100) / 100,
 			collector.JobMemory:          math.Round((memory - 5) / 100 * 32768),
@@ -83,28 +95,34 @@ func Job() *reporter.Report {
 		77_310.25 + total[5],
 	}
 
-	jobAccount(&rec.Account)
+	jobAccount(&rec.Account, float64(samples)*step.Seconds())
+	rec.Account.CPUSeconds = series.Optional(used)
 	r := Report(0, rec)
 	r.Run.Command = []string{"python", "train.py", "--data", "/scratch/images", "--epochs", "5"}
 	j := r.Nodes["0"].Job
-	j.UserSeconds, j.SystemSeconds, j.MaxRSSMB = 711.4, 38.25, 14950
+	j.UserSeconds, j.SystemSeconds, j.MaxRSSMB = 0.95*used, 0.05*used, 14950
+	r.Run.Platform = reporter.PlatformSlurm
 	return r
 }
 
-// jobAccount is that of the simulated job, which runs in a container.
-func jobAccount(a *collector.Account) {
-	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
+// jobGroup is the control group of the simulated job.
+const jobGroup = "/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0"
+
+// jobAccount is that of the simulated job, without its CPU time, after so many seconds.
+func jobAccount(a *collector.Account, seconds float64) {
+	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, jobGroup, host.MemoryGroup
 	a.Limits = host.Limits{
 		CPUs:         8,
 		CPUQuota:     8,
 		CPUSetCPUs:   8,
 		AffinityCPUs: 8,
 		MemoryMB:     24576,
-		CPUGroup:     "/docker/3f5a9c",
-		MemoryGroup:  "/docker/3f5a9c",
+		CPUGroup:     jobGroup,
+		MemoryGroup:  jobGroup,
 	}
-	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 749.65, 1640, 0, 0, 0, 0
-	stall := collector.Stalls{CPUSome: 12, CPUFull: 4, IOSome: 3, IOFull: 2}
+	a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = series.Optional(10*seconds), 0, 0, 0, 0
+	part := func(share float64) series.Optional { return series.Optional(share * seconds) }
+	stall := collector.Stalls{CPUSome: part(0.07), CPUFull: part(0.02), IOSome: part(0.02), IOFull: part(0.01)}
 	a.JobStall, a.HostStall = stall, stall
 }
 
@@ -140,11 +158,11 @@ func jobPhase(at float64) jobLoad {
 	case at < 14: // read
 		return jobLoad{name: "read", cpu: 14, most: 72, memory: 22, read: 410, write: 0.2, loopback: 0.1}
 	case at < 38: // prepare
-		return jobLoad{name: "prepare", cpu: 94, most: 100, memory: 47, read: 35, write: 12, loopback: 0.4}
+		return jobLoad{name: "prepare", cpu: 42, most: 100, memory: 47, read: 35, write: 12, loopback: 0.4}
 	case at < 113 && math.Mod(at-38, 15) > 12.6: // checkpoint
 		return jobLoad{name: "checkpoint", cpu: 16, most: 95, memory: 52, read: 1, write: 520, loopback: 2}
 	case at < 113: // train
-		return jobLoad{name: "train", cpu: 71, most: 100, memory: 58, read: 22, write: 0.5, loopback: 64, received: 0.3}
+		return jobLoad{name: "train", cpu: 37, most: 100, memory: 58, read: 22, write: 0.5, loopback: 64, received: 0.3}
 	case at < 141: // evaluate
 		return jobLoad{name: "evaluate", cpu: 13, most: 100, memory: 35, read: 4, write: 0.5, loopback: 6, received: 31}
 	}

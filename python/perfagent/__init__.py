@@ -35,11 +35,14 @@ __all__ = ["Monitor", "mark", "phase"]
 __version__ = "1.0.0"
 
 _MARKS = "PERFAGENT_MARKS"
-_PHASE = "PERFAGENT_PHASE"
+_PHASE = b"PERFAGENT_PHASE"
 
 _START_PATIENCE = 30  # seconds until the program must have begun to record
 _STOP_PATIENCE = 60  # seconds until it must have ended; a push to MLflow may take some
+_LINE = 64 * 1024  # bytes that its first line may have
 _TEXT = 200  # characters of a text on the page
+
+_recording: list[Monitor] = []  # those that have set the variable of marks
 
 
 class Monitor:
@@ -104,7 +107,12 @@ class Monitor:
         except subprocess.TimeoutExpired:
             warnings.warn("perfagent is still at work on its report or its push", RuntimeWarning, stacklevel=2)
         self._ended = True
-        self._pass_on()
+        said = self._pass_on()
+        if agent.returncode and not said and self.report_path is None:
+            warnings.warn(
+                f"perfagent ended by itself (exit code {agent.returncode}); perfagent show {self._ready['dir']} has what is known",
+                RuntimeWarning, stacklevel=2,
+            )
         return self
 
     stop = finalize
@@ -161,15 +169,14 @@ class Monitor:
             start_new_session=True,  # Ctrl-C and the interrupt of a notebook are not for it
         )
         with self._agent.stdout as out:
-            self._ready = json.loads(_line(out) or "null")
-        if self._ready is None:
+            line = _line(out)
+        if not line:
             self._agent.wait(_START_PATIENCE)
             raise RuntimeError(self._said() or f"it ended with exit code {self._agent.returncode}")
 
+        self._ready = _answer(line)
         self.run_id = self._ready["run_id"]
-        self._marks_before = os.environ.get(_MARKS)
-        if self._ready["marks"]:
-            os.environ[_MARKS] = self._ready["marks"]
+        self._set_marks()
         atexit.register(self.finalize)
 
     def _give_up(self) -> None:
@@ -181,9 +188,24 @@ class Monitor:
         if self._words is not None:
             self._words.close()
 
+    def _set_marks(self) -> None:
+        """Name the file of marks to this process and its children."""
+        self._marks_before = os.environ.get(_MARKS)
+        if self._ready["marks"]:
+            os.environ[_MARKS] = self._ready["marks"]
+            _recording.append(self)
+
     def _restore_marks(self) -> None:
         """Put back the variable that start() set, unless somebody else has set it since."""
-        if not self._ready["marks"] or os.environ.get(_MARKS) != self._ready["marks"]:
+        if self not in _recording:
+            return
+        _recording.remove(self)
+        marks = self._ready["marks"]
+        for other in _recording:  # one that began later and goes on
+            if other._marks_before == marks:
+                other._marks_before = self._marks_before
+
+        if os.environ.get(_MARKS) != marks:
             return
         if self._marks_before is None:
             del os.environ[_MARKS]
@@ -195,11 +217,13 @@ class Monitor:
         self._words.seek(0)
         return self._words.read().decode("utf-8", "replace").strip()
 
-    def _pass_on(self) -> None:
-        """Print what the program has printed."""
+    def _pass_on(self) -> str:
+        """Print what the program has printed, and return it."""
+        said = ""
         with contextlib.suppress(Exception), self._words:
             if said := self._said():
                 print(said, file=sys.stderr)
+        return said
 
     def _file(self, suffix: str) -> str | None:
         if self._ready is None or not self._ended:
@@ -213,12 +237,15 @@ class Monitor:
         return None
 
     def _ask_summary(self) -> dict[str, Any] | None:
-        runs = os.path.dirname(self._ready["dir"])
+        folder = self._ready["dir"]  # its name is not the run's if the report went elsewhere
         done = subprocess.run(
-            [_binary(), "ls", "--json", self.run_id, "--out", runs],
+            [_binary(), "ls", "--json", folder],
             stdin=subprocess.DEVNULL, capture_output=True, timeout=_STOP_PATIENCE, check=True,
         )
-        return next(iter(json.loads(done.stdout)), None)
+        run = next(iter(json.loads(done.stdout)), None)
+        if run is None or self.report_path not in (None, run.get("report")):  # that of a later run of this name
+            return None
+        return {**run, "run_id": self.run_id}
 
 
 def mark(text: object) -> None:
@@ -234,7 +261,7 @@ class phase(contextlib.ContextDecorator):
 
     def __init__(self, name: object) -> None:
         self.name = str(name)[:_TEXT]
-        self._before: str | None = None
+        self._before: bytes | None = None
         self._on = False
 
     def _recreate_cm(self) -> phase:
@@ -243,8 +270,8 @@ class phase(contextlib.ContextDecorator):
     def __enter__(self) -> phase:
         self._on = _MARKS in os.environ
         if self._on:
-            self._before = os.environ.get(_PHASE)
-            os.environ[_PHASE] = self.name
+            self._before = os.environb.get(_PHASE)
+            os.environb[_PHASE] = _utf8(self.name)
             _append({"phase": self.name, "ts": time.time()})
         return self
 
@@ -252,10 +279,16 @@ class phase(contextlib.ContextDecorator):
         if not self._on:
             return
         if self._before is None:
-            os.environ.pop(_PHASE, None)
+            os.environb.pop(_PHASE, None)
         else:
-            os.environ[_PHASE] = self._before
-        _append({"phase": self._before or None, "ts": time.time()})
+            os.environb[_PHASE] = self._before
+        outer = (self._before or b"").decode("utf-8", "replace")
+        _append({"phase": outer or None, "ts": time.time()})
+
+
+def _utf8(text: str) -> bytes:
+    """A text for the environment: UTF-8, as the program reads it, whatever the locale is."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
 
 
 def _append(record: Mapping[str, object]) -> None:
@@ -306,9 +339,24 @@ def _line(pipe: Any) -> bytes:
     """The first line of a pipe, or nothing at its end."""
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
-    if not poll.poll(1000 * _START_PATIENCE):
-        raise TimeoutError(f"no answer within {_START_PATIENCE} s")
-    return pipe.readline()
+    line, end = b"", time.monotonic() + _START_PATIENCE
+    while not line.endswith(b"\n") and len(line) < _LINE:
+        if not poll.poll(max(0, 1000 * (end - time.monotonic()))):
+            raise TimeoutError(f"no answer within {_START_PATIENCE} s")
+        data = os.read(pipe.fileno(), _LINE)
+        if not data:
+            return b""
+        line += data
+    return line
+
+
+def _answer(line: bytes) -> dict[str, Any]:
+    """The program's first line, understood."""
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        ready = json.loads(line)
+        if all(isinstance(ready[key], str) for key in ("run_id", "dir", "marks")):
+            return ready
+    raise RuntimeError(f"it answered {line[:_TEXT]!r}")
 
 
 def _page(monitor: Monitor) -> str:

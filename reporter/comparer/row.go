@@ -48,8 +48,11 @@ func (c *Comparison) Rows() (changed, rest []Row) {
 // Remarks returns what a reader of all metrics must know: what the signs mean, what is absent and why,
 // and the notes.
 func (c *Comparison) Remarks() []string {
-	return printable(slices.Concat(c.legend(c.listed(true)), c.absences(), c.notes()))
+	return printable(slices.Concat(c.legend(c.listed(true)), c.notes()))
 }
+
+// Absences returns the metrics that a side lacks, a line for each reason.
+func (c *Comparison) Absences() []string { return printable(c.absences()) }
 
 // Sides describes A and B in a line each.
 func (c *Comparison) Sides() []string { return c.sides() }

@@ -257,9 +257,9 @@ type strain struct {
 
 func strains() []strain {
 	return []strain{
-		{reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, "of the time for memory", notableMemory},
-		{reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, "of the time for storage", notableIO},
-		{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time, some task, for a CPU", notableCPU},
+		{reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, "of the time all tasks waited for memory", notableMemory},
+		{reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, "of the time all tasks waited for storage", notableIO},
+		{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time a task waited for a CPU", notableCPU},
 	}
 }
 

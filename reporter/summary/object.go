@@ -154,7 +154,8 @@ func FailedNodes(r *reporter.Report) []string {
 }
 
 // nodeFailed reports whether the job of a node failed: it did not end with exit code 0, or the kernel killed
-// one of its processes, even if the job then ended well.
+// one of its processes, even if the job then ended well. How an attached job ended is often known to its parent
+// only, which is no failure.
 func nodeFailed(n *reporter.Node) bool {
 	if n == nil {
 		return false
@@ -163,8 +164,14 @@ func nodeFailed(n *reporter.Node) bool {
 		return true
 	}
 	v := n.Verdict
+	if v == nil || v.Number("oom_kills") > 0 {
+		return v != nil
+	}
+	if n.Job != nil && n.Job.Attached && v.Cause == diagnosis.CauseUnknown {
+		return false
+	}
 
-	return v != nil && (v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0 || v.Number("oom_kills") > 0)
+	return v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0
 }
 
 // pushOf returns how far the pushes of the nodes are: pending while any of them is, off if none was sent.

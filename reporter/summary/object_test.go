@@ -74,3 +74,26 @@ func TestObject_OfAKillThatTheJobSurvived(t *testing.T) {
 		t.Errorf("failed: %v, nodes %v", summary.Failed(r), o.FailedNodes)
 	}
 }
+
+// How an attached job ended is known to its parent only: that is no failure, unless the kernel killed.
+func TestObject_OfAnAttachedJobWhoseEndIsNotKnown(t *testing.T) {
+	t.Parallel()
+	n := &reporter.Node{
+		Job:     &reporter.Job{Attached: true},
+		Verdict: &reporter.Verdict{Cause: "unknown", Text: "how the job ended is not known", Evidence: map[string]any{}},
+	}
+	r := &reporter.Report{
+		Run: reporter.Run{WallSeconds: 2, Verdict: n.Verdict}, Nodes: map[string]*reporter.Node{"0": n, "1": ended(0, reporter.PushOff)},
+	}
+	if o := summary.NewObject(r, "", ""); summary.Failed(r) || len(o.FailedNodes) != 0 {
+		t.Errorf("failed: %v, nodes %v", summary.Failed(r), o.FailedNodes)
+	}
+	if line := summary.Line(r, "x.html", nil); line != "perfagent: ended after 2.0 s; x.html\n" {
+		t.Errorf("the line is %q", line)
+	}
+
+	n.Verdict.Evidence["oom_kills"] = 1.0
+	if o := summary.NewObject(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
+		t.Errorf("after a kill: failed %v, nodes %v", summary.Failed(r), o.FailedNodes)
+	}
+}

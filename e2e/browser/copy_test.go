@@ -1,0 +1,56 @@
+//go:build e2e
+
+package browser
+
+import (
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// pasted is what is pasted now.
+func (b *tab) pasted() (words string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate(`clipboard.readText()`, &words, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	return words
+}
+
+// TestBrowser_CopiesTheAdvice: a click on "copy" puts exactly the line on the clipboard, also where the page may not use
+// it, as one that is not from this machine and has no TLS, and nothing stays selected: a live page would stand still.
+func TestBrowser_CopiesTheAdvice(t *testing.T) {
+	const line = "#SBATCH --cpus-per-task=5 --mem=24G"
+	report := fileOf(t, pageOf(t, plottertest.Job()))
+	live := serving(t, func() *reporter.Report { return plottertest.JobSoFar(100) })
+	for _, c := range []struct{ name, address, before string }{
+		{"a page", report, `0`},
+		{"a page that may not", report, `navigator.clipboard.writeText = () => Promise.reject(new Error("refused"))`},
+		{"a live page", live.URL + "/", `0`},
+		{"a live page of another machine", live.URL + "/", `Object.defineProperty(navigator, "clipboard", {value: undefined})`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newTab(t)
+			b.do(browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}),
+				emulation.SetFocusEmulationEnabled(true)) // of several tabs one has the focus
+			b.visit(c.address)
+			b.do(chromedp.Evaluate(`window.clipboard = navigator.clipboard; clipboard.writeText("old")`, nil,
+				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+			b.do(chromedp.Evaluate(c.before+``, nil))
+
+			b.do(chromedp.Evaluate(`new MutationObserver(() => { window.said = window.said || [...document.querySelectorAll(".copy")].some(e => e.textContent === "copied"); })
+				.observe(document.body, {subtree: true, childList: true, characterData: true})`, nil))
+			b.click(b.box(".advice .copy"), 0.5, 0.5)
+			b.until(`window.said`)
+			if got := b.pasted(); got != line {
+				t.Errorf("the clipboard has %q, want %q", got, line)
+			}
+			b.is(`getSelection().isCollapsed`)
+			b.visit("about:blank") // a live page asks no more
+		})
+	}
+}
