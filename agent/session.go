@@ -67,7 +67,7 @@ func newSession(o Options, command []string) *session {
 	rules, _ := redact.New(o.Redact) // checked before
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o),
-		run: reporter.Run{ID: o.RunID, Command: rules.Args(command), Platform: platform(), Tags: o.Tags},
+		run: reporter.Run{ID: o.RunID, Command: rules.Args(command), Platform: platform(o.identity), Tags: o.Tags},
 	}
 }
 
@@ -76,7 +76,7 @@ func (s *session) head() journal.Head {
 	run, now := s.run, reporter.Time{Time: time.Now()}
 	run.Start, run.End = now, now
 	head := journal.Head{
-		Run: run, Node: *s.o.Node, Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
+		Run: run, Node: *s.o.Node, Identity: s.identity(), Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
 		Agent: reporter.Agent{Version: Version()},
 	}
 	if s.intake != nil {
@@ -141,7 +141,7 @@ func (s *session) input(rec *collector.Recording, missing []reporter.Missing) di
 	}
 
 	return diagnosis.Input{Input: reporter.Input{
-		Run: s.run, Node: *s.o.Node, Recording: rec, Agent: s.ownUse(), Missing: slices.Concat(missing, s.unheard),
+		Run: s.run, Node: *s.o.Node, Identity: s.identity(), Recording: rec, Agent: s.ownUse(), Missing: slices.Concat(missing, s.unheard),
 		Push: s.tracking.state,
 	}}
 }

@@ -96,7 +96,7 @@ func addCommands(root *cobra.Command, s streams) {
 		{"Look", []*cobra.Command{newLs(s), newShow(s), newWatch(s), newPlot(s), newDiff(s)}},
 		{"Keep and send", []*cobra.Command{newMerge(s), newPush(s), newPrune(s)}},
 		{"Inside a job", []*cobra.Command{newMark(s), newPhase(s), newRecord(s)}},
-		{"Help", []*cobra.Command{newMetrics(s), newVersion(s), completion, help}},
+		{"Help", []*cobra.Command{newMetrics(s), newEnv(s), newVersion(s), completion, help}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {
