@@ -11,7 +11,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/patience"
-	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -27,8 +26,7 @@ func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
 		e.Signals = append(e.Signals, newSignal(s))
 	}
 
-	identity := scheduler.Detect(os.LookupEnv)
-	e.Scheduler, e.Limit = identity.Scheduler, identity.EndTime
+	e.Scheduler, e.Limit = w.o.identity.Scheduler, w.o.identity.EndTime
 	e.Timeout = timeoutEnd(host.Now())
 
 	if status.ExitCode != 0 {

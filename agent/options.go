@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,8 +71,10 @@ type Options struct {
 	// "" is the scheduler's job ID, else the time and random digits.
 	RunID string
 
-	// Node is the index of this node. nil is the scheduler's, else 0.
-	Node *int
+	// Node is the index of this node. nil is the scheduler's, else 0. NodeFrom is the variable that the index
+	// comes from, if it is one of the program's own; reports say it.
+	Node     *int
+	NodeFrom string
 
 	// Interval is the time between samples, at least MinInterval. 0 is DefaultInterval.
 	Interval time.Duration
@@ -174,6 +177,9 @@ type Options struct {
 	// the command if no child can be created. Only one run in the life of a process may set it, and
 	// no other run may be active then or begin later: the error is an *OptionError.
 	TakeOver bool
+
+	identity  scheduler.Identity // of this process; settled finds it
+	nodeGiven bool               // reports whether Node was given
 }
 
 // An OptionError says which of the Options is wrong.
@@ -232,11 +238,11 @@ func (o Options) settled() Options {
 		}
 	}
 
-	identity := scheduler.Detect(os.LookupEnv)
-	setDefault(&o.RunID, identity.RunID)
+	o.identity = scheduler.Detect(scheduler.Self())
+	setDefault(&o.RunID, o.identity.RunID)
 	setDefault(&o.RunID, scheduler.NewRunID(time.Now()))
-	if o.Node == nil {
-		o.Node = &identity.Node
+	if o.nodeGiven = o.Node != nil; !o.nodeGiven {
+		o.Node = cmp.Or(o.identity.Node, new(int))
 	}
 
 	return o

@@ -12,9 +12,9 @@ import (
 // platform returns where this process runs, as the report names it: in whose words a request for CPUs and
 // memory is written. "" = elsewhere. The scheduler that was asked for the job comes before the container
 // that the job may be in.
-func platform() string {
+func platform(id scheduler.Identity) string {
 	switch {
-	case scheduler.Detect(os.LookupEnv).Scheduler == scheduler.Slurm:
+	case id.Scheduler == scheduler.Slurm:
 		return reporter.PlatformSlurm
 	case os.Getenv("KUBERNETES_SERVICE_HOST") != "":
 		return reporter.PlatformKubernetes

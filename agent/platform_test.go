@@ -3,6 +3,7 @@ package agent
 import (
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -14,7 +15,7 @@ func TestPlatform(t *testing.T) {
 	} {
 		t.Setenv("SLURM_JOB_ID", c.slurm)
 		t.Setenv("KUBERNETES_SERVICE_HOST", c.kubernetes)
-		if got := platform(); got != c.want {
+		if got := platform(scheduler.Detect(scheduler.Self())); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}

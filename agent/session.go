@@ -65,7 +65,7 @@ type session struct {
 func newSession(o Options, command []string) *session {
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o),
-		run: reporter.Run{ID: o.RunID, Command: o.redaction().Args(command), Platform: platform(), Tags: o.Tags},
+		run: reporter.Run{ID: o.RunID, Command: o.redaction().Args(command), Platform: platform(o.identity), Tags: o.Tags},
 	}
 }
 
@@ -74,7 +74,7 @@ func (s *session) head() journal.Head {
 	run, now := s.run, reporter.Time{Time: time.Now()}
 	run.Start, run.End = now, now
 	head := journal.Head{
-		Run: run, Node: *s.o.Node, Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
+		Run: run, Node: *s.o.Node, Identity: s.identity(), Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
 		Agent: reporter.Agent{Version: Version()},
 	}
 	if s.intake != nil {
@@ -139,7 +139,7 @@ func (s *session) input(rec *collector.Recording, missing []reporter.Missing) di
 	}
 
 	return diagnosis.Input{Input: reporter.Input{
-		Run: s.run, Node: *s.o.Node, Recording: rec, Agent: s.ownUse(), Missing: slices.Concat(missing, s.unheard),
+		Run: s.run, Node: *s.o.Node, Identity: s.identity(), Recording: rec, Agent: s.ownUse(), Missing: slices.Concat(missing, s.unheard),
 		Push: s.tracking.state,
 	}}
 }

@@ -17,6 +17,7 @@ import (
 type Input struct {
 	Run       Run // ID, Command, Tags, ExitCode, Signal; the times when a job was wrapped
 	Node      int
+	Identity  *Identity // nil if nothing but the host tells it
 	Recording *collector.Recording
 	Job       *Job // nil for a sidecar
 	Agent     Agent
@@ -49,6 +50,7 @@ func New(in Input) *Report {
 	metrics, absent := f.compute()
 	node := &Node{
 		Host:      new(Host(rec.Host)),
+		Identity:  in.Identity,
 		Sampling:  newSampling(rec),
 		Agent:     &in.Agent,
 		Job:       job,

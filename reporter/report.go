@@ -53,6 +53,7 @@ type Node struct {
 	Command []string `json:"command,omitempty"`
 
 	Host      *Host               `json:"host,omitempty"`
+	Identity  *Identity           `json:"identity,omitempty"` // nil where nothing but the host told it
 	Sampling  *Sampling           `json:"sampling,omitempty"`
 	Agent     *Agent              `json:"agent,omitempty"`
 	Job       *Job                `json:"job,omitempty"` // absent for a sidecar

@@ -220,6 +220,9 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	for {
 		flag, err := o.checkAll(cmd)
 		if err == nil {
+			if used := s.left["node"]; len(used) > 0 {
+				o.NodeFrom = used[0].variable
+			}
 			return nil
 		}
 		if err := s.reject(flag, err); err != nil {

@@ -42,7 +42,7 @@ func (o *recordOptions) wantsLine(r *reporter.Report) bool {
 
 // inBatch reports whether a scheduler or a CI system runs this process.
 func inBatch() bool {
-	if scheduler.Detect(os.LookupEnv).Scheduler != "" {
+	if _, ok := scheduler.InCharge(os.LookupEnv); ok {
 		return true
 	}
 	ci := os.Getenv("CI")

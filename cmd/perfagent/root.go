@@ -97,7 +97,7 @@ var commandGroups = []struct {
 	{"Keep and send", []namedCommand{{"merge", newMerge}, {"push", newPush}, {"prune", newPrune}}},
 	{"Inside a job", []namedCommand{{"mark", newMark}, {"phase", newPhase}, {"record", newRecord}}},
 	{"Help", []namedCommand{
-		{"metrics", newMetrics}, {"version", newVersion}, {"completion", newCompletion}, {"help", newHelp},
+		{"metrics", newMetrics}, {"env", newEnv}, {"version", newVersion}, {"completion", newCompletion}, {"help", newHelp},
 	}},
 }
 

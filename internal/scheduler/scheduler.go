@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A System is a scheduler or a launcher, and the variables that it sets. An empty name of a
-// variable means that the system has none.
+// A System is a scheduler, and the variables that it sets. An empty name of a variable means that the
+// system has none.
 type System struct {
 	Name string
 
@@ -20,10 +20,19 @@ type System struct {
 	// Beside is another variable of the system. JobID counts only where it is set too, because its
 	// own name is a common one.
 	Beside string
+	// ArrayJob and ArrayTask are the id of a job array and the number of the task in it, where JobID alone
+	// does not say both. The task's number is one of NoTask in a job that is no array.
+	ArrayJob, ArrayTask string
+	NoTask              []string
 
-	NodeIndex string   // index of the node among the job's nodes; a rank is not a node index
-	EndTime   string   // when the job will be ended, in seconds since 1970
-	GPUs      []string // the job's GPUs by the node's own numbers; the first that is set counts
+	// NodeMark is what stands before the index of the node at the end of a job id that has one.
+	NodeMark string
+
+	Restart  string   // how often the job was started again
+	Attempts string   // how often it was started
+	Nodes    string   // nodes of the job
+	EndTime  string   // when the job will be ended, in seconds since 1970
+	GPUs     []string // the job's GPUs by the node's own numbers; the first that is set counts
 
 	// Daemons are the processes that signal a job on behalf of the system. One that ends in "*" is
 	// the beginning of a name.
@@ -33,73 +42,70 @@ type System struct {
 // Slurm is the name of the system whose requests perfagent can write.
 const Slurm = "Slurm"
 
+// The systems that have rules of their own.
+const (
+	flux      = "Flux"
+	sageMaker = "SageMaker"
+	azureML   = "Azure ML"
+
+	kubernetes = "Kubernetes"
+	kubeflow   = "Kubeflow"
+	volcano    = "Volcano"
+)
+
+// azureRun is the variable of the id of a job of Azure ML.
+const azureRun = "AZUREML_RUN_ID"
+
 // Systems returns the table of all known systems, in the order in which they are asked.
 func Systems() []System {
 	return []System{
 		{
-			Name: Slurm, JobID: "SLURM_JOB_ID", NodeIndex: "SLURM_NODEID",
+			Name: Slurm, JobID: "SLURM_JOB_ID", ArrayJob: "SLURM_ARRAY_JOB_ID", ArrayTask: "SLURM_ARRAY_TASK_ID",
+			Restart: "SLURM_RESTART_COUNT", Nodes: "SLURM_JOB_NUM_NODES",
 			EndTime: "SLURM_JOB_END_TIME", // not before Slurm 23.02
 			GPUs:    []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"},
 			Daemons: []string{"slurmstepd", "slurmd"},
 		},
-		{Name: "torchrun", NodeIndex: "GROUP_RANK"},
-		{Name: "PBS", JobID: "PBS_JOBID", NodeIndex: "PBS_NODENUM", Daemons: []string{"pbs_mom"}},
-		{Name: "LSF", JobID: "LSB_JOBID", Daemons: []string{"sbatchd", "res"}},
-		{Name: "Flux", JobID: "FLUX_JOB_ID", Daemons: []string{"flux-*"}},
+		{Name: "PBS", JobID: "PBS_JOBID", Daemons: []string{"pbs_mom"}},
+		{
+			Name: "LSF", JobID: "LSB_JOBID", ArrayJob: "LSB_JOBID", ArrayTask: "LSB_JOBINDEX", NoTask: []string{"0"},
+			Restart: "LSB_RESTART", Daemons: []string{"sbatchd", "res"},
+		},
+		{Name: flux, JobID: "FLUX_ENCLOSING_ID", Daemons: []string{"flux-*"}}, // FLUX_JOB_ID counts within it
+		{Name: flux, JobID: "FLUX_JOB_ID"},
 		{Name: "Cobalt", JobID: "COBALT_JOBID"},
-		{Name: "AWS Batch", JobID: "AWS_BATCH_JOB_ID", NodeIndex: "AWS_BATCH_JOB_NODE_INDEX"},
-		{Name: "Kubernetes", NodeIndex: "JOB_COMPLETION_INDEX"},
-		{Name: "Volcano", NodeIndex: "VC_TASK_INDEX"},
+		{
+			Name: "AWS Batch", JobID: "AWS_BATCH_JOB_ID", NodeMark: "#",
+			Attempts: "AWS_BATCH_JOB_ATTEMPT", Nodes: "AWS_BATCH_JOB_NUM_NODES",
+		},
+		{Name: sageMaker, JobID: "TRAINING_JOB_NAME"},
+		{Name: azureML, JobID: azureRun, Nodes: "AZUREML_NODE_COUNT"},
 		{
 			Name: "Grid Engine", JobID: "JOB_ID", Beside: "SGE_TASK_ID",
-			Daemons: []string{"sge_shepherd", "sge_execd"},
+			ArrayJob: "JOB_ID", ArrayTask: "SGE_TASK_ID", NoTask: []string{"undefined"},
+			Restart: "RESTARTED", Nodes: "NHOSTS", Daemons: []string{"sge_shepherd", "sge_execd"},
 		},
 	}
 }
 
-// An Identity says which job and which node a process belongs to.
-type Identity struct {
-	Scheduler string    // the system in charge of the job; "" if there is none
-	JobID     string    // as the scheduler writes it: 123[4].server
-	RunID     string    // the same, fit to name a folder: 123_4_.server
-	Node      int       // index of the node; 0 if no system sets it
-	EndTime   time.Time // when the scheduler ends the job; zero if unknown
+// InCharge returns the scheduler in charge of a process, the first whose job id is set. ok reports whether
+// there is one.
+func InCharge(lookup func(string) (string, bool)) (s System, ok bool) {
+	for _, s := range Systems() {
+		if s.inCharge(lookup) {
+			return s, true
+		}
+	}
+	return System{}, false
 }
 
-// Detect reads the identity of a process from its environment. The scheduler is the first system
-// whose job id is set; the node index comes from the first system that sets a usable one.
-func Detect(lookup func(key string) (value string, ok bool)) Identity {
-	var id Identity
-
-	for _, s := range Systems() {
-		if id.JobID = s.jobID(lookup); id.JobID != "" {
-			id.Scheduler, id.RunID, id.EndTime = s.Name, SafeRunID(id.JobID), s.endTime(lookup)
-			break
-		}
-	}
-
-	for _, s := range Systems() {
-		text, ok := lookup(s.NodeIndex)
-		if n, err := strconv.ParseUint(text, 10, 31); ok && err == nil {
-			id.Node = int(n)
-			break
-		}
-	}
-
-	return id
-}
-
-// jobID returns what the system calls the job; "" if the system is not in charge of it.
-func (s System) jobID(lookup func(string) (string, bool)) string {
-	if s.Beside != "" {
-		if _, ok := lookup(s.Beside); !ok {
-			return ""
-		}
-	}
-
+// inCharge reports whether the system runs the job.
+func (s System) inCharge(lookup func(string) (string, bool)) bool {
 	id, _ := lookup(s.JobID)
-
-	return id
+	if _, ok := lookup(s.Beside); s.Beside != "" && !ok {
+		return false
+	}
+	return id != ""
 }
 
 // endTime returns when the system ends the job; zero if unknown.

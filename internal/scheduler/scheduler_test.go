@@ -18,72 +18,39 @@ func environment(env ...string) func(string) (string, bool) {
 	}
 }
 
+// detect returns the identity of a process of host "node2" with an environment.
+func detect(env ...string) Identity {
+	return Detect(Environment{Lookup: environment(env...), Hostname: "node2"})
+}
+
 func TestDetect_SchedulerInCharge(t *testing.T) {
 	for _, test := range []struct {
-		env         []string
-		name, jobID string
-		end         int64 // seconds since 1970; 0 = none
+		env              []string
+		name, jobID, run string
+		end              int64 // seconds since 1970; 0 = none
 	}{
 		{env: nil},
 		{env: []string{"JOB_ID=build-17"}}, // a common name: Grid Engine sets another one as well
-		{env: []string{"JOB_ID=99", "SGE_TASK_ID=undefined"}, name: "Grid Engine", jobID: "99"},
-		{env: []string{"JOB_ID=99", "SGE_TASK_ID=1", "SLURM_JOB_ID=5"}, name: "Slurm", jobID: "5"},
-		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=1767225600"}, name: "Slurm", jobID: "5", end: 1767225600},
-		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=soon"}, name: "Slurm", jobID: "5"},
-		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=-1"}, name: "Slurm", jobID: "5"},
-		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=9223372036854775807"}, name: "Slurm", jobID: "5"},
-		{env: []string{"PBS_JOBID=6", "SLURM_JOB_ID=", "SLURM_JOB_END_TIME=1767225600"}, name: "PBS", jobID: "6"},
+		{env: []string{"JOB_ID=99", "SGE_TASK_ID=undefined"}, name: "Grid Engine", jobID: "99", run: "99"},
+		{env: []string{"JOB_ID=99", "SGE_TASK_ID=1"}, name: "Grid Engine", jobID: "99", run: "99_1"},
+		{env: []string{"JOB_ID=99", "SGE_TASK_ID=1", "SLURM_JOB_ID=5"}, name: "Slurm", jobID: "5", run: "5"},
+		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=1767225600"}, name: "Slurm", jobID: "5", run: "5", end: 1767225600},
+		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=soon"}, name: "Slurm", jobID: "5", run: "5"},
+		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=-1"}, name: "Slurm", jobID: "5", run: "5"},
+		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=9223372036854775807"}, name: "Slurm", jobID: "5", run: "5"},
+		{env: []string{"SLURM_JOB_ID=7", "SLURM_ARRAY_JOB_ID=5", "SLURM_ARRAY_TASK_ID=2"}, name: "Slurm", jobID: "7", run: "5_2"},
+		{env: []string{"PBS_JOBID=6", "SLURM_JOB_ID=", "SLURM_JOB_END_TIME=1767225600"}, name: "PBS", jobID: "6", run: "6"},
+		{env: []string{"LSB_JOBID=6", "LSB_JOBINDEX=0"}, name: "LSF", jobID: "6", run: "6"},
+		{env: []string{"LSB_JOBID=6", "LSB_JOBINDEX=4"}, name: "LSF", jobID: "6", run: "6_4"},
 		{env: []string{"SLURM_JOB_END_TIME=1767225600"}},
 	} {
-		id := Detect(environment(test.env...))
+		id := detect(test.env...)
 
-		if id.Scheduler != test.name || id.JobID != test.jobID || id.RunID != test.jobID {
+		if id.Scheduler != test.name || id.JobID != test.jobID || id.RunID != test.run {
 			t.Errorf("%q: %q, job %q, run %q", test.env, id.Scheduler, id.JobID, id.RunID)
 		}
 		if id.EndTime.IsZero() != (test.end == 0) || test.end > 0 && !id.EndTime.Equal(time.Unix(test.end, 0)) {
 			t.Errorf("%q: ends at %v", test.env, id.EndTime)
-		}
-	}
-}
-
-// Each system is recognized by the variables of its own row.
-func TestDetect_EachSystem(t *testing.T) {
-	for _, s := range Systems() {
-		var env []string
-		if s.JobID != "" {
-			env = append(env, s.JobID+"=4711")
-		}
-		if s.Beside != "" {
-			env = append(env, s.Beside+"=1")
-		}
-		if s.NodeIndex != "" {
-			env = append(env, s.NodeIndex+"=3")
-		}
-
-		id := Detect(environment(env...))
-
-		if s.JobID != "" && (id.Scheduler != s.Name || id.RunID != "4711") {
-			t.Errorf("%s: %q, run %q", s.Name, id.Scheduler, id.RunID)
-		}
-		if s.NodeIndex != "" && id.Node != 3 {
-			t.Errorf("%s: node %d", s.Name, id.Node)
-		}
-	}
-}
-
-func TestDetect_NodeIndex(t *testing.T) {
-	for _, test := range []struct {
-		env  []string
-		want int
-	}{
-		{[]string{"SLURM_NODEID=3", "GROUP_RANK=5"}, 3},
-		{[]string{"SLURM_NODEID=-1", "GROUP_RANK=5"}, 5},
-		{[]string{"SLURM_NODEID=", "VC_TASK_INDEX=2"}, 2},
-		{[]string{"SLURM_NODEID=4294967296"}, 0},
-		{[]string{"RANK=3", "OMPI_COMM_WORLD_RANK=3"}, 0}, // ranks
-	} {
-		if got := Detect(environment(test.env...)).Node; got != test.want {
-			t.Errorf("%q: node %d, want %d", test.env, got, test.want)
 		}
 	}
 }

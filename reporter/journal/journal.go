@@ -36,10 +36,12 @@ const (
 
 // A Head is the first line of a journal: what is known at the start.
 type Head struct {
-	Journal string         `json:"journal"` // Schema
-	Run     reporter.Run   `json:"run"`
-	Node    int            `json:"node"`
-	Agent   reporter.Agent `json:"agent"`
+	Journal string       `json:"journal"` // Schema
+	Run     reporter.Run `json:"run"`
+	Node    int          `json:"node"`
+	// Identity is which job, node and rank the process is; nil if nothing but the host tells it.
+	Identity *reporter.Identity `json:"identity,omitempty"`
+	Agent    reporter.Agent     `json:"agent"`
 	// Interval and MaxLength are the options of the sampling.
 	Interval  time.Duration `json:"interval_ns"`
 	MaxLength int           `json:"max_length"`

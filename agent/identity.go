@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"cmp"
+
+	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Detected is what the variables of schedulers and launchers say about this process.
+type Detected struct {
+	// RunID is the name that a run gets here; "" stands for the time and random digits.
+	RunID    string            `json:"run_id,omitempty"`
+	Identity reporter.Identity `json:"identity"`
+	// From has the variables that told the run id and each member of the identity, by its name in JSON.
+	From map[string]string `json:"from"`
+	// Ignored are variables that are set and do not count.
+	Ignored []IgnoredVariable `json:"ignored"`
+}
+
+// An IgnoredVariable is a variable that does not count, and why.
+type IgnoredVariable struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// Detect returns what the environment of this process says. Run, Start, Attach and Sidecar obey it where
+// their Options leave a choice.
+func Detect() Detected {
+	id := scheduler.Detect(scheduler.Self())
+	d := Detected{RunID: id.RunID, Identity: newIdentity(id), From: id.From, Ignored: []IgnoredVariable{}}
+	for _, i := range id.Ignored {
+		d.Ignored = append(d.Ignored, IgnoredVariable(i))
+	}
+
+	return d
+}
+
+// identity returns which job, node and rank this process is, for the report; nil if nothing but the host
+// tells it.
+func (s *session) identity() *reporter.Identity {
+	id := newIdentity(s.o.identity)
+	if s.o.nodeGiven {
+		id.Node, id.NodeFrom = s.o.Node, cmp.Or(s.o.NodeFrom, reporter.NodeFromFlag)
+	}
+	if id.NodeFrom == reporter.NodeFromNone && id.Scheduler == "" && id.Rank == nil {
+		return nil
+	}
+	return &id
+}
+
+// newIdentity converts an identity to the report's type.
+func newIdentity(id scheduler.Identity) reporter.Identity {
+	return reporter.Identity{
+		Node: id.Node, NodeFrom: id.NodeFrom, NodeName: id.NodeName,
+		Rank: id.Rank, LocalRank: id.LocalRank, RanksOnNode: id.RanksOnNode, WorldSize: id.WorldSize,
+		Nodes: id.Nodes, Scheduler: id.Scheduler, JobID: id.JobID, Launch: id.Launch, Restart: id.Restart,
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+func newEnv(s streams) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "env [--json]",
+		Short: "print what the environment says: run, node, rank",
+		Long: `Print what perfagent run would find out here from the variables of schedulers
+and launchers: the name of the run, the node, the rank. Each line says which
+variable told it. What is set and does not count follows, with the reason.
+Values of variables that do not count are not printed.`,
+		Example: `  perfagent env
+  srun -N2 perfagent env --json`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			found := s.identify()
+			if asJSON {
+				data, err := json.MarshalIndent(found, "", "  ")
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(s.data(), "%s\n", data)
+				return err
+			}
+			return printDetected(s.out, found)
+		},
+	}
+
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+
+	return cmd
+}
+
+// identify returns what the environment and the files of defaults say.
+func (s streams) identify() agent.Detected {
+	found := agent.Detect()
+	defaults := s.defaults()
+	if set := defaults.of("PERFAGENT_RUN_ID"); len(set) > 0 {
+		found.RunID, found.From["run_id"] = set[0].value, set[0].source()
+	}
+	if set := defaults.of("PERFAGENT_NODE"); len(set) > 0 {
+		if n, err := strconv.Atoi(set[0].value); err == nil && n >= 0 && n <= agent.MaxNode {
+			found.Identity.Node, found.Identity.NodeFrom, found.From["node"] = &n, set[0].source(), set[0].source()
+		}
+	}
+
+	return found
+}
+
+// printDetected prints what was found, from where, and what does not count.
+func printDetected(w io.Writer, found agent.Detected) error {
+	var out strings.Builder
+	tab := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	for _, row := range detectedRows(found) {
+		fmt.Fprintf(tab, "%s\t%s", row.name, text.Printable(row.value))
+		if row.from != "" {
+			fmt.Fprintf(tab, "\t%s", row.from)
+		}
+		fmt.Fprintln(tab)
+	}
+	_ = tab.Flush() // a strings.Builder takes everything
+
+	for i, variable := range found.Ignored {
+		if i == 0 {
+			out.WriteString("ignored:\n")
+		}
+		fmt.Fprintf(&out, "  %s: %s\n", variable.Name, text.Printable(variable.Why))
+	}
+
+	_, err := io.WriteString(w, out.String())
+
+	return err
+}
+
+// A detectedRow is one thing that was found.
+type detectedRow struct{ name, value, from string }
+
+// detectedRows returns what was found. The run id and the node have a row in any case.
+func detectedRows(found agent.Detected) []detectedRow {
+	id := found.Identity
+	rows := []detectedRow{
+		{"run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"]},
+		{"node", cmp.Or(index(id.Node), "0, as nobody tells"), found.From["node"]},
+	}
+	for _, row := range []struct{ name, value, key string }{
+		{"node name", id.NodeName, "node_name"},
+		{"nodes", count(id.Nodes), "nodes"},
+		{"rank", index(id.Rank), "rank"},
+		{"local rank", index(id.LocalRank), "local_rank"},
+		{"ranks on node", count(id.RanksOnNode), "ranks_on_node"},
+		{"world size", count(id.WorldSize), "world_size"},
+		{"scheduler", id.Scheduler, "scheduler"},
+		{"job id", id.JobID, "job_id"},
+		{"launch", id.Launch, "launch"},
+		{"restart", count(id.Restart), "restart"},
+	} {
+		if row.value != "" {
+			rows = append(rows, detectedRow{row.name, row.value, found.From[row.key]})
+		}
+	}
+
+	return rows
+}
+
+// index returns an index as text, "" if it is not known.
+func index(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}
+
+// count returns a number as text, "" for 0.
+func count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/agent"
+)
+
+// inSlurm makes this process a rank of a step of Slurm.
+func inSlurm(t *testing.T) {
+	t.Helper()
+	for name, value := range map[string]string{
+		"SLURM_JOB_ID": "4713", "SLURM_ARRAY_JOB_ID": "4711", "SLURM_ARRAY_TASK_ID": "3", "SLURM_STEP_ID": "0",
+		"SLURM_PROCID": "3", "SLURM_LOCALID": "0", "SLURM_NODEID": "1", "SLURMD_NODENAME": "node2",
+		"SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_TASKS_PER_NODE": "3,1", "RANK": "s3cret",
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+func TestEnv_Text(t *testing.T) {
+	inSlurm(t)
+	const want = `run id         4711_3  SLURM_ARRAY_JOB_ID, SLURM_ARRAY_TASK_ID
+node           1       SLURM_NODEID
+node name      node2   SLURMD_NODENAME
+nodes          2       SLURM_STEP_NUM_NODES
+rank           3       SLURM_PROCID
+local rank     0       SLURM_LOCALID
+ranks on node  1       SLURM_STEP_TASKS_PER_NODE
+world size     4       SLURM_STEP_NUM_TASKS
+scheduler      Slurm   SLURM_JOB_ID
+job id         4713    SLURM_JOB_ID
+launch         step-0  SLURM_STEP_ID
+ignored:
+  RANK: torchrun sets LOCAL_RANK, GROUP_RANK and LOCAL_WORLD_SIZE too
+`
+
+	var out, errs bytes.Buffer
+	if code := execute([]string{"env"}, streams{out: &out, err: &errs}); code != 0 || errs.Len() > 0 {
+		t.Fatalf("exit %d: %s", code, &errs)
+	}
+	if out.String() != want {
+		t.Errorf("got:\n%swant:\n%s", &out, want)
+	}
+}
+
+func TestEnv_JSON(t *testing.T) {
+	inSlurm(t)
+	t.Setenv("PERFAGENT_RUN_ID", "mine")
+	t.Setenv("PERFAGENT_NODE", "7")
+
+	var out, errs bytes.Buffer
+	if code := execute([]string{"env", "--json"}, streams{out: &out, err: &errs}); code != 0 {
+		t.Fatalf("exit %d: %s", code, &errs)
+	}
+	var found agent.Detected
+	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
+		t.Fatal(err)
+	}
+
+	id := found.Identity
+	if found.RunID != "mine" || found.From["run_id"] != "PERFAGENT_RUN_ID" || id.Node == nil || *id.Node != 7 ||
+		id.NodeFrom != "PERFAGENT_NODE" || id.Rank == nil || *id.Rank != 3 || id.RanksOnNode != 1 || id.Nodes != 2 ||
+		found.From["rank"] != "SLURM_PROCID" || len(found.Ignored) != 1 || found.Ignored[0].Name != "RANK" {
+		t.Errorf("%s", &out)
+	}
+	if strings.Contains(out.String(), "s3cret") {
+		t.Errorf("the value of a variable that does not count is printed: %s", &out)
+	}
+}

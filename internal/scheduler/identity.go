@@ -1,0 +1,302 @@
+package scheduler
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An Environment is what tells a process who it is.
+type Environment struct {
+	// Lookup returns the value of a variable.
+	Lookup func(name string) (value string, ok bool)
+
+	// Hostname is the host's own name, as the kernel says it; "" if unknown. $HOSTNAME may be that of
+	// another host: mpirun copies it.
+	Hostname string
+
+	// Hydra returns what distinguishes the launch of the nearest hydra_pmi_proxy above the process, "" if
+	// there is none. Hydra says nothing about it in the environment. nil if processes cannot be looked at.
+	Hydra func() string
+
+	// Parent returns what distinguishes the parent process on this host, and the day on which it began; nil
+	// as for Hydra.
+	Parent func() (process, day string)
+}
+
+// An Identity says which job, node and rank a process is. What is not known is empty or nil.
+type Identity struct {
+	Scheduler string    // the system in charge of the job
+	JobID     string    // as the scheduler writes it: 123[4].server
+	RunID     string    // fit to name a folder, and the same for all ranks of a launch: 123_4_.server
+	EndTime   time.Time // when the scheduler ends the job
+	Restart   int       // how often the scheduler has started the job again
+
+	Node     *int   // index of the node
+	NodeFrom string // the variable that told it; None if none did
+	NodeName string // as the scheduler calls it
+	Nodes    int    // of the launch, else of the job; 0 = unknown
+
+	Launch      string // of several launches of one job, which one
+	Rank        *int   // among all ranks of the launch
+	LocalRank   *int   // among those of the node
+	RanksOnNode int    // 0 = unknown
+	WorldSize   int    // ranks in all; 0 = unknown
+
+	// From has the variables from which each of these was read, by the name that it has in a report.
+	From map[string]string
+	// Ignored are variables that were set, and why they do not count.
+	Ignored []Ignored
+}
+
+// None is the NodeFrom of a process whose environment does not tell the index of its node.
+const None = "none"
+
+// An Ignored is a variable that does not count.
+type Ignored struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// maxNumber is the greatest rank, count or index: what readers of reports accept.
+const maxNumber = math.MaxInt32
+
+// Detect reads the identity of a process. Rank and counts of ranks come from the launcher that is nearest
+// to the process; the job's id and the node come from the scheduler, and from the launcher if the
+// scheduler does not tell.
+func Detect(e Environment) Identity {
+	d := detector{Environment: e}
+	d.id.From = make(map[string]string)
+
+	d.job()
+	l := d.rank()
+	d.node(l)
+	d.launch(l)
+	d.runID()
+
+	return d.id
+}
+
+// A detector reads an identity, step by step.
+type detector struct {
+	Environment
+	id Identity
+}
+
+// value returns the value of a variable, "" if there is none.
+func (d *detector) value(name string) string {
+	if name == "" {
+		return ""
+	}
+	value, _ := d.Lookup(name)
+
+	return value
+}
+
+// number returns the value of a variable that counts something. What is no number is ignored.
+func (d *detector) number(name string) (n int, ok bool) {
+	text := d.value(name)
+	if text == "" {
+		return 0, false
+	}
+
+	wide, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || wide > maxNumber {
+		d.ignore(name, fmt.Sprintf("not a number from 0 to %d", maxNumber))
+		return 0, false
+	}
+
+	return int(wide), true
+}
+
+// count sets one of the numbers of the identity from a variable.
+func (d *detector) count(into *int, key, name string) {
+	if n, ok := d.number(name); ok {
+		*into, d.id.From[key] = n, name
+	}
+}
+
+// ignore says why a variable does not count.
+func (d *detector) ignore(name, why string) {
+	if name != "" && !slices.ContainsFunc(d.id.Ignored, func(i Ignored) bool { return i.Name == name }) {
+		d.id.Ignored = append(d.id.Ignored, Ignored{name, why})
+	}
+}
+
+// job takes what the scheduler in charge says.
+func (d *detector) job() {
+	for _, s := range Systems() {
+		if d.value(s.JobID) != "" && !s.inCharge(d.Lookup) {
+			d.ignore(s.JobID, fmt.Sprintf("%s sets %s too", s.Name, s.Beside))
+		}
+	}
+
+	s, ok := InCharge(d.Lookup)
+	if !ok {
+		return
+	}
+	d.id.Scheduler, d.id.JobID, d.id.EndTime = s.Name, d.value(s.JobID), s.endTime(d.Lookup)
+	d.id.From["scheduler"], d.id.From["job_id"] = s.JobID, s.JobID
+	if s.NodeMark != "" {
+		d.id.JobID, _, _ = strings.Cut(d.id.JobID, s.NodeMark)
+	}
+	d.restart(s)
+	d.array(s)
+}
+
+// restart takes how often the scheduler has started the job again.
+func (d *detector) restart(s System) {
+	if d.value(s.Restart) == "Y" { // LSF does not count
+		d.id.Restart, d.id.From["restart"] = 1, s.Restart
+		return
+	}
+
+	d.count(&d.id.Restart, "restart", s.Restart)
+	if n, ok := d.number(s.Attempts); ok && n > 0 {
+		d.id.Restart, d.id.From["restart"] = n-1, s.Attempts
+	}
+}
+
+// isSet reports whether a variable is set, be it empty.
+func (d *detector) isSet(name string) bool {
+	_, ok := d.Lookup(name)
+	return ok
+}
+
+// array makes the run id of a job of a scheduler. The tasks of an array are runs of their own.
+func (d *detector) array(s System) {
+	task := d.value(s.ArrayTask)
+	if task == "" || slices.Contains(s.NoTask, task) {
+		d.setRunID(d.id.JobID, s.JobID)
+		return
+	}
+	d.setRunID(d.value(s.ArrayJob)+"_"+task, s.ArrayJob, s.ArrayTask)
+}
+
+// setRunID sets the run id to a text, made safe, unless there is one already.
+func (d *detector) setRunID(text string, from ...string) {
+	if d.id.RunID == "" && text != "" {
+		d.id.RunID, d.id.From["run_id"] = SafeRunID(text), strings.Join(from, ", ")
+	}
+}
+
+// rank takes the ranks of the nearest launcher, and returns it; the zero Launcher if there is none.
+func (d *detector) rank() Launcher {
+	var nearest Launcher
+	for _, l := range Launchers() {
+		if !d.isSet(l.Rank) {
+			continue
+		}
+		switch why := d.refuse(l); {
+		case why != "":
+			d.ignore(l.Rank, why)
+		case nearest.Name != "":
+			d.ignore(l.Rank, nearest.Name+" started the process later")
+		default:
+			nearest = l
+			d.takeRanks(l)
+			d.id.Ignored = slices.DeleteFunc(d.id.Ignored, func(i Ignored) bool { return i.Name == l.Rank })
+		}
+	}
+
+	return nearest
+}
+
+// refuse returns why the ranks of a launcher do not count, "" if they do.
+func (d *detector) refuse(l Launcher) string {
+	var missing []string
+	for _, name := range l.Marks {
+		if d.value(name) == "" {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Sprintf("%s sets %s too", l.Name, listed(missing))
+	}
+	if l.Name == slurmStep && !d.inStep() {
+		return "a batch script is no step: Slurm's ranks describe nobody in it"
+	}
+
+	rank, ok := d.number(l.Rank)
+	if !ok {
+		return "no rank"
+	}
+	if size, ok := d.number(l.WorldSize); ok && rank >= size {
+		return fmt.Sprintf("rank %d cannot be one of %d (%s)", rank, size, l.WorldSize)
+	}
+
+	return ""
+}
+
+// listed joins names as a sentence does.
+func listed(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// inStep reports whether the process is in a step that srun started. A batch script has no step, and the
+// shell of salloc is in one with a number that is kept for such shells.
+func (d *detector) inStep() bool {
+	const kept = 0xfffffff0 // from here on (slurm/slurm.h: SLURM_MAX_NORMAL_STEP_ID)
+
+	step, err := strconv.ParseUint(d.value("SLURM_STEP_ID"), 10, 32)
+	return err == nil && step < kept
+}
+
+// takeRanks takes what a launcher says.
+func (d *detector) takeRanks(l Launcher) {
+	d.index(&d.id.Rank, "rank", l.Rank)
+	d.index(&d.id.LocalRank, "local_rank", l.LocalRank)
+	d.count(&d.id.RanksOnNode, "ranks_on_node", l.RanksOnNode)
+	d.count(&d.id.WorldSize, "world_size", l.WorldSize)
+	d.count(&d.id.Nodes, "nodes", l.Nodes)
+
+	switch l.Name {
+	case slurmStep:
+		d.stepTasks()
+	case torchrun:
+		if d.id.Restart == 0 {
+			d.count(&d.id.Restart, "restart", "TORCHELASTIC_RESTART_COUNT")
+		}
+	}
+	switch {
+	case d.id.RanksOnNode > 0 && d.id.RanksOnNode == d.id.WorldSize:
+		d.id.Nodes, d.id.From["nodes"] = 1, l.RanksOnNode
+	case d.id.RanksOnNode == 0 && d.id.Nodes == 1 && d.id.WorldSize > 0:
+		d.id.RanksOnNode, d.id.From["ranks_on_node"] = d.id.WorldSize, l.Nodes
+	}
+	if d.id.LocalRank != nil && d.id.RanksOnNode > 0 && *d.id.LocalRank >= d.id.RanksOnNode {
+		d.ignore(l.RanksOnNode, fmt.Sprintf("local rank %d cannot be one of %d", *d.id.LocalRank, d.id.RanksOnNode))
+		d.id.RanksOnNode = 0
+		delete(d.id.From, "ranks_on_node")
+	}
+}
+
+// index sets one of the indices of the identity from a variable.
+func (d *detector) index(into **int, key, name string) {
+	if n, ok := d.number(name); ok {
+		*into, d.id.From[key] = &n, name
+	}
+}
+
+// stepTasks takes the number of a Slurm step's tasks on this node from the list of all nodes. srun -N2 -n4
+// places 3 and 1.
+func (d *detector) stepTasks() {
+	const list = "SLURM_STEP_TASKS_PER_NODE"
+
+	node, ok := d.number("SLURM_NODEID") // within the step, as the list is
+	if !ok {
+		return
+	}
+	if tasks, ok := tasksAt(d.value(list), node); ok {
+		d.id.RanksOnNode, d.id.From["ranks_on_node"] = tasks, list
+	} else if d.isSet(list) {
+		d.ignore(list, fmt.Sprintf("it does not say how many tasks node %d of the step has", node))
+	}
+}

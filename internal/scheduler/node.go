@@ -1,0 +1,232 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// node finds the index and the name of the node: from the scheduler, else from the launcher.
+func (d *detector) node(nearest Launcher) {
+	d.id.NodeFrom = None
+	for _, tell := range []func(Launcher) bool{
+		d.nodeOfSlurm, d.nodeOfPod, d.nodeOfTorchrun, d.nodeOfVariable, d.nodeOfVolcano, d.nodeOfSageMaker, d.nodeOfHosts,
+	} {
+		if tell(nearest) {
+			break
+		}
+	}
+
+	if s, ok := InCharge(d.Lookup); ok && d.id.Nodes == 0 {
+		d.count(&d.id.Nodes, "nodes", s.Nodes)
+	}
+	if d.id.Node == nil && d.id.Nodes == 1 {
+		d.setNode(0, d.id.From["nodes"])
+	}
+	if d.id.NodeName == "" {
+		d.id.NodeName = d.Hostname
+	}
+}
+
+// setNode sets the index of the node.
+func (d *detector) setNode(index int, from string) bool {
+	d.id.Node, d.id.NodeFrom, d.id.From["node"] = &index, from, from
+	return true
+}
+
+// setName sets the name of the node.
+func (d *detector) setName(name, from string) {
+	d.id.NodeName, d.id.From["node_name"] = name, from
+}
+
+// nodeOfSlurm takes the place of this node in the list of the job's nodes. Within mpirun, SLURM_NODEID and
+// SLURMD_NODENAME describe the launcher's daemons, and may be those of another node: the host's own name
+// comes first.
+func (d *detector) nodeOfSlurm(Launcher) bool {
+	const list, index, daemon = "SLURM_JOB_NODELIST", "SLURM_NODEID", "SLURMD_NODENAME"
+
+	for _, name := range []struct{ value, from string }{{d.Hostname, "host name"}, {d.value(daemon), daemon}} {
+		place, inList, ok := placeOf(name.value, d.value(list))
+		if !ok {
+			continue
+		}
+		d.setName(inList, list)
+		d.setNode(place, list)
+		if n, ok := d.number(index); ok && n != place {
+			d.ignore(index, fmt.Sprintf("%s has this node (%s) in place %d", list, name.from, place))
+		}
+		return true
+	}
+
+	if name := d.value(daemon); name != "" {
+		d.setName(name, daemon)
+	}
+	n, ok := d.number(index)
+	return ok && d.setNode(n, index)
+}
+
+// nodeOfTorchrun takes the group of a rank: each agent of torchrun has a group. Azure ML calls it a node.
+func (d *detector) nodeOfTorchrun(nearest Launcher) bool {
+	var name string
+	switch nearest.Name {
+	case torchrun:
+		name = "GROUP_RANK"
+	case azureML:
+		name = "NODE_RANK"
+	}
+	n, ok := d.number(name)
+
+	return ok && d.setNode(n, name)
+}
+
+// nodeOfVariable takes the variable of a system that simply says the index.
+func (d *detector) nodeOfVariable(Launcher) bool {
+	for _, name := range []string{"PALS_NODEID", "PBS_NODENUM", "AWS_BATCH_JOB_NODE_INDEX", "GROUP_RANK"} {
+		if n, ok := d.number(name); ok {
+			return d.setNode(n, name)
+		}
+	}
+	return false
+}
+
+// nodeOfPod takes what Kubernetes and Kubeflow tell a pod, which counts as a node.
+func (d *detector) nodeOfPod(nearest Launcher) bool {
+	const index, place, pods = "JOB_COMPLETION_INDEX", "PET_NODE_RANK", "PET_NNODES"
+
+	inCluster := d.isSet("KUBERNETES_SERVICE_HOST")
+	if name := d.value("NODE_NAME"); inCluster && name != "" { // the usual name for spec.nodeName
+		d.setName(name, "NODE_NAME")
+	}
+	if d.id.Nodes == 0 {
+		d.count(&d.id.Nodes, "nodes", pods)
+	}
+
+	if n, ok := d.number(index); ok {
+		d.setScheduler(kubernetes, index)
+		d.jobOfPod(index)
+		return d.setNode(n, index)
+	}
+	if n, ok := d.number(place); ok && d.isSet(pods) { // Kubeflow tells torchrun by these
+		if inCluster {
+			d.setScheduler(kubeflow, place)
+		}
+		return d.setNode(n, place)
+	}
+
+	return inCluster && nearest.Name == "" && d.nodeOfKubeflow()
+}
+
+// jobOfPod takes the name of the job from that of its pod, JOB-INDEX.
+func (d *detector) jobOfPod(index string) {
+	job, ok := strings.CutSuffix(d.Hostname, "-"+d.value(index))
+	if ok && d.id.JobID == "" {
+		d.id.JobID, d.id.From["job_id"] = job, "host name"
+		d.setRunID(job, "host name")
+	}
+}
+
+// nodeOfKubeflow takes the RANK of a pod. LOCAL_RANK is only told to processes.
+func (d *detector) nodeOfKubeflow() bool {
+	if !d.isSet("WORLD_SIZE") || !d.isSet("MASTER_ADDR") || d.isSet("LOCAL_RANK") {
+		return false
+	}
+	n, ok := d.number("RANK")
+	if !ok {
+		return false
+	}
+
+	operator := kubeflow
+	if d.isSet("VC_TASK_INDEX") { // which counts the tasks of one kind, and RANK all
+		operator = volcano
+	}
+	d.setScheduler(operator, "RANK")
+	d.count(&d.id.Nodes, "nodes", "WORLD_SIZE")
+	d.id.Ignored = slices.DeleteFunc(d.id.Ignored, func(i Ignored) bool { return i.Name == "RANK" })
+
+	return d.setNode(n, "RANK")
+}
+
+// setScheduler names the system in charge, where no job id did.
+func (d *detector) setScheduler(name, from string) {
+	if d.id.Scheduler == "" {
+		d.id.Scheduler, d.id.From["scheduler"] = name, from
+	}
+}
+
+// nodeOfVolcano takes the index of the task, a pod.
+func (d *detector) nodeOfVolcano(Launcher) bool {
+	for _, name := range []string{"VC_TASK_INDEX", "VK_TASK_INDEX"} {
+		if n, ok := d.number(name); ok {
+			d.setScheduler(volcano, name)
+			return d.setNode(n, name)
+		}
+	}
+	return false
+}
+
+// nodeOfSageMaker takes the place of this host in SageMaker's list. Its mpirun hands the variables of the
+// first node to all ranks.
+func (d *detector) nodeOfSageMaker(nearest Launcher) bool {
+	const list, current = "SM_HOSTS", "SM_CURRENT_HOST"
+
+	var hosts []string
+	if text := d.value(list); text == "" {
+		return false
+	} else if err := json.Unmarshal([]byte(text), &hosts); err != nil {
+		d.ignore(list, "not a list of JSON")
+		return false
+	}
+	d.setScheduler(sageMaker, list)
+	if nearest.Name != "" && nearest.Name != torchrun {
+		d.ignore(current, nearest.Name+" may have copied it from another host")
+		return false
+	}
+	place := slices.Index(hosts, d.value(current))
+	if place < 0 {
+		return false
+	}
+
+	d.setName(d.value(current), current)
+	d.id.Nodes, d.id.From["nodes"] = len(hosts), list
+
+	return d.setNode(place, current)
+}
+
+// nodeOfHosts takes the place of this host in LSF's list of hosts. The first host of a job of jsrun runs no
+// task.
+func (d *detector) nodeOfHosts(nearest Launcher) bool {
+	hosts, from := d.hostsOfLSF()
+	if nearest.Name == jsm && len(hosts) > 1 {
+		hosts = hosts[1:]
+	}
+
+	place := slices.IndexFunc(hosts, func(host string) bool { return sameHost(host, d.Hostname) })
+	if place < 0 {
+		return false
+	}
+	d.setName(hosts[place], from)
+	d.id.Nodes, d.id.From["nodes"] = len(hosts), from
+
+	return d.setNode(place, from)
+}
+
+// hostsOfLSF returns the hosts of a job of LSF, each once, and the variable that lists them.
+func (d *detector) hostsOfLSF() (hosts []string, from string) {
+	const counted, slots = "LSB_MCPU_HOSTS", "LSB_HOSTS"
+
+	words := strings.Fields(d.value(counted)) // each host is followed by the number of its slots
+	for i := 0; i+1 < len(words); i += 2 {
+		hosts = append(hosts, words[i])
+	}
+	if len(hosts) > 0 {
+		return hosts, counted
+	}
+	for _, host := range strings.Fields(d.value(slots)) { // a host stands there once for each slot
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+
+	return hosts, slots
+}

@@ -1,0 +1,134 @@
+package scheduler
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+)
+
+// maxNodes is how many names of a list of nodes are looked at. Slurm has at most 65,536 nodes.
+const maxNodes = 1 << 16
+
+// nodeNames yields the names that a list of Slurm stands for: "gpu[1-2,07],login" is gpu1, gpu2, gpu07 and
+// login. A name may have several brackets, of which the last one counts fastest. A malformed list yields
+// the names before the mistake.
+func nodeNames(list string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		left := maxNodes
+		bounded := func(name string) bool {
+			left--
+			return yield(name) && left > 0
+		}
+
+		for list != "" {
+			var expression string
+			expression, list = cutExpression(list)
+			if expression == "" || !expand("", expression, bounded) {
+				return
+			}
+		}
+	}
+}
+
+// cutExpression cuts a list at the first comma outside of brackets.
+func cutExpression(list string) (expression, rest string) {
+	inside := false
+	for i := range len(list) {
+		switch list[i] {
+		case '[':
+			inside = true
+		case ']':
+			inside = false
+		case ',':
+			if !inside {
+				return list[:i], list[i+1:]
+			}
+		}
+	}
+	return list, ""
+}
+
+// expand yields prefix followed by each of the names that an expression stands for. It reports whether to
+// go on: false if yield says so, or if the expression is malformed.
+func expand(prefix, expression string, yield func(string) bool) bool {
+	before, rest, found := strings.Cut(expression, "[")
+	if !found {
+		return yield(prefix + expression)
+	}
+	ranges, after, found := strings.Cut(rest, "]")
+	if !found {
+		return false
+	}
+
+	for part := range strings.SplitSeq(ranges, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		first, err1 := strconv.ParseUint(low, 10, 32)
+		last, err2 := strconv.ParseUint(high, 10, 32)
+		if err1 != nil || err2 != nil || last < first {
+			return false
+		}
+		for n := first; n <= last; n++ {
+			if !expand(prefix+before+padded(n, len(low)), after, yield) {
+				return false
+			}
+		}
+	}
+
+	return true
+}
+
+// padded returns a number with leading zeros up to a width, as Slurm writes the numbers of nodes.
+func padded(n uint64, width int) string {
+	digits := strconv.FormatUint(n, 10)
+	return strings.Repeat("0", max(0, width-len(digits))) + digits
+}
+
+// placeOf returns the place of a host among the names of a list, from 0 on, and its name there.
+func placeOf(host, list string) (place int, name string, ok bool) {
+	for name := range nodeNames(list) {
+		if sameHost(name, host) {
+			return place, name, true
+		}
+		place++
+	}
+	return 0, "", false
+}
+
+// sameHost reports whether two names are of one host. One of them may lack the domain.
+func sameHost(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	labelA, domainA, _ := strings.Cut(a, ".")
+	labelB, domainB, _ := strings.Cut(b, ".")
+
+	return labelA == labelB && (domainA == domainB || domainA == "" || domainB == "")
+}
+
+// tasksAt returns how many tasks a node has by a list such as "3,1" or "2(x2),1", where "2(x2)" stands for
+// two nodes of two tasks.
+func tasksAt(list string, node int) (tasks int, ok bool) {
+	for part := range strings.SplitSeq(list, ",") {
+		count, times, repeated := strings.Cut(strings.TrimSuffix(part, ")"), "(x")
+		n, err := strconv.ParseUint(count, 10, 31)
+		if err != nil {
+			return 0, false
+		}
+		of := uint64(1)
+		if repeated {
+			if of, err = strconv.ParseUint(times, 10, 31); err != nil {
+				return 0, false
+			}
+		}
+
+		if uint64(node) < of {
+			return int(n), true
+		}
+		node -= int(of)
+	}
+
+	return 0, false
+}

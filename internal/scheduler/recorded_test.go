@@ -1,0 +1,141 @@
+package scheduler
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Each file of testdata/env is the environment of a process as a real system makes it, and who the process is.
+func TestDetect_Recorded(t *testing.T) {
+	files, err := filepath.Glob("testdata/env/*.txt")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+
+	launches := make(namedLaunches)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, after, found := strings.Cut(string(data), "## expect\n")
+			if !found {
+				t.Fatal("no expectation")
+			}
+			want := variables(after)
+
+			id := Detect(Environment{
+				Lookup: environment(variables(before)...), Hostname: valueIn(want, "host"),
+				Parent: func() (process, day string) { return "4711 100", "2026-11-23" },
+			})
+
+			for _, key := range []string{
+				"scheduler", "job_id", "node", "node_from", "node_name", "rank", "local_rank", "ranks_on_node",
+				"world_size", "nodes", "restart",
+			} {
+				if got, want := member(id, key), valueIn(want, key); got != want {
+					t.Errorf("%s is %q, want %q", key, got, want)
+				}
+			}
+			launches.add(t, valueIn(want, "launch"), id.Launch)
+			checkRunID(t, id, valueIn(want, "run_id"))
+		})
+	}
+}
+
+// namedLaunches has the name of each launch that was seen.
+type namedLaunches map[string]string
+
+// add checks that one launch has one name, and that two have two.
+func (l namedLaunches) add(t *testing.T, launch, name string) {
+	t.Helper()
+
+	if (launch == "") != (name == "") {
+		t.Errorf("launch is %q, want that of %q", name, launch)
+	}
+	for other, its := range l {
+		if (other == launch) != (its == name) {
+			t.Errorf("launch %q is %q, and launch %q is %q", launch, name, other, its)
+		}
+	}
+	l[launch] = name
+}
+
+// checkRunID compares a run id; "mpi-*" stands for that of a launch without a scheduler.
+func checkRunID(t *testing.T, id Identity, want string) {
+	t.Helper()
+
+	if want == "mpi-*" {
+		_, digits, ok := strings.Cut(id.Launch, "-")
+		if want = "mpi-" + digits; !ok {
+			want = "" // of Hydra: only processes tell
+		}
+	}
+	if id.RunID != want {
+		t.Errorf("run id is %q, want %q", id.RunID, want)
+	}
+}
+
+// variables returns the lines of a text that are neither empty nor a comment.
+func variables(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSuffix(line, "\n"); line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// valueIn returns the value of NAME=VALUE in a list, "" if it has none.
+func valueIn(list []string, name string) string {
+	value, _ := environment(list...)(name)
+	return value
+}
+
+// member returns what an identity says, as text; "" is unknown.
+func member(id Identity, key string) string {
+	index := func(n *int) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.Itoa(*n)
+	}
+	count := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+
+	switch key {
+	case "scheduler":
+		return id.Scheduler
+	case "job_id":
+		return id.JobID
+	case "node":
+		if id.Node == nil {
+			return None
+		}
+		return index(id.Node)
+	case "node_from":
+		return id.NodeFrom
+	case "node_name":
+		return id.NodeName
+	case "rank":
+		return index(id.Rank)
+	case "local_rank":
+		return index(id.LocalRank)
+	case "ranks_on_node":
+		return count(id.RanksOnNode)
+	case "world_size":
+		return count(id.WorldSize)
+	case "nodes":
+		return count(id.Nodes)
+	}
+	return count(id.Restart)
+}
