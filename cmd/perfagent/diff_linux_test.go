@@ -253,7 +253,8 @@ func TestDiff_ExitCodes(t *testing.T) {
 		{"bad format", []string{"--format", "yaml", "fast", "slow"}, 2, 1, []string{"--format", "yaml"}},
 		{"bad number of CPUs", []string{"--cpus", "-1", "fast", "slow"}, 2, 1, []string{"--cpus"}},
 		{"bad condition", gate("job_cpu_seconds + 10%", "fast", "slow"), 2, 1, []string{"--fail-if", "METRIC OP VALUE"}},
-		{"unknown metric", gate("cpu > 10%", "fast", "slow"), 2, 1, []string{"--fail-if", `"cpu"`, "perfagent metrics"}},
+		{"unknown metric", gate("cpu > 10%", "fast", "slow"), 2, 1, []string{"--fail-if", `"cpu"`, "did you mean"}},
+		{"unlike any metric", gate("zzz > 10%", "fast", "slow"), 2, 1, []string{"--fail-if", `"zzz"`, "perfagent metrics"}},
 		{"hostile name", []string{"fast", "\x1b[31m\n"}, 2, 1, []string{`\x1b[31m\n`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,8 +2,9 @@ package intake
 
 import "time"
 
-// A budget limits the CPU time of the sockets to a quarter of a core over a second.
+// A budget limits the CPU time of the sockets over a second.
 type budget struct {
+	most  time.Duration        // that may be used
 	slots [slots]time.Duration // what was used in each tenth of the last second
 	slot  int64                // the number of the newest tenth
 }
@@ -11,9 +12,9 @@ type budget struct {
 const (
 	slots    = 10
 	slotTime = time.Second / slots
-	maxUse   = time.Second / 4
-	maxChunk = 64 << 10 // bytes that are read before the budget is looked at
-	maxReads = 256      // datagrams likewise
+	maxUse   = time.Second / 4 // a quarter of a core
+	maxChunk = 64 << 10        // bytes that are read before the budget is looked at
+	maxReads = 256             // datagrams likewise
 )
 
 // spend notes CPU time that was used at a moment, which is the time since some fixed moment.
@@ -40,7 +41,7 @@ func (b *budget) pause(at time.Duration) time.Duration {
 	for _, s := range b.slots {
 		used += s
 	}
-	if used < maxUse {
+	if used < b.most {
 		return 0
 	}
 	return slotTime - at%slotTime

@@ -7,7 +7,7 @@ import (
 
 func TestBudget(t *testing.T) {
 	const ms = time.Millisecond
-	var b budget
+	b := budget{most: maxUse}
 	for i := range 4 { // 60 ms in each of the first four tenths
 		at := time.Duration(i) * 100 * ms
 		if p := b.pause(at); p != 0 {

@@ -45,7 +45,8 @@ func TestIntake_KernelDrops(t *testing.T) {
 	}
 }
 
-// With a full buffer of 8 MiB, 10,000 datagrams wait until they are read.
+// With a full buffer of 8 MiB, 10,000 datagrams wait until they are read, or thrown away and counted where the machine
+// is too slow to read them within maxDrain.
 func TestIntake_LargeBuffer(t *testing.T) {
 	need.Root(t, "to get a receive buffer larger than net.core.rmem_max")
 	in := opened(t, "on")
@@ -54,7 +55,7 @@ func TestIntake_LargeBuffer(t *testing.T) {
 	for range n {
 		send(t, conn, "a:1|c")
 	}
-	if ops := closed(t, in); ops.Dropped.Kernel != 0 || ops.Counters["a"] != n {
+	if ops := closed(t, in); ops.Dropped.Kernel != 0 || total(ops) != n || ops.Counters["a"] == 0 {
 		t.Errorf("%v, %+v", ops.Counters, ops.Dropped)
 	}
 }

@@ -65,8 +65,10 @@ func Open(o Options) (*Intake, error) {
 	}
 
 	start := o.Now()
-	in := &Intake{options: o, closing: make(chan struct{}), began: time.Now(), stop: func() {}, wake: func() {},
-		book: book.New(book.Options{Charts: o.Charts}, start)}
+	in := &Intake{
+		options: o, closing: make(chan struct{}), began: time.Now(), budget: budget{most: maxUse},
+		stop: func() {}, wake: func() {}, book: book.New(book.Options{Charts: o.Charts}, start),
+	}
 	err := in.openSockets()
 	for _, u := range o.Endpoints {
 		in.scrapers = append(in.scrapers, newScraper(in, u))
