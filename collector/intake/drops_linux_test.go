@@ -93,7 +93,9 @@ func TestIntake_Flood(t *testing.T) {
 	if total(ops) != sent || ops.Dropped.Kernel == 0 {
 		t.Errorf("%d of %d: %+v", total(ops), sent, ops.Dropped)
 	}
-	if used > maxUse+50*time.Millisecond {
+	// The budget is looked at between chunks, and one takes 100 ms with the race detector on a slow machine. Without a
+	// budget it would be the whole second.
+	if used > 2*maxUse {
 		t.Errorf("%v of CPU in a second", used)
 	}
 }
