@@ -13,6 +13,7 @@ DESTDIR ?=
 BIN   = bin/perfagent
 READY = .tools/ready
 PEERS = .tools/peers/installed
+KUBERNETES = .tools/kubernetes/installed
 PLATFORMS = linux/arm64 darwin/arm64 darwin/amd64 windows/amd64
 
 export GO PYTHON FUZZTIME
@@ -25,10 +26,10 @@ export PERFAGENT_TEST_JUPYTER = $(CURDIR)/.tools/jupyter
 export PERFAGENT_TEST_WORKFLOWS = $(CURDIR)/.tools/workflows
 
 .DEFAULT_GOAL = help
-.PHONY: help build install dist demo test bench peers fuzz lint cross picture pictures clean
+.PHONY: help build install dist demo test bench peers e2e-kubernetes fuzz lint cross picture pictures clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 build: ## build the static binary bin/perfagent
 	@sh scripts/build.sh $(BIN)
@@ -54,6 +55,9 @@ bench: build $(READY) $(PEERS) ## run the benchmarks
 
 peers: build $(PEERS) ## measure beside other tools and write the tables of docs/job.md and docs/performance.md
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/peers -v -peers
+
+e2e-kubernetes: $(KUBERNETES) ## run a real cluster and write its transcripts of docs/clusters.md; builds Kubernetes first
+	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/kubernetes -v -kubernetes $(TESTFLAGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (1m)
 	@sh scripts/fuzz.sh
@@ -88,3 +92,7 @@ $(READY): scripts/requirements.txt scripts/requirements-mlflow3.txt scripts/requ
 # Not among what the tests need. A machine on which it cannot be installed benches all else.
 $(PEERS): scripts/requirements-peers.txt
 	@sh scripts/test-tools.sh $(PEERS) peers
+
+# Nor is this. make test skips what needs it.
+$(KUBERNETES): scripts/kubernetes/go.mod scripts/kubernetes/go.sum
+	@sh scripts/test-tools.sh $(KUBERNETES) kubernetes

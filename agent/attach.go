@@ -55,8 +55,10 @@ func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 
 	o = o.settled()
 	a.session = newSession(o, commandOf(a.pids[0]))
+	a.join()
 	a.openIntake(true)
 	if err := a.begin(ownMarks, attachedRuns); err != nil {
+		a.leave("")
 		return nil, err
 	}
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"strconv"
 
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
@@ -36,6 +37,12 @@ func Detect() Detected {
 	return d
 }
 
+// InheritsNode reports whether an index that a variable gives does not count: it is that of a perfagent around the
+// launcher of this process, which passed it on to the ranks of all nodes.
+func (d Detected) InheritsNode(variable string, node int) bool {
+	return inheritsNode(variable, node, d.Identity.Launch)
+}
+
 // identity returns which job, node and rank this process is, for the report; nil if nothing but the host
 // tells it.
 func (s *session) identity() *reporter.Identity {
@@ -43,7 +50,10 @@ func (s *session) identity() *reporter.Identity {
 	if s.o.nodeGiven {
 		id.Node, id.NodeFrom = s.o.Node, cmp.Or(s.o.NodeFrom, reporter.NodeFromFlag)
 	}
-	if id.NodeFrom == reporter.NodeFromNone && id.Scheduler == "" && id.Rank == nil {
+	if rank, err := strconv.Atoi(s.standing.rank); err == nil && id.Rank == nil {
+		id.Rank = &rank
+	}
+	if id.NodeFrom == scheduler.None && id.Scheduler == "" && id.Rank == nil {
 		return nil
 	}
 	return &id

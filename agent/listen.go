@@ -30,6 +30,10 @@ type livePage struct {
 	failed string // why there is no server; "" = there is one, or will be
 }
 
+// serves reports whether there is to be a live page: of several ranks of a node, only that which measures the host
+// from the beginning has one.
+func (s *session) serves() bool { return s.o.Listen != Off && s.standing.holds }
+
 // newLivePage opens the address, which takes no time. An address with a host name is opened later,
 // by serve, because its lookup would delay the job.
 func (s *session) newLivePage() *livePage {

@@ -34,7 +34,7 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 
 	path := trimExt(o.journal.ReportPath()) + marksExt
 	if which == sharedMarks {
-		path = journal.BasePath(filepath.Dir(path), *s.o.Node) + marksExt
+		path = filepath.Join(filepath.Dir(path), s.nodeFileName()) + marksExt
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -36,7 +36,7 @@ type Monitor struct {
 	use      job.Usage   // of this process and the children that it waited for, when it was ended
 	end      time.Time   // when it was ended
 	recorded chan *collector.Recording
-	followed chan struct{} // closed when the GPUs are no longer sampled
+	followed sync.WaitGroup // the GPUs are sampled
 
 	stop   sync.Once
 	result *Result
@@ -64,35 +64,36 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	o = o.settled()
 	m := &Monitor{
 		session: newSession(o, slices.Clone(os.Args)), before: programUsage(), leave: leave,
-		recorded: make(chan *collector.Recording, 1), followed: make(chan struct{}),
+		recorded: make(chan *collector.Recording, 1),
 	}
 	s := m.session
+	s.join()
 	s.openIntake(false)
 	m.head = s.head()
 	s.output = s.openOutput(m.head, ownMarks)
-	if o.Listen != Off {
+	if s.serves() {
 		s.page = s.newLivePage()
 	}
 
 	gpus := gpu.Open(gpu.Options{Interval: o.Interval, Env: os.Environ()})
 	options := ownProcesses(o, gpus)
-	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())
+	sampling, cancel := context.WithCancel(context.Background())
+	followGPUs := func() { m.followed.Go(func() { gpus.Run(sampling) }) }
+	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling(followGPUs))
 	s.followMarks(sampler)
 	s.followIntake(sampler)
 	s.startIntake(m.head.Run.Start.Time)
 	m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
 	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)
 
-	sampling, cancel := context.WithCancel(context.Background())
 	m.close = sync.OnceFunc(func() {
 		m.use, m.end = programUsage(), time.Now()
 		cancel()
 	})
 	m.release = context.AfterFunc(ctx, m.close)
-	go func() {
-		defer close(m.followed)
-		gpus.Run(sampling)
-	}()
+	if s.standing.holds {
+		followGPUs()
+	}
 	go func() { m.recorded <- sampler.Run(sampling) }()
 
 	return m, nil
@@ -136,7 +137,7 @@ func (m *Monitor) Stop() (*Result, error) {
 		defer m.leave()
 		m.release()
 		m.close()
-		<-m.followed
+		m.followed.Wait()
 		m.result, m.err = m.conclude()
 	})
 	return m.result, m.err

@@ -180,6 +180,7 @@ type Options struct {
 
 	identity  scheduler.Identity // of this process; settled finds it
 	nodeGiven bool               // reports whether Node was given
+	ownRunID  bool               // reports whether RunID was made from the time and random digits
 }
 
 // An OptionError says which of the Options is wrong.
@@ -240,7 +241,11 @@ func (o Options) settled() Options {
 
 	o.identity = scheduler.Detect(scheduler.Self())
 	setDefault(&o.RunID, o.identity.RunID)
+	o.ownRunID = o.RunID == ""
 	setDefault(&o.RunID, scheduler.NewRunID(time.Now()))
+	if o.Node != nil && inheritsNode(o.NodeFrom, *o.Node, o.identity.Launch) {
+		o.Node = nil
+	}
 	if o.nodeGiven = o.Node != nil; !o.nodeGiven {
 		o.Node = cmp.Or(o.identity.Node, new(int))
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -31,6 +32,7 @@ type output struct {
 	marks   string // the file in which the job says what it does, an absolute path; "" if there is none
 	shared  bool   // other recordings of the node may follow it, too
 	claimed bool   // the report has been written before, and may be replaced
+	piece   string // the name of the report, without extension, of a recording that has learned of other ranks; "" = the journal's
 	page    string // the page that was written and may be replaced; "" = none yet
 }
 
@@ -120,6 +122,21 @@ func (o *output) signal(s collector.Signal) {
 	}
 }
 
+// rename gives the report another name, without extension, than its journal has. Before it is written.
+func (o *output) rename(name string) {
+	if o.journal != nil && !strings.HasPrefix(filepath.Base(o.journal.ReportPath()), name+".") {
+		o.piece = name
+	}
+}
+
+// reportPath returns the name that the report is to get.
+func (o *output) reportPath() string {
+	if o.piece != "" {
+		return filepath.Join(filepath.Dir(o.journal.ReportPath()), o.piece+".json")
+	}
+	return o.journal.ReportPath()
+}
+
 // journalPath returns the journal's file; "" if there is none.
 func (o *output) journalPath() string {
 	if o.journal == nil {
@@ -162,9 +179,9 @@ func (o *output) save(data []byte) (path string, err error) {
 		return r.path, r.err
 	}
 
-	hangs := fmt.Sprintf("write report %s: no answer within %v", o.journal.ReportPath(), diskPatience)
+	hangs := fmt.Sprintf("write report %s: no answer within %v", o.reportPath(), diskPatience)
 	path, ok = patience.Ask(diskPatience, func() string {
-		path, _ := writeElsewhere(filepath.Base(o.journal.ReportPath()), data)
+		path, _ := writeElsewhere(filepath.Base(o.reportPath()), data)
 		return path
 	})
 	if !ok || path == "" {
@@ -185,10 +202,10 @@ func (o *output) lost(err error) error {
 
 // write is save without a timeout.
 func (o *output) write(data []byte) (path string, err error) {
-	path = o.journal.ReportPath()
+	path = o.reportPath()
 	err = o.refresh(data)
 	for k := 2; errors.Is(err, fs.ErrExist); k++ { // another program ignored our claim
-		path = fmt.Sprintf("%s.%d.json", trimExt(o.journal.ReportPath()), k)
+		path = fmt.Sprintf("%s.%d.json", trimExt(o.reportPath()), k)
 		err = reportfile.WriteNew(path, data)
 	}
 	if err == nil {
@@ -196,7 +213,7 @@ func (o *output) write(data []byte) (path string, err error) {
 		return path, nil
 	}
 
-	if elsewhere, errTemp := writeElsewhere(filepath.Base(o.journal.ReportPath()), data); errTemp == nil {
+	if elsewhere, errTemp := writeElsewhere(filepath.Base(o.reportPath()), data); errTemp == nil {
 		o.log.Warn(fmt.Sprintf("%v; the report is %s", err, elsewhere))
 		o.removeJournal()
 		return elsewhere, nil
@@ -211,10 +228,10 @@ func (o *output) write(data []byte) (path string, err error) {
 // claimed; later calls replace the file.
 func (o *output) refresh(data []byte) error {
 	if o.claimed {
-		return reportfile.Write(o.journal.ReportPath(), data)
+		return reportfile.Write(o.reportPath(), data)
 	}
 
-	err := reportfile.WriteNew(o.journal.ReportPath(), data)
+	err := reportfile.WriteNew(o.reportPath(), data)
 	o.claimed = err == nil
 
 	return err

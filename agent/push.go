@@ -66,6 +66,7 @@ func (s *session) push(d delivery, cut <-chan string) (state reporter.PushState,
 		return s.concludePush(d, state, "")
 	}
 
+	t.adopt(d)
 	type result struct {
 		state   reporter.PushState
 		outcome string
@@ -162,7 +163,7 @@ func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushSta
 	plan, err := pusher.Prepare(ctx, client, d.report, pusher.Options{
 		Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d),
 		RecordingID: d.recordedAs(), Live: t.ended,
-		Settle: t.live != nil && t.live.MayHaveMade(),
+		Settle: t.live != nil && t.live.MayHaveMade(), Turns: pusher.NewTurns(d.report, left(ctx)),
 	})
 	if err == nil {
 		err = plan.Send(ctx)
@@ -177,6 +178,22 @@ func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushSta
 	}
 
 	return pusher.DoneState(state, plan.Notes), "MLflow: " + plan.Outcome(client)
+}
+
+// left returns how much time a context has left.
+func left(ctx context.Context) time.Duration {
+	deadline, _ := ctx.Deadline()
+	return time.Until(deadline)
+}
+
+// adopt takes the MLflow run that the live push of another rank of the node has found, which its report says.
+func (t *tracking) adopt(d delivery) {
+	n := d.report.Nodes[d.node]
+	if t.dest.RunID != "" || n == nil || n.Push == nil || n.Push.MLflow.URI != t.state.URI {
+		return
+	}
+	t.dest.RunID = n.Push.MLflow.RunID
+	t.state.RunID = t.dest.RunID
 }
 
 // artifacts returns the report's file as it will be once the push is done.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"syscall"
 
 	"github.com/perfagent/perfagent/collector"
@@ -55,6 +54,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		// Never stopped: a TERM while the report is being written must not replace the job's exit
 		// code.
 		w.signals = job.Catch()
+		w.holdsPMI = holdPMI()
 	}
 
 	result, err := w.run(ctx)
@@ -67,6 +67,10 @@ type wrap struct {
 	*session
 	command job.Command
 	signals *job.Signals // nil unless the process was taken over
+
+	// holdsPMI reports whether Hydra waits for the end of this process rather than that of the job.
+	holdsPMI bool
+
 	own     ownGroup
 	source  *jobSource
 	stopper *stopper // nil if no rule may stop the job
@@ -77,9 +81,10 @@ type wrap struct {
 
 func newWrap(o Options) *wrap {
 	w := &wrap{session: newSession(o, o.Args), own: findOwnGroup()}
+	w.join()
 	w.command = job.Command{
 		Args: o.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
-		Env: append(w.tracking.jobEnv(o.RunID), "PERFAGENT_RUN_ID="+o.RunID, "PERFAGENT_NODE="+strconv.Itoa(*o.Node)),
+		Env: append(w.tracking.jobEnv(o.RunID), o.jobEnv()...),
 	}
 
 	return w
@@ -100,17 +105,17 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	w.freeBefore = w.o.freeBefore()
 	go func() { opened <- w.openOutput(head, ownMarks) }()
 
-	if w.o.Listen != Off {
+	if w.serves() {
 		w.page = w.newLivePage()
 	}
-	w.source = newJobSource(w.o, w.own)
+	w.source = newJobSource(w.o, w.own, w.standing.piece)
 	if w.source.made != nil {
 		w.command.Enter = w.source.made.Enter
 	}
 
 	// The sampler closes the reader when it has taken the last sample.
 	reader := w.reader(host.Options{Job: w.source.options, GPUs: w.source.gpus})
-	sampler := collector.NewSampler(reader, w.sampling())
+	sampler := collector.NewSampler(reader, w.sampling(w.source.followGPUs))
 
 	w.output = <-opened
 	w.followMarks(sampler)
@@ -121,7 +126,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 		return nil, w.cannotStart(err)
 	}
 	w.startIntake(j.Started())
-	w.source.begin(j)
+	w.source.begin(j, w.standing.holds)
 	w.observe(&signalObserver{w})
 	w.guard(ctx, reader)
 	w.startObservers(head, j.Started(), "the job is still running")
@@ -167,6 +172,7 @@ func (w *wrap) wait(ctx context.Context, j *job.Job, stopSampling func()) job.St
 // create a child, it becomes the job.
 func (w *wrap) cannotStart(err error) error {
 	w.output.abandon()
+	w.leave("")
 	w.closeIntake()
 	if w.page != nil {
 		w.page.end()
@@ -184,7 +190,10 @@ func (w *wrap) result(status job.Status) *Result {
 	if status.Err != nil {
 		w.log.Warn(status.Err.Error())
 	}
-	return &Result{ExitCode: status.ExitCode, Signal: status.Signal, FromTerminal: status.FromTerminal}
+	return &Result{
+		ExitCode: status.ExitCode, Signal: status.Signal, FromTerminal: status.FromTerminal,
+		Reraise: w.holdsPMI && status.Signo != 0,
+	}
 }
 
 // finish makes, writes and pushes the report.

@@ -38,6 +38,14 @@ type Result struct {
 	// FromTerminal reports whether that signal came from the terminal (Ctrl-C, Ctrl-\).
 	FromTerminal bool
 
+	// Reraise reports whether the program should end by Signal as well: its launcher, Hydra, takes exit
+	// code 128+n for that of a job that ended by itself. It is false without TakeOver.
+	Reraise bool
+
+	// Piece reports that the Report is of one of several ranks of the node, and that another rank ended later
+	// or is to. The last one gets the report of the node.
+	Piece bool
+
 	// Pushed describes what was sent to MLflow; "" unless the server has everything.
 	Pushed string
 }
@@ -52,6 +60,7 @@ type session struct {
 	log *zap.Logger
 	run reporter.Run // ID, command, platform, tags
 
+	standing  standing
 	tracking  *tracking
 	output    *output
 	page      *livePage          // nil if there is none
@@ -74,7 +83,8 @@ func (s *session) head() journal.Head {
 	run, now := s.run, reporter.Time{Time: time.Now()}
 	run.Start, run.End = now, now
 	head := journal.Head{
-		Run: run, Node: *s.o.Node, Identity: s.identity(), Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
+		Run: run, Node: *s.o.Node, Name: s.fileName(), Rank: s.standing.rank, Identity: s.identity(),
+		Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
 		Agent: reporter.Agent{Version: Version()},
 	}
 	if s.intake != nil {
@@ -106,18 +116,19 @@ func (s *session) startObservers(head journal.Head, started time.Time, incomplet
 	}
 }
 
-// sampling returns the Sampler's options.
-func (s *session) sampling() collector.Options {
+// sampling returns the Sampler's options. followGPUs is called if the host becomes ours to measure only later.
+func (s *session) sampling(followGPUs func()) collector.Options {
 	return collector.Options{
 		Interval: s.o.Interval, MaxLength: s.o.MaxLength, PerfPy: s.o.Compat == PerfPy,
-		Begin: s.observers.begin, Observe: s.observers.observe,
+		TakeHost: s.takeHost(followGPUs),
+		Begin:    s.observers.begin, Observe: s.observers.observe,
 	}
 }
 
 // reader opens the host, at HOST_PROC and HOST_SYS if these are set.
 func (s *session) reader(o host.Options) *host.Reader {
 	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
-	o.Gopsutil = s.o.Reader == Gopsutil
+	o.Gopsutil, o.JobOnly = s.o.Reader == Gopsutil, !s.standing.holds
 	return host.NewReader(o)
 }
 
@@ -139,7 +150,8 @@ func (s *session) input(rec *collector.Recording, missing []reporter.Missing) di
 	}
 
 	return diagnosis.Input{Input: reporter.Input{
-		Run: s.run, Node: *s.o.Node, Identity: s.identity(), Recording: rec, Agent: s.ownUse(), Missing: slices.Concat(missing, s.unheard),
+		Run: s.run, Node: *s.o.Node, Identity: s.identity(), Rank: s.standing.rank,
+		Recording: rec, Agent: s.ownUse(), Missing: slices.Concat(missing, s.unheard, s.standing.missing),
 		Push: s.tracking.state,
 	}}
 }
@@ -202,6 +214,13 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 		debug.SetGCPercent(20) // a large report makes much garbage
 	}
 
+	s.releaseHost()
+	if s.meetOthers(); s.standing.piece {
+		in.Rank, in.Identity = s.standing.rank, s.identity()
+		return s.deliverPiece(in, result, cut)
+	}
+	s.leave("")
+
 	result.Report = s.makeReport(in)
 	page := s.startPage(result.Report, kept)
 	data, err := s.encode(result.Report, in.Recording)
@@ -218,9 +237,6 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	var errSave error
 	result.ReportPath, errSave = s.output.save(data)
 	result.PagePath = s.output.savePage(result.ReportPath, page)
-	if s.o.OnReport != nil {
-		s.o.OnReport(result)
-	}
 
 	d := delivery{
 		report: result.Report, node: s.nodeName(), path: result.ReportPath, data: data,
@@ -229,13 +245,21 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	if d.path == "" {
 		d.path, d.data = s.output.journalPath(), nil
 	}
-	pushed, outcome := s.push(d, cut)
-	result.Pushed, result.Report = outcome, withPush(result.Report, d.node, pushed)
+	s.conclude(result, d, cut)
 	if d.data == nil {
 		return fmt.Errorf("%w: %w", ErrNoReport, errSave)
 	}
 
 	return nil
+}
+
+// conclude calls OnReport and pushes what was written.
+func (s *session) conclude(result *Result, d delivery, cut <-chan string) {
+	if s.o.OnReport != nil {
+		s.o.OnReport(result)
+	}
+	pushed, outcome := s.push(d, cut)
+	result.Pushed, result.Report = outcome, withPush(result.Report, d.node, pushed)
 }
 
 // withPush returns the report with the state of a push, as its file has it. perf.py's numbers have no

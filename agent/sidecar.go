@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,6 +36,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 
 	o = o.settled()
 	s := newSession(o, nil)
+	s.standing.holds = true
 	s.openIntake(true)
 	if err := s.begin(sharedMarks, sidecarRuns); err != nil {
 		return nil, err
@@ -57,7 +59,7 @@ func (s *session) begin(which marksFile, incomplete string) error {
 		s.closeIntake()
 		return fmt.Errorf("%w: %w", ErrNoReport, s.output.nowhere)
 	}
-	if s.o.Listen != Off {
+	if s.serves() {
 		s.page = s.newLivePage()
 	}
 	s.startObservers(head, head.Run.Start.Time, incomplete)
@@ -78,17 +80,17 @@ func (s *session) finishBeside(in diagnosis.Input) (*Result, error) {
 // called after the baseline.
 func (s *session) sample(ctx context.Context, job host.JobOptions, ready func()) (*collector.Recording, error) {
 	gpus := gpu.Open(gpu.Options{Sys: os.Getenv("HOST_SYS"), Interval: s.o.Interval, Env: os.Environ()})
-	followed := make(chan struct{})
-	go func() {
-		defer close(followed)
-		gpus.Run(ctx)
-	}()
-	defer func() { <-followed }()
+	var followed sync.WaitGroup
+	defer followed.Wait()
+	followGPUs := func() { followed.Go(func() { gpus.Run(ctx) }) }
+	if s.standing.holds {
+		followGPUs()
+	}
 
 	recorded := make(chan *collector.Recording, 1)
 	go func() {
 		reader := s.reader(host.Options{Job: job, GPUs: gpus})
-		sampler := collector.NewSampler(reader, s.sampling())
+		sampler := collector.NewSampler(reader, s.sampling(followGPUs))
 		s.followMarks(sampler)
 		s.followIntake(sampler)
 		s.startIntake(time.Time{})

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
@@ -27,9 +29,11 @@ type jobSource struct {
 	gpus    *gpu.Monitor
 	missing []reporter.Missing
 
-	job   *job.Job // nil until it has started
-	stop  context.CancelFunc
-	ended chan struct{} // closed when the GPUs are no longer sampled
+	job       *job.Job // nil until it has started
+	sampling  context.Context
+	stop      context.CancelFunc
+	following atomic.Bool   // the GPUs are sampled
+	ended     chan struct{} // closed when they no longer are
 }
 
 // An ownGroup is the control group that this process is in, or why it cannot be seen.
@@ -64,7 +68,7 @@ func (g ownGroup) taskLimits() []job.TaskLimit {
 
 // newJobSource decides how to measure a job that has not started yet, and makes a control group for it
 // if one is wanted. The job waits for it.
-func newJobSource(o Options, own ownGroup) *jobSource {
+func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
 	src.options = host.JobOptions{Source: host.JobFromTree, Reaped: src.reaped, Env: os.Environ()}
 	src.options.Tree, src.options.NoTree = newTree(process.Options{
@@ -76,7 +80,7 @@ func newJobSource(o Options, own ownGroup) *jobSource {
 		src.makeGroup(fmt.Sprintf("perfagent-%s.%d.%d", o.RunID, *o.Node, os.Getpid()))
 	}
 	if src.made == nil {
-		src.useGroup(o, own)
+		src.useGroup(o, own, amongRanks)
 	}
 
 	g := gpu.Options{Interval: o.Interval, Env: src.options.Env}
@@ -116,10 +120,16 @@ func (src *jobSource) makeGroup(name string) {
 // useGroup takes the control group of this process as the job's if it holds nothing but this process
 // and, soon, the job. A shell or a test runner in the same group uses CPU that is not the job's, and
 // so does a program that imports this package. The group limits the job in any case.
-func (src *jobSource) useGroup(o Options, own ownGroup) {
+func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 	own.bound(&src.options)
 	g := own.group
 	if own.err != nil || o.Cgroup == Off || !o.TakeOver {
+		return
+	}
+
+	// The first of several ranks may find itself alone in a group that the others will join. Slurm gives each
+	// task a group of its own.
+	if amongRanks && !strings.Contains(g.Path(), "/task_") {
 		return
 	}
 
@@ -130,8 +140,8 @@ func (src *jobSource) useGroup(o Options, own ownGroup) {
 	}
 }
 
-// begin is called once the job runs.
-func (src *jobSource) begin(j *job.Job) {
+// begin is called once the job runs. holds reports whether the host, with its GPUs, is ours to measure.
+func (src *jobSource) begin(j *job.Job, holds bool) {
 	src.job = j
 	if src.made != nil && j.Outside() {
 		src.miss(
@@ -146,11 +156,18 @@ func (src *jobSource) begin(j *job.Job) {
 		}
 	}
 
-	ctx, stop := context.WithCancel(context.Background())
-	src.stop = stop
+	src.sampling, src.stop = context.WithCancel(context.Background())
+	if holds {
+		src.followGPUs()
+	}
+}
+
+// followGPUs starts to sample the GPUs. It is called at most once, after begin.
+func (src *jobSource) followGPUs() {
+	src.following.Store(true)
 	go func() {
 		defer close(src.ended)
-		src.gpus.Run(ctx)
+		src.gpus.Run(src.sampling)
 	}()
 }
 
@@ -193,7 +210,7 @@ func (src *jobSource) leave() string {
 
 func (src *jobSource) endGPUs() {
 	src.stop()
-	if src.job == nil { // they are not sampled
+	if !src.following.Load() {
 		return
 	}
 

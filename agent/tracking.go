@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +27,10 @@ type tracking struct {
 	uri   string // as given, perhaps with user info; never shown
 	state reporter.PushState
 	dest  pusher.Destination
+
+	node   string // its name in MLflow
+	ofRank bool   // the job is of one rank of several on the node
+	idle   bool   // another agent of the node pushes live
 
 	// head and started describe the run to the live push. There is no live push if started is zero.
 	head    journal.Head
@@ -54,9 +59,10 @@ func newTracking(o Options) *tracking {
 		return t
 	}
 
+	t.node = o.nodeInMLflow()
 	run := os.Getenv("MLFLOW_RUN_ID")
 	t.dest = pusher.Destination{
-		RunID: run, Given: run != "", Invocation: pusher.NewInvocation(*o.Node),
+		RunID: run, Given: run != "", Invocation: pusher.NewInvocation(t.node),
 		ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"), ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"),
 	}
 	t.state = reporter.PushState{
@@ -65,6 +71,36 @@ func newTracking(o Options) *tracking {
 	}
 
 	return t
+}
+
+// nodeInMLflow returns the name that the node of settled options has in MLflow.
+func (o Options) nodeInMLflow() string {
+	index := strconv.Itoa(*o.Node)
+	if o.nodeGiven {
+		return index
+	}
+	id := newIdentity(o.identity)
+	host, _ := os.Hostname() // "" is unknown
+
+	return pusher.NodeName(index, &id, host)
+}
+
+// amongRanks makes the push that of one rank of several on the node. common is a text that only the agents of this
+// launch on this node have in common: the MLflow run that the job of any of them makes is found by it. The live push
+// sends the host's series alone, and waits for takeOver unless the rank measures the host from the beginning. It is
+// called before jobEnv.
+func (t *tracking) amongRanks(common string, holds bool) {
+	t.ofRank, t.idle = true, !holds
+	if t.on() {
+		t.dest.Invocation = pusher.SharedInvocation(common, t.node)
+		t.state.Invocation = t.dest.Invocation
+	}
+}
+
+// takeOver begins the live push when the rank begins to measure the host. It is called in the sampling goroutine.
+func (t *tracking) takeOver() {
+	t.idle = false
+	t.begin(nil)
 }
 
 // on reports whether there is a server to push to.
@@ -156,13 +192,16 @@ func unreachable(err error) bool {
 
 // begin starts the live push.
 func (t *tracking) begin(*collector.Recording) {
-	if !t.on() || t.started.IsZero() {
+	if !t.on() || t.started.IsZero() || t.idle || t.live != nil {
 		return
 	}
 
 	head := t.head
 	head.Run.Start = reporter.Time{Time: t.started}
 	t.live = pusher.NewLive(head, t.dest, func() (*mlflow.Client, error) { return t.connect(1) })
+	if t.ofRank {
+		t.live.OfRank()
+	}
 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

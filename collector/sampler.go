@@ -44,6 +44,10 @@ type Options struct {
 	Interval  time.Duration // ≥ 10 ms; 0 = 1 s
 	MaxLength int           // capacity of the ring; 0 = 1000
 	PerfPy    bool          // keep perf.py's ring too
+
+	// TakeHost, if not nil, is called at each tick while the Reader leaves the host to somebody else. It
+	// reports whether the host is this Sampler's from now on. It must not block.
+	TakeHost func() bool
 	// Begin, if not nil, is called once before the first sample, when the host is known. It runs in
 	// the sampling goroutine, as Observe does.
 	Begin func(*Recording)
@@ -123,6 +127,9 @@ func (s *Sampler) Run(ctx context.Context) *Recording {
 			s.take(true)
 			return s.rec
 		case <-timer.C:
+			if s.reader.JobOnly() && s.opts.TakeHost != nil && s.opts.TakeHost() {
+				s.reader.MeasureHost()
+			}
 			s.take(false)
 			timer.Reset(s.untilNextTick())
 		}
@@ -133,6 +140,9 @@ func (s *Sampler) Run(ctx context.Context) *Recording {
 // waiting.
 func (s *Sampler) describe() {
 	cpus := s.rec.Host.CPUs
+	if s.reader.JobOnly() {
+		cpus = s.reader.CPUs()
+	}
 	s.rec.Host = s.reader.Info()
 	s.rec.Host.CPUs = cpus
 	s.reader.Classify(s.prev)

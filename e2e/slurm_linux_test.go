@@ -22,8 +22,8 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/slurmtest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -31,16 +31,14 @@ import (
 // slurm is a cluster of one node that lives in a folder of the test: munged, slurmctld and
 // slurmd as Debian has them, with control groups v1.
 type slurm struct {
-	dir  string
-	root string // where Debian's packages are unpacked, "" = installed
-	node string // its control groups are /slurm_NODE
-	env  []string
-	t    *testing.T
+	dir      string
+	programs slurmtest.Programs
+	node     string // its control groups are /slurm_NODE
+	env      []string
+	t        *testing.T
 
 	daemons []*exec.Cmd
 }
-
-const slurmInstall = "apt-get install slurm-wlm slurm-client munge (make test unpacks them into .tools/slurm, as root on Debian)"
 
 // In the steps and batch jobs of a real Slurm, the report says of the job what the kernel
 // and Slurm say of it, and Slurm sees of the job what it sees without perfagent.
@@ -71,9 +69,6 @@ func newSlurm(t *testing.T) *slurm {
 	t.Helper()
 	slurmNeeds(t)
 	s := &slurm{t: t, node: fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), os.Getpid())}
-	if path := need.Repository(t, ".tools/slurm"); clitest.Exists(filepath.Join(path, "usr/sbin/slurmctld-wlm")) {
-		s.root = path
-	}
 	var err error
 	if s.dir, err = os.MkdirTemp("", "perfagent-slurm-"); err != nil { // the path of a socket is bounded
 		t.Fatal(err)
@@ -86,7 +81,7 @@ func newSlurm(t *testing.T) *slurm {
 		"--pid-file="+s.dir+"/munge/pid", "--log-file="+s.dir+"/munge/log", "--seed-file="+s.dir+"/munge/seed")
 	clitest.Until(t, "munged answers", func() bool { return clitest.Exists(socket) })
 	s.start("slurmctld", "-D", "-c")
-	s.start("slurmd", append([]string{"-D", "-N", s.node}, s.stepd()...)...)
+	s.start("slurmd", append([]string{"-D", "-N", s.node}, s.programs.Stepd()...)...)
 	for begin := time.Now(); s.state() != "idle"; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
 			t.Fatalf("no idle node within %v, but %q", clitest.Longest, s.state())
@@ -115,12 +110,6 @@ func (s *slurm) configure() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	plugins := ""
-	if s.root != "" {
-		dir := s.libraries() + "/slurm-wlm"
-		plugins = "PluginDir=" + dir + "\n"
-		s.env = append(s.env, "LD_LIBRARY_PATH="+dir+":"+s.libraries())
-	}
 	swap := "no" // without the kernel's account of swap there is no limit of it
 	if clitest.Exists("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes") {
 		swap = "yes\nAllowedSwapSpace=0"
@@ -133,13 +122,18 @@ func (s *slurm) configure() {
 	if err := os.Chmod(s.dir, 0o711); err != nil {
 		s.t.Fatal(err)
 	}
+	s.programs = slurmtest.FindPrograms(s.t, s.dir+"/bin")
+	plugins := ""
+	if dir := s.programs.Plugins; dir != "" {
+		plugins = "PluginDir=" + dir + "\n"
+	}
 	key := make([]byte, 128)
 	_, _ = rand.Read(key)
 	clitest.Write(s.t, s.dir+"/munge/key", string(key), 0o600)
 	clitest.Write(s.t, s.dir+"/cgroup.conf", fmt.Sprintf(slurmGroups, swap), 0o644)
 	conf := clitest.Write(s.t, s.dir+"/slurm.conf", strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
 		"PORT1", strconv.Itoa(mlflowtest.FreePort(s.t)), "PORT2", strconv.Itoa(mlflowtest.FreePort(s.t))).Replace(slurmConf)+plugins, 0o644)
-	s.env = clitest.Env(append(s.env, "SLURM_CONF="+conf)...)
+	s.env = clitest.Env(append(s.programs.Env(), "SLURM_CONF="+conf)...)
 }
 
 const slurmConf = `ClusterName=test
@@ -189,52 +183,10 @@ ConstrainRAMSpace=yes
 ConstrainSwapSpace=%s
 `
 
-// libraries is where the unpacked packages have theirs.
-func (s *slurm) libraries() string {
-	s.t.Helper()
-	found, _ := filepath.Glob(s.root + "/usr/lib/*/slurm-wlm")
-	if len(found) != 1 {
-		s.t.Fatalf("%s has no libraries of Slurm: remove it, and run make test", s.root)
-	}
-	return filepath.Dir(found[0])
-}
-
-// program finds one of Slurm or munge. Slurm's daemons look at the names by which they are
-// called, so the unpacked ones get those which Debian's installed ones have.
-func (s *slurm) program(t *testing.T, name string) string {
-	t.Helper()
-	if s.root == "" {
-		return need.Tool(t, name, slurmInstall)
-	}
-	for _, path := range []string{"usr/bin/" + name, "usr/sbin/" + name, "usr/sbin/" + name + "-wlm"} {
-		if path = filepath.Join(s.root, path); !clitest.Exists(path) {
-			continue
-		}
-		if !strings.HasSuffix(path, "-wlm") {
-			return path
-		}
-		link := filepath.Join(s.dir, "bin", name)
-		if err := os.Symlink(path, link); err != nil && !clitest.Exists(link) {
-			t.Fatal(err)
-		}
-		return link
-	}
-	t.Fatalf("%s has no %s: remove it, and run make test", s.root, name)
-	return ""
-}
-
-// stepd tells slurmd where an unpacked slurmstepd is.
-func (s *slurm) stepd() []string {
-	if s.root == "" {
-		return nil
-	}
-	return []string{"-d", s.program(s.t, "slurmstepd")}
-}
-
 // start starts a daemon in the foreground. timeout(1) ends it if nobody else does.
 func (s *slurm) start(name string, args ...string) {
 	s.t.Helper()
-	cmd := clitest.Command(s.t, "timeout", append([]string{"-k", "5", "2400", s.program(s.t, name)}, args...)...)
+	cmd := clitest.Command(s.t, "timeout", append([]string{"-k", "5", "2400", s.programs.Path(name)}, args...)...)
 	cmd.Env = s.env
 	said, err := os.Create(filepath.Join(s.dir, "log", name+".out"))
 	if err != nil {
@@ -334,7 +286,7 @@ func (s *slurm) killJobs() {
 // command prepares one of Slurm's commands.
 func (s *slurm) command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := clitest.Command(t, s.program(t, name), args...)
+	cmd := clitest.Command(t, s.programs.Path(name), args...)
 	cmd.Env = s.env
 	return cmd
 }
@@ -482,8 +434,8 @@ func slurmKilledByKernel(t *testing.T, r *reporter.Report, code int) {
 	t.Log(n.Verdict.Text)
 }
 
-// slurmOOMBeside: two tasks share the limit of their step. What the kernel kills in one is
-// not the other's, which fails for another reason.
+// slurmOOMBeside: two tasks share the limit of their step, and a report. What the kernel kills in one is not the
+// other's, which fails for another reason.
 func slurmOOMBeside(t *testing.T, s *slurm) {
 	out := filepath.Join(t.TempDir(), "out")
 	cmd, _ := s.step(t, slurmStep{memory: 100, flags: []string{"-n2"}, agent: []string{"--out", out}, job: []string{"sh", "-c",
@@ -496,15 +448,14 @@ func slurmOOMBeside(t *testing.T, s *slurm) {
 	})
 	w.Close()
 	l.End()
-	causes := map[string]*reporter.Verdict{}
-	for _, path := range reportertest.InDir(t, out) {
-		if n := reportertest.ReadFile(t, filepath.Join(out, path)).Nodes["0"]; n.Verdict != nil {
-			causes[n.Verdict.Cause] = n.Verdict
-		}
+	report, path := reportertest.Only(t, out)
+	ranks := report.Nodes["0"].Ranks
+	if len(ranks) != 2 || ranks["0"].Verdict == nil || ranks["1"].Verdict == nil {
+		t.Fatalf("%s has the ranks %v, want 0 and 1, each with a verdict", path, ranks)
 	}
-	killed, other := causes["oom_cgroup"], causes["exited"]
-	if killed == nil || other == nil || len(causes) != 2 {
-		t.Fatalf("verdicts %v, want oom_cgroup of one task and exited of the other; files %q", causes, reportertest.InDir(t, out))
+	killed, other := ranks["1"].Verdict, ranks["0"].Verdict
+	if killed.Cause != "oom_cgroup" || other.Cause != "exited" {
+		t.Errorf("rank 1: %s, rank 0: %s, want oom_cgroup and exited", killed.Text, other.Text)
 	}
 	reportertest.WantEvidence(t, killed, map[string]any{"limit_mb": 100, "oom_kills": 1, "exit_code": 137})
 	reportertest.WantEvidence(t, other, map[string]any{"exit_code": 5})

@@ -30,13 +30,14 @@ func TestSlurm_TaskProlog(t *testing.T) {
 
 	o, out := steps(t)
 	o.Want(t, 5)
-	reports := reportertest.InDir(t, out)
-	if len(reports) != 2 {
-		t.Fatalf("reports %q, want one for each of two tasks; stderr: %s", reports, o.Err)
+	r, path := reportertest.Only(t, out)
+	ranks := r.Nodes["0"].Ranks
+	if len(ranks) != 2 || r.Run.Incomplete != "" {
+		t.Fatalf("%s: %+v with ranks %v, want both tasks; stderr: %s", path, r.Run, ranks, o.Err)
 	}
-	for _, path := range reports {
-		if r := reportertest.ReadFile(t, filepath.Join(out, path)); r.Run.Incomplete != "" || r.Nodes["0"].Job == nil || r.Nodes["0"].Job.CPUSeconds == 0 {
-			t.Errorf("%s: %+v", path, r.Run)
+	for name, rank := range ranks {
+		if rank.Incomplete != "" || rank.Job == nil || rank.Job.CPUSeconds == 0 {
+			t.Errorf("%s: rank %s: %+v", path, name, rank)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(out, "*", "task-*"))

@@ -44,7 +44,11 @@
 // A signal that a process sends to the whole group, as kill(-pgid) and timeout(1)
 // do, or to each process of a container, as a scheduler may, reaches the job
 // directly and again through the relay. The kernel does not say how a signal was
-// addressed, and one too many is better than none at all.
+// addressed, and one too many is better than none at all. Launchers of parallel
+// programs are the exception: Open MPI's, Hydra and, unless it tracks processes by
+// control groups, Slurm signal the process group of what they started. What such an
+// ancestor sends is not relayed to a job that is still in our group; see
+// launcher_linux.go.
 //
 // SIGPIPE and SIGXFSZ, which failing writes of this process may raise, are
 // swallowed. Nothing is ever ignored while the job could inherit that, except

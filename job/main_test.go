@@ -51,6 +51,11 @@ func TestMain(m *testing.M) {
 		os.Exit(agent(hooks{started: startHungHelper}))
 	case "helper":
 		os.Exit(agent(hooks{started: startHelper, ended: func(j *Job) { fmt.Println("over", j.Over()) }}))
+	case "launcher":
+		os.Exit(launcher())
+	case "sender":
+		pid, _ := strconv.Atoi(os.Args[1])
+		_ = unix.Kill(pid, syscall.SIGUSR1)
 	case "counter":
 		counter()
 	case "selfstop":
@@ -119,6 +124,32 @@ func sendEarly(s *Signals) {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// launcher starts an agent in a process group of its own, as launchers of parallel programs do, and sends what
+// standard input says: "group SIGUSR1" or "process SIGUSR1". It ends with the agent.
+func launcher() int {
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	cmd.Env = append(os.Environ(), role+"=agent")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+
+	go func() {
+		for sc := bufio.NewScanner(os.Stdin); sc.Scan(); {
+			whom, name, _ := strings.Cut(sc.Text(), " ")
+			pid := cmd.Process.Pid
+			if whom == "group" {
+				pid = -pid
+			}
+			_ = unix.Kill(pid, unix.SignalNum(name))
+		}
+	}()
+
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode()
 }
 
 // startHelper has a helper made that outlives the job.

@@ -25,6 +25,12 @@ func (s *Signals) attach(pid int) {
 	s.resumeIgnored()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// What was delivered until now may have come before the job existed, whoever it was sent to.
+	for _, sig := range relayed() {
+		if s.hooked[sig] {
+			s.deliver(sig)
+		}
+	}
 	s.phase, s.pid = running, pid
 	for _, sig := range s.early {
 		s.send(sig)
@@ -44,6 +50,17 @@ func (s *Signals) forget(sig syscall.Signal) {
 	if s != nil && s.hooked[sig] {
 		s.seen[sig] = counted(sig)
 	}
+}
+
+// lacking returns how many of n signals that processes sent us the job lacks.
+func (s *Signals) lacking(sig syscall.Signal, n uint32) uint32 {
+	if n == 0 || !s.reachedJob(sig) {
+		return n
+	}
+	if sig == syscall.SIGCONT {
+		s.continued() // by this one; the next one that is sent to us alone must be passed on
+	}
+	return n - 1 // of those before the newest the sender is not known
 }
 
 // missed returns how many of n signals that the kernel sent us the job lacks.

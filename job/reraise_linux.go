@@ -18,7 +18,7 @@ func Reraise(sig syscall.Signal) {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 	runtime.LockOSThread()
-	if _, ok := setDefault(sig); ok {
+	if _, ok := setDefault(sig); ok || sig == syscall.SIGKILL { // which has no other action
 		unblock(sig)
 		_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
 	}

@@ -161,13 +161,19 @@ func (s *Signals) relay() {
 	}
 }
 
-// handle relays what has been delivered of sig since the last time.
+// handle takes one notice of the runtime.
 func (s *Signals) handle(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.hooked[sig] {
 		s.guess(sig)
 	}
+	s.deliver(sig)
+}
+
+// deliver relays what has been delivered of sig since the last time. The caller holds
+// the lock.
+func (s *Signals) deliver(sig syscall.Signal) {
 	now, last := s.total(sig), s.seen[sig]
 	s.seen[sig] = now
 	user, kernel := now.user-last.user, now.kernel-last.kernel
@@ -177,7 +183,7 @@ func (s *Signals) handle(sig syscall.Signal) {
 	case before:
 		s.keep(sig, user+kernel)
 	case running:
-		for range user + s.missed(sig, kernel) {
+		for range s.lacking(sig, user) + s.missed(sig, kernel) {
 			s.send(sig)
 		}
 	case ended:

@@ -64,6 +64,7 @@ type Page struct {
 	cells   int // numbers of all nodes' series
 	limit   int // buckets per node, once there were too many cells; 0 means all, exactly
 	longest int // buckets of the longest node
+	ranks   int // of all nodes
 	story   int // bytes of what the jobs said; -1 once there was too much
 }
 
@@ -92,6 +93,7 @@ func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 		node.thin(p.limit)
 	}
 
+	p.addRanks(node.ranks)
 	p.tell(node)
 	p.cells += node.cells()
 	for len(p.nodes) > 1 && p.cells > p.most() && p.limit != fewest {
@@ -197,7 +199,7 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 		return err
 	}
 
-	ours(out, "<style>\n", uplotCSS, pageCSS, "</style>\n")
+	ours(out, "<style>\n", uplotCSS, pageCSS, p.ranksStyle(run), "</style>\n")
 	if err := t.ExecuteTemplate(out, "head", top); err != nil {
 		return err
 	}
@@ -212,6 +214,9 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 		}
 	}
 
+	if len(p.nodes) == 1 {
+		ours(out, string(p.ranksSection(run)))
+	}
 	section := p.nodes[0].section(len(p.nodes) > 1, p.metrics(), has, p.lanes())
 	if len(p.nodes) == 1 {
 		section.Work = p.workTables() + p.processTable(run)

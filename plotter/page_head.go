@@ -94,9 +94,26 @@ func slimNode(n *reporter.Node) *reporter.Node {
 	out := &reporter.Node{
 		Host: n.Host, Job: n.Job, Limits: n.Limits, GPUs: n.GPUs, Metrics: n.Metrics, Verdict: n.Verdict,
 		Findings: n.Findings[:min(len(n.Findings), maxPageLines)], Origin: n.Origin,
+		Identity: n.Identity, Ranks: slimRanks(n),
 	}
 	if q, ok := n.Summaries[collector.JobCPU.Key()]; ok {
 		out.Summaries = map[string]reporter.Quantile{collector.JobCPU.Key(): q}
+	}
+	return out
+}
+
+// slimRanks returns the ranks of a node with how they ended; nil if there are none.
+func slimRanks(n *reporter.Node) map[string]*reporter.Rank {
+	if len(n.Ranks) == 0 {
+		return nil
+	}
+	out := make(map[string]*reporter.Rank, len(n.Ranks))
+	for name, r := range n.Ranks {
+		if r != nil {
+			out[name] = &reporter.Rank{
+				Rank: r.Rank, Start: r.Start, End: r.End, ExitCode: r.ExitCode, Signal: r.Signal, Incomplete: r.Incomplete,
+			}
+		}
 	}
 	return out
 }

@@ -35,6 +35,7 @@ type pageNode struct {
 	phase              string // that the job is in
 	scales             []laneScale
 	slim               *reporter.Node // for the head of the page
+	ranks              *rankTable     // nil if there are none
 	metrics            reporter.Values
 	missing            []reporter.Missing
 	listed             int // how many of missing are listed; the others are normal
@@ -51,6 +52,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		gpus:    gpusOf(n),
 		scales:  laneScales(n),
 		slim:    slimNode(n),
+		ranks:   newRankTable(run, name, n),
 	}
 	p.lines, p.unseen = chosenLines(n)
 	p.work, p.processes = workOf(n), n.Processes[:min(len(n.Processes), maxPageLines)]

@@ -23,6 +23,7 @@ type nodesData struct {
 	Nodes               []nodeRow
 	Job                 bool // whether the table shows what the jobs used
 	Work                template.HTML
+	Ring                template.HTML // on the heat maps, where the first job failed
 }
 
 type heatmapData struct {
@@ -36,6 +37,8 @@ type nodeRow struct {
 	Name, Host, Exit, Mean, Peak, Memory, Unused string
 	JobCPUs, JobMemory                           string
 	Missing                                      int
+	First                                        bool // the first job failed there
+	Ranks                                        template.HTML
 }
 
 func (p *Page) nodesData(run *reporter.Run) (nodesData, error) {
@@ -59,10 +62,18 @@ func (p *Page) nodesData(run *reporter.Run) (nodesData, error) {
 		d.Heatmaps = append(d.Heatmaps, h)
 	}
 
-	for _, n := range p.nodes {
-		d.Nodes = append(d.Nodes, n.row())
+	columns := 8
+	if d.Job {
+		columns += 2
+	}
+	first, _, _, failed := p.first(run)
+	for i, n := range p.nodes {
+		row := n.row()
+		row.First, row.Ranks = failed && i == first, p.ranksOf(n, run, columns)
+		d.Nodes = append(d.Nodes, row)
 	}
 
+	d.Ring = p.ring(run, start, length)
 	d.Work = p.workTables() + p.processTable(run)
 	return d, nil
 }

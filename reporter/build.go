@@ -15,9 +15,11 @@ import (
 
 // Input is what a Report of one node is made from.
 type Input struct {
-	Run       Run // ID, Command, Tags, ExitCode, Signal; the times when a job was wrapped
-	Node      int
-	Identity  *Identity // nil if nothing but the host tells it
+	Run      Run // ID, Command, Tags, ExitCode, Signal; the times when a job was wrapped
+	Node     int
+	Identity *Identity // nil if nothing but the host tells it
+	// Rank is the rank of a job that is one of several on its node, as decimal text; "" if it is the only one.
+	Rank      string
 	Recording *collector.Recording
 	Job       *Job // nil for a sidecar
 	Agent     Agent
@@ -43,6 +45,7 @@ func New(in Input) *Report {
 
 	job := withAccount(in.Job, rec)
 	f := newFacts(rec, run.WallSeconds, job)
+	f.held = heldSeconds(rec, in.Rank)
 	if in.Job == nil && run.Command != nil {
 		f.noJob = errJobGoesOn
 	}
@@ -74,6 +77,9 @@ func New(in Input) *Report {
 	}
 
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
+	if in.Rank != "" {
+		node.asRank(rec, &run, in.Rank)
+	}
 	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{strconv.Itoa(in.Node): node}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -19,7 +20,8 @@ import (
 // are several; "timestamp [s]", seconds since 1970; for each sample key "KEY [unit]",
 // the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]" of
 // all the samples that it stands for. A rate has only the last three. Where any node has
-// phases, "phase" follows: the one at the sample's time. Units are %, MiB (2^20 bytes) and
+// phases, "phase" follows: the one at the sample's time. Where any node has ranks, "rank" comes after the node:
+// it is empty in the rows of the node, which the rows of its ranks follow, with what is of their jobs. Units are %, MiB (2^20 bytes) and
 // MiB/s. The time lines of operations and transfers, in ms, 1/s and MiB/s, and keys that this
 // perfagent does not know, without a unit, come last and sorted. What was not measured is an
 // empty field; numbers are the JSON's, digit for digit.
@@ -35,7 +37,12 @@ func WriteCSV(w io.Writer, r *Report) error {
 		if err != nil {
 			break
 		}
-		err = t.writeNode(out, name, r.Nodes[name])
+		err = t.writeNode(out, name, "", r.Nodes[name])
+		for _, rank := range r.Nodes[name].RankList() {
+			if err == nil {
+				err = t.writeNode(out, name, strconv.Itoa(rank.Rank), r.Nodes[name].ofRank(rank))
+			}
+		}
 	}
 	out.Flush()
 	if err == nil {
@@ -50,6 +57,7 @@ func WriteCSV(w io.Writer, r *Report) error {
 // csvTable is the layout of the table.
 type csvTable struct {
 	named   bool // the first column is the node
+	ranked  bool // the next column is the rank
 	phased  bool // the last column is the phase
 	columns []csvColumn
 }
@@ -71,7 +79,7 @@ const (
 )
 
 func newCSVTable(r *Report) *csvTable {
-	t := &csvTable{named: len(r.Nodes) > 1, phased: hasPhases(r)}
+	t := &csvTable{named: len(r.Nodes) > 1, ranked: hasRanks(r), phased: hasPhases(r)}
 	t.columns = append(
 		t.columns,
 		csvColumn{collector.Timestamp.Key(), collector.Timestamp.Info().Unit.Symbol(), csvSample},
@@ -131,6 +139,16 @@ func hasPhases(r *Report) bool {
 	return false
 }
 
+// hasRanks reports whether any node has ranks.
+func hasRanks(r *Report) bool {
+	for _, n := range r.Nodes {
+		if n != nil && len(n.Ranks) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // unknownKeys returns the keys of samples and envelopes that are not columns of ours.
 func unknownKeys(r *Report) (samples, envelope map[string]bool) {
 	samples, envelope = make(map[string]bool), make(map[string]bool)
@@ -156,6 +174,9 @@ func (t *csvTable) header() []string {
 	var out []string
 	if t.named {
 		out = append(out, "node")
+	}
+	if t.ranked {
+		out = append(out, "rank")
 	}
 	for _, c := range t.columns {
 		name := c.key + string(c.part)
@@ -194,9 +215,18 @@ func (c csvColumn) values(n *Node) []float64 {
 	return n.Samples.Column(c.key)
 }
 
-// writeNode writes the rows of a node. All numbers of a row are parts of one text:
+// ofRank returns a node with the series of one of its ranks.
+func (n *Node) ofRank(r *Rank) *Node {
+	times := n.Samples.Column(collector.Timestamp.Key())
+	return &Node{
+		Samples:  Samples{Keys: []string{collector.Timestamp.Key()}, Columns: [][]float64{times}},
+		Envelope: r.Envelope, Phases: n.Phases,
+	}
+}
+
+// writeNode writes the rows of a node, or of one of its ranks. All numbers of a row are parts of one text:
 // one allocation instead of one a number.
-func (t *csvTable) writeNode(out *csv.Writer, name string, n *Node) error {
+func (t *csvTable) writeNode(out *csv.Writer, name, rank string, n *Node) error {
 	if n == nil {
 		return nil
 	}
@@ -209,6 +239,9 @@ func (t *csvTable) writeNode(out *csv.Writer, name string, n *Node) error {
 	var first []string
 	if t.named {
 		first = []string{csvText(name)}
+	}
+	if t.ranked {
+		first = append(first, rank)
 	}
 
 	fields, ends := make([]string, len(first)+len(columns)), make([]int, len(columns))

@@ -56,6 +56,7 @@ func TestWriteCSV_Golden(t *testing.T) {
 	nodes.Nodes["1"] = perfpy.Nodes["3"]
 	for name, r := range map[string]*reporter.Report{
 		"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "nodes": nodes, "work": reportertest.Work(reporter.New(reportertest.Input(0, 6, 0, ""))), "hostile": reportertest.HostileReport("=cmd|' /C calc'!A0\n\"x\",y"),
+		"ranks":   reportertest.Ranks(2, 2, 3),
 		"nothing": {Nodes: map[string]*reporter.Node{"0": {}, "1": nil}},
 	} {
 		reportertest.CompareGolden(t, filepath.Join("testdata", "csv", name+".csv"), showCSV(t, r), *update)

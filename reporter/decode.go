@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -42,10 +44,23 @@ func CheckSchema(got, ours string) error {
 	return nil
 }
 
-// checkSeries makes sure that the envelope is as long as the samples.
+// checkSeries makes sure that the envelopes are as long as the samples.
 func (n *Node) checkSeries(samples int) error {
-	for _, key := range n.Envelope.keys() {
-		band := n.Envelope[key]
+	if err := n.Envelope.check(samples); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.Ranks)) {
+		if err := n.Ranks[name].Envelope.check(samples); err != nil {
+			return fmt.Errorf("rank %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// check makes sure that each list of the envelope is as long as the samples.
+func (e Envelope) check(samples int) error {
+	for _, key := range e.keys() {
+		band := e[key]
 		if len(band.Min) != samples || len(band.Mean) != samples || len(band.Max) != samples {
 			return fmt.Errorf("the envelope of %q does not match the %d samples",
 				text.Printable(text.Clip(key, 40)), samples)

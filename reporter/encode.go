@@ -9,8 +9,17 @@ import (
 // Encode returns the report file's bytes: JSON with one line per field, per sample
 // and per envelope, so that it can be read, searched and compared by line, and
 // still is small.
-func Encode(r *Report) ([]byte, error) {
-	compact, err := plainjson.Marshal(r)
+func Encode(r *Report) ([]byte, error) { return encode(r, len(r.Nodes)) }
+
+// encode is Encode for a part of a report that has so many nodes.
+func encode(r *Report, nodes int) ([]byte, error) {
+	counted := *r
+	counted.Run.Nodes = 0
+	if nodes > 1 {
+		counted.Run.Nodes = nodes
+	}
+
+	compact, err := plainjson.Marshal(counted)
 	if err != nil {
 		return nil, fmt.Errorf("encode report: %w", err)
 	}

@@ -10,9 +10,10 @@ const (
 )
 
 var (
-	MergeWithin = merge
-	WhyAbsent   = whyAbsent
-	ScanReport  = scanReport
+	MergeWithin    = merge
+	NewSpoolWithin = newSpool
+	WhyAbsent      = whyAbsent
+	ScanReport     = scanReport
 )
 
 // ScanWithin scans with a bound on the size of a value.
@@ -33,3 +34,11 @@ func CSVColumns(r *Report) (named bool, names []string, values func(column int, 
 
 // Halve merges neighbouring points of a node's series.
 func Halve(n *Node) { n.halve() }
+
+// Sizes returns what a node takes in a report, and what seriesSize says of its series.
+func Sizes(n *Node) (whole, series int, err error) {
+	if whole, err = n.encodedSize("7"); err == nil {
+		series, err = n.seriesSize()
+	}
+	return whole, series, err
+}

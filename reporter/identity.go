@@ -20,8 +20,5 @@ type Identity struct {
 	Restart   int    `json:"restart,omitempty"`   // how often the scheduler has started the job again
 }
 
-// The values of NodeFrom that are no variable.
-const (
-	NodeFromFlag = "flag"
-	NodeFromNone = "none"
-)
+// NodeFromFlag is the NodeFrom of an index that was given.
+const NodeFromFlag = "flag"

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/internal/plainjson"
-	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Source is a report and the file that it comes from.
@@ -54,8 +53,7 @@ func merge(inputs []Source, limit int) (*Report, error) {
 		for _, name := range in.Report.NodeNames() {
 			n, err := mergeNode(out.Nodes[name], in.Report.Nodes[name], in.Report.Run.Command)
 			if err != nil {
-				return nil, fmt.Errorf("merge: node %s is in %s and in %s: %w",
-					text.Printable(text.Clip(name, 40)), from[name], in.Path, err)
+				return nil, twoRecordings(name, from[name], in.Path, err)
 			}
 			if _, had := out.Nodes[name]; !had {
 				from[name] = in.Path

@@ -25,7 +25,7 @@ func mustMerge(t *testing.T, inputs ...reporter.Source) *reporter.Report {
 	return r
 }
 
-func encodedReport(t *testing.T, r *reporter.Report) []byte {
+func encodedReport(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	data, err := reporter.Encode(r)
 	if err != nil {

@@ -62,6 +62,14 @@ func (m *Metric) OfDevice() bool {
 	return m.column != noColumn && m.column.Info().Since == collector.Device
 }
 
+// OfJob reports whether the metric is of the job, and not of its host.
+func (m *Metric) OfJob() bool {
+	if m.column == noColumn { // the length of the run, its CPU time, or CPU hours that the node offered
+		return !m.PerfPy
+	}
+	return m.column.Info().Since == collector.Job
+}
+
 // TotalOf returns the name of the metric that is the total of a counter; "" if there is none.
 func TotalOf(c collector.Column) string {
 	for i := range metricTable {

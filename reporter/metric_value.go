@@ -17,6 +17,8 @@ type facts struct {
 	at100 float64
 	wall  func() (float64, error) // seconds from start to end
 	cpus  int
+	// held is for how many seconds the host was measured, if that is not the whole run; else 0.
+	held float64
 	// length is the time between the first and the last Reading, seconds.
 	length float64
 	boot   func(collector.Column) float64 // a counter since boot; NaN = never read
@@ -257,6 +259,9 @@ func stallOf(value func(*collector.Account) series.Optional, c collector.Column)
 		seconds, err := ofAccount(value, c).value(f)
 		if err != nil {
 			return 0, err
+		}
+		if f.held > 0 && c.Info().Since == collector.Host {
+			return min(100, 100*seconds/f.held), nil
 		}
 		share, err := perWall(f, seconds)
 		return min(100, 100*share), err

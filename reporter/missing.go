@@ -31,6 +31,7 @@ const (
 	NoCgroupCounter Code = "no_cgroup_counter"
 	NoEnergyCounter Code = "no_energy_counter"
 	ParentOnly      Code = "parent_only"
+	HostByAnother   Code = "host_by_another"
 
 	// Of the whole run.
 	NoSample         Code = "no_sample"
@@ -45,6 +46,10 @@ const (
 	PerfPyNoSample   Code = "perf_py_no_sample"
 	PerfPyTimestamps Code = "perf_py_timestamps"
 	PerfPyBackwards  Code = "perf_py_backwards"
+
+	// Of the ranks of a node.
+	NoRecording Code = "no_recording"
+	NotCombined Code = "not_combined"
 
 	// Of a source.
 	Unreadable   Code = "unreadable"
@@ -66,6 +71,7 @@ const (
 	JournalDamaged  Code = "journal_damaged"
 	SamplesLost     Code = "samples_lost"
 	ListenFailed    Code = "listen_failed"
+	RanksUnseen     Code = "ranks_unseen"
 
 	// Of what the job says of itself.
 	MarksBeyond Code = "marks_beyond_bounds"
@@ -100,6 +106,8 @@ var codeTable = []Reason{
 	{NoEnergyCounter, "the device has no energy counter that can be read", true},
 	{ParentOnly, "perfagent was attached to the job, and the kernel tells this to the parent of a process only", true},
 
+	{HostByAnother, "the perfagent of another rank measures the host", true},
+
 	{NoSample, "no sample was taken", false},
 	{NoSampleYet, "no sample has been taken yet", false},
 	{TooShort, "the run is too short: the kernel counts CPU time in ticks of 10 ms", false},
@@ -112,6 +120,9 @@ var codeTable = []Reason{
 	{PerfPyNoSample, "there are no samples", false},
 	{PerfPyTimestamps, "fewer than two samples have a timestamp: the length is unknown", false},
 	{PerfPyBackwards, "no time passes from the first timestamp to the last: the length is unknown", false},
+
+	{NoRecording, "ranks of the node have no recording", false},
+	{NotCombined, "what several ranks have of it cannot become one", false},
 
 	{Unreadable, "a source could not be read", false},
 	{CountedLate, "counted only from some time after the start: it could not be read before", false},
@@ -147,6 +158,7 @@ var codeTable = []Reason{
 	{JournalDamaged, "damaged lines of the journal were left out", false},
 	{SamplesLost, "samples of the journal are lost", false},
 	{ListenFailed, "the live page and /metrics could not be served", false},
+	{RanksUnseen, "the perfagents of the other ranks on the node could not be seen: each measures the host", false},
 
 	{MarksBeyond, "the job wrote more marks and phases than are kept", false},
 	{MarksUnread, "the job's file of marks is not read", false},

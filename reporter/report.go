@@ -35,8 +35,10 @@ type Run struct {
 	Tags   map[string]string `json:"tags,omitempty"`
 	// Incomplete says why the end is missing: still running, or a crash.
 	Incomplete string `json:"incomplete,omitempty"`
-	// Verdict is the worst verdict of the nodes.
+	// Verdict is that of the first job that failed, of all nodes and ranks.
 	Verdict *Verdict `json:"verdict,omitempty"`
+	// Nodes is the number of nodes in a report of several. Encode sets it.
+	Nodes int `json:"nodes,omitempty"`
 }
 
 // The platforms of a Run.
@@ -52,11 +54,14 @@ type Node struct {
 	// Command is the wrapped command of a node of several, if it is not that of the run.
 	Command []string `json:"command,omitempty"`
 
-	Host      *Host               `json:"host,omitempty"`
-	Identity  *Identity           `json:"identity,omitempty"` // nil where nothing but the host told it
-	Sampling  *Sampling           `json:"sampling,omitempty"`
-	Agent     *Agent              `json:"agent,omitempty"`
-	Job       *Job                `json:"job,omitempty"` // absent for a sidecar
+	Host     *Host     `json:"host,omitempty"`
+	Identity *Identity `json:"identity,omitempty"` // nil where nothing but the host told it
+	Sampling *Sampling `json:"sampling,omitempty"`
+	Agent    *Agent    `json:"agent,omitempty"`
+	Job      *Job      `json:"job,omitempty"` // absent for a sidecar
+	// Ranks are the processes of a launch that had several on the node, by rank as decimal text; nil if the
+	// node had one. Job and the metrics of the job are then those of all together.
+	Ranks     map[string]*Rank    `json:"ranks,omitempty"`
 	Limits    *Limits             `json:"limits,omitempty"`
 	GPUs      []GPU               `json:"gpus,omitempty"`
 	Verdict   *Verdict            `json:"verdict,omitempty"` // absent for a sidecar
@@ -71,13 +76,15 @@ type Node struct {
 	// Operations and Transfers are what the job said of its work; nil if they were not recorded.
 	Operations *book.Operations         `json:"operations,omitempty"`
 	Transfers  map[string]book.Transfer `json:"transfers,omitzero"` // by name
-	Samples    Samples                  `json:"samples"`
-	Envelope   Envelope                 `json:"envelope,omitempty"`
 	Missing    []Missing                `json:"missing"`
 	Push       *Push                    `json:"push,omitempty"`
 	// Origin is "perf.py" for a node that was read from perf.py's JSON: its totals
 	// are since boot and its shares are of the kept samples.
 	Origin string `json:"origin,omitempty"`
+
+	// The series come last in the file, so that whoever needs the numbers only can stop there.
+	Samples  Samples  `json:"samples"`
+	Envelope Envelope `json:"envelope,omitempty"`
 }
 
 // OriginPerfPy marks a Node read from perf.py's JSON.
@@ -101,6 +108,7 @@ type Sampling struct {
 	Disks             []string     `json:"disks"`                // block devices that were counted
 	NICs              []string     `json:"nics"`                 // interfaces that were counted
 	ClockSteps        []ClockEvent `json:"clock_steps,omitempty"`
+	Holders           []Holder     `json:"holders,omitempty"` // of a node of several ranks: which of them measured the host, in order
 	Suspends          []ClockEvent `json:"suspends,omitempty"`
 }
 
@@ -165,6 +173,8 @@ type Job struct {
 	// says: pss, rss or cgroup. 0 = not known.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
 	MemoryKind   string  `json:"memory_kind,omitempty"`
+	// PeakMemoryFrom is PeakFromRanks if PeakMemoryMB is that of several ranks; else "".
+	PeakMemoryFrom string `json:"job_peak_memory_from,omitempty"`
 	// Cgroup is the path of the control group, CgroupPeakMB the kernel's own peak of it,
 	// page cache included, MiB. CgroupStays reports that a group which was made for the job
 	// could not be removed, because processes of the job are still in it.

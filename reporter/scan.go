@@ -229,17 +229,3 @@ func (s *scan) read(into any) error {
 	}
 	return nil
 }
-
-// ScanRun reads what a perfagent report says of the run as a whole. It reads up to the nodes only. Errors
-// are Decode's.
-func ScanRun(file io.ReaderAt, size int64) (*Run, error) {
-	s := scan{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
-	atNodes, err := s.start()
-	switch {
-	case err != nil:
-		return nil, s.explain(err)
-	case !atNodes && !s.seen["schema"]:
-		return nil, ErrForeign
-	}
-	return &s.report.Run, nil
-}

@@ -1,10 +1,8 @@
 package reporter
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -88,8 +86,10 @@ func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 			rows, err = n.Samples.read(r, wanted)
 		case strings.EqualFold(key, "envelope"):
 			err = n.Envelope.read(r, wanted)
+		case strings.EqualFold(key, "ranks"):
+			err = n.readRanks(r, wanted)
 		default:
-			err = n.readMember(r, slices.Concat([]byte{'{'}, quoted, []byte{':'}))
+			err = readMember(r, quoted, n)
 		}
 		return err
 	})
@@ -99,17 +99,4 @@ func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 	}
 	withCodes(n.Missing)
 	return n, rows, err
-}
-
-// readMember reads the value of any other member; head is its beginning.
-func (n *Node) readMember(r *reader, head []byte) error {
-	value, err := r.value()
-	if err != nil {
-		return err
-	}
-	err = json.Unmarshal(slices.Concat(head, value, []byte{'}'}), n)
-	if err != nil {
-		r.at += max(0, offset(err)-int64(len(head)))
-	}
-	return err
 }

@@ -3,6 +3,7 @@ package reporter
 import (
 	"fmt"
 	"math/bits"
+	"strconv"
 )
 
 // shrink halves the series of all nodes until the encoded report fits into limit
@@ -23,29 +24,76 @@ func (r *Report) shrink(limit int) error {
 		}
 
 		if r.points() == before {
-			return fmt.Errorf(
-				"merge: the report takes %d bytes even without its series; %d are the limit",
-				size,
-				limit,
-			)
+			return tooLarge(size, limit)
 		}
 	}
 }
 
+func tooLarge(size, limit int) error {
+	return fmt.Errorf("merge: the report takes %d bytes even without its series; %d are the limit", size, limit)
+}
+
+// frame returns the report without its nodes.
+func (r *Report) frame() *Report {
+	return &Report{Schema: r.Schema, Run: r.Run, Nodes: map[string]*Node{}}
+}
+
 // encodedSize returns an upper bound of the bytes that Encode returns.
 func (r *Report) encodedSize() (int, error) {
-	run, err := Encode(&Report{Schema: r.Schema, Run: r.Run, Nodes: map[string]*Node{}})
+	run, err := Encode(r.frame())
 	if err != nil {
 		return 0, err
 	}
 	size := len(run)
 	for name, n := range r.Nodes {
-		data, err := Encode(&Report{Nodes: map[string]*Node{name: n}})
+		one, err := n.encodedSize(name)
 		if err != nil {
 			return 0, err
 		}
-		size += len(data)
+		size += one
 	}
+	return size, nil
+}
+
+// encodedSize returns the bytes that a node takes in a report, and a few more.
+func (n *Node) encodedSize(name string) (int, error) {
+	data, err := Encode(&Report{Nodes: map[string]*Node{name: n}})
+	return len(data), err
+}
+
+// seriesSize returns the bytes that the series of a node take in a report, but for some that do not change when the
+// series get shorter or are taken off. It does not encode the rest of the node, nor break lines, which take longer.
+func (n *Node) seriesSize() (int, error) {
+	const line = len("\n        ")
+	list, err := n.Samples.MarshalJSON()
+	if err != nil {
+		return 0, err
+	}
+	size := len(list) + line*n.Samples.Len()
+	if n.Samples.Len() > 0 {
+		size += len("\n      ")
+	}
+
+	if len(n.Envelope) > 0 {
+		bands, err := n.Envelope.MarshalJSON()
+		if err != nil {
+			return 0, err
+		}
+		size += len(",\n      \"envelope\": \n      ") + len(bands) + (line+len(" "))*len(n.Envelope)
+	}
+	for _, rank := range n.Ranks {
+		if len(rank.Envelope) > 0 {
+			bands, err := rank.Envelope.MarshalJSON()
+			if err != nil {
+				return 0, err
+			}
+			size += len(`"envelope":,`) + len(bands)
+		}
+	}
+	if n.Sampling != nil {
+		size += len(strconv.FormatInt(n.Sampling.Stride, 10))
+	}
+
 	return size, nil
 }
 
@@ -70,11 +118,7 @@ func (n *Node) halve() {
 		n.Sampling = &s
 	}
 
-	envelope := make(Envelope, len(n.Envelope))
-	for key, b := range n.Envelope {
-		envelope[key] = b.Fold(2, nil)
-	}
-
+	envelope := n.Envelope.halved()
 	samples := Samples{Keys: n.Samples.Keys}
 	for i, column := range n.Samples.Columns {
 		if _, ok := envelope[n.Samples.Keys[i]]; !ok { // perf.py's samples stand for themselves
@@ -84,4 +128,27 @@ func (n *Node) halve() {
 	}
 
 	n.Samples, n.Envelope = samples, envelope
+	n.halveRanks()
+}
+
+// halveRanks does the same for the series of the node's ranks, which get copies.
+func (n *Node) halveRanks() {
+	if n.Ranks == nil {
+		return
+	}
+	ranks := make(map[string]*Rank, len(n.Ranks))
+	for name, r := range n.Ranks {
+		r = new(*r)
+		r.Envelope, ranks[name] = r.Envelope.halved(), r
+	}
+	n.Ranks = ranks
+}
+
+// halved merges neighbouring points.
+func (e Envelope) halved() Envelope {
+	out := make(Envelope, len(e))
+	for key, b := range e {
+		out[key] = b.Fold(2, nil)
+	}
+	return out
 }

@@ -1,13 +1,15 @@
 #!/bin/sh
-# Installs what the tests need: Pythons with psutil, cmarkgfm, gunicorn and clients of StatsD and Prometheus in .tools/venv,
-# with MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops and
-# .tools/ops-old, with Jupyter's kernel in .tools/jupyter, with Snakemake and Dask in .tools/workflows, Prometheus in
-# .tools/prometheus, Slurm with munge in .tools/slurm, GNU time, curl, Chromium with a font,
-# podman and qemu with a static busybox, a kernel for the virtual machine in .tools/kernel, and in CI a C compiler.
+# Installs what the tests need: Pythons with psutil, cmarkgfm, gunicorn, mpi4py and clients of StatsD and Prometheus in
+# .tools/venv, with MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops
+# and .tools/ops-old, with Jupyter's kernel in .tools/jupyter, with Snakemake and Dask in .tools/workflows, Prometheus in
+# .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH in .tools/mpich, the command ip,
+# GNU time, curl, Chromium with a font, podman and qemu with a static busybox, a kernel for the virtual machine in
+# .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
 # With a second argument "peers" it installs only the tools that benchmarks compare us with, in .tools/peers.
+# With "kubernetes" it builds Kubernetes in .tools/kubernetes, and unpacks containerd and etcd into .tools/containerd.
 # For the packages of make dist it installs rpm, cpio, mandoc and an emulation of arm64.
-# Usage: scripts/test-tools.sh STAMP [peers]
+# Usage: scripts/test-tools.sh STAMP [peers | kubernetes]
 set -eu
 stamp=$1
 python=${PYTHON:-python3}
@@ -97,6 +99,41 @@ unpack_slurm() {
 	apt_unpack slurm $(apt-get -s install --no-install-recommends slurm-wlm slurm-client munge | sed -n 's/^Inst \([^ ]*\).*/\1/p')
 }
 
+has_openmpi() { [ -e .tools/openmpi/usr/bin/orterun ] || command -v mpirun.openmpi >/dev/null 2>&1; }
+
+has_mpich() { [ -e .tools/mpich/usr/bin/mpiexec.hydra ] || command -v mpiexec.mpich >/dev/null 2>&1; }
+
+# unpack_mpi NAME PACKAGE: with the libraries that are not installed. Both work side by side.
+unpack_mpi() {
+	can_apt && apt_get check || return 1 # with new lists
+	# shellcheck disable=SC2046 # several words
+	apt_unpack "$1" $(apt-get -s install --no-install-recommends "$2" | sed -n 's/^Inst \([^ ]*\).*/\1/p')
+}
+
+has_containerd() {
+	[ -e .tools/containerd/usr/bin/containerd ] || { command -v containerd && command -v etcd && [ -e /usr/lib/cni/bridge ]; }
+} >/dev/null 2>&1
+
+# unpack_containerd: with etcd and the plugins for the network of Pods, where they are not installed.
+unpack_containerd() {
+	can_apt && apt_get check || return 1 # with new lists
+	# shellcheck disable=SC2046 # several words
+	apt_unpack containerd $(apt-get -s install --no-install-recommends containerd etcd-server containernetworking-plugins | sed -n 's/^Inst \([^ ]*\).*/\1/p')
+}
+
+# build_kubernetes: the programs of scripts/kubernetes/go.mod, which take 7 to 20 minutes on two cores the first time.
+# They say their version only if it is given to them.
+build_kubernetes() {
+	mkdir -p .tools/kubernetes
+	go=${GO:-go}
+	version=$("$go" -C scripts/kubernetes list -m -f '{{.Version}}' k8s.io/kubernetes) || return 1
+	for program in kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet; do
+		say "building $program $version"
+		CGO_ENABLED=0 "$go" -C scripts/kubernetes build -trimpath -o ../../.tools/kubernetes/$program \
+			-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" k8s.io/kubernetes/cmd/$program || return 1
+	done
+}
+
 # has_shells: those whose completion is tested.
 has_shells() { [ -e /usr/share/bash-completion/bash_completion ] && command -v zsh && command -v fish; } >/dev/null 2>&1
 
@@ -165,7 +202,7 @@ make_venvs() {
 		[ "${CI:-}" != true ] || exit 1
 		return 0
 	fi
-	begin venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn.app.wsgiapp"
+	begin venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn.app.wsgiapp, mpi4py"
 	begin mlflow3 scripts/requirements-mlflow3.txt "mlflow.cli, mlflow.server.fastapi_app, flask_wtf, sklearn.linear_model, psutil"
 	begin mlflow2 scripts/requirements-mlflow2.txt "mlflow.cli, mlflow.server.handlers, flask_wtf, gunicorn.app.wsgiapp"
 	begin ops scripts/requirements-ops.txt "proxystore.store.metrics, numpy"
@@ -173,7 +210,7 @@ make_venvs() {
 	begin jupyter scripts/requirements-jupyter.txt "ipykernel.kernelapp, jupyter_client"
 	begin workflows scripts/requirements-workflows.txt "snakemake.cli, distributed.cli.dask_scheduler, distributed.cli.dask_worker"
 	wait
-	finish venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client and gunicorn could not be installed, comparisons with them are skipped" "make test, with access to a Python package index"
+	finish venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn and mpi4py could not be installed, comparisons with them are skipped" "make test, with access to a Python package index"
 	finish mlflow3 scripts/requirements-mlflow3.txt "MLflow 3 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish mlflow2 scripts/requirements-mlflow2.txt "MLflow 2 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish ops scripts/requirements-ops.txt "ProxyStore and numpy could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
@@ -187,6 +224,14 @@ if [ "${2:-}" = peers ]; then
 	begin peers scripts/requirements-peers.txt "con_duct, resource_tracker, psrecord"
 	wait
 	finish peers scripts/requirements-peers.txt "con-duct, resource-tracker and psrecord could not be installed, comparisons with them are skipped" "make peers, with Python's venv module and access to a Python package index"
+	exit
+fi
+
+if [ "${2:-}" = kubernetes ]; then
+	has_containerd || unpack_containerd ||
+		lacking "containerd, etcd or the plugins for networks are missing" "apt-get install containerd etcd-server containernetworking-plugins"
+	build_kubernetes || lacking "Kubernetes cannot be built" "make e2e-kubernetes, with access to a proxy for Go modules"
+	if $complete; then : >"$stamp"; fi
 	exit
 fi
 
@@ -234,6 +279,18 @@ fi
 
 if ! has_slurm && ! unpack_slurm; then
 	lacking "Slurm or munge is missing, the tests in its steps are skipped" "apt-get install slurm-wlm slurm-client munge"
+fi
+
+if ! has_openmpi && ! unpack_mpi openmpi openmpi-bin; then
+	lacking "Open MPI is missing, the tests below its mpirun are skipped" "apt-get install openmpi-bin"
+fi
+
+if ! has_mpich && ! unpack_mpi mpich mpich; then
+	lacking "MPICH is missing, the tests below its mpiexec are skipped" "apt-get install mpich"
+fi
+
+if ! command -v ip >/dev/null 2>&1 && ! apt_install iproute2; then
+	lacking "the command ip is missing, the tests on several hosts are skipped" "apt-get install iproute2"
 fi
 
 # Only wanted for the race detector: worth an install in CI, not on somebody's machine.

@@ -66,7 +66,7 @@ func (p *Plan) taken(own, path string) bool {
 // settlePaths checks, in a run that others may write to at this moment, whether another recording
 // has claimed the same path. Then both give it up.
 func (p *Plan) settlePaths(ctx context.Context) error {
-	if !p.opts.Given || len(p.opts.Artifacts) == 0 {
+	if !p.opts.Given || len(p.opts.Artifacts) == 0 || p.sentLive {
 		return nil
 	}
 

@@ -3,6 +3,7 @@ package pusher
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,7 +70,7 @@ func (p *Plan) outcome() (status mlflow.Status, code string) {
 // exitCode returns the first exit code that is not 0, in the order of the nodes, of those that the
 // run has and ours.
 func (p *Plan) exitCode() string {
-	codes := make(map[int]string)
+	codes := make(map[string]string)
 	add := func(key, value string) {
 		if node, ok := nodeOfTag(key, exitSuffix); ok {
 			codes[node] = value
@@ -84,7 +85,7 @@ func (p *Plan) exitCode() string {
 	}
 
 	code := ""
-	for _, node := range slices.Sorted(maps.Keys(codes)) {
+	for _, node := range slices.SortedFunc(maps.Keys(codes), reporter.CompareNodes) {
 		if code == "" || code == "0" {
 			code = codes[node]
 		}
@@ -93,11 +94,54 @@ func (p *Plan) exitCode() string {
 }
 
 // nodeOfTag returns the node of a tag such as perfagent.node.3.exit_code.
-func nodeOfTag(key, suffix string) (node int, ok bool) {
+func nodeOfTag(key, suffix string) (node string, ok bool) {
 	name, isNode := strings.CutPrefix(key, nodePrefix)
 	name, hasSuffix := strings.CutSuffix(name, suffix)
-	node, err := strconv.Atoi(name)
-	return node, isNode && hasSuffix && err == nil
+	return name, isNode && hasSuffix && name != ""
+}
+
+// endAmongNodes settles the exit code and the end of the run among nodes that end at about the same time. Their
+// exit codes are points of one metric. That is quick to ask for, while the run itself, with the series of all of
+// them, takes a server seconds. The node that leads ends the run, so does the one that ended last so far, and of
+// those that failed the first in the order of nodes.
+func (p *Plan) endAmongNodes(ctx context.Context) error {
+	codes, err := p.client.MetricHistory(ctx, p.Run.ID, MetricExitCode)
+	if err != nil {
+		return err
+	}
+
+	first := mlflow.Metric{Step: math.MaxInt64} // that failed
+	var last mlflow.Metric
+	for _, m := range codes {
+		if m.Value != 0 && m.Step < first.Step {
+			first = m
+		}
+		if m.Timestamp > last.Timestamp || m.Timestamp == last.Timestamp && m.Step > last.Step {
+			last = m
+		}
+	}
+	failed := statusOf(p.report) != mlflow.Finished
+	if !p.id.leads && last.Step != p.step() && !(failed && first.Step >= p.step()) {
+		return nil
+	}
+
+	if !p.Own() {
+		code := strconv.FormatInt(int64(first.Value), 10) // 0 if none failed
+		return p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: TagExitCode, Value: code})
+	}
+	if p.Run, err = p.client.Run(ctx, p.Run.ID); err != nil {
+		return err
+	}
+
+	return p.endRun(ctx)
+}
+
+// step returns the step of the report's only node.
+func (p *Plan) step() (step int64) {
+	for key, n := range p.report.Nodes {
+		step = nodeStep(key, n)
+	}
+	return step
 }
 
 // statusOf returns how a run of our own ended.

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +18,8 @@ type identity struct {
 	runID      string
 	invocation string // of the wrapped command, or a hash of the recordings
 	start, end time.Time
-	nodes      []string
+	nodes      []string          // as MLflow has them
+	leads      bool              // it is up to this recording to create a run of our own
 	recordings map[string]string // IDs by node
 	perfpy     bool
 }
@@ -32,10 +32,14 @@ func newIdentity(r *reporter.Report, d Destination, base string) identity {
 		invocation: d.Invocation,
 		start:      r.Run.Start.Time,
 		end:        r.Run.End.Time,
-		nodes:      r.NodeNames(),
+		leads:      len(r.Nodes) == 0,
 		recordings: make(map[string]string),
 	}
-	for name, n := range r.Nodes {
+	for _, key := range r.NodeNames() {
+		n := r.Nodes[key]
+		name := nodeName(key, n)
+		id.nodes = append(id.nodes, name)
+		id.leads = id.leads || nodeStep(key, n) == 0
 		id.recordings[name] = recordingID(cmp.Or(base, r.Run.ID), name, newNodeSeries(name, n).start)
 		id.perfpy = id.perfpy || n.Origin == reporter.OriginPerfPy
 	}
@@ -62,14 +66,18 @@ func (id identity) hash() string {
 
 // NewInvocation returns the tag of one start of perfagent on a node. The runs that the job creates
 // are recognized by it.
-func NewInvocation(node int) string {
+func NewInvocation(node string) string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(b[:]) + "." + strconv.Itoa(node)
+	return hex.EncodeToString(b[:]) + "." + node
 }
 
-// first reports whether it is up to this recording to create a run of our own.
-func (id identity) first() bool { return len(id.nodes) == 0 || id.nodes[0] == "0" }
+// SharedInvocation returns the tag of all ranks of a launch on a node, so that a run that the job of any of them
+// creates is recognized by each. common is a text that only they have in common.
+func SharedInvocation(common, node string) string {
+	sum := sha256.Sum256([]byte(common))
+	return hex.EncodeToString(sum[:8]) + "." + node
+}
 
 // relatives returns the filter for runs of other nodes, and of other reports of the same
 // recordings. ok is false if there is none.

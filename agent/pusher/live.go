@@ -44,7 +44,9 @@ type Live struct {
 	making  atomic.Bool  // a run is being created, or may have been
 	sent    atomic.Int64 // time of the last point that the server has, in ms since 1970
 
-	step int64 // of the newest sample; belongs to the sampling goroutine
+	step int64 // of the newest sample, or the node's slot; belongs to the sampling goroutine
+
+	part part // of the series that is pushed
 
 	// These belong to our own goroutine.
 	client *mlflow.Client
@@ -59,6 +61,8 @@ type liveBatch struct {
 	windows []window
 	start   int64
 	thinned bool
+	pace    pace
+	at      time.Time // when it may be sent; zero: at once
 }
 
 // NewLive prepares the push of a run. about describes its start. connect is called in the goroutine
@@ -69,18 +73,23 @@ func NewLive(about journal.Head, d Destination, connect func() (*mlflow.Client, 
 	return l
 }
 
+// OfRank makes the push leave out the job's series: they are of one rank of several, and the node's come when all
+// have ended. It is called before Observe.
+func (l *Live) OfRank() { l.part = hostOnly }
+
 // Observe looks at the Recording. It is called after each sample, in the sampling goroutine. If a
 // window is full and no other batch is under way, it hands over what is to be sent.
 func (l *Live) Observe(rec *collector.Recording) {
-	step := int64((rec.End.Boot - rec.Start.Boot) / windowLength)
+	p := newPace(l.about.Identity, rec.Host.Hostname)
+	step, at := l.due(p, rec)
 	if step == l.step || !l.ready.CompareAndSwap(true, false) {
 		return
 	}
 	l.step = step
 
-	node := strconv.Itoa(l.about.Node)
+	node := NodeName(strconv.Itoa(l.about.Node), l.about.Identity, rec.Host.Hostname)
 	s := newLiveSeries(rec, node, l.sent.Load())
-	s.maxWindows = maxLiveWindows
+	s.maxWindows, s.part = maxLiveWindows, l.part
 	windows := s.windows()
 	if len(windows) == 0 {
 		l.ready.Store(true)
@@ -92,10 +101,24 @@ func (l *Live) Observe(rec *collector.Recording) {
 		start:      l.about.Run.Start.Time,
 		end:        rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot),
 		nodes:      []string{node},
+		leads:      leads(l.about.Node, l.about.Identity),
 		recordings: map[string]string{node: recordingID(l.about.Run.ID, node, s.start)},
 	}
 	// There is room, because ready was ours.
-	l.batches <- liveBatch{id: id, windows: windows, start: s.start, thinned: s.thinned}
+	l.batches <- liveBatch{id: id, windows: windows, start: s.start, thinned: s.thinned, pace: p, at: at}
+}
+
+// due returns the number of what is due by the next sample, and when it may be sent: of a node by itself the
+// window of the newest sample, and of one of many its slot, which does not wait for a sample.
+func (l *Live) due(p pace, rec *collector.Recording) (step int64, at time.Time) {
+	if !p.on() {
+		return int64((rec.End.Boot - rec.Start.Boot) / windowLength), at
+	}
+
+	now := time.Now()
+	step = p.slot(now.Add(rec.Interval))
+
+	return step, p.begin(min(step, p.slot(now)+1))
 }
 
 // newLiveSeries returns the part of a Recording's ring that ends after a time, or its first buckets
@@ -138,6 +161,11 @@ func (l *Live) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case b := <-l.batches:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Until(b.at)):
+			}
 			err := l.push(ctx, b)
 			if !l.pause(ctx, err) {
 				return
@@ -204,7 +232,10 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 		l.client = c
 	}
 	if l.run == nil {
-		if err := l.findRun(ctx, b); err != nil || l.run == nil {
+		created, err := l.findRun(ctx, b)
+		// A server takes seconds to answer with a run that has the series of many nodes. So each of them looks
+		// for the run before any of them sends.
+		if err != nil || l.run == nil || b.pace.on() && !created {
 			return err
 		}
 	}
@@ -254,7 +285,7 @@ func (l *Live) send(ctx context.Context, windows []window) error {
 }
 
 // findRun finds the run, or creates one if it is time to.
-func (l *Live) findRun(ctx context.Context, b liveBatch) error {
+func (l *Live) findRun(ctx context.Context, b liveBatch) (created bool, err error) {
 	if l.dest.RunID != "" {
 		run, err := l.client.Run(ctx, l.dest.RunID)
 		if err == nil {
@@ -263,29 +294,33 @@ func (l *Live) findRun(ctx context.Context, b liveBatch) error {
 		if err == nil {
 			l.run = run
 		}
-		return err
+		return false, err
 	}
 
 	found, err := b.id.search(ctx, l.client, l.dest)
 	if err != nil || found.run != nil && !found.otherNode {
 		l.run = found.run
-		return err
+		return false, err
 	}
 	patience := int64(ownRunAfter)
-	if !b.id.first() {
+	if !b.id.leads {
 		patience++
 	}
-	if b.windows[len(b.windows)-1].step+1 < patience {
-		return nil
+	full := b.windows[len(b.windows)-1].step + 1
+	if full < patience {
+		return false, nil
 	}
 	if found.run != nil { // another node's job created it, and ours has created none so far
 		l.run = found.run
-		return nil
+		return false, nil
+	}
+	if !b.id.leads && full < patience+b.pace.slack() {
+		return false, nil
 	}
 
 	l.making.Store(true)
 	name := runName(&reporter.Report{Run: l.about.Run})
 	l.run, err = b.id.create(ctx, l.client, l.dest, found.experiments, name)
 	l.making.Store(err != nil)
-	return err
+	return err == nil, err
 }

@@ -37,6 +37,9 @@ type Options struct {
 	// the run are then left to a later push.
 	Running bool
 
+	// Turns, if not nil, are when the node may send, as one of many that end at the same time.
+	Turns *Turns
+
 	// Patience is how long to wait for another node's run before creating one of our own. Node 0
 	// does not wait.
 	Patience time.Duration
@@ -66,6 +69,7 @@ type Plan struct {
 	// Notes say what people should know although it is not a failure.
 	Notes []string
 
+	sentLive    bool              // the run is as the live push knows it, and was not asked for again
 	jobRun      *mlflow.Run       // the job's own, if Run is ours and the two are still to be linked
 	experiments map[string]string // IDs by name, as far as a search has seen them
 
@@ -77,6 +81,9 @@ type Plan struct {
 // Prepare finds the run of a report and what the run lacks.
 func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
 	p := &Plan{client: c, report: r, opts: o, id: newIdentity(r, o.Destination, o.RecordingID)}
+	if err := o.Turns.wait(ctx); err != nil {
+		return nil, err
+	}
 	if err := p.findRun(ctx); err != nil {
 		return nil, fmt.Errorf("find the MLflow run: %w", err)
 	}
@@ -127,6 +134,12 @@ func (p *Plan) ArtifactName(i int) string { return p.artifactPath(p.opts.Artifac
 // findRun takes the given run or searches.
 func (p *Plan) findRun(ctx context.Context) error {
 	d := p.opts.Destination
+	if p.takeLiveRun() {
+		if p.id.leads {
+			return p.findJobRun(ctx)
+		}
+		return nil
+	}
 	if d.RunID != "" {
 		run, err := p.client.Run(ctx, d.RunID)
 		switch {
@@ -148,6 +161,20 @@ func (p *Plan) findRun(ctx context.Context) error {
 	p.jobRun = found.jobRun
 	p.Run, err = p.client.Run(ctx, found.run.ID)
 	return err
+}
+
+// takeLiveRun takes the run that the live push has sent to. A server takes seconds to answer with a run that has
+// the series of many nodes, so that these do not ask for it.
+func (p *Plan) takeLiveRun() bool {
+	if p.opts.Turns == nil || p.opts.Live == nil {
+		return false
+	}
+	_, certain := p.opts.Live.sentUntil(p.opts.RunID)
+	if certain {
+		p.Run, p.sentLive = p.opts.Live.run, true
+	}
+
+	return certain
 }
 
 // findJobRun looks for the job's own run, which may have turned up after ours was created.
@@ -177,7 +204,7 @@ func (p *Plan) searchPatiently(ctx context.Context) (searchResult, error) {
 	deadline := time.Now().Add(p.opts.Patience)
 	for {
 		found, err := p.id.search(ctx, p.client, p.opts.Destination)
-		if err != nil || found.run != nil || p.id.first() || !time.Now().Before(deadline) {
+		if err != nil || found.run != nil || p.id.leads || !time.Now().Before(deadline) {
 			return found, err
 		}
 		select {
@@ -195,11 +222,16 @@ func (p *Plan) compare(ctx context.Context) error {
 	if err := p.compareMetrics(ctx); err != nil {
 		return fmt.Errorf("ask for the metrics that the run has: %w", err)
 	}
-	for _, name := range p.report.NodeNames() {
-		s := newNodeSeries(name, p.report.Nodes[name])
+	for _, key := range p.report.NodeNames() {
+		n := p.report.Nodes[key]
+		s := newNodeSeries(nodeName(key, n), n)
 		s.running = p.opts.Running
-		if err := p.compareSeries(ctx, s); err != nil {
-			return fmt.Errorf("ask how far the series of node %s are: %w", name, err)
+		compare := p.compareSeries
+		if len(n.Ranks) > 0 {
+			compare = p.compareRanks
+		}
+		if err := compare(ctx, s); err != nil {
+			return fmt.Errorf("ask how far the series of node %s are: %w", s.node, err)
 		}
 	}
 
@@ -213,11 +245,15 @@ func (p *Plan) compare(ctx context.Context) error {
 // compareMetrics leaves out the metrics that the run has.
 func (p *Plan) compareMetrics(ctx context.Context) error {
 	state := newRemoteState(p.client, p.Run, math.MinInt64, math.MaxInt64)
+	recorded := p.recordedSteps()
 	var lacking []mlflow.Metric
 	for _, m := range p.metrics {
-		has, err := state.has(ctx, m)
-		if err != nil {
-			return err
+		has := false
+		if recorded[m.Step] {
+			var err error
+			if has, err = state.has(ctx, m); err != nil {
+				return err
+			}
 		}
 		if has {
 			p.Known++
@@ -227,6 +263,19 @@ func (p *Plan) compareMetrics(ctx context.Context) error {
 	}
 	p.metrics = lacking
 	return nil
+}
+
+// recordedSteps returns the steps of the nodes of which the run has recordings, perhaps in part, and perhaps others
+// than the report's. If it has none of a node, it has none of its metrics, unless a push was cut off.
+func (p *Plan) recordedSteps() map[int64]bool {
+	steps := make(map[int64]bool)
+	for key, n := range p.report.Nodes {
+		name := nodeName(key, n)
+		if p.Run != nil && p.Run.Tags[tagRecording(name)] != "" {
+			steps[nodeStep(key, n)] = true
+		}
+	}
+	return steps
 }
 
 // compareSeries adds the points of a node that come after the run's last one.
@@ -257,7 +306,7 @@ func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64
 
 	i, _ := slices.BinarySearchFunc(all, sent+1, compareEnd)
 	rest := all[i:]
-	if certain && s.thinned && p.Run.Tags[tagIncomplete] != "true" || len(rest) == 0 {
+	if certain && (s.thinned || p.sentLive) && p.Run.Tags[tagIncomplete] != "true" || len(rest) == 0 {
 		return sent, nil
 	}
 	state := newRemoteState(p.client, p.Run, rest[0].end, rest[len(rest)-1].end)

@@ -38,6 +38,23 @@ type nodeSeries struct {
 	running bool // more samples follow: the last window is not full, and the length of the run is not known
 
 	maxWindows int // 0 means all
+
+	part part
+}
+
+// A part says which of a node's series are meant.
+type part int
+
+const (
+	wholeNode part = iota
+	hostOnly       // without those of the job: they are of one rank of several
+	jobOnly
+)
+
+// has reports whether a source belongs to the part.
+func (p part) has(src *source) bool {
+	ofJob := src.job || len(src.columns) > 0 && src.columns[0].Info().Since == collector.Job
+	return p == wholeNode || ofJob == (p == jobOnly)
 }
 
 // newNodeSeries returns what a report has of a node.
@@ -186,7 +203,7 @@ func (s nodeSeries) sources() []source {
 		}
 		out = append(out, src)
 	}
-	return out
+	return slices.DeleteFunc(out, func(src source) bool { return !s.part.has(&src) })
 }
 
 // points makes the points of a window, one per series that was measured, of the kept samples i to

@@ -23,8 +23,15 @@ func (p *Plan) Send(ctx context.Context) error {
 		p.Run.Tags = make(map[string]string)
 	}
 
-	steps := []func(context.Context) error{p.sendValues, p.settlePaths, p.sendArtifacts, p.linkRuns}
-	if p.Own() && !p.opts.Running {
+	turn := p.opts.Turns.wait
+	steps := []func(context.Context) error{p.sendValues, p.settlePaths, turn, p.sendArtifacts, p.linkRuns}
+	if !p.sentLive { // nobody sends before all nodes have looked for the run
+		steps = slices.Insert(steps, 0, turn)
+	}
+	switch {
+	case p.opts.Turns != nil:
+		steps = append(steps, p.endAmongNodes)
+	case p.Own() && !p.opts.Running:
 		steps = append(steps, p.endRun)
 	}
 	for _, step := range steps {
@@ -143,8 +150,11 @@ func (p *Plan) amend(tags []mlflow.Tag) []mlflow.Tag {
 	if p.Run.Tags[tagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		tags = append(tags, mlflow.Tag{Key: tagIncomplete, Value: "false"})
 	}
-	if code := p.exitCode(); code != "" { // of all nodes that share the run
+	code := p.exitCode() // of all nodes that share the run
+	if code != "" {
 		tags = slices.DeleteFunc(tags, func(t mlflow.Tag) bool { return t.Key == TagExitCode })
+	}
+	if code != "" && p.opts.Turns == nil { // else endAmongNodes settles it
 		tags = append(tags, mlflow.Tag{Key: TagExitCode, Value: code})
 	}
 	return tags

@@ -64,7 +64,7 @@ const (
 func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
-		step, _ := strconv.ParseInt(name, 10, 64) // checked by the reader
+		step := nodeStep(name, n)
 		end := nodeEnd(r, n).UnixMilli()
 		for _, key := range n.Metrics.Names() {
 			v := n.Metrics[key]
@@ -74,7 +74,7 @@ func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 			}
 			out = append(out, mlflow.Metric{Key: key, Value: v, Timestamp: max(0, end), Step: step})
 		}
-		for _, m := range slices.Concat(phaseMetrics(n), workMetrics(n)) {
+		for _, m := range slices.Concat(phaseMetrics(n), workMetrics(n), rankMetrics(n), exitMetrics(n)) {
 			m.Timestamp, m.Step = max(0, end), step
 			out = append(out, m)
 		}
@@ -140,8 +140,9 @@ func ownTags(r *reporter.Report, dropped int) map[string]string {
 		all[tagDropped] = strconv.Itoa(dropped)
 	}
 
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
+	for _, key := range r.NodeNames() {
+		n := r.Nodes[key]
+		name := nodeName(key, n)
 		if n.Job != nil && n.Job.ExitCode != nil {
 			all[tagExit(name)] = strconv.Itoa(*n.Job.ExitCode)
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -155,12 +156,69 @@ func BenchmarkPushHour(b *testing.B) {
 	b.ReportMetric(median(took), "s/push")
 }
 
+// BenchmarkPushNodes pushes one merged report of sixty nodes, each of 1000 seconds, to a real server, as perfagent push
+// RUN-ID does.
+func BenchmarkPushNodes(b *testing.B) {
+	const nodes = 60
+	server := mlflowtest.Start(b, mlflowtest.Options{})
+	path := mergedReport(b, nodes, 1000)
+	for b.Loop() { // once: a second push would find everything there
+		begin := time.Now()
+		out := clitest.Run(b, "push", "--mlflow", server.URL, path)
+		took := time.Since(begin)
+		if out.Code != 0 {
+			b.Fatalf("exit code %d: %s", out.Code, out.Err)
+		}
+		b.ReportMetric(nodes/took.Minutes(), "nodes/min")
+		b.ReportMetric(took.Seconds(), "s/push")
+	}
+}
+
+// mergedReport writes the report of a launch on several nodes with four ranks each.
+func mergedReport(b *testing.B, nodes, seconds int) (path string) {
+	b.Helper()
+	var sources []reporter.Source
+	for i := range nodes {
+		r := madeUp(b, seconds, 0)
+		n := r.Nodes["0"]
+		n.Identity = &reporter.Identity{Node: &i, NodeFrom: "SLURM_NODEID", Nodes: nodes, RanksOnNode: 4, WorldSize: 4 * nodes}
+		n.Ranks = make(map[string]*reporter.Rank)
+		for rank := 4 * i; rank < 4*i+4; rank++ {
+			n.Ranks[strconv.Itoa(rank)] = &reporter.Rank{
+				Rank: rank, ExitCode: new(0), Metrics: reporter.Values{reporter.MetricJobCPU: float64(rank)}, Missing: []reporter.Missing{},
+			}
+		}
+		r.Run.ID = "bench-nodes"
+		r.Nodes = map[string]*reporter.Node{strconv.Itoa(i): n}
+		sources = append(sources, reporter.Source{Path: strconv.Itoa(i), Report: r})
+	}
+	merged, err := reporter.Merge(sources)
+	if err != nil {
+		b.Fatal(err)
+	}
+	data, err := reporter.Encode(merged)
+	if err != nil {
+		b.Fatal(err)
+	}
+	path = filepath.Join(b.TempDir(), "merged.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
 // hourReport is the report of a made-up hour; each k is another run.
 func hourReport(tb testing.TB, k int) *reporter.Report {
 	tb.Helper()
-	start := host.Instant{Wall: time.Now().Add(-time.Hour - time.Duration(k)*time.Second)}
+	return madeUp(tb, 3600, k)
+}
+
+// madeUp is the report of a made-up run of some seconds; each k is another run.
+func madeUp(tb testing.TB, seconds, k int) *reporter.Report {
+	tb.Helper()
+	start := host.Instant{Wall: time.Now().Add(-time.Duration(seconds+k) * time.Second)}
 	rec := collector.NewRecording(start, time.Second, 1000)
-	for i := range 3600 {
+	for i := range seconds {
 		var s collector.Sample
 		for c := range s.Values {
 			s.Values[c], s.Weights[c] = 50+50*math.Sin(float64(i)/float64(60+c)), 1

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,11 +45,11 @@ come the metrics that changed, with the medians and their noise; --all has the
 others, too, with ~ where the difference may be noise. Of two single runs the
 metrics are shown that differ by 5 % or more.
 
-A and B are RUN-IDs below --out, @latest, @-2, reports of any kind that show
-reads, or directories. From a directory diff takes all reports node-*.json at
-any depth or, if there are none, all *.json files directly in it. The -- may be
-omitted between exactly two names. Noise can be estimated from four runs a side;
-ten are good.
+A and B are RUN-IDs below --out, RUN-ID@K, @latest, @-2, reports of any kind
+that show reads, or directories. From a RUN-ID or a directory diff takes all
+reports node-*.json at any depth or, if there are none, all *.json files
+directly in it. The -- may be omitted between exactly two names. Noise can be
+estimated from four runs a side; ten are good.
 
 With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
 OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or
@@ -188,58 +189,70 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 		side.Name += fmt.Sprintf(" … %s (%d names)", names[len(names)-1], len(names))
 	}
 
-	for _, name := range names {
-		paths, remarks, err := o.reportsOf(name)
+	nodes, notes, err := o.reportsOf(names)
+	if err != nil {
+		return side, nil, err
+	}
+	for i := range nodes {
+		report, err := o.readOne(&nodes[i])
 		if err != nil {
 			return side, nil, err
 		}
-		notes = append(notes, remarks...)
-
-		for _, path := range paths {
-			report, err := o.readOne(path)
-			if err != nil {
-				return side, nil, err
-			}
-			side.Reports = append(side.Reports, reporter.Source{Path: path, Report: report})
-		}
+		side.Reports = append(side.Reports, reporter.Source{Path: nodes[i].Path(), Report: report})
 	}
 
 	return side, notes, nil
 }
 
-// reportsOf returns the reports that a name stands for. A directory or a run stands for all reports below it:
-// a run that was repeated under one RUN-ID is several of a side.
-func (o *diffOptions) reportsOf(name string) (paths, notes []string, err error) {
-	st, errStat := os.Stat(name)
-	if errStat == nil && !st.IsDir() || strings.HasPrefix(name, "-") {
-		return []string{name}, nil, nil
+// reportsOf returns the reports that names stand for. A directory or a run stands for all reports below it: a run that
+// was repeated under one RUN-ID is several of a side.
+func (o *diffOptions) reportsOf(names []string) (nodes []catalog.Node, notes []string, err error) {
+	var files []string
+	for _, name := range names {
+		st, err := os.Stat(name)
+		if err == nil && !st.IsDir() || strings.HasPrefix(name, "-") {
+			files = append(files, name)
+			continue
+		}
+		below, remarks, err := o.reportsAt(name, err == nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		nodes, notes = append(nodes, below...), append(notes, remarks...)
 	}
-	if errStat == nil {
-		if paths, notes, err = reportsAt(name); err == nil {
-			return paths, notes, nil
+
+	return append(catalog.NodesOf(files), nodes...), notes, nil
+}
+
+// reportsAt returns the reports of a directory or of a run.
+func (o *diffOptions) reportsAt(name string, isDir bool) (nodes []catalog.Node, notes []string, err error) {
+	if isDir {
+		if nodes, notes, err = reportsIn(name); err == nil {
+			return nodes, notes, nil
 		}
 	}
 
 	found, errFind := o.runs.find("diff", name)
 	switch {
-	case errFind != nil && errStat == nil: // the directory is there
+	case errFind != nil && isDir:
 		return nil, nil, err
 	case errFind != nil:
 		return nil, nil, errFind
 	}
-	if paths, notes, err = reportsAt(found.Run.Dir); err != nil { // only journals
-		return found.Paths(), nil, nil
+	nodes, journals := finished(found.Launches())
+	if len(nodes) == 0 { // only journals
+		return found.Nodes(), nil, nil
 	}
 
-	return paths, notes, nil
+	return nodes, leftOut(found.Run.Dir, journals), nil
 }
 
-// readOne reads a report and drops its series, which are not compared: for a thousand runs they
+// readOne reads the report of a node and drops its series, which are not compared: for a thousand runs they
 // would take the memory of a thousand files.
-func (o *diffOptions) readOne(path string) (*reporter.Report, error) {
-	report, err := reportfile.Read(path, o.cpus)
+func (o *diffOptions) readOne(node *catalog.Node) (*reporter.Report, error) {
+	report, err := node.Read(o.cpus)
 	if err != nil {
-		if strings.HasPrefix(path, "-") && errors.Is(err, fs.ErrNotExist) {
+		if path := node.Path(); strings.HasPrefix(path, "-") && errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("diff: no report %s: flags go before the --", path)
 		}
 		return nil, err
@@ -247,25 +260,30 @@ func (o *diffOptions) readOne(path string) (*reporter.Report, error) {
 
 	for _, n := range report.Nodes {
 		n.Samples, n.Envelope, n.Summaries = reporter.Samples{}, nil, nil
+		for _, rank := range n.Ranks {
+			rank.Envelope = nil
+		}
 	}
 
 	return report, nil
 }
 
-// reportsAt finds the reports of a directory: all node-*.json below it or, if there are none, the
+// reportsIn finds the reports of a directory: all node-*.json below it or, if there are none, the
 // *.json files directly in it.
-func reportsAt(dir string) (paths, notes []string, err error) {
-	paths, journals, err := reportsBelow(dir)
+func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
+	runs, err := catalog.Below(dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("diff: %w", err)
 	}
-	if journals > 0 {
-		notes = append(notes, fmt.Sprintf("%s: journals of unfinished runs left out: %d", dir, journals))
+
+	nodes, journals := finished(catalog.Launches(runs))
+	notes = leftOut(dir, journals)
+	if len(nodes) > 0 {
+		return nodes, notes, nil
 	}
-	if len(paths) > 0 {
-		return paths, notes, nil
-	}
-	if paths, err = jsonIn(dir); err != nil {
+
+	paths, err := jsonIn(dir)
+	if err != nil {
 		return nil, nil, err
 	}
 	if len(paths) == 0 {
@@ -276,7 +294,31 @@ func reportsAt(dir string) (paths, notes []string, err error) {
 	}
 
 	notes = append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d", dir, len(paths)))
-	return paths, notes, nil
+	return catalog.NodesOf(paths), notes, nil
+}
+
+// finished returns the nodes of launches that have a report, the oldest first, and how many have only journals.
+func finished(launches []*catalog.Launch) (nodes []catalog.Node, journals int) {
+	hasReport := func(r *catalog.Recording) bool { return r.Report != "" }
+	for _, l := range slices.Backward(launches) {
+		for _, n := range l.Nodes {
+			if slices.ContainsFunc(n.Pieces, hasReport) {
+				nodes = append(nodes, n)
+			} else {
+				journals += len(n.Pieces)
+			}
+		}
+	}
+
+	return nodes, journals
+}
+
+// leftOut returns the note about journals.
+func leftOut(dir string, journals int) []string {
+	if journals == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: journals of unfinished runs left out: %d", dir, journals)}
 }
 
 // jsonIn lists the *.json files directly in a directory, sorted by name.
@@ -293,29 +335,6 @@ func jsonIn(dir string) (paths []string, err error) {
 	}
 
 	return paths, nil
-}
-
-// reportsBelow finds the reports node-*.json below a directory, and counts the journals.
-func reportsBelow(dir string) (paths []string, journals int, err error) {
-	// The separator makes WalkDir follow a directory that is a symbolic link.
-	err = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		switch _, _, kind, ok := catalog.ParseName(d.Name()); {
-		case d.IsDir() || !ok:
-		case kind == ".json":
-			paths = append(paths, path)
-		default:
-			journals++
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("diff: look for reports: %w", err)
-	}
-
-	return paths, journals, nil
 }
 
 // writePage writes the page, if one is wanted.

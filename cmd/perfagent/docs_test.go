@@ -461,7 +461,7 @@ func withoutMake(t *testing.T, b block, targets []string) string {
 func makeTargets(t *testing.T) []string {
 	t.Helper()
 	var targets []string
-	for _, m := range regexp.MustCompile(`(?m)^([a-z]+):`).FindAllStringSubmatch(readDocument(t, "../../Makefile"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(readDocument(t, "../../Makefile"), -1) {
 		targets = append(targets, m[1])
 	}
 	return targets
@@ -471,7 +471,7 @@ func makeTargets(t *testing.T) []string {
 func TestDocs_MakeTargets(t *testing.T) {
 	targets := makeTargets(t)
 	for _, file := range documents(t) {
-		for _, m := range regexp.MustCompile("`make ([a-z]+)").FindAllStringSubmatch(readDocument(t, file), -1) {
+		for _, m := range regexp.MustCompile("`make ([a-z0-9-]+)").FindAllStringSubmatch(readDocument(t, file), -1) {
 			if !slices.Contains(targets, m[1]) {
 				t.Errorf("%s: make %s: the Makefile has no such target", file, m[1])
 			}

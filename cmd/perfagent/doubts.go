@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/collector/intake"
 	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/internal/patience"
@@ -50,7 +51,7 @@ const variablePrefix = "PERFAGENT_"
 
 // knownVariables lists the variables that perfagent reads, and those that it sets for a job.
 func knownVariables() []string {
-	return append(flagVariables(), append(intake.Variables(), marks.Variable, marks.PhaseVariable)...)
+	return append(flagVariables(), append(intake.Variables(), marks.Variable, marks.PhaseVariable, agent.ParentVariable)...)
 }
 
 // unknownVariables returns the names of perfagent's variables that mean nothing to it, sorted. Not among them are those

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -30,12 +29,7 @@ Values of variables that do not count are not printed.`,
 		RunE: func(*cobra.Command, []string) error {
 			found := s.identify()
 			if asJSON {
-				data, err := json.MarshalIndent(found, "", "  ")
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(s.data(), "%s\n", data)
-				return err
+				return s.printJSON(found)
 			}
 			return printDetected(s.out, found)
 		},
@@ -54,7 +48,14 @@ func (s streams) identify() agent.Detected {
 		found.RunID, found.From["run_id"] = set[0].value, set[0].source()
 	}
 	if set := defaults.of("PERFAGENT_NODE"); len(set) > 0 {
-		if n, err := strconv.Atoi(set[0].value); err == nil && n >= 0 && n <= agent.MaxNode {
+		n, err := strconv.Atoi(set[0].value)
+		switch {
+		case err != nil || n < 0 || n > agent.MaxNode:
+		case found.InheritsNode(set[0].variable, n):
+			found.Ignored = append(found.Ignored, agent.IgnoredVariable{
+				Name: set[0].variable, Why: "it is the node of the perfagent around the launcher",
+			})
+		default:
 			found.Identity.Node, found.Identity.NodeFrom, found.From["node"] = &n, set[0].source(), set[0].source()
 		}
 	}

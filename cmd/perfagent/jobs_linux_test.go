@@ -13,6 +13,7 @@ import (
 var parts = map[string]func(){
 	"without pidfd": withoutPidfd,
 	"burner":        burner, "counter": clitest.Counter, "diffburn": diffBurn, "flood": flood, "hog": hog,
+	"hydra proxy": hydraProxy,
 }
 
 // hog touches 300 MiB for 0.3 s.

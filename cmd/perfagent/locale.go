@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -43,6 +45,17 @@ func (s streams) inLocale() streams {
 
 // data returns stdout for what programs read, which is UTF-8 in every locale: JSON, CSV, Markdown, HTML.
 func (s streams) data() io.Writer { return asItIs(s.out) }
+
+// printJSON prints a value as indented JSON, with what a terminal would obey written as escapes.
+func (s streams) printJSON(v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.data(), "%s\n", visibleJSON(data))
+
+	return err
+}
 
 // asItIs returns the writer that takes text as it is.
 func asItIs(w io.Writer) io.Writer {

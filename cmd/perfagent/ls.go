@@ -2,15 +2,17 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -34,9 +36,10 @@ func newLs(s streams) *cobra.Command {
 		SuggestFor: []string{"list", "runs", "history"},
 		Short:      "list the runs",
 		Long: `List the runs below --out, the one that started last first: when, how long, on
-how many nodes, how it ended, the CPUs that it used on average of those that it
-may use, its peak memory, and the command. With names, list those runs only:
-RUN-IDs, @latest, @-2, or directories of runs.
+how many nodes and ranks, how it ended, the CPUs that it used on average of
+those that it may use, its peak memory, and the command. A run of several
+launches has a line for each, RUN-ID@K. With names, list those runs only:
+RUN-IDs, RUN-ID@K, @latest, @-2, or directories of runs.
 
 On a terminal, lines are cut to its width; in a pipe they are whole. With --json
 the list has the summary object of each run.`,
@@ -61,25 +64,27 @@ the list has the summary object of each run.`,
 }
 
 func (o *lsOptions) list(names []string) error {
-	runs, err := o.runs.list("ls", names)
+	launches, err := o.runs.list("ls", names)
 	if err != nil {
 		return err
 	}
 
-	objects := make([]summary.Object, len(runs))
-	for i := range runs {
-		objects[i] = runs[i].Object()
+	objects := make([]summary.Object, 0, len(launches))
+	err = parallel.InOrder(len(launches), func(i int, emit func(summary.Object) error) error {
+		return emit(launches[i].Object())
+	}, func(object summary.Object) error {
+		o.runs.sayClocks("ls", launches[len(objects)])
+		objects = append(objects, object)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if o.html != "" {
 		return o.writeIndex(objects)
 	}
 	if o.json {
-		data, err := json.MarshalIndent(objects, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
-		return err
+		return o.streams.printJSON(objects)
 	}
 
 	return o.print(objects)
@@ -134,17 +139,17 @@ func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
 	return row
 }
 
-// list returns the named runs, or all, the one that started last first.
-func (f *runFinder) list(command string, names []string) ([]catalog.Run, error) {
+// list returns the launches of the named runs, or of all, the one that began last first.
+func (f *runFinder) list(command string, names []string) ([]*catalog.Launch, error) {
 	if len(names) == 0 {
 		runs, err := catalog.List(f.out)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", command, err)
 		}
-		return runs, nil
+		return catalog.Launches(runs), nil
 	}
 
-	var runs []catalog.Run
+	var launches []*catalog.Launch
 	for _, name := range names {
 		found, err := f.find(command, name)
 		if err != nil {
@@ -153,10 +158,10 @@ func (f *runFinder) list(command string, names []string) ([]catalog.Run, error) 
 		if found.Run == nil {
 			return nil, fmt.Errorf("%s: %s is a file, not a run", command, text.Printable(name))
 		}
-		runs = append(runs, *found.Run)
+		launches = append(launches, found.Launches()...)
 	}
 
-	return runs, nil
+	return launches, nil
 }
 
 // A lsRow is the line of a run.
@@ -226,7 +231,7 @@ func (o *lsOptions) look(line string, bad bool) string {
 // rowOf returns the line of a run. What is not known is a dash.
 func rowOf(o summary.Object) lsRow {
 	cells := [lsColumns]string{
-		lsRun: o.RunID, lsNodes: fmt.Sprint(o.Nodes), lsEnd: endOf(o), lsCommand: summary.CommandLine(o.Command),
+		lsRun: cmp.Or(o.ID, o.RunID), lsNodes: nodesOf(o), lsEnd: endOf(o), lsCommand: summary.CommandLine(o.Command),
 	}
 	if !o.Start.IsZero() {
 		cells[lsStart] = o.Start.Local().Format("2006-01-02 15:04")
@@ -250,12 +255,20 @@ func rowOf(o summary.Object) lsRow {
 	return lsRow{cells: cells, bad: len(o.FailedNodes) > 0 || o.State == summary.Incomplete}
 }
 
+// nodesOf returns how many nodes a run had, and how many ranks if a node had several.
+func nodesOf(o summary.Object) string {
+	if o.Ranks == 0 {
+		return strconv.Itoa(o.Nodes)
+	}
+	return fmt.Sprintf("%d (%s)", o.Nodes, text.Count(o.Ranks, "rank", "ranks"))
+}
+
 // endOf returns how a run ended, in a word or two.
 func endOf(o summary.Object) string {
 	switch {
 	case o.State == summary.Running:
 		return "running"
-	case o.State == summary.Incomplete:
+	case o.State == summary.Incomplete && (o.ExitCode == nil || *o.ExitCode == 0): // else a rank is known to have failed
 		return "lost"
 	case o.Cause == diagnosis.CauseOOMCgroup || o.Cause == diagnosis.CauseOOMHost:
 		return "out of memory"

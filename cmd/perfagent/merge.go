@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -31,11 +34,13 @@ func newMerge(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge [flags] RUN... -o FILE",
 		Short: "merge the nodes of a run into one report",
-		Long: `Merge the nodes of a run, or of several reports, into one report of the same
-format, and write its page beside it (FILE with .html). RUN is a RUN-ID,
-@latest, @-2, the directory of a run, or a file: a report, a journal, or
-perf.py's JSON. Two different recordings of one node are an error. An existing
-file is replaced only with --force.`,
+		Long: `Merge the nodes and ranks of a run, or of several reports, into one report of
+the same format, and write its page beside it (FILE with .html). The other
+commands take a run of many nodes as it is: merge makes one file to copy or to
+send. RUN is a RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory
+of a run, or a file: a report, a journal, or perf.py's JSON. Two different
+recordings of one node are an error. An existing file is replaced only with
+--force.`,
 		Example: `  perfagent merge 4711 -o job-4711.json
   perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
   perfagent show job-4711.json`,
@@ -73,31 +78,7 @@ func (o *mergeOptions) merge(names []string) error {
 		return fmt.Errorf("--html: %q is not auto or never", o.html)
 	}
 
-	paths, err := o.runs.paths("merge", names)
-	if err != nil {
-		return err
-	}
-
-	var sources []reporter.Source
-	for _, path := range paths {
-		report, err := reportfile.Read(path, o.cpus)
-		if err != nil {
-			return err
-		}
-		sources = append(sources, reporter.Source{Path: path, Report: report})
-	}
-
-	merged, err := diagnosis.Merge(sources)
-	if err != nil {
-		return err
-	}
-
-	return o.write(merged)
-}
-
-// write writes the report, then its page.
-func (o *mergeOptions) write(merged *reporter.Report) error {
-	data, err := reporter.Encode(merged)
+	nodes, err := o.runs.nodes("merge", names)
 	if err != nil {
 		return err
 	}
@@ -106,19 +87,58 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	if o.html == "never" {
 		page = ""
 	}
-
 	for _, path := range []string{o.output, page} {
 		if err := replaceable(path, o.force); err != nil {
 			return fmt.Errorf("merge: %w", err)
 		}
 	}
 
-	write := reportfile.WriteNew
-	if o.force {
-		write = reportfile.Write
+	spool, err := reporter.NewSpool(filepath.Dir(o.output))
+	if err != nil {
+		return err
+	}
+	defer spool.Close()
+	if err := o.read(spool, nodes); err != nil {
+		return err
+	}
+	merged, err := diagnosis.Merge(spool.Sources())
+	if err != nil {
+		return err
 	}
 
-	err = write(o.output, data)
+	return o.write(spool, merged, page)
+}
+
+// read reads the nodes of all reports, several at a time.
+func (o *mergeOptions) read(spool *reporter.Spool, nodes []catalog.Node) error {
+	type part struct {
+		path   string
+		run    *reporter.Run
+		packed *reporter.Packed
+	}
+	return parallel.InOrder(len(nodes), func(i int, emit func(part) error) error {
+		add := func(run *reporter.Run, name string, n *reporter.Node) error {
+			packed, err := spool.Pack(name, n)
+			if err != nil {
+				return err
+			}
+			return emit(part{nodes[i].Path(), run, packed})
+		}
+		_, err := nodes[i].Scan(o.cpus, reporter.Wanted{All: true}, add)
+		return err
+	}, func(p part) error { return spool.Add(p.path, p.run, p.packed) })
+}
+
+// write writes the report, then its page; "" is none.
+func (o *mergeOptions) write(spool *reporter.Spool, merged *reporter.Report, page string) error {
+	drawn := plotter.NewPage(plotter.PageOptions{})
+	err := reportfile.WriteStream(o.output, o.force, func(w io.Writer) error {
+		return spool.Encode(w, merged, func(name string, n *reporter.Node) {
+			if page != "" {
+				drawn.Add(&merged.Run, name, n)
+			}
+		})
+	})
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("merge: %s exists: use --force to replace it", o.output)
 	}
@@ -127,7 +147,7 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	}
 
 	var html bytes.Buffer
-	if err := plotter.WritePage(&html, merged, plotter.PageOptions{}); err != nil {
+	if err := drawn.Write(&html, &merged.Run); err != nil {
 		return err
 	}
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +37,7 @@ each GPU; {i} is its number. The JSON list has the order of the report.`,
 			case len(metrics) == 0:
 				return noMetric(args[0])
 			case asJSON:
-				return printMetricsJSON(s.data(), metrics)
+				return s.printJSON(metrics)
 			case isTerminal(s.out):
 				return printMetricsFolded(s.out, jobFirst(metrics))
 			}
@@ -84,15 +83,6 @@ func jobFirst(metrics []reporter.Metric) []reporter.Metric {
 	slices.SortStableFunc(metrics, func(a, b reporter.Metric) int { return rank(a) - rank(b) })
 
 	return metrics
-}
-
-func printMetricsJSON(w io.Writer, metrics []reporter.Metric) error {
-	data, err := json.MarshalIndent(metrics, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", data)
-	return err
 }
 
 func printMetrics(w io.Writer, metrics []reporter.Metric) error {

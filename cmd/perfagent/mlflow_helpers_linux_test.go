@@ -57,7 +57,7 @@ func onServer(t *testing.T, o mlflowtest.Options, cases ...serverCase) {
 
 // study is the name of an experiment that no other test has.
 // newInvocation is a name that no other test has.
-func newInvocation() string { return strings.TrimSuffix(pusher.NewInvocation(0), ".0") }
+func newInvocation() string { return strings.TrimSuffix(pusher.NewInvocation("0"), ".0") }
 
 func study(t testing.TB) string { return t.Name() + "-" + newInvocation() }
 

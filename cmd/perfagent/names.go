@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -51,25 +53,59 @@ func (f *runFinder) find(command, name string) (*catalog.Found, error) {
 	return found, nil
 }
 
-// findNewest is find, and names on stderr the earlier recordings of the same nodes, which Paths leaves out.
-func (f *runFinder) findNewest(command, name string) (*catalog.Found, error) {
+// findTold is find, and says on stderr which other launches the run has, what was recorded again, and whose
+// clock is off.
+func (f *runFinder) findTold(command, name string) (*catalog.Found, error) {
 	found, err := f.find(command, name)
-	if err != nil || found.Run == nil || len(found.Run.Earlier) == 0 {
+	if err != nil || found.Launch == nil {
 		return found, err
 	}
 
-	earlier := text.Printable(text.List(pathsOf(found.Run.Earlier), namedEarlier))
-	fmt.Fprintf(f.streams.err, "perfagent %s: run %s has earlier recordings of the same nodes, left out here: %s\n",
-		command, text.Printable(found.Run.Name), earlier)
+	if found.Launch.Of > 1 {
+		f.say(command, othersOf(found))
+	}
+	if earlier := found.Launch.Earlier; len(earlier) > 0 {
+		f.say(command, fmt.Sprintf("%s has earlier recordings of the same nodes or ranks, left out here: %s",
+			found.Launch.ID(), text.List(pathsOf(earlier), namedEarlier)))
+	}
+	f.sayClocks(command, found.Launch)
 
 	return found, nil
 }
 
-// namedEarlier is how many earlier recordings are named.
-const namedEarlier = 3
+// sayClocks says which nodes have a clock that is off.
+func (f *runFinder) sayClocks(command string, l *catalog.Launch) {
+	for _, c := range l.Clocks() {
+		f.say(command, fmt.Sprintf("%s: %s", l.ID(), c))
+	}
+}
+
+// say prints a line on stderr.
+func (f *runFinder) say(command, words string) {
+	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", command, text.Printable(words))
+}
+
+// The most that one line names.
+const (
+	namedEarlier  = 3
+	namedLaunches = 5
+)
+
+// othersOf says which launch was found, and which others the run has, the newest first.
+func othersOf(found *catalog.Found) string {
+	var others []string
+	for i := range slices.Backward(found.Run.Launches) {
+		if l := &found.Run.Launches[i]; l.Nth != found.Launch.Nth {
+			others = append(others, l.ID()+" of "+l.Start.Local().Format("2006-01-02 15:04:05"))
+		}
+	}
+
+	return fmt.Sprintf("run %s has %d launches; this is %s; %s %s", found.Run.Name, found.Launch.Of, found.Launch.ID(),
+		text.Plural(len(others), "the other is", "the others are"), text.List(others, namedLaunches))
+}
 
 // pathsOf returns the files of recordings.
-func pathsOf(list []catalog.Recording) []string {
+func pathsOf(list []*catalog.Recording) []string {
 	out := make([]string, len(list))
 	for i, r := range list {
 		out[i] = r.Path()
@@ -77,34 +113,60 @@ func pathsOf(list []catalog.Recording) []string {
 	return out
 }
 
-// paths returns the files of several names.
-func (f *runFinder) paths(command string, names []string) ([]string, error) {
-	var out []string
+// nodes returns the nodes that several names stand for. Files are grouped: the pieces of a node are one.
+func (f *runFinder) nodes(command string, names []string) ([]catalog.Node, error) {
+	var files []string
+	var out []catalog.Node
 	for _, name := range names {
 		if name == "" {
 			return nil, fmt.Errorf("%s: a name is empty", command)
 		}
-		found, err := f.findNewest(command, name)
+		found, err := f.findTold(command, name)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, found.Paths()...)
+		if found.Launch == nil {
+			files = append(files, found.File)
+		} else {
+			out = append(out, found.Launch.Nodes...)
+		}
 	}
 
-	return out, nil
+	return append(out, catalog.NodesOf(files)...), nil
 }
 
-// read returns the report of a file or of all nodes of a run.
+// read returns the report of a file or of all nodes of a launch.
 func read(found *catalog.Found, cpus int) (*reporter.Report, error) {
-	var sources []reporter.Source
-	for _, path := range found.Paths() {
-		report, err := reportfile.Read(path, cpus)
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, reporter.Source{Path: path, Report: report})
+	if found.Launch == nil {
+		return reportfile.Read(found.File, cpus)
 	}
-	if len(sources) == 1 { // as it is in the file
+	return readNodes(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) { return n.Read(cpus) })
+}
+
+// readNumbers is read without the series, which of a thousand nodes do not fit into memory.
+func readNumbers(found *catalog.Found, cpus int) (*reporter.Report, error) {
+	return readNodes(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) { return n.Numbers(cpus) })
+}
+
+// readNodes returns the report of nodes together, several of which are read at a time. One is as it is in its file.
+func readNodes(
+	nodes []catalog.Node, read func(*catalog.Node) (*reporter.Report, error),
+) (*reporter.Report, error) {
+	var sources []reporter.Source
+	err := parallel.InOrder(len(nodes), func(i int, emit func(reporter.Source) error) error {
+		report, err := read(&nodes[i])
+		if err != nil {
+			return err
+		}
+		return emit(reporter.Source{Path: nodes[i].Path(), Report: report})
+	}, func(s reporter.Source) error {
+		sources = append(sources, s)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(sources) == 1 {
 		return sources[0].Report, nil
 	}
 

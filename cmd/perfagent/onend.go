@@ -27,7 +27,7 @@ const (
 // notify runs the command of --on-end with the summary of the run on its stdin. The job has ended, and
 // all of it is counted. What goes wrong is a warning.
 func (o *recordOptions) notify(r *agent.Result) {
-	if o.endCommand == "" {
+	if o.endCommand == "" || r.Piece { // the last rank of a node does it for all of them
 		return
 	}
 	if r.Report == nil {

@@ -222,7 +222,7 @@ func TestOperations_Off(t *testing.T) {
 func withoutDirectories(environ string) []string {
 	return slices.DeleteFunc(strings.Split(environ, "\n"), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
-		return slices.Contains([]string{"PERFAGENT_MARKS", "PERFAGENT_NODE", "PERFAGENT_RUN_ID", "TMPDIR", "PWD", "_"}, name)
+		return slices.Contains([]string{"PERFAGENT_MARKS", "PERFAGENT_NODE", "PERFAGENT_PARENT", "PERFAGENT_RUN_ID", "TMPDIR", "PWD", "_"}, name)
 	})
 }
 

@@ -186,7 +186,7 @@ func TestEnvironment_EmptyVariables(t *testing.T) {
 	o.Report(t)
 }
 
-// The job's environment gains three variables and, when pushing, a fourth, and is otherwise
+// The job's environment gains four variables and, when pushing, a fifth, and is otherwise
 // the caller's.
 func TestEnvironment_OfTheJob(t *testing.T) {
 	t.Parallel()
@@ -221,6 +221,15 @@ func TestEnvironment_OfTheJob(t *testing.T) {
 			if pushing >= 0 {
 				got = slices.Delete(got, pushing, pushing+1)
 			}
+			host, err := os.Hostname()
+			if err != nil {
+				t.Fatal(err)
+			}
+			parent := slices.IndexFunc(got, func(e string) bool { return strings.HasPrefix(e, "PERFAGENT_PARENT=") })
+			if parent < 0 || !strings.HasSuffix(got[parent], " "+node+" "+host) {
+				t.Fatalf("PERFAGENT_PARENT: entry %d", parent)
+			}
+			got = slices.Delete(got, parent, parent+1)
 			if len(c.env) > 0 {
 				want = slices.DeleteFunc(want, func(e string) bool { return slices.Contains(c.env, e) && !slices.Contains(c.want, e) })
 				slices.Sort(want)

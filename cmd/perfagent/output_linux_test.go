@@ -179,7 +179,7 @@ func TestRun_NestedHasItsOwnReport(t *testing.T) {
 	}
 }
 
-// Agents of one run and node on one directory at once keep a report each.
+// Agents of one run and node on one directory at once are ranks of one node, which has all of them.
 func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
 	t.Parallel()
 	const agents = 6
@@ -200,16 +200,16 @@ func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
 		o, _ := l.End()
 		o.Want(t, 3)
 	}
-	paths := reportertest.InDir(t, dir)
-	for _, p := range paths {
-		job := reportertest.ReadFile(t, filepath.Join(dir, p)).Nodes["0"].Job
-		if !want[job.PID] {
-			t.Errorf("%s is of process %d, which another report has, or nobody", p, job.PID)
+	r0, path := reportertest.Only(t, dir)
+	ranks := r0.Nodes["0"].Ranks
+	for name, rank := range ranks {
+		if !want[rank.PID] {
+			t.Errorf("rank %s is process %d, which another rank is, or nobody", name, rank.PID)
 		}
-		delete(want, job.PID)
+		delete(want, rank.PID)
 	}
-	if len(paths) != agents || len(want) != 0 {
-		t.Errorf("%q; nothing of %v", paths, want)
+	if len(ranks) != agents || len(want) != 0 {
+		t.Errorf("%s has %d ranks; nothing of %v", path, len(ranks), want)
 	}
 }
 

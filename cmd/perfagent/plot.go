@@ -36,8 +36,9 @@ func newPlot(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plot [flags] [RUN] [-o FILE.html|.svg|.png]",
 		Short: "draw a run as a page or a static picture",
-		Long: `Draw a run: RUN-ID, @latest, @-2, the directory of a run, or a file: a report, a
-journal, or perf.py's JSON. Without RUN, draw the run that started last.
+		Long: `Draw a run: RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory of
+a run, or a file: a report, a journal, or perf.py's JSON. Without RUN, draw the
+run that started last.
 
 FILE.html is the page that run writes beside its report, of all nodes: one file
 that needs no network. FILE.svg and FILE.png are static pictures of one node,
@@ -75,7 +76,7 @@ replaced only with --force.`,
 }
 
 func (o *plotOptions) plot(name string) error {
-	found, err := o.runs.findNewest("plot", name)
+	found, err := o.runs.findTold("plot", name)
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,8 @@ func (o *plotOptions) page(out io.Writer, found *catalog.Found) error {
 		page.Add(run, name, n)
 		return nil
 	}
-	run, err := reportfile.Scan(found.Paths()[0], o.cpus, wanted, add)
+	nodes := found.Nodes()
+	run, err := nodes[0].Scan(o.cpus, wanted, add)
 	if err != nil {
 		return err
 	}
@@ -216,8 +218,9 @@ func (o *plotOptions) read(found *catalog.Found) (*reporter.Report, error) {
 		return nil
 	}
 
-	for _, path := range found.Paths() {
-		run, err := reportfile.Scan(path, o.cpus, reporter.Wanted{All: true}, keep)
+	nodes := found.Nodes()
+	for i := range nodes {
+		run, err := nodes[i].Scan(o.cpus, reporter.Wanted{All: true}, keep)
 		if err != nil {
 			return nil, err
 		}

@@ -35,8 +35,8 @@ func newPrune(s streams) *cobra.Command {
 		Short:      "remove old runs",
 		Long: `Remove runs below --out that have ended: all but the newest N, those that ended
 longer ago than AGE, or with both flags those to which both apply. A run is
-removed whole, but only perfagent's own files, and its directory if nothing else
-is in it.
+removed whole, with all launches, nodes and ranks, but only perfagent's own
+files, and its directory if nothing else is in it.
 
 A run that is going on is never removed. A run with a push that is pending, or
 whose perfagent is gone without a report, is kept and named unless --force is
@@ -129,12 +129,13 @@ type choice struct {
 func (o *pruneOptions) choose(runs []catalog.Run) []choice {
 	var out []choice
 	for i := len(runs) - 1; i >= max(0, o.keep); i-- {
-		run, about := runs[i], runs[i].Object()
+		run, about := runs[i], runs[i].Latest().Object()
+		about.ID = run.Name // it goes with all of its launches
 		ended := about.End.Time
 		if ended.IsZero() {
 			ended = run.Start
 		}
-		if about.State == summary.Running || time.Since(ended) < time.Duration(o.older) {
+		if about.State == summary.Running || run.IsAtWork() || time.Since(ended) < time.Duration(o.older) {
 			continue
 		}
 
@@ -153,7 +154,8 @@ func keepBecause(run *catalog.Run, about summary.Object) string {
 	if about.State == summary.Incomplete {
 		return "its perfagent is gone, and only its journal is left"
 	}
-	if about.Push == reporter.PushPending || len(run.Earlier) > 0 && run.AnyPending() {
+	more := len(run.Launches) > 1 || len(run.Latest().Earlier) > 0
+	if about.Push == reporter.PushPending || more && run.AnyPending() {
 		return "its push is pending: perfagent push " + text.Printable(run.Name)
 	}
 	return ""

@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -43,12 +43,12 @@ func newPush(s streams) *cobra.Command {
 		Use:   "push [flags] RUN...",
 		Short: "push runs to an MLflow server",
 		Long: `Push runs to an MLflow server: the metrics, the time series, tags, and the
-report itself as an artifact. RUN is a RUN-ID, @latest, @-2, the directory of a
-run, or a file: a report, a merged one, a journal, or perf.py's JSON. Each
-report goes to the MLflow run that it belongs to: the one recorded in a pending
-report, else the one that the job created, else a new one. Only what the server
-lacks is sent, so a push can be repeated, and it resumes where it was
-interrupted.
+report itself as an artifact, of all nodes and ranks. RUN is a RUN-ID, RUN-ID@K
+for its K-th launch, @latest, @-2, the directory of a run, or a file: a report,
+a merged one, a journal, or perf.py's JSON. Each report goes to the MLflow run
+that it belongs to: the one recorded in a pending report, else the one that the
+job created, else a new one. Only what the server lacks is sent, so a push can
+be repeated, and it resumes where it was interrupted.
 
 The server is --mlflow, else MLFLOW_TRACKING_URI, else the one recorded in the
 report. The first line says which. All MLFLOW_* variables for authentication,
@@ -92,7 +92,7 @@ func (o *pushOptions) run(names []string) error {
 		}
 	}
 
-	paths, err := o.runs.paths("push", names)
+	nodes, err := o.runs.nodes("push", names)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,10 @@ func (o *pushOptions) run(names []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	failed := 0
-	for _, path := range paths {
-		if err := o.pushFile(ctx, path); err != nil {
-			fmt.Fprintf(o.streams.err, "perfagent push: %s: %s\n", text.Printable(path), text.Printable(err.Error()))
+	for i := range nodes {
+		n := &nodes[i]
+		if err := o.pushNode(ctx, n); err != nil {
+			fmt.Fprintf(o.streams.err, "perfagent push: %s: %s\n", text.Printable(n.Path()), text.Printable(err.Error()))
 			failed++
 		}
 		if ctx.Err() != nil {
@@ -120,17 +121,20 @@ func (o *pushOptions) run(names []string) error {
 	return nil
 }
 
-// pushFile pushes the nodes of one file. It pushes those that go to the same run together.
-func (o *pushOptions) pushFile(ctx context.Context, path string) error {
-	running := journal.Running(journalBeside(path))
+// pushNode pushes what was recorded of a node, or all nodes of a merged report. It pushes those that go to the same run
+// together.
+func (o *pushOptions) pushNode(ctx context.Context, n *catalog.Node) error {
+	running := n.IsAtWork()
 	if !o.dryRun && !running {
-		// If the file cannot be locked, the server still stores the same point only once.
-		if release, err := reportfile.Lock(ctx, path); err == nil {
-			defer release()
+		// If a file cannot be locked, the server still stores the same point only once.
+		for _, path := range n.Paths() {
+			if release, err := reportfile.Lock(ctx, path); err == nil {
+				defer release()
+			}
 		}
 	}
 
-	file, err := reportfile.Load(path, o.cpus)
+	file, err := loadNode(n, o.cpus)
 	if err != nil {
 		return err
 	}
@@ -143,14 +147,6 @@ func (o *pushOptions) pushFile(ctx context.Context, path string) error {
 	}
 
 	return errors.Join(errs...)
-}
-
-// journalBeside returns the journal of a report, or path itself if it is a journal.
-func journalBeside(path string) string {
-	if filepath.Ext(path) == ".jsonl" {
-		return path
-	}
-	return strings.TrimSuffix(path, filepath.Ext(path)) + ".jsonl"
 }
 
 // A group is the part of a report that goes to one run.
@@ -267,7 +263,7 @@ func (o *pushOptions) tell(to server) {
 	}
 }
 
-func (o *pushOptions) pushGroup(ctx context.Context, file *reportfile.File, g *group) error {
+func (o *pushOptions) pushGroup(ctx context.Context, file *pushedFile, g *group) error {
 	if g.server.uri == "" {
 		return errors.New("the report records no server: use --mlflow URI or set MLFLOW_TRACKING_URI")
 	}
@@ -342,7 +338,7 @@ func (o *pushOptions) splitGroup(ctx context.Context, client *mlflow.Client, g *
 
 // pushPart pushes a group that goes to one run.
 func (o *pushOptions) pushPart(
-	ctx context.Context, client *mlflow.Client, file *reportfile.File, g *group, progress *progress,
+	ctx context.Context, client *mlflow.Client, file *pushedFile, g *group, progress *progress,
 ) error {
 	options := pusher.Options{Destination: o.destination(g), Progress: progress.show, Running: g.running, Settle: true}
 	options.Artifacts = artifactOf(file, g, client.URI(), options.Given)
@@ -377,7 +373,7 @@ func (o *pushOptions) pushPart(
 }
 
 // artifactOf returns the file as it will be once the push is done.
-func artifactOf(file *reportfile.File, g *group, uri string, given bool) []pusher.Artifact {
+func artifactOf(file *pushedFile, g *group, uri string, given bool) []pusher.Artifact {
 	a := pusher.Artifact{Name: filepath.Base(file.Path), ContentType: "application/json"}
 	if file.Kind == reportfile.KindJournal {
 		a.ContentType = "application/jsonl"
@@ -401,7 +397,7 @@ func (g *group) done(runID, uri string, given bool, notes []string) reporter.Pus
 // noteFailure records in the report that a push failed. It changes nothing in a dry run, nor where
 // flags or a variable sent a pending report somewhere else.
 func (o *pushOptions) noteFailure(
-	file *reportfile.File, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error,
+	file *pushedFile, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error,
 ) error {
 	named := o.mlflow != "" || o.runID != "" || o.experiment != "" || g.elsewhere()
 	if o.dryRun || named && g.state.State == reporter.PushPending {
@@ -444,26 +440,8 @@ func (g *group) each(s reporter.PushState) map[string]reporter.PushState {
 	return out
 }
 
-// note records the states of a push in the file, if it is a perfagent report.
-func note(file *reportfile.File, states map[string]reporter.PushState) error {
-	if file.Kind != reportfile.KindReport || len(states) == 0 {
-		return nil
-	}
-
-	data, err := reporter.WithPush(file.Data, states)
-	if err != nil || string(data) == string(file.Data) {
-		return err
-	}
-	if err := reportfile.Rewrite(file.Path, file.Data, data); err != nil {
-		return fmt.Errorf("record the state of the push: %w", err)
-	}
-
-	file.Data = data
-	return nil
-}
-
 // describe prints what a push would do.
-func (o *pushOptions) describe(c *mlflow.Client, file *reportfile.File, opts pusher.Options, plan *pusher.Plan) {
+func (o *pushOptions) describe(c *mlflow.Client, file *pushedFile, opts pusher.Options, plan *pusher.Plan) {
 	out := o.streams.out
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s%s\n", label, text.Printable(fmt.Sprintf(format, args...)))

@@ -97,7 +97,8 @@ var commandGroups = []struct {
 	{"Keep and send", []namedCommand{{"merge", newMerge}, {"push", newPush}, {"prune", newPrune}}},
 	{"Inside a job", []namedCommand{{"mark", newMark}, {"phase", newPhase}, {"record", newRecord}}},
 	{"Help", []namedCommand{
-		{"metrics", newMetrics}, {"env", newEnv}, {"version", newVersion}, {"completion", newCompletion}, {"help", newHelp},
+		{"metrics", newMetrics}, {"env", newEnv}, {"version", newVersion}, {"completion", newCompletion},
+		{"install", newInstall}, {"help", newHelp},
 	}},
 }
 

@@ -53,9 +53,13 @@ func (o *recordOptions) run(cmd *cobra.Command, args []string) error {
 	result, err := agent.Run(context.Background(), o.Options)
 	o.conclude(result)
 
-	// If the terminal's Ctrl-C killed the job under a shell, die of the same signal: the shell
-	// then shows the same 128+n, and stops its loop or script as it would without perfagent.
-	if result != nil && result.FromTerminal {
+	switch {
+	case result == nil:
+	case result.Reraise:
+		dieBy(result.Signal)
+	case result.FromTerminal:
+		// If the terminal's Ctrl-C killed the job under a shell, die of the same signal: the shell
+		// then shows the same 128+n, and stops its loop or script as it would without perfagent.
 		dieWithShell(result.Signal)
 	}
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
@@ -37,10 +37,10 @@ func newShow(s streams) *cobra.Command {
 		Use:        "show [flags] [RUN]",
 		SuggestFor: []string{"report", "summary", "stats", "view", "open"},
 		Short:      "show a run as text, Markdown, CSV or JSON",
-		Long: `Show what a run used, all nodes of it. RUN is a RUN-ID below --out, @latest, @-2
-for the one before it, the directory of a run, or a file: a report, the journal
-(node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show
-the run that started last.
+		Long: `Show what a run used, all nodes and ranks of it. RUN is a RUN-ID below --out,
+RUN-ID@K for its K-th launch, @latest, @-2 for the one before it, the directory
+of a run, or a file: a report, the journal (node-N.jsonl) that a crash left
+behind, or perf.py's JSON. Without RUN, show the run that started last.
 
   text      the summary: the efficiency of the job as seff or jobstats show it,
             how to right-size it, and charts that keep every peak
@@ -49,8 +49,8 @@ the run that started last.
             all the samples that it stands for
   json      the metrics as {"<node>": {"<metric>": number}} on stdout, those of
             phases as "phase.NAME.METRIC", those of operations and the like as
-            "op.NAME.METRIC"; on stderr the number of remarks on what is
-            absent, or with -v all of them
+            "op.NAME.METRIC", those of ranks as "rank.R.METRIC"; on stderr the
+            number of remarks on what is absent, or with -v all of them
 
 With --processes, show the job's processes that used most CPU time and memory,
 as text or JSON.
@@ -100,11 +100,11 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 		return err
 	}
 
-	found, err := o.runs.findNewest("show", nameOf(args))
+	found, err := o.runs.findTold("show", nameOf(args))
 	if err != nil {
 		return err
 	}
-	report, err := read(found, o.cpus)
+	report, err := o.read(found)
 	if err != nil {
 		return err
 	}
@@ -117,6 +117,21 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	}
 
 	return o.print(report, found)
+}
+
+// read reads the run. It leaves the series out where none is shown.
+func (o *showOptions) read(found *catalog.Found) (*reporter.Report, error) {
+	nodes := len(found.Nodes())
+	if nodes == 1 { // or a merged report
+		if head, err := reportfile.ReadHead(found.Paths()[0]); err == nil {
+			nodes = max(1, head.Run.Nodes)
+		}
+	}
+	if o.format != formatCSV && nodes > terminal.MaxNodes {
+		return readNumbers(found, o.cpus)
+	}
+
+	return read(found, o.cpus)
 }
 
 // The formats of show.
@@ -169,7 +184,7 @@ func (o *showOptions) print(report *reporter.Report, found *catalog.Found) error
 func placeOf(found *catalog.Found) (path, page string) {
 	paths := found.Paths()
 	if len(paths) > 1 {
-		return found.Run.Dir, ""
+		return found.Launch.Dir, ""
 	}
 	return paths[0], pageBeside(paths[0])
 }
@@ -191,19 +206,14 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 	}
 	o.printRemarks(report)
 
-	data, err := json.MarshalIndent(nodes, "", "  ")
-	if err != nil {
-		return err
-	}
-
-	_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
-	return err
+	return o.streams.printJSON(nodes)
 }
 
-// numbersOf returns the metrics of a node and the numbers of its phases, operations and transfers.
+// numbersOf returns the metrics of a node and the numbers of its phases, operations, transfers and ranks.
 func numbersOf(n *reporter.Node) reporter.Values {
 	all := n.PhaseValues()
 	maps.Copy(all, n.WorkValues())
+	maps.Copy(all, n.RankValues())
 	maps.Copy(all, n.Metrics)
 
 	return all

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -58,11 +57,5 @@ func (o *showOptions) printOpsJSON(report *reporter.Report) error {
 		nodes[name] = parts
 	}
 
-	data, err := json.MarshalIndent(nodes, "", "  ")
-	if err != nil {
-		return err
-	}
-
-	_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
-	return err
+	return o.streams.printJSON(nodes)
 }

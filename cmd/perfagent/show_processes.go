@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -42,11 +41,5 @@ func (o *showOptions) printProcesses(report *reporter.Report) error {
 	if o.format != formatJSON {
 		return summary.WriteProcesses(o.streams.out, report)
 	}
-	data, err := json.MarshalIndent(nodes, "", "  ")
-	if err != nil {
-		return err
-	}
-
-	_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
-	return err
+	return o.streams.printJSON(nodes)
 }

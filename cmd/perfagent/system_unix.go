@@ -19,7 +19,14 @@ func dieWithShell(signal string) {
 	ours, err := unix.Getsid(0)
 	theirs, errParent := unix.Getsid(unix.Getppid())
 	if err == nil && errParent == nil && ours == theirs {
-		job.Reraise(unix.SignalNum(signal))
+		dieBy(signal)
+	}
+}
+
+// dieBy ends this process by a signal, without a core file. It returns if the signal has no name of its own.
+func dieBy(signal string) {
+	if n := unix.SignalNum(signal); n != 0 {
+		job.Reraise(n)
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 // dieWithShell does nothing: terminals send no signals here.
 func dieWithShell(string) {}
 
+// dieBy does nothing: no process ends by a signal here.
+func dieBy(string) {}
+
 // inForeground reports whether w is a terminal.
 func inForeground(w io.Writer) bool { return isTerminal(w) }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -28,7 +27,7 @@ system that it was built for. perfagent --version prints the same.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return s.printVersionJSON()
+				return s.printJSON(thisRelease())
 			}
 			return s.printVersion()
 		},
@@ -74,16 +73,6 @@ func (s streams) printVersion() error {
 		line += "\n" + plainBuild
 	}
 	_, err := fmt.Fprintln(s.out, line)
-
-	return err
-}
-
-func (s streams) printVersionJSON() error {
-	data, err := json.MarshalIndent(thisRelease(), "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(s.data(), "%s\n", data)
 
 	return err
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,7 @@ type watchOptions struct {
 	runs    runFinder
 	node    int
 	picked  bool // node was given
+	launch  int  // K of RUN-ID@K; 0 = not given
 	refresh time.Duration
 	home    string // boot id of this machine
 	streams streams
@@ -38,8 +41,9 @@ func newWatch(s streams) *cobra.Command {
 		Long: `Watch a run live, on this machine or on another one that shares --out: CPU,
 memory, disk and network with their peaks, and what perfagent itself costs.
 watch only reads the journal of the run; the job is not affected. RUN is a
-RUN-ID, @latest, @-2, the directory of a run, or its journal. Without RUN it
-watches the run under --out that was started last, of those that are running.
+RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory of a run, or
+its journal. Without RUN it watches the run under --out that was started last,
+of those that are running.
 
 Press q to quit. When the run ends, its last picture stays on the screen. If
 standard output is not a terminal, or TERM is dumb or unset, watch prints one
@@ -117,19 +121,39 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if found.Run != nil {
+	if found.Launch != nil {
+		if found.Launch != found.Run.Latest() {
+			o.launch = found.Launch.Nth
+		}
 		return found.Run.Dir, nil
 	}
 
-	node, _, _, ok := catalog.ParseName(filepath.Base(found.File))
+	file, ok := catalog.ParseName(filepath.Base(found.File))
 	if !ok {
 		return "", fmt.Errorf("watch: %s is not the journal of a run", found.File)
 	}
 	if !o.picked {
-		o.node, o.picked = node, true
+		o.node, o.picked = indexOf(found.File, file.Node), true
 	}
 
 	return filepath.Dir(found.File), nil
+}
+
+// indexOf returns the index of the node that a journal is of: otherwise, unless the run has given it another.
+func indexOf(path string, otherwise int) int {
+	run, err := catalog.At(filepath.Dir(path))
+	if err != nil || run == nil {
+		return otherwise
+	}
+	for _, l := range run.Launches {
+		for _, n := range l.Nodes {
+			if slices.ContainsFunc(n.Pieces, func(r *catalog.Recording) bool { return sameFile(r.Path(), path) }) {
+				return n.Index
+			}
+		}
+	}
+
+	return otherwise
 }
 
 // settle reads PERFAGENT_OUT and checks the flags.
@@ -153,11 +177,12 @@ func (o *watchOptions) settle(cmd *cobra.Command) error {
 func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	id := catalog.NameOf(dir)
 	w := &watchedRun{options: o, id: id, dir: dir}
-	there, err := findRun(dir)
+	there, err := findRun(dir, o.launch)
 	if err != nil {
 		return nil, err
 	}
 
+	w.start = there.start
 	node, ok := there.first()
 	if o.picked {
 		node = o.node
@@ -181,8 +206,8 @@ func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	w.main = newWatchedNode(node, there.journals[node], o.home)
 	w.nodes = []*watchedNode{w.main}
 	w.main.look(time.Now())
-	if w.main.report == nil && w.main.trouble != nil {
-		return nil, fmt.Errorf("watch: %w", w.main.trouble)
+	if lead := w.main.lead(); w.main.report() == nil && lead.trouble != nil {
+		return nil, fmt.Errorf("watch: %w", lead.trouble)
 	}
 
 	return w, nil
@@ -205,7 +230,7 @@ func (o *watchOptions) newestRunning() (string, error) {
 	var unread unreadRuns
 	for _, e := range entries {
 		dir := filepath.Join(out, e.Name())
-		there, err := findRun(dir)
+		there, err := findRun(dir, 0)
 		if err != nil {
 			if e.IsDir() { // else it is not a run
 				unread.add(dir, errors.Unwrap(err))
@@ -213,17 +238,17 @@ func (o *watchOptions) newestRunning() (string, error) {
 			continue
 		}
 
-		for node, path := range there.journals {
-			n := newWatchedNode(node, path, o.home)
-			n.look(time.Now())
-			if r := n.report; r != nil && n.running(time.Now()) && (running == "" || r.Run.Start.After(started)) {
+		for _, path := range slices.Concat(slices.Collect(maps.Values(there.journals))...) {
+			p := newWatchedPart(path, o.home)
+			p.look(time.Now())
+			if r := p.report; r != nil && p.running(time.Now()) && (running == "" || r.Run.Start.After(started)) {
 				running, started = dir, r.Run.Start.Time
 			}
-			if n.report == nil && n.end == nil {
-				unread.add(path, n.trouble)
+			if p.newestReport() == nil {
+				unread.add(path, p.trouble)
 			}
 
-			n.follower.Close()
+			p.follower.Close()
 		}
 	}
 

@@ -22,27 +22,27 @@ type nodeEnd struct {
 	show    string // file to show: the report or the journal
 }
 
-// stopped reports whether nothing more will come from the node: it has ended, its agent is gone, or
+// stopped reports whether nothing more will come from the recording: it has ended, its agent is gone, or
 // it could never be read.
-func (n *watchedNode) stopped() bool {
-	return n.over() || n.isGone() || n.trouble != nil && n.report == nil
+func (p *watchedPart) stopped() bool {
+	return p.over() || p.isGone() || p.trouble != nil && p.report == nil
 }
 
-// ending describes how a node that has stopped ended.
-func (n *watchedNode) ending() nodeEnd {
-	if n.end != nil {
-		e := reportEnd(n.index, n.end, n.endPath)
-		e.journal = n.follower.Path()
+// ending describes how a recording of a node that has stopped ended.
+func (p *watchedPart) ending(node int) nodeEnd {
+	if p.end != nil {
+		e := reportEnd(node, p.end, p.endPath)
+		e.journal = p.follower.Path()
 		return e
 	}
 
-	e := nodeEnd{index: n.index, journal: n.follower.Path(), show: n.follower.Path(), open: true}
+	e := nodeEnd{index: node, journal: p.follower.Path(), show: p.follower.Path(), open: true}
 	switch {
-	case n.isLost():
+	case p.isLost():
 		e.words = "the journal is gone and there is no report"
-	case n.isGone():
+	case p.isGone():
 		e.words = "its perfagent is gone"
-	case n.trouble != nil:
+	case p.trouble != nil:
 		e.words = "cannot be read"
 	}
 
@@ -75,16 +75,28 @@ func (w *watchedRun) printEnd() error {
 		name += ", node " + w.main.name()
 	}
 
-	switch n := w.main; {
-	case n.isLost():
-		return fmt.Errorf("watch: run %q: %w", w.id, n.trouble)
-	case n.end == nil:
-		return fmt.Errorf("watch: run %q has no end: its perfagent is gone; %s", w.id, showCommand(n.follower.Path()))
+	part := w.main.lead()
+	if i := slices.IndexFunc(w.main.parts, func(p *watchedPart) bool { return p.end == nil }); i >= 0 {
+		part = w.main.parts[i]
+	}
+	switch {
+	case part.isLost():
+		return fmt.Errorf("watch: run %q: %w", w.id, part.trouble)
+	case part.end == nil:
+		return fmt.Errorf("watch: run %q has no end: its perfagent is gone; %s", w.id, w.showMain(part.follower.Path()))
 	}
 
-	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s; %s\n", name, summary.Headline(w.main.end),
-		text.Printable(showCommand(w.main.endPath)))
+	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s; %s\n", name, summary.Headline(w.main.report()),
+		text.Printable(w.showMain(part.endPath)))
 	return err
+}
+
+// showMain returns the shell command that shows the main node, whose file is path if it has no other rank.
+func (w *watchedRun) showMain(path string) string {
+	if len(w.main.parts) > 1 {
+		path = w.dir
+	}
+	return showCommand(path)
 }
 
 // endings returns the ends of all nodes, by index, and the number of nodes whose reports were not
@@ -98,7 +110,7 @@ func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 		ends = append(ends, e)
 	}
 
-	if there, err := findRun(w.dir); err == nil && !w.options.picked {
+	if there, err := findRun(w.dir, w.options.launch); err == nil && !w.options.picked {
 		tried := 0
 		for node, path := range there.reports {
 			if w.knows(node) {

@@ -2,281 +2,182 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/catalog"
-	"github.com/perfagent/perfagent/reporter/journal"
-	"github.com/perfagent/perfagent/reporter/reportfile"
-	"github.com/perfagent/perfagent/reporter/summary"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// runFiles are the recordings in the folder of a run, by node.
-type runFiles struct {
-	dir      string
-	journals map[int]string // of nodes that are running, or whose perfagent was killed
-	reports  map[int]string // the newest of each node
-}
-
-// findRun lists the folder of a run.
-func findRun(dir string) (*runFiles, error) {
-	r := &runFiles{dir: dir, journals: make(map[int]string), reports: make(map[int]string)}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("watch: look for the run: %w", err)
-	}
-
-	newest := make(map[string]int) // by node and kind
-	for _, e := range entries {
-		node, nth, kind, ok := catalog.ParseName(e.Name())
-		if !ok {
-			continue
-		}
-
-		path, key := filepath.Join(r.dir, e.Name()), kind+strconv.Itoa(node)
-		if kind == ".jsonl" && r.isBetter(path, r.journals[node], nth > newest[key]) {
-			r.journals[node], newest[key] = path, nth
-		}
-		if kind == ".json" && nth > newest[key] {
-			r.reports[node], newest[key] = path, nth
-		}
-	}
-
-	return r, nil
-}
-
-// isBetter reports whether to watch path rather than another journal of the same node. It prefers the
-// one that is being written, then the later one.
-func (r *runFiles) isBetter(path, than string, later bool) bool {
-	if than == "" {
-		return true
-	}
-	if a, b := journal.Running(path), journal.Running(than); a != b {
-		return a
-	}
-	return later
-}
-
-// isLater reports whether path is a later recording of a node than the other.
-func isLater(path, than string) bool {
-	_, a, _, _ := catalog.ParseName(filepath.Base(path))
-	_, b, _, _ := catalog.ParseName(filepath.Base(than))
-	return a > b
-}
-
-// first returns the lowest node that is running, else the lowest with a journal.
-func (r *runFiles) first() (int, bool) {
-	nodes := slices.Sorted(maps.Keys(r.journals))
-	for _, n := range nodes {
-		if journal.WriterOf(r.journals[n]) != journal.Gone {
-			return n, true
-		}
-	}
-
-	if len(nodes) > 0 {
-		return nodes[0], true
-	}
-
-	ended := slices.Sorted(maps.Keys(r.reports))
-	if len(ended) > 0 {
-		return ended[0], false
-	}
-
-	return 0, false
-}
-
-// nodes lists the nodes for an error message.
-func (r *runFiles) nodes() string {
-	all := maps.Clone(r.reports)
-	maps.Copy(all, r.journals)
-	var words []string
-	for _, n := range slices.Sorted(maps.Keys(all)) {
-		word := "node " + strconv.Itoa(n)
-		if r.journals[n] == "" {
-			word += ", which has ended"
-		}
-		words = append(words, word)
-	}
-
-	switch {
-	case len(words) == 0:
-		return "none"
-	case len(words) > 10:
-		words = append(words[:10], fmt.Sprintf("%d more", len(words)-10))
-	}
-
-	return strings.Join(words, "; ")
-}
-
-// A watchedNode follows one node's journal.
+// A watchedNode follows the journals of one node: usually one, else one of each rank.
 type watchedNode struct {
-	index      int
-	home       string // boot id of this machine; "" = unknown
-	follower   *journal.Follower
-	report     *reporter.Report // last read from the journal; nil = nothing yet
-	newest     []float64
-	writer     journal.Writer
-	locked     bool      // its agent has held the lock
-	looked     time.Time // time of the last read
-	lastGrowth time.Time // when it last grew
-	trouble    error     // of the last read
-	end        *reporter.Report
-	endPath    string
-	gaps       int // reads that found neither journal nor report
+	index int
+	home  string // boot id of this machine; "" = unknown
+	parts []*watchedPart
+
+	whole *reporter.Report // of all parts, as they were looked at last; nil = not made yet
 }
 
-func newWatchedNode(index int, path, home string) *watchedNode {
-	return &watchedNode{index: index, home: home, follower: journal.Follow(path)}
+func newWatchedNode(index int, paths []string, home string) *watchedNode {
+	n := &watchedNode{index: index, home: home}
+	for _, path := range paths {
+		n.parts = append(n.parts, newWatchedPart(path, home))
+	}
+	return n
 }
 
 // name returns the node's key in a report.
 func (n *watchedNode) name() string { return strconv.Itoa(n.index) }
 
-// look reads what is new.
-func (n *watchedNode) look(now time.Time) {
-	if n.over() {
-		return
+// follow adds the journal of another rank, unless it is followed already.
+func (n *watchedNode) follow(path string) {
+	if !n.follows(path) {
+		n.parts = append(n.parts, newWatchedPart(path, n.home))
 	}
-
-	grew, err := n.follower.Look()
-	n.trouble = err
-	if errors.Is(err, fs.ErrNotExist) {
-		n.finish()
-		return
-	}
-
-	n.gaps = 0
-	if grew {
-		n.report, n.newest = n.follower.Report(), n.follower.Newest()
-	}
-	if grew || n.looked.IsZero() {
-		n.lastGrowth = now.Add(-n.age(now))
-	}
-
-	n.looked = now
-	if err != nil && n.report != nil { // it is no longer the journal that we follow
-		return
-	}
-
-	n.writer = journal.WriterOf(n.follower.Path())
-	n.locked = n.locked || n.writer == journal.Alive
 }
 
-// age returns how long ago the journal was written, by the file's time, but at most the time since
-// the last read: the clock of another machine may differ.
-func (n *watchedNode) age(now time.Time) time.Duration {
-	st, err := os.Stat(n.follower.Path())
-	if err != nil {
-		return 0
+// follows reports whether a journal is followed.
+func (n *watchedNode) follows(path string) bool {
+	return slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return p.follower.Path() == path })
+}
+
+func (n *watchedNode) close() {
+	for _, p := range n.parts {
+		p.follower.Close()
+	}
+}
+
+// look reads what is new.
+func (n *watchedNode) look(now time.Time) {
+	n.whole = nil
+	for _, p := range n.parts {
+		p.look(now)
+	}
+}
+
+// lead returns the part that stands for the node: the first that runs.
+func (n *watchedNode) lead() *watchedPart {
+	if i := slices.IndexFunc(n.parts, func(p *watchedPart) bool { return !p.stopped() }); i >= 0 {
+		return n.parts[i]
+	}
+	return n.parts[0]
+}
+
+// all reports whether something is so of every part.
+func (n *watchedNode) all(is func(*watchedPart) bool) bool {
+	return !slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return !is(p) })
+}
+
+// over reports whether the node has ended.
+func (n *watchedNode) over() bool { return n.all((*watchedPart).over) }
+
+// isGone reports whether nothing more comes, and a perfagent ended without a report.
+func (n *watchedNode) isGone() bool {
+	return !n.over() && n.all(func(p *watchedPart) bool { return p.over() || p.isGone() })
+}
+
+// stopped reports whether nothing more will come from the node.
+func (n *watchedNode) stopped() bool { return n.all((*watchedPart).stopped) }
+
+// isTroubled reports whether a part could not be read.
+func (n *watchedNode) isTroubled() bool {
+	return slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return p.trouble != nil })
+}
+
+// report returns what is known of the node, of all ranks together; nil if that is nothing.
+func (n *watchedNode) report() *reporter.Report {
+	if n.whole == nil {
+		n.whole = n.combined()
+	}
+	return n.whole
+}
+
+// combined puts together what is known of the ranks.
+func (n *watchedNode) combined() *reporter.Report {
+	var known []reporter.Source
+	for _, p := range n.parts {
+		r := p.newestReport()
+		if r == nil {
+			continue
+		}
+		if p.end != nil && len(p.node().Ranks) > 1 { // the perfagents have put the ranks together
+			return r
+		}
+		known = append(known, reporter.Source{Path: p.follower.Path(), Report: r})
 	}
 
-	age := max(0, now.Sub(st.ModTime()))
-	if !n.looked.IsZero() {
-		age = min(age, now.Sub(n.looked))
+	switch len(known) {
+	case 0:
+		return nil
+	case 1:
+		return known[0].Report
+	}
+	if r, err := diagnosis.Combine(known); err == nil {
+		return r
 	}
 
-	return age
+	return cmp.Or(n.lead().newestReport(), known[0].Report)
 }
 
 // node returns the node from the newest report.
 func (n *watchedNode) node() *reporter.Node {
-	for _, r := range []*reporter.Report{n.end, n.report} {
-		if r != nil && r.Nodes[n.name()] != nil {
-			return r.Nodes[n.name()]
+	if r := n.report(); r != nil {
+		for _, name := range r.NodeNames() { // one
+			return r.Nodes[name]
 		}
 	}
 	return &reporter.Node{}
 }
 
-// finish reads the report that has replaced the journal. It is written before the journal is removed.
-func (n *watchedNode) finish() {
-	path := strings.TrimSuffix(n.follower.Path(), "l")
-	r, err := reportfile.Read(path, 0)
-	if err == nil {
-		n.end, n.endPath = r, path
-		return
-	}
-	n.gaps++
-	n.trouble = fmt.Errorf("the journal is gone, and there is no report in its place: %w", err)
-}
-
-// over reports whether the node has ended.
-func (n *watchedNode) over() bool { return n.end != nil || n.isLost() }
-
-// isLost reports whether the journal disappeared without a report.
-func (n *watchedNode) isLost() bool { return n.gaps > 1 }
-
-// silence returns how long the journal has not grown.
-func (n *watchedNode) silence(now time.Time) time.Duration { return max(0, now.Sub(n.lastGrowth)) }
-
-// maxSilence returns how long the journal may stay unchanged without comment.
-func (n *watchedNode) maxSilence() time.Duration { return journal.MaxSilence(n.node()) }
-
-// isGone reports whether the agent ended without a report: the lock is free, and the agent held it
-// before or ran on this machine. The lock of an agent on another machine may be invisible; then only
-// silence counts.
-func (n *watchedNode) isGone() bool {
-	if n.over() || n.trouble != nil && n.report != nil || n.writer != journal.Gone {
-		return false
-	}
-	if machine := n.node().Host; machine != nil && machine.BootID != "" {
-		return n.locked || machine.BootID == n.home
-	}
-	return n.locked || n.silence(n.looked) > n.maxSilence() // before its first sample
-}
-
-// running reports whether the agent seems to be at work.
-func (n *watchedNode) running(now time.Time) bool {
-	return !n.over() && n.writer.AtWork(n.node(), n.home, n.silence(now))
-}
-
 // live returns the state of the node for the screen.
 func (n *watchedNode) live(now time.Time) terminal.LiveNode {
-	known, quiet := 0.0, n.silence(now)
-	if n.report != nil {
-		known = n.report.Run.WallSeconds
+	out := n.lead().live(now)
+	if len(n.parts) == 1 {
+		return out
 	}
 
-	length, silent := text.Seconds(known+quiet.Seconds()), ", no sample for "+text.Seconds(quiet.Seconds())
-	out := terminal.LiveNode{Newest: n.newest, Alarm: true}
-	switch {
-	case n.end != nil:
-		out.State, out.End = summary.Headline(n.end), true
-		out.Alarm = n.end.Run.Signal != "" || n.end.Run.ExitCode != nil && *n.end.Run.ExitCode != 0
-	case n.isLost():
-		out.State = "ended without a report here"
-	case n.isGone() && n.report == nil:
-		out.State = "perfagent is gone"
-		if n.trouble != nil {
-			out.Trouble = n.trouble.Error()
+	failed, open := 0, 0
+	var newest [][]float64
+	for _, p := range n.parts {
+		if !p.stopped() {
+			newest = append(newest, p.newest)
 		}
-	case n.trouble != nil:
-		out.State, out.Trouble = "cannot be read", n.trouble.Error()
-	case n.isGone():
-		since := n.report.Run.End.UTC().Format("15:04:05 MST")
-		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", since, text.Seconds(known))
-	case n.writer == journal.Alive && quiet > n.maxSilence():
-		out.State = "running for " + length + silent
-	case quiet > n.maxSilence():
-		out.State = "seen for " + text.Seconds(known) + silent
-	case n.report == nil:
-		out.State, out.Alarm = "starting", false
-	default:
-		out.State, out.Alarm = "running for "+length, false
+		switch e := p.ending(n.index); {
+		case p.end != nil && e.failed:
+			failed++
+		case p.isGone() || p.isLost():
+			open++
+		}
+	}
+	out.Newest = terminal.Together(newest)
+	out.State += ", " + text.Count(len(n.parts), "rank", "ranks")
+	if failed > 0 {
+		out.State, out.Alarm = out.State+fmt.Sprintf(", %d failed", failed), true
+	}
+	if open > 0 {
+		out.State, out.Alarm = out.State+fmt.Sprintf(", %d without an end", open), true
 	}
 
 	return out
+}
+
+// ending describes how a node that has stopped ended: of several ranks, how one did that failed, else one without an
+// end.
+func (n *watchedNode) ending() nodeEnd {
+	var ends []nodeEnd
+	for _, p := range n.parts {
+		ends = append(ends, p.ending(n.index))
+	}
+	best := slices.IndexFunc(ends, func(e nodeEnd) bool { return e.failed })
+	if best < 0 {
+		best = max(0, slices.IndexFunc(ends, func(e nodeEnd) bool { return e.open }))
+	}
+
+	return ends[best]
 }
 
 // compareNodes orders nodes by their index.

@@ -25,6 +25,7 @@ type watchedRun struct {
 	options *watchOptions
 	id      string
 	dir     string
+	start   time.Time       // of the launch
 	nodes   []*watchedNode  // by index
 	main    *watchedNode    // shown in full
 	listed  time.Time       // when the folder was last listed
@@ -35,7 +36,7 @@ type watchedRun struct {
 
 func (w *watchedRun) close() {
 	for _, n := range w.nodes {
-		n.follower.Close()
+		n.close()
 	}
 }
 
@@ -43,7 +44,7 @@ func (w *watchedRun) close() {
 func (w *watchedRun) look(now time.Time, room int) {
 	if now.Sub(w.listed) >= listEvery {
 		w.listed = now
-		if there, err := findRun(w.dir); err == nil { // else keep what we have
+		if there, err := findRun(w.dir, w.options.launch); err == nil { // else keep what we have
 			w.join(there, min(room, maxWatched))
 		}
 	}
@@ -56,17 +57,21 @@ func (w *watchedRun) look(now time.Time, room int) {
 func (w *watchedRun) join(there *runFiles, room int) {
 	w.more = 0
 	for _, node := range slices.Sorted(maps.Keys(there.journals)) {
-		path := there.journals[node]
+		paths := there.journals[node]
 		at := slices.IndexFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
 		switch {
-		case at >= 0 && (!isLater(path, w.nodes[at].follower.Path()) || !w.nodes[at].over()):
+		case at >= 0 && there.start.Equal(w.start):
+			for _, path := range paths {
+				w.nodes[at].follow(path)
+			}
+		case at >= 0 && (w.nodes[at].follows(paths[0]) || !w.nodes[at].over()):
 		case at >= 0 && w.nodes[at] != w.main: // a second recording of a node that has ended
-			w.nodes[at].follower.Close()
-			w.nodes[at] = newWatchedNode(node, path, w.options.home)
-		case at < 0 && w.dropped[node].show != "" && !isLater(path, w.dropped[node].journal): // known already
+			w.nodes[at].close()
+			w.nodes[at] = newWatchedNode(node, paths, w.options.home)
+		case at < 0 && w.dropped[node].show != "" && !isLater(paths[0], w.dropped[node].journal): // known already
 		case at < 0 && (len(w.nodes) < room || w.makeRoom()):
 			delete(w.dropped, node)
-			w.nodes = append(w.nodes, newWatchedNode(node, path, w.options.home))
+			w.nodes = append(w.nodes, newWatchedNode(node, paths, w.options.home))
 		case at < 0:
 			w.more++
 		}
@@ -99,7 +104,7 @@ func (w *watchedRun) makeRoom() bool {
 
 	n := w.nodes[at]
 	w.dropped[n.index] = n.ending()
-	n.follower.Close()
+	n.close()
 	w.nodes = slices.Delete(w.nodes, at, at+1)
 	return true
 }
@@ -132,10 +137,8 @@ func (w *watchedRun) report() *reporter.Report {
 		Run:    reporter.Run{ID: w.id},
 		Nodes:  make(map[string]*reporter.Node),
 	}
-	for _, r := range []*reporter.Report{w.main.report, w.main.end} {
-		if r != nil {
-			out.Run = r.Run
-		}
+	if r := w.main.report(); r != nil {
+		out.Run = r.Run
 	}
 
 	out.Run.ID = w.id
@@ -236,7 +239,7 @@ func (w *watchedRun) onScreen() error {
 func (w *watchedRun) states() string {
 	text := ""
 	for _, n := range w.nodes {
-		text += fmt.Sprintf("%d %t %t %t, ", n.index, n.over(), n.isGone(), n.trouble != nil)
+		text += fmt.Sprintf("%d %t %t %t, ", n.index, n.over(), n.isGone(), n.isTroubled())
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -23,6 +24,7 @@ type Reader struct {
 	vmAt      time.Duration // when /proc/vmstat was read last
 	vmBegun   time.Duration // and first
 	gpus      *gpu.Monitor  // nil = GPUs are not followed
+	jobOnly   bool          // somebody else measures the host
 	gopsutil  *gopsutil     // nil = the kernel's files are read
 	name      string        // Auto or Gopsutil
 	scratch                 // buffers for the next Reading
@@ -51,11 +53,13 @@ type Options struct {
 	Job JobOptions
 	// GPUs follows the node's GPUs; nil if they are not followed. Somebody else runs it.
 	GPUs *gpu.Monitor
+	// JobOnly leaves the host and its GPUs to somebody else, until MeasureHost is called.
+	JobOnly bool
 }
 
 // NewReader returns a Reader. It reads nothing yet. Close it when done.
 func NewReader(o Options) *Reader {
-	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, name: Auto}
+	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, jobOnly: o.JobOnly, name: Auto}
 	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper()}
 	if o.Proc != "" {
 		r.proc = filepath.Clean(o.Proc)
@@ -101,6 +105,24 @@ func (r *Reader) Close() {
 	r.job.close()
 }
 
+// JobOnly reports whether somebody else measures the host.
+func (r *Reader) JobOnly() bool { return r.jobOnly }
+
+// MeasureHost makes all later Readings those of the host, too.
+func (r *Reader) MeasureHost() { r.jobOnly = false }
+
+// CPUs returns the number of logical CPUs, or 0 if it cannot be read.
+func (r *Reader) CPUs() int {
+	var n int
+	_ = guard(func() error {
+		cpus, err := r.readCPU()
+		n = len(cpus)
+		return err
+	})
+
+	return n
+}
+
 // Now reads the clocks.
 func (r *Reader) Now() Instant { return r.now() }
 
@@ -142,7 +164,23 @@ func (r *Reader) Classify(out *Reading) {
 func (r *Reader) Read() *Reading {
 	out := &Reading{At: r.now()}
 	r.readCounters(out)
-	r.Classify(out)
+	if !r.jobOnly {
+		r.Classify(out)
+		r.readGauges(out)
+	}
+
+	out.Job = r.job.read(out)
+	if r.gpus != nil && !r.jobOnly {
+		reading := r.gpus.Read()
+		out.GPUs = &reading
+	}
+	r.pollLog(out.At)
+
+	return out
+}
+
+// readGauges reads what the host says of this moment.
+func (r *Reader) readGauges(out *Reading) {
 	var err error
 	if err = guard(func() error { out.Memory, err = r.readMemory(); return err }); err != nil {
 		out.Memory = nil
@@ -156,13 +194,6 @@ func (r *Reader) Read() *Reading {
 		out.Load = nil
 		out.fail(SourceLoad, err)
 	}
-	out.Job = r.job.read(out)
-	if r.gpus != nil {
-		reading := r.gpus.Read()
-		out.GPUs = &reading
-	}
-	r.pollLog(out.At)
-	return out
 }
 
 // Final takes the last Reading of a run, which is complete: it reads anew what Read reads only now
@@ -172,8 +203,14 @@ func (r *Reader) Final() *Reading {
 	return r.Read()
 }
 
-// readCounters reads the counters of the host.
+// readCounters reads the counters of the host. Of a host that somebody else measures only the OOM kills
+// matter: they tell how a job died.
 func (r *Reader) readCounters(out *Reading) {
+	r.readVMWhenDue(out)
+	if r.jobOnly {
+		return
+	}
+
 	var err error
 	if err = guard(func() error { out.CPU, err = r.readCPU(); return err }); err != nil {
 		out.CPU = nil
@@ -184,16 +221,6 @@ func (r *Reader) readCounters(out *Reading) {
 		if err = guard(func() error { out.Devices[k], err = r.devices[k](out.At.Mono); return err }); err != nil {
 			out.fail(kinds[k].source, err)
 		}
-	}
-
-	if !r.vmDue(out.At.Mono) {
-		out.VM = r.vmHeld
-	} else if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
-		out.VM, r.vmHeld = nil, nil
-		out.fail(SourceSwap, err)
-	} else if out.VM != nil {
-		held := *out.VM
-		held.Held, r.vmHeld = true, &held
 	}
 
 	if err = guard(func() error { out.Pressure, err = r.readPressure(); return err }); err != nil {
@@ -209,10 +236,37 @@ const (
 	vmFirst = 20 * time.Second
 )
 
+// readVMWhenDue takes /proc/vmstat, or what was read of it before.
+func (r *Reader) readVMWhenDue(out *Reading) {
+	if !r.vmDue(out.At.Mono) {
+		out.VM = r.vmHeld
+		return
+	}
+
+	var err error
+	if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
+		out.VM, r.vmHeld = nil, nil
+		out.fail(SourceSwap, err)
+		return
+	}
+	switch {
+	case out.VM == nil:
+	case r.jobOnly:
+		out.VM.SwapIn, out.VM.SwapOut = math.NaN(), math.NaN()
+	default:
+		held := *out.VM
+		held.Held, r.vmHeld = true, &held
+	}
+}
+
 // vmDue reports whether /proc/vmstat is to be read now.
 func (r *Reader) vmDue(now time.Duration) bool {
-	if r.vmBegun == 0 {
+	first := r.vmBegun == 0
+	if first {
 		r.vmBegun = now
+	}
+	if r.jobOnly {
+		return first || r.job.closing
 	}
 	if now-r.vmBegun > vmFirst && now-r.vmAt < vmEvery && !r.job.closing {
 		return false

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io/fs"
 	"slices"
@@ -32,6 +33,7 @@ type procDir struct {
 	path []byte // of the file that is read, ends with a 0
 	buf  []byte // what was read last
 	list []byte // entries of the directory
+	own  bool   // the procfs is that of this process's PID namespace
 }
 
 // open opens the procfs. The descriptor is not held between scans, which may be seconds apart, and
@@ -39,6 +41,7 @@ type procDir struct {
 func (d *procDir) open(root string) error {
 	if d.buf == nil {
 		d.path, d.buf, d.list = make([]byte, 0, 64), make([]byte, maxFile), make([]byte, 32<<10)
+		d.own = root == "/proc"
 	}
 
 	for {
@@ -137,6 +140,31 @@ func gone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }
 
 // denied reports whether err says that we may not read a file.
 func denied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
+
+// newest returns the ID of the process or thread that began last, from the end of loadavg (proc(5)), or 0 if it is
+// not known. The kernel tells it of the reader's own PID namespace, whichever procfs is read.
+func (d *procDir) newest() int64 {
+	if !d.own {
+		return 0
+	}
+	fd, err := unix.Openat(d.fd, "loadavg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+
+	data, err := d.readOpen(fd)
+	if err != nil {
+		return 0
+	}
+	data = bytes.TrimSpace(data)
+	id, ok := procfile.ParseCount(data[bytes.LastIndexByte(data, ' ')+1:])
+	if !ok {
+		return 0
+	}
+
+	return int64(id)
+}
 
 // pids appends the processes of the procfs to list, by ID. It fills in only their IDs and inodes.
 func (d *procDir) pids(list []proc) ([]proc, error) {

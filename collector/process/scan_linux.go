@@ -65,8 +65,11 @@ const maxRounds = 4
 // process gets new parents only among its ancestors, so it cannot become the job's. A thirtieth of
 // them is read again in each scan all the same: file systems that procfs was copied to may reuse
 // inodes.
+//
+// As long as no process has begun since the scan before, nobody else's is listed or read again: that would
+// cost every perfagent of the host as much as it has processes.
 func (t *Tree) scan() error {
-	list, err := t.dir.pids(t.spare[:0])
+	list, err := t.list()
 	if err != nil {
 		t.spare = list
 		return fmt.Errorf("list the processes in %s: %w", t.proc(), err)
@@ -101,11 +104,30 @@ func (t *Tree) scan() error {
 	return nil
 }
 
+// list returns the processes of the procfs, by ID, with nothing but their IDs and inodes. Some may have ended.
+func (t *Tree) list() ([]proc, error) {
+	newest := t.dir.newest()
+	t.calm = newest != 0 && newest == t.newest && t.scans%recheck != 0
+	t.newest = newest
+	if !t.calm {
+		return t.dir.pids(t.spare[:0])
+	}
+
+	list := t.spare[:0]
+	for i := range t.all {
+		if p := &t.all[i]; p.class != ended {
+			list = append(list, proc{pid: p.pid, inode: p.inode})
+		}
+	}
+
+	return list, nil
+}
+
 // fill reads a process, or takes over what is known of it.
 func (t *Tree) fill(p *proc) {
 	old := find(t.all, p.pid)
 	if old == nil || old.inode != p.inode || old.class != foreign && old.class != hidden ||
-		(int(p.pid)+t.scans)%recheck == 0 {
+		!t.calm && (int(p.pid)+t.scans)%recheck == 0 {
 		t.load(p)
 		return
 	}

@@ -34,6 +34,8 @@ type Tree struct {
 	chain       []*proc // those that follow has walked over
 	scans       int
 	seq         int64
+	newest      int64          // the process or thread that began last, at the newest scan; 0 = not known
+	calm        bool           // no process had begun at the newest scan since the one before
 	starts      map[int]uint64 // of Root and Named, as they were first found
 	ended       endedUse
 	held        int // open descriptors

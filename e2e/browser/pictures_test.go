@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -28,7 +29,7 @@ import (
 var pictures = flag.String("pictures", "", "make the documents' pictures of the page in this `DIRECTORY`")
 
 // TestBrowser_Pictures makes the pictures of docs/plot.md: of the page as the browser shows it,
-// light, dark, on a phone, in print, of many nodes, and with JavaScript off; of a recorded run of
+// light, dark, on a phone, in print, of many nodes, of ranks, and with JavaScript off; of a recorded run of
 // gunicorn; and one of perfagent plot.
 func TestBrowser_Pictures(t *testing.T) {
 	if *pictures == "" {
@@ -40,6 +41,7 @@ func TestBrowser_Pictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := fileOf(t, pageOf(t, recorded))
+	ranks := fileOf(t, pageOf(t, ranked(t, reportertest.KilledRank())))
 	for _, p := range []struct {
 		name, address, media, scheme string
 		width, height                int64 // of the part that is shown, in CSS pixels
@@ -51,6 +53,7 @@ func TestBrowser_Pictures(t *testing.T) {
 		{"phone", job, "screen", "light", 390, 2060, 1.5, nil},
 		{"print", job, "print", "light", 718, 1580, 1.4, nil}, // A4 less its margins, at 96 dpi
 		{"nodes", many + "#node=517", "screen", "light", 1080, 1900, 1, func(b *tab) { b.point(b.box("[data-heatmap=cpu] .map"), 0.6007, 0.5175) }},
+		{"ranks", ranks, "screen", "light", 1080, 880, 1, nil},
 		{"operations", web, "screen", "light", 1080, 1640, 1, nil},
 		{"nojs", job, "screen", "light", 1080, 1760, 1, nil},
 	} {

@@ -18,12 +18,22 @@ import (
 // returns fs.ErrExist if the name is taken. The directory is not synced: after a power failure
 // the name may be missing.
 func WriteNew(path string, data []byte) error {
-	return write(path, data, (*os.File).Sync, renameNew)
+	return write(path, bytesOf(data), (*os.File).Sync, renameNew)
 }
 
 // Write is like WriteNew but replaces an existing file.
 func Write(path string, data []byte) error {
-	return write(path, data, (*os.File).Sync, os.Rename)
+	return write(path, bytesOf(data), (*os.File).Sync, os.Rename)
+}
+
+// WriteStream is like Write, or WriteNew unless replace is set, for bytes that fill writes one after the other. An
+// error of fill is returned as it is.
+func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
+	place := renameNew
+	if replace {
+		place = os.Rename
+	}
+	return write(path, fill, (*os.File).Sync, place)
 }
 
 // WriteUnsynced writes a file that can be made again: whole or not at all, but without waiting
@@ -33,7 +43,7 @@ func WriteUnsynced(path string, data []byte, replace bool) error {
 	if replace {
 		place = os.Rename
 	}
-	return write(path, data, func(*os.File) error { return nil }, place)
+	return write(path, bytesOf(data), func(*os.File) error { return nil }, place)
 }
 
 // ErrChanged is the error of Swap for a file that no longer holds the expected bytes.
@@ -65,17 +75,29 @@ func Swap(path string, old, data []byte) error {
 	place := func(from, to string) error {
 		return errors.Join(os.Chmod(from, st.Mode().Perm()), os.Rename(from, to))
 	}
-	return write(target, data, (*os.File).Sync, place)
+	return write(target, bytesOf(data), (*os.File).Sync, place)
 }
 
-func write(path string, data []byte, sync func(*os.File) error, place func(from, to string) error) error {
+// bytesOf returns a function that writes data.
+func bytesOf(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
+
+func write(
+	path string, fill func(io.Writer) error, sync func(*os.File) error, place func(from, to string) error,
+) error {
 	tmp, err := createBeside(path)
 	if err != nil {
 		return err
 	}
 
-	_, err = tmp.Write(data)
-	if err = errors.Join(err, sync(tmp), tmp.Close()); err == nil {
+	if err = fill(tmp); err == nil {
+		err = sync(tmp)
+	}
+	if err = errors.Join(err, tmp.Close()); err == nil {
 		err = place(tmp.Name(), path)
 	}
 	if err != nil {

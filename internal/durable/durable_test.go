@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,10 +14,10 @@ func TestWriteNew_NeverReplaces(t *testing.T) {
 	for name, place := range map[string]func(string, string) error{"rename": renameNew, "link": linkNew} {
 		t.Run(name, func(t *testing.T) {
 			os.Remove(path)
-			if err := write(path, []byte("first"), (*os.File).Sync, place); err != nil {
+			if err := write(path, bytesOf([]byte("first")), (*os.File).Sync, place); err != nil {
 				t.Fatal(err)
 			}
-			err := write(path, []byte("second"), (*os.File).Sync, place)
+			err := write(path, bytesOf([]byte("second")), (*os.File).Sync, place)
 			if !errors.Is(err, fs.ErrExist) {
 				t.Errorf("second write: %v", err)
 			}
@@ -113,5 +114,36 @@ func TestReadFile(t *testing.T) {
 	}
 	if _, err := ReadFile(filepath.Join(dir, "x"), 4); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing: %v", err)
+	}
+}
+
+func TestWriteStream(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "r.json")
+	lines := func(w io.Writer) error {
+		for _, line := range []string{"one\n", "two\n"} {
+			if _, err := io.WriteString(w, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	failed := errors.New("failed")
+	for _, c := range []struct {
+		replace bool
+		fill    func(io.Writer) error
+		err     error
+	}{{false, lines, nil}, {false, lines, fs.ErrExist}, {true, lines, nil}, {true, func(w io.Writer) error {
+		return errors.Join(lines(w), failed)
+	}, failed}} {
+		if err := WriteStream(path, c.replace, c.fill); !errors.Is(err, c.err) {
+			t.Errorf("%v, want %v", err, c.err)
+		}
+		if data, err := os.ReadFile(path); string(data) != "one\ntwo\n" {
+			t.Errorf("the file holds %q, %v", data, err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left: %v (%v)", left, err)
 	}
 }

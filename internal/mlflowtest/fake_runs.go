@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,7 @@ type run struct {
 	deleted          bool
 	tags, params     map[string]string
 	metrics          map[string][]Point // histories, in the order of comparePoints
+	folders          folders            // of the metrics
 	root             string             // of its artifacts
 }
 
@@ -127,6 +129,7 @@ func (f *Fake) createRun(in *newRun) (any, *apiError) {
 		tags:       map[string]string{},
 		params:     map[string]string{},
 		metrics:    map[string][]Point{},
+		folders:    folders{},
 	}
 	r.root = f.location(e) + "/" + r.id + "/artifacts"
 	for _, t := range in.Tags {
@@ -310,18 +313,17 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.checkMetrics(in.Metrics); err != nil {
+		return nil, err
+	}
 	if !f.FileStore && len(in.Metrics) > maxDeduplicated && r.hasAny(in.Metrics) {
 		return nil, r.logKnown(in.Metrics)
 	}
 
-	changed := r.clone()
+	changed := *r
+	changed.tags, changed.params = maps.Clone(r.tags), maps.Clone(r.params)
 	for _, p := range in.Params {
 		if err := changed.param(p); err != nil {
-			return nil, err
-		}
-	}
-	for i := range in.Metrics {
-		if err := changed.log(&in.Metrics[i], f.FileStore); err != nil {
 			return nil, err
 		}
 	}
@@ -330,8 +332,33 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 			return nil, err
 		}
 	}
-	*r = *changed
+	for i := range in.Metrics {
+		changed.log(&in.Metrics[i], f.FileStore)
+	}
+	*r = changed
 	return struct{}{}, nil
+}
+
+// checkMetrics refuses keys that are the folder of another, or the other way round.
+func (r *run) checkMetrics(metrics []metric) *apiError {
+	added, needed := map[string]bool{}, folders{}
+	known := func(key string) bool { return r.metrics[key] != nil || added[key] }
+	for _, m := range metrics {
+		if known(m.Key) {
+			continue
+		}
+		if r.folders[m.Key] || needed[m.Key] {
+			return isFolder(m.Key)
+		}
+		for dir := path.Dir(m.Key); dir != "."; dir = path.Dir(dir) {
+			if known(dir) {
+				return isFolder(m.Key)
+			}
+		}
+		added[m.Key] = true
+		needed.add(m.Key)
+	}
+	return nil
 }
 
 // maxDeduplicated is the number of metrics in a batch that a database of 2.x compares with those
@@ -356,9 +383,7 @@ func (r *run) logKnown(metrics []metric) *apiError {
 		}
 
 		for i := range others {
-			if err := r.log(&others[i], false); err != nil {
-				return err
-			}
+			r.log(&others[i], false)
 		}
 	}
 	return &apiError{
@@ -381,16 +406,6 @@ func (m *metric) point() Point {
 	return Point{Timestamp: int64(*m.Timestamp), Step: int64(m.Step), Value: *m.Value}
 }
 
-// clone returns a copy of a run, in which a batch may be logged.
-func (r *run) clone() *run {
-	c := *r
-	c.tags, c.params, c.metrics = maps.Clone(r.tags), maps.Clone(r.params), map[string][]Point{}
-	for k, points := range r.metrics {
-		c.metrics[k] = slices.Clone(points)
-	}
-	return &c
-}
-
 // param sets a param, which can be done once.
 func (r *run) param(p pair) *apiError {
 	value := cut(p.Value, maxParam)
@@ -405,12 +420,12 @@ func (r *run) param(p pair) *apiError {
 	return nil
 }
 
-// log adds a point, unless it is there. A store of files adds it in any case.
-func (r *run) log(m *metric, asFile bool) *apiError {
-	if err := collides(r.metrics, m.Key); err != nil {
-		return err
+// log adds a point that checkMetrics has not refused, unless it is there. A store of files adds it in any case.
+func (r *run) log(m *metric, asFile bool) {
+	points, known := r.metrics[m.Key]
+	if !known {
+		r.folders.add(m.Key)
 	}
-	points := r.metrics[m.Key]
 	p := m.point()
 	i, found := slices.BinarySearchFunc(points, p, comparePoints)
 	switch {
@@ -419,7 +434,6 @@ func (r *run) log(m *metric, asFile bool) *apiError {
 	case !found:
 		r.metrics[m.Key] = slices.Insert(points, i, p)
 	}
-	return nil
 }
 
 // comparePoints orders a history.
@@ -518,7 +532,10 @@ func (f *Fake) data(r *run) RunData {
 		Tags:    maps.Clone(r.tags),
 		Params:  maps.Clone(r.params),
 		Latest:  map[string]Number{},
-		Metrics: r.clone().metrics,
+		Metrics: map[string][]Point{},
+	}
+	for k, points := range r.metrics {
+		d.Metrics[k] = slices.Clone(points)
 	}
 	for k, points := range r.metrics {
 		d.Latest[k] = Number(latest(points).Value)

@@ -59,15 +59,35 @@ func collides[V any](have map[string]V, key string) *apiError {
 		return nil
 	}
 	for other := range have {
-		if strings.HasPrefix(other, key+"/") || strings.HasPrefix(key, other+"/") {
-			return &apiError{
-				status:  http.StatusInternalServerError,
-				code:    "INTERNAL_ERROR",
-				message: "[Errno 21] Is a directory: '" + key + "' and '" + other + "'",
-			}
+		if isWithin(other, key) || isWithin(key, other) {
+			return isFolder(key)
 		}
 	}
 	return nil
+}
+
+// isWithin reports whether a key is a file in a folder.
+func isWithin(key, folder string) bool {
+	return len(key) > len(folder) && key[len(folder)] == '/' && key[:len(folder)] == folder
+}
+
+func isFolder(key string) *apiError {
+	return &apiError{
+		status:  http.StatusInternalServerError,
+		code:    "INTERNAL_ERROR",
+		message: "[Errno 21] Is a directory: '" + key + "' or a part of it",
+	}
+}
+
+// folders are those in which a store of files keeps the metrics of a run. A run may have too many metrics to look
+// at each whenever one is added.
+type folders map[string]bool
+
+// add adds the folders of a key.
+func (f folders) add(key string) {
+	for dir := path.Dir(key); dir != "."; dir = path.Dir(dir) {
+		f[dir] = true
+	}
 }
 
 // safePath refuses the path of an artifact if it could leave its folder.

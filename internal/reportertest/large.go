@@ -50,6 +50,10 @@ func WriteLarge(w io.Writer, nodes, buckets int) error {
 		return err
 	}
 
+	if nodes > 1 {
+		count := fmt.Appendf(nil, ",\n    \"nodes\": %d\n  },\n  \"nodes\": ", nodes)
+		frame = bytes.Replace(frame, []byte("\n  },\n  \"nodes\": "), count, 1)
+	}
 	head, tail, _ := bytes.Cut(frame, []byte("}\n}"))
 	if _, err := w.Write(head); err != nil {
 		return err

@@ -57,8 +57,7 @@ const None = "none"
 
 // An Ignored is a variable that does not count.
 type Ignored struct {
-	Name string `json:"name"`
-	Why  string `json:"why"`
+	Name, Why string
 }
 
 // maxNumber is the greatest rank, count or index: what readers of reports accept.
@@ -71,9 +70,9 @@ func Detect(e Environment) Identity {
 	d := detector{Environment: e}
 	d.id.From = make(map[string]string)
 
-	d.job()
+	s := d.job()
 	l := d.rank()
-	d.node(l)
+	d.node(s, l)
 	d.launch(l)
 	d.runID()
 
@@ -126,8 +125,13 @@ func (d *detector) ignore(name, why string) {
 	}
 }
 
-// job takes what the scheduler in charge says.
-func (d *detector) job() {
+// heed takes back that a variable does not count.
+func (d *detector) heed(name string) {
+	d.id.Ignored = slices.DeleteFunc(d.id.Ignored, func(i Ignored) bool { return i.Name == name })
+}
+
+// job takes what the scheduler in charge says, and returns it; the zero System if there is none.
+func (d *detector) job() System {
 	for _, s := range Systems() {
 		if d.value(s.JobID) != "" && !s.inCharge(d.Lookup) {
 			d.ignore(s.JobID, fmt.Sprintf("%s sets %s too", s.Name, s.Beside))
@@ -136,7 +140,7 @@ func (d *detector) job() {
 
 	s, ok := InCharge(d.Lookup)
 	if !ok {
-		return
+		return s
 	}
 	d.id.Scheduler, d.id.JobID, d.id.EndTime = s.Name, d.value(s.JobID), s.endTime(d.Lookup)
 	d.id.From["scheduler"], d.id.From["job_id"] = s.JobID, s.JobID
@@ -145,6 +149,8 @@ func (d *detector) job() {
 	}
 	d.restart(s)
 	d.array(s)
+
+	return s
 }
 
 // restart takes how often the scheduler has started the job again.
@@ -198,7 +204,7 @@ func (d *detector) rank() Launcher {
 		default:
 			nearest = l
 			d.takeRanks(l)
-			d.id.Ignored = slices.DeleteFunc(d.id.Ignored, func(i Ignored) bool { return i.Name == l.Rank })
+			d.heed(l.Rank)
 		}
 	}
 

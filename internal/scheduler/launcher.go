@@ -1,5 +1,7 @@
 package scheduler
 
+import "strings"
+
 // A Launcher starts the ranks of a parallel program, and tells each of them who it is. An empty name of a
 // variable means that the launcher does not tell.
 type Launcher struct {
@@ -68,4 +70,14 @@ func Launchers() []Launcher {
 			Nodes: "SLURM_STEP_NUM_NODES",
 		},
 	}
+}
+
+// IsLauncher reports whether a process of this name starts the ranks of a launch on a node, and signals
+// them.
+func IsLauncher(process string) bool {
+	switch process {
+	case "slurmstepd", "orterun", "orted", "prterun", "prted", "hydra_pmi_proxy":
+		return true
+	}
+	return strings.HasPrefix(process, "mpirun") || strings.HasPrefix(process, "mpiexec")
 }

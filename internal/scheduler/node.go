@@ -8,7 +8,7 @@ import (
 )
 
 // node finds the index and the name of the node: from the scheduler, else from the launcher.
-func (d *detector) node(nearest Launcher) {
+func (d *detector) node(s System, nearest Launcher) {
 	d.id.NodeFrom = None
 	for _, tell := range []func(Launcher) bool{
 		d.nodeOfSlurm, d.nodeOfPod, d.nodeOfTorchrun, d.nodeOfVariable, d.nodeOfVolcano, d.nodeOfSageMaker, d.nodeOfHosts,
@@ -18,7 +18,7 @@ func (d *detector) node(nearest Launcher) {
 		}
 	}
 
-	if s, ok := InCharge(d.Lookup); ok && d.id.Nodes == 0 {
+	if d.id.Nodes == 0 {
 		d.count(&d.id.Nodes, "nodes", s.Nodes)
 	}
 	if d.id.Node == nil && d.id.Nodes == 1 {
@@ -142,7 +142,7 @@ func (d *detector) nodeOfKubeflow() bool {
 	}
 	d.setScheduler(operator, "RANK")
 	d.count(&d.id.Nodes, "nodes", "WORLD_SIZE")
-	d.id.Ignored = slices.DeleteFunc(d.id.Ignored, func(i Ignored) bool { return i.Name == "RANK" })
+	d.heed("RANK")
 
 	return d.setNode(n, "RANK")
 }

@@ -17,26 +17,39 @@ const maxAncestors = 64
 // hydraLaunch returns the control port of the nearest hydra_pmi_proxy above this process, HOST:PORT of
 // mpiexec and thus the same on all hosts, and the day on which the proxy began, since a port is used again.
 func hydraLaunch() string {
-	var line procfile.Buffer
+	pid, p, ok := nearestProxy()
+	if !ok {
+		return ""
+	}
 
-	pid := os.Getppid()
+	var line procfile.Buffer
+	args, err := line.Read("/proc/"+strconv.Itoa(pid)+"/cmdline", 1<<16)
+	port := argumentAfter(args, "--control-port")
+	if err != nil || port == "" {
+		return ""
+	}
+
+	return port + " " + startDay(p.start)
+}
+
+// UnderHydra reports whether a hydra_pmi_proxy is above this process.
+func UnderHydra() bool {
+	_, _, ok := nearestProxy()
+	return ok
+}
+
+// nearestProxy returns the nearest hydra_pmi_proxy above this process.
+func nearestProxy() (pid int, p process, ok bool) {
+	pid = os.Getppid()
 	for range maxAncestors {
-		p, ok := lookAt(pid)
-		if !ok {
-			return ""
-		}
-		if p.name == hydraProxy {
-			args, err := line.Read("/proc/"+strconv.Itoa(pid)+"/cmdline", 1<<16)
-			port := argumentAfter(args, "--control-port")
-			if err != nil || port == "" {
-				return ""
-			}
-			return port + " " + startDay(p.start)
+		p, ok = lookAt(pid)
+		if !ok || p.name == hydraProxy {
+			return pid, p, ok
 		}
 		pid = p.parent
 	}
 
-	return ""
+	return 0, process{}, false
 }
 
 // parent returns what distinguishes the parent process from all others of this host, and the day on which

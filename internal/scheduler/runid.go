@@ -47,6 +47,20 @@ func SafeRunID(text string) string {
 	return safe
 }
 
+// SafeHost makes of the name of a host what stands for it in the names of files. It has a letter and begins with a
+// letter or a digit, so that nobody takes it for the index of a node.
+func SafeHost(name string) string {
+	const digits = "0123456789"
+
+	safe := SafeRunID(name)
+	isName := safe != "" && strings.Trim(safe, digits+"._-") != "" && !strings.ContainsAny(safe[:1], "._-")
+	if !isName {
+		return "host-" + safe
+	}
+
+	return safe
+}
+
 // NewRunID returns a run id made of the time and six random digits. Ids sort by time.
 func NewRunID(now time.Time) string {
 	var random [3]byte

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxNodes is how many nodes are drawn one below the other in a terminal.
-const maxNodes = 16
+// MaxNodes is how many nodes are drawn one below the other in a terminal.
+const MaxNodes = 16
 
 // Pictures returns the pictures below the summary of a report: the Sparklines of the only node, the
 // CPU of each of a few nodes on one time axis, so that a straggler is seen, and nil for more nodes
@@ -20,7 +20,7 @@ func Pictures(r *reporter.Report, width int, ascii bool) Drawn {
 	switch {
 	case len(names) == 1:
 		return Sparklines(r.Nodes[names[0]], width, ascii)
-	case len(names) > maxNodes:
+	case len(names) > MaxNodes:
 		return Drawn{}
 	}
 	return Drawn{Node: nodeSparklines(r, names, width, ascii)}

@@ -226,7 +226,7 @@ func TestSummaryPictures_OfNodesShareOneTimeAxis(t *testing.T) {
 	if got := drawn(Pictures(r, 80, false)); !slices.Equal(got, want) {
 		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for i := 3; len(r.Nodes) <= maxNodes; i++ {
+	for i := 3; len(r.Nodes) <= MaxNodes; i++ {
 		r.Nodes[fmt.Sprint(i)] = sparkNode(1, 2)
 	}
 	if got := drawn(Pictures(r, 80, false)); got != nil {

@@ -9,29 +9,21 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // A Run is a directory with recordings. Its name is its RUN-ID.
 type Run struct {
 	Name  string
 	Dir   string
-	Start time.Time // the earliest of its nodes; of a file that does not say, when it was written
+	Start time.Time // of its last launch
 
-	// Nodes are the newest recordings of each node, by node; Earlier are the others.
-	Nodes   []Recording
-	Earlier []Recording
+	Launches []Launch // by start, at least one
+
+	all []*Recording
 }
 
-// Paths returns the files to read: one for each node.
-func (r *Run) Paths() []string {
-	out := make([]string, len(r.Nodes))
-	for i, n := range r.Nodes {
-		out[i] = n.Path()
-	}
-	return out
-}
+// Latest returns the launch that began last.
+func (r *Run) Latest() *Launch { return &r.Launches[len(r.Launches)-1] }
 
 // List returns the runs directly below a directory, the one that started last first; a directory that has
 // recordings itself is one of them. A directory that is not there has none.
@@ -51,8 +43,8 @@ func List(out string) ([]Run, error) {
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() { // a link to a directory is one
 			continue
 		}
-		if r, err := runAt(dir); err == nil && len(r.Nodes) > 0 { // else it is not ours to read
-			runs = append(runs, r)
+		if r, err := At(dir); err == nil && r != nil { // else it is not ours to read
+			runs = append(runs, *r)
 		}
 	}
 
@@ -64,11 +56,23 @@ func List(out string) ([]Run, error) {
 // sortRuns sorts the run that started last first.
 func sortRuns(runs []Run) {
 	slices.SortFunc(runs, func(a, b Run) int {
-		if c := b.Start.Compare(a.Start); c != 0 {
-			return c
-		}
-		return cmp.Compare(b.Name, a.Name)
+		return cmp.Or(b.Start.Compare(a.Start), cmp.Compare(b.Name, a.Name))
 	})
+}
+
+// Launches returns the launches of runs, the one that began last first.
+func Launches(runs []Run) []*Launch {
+	var out []*Launch
+	for i := range runs {
+		for j := range slices.Backward(runs[i].Launches) {
+			out = append(out, &runs[i].Launches[j])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *Launch) int {
+		return cmp.Or(b.order.Compare(a.order), cmp.Compare(b.RunID, a.RunID))
+	})
+
+	return out
 }
 
 // Below returns all runs at a directory or anywhere below it, the one that started last first. It leaves
@@ -83,8 +87,8 @@ func Below(dir string) ([]Run, error) {
 		case err != nil || !d.IsDir():
 			return nil
 		}
-		if r, err := runAt(filepath.Clean(path)); err == nil && len(r.Nodes) > 0 {
-			runs = append(runs, r)
+		if r, err := At(filepath.Clean(path)); err == nil && r != nil {
+			runs = append(runs, *r)
 		}
 		return nil
 	})
@@ -97,24 +101,21 @@ func Below(dir string) ([]Run, error) {
 	return runs, nil
 }
 
-// runAt returns the run in a directory; without recordings it has no nodes.
-func runAt(dir string) (Run, error) {
+// At returns the run in a directory; nil if there are no recordings in it.
+func At(dir string) (*Run, error) {
 	all, err := recordingsIn(dir)
-	if err != nil {
-		return Run{}, err
+	if err != nil || len(all) == 0 {
+		return nil, err
 	}
 
-	r := Run{Name: NameOf(dir), Dir: dir}
-	for i, recording := range all {
-		if i+1 < len(all) && all[i+1].Node == recording.Node {
-			r.Earlier = append(r.Earlier, recording)
-			continue
-		}
-		r.Nodes = append(r.Nodes, recording)
-		if start := startOf(recording); r.Start.IsZero() || start.Before(r.Start) {
-			r.Start = start
-		}
+	r := &Run{Name: NameOf(dir), Dir: dir, all: all}
+	groups := groupsOf(all)
+	for i, g := range groups {
+		l := g.launch()
+		l.RunID, l.Dir, l.Nth, l.Of = r.Name, dir, i+1, len(groups)
+		r.Launches = append(r.Launches, l)
 	}
+	r.Start = r.Latest().Start
 
 	return r, nil
 }
@@ -125,16 +126,4 @@ func NameOf(dir string) string {
 		dir = whole
 	}
 	return filepath.Base(dir)
-}
-
-// startOf returns when a recording began. It reads the beginning of the file only.
-func startOf(r Recording) time.Time {
-	if run, err := reportfile.ReadRun(r.Path()); err == nil && !run.Start.IsZero() {
-		return run.Start.Time
-	}
-	if st, err := os.Stat(r.Path()); err == nil {
-		return st.ModTime()
-	}
-
-	return time.Time{}
 }

@@ -22,14 +22,14 @@ var began = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 func report(t *testing.T, path string, minutes, code int, push string) {
 	t.Helper()
 	start := reporter.Time{Time: began.Add(time.Duration(minutes) * time.Minute)}
-	node, _, _, ok := catalog.ParseName(filepath.Base(path))
+	name, ok := catalog.ParseName(filepath.Base(path))
 	if !ok {
 		t.Fatalf("%s is not a recording", path)
 	}
 	r := &reporter.Report{
 		Schema: reporter.Schema,
 		Run:    reporter.Run{ID: "x", Start: start, End: reporter.Time{Time: start.Add(time.Second)}, WallSeconds: 1, ExitCode: &code},
-		Nodes: map[string]*reporter.Node{string(rune('0' + node)): {
+		Nodes: map[string]*reporter.Node{string(rune('0' + name.Node)): {
 			Job:     &reporter.Job{ExitCode: &code},
 			Verdict: &reporter.Verdict{Cause: "exited", Evidence: map[string]any{"exit_code": float64(code)}},
 			Metrics: reporter.Values{}, Missing: []reporter.Missing{}, Push: &reporter.Push{MLflow: reporter.PushState{State: push}},
@@ -134,10 +134,10 @@ func TestRun_OfRepeatedRecordings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := found.Paths(); len(got) != 2 || filepath.Base(got[0]) != "node-0.10.json" || len(found.Run.Earlier) != 2 {
-		t.Errorf("%v, earlier %v", got, found.Run.Earlier)
+	if got := found.Paths(); len(got) != 2 || filepath.Base(got[0]) != "node-0.10.json" || len(found.Run.Launches) != 3 {
+		t.Errorf("%v, launches %v", got, found.Run.Launches)
 	}
-	if o := found.Run.Object(); o.ExitCode == nil || *o.ExitCode != 2 || !slices.Equal(o.FailedNodes, []int{0}) {
+	if o := found.Launch.Object(); o.ExitCode == nil || *o.ExitCode != 2 || !slices.Equal(o.FailedNodes, []int{0}) {
 		t.Errorf("%+v", o)
 	}
 }
@@ -149,7 +149,7 @@ func TestObject_NamesTheFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := runs[0].Object()
+	o := runs[0].Latest().Object()
 	if o.RunID != "c" || *o.ExitCode != 5 || o.Nodes != 2 || !slices.Equal(o.FailedNodes, []int{1}) || o.State != summary.Ended {
 		t.Errorf("%+v", o)
 	}
@@ -158,7 +158,7 @@ func TestObject_NamesTheFailure(t *testing.T) {
 	}
 
 	write(t, filepath.Join(out, "b/node-0.json"), "{")
-	o = runs[2].Object()
+	o = runs[2].Latest().Object()
 	if o.State != summary.Incomplete || !strings.Contains(o.Verdict, "node-0.json") {
 		t.Errorf("a damaged report: %+v", o)
 	}
@@ -180,7 +180,7 @@ func TestObject_OfAJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := found.Run.Object(); o.State != summary.Running {
+	if o := found.Launch.Object(); o.State != summary.Running {
 		t.Errorf("while it is written: %+v", o)
 	}
 
@@ -198,7 +198,7 @@ func TestObject_OfAJournal(t *testing.T) {
 	if found, err = catalog.Find("", filepath.Dir(left)); err != nil {
 		t.Fatal(err)
 	}
-	if o := found.Run.Object(); o.State != summary.Incomplete {
+	if o := found.Launch.Object(); o.State != summary.Incomplete {
 		t.Errorf("without a writer: %+v", o)
 	}
 	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
@@ -225,7 +225,7 @@ func TestObject_EarlierRecordingGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return found.Run.Object().State
+		return found.Launch.Object().State
 	}
 	if got := state(); got != summary.Running {
 		t.Errorf("while it is written: %s", got)
@@ -313,14 +313,29 @@ func TestRemove_OnlyOwnFiles(t *testing.T) {
 
 func TestParseName(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string][2]int{"node-0.json": {0, 1}, "node-12.3.jsonl": {12, 3}} {
-		if node, nth, _, ok := catalog.ParseName(name); !ok || node != want[0] || nth != want[1] {
-			t.Errorf("%s: %d, %d, %v", name, node, nth, ok)
+	for name, want := range map[string]catalog.Name{
+		"node-0.json":                       {Rank: -1, Nth: 1, Ext: ".json"},
+		"node-12.3.jsonl":                   {Node: 12, Rank: -1, Nth: 3, Ext: ".jsonl"},
+		"node-4.rank-17.json":               {Node: 4, Rank: 17, Nth: 1, Ext: ".json"},
+		"node-4.rank-17.2.jsonl":            {Node: 4, Rank: 17, Nth: 2, Ext: ".jsonl"},
+		"node-gpu7.json":                    {Host: "gpu7", Rank: -1, Nth: 1, Ext: ".json"},
+		"node-gpu7.2.json":                  {Host: "gpu7", Rank: -1, Nth: 2, Ext: ".json"},
+		"node-c1.example.org.rank-3.2.json": {Host: "c1.example.org", Rank: 3, Nth: 2, Ext: ".json"},
+		"node-7a_b-c.rank-0.jsonl":          {Host: "7a_b-c", Rank: 0, Nth: 1, Ext: ".jsonl"},
+		"node-a.rank-1.rank-2.json":         {Host: "a.rank-1", Rank: 2, Nth: 1, Ext: ".json"},
+	} {
+		if got, ok := catalog.ParseName(name); !ok || got != want {
+			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
 	}
-	for _, name := range []string{"", "node-.json", "node-x.json", "node-1.html", "node-1.2.3.json", "node--1.json", "node-99999999999.json", "job.json", ".node-0.json"} {
-		if _, _, _, ok := catalog.ParseName(name); ok {
-			t.Errorf("%q is taken for a recording", name)
+	for _, name := range []string{
+		"", "node-.json", "node-1.html", "node-1.2.3.json", "node--1.json", "node-99999999999.json", "job.json",
+		".node-0.json", "node-0.rank-.json", "node-0.rank-x.json", "node-0.rank--1.json", "node-.rank-0.json",
+		"node-0.rank-1.2.3.json", "node-a b.json", "node-a/b.json", "node-_a.json", "node-ä.json", "node-0.json.json5",
+		"node-x.rank-99999999999.json",
+	} {
+		if got, ok := catalog.ParseName(name); ok {
+			t.Errorf("%q is taken for a recording: %+v", name, got)
 		}
 	}
 }

@@ -1,147 +1,90 @@
 package catalog
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/perfagent/perfagent/internal/scheduler"
-	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// Latest names the run that started last.
-const Latest = "@latest"
+// A Name is what the name of a recording's file tells.
+type Name struct {
+	// Node is the index of the node. Where no index is known, Host is the name of the host instead.
+	Node int
+	Host string
 
-// namedRuns is how many runs an error names.
-const namedRuns = 5
-
-// A Found is what a name stands for: a file, or a run.
-type Found struct {
-	File string // "" if it is a run
-	Run  *Run   // nil if it is a file
+	Rank int // -1 if the file is not that of one rank of several
+	Nth  int // 1 for node-N, 2 for node-N.2: a second recording of the same node or rank
+	Ext  string
 }
 
-// Name returns a name for files that are made of it: the RUN-ID, or the name of a file that does not say.
-func (f *Found) Name() string {
-	if f.Run != nil {
-		return f.Run.Name
+const (
+	reportExt  = ".json"
+	journalExt = ".jsonl"
+	pageExt    = ".html"
+	marksExt   = ".marks"
+)
+
+// ParseName parses the name of a recording's file without its directory: node-N.json, node-N.2.json,
+// node-N.rank-R.json, node-N.rank-R.2.json, and the same with .jsonl for journals. N is the index of a node or
+// the name of a host. The name of a host begins with a letter or a digit and has a letter.
+func ParseName(name string) (Name, bool) {
+	ext := filepath.Ext(name)
+	if ext != reportExt && ext != journalExt {
+		return Name{}, false
 	}
-	if run, err := reportfile.ReadRun(f.File); err == nil && scheduler.CheckRunID(run.ID) == nil {
-		return run.ID
-	}
-	base := filepath.Base(f.File)
-	return strings.TrimSuffix(base, filepath.Ext(base))
+	return parseBase(strings.TrimSuffix(name, ext), ext)
 }
 
-// String returns the file, or the RUN-ID.
-func (f *Found) String() string {
-	if f.Run != nil {
-		return f.Run.Name
-	}
-	return f.File
-}
-
-// Paths returns the files to read.
-func (f *Found) Paths() []string {
-	if f.Run != nil {
-		return f.Run.Paths()
-	}
-	return []string{f.File}
-}
-
-// Find returns what a name stands for: a file or a directory with recordings, else a run below out: its
-// RUN-ID, @latest, or @-K for the K-th newest. A directory that has no recordings itself stands for the newest
-// run below it. Errors name what there is instead.
-func Find(out, name string) (*Found, error) {
-	if strings.HasPrefix(name, "@") {
-		return newest(out, name)
+// parseBase parses the name of a file without its extension.
+func parseBase(base, ext string) (Name, bool) {
+	n := Name{Rank: -1, Nth: 1, Ext: ext}
+	node, ok := strings.CutPrefix(base, "node-")
+	if !ok {
+		return Name{}, false
 	}
 
-	st, err := os.Stat(name)
-	switch {
-	case err == nil && !st.IsDir():
-		return &Found{File: name}, nil
-	case err == nil:
-		if r, err := runAt(name); err != nil || len(r.Nodes) > 0 {
-			return &Found{Run: &r}, err
+	rest, last, found := cutLast(node, ".")
+	if nth, isNumber := count(last); found && isNumber {
+		n.Nth, node = nth, rest
+	}
+	if rest, last, found := cutLast(node, ".rank-"); found {
+		if n.Rank, ok = count(last); !ok {
+			return Name{}, false
 		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+		node = rest
 	}
 
-	if scheduler.CheckRunID(name) == nil {
-		if r, err := runAt(filepath.Join(out, name)); err == nil && len(r.Nodes) > 0 {
-			return &Found{Run: &r}, nil
-		}
-	}
-	if err == nil {
-		return newestBelow(name)
+	if n.Node, ok = count(node); !ok {
+		n.Host = node
 	}
 
-	return nil, unknown(out, fmt.Sprintf("no run or file %q", name))
+	return n, ok || isHost(node)
 }
 
-// newest finds @latest and @-K.
-func newest(out, name string) (*Found, error) {
-	back := 1
-	if name != Latest {
-		digits, ok := strings.CutPrefix(name, "@-")
-		k, known := count(digits)
-		if !ok || !known || k == 0 {
-			return nil, fmt.Errorf("%q is not %s or @-K, the K-th newest run", name, Latest)
-		}
-		back = k
+// cutLast cuts s around the last sep.
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
 	}
-
-	runs, err := List(out)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(runs) == 0:
-		return nil, noRuns(out)
-	case back > len(runs):
-		return nil, unknown(out, "no run @-"+strconv.Itoa(back))
-	}
-
-	return &Found{Run: &runs[back-1]}, nil
+	return s[:i], s[i+len(sep):], true
 }
 
-// newestBelow finds the newest run anywhere below a directory.
-func newestBelow(dir string) (*Found, error) {
-	runs, err := Below(dir)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(runs) == 0:
-		return nil, noRuns(dir)
-	}
-	return &Found{Run: &runs[0]}, nil
+// isHost reports whether s can stand for a host in the name of a file.
+func isHost(s string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	const digits = "0123456789"
+
+	return s != "" && strings.Trim(s[:1], letters+digits) == "" &&
+		strings.Trim(s, letters+digits+"._-") == "" && strings.ContainsAny(s, letters)
 }
 
-func noRuns(dir string) error {
-	return fmt.Errorf("no report under %s: record one with perfagent run, or name a report", text.Printable(dir))
-}
+// IsSure reports whether the name alone shows that perfagent made the file. Where it has the name of a host, and no
+// rank, another program may have made it: node-modules.json.
+func (n Name) IsSure() bool { return n.Host == "" || n.Rank >= 0 }
 
-// unknown returns an error that says which runs there are.
-func unknown(out, what string) error {
-	runs, err := List(out)
-	if err != nil || len(runs) == 0 {
-		return fmt.Errorf("%s; there are no runs in %s", what, text.Printable(out))
-	}
-
-	names := make([]string, min(len(runs), namedRuns))
-	for i := range names {
-		names[i] = text.Printable(runs[i].Name)
-	}
-	more := ""
-	if left := len(runs) - len(names); left > 0 {
-		more = fmt.Sprintf(" and %d older", left)
-	}
-
-	return fmt.Errorf("%s; the runs in %s are %s%s", what, text.Printable(out), strings.Join(names, ", "), more)
+// count parses a number without a sign.
+func count(digits string) (int, bool) {
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return int(n), err == nil
 }

@@ -1,124 +1,79 @@
 package catalog
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
-	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
-	"github.com/perfagent/perfagent/reporter/journal"
-	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// Object returns the summary of the run. It reads the numbers of all nodes, but not their series. A file that
-// cannot be read makes the run Incomplete, and is its verdict.
-func (r *Run) Object() summary.Object {
+// Object returns the summary of the launch. It reads the numbers of all nodes, but not their series. A file that
+// cannot be read makes it Incomplete, and is its verdict.
+func (l *Launch) Object() summary.Object {
 	var nodes []reporter.Source
-	for _, n := range r.Nodes {
-		report, err := numbersOf(n.Path())
+	for i := range l.Nodes {
+		report, err := l.Nodes[i].Numbers(0)
 		if err != nil {
-			return r.unreadable(err)
+			return l.unreadable(err)
 		}
-		nodes = append(nodes, reporter.Source{Path: n.Path(), Report: report})
+		nodes = append(nodes, reporter.Source{Path: l.Nodes[i].Path(), Report: report})
 	}
 
 	whole := nodes[0].Report
 	if len(nodes) > 1 {
 		merged, err := diagnosis.Merge(nodes)
 		if err != nil {
-			return r.unreadable(err)
+			return l.unreadable(err)
 		}
 		whole = merged
 	}
 
-	at := r.Nodes[0]
+	at := &l.Nodes[0]
 	failed := summary.FailedNodes(whole)
-	if i := slices.IndexFunc(r.Nodes, func(n Recording) bool {
-		return len(failed) > 0 && strconv.Itoa(n.Node) == failed[0]
+	if i := slices.IndexFunc(l.Nodes, func(n Node) bool {
+		return len(failed) > 0 && strconv.Itoa(n.Index) == failed[0]
 	}); i >= 0 {
-		at = r.Nodes[i]
+		at = &l.Nodes[i]
 	}
 
-	o := summary.NewObject(whole, at.Path(), at.Page())
-	o.RunID, o.State = r.Name, r.stateOf(whole, o.State)
+	o := summary.NewObject(whole, at.Pieces[0].Path(), at.Pieces[0].Page())
+	o.ID, o.RunID, o.State = l.ID(), l.RunID, l.stateOf(whole, o.State)
 
 	return o
 }
 
-// unreadable returns the summary of a run of which a file cannot be read.
-func (r *Run) unreadable(err error) summary.Object {
-	o := summary.NewObject(&reporter.Report{Run: reporter.Run{ID: r.Name}}, r.Nodes[0].Path(), "")
-	o.State, o.Verdict = r.stateOf(nil, summary.Incomplete), text.Printable(err.Error())
-	o.Start.Time, o.Nodes = r.Start, len(r.Nodes)
+// unreadable returns the summary of a launch of which a file cannot be read.
+func (l *Launch) unreadable(err error) summary.Object {
+	o := summary.NewObject(&reporter.Report{Run: reporter.Run{ID: l.RunID}}, l.Nodes[0].Pieces[0].Path(), "")
+	o.ID, o.State, o.Verdict = l.ID(), l.stateOf(nil, summary.Incomplete), text.Printable(err.Error())
+	o.Start.Time, o.Nodes = l.Start, len(l.Nodes)
 
 	return o
 }
 
-// numbersOf reads a report without its series, or a journal.
-func numbersOf(path string) (*reporter.Report, error) {
-	out := &reporter.Report{Schema: reporter.Schema, Nodes: make(map[string]*reporter.Node)}
-	run, err := reportfile.Scan(path, 0, reporter.Wanted{}, func(_ *reporter.Run, name string, n *reporter.Node) error {
-		n.Samples, n.Envelope = reporter.Samples{}, nil // of a journal, which is read whole
-		out.Nodes[name] = n
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	out.Run = *run
-
-	return out, nil
+// IsAtWork reports whether anything of the run is being recorded.
+func (r *Run) IsAtWork() bool {
+	return slices.ContainsFunc(r.all, func(r *Recording) bool { return r.isAtWork(nil) })
 }
 
-// stateOf returns Running if anything of the run is being recorded, else what the report says. report may be nil. An
-// earlier recording may outlive the newest one of its node: a batch job and its steps have one RUN-ID.
-func (r *Run) stateOf(report *reporter.Report, otherwise string) string {
-	for _, n := range r.Nodes {
-		if n.Journal != "" && running(n, report) {
+// stateOf returns Running if anything of the launch is being recorded, else what the report says. report may be nil.
+func (l *Launch) stateOf(report *reporter.Report, otherwise string) string {
+	for i := range l.Nodes {
+		n := &l.Nodes[i]
+		var node *reporter.Node
+		if report != nil {
+			node = report.Nodes[strconv.Itoa(n.Index)]
+		}
+		if slices.ContainsFunc(n.Pieces, func(r *Recording) bool { return r.isAtWork(node) }) {
 			return summary.Running
 		}
 	}
-
-	for _, n := range r.Earlier {
-		if n.Journal == "" {
-			continue
-		}
-		own, _ := numbersOf(n.Journal) // nil: the lock and the file's time tell
-		if running(n, own) {
-			return summary.Running
-		}
+	if slices.ContainsFunc(l.Earlier, func(r *Recording) bool { return r.isAtWork(nil) }) {
+		return summary.Running
 	}
 
 	return otherwise
-}
-
-// running reports whether a perfagent records the node, of which the report may be nil.
-func running(n Recording, report *reporter.Report) bool {
-	var node *reporter.Node
-	if report != nil {
-		node = report.Nodes[strconv.Itoa(n.Node)]
-	}
-	st, err := os.Stat(n.Journal)
-
-	return err == nil && journal.WriterOf(n.Journal).AtWork(node, host.BootID(), time.Since(st.ModTime()))
-}
-
-// Page returns the page beside the report, or "" if there is none.
-func (r Recording) Page() string {
-	if r.Report == "" {
-		return ""
-	}
-	page := strings.TrimSuffix(r.Report, filepath.Ext(r.Report)) + pageExt
-	if st, err := os.Stat(page); err != nil || !st.Mode().IsRegular() {
-		return ""
-	}
-
-	return page
 }

@@ -8,22 +8,23 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // Files returns the files of the run that perfagent wrote, temporary ones included.
 func (r *Run) Files() ([]string, error) {
-	// Compiled here, because a package variable would be made at each start of the program.
-	ownFile := regexp.MustCompile(`^(\.?node-\d+(\.\d+)?\.(json|jsonl|html|marks)(\.\d+\.\d+\.tmp)?)$`)
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("look for the files of run %s: %w", r.Name, err)
 	}
 
+	isOwn := r.ownFiles()
 	var out []string
 	for _, e := range entries {
-		if ownFile.MatchString(e.Name()) && !e.IsDir() {
+		if !e.IsDir() && isOwn(e.Name()) {
 			out = append(out, filepath.Join(r.Dir, e.Name()))
 		}
 	}
@@ -31,16 +32,37 @@ func (r *Run) Files() ([]string, error) {
 	return out, nil
 }
 
-// AnyPending reports whether a push of any recording of the run is pending, earlier ones included. A report that
-// cannot be read may be pending.
+// ownFiles returns a function that reports whether a file has the name of one that perfagent wrote. A name that
+// others may give, too, counts only beside a recording of the run.
+func (r *Run) ownFiles() func(name string) bool {
+	// Compiled here, because a package variable would be made at each start of the program.
+	temporary := regexp.MustCompile(`^(?:\.(.+)\.\d+\.\d+|(.+\.jsonl))\.tmp$`)
+	kinds := []string{reportExt, journalExt, pageExt, marksExt}
+
+	return func(name string) bool {
+		if m := temporary.FindStringSubmatch(name); m != nil {
+			name = m[1] + m[2]
+		}
+		ext := filepath.Ext(name)
+		base := strings.TrimSuffix(name, ext)
+		n, ok := parseBase(base, ext)
+		if !ok || !slices.Contains(kinds, ext) {
+			return false
+		}
+		return n.IsSure() || slices.ContainsFunc(r.all, func(r *Recording) bool { return filepath.Base(r.base()) == base })
+	}
+}
+
+// AnyPending reports whether a push of any recording of the run is pending, those included that do not count. A report
+// that cannot be read may be pending.
 func (r *Run) AnyPending() bool {
-	for _, n := range slices.Concat(r.Nodes, r.Earlier) {
-		report, err := numbersOf(n.Path())
+	for _, recording := range r.all {
+		report, err := reportfile.Numbers(recording.Path(), 0)
 		if err != nil {
 			return true
 		}
-		for _, node := range report.Nodes {
-			if node.Push != nil && node.Push.MLflow.State == reporter.PushPending {
+		for _, n := range report.Nodes {
+			if n.Push != nil && n.Push.MLflow.State == reporter.PushPending {
 				return true
 			}
 		}
@@ -57,8 +79,8 @@ func (r *Run) Remove() error {
 		return err
 	}
 	for _, n := range now {
-		known := func(old Recording) bool { return old.Node == n.Node && old.Nth == n.Nth }
-		if !slices.ContainsFunc(slices.Concat(r.Nodes, r.Earlier), known) {
+		known := func(old *Recording) bool { return old.base() == n.base() }
+		if !slices.ContainsFunc(r.all, known) {
 			return fmt.Errorf("remove run %s: %s was recorded meanwhile; nothing is removed", r.Name, n.Path())
 		}
 	}

@@ -1,96 +1,172 @@
 package catalog
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// A Recording is what one perfagent recorded of one node: a report, a journal, or both while the report of a
-// sidecar is refreshed.
+// A Recording is what one perfagent recorded, of a node or of one of its ranks: a report, a journal, or both while the
+// report of a sidecar is refreshed. A node whose ranks were put together is one, too.
 type Recording struct {
-	Node int
-	Nth  int // 1 for node-N, 2 for node-N.2: a second recording of the same node
+	Name
 
 	Report, Journal string // paths; "" = there is none
+
+	head     reporter.Head // zero if the file does not say
+	damaged  error         // why the head could not be read
+	start    time.Time     // of a file that does not say, when it was written
+	end      time.Time     // zero while it goes on
+	modified time.Time     // when the file was written
 }
 
 // Path returns the file to read: the report, or else the journal.
-func (r Recording) Path() string {
+func (r *Recording) Path() string {
 	if r.Report != "" {
 		return r.Report
 	}
 	return r.Journal
 }
 
-// ParseName parses the name of a recording's file without its directory: node-N.json, node-N.2.json, and the same
-// with .jsonl for journals.
-func ParseName(name string) (node, nth int, kind string, ok bool) {
-	kind = filepath.Ext(name)
-	number, found := strings.CutPrefix(strings.TrimSuffix(name, kind), "node-")
-	if !found || kind != reportExt && kind != journalExt {
-		return 0, 0, "", false
+// base returns the path without its extension.
+func (r *Recording) base() string { return strings.TrimSuffix(r.Path(), filepath.Ext(r.Path())) }
+
+// Page returns the page beside the report, or "" if there is none.
+func (r *Recording) Page() string {
+	if r.Report == "" {
+		return ""
+	}
+	page := r.base() + pageExt
+	if st, err := os.Stat(page); err != nil || !st.Mode().IsRegular() {
+		return ""
 	}
 
-	first, second, twice := strings.Cut(number, ".")
-	node, ok = count(first)
-	nth = 1
-	if ok && twice {
-		nth, ok = count(second)
-	}
-	if !ok {
-		return 0, 0, "", false
-	}
-
-	return node, nth, kind, true
+	return page
 }
 
-const (
-	reportExt  = ".json"
-	journalExt = ".jsonl"
-	pageExt    = ".html"
-)
+// look reads the head of a recording.
+func (r *Recording) look() {
+	if st, err := os.Stat(r.Path()); err == nil {
+		r.modified = st.ModTime()
+	}
+	head, err := reportfile.ReadHead(r.Path())
+	switch {
+	case err == nil:
+		r.head = *head
+	case !errors.Is(err, reporter.ErrForeign): // perf.py's JSON has none
+		r.damaged = err
+	}
 
-// count parses a number without a sign.
-func count(digits string) (int, bool) {
-	n, err := strconv.ParseUint(digits, 10, 31)
-	return int(n), err == nil
+	r.start = r.head.Run.Start.Time
+	if r.start.IsZero() {
+		r.start = r.modified
+	}
+	r.end = r.modified
+	if run := r.head.Run; r.Report != "" && run.Incomplete == "" && !run.End.IsZero() {
+		r.end = run.End.Time
+	}
+	if r.Journal != "" && r.isAtWork(nil) {
+		r.end = time.Time{}
+	}
+	if !r.end.IsZero() && r.end.Before(r.start) {
+		r.end = r.start
+	}
 }
 
-// recordingsIn lists the recordings directly in a directory, by node and then in the order in which they
-// began.
-func recordingsIn(dir string) ([]Recording, error) {
+// isAtWork reports whether a perfagent writes the journal. node is what the journal has of the node, if it is known.
+func (r *Recording) isAtWork(node *reporter.Node) bool {
+	if r.Journal == "" {
+		return false
+	}
+	if node == nil && r.head.Host != nil {
+		node = &reporter.Node{Host: r.head.Host}
+	}
+	st, err := os.Stat(r.Journal)
+
+	return err == nil && journal.WriterOf(r.Journal).AtWork(node, host.BootID(), time.Since(st.ModTime()))
+}
+
+// hasRanks reports whether the recording is that of a rank of several, or of a node whose ranks were put together.
+func (r *Recording) hasRanks() bool { return r.head.Ranked || r.head.Rank != "" || r.Rank >= 0 }
+
+// isClosed reports whether a node's ranks were put together in the recording.
+func (r *Recording) isClosed() bool { return r.head.Ranked && r.Rank < 0 }
+
+// mayBeRank reports whether the recording has no rank yet but may be that of one: of a perfagent that believed
+// itself alone when it began, and has no end.
+func (r *Recording) mayBeRank() bool {
+	return r.Report == "" && r.damaged == nil && !r.hasRanks() && len(r.head.Run.Command) > 0
+}
+
+// overlaps reports whether two recordings went on at the same time.
+func (r *Recording) overlaps(o *Recording) bool {
+	return (r.end.IsZero() || !o.start.After(r.end)) && (o.end.IsZero() || !r.start.After(o.end))
+}
+
+// newRecordings returns the recordings in files, in the order in which they began. A report and a journal of
+// one name are one. It leaves out files of other programs.
+func newRecordings(paths []string) []*Recording {
+	found := make(map[string]*Recording)
+	for _, path := range paths {
+		name, ok := ParseName(filepath.Base(path))
+		if !ok {
+			continue
+		}
+
+		r := found[strings.TrimSuffix(path, name.Ext)]
+		if r == nil {
+			r = &Recording{Name: name}
+			found[strings.TrimSuffix(path, name.Ext)] = r
+		}
+		if name.Ext == reportExt {
+			r.Report = path
+		} else {
+			r.Journal = path
+		}
+	}
+
+	for base, r := range found {
+		if r.look(); !r.IsSure() && (r.damaged != nil || r.head.Node == "") {
+			delete(found, base)
+		}
+	}
+
+	return inOrder(slices.Collect(maps.Values(found)))
+}
+
+// inOrder sorts recordings by start. Those that do not say come in the order of their names.
+func inOrder(list []*Recording) []*Recording {
+	slices.SortFunc(list, func(a, b *Recording) int {
+		return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.Node, b.Node), compareNatural(a.Host, b.Host),
+			cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Nth, b.Nth), cmp.Compare(a.Path(), b.Path()))
+	})
+	return list
+}
+
+// recordingsIn lists the recordings directly in a directory, in the order in which they began.
+func recordingsIn(dir string) ([]*Recording, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("look for reports: %w", err)
 	}
 
-	type key struct{ node, nth int }
-	found := make(map[key]Recording)
+	var paths []string
 	for _, e := range entries {
-		node, nth, kind, ok := ParseName(e.Name())
-		if !ok || e.IsDir() {
-			continue
+		if !e.IsDir() {
+			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
-
-		r := found[key{node, nth}]
-		r.Node, r.Nth = node, nth
-		if path := filepath.Join(dir, e.Name()); kind == reportExt {
-			r.Report = path
-		} else {
-			r.Journal = path
-		}
-		found[key{node, nth}] = r
 	}
 
-	return slices.SortedFunc(maps.Values(found), func(a, b Recording) int {
-		if a.Node != b.Node {
-			return a.Node - b.Node
-		}
-		return a.Nth - b.Nth
-	}), nil
+	return newRecordings(paths), nil
 }

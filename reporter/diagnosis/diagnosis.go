@@ -1,7 +1,7 @@
 // Package diagnosis says how a job ended, and what to change: the verdict and the findings of a
 // report.
 //
-// [New] and [Merge] make complete reports. Each calls reporter's function of the same name and adds
+// [New], [Combine] and [Merge] make complete reports. Each calls reporter's function of the same name and adds
 // the diagnosis. The tables of possible results are [Causes], [Conditions] and [Rules].
 package diagnosis
 
@@ -19,6 +19,9 @@ func New(in Input) *reporter.Report {
 	r := reporter.New(in.Input)
 	for _, n := range r.Nodes { // one
 		n.Verdict = newVerdict(n, r.Run, in.Recording, in.Exit)
+		for _, rank := range n.Ranks { // one
+			rank.Verdict = n.Verdict
+		}
 	}
 	conclude(r)
 	return r
@@ -35,13 +38,48 @@ func Merge(inputs []reporter.Source) (*reporter.Report, error) {
 	return r, nil
 }
 
-// conclude fills in what follows from all nodes together: the run's verdict, and findings.
+// conclude fills in what follows from all nodes together: findings, and the run's verdict with the exit
+// code of the job that it is about.
 func conclude(r *reporter.Report) {
 	for _, n := range r.Nodes {
+		concludeNode(n) // findings go by its verdict
 		if n != nil && n.Findings == nil {
 			n.Findings = findings(n, &r.Run)
 		}
 	}
-	addImbalance(r)
-	r.Run.Verdict = runVerdict(r)
+	concludeEnd(r)
+	addAcross(r)
+}
+
+// concludeEnd gives the run the verdict, exit code and signal of the first job that failed.
+func concludeEnd(r *reporter.Report) {
+	var list []ending
+	for name, n := range r.Nodes {
+		list = append(list, endingsOf(name, n)...)
+	}
+
+	first, _ := firstFailure(list)
+	r.Run.Verdict = first.verdict
+	if len(list) > 1 && first.role != roleGood && first.code != nil {
+		r.Run.ExitCode, r.Run.Signal = first.code, first.signal
+	}
+}
+
+// concludeNode gives a node of several ranks the verdict, exit code and signal of the first of them that
+// failed.
+func concludeNode(n *reporter.Node) {
+	if n == nil || len(n.Ranks) == 0 {
+		return
+	}
+	first, ok := firstFailure(endingsOf("", n))
+	if !ok {
+		return
+	}
+
+	n.Verdict = first.verdict
+	if n.Job != nil {
+		job := *n.Job // other reports may have it, too
+		job.ExitCode, job.Signal = first.code, first.signal
+		n.Job = &job
+	}
 }

@@ -18,7 +18,7 @@ type Rule struct {
 	Advice   string // what to change
 
 	// judge applies the rule to one node. It returns nil if the rule does not fire. It is nil itself
-	// for imbalance, which needs several nodes.
+	// for rules that compare nodes or ranks.
 	judge func(*ruleInput) *reporter.Finding
 }
 
@@ -42,35 +42,41 @@ const (
 	findSwapping      = "swapping"
 	findMemoryUnused  = "memory_unused"
 	findImbalance     = "imbalance"
+	findStraggler     = "straggler"
+	findOddNode       = "odd_node"
 	findGPUMemoryFull = "gpu_memory_full"
 	findSamplingGaps  = "sampling_gaps"
 )
 
 // The thresholds of the rules.
 const (
-	findSeconds        = 5    // shorter runs have no findings
-	findTightPct       = 90   // of the memory limit
-	findSmallLimit     = 1024 // MiB of memory: less is not worth a warning
-	findThrottledLoss  = 0.05 // of the job's CPU time: less is not worth a warning
-	findTightRoom      = 1.25 // × the peak is the amount to ask for
-	findTightOwn       = 0.1  // of the limit: if the job has less, others or files in memory fill it
-	findKilledRoom     = 1.5  // × the limit, if a process was killed for it
-	findDiskPct        = 95   // of the file system
-	findDiskFreeMB     = 100 << 10
-	findGPUMemoryPct   = 95 // of the device's memory
-	findThreadMin      = 0.85
-	findThreadMax      = 1.15
-	findPhasesPeak     = 1.5 // CPUs: a higher peak means several threads at times
-	findCPURoom        = 1.1 // × the peak is the amount to ask for
-	findCPUsOver       = 0.25
-	findWaitPct        = 20 // of the time a task waited for a CPU: usage does not show what the job could use
-	findMemoryRoom     = 2  // × the peak is the amount to ask for
-	findMissedTicks    = 3
-	findMissedPct      = 10  // of the ticks, or of the run in one gap
-	findImbalanceShare = 0.5 // of the mean over nodes
-	findImbalanceCPUs  = 0.5
-	findImbalanceMB    = 1 << 10
-	findImbalanceGPU   = 10
+	findSeconds         = 5    // shorter runs have no findings, and shorter ranks are not compared
+	findTightPct        = 90   // of the memory limit
+	findSmallLimit      = 1024 // MiB of memory: less is not worth a warning
+	findThrottledLoss   = 0.05 // of the job's CPU time: less is not worth a warning
+	findTightRoom       = 1.25 // × the peak is the amount to ask for
+	findTightOwn        = 0.1  // of the limit: if the job has less, others or files in memory fill it
+	findKilledRoom      = 1.5  // × the limit, if a process was killed for it
+	findDiskPct         = 95   // of the file system
+	findDiskFreeMB      = 100 << 10
+	findGPUMemoryPct    = 95 // of the device's memory
+	findThreadMin       = 0.85
+	findThreadMax       = 1.15
+	findPhasesPeak      = 1.5 // CPUs: a higher peak means several threads at times
+	findCPURoom         = 1.1 // × the peak is the amount to ask for
+	findCPUsOver        = 0.25
+	findWaitPct         = 20 // of the time a task waited for a CPU: usage does not show what the job could use
+	findMemoryRoom      = 2  // × the peak is the amount to ask for
+	findMissedTicks     = 3
+	findMissedPct       = 10  // of the ticks, or of the run in one gap
+	findImbalanceLess   = 0.5 // × the median
+	findImbalanceMore   = 1.5
+	findImbalanceLength = 0.9 // × the longest: of what ended earlier the others have not waited
+	findImbalanceCPUs   = 0.5
+	findImbalanceMB     = 1 << 10
+	findImbalanceGPU    = 10
+	findStragglerLength = 20  // seconds: the clocks of nodes may differ by a second
+	findStragglerShare  = 0.1 // of the run
 )
 
 // Rules returns the table of rules, in the order of their importance: what can cost the whole run,
@@ -151,10 +157,26 @@ func Rules() []Rule {
 		},
 		{
 			ID: findImbalance, Severity: SeverityWarning,
-			When: s("of several nodes, the one with the least CPU (mean over nodes %v CPUs or more), memory (%s or "+
-				"more) or GPU use (%d %% or more) has less than half of the mean over nodes",
-				findImbalanceCPUs, text.WholeSize(findImbalanceMB), findImbalanceGPU),
-			Advice: "give the nodes equal shares of the work, or use fewer nodes",
+			When: s("of several ranks or, where nodes have one each, of several nodes, the one that is farthest from the "+
+				"median, if it has less than %.0f %% of it in CPUs (median %v or more), memory (%s or more) or GPU use (%d %% "+
+				"or more; of nodes only), or more than %.0f %% of it and as much above it; only if it ran for %.0f %% of the "+
+				"longest or more, since the others have not waited for one that ended earlier; info where it is the memory alone",
+				100*findImbalanceLess, findImbalanceCPUs, text.WholeSize(findImbalanceMB), findImbalanceGPU,
+				100*findImbalanceMore, 100*findImbalanceLength),
+			Advice: "give the nodes or ranks equal shares of the work, or use fewer of them",
+		},
+		{
+			ID: findStraggler, Severity: SeverityWarning,
+			When: s("of several ranks or, where nodes have one each, of several nodes, the last one ended more than %.0f %% of "+
+				"the run after the median; not in a run of less than %d s, or in one that failed",
+				100*findStragglerShare, findStragglerLength),
+			Advice: "give the last one less to do, or find what it waited for",
+		},
+		{
+			ID: findOddNode, Severity: SeverityWarning,
+			When: "of several nodes, only one was throttled or swapping, as these rules say, or had processes of the job killed " +
+				"for lack of memory",
+			Advice: "look at what is different on that node, or leave it out",
 		},
 		{
 			ID: findGPUMemoryFull, Severity: SeverityInfo, judge: judgeGPUMemory,
@@ -170,8 +192,7 @@ func Rules() []Rule {
 	}
 }
 
-// findings applies the rules to a node, except imbalance, which needs several nodes. The result is
-// never nil.
+// findings applies the rules to a node, except those that compare nodes or ranks. The result is never nil.
 func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
 	out := []reporter.Finding{}
 	e := newRuleInput(n, run)

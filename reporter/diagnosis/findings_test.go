@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -243,7 +244,7 @@ func findingIDs(list []reporter.Finding) string {
 
 // TestFinding_Rules: each rule fires at its threshold, alone, and not one step before it.
 func TestFinding_Rules(t *testing.T) {
-	tested := map[string]bool{findImbalance: true} // by TestFinding_Imbalance
+	tested := map[string]bool{findImbalance: true, findStraggler: true, findOddNode: true} // by tests of their own
 	for _, c := range findingCases {
 		tested[c.id] = true
 		t.Run(c.id+"/"+c.name, func(t *testing.T) {
@@ -269,11 +270,11 @@ func TestFinding_Rules(t *testing.T) {
 // TestFinding_Table: every id once, and nothing is empty.
 func TestFinding_Table(t *testing.T) {
 	want := []string{"cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
-		"one_busy_thread", "sampling_gaps", "swapping", "throttled"}
+		"odd_node", "one_busy_thread", "sampling_gaps", "straggler", "swapping", "throttled"}
 	var got []string
 	for _, r := range Rules() {
 		got = append(got, r.ID)
-		if r.When == "" || r.Advice == "" || r.Severity != SeverityInfo && r.Severity != SeverityWarning || (r.judge == nil) != (r.ID == findImbalance) {
+		if r.When == "" || r.Advice == "" || r.Severity != SeverityInfo && r.Severity != SeverityWarning || (r.judge == nil) != slices.Contains([]string{findImbalance, findStraggler, findOddNode}, r.ID) {
 			t.Errorf("%+v", r)
 		}
 		if strings.Contains(r.When+r.Advice, "%!") {
@@ -385,7 +386,7 @@ func findingNodes(change ...func(*reporter.Node)) *reporter.Report {
 		n.Findings = findings(n, &r.Run)
 		r.Nodes[fmt.Sprint(i)] = n
 	}
-	addImbalance(r)
+	addAcross(r)
 	return r
 }
 
@@ -409,11 +410,15 @@ var findingNodesCases = []struct {
 	{"little memory", "0", []func(*reporter.Node){findingSet(reporter.MetricJobMemoryPeak, 100.0), findingSet(reporter.MetricJobMemoryPeak, 1950.0)},
 		[]func(*reporter.Node){findingSet(reporter.MetricJobMemoryPeak, 100.0), findingSet(reporter.MetricJobMemoryPeak, 1940.0)}},
 	{"GPU", "2", []func(*reporter.Node){nil, nil, findingSet("gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 30.0)},
-		[]func(*reporter.Node){nil, nil, findingSet("gpu_0_avg_utilization_pct", 50.0, "gpu_1_avg_utilization_pct", 30.0)}},
+		[]func(*reporter.Node){nil, nil, findingSet("gpu_0_avg_utilization_pct", 60.0, "gpu_1_avg_utilization_pct", 30.0)}},
 	{"little GPU", "0", []func(*reporter.Node){findingGPUs(1), findingGPUs(19.1)}, []func(*reporter.Node){findingGPUs(1), findingGPUs(18.9)}},
 	{"all of them", "0", []func(*reporter.Node){findingAll(findingCores(0.25), findingSet(reporter.MetricJobMemoryPeak, 50.0, "gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 12.0)), nil, nil},
 		[]func(*reporter.Node){nil, nil, nil}},
 	{"equal ones: the first", "0", []func(*reporter.Node){findingCores(2), findingCores(2), findingCores(7), findingCores(7)}, []func(*reporter.Node){nil}},
+	{"more than the others", "2", []func(*reporter.Node){findingCores(2), findingCores(2), findingCores(3.1)}, []func(*reporter.Node){findingCores(2), findingCores(2), findingCores(3)}},
+	{"a little more than the others", "0", []func(*reporter.Node){findingCores(1), findingCores(0.5), findingCores(0.5)}, []func(*reporter.Node){findingCores(0.9), findingCores(0.5), findingCores(0.5)}},
+	{"ended early", "1", []func(*reporter.Node){nil, findingAll(findingCores(1.2), findingSet(reporter.MetricWall, 54.0)), nil},
+		[]func(*reporter.Node){nil, findingAll(findingCores(1.2), findingSet(reporter.MetricWall, 53.9)), nil}},
 	{"too short", "0", []func(*reporter.Node){findingCores(1.2), nil}, []func(*reporter.Node){findingAll(findingCores(1.2), findingSet(reporter.MetricWall, 4.9)), nil}},
 }
 
@@ -446,18 +451,18 @@ func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
 	r.Nodes["1"].Findings = append(make([]reporter.Finding, 0, 4), r.Nodes["1"].Findings...)
 	shared := r.Nodes["1"].Findings
 	before := fmt.Sprint(shared[:cap(shared)])
-	if findingIDs(r.Nodes["1"].Findings) != "throttled imbalance" || findingIDs(r.Nodes["2"].Findings) != "disk_nearly_full" {
+	if findingIDs(r.Nodes["1"].Findings) != "throttled imbalance odd_node" || findingIDs(r.Nodes["2"].Findings) != "disk_nearly_full" {
 		t.Fatalf("%v, %v", r.Nodes["1"].Findings, r.Nodes["2"].Findings)
 	}
 	part := &reporter.Report{Run: r.Run, Nodes: map[string]*reporter.Node{"1": r.Nodes["1"], "7": nil, "8": {}}}
-	addImbalance(part)
+	addAcross(part)
 	if findingIDs(part.Nodes["1"].Findings) != "throttled" || part.Nodes["8"].Findings == nil {
 		t.Errorf("alone: %v", part.Nodes["1"].Findings)
 	}
 	if after := fmt.Sprint(shared[:cap(shared)]); after != before {
 		t.Errorf("the list was changed:\n%s\n%s", before, after)
 	}
-	addImbalance((&reporter.Report{}))
+	addAcross((&reporter.Report{}))
 }
 
 // findingReport is a report of one node, as a run makes it.
@@ -510,7 +515,7 @@ func TestFinding_Advice(t *testing.T) {
 	for _, a := range AdviceOf(r) {
 		got = append(got, fmt.Sprint(a.ID, " ", a.Severity, " ", a.Nodes))
 	}
-	want := []string{"disk_nearly_full warning [1 3]", "one_busy_thread warning [0 1 3]", "later warning [8]"}
+	want := []string{"disk_nearly_full warning [1 3]", "one_busy_thread warning [0 1 3]", "imbalance warning [2]", "later warning [8]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -528,7 +533,7 @@ func TestFinding_Hostile(t *testing.T) {
 	whole := func() int64 { return []int64{0, -1, 3, 1000, math.MaxInt64, math.MinInt64}[random.IntN(6)] }
 	fired := make(map[string]bool)
 	for range 2000 {
-		r := &reporter.Report{Run: reporter.Run{WallSeconds: pick()}, Nodes: map[string]*reporter.Node{"x": nil, "-1": {}}}
+		r := &reporter.Report{Run: reporter.Run{WallSeconds: pick(), ExitCode: new(random.IntN(2))}, Nodes: map[string]*reporter.Node{"x": nil, "-1": {}}}
 		for i := range 3 {
 			n := findingNode()
 			for name := range n.Metrics {
@@ -548,10 +553,16 @@ func TestFinding_Hostile(t *testing.T) {
 				n.GPUs[g].Idle = &reporter.GPUIdle{Seconds: pick(), Gaps: whole(), LongestGapSeconds: pick(),
 					JobCPUs: series.Optional(pick()), WaitingForStorePct: series.Optional(pick()), DiskMBPerSecond: series.Optional(pick())}
 			}
+			n.Job = &reporter.Job{End: reporter.Time{Time: time.Unix(int64(random.IntN(100)), whole())}}
+			for rank := range random.IntN(3) {
+				job := &reporter.Rank{Rank: int(whole()), Start: reporter.Time{Time: time.Unix(0, 0)}, End: n.Job.End,
+					Metrics: reporter.Values{reporter.MetricJobCores: pick(), reporter.MetricJobMemoryPeak: pick()}}
+				n.Ranks = map[string]*reporter.Rank{fmt.Sprint(rank): job, "x": nil}
+			}
 			n.Findings = findings(n, &r.Run)
 			r.Nodes[fmt.Sprint(i)] = n
 		}
-		addImbalance(r)
+		addAcross(r)
 		for _, a := range AdviceOf(r) {
 			fired[a.ID] = true
 			if _, err := json.Marshal(a.Evidence); err != nil {
@@ -606,7 +617,7 @@ func FuzzFinding(f *testing.F) {
 				t.Error("nil")
 			}
 		}
-		addImbalance(r)
+		addAcross(r)
 		AdviceOf(r)
 		for _, n := range r.Nodes {
 			if n != nil && len(n.Findings) > 0 {

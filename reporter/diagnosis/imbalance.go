@@ -11,41 +11,34 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// addImbalance replaces the imbalance findings of an earlier merge with new ones for the report's nodes.
-// The result is a function of the nodes' numbers, so the order and the steps of merging make no
-// difference. A nil list of findings becomes an empty one. Existing lists are replaced, not changed.
-func addImbalance(r *reporter.Report) {
-	for _, n := range r.Nodes {
-		if n == nil {
-			continue
-		}
-		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...),
-			func(f reporter.Finding) bool { return f.ID == findImbalance })
-	}
-	for name, f := range imbalance(r) {
-		n := r.Nodes[name]
-		n.Findings = append(n.Findings, f)
-		sortFindings(n.Findings)
-	}
-}
-
-// A measure is a quantity that the nodes should have equal shares of.
+// A measure is a quantity that nodes or ranks should have equal shares of.
 type measure struct {
-	name    string  // in the evidence
-	minMean float64 // mean over nodes below which there is no finding
-	of      func(*ruleInput) float64
-	value   func(float64) text.Quantity
-	words   string // what the value is of
+	name  string // in the evidence
+	floor float64
+	of    func(*part) float64
+	value func(float64) text.Quantity
+	words string // what the value is of
+	minor bool   // on its own it slows nothing down
+	node  bool   // of a rank it is not known
 }
 
 func measures() []measure {
 	return []measure{
-		{"cpus", findImbalanceCPUs, func(e *ruleInput) float64 { return e.Metric(reporter.MetricJobCores) },
-			func(v float64) text.Quantity { return text.Quantity{Number: text.CPUs(v)} }, " CPUs"},
-		{"memory_mb", findImbalanceMB, func(e *ruleInput) float64 { return e.Metric(reporter.MetricJobMemoryPeak) },
-			text.Whole, " of memory"},
-		{"gpu_utilization_pct", findImbalanceGPU, (*ruleInput).gpuMean,
-			text.Percentage, " of its GPUs' time"},
+		{
+			name: "cpus", floor: findImbalanceCPUs, words: " CPUs",
+			of:    func(p *part) float64 { return p.metric(reporter.MetricJobCores) },
+			value: func(v float64) text.Quantity { return text.Quantity{Number: text.CPUs(v)} },
+		},
+		{
+			name: "memory_mb", floor: findImbalanceMB, words: " of memory", minor: true,
+			of:    func(p *part) float64 { return p.metric(reporter.MetricJobMemoryPeak) },
+			value: text.Whole,
+		},
+		{
+			name: "gpu_utilization_pct", floor: findImbalanceGPU, words: " of its GPUs' time", node: true,
+			of:    func(p *part) float64 { return p.input.gpuMean() },
+			value: text.Percentage,
+		},
 	}
 }
 
@@ -60,97 +53,148 @@ func (e *ruleInput) gpuMean() float64 {
 	return sum / n
 }
 
-// imbalance returns findings by node. For each measure it takes the node with the lowest value, if
-// that is far below the mean over the nodes where the measure is known.
-func imbalance(r *reporter.Report) map[string]reporter.Finding {
-	out := make(map[string]reporter.Finding)
-	if len(r.Nodes) < 2 {
-		return out
+// An outlier is a part that is too far from the median of a measure.
+type outlier struct {
+	part
+	value, median float64
+	count         int // of the parts where the measure is known
+	more          int // others that are too far off on the same side
+}
+
+// far returns the parts that are too far from the median of a measure.
+func (m *measure) far(parts []part) []outlier {
+	var known []outlier
+	var values []float64
+	longest := 0.0
+	for _, p := range parts {
+		if v := m.of(&p); v >= 0 && !math.IsInf(v, 1) {
+			values, known = append(values, v), append(known, outlier{part: p, value: v})
+			longest = max(longest, p.seconds)
+		}
+	}
+	if len(known) < 2 {
+		return nil
 	}
 
-	rules := Rules()
-	rule := rules[slices.IndexFunc(rules, func(r Rule) bool { return r.ID == findImbalance })]
-	texts := make(map[string][]string)
+	var out []outlier
+	middle := median(values)
+	for _, o := range known {
+		if m.uneven(o.value, middle) && o.seconds >= findImbalanceLength*longest {
+			o.median, o.count = middle, len(known)
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// farthest returns the part that is farthest from the median of a measure, if that is too far. Of parts
+// that are equally far it is the first.
+func (m *measure) farthest(parts []part) (farthest outlier, ok bool) {
+	list, most := m.far(parts), 0.0
+	for _, o := range list {
+		if off := max(o.value/o.median, o.median/o.value); off > most {
+			most, farthest = off, o
+		}
+	}
+
+	farthest.more = -1
+	for _, o := range list {
+		if o.low() == farthest.low() {
+			farthest.more++
+		}
+	}
+	return farthest, most > 0
+}
+
+// low reports whether the value is below the median.
+func (o *outlier) low() bool { return o.value < o.median }
+
+// uneven reports whether a value is too far from the median.
+func (m *measure) uneven(v, median float64) bool {
+	if math.IsInf(median, 0) {
+		return false
+	}
+	return median >= m.floor && v < findImbalanceLess*median ||
+		v-median >= m.floor && v > findImbalanceMore*median
+}
+
+// median returns the median of numbers, of which there is at least one.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return sorted[(n-1)/2]/2 + sorted[n/2]/2
+}
+
+// imbalance returns findings on the nodes or ranks that are farthest from the median: for each measure one,
+// those of one part together.
+func imbalance(nodes, ranks []part) []found {
+	var out []*uneven
 	for _, m := range measures() {
-		node, value, mean, count := lowestNode(r, m)
-		if count < 2 || !(mean >= m.minMean) || math.IsInf(mean, 0) || !(value < findImbalanceShare*mean) {
-			continue
+		parts := nodes
+		if len(ranks) > 0 && !m.node {
+			parts = ranks
 		}
-		f, ok := out[node]
+		o, ok := m.farthest(parts)
 		if !ok {
-			f = rule.finding(&reporter.Finding{Evidence: evidence("nodes", count)})
-		}
-		f.Evidence[m.name], f.Evidence["mean_"+m.name] = plainjson.Round(value, 3), plainjson.Round(mean, 3)
-		texts[node] = append(texts[node],
-			fmt.Sprintf("%v%s where the mean of the nodes is %v", m.value(value), m.words, m.value(mean)))
-		out[node] = f
-	}
-
-	for node, f := range out {
-		f.Text = fmt.Sprintf("The work is uneven: on this node the job used %s. "+
-			"Give the nodes equal shares, or use fewer of them.", strings.Join(texts[node], ", and "))
-		out[node] = f
-	}
-	return out
-}
-
-// lowestNode returns the node with the lowest value of a measure, the value, and the mean and number
-// of the nodes where the measure is known. Among equal nodes it takes the first.
-func lowestNode(r *reporter.Report, m measure) (node string, value, mean float64, count int) {
-	value = math.Inf(1)
-	for _, name := range r.NodeNames() {
-		e := newRuleInput(r.Nodes[name], &r.Run)
-		if e == nil {
-			continue
-		}
-		v := m.of(e)
-		if !(v >= 0) || math.IsInf(v, 1) {
 			continue
 		}
 
-		count++
-		mean += (v - mean) / float64(count)
-		if v < value {
-			node, value = name, v
+		i := slices.IndexFunc(out, func(u *uneven) bool { return u.part.node == o.part.node && u.part.rank == o.part.rank })
+		if i < 0 {
+			i, out = len(out), append(out, &uneven{part: o.part, minor: true, evidence: o.evidence(o.count)})
 		}
+		out[i].add(&m, &o)
 	}
 
-	return node, value, mean, count
+	var list []found
+	for _, u := range out {
+		list = append(list, u.finding())
+	}
+	return list
 }
 
-// Advice is a finding with the nodes that have it.
-type Advice struct {
-	reporter.Finding          // of the first of the nodes where its severity is highest
-	Nodes            []string // by index
+// An uneven is a part that is far from the median of some measures.
+type uneven struct {
+	part
+	texts    []string
+	minor    bool // so are all measures
+	evidence map[string]any
 }
 
-// AdviceOf returns the findings of all nodes, each ID once, in the order of the findings of one node.
-func AdviceOf(r *reporter.Report) []Advice {
-	var list []reporter.Finding
-	nodes := make(map[string][]string)
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil {
-			continue
-		}
-		for _, f := range n.Findings {
-			i := slices.IndexFunc(list, func(had reporter.Finding) bool { return had.ID == f.ID })
-			switch {
-			case i < 0:
-				list = append(list, f)
-			case list[i].Severity != SeverityWarning && f.Severity == SeverityWarning:
-				list[i] = f
-			}
-			if had := nodes[f.ID]; len(had) == 0 || had[len(had)-1] != name {
-				nodes[f.ID] = append(had, name)
-			}
-		}
+// add adds a measure.
+func (u *uneven) add(m *measure, o *outlier) {
+	u.evidence[m.name], u.evidence["median_"+m.name] = plainjson.Round(o.value, 3), plainjson.Round(o.median, 3)
+	if o.more > 0 {
+		u.evidence["more_"+m.name] = o.more
 	}
+	u.texts, u.minor = append(u.texts, o.text(m)), u.minor && m.minor
+}
 
-	sortFindings(list)
-	out := make([]Advice, len(list))
-	for i, f := range list {
-		out[i] = Advice{f, nodes[f.ID]}
+// finding returns the finding on the part.
+func (u *uneven) finding() found {
+	subject := "on this node the job"
+	if u.rank != nil {
+		subject = fmt.Sprintf("rank %d", u.rank.Rank)
 	}
-	return out
+	f := &reporter.Finding{Evidence: u.evidence}
+	f.Text = fmt.Sprintf("The work is uneven: %s used %s. Give the %s equal shares, or use fewer of them.",
+		subject, strings.Join(u.texts, ", and "), u.kind())
+	if u.minor {
+		f.Severity = SeverityInfo
+	}
+	return found{u.part, f}
+}
+
+// text returns how far the value is off: "1.2 CPUs where the median of 4 nodes is 6".
+func (o *outlier) text(m *measure) string {
+	words := fmt.Sprintf("%v%s where the median of %d %s is %v",
+		m.value(o.value), m.words, o.count, o.kind(), m.value(o.median))
+	if o.more > 0 {
+		side := "above"
+		if o.low() {
+			side = "below"
+		}
+		words += fmt.Sprintf(" (%d are that far %s it)", o.more+1, side)
+	}
+	return words
 }

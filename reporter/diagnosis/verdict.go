@@ -110,27 +110,7 @@ const (
 // percentOf returns a text such as "90 %".
 func percentOf(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
 
-// runVerdict returns the verdict of the node that best explains how the run ended, or nil if no node has
-// one. If there are several nodes, the text names the node.
-func runVerdict(r *reporter.Report) *reporter.Verdict {
-	var out *reporter.Verdict
-	var at string
-	for _, name := range r.NodeNames() {
-		if n := r.Nodes[name]; n != nil && n.Verdict != nil && (out == nil || rank(n.Verdict) > rank(out)) {
-			out, at = n.Verdict, name
-		}
-	}
-	if out == nil || len(r.Nodes) == 1 || rank(out) == 0 { // all ended well
-		return out
-	}
-
-	v := *out
-	v.Text = "node " + text.Printable(text.Clip(at, 40)) + ": " + v.Text
-	return &v
-}
-
-// rank orders verdicts by how well they explain the end of a run of several nodes. If one node fails, a
-// launcher ends the others by signals, or they fail in turn.
+// rank orders verdicts of jobs that failed at the same moment by how well they explain the end of all.
 func rank(v *reporter.Verdict) int {
 	code, _ := v.Evidence["exit_code"].(float64)
 	signal, _ := v.Evidence["signal"].(string)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,7 +42,11 @@ type Head struct {
 	Node    int          `json:"node"`
 	// Identity is which job, node and rank the process is; nil if nothing but the host tells it.
 	Identity *reporter.Identity `json:"identity,omitempty"`
-	Agent    reporter.Agent     `json:"agent"`
+	// Name is the name of the files, without extension: see BaseName. "" is that of the node alone.
+	Name string `json:"-"`
+	// Rank is the rank of a job that is one of several on its node, as decimal text; "" if it seems to be the only one.
+	Rank  string         `json:"rank,omitempty"`
+	Agent reporter.Agent `json:"agent"`
 	// Interval and MaxLength are the options of the sampling.
 	Interval  time.Duration `json:"interval_ns"`
 	MaxLength int           `json:"max_length"`
@@ -89,8 +94,8 @@ type entry struct {
 	newest   newestSample // of the snapshot
 }
 
-// Create claims the name of a recording in dir, which must exist. The name is node-N, or node-N.2 and so
-// on if there is already a recording of that node. The journal itself is the claim: two agents at the
+// Create claims the name of a recording in dir, which must exist. It is head.Name, followed by .2 and
+// so on if there is already a recording with it. The journal itself is the claim: two agents at the
 // same time get two names.
 func Create(dir string, head Head) (*Journal, error) {
 	columns := firstColumns()
@@ -101,7 +106,7 @@ func Create(dir string, head Head) (*Journal, error) {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
 
-	f, reportPath, err := claim(dir, head.Node)
+	f, reportPath, err := claim(filepath.Join(dir, cmp.Or(head.Name, BaseName(head.Node, "", ""))))
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
@@ -122,13 +127,26 @@ func Create(dir string, head Head) (*Journal, error) {
 	return j, nil
 }
 
-// BasePath returns the path of a node's first journal and report in dir, without extensions.
-func BasePath(dir string, node int) string { return filepath.Join(dir, "node-"+strconv.Itoa(node)) }
+// BaseName returns the name of a node's first journal and report, without extensions: node-0. A node without an
+// index has the name of its host instead, and one rank of several its rank: node-gpu7.rank-3.
+func BaseName(node int, host, rank string) string {
+	name := "node-" + cmp.Or(host, strconv.Itoa(node))
+	if rank != "" {
+		name += ".rank-" + rank
+	}
 
-// claim creates the first free journal of a node and names its report.
-func claim(dir string, node int) (*os.File, string, error) {
+	return name
+}
+
+// Claimed reports whether a recording has the name of a path without extension.
+func Claimed(path string) bool {
+	return exists(path+".json") || exists(path+".html") || exists(path+".jsonl")
+}
+
+// claim creates the first free journal of a name and names its report.
+func claim(name string) (*os.File, string, error) {
 	for k := 1; ; k++ {
-		base := BasePath(dir, node)
+		base := name
 		if k > 1 {
 			base += "." + strconv.Itoa(k)
 		}
@@ -148,7 +166,6 @@ func claim(dir string, node int) (*os.File, string, error) {
 			os.Remove(f.Name())
 			continue
 		}
-
 		hold(f)
 		return f, base + ".json", nil
 	}

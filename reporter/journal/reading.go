@@ -202,7 +202,10 @@ func (h *Head) report(rec *collector.Recording, damaged int, lost int64) *report
 	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: "+
 		"known up to %v after the start", elapsed.Round(time.Millisecond))
 
-	in := reporter.Input{Run: run, Node: h.Node, Identity: h.Identity, Recording: rec, Agent: h.Agent, Push: h.Push}
+	in := reporter.Input{
+		Run: run, Node: h.Node, Identity: h.Identity, Rank: h.Rank,
+		Recording: rec, Agent: h.Agent, Push: h.Push,
+	}
 	missing := func(code reporter.Code, words string, n int64) {
 		if n > 0 {
 			in.Missing = append(in.Missing, reporter.Missing{

@@ -108,7 +108,7 @@ func readWhole(path string) ([]byte, error) {
 	case errors.Is(err, durable.ErrDirectory):
 		return nil, errors.New("is a directory, not a report")
 	case errors.As(err, &tooLarge) && tooLarge.Size > 0:
-		return nil, fmt.Errorf("is %d MiB large: only perfagent plot reads reports of more than %d MiB",
+		return nil, fmt.Errorf("is %d MiB large: only perfagent plot and merge read reports of more than %d MiB",
 			tooLarge.Size>>20, most>>20)
 	case errors.As(err, &tooLarge):
 		return nil, fmt.Errorf("is larger than the %d MiB that a report may have", most>>20)

@@ -1,10 +1,8 @@
 package reportfile
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/perfagent/perfagent/internal/durable"
@@ -67,6 +65,41 @@ func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, er
 	return run, err
 }
 
+// Numbers reads a report without the series of its nodes, but for the columns that reporter.Node.WithoutSeries keeps.
+// Of a report of one node it reads the beginning only. Errors are those of Read.
+func Numbers(path string, cpus int) (*reporter.Report, error) {
+	if r, ok := readHead(path); ok {
+		return r, nil
+	}
+
+	out := &reporter.Report{Schema: reporter.Schema, Nodes: make(map[string]*reporter.Node)}
+	run, err := Scan(path, cpus, reporter.NumberColumns(), func(_ *reporter.Run, name string, n *reporter.Node) error {
+		out.Nodes[name] = n.WithoutSeries()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Run = *run
+
+	return out, nil
+}
+
+// readHead reads the report of one node as reporter.ScanHead does.
+func readHead(path string) (*reporter.Report, bool) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+
+	st, err := f.Stat()
+	if err != nil {
+		return nil, false
+	}
+	return reporter.ScanHead(f, st.Size())
+}
+
 // openRegular opens a file that has a size. Its error is reporter.ErrForeign for a pipe, a device, or what is
 // not there.
 func openRegular(path string) (*os.File, error) {
@@ -89,36 +122,4 @@ func scanWhole(path string, cpus int, node nodeFunc) (*reporter.Run, error) {
 		}
 	}
 	return &r.Run, nil
-}
-
-// ReadRun reads what a report or journal says of the run as a whole, from the beginning of the file. Of perf.py's
-// JSON, which says nothing, the error is reporter.ErrForeign.
-func ReadRun(path string) (*reporter.Run, error) {
-	f, err := openRegular(path)
-	if err != nil {
-		return nil, readError(path, err)
-	}
-	defer f.Close()
-
-	st, err := f.Stat()
-	if err != nil {
-		return nil, readError(path, err)
-	}
-	var start [64]byte
-	if n, _ := f.ReadAt(start[:], 0); !isJournal(path, start[:n]) {
-		run, err := reporter.ScanRun(f, st.Size())
-		if err != nil {
-			return nil, readError(path, err)
-		}
-		return run, nil
-	}
-
-	var head struct {
-		Run reporter.Run `json:"run"`
-	}
-	if err := json.NewDecoder(io.LimitReader(f, reporter.MaxFileSize)).Decode(&head); err != nil {
-		return nil, readError(path, err)
-	}
-
-	return &head.Run, nil
 }

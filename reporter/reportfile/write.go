@@ -2,6 +2,7 @@ package reportfile
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +18,20 @@ func WriteNew(path string, data []byte) error {
 // Write is like WriteNew but replaces an existing file.
 func Write(path string, data []byte) error {
 	return writeError("report", path, durable.Write(path, data))
+}
+
+// WriteStream is like Write, or WriteNew unless replace is set, for a report that fill writes part by part. An error of
+// fill is returned as it is.
+func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
+	var wrong error
+	err := durable.WriteStream(path, replace, func(w io.Writer) error {
+		wrong = fill(w)
+		return wrong
+	})
+	if wrong != nil {
+		return wrong
+	}
+	return writeError("report", path, err)
 }
 
 // WritePicture writes a page or a picture, which can be made again from its report: whole or not

@@ -105,7 +105,7 @@ func request(r *reporter.Report) string {
 		if n := r.Nodes[name]; n != nil {
 			of := demandOf(n)
 			all.mb, all.cpus, all.limit = max(all.mb, of.mb), max(all.cpus, of.cpus), max(all.limit, of.limit)
-			all.asked, all.more = all.asked || of.asked, all.more || of.more
+			all.asked, all.more, all.ranks = all.asked || of.asked, all.more || of.more, max(all.ranks, of.ranks)
 		}
 	}
 
@@ -122,6 +122,7 @@ func request(r *reporter.Report) string {
 type demand struct {
 	mb, cpus float64
 	limit    float64 // of the CPUs
+	ranks    int     // on the node
 	asked    bool    // a finding asks for that much memory
 	more     bool    // which is more than the job has
 }
@@ -129,7 +130,7 @@ type demand struct {
 // demandOf returns what the findings of a node ask for. What they do not speak of is as it was, but no more
 // memory than twice the peak.
 func demandOf(n *reporter.Node) demand {
-	var out demand
+	out := demand{ranks: len(n.Ranks)}
 	list := n.Findings
 	if f := diagnosis.KilledForMemory(n); f != nil && !tight(n) {
 		list = append(slices.Clone(list), *f)
@@ -161,7 +162,8 @@ func (a demand) request(platform string) string {
 	}
 
 	switch platform {
-	case reporter.PlatformSlurm:
+	case reporter.PlatformSlurm: // each rank is a task
+		cpus = text.Fixed(math.Ceil(a.cpus/float64(max(1, a.ranks))), 0)
 		return "#SBATCH " + a.join(" ", "--cpus-per-task="+cpus, "--mem="+size+unit)
 	case reporter.PlatformKubernetes:
 		memory, limits := "memory: "+size+unit+"i", ""

@@ -3,6 +3,7 @@ package summary
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -29,6 +30,9 @@ func Tags(r *reporter.Run) []string {
 // ending returns how the run ended and how long it took.
 func ending(r *reporter.Report) (style, string) {
 	run, length := r.Run, text.Seconds(r.Run.Wall())
+	if words := failedRank(r); words != "" { // even if the end of others is not known
+		return alarm, words
+	}
 	if words := failedNode(r); words != "" && run.Incomplete == "" {
 		return alarm, words
 	}
@@ -51,6 +55,57 @@ func ending(r *reporter.Report) (style, string) {
 	return bold, "sampled for " + length
 }
 
+// failedRank says which rank failed first and how the others ended: "rank 3 on node1 failed: exit 137 after 18.8
+// s; 4 of 8 ranks ended with exit 0". It returns "" if there are no ranks, or if none is known to have failed.
+func failedRank(r *reporter.Report) string {
+	number, ok := firstRank(r.Run.Verdict)
+	if !ok {
+		return ""
+	}
+
+	var first *reporter.Rank
+	var where string
+	good, all := 0, 0
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		for _, rank := range n.RankList() {
+			all++
+			if rank.ExitCode != nil && *rank.ExitCode == 0 {
+				good++
+			}
+			if rank.Rank == number {
+				first, where = rank, plainName(n, name)
+			}
+		}
+	}
+	if first == nil || first.ExitCode == nil || *first.ExitCode == 0 {
+		return ""
+	}
+
+	words := fmt.Sprintf("rank %d", number)
+	if len(r.Nodes) > 1 {
+		words += " on " + where
+	}
+	words += fmt.Sprintf(" failed: exit %d after %s", *first.ExitCode,
+		text.Seconds(max(0, first.End.Sub(first.Start.Time).Seconds())))
+	if all > 1 {
+		words += fmt.Sprintf("; %d of %d ranks ended with exit 0", good, all)
+	}
+	return words
+}
+
+// plainName returns the name of a node's host if it looks like one: the headline is Markdown elsewhere.
+func plainName(n *reporter.Node, name string) string {
+	host, _, _ := strings.Cut(n.HostName(), ".")
+	odd := func(c rune) bool {
+		return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	}
+	if host == "" || len(host) > 40 || strings.ContainsFunc(host, odd) {
+		return "node " + text.Clip(text.Printable(name), 10)
+	}
+	return host
+}
+
 // failedNode says which of several nodes failed and how the others ended: "node 1 failed: exit 5 after 2.0 s;
 // 2 of 3 nodes ended with exit 0". It returns "" if there is one node, or if no node is known to have failed.
 func failedNode(r *reporter.Report) string {
@@ -69,6 +124,10 @@ func nodeThatFailed(r *reporter.Report) (name string, good int) {
 	if len(r.Nodes) < 2 {
 		return "", 0
 	}
+	first := -1
+	if index, ok := indexIn(r.Run.Verdict, "node"); ok {
+		first = index
+	}
 
 	ofRun := func(code int) bool { return r.Run.ExitCode != nil && code == *r.Run.ExitCode }
 	for _, at := range r.NodeNames() {
@@ -77,6 +136,9 @@ func nodeThatFailed(r *reporter.Report) (name string, good int) {
 		case n == nil || n.Job == nil || n.Job.ExitCode == nil:
 		case *n.Job.ExitCode == 0:
 			good++
+		case at == strconv.Itoa(first):
+			name = at
+		case name == strconv.Itoa(first):
 		case name == "" || ofRun(*n.Job.ExitCode) && !ofRun(*r.Nodes[name].Job.ExitCode):
 			name = at
 		}

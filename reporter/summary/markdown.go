@@ -52,7 +52,9 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 
 	if len(r.Nodes) > 1 {
 		m.nodes(r)
+		m.ranks(r)
 	} else {
+		m.ranks(r)
 		m.numbers("node", node)
 	}
 	m.fence(o.Pictures, markdownWidth)

@@ -50,7 +50,7 @@ func showMarkdownForm(t testing.TB, name, words string) {
 	cell := " (`[^`|]+`|[^`|<>@]*( `[^`|]+`)?) "
 	ours := regexp.MustCompile(`^(### perfagent: [^<>@]+|\|(` + cell + `\|)+|\|[-:|]+\||\| (job|node) \| value \| \||> \[!(CAUTION|NOTE|TIP)\]|` +
 		`<details><summary>All metrics</summary>|</details>|Missing:|Not known to this perfagent:|` +
-		`\d+ more nodes are in the report; failed ones are listed first\.|Network without loopback; unused in CPU hours\.|\d+ more [a-z]+, see perfagent show --ops\.|perfagent: [^<>@]+\.|)$`)
+		`\d+ more nodes are in the report; failed ones are listed first\.|And \x60[^\x60]+\x60\.|Network without loopback; unused in CPU hours\.|\d+ more [a-z]+, see perfagent show --ops\.|perfagent: [^<>@]+\.|)$`)
 	marks, quote, headings, details := "", "", 0, 0
 	for line := range strings.SplitSeq(words, "\n") {
 		if marks == "" { // a block in a quotation is in it to its end

@@ -57,6 +57,7 @@ func (p *layout) nodes(r *reporter.Report, o Options) {
 	}
 	p.cells(bold, all.cells())
 	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
+	p.ranks(r)
 
 	p.pictures(o.Pictures)
 }

@@ -23,6 +23,7 @@ const (
 // What is not known is absent.
 type Object struct {
 	Schema      string            `json:"schema"`
+	ID          string            `json:"id,omitempty"` // RUN-ID or, of a run of several launches, RUN-ID@K
 	RunID       string            `json:"run_id"`
 	State       string            `json:"state"`
 	Start       reporter.Time     `json:"start,omitzero"`
@@ -36,8 +37,9 @@ type Object struct {
 	Command     []string          `json:"command,omitempty"`
 	Tags        map[string]string `json:"tags"`
 	Nodes       int               `json:"nodes"`
-	Ranks       int               `json:"ranks"`
+	Ranks       int               `json:"ranks"` // 0 unless a launcher started several on a node
 	FailedNodes []int             `json:"failed_nodes"`
+	FailedRanks []int             `json:"failed_ranks"`
 
 	CPU       *Use `json:"cpu,omitempty"`        // the mean
 	Memory    *Use `json:"memory,omitempty"`     // the peak, of the fullest node
@@ -86,7 +88,8 @@ func NewObject(r *reporter.Report, report, page string) Object {
 		Schema: ObjectSchema, RunID: r.Run.ID, State: Ended,
 		Start: r.Run.Start, End: r.Run.End, WallSeconds: r.Run.WallSeconds,
 		ExitCode: r.Run.ExitCode, Signal: r.Run.Signal, Command: r.Run.Command, Tags: r.Run.Tags,
-		Nodes: len(r.Nodes), Advice: []string{}, FailedNodes: []int{}, Push: pushOf(r),
+		Nodes: len(r.Nodes), Ranks: ranksOf(r), Advice: []string{}, FailedNodes: []int{}, FailedRanks: []int{},
+		Push: pushOf(r),
 	}
 	if o.Tags == nil {
 		o.Tags = map[string]string{}
@@ -118,12 +121,34 @@ func NewObject(r *reporter.Report, report, page string) Object {
 			o.FailedNodes = append(o.FailedNodes, index)
 		}
 	}
+	for _, row := range rankRows(r) {
+		if row.Failed {
+			o.FailedRanks = append(o.FailedRanks, row.Rank)
+		}
+	}
 	o.Report, o.Page = absolute(report), absolute(page)
 	if o.Report != "" {
 		o.Dir = filepath.Dir(o.Report)
 	}
 
 	return o
+}
+
+// ranksOf returns how many ranks a run had; 0 if no node had several.
+func ranksOf(r *reporter.Report) int {
+	ranks, alone := 0, 0
+	for _, n := range r.Nodes {
+		if n == nil || len(n.Ranks) == 0 {
+			alone++
+			continue
+		}
+		ranks += len(n.Ranks)
+	}
+	if ranks == 0 {
+		return 0
+	}
+
+	return ranks + alone
 }
 
 // Failed reports whether a run failed: an exit code other than 0, a signal, or a node that failed.

@@ -134,6 +134,7 @@ func (p *layout) node(r *reporter.Report, o Options) {
 	p.phases(r, o.phases())
 	p.work(r)
 	p.pictures(o.JobPictures)
+	p.ranks(r)
 
 	if rows := nodeNumbers(n, &r.Run); len(rows) > 0 {
 		p.gap()

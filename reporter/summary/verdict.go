@@ -22,7 +22,7 @@ func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 	switch {
 	case line == "":
 		line = causeText(v.Cause)
-	case v.Cause == diagnosis.CauseExited && line == "exited with code "+text.Fixed(code, 0) && len(v.Conditions) == 0:
+	case v.Cause == diagnosis.CauseExited && onlyCode(line, code) && len(v.Conditions) == 0:
 		return "", bad
 	}
 
@@ -38,6 +38,12 @@ func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 		line = strings.TrimRight(line, ". ") + "; on the way: " + text.List(suffered, 5)
 	}
 	return line, bad
+}
+
+// onlyCode reports whether a sentence says no more than the exit code, of a job or of all ranks of a node.
+func onlyCode(line string, code float64) bool {
+	said := "exited with code " + text.Fixed(code, 0)
+	return line == said || strings.HasPrefix(line, "all ") && strings.HasSuffix(line, " ranks "+said)
 }
 
 // causeText returns a cause in a word or two.
@@ -105,18 +111,35 @@ func (p *layout) verdict(r *reporter.Report) {
 
 // shownVerdicts returns the verdicts that say more than the first line of a summary.
 func shownVerdicts(r *reporter.Report) []Message {
-	list := Verdicts(r)
+	list, said := Verdicts(r), ""
 	if name, _ := nodeThatFailed(r); name != "" {
-		said := fmt.Sprintf("node %s: exited with code %d", text.Printable(name), *r.Nodes[name].Job.ExitCode)
-		list = slices.DeleteFunc(list, func(m Message) bool { return m.Text == said })
+		said = fmt.Sprintf("node %s: exited with code %d", text.Printable(name), *r.Nodes[name].Job.ExitCode)
 	}
-	return list
+	if v := r.Run.Verdict; v != nil && failedRank(r) != "" && v.Cause == diagnosis.CauseExited &&
+		strings.HasSuffix(v.Text, fmt.Sprintf(" exited with code %v", v.Number("exit_code"))) {
+		said = text.Printable(v.Text)
+	}
+	return slices.DeleteFunc(list, func(m Message) bool { return m.Text == said })
 }
 
 // Verdicts returns how the job ended: the verdict of a single node or, for several nodes, each cause once
 // with the nodes that have it. The run's own verdict comes first, even if it is only an exit code. There
 // are at most three.
+//
+// Of a run with ranks it returns the run's verdict, which says how the others ended.
 func Verdicts(r *reporter.Report) []Message {
+	if _, ok := firstRank(r.Run.Verdict); ok && len(r.Nodes) > 1 {
+		if r.Run.Incomplete != "" && knowsNothing(r.Run.Verdict) { // the headline says so
+			return nil
+		}
+		words, bad := VerdictText(r.Run.Verdict)
+		return []Message{{Text: words, Bad: bad}}
+	}
+	return nodeVerdicts(r)
+}
+
+// nodeVerdicts returns each cause once, with the nodes that have it.
+func nodeVerdicts(r *reporter.Report) []Message {
 	var list []nodesVerdict
 	at, run := make(map[string]int), verdictKey(r.Run.Verdict, true)
 	for _, name := range r.NodeNames() {
@@ -154,7 +177,15 @@ func Verdicts(r *reporter.Report) []Message {
 
 // knowsNothing reports whether a verdict only says that the end is not known.
 func knowsNothing(v *reporter.Verdict) bool {
-	return v.Cause == diagnosis.CauseUnknown && len(v.Evidence)+len(v.Conditions) == 0
+	if v.Cause != diagnosis.CauseUnknown || len(v.Conditions) > 0 {
+		return false
+	}
+	for key := range v.Evidence {
+		if !slices.Contains([]string{"rank", "node", "host", "others_alike", "others_lost"}, key) {
+			return false
+		}
+	}
+	return true
 }
 
 // A nodesVerdict is the message about the nodes that ended in the same way.

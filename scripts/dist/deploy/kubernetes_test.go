@@ -22,28 +22,41 @@ const (
 	kubernetes = checkout + "/deploy/kubernetes"
 )
 
-// manifest reads a manifest into a type of Kubernetes. A field that Kubernetes does not know is an error.
-func manifest(t *testing.T, name string, into any) {
+// manifests reads the manifests of a file into types of Kubernetes. A field that Kubernetes does not know is an error.
+func manifests(t *testing.T, name string, into ...any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(kubernetes, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.UnmarshalStrict(data, into); err != nil {
-		t.Errorf("%s: %v", name, err)
+	parts := strings.Split(string(data), "\n---\n")
+	if len(parts) != len(into) {
+		t.Fatalf("%s has %d manifests, want %d", name, len(parts), len(into))
+	}
+	for i, part := range parts {
+		if err := yaml.UnmarshalStrict([]byte(part), into[i]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
 // pods are the Pods of all manifests, by the name of the file.
 func pods(t *testing.T) map[string]core.PodSpec {
 	t.Helper()
-	var job, sidecar batch.Job
+	var job, indexed batch.Job
+	var claim core.PersistentVolumeClaim
+	var sidecar core.Pod
 	var daemons apps.DaemonSet
-	manifest(t, "job.yaml", &job)
-	manifest(t, "sidecar.yaml", &sidecar)
-	manifest(t, "daemonset.yaml", &daemons)
-	if got := []string{job.Kind, sidecar.Kind, daemons.Kind}; !slices.Equal(got, []string{"Job", "Job", "DaemonSet"}) {
+	manifests(t, "job.yaml", &job)
+	manifests(t, "indexed-job.yaml", &claim, &indexed)
+	manifests(t, "pod-sidecar.yaml", &sidecar)
+	manifests(t, "daemonset.yaml", &daemons)
+	got := []string{job.Kind, claim.Kind, indexed.Kind, sidecar.Kind, daemons.Kind}
+	if !slices.Equal(got, []string{"Job", "PersistentVolumeClaim", "Job", "Pod", "DaemonSet"}) {
 		t.Errorf("kinds %q", got)
+	}
+	if m := indexed.Spec.CompletionMode; m == nil || *m != batch.IndexedCompletion || *indexed.Spec.Completions != 2 || *indexed.Spec.Parallelism != 2 {
+		t.Errorf("indexed-job.yaml: %+v", indexed.Spec)
 	}
 	labels := daemons.Spec.Template.Labels
 	for key, value := range daemons.Spec.Selector.MatchLabels {
@@ -53,7 +66,8 @@ func pods(t *testing.T) map[string]core.PodSpec {
 	}
 
 	return map[string]core.PodSpec{
-		"job.yaml": job.Spec.Template.Spec, "sidecar.yaml": sidecar.Spec.Template.Spec, "daemonset.yaml": daemons.Spec.Template.Spec,
+		"job.yaml": job.Spec.Template.Spec, "indexed-job.yaml": indexed.Spec.Template.Spec, "pod-sidecar.yaml": sidecar.Spec,
+		"daemonset.yaml": daemons.Spec.Template.Spec,
 	}
 }
 
@@ -72,6 +86,12 @@ func TestKubernetes_NoPrivilege(t *testing.T) {
 			if s := c.SecurityContext; s == nil || s.Privileged != nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
 				s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
 				t.Errorf("%s: the security context of %s is %+v", name, c.Name, s)
+			}
+			if read := c.SecurityContext.ReadOnlyRootFilesystem; c.Image == "perfagent" && (read == nil || !*read) {
+				t.Errorf("%s: %s can write into its image", name, c.Name)
+			}
+			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+				t.Errorf("%s: the resources of %s are %+v", name, c.Name, c.Resources)
 			}
 			for _, m := range c.VolumeMounts {
 				if isHostPath(pod, m.Name) && !m.ReadOnly {
@@ -93,7 +113,7 @@ func isHostPath(pod core.PodSpec, volume string) bool {
 
 // A sidecar is native: an init container that goes on.
 func TestKubernetes_NativeSidecar(t *testing.T) {
-	pod := pods(t)["sidecar.yaml"]
+	pod := pods(t)["pod-sidecar.yaml"]
 	if len(pod.InitContainers) != 1 || pod.InitContainers[0].RestartPolicy == nil ||
 		*pod.InitContainers[0].RestartPolicy != core.ContainerRestartPolicyAlways || pod.InitContainers[0].Image != "perfagent" {
 		t.Errorf("init containers %+v", pod.InitContainers)
@@ -124,8 +144,9 @@ func TestKubernetes_Kustomize(t *testing.T) {
 	}
 	slices.Sort(images)
 	perfagent := "registry.example.com/perfagent:" + strings.TrimSpace(string(version))
-	want := []string{"registry.example.com/job:latest", "registry.example.com/job:latest", perfagent, perfagent}
-	if made.Size() != 3 || !slices.Equal(images, want) {
-		t.Errorf("%d resources with the images %q, want 3 with %q", made.Size(), images, want)
+	const job = "registry.example.com/job:v1"
+	want := []string{job, job, job, perfagent, perfagent, perfagent, perfagent}
+	if made.Size() != 5 || !slices.Equal(images, want) {
+		t.Errorf("%d resources with the images %q, want 5 with %q", made.Size(), images, want)
 	}
 }

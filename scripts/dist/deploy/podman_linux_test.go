@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,10 +74,10 @@ func (p *podman) script(text string) {
 	}
 }
 
-// run runs podman and returns what it prints.
+// run runs podman and returns what it prints. conmon leaves a file in its directory when a container is out of memory.
 func (p *podman) run(args ...string) (string, error) {
 	cmd := exec.Command("podman", args...)
-	cmd.Env = p.env
+	cmd.Dir, cmd.Env = p.dir, p.env
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
@@ -93,79 +94,163 @@ func (p *podman) remove() {
 	}
 }
 
-// play plays a Pod whose reports come into a folder of this machine. podman neither makes volumes writable for a group
-// nor knows the fields that Kubernetes fills in, so that the run has a name of its own.
-func (p *podman) play(name string, spec core.PodSpec) (reports string) {
+// folder makes a folder of this machine that containers may write to.
+func (p *podman) folder(name string) string {
 	p.t.Helper()
-	reports = filepath.Join(p.dir, "reports")
-	if err := os.Mkdir(reports, 0o777); err != nil {
+	dir := filepath.Join(p.dir, name)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := os.Chmod(reports, 0o777); err != nil {
+	if err := os.Chmod(dir, 0o777); err != nil {
 		p.t.Fatal(err)
 	}
+
+	return dir
+}
+
+// play plays a Pod, and returns the folder of this machine into which the reports of all Pods come. podman neither makes
+// volumes writable for a group nor has claims, so they are folders. It has no nodes that could be named.
+func (p *podman) play(about meta.ObjectMeta, spec core.PodSpec) (reports string) {
+	p.t.Helper()
+	reports = p.folder("reports")
 	for i := range spec.Volumes {
-		if spec.Volumes[i].Name == "reports" {
-			spec.Volumes[i].VolumeSource = core.VolumeSource{HostPath: &core.HostPathVolumeSource{Path: reports}}
+		v := &spec.Volumes[i]
+		switch {
+		case v.Name == "reports":
+			v.VolumeSource = core.VolumeSource{HostPath: &core.HostPathVolumeSource{Path: reports}}
+		case v.EmptyDir != nil:
+			v.VolumeSource = core.VolumeSource{HostPath: &core.HostPathVolumeSource{Path: p.folder(about.Name + "-" + v.Name)}}
 		}
 	}
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		c.Image, c.ImagePullPolicy, c.Ports = "localhost/perfagent:test", core.PullNever, nil // there is no network
-		for j := range c.Env {
-			if c.Env[j].ValueFrom != nil {
-				c.Env[j] = core.EnvVar{Name: c.Env[j].Name, Value: "played"}
+	for _, containers := range [][]core.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			c := &containers[i]
+			c.Image, c.ImagePullPolicy, c.Ports = "localhost/perfagent:test", core.PullNever, nil // there is no network
+			for j := range c.Env {
+				if from := c.Env[j].ValueFrom; from != nil && from.FieldRef.FieldPath == "spec.nodeName" {
+					c.Env[j] = core.EnvVar{Name: c.Env[j].Name, Value: "node1"}
+				}
 			}
 		}
 	}
 
-	pod := core.Pod{TypeMeta: meta.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta.ObjectMeta{Name: name}, Spec: spec}
-	data, err := yaml.Marshal(pod)
+	data, err := yaml.Marshal(core.Pod{TypeMeta: meta.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: about, Spec: spec})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.write("pod.yaml", string(data))
-	if out, err := p.run("play", "kube", "--network=none", filepath.Join(p.dir, "pod.yaml")); err != nil {
+	p.write(about.Name+".yaml", string(data))
+	if out, err := p.run("play", "kube", "--network=none", filepath.Join(p.dir, about.Name+".yaml")); err != nil {
 		p.t.Fatalf("podman play kube: %s", out)
 	}
 
 	return reports
 }
 
+// jobPod returns what the controller of a Job gives a Pod of it: a name and labels.
+func jobPod(job, suffix string) meta.ObjectMeta {
+	return meta.ObjectMeta{Name: job + suffix, Labels: map[string]string{"batch.kubernetes.io/job-name": job}}
+}
+
+// A report is what these tests read of one.
+type report struct {
+	Run struct {
+		ID         string
+		ExitCode   int `json:"exit_code"`
+		Incomplete bool
+	}
+	Nodes map[string]struct {
+		Identity struct {
+			Scheduler string
+			JobID     string `json:"job_id"`
+			NodeFrom  string `json:"node_from"`
+		}
+		Limits struct {
+			MemoryMB float64 `json:"memory_mb"`
+		}
+		Verdict struct{ Cause, Text string }
+	}
+}
+
 // report waits for a report that is complete.
-func (p *podman) report(path string) string {
+func (p *podman) report(path string) report {
 	p.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		data, err := os.ReadFile(path)
-		if err == nil && !strings.Contains(string(data), `"incomplete"`) {
-			return string(data)
+		if err != nil {
+			continue
+		}
+		var r report
+		if err := json.Unmarshal(data, &r); err != nil {
+			p.t.Fatal(err)
+		}
+		if !r.Run.Incomplete {
+			return r
 		}
 	}
 	logs, _ := p.run("ps", "-a")
 	p.t.Fatalf("there is no report %s\n%s", path, logs)
 
-	return ""
+	return report{}
 }
 
 // The Job that is wrapped has its report, with the limit of its container.
 func TestKubernetes_PodmanPlaysTheJob(t *testing.T) {
 	p := newPodman(t)
-	reports := p.play("wrapped", pods(t)["job.yaml"])
-	report := p.report(filepath.Join(reports, "played", "node-0.json"))
-	if !strings.Contains(report, `"exit_code": 0`) || !strings.Contains(report, `"memory_mb": 256`) {
-		t.Errorf("the report is %.3000s", report)
+	reports := p.play(jobPod("wrapped", "-x7k2p"), pods(t)["job.yaml"])
+	r := p.report(filepath.Join(reports, "wrapped", "node-0.json"))
+	if r.Run.ExitCode != 0 || r.Nodes["0"].Limits.MemoryMB != 256 {
+		t.Errorf("the report is %+v", r)
 	}
 }
 
-// The sidecar of a Job writes its report when it gets TERM after the job, as an ordinary user with a read-only image.
+// A Job that takes more memory than its limit is killed by the kernel. Its report says so, and its container has the
+// exit code of such a kill.
+func TestKubernetes_PodmanPlaysAHungryJob(t *testing.T) {
+	p := newPodman(t)
+	spec := pods(t)["job.yaml"]
+	job := &spec.Containers[0]
+	job.Args = []string{"busybox", "dd", "if=/dev/zero", "of=/dev/null", "bs=300M", "count=1"}
+	reports := p.play(jobPod("hungry", "-q9wzt"), spec)
+
+	if out, err := p.run("wait", "hungry-q9wzt-job"); err != nil || strings.TrimSpace(out) != "137" {
+		t.Errorf("the container's exit code is %s, %v", out, err)
+	}
+	r := p.report(filepath.Join(reports, "hungry", "node-0.json"))
+	if v := r.Nodes["0"].Verdict; r.Run.ExitCode != 137 || v.Cause != "oom_cgroup" {
+		t.Errorf("the report is %+v", r)
+	}
+}
+
+// The two Pods of an Indexed Job are one run of two nodes, without a word about it in the manifest.
+func TestKubernetes_PodmanPlaysTheIndexedJob(t *testing.T) {
+	p := newPodman(t)
+	var reports string
+	for _, index := range []string{"0", "1"} {
+		spec := pods(t)["indexed-job.yaml"]
+		spec.Hostname = "sweep-" + index // as the controller does
+		job := &spec.Containers[0]
+		job.Env = append(job.Env, core.EnvVar{Name: "JOB_COMPLETION_INDEX", Value: index})
+		reports = p.play(jobPod("sweep", "-"+index+"-b4n8c"), spec)
+	}
+
+	for _, index := range []string{"0", "1"} {
+		r := p.report(filepath.Join(reports, "sweep", "node-"+index+".json"))
+		id := r.Nodes[index].Identity
+		if r.Run.ID != "sweep" || id.JobID != "sweep" || id.Scheduler != "Kubernetes" || id.NodeFrom != "JOB_COMPLETION_INDEX" {
+			t.Errorf("the report is %+v", r)
+		}
+	}
+}
+
+// The sidecar of a Pod writes its report when it gets TERM after the job, as an ordinary user with a read-only image.
 // podman does not know native sidecars: here it is one more container.
 func TestKubernetes_PodmanPlaysTheSidecar(t *testing.T) {
 	p := newPodman(t)
-	spec := pods(t)["sidecar.yaml"]
+	spec := pods(t)["pod-sidecar.yaml"]
 	sidecar := spec.InitContainers[0]
 	sidecar.RestartPolicy = nil
 	spec.InitContainers, spec.Containers = nil, append(spec.Containers, sidecar)
-	reports := p.play("beside", spec)
+	reports := p.play(meta.ObjectMeta{Name: "beside"}, spec)
 
 	if out, err := p.run("wait", "beside-job"); err != nil {
 		t.Fatal(out)
@@ -173,7 +258,7 @@ func TestKubernetes_PodmanPlaysTheSidecar(t *testing.T) {
 	if out, err := p.run("stop", "-t", "10", "beside-perfagent"); err != nil {
 		t.Fatal(out)
 	}
-	p.report(filepath.Join(reports, "played", "node-0.json"))
+	p.report(filepath.Join(reports, "beside", "node-0.json"))
 	if out, err := p.run("logs", "beside-perfagent"); err != nil || !strings.Contains(out, "report") {
 		t.Errorf("the log of the sidecar has no summary: %s", out)
 	}
@@ -182,7 +267,7 @@ func TestKubernetes_PodmanPlaysTheSidecar(t *testing.T) {
 // On a node it reads the node's files as a user without rights, and Prometheus finds it.
 func TestKubernetes_PodmanPlaysTheDaemon(t *testing.T) {
 	p := newPodman(t)
-	p.play("daemon", pods(t)["daemonset.yaml"])
+	p.play(meta.ObjectMeta{Name: "daemon"}, pods(t)["daemonset.yaml"])
 
 	var out string
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {

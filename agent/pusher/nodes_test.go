@@ -1,0 +1,265 @@
+package pusher
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A cluster is a launch on many nodes in a bubble, with one server outside of it. Nodes share a few recordings.
+type cluster struct {
+	fake  *mlflowtest.Fake
+	url   string
+	hosts []*fakeHost
+	lives []*Live
+	stop  func() // ends the live pushes
+
+	requests atomic.Int64
+	seconds  []int // the requests in each
+}
+
+const clusterInterval = 5 * time.Second
+
+// inCluster starts a launch, and calls test in a bubble.
+func inCluster(t *testing.T, nodes int, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	fake, l, _ := serve(t)
+	c := &cluster{fake: fake, url: l.URL}
+	fake.SetBefore(closing(func(http.ResponseWriter, *http.Request) bool {
+		c.requests.Add(1)
+		return false
+	}))
+	synctest.Test(t, func(t *testing.T) {
+		for i := range 5 {
+			h := newHost(rand.New(rand.NewPCG(uint64(i), 9)), clusterInterval, 1000)
+			c.hosts = append(c.hosts, h)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for i := range nodes {
+			head := c.host(i).head(i)
+			head.Identity = member(i, nodes)
+			live := NewLive(head, Destination{Invocation: fmt.Sprintf("i.%d", i)}, connecting(c.url))
+			c.lives = append(c.lives, live)
+			running.Go(func() { live.Run(ctx) })
+		}
+		c.stop = func() { cancel(); running.Wait() }
+		test(t, c)
+	})
+}
+
+func (c *cluster) host(node int) *fakeHost { return c.hosts[node%len(c.hosts)] }
+
+// second lets a second pass and counts its requests. do is called at its begin.
+func (c *cluster) second(do func()) {
+	before := c.requests.Load()
+	if do != nil {
+		do()
+	}
+	time.Sleep(time.Second)
+	synctest.Wait()
+	c.seconds = append(c.seconds, int(c.requests.Load()-before))
+}
+
+// run lets the jobs run for a while.
+func (c *cluster) run(seconds int) {
+	for range seconds {
+		now := len(c.seconds) % len(c.hosts)
+		c.second(func() {
+			c.hosts[now].tick()
+			for i, live := range c.lives {
+				if i%len(c.hosts) == now {
+					live.Observe(c.host(i).rec)
+				}
+			}
+		})
+	}
+}
+
+// end ends the job of each node with a code, pushes, and counts requests until all is done.
+func (c *cluster) end(t *testing.T, timeout time.Duration, code func(node int) int) {
+	t.Helper()
+	c.stop()
+	var pushing sync.WaitGroup
+	for i, live := range c.lives {
+		o := Options{Destination: Destination{Invocation: fmt.Sprintf("i.%d", i)}, Patience: 1500 * time.Millisecond}
+		if live.RunID() != "" {
+			o.Live, o.RunID = live, live.RunID()
+		}
+		report := c.report(i, code(i))
+		name := fmt.Sprintf("node-%d.json", i)
+		o.Artifacts = []Artifact{{Name: name, Data: func(string) ([]byte, error) { return []byte("{}"), nil }}}
+		pushing.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			if err := c.push(ctx, report, o, timeout); err != nil {
+				t.Errorf("node %d: %v", i, err)
+			}
+		})
+	}
+
+	done := make(chan struct{})
+	go func() { defer close(done); pushing.Wait() }()
+	for open := true; open; {
+		c.second(nil)
+		select {
+		case <-done:
+			open = false
+		default:
+		}
+	}
+}
+
+func (c *cluster) push(ctx context.Context, r *reporter.Report, o Options, timeout time.Duration) error {
+	client, err := mlflow.New(mlflow.Config{URI: c.url})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	o.Turns = NewTurns(r, timeout)
+	plan, err := Prepare(ctx, client, r, o)
+	if err != nil {
+		return err
+	}
+	return plan.Send(ctx)
+}
+
+// report returns the report of a node whose job has ended.
+func (c *cluster) report(node, code int) *reporter.Report {
+	r := c.host(node).report()
+	n := r.Nodes["0"]
+	n.Identity = member(node, len(c.lives))
+	n.Job = &reporter.Job{ExitCode: &code}
+	r.Run.ExitCode = &code
+	r.Nodes = map[string]*reporter.Node{strconv.Itoa(node): n}
+	return r
+}
+
+// most returns the most requests a second in a second of a range, and on average.
+func most(seconds []int) (peak int, mean float64) {
+	sum := 0
+	for _, n := range seconds {
+		peak, sum = max(peak, n), sum+n
+	}
+	return peak, float64(sum) / float64(len(seconds))
+}
+
+// thousand is how many nodes a test simulates: fewer under -short.
+func thousand() int { return 1000 / shortStride(4) }
+
+// A server sees about 20 requests a second of a thousand nodes while they run, and 40 when all end at once. All
+// that they measured arrives, in one run.
+func TestPace_OfAThousandNodes(t *testing.T) {
+	t.Parallel()
+	inCluster(t, thousand(), func(t *testing.T, c *cluster) {
+		const known = 150 // seconds until all nodes send: 80 until there is a run, 50 to find it, some more
+		c.run(known + 150)
+		peak, mean := most(c.seconds[:known])
+		t.Logf("until the run is known: %.1f requests a second, at most %d", mean, peak)
+		if peak > 80 {
+			t.Errorf("%d requests a second", peak)
+		}
+		peak, mean = most(c.seconds[known:])
+		t.Logf("while the jobs run: %.1f requests a second, at most %d", mean, peak)
+		if peak > 30 || mean > 21 || mean < 19 {
+			t.Errorf("%.1f requests a second, at most %d", mean, peak)
+		}
+
+		at := len(c.seconds)
+		c.end(t, 3*time.Minute, func(node int) int { return map[bool]int{true: 9}[node == 123] })
+		peak, mean = most(c.seconds[at:])
+		t.Logf("at the end: %.1f requests a second, at most %d, for %d s", mean, peak, len(c.seconds)-at)
+		if peak > 50 || mean > 42 {
+			t.Errorf("%.1f requests a second at the end, at most %d", mean, peak)
+		}
+		c.wantAll(t, "FAILED", "9")
+	})
+}
+
+// wantAll checks that the server has one run, with everything of all nodes.
+func (c *cluster) wantAll(t *testing.T, status, code string) {
+	t.Helper()
+	runs := c.fake.Runs()
+	if len(runs) != 1 {
+		t.Fatalf("%d runs", len(runs))
+	}
+	r := runs[0]
+	if r.Info.Status != status || r.Tags[TagExitCode] != code {
+		t.Errorf("status %s, exit code %s", r.Info.Status, r.Tags[TagExitCode])
+	}
+	for i := range c.lives {
+		want := c.report(i, 0)
+		if got := r.Tags[fmt.Sprintf("perfagent.node.%d.exit_code", i)]; got == "" {
+			t.Errorf("node %d has no exit code", i)
+		}
+		windows := newNodeSeries(strconv.Itoa(i), want.Nodes[strconv.Itoa(i)]).windows()
+		if got := len(r.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", i)]); got != len(windows) {
+			t.Errorf("node %d has %d points, want %d", i, got, len(windows))
+		}
+		for _, w := range windows {
+			for _, p := range w.points {
+				if !hasPoint(r.Metrics[p.Key], p) {
+					t.Fatalf("there is no point of %s at step %d", p.Key, p.Step)
+				}
+			}
+		}
+	}
+	if got := len(r.Metrics[MetricExitCode]); got != len(c.lives) {
+		t.Errorf("%d exit codes", got)
+	}
+	if got := len(r.Artifacts); got != len(c.lives) {
+		t.Errorf("%d artifacts", got)
+	}
+}
+
+func hasPoint(all []mlflowtest.Point, want mlflow.Metric) bool {
+	for _, p := range all {
+		if p.Step == want.Step && p.Timestamp == want.Timestamp && p.Value == want.Value {
+			return true
+		}
+	}
+	return false
+}
+
+// The jobs of many nodes are over before any run is made: the first node makes one, and the others find it before
+// anybody sends.
+func TestTurns_OfShortJobs(t *testing.T) {
+	t.Parallel()
+	inCluster(t, 40, func(t *testing.T, c *cluster) {
+		c.run(8)
+		c.end(t, time.Minute, func(int) int { return 0 })
+		c.wantAll(t, "FINISHED", "0")
+	})
+}
+
+// If many fail at once, the first in the order of nodes says how the run ended, and few ask the server for the run.
+func TestTurns_AllFail(t *testing.T) {
+	t.Parallel()
+	inCluster(t, 40, func(t *testing.T, c *cluster) {
+		c.run(60)
+		before := len(c.fake.Requests())
+		c.end(t, time.Minute, func(node int) int { return 100 + node })
+		c.wantAll(t, "FAILED", "100")
+		asked := 0
+		for _, r := range c.fake.Requests()[before:] {
+			if r.Method == http.MethodGet && strings.Contains(r.Path, "runs/get") {
+				asked++
+			}
+		}
+		if asked > 8 {
+			t.Errorf("the run was asked for %d times", asked)
+		}
+	})
+}

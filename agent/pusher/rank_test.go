@@ -1,0 +1,150 @@
+package pusher
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// oneSample returns a host with one sample.
+func oneSample() *fakeHost {
+	h := newHost(rand.New(rand.NewPCG(3, 3)), time.Second, 2)
+	h.tick()
+	return h
+}
+
+// withRanks makes the only node of a report one of two without an index, with some ranks of 32.
+func withRanks(r *reporter.Report, ranks ...int) *reporter.Node {
+	n := r.Nodes["0"]
+	n.Identity = &reporter.Identity{NodeFrom: "none", RanksOnNode: len(ranks), WorldSize: 2 * len(ranks)}
+	n.Host = &reporter.Host{Hostname: "gpu7"}
+	n.Job = &reporter.Job{ExitCode: new(0)}
+	n.Ranks = make(map[string]*reporter.Rank)
+	for _, rank := range ranks {
+		n.Ranks[strconv.Itoa(rank)] = &reporter.Rank{Rank: rank, ExitCode: new(rank % 2), Metrics: reporter.Values{
+			reporter.MetricJobCPU: 1.5, reporter.MetricJobMemoryPeak: 100, "job_threads": 3,
+		}}
+	}
+	return n
+}
+
+func TestMetrics_Ranks(t *testing.T) {
+	r := oneSample().report()
+	withRanks(r, 9, 10, 4)
+	list, _ := metrics(r)
+	if diff := cmp.Diff(map[string]float64{
+		"rank/4/job_cpu_seconds": 1.5, "rank/4/job_peak_memory_mb": 100, "rank/4/exit_code": 0,
+		"rank/9/job_cpu_seconds": 1.5, "rank/9/job_peak_memory_mb": 100, "rank/9/exit_code": 1,
+		"rank/10/job_cpu_seconds": 1.5, "rank/10/job_peak_memory_mb": 100, "rank/10/exit_code": 0,
+		"node_exit_code": 0,
+	}, valuesUnder(list, "rank/", "node_exit_code")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, m := range list {
+		if m.Step != 4 {
+			t.Errorf("%s has step %d", m.Key, m.Step)
+		}
+	}
+}
+
+// Of many ranks those with the lowest numbers are pushed, as numbers and not as texts.
+func TestMetrics_ManyRanks(t *testing.T) {
+	r := oneSample().report()
+	var ranks []int
+	for i := range 20 {
+		ranks = append(ranks, 95+i)
+	}
+	withRanks(r, ranks...)
+	list, _ := metrics(r)
+	if got := valuesUnder(list, "rank/"); len(got) != 3*maxRanks || got["rank/110/job_cpu_seconds"] != 1.5 {
+		t.Errorf("%v", got)
+	}
+}
+
+// The rank that measures the host sends its series live. Another rank pushes the node at the end: the windows that
+// are there, also those of a further rank from its own start, are not sent again, and a hole is filled. The job's
+// series are all ranks', and are sent at the end alone.
+func TestPush_OfRanks(t *testing.T) {
+	t.Parallel()
+	var s *stage
+	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
+		s = in
+		s.live.OfRank()
+		s.rec.Host.Hostname = "gpu7"
+		rank := 0
+		s.live.about.Identity = &reporter.Identity{NodeFrom: "none", Rank: &rank, WorldSize: 2}
+		s.seconds(65, nil)
+	})
+	live := s.fake.Runs()[0]
+	for key := range live.Metrics {
+		if !strings.HasPrefix(key, "system/gpu7/") || strings.Contains(key, "/job_") {
+			t.Errorf("%s was sent live", key)
+		}
+	}
+
+	for range 60 { // measured by nobody who pushed
+		s.tick()
+	}
+	r := s.report()
+	n := withRanks(r, 0, 1)
+	n.Identity.WorldSize = 2
+	all := newNodeSeries("gpu7", n)
+	all.part = hostOnly
+	windows := all.windows()
+	c := connect(t, s.l.URL)
+	send(t, c, live.Info.RunID, shifted(windows[9:10], -300)) // by a rank that began a little earlier
+
+	for range 2 {
+		o := Options{Destination: Destination{Invocation: "i", RunID: live.Info.RunID}}
+		plan, err := Prepare(t.Context(), c, r, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := plan.Send(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := s.fake.Runs()[0]
+	for _, key := range []string{"system_memory_usage_percentage", "job_cpu_cores"} {
+		points := got.Metrics["system/gpu7/"+key]
+		if want := len(windows); len(points) != want {
+			t.Errorf("%s has %d points, want %d: %v", key, len(points), want, stepsOf(points))
+		}
+	}
+	if got.Tags["perfagent.node.gpu7.host"] != "gpu7" || got.Tags["perfagent.node.gpu7.exit_code"] != "0" {
+		t.Errorf("tags %v", got.Tags)
+	}
+	if got.Info.Status != "FINISHED" || got.Tags[TagExitCode] != "0" {
+		t.Errorf("%s, exit code %s", got.Info.Status, got.Tags[TagExitCode])
+	}
+}
+
+// The exit code of the run is that of the first node that failed, also where nodes have the names of hosts.
+func TestEnd_OfNodesWithoutIndex(t *testing.T) {
+	t.Parallel()
+	fake, _, c := serve(t)
+	for i, code := range []int{0, 7, 9} {
+		r := oneSample().report()
+		n := withRanks(r, 2*i, 2*i+1)
+		n.Host.Hostname = fmt.Sprintf("host%d", i)
+		n.Job.ExitCode, r.Run.ExitCode = &code, &code
+		plan, err := Prepare(t.Context(), c, r, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := plan.Send(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := fake.Runs()
+	if len(runs) != 1 || runs[0].Info.Status != "FAILED" || runs[0].Tags[TagExitCode] != "7" {
+		t.Errorf("%+v", runs)
+	}
+}

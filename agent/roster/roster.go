@@ -1,0 +1,90 @@
+package roster
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// A Key distinguishes the launches and nodes of a user. Agents with equal keys share a roster.
+type Key struct {
+	RunID    string `json:"run_id"`
+	Restart  int    `json:"restart"`
+	Launch   string `json:"launch"` // "" if no launcher started the process
+	Out      string `json:"out"`    // the directory of the reports
+	NodeName string `json:"node_name"`
+	Node     *int   `json:"node"` // the index, if a flag or a variable gave it
+}
+
+// ErrNested is the error of Join for a process within the job of another agent of the roster.
+var ErrNested = errors.New("roster: this process is within the job of another perfagent of its launch")
+
+// String returns a text that is different for different keys.
+func (k Key) String() string {
+	data, _ := json.Marshal(k) // strings and numbers never fail
+	return string(data)
+}
+
+// Dirs returns the directories of rosters, best first.
+func Dirs() []string { return []string{"/dev/shm", os.TempDir()} }
+
+// path returns the file of a key's roster in a directory.
+func (k Key) path(dir string) string {
+	sum := sha256.Sum256([]byte(k.String()))
+	return filepath.Join(dir, fmt.Sprintf("perfagent-%d-%s", os.Geteuid(), hex.EncodeToString(sum[:12])))
+}
+
+// A line is one of the file: an agent has joined, or, with Left, has left and written its piece.
+type line struct {
+	Lock  int64  `json:"lock"` // what the agent's lock is on: its name in the file
+	PID   int    `json:"pid,omitempty"`
+	Rank  *int   `json:"rank,omitempty"` // nil = no launcher says
+	Turn  int    `json:"turn,omitempty"` // how many agents of the rank had joined before, one after the other
+	Left  bool   `json:"left,omitempty"`
+	Piece string `json:"piece,omitempty"` // path of the report; "" = it was not written
+}
+
+// maxSize bounds what is read of a roster: some ten thousand agents.
+const maxSize = 4 << 20
+
+// parse returns the lines of a roster. It leaves out what is none.
+func parse(data []byte) []line {
+	var out []line
+	for text := range bytes.Lines(data) {
+		var l line
+		if json.Unmarshal(text, &l) == nil && l.Lock > 0 {
+			out = append(out, l)
+		}
+	}
+
+	return out
+}
+
+// joined returns the lines of agents that have joined, in order.
+func joined(lines []line) []line {
+	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.Left })
+}
+
+// left returns the lines of agents that have left, in order.
+func left(lines []line) []line {
+	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return !l.Left })
+}
+
+// pieces returns the reports of all who left, or nil if one of them wrote none.
+func pieces(lines []line) []string {
+	var out []string
+	for _, l := range lines {
+		if l.Piece == "" {
+			return nil
+		}
+		out = append(out, l.Piece)
+	}
+
+	return out
+}

@@ -1,0 +1,352 @@
+package roster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the locks are on. They are locks of an open file (F_OFD_SETLK, fcntl(2)) on bytes that need not exist,
+// which the kernel frees with the process.
+const (
+	hostByte    = 0       // who measures the host
+	leavingByte = 1       // leaving is one at a time, where nobody knows how many agents there are
+	firstAgent  = 1 << 10 // from here on each agent has a byte of its own
+	allAgents   = 0       // a length: up to the end
+)
+
+const (
+	// tries and pause bound the wait for an agent that is just emptying or removing the roster. That takes it some
+	// microseconds, but more where many processes wait for a processor.
+	tries = 500
+	pause = 200 * time.Microsecond
+
+	// leavePatience bounds the wait for others that are leaving.
+	leavePatience = 500 * time.Millisecond
+	leavePause    = time.Millisecond
+)
+
+// A Roster is an agent's part in a roster.
+type Roster struct {
+	file    *os.File
+	lock    int64
+	others  bool // others had joined before
+	arrival int
+	turn    int   // how many agents of the same rank had joined before
+	founder int64 // the lock of the first agent
+	held    bool
+}
+
+// Join joins the roster of a key in the first of the directories where that is possible. rank is the agent's
+// rank, nil if no launcher says. It takes less than a millisecond and waits for nobody. If nothing was joined
+// the error says why.
+func Join(dirs []string, key Key, rank *int) (*Roster, error) {
+	var errs []error
+	for _, dir := range dirs {
+		r, err := join(key.path(dir), rank)
+		if err == nil || errors.Is(err, ErrNested) {
+			return r, err
+		}
+		errs = append(errs, err)
+	}
+
+	return nil, errors.Join(errs...)
+}
+
+// join joins the roster in a file.
+func join(path string, rank *int) (*Roster, error) {
+	for range tries {
+		r, err := enter(path, rank)
+		if errors.Is(err, errBusy) {
+			time.Sleep(pause)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("join the perfagents of this node: %w", err)
+		}
+		if err := r.sign(rank); err != nil {
+			r.file.Close()
+			if errors.Is(err, ErrNested) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("join the perfagents of this node: %w", err)
+		}
+		return r, nil
+	}
+
+	return nil, fmt.Errorf("join the perfagents of this node: %s is busy", path)
+}
+
+// errBusy is the error of enter while the last agent of a roster removes it.
+var errBusy = errors.New("busy")
+
+// enter opens the file and takes a lock in it.
+func enter(path string, rank *int) (*Roster, error) {
+	// In a directory that is writable to all, a file of that name may be somebody else's.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	r := &Roster{file: f, lock: firstAgent + rand.Int64N(1<<40)}
+	if err := r.settle(rank); err != nil {
+		f.Close()
+		return nil, err
+	}
+
+	return r, nil
+}
+
+// settle takes the agent's lock in the file, which must be ours and still have its name.
+func (r *Roster) settle(rank *int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(r.file.Fd()), &st); err != nil {
+		return err
+	}
+	if int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("%s is not a file of this user", r.file.Name())
+	}
+	if st.Size > 0 {
+		if err := r.forget(rank); err != nil {
+			return err
+		}
+	}
+
+	switch free, err := r.take(r.lock, 1); {
+	case err != nil:
+		return err
+	case !free:
+		return errBusy
+	}
+	if err := unix.Fstat(int(r.file.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Nlink == 0 {
+		return errBusy
+	}
+
+	return nil
+}
+
+// forget empties a roster of an earlier launch that had the same key: all are gone, and either nobody has ranks,
+// or this one has been there before.
+func (r *Roster) forget(rank *int) error {
+	free, err := r.take(firstAgent, allAgents)
+	if err != nil || !free {
+		return err
+	}
+
+	lines, err := r.lines()
+	if err == nil && (rank == nil || slices.ContainsFunc(lines, func(l line) bool { return l.Rank != nil && *l.Rank == *rank })) {
+		err = r.file.Truncate(0)
+	}
+
+	return errors.Join(err, r.drop(firstAgent, allAgents))
+}
+
+// sign appends the agent's first line, unless it is within the job of one that is there.
+func (r *Roster) sign(rank *int) error {
+	lines, err := r.lines()
+	if err != nil {
+		return err
+	}
+	if earlier := joined(lines); len(earlier) > 0 && r.within(earlier, lines) {
+		return ErrNested
+	}
+	for _, l := range joined(lines) {
+		if rank != nil && l.Rank != nil && *l.Rank == *rank {
+			r.turn++
+		}
+	}
+	if err := r.append(line{Lock: r.lock, PID: os.Getpid(), Rank: rank, Turn: r.turn}); err != nil {
+		return err
+	}
+
+	if lines, err = r.lines(); err != nil {
+		return err
+	}
+	all := joined(lines)
+	r.arrival = max(0, slices.IndexFunc(all, r.own))
+	r.others, r.founder = len(all) > 1, r.lock
+	if len(all) > 0 {
+		r.founder = all[0].Lock
+	}
+
+	return nil
+}
+
+// within reports whether this process descends from an agent that has not left.
+func (r *Roster) within(agents, lines []line) bool {
+	gone := left(lines)
+	above := ancestors()
+
+	return slices.ContainsFunc(agents, func(l line) bool {
+		return slices.Contains(above, l.PID) &&
+			!slices.ContainsFunc(gone, func(g line) bool { return g.Lock == l.Lock }) && r.alive(l)
+	})
+}
+
+// alive reports whether the agent of a line still holds its lock.
+func (r *Roster) alive(l line) bool {
+	probe := lockOf(unix.F_WRLCK, l.Lock, 1)
+	err := unix.FcntlFlock(r.file.Fd(), unix.F_OFD_GETLK, &probe)
+
+	return err == nil && probe.Type != unix.F_UNLCK
+}
+
+// Founder returns a text that the agents of this roster have in common, and no others.
+func (r *Roster) Founder() string { return strconv.FormatInt(r.founder, 10) }
+
+// Arrival returns how many agents had joined before this one.
+func (r *Roster) Arrival() int { return r.arrival }
+
+// Others reports whether another agent has joined, before this one or since.
+func (r *Roster) Others() bool {
+	if !r.others {
+		lines, _ := r.lines()
+		r.others = len(joined(lines)) > 1
+	}
+
+	return r.others
+}
+
+// TakeHost reports whether the host is this agent's to measure: nobody else measures it.
+func (r *Roster) TakeHost() bool {
+	if !r.held {
+		r.held, _ = r.take(hostByte, 1)
+	}
+	return r.held
+}
+
+// ReleaseHost leaves the host to another agent.
+func (r *Roster) ReleaseHost() {
+	if r.held {
+		_ = r.drop(hostByte, 1)
+		r.held = false
+	}
+}
+
+// Leave says that the agent has written its piece, the report at the path; "" if it could not. announced is how
+// many ranks the launcher has started on the node, 0 if it does not say. The last one out gets the pieces of
+// all, its own included, and is to put them together; others get nil. The roster is of no use afterwards.
+func (r *Roster) Leave(piece string, announced int) []string {
+	defer r.file.Close()
+
+	if announced > 0 {
+		return r.leaveAnnounced(piece, announced)
+	}
+	for begun := time.Now(); ; time.Sleep(leavePause) {
+		if alone, err := r.take(leavingByte, 1); alone || err != nil || time.Since(begun) > leavePatience {
+			break
+		}
+	}
+
+	return r.leaveUncounted(piece)
+}
+
+// leaveAnnounced leaves a roster of as many agents as were announced. The last one out is that of the last
+// line. A rank that runs several commands, one after the other, has as many turns, and each turn has a last one.
+func (r *Roster) leaveAnnounced(piece string, announced int) []string {
+	if r.append(line{Lock: r.lock, Left: true, Piece: piece, Turn: r.turn}) != nil {
+		return nil
+	}
+	lines, err := r.lines()
+	if err != nil {
+		return nil
+	}
+	gone := slices.DeleteFunc(left(lines), func(l line) bool { return l.Turn != r.turn })
+	if len(gone) < announced || !r.own(gone[announced-1]) {
+		return nil
+	}
+	if r.isEmpty() {
+		os.Remove(r.file.Name())
+	}
+
+	return pieces(gone[:announced])
+}
+
+// isEmpty reports whether nobody else is in the roster, and locks it then. It waits a moment for those that have left
+// and still hold their locks.
+func (r *Roster) isEmpty() bool {
+	for range tries {
+		if alone, err := r.take(firstAgent, allAgents); alone || err != nil {
+			return alone
+		}
+		lines, err := r.lines()
+		if err != nil || len(left(lines)) < len(joined(lines)) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+
+	return false
+}
+
+// leaveUncounted leaves a roster of which nobody knows how many agents it has. The last one out is the one that
+// finds nobody else.
+func (r *Roster) leaveUncounted(piece string) []string {
+	if r.append(line{Lock: r.lock, Left: true, Piece: piece}) != nil {
+		return nil
+	}
+	if last, err := r.take(firstAgent, allAgents); !last || err != nil {
+		return nil
+	}
+	lines, err := r.lines()
+	os.Remove(r.file.Name())
+	if err != nil || len(left(lines)) < len(joined(lines)) { // one was killed
+		return nil
+	}
+
+	return pieces(left(lines))
+}
+
+// own reports whether a line is of this agent.
+func (r *Roster) own(l line) bool { return l.Lock == r.lock }
+
+// append writes a line at once, so that the lines of others stay whole.
+func (r *Roster) append(l line) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	_, err = r.file.Write(append(data, '\n'))
+
+	return err
+}
+
+// lines reads the file.
+func (r *Roster) lines() ([]line, error) {
+	data, err := io.ReadAll(io.NewSectionReader(r.file, 0, maxSize))
+	if err != nil {
+		return nil, err
+	}
+	return parse(data), nil
+}
+
+// take takes a lock, and reports whether it was free.
+func (r *Roster) take(start, length int64) (bool, error) {
+	l := lockOf(unix.F_WRLCK, start, length)
+	err := unix.FcntlFlock(r.file.Fd(), unix.F_OFD_SETLK, &l)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return false, nil
+	}
+
+	return err == nil, err
+}
+
+// drop gives a lock back.
+func (r *Roster) drop(start, length int64) error {
+	l := lockOf(unix.F_UNLCK, start, length)
+	return unix.FcntlFlock(r.file.Fd(), unix.F_OFD_SETLK, &l)
+}
+
+func lockOf(kind int16, start, length int64) unix.Flock_t {
+	return unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: start, Len: length}
+}

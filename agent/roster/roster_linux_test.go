@@ -1,0 +1,348 @@
+package roster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// key returns the key of a launch of its own.
+func key(t *testing.T) Key { return Key{RunID: t.Name(), Launch: "mpi-1", NodeName: "node1"} }
+
+// enterAs joins as a rank; a negative one is that of nobody.
+func enterAs(t *testing.T, dir string, k Key, rank int) *Roster {
+	t.Helper()
+	var own *int
+	if rank >= 0 {
+		own = &rank
+	}
+	r, err := Join([]string{dir}, k, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// isEmpty fails the test if a directory is not.
+func isEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left in %s: %v, %v", dir, entries, err)
+	}
+}
+
+// Of as many ranks as were announced, exactly the last one out gets all pieces, whatever their order.
+func TestLeave_AnnouncedRanks(t *testing.T) {
+	t.Parallel()
+	dir, k := t.TempDir(), key(t)
+	const ranks = 64
+
+	var mu sync.Mutex
+	var closed [][]string
+	var all sync.WaitGroup
+	for i := range ranks {
+		all.Go(func() {
+			r, err := Join([]string{dir}, k, &i)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.TakeHost()
+			if pieces := r.Leave(fmt.Sprint("/p", i), ranks); pieces != nil {
+				mu.Lock()
+				closed = append(closed, pieces)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+
+	if len(closed) != 1 || len(closed[0]) != ranks {
+		t.Fatalf("the node was closed %d times: %v", len(closed), closed)
+	}
+	isEmpty(t, dir)
+}
+
+// Ranks that run two commands, one after the other, have two nodes, however the commands of the ranks overlap.
+func TestLeave_TwoCommandsInEachRank(t *testing.T) {
+	t.Parallel()
+	dir, k := t.TempDir(), key(t)
+	a, b := enterAs(t, dir, k, 0), enterAs(t, dir, k, 1)
+	if got := a.Leave("/a", 2); got != nil {
+		t.Errorf("got %q", got)
+	}
+	second := enterAs(t, dir, k, 0)
+	if got := b.Leave("/b", 2); !slices.Equal(got, []string{"/a", "/b"}) {
+		t.Errorf("the last one out of the first commands got %q", got)
+	}
+	last := enterAs(t, dir, k, 1)
+	if got := last.Leave("/last", 2); got != nil {
+		t.Errorf("got %q", got)
+	}
+	if got := second.Leave("/second", 2); !slices.Equal(got, []string{"/last", "/second"}) {
+		t.Errorf("the last one out of the second commands got %q", got)
+	}
+	isEmpty(t, dir)
+}
+
+// Agents that come and go without being announced: whoever finds nobody else closes.
+func TestLeave_UncountedAgents(t *testing.T) {
+	t.Parallel()
+	dir, k := t.TempDir(), key(t)
+	k.Launch = ""
+	a, b, c := enterAs(t, dir, k, -1), enterAs(t, dir, k, -1), enterAs(t, dir, k, -1)
+	if a.Arrival() != 0 || b.Arrival() != 1 || c.Arrival() != 2 {
+		t.Errorf("arrived %d, %d, %d", a.Arrival(), b.Arrival(), c.Arrival())
+	}
+	if !a.Others() || !b.Others() {
+		t.Error("they do not see each other")
+	}
+
+	if got := b.Leave("/b", 0); got != nil {
+		t.Errorf("the first one out got %q", got)
+	}
+	if got := a.Leave("/a", 0); got != nil {
+		t.Errorf("the second one out got %q", got)
+	}
+	if got := c.Leave("/c", 0); !slices.Equal(got, []string{"/b", "/a", "/c"}) {
+		t.Errorf("the last one out got %q", got)
+	}
+	isEmpty(t, dir)
+}
+
+func TestLeave_Together(t *testing.T) {
+	t.Parallel()
+	for range 30 {
+		dir, k := t.TempDir(), key(t)
+		rosters := make([]*Roster, 8)
+		for i := range rosters {
+			rosters[i] = enterAs(t, dir, k, -1)
+		}
+		closed := make(chan []string, len(rosters))
+		for i, r := range rosters {
+			go func() { closed <- r.Leave(fmt.Sprint("/", i), 0) }()
+		}
+		times := 0
+		for range rosters {
+			if got := <-closed; got != nil {
+				times++
+				if len(got) != len(rosters) {
+					t.Errorf("got %q", got)
+				}
+			}
+		}
+		if times != 1 {
+			t.Errorf("the node was closed %d times", times)
+		}
+		isEmpty(t, dir)
+	}
+}
+
+// One agent alone leaves nothing.
+func TestLeave_Alone(t *testing.T) {
+	t.Parallel()
+	for _, announced := range []int{0, 1} {
+		dir := t.TempDir()
+		r := enterAs(t, dir, key(t), 0)
+		if r.Others() || !r.TakeHost() {
+			t.Error("it is not alone")
+		}
+		if got := r.Leave("/a", announced); !slices.Equal(got, []string{"/a"}) {
+			t.Errorf("announced %d: got %q", announced, got)
+		}
+		isEmpty(t, dir)
+	}
+}
+
+func TestLeave_NoPiece(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a, b := enterAs(t, dir, key(t), 0), enterAs(t, dir, key(t), 1)
+	a.Leave("", 2)
+	if got := b.Leave("/b", 2); got != nil {
+		t.Errorf("without the piece of the other rank: %q", got)
+	}
+}
+
+// The host is one agent's at a time, and the next one's when that gives it up or dies.
+func TestTakeHost(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a, b := enterAs(t, dir, key(t), 0), enterAs(t, dir, key(t), 1)
+	if !a.TakeHost() || b.TakeHost() || !a.TakeHost() {
+		t.Fatal("the first one does not have it alone")
+	}
+	a.ReleaseHost()
+	if !b.TakeHost() || a.TakeHost() {
+		t.Error("the second one does not have it alone")
+	}
+	b.file.Close() // as the kernel does when it dies
+	if !a.TakeHost() {
+		t.Error("it is not free after a death")
+	}
+}
+
+// What agents that were killed have left does not count for the next launch with the same key.
+func TestJoin_AfterADeath(t *testing.T) {
+	t.Parallel()
+	for _, rank := range []int{-1, 3} {
+		dir, k := t.TempDir(), key(t)
+		dead := enterAs(t, dir, k, rank)
+		dead.file.Close()
+
+		r := enterAs(t, dir, k, rank)
+		if r.Others() || r.Arrival() != 0 {
+			t.Errorf("rank %d sees one that is dead", rank)
+		}
+		r.Leave("", 1)
+	}
+}
+
+// A rank that comes when the others have left is one of them.
+func TestJoin_Late(t *testing.T) {
+	t.Parallel()
+	dir, k := t.TempDir(), key(t)
+	if got := enterAs(t, dir, k, 0).Leave("/0", 2); got != nil {
+		t.Errorf("got %q", got)
+	}
+	if got := enterAs(t, dir, k, 1).Leave("/1", 2); !slices.Equal(got, []string{"/0", "/1"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A rank that was killed keeps the node open.
+func TestLeave_OneWasKilled(t *testing.T) {
+	t.Parallel()
+	for _, announced := range []int{2, 0} {
+		dir, k := t.TempDir(), key(t)
+		a, b := enterAs(t, dir, k, 0), enterAs(t, dir, k, 1)
+		a.file.Close()
+		if got := b.Leave("/b", announced); got != nil {
+			t.Errorf("announced %d: got %q", announced, got)
+		}
+	}
+}
+
+func TestJoin_KeysAreApart(t *testing.T) {
+	t.Parallel()
+	dir, zero, one := t.TempDir(), 0, 1
+	base := key(t)
+	keys := []Key{base}
+	for _, change := range []func(*Key){
+		func(k *Key) { k.RunID = "b" }, func(k *Key) { k.Restart = 1 }, func(k *Key) { k.Launch = "mpi-2" },
+		func(k *Key) { k.NodeName = "node2" }, func(k *Key) { k.Out = "/b" }, func(k *Key) { k.Node = &zero }, func(k *Key) { k.Node = &one },
+	} {
+		k := base
+		change(&k)
+		keys = append(keys, k)
+	}
+	for _, k := range keys {
+		if !enterAs(t, dir, k, 0).TakeHost() {
+			t.Errorf("%+v shares the host of another", k)
+		}
+	}
+}
+
+// A file that is not ours, or no file, is no roster; the next directory is taken.
+func TestJoin_Hostile(t *testing.T) {
+	t.Parallel()
+	k := key(t)
+	bad := map[string]func(path string) error{
+		"a link":      func(path string) error { return os.Symlink("/etc/passwd", path) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o755) },
+		"a pipe":      func(path string) error { return unix.Mkfifo(path, 0o600) },
+	}
+	if os.Geteuid() == 0 {
+		bad["another user's"] = func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o666), os.Chown(path, 12345, 12345))
+		}
+	}
+	for name, make := range bad {
+		dir, next := t.TempDir(), t.TempDir()
+		path := k.path(dir)
+		if err := make(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Join([]string{dir}, k, nil); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+		r, err := Join([]string{dir, next}, k, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		r.Leave("", 1)
+	}
+
+	if _, err := Join([]string{filepath.Join(t.TempDir(), "nowhere")}, k, nil); err == nil {
+		t.Error("a directory that is not there")
+	}
+}
+
+// Damaged lines hide no others.
+func TestParse_Damaged(t *testing.T) {
+	t.Parallel()
+	got := parse([]byte("{\"lock\":1024,\"pid\":7}\nnoise\n{\"lock\":0}\n{\"lock\":1025,\"left\":true,\"piece\":\"/a\"}\n{\"lock\":1"))
+	if len(got) != 2 || len(joined(got)) != 1 || len(left(got)) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("{\"lock\":1024,\"pid\":7,\"rank\":3}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		lines := parse(data)
+		if n := len(joined(lines)) + len(left(lines)); n != len(lines) {
+			t.Errorf("%d of %d lines", n, len(lines))
+		}
+		pieces(lines)
+	})
+}
+
+// within is the variable by which the test starts itself within the job of another agent.
+const within = "PERFAGENT_TEST_WITHIN"
+
+// A process below an agent of the roster is none of its ranks.
+func TestJoin_Nested(t *testing.T) {
+	k := Key{RunID: "TestJoin_Nested", NodeName: "node1"}
+	if dir := os.Getenv(within); dir != "" {
+		_, err := Join([]string{dir}, k, nil)
+		fmt.Printf("nested: %v, descends: %v\n", errors.Is(err, ErrNested), Descends(os.Getppid()))
+		return
+	}
+
+	dir := t.TempDir()
+	outer := enterAs(t, dir, k, -1)
+	defer outer.Leave("", 0)
+
+	cmd := exec.Command(os.Args[0], "-test.run=^TestJoin_Nested$", "-test.v")
+	cmd.Env = append(os.Environ(), within+"="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "nested: true, descends: true") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if outer.Others() {
+		t.Error("it is counted as a rank")
+	}
+}
+
+func BenchmarkJoinAndLeave(b *testing.B) {
+	dir := b.TempDir()
+	rank := 0
+	for b.Loop() {
+		r, err := Join([]string{dir}, Key{RunID: "r", Launch: "l"}, &rank)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.TakeHost()
+		r.Leave("/p", 1)
+	}
+}

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// rankTracking returns the tracking of a rank of a launch that tells no index of the node.
+func rankTracking(t *testing.T, rank int, holds bool) *tracking {
+	t.Helper()
+	o := Options{MLflow: "http://127.0.0.1:1", RunID: "r"}.settled()
+	o.identity = scheduler.Identity{NodeFrom: scheduler.None, Rank: &rank, WorldSize: 2}
+	tr := newTracking(o)
+	tr.amongRanks("launch 7 on this host", holds)
+	tr.started = time.Now()
+	t.Cleanup(func() { tr.end() })
+	return tr
+}
+
+// The run that the job of any rank makes is found by each rank of the node, and by no other launch.
+func TestTracking_RanksShareTheInvocation(t *testing.T) {
+	a, b := rankTracking(t, 0, true), rankTracking(t, 1, false)
+	if a.dest.Invocation != b.dest.Invocation || a.jobEnv("r")[0] != b.jobEnv("r")[0] {
+		t.Errorf("%+v and %+v", a.dest, b.dest)
+	}
+	if a.state.Invocation != a.dest.Invocation {
+		t.Errorf("the report says %s", a.state.Invocation)
+	}
+	if b.amongRanks("launch 8 on this host", false); a.dest.Invocation == b.dest.Invocation {
+		t.Error("two launches have the same")
+	}
+	if other := pusher.SharedInvocation("launch 7 on this host", "5"); other == a.dest.Invocation {
+		t.Error("two nodes have the same")
+	}
+}
+
+// A rank pushes live from when it measures the host, and once.
+func TestTracking_OnlyTheHolderPushesLive(t *testing.T) {
+	a, b := rankTracking(t, 0, true), rankTracking(t, 1, false)
+	a.begin(nil)
+	b.begin(nil)
+	if a.live == nil || b.live != nil {
+		t.Fatalf("live: %v and %v", a.live != nil, b.live != nil)
+	}
+	b.takeOver()
+	live := b.live
+	if b.takeOver(); live == nil || b.live != live {
+		t.Error("the second one does not take over once")
+	}
+}
+
+// Whoever pushes a node at its end knows the run from the rank that pushed live.
+func TestTracking_AdoptsTheRunOfTheNode(t *testing.T) {
+	a := rankTracking(t, 0, true)
+	push := func(uri string) delivery {
+		n := &reporter.Node{Push: &reporter.Push{MLflow: reporter.PushState{URI: uri, RunID: "abc"}}}
+		return delivery{node: "0", report: &reporter.Report{Nodes: map[string]*reporter.Node{"0": n}}}
+	}
+	if a.adopt(push("http://elsewhere")); a.dest.RunID != "" {
+		t.Errorf("a run of another server: %s", a.dest.RunID)
+	}
+	if a.adopt(push("http://127.0.0.1:1")); a.dest.RunID != "abc" || a.state.RunID != "abc" || a.dest.Given {
+		t.Errorf("%+v", a.dest)
+	}
+	a.dest.RunID = "own"
+	if a.adopt(push("http://127.0.0.1:1")); a.dest.RunID != "own" {
+		t.Errorf("%+v", a.dest)
+	}
+}

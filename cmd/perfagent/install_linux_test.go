@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// The copy is the program, everybody may run it, and a copy that runs can be replaced.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	copied := filepath.Join(dir, "perfagent")
+	clitest.Perform(t, clitest.Command(t, "sh", "-c", `umask 077; exec "$0" install "$1"`, clitest.Binary(t), dir)).Want(t, 0)
+	if clitest.Read(t, copied) != clitest.Read(t, clitest.Binary(t)) {
+		t.Error("the copy has other bytes")
+	}
+	if info, err := os.Stat(copied); err != nil || info.Mode() != 0o755 {
+		t.Errorf("the copy is %v, %v", info.Mode(), err)
+	}
+
+	// The copy itself replaces the file from which it runs.
+	clitest.Perform(t, clitest.Command(t, copied, "install", dir)).Want(t, 0)
+	clitest.Perform(t, clitest.Command(t, copied, "run", "--summary", "never", "--out", dir, "--", "sh", "-c", "exit 7")).Want(t, 7)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 { // and the run
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+func TestInstall_Fails(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"install"}, "perfagent install: one directory, please"},
+		{[]string{"install", "a", "b"}, "perfagent install: one directory, please"},
+		{[]string{"install", missing}, missing},
+		{[]string{"install", missing}, syscall.ENOENT.Error()},
+	} {
+		o := clitest.Perform(t, clitest.Command(t, clitest.Binary(t), test.args...))
+		if o.Code == 0 {
+			t.Errorf("%q: exit code 0", test.args)
+		}
+		o.WantLine(t, test.want)
+	}
+}

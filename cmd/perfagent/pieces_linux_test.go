@@ -1,0 +1,439 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// A madeRank is the recording of a rank in a directory.
+type madeRank struct {
+	reportertest.RankPlan
+	node   int
+	host   string // where no index of the node is known
+	launch string
+	name   string // of the file, if it is not the usual one
+	push   reporter.PushState
+}
+
+// input returns what the rank's report is made from.
+func (m madeRank) input() reporter.Input {
+	in := reportertest.RankInput(m.RankPlan)
+	in.Node, in.Identity.Node, in.Identity.Launch, in.Push = m.node, &m.node, m.launch, m.push
+	in.Recording.Host.Hostname = fmt.Sprintf("node%d", m.node)
+	if m.host != "" {
+		in.Node, in.Identity.Node, in.Identity.NodeFrom = 0, nil, "none"
+		in.Recording.Host.Hostname = m.host
+	}
+	return in
+}
+
+// base returns the name of the files without an extension.
+func (m madeRank) base() string {
+	switch {
+	case m.name != "":
+		return m.name
+	case m.host != "":
+		return fmt.Sprintf("node-%s.rank-%d", m.host, m.Rank)
+	}
+	return fmt.Sprintf("node-%d.rank-%d", m.node, m.Rank)
+}
+
+// report writes the rank's report.
+func (m madeRank) report(t testing.TB, dir string) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, m.base()+".json")
+	writeReport(t, path, diagnosis.New(diagnosis.Input{Input: m.input()}))
+	return path
+}
+
+func writeReport(t testing.TB, path string, r *reporter.Report) {
+	t.Helper()
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), reportfile.WriteNew(path, data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// journal writes the rank's journal, and leaves it to its writer: the test.
+func (m madeRank) journal(t testing.TB, dir string) *journal.Journal {
+	t.Helper()
+	in := m.input()
+	in.Run.ExitCode, in.Run.Signal = nil, ""
+	j, err := journal.Create(t.TempDir(), journal.Head{Run: in.Run, Node: in.Node, Identity: in.Identity, Rank: in.Rank,
+		Interval: time.Second, MaxLength: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := reportertest.NewStream(1)
+	rec := stream.Recording(100)
+	rec.Host = in.Recording.Host
+	for range 3 {
+		j.Observe(stream.Next(rec), rec)
+	}
+	path := filepath.Join(dir, m.base()+".jsonl")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// eightRanks writes the pieces of a run of two nodes and eight ranks, of which rank 6 failed.
+func eightRanks(t testing.TB, dir string, change func(*madeRank)) (paths []string) {
+	t.Helper()
+	for rank := range 8 {
+		m := madeRank{node: rank / 4, launch: "step-0"}
+		m.RankPlan = reportertest.RankPlan{Rank: rank, OnNode: 4, End: 10, CPUs: 0.25 * float64(rank+1)}
+		if rank%4 == 0 {
+			m.Held = [2]float64{0, 10}
+		}
+		if rank == 6 {
+			m.Exit, m.End = 7, 8
+		}
+		if change != nil {
+			change(&m)
+		}
+		paths = append(paths, m.report(t, dir))
+	}
+	return paths
+}
+
+// shownNumbers returns what show --json prints.
+func shownNumbers(t *testing.T, dir string, args ...string) map[string]reporter.Values {
+	t.Helper()
+	o := insideIn(t, dir, append([]string{"show", "--json"}, args...)...)
+	o.Want(t, 0)
+	var nodes map[string]reporter.Values
+	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	return nodes
+}
+
+// A RUN-ID means all nodes and ranks, whether the ranks were put together or not.
+func TestPieces_OfARun(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "perfagent-out", "4711")
+	pieces := eightRanks(t, run, nil)
+
+	nodes := shownNumbers(t, dir, "4711")
+	if len(nodes) != 2 {
+		t.Fatalf("nodes: %v", nodes)
+	}
+	// Each rank keeps its CPUs busy for 10 s, rank 6 for 8 s.
+	for name, want := range map[string]float64{"0": 10 * 0.25 * (1 + 2 + 3 + 4), "1": 0.25 * (10*(5+6+8) + 8*7)} {
+		if got := nodes[name]["job_cpu_seconds"]; got != want {
+			t.Errorf("node %s: %v CPU seconds, want %v", name, got, want)
+		}
+	}
+	o := insideIn(t, dir, "show", "4711")
+	o.Want(t, 0)
+	if o.Err != "" {
+		t.Errorf("stderr: %s", o.Err)
+	}
+
+	objects := listed(t, dir)
+	if len(objects) != 1 {
+		t.Fatalf("%+v", objects)
+	}
+	if r := objects[0]; r.ID != "4711" || r.Nodes != 2 || r.Ranks != 8 || r.State != summary.Ended || *r.ExitCode != 7 || !slices.Equal(r.FailedNodes, []int{1}) {
+		t.Errorf("%+v", r)
+	}
+	if o := insideIn(t, dir, "ls"); !strings.Contains(o.Out, " 2 (8 ranks) ") || !strings.Contains(o.Out, "exit 7") {
+		t.Errorf("ls:\n%s", o.Out)
+	}
+
+	// Pieces that are named, the run, and its directory are the same.
+	insideIn(t, dir, "merge", "4711", "-o", "run.json").Want(t, 0)
+	insideIn(t, dir, append([]string{"merge", "-o", "pieces.json"}, pieces...)...).Want(t, 0)
+	insideIn(t, dir, "merge", run, "-o", "dir.json").Want(t, 0)
+	whole, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"pieces.json", "dir.json"} {
+		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(data) != string(whole) {
+			t.Errorf("%s differs from the merged run (%v)", name, err)
+		}
+	}
+
+	// One node is closed, and a piece of it is left over.
+	closeNode(t, run, pieces[:4])
+	if err := errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1]), os.Remove(pieces[3])); err != nil {
+		t.Fatal(err)
+	}
+	insideIn(t, dir, "merge", "4711", "-o", "closed.json").Want(t, 0)
+	if data, err := os.ReadFile(filepath.Join(dir, "closed.json")); err != nil || string(data) != string(whole) {
+		t.Errorf("a closed node makes a difference (%v)", err)
+	}
+
+	for _, args := range [][]string{{"plot", "4711", "-o", "all.html"}, {"plot", "4711", "-o", "one.svg", "--node", "1"}, {"diff", "4711", "4711"},
+		{"show", "--format", "csv", "4711"}, {"show", "--format", "markdown", "4711"}} {
+		insideIn(t, dir, args...).Want(t, 0)
+	}
+	if page, err := os.ReadFile(filepath.Join(dir, "all.html")); err != nil || !strings.Contains(string(page), "4711") {
+		t.Errorf("the page: %v", err)
+	}
+
+	insideIn(t, dir, "prune", "--keep", "0").Want(t, 0)
+	if _, err := os.Stat(run); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after prune: %v", err)
+	}
+}
+
+// closeNode puts the pieces of a node together, as its last perfagent does.
+func closeNode(t *testing.T, dir string, pieces []string) {
+	t.Helper()
+	var sources []reporter.Source
+	for _, path := range pieces {
+		sources = append(sources, reporter.Source{Path: path, Report: reportertest.ReadFile(t, path)})
+	}
+	r, err := diagnosis.Combine(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeReport(t, filepath.Join(dir, "node-"+r.NodeNames()[0]+".json"), r)
+}
+
+// listed returns what ls --json prints.
+func listed(t *testing.T, dir string, names ...string) []summary.Object {
+	t.Helper()
+	o := insideIn(t, dir, append([]string{"ls", "--json"}, names...)...)
+	o.Want(t, 0)
+	var out []summary.Object
+	if err := json.Unmarshal([]byte(o.Out), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Hosts without an index are numbered by their ranks, in all commands.
+func TestPieces_OfHostsWithoutAnIndex(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "perfagent-out", "4711")
+	eightRanks(t, run, func(m *madeRank) { m.host = []string{"z9", "a10"}[m.node] })
+
+	nodes := shownNumbers(t, dir, "4711")
+	if nodes["0"]["job_cpu_seconds"] != 25 || nodes["1"]["job_cpu_seconds"] != 61.5 {
+		t.Errorf("%v, %v", nodes["0"]["job_cpu_seconds"], nodes["1"]["job_cpu_seconds"])
+	}
+	insideIn(t, dir, "merge", "4711", "-o", "run.json").Want(t, 0)
+	r := reportertest.ReadFile(t, filepath.Join(dir, "run.json"))
+	if len(r.Nodes) != 2 || r.Nodes["0"].Host.Hostname != "z9" || r.Nodes["1"].Host.Hostname != "a10" || len(r.Nodes["1"].Ranks) != 4 {
+		t.Errorf("nodes %q", r.NodeNames())
+	}
+	insideIn(t, dir, "plot", "4711", "-o", "one.svg", "--node", "1").Want(t, 0)
+	insideIn(t, dir, "plot", "4711", "-o", "none.svg", "--node", "2").Want(t, 1)
+	if r := listed(t, dir)[0]; !slices.Equal(r.FailedNodes, []int{1}) || !strings.Contains(r.Report, "node-a10.rank-") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Of several launches, the one that began last counts, and one line says which others there are.
+func TestPieces_OfSeveralLaunches(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "perfagent-out", "4711")
+	for step := range 3 {
+		eightRanks(t, run, func(m *madeRank) {
+			m.launch, m.Start, m.End = fmt.Sprintf("step-%d", step), float64(100*step), float64(100*step)+m.End
+			if m.Held[1] > 0 {
+				m.Held = [2]float64{m.Start, m.End}
+			}
+			m.name = fmt.Sprintf("node-%d.rank-%d.%d", m.node, m.Rank, step+1)
+			m.CPUs = float64(step + 1)
+		})
+	}
+
+	for name, want := range map[string]float64{"4711": 3, "4711@1": 1, "4711@2": 2, "@latest": 3, "@-3": 1, run: 3} {
+		o := insideIn(t, dir, "show", "--json", name)
+		o.Want(t, 0)
+		if got := shownNumbers(t, dir, name)["0"]["job_cpu_seconds"]; got != 40*want {
+			t.Errorf("%s: %v CPU seconds, want %v", name, got, 40*want)
+		}
+		if lines := strings.Count(o.Err, "launches"); lines != 1 || !strings.Contains(o.Err, fmt.Sprintf("this is 4711@%v; the others are ", want)) {
+			t.Errorf("%s: stderr %s", name, o.Err)
+		}
+	}
+
+	var ids []string
+	for _, r := range listed(t, dir) {
+		ids = append(ids, r.ID)
+		if r.RunID != "4711" || r.Ranks != 8 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if !slices.Equal(ids, []string{"4711@3", "4711@2", "4711@1"}) {
+		t.Errorf("%q", ids)
+	}
+	if one := listed(t, dir, "4711@2"); len(one) != 1 || one[0].ID != "4711@2" {
+		t.Errorf("%+v", one)
+	}
+
+	// diff takes all of a RUN-ID, and one by its name.
+	o := insideIn(t, dir, "diff", "--format", "json", "4711@1", "4711")
+	o.Want(t, 0)
+	var c struct{ A, B struct{ Runs int } }
+	if err := json.Unmarshal([]byte(o.Out), &c); err != nil || c.A.Runs != 1 || c.B.Runs != 3 {
+		t.Errorf("%v: %+v of %.300s", err, c, o.Out)
+	}
+	insideIn(t, dir, "merge", "4711@1", "4711@2", "-o", "x.json").Want(t, 1)
+	insideIn(t, dir, "plot", "4711@2").Want(t, 0)
+	if _, err := os.Stat(filepath.Join(dir, "4711@2.png")); err != nil {
+		t.Error(err)
+	}
+	insideIn(t, dir, "show", "4711@4").WantLine(t, "no launch 4711@4: run 4711 has 3 launches")
+}
+
+// The journals of ranks that go on, or whose perfagent is gone, count.
+func TestPieces_OfJournals(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "perfagent-out", "4711")
+	first := madeRank{launch: "s"}
+	first.RankPlan = reportertest.RankPlan{Rank: 0, OnNode: 2, End: 10, CPUs: 1, Held: [2]float64{0, 10}}
+	first.report(t, run)
+	second := madeRank{launch: "s"}
+	second.RankPlan = reportertest.RankPlan{Rank: 1, OnNode: 2, End: 10, CPUs: 1}
+	j := second.journal(t, run)
+
+	if r := listed(t, dir)[0]; r.State != summary.Running || r.Ranks != 2 || r.Nodes != 1 {
+		t.Errorf("while it is written: %+v", r)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(run, "node-0.rank-1.jsonl")
+	if err := j.Keep(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path) // a copy has no writer
+	hour := time.Now().Add(-time.Hour)
+	if err := errors.Join(err, os.Remove(path), os.WriteFile(path, data, 0o644), os.Chtimes(path, hour, hour)); err != nil {
+		t.Fatal(err)
+	}
+	if r := listed(t, dir)[0]; r.State != summary.Incomplete || r.Ranks != 2 {
+		t.Errorf("when its perfagent is gone: %+v", r)
+	}
+	o := insideIn(t, dir, "show", "4711")
+	if o.Want(t, 0); !strings.Contains(o.Out, "rank 1") {
+		t.Errorf("show does not name the rank without an end:\n%s", o.Out)
+	}
+	insideIn(t, dir, "merge", "4711", "-o", "run.json").Want(t, 0)
+	r := reportertest.ReadFile(t, filepath.Join(dir, "run.json"))
+	if ranks := r.Nodes["0"].Ranks; len(ranks) != 2 || ranks["1"].Incomplete == "" || ranks["0"].Incomplete != "" {
+		t.Errorf("%+v", ranks)
+	}
+
+	insideIn(t, dir, "prune", "--keep", "0").Want(t, 0)
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("prune without --force: %v", err)
+	}
+}
+
+// Ranks that were not put together are pushed as one node, and each file records that it was.
+func TestPieces_Push(t *testing.T) {
+	site := newSite(t)
+	dir := t.TempDir()
+	run := filepath.Join(dir, "perfagent-out", "4711")
+	pieces := eightRanks(t, run, func(m *madeRank) {
+		m.host = []string{"z9", "a10"}[m.node]
+		m.push = reporter.PushState{State: reporter.PushPending, URI: site.URL}
+	})
+	if r := listed(t, dir)[0]; r.Push != reporter.PushPending {
+		t.Errorf("before: %+v", r)
+	}
+	insideIn(t, dir, "prune", "--keep", "0").WantLine(t, "its push is pending")
+
+	insideIn(t, dir, "push", "4711").Want(t, 0)
+	site.only(t)
+	for _, path := range pieces {
+		if state := recorded(t, path); state.State != reporter.PushDone || state.RunID == "" {
+			t.Errorf("%s records %+v", path, state)
+		}
+	}
+	o := insideIn(t, dir, "push", "4711")
+	if o.Want(t, 0); strings.Count(o.Out, "0 metrics and 0 points sent") != 2 {
+		t.Errorf("the second push says:\n%s", o.Out)
+	}
+	if r := listed(t, dir)[0]; r.Push != reporter.PushDone {
+		t.Errorf("after: %+v", r)
+	}
+}
+
+// watch has one line of a node, of all of its ranks together, and follows it until its ranks were put together.
+func TestPieces_Watch(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "perfagent-out", "4711")
+	rank := func(n int) madeRank {
+		m := madeRank{launch: "s"}
+		m.RankPlan = reportertest.RankPlan{Rank: n, OnNode: 3, End: 10, CPUs: 1, Held: [2]float64{0, 10}}
+		if n == 1 {
+			m.Exit = 7
+		}
+		return m
+	}
+	var journals []*journal.Journal
+	for n := range 3 {
+		journals = append(journals, rank(n).journal(t, run))
+	}
+
+	reader, writer := io.Pipe()
+	said := make(chan clitest.Outcome, 1)
+	go func() {
+		o := callTo(writer, "watch", "--refresh", "100ms", run)
+		writer.Close()
+		said <- o
+	}()
+	lines := bufio.NewScanner(reader)
+	next := func(words string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), words) {
+				return
+			}
+		}
+		t.Fatalf("watch does not say %q", words)
+	}
+
+	next(", 3 ranks")
+	var pieces []string
+	end := func(n int) {
+		pieces = append(pieces, rank(n).report(t, run))
+		if err := errors.Join(journals[n].Stop(time.Minute), os.Remove(filepath.Join(run, rank(n).base()+".jsonl"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end(0)
+	end(1)
+	next(", 3 ranks, 1 failed")
+	closed := append(slices.Clone(pieces), rank(2).report(t, t.TempDir()))
+	closeNode(t, run, closed)
+	if err := errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1]), journals[2].Stop(time.Minute),
+		os.Remove(filepath.Join(run, rank(2).base()+".jsonl"))); err != nil {
+		t.Fatal(err)
+	}
+	next("exit 7")
+	for lines.Scan() { // to its end
+	}
+	if o := <-said; o.Code != 0 {
+		t.Errorf("%+v", o)
+	}
+}

@@ -1,0 +1,403 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+)
+
+// A step is the ranks of a Slurm step on one node, as plain processes with Slurm's variables.
+type step struct {
+	t     testing.TB
+	out   string // the directory of the run
+	id    string
+	ranks int
+}
+
+func newStep(t testing.TB, ranks int) *step {
+	t.Helper()
+	name := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	id := fmt.Sprintf("%s-%d-%d", name, os.Getpid(), time.Now().UnixNano())
+	return &step{t, filepath.Join(t.TempDir(), "out", id), id, ranks}
+}
+
+// command prepares perfagent as one rank.
+func (s *step) command(rank int, args ...string) *exec.Cmd {
+	s.t.Helper()
+	cmd := clitest.Perfagent(s.t, append([]string{"run", "--out", filepath.Dir(s.out)}, args...)...)
+	cmd.Env = append(cmd.Env,
+		"SLURM_JOB_ID="+s.id, "SLURM_STEP_ID=0", "SLURM_NODEID=0", "SLURM_STEP_NUM_NODES=1",
+		fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_LOCALID=", rank),
+		fmt.Sprint("SLURM_STEP_NUM_TASKS=", s.ranks), fmt.Sprint("SLURM_STEP_TASKS_PER_NODE=", s.ranks))
+	return cmd
+}
+
+// A rankProcess is a rank whose job waits for a line on its stdin.
+type rankProcess struct {
+	*clitest.Process
+	stdin io.WriteCloser
+}
+
+// launch starts a rank and waits until its job runs, which then reads a line and goes on with the script.
+func launch(cmd *exec.Cmd, t testing.TB) rankProcess {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := rankProcess{clitest.Launch(t, cmd), stdin}
+	p.Expect("up")
+	return p
+}
+
+// launch starts a rank with a script.
+func (s *step) launch(rank int, script string) rankProcess {
+	s.t.Helper()
+	return launch(s.command(rank, "--interval", "100ms", "--summary", "line", "--", "sh", "-c", "echo up; read go; "+script), s.t)
+}
+
+// release lets the job go on.
+func (p rankProcess) release() { fmt.Fprintln(p.stdin, "go") }
+
+// finish lets the job go on and waits for the end.
+func (p rankProcess) finish() clitest.Outcome {
+	p.release()
+	o, _ := p.End()
+	return o
+}
+
+// expect fails the test unless the directory of the run has exactly these files.
+func (s *step) expect(names ...string) {
+	s.t.Helper()
+	expectFiles(s.t, s.out, names...)
+}
+
+func expectFiles(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if !slices.Equal(got, names) {
+		t.Fatalf("the directory has %q, want %q", got, names)
+	}
+}
+
+// node reads the report of the node.
+func (s *step) node() (*reporter.Report, *reporter.Node) {
+	s.t.Helper()
+	r, err := reportfile.Read(filepath.Join(s.out, "node-0.json"), 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r, r.Nodes["0"]
+}
+
+// spin is a script that burns CPU time.
+const spin = `i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done; `
+
+// Ranks of one node share the host: one of them measures it, each measures its own job, and the last one out puts
+// all of it together and says the line.
+func TestRanks_OneNode(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 4)
+	var ranks []rankProcess
+	for rank := range s.ranks {
+		ranks = append(ranks, s.launch(rank, spin))
+	}
+	s.expect("node-0.rank-0.jsonl", "node-0.rank-1.jsonl", "node-0.rank-2.jsonl", "node-0.rank-3.jsonl")
+
+	for i, p := range ranks {
+		o := p.finish()
+		o.Want(t, 0)
+		if last := i == s.ranks-1; strings.Contains(o.Err, "node-0.html") != last || !last && o.Err != "" {
+			t.Errorf("rank %d said %q", i, o.Err)
+		}
+	}
+
+	s.expect("node-0.html", "node-0.json")
+	_, n := s.node()
+	var sum float64
+	for rank := range s.ranks {
+		r := n.Ranks[strconv.Itoa(rank)]
+		if r == nil || r.ExitCode == nil || r.Rank != rank || r.Job.CPUSeconds <= 0 {
+			t.Fatalf("rank %d: %+v", rank, r)
+		}
+		sum += r.Job.CPUSeconds
+	}
+	if math.Abs(sum-n.Job.CPUSeconds) > 1e-6 || len(n.Ranks) != s.ranks {
+		t.Errorf("the node used %v s, its %d ranks %v s", n.Job.CPUSeconds, len(n.Ranks), sum)
+	}
+	if _, ok := n.Metrics[reporter.MetricMemoryPeak]; !ok || len(n.Sampling.Holders) == 0 {
+		t.Errorf("nobody measured the host: %+v", n.Sampling)
+	}
+}
+
+// When the rank that measures the host ends, another one goes on. The series has no hole longer than two intervals.
+func TestRanks_Takeover(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 2)
+	first := s.launch(0, "sleep 0.7")
+	second := s.launch(1, "sleep 2.5")
+	second.release()
+	first.finish().Want(t, 0)
+	o, _ := second.End()
+	o.Want(t, 0)
+
+	_, n := s.node()
+	if h := n.Sampling.Holders; len(h) != 2 || h[0].Rank != 0 || h[1].Rank != 1 {
+		t.Fatalf("the host was measured by %+v", n.Sampling.Holders)
+	}
+	last, longest := 0., 0.
+	cpu := n.Envelope["cpu_pct_per_cpu_avg"]
+	for i, at := range n.Samples.Column("timestamp") {
+		if math.IsNaN(float64(cpu.Mean[i])) {
+			continue
+		}
+		if last > 0 {
+			longest = max(longest, float64(at)-last)
+		}
+		last = float64(at)
+	}
+	if most := 2 * max(n.Sampling.IntervalSeconds, n.Sampling.LongestGapSeconds); longest > most+0.01 {
+		t.Errorf("nobody measured the host for %.3f s, more than %.3f s", longest, most)
+	}
+}
+
+// The first rank that failed is that of the run, and no rank's exit code changes.
+func TestRanks_FirstFailure(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 3)
+	a, b, c := s.launch(0, "exit 0"), s.launch(1, "exit 7"), s.launch(2, "kill -KILL $$")
+	b.finish().Want(t, 7)
+	c.finish().Want(t, 137)
+	a.finish().Want(t, 0)
+
+	r, n := s.node()
+	if r.Run.ExitCode == nil || *r.Run.ExitCode != 7 || n.Verdict == nil || n.Verdict.Evidence["rank"] != 1. {
+		t.Errorf("the run ended with %v: %+v", r.Run.ExitCode, n.Verdict)
+	}
+	if n.Ranks["2"].Signal != "SIGKILL" {
+		t.Errorf("rank 2: %+v", n.Ranks["2"])
+	}
+}
+
+// A rank that is killed together with its perfagent loses nothing: its journal and the others' reports stay.
+func TestRanks_OneIsKilled(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 3)
+	ranks := []rankProcess{s.launch(0, "exit 0"), s.launch(1, "exit 0"), s.launch(2, "exit 0")}
+	_ = syscall.Kill(-ranks[0].Cmd.Process.Pid, syscall.SIGKILL) // it measures the host
+	ranks[0].End()
+	ranks[2].finish().Want(t, 0)
+	ranks[1].finish().Want(t, 0)
+
+	s.expect("node-0.rank-0.jsonl", "node-0.rank-1.json", "node-0.rank-2.json")
+}
+
+// A rank that starts when the others have ended is one of them.
+func TestRanks_Late(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 2)
+	s.launch(1, "exit 0").finish().Want(t, 0)
+	s.expect("node-0.rank-1.json")
+	s.launch(0, "exit 3").finish().Want(t, 3)
+	s.expect("node-0.html", "node-0.json")
+}
+
+// Nobody takes a report out of another rank's directory.
+func TestRanks_AnotherDirectory(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 2)
+	elsewhere := filepath.Join(t.TempDir(), "out")
+	a := s.launch(0, "exit 0")
+	cmd := s.command(1, "--out", elsewhere, "--", "sh", "-c", "echo up; read go; exit 3")
+	b := launch(cmd, t)
+	a.finish().Want(t, 0)
+	b.finish().Want(t, 3)
+
+	s.expect("node-0.rank-0.json")
+	expectFiles(t, filepath.Join(elsewhere, s.id), "node-0.rank-1.json")
+}
+
+// A rank whose job cannot be started takes its part in the end of the others: nothing stays in shared memory, and
+// their reports stay as they are, because they are not all of the node.
+func TestRanks_CannotStart(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 2)
+	a := s.launch(0, "exit 0")
+	rosters := openRosters(t, a.Cmd.Process.Pid)
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/nonexistent/interpreter\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Perform(t, s.command(1, "--", script)).Want(t, 127)
+	a.finish().Want(t, 0)
+
+	s.expect("node-0.rank-0.json")
+	for _, path := range rosters {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s stays: %v", path, err)
+		}
+	}
+}
+
+// openRosters returns the files of shared memory that a perfagent has open.
+func openRosters(t *testing.T, pid int) (paths []string) {
+	t.Helper()
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		path, _ := os.Readlink(link)
+		if strings.HasPrefix(filepath.Base(path), fmt.Sprintf("perfagent-%d-", os.Geteuid())) {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		t.Fatalf("perfagent %d has joined no others", pid)
+	}
+
+	return paths
+}
+
+// Without a launcher, perfagents of one run id that overlap are ranks in the order of arrival. Those that do not are
+// recordings of their own, as ever.
+func TestRanks_WithoutLauncher(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 0)
+	rank := func() rankProcess {
+		return launch(clitest.Perfagent(t, "run", "--out", filepath.Dir(s.out), "--run-id", s.id, "--", "sh", "-c", "echo up; read go"), t)
+	}
+	first, second := rank(), rank()
+	s.expect("node-0.jsonl", "node-0.rank-1.jsonl")
+	first.finish().Want(t, 0)
+	s.expect("node-0.rank-0.json", "node-0.rank-1.jsonl")
+	second.finish().Want(t, 0)
+	s.expect("node-0.html", "node-0.json")
+
+	rank().finish().Want(t, 0)
+	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json")
+	if r, err := reportfile.Read(filepath.Join(s.out, "node-0.2.json"), 0); err != nil || r.Nodes["0"].Ranks != nil {
+		t.Errorf("a perfagent alone: %v", err)
+	}
+}
+
+// Without a launcher, runs in two directories have nothing to do with each other, even if they have one id.
+func TestRanks_TwoDirectories(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 0)
+	rank := func(out string) rankProcess {
+		return launch(clitest.Perfagent(t, "run", "--out", out, "--run-id", s.id, "--summary", "line", "--",
+			"sh", "-c", "echo up; read go"), t)
+	}
+	other := filepath.Join(t.TempDir(), "out")
+	first, second := rank(filepath.Dir(s.out)), rank(other)
+	for _, p := range []rankProcess{first, second} {
+		if o := p.finish(); o.Code != 0 || !strings.Contains(o.Err, "node-0.html") {
+			t.Errorf("exit code %d, %q", o.Code, o.Err)
+		}
+	}
+
+	s.expect("node-0.html", "node-0.json")
+	expectFiles(t, filepath.Join(other, s.id), "node-0.html", "node-0.json")
+}
+
+// A perfagent within the job of a rank makes a recording of its own.
+func TestRanks_Nested(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 2)
+	inner := fmt.Sprintf("%s run --out %s -- true", clitest.Binary(t), filepath.Dir(s.out))
+	a, b := s.launch(0, inner), s.launch(1, "exit 0")
+	a.finish().Want(t, 0)
+	s.expect("node-0.html", "node-0.json", "node-0.rank-0.json", "node-0.rank-1.jsonl")
+	b.finish().Want(t, 0)
+	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json")
+}
+
+// Where the perfagents of a node cannot see each other, each measures the host, and says so.
+func TestRanks_Unseen(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 2)
+	for rank := range s.ranks {
+		cmd := s.command(rank, "--", "true")
+		cmd.Args = append([]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro tmpfs /dev/shm && exec "$@"`, "sh"}, cmd.Args...)
+		cmd.Env = append(cmd.Env, "TMPDIR=/nonexistent")
+		var err error
+		if cmd.Path, err = exec.LookPath("unshare"); err != nil {
+			t.Skip("unshare is not installed: apt-get install util-linux")
+		}
+		clitest.Perform(t, cmd).Want(t, 0)
+	}
+
+	s.expect("node-0.rank-0.json", "node-0.rank-1.json")
+	r, err := reportfile.Read(filepath.Join(s.out, "node-0.rank-1.json"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := r.Nodes["0"]
+	said := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.Code == reporter.RanksUnseen })
+	if _, host := n.Metrics[reporter.MetricMemoryPeak]; !host || !said {
+		t.Errorf("measured the host: %v, said so: %v", host, said)
+	}
+}
+
+// The only rank of a node of several writes the report of the node at once, with its rank in it.
+func TestRanks_OneOnEachNode(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 2)
+	for node := range 2 {
+		cmd := s.command(node, "--interval", "100ms", "--", "sh", "-c", "echo up; read go")
+		cmd.Env = append(cmd.Env, fmt.Sprint("SLURM_NODEID=", node), "SLURM_STEP_TASKS_PER_NODE=1(x2)",
+			"SLURM_STEP_NUM_NODES=2", "SLURM_LOCALID=0")
+		launch(cmd, t).finish().Want(t, 0)
+	}
+
+	s.expect("node-0.html", "node-0.json", "node-1.html", "node-1.json")
+	for node := range 2 {
+		r, err := reportfile.Read(filepath.Join(s.out, fmt.Sprintf("node-%d.json", node)), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := r.Nodes[strconv.Itoa(node)]; len(n.Ranks) != 1 || n.Ranks[strconv.Itoa(node)] == nil {
+			t.Errorf("node %d has the ranks %v", node, n.Ranks)
+		}
+	}
+}
+
+// The ranks of a launcher within the job of another perfagent have nodes of their own: the variable that this one
+// sets is for its job alone.
+func TestRanks_WithinAWrappedBatchScript(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 2)
+	inner := func(node int) string {
+		return fmt.Sprintf("SLURM_STEP_ID=0 SLURM_NODEID=%d SLURM_PROCID=%d SLURM_LOCALID=0 SLURM_STEP_NUM_TASKS=2 "+
+			"SLURM_STEP_NUM_NODES=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' %s run --out %s -- true\n",
+			node, node, clitest.Binary(t), filepath.Dir(s.out))
+	}
+	cmd := clitest.Perfagent(t, "run", "--out", filepath.Dir(s.out), "--", "sh", "-c", inner(0)+inner(1))
+	cmd.Env = append(cmd.Env, "SLURM_JOB_ID="+s.id, "SLURM_NODEID=0", "SLURM_PROCID=0", "SLURM_NTASKS=2")
+	clitest.Perform(t, cmd).Want(t, 0)
+
+	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json", "node-1.html", "node-1.json")
+}

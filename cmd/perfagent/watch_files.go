@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/journal"
+)
+
+// runFiles are the recordings of a launch, by node.
+type runFiles struct {
+	dir      string
+	start    time.Time        // of the launch
+	journals map[int][]string // of nodes that are running, or whose perfagent was killed: one, or one of each rank
+	reports  map[int]string   // of the others
+}
+
+// findRun lists the recordings of a launch of the run in a folder: of the K-th or, for 0, of the newest that is
+// running, else of the newest with a journal.
+func findRun(dir string, k int) (*runFiles, error) {
+	run, err := catalog.At(dir)
+	if err != nil {
+		return nil, fmt.Errorf("watch: look for the run: %w", err)
+	}
+
+	r := &runFiles{dir: dir, journals: make(map[int][]string), reports: make(map[int]string)}
+	if run == nil {
+		r.addUnreadable()
+		return r, nil
+	}
+	l := watchable(run)
+	if k > 0 && k <= len(run.Launches) {
+		l = &run.Launches[k-1]
+	}
+
+	r.start = l.Start
+	for i := range l.Nodes {
+		n := &l.Nodes[i]
+		for _, piece := range n.Pieces {
+			if piece.Journal != "" {
+				r.journals[n.Index] = append(r.journals[n.Index], piece.Journal)
+			}
+		}
+		if piece := n.Pieces[0]; piece.Report != "" {
+			r.reports[n.Index] = piece.Report
+		}
+	}
+
+	return r, nil
+}
+
+// addUnreadable adds what has the name of a journal and is not one, so that an error can name it.
+func (r *runFiles) addUnreadable() {
+	paths, _ := filepath.Glob(filepath.Join(r.dir, "node-*.jsonl")) // none if the name of the directory is a bad pattern
+	for _, path := range paths {
+		if name, ok := catalog.ParseName(filepath.Base(path)); ok {
+			r.journals[name.Node] = []string{path}
+		}
+	}
+}
+
+// watchable returns the launch to watch.
+func watchable(run *catalog.Run) *catalog.Launch {
+	var withJournal *catalog.Launch
+	for i := range slices.Backward(run.Launches) {
+		l := &run.Launches[i]
+		for _, n := range l.Nodes {
+			for _, piece := range n.Pieces {
+				switch {
+				case piece.Journal == "":
+				case journal.WriterOf(piece.Journal) != journal.Gone:
+					return l
+				case withJournal == nil:
+					withJournal = l
+				}
+			}
+		}
+	}
+	if withJournal != nil {
+		return withJournal
+	}
+
+	return run.Latest()
+}
+
+// isLater reports whether path is a later recording of a node than the other.
+func isLater(path, than string) bool {
+	a, _ := catalog.ParseName(filepath.Base(path))
+	b, _ := catalog.ParseName(filepath.Base(than))
+	return a.Nth > b.Nth
+}
+
+// first returns the lowest node that is running, else the lowest with a journal.
+func (r *runFiles) first() (int, bool) {
+	nodes := slices.Sorted(maps.Keys(r.journals))
+	for _, n := range nodes {
+		if slices.ContainsFunc(r.journals[n], func(path string) bool { return journal.WriterOf(path) != journal.Gone }) {
+			return n, true
+		}
+	}
+
+	if len(nodes) > 0 {
+		return nodes[0], true
+	}
+
+	ended := slices.Sorted(maps.Keys(r.reports))
+	if len(ended) > 0 {
+		return ended[0], false
+	}
+
+	return 0, false
+}
+
+// nodes lists the nodes for an error message.
+func (r *runFiles) nodes() string {
+	all := maps.Clone(r.reports)
+	for n := range r.journals {
+		all[n] = ""
+	}
+	var words []string
+	for _, n := range slices.Sorted(maps.Keys(all)) {
+		word := "node " + strconv.Itoa(n)
+		if len(r.journals[n]) == 0 {
+			word += ", which has ended"
+		}
+		words = append(words, word)
+	}
+
+	switch {
+	case len(words) == 0:
+		return "none"
+	case len(words) > 10:
+		words = append(words[:10], fmt.Sprintf("%d more", len(words)-10))
+	}
+
+	return strings.Join(words, "; ")
+}

@@ -1,0 +1,90 @@
+//go:build e2e
+
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// ranked is the report of ranks with what follows from all of them.
+func ranked(t testing.TB, r *reporter.Report) *reporter.Report {
+	t.Helper()
+	merged, err := diagnosis.Merge([]reporter.Source{{Path: "x", Report: r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return merged
+}
+
+// count is how many elements a selector finds.
+func (b *tab) count(selector string) (n int) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate(`document.querySelectorAll(`+quote(selector)+`).length`, &n))
+	return n
+}
+
+// TestBrowser_Ranks: of many nodes the ranks are rows in their node, open where the first failed and folded where
+// not, with JavaScript and without; of one node they are there at once.
+func TestBrowser_Ranks(t *testing.T) {
+	html := pageOf(t, ranked(t, reportertest.KilledRank()))
+	wantSelfContained(t, html)
+	address := fileOf(t, html)
+	for _, scripts := range []bool{true, false} {
+		b := newTab(t)
+		b.scripts(scripts)
+		b.visit(address)
+		for selector, want := range map[string]int{
+			"[data-ranks] tr[data-rank]": 8, ".ranks details[open] tr[data-rank]": 4, "tr.first[data-rank='3']": 1,
+			"tr[data-rank].first": 1, ".map .ring": 3, ".strip": 16, ".strip b": 2,
+		} {
+			if got := b.count(selector); got != want {
+				t.Errorf("scripts %v: %d × %s, want %d", scripts, got, selector, want)
+			}
+		}
+		visible := func(rank int) (yes bool) {
+			b.do(chromedp.Evaluate(fmt.Sprintf(`document.querySelector("[data-rank='%d']").checkVisibility()`, rank), &yes))
+			return yes
+		}
+		if !visible(3) || visible(4) {
+			t.Errorf("scripts %v: rank 3 is to be seen: %v, rank 4: %v", scripts, visible(3), visible(4))
+		}
+		b.do(chromedp.Click("tr:has([data-ranks='1']) summary", chromedp.ByQuery))
+		if !visible(4) {
+			t.Error("a click does not open the ranks of node 1")
+		}
+	}
+
+	b := newTab(t)
+	b.visit(fileOf(t, pageOf(t, ranked(t, reportertest.Ranks(1, 4, 60)))))
+	if n := b.count("[data-ranks='0'] tr[data-rank]"); n != 4 || b.count(".ranks") != 0 {
+		t.Errorf("%d ranks of one node", n)
+	}
+}
+
+// TestBrowser_RanksFit: no view of a page with ranks is wider than its window, and the pictures in the rows are there.
+func TestBrowser_RanksFit(t *testing.T) {
+	for name, r := range map[string]*reporter.Report{
+		"ranks": ranked(t, reportertest.KilledRank()), "ranks-one": ranked(t, reportertest.Ranks(1, 4, 60)),
+	} {
+		address := fileOf(t, pageOf(t, r))
+		for _, v := range views(1080, 1500) {
+			b := newTab(t)
+			b.look(v)
+			b.visit(address)
+			b.narrow()
+			var image string
+			b.do(chromedp.Evaluate(`getComputedStyle(document.querySelector(".strip")).backgroundImage`, &image))
+			if !strings.HasPrefix(image, `url("data:image/png;base64,`) {
+				t.Errorf("%s, %s: the picture of a rank is %.40q", name, v.name, image)
+			}
+		}
+	}
+}

@@ -1,0 +1,115 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// An image is what a container is made from.
+type image struct {
+	name       string            // with the tag
+	files      map[string]string // programs on this machine, by their path in the image; "-> TARGET" is a link
+	entrypoint []string
+}
+
+// images are those of deploy/kubernetes with the names that kustomization.yaml gives them, and the one that keeps a Pod's
+// network. There is no registry from which a node could take them.
+func images(t *testing.T) []image {
+	t.Helper()
+	busybox := need.Tool(t, "busybox", "apt-get install busybox-static (make test does it as root)")
+	version := strings.TrimSpace(clitest.Read(t, need.Repository(t, "VERSION")))
+	return []image{
+		{"registry.example.com/perfagent:" + version, map[string]string{"perfagent": clitest.Binary(t)}, []string{"/perfagent"}},
+		{"registry.example.com/job:v1", map[string]string{
+			"bin/busybox": busybox, "bin/sh": "-> busybox", "bin/sleep": "-> busybox", "bin/dd": "-> busybox",
+		}, nil},
+		{pause, map[string]string{"busybox": busybox}, []string{"/busybox", "sleep", "1000000"}},
+	}
+}
+
+// pause is the image of the container that keeps a Pod's network.
+const pause = "registry.example.com/pause:v1"
+
+// archive returns an image in the form of "docker save".
+func (i image) archive(t *testing.T) string {
+	t.Helper()
+	layer := make(map[string]string)
+	for name, path := range i.files {
+		layer[name] = path
+		if !strings.HasPrefix(path, "-> ") {
+			layer[name] = clitest.Read(t, path)
+		}
+	}
+	files := map[string]string{"layer.tar": tarOf(t, layer)}
+	files["config.json"] = asJSON(t, map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux",
+		"config": map[string]any{"Entrypoint": i.entrypoint, "Env": []string{"PATH=/bin"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(files["layer.tar"])))}},
+	})
+	files["manifest.json"] = asJSON(t, []any{
+		map[string]any{"Config": "config.json", "RepoTags": []string{i.name}, "Layers": []string{"layer.tar"}},
+	})
+
+	return tarOf(t, files)
+}
+
+// tarOf returns an archive of files that everybody may run. A text that begins with an arrow is a link.
+func tarOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for name, text := range files {
+		header := tar.Header{Name: name, Mode: 0o755, Size: int64(len(text))}
+		if target, ok := strings.CutPrefix(text, "-> "); ok {
+			header, text = tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: target}, ""
+		}
+		err := w.WriteHeader(&header)
+		if err == nil {
+			_, err = w.Write([]byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	return buf.String()
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(data)
+}
+
+// load puts the images into the store of a node.
+func (c *cluster) load(node int, images []image) {
+	c.t.Helper()
+	for _, i := range images {
+		path := c.path("image.tar")
+		clitest.Write(c.t, path, i.archive(c.t), 0o600)
+		host := c.nodes[node]
+		clitest.Perform(c.t, host.Command(c.t, c.dir, "ctr", "--address", c.socket(node), "--namespace", "k8s.io", "images", "import", path)).Want(c.t, 0)
+		if err := os.Remove(path); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+//go:build e2e
+
+package mpi
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/hosttest"
+	"github.com/perfagent/perfagent/internal/mpitest"
+)
+
+// Open MPI gives the others a second after TERM, but no longer than until the first of them has ended.
+func TestOpenMPI_Failures(t *testing.T) {
+	wantFailures(t, mpitest.OpenMPI(t), []failure{
+		{how: "SIGSEGV", signal: "SIGSEGV", wrapped: 139},
+		{how: "SIGKILL", signal: "SIGKILL", wrapped: 137},
+		{how: "7", code: 7, wrapped: 7},
+		{how: "finalize", code: 0, wrapped: 0},
+	})
+}
+
+// Hydra kills the others at once. With perfagent, mpiexec returns 9 after an exit code; without it, 9 or the code.
+func TestMPICH_Failures(t *testing.T) {
+	wantFailures(t, mpitest.MPICH(t), []failure{
+		{how: "SIGSEGV", signal: "SIGSEGV", wrapped: 11},
+		{how: "SIGKILL", signal: "SIGKILL", wrapped: 9},
+		{how: "7", code: 7, wrapped: 9, chance: []int{1, 7, 9}},
+		{how: "finalize", code: 0, wrapped: 0},
+	})
+}
+
+func TestOpenMPI_SignalsOnce(t *testing.T) {
+	wantSignalsOnce(t, mpitest.OpenMPI(t), syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGUSR1)
+}
+
+// mpiexec forwards USR1 and ALRM.
+func TestMPICH_SignalsOnce(t *testing.T) {
+	wantSignalsOnce(t, mpitest.MPICH(t), syscall.SIGUSR1, syscall.SIGUSR1)
+}
+
+func TestMPI_TwoHosts(t *testing.T) {
+	hosts := newHosts(t)
+	for name, find := range map[string]func(*testing.T) mpitest.Engine{
+		"openmpi": mpitest.OpenMPI, "mpich": mpitest.MPICH,
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := find(t)
+			hosttest.WriteShell(t, e.Bin+"/ssh", hosts)
+			wantTwoHosts(t, hosts, e, name)
+			wantTranscript(t, hosts, e, map[string]string{"openmpi": "Open MPI", "mpich": "MPICH"}[name], name)
+		})
+	}
+}

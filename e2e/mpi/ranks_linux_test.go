@@ -1,0 +1,217 @@
+//go:build e2e
+
+package mpi
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/hosttest"
+	"github.com/perfagent/perfagent/internal/mpitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// quiet keeps the libraries from tracing a crash, and from networks that are not there.
+var quiet = []string{"UCX_HANDLE_ERRORS=none", "OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,vader,tcp"}
+
+// script prepares a line of a shell with an engine, in a directory of its own.
+func script(t *testing.T, e mpitest.Engine, line string) *exec.Cmd {
+	t.Helper()
+	cmd := clitest.Command(t, "sh", "-c", line)
+	cmd.Env = e.Environ(append(quiet, "TMPDIR="+cmd.Dir)...)
+
+	return cmd
+}
+
+// reports reads the reports below a directory by the names of their files.
+func reports(t *testing.T, dir string) map[string]*reporter.Report {
+	t.Helper()
+	all := make(map[string]*reporter.Report)
+	out := filepath.Join(dir, "perfagent-out")
+	for _, path := range reportertest.InDir(t, out) {
+		if filepath.Ext(path) == ".json" {
+			all[filepath.Base(path)] = reportertest.ReadFile(t, filepath.Join(out, path))
+		}
+	}
+
+	return all
+}
+
+// A failure is a way in which rank 1 of three ends, and what follows.
+type failure struct {
+	how     string
+	signal  string
+	code    int   // of the rank, unless a signal killed it
+	wrapped int   // what the launcher returns
+	chance  []int // what it may return, if that is left to chance, with and without perfagent
+}
+
+// returns reports whether the launcher may return a code.
+func (f failure) returns(code int) bool {
+	return slices.Contains(f.chance, code) || len(f.chance) == 0 && code == f.wrapped
+}
+
+// wantFailures has a rank fail in all ways, without perfagent and with it.
+func wantFailures(t *testing.T, e mpitest.Engine, failures []failure) {
+	t.Helper()
+	for _, f := range failures {
+		t.Run(f.how, func(t *testing.T) {
+			program := "python3 " + need.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 " + f.how
+			bare := clitest.Perform(t, script(t, e, e.Launcher+" -n 3 "+program))
+			if !f.returns(bare.Code) {
+				t.Errorf("exit code %d without perfagent", bare.Code)
+			}
+
+			o := clitest.Perform(t, script(t, e, e.Launcher+" -n 3 perfagent run -- "+program))
+			if !f.returns(o.Code) {
+				t.Errorf("exit code %d with perfagent: %s", o.Code, o.Err)
+			}
+			if met := strings.Count(o.Out, "has met the others"); met != 3 {
+				t.Errorf("%d ranks have met, want 3: %s", met, o.Out)
+			}
+
+			wantFailedRank(t, o.Dir, f)
+		})
+	}
+}
+
+// wantFailedRank checks the files of a launch in which rank 1 failed: its own report is whole, of each other
+// rank there is at least the journal, in files of one run.
+func wantFailedRank(t *testing.T, dir string, f failure) {
+	t.Helper()
+	r := reports(t, dir)["node-0.rank-1.json"]
+	if r == nil { // unless it was the last one out
+		r = reports(t, dir)["node-0.json"]
+	}
+	if r == nil {
+		t.Fatalf("no report of the rank that failed: %q", reportertest.InDir(t, filepath.Join(dir, "perfagent-out")))
+	}
+	rank := r.Nodes["0"].Ranks["1"]
+	if rank == nil || rank.Signal != f.signal || rank.ExitCode == nil || f.signal == "" && *rank.ExitCode != f.code {
+		t.Errorf("rank 1 is %+v, want code %d, signal %q", rank, f.code, f.signal)
+	}
+
+	seen := map[string]bool{}
+	runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/*"))
+	for _, path := range reportertest.InDir(t, filepath.Join(dir, "perfagent-out")) {
+		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), "l"), ".json")
+		seen[strings.TrimPrefix(name, "node-0.")] = true
+	}
+	for name := range r.Nodes["0"].Ranks {
+		seen["rank-"+name] = true
+	}
+	for _, rank := range []string{"rank-0", "rank-1", "rank-2"} {
+		if !seen[rank] {
+			t.Errorf("nothing of %s, only %q", rank, slices.Sorted(maps.Keys(seen)))
+		}
+	}
+	if len(runs) != 1 {
+		t.Errorf("runs %q, want one", runs)
+	}
+}
+
+// wantSignalsOnce sends signals to the launcher, whose ranks get each once, as without perfagent. TERM ends them.
+func wantSignalsOnce(t *testing.T, e mpitest.Engine, signals ...syscall.Signal) {
+	t.Helper()
+	const ranks = 2
+	for _, agent := range []string{"", "perfagent run -- "} {
+		cmd := script(t, e, "exec "+e.Launcher+" -n 2 "+agent+os.Args[0])
+		cmd.Env = append(cmd.Env, clitest.PartEnv("counter"))
+		l := clitest.Launch(t, cmd)
+		for range ranks {
+			l.PID("ready")
+		}
+
+		for _, sig := range signals {
+			l.Signal(sig)
+			name := unix.SignalName(sig)
+			for range ranks {
+				if got := next(l); got != name {
+					t.Errorf("%sline %q, want %s", agent, got, name)
+				}
+			}
+		}
+
+		l.Signal(syscall.SIGTERM)
+		_, rest := l.End()
+		terms := 0
+		for _, line := range rest {
+			switch line {
+			case "SIGTERM":
+				terms++
+			case "SIGCONT", "": // Open MPI sends it first
+			default:
+				if strings.HasPrefix(line, "SIG") {
+					t.Errorf("%sat the end the ranks got %q", agent, rest)
+				}
+			}
+		}
+		if terms < 1 || terms > ranks { // Open MPI kills the others as soon as one has ended
+			t.Errorf("%sthe ranks got TERM %d times, want once each: %q", agent, terms, rest)
+		}
+	}
+}
+
+// next returns the next line that a rank wrote.
+func next(l *clitest.Process) string {
+	for {
+		if line := l.Next(); strings.HasPrefix(line, "SIG") {
+			return line
+		}
+	}
+}
+
+// wantTwoHosts runs four ranks on two hosts, each with two of them: that is one run of two nodes.
+func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name string) {
+	t.Helper()
+	o, dir := onHosts(t, hosts, e, "examples/"+name, "sh", "hosts.sh")
+	o.Want(t, 0)
+	if !strings.Contains(o.Out, "by 4 ranks") {
+		t.Errorf("the ranks said %q", o.Out)
+	}
+
+	all := reports(t, dir)
+	if names := slices.Sorted(maps.Keys(all)); !slices.Equal(names, []string{"node-node1.json", "node-node2.json"}) {
+		t.Fatalf("reports %q, want one of each host", names)
+	}
+	if runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/*")); len(runs) != 1 {
+		t.Errorf("runs %q, want one", runs)
+	}
+	for file, ranks := range map[string][]string{"node-node1.json": {"0", "1"}, "node-node2.json": {"2", "3"}} {
+		for _, n := range all[file].Nodes {
+			if got := slices.Sorted(maps.Keys(n.Ranks)); !slices.Equal(got, ranks) {
+				t.Errorf("%s has the ranks %q, want %q", file, got, ranks)
+			}
+			if host := strings.TrimSuffix(strings.TrimPrefix(file, "node-"), ".json"); n.Host.Hostname != host {
+				t.Errorf("%s is of host %s", file, n.Host.Hostname)
+			}
+		}
+	}
+
+	o = clitest.Perform(t, hosts[0].Command(t, dir, e.Bin+"/perfagent", "show", filepath.Base(only(t, dir))))
+	o.Want(t, 0)
+	if !strings.Contains(o.Out, "node1") || !strings.Contains(o.Out, "node2") {
+		t.Errorf("show of the run does not have both nodes:\n%s%s", o.Out, o.Err)
+	}
+}
+
+// only returns the directory of the one run.
+func only(t *testing.T, dir string) string {
+	t.Helper()
+	runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/*"))
+	if len(runs) != 1 {
+		t.Fatalf("runs %q, want one", runs)
+	}
+	return runs[0]
+}

@@ -1,0 +1,13 @@
+//go:build e2e
+
+// Package slurm runs perfagent in the ranks of a real Slurm with two nodes, as internal/slurmtest makes them.
+package slurm
+
+import (
+	"os"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+func TestMain(m *testing.M) { os.Exit(clitest.Main(m, parts)) }

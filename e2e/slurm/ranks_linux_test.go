@@ -1,0 +1,173 @@
+//go:build e2e
+
+package slurm
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/slurmtest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// closedNodes reads the reports of a run with so many nodes, each of which must be closed: one file, and no piece.
+func closedNodes(t *testing.T, out string, nodes int) []*reporter.Node {
+	t.Helper()
+	paths := reportertest.InDir(t, out)
+	var list []*reporter.Node
+	for i := range nodes {
+		want := fmt.Sprintf("node-%d.json", i)
+		if len(paths) != nodes || filepath.Base(paths[i]) != want {
+			t.Fatalf("files %q, want node-0.json to node-%d.json", paths, nodes-1)
+		}
+		n := reportertest.ReadFile(t, filepath.Join(out, paths[i])).Nodes[strconv.Itoa(i)]
+		if n == nil {
+			t.Fatalf("%s has no node %d", paths[i], i)
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// exactSums: one report a node, with each rank's CPU time and their sum, and one series of the host.
+func exactSums(t *testing.T, c *slurmtest.Cluster) {
+	truth := t.TempDir()
+	out := filepath.Join(t.TempDir(), "out")
+	cmd := c.Command(t, "srun", "--quiet", "-N2", "--ntasks-per-node=4", "perfagent", "run", "--out", out, "--interval", "100ms", "--")
+	cmd = clitest.AsPart(cmd, "burn")
+	cmd.Env = append(cmd.Env, burnSeconds+"=0.3", burnDir+"="+truth)
+	clitest.Perform(t, cmd).Want(t, 0)
+
+	for i, n := range closedNodes(t, out, 2) {
+		host := fmt.Sprintf("node%d", i+1)
+		if n.Host == nil || n.Host.Hostname != host || len(n.Ranks) != 4 {
+			t.Fatalf("node %d is %+v with %d ranks, want %s with 4", i, n.Host, len(n.Ranks), host)
+		}
+		sum := 0.0
+		for r := 4 * i; r < 4*i+4; r++ {
+			took, err := strconv.ParseFloat(clitest.Read(t, filepath.Join(truth, strconv.Itoa(r))), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += took
+			got := n.Ranks[strconv.Itoa(r)]
+			if got == nil || got.Job == nil {
+				t.Fatalf("no rank %d with a job on %s: %v", r, host, got)
+			}
+			wantCPU(t, fmt.Sprintf("rank %d", r), got.Job.CPUSeconds, took)
+		}
+		wantCPU(t, host, n.Job.CPUSeconds, sum)
+		wantOneSeries(t, n)
+	}
+}
+
+// wantCPU compares CPU seconds with what the ranks counted themselves just before they ended.
+func wantCPU(t *testing.T, who string, got, truth float64) {
+	t.Helper()
+	if over := got - truth; over < -0.001 || over > 0.05+truth/100 {
+		t.Errorf("%s: %.4f s of CPU time, the kernel counted %.4f s", who, got, truth)
+	}
+	t.Logf("%s: the report %.4f s, the kernel %.4f s", who, got, truth)
+}
+
+// wantOneSeries checks that the host was measured all the time, and by one rank at a time.
+func wantOneSeries(t *testing.T, n *reporter.Node) {
+	t.Helper()
+	holders := n.Sampling.Holders
+	if len(holders) == 0 {
+		t.Fatalf("nobody measured the host: %+v", n.Sampling)
+	}
+	for i, h := range holders {
+		if i > 0 && h.Start.Before(holders[i-1].End.Time) {
+			t.Errorf("two ranks measured the host at a time: %+v", holders)
+		}
+	}
+	if n.Sampling.LongestGapSeconds > 1 {
+		t.Errorf("a gap of %v s in the host's series", n.Sampling.LongestGapSeconds)
+	}
+	host := clitest.Metric(t, n, "cpu_avg_utilization_pct")
+	if host <= 0 {
+		t.Errorf("the host's CPU is %v", host)
+	}
+}
+
+// uneven: three ranks on one node, one on the other.
+func uneven(t *testing.T, c *slurmtest.Cluster) {
+	o, out := srun(t, c, []string{"-N2", "-n4"}, []string{"true"})
+	o.Want(t, 0)
+	for i, n := range closedNodes(t, out, 2) {
+		if want := []int{3, 1}[i]; len(n.Ranks) != want {
+			t.Errorf("%d ranks on node %d, want %d", len(n.Ranks), i, want)
+		}
+	}
+}
+
+// cancelled: every rank is ended by slurmstepd, and every report says so.
+func cancelled(t *testing.T, c *slurmtest.Cluster) {
+	out := filepath.Join(t.TempDir(), "out")
+	l := clitest.Launch(t, c.Command(t, "srun", "--quiet", "--job-name=cancelled", "-N2", "--ntasks-per-node=2",
+		"perfagent", "run", "--out", out, "--", "sh", "-c", "echo ready; exec sleep 60"))
+	for range 4 {
+		l.Expect("ready")
+	}
+	clitest.Perform(t, c.Command(t, "scancel", "--name=cancelled")).Want(t, 0)
+	l.End()
+	clitest.Until(t, "both nodes' reports", func() bool { return len(reportertest.InDir(t, out)) == 2 })
+	for i, n := range closedNodes(t, out, 2) {
+		for name, r := range n.Ranks {
+			if r.Verdict == nil || r.Verdict.Cause != "signal" || r.Verdict.Evidence["sender"] != "slurmstepd" {
+				t.Errorf("node %d, rank %s: verdict %+v", i, name, r.Verdict)
+			}
+		}
+	}
+}
+
+// nodeLost: one of two nodes loses its power. Slurm ends the ranks of the other when it has noticed. What the lost node
+// recorded is in the journals of its ranks.
+func nodeLost(t *testing.T, c *slurmtest.Cluster) {
+	out := filepath.Join(t.TempDir(), "out")
+	l := clitest.Launch(t, c.Command(t, "srun", "--quiet", "-N2", "--ntasks-per-node=2",
+		"perfagent", "run", "--out", out, "--interval", "100ms", "--run-id", "lost", "--", "sh", "-c", "echo ready; exec sleep 100"))
+	for range 4 {
+		l.Expect("ready")
+	}
+	clitest.Until(t, "a sample in each journal", func() bool { return len(reportertest.InDir(t, out)) == 4 })
+	c.Nodes[1].Kill(t)
+	begin := time.Now()
+	o, _ := l.End()
+	t.Logf("srun ended %.0f s after the node, with exit code %d", time.Since(begin).Seconds(), o.Code)
+	clitest.Until(t, "the report of the node that is left", func() bool {
+		return clitest.Exists(filepath.Join(out, "lost", "node-0.json"))
+	})
+
+	files := []string{"lost/node-0.json", "lost/node-1.rank-2.jsonl", "lost/node-1.rank-3.jsonl"}
+	if got := reportertest.InDir(t, out); !slices.Equal(got, files) {
+		t.Fatalf("files %q, want %q", got, files)
+	}
+	r := reportertest.ReadFile(t, filepath.Join(out, files[0]))
+	for name, rank := range r.Nodes["0"].Ranks {
+		if rank.Verdict == nil || rank.Verdict.Cause != "signal" || rank.Verdict.Evidence["sender"] != "slurmstepd" {
+			t.Errorf("rank %s: verdict %+v", name, rank.Verdict)
+		}
+	}
+	show := clitest.Perform(t, c.Command(t, "perfagent", "show", "--out", out, "lost"))
+	for _, want := range []string{"node1", "node2", "2 nodes"} {
+		if !strings.Contains(show.Out, want) {
+			t.Errorf("show does not say %q:\n%s%s", want, show.Out, show.Err)
+		}
+	}
+	list := clitest.Perform(t, c.Command(t, "perfagent", "ls", "--out", out, "--json"))
+	if !strings.Contains(list.Out, `"state": "incomplete"`) || !strings.Contains(list.Out, `"ranks": 4`) {
+		t.Errorf("ls does not say that the run of four ranks is incomplete:\n%s%s", list.Out, list.Err)
+	}
+
+	c.StartNode(1)
+	c.WaitIdle(t)
+}

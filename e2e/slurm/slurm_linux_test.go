@@ -1,0 +1,143 @@
+//go:build e2e
+
+package slurm
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/slurmtest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// In the ranks of a real Slurm of two nodes, perfagent knows who it is, and RUN-ID is one thing.
+func TestSlurm(t *testing.T) {
+	c := slurmtest.Start(t)
+	t.Run("cluster", func(t *testing.T) { // ends when all of these have
+		for _, s := range []struct {
+			name string
+			test func(*testing.T, *slurmtest.Cluster)
+		}{
+			{"identity", identity}, {"exact sums", exactSums}, {"exit codes", exitCodes}, {"uneven", uneven},
+			{"cancelled", cancelled}, {"ranks.sh", exampleRanks}, {"steps.sh", exampleSteps}, {"wrapped.sh", exampleWrapped},
+			{"array.sh", exampleArray}, {"hetero.sh", exampleHetero}, {"requeue.sh", exampleRequeue},
+			{"mpi.sh", exampleMPI}, {"oom.sh", exampleOOM}, {"torchrun", torchOnSlurm},
+		} {
+			t.Run(s.name, func(t *testing.T) { t.Parallel(); s.test(t, c) })
+		}
+	})
+	t.Run("node lost", func(t *testing.T) { nodeLost(t, c) })
+}
+
+// A rank is what "perfagent env --json" says in a rank.
+type rank struct {
+	RunID    string            `json:"run_id"`
+	Identity reporter.Identity `json:"identity"`
+}
+
+// String puts into one line what a rank knows of itself, but not the number of the job.
+func (r rank) String() string {
+	id := r.Identity
+	text := fmt.Sprintf("%s, %s:", id.NodeName, id.Launch)
+	for _, part := range []struct {
+		name  string
+		value *int
+	}{{"node", id.Node}, {"rank", id.Rank}, {"local", id.LocalRank}, {"on node", &id.RanksOnNode}, {"of", &id.WorldSize}, {"nodes", &id.Nodes}} {
+		if part.value != nil {
+			text += fmt.Sprintf(" %s %d", part.name, *part.value)
+		}
+	}
+	return text
+}
+
+// identity: what each rank knows of itself, in every kind of a step.
+func identity(t *testing.T, c *slurmtest.Cluster) {
+	for _, s := range []struct {
+		name  string
+		words []string // of srun, before and after the command
+		want  []string
+	}{
+		{"2 nodes, 8 ranks", []string{"-N2", "--ntasks-per-node=4"}, []string{
+			"node1, step-0: node 0 rank 0 local 0 on node 4 of 8 nodes 2",
+			"node1, step-0: node 0 rank 1 local 1 on node 4 of 8 nodes 2",
+			"node1, step-0: node 0 rank 2 local 2 on node 4 of 8 nodes 2",
+			"node1, step-0: node 0 rank 3 local 3 on node 4 of 8 nodes 2",
+			"node2, step-0: node 1 rank 4 local 0 on node 4 of 8 nodes 2",
+			"node2, step-0: node 1 rank 5 local 1 on node 4 of 8 nodes 2",
+			"node2, step-0: node 1 rank 6 local 2 on node 4 of 8 nodes 2",
+			"node2, step-0: node 1 rank 7 local 3 on node 4 of 8 nodes 2",
+		}},
+		{"3 and 1", []string{"-N2", "-n4"}, []string{
+			"node1, step-0: node 0 rank 0 local 0 on node 3 of 4 nodes 2",
+			"node1, step-0: node 0 rank 1 local 1 on node 3 of 4 nodes 2",
+			"node1, step-0: node 0 rank 2 local 2 on node 3 of 4 nodes 2",
+			"node2, step-0: node 1 rank 3 local 0 on node 1 of 4 nodes 2",
+		}},
+		{"round robin", []string{"-N2", "-n4", "--distribution=cyclic", "--ntasks-per-node=2"}, []string{
+			"node1, step-0: node 0 rank 0 local 0 on node 2 of 4 nodes 2",
+			"node2, step-0: node 1 rank 1 local 0 on node 2 of 4 nodes 2",
+			"node1, step-0: node 0 rank 2 local 1 on node 2 of 4 nodes 2",
+			"node2, step-0: node 1 rank 3 local 1 on node 2 of 4 nodes 2",
+		}},
+	} {
+		dir := t.TempDir()
+		args := append([]string{"--quiet", "--output=" + dir + "/%t", "--error=none"}, s.words...)
+		clitest.Perform(t, c.Command(t, "srun", append(args, "perfagent", "env", "--json")...)).Want(t, 0)
+		wantRanks(t, s.name, dir, s.want)
+	}
+}
+
+// wantRanks compares what ranks have written of themselves, in files by their numbers. All belong to the run that has
+// the job's number, and no rank of Slurm's has to be told its node.
+func wantRanks(t *testing.T, name, dir string, want []string) {
+	t.Helper()
+	var got []string
+	run := ""
+	for i := range want {
+		var r rank
+		if err := json.Unmarshal([]byte(clitest.Read(t, filepath.Join(dir, strconv.Itoa(i)))), &r); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.String())
+		if run == "" {
+			run = r.RunID
+		}
+		if r.RunID != run || r.RunID != r.Identity.JobID || r.Identity.NodeFrom != "SLURM_JOB_NODELIST" {
+			t.Errorf("%s: run %q of job %q, node from %s; rank 0 is of run %q", name, r.RunID, r.Identity.JobID, r.Identity.NodeFrom, run)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// srun runs a step whose reports come into the returned directory.
+func srun(t *testing.T, c *slurmtest.Cluster, flags, job []string) (clitest.Outcome, string) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	args := append([]string{"--quiet"}, flags...)
+	args = append(args, "perfagent", "run", "--out", out, "--interval", "100ms", "--")
+	return clitest.Perform(t, c.Command(t, "srun", append(args, job...)...)), out
+}
+
+// exitCodes: srun's is what it is without perfagent, whichever rank fails.
+func exitCodes(t *testing.T, c *slurmtest.Cluster) {
+	for _, job := range []string{
+		"exit $SLURM_PROCID", "test $SLURM_PROCID != 2 || exit 77", "test $SLURM_PROCID != 3 || kill -SEGV $$",
+		"test $SLURM_PROCID != 1 || kill -KILL $$",
+	} {
+		shell := []string{"sh", "-c", job}
+		flags := []string{"-N2", "--ntasks-per-node=2"}
+		without := clitest.Perform(t, c.Command(t, "srun", append(append([]string{"--quiet"}, flags...), shell...)...))
+		with, _ := srun(t, c, flags, shell)
+		if with.Code != without.Code || without.Code == 0 {
+			t.Errorf("%s: srun's exit code is %d, without perfagent %d", job, with.Code, without.Code)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+//go:build e2e
+
+package slurm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/slurmtest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// torch runs an example of examples/torchrun on this host, with what stands in for torchrun, and returns its exit code
+// and the reports.
+func torch(t *testing.T, script string, env ...string) (int, []*reporter.Report) {
+	t.Helper()
+	bin := t.TempDir()
+	for name, path := range map[string]string{
+		"perfagent": clitest.Binary(t), "torchrun": need.Repository(t, "e2e/slurm/testdata/torchrun"),
+	} {
+		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := clitest.Command(t, "sh", script)
+	cmd.Dir = copied(t, "torchrun")
+	cmd.Env = append(append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH")), env...)
+	o := clitest.Perform(t, cmd)
+
+	out := filepath.Join(cmd.Dir, "perfagent-out")
+	var reports []*reporter.Report
+	for _, path := range reportertest.InDir(t, out) {
+		if filepath.Ext(path) != ".json" {
+			t.Errorf("%s is left; it said %s%s", path, o.Out, o.Err)
+			continue
+		}
+		reports = append(reports, reportertest.ReadFile(t, filepath.Join(out, path)))
+	}
+	return o.Code, reports
+}
+
+// wantWorkers checks the report of two workers that took half a second each.
+func wantWorkers(t *testing.T, n *reporter.Node) {
+	t.Helper()
+	if n.Identity == nil || !strings.HasPrefix(n.Identity.Launch, "torchrun-") || len(n.Ranks) != 2 {
+		t.Fatalf("identity %+v with %d ranks, want two of torchrun", n.Identity, len(n.Ranks))
+	}
+	sum := 0.0
+	for _, r := range n.Ranks {
+		sum += r.Job.CPUSeconds
+		if r.Job.CPUSeconds < 0.5 {
+			t.Errorf("rank %d took %v s of CPU time, want 0.5", r.Rank, r.Job.CPUSeconds)
+		}
+	}
+	if d := n.Job.CPUSeconds - sum; d < -1e-6 || d > 1e-6 {
+		t.Errorf("the node's job took %v s, its ranks %v", n.Job.CPUSeconds, sum)
+	}
+}
+
+// Wrapping the worker: every rank is in the report, and the one that failed first is named.
+func TestTorchrun_Workers(t *testing.T) {
+	t.Parallel()
+	code, reports := torch(t, "workers.sh")
+	if code != 0 || len(reports) != 1 {
+		t.Fatalf("exit code %d and %d reports, want 0 and 1", code, len(reports))
+	}
+	wantWorkers(t, reports[0].Nodes["0"])
+
+	code, reports = torch(t, "workers.sh", "FAIL=1")
+	if code != 1 || len(reports) != 1 {
+		t.Fatalf("exit code %d and %d reports, want 1 and 1", code, len(reports))
+	}
+	v := reports[0].Run.Verdict
+	if host, _ := os.Hostname(); v == nil || !strings.HasPrefix(v.Text, "rank 1 on "+host+" exited with code 3") {
+		t.Errorf("verdict %+v, want one of rank 1 on %s", v, host)
+	}
+}
+
+// Wrapping torchrun: one job, without ranks, with the CPU time of all workers.
+func TestTorchrun_Agent(t *testing.T) {
+	t.Parallel()
+	code, reports := torch(t, "agent.sh")
+	if code != 0 || len(reports) != 1 {
+		t.Fatalf("exit code %d and %d reports, want 0 and 1", code, len(reports))
+	}
+	if n := reports[0].Nodes["0"]; len(n.Ranks) != 0 || n.Job.CPUSeconds < 1 {
+		t.Errorf("%d ranks, %v s of CPU time; want none, and those of two workers", len(n.Ranks), n.Job.CPUSeconds)
+	}
+}
+
+// Wrapping both: the workers are ranks of a launch of their own in the same run, and nobody adds the two.
+func TestTorchrun_Both(t *testing.T) {
+	t.Parallel()
+	code, reports := torch(t, "both.sh")
+	if code != 0 || len(reports) != 2 {
+		t.Fatalf("exit code %d and %d reports, want 0 and 2", code, len(reports))
+	}
+	slices.SortFunc(reports, func(a, b *reporter.Report) int { return a.Run.Start.Compare(b.Run.Start.Time) })
+	outer, inner := reports[0], reports[1]
+	if outer.Run.ID != inner.Run.ID || len(outer.Nodes["0"].Ranks) != 0 {
+		t.Errorf("runs %s and %s, the outer one with %d ranks", outer.Run.ID, inner.Run.ID, len(outer.Nodes["0"].Ranks))
+	}
+	wantWorkers(t, inner.Nodes["0"])
+	if o, i := outer.Nodes["0"].Job.CPUSeconds, inner.Nodes["0"].Job.CPUSeconds; o < i {
+		t.Errorf("torchrun with its workers took %v s, the workers %v", o, i)
+	}
+}
+
+// torchOnSlurm: Slurm starts one torchrun a node, torchrun the workers.
+func torchOnSlurm(t *testing.T, c *slurmtest.Cluster) {
+	bin := filepath.Dir(need.Repository(t, "e2e/slurm/testdata/torchrun"))
+	j := submit(t, c, "torchrun/slurm.sh", "PATH="+c.Path()+":"+bin+":"+os.Getenv("PATH"))
+	nodes := j.reports(t, j.id)
+	for i := range 2 {
+		n := nodes[fmt.Sprintf("node-%d.json", i)]
+		if n == nil {
+			t.Fatalf("reports %v, want two nodes; the job said\n%s", nodes, j.out)
+		}
+		wantWorkers(t, n)
+		if n.Identity.NodeName != fmt.Sprintf("node%d", i+1) || n.Identity.WorldSize != 4 || n.Ranks[fmt.Sprint(2*i)] == nil {
+			t.Errorf("node %d: %+v with ranks %v", i, n.Identity, n.Ranks)
+		}
+	}
+	j.wantList(t, c, "JOB: 2 x 4, exit code 0")
+}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Two hosts with two ranks each. They share the directory, as those of a cluster do.
+mpirun --host node1:2,node2:2 -n 4 perfagent run -- python3 pi.py 2

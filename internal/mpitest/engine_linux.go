@@ -1,0 +1,113 @@
+package mpitest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// An Engine is an implementation of MPI with its launcher.
+type Engine struct {
+	// Launcher is what its launcher is called in Bin: mpirun or mpiexec.
+	Launcher string
+
+	// Bin is a directory for the PATH. It has the engine's programs by their usual names, python3 with mpi4py, and
+	// perfagent.
+	Bin string
+
+	// Env is what its programs need, without the PATH.
+	Env []string
+}
+
+// OpenMPI returns Open MPI, which may start more ranks than there are CPUs, as root.
+func OpenMPI(t *testing.T) Engine {
+	t.Helper()
+	e := Engine{Launcher: "mpirun", Env: []string{
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
+		"OMPI_MCA_mca_base_component_show_load_errors=0", // of network cards that are not there
+		"PMIX_MCA_pcompress_base_silence_warning=1",
+	}}
+	root := unpacked(t, "openmpi", "usr/bin/orterun")
+	e.link(t, root, map[string]string{"mpirun": "mpirun.openmpi", "orted": "orted"}, "apt-get install openmpi-bin")
+	if root == "" {
+		return e
+	}
+
+	libraries := only(t, root+"/usr/lib/*/openmpi/lib")
+	e.Env = append(e.Env, "OPAL_PREFIX="+root+"/usr", "OPAL_LIBDIR="+libraries,
+		"LD_LIBRARY_PATH="+filepath.Dir(filepath.Dir(libraries))+":"+libraries)
+
+	return e
+}
+
+// MPICH returns MPICH with its launcher, Hydra.
+func MPICH(t *testing.T) Engine {
+	t.Helper()
+	e := Engine{Launcher: "mpiexec"}
+	root := unpacked(t, "mpich", "usr/bin/mpiexec.hydra")
+	names := map[string]string{"mpiexec": "mpiexec.mpich", "hydra_pmi_proxy": "hydra_pmi_proxy"}
+	e.link(t, root, names, "apt-get install mpich")
+
+	library := only(t, root+"/usr/lib/*/libmpich.so.12")
+	if err := os.Symlink(library, e.Bin+"/libmpi.so.12"); err != nil { // its usual name
+		t.Fatal(err)
+	}
+	e.Env = append(e.Env, "LD_LIBRARY_PATH="+filepath.Dir(library)+":"+e.Bin)
+
+	return e
+}
+
+// unpacked returns where a package of Debian was unpacked, "" if it was not.
+func unpacked(t *testing.T, name, file string) string {
+	t.Helper()
+	root := need.Repository(t, ".tools/"+name)
+	if clitest.Exists(filepath.Join(root, file)) {
+		return root
+	}
+	return ""
+}
+
+// only returns the one file of a pattern.
+func only(t *testing.T, pattern string) string {
+	t.Helper()
+	found, _ := filepath.Glob(pattern)
+	if len(found) != 1 {
+		t.Fatalf("%q: %q, want one: remove .tools, and run make test", pattern, found)
+	}
+	return found[0]
+}
+
+// link makes Bin.
+func (e *Engine) link(t *testing.T, root string, programs map[string]string, install string) {
+	t.Helper()
+	python := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if python == "" {
+		need.Missing(t, "needs Python with mpi4py: make test installs it, PERFAGENT_TEST_PYTHON names it")
+	}
+
+	e.Bin = t.TempDir()
+	// Not a link: the interpreter of a virtual environment must be called by its own path.
+	clitest.Write(t, e.Bin+"/python3", "#!/bin/sh\nexec '"+python+"' \"$@\"\n", 0o755)
+	targets := map[string]string{"perfagent": clitest.Binary(t)}
+	for name, program := range programs {
+		if root == "" {
+			targets[name] = need.Tool(t, program, install+" (make test unpacks it into .tools, as root on Debian)")
+		} else {
+			targets[name] = filepath.Join(root, "usr/bin", program)
+		}
+	}
+	for name, target := range targets {
+		if err := os.Symlink(target, filepath.Join(e.Bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Environ returns the environment of a command that uses the engine: its own, after Bin in the PATH.
+func (e Engine) Environ(more ...string) []string {
+	env := append([]string{"PATH=" + e.Bin + ":" + os.Getenv("PATH")}, e.Env...)
+	return clitest.Env(append(env, more...)...)
+}

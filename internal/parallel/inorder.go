@@ -1,0 +1,62 @@
+// Package parallel does independent work on several CPUs and hands on the results in order.
+package parallel
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+)
+
+// errStopped is the error of emit once nothing more is taken.
+var errStopped = errors.New("stopped")
+
+// InOrder calls produce with 0 to n−1, as many calls at a time as there are CPUs, and consume with what each
+// call emits: first with all of call 0, then of call 1, and so on. Only the results of a few calls are in memory
+// at a time. The first error, in this order, ends the work and is returned. consume runs on the caller's
+// goroutine, and no call goes on when InOrder returns; a call must return the error of emit.
+func InOrder[T any](n int, produce func(i int, emit func(T) error) error, consume func(T) error) error {
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	stop := make(chan struct{})
+	defer close(stop)
+
+	type call struct {
+		results chan T
+		err     error // once results is closed
+	}
+	var queue []*call
+	started := 0
+	start := func() {
+		c, i := &call{results: make(chan T, 1)}, started
+		queue, started = append(queue, c), started+1
+		calls.Go(func() {
+			defer close(c.results)
+			c.err = produce(i, func(v T) error {
+				select {
+				case c.results <- v:
+					return nil
+				case <-stop:
+					return errStopped
+				}
+			})
+		})
+	}
+
+	for range n {
+		for started < n && len(queue) <= runtime.GOMAXPROCS(0) {
+			start()
+		}
+		first := queue[0]
+		queue = queue[1:]
+		for v := range first.results {
+			if err := consume(v); err != nil {
+				return err
+			}
+		}
+		if first.err != nil {
+			return first.err
+		}
+	}
+
+	return nil
+}

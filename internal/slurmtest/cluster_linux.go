@@ -1,0 +1,361 @@
+package slurmtest
+
+import (
+	"crypto/rand"
+	"io/fs"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/hosttest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// A Cluster is Slurm with a login host, where slurmctld runs and users type, and the nodes node1 and node2, whose jobs
+// have limits by control groups v1. All share the file system.
+type Cluster struct {
+	Login *hosttest.Host
+	Nodes []*hosttest.Host
+
+	t        *testing.T
+	dir      string
+	programs Programs
+	env      []string
+	daemons  []*exec.Cmd
+}
+
+// network is the part that all addresses have. The cluster's network is its own, so it is nobody else's.
+const network = "10.99.0."
+
+// Start starts a cluster that lives until the test ends. Only one can be on a machine at a time, because Slurm names the
+// control groups by the node: another test waits.
+func Start(t *testing.T) *Cluster {
+	t.Helper()
+	needs(t)
+	lock(t)
+
+	dir, err := os.MkdirTemp("", "perfagent-slurm-") // the path of a socket is bounded
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	c := &Cluster{t: t, dir: dir}
+	for _, name := range []string{".", "bin", "munge", "state", "spool.node1", "spool.node2", "log"} {
+		path := filepath.Join(dir, name)
+		_ = os.Mkdir(path, 0o711)
+		if err := os.Chmod(path, 0o711); err != nil { // the jobs of other users go through, too
+			t.Fatal(err)
+		}
+	}
+	c.programs = FindPrograms(t, c.path("bin"))
+	if err := os.Symlink(clitest.Binary(t), c.path("bin/perfagent")); err != nil {
+		t.Fatal(err)
+	}
+
+	c.startHosts()
+	t.Cleanup(c.stop)
+	c.configure()
+	c.startDaemons()
+	return c
+}
+
+// needs skips a test where there can be no cluster.
+func needs(t *testing.T) {
+	t.Helper()
+	need.Time(t, "a cluster of Slurm")
+	need.Root(t, "for Slurm's control groups and for hosts made of namespaces")
+	need.Tool(t, "nsenter", "apt-get install util-linux")
+	need.Tool(t, "ip", "apt-get install iproute2")
+	for _, file := range []string{"memory/memory.limit_in_bytes", "cpuacct/cpuacct.usage", "freezer/cgroup.procs"} {
+		path := "/sys/fs/cgroup/" + file
+		if unix.Access(filepath.Dir(path), unix.W_OK) != nil || !clitest.Exists(path) {
+			t.Skipf("Slurm's limits are tested with control groups v1, and %s is not there or cannot be changed: "+
+				"boot with systemd.unified_cgroup_hierarchy=0", path)
+		}
+	}
+	out, err := exec.Command("unshare", "--net", "--uts", "--mount", "ip", "link", "add", "test", "type", "veth").CombinedOutput()
+	if err != nil {
+		t.Skipf("needs namespaces with a network of their own (%s): run the tests where root may make them", out)
+	}
+}
+
+// lock waits until no other test has a cluster.
+func lock(t *testing.T) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "perfagent-slurmtest.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// path returns the path of a file of the cluster.
+func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
+
+// startHosts makes the login host and the nodes.
+func (c *Cluster) startHosts() {
+	c.t.Helper()
+	names := "127.0.0.1 localhost\n" + network + "1 login\n" + network + "11 node1\n" + network + "12 node2\n"
+	hosts := clitest.Write(c.t, c.path("hosts"), names, 0o644)
+	packages := c.openMPI()
+	c.Login = hosttest.New(c.t, "login", network+"1", hosts, packages)
+	c.Nodes = []*hosttest.Host{
+		hosttest.New(c.t, "node1", network+"11", hosts, packages),
+		hosttest.New(c.t, "node2", network+"12", hosts, packages),
+	}
+	c.Login.Connect(c.t, c.Nodes)
+}
+
+// openMPI puts a link to mpirun beside Slurm's programs, and returns the packages that it needs.
+func (c *Cluster) openMPI() []string {
+	c.t.Helper()
+	if err := os.Symlink(mpirun, c.path("bin/mpirun")); err != nil {
+		c.t.Fatal(err)
+	}
+	root := need.Repository(c.t, ".tools/openmpi")
+	if clitest.Exists(mpirun) || !clitest.Exists(root+mpirun) {
+		return nil
+	}
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return []string{root}
+}
+
+// mpirun is Open MPI's in Debian.
+const mpirun = "/usr/bin/mpirun.openmpi"
+
+// NeedOpenMPI skips a test where the nodes have no mpirun.
+func (c *Cluster) NeedOpenMPI(t *testing.T) {
+	t.Helper()
+	if o := clitest.Perform(t, c.Command(t, "mpirun", "--version")); o.Code != 0 {
+		need.Missing(t, "needs Open MPI: apt-get install openmpi-bin (make test unpacks it into .tools/openmpi, as root on Debian)")
+	}
+}
+
+// configure writes Slurm's files. More CPUs than the machine has let several jobs run at once.
+func (c *Cluster) configure() {
+	c.t.Helper()
+	key := make([]byte, 128)
+	_, _ = rand.Read(key)
+	clitest.Write(c.t, c.path("munge/key"), string(key), 0o600)
+	swap := "no" // without the kernel's account of swap there is no limit of it
+	if clitest.Exists("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes") {
+		swap = "yes\nAllowedSwapSpace=0"
+	}
+	clitest.Write(c.t, c.path("cgroup.conf"), strings.ReplaceAll(cgroupConf, "SWAP", swap), 0o644)
+	text := strings.NewReplacer("DIR", c.dir, "NET", network).Replace(slurmConf)
+	if c.programs.Plugins != "" {
+		text += "PluginDir=" + c.programs.Plugins + "\n"
+	}
+	conf := clitest.Write(c.t, c.path("slurm.conf"), text, 0o644)
+	c.env = append(c.programs.Env(), "SLURM_CONF="+conf)
+}
+
+// A requeued job waits until the credentials of its first run have expired. Slurm takes a node for dead after 30 s at
+// the earliest, whatever SlurmdTimeout says.
+const slurmConf = `ClusterName=test
+SlurmctldHost=login(NET1)
+SlurmctldPort=6817
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=DIR/munge/socket,cred_expire=20
+CredType=cred/munge
+StateSaveLocation=DIR/state
+SlurmdSpoolDir=DIR/spool.%n
+SlurmctldPidFile=DIR/slurmctld.pid
+SlurmdPidFile=DIR/slurmd.%n.pid
+SlurmctldLogFile=DIR/log/slurmctld
+SlurmdLogFile=DIR/log/slurmd.%n
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/cgroup
+JobAcctGatherType=jobacct_gather/cgroup
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MpiDefault=none
+SwitchType=switch/none
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=100
+SchedulerType=sched/backfill
+SchedulerParameters=sched_interval=1,bf_interval=1
+JobRequeue=1
+ReturnToService=2
+SlurmctldTimeout=300
+SlurmdTimeout=30
+MessageTimeout=25
+BatchStartTimeout=100
+NodeName=node1 NodeAddr=NET11 Port=6818 CPUs=16 Boards=1 SocketsPerBoard=1 CoresPerSocket=16 ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN
+NodeName=node2 NodeAddr=NET12 Port=6818 CPUs=16 Boards=1 SocketsPerBoard=1 CoresPerSocket=16 ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN
+PartitionName=debug Nodes=node[1-2] Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
+`
+
+const cgroupConf = `CgroupPlugin=cgroup/v1
+CgroupMountpoint=/sys/fs/cgroup
+CgroupAutomount=no
+ConstrainCores=no
+ConstrainDevices=no
+ConstrainRAMSpace=yes
+ConstrainSwapSpace=SWAP
+`
+
+// startDaemons starts munge and Slurm, and waits until both nodes are idle.
+func (c *Cluster) startDaemons() {
+	c.t.Helper()
+	socket := c.path("munge/socket")
+	c.start(c.Login, "munged", "--foreground", "--force", "--socket="+socket, "--key-file="+c.path("munge/key"),
+		"--pid-file="+c.path("munge/pid"), "--log-file="+c.path("munge/log"), "--seed-file="+c.path("munge/seed"))
+	clitest.Until(c.t, "munged answers", func() bool { return clitest.Exists(socket) })
+	c.start(c.Login, "slurmctld", "-D", "-c")
+	for i := range c.Nodes {
+		c.StartNode(i)
+	}
+	c.WaitIdle(c.t)
+}
+
+// StartNode starts slurmd on a node, after Kill too.
+func (c *Cluster) StartNode(i int) {
+	c.t.Helper()
+	host := c.Nodes[i]
+	c.start(host, "slurmd", append([]string{"-D", "-N", host.Name}, c.programs.Stepd()...)...)
+}
+
+// start starts a daemon in the foreground. timeout(1) ends it if nobody else does.
+func (c *Cluster) start(h *hosttest.Host, name string, args ...string) {
+	c.t.Helper()
+	cmd := h.Command(c.t, c.dir, "timeout", append([]string{"-k", "5", "2400", c.programs.Path(name)}, args...)...)
+	cmd.Env = append(cmd.Env, c.env...)
+	said, err := os.Create(c.path("log/" + name + "." + h.Name + ".out"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.daemons = append(c.daemons, cmd)
+}
+
+// WaitIdle waits until both nodes wait for jobs.
+func (c *Cluster) WaitIdle(t *testing.T) {
+	t.Helper()
+	said := ""
+	for begin := time.Now(); said != "idle 2"; time.Sleep(20 * time.Millisecond) {
+		if time.Since(begin) > clitest.Longest {
+			t.Fatalf("not two idle nodes within %v, but %q", clitest.Longest, said)
+		}
+		o := clitest.Perform(t, c.Command(t, "sinfo", "-h", "-o", "%T %D"))
+		said = strings.TrimSpace(o.Out + o.Err)
+	}
+}
+
+// Command prepares a program as a user starts it on the login host, in a new directory. Slurm's programs and perfagent
+// are in the PATH.
+func (c *Cluster) Command(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	return c.CommandIn(t, t.TempDir(), name, args...)
+}
+
+// CommandIn is Command in a given directory.
+func (c *Cluster) CommandIn(t *testing.T, dir, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	if path := c.programs.Path(name); clitest.Exists(path) {
+		name = path
+	}
+	cmd := c.Login.Command(t, dir, name, args...)
+	cmd.Env = append(cmd.Env, c.env...)
+	return cmd
+}
+
+// Path returns the directory of Slurm's programs and of perfagent.
+func (c *Cluster) Path() string { return c.programs.Dir }
+
+// Groups returns the folders of a node's control groups, those above first.
+func (c *Cluster) Groups(h *hosttest.Host) []string {
+	var dirs []string
+	tops, _ := filepath.Glob("/sys/fs/cgroup/*/slurm_" + h.Name)
+	for _, top := range tops {
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return nil // what has an error has gone meanwhile
+		})
+	}
+	return dirs
+}
+
+// stop ends all of it and removes the control groups. It is for a test that failed, too.
+func (c *Cluster) stop() {
+	for _, cmd := range c.daemons {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}
+	for _, h := range append(c.Nodes, c.Login) {
+		h.Kill(c.t)
+	}
+	for _, cmd := range c.daemons {
+		clitest.Wait(c.t, cmd)
+	}
+	for _, h := range c.Nodes {
+		for _, dir := range slices.Backward(c.Groups(h)) {
+			c.remove(dir)
+		}
+	}
+	if c.t.Failed() {
+		c.logTails()
+	}
+}
+
+// remove removes a control group as soon as the kernel lets it.
+func (c *Cluster) remove(dir string) {
+	for begin := time.Now(); os.Remove(dir) != nil && clitest.Exists(dir); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > clitest.Longest {
+			c.t.Errorf("%s cannot be removed", dir)
+			return
+		}
+	}
+}
+
+// logTails shows what the daemons wrote last.
+func (c *Cluster) logTails() {
+	paths, _ := filepath.Glob(c.path("log/*"))
+	for _, path := range paths {
+		data, _ := os.ReadFile(path)
+		c.t.Logf("%s:\n%s", filepath.Base(path), data[max(0, len(data)-1500):])
+	}
+}
+
+// Forward lets the hosts reach a server of the test's machine, and returns the address to use.
+func (c *Cluster) Forward(t *testing.T, address string) string {
+	t.Helper()
+	target, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := c.Login.Listen(t, forwardPort)
+	server := &http.Server{Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	return "http://" + l.Addr().String()
+}
+
+// forwardPort is free: the login host has nothing but Slurm.
+const forwardPort = 5000

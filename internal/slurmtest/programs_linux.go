@@ -1,0 +1,85 @@
+package slurmtest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+const install = "apt-get install slurm-wlm slurm-client munge (make test unpacks them into .tools/slurm, as root on Debian)"
+
+// Programs are those of Slurm and munge.
+type Programs struct {
+	// Dir has a link to each program, by the name that Slurm's daemons look at.
+	Dir string
+
+	// Libraries are where unpacked packages have theirs, and Plugins those of Slurm. Both are "" if Slurm is installed.
+	Libraries, Plugins string
+}
+
+// FindPrograms looks for the packages that make test unpacks, else for installed ones, and puts links into dir.
+func FindPrograms(t *testing.T, dir string) Programs {
+	t.Helper()
+	p := Programs{Dir: dir}
+	root := need.Repository(t, ".tools/slurm")
+	if clitest.Exists(filepath.Join(root, "usr/sbin/slurmctld-wlm")) {
+		paths, _ := filepath.Glob(root + "/usr/lib/*/slurm-wlm")
+		if len(paths) != 1 {
+			t.Fatalf("%s has no libraries of Slurm: remove it, and run make test", root)
+		}
+		p.Plugins, p.Libraries = paths[0], filepath.Dir(paths[0])
+	}
+
+	for _, name := range []string{
+		"munged", "slurmctld", "slurmd", "slurmstepd",
+		"srun", "sbatch", "salloc", "scancel", "scontrol", "sinfo", "squeue",
+	} {
+		path := ""
+		if p.Libraries != "" {
+			path = unpacked(t, root, name)
+		} else if name == "slurmstepd" {
+			continue // an installed slurmd knows where it is
+		} else {
+			path = need.Tool(t, name, install)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// unpacked returns the path of an unpacked program.
+func unpacked(t *testing.T, root, name string) string {
+	t.Helper()
+	for _, path := range []string{"usr/bin/" + name, "usr/sbin/" + name, "usr/sbin/" + name + "-wlm"} {
+		if path = filepath.Join(root, path); clitest.Exists(path) {
+			return path
+		}
+	}
+	t.Fatalf("%s has no %s: remove it, and run make test", root, name)
+	return ""
+}
+
+// Path returns the path of a program.
+func (p Programs) Path(name string) string { return filepath.Join(p.Dir, name) }
+
+// Env returns what the programs need in their environment.
+func (p Programs) Env() []string {
+	env := []string{"PATH=" + p.Dir + ":" + os.Getenv("PATH")}
+	if p.Libraries != "" {
+		env = append(env, "LD_LIBRARY_PATH="+p.Plugins+":"+p.Libraries)
+	}
+	return env
+}
+
+// Stepd returns the options that tell slurmd where an unpacked slurmstepd is.
+func (p Programs) Stepd() []string {
+	if p.Libraries == "" {
+		return nil
+	}
+	return []string{"-d", p.Path("slurmstepd")}
+}

@@ -1,0 +1,81 @@
+package job
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxAncestors bounds the way up to the first process.
+const maxAncestors = 64
+
+// reachedJob reports whether the newest delivery of sig has reached the job directly. The
+// kernel does not say how a signal was addressed, but the sender is known: launchers of
+// parallel programs signal the whole process group of what they started. The caller holds
+// the lock.
+func (s *Signals) reachedJob(sig syscall.Signal) bool {
+	if !s.hooked[sig] {
+		return false
+	}
+	pid := sentBy(sig)
+	if pid <= 0 {
+		return false
+	}
+
+	name := nameOf(pid)
+	if !signalsGroups(name) || !isAncestor(pid) {
+		return false
+	}
+	if group, err := unix.Getpgid(s.pid); err != nil || group != unix.Getpgrp() {
+		return false
+	}
+
+	return name != slurmStepd || !inSlurmGroup()
+}
+
+// slurmStepd is the process of Slurm that starts the tasks of a step.
+const slurmStepd = "slurmstepd"
+
+// signalsGroups reports whether a program of this name (comm) signals process groups:
+// those of Open MPI, PRRTE, and Hydra, which is MPICH's and Intel MPI's, do; slurmstepd does
+// unless it tracks processes by control groups.
+func signalsGroups(name string) bool {
+	switch name {
+	case slurmStepd, "orterun", "orted", "prterun", "prted", "hydra_pmi_proxy":
+		return true
+	}
+	return strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec")
+}
+
+// isAncestor reports whether this process descends from another.
+func isAncestor(pid int) bool {
+	parent := os.Getppid()
+	for range maxAncestors {
+		if parent == pid || parent <= 1 {
+			return parent == pid
+		}
+		parent = parentOf(parent)
+	}
+	return false
+}
+
+// inSlurmGroup reports whether this process is in a control group of a Slurm step. Then
+// Slurm may track the step by that group (proctrack/cgroup), and signals only the process
+// that it started, which is this one.
+func inSlurmGroup() bool {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	return err != nil || hasSlurmStep(groups)
+}
+
+// hasSlurmStep reports whether any line of a cgroup file of procfs names a step's group:
+// /slurm/uid_0/job_4711/step_0/task_0, or /system.slice/slurmstepd.scope/job_4711/step_0/user.
+func hasSlurmStep(groups []byte) bool {
+	return slices.ContainsFunc(bytes.Split(groups, []byte{'\n'}), func(line []byte) bool {
+		above, _, ok := bytes.Cut(line, []byte("/step_"))
+		return ok && bytes.Contains(above, []byte("slurm")) && bytes.Contains(above, []byte("/job_"))
+	})
+}

@@ -1,0 +1,134 @@
+package plotter
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// ranked draws the conclusions from all nodes and ranks of a report.
+func ranked(t testing.TB, r *reporter.Report) *reporter.Report {
+	t.Helper()
+	merged, err := diagnosis.Merge([]reporter.Source{{Path: "x", Report: r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return merged
+}
+
+// TestPageRanks: each rank has a row in its node, and the first that failed is marked there and on the maps.
+func TestPageRanks(t *testing.T) {
+	page := string(pageOf(t, ranked(t, reportertest.KilledRank())))
+	for part, want := range map[string]int{
+		`data-rank="`: 8, `<tr data-rank="3" class="failed first">`: 1, ` first">`: 1, `class="ring"`: 3,
+		`<details open><summary>4 ranks, 4 failed`: 1, `<details><summary>4 ranks, 4 failed`: 1,
+		`<tr class="first"><td><a href="#node=0">`: 1, "failed first": 2, `class="strip"`: 16, `<b style="left:94.00%">`: 2,
+		"rank 3 on node1 failed: exit 137 after 18.8 s; 0 of 8 ranks ended with exit 0": 1,
+		"The ring is where the first job failed.":                                       1,
+	} {
+		if got := strings.Count(page, part); got != want {
+			t.Errorf("%d × %s, want %d", got, part, want)
+		}
+	}
+	if at := regexp.MustCompile(`ring" style="left:94\.00%;top:25\.00%"`); !at.MatchString(page) {
+		t.Error("the ring is not at 18.8 of 20 s of the first of two nodes")
+	}
+}
+
+// TestPageRanks_None: a page without ranks has nothing of them, not even their style.
+func TestPageRanks_None(t *testing.T) {
+	for name, r := range map[string]*reporter.Report{
+		"one": plottertest.Minute(0), "many": plottertest.Few(), "one rank alone": reportertest.Ranks(1, 1, 20),
+	} {
+		page := pageOf(t, ranked(t, r))
+		if len(r.Nodes["0"].Ranks) == 0 && bytes.Contains(page, []byte("data-ranks")) || bytes.Contains(page, []byte("data-rank=")) {
+			t.Errorf("%s: there are ranks", name)
+		}
+	}
+}
+
+// TestPageRanks_Streamed: a page that learns of the run's verdict at its end is the same.
+func TestPageRanks_Streamed(t *testing.T) {
+	r := ranked(t, reportertest.KilledRank())
+	p := NewPage(PageOptions{})
+	for _, name := range []string{"1", "0"} {
+		unknown := r.Run
+		unknown.Verdict = nil
+		p.Add(&unknown, name, r.Nodes[name])
+	}
+	var out bytes.Buffer
+	if err := p.Write(&out, &r.Run); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(out.Bytes(), pageOf(t, r)) {
+		t.Error("the page is another one")
+	}
+}
+
+// TestPageRanks_Many: a page stays small with very many ranks, and the first that failed is in it.
+func TestPageRanks_Many(t *testing.T) {
+	const nodes, perNode = 200, 64
+	r := reportertest.Ranks(2, perNode, 20)
+	p, run := NewPage(PageOptions{}), r.Run
+	run.Verdict = &reporter.Verdict{Evidence: map[string]any{"node": 77.0, "rank": 63.0}}
+	began := time.Now()
+	for i := range nodes {
+		n := *r.Nodes["0"]
+		if i == 77 {
+			failed := reportertest.Ranks(1, perNode, 20)
+			reportertest.EndRank(failed, 63, time.Second, 3, "", &reporter.Verdict{Evidence: map[string]any{}})
+			n = *failed.Nodes["0"]
+		}
+		p.Add(&run, fmt.Sprint(i), &n)
+	}
+	var out bytes.Buffer
+	if err := p.Write(&out, &run); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d ranks: %d bytes in %v", nodes*perNode, out.Len(), time.Since(began))
+	if rows := strings.Count(out.String(), "data-rank="); rows > mostRanks || rows < mostRanks-nodes {
+		t.Errorf("%d rows", rows)
+	}
+	if strings.Contains(out.String(), `class="strip"`) || !strings.Contains(out.String(), "44 more: 44 with exit 0") {
+		t.Error("the rest is not counted")
+	}
+	if strings.Count(out.String(), `<tr data-rank="63" class="failed first">`) != 1 {
+		t.Error("the first failure is not in it")
+	}
+}
+
+// TestPageRanks_Hostile: whatever ranks hold, the page has no element of theirs and does not fail.
+func TestPageRanks_Hostile(t *testing.T) {
+	const evil = `"><script>alert(1)</script>`
+	r := reportertest.KilledRank()
+	for _, n := range r.Nodes {
+		n.Identity.NodeName, n.Samples.Columns[0][0] = evil, -1e300
+		n.Ranks[evil] = nil
+		n.Ranks["-7"] = &reporter.Rank{Rank: -7, Signal: evil, Incomplete: evil}
+		for _, rank := range n.Ranks {
+			if rank == nil {
+				continue
+			}
+			rank.Signal, rank.End.Time = evil, rank.End.AddDate(9000, 0, 0)
+			for key, band := range rank.Envelope {
+				band.Mean, band.Max = append(band.Mean, 1e300, -1e300), nil
+				rank.Envelope[key] = band
+			}
+			rank.Metrics = reporter.Values{reporter.MetricJobCores: 1e300}
+		}
+	}
+	r.Run.Verdict = &reporter.Verdict{Text: evil, Evidence: map[string]any{"rank": 1e300, "node": 0.0, "host": evil}}
+	if page := pageOf(t, r); bytes.Contains(page, []byte("<script>alert")) {
+		t.Error("a script of the report is in the page")
+	}
+	r.Run.Verdict.Evidence = map[string]any{"rank": 3.0, "node": 1.5}
+	pageOf(t, r)
+}

@@ -1,0 +1,37 @@
+package catalog_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+)
+
+// BenchmarkList finds a thousand runs of one node each.
+func BenchmarkList(b *testing.B) {
+	out := b.TempDir()
+	data, err := reporter.Encode(reportertest.Large(0, 1, 500))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 1000 {
+		dir := filepath.Join(out, fmt.Sprintf("run-%d", i))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "node-0.json"), data, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ResetTimer()
+
+	for b.Loop() {
+		if runs, err := catalog.List(out); err != nil || len(runs) != 1000 {
+			b.Fatal(len(runs), err)
+		}
+	}
+}

@@ -1,0 +1,558 @@
+package catalog_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/journal"
+)
+
+// A made is a recording for a test: a report or a journal that nobody writes any more.
+type made struct {
+	name     string  // of the file
+	from, to float64 // in seconds after a day ago
+	command  string
+
+	run, launch string
+	restart     int
+	told        bool // the index of the node
+	host, boot  string
+	ranks       []int // of a report: one of a piece, several of a node that was put together
+	rank        *int  // in the identity
+}
+
+// yesterday is when the recordings of a test began. Their journals are silent for long.
+var yesterday = time.Now().Add(-24 * time.Hour).Truncate(time.Second)
+
+// at returns a time of a test.
+func at(seconds float64) reporter.Time {
+	return reporter.Time{Time: yesterday.Add(time.Duration(seconds * float64(time.Second)))}
+}
+
+// identity returns what the environment told.
+func (m made) identity() *reporter.Identity {
+	name, _ := catalog.ParseName(m.name)
+	if !m.told && m.launch == "" && m.restart == 0 && m.rank == nil && name.Host == "" {
+		return nil
+	}
+	id := &reporter.Identity{NodeFrom: "none", Launch: m.launch, Restart: m.restart, Rank: m.rank}
+	if m.told {
+		id.Node, id.NodeFrom = &name.Node, "SLURM_NODEID"
+	}
+	return id
+}
+
+// write writes the recording.
+func (m made) write(t *testing.T, dir string) {
+	t.Helper()
+	name, ok := catalog.ParseName(m.name)
+	if !ok {
+		t.Fatalf("%s is not a recording", m.name)
+	}
+	run := reporter.Run{ID: "r", Command: []string{"job"}, Start: at(m.from), End: at(m.to), WallSeconds: m.to - m.from}
+	if m.run != "" {
+		run.ID = m.run
+	}
+	if m.command != "" {
+		run.Command = []string{m.command}
+	}
+	machine := host.Info{Hostname: "one", BootID: "b", CPUs: 2}
+	if m.host != "" {
+		machine.Hostname = m.host
+	}
+	if m.boot != "" {
+		machine.BootID = m.boot
+	}
+
+	if name.Ext == ".jsonl" {
+		m.writeJournal(t, dir, name, run, machine)
+		return
+	}
+
+	run.ExitCode = new(0)
+	node := &reporter.Node{
+		Host: (*reporter.Host)(&machine), Identity: m.identity(), Metrics: reporter.Values{}, Missing: []reporter.Missing{},
+		Sampling: &reporter.Sampling{}, Job: &reporter.Job{PID: 100, Start: run.Start, End: run.End, ExitCode: new(0)},
+	}
+	for _, rank := range m.ranks {
+		if node.Ranks == nil {
+			node.Ranks = make(map[string]*reporter.Rank)
+		}
+		node.Ranks[strconv.Itoa(rank)] = &reporter.Rank{Rank: rank, PID: 100 + rank, Start: run.Start, End: run.End,
+			ExitCode: new(0), Metrics: reporter.Values{}, Missing: []reporter.Missing{}}
+	}
+	data, err := reporter.Encode(&reporter.Report{Schema: reporter.Schema, Run: run,
+		Nodes: map[string]*reporter.Node{strconv.Itoa(name.Node): node}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, m.name), string(data))
+}
+
+// writeJournal writes a journal with a sample.
+func (m made) writeJournal(t *testing.T, dir string, name catalog.Name, run reporter.Run, machine host.Info) {
+	t.Helper()
+	head := journal.Head{Run: run, Node: name.Node, Identity: m.identity(), Interval: time.Second, MaxLength: 10}
+	if name.Rank >= 0 {
+		head.Rank = strconv.Itoa(name.Rank)
+	}
+	j, err := journal.Create(t.TempDir(), head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := reportertest.NewStream(1)
+	rec := s.Recording(10)
+	rec.Host = machine
+	j.Observe(s.Next(rec), rec)
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, m.name)
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Rename(j.Path(), path)); err != nil {
+		t.Fatal(err)
+	}
+	end := at(m.to).Time
+	if err := os.Chtimes(path, end, end); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// described says what a run consists of: "r@1: 0=node-0, 1=node-1.rank-4+node-1.rank-5; not node-0.2".
+func described(r *catalog.Run) string {
+	bases := func(list []*catalog.Recording) []string {
+		var out []string
+		for _, r := range list {
+			base := strings.TrimPrefix(filepath.Base(r.Path()), "node-")
+			out = append(out, strings.TrimSuffix(base, ".json"))
+		}
+		return out
+	}
+
+	var launches []string
+	for _, l := range r.Launches {
+		var nodes []string
+		for _, n := range l.Nodes {
+			nodes = append(nodes, fmt.Sprintf("%d=%s", n.Index, strings.Join(bases(n.Pieces), "+")))
+		}
+		words := l.ID() + ": " + strings.Join(nodes, ", ")
+		if len(l.Earlier) > 0 {
+			words += "; not " + strings.Join(bases(l.Earlier), "+")
+		}
+		launches = append(launches, words)
+	}
+	return strings.Join(launches, " | ")
+}
+
+func TestLaunches(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files []made
+		want  string
+	}{
+		"one rank alone": {[]made{{name: "node-0.json", to: 5}}, "r: 0=0"},
+		"ranks of two nodes": {[]made{
+			{name: "node-1.rank-3.json", to: 5, told: true, launch: "s", ranks: []int{3}},
+			{name: "node-0.rank-1.json", to: 5, told: true, launch: "s", ranks: []int{1}},
+			{name: "node-1.rank-2.jsonl", to: 5, told: true, launch: "s"},
+			{name: "node-0.rank-0.json", to: 5, told: true, launch: "s", ranks: []int{0}},
+		}, "r: 0=0.rank-0+0.rank-1, 1=1.rank-2.jsonl+1.rank-3"},
+		"three ranks and one": {[]made{
+			{name: "node-0.json", to: 5, told: true, launch: "s", ranks: []int{0, 1, 2}},
+			{name: "node-1.json", to: 5, told: true, launch: "s", rank: new(3)},
+		}, "r: 0=0, 1=1"},
+		"two steps, one after the other": {[]made{
+			{name: "node-0.json", to: 5, told: true, launch: "step-0"},
+			{name: "node-1.json", to: 5, told: true, launch: "step-0"},
+			{name: "node-0.2.json", from: 6, to: 9, told: true, launch: "step-1"},
+		}, "r@1: 0=0, 1=1 | r@2: 0=0.2"},
+		"two steps, side by side": {[]made{
+			{name: "node-0.rank-0.json", from: 1, to: 5, told: true, launch: "step-0", ranks: []int{0}},
+			{name: "node-0.rank-0.2.json", from: 2, to: 5, told: true, launch: "step-1", ranks: []int{0}},
+			{name: "node-0.rank-1.json", from: 3, to: 5, told: true, launch: "step-0", ranks: []int{1}},
+		}, "r@1: 0=0.rank-0+0.rank-1 | r@2: 0=0.rank-0.2"},
+		"a requeued job": {[]made{
+			{name: "node-0.json", to: 5, told: true, launch: "step-0"},
+			{name: "node-0.2.json", from: 1, to: 9, told: true, launch: "step-0", restart: 1},
+		}, "r@1: 0=0 | r@2: 0=0.2"},
+		"a wrapped batch script and its step": {[]made{
+			{name: "node-0.json", to: 9, told: true, command: "job.sh"},
+			{name: "node-0.2.json", from: 1, to: 5, told: true, launch: "step-0"},
+			{name: "node-1.json", from: 1, to: 5, told: true, launch: "step-0"},
+		}, "r@1: 0=0 | r@2: 0=0.2, 1=1"},
+		"a wrapped batch script and what it starts over ssh": {[]made{
+			{name: "node-0.json", to: 9, told: true, command: "job.sh"},
+			{name: "node-0.2.json", from: 1, to: 5, told: true},
+			{name: "node-1.json", from: 1.1, to: 5, told: true},
+			{name: "node-2.json", from: 1.2, to: 5, told: true},
+		}, "r@1: 0=0 | r@2: 0=0.2, 1=1, 2=2"},
+		"a perfagent inside of another on each node": {[]made{
+			{name: "node-0.json", from: 0, to: 9, told: true, command: "perfagent"},
+			{name: "node-0.2.json", from: 0.5, to: 8, told: true},
+			{name: "node-1.json", from: 1, to: 9, told: true, command: "perfagent"},
+			{name: "node-1.2.json", from: 1.5, to: 8, told: true},
+		}, "r@1: 0=0, 1=1 | r@2: 0=0.2, 1=1.2"},
+		"a perfagent inside of a rank does not stand for the run": {[]made{
+			{name: "node-0.json", to: 9, told: true, launch: "s", ranks: []int{0, 1}},
+			{name: "node-0.2.json", from: 1, to: 5, told: true, launch: "s", rank: new(1), command: "inner"},
+		}, "r@1: 0=0.2 | r@2: 0=0"},
+		"a repeated run": {[]made{
+			{name: "node-0.json", to: 5}, {name: "node-0.2.json", from: 6, to: 9}, {name: "node-0.10.json", from: 10, to: 12},
+		}, "r@1: 0=0 | r@2: 0=0.2 | r@3: 0=0.10"},
+		"one node after the other": {[]made{
+			{name: "node-0.json", to: 5, told: true}, {name: "node-1.json", from: 6, to: 9, told: true},
+		}, "r: 0=0, 1=1"},
+		"a pod that was started again": {[]made{
+			{name: "node-0.json", to: 9, told: true}, {name: "node-1.json", to: 2, told: true, host: "pod-a"},
+			{name: "node-1.2.json", from: 3, to: 9, told: true, host: "pod-b"},
+		}, "r: 0=0, 1=1.2; not 1"},
+		"a sidecar beside runs": {[]made{
+			{name: "node-0.json", to: 99, command: "-"}, {name: "node-0.2.json", from: 1, to: 5},
+			{name: "node-0.3.json", from: 6, to: 9},
+		}, "r@1: 0=0 | r@2: 0=0.2 | r@3: 0=0.3"},
+
+		"hosts without an index": {[]made{
+			{name: "node-gpu10.rank-2.json", to: 5, launch: "m", host: "gpu10", ranks: []int{2}},
+			{name: "node-gpu10.rank-5.json", to: 5, launch: "m", host: "gpu10", ranks: []int{5}},
+			{name: "node-gpu9.json", to: 5, launch: "m", host: "gpu9", ranks: []int{0, 3}},
+			{name: "node-gpu11.rank-4.jsonl", to: 5, launch: "m", host: "gpu11"},
+		}, "r: 0=gpu9, 1=gpu10.rank-2+gpu10.rank-5, 2=gpu11.rank-4.jsonl"},
+		"the ranks order hosts, then their names": {[]made{
+			{name: "node-a1.json", to: 5, launch: "m", host: "a1", ranks: []int{2, 10}},
+			{name: "node-a2.json", to: 5, launch: "m", host: "a2", ranks: []int{1, 9}},
+			{name: "node-b10.json", to: 5, launch: "m", host: "b10"}, {name: "node-b9.json", to: 5, launch: "m", host: "b9"},
+		}, "r: 0=a2, 1=a1, 2=b9, 3=b10"},
+		"two hosts without a launcher": {[]made{
+			{name: "node-0.json", to: 5, host: "b"}, {name: "node-0.2.json", from: 1, to: 5, host: "a"},
+		}, "r: 0=0.2, 1=0"},
+		"two hosts of one name": {[]made{
+			{name: "node-0.json", to: 5, boot: "x"}, {name: "node-0.2.json", from: 1, to: 5, boot: "y"},
+		}, "r: 0=0, 1=0.2"},
+		"the index of another counts": {[]made{
+			{name: "node-0.json", to: 5, told: true, launch: "m"}, {name: "node-z.json", to: 5, launch: "m", host: "z"},
+		}, "r: 0=0, 1=z"},
+
+		"a crash while the node was closed": {[]made{
+			{name: "node-0.json", to: 9, told: true, launch: "s", ranks: []int{0, 1, 2}},
+			{name: "node-0.rank-1.json", to: 5, told: true, launch: "s", ranks: []int{1}},
+			{name: "node-0.rank-2.jsonl", to: 5, told: true, launch: "s"},
+		}, "r: 0=0"},
+		"pieces of ranks that ran beside those that were put together": {[]made{
+			{name: "node-0.json", from: 2, to: 9, told: true, launch: "s", ranks: []int{0, 1}},
+			{name: "node-0.rank-0.jsonl", from: 1, to: 5, told: true, launch: "s"},
+			{name: "node-0.rank-1.json", from: 3, to: 12, told: true, launch: "s", ranks: []int{1}},
+		}, "r: 0=0; not 0.rank-0.jsonl+0.rank-1"},
+		"a rank that came when the node was closed": {[]made{
+			{name: "node-0.json", to: 9, told: true, launch: "s", ranks: []int{0, 1}},
+			{name: "node-0.rank-2.json", from: 8, to: 15, told: true, launch: "s", ranks: []int{2}},
+		}, "r: 0=0+0.rank-2"},
+		"ranks that torchrun started again": {[]made{
+			{name: "node-0.json", to: 5, told: true, launch: "t", ranks: []int{0, 1}},
+			{name: "node-0.rank-0.json", from: 6, to: 9, told: true, launch: "t", ranks: []int{0}},
+			{name: "node-0.rank-1.jsonl", from: 6, to: 9, told: true, launch: "t"},
+		}, "r: 0=0.rank-0+0.rank-1.jsonl; not 0"},
+		"a rank that was started again": {[]made{
+			{name: "node-0.rank-0.json", to: 9, told: true, launch: "t", ranks: []int{0}},
+			{name: "node-0.rank-1.json", to: 2, told: true, launch: "t", ranks: []int{1}},
+			{name: "node-0.rank-1.2.jsonl", from: 3, to: 9, told: true, launch: "t"},
+		}, "r: 0=0.rank-0+0.rank-1.2.jsonl; not 0.rank-1"},
+		"a report and the journal of a rank": {[]made{
+			{name: "node-0.rank-0.json", to: 9, told: true, launch: "t", ranks: []int{0}},
+			{name: "node-0.rank-0.jsonl", to: 9, told: true, launch: "t"},
+		}, "r: 0=0.rank-0"},
+		"a rank that is there twice": {[]made{
+			{name: "node-0.rank-0.jsonl", to: 9, told: true, launch: "t"},
+			{name: "node-0.rank-0.2.json", to: 9, told: true, launch: "t", ranks: []int{0}},
+			{name: "node-0.rank-0.3.json", to: 9, told: true, launch: "t", ranks: []int{0}},
+		}, "r: 0=0.rank-0.2"},
+		"a journal of a rank that believed itself alone": {[]made{
+			{name: "node-0.jsonl", to: 9, told: true, launch: "t"},
+			{name: "node-0.rank-1.json", from: 1, to: 9, told: true, launch: "t", ranks: []int{1}},
+		}, "r: 0=0.jsonl+0.rank-1"},
+
+		"other run ids": {[]made{{name: "node-0.json", to: 5, told: true, run: "a"}, {name: "node-1.json", from: 1, to: 5, told: true, run: "b"}},
+			"r@1: 0=0 | r@2: 1=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "r")
+			for _, f := range c.files {
+				f.write(t, dir)
+			}
+			run, err := catalog.At(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := described(run); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A name with a host, and without a rank, may be that of another program's file. What is in it decides.
+func TestAt_OtherFiles(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "r")
+	for name, data := range map[string]string{
+		"node-modules.json": `{"name":"x"}`, "node-list.json": `["a"]`, "node-empty.json": "", "node-cut.jsonl": `{"journal":"x`,
+		"node-modules.html": "mine", "node-gpu7.marks": "ours", ".node-gpu7.json.12.0.tmp": "", "node-gpu8.html": "mine",
+		"node-0.jsonl.tmp": "", "node-3.rank-1.html": "", ".node-modules.json.12.0.tmp": "mine",
+	} {
+		write(t, filepath.Join(dir, name), data)
+	}
+	if run, err := catalog.At(dir); err != nil || run != nil {
+		t.Errorf("%v, %v", run, err)
+	}
+
+	made{name: "node-gpu7.json", to: 5, launch: "m", host: "gpu7", ranks: []int{0, 1}}.write(t, dir)
+	made{name: "node-gpu7.rank-2.json", to: 5, launch: "m", host: "gpu7", ranks: []int{2}}.write(t, dir)
+	run, err := catalog.At(dir)
+	if err != nil || run == nil {
+		t.Fatal(err)
+	}
+	if got := described(run); got != "r: 0=gpu7+gpu7.rank-2" {
+		t.Error(got)
+	}
+	if err := run.Remove(); err != nil {
+		t.Error(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 7 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	for _, e := range left {
+		if e.Name() != "node-gpu8.html" && !strings.Contains(e.Name(), "modules") && !strings.HasPrefix(e.Name(), "node-list") &&
+			!strings.HasPrefix(e.Name(), "node-empty") && !strings.HasPrefix(e.Name(), "node-cut") {
+			t.Errorf("%s is left", e.Name())
+		}
+	}
+}
+
+// Pieces that somebody names are one node, files of one node are not.
+func TestNodesOf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var paths []string
+	for _, f := range []made{
+		{name: "node-2.rank-5.json", to: 5, told: true, launch: "s", ranks: []int{5}},
+		{name: "node-2.rank-4.json", to: 5, told: true, launch: "s", ranks: []int{4}},
+		{name: "node-2.rank-4.2.json", from: 6, to: 9, told: true, launch: "other", ranks: []int{4}},
+		{name: "node-7.json", to: 5, told: true}, {name: "node-7.2.json", from: 1, to: 5, told: true},
+		{name: "node-0.json", to: 5, run: "x", host: "b"}, {name: "node-0.2.json", to: 5, run: "x", host: "a"},
+		{name: "node-0.3.json", to: 5, run: "x", host: "a"},
+	} {
+		f.write(t, dir)
+		paths = append(paths, filepath.Join(dir, f.name))
+	}
+
+	var got []string
+	for _, n := range catalog.NodesOf(paths) {
+		words := n.Name() + "="
+		for i, path := range n.Paths() {
+			if i > 0 {
+				words += "+"
+			}
+			words += strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), ".json"), "node-")
+		}
+		got = append(got, words)
+	}
+	slices.Sort(got)
+	want := []string{"0=0.2", "0=0.3", "1=0", "2=2.rank-4+2.rank-5", "2=2.rank-4.2", "7=7", "7=7.2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// A merged report keeps the indices of its nodes, also of those that nobody had given one.
+func TestNodesOf_MergedBefore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, f := range []made{
+		{name: "node-a.json", to: 5, launch: "m", host: "a"}, {name: "node-b.json", to: 5, launch: "m", host: "b"},
+		{name: "node-aa.json", to: 5, launch: "m", host: "aa"},
+	} {
+		f.write(t, dir)
+	}
+	merge := func(names ...string) *reporter.Report {
+		var paths []string
+		for _, name := range names {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+		var sources []reporter.Source
+		nodes := catalog.NodesOf(paths)
+		for i := range nodes {
+			r, err := nodes[i].Read(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources = append(sources, reporter.Source{Path: nodes[i].Path(), Report: r})
+		}
+		r, err := diagnosis.Merge(sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+
+	data, err := reporter.Encode(merge("node-a.json", "node-b.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "both.json"), string(data))
+	all := merge("both.json", "node-b.json", "node-aa.json")
+	hosts := ""
+	for _, name := range all.NodeNames() {
+		hosts += name + "=" + all.Nodes[name].Host.Hostname + " "
+	}
+	if hosts != "0=a 1=b 2=aa " {
+		t.Error(hosts)
+	}
+}
+
+// The name of a launch, and what there is instead.
+func TestFind_Launch(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for i, launch := range []string{"step-0", "step-1", "step-2"} {
+		made{name: fmt.Sprintf("node-0.%d.json", i+1), from: float64(10 * i), to: float64(10*i + 5), told: true, launch: launch}.
+			write(t, filepath.Join(out, "r"))
+	}
+	made{name: "node-0.json", from: 12, to: 13}.write(t, filepath.Join(out, "s"))
+
+	for name, want := range map[string]string{
+		"r": "node-0.3.json", "r@1": "node-0.1.json", "r@3": "node-0.3.json", "@latest": "node-0.3.json", "@-2": "s/node-0.json",
+		"@-3": "node-0.2.json", "@-4": "node-0.1.json", "s@1": "s/node-0.json", filepath.Join(out, "r"): "node-0.3.json",
+	} {
+		found, err := catalog.Find(out, name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if got := found.Paths(); len(got) != 1 || !strings.HasSuffix(got[0], want) {
+			t.Errorf("%s: %q, want %s", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"r@4": "no launch r@4: run r has 3 launches", "r@0": `no run or file "r@0"`, "r@": "no run or file", "q@1": "no run or file",
+		"@-5": "no run @-5", "../r@1": "no run or file",
+	} {
+		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+
+	for name, want := range map[string]int{"r": 3, "r@2": 1, "@latest": 1, "s": 1} {
+		found, err := catalog.Find(out, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found.Launches(); len(got) != want {
+			t.Errorf("%s: %d launches, want %d", name, len(got), want)
+		}
+	}
+	runs, err := catalog.List(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, l := range catalog.Launches(runs) {
+		ids = append(ids, l.ID())
+	}
+	if !slices.Equal(ids, []string{"r@3", "s", "r@2", "r@1"}) {
+		t.Errorf("%q", ids)
+	}
+	if o := runs[0].Launches[0].Object(); o.ID != "r@1" || o.RunID != "r" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A clock that is ahead shows, one that is right or cannot be known does not.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "r")
+	ahead := time.Since(yesterday).Seconds() + 30
+	made{name: "node-0.json", to: time.Since(yesterday).Seconds() - 1, told: true}.write(t, dir)
+	made{name: "node-1.json", to: ahead, told: true, host: "fast"}.write(t, dir)
+	made{name: "node-2.json", to: ahead, told: true}.write(t, dir)
+	old := time.Now().Add(-time.Hour) // as a copy that keeps times
+	if err := os.Chtimes(filepath.Join(dir, "node-2.json"), old, old); err != nil {
+		t.Fatal(err)
+	}
+
+	run, err := catalog.At(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clocks := run.Latest().Clocks()
+	if runtime.GOOS != "linux" { // the time of a change is not read there
+		if len(clocks) != 0 {
+			t.Error(clocks)
+		}
+		return
+	}
+	if len(clocks) != 1 || clocks[0].Node != 1 || clocks[0].AtLeast < 25*time.Second || clocks[0].AtLeast > 31*time.Second {
+		t.Fatalf("%v", clocks)
+	}
+	if got := clocks[0].String(); !strings.HasPrefix(got, "the clock of node 1 (fast) is at least ") || !strings.Contains(got, " s ahead of that of the file system") {
+		t.Error(got)
+	}
+}
+
+// What perfagent calls a file is known again, whatever the host is called.
+func TestParseName_OfAnyHost(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"gpu7", "10.0.0.1", "4711", "node-1", "_x", ".", "", "a.example.org", "日本", "c-2.3", strings.Repeat("x", 300)} {
+		safe := scheduler.SafeHost(host)
+		for _, rank := range []string{"", "0", "17"} {
+			name := journal.BaseName(0, safe, rank) + ".json"
+			n, ok := catalog.ParseName(name)
+			if !ok || n.Host == "" || (n.Rank >= 0) != (rank != "") || len(name) > 255 {
+				t.Errorf("%q: %s is %+v, %v", host, name, n, ok)
+			}
+			if rank != "" && (n.Host != safe || strconv.Itoa(n.Rank) != rank) {
+				t.Errorf("%q: %s is %+v", host, name, n)
+			}
+		}
+	}
+}
+
+func FuzzParseName(f *testing.F) {
+	for _, name := range []string{"node-0.json", "node-0.rank-3.2.jsonl", "node-gpu7.rank-0.json", "node-c1.example.json", "node-modules.json", "node-0.rank-.json"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		n, ok := catalog.ParseName(name)
+		if !ok {
+			return
+		}
+		node := n.Host
+		if node == "" {
+			node = strconv.Itoa(n.Node)
+		}
+		again := "node-" + node
+		if n.Rank >= 0 {
+			again += fmt.Sprintf(".rank-%d", n.Rank)
+		}
+		if n.Nth != 1 {
+			again += fmt.Sprintf(".%d", n.Nth)
+		}
+		if back, ok := catalog.ParseName(again + n.Ext); !ok || back != n {
+			t.Errorf("%q: %+v, and %q: %+v, %v", name, n, again+n.Ext, back, ok)
+		}
+		if strings.Trim(n.Host, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" || n.Nth < 0 {
+			t.Errorf("%q: %+v", name, n)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package catalog
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A place says on which node something was recorded: by its index, if somebody gave it one, else by its host.
+type place struct {
+	told  bool
+	index int // of an untold one that of the file, usually 0
+
+	host, boot string // "" = not known
+}
+
+// placeOf returns where a recording was made.
+func placeOf(r *Recording) place {
+	p := newPlace(r.head.Node, r.head.Identity, r.head.Host)
+	if r.head.Node == "" {
+		p.index = r.Node
+		p.told = r.Host == "" && r.Node != 0
+	}
+	if p.host == "" {
+		p.host = r.Host
+	}
+	return p
+}
+
+// newPlace returns the place of a node of a report. A node other than 0 has its index from somebody, even if an older
+// version did not write who that was.
+func newPlace(key string, id *reporter.Identity, host *reporter.Host) place {
+	var p place
+	p.index, _ = count(key)
+	if id == nil {
+		p.told = p.index != 0
+	} else {
+		p.told = id.NodeFrom != "" && id.NodeFrom != scheduler.None
+	}
+	if host != nil && host.Hostname != "" {
+		p.host, p.boot = scheduler.SafeHost(host.Hostname), host.BootID
+	}
+	return p
+}
+
+// is reports whether two places are the same node.
+func (p place) is(o place) bool {
+	switch {
+	case p.told || o.told:
+		return p.told == o.told && p.index == o.index
+	case p.host == "" || o.host == "":
+		return p.index == o.index
+	}
+	return p.host == o.host && (p.boot == o.boot || p.boot == "" || o.boot == "")
+}
+
+// compareNatural orders names as people do: node2 comes before node10.
+func compareNatural(a, b string) int {
+	for a != "" && b != "" {
+		digitsA, digitsB := leadingDigits(a), leadingDigits(b)
+		x, errX := strconv.ParseUint(digitsA, 10, 64)
+		y, errY := strconv.ParseUint(digitsB, 10, 64)
+		if errX != nil || errY != nil {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		if c := cmp.Or(cmp.Compare(x, y), cmp.Compare(len(digitsA), len(digitsB))); c != 0 {
+			return c
+		}
+		a, b = a[len(digitsA):], b[len(digitsB):]
+	}
+
+	return cmp.Compare(len(a), len(b))
+}
+
+// leadingDigits returns the digits at the beginning of s.
+func leadingDigits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }

@@ -1,0 +1,265 @@
+package reporter
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/perfagent/perfagent/collector"
+
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// Combine makes the report of one node of one launch from its pieces: the reports, or the journals so far, that the
+// perfagents of its ranks have made. The order of the pieces makes no difference, and neither they nor what they
+// point to is changed.
+//
+// A rank that several pieces hold is counted once: the piece that knows its end is taken. Two that both know it, and
+// differ, are an error that names both files. docs/report.md says how each number is put together.
+//
+// The result lacks the verdict and the findings of the node: programs want diagnosis.Combine.
+func Combine(pieces []Source) (*Report, error) {
+	list, err := piecesOf(pieces)
+	if err != nil {
+		return nil, fmt.Errorf("combine: %w", err)
+	}
+
+	c := &combination{pieces: list}
+	c.run = c.wholeRun()
+	node := c.node()
+	return &Report{Schema: Schema, Run: c.run, Nodes: map[string]*Node{list[0].name: node}}, nil
+}
+
+// A piece is the recording of a rank or, of a node that was put together before, of several.
+type piece struct {
+	*Node
+	run   Run
+	path  string
+	name  string  // of the node
+	ranks []*Rank // in order, at least one; copies, whose envelopes are on the time axis of the whole node
+
+	times  timeline
+	shares []share // of its points in those of the node's axis; nil if that is its own
+	// offsets is what each counter of the host had come to, in the first holder's counting, when this one began.
+	offsets map[collector.Column]float64
+}
+
+// piecesOf checks the pieces of a node. It returns each rank once, in order.
+func piecesOf(sources []Source) ([]*piece, error) {
+	var list, unnumbered []*piece
+	for _, s := range sources {
+		p, err := newPiece(s)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(p.ranks) == 0:
+			unnumbered = append(unnumbered, p)
+		default:
+			list = append(list, p)
+		}
+	}
+	if len(list)+len(unnumbered) == 0 {
+		return nil, errors.New("no report is given")
+	}
+
+	slices.SortFunc(list, comparePieces)
+	list, err := eachOnce(list)
+	if err != nil {
+		return nil, err
+	}
+	return numbered(list, unnumbered), nil
+}
+
+// newPiece returns the piece of a report. It has no ranks if the perfagent believed that it was alone on its node.
+func newPiece(s Source) (*piece, error) {
+	if s.Report == nil {
+		return nil, fmt.Errorf("%s holds no report", s.Path)
+	}
+	if n := len(s.Report.Nodes); n != 1 {
+		return nil, fmt.Errorf("%s holds %d nodes, and not one rank of one", s.Path, n)
+	}
+
+	p := &piece{run: s.Report.Run, path: s.Path, offsets: make(map[collector.Column]float64)}
+	for p.name, p.Node = range s.Report.Nodes { // one
+	}
+	if p.Node == nil {
+		p.Node = &Node{}
+	}
+	for _, r := range p.Ranks {
+		if r != nil {
+			r = new(*r)
+			r.Envelope = make(Envelope)
+			p.ranks = append(p.ranks, r)
+		}
+	}
+	p.times = timesOf(p.Node, &p.run)
+	slices.SortFunc(p.ranks, func(a, b *Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+
+	if len(p.ranks) == 0 && p.Identity != nil && p.Identity.Rank != nil {
+		p.number(*p.Identity.Rank)
+	}
+	return p, nil
+}
+
+// number makes the piece that of a rank.
+func (p *piece) number(rank int) {
+	r := newRank(&p.run, p.Node, rank)
+	r.Envelope = make(Envelope)
+	p.ranks = []*Rank{r}
+}
+
+// comparePieces orders pieces by their lowest rank. Of one rank, the piece that knows more comes first.
+func comparePieces(a, b *piece) int {
+	x, y := a.ranks[0], b.ranks[0]
+	return cmp.Or(
+		cmp.Compare(x.Rank, y.Rank),
+		cmp.Compare(len(b.ranks), len(a.ranks)),
+		cmp.Compare(len(x.Incomplete), len(y.Incomplete)),
+		y.End.Compare(x.End.Time),
+		-cmp.Compare(pushed(a.Push), pushed(b.Push)),
+		cmp.Compare(a.path, b.path),
+	)
+}
+
+// eachOnce drops pieces whose ranks another has, and knows better.
+func eachOnce(list []*piece) ([]*piece, error) {
+	var out []*piece
+	taken := make(map[int]*piece)
+	for _, p := range list {
+		held := 0
+		for _, r := range p.ranks {
+			other := taken[r.Rank]
+			if other == nil {
+				continue
+			}
+			if held++; !supersedes(other, r) {
+				return nil, fmt.Errorf("rank %d is in %s and in %s: %w", r.Rank, other.path, p.path, errTwoRecordings)
+			}
+		}
+		switch held {
+		case len(p.ranks):
+			continue
+		case 0:
+		default:
+			return nil, fmt.Errorf("ranks of %s are in other files, too, but not all: %w", p.path, errTwoRecordings)
+		}
+		for _, r := range p.ranks {
+			taken[r.Rank] = p
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// supersedes reports whether a piece has all that there is of a rank's recording.
+func supersedes(p *piece, r *Rank) bool {
+	if r.Incomplete != "" {
+		return true
+	}
+	i := slices.IndexFunc(p.ranks, func(have *Rank) bool { return have.Rank == r.Rank })
+	have := p.ranks[i]
+	return have.Incomplete == "" && have.PID == r.PID && have.Start.Equal(r.Start.Time) && have.End.Equal(r.End.Time)
+}
+
+// numbered gives the lowest free ranks to pieces that have none, in the order in which they began, and returns all.
+func numbered(list, unnumbered []*piece) []*piece {
+	slices.SortFunc(unnumbered, func(a, b *piece) int {
+		return cmp.Or(a.run.Start.Compare(b.run.Start.Time), cmp.Compare(a.path, b.path))
+	})
+
+	taken := make(map[int]bool)
+	for _, p := range list {
+		for _, r := range p.ranks {
+			taken[r.Rank] = true
+		}
+	}
+	next := 0
+	for _, p := range unnumbered {
+		for taken[next] {
+			next++
+		}
+		taken[next] = true
+		p.number(next)
+		list = append(list, p)
+	}
+	slices.SortFunc(list, comparePieces)
+	return list
+}
+
+// A combination is a node that is being put together.
+type combination struct {
+	pieces []*piece // by their lowest rank
+	run    Run
+
+	// holders are the ranks whose series of the host is shown, hosts those whose numbers are, in order. They differ only
+	// if no sample was taken.
+	holders, hosts []hosting
+
+	stretches []stretch // of the time axis
+	axis      timeline
+	workers   []*piece  // those that have operations
+	lacking   []Missing // what the pieces have, and their node cannot have
+}
+
+// wholeRun returns the run that spans those of all ranks. Its exit code is that of the rank that failed first.
+func (c *combination) wholeRun() Run {
+	var run Run
+	for _, p := range c.pieces {
+		run.join(p.run)
+	}
+	run.Verdict = nil
+	run.Incomplete = c.incomplete()
+	run.ExitCode, run.Signal = c.exit()
+	return run
+}
+
+// incomplete says which ranks have no end; "" if all have one.
+func (c *combination) incomplete() string {
+	var open []int
+	why := ""
+	for _, r := range c.ranks() {
+		if r.Incomplete != "" {
+			open = append(open, r.Rank)
+			why = cmp.Or(why, r.Incomplete)
+		}
+	}
+	if len(open) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %s no end: %s", rankNames(open), text.Plural(len(open), "has", "have"), why)
+}
+
+// rankNames returns a text such as "ranks 1, 2 and 5".
+func rankNames(list []int) string {
+	const shown = 8
+
+	var words []string
+	for _, r := range list {
+		words = append(words, strconv.Itoa(r))
+	}
+	return text.Plural(len(list), "rank ", "ranks ") + text.List(words, shown)
+}
+
+// ranks returns all ranks in order.
+func (c *combination) ranks() []*Rank {
+	var out []*Rank
+	for _, p := range c.pieces {
+		out = append(out, p.ranks...)
+	}
+	slices.SortFunc(out, func(a, b *Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	return out
+}
+
+// exit returns how the rank ended that failed first; 0 if all ended well, and nil if that is not known.
+func (c *combination) exit() (code *int, signal string) {
+	ranks := c.ranks()
+	if first := firstFailed(ranks); first != nil {
+		return first.ExitCode, first.Signal
+	}
+	if slices.ContainsFunc(ranks, func(r *Rank) bool { return r.ExitCode == nil }) {
+		return nil, ""
+	}
+	return new(0), ""
+}

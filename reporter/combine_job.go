@@ -1,0 +1,399 @@
+package reporter
+
+import (
+	"cmp"
+	"math"
+	"path"
+	"slices"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// PeakFromRanks is the PeakMemoryFrom of a job of several ranks: the greatest sum over the time that they have in
+// common.
+const PeakFromRanks = "ranks"
+
+// wholeJob adds up the jobs of the ranks; nil if none is known.
+func (c *combination) wholeJob() *Job {
+	var out *Job
+	for _, p := range c.pieces {
+		switch {
+		case p.Job == nil:
+		case out == nil:
+			out = new(*p.Job)
+		default:
+			out.add(p.Job)
+		}
+	}
+	if out == nil {
+		return nil
+	}
+
+	out.CPUSeconds = 0
+	for _, p := range c.pieces { // of a rank without an end, what is known so far
+		out.CPUAtLeast = out.CPUAtLeast || p.Job == nil || p.Job.CPUAtLeast
+		if p.Job != nil {
+			out.CPUSeconds += p.Job.CPUSeconds
+		} else {
+			out.CPUSeconds += p.Metrics[MetricJobCPU]
+		}
+	}
+	out.ExitCode, out.Signal = c.run.ExitCode, c.run.Signal
+	return out
+}
+
+// add adds the job of another rank. What the two do not have in common is left out.
+func (j *Job) add(o *Job) {
+	if o.Start.Before(j.Start.Time) {
+		j.Start = o.Start
+	}
+	if o.End.After(j.End.Time) {
+		j.End = o.End
+	}
+	j.PIDs, j.Attached = append(slices.Clip(j.PIDs), o.PIDs...), j.Attached || o.Attached
+
+	j.UserSeconds += o.UserSeconds
+	j.SystemSeconds += o.SystemSeconds
+	j.BlockReadMB += o.BlockReadMB
+	j.BlockWriteMB += o.BlockWriteMB
+	j.MinorFaults += o.MinorFaults
+	j.MajorFaults += o.MajorFaults
+	j.VoluntarySwitches += o.VoluntarySwitches
+	j.InvoluntarySwitches += o.InvoluntarySwitches
+	j.Orphans += o.Orphans
+
+	if o.MaxRSSMB > j.MaxRSSMB {
+		j.MaxRSSMB, j.MaxRSSAtMost = o.MaxRSSMB, o.MaxRSSAtMost
+	}
+	j.CgroupStays = j.CgroupStays || o.CgroupStays
+	if j.Source != o.Source {
+		j.Source = ""
+	}
+	if j.MemoryKind != o.MemoryKind { // resident sizes are the upper bound of all
+		rss := j.MemoryKind == host.MemoryRSS || o.MemoryKind == host.MemoryRSS
+		if j.MemoryKind = ""; rss {
+			j.MemoryKind = host.MemoryRSS
+		}
+	}
+	if j.Cgroup != o.Cgroup {
+		j.Cgroup, j.CgroupPeakMB = "", 0
+	}
+	j.CgroupPeakMB = max(j.CgroupPeakMB, o.CgroupPeakMB)
+}
+
+// jobMetrics puts the metrics of the job together. It needs the series of the node.
+func (c *combination) jobMetrics(n *Node) {
+	for i := range metricTable {
+		m := &metricTable[i]
+		if !m.OfJob() {
+			continue
+		}
+		if v, err := c.jobMetric(n, m); err != nil {
+			c.lacking = append(c.lacking, missing(m.Name, err))
+		} else {
+			n.Metrics[m.Name] = v
+		}
+	}
+	if peak, ok := n.Metrics[MetricJobMemoryPeak]; ok && n.Job != nil {
+		n.Job.PeakMemoryMB, n.Job.PeakMemoryFrom = peak, PeakFromRanks
+	}
+}
+
+func (c *combination) jobMetric(n *Node, m *Metric) (float64, error) {
+	switch m.Name {
+	case MetricWall:
+		_, err := c.greatest(m.Name)
+		return c.run.WallSeconds, err
+	case MetricJobCPU:
+		return c.sum(m.Name)
+	case MetricJobCores:
+		return c.perWall(1)
+	case MetricLimitCPU:
+		if n.Limits == nil || !(n.Limits.CPUs > 0) {
+			return 0, absent(LimitUnknown)
+		}
+		share, err := c.perWall(n.Limits.CPUs)
+		return min(100, 100*share), err
+	case MetricJobMaxRSS:
+		return c.greatest(m.Name)
+	case MetricJobMemoryPeak, MetricJobCoresPeak, MetricJobProcesses, MetricJobThreads:
+		return c.peak(n, m)
+	}
+
+	if m.total {
+		return c.sum(m.Name)
+	}
+	return c.ofGroups(m)
+}
+
+// sum adds up a metric that each rank must have.
+func (c *combination) sum(name string) (sum float64, err error) {
+	for _, p := range c.pieces {
+		v, ok := p.Metrics[name]
+		if !ok {
+			return 0, c.whyAbsent(name)
+		}
+		sum += v
+	}
+	return sum, nil
+}
+
+// perWall returns the CPU seconds of all ranks per second of the node's run, and per unit.
+func (c *combination) perWall(unit float64) (float64, error) {
+	cpu, err := c.sum(MetricJobCPU)
+	if err != nil {
+		return 0, err
+	}
+	if allowed := c.run.WallSeconds * unit; allowed > 0 {
+		return cpu / allowed, nil
+	}
+	return 0, absent(NoLength)
+}
+
+// greatest returns the greatest value that a rank has.
+func (c *combination) greatest(name string) (float64, error) {
+	out := math.NaN()
+	for _, p := range c.pieces {
+		if v, ok := p.Metrics[name]; ok && !(out >= v) {
+			out = v
+		}
+	}
+	if math.IsNaN(out) {
+		return 0, c.whyAbsent(name)
+	}
+	return out, nil
+}
+
+// peak returns the greatest sum of the ranks over their common time, which is at least the peak of each of them.
+func (c *combination) peak(n *Node, m *Metric) (float64, error) {
+	own, err := c.greatest(m.Name)
+	if err != nil {
+		return 0, err
+	}
+	together := n.Envelope[m.column.Key()].Max
+	return max(own, greatestOf(together)), nil
+}
+
+// greatestOf returns the greatest number of a list that is known; -Inf if there is none.
+func greatestOf(list []float64) float64 {
+	out := math.Inf(-1)
+	for _, v := range list {
+		if v > out {
+			out = v
+		}
+	}
+	return out
+}
+
+// ofGroups returns a metric of control groups. Ranks that share a group have read the same counters: of these the
+// greatest value counts, of a share of time that of the rank that was there the longest. Groups that do not have what
+// the metric is of (a limit, a quota) do not count if others have it.
+func (c *combination) ofGroups(m *Metric) (float64, error) {
+	var values []float64
+	for _, set := range c.byGroup(func(p *piece) string { return p.groupOf(m.column) }) {
+		value := math.NaN()
+		for _, p := range set {
+			v, ok := p.Metrics[m.Name]
+			if ok && (math.IsNaN(value) || m.Across != collector.Mean && v > value) {
+				value = v
+			}
+		}
+		switch {
+		case !math.IsNaN(value):
+			values = append(values, value)
+		case !slices.ContainsFunc(set, func(p *piece) bool { return p.hasNo(m.Name) }):
+			return 0, c.whyAbsent(m.Name)
+		}
+	}
+
+	if len(values) == 0 {
+		return 0, c.whyAbsent(m.Name)
+	}
+	return across(collector.ColumnInfo{Across: m.Across}, lists(values), func(v []float64) []float64 { return v })[0], nil
+}
+
+func lists(values []float64) [][]float64 {
+	var out [][]float64
+	for i := range values {
+		out = append(out, values[i:i+1])
+	}
+	return out
+}
+
+// hasNo reports whether there was nothing of a metric to be measured.
+func (p *piece) hasNo(name string) bool {
+	return slices.ContainsFunc(p.Missing, func(m Missing) bool { return m.What == name && NothingToMeasure(m) })
+}
+
+// eachAlone returns the pieces one by one.
+func (c *combination) eachAlone() [][]*piece {
+	var out [][]*piece
+	for i := range c.pieces {
+		out = append(out, c.pieces[i:i+1])
+	}
+	return out
+}
+
+// byGroup returns the pieces that share a control group together. Those that measured the host for the longest time
+// come first in each, then those that lasted longest.
+func (c *combination) byGroup(group func(*piece) string) [][]*piece {
+	var out [][]*piece
+	places := make(map[string]int)
+	for _, p := range c.pieces {
+		key := group(p)
+		i, ok := places[key]
+		if !ok {
+			i = len(out)
+			places[key], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], p)
+	}
+
+	for _, set := range out {
+		slices.SortStableFunc(set, func(a, b *piece) int {
+			return cmp.Or(cmp.Compare(b.held(), a.held()), cmp.Compare(b.run.WallSeconds, a.run.WallSeconds))
+		})
+	}
+	return out
+}
+
+// groupOf names the control group that a column is read from. Containers on one host may call different groups by the
+// same path, but have host names of their own.
+func (p *piece) groupOf(column collector.Column) string {
+	group := p.ranks[0].Cgroup
+	if p.Job != nil {
+		group = p.Job.Cgroup
+	}
+	if l := p.Limits; l != nil {
+		switch column {
+		case collector.JobThrottled:
+			group = l.CPUGroup
+		case collector.LimitMemory, collector.LimitMemoryPercent:
+			group = l.MemoryGroup
+		}
+	}
+	if p.Host == nil {
+		return group
+	}
+	return p.Host.Hostname + "\x00" + group
+}
+
+// cpusetOf names the control group that decides on the CPUs of a job. A group that was made for the job has those of
+// the one above it.
+func (p *piece) cpusetOf() string {
+	group := p.groupOf(collector.JobPageCache)
+	if p.Job != nil && p.Job.Source == host.JobFromCreated {
+		return path.Dir(group)
+	}
+	return group
+}
+
+// limits returns what bounds the ranks together: bounds of groups that they share once, of others their sum.
+func (c *combination) limits() *Limits {
+	base := c.base().Limits
+	if base == nil {
+		i := slices.IndexFunc(c.pieces, func(p *piece) bool { return p.Limits != nil })
+		if i < 0 {
+			return nil
+		}
+		base = c.pieces[i].Limits
+	}
+
+	out, cpus := *base, 0
+	if h := c.base().Host; h != nil {
+		cpus = h.CPUs
+	}
+	out.CPUQuota = c.bound(collector.JobThrottled, func(l *Limits) float64 { return float64(l.CPUQuota) })
+	out.MemoryMB = c.bound(collector.LimitMemory, func(l *Limits) float64 { return float64(l.MemoryMB) })
+	out.CPUSetCPUs = min(c.cpus(c.byGroup((*piece).cpusetOf), func(l *Limits) int { return l.CPUSetCPUs }),
+		cmp.Or(cpus, math.MaxInt))
+	out.AffinityCPUs = min(c.cpus(c.eachAlone(), func(l *Limits) int { return l.AffinityCPUs }),
+		cmp.Or(out.CPUSetCPUs, cpus, math.MaxInt))
+
+	out.CPUs = 0
+	for _, v := range []float64{float64(out.CPUQuota), float64(out.CPUSetCPUs), float64(out.AffinityCPUs)} {
+		if v > 0 && (out.CPUs == 0 || v < out.CPUs) {
+			out.CPUs = v
+		}
+	}
+	for _, p := range c.pieces {
+		if p.Limits != nil && p.Limits.CPUGroup != out.CPUGroup {
+			out.CPUGroup = ""
+		}
+		if p.Limits != nil && p.Limits.MemoryGroup != out.MemoryGroup {
+			out.MemoryGroup = ""
+		}
+	}
+	return &out
+}
+
+// bound adds up a limit over the groups that set it; unknown if one of them sets none.
+func (c *combination) bound(column collector.Column, of func(*Limits) float64) series.Optional {
+	sum := 0.0
+	for _, set := range c.byGroup(func(p *piece) string { return p.groupOf(column) }) {
+		greatest := 0.0
+		for _, p := range set {
+			if p.Limits != nil && of(p.Limits) > greatest {
+				greatest = of(p.Limits)
+			}
+		}
+		if greatest == 0 {
+			return series.Unknown()
+		}
+		sum += greatest
+	}
+	return series.Optional(sum)
+}
+
+// cpus adds up a number of CPUs over sets of pieces that share them; 0 if it is not known of one.
+func (c *combination) cpus(sets [][]*piece, of func(*Limits) int) (sum int) {
+	for _, set := range sets {
+		greatest := 0
+		for _, p := range set {
+			if p.Limits != nil {
+				greatest = max(greatest, of(p.Limits))
+			}
+		}
+		if greatest == 0 {
+			return 0
+		}
+		sum = min(sum+greatest, math.MaxInt32)
+	}
+	return sum
+}
+
+// jobSummaries returns the least, mean and greatest value of the job's columns, from the series of all ranks. Only a
+// control group that all share has percentiles: those of the rank that was there the longest.
+func (c *combination) jobSummaries(n *Node) {
+	for key, band := range n.Envelope {
+		column, ok := collector.ColumnNamed(key)
+		if !ok || column.Info().Since != collector.Job {
+			continue
+		}
+		if column.Info().Source == host.SourceCgroup {
+			sets := c.byGroup(func(p *piece) string { return p.groupOf(column) })
+			if q, ok := sets[0][0].Summaries[key]; ok && len(sets) == 1 {
+				n.Summaries[key] = q
+				continue
+			}
+		}
+
+		q := Quantile{Max: greatestOf(band.Max), Min: -greatestOf(negative(band.Min))}
+		q.Mean = band.MeanOf(0, len(band.Mean), c.axis.length)
+		if math.IsInf(q.Max, 0) || math.IsInf(q.Min, 0) || math.IsNaN(q.Mean) {
+			continue
+		}
+		q.Mean = clamped(q.Mean, q.Min, q.Max)
+		n.Summaries[key] = q
+	}
+}
+
+func negative(list []float64) []float64 {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i] = -out[i]
+	}
+	return out
+}

@@ -1,0 +1,363 @@
+package reporter
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+const (
+	// maxProcesses is how many processes a job's table has by CPU time, and by memory.
+	maxProcesses = 20
+	// maxMarks is how many marks a node has.
+	maxMarks = 1000
+)
+
+// node puts the node together.
+func (c *combination) node() *Node {
+	var n *Node
+	if len(c.pieces) == 1 {
+		n = c.onlyPiece()
+	} else {
+		n = c.severalPieces()
+	}
+
+	n.Identity = c.identity()
+	if id := n.Identity; id != nil && id.RanksOnNode > len(n.Ranks) {
+		lacks := int64(id.RanksOnNode - len(n.Ranks))
+		n.Missing = append(n.Missing, Missing{What: "ranks", Code: NoRecording, Count: lacks, Of: int64(id.RanksOnNode),
+			Why: fmt.Sprintf("%d of the node's %d ranks %s no recording", lacks, id.RanksOnNode,
+				text.Plural(int(lacks), "has", "have"))})
+	}
+	return n
+}
+
+// onlyPiece returns the node of which there is one piece. It is as it was, but the ranks have their envelopes.
+func (c *combination) onlyPiece() *Node {
+	p := c.pieces[0]
+	n := *p.Node
+	n.Verdict, n.Findings, n.Missing = nil, nil, slices.Clone(n.Missing)
+	if n.Job != nil {
+		n.Job = new(*n.Job)
+	}
+
+	if len(p.ranks) > 1 {
+		for _, r := range p.ranks {
+			r.Envelope = p.Ranks[strconv.Itoa(r.Rank)].Envelope
+		}
+	} else {
+		for key, band := range n.Envelope {
+			if ofJob(key) {
+				p.ranks[0].Envelope[key] = band
+			}
+		}
+	}
+	n.Ranks = c.ranksByName()
+	return &n
+}
+
+func (c *combination) severalPieces() *Node {
+	c.alignGPUs()
+	c.findHolders()
+	c.findOffsets()
+
+	base := c.base()
+	n := &Node{
+		Host: base.Host, Agent: c.agent(), Job: c.wholeJob(), Limits: c.limits(), GPUs: c.gpus(),
+		Metrics: make(Values), Summaries: make(map[string]Quantile), Processes: c.processes(),
+		Missing: []Missing{}, Push: c.push(),
+	}
+	c.said(n)
+	c.series(n)
+	n.Sampling = c.sampling(n)
+	c.hostMetrics(n)
+	c.hostSummaries(n)
+	c.jobMetrics(n)
+	c.jobSummaries(n)
+	n.Missing = c.missing(n)
+	n.Ranks = c.ranksByName()
+	for n.Sampling != nil && n.Samples.Len() > max(2, n.Sampling.MaxLength) {
+		n.halve()
+	}
+	return n
+}
+
+// identity returns what the ranks of the node have in common.
+func (c *combination) identity() *Identity {
+	i := slices.IndexFunc(c.pieces, func(p *piece) bool { return p.Identity != nil })
+	if i < 0 {
+		return nil
+	}
+	common := *c.pieces[i].Identity
+	common.Rank, common.LocalRank = nil, nil
+	return &common
+}
+
+// agent adds up what the perfagents have cost.
+func (c *combination) agent() *Agent {
+	var out *Agent
+	for _, p := range c.pieces {
+		switch {
+		case p.Agent == nil:
+		case out == nil:
+			out = new(*p.Agent)
+		default:
+			out.CPUSeconds += p.Agent.CPUSeconds
+			out.MaxRSSMB = max(out.MaxRSSMB, p.Agent.MaxRSSMB)
+		}
+	}
+	return out
+}
+
+// push returns the most advanced state of a push.
+func (c *combination) push() *Push {
+	var out *Push
+	for _, p := range c.pieces {
+		if pushed(p.Push) > pushed(out) {
+			out = p.Push
+		}
+	}
+	return out
+}
+
+// held returns for how many seconds the piece's perfagent measured the host.
+func (p *piece) held() (seconds float64) {
+	if p.Sampling == nil {
+		return 0
+	}
+	for _, h := range p.Sampling.Holders {
+		seconds += h.seconds()
+	}
+	return seconds
+}
+
+// sampling says how well the node was sampled: by the ranks whose points it has.
+func (c *combination) sampling(n *Node) *Sampling {
+	base := c.base().Sampling
+	if base == nil {
+		return nil
+	}
+
+	out := *base
+	out.Holders, out.ClockSteps, out.Suspends = nil, nil, nil
+	out.Samples, out.MissedTicks, out.Stride = 0, 0, max(1, base.Stride)
+	if len(c.axis.ends) > 0 {
+		out.Start = Time{unixTime(c.axis.begin)}
+	}
+	for _, h := range c.holders {
+		out.Holders = append(out.Holders, h.Sampling.Holders...)
+		out.Disks = union(out.Disks, h.Sampling.Disks)
+		out.NICs = union(out.NICs, h.Sampling.NICs)
+	}
+	for i := 1; i < len(c.holders); i++ {
+		gap := c.holders[i].start.Sub(c.holders[i-1].end.Time).Seconds()
+		out.LongestGapSeconds = max(out.LongestGapSeconds, gap)
+	}
+
+	for _, s := range c.stretches {
+		of := s.Sampling
+		if of == nil {
+			continue
+		}
+		out.Stride = max(out.Stride, of.Stride)
+		out.LongestGapSeconds = max(out.LongestGapSeconds, of.LongestGapSeconds)
+		out.Samples += min(of.Samples, int64(s.j-s.i)*max(1, of.Stride))
+		if all := len(s.times.ends); s.j-s.i == all {
+			out.MissedTicks += of.MissedTicks
+		} else {
+			out.MissedTicks += of.MissedTicks * int64(s.j-s.i) / int64(all)
+		}
+		out.ClockSteps = append(out.ClockSteps, s.within(of.ClockSteps)...)
+		out.Suspends = append(out.Suspends, s.within(of.Suspends)...)
+	}
+	return &out
+}
+
+// within returns the events in the time of the stretch.
+func (s stretch) within(events []ClockEvent) []ClockEvent {
+	var out []ClockEvent
+	for _, e := range events {
+		at := float64(e.At.UnixMicro()) / 1e6
+		if (s.i == 0 || at > s.times.from(s.i)) && (s.j == len(s.times.ends) || at <= s.times.ends[s.j-1]) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// gpus returns each GPU once. It is the job's if it is any rank's.
+func (c *combination) gpus() []GPU {
+	var out []GPU
+	for _, p := range c.gpuOrder() {
+		for _, g := range p.GPUs {
+			i := slices.IndexFunc(out, g.same)
+			if i < 0 {
+				out = append(out, g)
+				continue
+			}
+			have := &out[i]
+			have.OfJob, have.MIG = have.OfJob || g.OfJob, have.MIG || g.MIG
+			have.Throttle = union(have.Throttle, g.Throttle)
+			if g.ClockMHz > have.ClockMHz || !have.ClockMHz.Known() {
+				have.ClockMHz = g.ClockMHz
+			}
+			have.Idle = have.Idle.plus(g.Idle)
+		}
+	}
+	return out
+}
+
+// gpuOrder returns the pieces in the order in which their GPUs are listed: those that measured the host first.
+func (c *combination) gpuOrder() []*piece {
+	list := slices.Clone(c.pieces)
+	slices.SortStableFunc(list, func(a, b *piece) int { return cmp.Compare(b.held(), a.held()) })
+	return list
+}
+
+// same reports whether two entries are of one device.
+func (g GPU) same(o GPU) bool {
+	if g.UUID != "" && o.UUID != "" {
+		return g.UUID == o.UUID
+	}
+	return g.Index == o.Index
+}
+
+// plus returns when a GPU was idle, in the times of two ranks that measured it one after the other.
+func (i *GPUIdle) plus(o *GPUIdle) *GPUIdle {
+	if i == nil || o == nil {
+		return cmp.Or(i, o)
+	}
+	mean := func(a, b series.Optional) series.Optional {
+		x, y := float64(a), float64(b)
+		return series.Optional(*weighted(&x, i.Seconds, &y, o.Seconds))
+	}
+	return &GPUIdle{
+		Seconds: i.Seconds + o.Seconds, Gaps: i.Gaps + o.Gaps,
+		LongestGapSeconds:  max(i.LongestGapSeconds, o.LongestGapSeconds),
+		JobCPUs:            mean(i.JobCPUs, o.JobCPUs),
+		DiskMBPerSecond:    mean(i.DiskMBPerSecond, o.DiskMBPerSecond),
+		WaitingForStorePct: mean(i.WaitingForStorePct, o.WaitingForStorePct),
+	}
+}
+
+// processes joins the tables of the ranks, and cuts them as that of one job.
+func (c *combination) processes() []Process {
+	var all []Process
+	for _, p := range c.pieces {
+		all = append(all, p.Processes...)
+	}
+	slices.SortStableFunc(all, func(a, b Process) int { return cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB) })
+	largest := slices.Clone(all[:min(maxProcesses, len(all))])
+	slices.SortStableFunc(all, compareProcesses)
+
+	out := slices.Clone(all[:min(maxProcesses, len(all))])
+	for _, p := range largest {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	slices.SortStableFunc(out, compareProcesses)
+	return out
+}
+
+// compareProcesses orders processes by their CPU time.
+func compareProcesses(a, b Process) int {
+	return cmp.Or(cmp.Compare(b.CPUSeconds, a.CPUSeconds),
+		cmp.Compare(b.EndedChildrenCPUSeconds, a.EndedChildrenCPUSeconds),
+		cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB), cmp.Compare(a.PID, b.PID))
+}
+
+// said takes what the jobs said of themselves. The moments that they marked are those of the node, in the order of
+// time; if several ranks marked some, each says whose it is. Phases and operations are the node's if only one rank has them;
+// those of several cannot become one, and stay with their ranks.
+func (c *combination) said(n *Node) {
+	marked := c.which(func(p *piece) bool { return len(p.Marks) > 0 })
+	for _, p := range marked {
+		for _, m := range p.Marks {
+			if len(marked) > 1 {
+				m.Text = p.title() + ": " + m.Text
+			}
+			n.Marks = append(n.Marks, m)
+		}
+	}
+	slices.SortStableFunc(n.Marks, func(a, b Mark) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	if beyond := len(n.Marks) - maxMarks; beyond > 0 {
+		n.Marks = n.Marks[:maxMarks]
+		c.lacking = append(c.lacking, Missing{What: "marks", Code: MarksBeyond, Count: int64(beyond),
+			Why: fmt.Sprintf("beyond what is kept of all ranks together: %d marks", beyond)})
+	}
+
+	if phased := c.which(func(p *piece) bool { return len(p.Phases) > 0 }); c.apart("phases", phased) {
+		for _, p := range phased {
+			p.ranks[0].Phases = p.Phases
+		}
+	} else if len(phased) > 0 {
+		n.Phases = phased[0].Phases
+	}
+
+	c.workers = c.which((*piece).hasWork)
+	if c.apart("operations", c.workers) {
+		for _, p := range c.workers {
+			p.ranks[0].Operations, p.ranks[0].Transfers = p.Operations, p.Transfers
+		}
+	} else if len(c.workers) > 0 {
+		n.Operations, n.Transfers = c.workers[0].Operations, c.workers[0].Transfers
+	}
+}
+
+// which returns the pieces that have something.
+func (c *combination) which(has func(*piece) bool) []*piece {
+	var out []*piece
+	for _, p := range c.pieces {
+		if has(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// apart reports whether several pieces have something of their own. The node then lacks it.
+func (c *combination) apart(what string, pieces []*piece) bool {
+	if len(pieces) < 2 {
+		return false
+	}
+	var numbers []int
+	for _, p := range pieces {
+		for _, r := range p.ranks {
+			numbers = append(numbers, r.Rank)
+		}
+	}
+	slices.Sort(numbers)
+	c.lacking = append(c.lacking, Missing{What: what, Code: NotCombined,
+		Why: rankNames(numbers) + " have their own: they are with the ranks"})
+	return true
+}
+
+// title names the ranks of the piece.
+func (p *piece) title() string {
+	var numbers []int
+	for _, r := range p.ranks {
+		numbers = append(numbers, r.Rank)
+	}
+	return rankNames(numbers)
+}
+
+// hasWork reports whether the job of the piece said anything of its work.
+func (p *piece) hasWork() bool {
+	o := p.Operations
+	return len(p.Transfers) > 0 || o != nil && len(o.Times)+len(o.Counters)+len(o.Gauges)+len(o.Values)+len(o.Sets)+
+		len(o.Attributes)+len(o.Keys) > 0
+}
+
+// ranksByName returns all ranks by decimal number.
+func (c *combination) ranksByName() map[string]*Rank {
+	out := make(map[string]*Rank)
+	for _, r := range c.ranks() {
+		out[strconv.Itoa(r.Rank)] = r
+	}
+	return out
+}

@@ -1,0 +1,632 @@
+package reporter_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+type plan = reportertest.RankPlan
+
+// pieceOf returns the report of a rank, as it is read from its file.
+func pieceOf(t testing.TB, p plan) reporter.Source {
+	t.Helper()
+	data := encodedReport(t, reporter.New(reportertest.RankInput(p)))
+	reportertest.Validate(t, data)
+	ext := ".json"
+	if p.Open {
+		ext = ".jsonl"
+	}
+	return reporter.Source{Path: fmt.Sprintf("4711/node-0.rank-%d%s", p.Rank, ext), Report: readBack(t, data)}
+}
+
+func readBack(t testing.TB, data []byte) *reporter.Report {
+	t.Helper()
+	r, err := reporter.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func piecesOf(t testing.TB, plans ...plan) []reporter.Source {
+	t.Helper()
+	var out []reporter.Source
+	for _, p := range plans {
+		out = append(out, pieceOf(t, p))
+	}
+	return out
+}
+
+// combined returns the node of some pieces. It must be valid by the schema.
+func combined(t testing.TB, pieces ...reporter.Source) (*reporter.Report, *reporter.Node) {
+	t.Helper()
+	r, err := reporter.Combine(pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := encodedReport(t, r)
+	reportertest.Validate(t, data)
+	r = readBack(t, data)
+	return r, r.Nodes["0"]
+}
+
+func wantMetrics(t *testing.T, got reporter.Values, want map[string]float64) {
+	t.Helper()
+	for name, v := range want {
+		if have, ok := got[name]; !ok || math.Abs(have-v) > 1e-9*max(1, math.Abs(v)) {
+			t.Errorf("%s is %v (known: %v), want %v", name, have, ok, v)
+		}
+	}
+}
+
+func lackOf(n []reporter.Missing, what string) (out []reporter.Missing) {
+	for _, m := range n {
+		if m.What == what {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func held(from, to float64) [2]float64 { return [2]float64{from, to} }
+
+// A rank that never measured the host says so once, and has nothing of it.
+func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
+	r := reporter.New(reportertest.RankInput(plan{Rank: 3, End: 10, CPUs: 2, Change: func(rec *collector.Recording) {
+		rec.GPUTrouble = "nvidia-smi does not answer"
+	}}))
+	n := r.Nodes["0"]
+	host := lackOf(n.Missing, "host")
+	if len(host) != 1 || host[0].Code != reporter.HostByAnother {
+		t.Errorf("missing %+v", n.Missing)
+	}
+	for _, m := range n.Missing {
+		if name, ok := reporter.SourceOf(m.What); ok && name != "job" && name != "cgroup" {
+			t.Errorf("missing %+v, which is of the host", m)
+		}
+	}
+	for name := range n.Metrics {
+		if m, _ := reporter.MetricNamed(name); !m.OfJob() {
+			t.Errorf("metric %s = %v", name, n.Metrics[name])
+		}
+	}
+	for key := range n.Envelope {
+		if c, _ := collector.ColumnNamed(key); c.Info().Since != collector.Job && c != collector.Timestamp {
+			t.Errorf("envelope of %s", key)
+		}
+	}
+	if len(n.Sampling.Holders) != 0 || n.Host.CPUs != 8 || n.Limits == nil {
+		t.Errorf("holders %v, host %+v, limits %v", n.Sampling.Holders, n.Host, n.Limits)
+	}
+
+	rank := n.Ranks["3"]
+	if rank == nil || rank.PID != 1003 || *rank.LocalRank != 3 || rank.Command[1] != "3" || rank.Metrics[reporter.MetricJobCPU] != 20 {
+		t.Fatalf("rank %+v", rank)
+	}
+	if _, ok := rank.Metrics[reporter.MetricCPUHours]; ok || len(n.Ranks) != 1 {
+		t.Errorf("ranks %+v", n.Ranks)
+	}
+}
+
+// A rank that measured the host for a part of its life has means over that part, and counts nothing as late.
+func TestNew_MeasuresTheHostForATime(t *testing.T) {
+	r := reporter.New(reportertest.RankInput(plan{Rank: 1, End: 30, Held: held(10, 30), Change: func(rec *collector.Recording) {
+		rec.Late = map[string]time.Duration{host.SourceNetwork: 10 * time.Second}
+	}}))
+	n := r.Nodes["0"]
+	want := reporter.Holder{Rank: 1, Start: reporter.Time{Time: reportertest.RunStart.Add(10 * time.Second)},
+		End: reporter.Time{Time: reportertest.RunStart.Add(30 * time.Second)}}
+	if len(n.Sampling.Holders) != 1 || n.Sampling.Holders[0] != want {
+		t.Errorf("holders %+v, want %+v", n.Sampling.Holders, want)
+	}
+	wantMetrics(t, n.Metrics, map[string]float64{"psi_cpu_some_avg_pct": 10})
+	for _, m := range n.Missing {
+		if m.Code == reporter.CountedLate {
+			t.Errorf("missing %+v", m)
+		}
+	}
+}
+
+// A rank whose run was too short for a sample of the host says what a run of one rank says.
+func TestNew_IsTooShortForTheHost(t *testing.T) {
+	in := reportertest.RankInput(plan{Rank: 0, End: 0.001})
+	in.Recording = collector.NewRecording(in.Recording.Start, time.Second, 10)
+	alone := in
+	alone.Rank = ""
+	a, b := reporter.New(in).Nodes["0"], reporter.New(alone).Nodes["0"]
+	if !slices.Equal(a.Missing, b.Missing) || len(a.Metrics) != len(b.Metrics) || len(a.Sampling.Holders) != 0 {
+		t.Errorf("missing %+v, want %+v", a.Missing, b.Missing)
+	}
+}
+
+// A run of ranks at whole seconds, of which each measures the host for a time, comes out as computed from the plans.
+func TestCombine_IsWhatThePlansSay(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range 25 {
+		var plans []plan
+		n, last := 1+random.IntN(9), 0.0
+		for rank := range n {
+			p := plan{Rank: rank * 3, OnNode: n, Start: float64(random.IntN(4)), CPUs: float64(random.IntN(12)) / 4, Group: "/job"}
+			p.End = p.Start + 3 + float64(random.IntN(40))
+			base, step := float64(100+random.IntN(900)), float64(random.IntN(50))
+			p.Memory = func(at float64) float64 { return base + math.Mod(at*step, 97) }
+			if rank == 0 {
+				p.Start = 0
+				p.Held = held(0, p.End)
+				last = p.End
+			} else if p.Start < last && p.End > last+3 { // the lock is free, and the next tick finds it so
+				p.Held = held(last+1, p.End)
+				last = p.End
+			}
+			plans = append(plans, p)
+		}
+		checkPlans(t, round, plans)
+	}
+}
+
+// checkPlans compares the combined report of some ranks with a straight computation.
+func checkPlans(t *testing.T, round int, plans []plan) {
+	t.Helper()
+	pieces := piecesOf(t, plans...)
+	rand.New(rand.NewPCG(uint64(round), 7)).Shuffle(len(pieces), func(i, j int) { pieces[i], pieces[j] = pieces[j], pieces[i] })
+	_, node := combined(t, pieces...)
+
+	end, cpu, read, memory, cores, tasks := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+	begin, until := math.NaN(), 0.0
+	for _, p := range plans {
+		end, cpu, read = max(end, p.End), cpu+p.CPUs*(p.End-p.Start), read+p.End-p.Start
+		if p.Held[1] > 0 {
+			if math.IsNaN(begin) {
+				begin = p.Held[0]
+			}
+			until = max(until, p.Held[1])
+		}
+	}
+	for at := 1.0; at <= end; at++ {
+		m, c, n := 0.0, 0.0, 0.0
+		for _, p := range plans {
+			if at > p.Start && at <= p.End {
+				m, c, n = m+p.Memory(at), c+p.CPUs, n+2
+			}
+		}
+		memory, cores, tasks = max(memory, m), max(cores, c), max(tasks, n)
+	}
+
+	want := map[string]float64{
+		reporter.MetricWall: end, reporter.MetricJobCPU: cpu, reporter.MetricJobCores: cpu / end,
+		reporter.MetricJobRead: read, reporter.MetricJobWritten: 2 * read,
+		reporter.MetricJobMemoryPeak: memory, reporter.MetricJobCoresPeak: cores, reporter.MetricJobProcesses: tasks,
+		reporter.MetricCPUHours: end * 8 / 3600, reporter.MetricJobMaxRSS: 50 + float64(plans[len(plans)-1].Rank),
+		reporter.MetricDiskRead: reportertest.HostRates[0] * (until - begin), reporter.MetricMemoryPeak: 25,
+		"boot_total_disk_io_read_mb": reportertest.HostBoot[0] + reportertest.HostRates[0]*until,
+		reporter.MetricCPUPeak:       until,
+	}
+	wantMetrics(t, node.Metrics, want)
+	if t.Failed() {
+		t.Fatalf("round %d: %+v", round, plans)
+	}
+
+	for i, v := range node.Samples.Column(collector.DiskRead.Key()) {
+		at := node.Samples.Column(collector.Timestamp.Key())[i] - float64(reportertest.RunStart.Unix())
+		if known := !math.IsNaN(v); known && math.Abs(v-reportertest.HostRates[0]*(at-begin)) > 1e-6 {
+			t.Fatalf("round %d: the disks had read %v MiB at %v s", round, v, at)
+		}
+	}
+	for _, p := range plans {
+		r := node.Ranks[fmt.Sprint(p.Rank)]
+		band := r.Envelope[collector.JobMemory.Key()]
+		if len(band.Max) != node.Samples.Len() {
+			t.Fatalf("round %d: rank %d has %d points of %d", round, p.Rank, len(band.Max), node.Samples.Len())
+		}
+		for i, at := range node.Samples.Column(collector.Timestamp.Key()) {
+			at -= float64(reportertest.RunStart.Unix())
+			alive := at > p.Start && at <= p.End
+			if got := band.Max[i]; alive && got != p.Memory(at) || !alive && !math.IsNaN(got) {
+				t.Fatalf("round %d: rank %d (%v to %v) had %v MiB at %v s", round, p.Rank, p.Start, p.End, got, at)
+			}
+		}
+	}
+}
+
+// The order of the pieces makes no difference, and the pieces stay as they are.
+func TestCombine_InAnyOrder(t *testing.T) {
+	pieces := piecesOf(t,
+		plan{Rank: 4, OnNode: 5, Start: 0.25, End: 20.5, CPUs: 1, Held: held(0.25, 20.5)},
+		plan{Rank: 5, OnNode: 5, End: 40, CPUs: 2, Held: held(22, 40)},
+		plan{Rank: 6, OnNode: 5, Start: 0.7, End: 30, CPUs: 0.5, Open: true},
+		plan{Rank: 10, OnNode: 5, Start: 0.1, End: 44.3, Exit: 3})
+	var before [][]byte
+	for _, p := range pieces {
+		before = append(before, encodedReport(t, p.Report))
+	}
+	first, _ := combined(t, pieces...)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 10 {
+		random.Shuffle(len(pieces), func(i, j int) {
+			pieces[i], pieces[j], before[i], before[j] = pieces[j], pieces[i], before[j], before[i]
+		})
+		r, _ := combined(t, pieces...)
+		if !bytes.Equal(encodedReport(t, r), encodedReport(t, first)) {
+			t.Fatal("another order has another result")
+		}
+		for i, p := range pieces {
+			if !bytes.Equal(encodedReport(t, p.Report), before[i]) {
+				t.Fatalf("%s was changed", p.Path)
+			}
+		}
+	}
+}
+
+func TestCombine_Golden(t *testing.T) {
+	_, n := combined(t, piecesOf(t,
+		plan{Rank: 0, OnNode: 4, End: 4.5, CPUs: 1, Held: held(0, 4.5), Group: "/job", OOMKills: 1},
+		plan{Rank: 1, OnNode: 4, Start: 0.5, End: 8.5, CPUs: 2, Held: held(5, 8.5), Group: "/job", OOMKills: 1,
+			Exit: 137, Signal: "SIGKILL"},
+		plan{Rank: 2, OnNode: 4, Start: 0.25, End: 6, CPUs: 0.5, Open: true, Group: "/job"})...)
+	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "golden"}, Nodes: map[string]*reporter.Node{"0": n}}
+	reportertest.CompareGolden(t, "testdata/combined.golden.json", encodedReport(t, r), *update)
+}
+
+// One piece is the node as it was, whose rank has its series, too.
+func TestCombine_OnePiece(t *testing.T) {
+	piece := pieceOf(t, plan{Rank: 7, OnNode: 1, Start: 0.5, End: 20, CPUs: 1, Held: held(0.5, 20), Exit: 2})
+	r, n := combined(t, piece)
+	was := piece.Report.Nodes["0"]
+	if len(n.Ranks["7"].Envelope) == 0 || len(was.Ranks["7"].Envelope) != 0 || n.Identity.Rank != nil || *r.Run.ExitCode != 2 {
+		t.Errorf("rank %+v, identity %+v, run %+v", n.Ranks["7"], n.Identity, r.Run)
+	}
+	n.Ranks["7"].Envelope, n.Identity = nil, was.Identity
+	if got := encodedReport(t, r); !bytes.Equal(got, encodedReport(t, piece.Report)) {
+		t.Errorf("the node is\n%s\nit was\n%s", got, encodedReport(t, piece.Report))
+	}
+}
+
+// Ranks without an end count up to their last sample, and the run says which they are.
+func TestCombine_Journals(t *testing.T) {
+	r, n := combined(t, piecesOf(t,
+		plan{Rank: 0, OnNode: 4, End: 20, CPUs: 1, Open: true, Held: held(0, 20)},
+		plan{Rank: 1, OnNode: 4, End: 21, CPUs: 2, Exit: 1},
+		plan{Rank: 2, OnNode: 4, End: 20, CPUs: 4, Open: true, Group: "/job"})...)
+	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 20 + 42 + 80})
+	if want := "ranks 0, 2 have no end: from the journal"; !strings.HasPrefix(r.Run.Incomplete, want) {
+		t.Errorf("incomplete %q, want %q…", r.Run.Incomplete, want)
+	}
+	if *r.Run.ExitCode != 1 || !n.Job.CPUAtLeast || n.Job.CPUSeconds != 142 || n.Ranks["2"].Incomplete == "" || n.Ranks["2"].Cgroup != "/job" {
+		t.Errorf("run %+v, job %+v, rank 2 %+v", r.Run, n.Job, n.Ranks["2"])
+	}
+	if m := lackOf(n.Missing, "ranks"); len(m) != 1 || m[0].Code != reporter.NoRecording || m[0].Count != 1 || m[0].Of != 4 {
+		t.Errorf("missing %+v", m)
+	}
+	if r, _ := combined(t, pieceOf(t, plan{Rank: 0, End: 5, Open: true})); r.Run.ExitCode != nil {
+		t.Errorf("exit %v", *r.Run.ExitCode)
+	}
+}
+
+// What the kernel does not count since boot lacks what moved between two holders, and says so.
+func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
+	pieces := piecesOf(t, plan{Rank: 0, End: 10, Held: held(0, 10)}, plan{Rank: 1, End: 30, Held: held(13, 30)})
+	_, n := combined(t, pieces...)
+	wantMetrics(t, n.Metrics, map[string]float64{
+		reporter.MetricSwapIn: 0.25 * (10 + 17), reporter.MetricDiskRead: 3 * 30, reporter.MetricCPUMean: (10*5.5 + 17*22) / 27,
+		"psi_cpu_some_avg_pct": 10,
+	})
+	if m := lackOf(n.Missing, "swap"); len(m) != 1 || m[0].Code != reporter.CountedLate || !strings.Contains(m[0].Why, "3.0 s") {
+		t.Errorf("missing %+v", n.Missing)
+	}
+	if m := lackOf(n.Missing, "summaries"); len(m) != 1 || m[0].Code != reporter.HostByAnother || n.Summaries["cpu_pct_per_cpu_avg"].P50 != nil {
+		t.Errorf("missing %+v", n.Missing)
+	}
+
+	pieces[1].Report.Nodes["0"].Sampling.Disks = []string{"nvme0n1", "nvme1n1"} // its counters are of other devices
+	_, n = combined(t, pieces...)
+	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 3 * (10 + 17), reporter.MetricNetworkSent: 30})
+	if m := lackOf(n.Missing, host.SourceDiskIO); len(m) != 1 {
+		t.Errorf("missing %+v", n.Missing)
+	}
+}
+
+// A rank that measured the host for a moment at the end, as the next to last one's end makes it, costs nothing.
+func TestCombine_BriefTakeover(t *testing.T) {
+	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 3000, Held: held(0, 3000)}, plan{Rank: 1, End: 3002, Held: held(3001, 3002)})...)
+	q := n.Summaries["mem_percent"]
+	if q.P50 == nil || *q.P50 != 25 || len(lackOf(n.Missing, "swap"))+len(lackOf(n.Missing, "summaries")) != 0 {
+		t.Errorf("%+v, missing %+v", q, n.Missing)
+	}
+	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 3 * 3002})
+}
+
+// Of two ranks that measured the host at the same time the longer one is shown, and nothing is added.
+func TestCombine_TwoHoldersAtOnce(t *testing.T) {
+	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 20, CPUs: 1, Held: held(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, Held: held(0, 30)})...)
+	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 90, reporter.MetricCPUPeak: 30, reporter.MetricJobCPU: 50})
+	if h := n.Sampling.Holders; len(h) != 1 || h[0].Rank != 1 || len(lackOf(n.Missing, "summaries")) != 0 {
+		t.Errorf("holders %+v", h)
+	}
+}
+
+func TestCombine_NobodyMeasuredTheHost(t *testing.T) {
+	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 20, CPUs: 1}, plan{Rank: 1, Start: 2, End: 35.5, CPUs: 1})...)
+	if m := lackOf(n.Missing, "host"); len(m) != 1 || m[0].Code != reporter.HostByAnother {
+		t.Errorf("missing %+v", n.Missing)
+	}
+	if _, ok := n.Metrics[reporter.MetricCPUHours]; ok || n.Host.Hostname != "node1" || n.Samples.Column("cpu_pct_per_cpu_avg") != nil {
+		t.Errorf("metrics %v", n.Metrics)
+	}
+	if first := n.Samples.Column("timestamp")[0] - float64(reportertest.RunStart.Unix()); first != 1 {
+		t.Errorf("the first point is at %v s", first)
+	}
+	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 53.5, reporter.MetricJobCoresPeak: 2})
+}
+
+// Ranks of one control group have read the same counters, those of others add up.
+func TestCombine_ControlGroups(t *testing.T) {
+	inGroup := func(cpu, memory, kills, throttled float64) func(*collector.Recording) {
+		return func(rec *collector.Recording) {
+			a := &rec.Account
+			a.Limits.CPUQuota, a.Limits.MemoryMB, a.Limits.CPUs = series.Optional(cpu), series.Optional(memory), cpu
+			a.Limits.CPUGroup, a.Limits.MemoryGroup = a.Group, a.Group
+			a.OOMKills, a.Periods, a.Throttled, a.ThrottledSeconds = series.Optional(kills), 100, series.Optional(throttled), 3
+		}
+	}
+	_, n := combined(t, piecesOf(t,
+		plan{Rank: 0, End: 10, CPUs: 1, Held: held(0, 10), Group: "/a", Change: inGroup(2, 1000, 2, 10)},
+		plan{Rank: 1, End: 20, CPUs: 1, Group: "/a", Change: inGroup(2, 1000, 3, 20)},
+		plan{Rank: 2, End: 10, CPUs: 1, Group: "/b", Change: inGroup(1, 500, 1, 50)})...)
+	wantMetrics(t, n.Metrics, map[string]float64{
+		reporter.MetricJobOOMKills: 4, reporter.MetricThrottledSeconds: 6, reporter.MetricThrottled: (10 + 50) / 2.,
+		reporter.MetricLimitCPU: 100 * 40 / (20 * 3.),
+	})
+	if l := n.Limits; l.CPUs != 3 || l.CPUQuota != 3 || l.MemoryMB != 1500 || l.MemoryGroup != "" {
+		t.Errorf("limits %+v", l)
+	}
+
+	_, n = combined(t, piecesOf(t, // one has no limit of its own
+		plan{Rank: 0, End: 10, Group: "/a", Change: inGroup(2, 1000, 0, 10)}, plan{Rank: 1, End: 10, Group: "/b"})...)
+	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricThrottled: 10})
+	if l := n.Limits; l.CPUs != 8 || l.MemoryMB > 0 || l.CPUQuota > 0 {
+		t.Errorf("limits %+v", l)
+	}
+}
+
+// Launchers give each rank CPUs of its own: together they have the sum, but not more than the node.
+func TestCombine_BoundCPUs(t *testing.T) {
+	bound := func(cpuset, affinity int) func(*collector.Recording) {
+		return func(rec *collector.Recording) {
+			rec.Account.Limits.CPUSetCPUs, rec.Account.Limits.AffinityCPUs = cpuset, affinity
+			rec.Account.Limits.CPUs = float64(min(cpuset, affinity))
+		}
+	}
+	for _, c := range []struct {
+		cpuset, affinity int
+		want             float64
+	}{{8, 2, 6}, {4, 2, 4}, {8, 8, 8}, {4, 4, 4}} {
+		var plans []plan
+		for rank := range 3 {
+			plans = append(plans, plan{Rank: rank, End: 5, Group: "/step", Change: bound(c.cpuset, c.affinity)})
+		}
+		if _, n := combined(t, piecesOf(t, plans...)...); n.Limits.CPUs != c.want {
+			t.Errorf("cpuset of %d, each bound to %d: %+v", c.cpuset, c.affinity, n.Limits)
+		}
+	}
+}
+
+// Groups that were made for the ranks have the CPUs of the one above them.
+func TestCombine_MadeGroups(t *testing.T) {
+	made := func(rec *collector.Recording) {
+		rec.Host.CPUs = 64
+		rec.Account.Source = host.JobFromCreated
+	}
+	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 5, Group: "/step/perfagent-0", Change: made},
+		plan{Rank: 1, End: 5, Group: "/step/perfagent-1", Change: made})...)
+	if n.Limits.CPUs != 8 || n.Job.Source != host.JobFromCreated || n.Job.Cgroup != "" {
+		t.Errorf("limits %+v, job %+v", n.Limits, n.Job)
+	}
+}
+
+// The same rank twice counts once; two of its recordings that differ are an error.
+func TestCombine_TheSameRankTwice(t *testing.T) {
+	a, b := plan{Rank: 0, End: 10, CPUs: 1}, plan{Rank: 1, End: 12, CPUs: 2}
+	pieces := piecesOf(t, a, b)
+	whole, err := reporter.Combine(pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	journal := b
+	journal.Open, journal.End = true, 9
+	for name, more := range map[string][]reporter.Source{
+		"twice": {pieceOf(t, a)}, "and its journal": {pieceOf(t, journal)},
+		"and the node that it was put into": {{Path: "4711/node-0.json", Report: readBack(t, encodedReport(t, whole))}},
+	} {
+		r, n := combined(t, append(slices.Clone(pieces), more...)...)
+		if n.Metrics[reporter.MetricJobCPU] != 10+24 || len(n.Ranks) != 2 || r.Run.Incomplete != "" {
+			t.Errorf("%s: %v CPU seconds, %d ranks, %q", name, n.Metrics[reporter.MetricJobCPU], len(n.Ranks), r.Run.Incomplete)
+		}
+	}
+
+	other := b
+	other.End = 13
+	two := pieceOf(t, other)
+	two.Path = "4711/node-0.rank-1.2.json"
+	_, err = reporter.Combine(append(slices.Clone(pieces), two))
+	if err == nil || !strings.Contains(err.Error(), "4711/node-0.rank-1.json") || !strings.Contains(err.Error(), two.Path) ||
+		!strings.Contains(err.Error(), "rank 1") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A perfagent that believed it was alone has no number. It gets a free one.
+func TestCombine_WithoutNumbers(t *testing.T) {
+	in := reportertest.RankInput(plan{End: 5, CPUs: 1})
+	in.Rank, in.Identity = "", nil
+	alone := reporter.Source{Path: "4711/node-0.jsonl", Report: readBack(t, encodedReport(t, reporter.New(in)))}
+	_, n := combined(t, alone, pieceOf(t, plan{Rank: 0, End: 5, CPUs: 1}))
+	if n.Ranks["1"] == nil || n.Ranks["0"].Command[1] != "0" || n.Metrics[reporter.MetricJobCPU] != 10 {
+		t.Errorf("ranks %+v", n.Ranks)
+	}
+
+	in.Identity = &reporter.Identity{NodeFrom: "none", Rank: new(6)}
+	alone.Report = reporter.New(in)
+	if _, n := combined(t, alone); n.Ranks["6"] == nil {
+		t.Errorf("ranks %+v", n.Ranks)
+	}
+}
+
+func TestCombine_RefusesWhatIsNoPiece(t *testing.T) {
+	for name, in := range map[string][]reporter.Source{
+		"no report": nil, "holds no report": {{Path: "x"}}, "x holds 3 nodes": {{Path: "x", Report: reportertest.ThreeNodes()}},
+	} {
+		if _, err := reporter.Combine(in); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r, err := reporter.Combine([]reporter.Source{{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": nil}}},
+		{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": {}}}}}); err != nil || len(r.Nodes["3"].Ranks) != 2 {
+		t.Errorf("%v", err)
+	}
+}
+
+// GPUs are listed once each, and their numbers follow them.
+func TestCombine_GPUs(t *testing.T) {
+	with := func(busy float64, uuids ...string) func(*collector.Recording) {
+		return func(rec *collector.Recording) {
+			rec.Widen(len(uuids))
+			for i, id := range uuids {
+				g := collector.GPU{OfJob: id == "GPU-b", EnergyJoules: 100}
+				g.Index, g.UUID = i, id
+				rec.GPUs = append(rec.GPUs, g)
+			}
+			for i := range rec.Ring.Len() {
+				s := collector.Sample{}
+				for c := range s.Values {
+					s.Values[c], s.Weights[c] = math.NaN(), 1
+				}
+				s.Values[collector.Timestamp] = rec.Ring.Bucket(i).Values[collector.Timestamp] + 0.5
+				for g := range uuids {
+					s.Values[collector.GPUColumn(g, collector.GPUUtilization)] = busy + float64(g)
+				}
+				rec.Add(&s)
+			}
+		}
+	}
+	first := plan{Rank: 0, End: 10, Held: held(0, 10), Change: with(10, "GPU-a", "GPU-b")}
+	then := plan{Rank: 1, End: 30, Held: held(11, 30), Change: with(50, "GPU-b", "GPU-a")}
+	_, n := combined(t, piecesOf(t, then, first)...)
+	if len(n.GPUs) != 2 || n.GPUs[0].UUID != "GPU-b" || !n.GPUs[0].OfJob || n.GPUs[1].OfJob {
+		t.Fatalf("GPUs %+v", n.GPUs)
+	}
+	a, b := n.Metrics["gpu_1_avg_utilization_pct"], n.Metrics["gpu_0_avg_utilization_pct"]
+	if !(a > 10 && a < 51 && b > 11 && b < 50) || math.Abs(a-(10*10+51*18)/28.) > 3 {
+		t.Errorf("GPU-a was busy for %v %%, GPU-b for %v %%", a, b)
+	}
+	wantMetrics(t, n.Metrics, map[string]float64{"gpu_0_energy_joules": 200, "gpu_1_energy_joules": 200})
+}
+
+// What several jobs say stays with them; of one it is the node's.
+func TestCombine_WhatTheJobsSay(t *testing.T) {
+	pieces := piecesOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10}, plan{Rank: 2, End: 10})
+	phase := reporter.Phase{Name: "load", Start: 1, Seconds: 2, Count: 1, Metrics: reporter.Values{}, Stretches: []reporter.Stretch{{1, 2}}}
+	say := func(rank int, marks ...string) {
+		n := pieces[rank].Report.Nodes["0"]
+		for i, m := range marks {
+			n.Marks = append(n.Marks, reporter.Mark{Timestamp: float64(10*i + rank), Text: m})
+		}
+		n.Phases = []reporter.Phase{phase}
+	}
+	say(1, "epoch 1", "epoch 2")
+	_, n := combined(t, pieces...)
+	if len(n.Marks) != 2 || n.Marks[0].Text != "epoch 1" || len(n.Phases) != 1 || n.Ranks["1"].Phases != nil {
+		t.Errorf("marks %v, phases %v", n.Marks, n.Phases)
+	}
+
+	say(0, "epoch 1")
+	_, n = combined(t, pieces...)
+	if len(n.Marks) != 3 || n.Marks[0].Text != "rank 0: epoch 1" || n.Marks[1].Text != "rank 1: epoch 1" {
+		t.Errorf("marks %v", n.Marks)
+	}
+	if m := lackOf(n.Missing, "phases"); len(n.Phases) != 0 || len(n.Ranks["1"].Phases) != 1 || len(m) != 1 ||
+		!strings.HasPrefix(m[0].Why, "ranks 0, 1 ") {
+		t.Errorf("phases %v, missing %v", n.Phases, m)
+	}
+}
+
+// The table of processes is that of all ranks, cut as that of one job.
+func TestCombine_Processes(t *testing.T) {
+	pieces := piecesOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10})
+	for rank, p := range pieces {
+		for i := range 40 {
+			p.Report.Nodes["0"].Processes = append(p.Report.Nodes["0"].Processes, reporter.Process{PID: 100*rank + i,
+				Command: "x", CPUSeconds: float64(i), PeakMemoryMB: float64(1000*rank + 100 - i)})
+		}
+	}
+	_, n := combined(t, pieces...)
+	first := n.Processes[0]
+	if len(n.Processes) != 40 || first.CPUSeconds != 39 || !slices.ContainsFunc(n.Processes, func(p reporter.Process) bool { return p.PID == 100 }) {
+		t.Errorf("%d processes, the first is %+v", len(n.Processes), first)
+	}
+}
+
+// What only some ranks lack says which.
+func TestCombine_WhatIsMissing(t *testing.T) {
+	unread := func(rec *collector.Recording) {
+		rec.Failures = []collector.Failure{{Source: host.SourceJob, Why: "no such process", Count: 2}}
+		rec.Account.CPUOpen = true
+	}
+	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 10, Held: held(0, 10)}, plan{Rank: 1, End: 10, Change: unread},
+		plan{Rank: 2, End: 10, Change: unread})...)
+	m := lackOf(n.Missing, host.SourceJob)
+	if len(m) != 1 || m[0].Why != "ranks 1, 2: no such process (4 of 20 readings)" || m[0].Count != 4 {
+		t.Errorf("missing %+v", m)
+	}
+	m = lackOf(n.Missing, reporter.MetricJobCPU)
+	if len(m) != 1 || m[0].Code != reporter.JobCPUOpen || !strings.HasPrefix(m[0].Why, "ranks 1, 2: ") {
+		t.Errorf("missing %+v", m)
+	}
+	if len(lackOf(n.Missing, "job_oom_kills")) != 1 || len(lackOf(n.Ranks["1"].Missing, host.SourceJob)) != 1 {
+		t.Errorf("missing %+v", n.Missing)
+	}
+}
+
+// A rank that was put together before takes part as one that is there.
+func TestCombine_InSteps(t *testing.T) {
+	plans := []plan{{Rank: 0, End: 20, CPUs: 1, Held: held(0, 20)}, {Rank: 1, End: 20, CPUs: 2}, {Rank: 2, End: 20, CPUs: 4}}
+	two, _ := combined(t, piecesOf(t, plans[:2]...)...)
+	_, n := combined(t, reporter.Source{Path: "node-0.json", Report: two}, pieceOf(t, plans[2]))
+	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 140, reporter.MetricDiskRead: 60, reporter.MetricJobCoresPeak: 7})
+	if len(n.Ranks) != 3 || n.Ranks["1"].Envelope["job_cpu_cores"].Max[5] != 2 || n.Ranks["2"].Envelope["job_cpu_cores"].Max[5] != 4 {
+		t.Errorf("ranks %+v", n.Ranks)
+	}
+}
+
+// A node has as many points as a run of one rank has, however often its holder changed.
+func TestCombine_BoundsThePoints(t *testing.T) {
+	var plans []plan
+	for rank := range 5 {
+		from := 20 * float64(rank)
+		plans = append(plans, plan{Rank: rank, End: from + 19, Held: held(from, from+19), CPUs: 1, Capacity: 100})
+	}
+	_, n := combined(t, piecesOf(t, plans...)...)
+	if n.Samples.Len() != 99 {
+		t.Errorf("%d points", n.Samples.Len())
+	}
+	pieces := piecesOf(t, plans...)
+	for _, p := range pieces {
+		p.Report.Nodes["0"].Sampling.MaxLength = 60
+	}
+	_, n = combined(t, pieces...)
+	if n.Samples.Len() != 50 || n.Sampling.Stride != 2 || len(n.Ranks["3"].Envelope["job_cpu_cores"].Max) != 50 {
+		t.Errorf("%d points, %+v", n.Samples.Len(), n.Sampling)
+	}
+}

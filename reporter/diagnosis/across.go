@@ -1,0 +1,186 @@
+package diagnosis
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A part is a node, or one of several ranks of a run, that is compared with the others.
+type part struct {
+	node    string
+	input   *ruleInput     // of the node; nil for a rank
+	rank    *reporter.Rank // nil for a node
+	end     time.Time
+	seconds float64 // for how long it ran
+}
+
+// A found is a finding on one of several parts.
+type found struct {
+	part part
+	*reporter.Finding
+}
+
+// memoryRanShort reports whether any node had too little memory.
+func memoryRanShort(r *reporter.Report) bool {
+	for _, n := range r.Nodes {
+		if n == nil {
+			continue
+		}
+		if v := n.Verdict; v != nil && (v.Cause == CauseOOMCgroup || v.Cause == CauseOOMHost) {
+			return true
+		}
+		if slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == MemoryTight }) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// addAcross replaces the findings of an earlier merge that follow from a comparison of nodes or ranks with
+// those of the nodes that the report has. The result is a function of their numbers, so the order and
+// the steps of merging make no difference. A nil list of findings becomes an empty one. Existing lists are
+// replaced, not changed.
+func addAcross(r *reporter.Report) {
+	rules := make(map[string]Rule)
+	for _, rule := range Rules() {
+		if rule.judge == nil {
+			rules[rule.ID] = rule
+		}
+	}
+	short := memoryRanShort(r)
+	for _, n := range r.Nodes {
+		if n == nil {
+			continue
+		}
+		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...), func(f reporter.Finding) bool {
+			_, across := rules[f.ID]
+			return across || f.ID == findMemoryUnused && short // one request of memory is for all nodes
+		})
+	}
+
+	add := func(id string, list []found) {
+		for _, f := range list {
+			n := r.Nodes[f.part.node]
+			n.Findings = append(n.Findings, rules[id].finding(f.Finding))
+			sortFindings(n.Findings)
+		}
+	}
+	nodes, ranks := nodeParts(r), rankParts(r)
+	add(findImbalance, imbalance(nodes, ranks))
+	add(findOddNode, oddNodes(nodes))
+	if len(ranks) == 0 {
+		ranks = nodes
+	}
+	add(findStraggler, stragglers(ranks, r))
+}
+
+// nodeParts returns the nodes that rules apply to.
+func nodeParts(r *reporter.Report) []part {
+	var out []part
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		e := newRuleInput(n, &r.Run)
+		if e == nil {
+			continue
+		}
+		p := part{node: name, input: e, seconds: e.wall}
+		if n.Job != nil {
+			p.end = n.Job.End.Time
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// rankParts returns the ranks that have run for as long as rules need, on all nodes, if any node has
+// several. A node without a table of ranks may be that of a rank, too.
+func rankParts(r *reporter.Report) []part {
+	var out []part
+	several := false
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		if n == nil {
+			continue
+		}
+		several = several || len(n.Ranks) > 1
+		for _, rank := range ranksOn(n) {
+			if p := newRankPart(name, rank); p.seconds >= findSeconds {
+				out = append(out, p)
+			}
+		}
+	}
+	if !several {
+		return nil
+	}
+	return out
+}
+
+// ranksOn returns the ranks of a node in order. The job of a node without a table of ranks is one, if the
+// environment said which.
+func ranksOn(n *reporter.Node) []*reporter.Rank {
+	id, j := n.Identity, n.Job
+	if len(n.Ranks) > 0 || id == nil || id.Rank == nil || j == nil {
+		return n.RankList()
+	}
+	return []*reporter.Rank{{Rank: *id.Rank, Start: j.Start, End: j.End, ExitCode: j.ExitCode, Metrics: n.Metrics}}
+}
+
+// newRankPart returns a rank as a part. One without an end did not run for any known time.
+func newRankPart(node string, r *reporter.Rank) part {
+	p := part{node: node, rank: r}
+	if r.Incomplete == "" && !r.Start.IsZero() {
+		p.end, p.seconds = r.End.Time, r.End.Sub(r.Start.Time).Seconds()
+	}
+	return p
+}
+
+// metric returns a metric of the job, or NaN if it is not known.
+func (p *part) metric(name string) float64 {
+	if p.rank == nil {
+		return p.input.Metric(name)
+	}
+	if v, ok := p.rank.Metrics[name]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+// kind returns what the parts are: nodes or ranks.
+func (p *part) kind() string {
+	if p.rank != nil {
+		return "ranks"
+	}
+	return "nodes"
+}
+
+// evidence returns which part it is, of so many.
+func (p *part) evidence(count int) map[string]any {
+	e := evidence(p.kind(), count)
+	if p.rank != nil {
+		e["rank"] = p.rank.Rank
+	}
+	return e
+}
+
+// OddRanks returns the ranks that are too far from the median of CPUs or memory, or ended too late, by the
+// thresholds of the rules imbalance and straggler.
+func OddRanks(r *reporter.Report) map[*reporter.Rank]bool {
+	ranks := rankParts(r)
+	out := make(map[*reporter.Rank]bool)
+	for _, m := range measures() {
+		if m.node {
+			continue
+		}
+		for _, o := range m.far(ranks) {
+			out[o.rank] = true
+		}
+	}
+	for _, p := range lateParts(ranks, r) {
+		out[p.rank] = true
+	}
+	return out
+}

@@ -1,0 +1,148 @@
+package reporter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// A Head is what the beginning of a report or a journal tells: which run, and which part of it.
+type Head struct {
+	Run  Run
+	Node string // the key of the first node
+
+	Identity *Identity // nil if nothing but the host told it
+	Host     *Host     // nil in a journal without samples
+	Sampling *Sampling // nil in a journal
+
+	// Ranked reports whether the first node has ranks. Rank is the rank of a journal, as decimal text; "" if its
+	// process seemed to be alone.
+	Ranked bool
+	Rank   string
+}
+
+// errEnough ends the reading of a head.
+var errEnough = errors.New("all is known")
+
+// ReadHead reads the head of a report. It reads up to the numbers of the first node, if the members of the report
+// are in our order. The error is ErrForeign for what is not a report.
+func ReadHead(file io.Reader) (*Head, error) {
+	h := headReading{in: newReader(file)}
+	if h.in.PeekKind() != '{' {
+		return nil, ErrForeign
+	}
+
+	err := h.in.object("not an object", h.member)
+	switch {
+	case errors.Is(err, errEnough):
+	case err != nil:
+		return nil, fmt.Errorf("the beginning is damaged: %w", err)
+	case h.schema == "":
+		return nil, ErrForeign
+	}
+
+	return &h.head, nil
+}
+
+// ReadRanks reads when the ranks of the first node of a report began, by rank as decimal text. A time is zero if the
+// report does not tell.
+func ReadRanks(file io.Reader) (map[string]time.Time, error) {
+	h := headReading{in: newReader(file), wantsRanks: true}
+	if err := h.in.object("", h.member); err != nil && !errors.Is(err, errEnough) {
+		return nil, fmt.Errorf("read the ranks: %w", err)
+	}
+	return h.ranks, nil
+}
+
+// A headReading is the reading of a head in progress.
+type headReading struct {
+	in     *reader
+	head   Head
+	schema string
+	run    bool // has been read
+
+	wantsRanks bool
+	ranks      map[string]time.Time
+}
+
+// member reads a member of the report.
+func (h *headReading) member(quoted []byte) error {
+	switch key := canonical(unquote(quoted)); key {
+	case "schema":
+		if err := h.read(&h.schema); err != nil {
+			return err
+		}
+		return CheckSchema(h.schema, Schema)
+	case "run":
+		h.run = true
+		return h.read(&h.head.Run)
+	case "nodes":
+		return h.in.object("nodes are not an object", h.node)
+	}
+
+	return h.in.skip()
+}
+
+// node reads the head of the first node, and skips the others.
+func (h *headReading) node(quoted []byte) error {
+	if h.head.Node != "" {
+		return h.in.skip()
+	}
+	h.head.Node = unquote(quoted)
+
+	return h.in.object("not an object", h.nodeMember)
+}
+
+// nodeMember reads a member of the first node. In our order all that a head has stands before the metrics.
+func (h *headReading) nodeMember(quoted []byte) error {
+	ours := h.schema != "" && h.run
+	switch key := strings.ToLower(unquote(quoted)); {
+	case key == "identity":
+		return h.read(&h.head.Identity)
+	case key == "host":
+		return h.read(&h.head.Host)
+	case key == "sampling":
+		return h.read(&h.head.Sampling)
+	case key == "ranks":
+		h.head.Ranked = h.in.PeekKind() == '{'
+		if ours && !h.wantsRanks {
+			return errEnough
+		}
+		return h.rankKeys()
+	case key == "metrics" && ours:
+		return errEnough
+	}
+
+	return h.in.skip()
+}
+
+// rankKeys reads the ranks of the first node.
+func (h *headReading) rankKeys() error {
+	if !h.head.Ranked { // null
+		return h.in.skip()
+	}
+	h.ranks = make(map[string]time.Time)
+	return h.in.object("ranks are not an object", func(quoted []byte) error {
+		name := unquote(quoted) // which is no longer there when the value has been read
+		var rank struct {
+			Start Time `json:"start"`
+		}
+		if err := h.read(&rank); err != nil {
+			return err
+		}
+		h.ranks[name] = rank.Start.Time
+		return nil
+	})
+}
+
+// read reads a value that is not large.
+func (h *headReading) read(into any) error {
+	data, err := h.in.value()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}

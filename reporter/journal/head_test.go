@@ -1,0 +1,137 @@
+package journal
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// headJournal writes a journal of a rank with n samples. With snapshot it is rewritten from the Recording before.
+func headJournal(t testing.TB, n int, snapshot bool) (path string, want *reporter.Head) {
+	t.Helper()
+	s := reportertest.NewStream(1)
+	rec := s.Recording(10)
+	rec.Host = host.Info{Hostname: "gpu7", BootID: "b"}
+	now := reporter.Time{Time: s.Start.Wall.UTC()}
+	head := Head{
+		Run: reporter.Run{ID: "r", Start: now, End: now}, Node: 3, Rank: "5", Interval: time.Second, MaxLength: 10,
+		Identity: &reporter.Identity{NodeFrom: "none", Launch: "m"},
+	}
+	j, err := Create(t.TempDir(), head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		j.Observe(s.Next(rec), rec)
+		if snapshot {
+			j.wantSnapshot.Store(true)
+		}
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	want = &reporter.Head{Run: head.Run, Node: "3", Rank: "5", Identity: head.Identity}
+	if n > 0 {
+		want.Host = &reporter.Host{Hostname: "gpu7", BootID: "b"}
+	}
+	return j.Path(), want
+}
+
+func TestReadHead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		samples  int
+		snapshot bool
+	}{"before the first sample": {}, "samples": {samples: 3}, "a snapshot": {3, true}} {
+		path, want := headJournal(t, c.samples, c.snapshot)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.snapshot != bytes.Contains(data, []byte(`"snapshot"`)) {
+			t.Fatalf("%s: %.200s", name, data)
+		}
+		got, err := ReadHead(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Host != nil { // the stream has more of it
+			got.Host = &reporter.Host{Hostname: got.Host.Hostname, BootID: got.Host.BootID}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, d)
+		}
+	}
+}
+
+func TestReadHead_Errors(t *testing.T) {
+	t.Parallel()
+	for data, words := range map[string]string{
+		"": "is empty", `{"journal":"x`: "damaged", `{"journal":"x/1"}`: "schema", `{"journal":"perfagent.journal/9"}`: "newer", `[1]`: "damaged",
+	} {
+		if _, err := ReadHead(strings.NewReader(data)); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want %s", data, err, words)
+		}
+	}
+}
+
+func FuzzReadHead(f *testing.F) {
+	for _, snapshot := range []bool{false, true} {
+		path, _ := headJournal(f, 2, snapshot)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if head, err := ReadHead(bytes.NewReader(data)); (head == nil) == (err == nil) {
+			t.Fatalf("%v, %v", head, err)
+		}
+	})
+}
+
+// The newest time stamp is that of the last sample; a line that is not whole, or no sample, has none.
+func TestStamps(t *testing.T) {
+	t.Parallel()
+	path, _ := headJournal(t, 5, false)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := r.Nodes["3"].Samples.Column("timestamp")
+	newest, written, ok := Stamps(path)
+	if got := float64(newest.UnixMicro()) / 1e6; !ok || got != want[len(want)-1] {
+		t.Errorf("%v, %v; want %v", got, ok, want[len(want)-1])
+	}
+	if st, err := os.Stat(path); err != nil || !written.Equal(st.ModTime()) {
+		t.Errorf("written %v, %v", written, err)
+	}
+
+	for name, data := range map[string]string{
+		"a cut line": strings.TrimSuffix(string(data), "\n"), "another line": string(data) + `{"signal":{}}` + "\n",
+		"only a head": string(data[:bytes.IndexByte(data, '\n')+1]), "nothing": "", "damaged": string(data) + "{\n",
+	} {
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if newest, _, ok := Stamps(path); ok {
+			t.Errorf("%s: %v", name, newest)
+		}
+	}
+	if _, _, ok := Stamps(path + "x"); ok {
+		t.Error("a file that is not there")
+	}
+}

@@ -1,0 +1,40 @@
+package reporter_test
+
+import (
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// TestRankValues: ranks survive a file, and their numbers have names of their own.
+func TestRankValues(t *testing.T) {
+	data, err := reporter.Encode(reportertest.KilledRank())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := reporter.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got := r.Nodes["0"].RankValues()
+	for name, want := range map[string]float64{
+		"rank.3.exit_code": 137, "rank.3.job_avg_cpu_cores": 1, "rank.0.job_peak_memory_mb": 512, "rank.0.exit_code": 143,
+	} {
+		if v, ok := got[name]; !ok || v != want {
+			t.Errorf("%s = %v, want %v", name, v, want)
+		}
+	}
+	if _, other := got["rank.4.exit_code"]; other {
+		t.Error("rank 4 is of another node")
+	}
+	if ranks := r.Nodes["1"].RankList(); len(ranks) != 4 || ranks[0].Rank != 4 || ranks[3].Rank != 7 {
+		t.Errorf("%v", ranks)
+	}
+
+	var none *reporter.Node
+	if none.HostName() != "" || none.RankList() != nil || r.Nodes["1"].HostName() != "node2" {
+		t.Error("names")
+	}
+}

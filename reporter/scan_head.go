@@ -1,0 +1,118 @@
+package reporter
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// ScanHead reads the numbers of a perfagent report of one node, but not its series: these come last in the file,
+// of which it reads the beginning and a few bytes of the end. It reports false where that does not tell all of them:
+// for a report of several nodes, one that another program or an earlier version wrote, one that is cut off or not a
+// report. Use Scan there, with the columns of NumberColumns.
+func ScanHead(file io.ReaderAt, size int64) (*Report, bool) {
+	end := make([]byte, len(endOfReport))
+	if _, err := file.ReadAt(end, size-int64(len(end))); err != nil || string(end) != endOfReport {
+		return nil, false
+	}
+
+	s := scan{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
+	if atNodes, err := s.start(); err != nil || !atNodes || s.report.Run.Nodes > 1 {
+		return nil, false
+	}
+	if err := s.in.enter('{', ""); err != nil {
+		return nil, false
+	}
+	name, ok, err := s.next()
+	if !ok || err != nil || checkName(name, nil) != nil {
+		return nil, false
+	}
+
+	n, err := numbersOfNode(s.in)
+	if err != nil {
+		return nil, false
+	}
+	s.report.Nodes = map[string]*Node{name: n}
+
+	return &s.report, true
+}
+
+// endOfReport is how Encode ends a report that has nodes.
+const endOfReport = "\n    }\n  }\n}\n"
+
+var (
+	errAtSeries = errors.New("at the series")
+	errNoHead   = errors.New("the numbers do not all come before the series")
+)
+
+// numbersOfNode reads a node up to its series.
+func numbersOfNode(r *reader) (*Node, error) {
+	n := &Node{}
+	err := r.object("not an object", func(quoted []byte) (err error) {
+		switch key := unquote(quoted); {
+		case strings.EqualFold(key, "samples"), strings.EqualFold(key, "envelope"):
+			return errAtSeries
+		case strings.EqualFold(key, "ranks"):
+			err = n.readRanks(r, Wanted{})
+		default:
+			err = readMember(r, quoted, n)
+		}
+		return err
+	})
+
+	// In the order of the alphabet, which is that of some other programs, sampling comes behind samples. Earlier
+	// versions wrote missing and push there.
+	ours := n.Sampling != nil && n.Missing != nil
+	if !errors.Is(err, errAtSeries) || !ours || n.needsColumns() {
+		return nil, errNoHead
+	}
+	withCodes(n.Missing)
+
+	return n, nil
+}
+
+// NumberColumns returns the columns that belong to the numbers of a node: WithoutSeries keeps them where they do.
+func NumberColumns() Wanted {
+	w := Wanted{Samples: []string{collector.Timestamp.Key()}}
+	for device := range collector.MaxGPUs {
+		w.Samples = append(w.Samples, collector.GPUColumn(device, collector.GPUUtilization).Key())
+	}
+	return w
+}
+
+// WithoutSeries returns a copy of the node without its series. It keeps the columns of NumberColumns if something is still
+// to be computed from them: the length of what perf.py recorded, and the findings of a report that has none.
+func (n *Node) WithoutSeries() *Node {
+	out := *n
+	out.Samples, out.Envelope = Samples{}, nil
+	if n.needsColumns() {
+		wanted := NumberColumns()
+		for i, key := range n.Samples.Keys {
+			if wanted.sample(key) {
+				out.Samples.Keys = append(out.Samples.Keys, key)
+				out.Samples.Columns = append(out.Samples.Columns, n.Samples.Columns[i])
+			}
+		}
+	}
+	out.Ranks = withoutEnvelopes(n.Ranks)
+
+	return &out
+}
+
+func (n *Node) needsColumns() bool { return n.Findings == nil || n.Origin == OriginPerfPy }
+
+func withoutEnvelopes(ranks map[string]*Rank) map[string]*Rank {
+	if ranks == nil {
+		return nil
+	}
+
+	out := make(map[string]*Rank, len(ranks))
+	for name, rank := range ranks {
+		bare := *rank
+		bare.Envelope = nil
+		out[name] = &bare
+	}
+	return out
+}

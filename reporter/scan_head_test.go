@@ -1,0 +1,119 @@
+package reporter_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// countingReader counts the bytes that are read.
+type countingReader struct {
+	*bytes.Reader
+	bytes int
+}
+
+func (c *countingReader) ReadAt(p []byte, at int64) (int, error) {
+	n, err := c.Reader.ReadAt(p, at)
+	c.bytes += n
+	return n, err
+}
+
+// concluded returns the report of one node with findings.
+func concluded(t *testing.T, seconds int) *reporter.Report {
+	t.Helper()
+	r := ranked(3, seconds)
+	r.Nodes["3"].Findings = []reporter.Finding{}
+	return r
+}
+
+func TestScanHead_IsTheReportWithoutSeries(t *testing.T) {
+	t.Parallel()
+	r := concluded(t, 1000)
+	data := encodedReport(t, r)
+	in := &countingReader{Reader: bytes.NewReader(data)}
+	head, ok := reporter.ScanHead(in, int64(len(data)))
+	if !ok {
+		t.Fatal("the head was not read")
+	}
+	r.Nodes["3"] = r.Nodes["3"].WithoutSeries()
+	if got, want := encodedReport(t, head), encodedReport(t, r); !bytes.Equal(got, want) {
+		t.Errorf("%s", firstDifference(got, want))
+	}
+
+	for _, rank := range r.Nodes["3"].Ranks {
+		if rank.Envelope != nil {
+			t.Error("the series of a rank were kept")
+		}
+	}
+}
+
+// A report of a thousand samples takes as long as one of ten.
+func TestScanHead_ReadsTheBeginning(t *testing.T) {
+	t.Parallel()
+	read := func(seconds int) int {
+		r := concluded(t, seconds)
+		r.Nodes["3"].Ranks = nil
+		data := encodedReport(t, r)
+		in := &countingReader{Reader: bytes.NewReader(data)}
+		if _, ok := reporter.ScanHead(in, int64(len(data))); !ok {
+			t.Fatal("the head was not read")
+		}
+		return in.bytes
+	}
+	if few, many := read(100), read(1000); many > 2*few {
+		t.Errorf("%d bytes of a thousand samples, %d of a hundred", many, few)
+	}
+}
+
+// Where the beginning does not tell everything, nothing is told.
+func TestScanHead_LeavesOthersToScan(t *testing.T) {
+	t.Parallel()
+	r := concluded(t, 20)
+	whole := encodedReport(t, r)
+	several := mustMerge(t, reporter.Source{Path: "a", Report: r}, reporter.Source{Path: "b", Report: reportertest.NodeReport(5, 20, 0, nil)})
+	old := concluded(t, 20)
+	old.Nodes["3"].Findings = nil
+	perfpy := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{})
+
+	var sorted any
+	if err := json.Unmarshal(whole, &sorted); err != nil {
+		t.Fatal(err)
+	}
+	alphabetical, err := json.MarshalIndent(sorted, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for name, data := range map[string][]byte{
+		"several nodes": encodedReport(t, several), "no findings yet": encodedReport(t, old), "perf.py": encodedReport(t, perfpy),
+		"alphabetical": append(alphabetical, '\n'), "cut off": whole[:len(whole)-20], "too short": []byte("{}"), "nothing": nil,
+		"no report": []byte(`{"a": 1` + "\n    }\n  }\n}\n"), "damaged": bytes.Replace(whole, []byte(`"metrics": {`), []byte(`"metrics": [`), 1),
+		"push behind the samples": bytes.Replace(whole, []byte(`"missing": [`), []byte(`"samples": [], "missing": [`), 1),
+	} {
+		if head, ok := reporter.ScanHead(bytes.NewReader(data), int64(len(data))); ok {
+			t.Errorf("%s: %+v", name, head)
+		}
+	}
+}
+
+// What is not the whole report is either as the whole report says, or not told.
+func FuzzScanHead(f *testing.F) {
+	f.Add([]byte(`{"schema": "perfagent.report/1", "run": {"id": "r"}, "nodes": {
+    "0": {"sampling": {}, "findings": [], "missing": [], "metrics": {}, "samples": []
+    }
+  }
+}
+`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		head, ok := reporter.ScanHead(bytes.NewReader(data), int64(len(data)))
+		if !ok {
+			return
+		}
+		if len(head.Nodes) != 1 || reporter.CheckSchema(head.Schema, reporter.Schema) != nil {
+			t.Errorf("%+v", head)
+		}
+	})
+}

@@ -1,0 +1,397 @@
+package reporter
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/gob"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/perfagent/perfagent/internal/parallel"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// A Spool merges reports of which the series do not fit into memory together. The series of each node go to a
+// temporary file as they are read, thinned so far that the result stays within the limit of Merge; the numbers
+// stay in memory. Its use:
+//
+//  1. Pack each node, in any order and from several goroutines, and Add what Pack returns, in one order;
+//  2. merge Sources, which have the numbers, with Merge or diagnosis.Merge;
+//  3. Encode the result: the same bytes as if all had been merged in memory.
+type Spool struct {
+	limit int
+	dir   string
+	file  *os.File
+	end   int64
+
+	level    atomic.Int32 // how often each series is halved
+	thinnest bool         // the last halving made no difference
+	size     int          // bytes that the series take in the report
+	entries  []*spooled   // in the order of the file
+	byName   map[string]*spooled
+	hash     maphash.Seed
+	sources  []Source
+}
+
+// A spooled is a node in the file.
+type spooled struct {
+	from   string // path of its report
+	at     int64
+	length int
+	bare   int // see Packed
+	size   int
+	sum    uint64
+}
+
+// A Packed is a node on its way into a Spool.
+type Packed struct {
+	name    string
+	numbers *Node
+	whole   *Node  // thinned
+	level   int32  // how often
+	sum     uint64 // of the series before
+	bare    int    // seriesSize of the numbers
+	size    int    // seriesSize of the whole
+	data    []byte // the series
+}
+
+// NewSpool returns a spool with a temporary file in a directory. Close removes it.
+func NewSpool(dir string) (*Spool, error) { return newSpool(dir, mergedSize) }
+
+func newSpool(dir string, limit int) (*Spool, error) {
+	s := &Spool{limit: limit, dir: dir, byName: make(map[string]*spooled), hash: maphash.MakeSeed()}
+	return s, s.create()
+}
+
+// create begins a new file. Where the system allows, it has no name from the beginning, so that nothing is left
+// behind whatever happens.
+func (s *Spool) create() (err error) {
+	s.file, err = os.CreateTemp(s.dir, ".perfagent-merge-*.tmp")
+	if err != nil {
+		return fmt.Errorf("merge: %w", err)
+	}
+	s.end = 0
+	_ = os.Remove(s.file.Name())
+	return nil
+}
+
+// Close removes the temporary file.
+func (s *Spool) Close() {
+	s.file.Close()
+	_ = os.Remove(s.file.Name()) // gone already but on Windows
+}
+
+// Pack takes a node of a report, which belongs to the spool from then on.
+func (s *Spool) Pack(name string, n *Node) (*Packed, error) {
+	p := &Packed{name: name, numbers: n.WithoutSeries(), whole: n, sum: s.sum(n)}
+	var err error
+	if p.bare, err = p.numbers.seriesSize(); err != nil {
+		return nil, err
+	}
+	return p, p.settle(s.level.Load())
+}
+
+// settle thins a node to a level, and encodes its series.
+func (p *Packed) settle(level int32) (err error) {
+	for ; p.level < level; p.level++ {
+		p.whole.halve()
+	}
+	if p.size, err = p.whole.seriesSize(); err != nil {
+		return err
+	}
+	p.data, err = p.whole.series().encode()
+	return err
+}
+
+// Add adds a node of the report at path. Nodes of one report come one after the other. A node that the spool has with
+// other series is an error.
+func (s *Spool) Add(path string, run *Run, p *Packed) error {
+	if n := len(s.sources); n == 0 || s.sources[n-1].Report.Nodes[p.name] != nil || s.sources[n-1].Path != path {
+		s.sources = append(s.sources, Source{path, &Report{Schema: Schema, Nodes: make(map[string]*Node)}})
+	}
+	source := s.sources[len(s.sources)-1]
+	source.Report.Run = *run
+	source.Report.Nodes[p.name] = p.numbers
+
+	if had := s.byName[p.name]; had != nil {
+		if had.sum != p.sum {
+			return twoRecordings(p.name, had.from, path, errTwoRecordings)
+		}
+		return nil
+	}
+
+	if level := s.level.Load(); p.level < level {
+		if err := p.settle(level); err != nil {
+			return err
+		}
+	}
+	e := &spooled{from: path, sum: p.sum, bare: p.bare}
+	s.byName[p.name] = e
+	if err := s.put(e, p.data, p.size); err != nil {
+		return err
+	}
+
+	for s.size > s.limit && !s.thinnest {
+		if err := s.thin(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fit thins the series until a report with so many other bytes keeps its limit.
+func (s *Spool) fit(others int) error {
+	for others+s.size > s.limit {
+		if err := s.thin(); err != nil {
+			return err
+		}
+		if s.thinnest {
+			return tooLarge(others+s.size, s.limit)
+		}
+	}
+	return nil
+}
+
+// put writes the series of a node.
+func (s *Spool) put(e *spooled, data []byte, size int) error {
+	if _, err := s.file.Write(data); err != nil {
+		return fmt.Errorf("merge: %w", err)
+	}
+	e.at, e.length, e.size = s.end, len(data), size
+	s.end += int64(len(data))
+	s.size += size - e.bare
+	s.entries = append(s.entries, e)
+
+	return nil
+}
+
+// Sources returns the reports that were added, without their series.
+func (s *Spool) Sources() []Source { return s.sources }
+
+// thin halves all series.
+func (s *Spool) thin() error {
+	old, entries := s.file, s.entries
+	defer func() {
+		old.Close()
+		_ = os.Remove(old.Name())
+	}()
+	if err := s.create(); err != nil {
+		return err
+	}
+	s.entries, s.size, s.thinnest = nil, 0, true
+	s.level.Add(1)
+
+	type halved struct {
+		*spooled
+		data  []byte
+		size  int
+		fewer bool
+	}
+	return parallel.InOrder(len(entries), func(i int, emit func(halved) error) error {
+		n, err := entries[i].read(old)
+		if err != nil {
+			return err
+		}
+
+		p := Packed{whole: n}
+		points := n.Samples.Len()
+		if err := p.settle(1); err != nil {
+			return err
+		}
+		return emit(halved{entries[i], p.data, p.size, n.Samples.Len() < points})
+	}, func(h halved) error {
+		s.thinnest = s.thinnest && !h.fewer
+		return s.put(h.spooled, h.data, h.size)
+	})
+}
+
+// Encode writes a report that was merged from Sources, with its series: node by node, what the function of this name
+// returns. each is called with every node, in the order of the file.
+func (s *Spool) Encode(out io.Writer, merged *Report, each func(name string, n *Node)) error {
+	numbers, err := merged.encodedSize()
+	if err != nil {
+		return err
+	}
+	if err := s.fit(numbers); err != nil {
+		return err
+	}
+
+	frame, err := encode(merged.frame(), len(merged.Nodes))
+	if err != nil {
+		return err
+	}
+	at := bytes.LastIndex(frame, []byte(emptyNodes)) // others may be evidence of the verdict
+	head, tail := frame[:at:at], frame[at+len(emptyNodes):]
+	if _, err := out.Write(append(head, openNodes...)); err != nil {
+		return err
+	}
+
+	type member struct {
+		name string
+		node *Node
+		text []byte
+	}
+	names, separator := slices.Sorted(maps.Keys(merged.Nodes)), "" // as encoding/json sorts
+	err = parallel.InOrder(len(names), func(i int, emit func(member) error) error {
+		n, err := s.whole(names[i], merged.Nodes[names[i]])
+		if err != nil {
+			return err
+		}
+		text, err := encodeMember(names[i], n)
+		if err != nil {
+			return err
+		}
+		return emit(member{names[i], n, text})
+	}, func(m member) error {
+		_, err := out.Write(append([]byte(separator), m.text...))
+		separator = ","
+		each(m.name, m.node)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	_, err = out.Write(append([]byte(closeNodes), tail...))
+	return err
+}
+
+// The frame of the nodes in a report.
+const (
+	emptyNodes = `"nodes": {}`
+	openNodes  = `"nodes": {`
+	closeNodes = "\n  }"
+)
+
+// encodeMember returns a node as it is in a report, with the line break before it.
+func encodeMember(name string, n *Node) ([]byte, error) {
+	data, err := Encode(&Report{Nodes: map[string]*Node{name: n}})
+	_, data, _ = bytes.Cut(data, []byte(openNodes))
+	return bytes.TrimSuffix(data, []byte(closeNodes+"\n}\n")), err
+}
+
+// whole returns a node of the result with its series.
+func (s *Spool) whole(name string, numbers *Node) (*Node, error) {
+	series, err := s.byName[name].read(s.file)
+	if err != nil {
+		return nil, err
+	}
+
+	n := *numbers
+	n.Samples, n.Envelope = series.Samples, series.Envelope
+	if n.Sampling != nil && series.Sampling != nil {
+		sampling := *n.Sampling
+		sampling.Stride = series.Sampling.Stride
+		n.Sampling = &sampling
+	}
+	n.Ranks = withoutEnvelopes(n.Ranks)
+	for name, rank := range n.Ranks {
+		if had := series.Ranks[name]; had != nil {
+			rank.Envelope = had.Envelope
+		}
+	}
+	return &n, nil
+}
+
+// nodeSeries is what of a node is in the file of a spool.
+type nodeSeries struct {
+	Keys     []string
+	Columns  [][]float64
+	Envelope map[string]Band
+	Ranks    map[string]map[string]Band
+	Stride   int64
+	Sampled  bool
+}
+
+func (n *Node) series() nodeSeries {
+	s := nodeSeries{Keys: n.Samples.Keys, Columns: n.Samples.Columns, Envelope: n.Envelope}
+	if n.Sampling != nil {
+		s.Stride, s.Sampled = n.Sampling.Stride, true
+	}
+	if n.Ranks != nil {
+		s.Ranks = make(map[string]map[string]Band, len(n.Ranks))
+		for name, rank := range n.Ranks {
+			s.Ranks[name] = rank.Envelope
+		}
+	}
+	return s
+}
+
+// node returns a node with nothing but the series.
+func (s nodeSeries) node() *Node {
+	n := &Node{Samples: Samples{s.Keys, s.Columns}, Envelope: s.Envelope}
+	if s.Sampled {
+		n.Sampling = &Sampling{Stride: s.Stride}
+	}
+	if s.Ranks != nil {
+		n.Ranks = make(map[string]*Rank, len(s.Ranks))
+	}
+	for name, envelope := range s.Ranks {
+		n.Ranks[name] = &Rank{Envelope: envelope}
+	}
+	return n
+}
+
+func (s nodeSeries) encode() ([]byte, error) {
+	var out bytes.Buffer
+	if err := gob.NewEncoder(&out).Encode(s); err != nil {
+		return nil, fmt.Errorf("merge: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// read returns a node with nothing but its series.
+func (e *spooled) read(file io.ReaderAt) (*Node, error) {
+	var s nodeSeries
+	if err := gob.NewDecoder(io.NewSectionReader(file, e.at, int64(e.length))).Decode(&s); err != nil {
+		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
+	}
+
+	return s.node(), nil
+}
+
+// sum returns a hash of a node's series: equal for those that are encoded alike.
+func (s *Spool) sum(n *Node) uint64 {
+	var h maphash.Hash
+	h.SetSeed(s.hash)
+	for i, key := range n.Samples.Keys {
+		sumColumn(&h, key, n.Samples.Columns[i])
+	}
+	sumEnvelope(&h, "", n.Envelope)
+	for _, name := range slices.Sorted(maps.Keys(n.Ranks)) {
+		sumEnvelope(&h, name, n.Ranks[name].Envelope)
+	}
+	return h.Sum64()
+}
+
+func sumEnvelope(h *maphash.Hash, rank string, e Envelope) {
+	for _, key := range e.keys() {
+		for i, list := range [...]Numbers{e[key].Min, e[key].Mean, e[key].Max} {
+			sumColumn(h, strings.Join([]string{rank, key, fmt.Sprint(i)}, "\n"), list)
+		}
+	}
+}
+
+func sumColumn(h *maphash.Hash, key string, list []float64) {
+	data := append(make([]byte, 0, len(key)+8*len(list)+8), key...)
+	data = binary.LittleEndian.AppendUint64(data, uint64(len(list)))
+	for _, v := range list {
+		if math.IsNaN(v) {
+			v = math.NaN()
+		}
+		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
+	}
+	h.Write(data)
+}
+
+// twoRecordings returns the error for a node that is in two files.
+func twoRecordings(name, a, b string, err error) error {
+	return fmt.Errorf("merge: node %s is in %s and in %s: %w", text.Printable(text.Clip(name, 40)), a, b, err)
+}

@@ -1,0 +1,255 @@
+package summary
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// ranksShown is the maximum number of rows of a table of ranks.
+const ranksShown = 16
+
+// A RankRow is a rank in a table, in words.
+type RankRow struct {
+	Rank                       int
+	Node                       string // as the scheduler calls it; may be any text
+	Exit                       string // "137 SIGKILL"
+	CPU, Cores, Memory, Length string
+	Failed                     bool // or it has no end
+	First                      bool // the first that failed
+	Odd                        bool // far from the median
+
+	// End is when it ended, or when it was last seen; zero if that is not known.
+	End         time.Time
+	cpu, length float64 // seconds
+}
+
+// Note returns what is special about the rank, in a word or two.
+func (r *RankRow) Note() string {
+	switch {
+	case r.First && r.Exit != text.Absent:
+		return "failed first"
+	case r.Failed && r.Exit == text.Absent:
+		return "no end"
+	case r.Odd:
+		return "uneven"
+	}
+	return ""
+}
+
+// RanksOf returns the ranks of a node in order. run has the verdict that says which failed first.
+func RanksOf(run *reporter.Run, name string, n *reporter.Node) []RankRow {
+	var out []RankRow
+	first, known := firstRank(run.Verdict)
+	for _, r := range n.RankList() {
+		row := newRankRow(r)
+		row.Node = cmp.Or(n.HostName(), name)
+		row.First = known && r.Rank == first
+		out = append(out, row)
+	}
+	return out
+}
+
+// firstRank returns the rank that a verdict is about: the first that failed.
+func firstRank(v *reporter.Verdict) (rank int, ok bool) { return indexIn(v, "rank") }
+
+// indexIn returns a rank or a node of the evidence of a verdict, which may be nil.
+func indexIn(v *reporter.Verdict, key string) (index int, ok bool) {
+	if v == nil {
+		return 0, false
+	}
+	f, ok := v.Evidence[key].(float64)
+	return int(f), ok && f >= 0 && f < math.MaxInt32
+}
+
+func newRankRow(r *reporter.Rank) RankRow {
+	metric := func(name string) float64 {
+		if v, ok := r.Metrics[name]; ok {
+			return v
+		}
+		return math.NaN()
+	}
+	row := RankRow{
+		Rank: r.Rank, Exit: exitText(r.ExitCode), End: r.End.Time,
+		cpu: metric(reporter.MetricJobCPU), length: math.NaN(),
+		Cores:  text.Fixed(metric(reporter.MetricJobCores), 2),
+		Memory: text.SizeText(metric(reporter.MetricJobMemoryPeak)),
+		Failed: r.ExitCode != nil && *r.ExitCode != 0 || r.Incomplete != "",
+	}
+	if r.Signal != "" {
+		row.Exit += " " + text.Clip(text.Printable(r.Signal), 12)
+	}
+	if !r.Start.IsZero() && !r.End.IsZero() {
+		row.length = max(0, r.End.Sub(r.Start.Time).Seconds())
+	}
+	row.CPU, row.Length = text.Seconds(row.cpu), text.Seconds(row.length)
+	return row
+}
+
+// rankRows returns the ranks of all nodes, by rank.
+func rankRows(r *reporter.Report) []RankRow {
+	var out []RankRow
+	for _, name := range r.NodeNames() {
+		out = append(out, RanksOf(&r.Run, name, r.Nodes[name])...)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+
+	odd := make(map[int]bool)
+	for rank := range diagnosis.OddRanks(r) {
+		odd[rank.Rank] = true
+	}
+	for i := range out {
+		out[i].Odd = odd[out[i].Rank]
+	}
+	slices.SortStableFunc(out, func(a, b RankRow) int { return cmp.Compare(a.Rank, b.Rank) })
+	return out
+}
+
+// ChooseRanks returns at most so many of the ranks, the first that failed in the first row and the others in
+// their order, and those that are left out. It prefers those that failed, the earliest first, and then those that
+// are uneven.
+func ChooseRanks(rows []RankRow, most int) (shown, left []RankRow) {
+	class := func(r *RankRow) int {
+		switch {
+		case r.First:
+			return 0
+		case r.Failed:
+			return 1
+		case r.Odd:
+			return 2
+		}
+		return 3
+	}
+	byNeed := slices.SortedStableFunc(slices.Values(rows), func(a, b RankRow) int {
+		if c := cmp.Compare(class(&a), class(&b)); c != 0 || !a.Failed {
+			return c
+		}
+		return a.End.Compare(b.End)
+	})
+
+	most = min(most, len(rows))
+	shown, left = byNeed[:most:most], byNeed[most:]
+	slices.SortStableFunc(shown, func(a, b RankRow) int {
+		return cmp.Or(cmp.Compare(min(1, class(&a)), min(1, class(&b))), cmp.Compare(a.Rank, b.Rank))
+	})
+	return shown, left
+}
+
+// RestOfRanks counts ranks that a table leaves out, by how they ended: "48 more: 45 with exit 0, 3 with exit
+// 143 SIGTERM".
+func RestOfRanks(left []RankRow) string {
+	if len(left) == 0 {
+		return ""
+	}
+	counts := make(map[string]int)
+	for _, r := range left {
+		counts[r.Exit]++
+	}
+	ends := make([]string, 0, len(counts))
+	for end := range counts {
+		ends = append(ends, end)
+	}
+	slices.SortFunc(ends, func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+
+	var parts []string
+	for _, end := range ends {
+		words := " with exit " + end
+		if end == text.Absent {
+			words = " without an end"
+		}
+		parts = append(parts, strconv.Itoa(counts[end])+words)
+	}
+	return strconv.Itoa(len(left)) + " more: " + text.List(parts, 3)
+}
+
+// rankColumns are the columns of the table of ranks on a terminal: heads and widths in cells.
+var rankColumns = [...]struct {
+	head  string
+	width int
+	left  bool
+}{
+	{"rank", 6, false}, {"node", 12, true}, {"exit", 12, true}, {"CPU", 7, false}, {"cores", 6, false},
+	{"memory", 9, false}, {"length", 7, false},
+}
+
+// ranks writes the table of ranks, if there are any.
+func (p *layout) ranks(r *reporter.Report) {
+	rows := rankRows(r)
+	if len(rows) == 0 {
+		return
+	}
+
+	p.gap()
+	heads := make([]string, len(rankColumns))
+	for i, c := range rankColumns {
+		heads[i] = c.head
+	}
+	p.rankCells(dim, heads, "")
+	shown, left := ChooseRanks(rows, ranksShown)
+	for _, row := range shown {
+		look := plain
+		if row.Failed {
+			look = alarm
+		}
+		p.rankCells(look, row.cells(), row.Note())
+	}
+	if rest := RestOfRanks(left); rest != "" {
+		p.line(dim, text.PadRight("", rankColumns[0].width+1)+rest)
+	}
+	p.gap()
+}
+
+func (r *RankRow) cells() []string {
+	return []string{
+		strconv.Itoa(r.Rank), shortHost(text.Printable(r.Node)), r.Exit, text.ShortSeconds(r.cpu), r.Cores, r.Memory,
+		text.ShortSeconds(r.length),
+	}
+}
+
+// rankCells writes a line of the table of ranks.
+func (p *layout) rankCells(s style, cells []string, note string) {
+	var out strings.Builder
+	for i, c := range rankColumns {
+		words := text.Clip(cells[i], c.width)
+		if c.left {
+			words = text.PadRight(words, c.width)
+		}
+		out.WriteString(text.PadLeft(words, c.width) + " ")
+	}
+	p.line(s, out.String()+note)
+}
+
+// ranks writes the table of ranks, if there are any.
+func (m *markdown) ranks(r *reporter.Report) {
+	rows := rankRows(r)
+	if len(rows) == 0 {
+		return
+	}
+
+	m.line("| rank | node | exit | CPU | cores | peak memory | length | remark |")
+	m.line("|---:|---|---|---:|---:|---:|---:|---|")
+	shown, left := ChooseRanks(rows, ranksShown)
+	for _, row := range shown {
+		cells := []string{
+			strconv.Itoa(row.Rank), codeSpan(row.Node), codeSpan(row.Exit), row.CPU, row.Cores, row.Memory, row.Length,
+			row.Note(),
+		}
+		m.line("| " + strings.Join(cells, " | ") + " |")
+	}
+	m.line("")
+	if rest := RestOfRanks(left); rest != "" {
+		m.line("And " + codeSpan(rest) + ".")
+		m.line("")
+	}
+}

@@ -1,0 +1,182 @@
+package summary
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// withVerdict draws the conclusions from all nodes and ranks of a report.
+func withVerdict(t testing.TB, r *reporter.Report) *reporter.Report {
+	t.Helper()
+	merged, err := diagnosis.Merge([]reporter.Source{{Path: "x", Report: r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return merged
+}
+
+// manyRanks returns a report of 4 nodes of 16 ranks, of which rank 37 failed and rank 5 did little; the
+// launcher ended 10 others.
+func manyRanks() *reporter.Report {
+	r := reportertest.Ranks(4, 16, 60)
+	for rank := 38; rank < 48; rank++ {
+		reportertest.ByLauncher(r, rank, 500*time.Millisecond, "prted")
+	}
+	reportertest.EndRank(r, 37, time.Second, 7, "", &reporter.Verdict{
+		Cause: "exited", Text: "exited with code 7", Evidence: map[string]any{}})
+	reportertest.RankOf(r, 5).Metrics[reporter.MetricJobCores] = 0.04
+	return r
+}
+
+// oneNode returns a report of one node of 4 ranks of which one crashed.
+func oneNode() *reporter.Report {
+	r := reportertest.Ranks(1, 4, 20)
+	reportertest.EndRank(r, 2, 3*time.Second, 139, "SIGSEGV", &reporter.Verdict{
+		Cause: "signal", Text: "killed by SIGSEGV: it accessed memory that is not its own (segmentation fault)",
+		Evidence: map[string]any{}})
+	return r
+}
+
+// lostRank returns a report of 2 nodes of 2 ranks, of which one has no end.
+func lostRank() *reporter.Report {
+	r := reportertest.Ranks(2, 2, 20)
+	k := reportertest.RankOf(r, 1)
+	k.ExitCode, k.Job, k.Incomplete = nil, nil, "cut off"
+	k.Verdict = &reporter.Verdict{Cause: "unknown", Text: "how the command ended is not known: cut off",
+		Evidence: map[string]any{}, Conditions: []string{}}
+	r.Run.Incomplete, r.Run.ExitCode = "rank 1 has no end", nil
+	return r
+}
+
+// lostOthers returns the same with a rank that failed.
+func lostOthers() *reporter.Report {
+	r := lostRank()
+	reportertest.EndRank(r, 2, time.Second, 6, "", &reporter.Verdict{
+		Cause: "exited", Text: "exited with code 6", Evidence: map[string]any{}})
+	return r
+}
+
+// hostileRanks returns a report whose ranks play tricks.
+func hostileRanks() *reporter.Report {
+	r := reportertest.KilledRank()
+	for _, n := range r.Nodes {
+		n.Identity.NodeName = reportertest.Hostile
+	}
+	k := reportertest.RankOf(r, 3)
+	k.Signal, k.Verdict.Text = reportertest.Hostile, reportertest.Hostile
+	for name := range k.Metrics {
+		k.Metrics[name] = -1.5e300
+	}
+	return r
+}
+
+func rankReports() map[string]*reporter.Report {
+	return map[string]*reporter.Report{
+		"ranks": reportertest.KilledRank(), "ranks-good": reportertest.Ranks(2, 2, 20), "ranks-many": manyRanks(),
+		"ranks-node": oneNode(), "ranks-late": reportertest.LateRank(), "ranks-lost": lostRank(),
+		"ranks-lost-others": lostOthers(),
+		"ranks-hostile":     hostileRanks(),
+	}
+}
+
+func TestRanks_Golden(t *testing.T) {
+	for name, r := range rankReports() {
+		t.Run(name, func(t *testing.T) {
+			r = withVerdict(t, r)
+			got := summaryOf(t, r, Options{Path: "perfagent-out/4711/node-0.json"})
+			reportertest.CompareGolden(t, filepath.Join("testdata", name+".txt"), []byte(got), *update)
+			for _, width := range []int{1, 20, 60, 80, 200} {
+				summaryOf(t, r, Options{Color: true, Width: width})
+			}
+			marked := showMarkdown(t, r)
+			showMarkdownForm(t, name, marked)
+			reportertest.CompareGolden(t, filepath.Join("testdata", name+".md"), []byte(marked), *update)
+		})
+	}
+}
+
+// TestRanks_Chosen: the first that failed is on top, then come those that failed and those that are uneven,
+// in their order, and nothing is lost.
+func TestRanks_Chosen(t *testing.T) {
+	r := withVerdict(t, manyRanks())
+	rows := rankRows(r)
+	if len(rows) != 64 {
+		t.Fatalf("%d ranks", len(rows))
+	}
+	numbers := func(list []RankRow) (out []int) {
+		for _, row := range list {
+			out = append(out, row.Rank)
+		}
+		return out
+	}
+	shown, left := ChooseRanks(rows, 16)
+	if want := []int{37, 0, 1, 2, 3, 5, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47}; !slices.Equal(numbers(shown), want) {
+		t.Errorf("%v", numbers(shown))
+	}
+	if got := RestOfRanks(left); got != "48 more: 48 with exit 0" {
+		t.Error(got)
+	}
+	shown, left = ChooseRanks(rows, 4)
+	if want := []int{37, 38, 39, 40}; !slices.Equal(numbers(shown), want) {
+		t.Errorf("%v", numbers(shown))
+	}
+	if got := RestOfRanks(left); got != "60 more: 53 with exit 0, 7 with exit 143 SIGTERM" {
+		t.Error(got)
+	}
+	all := slices.Sorted(slices.Values(append(numbers(shown), numbers(left)...)))
+	for i, rank := range all {
+		if rank != i {
+			t.Fatalf("rank %d is there as %d", i, rank)
+		}
+	}
+	if got, _ := ChooseRanks(nil, 16); len(got) != 0 || RestOfRanks(nil) != "" {
+		t.Error(got)
+	}
+}
+
+// TestRanks_Object: programs get the number of ranks and those that failed.
+func TestRanks_Object(t *testing.T) {
+	o := NewObject(withVerdict(t, manyRanks()), "", "")
+	if o.Ranks != 64 || o.Nodes != 4 || fmt.Sprint(o.FailedRanks) != "[37 38 39 40 41 42 43 44 45 46 47]" || *o.ExitCode != 7 {
+		t.Errorf("%+v", o)
+	}
+	if want := "rank 37 on node3 exited with code 7; 10 others were ended by SIGTERM of the launcher within 0.5 s"; o.Verdict != want {
+		t.Error(o.Verdict)
+	}
+	if o := NewObject(reportertest.Nodes(3, 1), "", ""); o.Ranks != 0 || o.FailedRanks == nil || len(o.FailedRanks) != 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestRanks_Line(t *testing.T) {
+	for name, want := range map[string]string{
+		"ranks":      "perfagent: rank 3 on node1 was killed by the kernel: python (process 4245) hit the memory limit of 8.0 GiB of its control group; ask for 12 GiB; x.html\n",
+		"ranks-many": "perfagent: rank 37 on node3 exited with code 7; 10 others were ended by SIGTERM of the launcher within 0.5 s; ",
+		"ranks-node": "perfagent: rank 2 on node1 was killed by SIGSEGV: it accessed memory that is not its own (segmentation fault); ",
+	} {
+		r := withVerdict(t, rankReports()[name])
+		if got := Line(r, "x.html", nil); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestRanks_Request: Slurm gives CPUs to each task, and memory to the node.
+func TestRanks_Request(t *testing.T) {
+	r := reportertest.Ranks(1, 4, 60)
+	n := r.Nodes["0"]
+	n.Limits.CPUs, n.Limits.CPUQuota, n.Limits.MemoryMB = 32, 32, 8192
+	r.Run.Platform = reporter.PlatformSlurm
+	list := Advice(withVerdict(t, r))
+	if want := "#SBATCH --cpus-per-task=2 --mem=4G"; len(list) == 0 || list[0].Text != want {
+		t.Errorf("%+v, want %s", list, want)
+	}
+}
