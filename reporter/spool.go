@@ -3,7 +3,6 @@ package reporter
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/gob"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -106,8 +105,8 @@ func (p *Packed) settle(level int32) (err error) {
 	if p.size, err = p.whole.seriesSize(); err != nil {
 		return err
 	}
-	p.data, err = p.whole.series().encode()
-	return err
+	p.data = appendSeries(nil, p.whole)
+	return nil
 }
 
 // Add adds a node of the report at path. Nodes of one report come one after the other. A node that the spool has with
@@ -300,61 +299,18 @@ func (s *Spool) whole(name string, numbers *Node) (*Node, error) {
 	return &n, nil
 }
 
-// nodeSeries is what of a node is in the file of a spool.
-type nodeSeries struct {
-	Keys     []string
-	Columns  [][]float64
-	Envelope map[string]Band
-	Ranks    map[string]map[string]Band
-	Stride   int64
-	Sampled  bool
-}
-
-func (n *Node) series() nodeSeries {
-	s := nodeSeries{Keys: n.Samples.Keys, Columns: n.Samples.Columns, Envelope: n.Envelope}
-	if n.Sampling != nil {
-		s.Stride, s.Sampled = n.Sampling.Stride, true
-	}
-	if n.Ranks != nil {
-		s.Ranks = make(map[string]map[string]Band, len(n.Ranks))
-		for name, rank := range n.Ranks {
-			s.Ranks[name] = rank.Envelope
-		}
-	}
-	return s
-}
-
-// node returns a node with nothing but the series.
-func (s nodeSeries) node() *Node {
-	n := &Node{Samples: Samples{s.Keys, s.Columns}, Envelope: s.Envelope}
-	if s.Sampled {
-		n.Sampling = &Sampling{Stride: s.Stride}
-	}
-	if s.Ranks != nil {
-		n.Ranks = make(map[string]*Rank, len(s.Ranks))
-	}
-	for name, envelope := range s.Ranks {
-		n.Ranks[name] = &Rank{Envelope: envelope}
-	}
-	return n
-}
-
-func (s nodeSeries) encode() ([]byte, error) {
-	var out bytes.Buffer
-	if err := gob.NewEncoder(&out).Encode(s); err != nil {
-		return nil, fmt.Errorf("merge: %w", err)
-	}
-	return out.Bytes(), nil
-}
-
 // read returns a node with nothing but its series.
 func (e *spooled) read(file io.ReaderAt) (*Node, error) {
-	var s nodeSeries
-	if err := gob.NewDecoder(io.NewSectionReader(file, e.at, int64(e.length))).Decode(&s); err != nil {
+	data := make([]byte, e.length)
+	if _, err := file.ReadAt(data, e.at); err != nil {
 		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
 	}
 
-	return s.node(), nil
+	n, err := parseSeries(data)
+	if err != nil {
+		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
+	}
+	return n, nil
 }
 
 // sum returns a hash of a node's series: equal for those that are encoded alike.
