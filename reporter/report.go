@@ -61,7 +61,7 @@ type Node struct {
 	Job      *Job      `json:"job,omitempty"` // absent for a sidecar
 	// Ranks are the processes of a launch that had several on the node, by rank as decimal text; nil if the
 	// node had one. Job and the metrics of the job are then those of all together.
-	Ranks     map[string]*Rank    `json:"ranks,omitempty"`
+	Ranks     Ranks               `json:"ranks,omitempty"`
 	Limits    *Limits             `json:"limits,omitempty"`
 	GPUs      []GPU               `json:"gpus,omitempty"`
 	Verdict   *Verdict            `json:"verdict,omitempty"` // absent for a sidecar

@@ -45,37 +45,57 @@ func memoryRanShort(r *reporter.Report) bool {
 // the steps of merging make no difference. A nil list of findings becomes an empty one. Existing lists are
 // replaced, not changed.
 func addAcross(r *reporter.Report) {
-	rules := make(map[string]Rule)
-	for _, rule := range Rules() {
-		if rule.judge == nil {
-			rules[rule.ID] = rule
-		}
-	}
 	short := memoryRanShort(r)
 	for _, n := range r.Nodes {
 		if n == nil {
 			continue
 		}
 		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...), func(f reporter.Finding) bool {
-			_, across := rules[f.ID]
-			return across || f.ID == findMemoryUnused && short // one request of memory is for all nodes
+			return comparesParts(f.ID) || f.ID == findMemoryUnused && short // one request of memory is for all nodes
 		})
 	}
 
-	add := func(id string, list []found) {
-		for _, f := range list {
-			n := r.Nodes[f.part.node]
-			n.Findings = append(n.Findings, rules[id].finding(f.Finding))
-			sortFindings(n.Findings)
-		}
+	if !hasSeveralParts(r) {
+		return
 	}
 	nodes, ranks := nodeParts(r), rankParts(r)
-	add(findImbalance, imbalance(nodes, ranks))
-	add(findOddNode, oddNodes(nodes))
+	attach(r, findImbalance, imbalance(nodes, ranks))
+	attach(r, findOddNode, oddNodes(nodes))
 	if len(ranks) == 0 {
 		ranks = nodes
 	}
-	add(findStraggler, stragglers(ranks, r))
+	attach(r, findStraggler, stragglers(ranks, r))
+}
+
+// attach gives nodes the findings of a rule that compares them.
+func attach(r *reporter.Report, id string, list []found) {
+	if len(list) == 0 {
+		return
+	}
+
+	rules := Rules()
+	rule := rules[slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })]
+	for _, f := range list {
+		n := r.Nodes[f.part.node]
+		n.Findings = append(n.Findings, rule.finding(f.Finding))
+		sortFindings(n.Findings)
+	}
+}
+
+// comparesParts reports whether a rule compares nodes or ranks.
+func comparesParts(id string) bool {
+	return id == findImbalance || id == findOddNode || id == findStraggler
+}
+
+// hasSeveralParts reports whether a report has several nodes, or a node of several ranks.
+func hasSeveralParts(r *reporter.Report) bool {
+	for _, n := range r.Nodes {
+		if n != nil && len(n.Ranks) > 1 {
+			return true
+		}
+	}
+
+	return len(r.Nodes) > 1
 }
 
 // nodeParts returns the nodes that rules apply to.
