@@ -15,15 +15,19 @@ import (
 // mib is the unit of limits and of the host's memory: 2^20 bytes.
 const mib = 1 << 20
 
-// limitsEvery is how often the limits are read again, as they may change while the job runs. At the
-// usual interval that is in each sample.
-const limitsEvery = 900 * time.Millisecond
+// The limits are read again, as they may change while the job runs: at the usual interval in each sample. One of
+// many ranks of a host, which leaves the host to another, does so less often.
+const (
+	limitsEvery       = 900 * time.Millisecond
+	limitsOfRankEvery = 4900 * time.Millisecond
+)
 
 // A jobReader reads what the job uses.
 type jobReader struct {
 	JobOptions
-	limits   Limits
-	limitsAt time.Duration
+	limits      Limits
+	limitsAt    time.Duration
+	limitsEvery time.Duration
 	// memoryInner is the innermost of several groups with the memory limit.
 	memoryInner string
 	// limitsFailed says, by file, why some of them could not be read.
@@ -292,7 +296,7 @@ func treeError(tree process.Use) error {
 
 // readLimits returns the limits of the job as they are now.
 func (j *jobReader) readLimits(now time.Duration) Limits {
-	if j.limitsAt > 0 && now-j.limitsAt < limitsEvery {
+	if j.limitsAt > 0 && now-j.limitsAt < j.limitsEvery {
 		return j.limits
 	}
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/process"
@@ -12,7 +13,12 @@ import (
 // emptyGroup is a group of a copied host that holds no process.
 func emptyGroup(t *testing.T) *cgroup.Group {
 	t.Helper()
-	root := t.TempDir()
+	return emptyGroupIn(t, t.TempDir())
+}
+
+// emptyGroupIn is emptyGroup with the root of the copied host.
+func emptyGroupIn(t *testing.T, root string) *cgroup.Group {
+	t.Helper()
 	for name, text := range map[string]string{
 		"proc/42/cgroup":                  "0::/job\n",
 		"proc/42/mountinfo":               "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
@@ -29,6 +35,37 @@ func emptyGroup(t *testing.T) *cgroup.Group {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// Limits are new in each reading at the usual interval; a rank that leaves the host to another reads them every fifth
+// second until the host is its own.
+func TestReader_LimitsOfARank(t *testing.T) {
+	root := t.TempDir()
+	group := emptyGroupIn(t, root)
+	setLimit := func(mib string) { write(t, root, "sys/fs/cgroup/job/memory.max", []byte(mib+"\n")) }
+	now := time.Second
+	r := NewReader(Options{
+		Job: JobOptions{Source: JobFromCreated, Group: group}, JobOnly: true,
+		Now: func() Instant { return Instant{Mono: now} },
+	})
+	t.Cleanup(r.Close)
+
+	setLimit("1073741824")
+	r.Baseline()
+	setLimit("2147483648")
+	for _, step := range []struct{ after, want float64 }{{1, 1024}, {3, 1024}, {1, 2048}, {1, 2048}} {
+		now += time.Duration(step.after * float64(time.Second))
+		if got := float64(r.Read().Job.Limits.MemoryMB); got != step.want {
+			t.Errorf("after %v: %v MiB, want %v", now, got, step.want)
+		}
+	}
+
+	r.MeasureHost()
+	setLimit("536870912")
+	now += time.Second
+	if got := r.Read().Job.Limits.MemoryMB; got != 512 {
+		t.Errorf("with the host: %v MiB, want 512", got)
+	}
 }
 
 // A reader that panics costs the job's numbers, at the baseline as later, and never the run.

@@ -60,7 +60,11 @@ type Options struct {
 // NewReader returns a Reader. It reads nothing yet. Close it when done.
 func NewReader(o Options) *Reader {
 	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, jobOnly: o.JobOnly, name: Auto}
-	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper()}
+	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper(),
+		limitsEvery: limitsEvery}
+	if o.JobOnly {
+		r.job.limitsEvery = limitsOfRankEvery
+	}
 	if o.Proc != "" {
 		r.proc = filepath.Clean(o.Proc)
 	}
@@ -109,7 +113,7 @@ func (r *Reader) Close() {
 func (r *Reader) JobOnly() bool { return r.jobOnly }
 
 // MeasureHost makes all later Readings those of the host, too.
-func (r *Reader) MeasureHost() { r.jobOnly = false }
+func (r *Reader) MeasureHost() { r.jobOnly, r.job.limitsEvery = false, limitsEvery }
 
 // CPUs returns the number of logical CPUs, or 0 if it cannot be read.
 func (r *Reader) CPUs() int {
