@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/perfagent/perfagent/agent/roster"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // ParentVariable is set in a job's environment, for a perfagent within the job: PID NODE HOST of the one around it.
@@ -32,7 +32,7 @@ func findParent() (p parent, ok bool) {
 // contains reports whether this process is within the job of p.
 func (p parent) contains() bool {
 	host, err := os.Hostname()
-	return err == nil && host == p.host && roster.Descends(p.pid)
+	return err == nil && host == p.host && procfile.Descends(p.pid)
 }
 
 // jobEnv returns what the job's environment gets, so that a perfagent in it knows the run.

@@ -241,12 +241,12 @@ func TestJob_HelperThatHangs(t *testing.T) {
 			orphan := w.pid("orphan")
 			until(t, "the orphan is one", func() bool { return parentOf(orphan) == cmd.Process.Pid })
 			_ = unix.Kill(orphan, unix.SIGKILL)
-			zombie := func(pid int) bool { f := stat(pid); return f != nil && f[procfile.StatState] == "Z" }
+			zombie := func(pid int) bool { p, ok := procfile.ReadProcess(pid); return ok && p.State == 'Z' }
 			until(t, "both are dead", func() bool { return zombie(helper) && zombie(orphan) })
 			orphans := 0
 			if name == "for a while" {
 				hung.Close()
-				until(t, "both are reaped", func() bool { return stat(helper) == nil && stat(orphan) == nil })
+				until(t, "both are reaped", func() bool { return !exists(helper) && !exists(orphan) })
 				orphans = 1
 			} else if time.Sleep(50 * time.Millisecond); !zombie(helper) || !zombie(orphan) {
 				t.Error("somebody was reaped while the helper was not known")
@@ -313,9 +313,9 @@ func TestJob_OrphanBesideHelper(t *testing.T) {
 	orphan := lines["orphan"]
 	until(t, "the orphan is one", func() bool { return parentOf(orphan) == cmd.Process.Pid })
 	_ = unix.Kill(orphan, unix.SIGKILL)
-	until(t, "it is dead", func() bool { f := stat(orphan); return f == nil || f[procfile.StatState] == "Z" })
+	until(t, "it is dead", func() bool { p, ok := procfile.ReadProcess(orphan); return !ok || p.State == 'Z' })
 	goOn.Close()
-	until(t, "the job is reaped", func() bool { return stat(lines["job"]) == nil })
+	until(t, "the job is reaped", func() bool { return !exists(lines["job"]) })
 	hung.Close()
 	if code, st := w.end(); code != 3 || st.Orphans != 1 {
 		t.Errorf("exit code %d, status %+v", code, st)

@@ -8,10 +8,9 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-)
 
-// maxAncestors bounds the way up to the first process.
-const maxAncestors = 64
+	"github.com/perfagent/perfagent/internal/procfile"
+)
 
 // reachedJob reports whether the newest delivery of sig has reached the job directly. The
 // kernel does not say how a signal was addressed, but the sender is known: launchers of
@@ -27,7 +26,7 @@ func (s *Signals) reachedJob(sig syscall.Signal) bool {
 	}
 
 	name := nameOf(pid)
-	if !signalsGroups(name) || !isAncestor(pid) {
+	if !signalsGroups(name) || !procfile.Descends(pid) {
 		return false
 	}
 	if group, err := unix.Getpgid(s.pid); err != nil || group != unix.Getpgrp() {
@@ -49,18 +48,6 @@ func signalsGroups(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec")
-}
-
-// isAncestor reports whether this process descends from another.
-func isAncestor(pid int) bool {
-	parent := os.Getppid()
-	for range maxAncestors {
-		if parent == pid || parent <= 1 {
-			return parent == pid
-		}
-		parent = parentOf(parent)
-	}
-	return false
 }
 
 // inSlurmGroup reports whether this process is in a control group of a Slurm step. Then

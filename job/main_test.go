@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // role is the variable that makes the test binary play a part: the wrapper or a
@@ -385,6 +387,18 @@ func (w *wrapped) end() (code int, st Status) {
 func run(t *testing.T, script string) (int, Status) {
 	t.Helper()
 	return start(t, command(t, "agent", "", "sh", "-c", script)).end()
+}
+
+// parentOf returns a process's parent; 0 if it is not known.
+func parentOf(pid int) int {
+	p, _ := procfile.ReadProcess(pid)
+	return p.Parent
+}
+
+// exists reports whether there is a process, even if it is a zombie.
+func exists(pid int) bool {
+	_, ok := procfile.ReadProcess(pid)
+	return ok
 }
 
 // until waits for something that no pipe tells.

@@ -3,7 +3,6 @@ package job
 import (
 	"os"
 	"runtime"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -47,8 +46,8 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 // reached us earlier and has not been relayed yet must not continue it. The caller
 // holds the lock of the signals.
 func (j *Job) stillStopped() bool {
-	f := stat(j.pid)
-	if f != nil && f[procfile.StatState] != "T" { // without /proc, wait4 has just said so
+	p, ok := procfile.ReadProcess(j.pid)
+	if ok && p.State != 'T' { // without /proc, wait4 has just said so
 		return false
 	}
 	j.signals.forget(syscall.SIGCONT)
@@ -63,13 +62,13 @@ func (j *Job) stillStopped() bool {
 // terminal sends goes to the whole group, so for such a one a shell further up,
 // behind parents in our own group (a script, another perfagent), will do.
 func underJobControl(sig syscall.Signal) bool {
-	parent := os.Getppid()
-	for range 64 {
+	parent := 0
+	for p := range procfile.Ancestors() {
+		parent = p.PID
 		group, err := unix.Getpgid(parent)
 		if sig == unix.SIGSTOP || err != nil || group != unix.Getpgrp() {
 			break
 		}
-		parent = parentOf(parent)
 	}
 
 	theirs, err := unix.Getsid(parent)
@@ -82,30 +81,4 @@ func underJobControl(sig syscall.Signal) bool {
 	}
 	group, err := unix.Getpgid(parent)
 	return err == nil && group != unix.Getpgrp()
-}
-
-// parentOf returns a process's parent, or 0 if that is unknown.
-func parentOf(pid int) int {
-	f := stat(pid)
-	if f == nil {
-		return 0
-	}
-	parent, _ := strconv.Atoi(f[procfile.StatParent])
-	return parent
-}
-
-// stat returns the fields of /proc/PID/stat up to the parent, or nil.
-func stat(pid int) []string {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return nil
-	}
-	var f [procfile.StatParent + 1][]byte
-	if _, _, n := procfile.SplitStat(data, f[:]); n < len(f) {
-		return nil
-	}
-	return []string{
-		procfile.StatState:  string(f[procfile.StatState]),
-		procfile.StatParent: string(f[procfile.StatParent]),
-	}
 }

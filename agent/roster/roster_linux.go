@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // What the locks are on. They are locks of an open file (F_OFD_SETLK, fcntl(2)) on bytes that need not exist,
@@ -185,7 +187,10 @@ func (r *Roster) sign(rank *int) error {
 // within reports whether this process descends from an agent that has not left.
 func (r *Roster) within(agents, lines []line) bool {
 	gone := left(lines)
-	above := ancestors()
+	var above []int
+	for p := range procfile.Ancestors() {
+		above = append(above, p.PID)
+	}
 
 	return slices.ContainsFunc(agents, func(l line) bool {
 		return slices.Contains(above, l.PID) &&

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // key returns the key of a launch of its own.
@@ -315,7 +317,7 @@ func TestJoin_Nested(t *testing.T) {
 	k := Key{RunID: "TestJoin_Nested", NodeName: "node1"}
 	if dir := os.Getenv(within); dir != "" {
 		_, err := Join([]string{dir}, k, nil)
-		fmt.Printf("nested: %v, descends: %v\n", errors.Is(err, ErrNested), Descends(os.Getppid()))
+		fmt.Printf("nested: %v, descends: %v\n", errors.Is(err, ErrNested), procfile.Descends(os.Getppid()))
 		return
 	}
 

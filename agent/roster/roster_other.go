@@ -10,9 +10,6 @@ type Roster struct{}
 // Join returns errors.ErrUnsupported: the locks that it needs are those of Linux.
 func Join([]string, Key, *int) (*Roster, error) { return nil, errors.ErrUnsupported }
 
-// Descends reports false.
-func Descends(int) bool { return false }
-
 // Founder returns "".
 func (*Roster) Founder() string { return "" }
 

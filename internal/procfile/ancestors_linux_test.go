@@ -1,0 +1,44 @@
+package procfile
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+func TestReadProcess(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+
+	self, ok := ReadProcess(os.Getpid())
+	if !ok || self.PID != os.Getpid() || self.Parent != os.Getppid() || self.Name == "" || self.State != 'R' {
+		t.Errorf("self: %+v, %v", self, ok)
+	}
+	child, ok := ReadProcess(cmd.Process.Pid)
+	if !ok || child.Parent != self.PID || child.Start < self.Start {
+		t.Errorf("child: %+v, %v; self: %+v", child, ok, self)
+	}
+
+	if p, ok := ReadProcess(1 << 30); ok || p != (Process{PID: 1 << 30}) {
+		t.Errorf("nobody: %+v, %v", p, ok)
+	}
+}
+
+func TestAncestors(t *testing.T) {
+	var above []int
+	for p := range Ancestors() {
+		above = append(above, p.PID)
+	}
+	if len(above) == 0 || above[0] != os.Getppid() || slices.Contains(above, os.Getpid()) {
+		t.Errorf("ancestors %v of %d", above, os.Getpid())
+	}
+
+	if !Descends(os.Getppid()) || !Descends(above[len(above)-1]) || Descends(os.Getpid()) || Descends(0) {
+		t.Error("Descends departs from Ancestors")
+	}
+}
