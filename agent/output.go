@@ -32,8 +32,11 @@ type output struct {
 	marks   string // the file in which the job says what it does, an absolute path; "" if there is none
 	shared  bool   // other recordings of the node may follow it, too
 	claimed bool   // the report has been written before, and may be replaced
-	piece   string // the name of the report, without extension, of a recording that has learned of other ranks; "" = the journal's
 	page    string // the page that was written and may be replaced; "" = none yet
+
+	// piece is the name of the report, without extension, once the recording has learned of other ranks. Before, and
+	// without any, it is "", and the report has the journal's name.
+	piece string
 }
 
 // openOutput claims a name in OUT/RUN-ID. If that cannot be written, it claims one in a new temporary

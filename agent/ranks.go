@@ -84,8 +84,9 @@ func (s *session) meetOthers() {
 // rosterKey returns what the agents have in common that share the host.
 func (s *session) rosterKey() roster.Key {
 	id := s.o.identity
-	key := roster.Key{RunID: s.o.RunID, Restart: id.Restart, Launch: id.Launch, NodeName: id.NodeName}
-	key.Out = absolute(s.o.Out)
+	key := roster.Key{
+		RunID: s.o.RunID, Restart: id.Restart, Launch: id.Launch, Out: absolute(s.o.Out), NodeName: id.NodeName,
+	}
 	if s.o.nodeGiven || id.Node != nil {
 		key.Node = s.o.Node
 	}

@@ -137,8 +137,8 @@ func (r *Roster) settle(rank *int) error {
 	return nil
 }
 
-// forget empties a roster of an earlier launch that had the same key: all are gone, and either nobody has ranks,
-// or this one has been there before.
+// forget empties the file if it was left behind by an earlier launch with the same key. That is so if none of its
+// agents lives, unless the launch may still be this one: then agents have ranks, and none of them had ours.
 func (r *Roster) forget(rank *int) error {
 	free, err := r.take(firstAgent, allAgents)
 	if err != nil || !free {
@@ -159,10 +159,11 @@ func (r *Roster) sign(rank *int) error {
 	if err != nil {
 		return err
 	}
-	if earlier := joined(lines); len(earlier) > 0 && r.within(earlier, lines) {
+	earlier := joined(lines)
+	if len(earlier) > 0 && r.within(earlier, lines) {
 		return ErrNested
 	}
-	for _, l := range joined(lines) {
+	for _, l := range earlier {
 		if rank != nil && l.Rank != nil && *l.Rank == *rank {
 			r.turn++
 		}
@@ -171,7 +172,7 @@ func (r *Roster) sign(rank *int) error {
 		return err
 	}
 
-	if lines, err = r.lines(); err != nil {
+	if lines, err = r.lines(); err != nil { // again: others may have signed before us
 		return err
 	}
 	all := joined(lines)
