@@ -22,6 +22,7 @@ export PERFAGENT_TEST_MLFLOW3 = $(CURDIR)/.tools/mlflow3
 export PERFAGENT_TEST_MLFLOW2 = $(CURDIR)/.tools/mlflow2
 export PERFAGENT_TEST_OPS = $(CURDIR)/.tools/ops
 export PERFAGENT_TEST_OPS_OLD = $(CURDIR)/.tools/ops-old
+export PERFAGENT_TEST_OPS_06 = $(CURDIR)/.tools/ops-06
 export PERFAGENT_TEST_JUPYTER = $(CURDIR)/.tools/jupyter
 export PERFAGENT_TEST_WORKFLOWS = $(CURDIR)/.tools/workflows
 
@@ -85,8 +86,8 @@ clean: ## remove the binary, the packages, the tools and the demo's reports
 
 # The script leaves this stamp only when nothing was missing; until then it asks again each time.
 $(READY): scripts/requirements.txt scripts/requirements-mlflow3.txt scripts/requirements-mlflow2.txt \
-		scripts/requirements-ops.txt scripts/requirements-ops-old.txt scripts/requirements-jupyter.txt \
-		scripts/requirements-workflows.txt scripts/test-tools.sh
+		scripts/requirements-ops.txt scripts/requirements-ops-old.txt scripts/requirements-ops-06.txt \
+		scripts/requirements-jupyter.txt scripts/requirements-workflows.txt scripts/test-tools.sh
 	@sh scripts/test-tools.sh $(READY)
 
 # Not among what the tests need. A machine on which it cannot be installed benches all else.

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what the tests need: Pythons with psutil, cmarkgfm, gunicorn, mpi4py and clients of StatsD and Prometheus in
 # .tools/venv, with MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops
-# and .tools/ops-old, with Jupyter's kernel in .tools/jupyter, with Snakemake and Dask in .tools/workflows, Prometheus in
-# .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH in .tools/mpich, the command ip,
+# and .tools/ops-old, with ProxyStore 0.6 in .tools/ops-06, with Jupyter's kernel in .tools/jupyter, with Snakemake and
+# Dask in .tools/workflows, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH in .tools/mpich, the command ip,
 # GNU time, curl, Chromium with a font, podman and qemu with a static busybox, a kernel for the virtual machine in
 # .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
@@ -207,6 +207,7 @@ make_venvs() {
 	begin mlflow2 scripts/requirements-mlflow2.txt "mlflow.cli, mlflow.server.handlers, flask_wtf, gunicorn.app.wsgiapp"
 	begin ops scripts/requirements-ops.txt "proxystore.store.metrics, numpy"
 	begin ops-old scripts/requirements-ops-old.txt "proxystore.store.stats, numpy"
+	begin ops-06 scripts/requirements-ops-06.txt "proxystore.store, proxystore.connectors.file"
 	begin jupyter scripts/requirements-jupyter.txt "ipykernel.kernelapp, jupyter_client"
 	begin workflows scripts/requirements-workflows.txt "snakemake.cli, distributed.cli.dask_scheduler, distributed.cli.dask_worker"
 	wait
@@ -215,6 +216,7 @@ make_venvs() {
 	finish mlflow2 scripts/requirements-mlflow2.txt "MLflow 2 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish ops scripts/requirements-ops.txt "ProxyStore and numpy could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish ops-old scripts/requirements-ops-old.txt "old versions of ProxyStore and numpy could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or 3.12"
+	finish ops-06 scripts/requirements-ops-06.txt "ProxyStore 0.6 could not be installed, comparisons with it are skipped" "make test, with access to a Python package index"
 	finish jupyter scripts/requirements-jupyter.txt "Jupyter's kernel for Python could not be installed, the tests in it are skipped" "make test, with access to a Python package index"
 	finish workflows scripts/requirements-workflows.txt "Snakemake and Dask could not be installed, their recipes of docs/cookbook.md are not tried" "make test, with access to a Python package index and Python 3.11 or newer"
 }

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A coding is the form of objects in a store.
+type coding interface {
+	encode(data []byte) (stored []byte, err error)
+	decode(stored []byte) (data []byte, err error)
+}
+
+// plain is the coding of a store that keeps objects as they are.
+type plain struct{}
+
+func (plain) encode(data []byte) ([]byte, error)   { return data, nil }
+func (plain) decode(stored []byte) ([]byte, error) { return stored, nil }
+
+// IsAddress reports whether a text has the form of a store's address: it begins with '/' or '.', or is a URL.
+func IsAddress(s string) bool {
+	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, ".") || strings.Contains(s, "://")
+}
+
+// SplitReference splits STORE#NAME. It reports false for a text of another form.
+func SplitReference(s string) (address, name string, ok bool) {
+	at := strings.LastIndexByte(s, '#')
+	if at < 0 || at == len(s)-1 || !IsAddress(s[:at]) {
+		return "", "", false
+	}
+	return s[:at], s[at+1:], true
+}
+
+// connect returns the connector of an address and the form of its objects. It looks at nothing but the address. No error
+// repeats it, since it may have a password.
+func connect(address string) (Connector, coding, error) {
+	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
+		dir, err := filepath.Abs(address)
+		return directory{dir}, plain{}, err
+	}
+
+	u, err := url.Parse(address)
+	if err != nil || !strings.Contains(address, "://") {
+		return nil, nil, errors.New("open store: the address is neither a path that begins with / or . nor a URL")
+	}
+	switch u.Scheme {
+	case "file":
+		if err := checkFileURL(u); err != nil {
+			return nil, nil, err
+		}
+		return directory{filepath.Clean(u.Path)}, plain{}, nil
+	case "proxystore+file":
+		if err := checkFileURL(u, "serializer"); err != nil {
+			return nil, nil, err
+		}
+		options := u.Query()
+		tag := tagText
+		if options.Has("serializer") {
+			tag = options.Get("serializer")
+		}
+		if tag != tagText && tag != tagTextOld {
+			return nil, nil, fmt.Errorf("open store: serializer is %s or %s", tagText, tagTextOld)
+		}
+		return proxyDirectory{filepath.Clean(u.Path), options}, tagging{tag}, nil
+	}
+	return nil, nil, errors.New("open store: the address has an unknown scheme; known are file and proxystore+file")
+}
+
+// checkFileURL checks the URL of a directory, which may have so many options.
+func checkFileURL(u *url.URL, options ...string) error {
+	switch {
+	case u.Host != "" && u.Host != "localhost" || u.User != nil || !strings.HasPrefix(u.Path, "/"):
+		return fmt.Errorf("open store: the address of a directory is %s:///DIR, with three slashes", u.Scheme)
+	case u.Fragment != "":
+		return errors.New("open store: the address has a #NAME, which is that of an object")
+	}
+
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return errors.New("open store: the options behind the ? of the address are not of the form NAME=VALUE")
+	}
+	for name, list := range values {
+		switch {
+		case !slices.Contains(options, name):
+			return fmt.Errorf("open store: the address has an unknown option; known are: %s", known(options))
+		case len(list) > 1:
+			return fmt.Errorf("open store: the address has the option %s twice", name)
+		}
+	}
+	return nil
+}
+
+// known lists options in words.
+func known(options []string) string {
+	if len(options) == 0 {
+		return "none"
+	}
+	return strings.Join(options, ", ")
+}
+
+// fileURL returns the URL of a directory.
+func fileURL(scheme, dir string, options url.Values) string {
+	u := url.URL{Scheme: scheme, Path: filepath.ToSlash(dir), RawQuery: options.Encode()}
+	return u.String()
+}

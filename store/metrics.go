@@ -1,0 +1,86 @@
+package store
+
+import (
+	"maps"
+	"time"
+
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// maxMetrics bounds what is kept of a store's metrics: some ten thousand objects.
+const maxMetrics = 1 << 17
+
+// A Metrics is what a Store has done, under the names of ProxyStore's class StoreMetrics. Times are in milliseconds. Ours
+// are store.list, and the counters store.OP.errors.
+type Metrics struct {
+	// Over all objects; of an attribute the last value.
+	Attributes map[string]any               `json:"attributes"`
+	Counters   map[string]float64           `json:"counters"`
+	Times      map[string]opstats.TimeStats `json:"times"`
+
+	Keys map[string]opstats.Metrics `json:"keys"` // of each object, by what the store calls it
+}
+
+// A recorder counts what a Store does.
+type recorder struct {
+	ledger *opstats.Ledger
+	last   map[string]any // attributes
+}
+
+func newRecorder() *recorder {
+	return &recorder{ledger: opstats.NewLedger(maxMetrics), last: make(map[string]any)}
+}
+
+// time notes how long an operation on an object took.
+func (s *Store) time(op, name string, took time.Duration, at time.Time) {
+	if s.metrics == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.metrics.ledger.AddTime(op, s.connector.Key(name), took.Seconds()*1e3, at) // refused when the ledger is full
+}
+
+// count adds one to a counter of an object.
+func (s *Store) count(counter, name string) {
+	if s.metrics == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.metrics.ledger.AddCounter(counter, s.connector.Key(name), 1)
+}
+
+// size notes how many bytes the connector had of an object.
+func (s *Store) size(attribute, name string, bytes int) {
+	if s.metrics == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.metrics.last[attribute] = float64(bytes)
+	_ = s.metrics.ledger.AddAttribute(attribute, s.connector.Key(name), float64(bytes))
+}
+
+// Metrics returns what the store has done; nil if it was opened without Metrics.
+func (s *Store) Metrics() *Metrics {
+	if s.metrics == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	ledger := s.metrics.ledger
+	m := &Metrics{
+		Attributes: maps.Clone(s.metrics.last), Counters: make(map[string]float64), Times: ledger.AggregateTimes(),
+		Keys: make(map[string]opstats.Metrics),
+	}
+	for _, key := range ledger.Keys() {
+		of, _ := ledger.Get(key)
+		m.Keys[key] = of
+		for name, v := range of.Counters {
+			m.Counters[name] += v
+		}
+	}
+	return m
+}

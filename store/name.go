@@ -1,0 +1,27 @@
+package store
+
+import "strings"
+
+// maxElement is the length of the longest part of a name: that of a file's name, less the longest suffix.
+const maxElement = 255 - len(".json.ready")
+
+// splitName splits RUN-ID/node-N. It reports false for every other text, so that no name leads anywhere but to an object.
+func splitName(name string) (run, node string, ok bool) {
+	run, node, _ = strings.Cut(name, "/")
+	return run, node, isElement(run) && isElement(node) && strings.HasPrefix(node, "node-")
+}
+
+// isElement reports whether a text is a run id or the name of a node's report: letters, digits, '.', '_' and '-'.
+func isElement(s string) bool {
+	if s == "" || s == "." || s == ".." || len(s) > maxElement {
+		return false
+	}
+
+	for _, c := range []byte(s) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,256 @@
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/store"
+)
+
+// python runs a script of testdata with the Python of an environment, and decodes the JSON that it prints.
+func python(t *testing.T, environment string, out any, script string, arguments ...string) {
+	t.Helper()
+	variable := "PERFAGENT_TEST_" + environment
+	path := filepath.Join(os.Getenv(variable), "bin", "python")
+	if _, err := os.Stat(path); err != nil || os.Getenv(variable) == "" {
+		need.Missing(t, "needs ProxyStore: make test installs it; or name a venv that has it in "+variable)
+	}
+
+	cmd := exec.Command(path, append([]string{filepath.Join("testdata", script)}, arguments...)...)
+	cmd.Stderr = os.Stderr
+	data, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		t.Fatalf("%v: %s", err, data)
+	}
+}
+
+// A call is an operation on a store.
+type call struct {
+	Op    string `json:"op"`
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// randomCalls returns calls on more objects than a cache holds. No object is put twice, as in Python, where each put
+// makes a new key.
+func randomCalls(rng *rand.Rand, n int) []call {
+	var calls []call
+	put := make(map[string]bool)
+	for range n {
+		c := call{Key: fmt.Sprintf("run/node-%d", rng.IntN(24)), Value: strings.Repeat("é", rng.IntN(40))}
+		switch k := rng.IntN(10); {
+		case k < 3 && !put[c.Key]:
+			c.Op, put[c.Key] = []string{"put", "proxy"}[rng.IntN(2)], true
+		case k < 7:
+			c.Op = "get"
+		case k < 9:
+			c.Op = "exists"
+		default:
+			c.Op = "evict"
+		}
+		calls = append(calls, c)
+	}
+
+	return calls
+}
+
+// counted is what two Stores have in common after the same calls.
+type counted struct {
+	Counters   map[string]float64 `json:"counters"`
+	Attributes map[string]any     `json:"attributes"`
+	Times      map[string]float64 `json:"times"` // the counts
+}
+
+// do does a call on our Store, and returns what Python's returns.
+func do(t *testing.T, s *store.Store, c call) any {
+	t.Helper()
+	var result any
+	var err error
+	switch c.Op {
+	case "put":
+		err = s.Put(t.Context(), c.Key, []byte(c.Value))
+	case "proxy":
+		var ref *store.Ref
+		var data []byte
+		if ref, err = s.Proxy(t.Context(), c.Key, []byte(c.Value), store.RefOptions{}); err == nil {
+			data, err = ref.Resolve(t.Context())
+			result = string(data)
+		}
+	case "get":
+		var data []byte
+		if data, err = s.Get(t.Context(), c.Key); err == nil {
+			result = string(data)
+		} else if errors.Is(err, store.ErrNotFound) {
+			err = nil
+		}
+	case "exists":
+		result, err = s.Exists(t.Context(), c.Key)
+	case "evict":
+		err = s.Evict(t.Context(), c.Key)
+	}
+	if err != nil {
+		t.Fatalf("%+v: %v", c, err)
+	}
+
+	return result
+}
+
+// A random sequence of operations gives the results, counts, counters and sizes of ProxyStore's Store.
+func TestStore_CountsAsProxyStore(t *testing.T) {
+	for seed := range uint64(need.Rounds(5, 1)) {
+		calls := randomCalls(rand.New(rand.NewPCG(seed, 5)), 400)
+		path := filepath.Join(t.TempDir(), "calls.json")
+		data, err := json.Marshal(calls)
+		if err = errors.Join(err, os.WriteFile(path, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		var want struct {
+			Results []any              `json:"results"`
+			Keys    map[string]counted `json:"keys"`
+		}
+		python(t, "OPS", &want, "operations.py", path)
+
+		s, err := store.Open("proxystore+file://"+t.TempDir(), store.Options{CacheSize: store.DefaultCacheSize, Metrics: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var results []any
+		for _, c := range calls {
+			results = append(results, do(t, s, c))
+		}
+		if diff := cmp.Diff(want.Results, results); diff != "" {
+			t.Errorf("seed %d: results\n%s", seed, diff)
+		}
+
+		got := make(map[string]counted)
+		for key, m := range s.Metrics().Keys {
+			c := counted{Counters: m.Counters, Attributes: m.Attributes, Times: make(map[string]float64)}
+			for name, times := range m.Times {
+				c.Times[name] = times.Count
+			}
+			name := strings.Replace(strings.TrimSuffix(strings.TrimPrefix(key, "perfagent."), ".json"), ".", "/", 1)
+			got[name] = c
+		}
+		if diff := cmp.Diff(want.Keys, got); diff != "" {
+			t.Errorf("seed %d: -Python's, +ours\n%s", seed, diff)
+		}
+	}
+}
+
+// What we store is, byte for byte, what ProxyStore's FileConnector stores of a str, and Python reads it.
+func TestProxyStore_ReadsOurs(t *testing.T) {
+	const text = `{"schema": "é"}`
+	for _, c := range []struct{ environment, options, tag string }{{"OPS", "", "US"}, {"OPS_06", "?serializer=02", "02"}} {
+		t.Run(c.environment, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, "proxystore+file://"+dir+c.options)
+			if err := s.Put(t.Context(), "job-7/node-0", []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+
+			files := map[string]string{}
+			for _, f := range glob(t, dir) {
+				data, err := os.ReadFile(filepath.Join(dir, f))
+				if err != nil {
+					t.Fatal(err)
+				}
+				files[f] = string(data)
+			}
+			want := map[string]string{
+				"perfagent.job-7.node-0.json": c.tag + "\n" + text, "perfagent.job-7.node-0.json.ready": "",
+			}
+			if diff := cmp.Diff(want, files); diff != "" {
+				t.Error(diff)
+			}
+
+			var got []any
+			python(t, c.environment, &got, "files.py", dir, "get", "perfagent.job-7.node-0.json", "perfagent.job-7.node-1.json")
+			if diff := cmp.Diff([]any{text, nil}, got); diff != "" {
+				t.Errorf("Python reads\n%s", diff)
+			}
+
+			if err := s.Evict(t.Context(), "job-7/node-0"); err != nil {
+				t.Fatal(err)
+			}
+			python(t, c.environment, &got, "files.py", dir, "exists", "perfagent.job-7.node-0.json")
+			if diff := cmp.Diff([]any{false}, got); diff != "" || len(glob(t, dir)) != 0 {
+				t.Errorf("after Evict: Python's exists %v; files %v", got, glob(t, dir))
+			}
+		})
+	}
+}
+
+// What Python stores as str or bytes is read, and a pickle is refused with advice.
+func TestProxyStore_IsReadByUs(t *testing.T) {
+	for _, environment := range []string{"OPS", "OPS_06"} {
+		t.Run(environment, func(t *testing.T) {
+			dir := t.TempDir()
+			var keys []string
+			python(t, environment, &keys, "files.py", dir, "put")
+
+			s := open(t, "proxystore+file://"+dir)
+			for i, want := range []string{`{"a": "é"}`, `{"b": 1}`} {
+				if got, err := s.Get(t.Context(), keys[i]); err != nil || string(got) != want {
+					t.Errorf("%q, %v, want %q", got, err, want)
+				}
+			}
+
+			_, err := s.Get(t.Context(), keys[2])
+			if err == nil || !strings.Contains(err.Error(), "is a pickle") ||
+				!strings.Contains(err.Error(), "store.put(json.dumps(report))") {
+				t.Errorf("a dict: %v", err)
+			}
+			if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
+				t.Errorf("listed %v, %v; Python's keys are no names of ours", list, err)
+			}
+		})
+	}
+}
+
+// Python removes the directory of a store that it closes, unless clear=False; the next object makes it anew.
+func TestProxyStore_DirectoryIsCleared(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ps")
+	s := open(t, "proxystore+file://"+dir)
+	put(t, s, "job-7/node-0", "a")
+	var nothing any
+	python(t, "OPS", &nothing, "files.py", dir, "close")
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("the directory: %v", err)
+	}
+
+	put(t, s, "job-7/node-1", "b")
+	want(t, s, "job-7/node-1", "b")
+	var missing *store.MissingKeyError
+	if _, err := s.Get(t.Context(), "job-7/node-0"); !errors.As(err, &missing) || missing.Key != "perfagent.job-7.node-0.json" {
+		t.Errorf("%v", err)
+	}
+}
+
+// glob returns the names of the files in a directory, hidden ones included.
+func glob(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+
+	return names
+}

@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// DefaultCacheSize is how many objects ProxyStore's Store keeps.
+const DefaultCacheSize = 16
+
+// Options configure a Store.
+type Options struct {
+	CacheSize int  // how many objects are kept that were used last; 0 = none
+	Metrics   bool // count and time what is done
+}
+
+// A Store puts objects into a Connector, gets them, and keeps those that were used last. It may be used from several
+// goroutines.
+type Store struct {
+	connector Connector
+	coding    coding
+
+	mu       sync.Mutex
+	cache    cache
+	replaced map[string]bool // names of objects that are not kept
+	metrics  *recorder       // nil if nothing is counted
+}
+
+// Open opens the store at an address, which the package describes. It looks at nothing but the address: what is wrong with
+// the place shows with the first operation. No error repeats the address.
+func Open(address string, o Options) (*Store, error) {
+	connector, coding, err := connect(address)
+	if err != nil {
+		return nil, err
+	}
+	return newStore(connector, coding, o)
+}
+
+// New returns a store on a connector of the caller's, which keeps objects as they are.
+func New(connector Connector, o Options) (*Store, error) { return newStore(connector, plain{}, o) }
+
+func newStore(connector Connector, coding coding, o Options) (*Store, error) {
+	if o.CacheSize < 0 {
+		return nil, errors.New("open store: the size of its cache is negative")
+	}
+
+	s := &Store{connector: connector, coding: coding, cache: cache{size: o.CacheSize}, replaced: make(map[string]bool)}
+	if o.Metrics {
+		s.metrics = newRecorder()
+	}
+	return s, nil
+}
+
+// URL returns an address of the store, without user and password.
+func (s *Store) URL() string { return s.connector.URL() }
+
+// Close lets go of what the store holds. It deletes nothing.
+func (s *Store) Close() error { return s.connector.Close() }
+
+// A MissingKeyError is the error of an object that is not there.
+type MissingKeyError struct {
+	Key   string // what the store calls the object
+	Store string // its URL
+}
+
+// Error implements error.
+func (e *MissingKeyError) Error() string {
+	return fmt.Sprintf("no object %s in %s: it may have been evicted", text.Printable(e.Key), e.Store)
+}
+
+// Unwrap returns ErrNotFound.
+func (e *MissingKeyError) Unwrap() error { return ErrNotFound }
+
+// failed counts a failure and names the operation and the object.
+func (s *Store) failed(op, name string, err error) error {
+	s.count("store."+op+".errors", name)
+	return fmt.Errorf("%s %s in %s: %w", op, text.Printable(text.Clip(s.connector.Key(name), 200)), s.URL(), err)
+}
+
+// Put stores an object under a name that is free. If it is taken, the error is ErrExists, and nothing changes.
+func (s *Store) Put(ctx context.Context, name string, data []byte) error {
+	return s.put(ctx, name, data, s.connector.Put)
+}
+
+// Replace stores an object under a name, taken or not. An object that has been replaced is never kept: other processes
+// may replace it, too. In the layouts of ProxyStore the error is errors.ErrUnsupported.
+func (s *Store) Replace(ctx context.Context, name string, data []byte) error {
+	s.mu.Lock()
+	s.replaced[name] = true
+	s.cache.drop(name)
+	s.mu.Unlock()
+
+	return s.put(ctx, name, data, s.connector.Replace)
+}
+
+func (s *Store) put(
+	ctx context.Context, name string, data []byte, put func(context.Context, string, []byte) error,
+) error {
+	begun := time.Now()
+	stored, err := s.coding.encode(data)
+	encoded := time.Now()
+	if err == nil {
+		err = put(ctx, name, stored)
+	}
+	if err != nil {
+		return s.failed("put", name, err)
+	}
+	end := time.Now()
+
+	s.time("store.put.serialize", name, encoded.Sub(begun), end)
+	s.time("store.put.connector", name, end.Sub(encoded), end)
+	s.time("store.put", name, end.Sub(begun), end)
+	s.size("store.put.object_size", name, len(stored))
+
+	return nil
+}
+
+// Get returns an object. It must not be changed: others may get the same. If there is none, the error is a
+// *MissingKeyError.
+func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
+	begun := time.Now()
+	if data, ok := s.kept(name); ok {
+		s.count("store.get.cache_hits", name)
+		s.time("store.get", name, time.Since(begun), time.Now())
+		return data, nil
+	}
+
+	data, err := s.fetch(ctx, name)
+	missing := errors.Is(err, ErrNotFound)
+	if err != nil && !missing {
+		return nil, s.failed("get", name, err)
+	}
+	s.count("store.get.cache_misses", name)
+	s.time("store.get", name, time.Since(begun), time.Now())
+	if missing {
+		return nil, &MissingKeyError{s.connector.Key(name), s.URL()}
+	}
+	s.keep(name, data)
+
+	return data, nil
+}
+
+// fetch gets an object from the connector.
+func (s *Store) fetch(ctx context.Context, name string) ([]byte, error) {
+	begun := time.Now()
+	stored, err := s.connector.Get(ctx, name)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	got := time.Now()
+	s.time("store.get.connector", name, got.Sub(begun), got)
+	if err != nil {
+		return nil, err
+	}
+
+	data, err := s.coding.decode(stored)
+	if err != nil {
+		return nil, err
+	}
+	s.time("store.get.deserialize", name, time.Since(got), time.Now())
+	s.size("store.get.object_size", name, len(stored))
+
+	return data, nil
+}
+
+// kept returns an object that is in memory.
+func (s *Store) kept(name string) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cache.get(name)
+}
+
+// keep keeps an object in memory.
+func (s *Store) keep(name string, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.replaced[name] {
+		s.cache.put(name, data)
+	}
+}
+
+// Exists reports whether there is an object. One that is in memory exists, even if it has been evicted elsewhere.
+func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
+	begun := time.Now()
+	there := s.IsCached(name)
+	if !there {
+		var err error
+		if there, err = s.connector.Exists(ctx, name); err != nil {
+			return false, s.failed("exists", name, err)
+		}
+		s.time("store.exists.connector", name, time.Since(begun), time.Now())
+	}
+	s.time("store.exists", name, time.Since(begun), time.Now())
+
+	return there, nil
+}
+
+// IsCached reports whether an object is in memory.
+func (s *Store) IsCached(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cache.has(name)
+}
+
+// Evict deletes an object. A missing one is no error.
+func (s *Store) Evict(ctx context.Context, name string) error {
+	begun := time.Now()
+	if err := s.connector.Evict(ctx, name); err != nil {
+		return s.failed("evict", name, err)
+	}
+	evicted := time.Now()
+	s.time("store.evict.connector", name, evicted.Sub(begun), evicted)
+
+	s.mu.Lock()
+	s.cache.drop(name)
+	s.mu.Unlock()
+	s.time("store.evict", name, time.Since(begun), time.Now())
+
+	return nil
+}
+
+// List returns the objects whose names begin with a prefix, by name. It fetches none. What has a name of another form than
+// RUN-ID/node-N is left out.
+func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
+	begun := time.Now()
+	list, err := s.connector.List(ctx, prefix)
+	if err != nil {
+		return nil, s.failed("list", prefix, err)
+	}
+	s.time("store.list", prefix, time.Since(begun), time.Now())
+
+	return list, nil
+}

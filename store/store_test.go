@@ -1,0 +1,457 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/store"
+)
+
+// open opens a store that counts.
+func open(t *testing.T, address string) *store.Store {
+	t.Helper()
+	s, err := store.Open(address, store.Options{CacheSize: store.DefaultCacheSize, Metrics: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func put(t *testing.T, s *store.Store, name, data string) {
+	t.Helper()
+	if err := s.Put(t.Context(), name, []byte(data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func want(t *testing.T, s *store.Store, name, data string) {
+	t.Helper()
+	if got, err := s.Get(t.Context(), name); err != nil || string(got) != data {
+		t.Fatalf("%s: %q, %v, want %q", name, got, err, data)
+	}
+}
+
+// addresses are those of empty stores, one of each kind.
+func addresses(t *testing.T) map[string]string {
+	return map[string]string{"directory": t.TempDir(), "ProxyStore": "proxystore+file://" + t.TempDir()}
+}
+
+// The golden numbers of ProxyStore 1.1.0.
+func TestStore_GoldenMetrics(t *testing.T) {
+	s := open(t, "proxystore+file://"+t.TempDir())
+	const name = "job-7/node-0"
+	put(t, s, name, "v")
+	_, err := s.Exists(t.Context(), name)
+	want(t, s, name, "v")
+	want(t, s, name, "v")
+	_, err2 := s.Exists(t.Context(), name)
+	if err := errors.Join(err, err2, s.Evict(t.Context(), name)); err != nil {
+		t.Fatal(err)
+	}
+
+	data, err := json.Marshal(s.Metrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type numbers struct {
+		Attributes, Counters map[string]float64
+		Times                map[string]struct{ Count float64 }
+	}
+	var got struct {
+		numbers
+		Keys map[string]numbers
+	}
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	all := numbers{
+		Attributes: map[string]float64{"store.put.object_size": 4, "store.get.object_size": 4}, // the tag and v
+		Counters:   map[string]float64{"store.get.cache_misses": 1, "store.get.cache_hits": 1},
+		Times:      make(map[string]struct{ Count float64 }),
+	}
+	for op, n := range map[string]float64{
+		"store.put": 1, "store.put.serialize": 1, "store.put.connector": 1, "store.exists": 2,
+		"store.exists.connector": 1, "store.get": 2, "store.get.connector": 1, "store.get.deserialize": 1,
+		"store.evict": 1, "store.evict.connector": 1,
+	} {
+		all.Times[op] = struct{ Count float64 }{n}
+	}
+	if diff := cmp.Diff(all, got.numbers); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]numbers{"perfagent.job-7.node-0.json": all}, got.Keys); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Each store does the same.
+func TestStore(t *testing.T) {
+	for kind, address := range addresses(t) {
+		t.Run(kind, func(t *testing.T) {
+			s := open(t, address)
+			if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
+				t.Errorf("an empty store has %v, %v", list, err)
+			}
+			if err := s.Evict(t.Context(), "job-7/node-0"); err != nil {
+				t.Errorf("evicting nothing: %v", err)
+			}
+
+			put(t, s, "job-7/node-1", "one")
+			put(t, s, "job-7/node-0", "zero")
+			put(t, s, "job.node-8/node-gpu7.2", "eight")
+			err := s.Put(t.Context(), "job-7/node-1", []byte("another"))
+			if !errors.Is(err, store.ErrExists) {
+				t.Errorf("a name that is taken: %v", err)
+			}
+			want(t, s, "job-7/node-1", "one")
+
+			again := open(t, s.URL())
+			want(t, again, "job-7/node-0", "zero")
+			var names []string
+			list, err := again.List(t.Context(), "")
+			for _, e := range list {
+				names = append(names, e.Name)
+				if e.Size < 3 || e.Modified.IsZero() {
+					t.Errorf("%+v", e)
+				}
+			}
+			if diff := cmp.Diff([]string{"job-7/node-0", "job-7/node-1", "job.node-8/node-gpu7.2"}, names); err != nil || diff != "" {
+				t.Errorf("%v\n%s", err, diff)
+			}
+			for prefix, n := range map[string]int{"job-7/": 2, "job": 3, "job-7/node-1": 1, "job-8/": 0, "../": 0, "job-7": 2} {
+				if list, err := again.List(t.Context(), prefix); err != nil || len(list) != n {
+					t.Errorf("%s: %v, %v, want %d", prefix, list, err, n)
+				}
+			}
+		})
+	}
+}
+
+// Of many who put one name at once, one does.
+func TestStore_PutIfAbsent(t *testing.T) {
+	for kind, address := range addresses(t) {
+		t.Run(kind, func(t *testing.T) {
+			var wg sync.WaitGroup
+			var won atomic.Pointer[string]
+			for i := range 32 {
+				s := open(t, address)
+				wg.Go(func() {
+					data := strings.Repeat(fmt.Sprint(i), 10000)
+					err := s.Put(t.Context(), "job/node-0", []byte(data))
+					switch {
+					case err == nil && !won.CompareAndSwap(nil, &data):
+						t.Error("two have put it")
+					case err != nil && !errors.Is(err, store.ErrExists):
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			want(t, open(t, address), "job/node-0", *won.Load())
+		})
+	}
+}
+
+// An object that is replaced is not kept; in a ProxyStore none is replaced.
+func TestStore_Replace(t *testing.T) {
+	dir := t.TempDir()
+	s, other := open(t, dir), open(t, dir)
+	put(t, s, "job/node-0.partial", "1")
+	want(t, s, "job/node-0.partial", "1")
+	for _, text := range []string{"2", "3"} {
+		if err := s.Replace(t.Context(), "job/node-0.partial", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		want(t, s, "job/node-0.partial", text)
+	}
+	if err := other.Replace(t.Context(), "job/node-0.partial", []byte("4")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, s, "job/node-0.partial", "4")
+	if s.IsCached("job/node-0.partial") {
+		t.Error("a replaced object is kept")
+	}
+
+	err := open(t, "proxystore+file://"+dir).Replace(t.Context(), "job/node-0", nil)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("ProxyStore: %v", err)
+	}
+}
+
+// The objects that were used last are kept.
+func TestStore_Cache(t *testing.T) {
+	s, err := store.Open(t.TempDir(), store.Options{CacheSize: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		put(t, s, fmt.Sprintf("job/node-%d", i), "x")
+	}
+	for _, i := range []int{0, 1, 0, 2} {
+		want(t, s, fmt.Sprintf("job/node-%d", i), "x")
+	}
+	var kept []bool
+	for i := range 3 {
+		kept = append(kept, s.IsCached(fmt.Sprintf("job/node-%d", i)))
+	}
+	if diff := cmp.Diff([]bool{true, false, true}, kept); diff != "" {
+		t.Error(diff)
+	}
+	if err := s.Evict(t.Context(), "job/node-0"); err != nil || s.IsCached("job/node-0") {
+		t.Errorf("evicted: %v, %v", err, s.IsCached("job/node-0"))
+	}
+
+	none, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, none, "job/node-0", "x")
+	want(t, none, "job/node-0", "x")
+	if none.IsCached("job/node-0") || none.Metrics() != nil {
+		t.Error("something is kept or counted")
+	}
+	if _, err := store.Open(t.TempDir(), store.Options{CacheSize: -1}); err == nil {
+		t.Error("a negative size")
+	}
+}
+
+// No name leads out of a store.
+func TestStore_Names(t *testing.T) {
+	outside := t.TempDir()
+	dir := filepath.Join(outside, "store")
+	for _, address := range []string{dir, "proxystore+file://" + dir} {
+		s := open(t, address)
+		for _, name := range []string{
+			"", ".", "..", "/", "job", "job/", "/node-0", "../node-0", "job/../node-0", "job/x/node-0", "job/node-0/x",
+			"job/other", "jo b/node-0", "job/node-\x00", "job/node-\x1b[31m", "é/node-0", strings.Repeat("x", 10000) + "/node-0",
+			"job/node-" + strings.Repeat("x", 250),
+		} {
+			err := s.Put(t.Context(), name, []byte("x"))
+			raw := !strings.ContainsAny(name, "/\x00") && strings.Trim(name, ".") != ""
+			if raw && strings.HasPrefix(address, "proxystore") {
+				continue // a key that Python could have made
+			}
+			if !errors.Is(err, store.ErrName) {
+				t.Errorf("put %q in %s: %v", name, address, err)
+			} else if text := err.Error(); strings.ContainsAny(text, "\x00\x1b") || len(text) > 600 {
+				t.Errorf("a message of %d bytes: %.100q", len(text), text)
+			}
+			if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrName) {
+				t.Errorf("get %q from %s: %v", name, address, err)
+			}
+			if there, err := s.Exists(t.Context(), name); there || !errors.Is(err, store.ErrName) {
+				t.Errorf("exists %q in %s: %v", name, address, err)
+			}
+			if err := s.Evict(t.Context(), name); !errors.Is(err, store.ErrName) {
+				t.Errorf("evict %q in %s: %v", name, address, err)
+			}
+		}
+	}
+
+	if list, err := os.ReadDir(outside); err != nil || len(list) > 1 {
+		t.Errorf("beside the store: %v, %v", list, err)
+	}
+}
+
+// An object larger than any report is not read.
+func TestStore_TooLarge(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	put(t, s, "job/node-0", "x")
+	if err := os.Truncate(filepath.Join(dir, "job", "node-0.json"), store.MaxSize+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A reference is fetched once, however many ask; nothing else fetches it.
+func TestRef(t *testing.T) {
+	for kind, address := range addresses(t) {
+		t.Run(kind, func(t *testing.T) {
+			s, err := store.Open(address, store.Options{Metrics: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ref, err := s.Proxy(t.Context(), "job/node-0", []byte("text"), store.RefOptions{Evict: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := json.Marshal(map[string]*store.Ref{"reference": ref})
+			if wanted := fmt.Sprintf(`{"reference":%q}`, ref); err != nil || string(data) != wanted {
+				t.Errorf("%s, %v, want %s", data, err, wanted)
+			}
+			if n := s.Metrics().Times["store.get"].Count; n != 0 {
+				t.Errorf("fetched %v times by looking", n)
+			}
+
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					if data, err := ref.Resolve(t.Context()); err != nil || string(data) != "text" {
+						t.Errorf("%s, %v", data, err)
+					}
+				})
+			}
+			wg.Wait()
+			counts := map[string]float64{}
+			for name, of := range s.Metrics().Times {
+				counts[name] = of.Count
+			}
+			wanted := map[string]float64{
+				"store.put": 1, "store.put.serialize": 1, "store.put.connector": 1, "store.proxy": 1, "store.get": 1,
+				"store.get.connector": 1, "store.get.deserialize": 1, "store.evict": 1, "store.evict.connector": 1,
+				"factory.resolve": 1, "factory.call": 20,
+			}
+			if diff := cmp.Diff(wanted, counts); diff != "" {
+				t.Error(diff)
+			}
+
+			other, gone, err := store.OpenRef(ref.String(), store.Options{}, store.RefOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			var missing *store.MissingKeyError
+			if _, err := gone.Resolve(t.Context()); !errors.As(err, &missing) || !strings.HasSuffix(err.Error(), "it may have been evicted") {
+				t.Errorf("after it was evicted: %v", err)
+			}
+			put(t, s, "job/node-0", "again")
+			if data, err := gone.Resolve(t.Context()); err != nil || string(data) != "again" {
+				t.Errorf("after it came back: %s, %v", data, err)
+			}
+		})
+	}
+}
+
+// A failed fetch of one does not end that of others.
+func TestRef_ContextOfOne(t *testing.T) {
+	s := open(t, t.TempDir())
+	put(t, s, "job/node-0", "text")
+	ref := s.ProxyFromKey("job/node-0", store.RefOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := ref.Resolve(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if data, err := ref.Resolve(t.Context()); err != nil || string(data) != "text" {
+		t.Errorf("%s, %v", data, err)
+	}
+}
+
+// Addresses that are wrong are refused without a word of them, for they may have a password.
+func TestOpen_Refuses(t *testing.T) {
+	const secret = "s3cr3t"
+	for _, address := range []string{
+		"", "dir/" + secret, "job-" + secret, "ftp://u:" + secret + "@h/", "file://" + secret + "/dir", "file:" + secret,
+		"file:///dir?" + secret + "=1", "file:///dir#" + secret, "file:///dir?%zz" + secret, "file://u:" + secret + "@/dir",
+		"proxystore+file:///dir?serializer=" + secret, "proxystore+file:///dir?serializer=US&serializer=" + secret,
+		"proxystore+file://" + secret, "://" + secret, "http://[" + secret, "proxystore+file:///dir?clear=" + secret,
+	} {
+		s, err := store.Open(address, store.Options{})
+		if err == nil {
+			t.Errorf("%s is open as %s", address, s.URL())
+		} else if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", address, err)
+		}
+		if _, _, err := store.OpenRef(address+"#job/node-0", store.Options{}, store.RefOptions{}); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s as a reference: %v", address, err)
+		}
+	}
+}
+
+// An address leads to the same place again.
+func TestOpen_URL(t *testing.T) {
+	for address, want := range map[string]string{
+		"/a dir/b":                            "file:///a%20dir/b",
+		"file:///a/../b/":                     "file:///b",
+		"file://localhost/b":                  "file:///b",
+		"proxystore+file:///ps":               "proxystore+file:///ps",
+		"proxystore+file:///ps?serializer=02": "proxystore+file:///ps?serializer=02",
+	} {
+		s, err := store.Open(address, store.Options{})
+		if err != nil || s.URL() != want {
+			t.Errorf("%s: %s, %v, want %s", address, s.URL(), err, want)
+			continue
+		}
+		if again, err := store.Open(s.URL(), store.Options{}); err != nil || again.URL() != want {
+			t.Errorf("%s again: %v, %v", want, again, err)
+		}
+	}
+
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := store.Open("./reports", store.Options{}); err != nil || s.URL() != "file://"+filepath.Join(here, "reports") {
+		t.Errorf("%v, %v", s.URL(), err)
+	}
+}
+
+func TestSplitReference(t *testing.T) {
+	for text, want := range map[string][]string{
+		"/dir#job-7": {"/dir", "job-7"}, "./dir#job-7/node-0": {"./dir", "job-7/node-0"}, "s3://b/p?x=1#job@2": {"s3://b/p?x=1", "job@2"},
+		"/a#b#job": {"/a#b", "job"}, "job-7": nil, "/dir": nil, "/dir#": nil, "#job": nil, "dir#job": nil,
+	} {
+		address, name, ok := store.SplitReference(text)
+		if got := []string{address, name}; ok != (want != nil) || ok && !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", text, got, ok, want)
+		}
+	}
+}
+
+// A reference never makes Open panic or its error repeat the address; a store that opens has an address that opens it again.
+func FuzzOpen(f *testing.F) {
+	for _, s := range []string{
+		"/dir", "./dir", "file:///dir", "proxystore+file:///d?serializer=02", "proxystore+file:///d?serializer=03", "a:b@c", "file://%",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, address string) {
+		s, err := store.Open(address, store.Options{})
+		if err != nil {
+			return
+		}
+		again, err := store.Open(s.URL(), store.Options{})
+		if err != nil || again.URL() != s.URL() {
+			t.Errorf("%q is %q, which is %v, %v", address, s.URL(), again, err)
+		}
+	})
+}
+
+// What stands in a file of a ProxyStore is read or refused.
+func FuzzProxyStore(f *testing.F) {
+	for _, s := range []string{"US\nx", " BS \nx", "02\n", "PK\n\x80", "XX\nx", "US", "", "\n", strings.Repeat(" ", 30) + "US\nx"} {
+		f.Add([]byte(s))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		for name, data := range map[string][]byte{"key": stored, "key.ready": nil} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := store.Open("proxystore+file://"+dir, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := s.Get(t.Context(), "key")
+		if err == nil && !strings.HasSuffix(string(stored), string(data)) {
+			t.Errorf("%q is read as %q", stored, data)
+		}
+	})
+}
