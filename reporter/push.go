@@ -10,20 +10,55 @@ import (
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
-// WithPush returns the bytes of one of our reports with other push parts, by node,
-// and every other byte as it was: also what a later version put there.
+// WithPush returns the bytes of one of our reports with other states of the push to MLflow, by node, and every other byte
+// as it was: also what a later version put there.
 func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
+	return withPush(data, func(node string) (sink, error) {
+		state, ok := states[node]
+		if !ok {
+			return sink{}, nil
+		}
+		text, err := plainjson.Marshal(state)
+		return sink{name: "mlflow", text: text}, err
+	})
+}
+
+// WithStore returns the bytes of one of our reports with other states of the put into a store, by node, and every other
+// byte as it was.
+func WithStore(data []byte, states map[string]*StoreState) ([]byte, error) {
+	return withPush(data, func(node string) (sink, error) {
+		state, ok := states[node]
+		if !ok {
+			return sink{}, nil
+		}
+		text, err := plainjson.Marshal(state)
+		return sink{name: "store", text: text, before: `"mlflow":{"state":"off"},`}, err
+	})
+}
+
+// A sink is a member of a push part with its value. before is what stands before it where there is no push part yet.
+type sink struct {
+	name   string // "" = nothing is to be changed
+	text   []byte
+	before string
+}
+
+// whole returns a push part with this sink alone.
+func (s sink) whole() []byte { return fmt.Appendf(nil, "{%s%q:%s}", s.before, s.name, s.text) }
+
+// withPush returns the bytes of a report with the sinks that sinkOf returns for its nodes.
+func withPush(data []byte, sinkOf func(node string) (sink, error)) ([]byte, error) {
 	var edits []edit
 	err := eachMember(data, 0, func(key string, value span) error {
 		if key != "nodes" {
 			return nil
 		}
 		return eachMember(value.of(data), value.from, func(node string, value span) error {
-			state, wanted := states[node]
-			if !wanted {
-				return nil
+			s, err := sinkOf(node)
+			if err != nil || s.name == "" {
+				return err
 			}
-			e, err := pushEdit(data, value, state)
+			e, err := s.editNode(data, value)
 			edits = append(edits, e)
 			return err
 		})
@@ -43,6 +78,31 @@ func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
 	return append(out, data[at:]...), nil
 }
 
+// SameRecording reports whether two files are reports of the same recordings: equal but for where they went.
+func SameRecording(a, b []byte) bool {
+	x, errX := recordingIn(a)
+	y, errY := recordingIn(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// recordingIn returns a report without push parts, its members sorted.
+func recordingIn(data []byte) ([]byte, error) {
+	var r map[string]any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&r); err != nil {
+		return nil, err
+	}
+
+	nodes, _ := r["nodes"].(map[string]any)
+	for _, n := range nodes {
+		if n, ok := n.(map[string]any); ok {
+			delete(n, "push")
+		}
+	}
+	return json.Marshal(r)
+}
+
 // span is a range of bytes; edit puts other ones there.
 type span struct{ from, to int }
 
@@ -53,20 +113,15 @@ type edit struct {
 	text []byte
 }
 
-// pushEdit replaces the push part of a node, or makes one at the node's begin.
-func pushEdit(data []byte, node span, state PushState) (edit, error) {
-	text, err := plainjson.Marshal(Push{MLflow: state})
-	if err != nil {
-		return edit{}, err
-	}
-
+// editNode replaces the sink in the push part of a node, or makes a push part at the node's begin.
+func (s sink) editNode(data []byte, node span) (edit, error) {
 	begin := node.from + 1
-	e := edit{span{begin, begin}, append(append([]byte(`"push":`), text...), ',')}
+	e := edit{span{begin, begin}, append(append([]byte(`"push":`), s.whole()...), ',')}
 	empty := true
-	err = eachMember(node.of(data), node.from, func(key string, value span) error {
+	err := eachMember(node.of(data), node.from, func(key string, value span) error {
 		empty = false
 		if key == "push" {
-			e = edit{value, text}
+			e = s.editPush(data, value)
 		}
 		return nil
 	})
@@ -75,6 +130,25 @@ func pushEdit(data []byte, node span, state PushState) (edit, error) {
 		e.text = e.text[:len(e.text)-1]
 	}
 	return e, err
+}
+
+// editPush replaces the sink in a push part, or adds it behind the others. What is no object is replaced.
+func (s sink) editPush(data []byte, push span) edit {
+	var e edit
+	err := eachMember(push.of(data), push.from, func(key string, value span) error {
+		switch {
+		case key == s.name:
+			e = edit{value, s.text}
+		case e.text == nil || e.from == e.to:
+			e = edit{span{value.to, value.to}, fmt.Appendf(nil, ",%q:%s", s.name, s.text)}
+		}
+		return nil
+	})
+	if err != nil || e.text == nil {
+		return edit{push, s.whole()}
+	}
+
+	return e
 }
 
 // eachMember walks over the members of a JSON object that begins at an offset.

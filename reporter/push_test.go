@@ -50,7 +50,12 @@ func wanted(t testing.TB, data []byte, to map[string]reporter.PushState) any {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n.(map[string]any)["push"] = decoded(t, text)
+			push := decoded(t, text).(map[string]any)
+			if had, _ := n.(map[string]any)["push"].(map[string]any); len(had) > 0 {
+				had["mlflow"] = push["mlflow"]
+				push = had
+			}
+			n.(map[string]any)["push"] = push
 		}
 	}
 	return v
@@ -74,7 +79,10 @@ func TestWithPush(t *testing.T) {
 		"other nodes":   {`{"nodes":{"00":{"push":5},"10":{"push":6},"0":{"push":§}}}`, ""},
 		"later version": {`{"schema":"perfagent.report/1.7","nodes":{"0":{"push":§,"gpu":{"é\u00e9\ud83d\ude00":[1,null,true]}}},"new":12345678901234567890}`, ""},
 		"more than MLflow in it": {`{"nodes":{"0":{"push":{"mlflow":{"state":"done"},"s3":{"state":"done"}}}}}`,
-			`{"nodes":{"0":{"push":§}}}`},
+			`{"nodes":{"0":{"push":{"mlflow":¶,"s3":{"state":"done"}}}}}`},
+		"none in it": {`{"nodes":{"0":{"push":{"s3":{"state":"done"} }}}}`,
+			`{"nodes":{"0":{"push":{"s3":{"state":"done"},"mlflow":¶ }}}}`},
+		"nothing in it":            {`{"nodes":{"0":{"push":{ }}}}`, `{"nodes":{"0":{"push":§}}}`},
 		"null":                     {`{"nodes":{"0":{"push":null}}}`, `{"nodes":{"0":{"push":§}}}`},
 		"a list":                   {`{"nodes":{"0":{"push":[1,{"push":2}]}}}`, `{"nodes":{"0":{"push":§}}}`},
 		"an escape":                {`{"nod\u0065s":{"\u0030":{"pu\u0073h":§}}}`, ""},
@@ -97,13 +105,67 @@ func TestWithPush(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if want := strings.ReplaceAll(after, "§", string(text)); string(got) != want {
+		state, err := plainjson.Marshal(somePush())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.NewReplacer("§", string(text), "¶", string(state)).Replace(after); string(got) != want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
 		}
 		again, err := reporter.WithPush(got, states("0", "1", "77"))
 		if err != nil || !bytes.Equal(again, got) {
 			t.Errorf("%s: once more it is %s (%v)", name, again, err)
 		}
+	}
+}
+
+// The states of MLflow and of a store do not disturb each other, and a report is the same recording whatever they are.
+func TestWithStore(t *testing.T) {
+	t.Parallel()
+	report := reportertest.NodeReport(3, 20, 0, nil)
+	report.Nodes["3"].Push = &reporter.Push{MLflow: somePush()}
+	data, err := reporter.Encode(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	done := &reporter.StoreState{State: reporter.PushDone, URI: "file:///s", Reference: "file:///s#job/node-3"}
+	stored, err := reporter.WithStore(data, map[string]*reporter.StoreState{"3": done, "4": done})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := somePush()
+	other.State = reporter.PushDone
+	both, err := reporter.WithPush(stored, map[string]reporter.PushState{"3": other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := reporter.Decode(both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&reporter.Push{MLflow: other, Store: done}, read.Nodes["3"].Push); diff != "" {
+		t.Error(diff)
+	}
+
+	if !reporter.SameRecording(data, both) {
+		t.Error("another recording once it was pushed")
+	}
+	report.Nodes["3"].Metrics["wall_seconds"]++
+	another, err := reporter.Encode(report)
+	if err != nil || reporter.SameRecording(data, another) || reporter.SameRecording(data, data[:len(data)/2]) {
+		t.Errorf("the same recording with another length, or half of it (%v)", err)
+	}
+}
+
+// The state of a store makes a push part where there is none, as a report of perf.py's numbers has none.
+func TestWithStore_OfNoPush(t *testing.T) {
+	t.Parallel()
+	pending := &reporter.StoreState{State: reporter.PushPending, URI: "u", Error: "e"}
+	got, err := reporter.WithStore([]byte(`{"nodes":{"0":{"a":1},"1":{}}}`), map[string]*reporter.StoreState{"0": pending, "1": pending})
+	const push = `"push":{"mlflow":{"state":"off"},"store":{"state":"pending","uri":"u","error":"e"}}`
+	if want := `{"nodes":{"0":{` + push + `,"a":1},"1":{` + push + `}}}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/store"
 )
 
 // Schema is the format of the report file. Readers refuse a higher major number.
@@ -256,7 +258,24 @@ type Stretch [2]float64
 
 // Push is where the report went.
 type Push struct {
-	MLflow PushState `json:"mlflow"`
+	MLflow PushState   `json:"mlflow"`
+	Store  *StoreState `json:"store,omitempty"` // nil if no store was ever named
+}
+
+// StoreState is whether a store has the report.
+type StoreState struct {
+	State     string         `json:"state"`               // PushDone or PushPending
+	URI       string         `json:"uri"`                 // of the store, without user info
+	Reference string         `json:"reference,omitempty"` // STORE#NAME, once it is done
+	Error     string         `json:"error,omitempty"`     // why it is not
+	Metrics   *store.Metrics `json:"metrics,omitempty"`   // of the last attempt
+}
+
+// MarshalJSON implements json.Marshaler. It hides the fields of those reports that no store has: encoding/json makes a
+// table of every type that it can reach.
+func (s *StoreState) MarshalJSON() ([]byte, error) {
+	type fields StoreState
+	return plainjson.Marshal((*fields)(s))
 }
 
 // The states of a push.

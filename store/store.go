@@ -59,6 +59,12 @@ func newStore(connector Connector, coding coding, o Options) (*Store, error) {
 // URL returns an address of the store, without user and password.
 func (s *Store) URL() string { return s.connector.URL() }
 
+// Dir returns the directory of a store that has the layout of --out, where each object is a file as it is.
+func (s *Store) Dir() (string, bool) {
+	d, ok := s.connector.(directory)
+	return d.dir, ok
+}
+
 // Close lets go of what the store holds. It deletes nothing.
 func (s *Store) Close() error { return s.connector.Close() }
 
@@ -76,9 +82,11 @@ func (e *MissingKeyError) Error() string {
 // Unwrap returns ErrNotFound.
 func (e *MissingKeyError) Unwrap() error { return ErrNotFound }
 
-// failed counts a failure and names the operation and the object.
+// failed counts a failure and names the operation and the object. That a name is taken is an answer, not a failure.
 func (s *Store) failed(op, name string, err error) error {
-	s.count("store."+op+".errors", name)
+	if !errors.Is(err, ErrExists) {
+		s.count("store."+op+".errors", name)
+	}
 	return fmt.Errorf("%s %s in %s: %w", op, text.Printable(text.Clip(s.connector.Key(name), 200)), s.URL(), err)
 }
 

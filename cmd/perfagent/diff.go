@@ -70,7 +70,7 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 			if err := o.runs.settle(cmd); err != nil {
 				return exitError{exitTrouble, err}
 			}
-			return o.run(args, cmd.ArgsLenAtDash())
+			return o.runs.end(o.run(args, cmd.ArgsLenAtDash()))
 		},
 	}
 

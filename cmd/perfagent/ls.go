@@ -50,7 +50,7 @@ the list has the summary object of each run.`,
 			if err := o.runs.settle(cmd); err != nil {
 				return err
 			}
-			return o.list(args)
+			return o.runs.end(o.list(args))
 		},
 	}
 
@@ -64,6 +64,10 @@ the list has the summary object of each run.`,
 }
 
 func (o *lsOptions) list(names []string) error {
+	if len(names) > 0 && isStore(names[0]) {
+		return o.listStore(names)
+	}
+
 	launches, err := o.runs.list("ls", names)
 	if err != nil {
 		return err
@@ -166,7 +170,7 @@ func (f *runFinder) list(command string, names []string) ([]*catalog.Launch, err
 
 // A lsRow is the line of a run.
 type lsRow struct {
-	cells [lsColumns]string
+	cells []string
 	bad   bool
 }
 
@@ -189,12 +193,16 @@ func (o *lsOptions) print(objects []summary.Object) error {
 		return nil
 	}
 
-	rows := []lsRow{{cells: [lsColumns]string{"RUN", "START", "LENGTH", "NODES", "END", "CPU", "MEMORY", "COMMAND"}}}
+	rows := []lsRow{{cells: []string{"RUN", "START", "LENGTH", "NODES", "END", "CPU", "MEMORY", "COMMAND"}}}
 	for _, object := range objects {
 		rows = append(rows, rowOf(object))
 	}
+	return o.printTable(rows)
+}
 
-	var wide [lsColumns]int
+// printTable writes rows with as many cells each.
+func (o *lsOptions) printTable(rows []lsRow) error {
+	wide := make([]int, len(rows[0].cells))
 	for _, row := range rows {
 		for i, cell := range row.cells {
 			wide[i] = max(wide[i], text.Width(cell))
@@ -205,7 +213,7 @@ func (o *lsOptions) print(objects []summary.Object) error {
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row.cells {
-			if i < lsColumns-1 {
+			if i < len(wide)-1 {
 				cell = text.PadRight(cell, wide[i]+2)
 			}
 			line.WriteString(cell)
@@ -252,7 +260,7 @@ func rowOf(o summary.Object) lsRow {
 		}
 	}
 
-	return lsRow{cells: cells, bad: len(o.FailedNodes) > 0 || o.State == summary.Incomplete}
+	return lsRow{cells: cells[:], bad: len(o.FailedNodes) > 0 || o.State == summary.Incomplete}
 }
 
 // nodesOf returns how many nodes a run had, and how many ranks if a node had several.

@@ -48,7 +48,7 @@ recordings of one node are an error. An existing file is replaced only with
 			if err := o.runs.settle(cmd); err != nil {
 				return err
 			}
-			return o.merge(args)
+			return o.runs.end(o.merge(args))
 		},
 	}
 

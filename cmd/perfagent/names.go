@@ -19,6 +19,7 @@ import (
 type runFinder struct {
 	out     string // the directory of the runs
 	streams streams
+	copies  copies
 }
 
 // addTo declares --out.
@@ -45,13 +46,24 @@ func (f *runFinder) find(command, name string) (*catalog.Found, error) {
 		name = catalog.Latest
 	}
 
-	found, err := catalog.Find(f.out, name)
+	found, err := f.look(command, name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", command, err)
 	}
 
 	return found, nil
 }
+
+// look returns what a name or a reference stands for.
+func (f *runFinder) look(command, name string) (*catalog.Found, error) {
+	if address, object, ok := referenceIn(name); ok {
+		return f.findStored(command, address, object)
+	}
+	return catalog.Find(f.out, name)
+}
+
+// end ends a command with an error or none. Each command that finds runs calls it.
+func (f *runFinder) end(err error) error { return f.copies.end(err) }
 
 // findTold is find, and says on stderr which other launches the run has, what was recorded again, and whose
 // clock is off.

@@ -57,7 +57,7 @@ replaced only with --force.`,
 			if err := o.runs.settle(cmd); err != nil {
 				return err
 			}
-			return o.plot(nameOf(args))
+			return o.runs.end(o.plot(nameOf(args)))
 		},
 	}
 

@@ -32,6 +32,7 @@ type pushOptions struct {
 	experiment string
 	cpus       int
 	dryRun     bool
+	store      string
 	runs       runFinder
 	streams    streams
 	told       string // the last server that was named
@@ -50,19 +51,25 @@ that it belongs to: the one recorded in a pending report, else the one that the
 job created, else a new one. Only what the server lacks is sent, so a push can
 be repeated, and it resumes where it was interrupted.
 
+With --store, put the reports into a store: a directory, or that of a
+ProxyStore, where Python programs find them. Of each node the first free name
+is taken, RUN-ID/node-N, RUN-ID/node-N.2 and so on; what is there already stays
+as it is, and is not put again.
+
 The server is --mlflow, else MLFLOW_TRACKING_URI, else the one recorded in the
 report. The first line says which. All MLFLOW_* variables for authentication,
 TLS, retries and workspaces are obeyed.
 
-Exit code: 0 once the server has everything; 1 otherwise.`,
+Exit code: 0 once the server or the store has everything; 1 otherwise.`,
 		Example: `  perfagent push @latest
   perfagent push --dry-run --mlflow http://mlflow:5000 merged.json
-  perfagent push --mlflow-experiment benchmarks --cpus 64 perf.json`,
+  perfagent push --mlflow-experiment benchmarks --cpus 64 perf.json
+  perfagent push --store proxystore+file:///shared/ps @latest`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.runs.settle(cmd); err != nil {
 				return err
 			}
-			return o.run(args)
+			return o.runs.end(o.run(args))
 		},
 	}
 
@@ -74,6 +81,7 @@ Exit code: 0 once the server has everything; 1 otherwise.`,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
 	o.runs.addTo(cmd)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be done; only read from the server")
+	f.StringVar(&o.store, "store", "", "put the reports into the store at `ADDRESS`, not into MLflow")
 
 	return cmd
 }
@@ -92,6 +100,9 @@ func (o *pushOptions) run(names []string) error {
 		}
 	}
 
+	if err := o.checkStore(); err != nil {
+		return err
+	}
 	nodes, err := o.runs.nodes("push", names)
 	if err != nil {
 		return err
@@ -102,8 +113,8 @@ func (o *pushOptions) run(names []string) error {
 	failed := 0
 	for i := range nodes {
 		n := &nodes[i]
-		if err := o.pushNode(ctx, n); err != nil {
-			fmt.Fprintf(o.streams.err, "perfagent push: %s: %s\n", text.Printable(n.Path()), text.Printable(err.Error()))
+		if err := o.send(ctx, n); err != nil {
+			fmt.Fprintf(o.streams.err, "perfagent push: %s: %s\n", text.Printable(o.runs.copies.nameOf(n.Path())), text.Printable(err.Error()))
 			failed++
 		}
 		if ctx.Err() != nil {
@@ -119,6 +130,14 @@ func (o *pushOptions) run(names []string) error {
 	}
 
 	return nil
+}
+
+// send pushes a node to MLflow, or into the store of --store.
+func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
+	if o.store != "" {
+		return o.storeNode(ctx, n)
+	}
+	return o.pushNode(ctx, n)
 }
 
 // pushNode pushes what was recorded of a node, or all nodes of a merged report. It pushes those that go to the same run
@@ -358,7 +377,7 @@ func (o *pushOptions) pushPart(
 		return errors.Join(err, o.noteFailure(file, g, plan, options.Destination, client.URI(), err))
 	}
 
-	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(file.Path), text.Printable(plan.Outcome(client)))
+	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.nameOf(file.Path)), text.Printable(plan.Outcome(client)))
 	err = note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Given(), plan.Notes)))
 	if errors.Is(err, reportfile.ErrReplaced) { // by a sidecar, say, whose later samples are not pushed yet
 		return err
@@ -447,7 +466,7 @@ func (o *pushOptions) describe(c *mlflow.Client, file *pushedFile, opts pusher.O
 		fmt.Fprintf(out, "  %-10s%s\n", label, text.Printable(fmt.Sprintf(format, args...)))
 	}
 
-	fmt.Fprintf(out, "%s would go to\n", text.Printable(file.Path))
+	fmt.Fprintf(out, "%s would go to\n", text.Printable(o.runs.copies.nameOf(file.Path)))
 	line("server", "%s", c.URI())
 	switch {
 	case plan.Run != nil && plan.Own():

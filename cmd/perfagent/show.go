@@ -66,7 +66,7 @@ or JSON. With --key, show what each operation did with one key.`,
   perfagent show --processes
   perfagent show --ops`,
 		Args: atMostOne,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.show(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.runs.end(o.show(cmd, args)) },
 	}
 
 	f := cmd.Flags()
@@ -174,6 +174,7 @@ func (o *showOptions) print(report *reporter.Report, found *catalog.Found) error
 			summary.MarkdownOptions{JobPictures: drawn.Job, Pictures: drawn.Node})
 	}
 	path, page := placeOf(found)
+	path = o.runs.copies.nameOf(path)
 	so := summaryOptions(report, o.streams.out, path, page)
 	so.AllPhases = true
 

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/perfagent/perfagent/gather"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/store"
+)
+
+// checkStore checks --store and the flags beside it.
+func (o *pushOptions) checkStore() error {
+	if o.store == "" {
+		return nil
+	}
+	if o.mlflow != "" || o.runID != "" || o.experiment != "" || o.dryRun {
+		return errors.New("--store: the flags of MLflow and --dry-run do not apply to a store")
+	}
+
+	s, err := store.Open(o.store, store.Options{})
+	if err != nil {
+		return fmt.Errorf("--store: %w", err)
+	}
+	return s.Close()
+}
+
+// storeNode puts what was recorded of a node into a store: each node of a merged report under its own name.
+func (o *pushOptions) storeNode(ctx context.Context, n *catalog.Node) error {
+	if n.IsAtWork() {
+		return errors.New("it is still running: put it when it has ended")
+	}
+	for _, path := range n.Paths() { // against a push of the same file at the same time
+		if release, err := reportfile.Lock(ctx, path); err == nil {
+			defer release()
+		}
+	}
+	file, err := loadNode(n, o.cpus)
+	if err != nil {
+		return err
+	}
+
+	states := make(map[string]*reporter.StoreState)
+	var errs []error
+	for _, key := range file.Report.NodeNames() {
+		state, err := o.put(ctx, file, key)
+		if err != nil {
+			errs = append(errs, err)
+			if was := file.Report.Nodes[key].Push; was != nil && was.Store != nil && was.Store.State == reporter.PushDone {
+				continue // it is in that store, whatever becomes of this one
+			}
+		}
+		states[key] = state
+	}
+
+	if err := noteStore(file, states); err != nil {
+		o.streams.warn(err) // the exit code is about the store
+	}
+	return errors.Join(errs...)
+}
+
+// put puts one node of a file into a store, and says where it is.
+func (o *pushOptions) put(ctx context.Context, file *pushedFile, key string) (*reporter.StoreState, error) {
+	into, err := store.Open(o.store, store.Options{Metrics: true}) // of each: so are the metrics
+	if err != nil {
+		return nil, err
+	}
+	defer into.Close()
+
+	state := &reporter.StoreState{State: reporter.PushPending, URI: into.URL()}
+	data, err := alone(file, key)
+	if err == nil {
+		var name string
+		if name, err = gather.Put(ctx, into, file.Report.Run.ID, fileNameOf(file, key), data); err == nil {
+			state.State, state.Reference = reporter.PushDone, into.ProxyFromKey(name, store.RefOptions{}).String()
+		}
+	}
+	state.Metrics = into.Metrics()
+	if err != nil {
+		state.Error = err.Error()
+		return state, err
+	}
+
+	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.nameOf(file.Path)), text.Printable(state.Reference))
+	return state, nil
+}
+
+// alone returns the report of one node of a file, without where it has been put.
+func alone(file *pushedFile, key string) ([]byte, error) {
+	if file.Kind == reportfile.KindReport && len(file.Report.Nodes) == 1 && file.Report.Nodes[key].Push != nil &&
+		file.Report.Nodes[key].Push.Store == nil {
+		return file.Data, nil
+	}
+
+	n := *file.Report.Nodes[key]
+	if n.Push != nil {
+		n.Push = &reporter.Push{MLflow: n.Push.MLflow}
+	}
+	return reporter.Encode(&reporter.Report{
+		Schema: file.Report.Schema, Run: file.Report.Run, Nodes: map[string]*reporter.Node{key: &n},
+	})
+}
+
+// fileNameOf returns what the report of a node is called: as its file is, or after the node.
+func fileNameOf(file *pushedFile, key string) string {
+	base := strings.TrimSuffix(filepath.Base(file.Path), filepath.Ext(file.Path))
+	if of, ok := catalog.ParseName(base + ".json"); ok && len(file.Report.Nodes) == 1 {
+		return journal.BaseName(of.Node, of.Host, "")
+	}
+	return "node-" + key
+}
+
+// noteStore records in the file what was put into a store.
+func noteStore(file *pushedFile, states map[string]*reporter.StoreState) error {
+	if file.Kind != reportfile.KindReport || file.pieces != nil || len(states) == 0 {
+		return nil // the pieces of ranks are put together later, and say nothing of a store
+	}
+
+	data, err := reporter.WithStore(file.Data, states)
+	if err != nil {
+		return err
+	}
+	if err := reportfile.Rewrite(file.Path, file.Data, data); err != nil {
+		return fmt.Errorf("record what was put into the store: %w", err)
+	}
+	return nil
+}

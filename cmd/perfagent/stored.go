@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/perfagent/perfagent/gather"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/store"
+)
+
+// copies are the reports of a store that a command has copied to this machine. They go when it ends.
+type copies struct {
+	list []copied
+	lost bool // something could not be copied
+}
+
+// copied is a directory with what was copied for one reference.
+type copied struct{ dir, store, object string }
+
+// nameOf returns the reference of a file below the directory.
+func (c copied) nameOf(path string) string {
+	rest := strings.TrimSuffix(filepath.ToSlash(strings.TrimPrefix(path, c.dir+string(filepath.Separator))), ".json")
+	if rest == gather.Object {
+		rest = c.object
+	}
+	return c.store + "#" + rest
+}
+
+// referenceIn splits STORE#NAME. The name of a file is that, whatever it looks like.
+func referenceIn(argument string) (address, object string, ok bool) {
+	address, object, ok = store.SplitReference(argument)
+	if _, err := os.Lstat(argument); err == nil {
+		return "", "", false
+	}
+	return address, object, ok
+}
+
+// findStored returns what a reference stands for. The layout of a directory is that of --out, so nothing is copied from one.
+func (f *runFinder) findStored(command, address, object string) (*catalog.Found, error) {
+	s, err := store.Open(address, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if dir, ok := s.Dir(); ok {
+		return catalog.Find(dir, inDirectory(dir, object))
+	}
+
+	dir, err := os.MkdirTemp("", "perfagent-store-*")
+	if err != nil {
+		return nil, err
+	}
+	f.copies.list = append(f.copies.list, copied{dir, s.URL(), object})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+
+	run, _, _ := strings.Cut(object, "@")
+	if !strings.Contains(object, "/") {
+		fetched, err := gather.FetchRun(ctx, s, run, dir)
+		if err != nil {
+			return nil, err
+		}
+		f.tellFetched(command, fetched)
+		if fetched.Final+len(fetched.Partial) > 0 {
+			return catalog.Find(dir, object)
+		}
+	}
+
+	path, err := gather.Fetch(ctx, s, object, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &catalog.Found{File: path}, nil
+}
+
+// inDirectory returns the name of an object as catalog.Find takes it: the file of a node, or the run.
+func inDirectory(dir, object string) string {
+	if strings.Contains(object, "/") {
+		return filepath.Join(dir, filepath.FromSlash(object)+".json")
+	}
+	return object
+}
+
+// tellFetched says what is partial or missing.
+func (f *runFinder) tellFetched(command string, fetched *gather.Fetched) {
+	for _, reference := range fetched.Partial {
+		f.say(command, reference+" is what was known while the node ran; there is no other report of it")
+	}
+	for _, m := range fetched.Missing {
+		f.say(command, fmt.Sprintf("%s: %v", m.Reference, m.Err))
+		f.copies.lost = true
+	}
+}
+
+// nameOf returns what people call a file: the reference, if it was copied from a store.
+func (c *copies) nameOf(path string) string {
+	for _, of := range c.list {
+		if strings.HasPrefix(path, of.dir) {
+			return of.nameOf(path)
+		}
+	}
+	return path
+}
+
+// end removes the copies. It returns the error of the command, in which files have the names that people know. If
+// something could not be copied the command has failed.
+func (c *copies) end(err error) error {
+	for _, of := range c.list {
+		_ = os.RemoveAll(of.dir)
+		if err != nil && strings.Contains(err.Error(), of.dir) {
+			err = renamed(err, strings.ReplaceAll(err.Error(), of.dir+string(filepath.Separator), of.store+"#"))
+		}
+	}
+	if err == nil && c.lost {
+		return exitError{code: exitFailure}
+	}
+	return err
+}
+
+// renamed returns an error with other words and the same exit code.
+func renamed(err error, words string) error {
+	var exit exitError
+	if errors.As(err, &exit) {
+		return exitError{code: exit.code, err: errors.New(words)}
+	}
+	return errors.New(words)
+}
+
+// isStore reports whether an argument of ls is a store: an address that is not the directory of a run.
+func isStore(argument string) bool {
+	if !store.IsAddress(argument) {
+		return false
+	}
+	run, err := catalog.At(argument)
+	return err != nil || run == nil
+}
+
+// listStore lists the runs of a store, or the reports of one run.
+func (o *lsOptions) listStore(names []string) error {
+	if len(names) > 2 || o.html != "" {
+		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
+	}
+	s, err := store.Open(names[0], store.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+
+	if len(names) == 2 {
+		nodes, err := gather.Nodes(ctx, s, names[1])
+		if err != nil {
+			return err
+		}
+		if len(nodes) == 0 {
+			return fmt.Errorf("ls: no run %s in %s", text.Printable(names[1]), s.URL())
+		}
+		return o.printNodes(nodes)
+	}
+
+	runs, err := gather.Runs(ctx, s)
+	if err != nil {
+		return err
+	}
+	return o.printRuns(runs)
+}
+
+// printRuns prints a line for each run of a store.
+func (o *lsOptions) printRuns(runs []gather.Run) error {
+	if o.json {
+		return o.streams.printJSON(runs)
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+
+	rows := []lsRow{{cells: []string{"RUN", "NODES", "SIZE", "MODIFIED"}}}
+	for _, r := range runs {
+		nodes := fmt.Sprint(r.Nodes)
+		if r.Partial > 0 {
+			nodes += fmt.Sprintf(" (%d partial)", r.Partial)
+		}
+		rows = append(rows, lsRow{cells: []string{r.ID, nodes, size(int(r.Bytes)), modified(r.Modified)}})
+	}
+	return o.printTable(rows)
+}
+
+// printNodes prints a line for each report of a run.
+func (o *lsOptions) printNodes(nodes []gather.Node) error {
+	if o.json {
+		return o.streams.printJSON(nodes)
+	}
+
+	rows := []lsRow{{cells: []string{"NODE", "SIZE", "MODIFIED", "REFERENCE"}}}
+	for _, n := range nodes {
+		node := n.Node
+		if !n.Final {
+			node += " (partial)"
+		}
+		rows = append(rows, lsRow{cells: []string{node, size(int(n.Bytes)), modified(n.Modified), n.Reference}})
+	}
+	return o.printTable(rows)
+}
+
+// modified returns when an object was stored, for a table.
+func modified(t time.Time) string {
+	if t.IsZero() {
+		return text.Absent
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}

@@ -1,0 +1,38 @@
+package gather
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/store"
+)
+
+// maxAgain bounds the search for a free name.
+const maxAgain = 1000
+
+// Put puts the report of a node into a store, under the first name of the node that is free, and returns the name. A name
+// that has the same recording will do: then nothing is written. node is node-N.
+func Put(ctx context.Context, s *store.Store, run, node string, data []byte) (string, error) {
+	for k := 1; k <= maxAgain; k++ {
+		at := name{run: run, node: node, again: k}.String()
+		err := s.Put(ctx, at, data)
+		if err == nil {
+			return at, nil
+		}
+		if !errors.Is(err, store.ErrExists) {
+			return "", err
+		}
+
+		had, err := s.Get(ctx, at)
+		if err == nil && reporter.SameRecording(had, data) {
+			return at, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+	}
+
+	return "", fmt.Errorf("put %s of run %s: %d names are taken by other recordings", node, run, maxAgain)
+}
