@@ -22,6 +22,7 @@ import (
 	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/store"
 )
 
 // The defaults of Options.
@@ -93,6 +94,9 @@ type Options struct {
 	// MLflow is Auto, Off, or the URI of a tracking server. Auto pushes if
 	// MLFLOW_TRACKING_URI is set. "" is Auto.
 	MLflow string
+
+	// Store is the address of a store, see package store, that gets the report of the node, too; "" is none.
+	Store string
 
 	// PushTimeout is how long to keep pushing after the end. 0 is DefaultPushTimeout; a negative
 	// value sends nothing.
@@ -237,6 +241,11 @@ func (o Options) settled() Options {
 		if out, err := filepath.Abs(o.Out); err == nil { // the program may change its directory
 			o.Out = out
 		}
+		if strings.HasPrefix(o.Store, ".") {
+			if dir, err := filepath.Abs(o.Store); err == nil {
+				o.Store = dir
+			}
+		}
 	}
 
 	o.identity = scheduler.Detect(scheduler.Self())
@@ -275,6 +284,7 @@ func (o Options) Check() error {
 		{"Reader", oneOf(o.Reader, Auto, Gopsutil)},
 		{"DiskPaths", o.checkDiskPaths()},
 		{"MLflow", o.checkMLflow()},
+		{"Store", o.checkStore()},
 		{"Listen", o.checkListen()},
 		{"ListenToken", o.checkListenToken()},
 		{"RunID", o.checkRunID()},
@@ -344,6 +354,18 @@ func (o Options) checkMLflow() error {
 	}
 
 	return nil
+}
+
+// checkStore rejects what is no address. It looks at nothing but the address.
+func (o Options) checkStore() error {
+	if o.Store == "" {
+		return nil
+	}
+	s, err := store.Open(o.Store, store.Options{})
+	if err != nil {
+		return err
+	}
+	return s.Close()
 }
 
 // checkListen rejects what cannot be an address. Whether the address is free shows when it is opened.

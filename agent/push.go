@@ -28,9 +28,12 @@ const (
 type delivery struct {
 	report *reporter.Report
 	node   string
+	base   string // what the node's reports are called: node-0
 	path   string // of the file, or of the journal if the file could not be written; "" = neither
 	data   []byte // of the file; nil if there is none
-	perfpy bool   // the file is in perf.py's layout, which has no place for the push's state
+	// toStore is the report as a store gets it; nil if there is no store.
+	toStore []byte
+	perfpy  bool // the file is in perf.py's layout, which has no place for the push's state
 
 	program string // how a shell finds perfagent
 }
@@ -52,7 +55,7 @@ func (d delivery) recordedAs() string {
 // push sends everything to the server within PushTimeout, and records the state of the push in the
 // report's file. A value from cut ends it early. push returns the state, and describes what was sent;
 // outcome is "" unless the server has everything.
-func (s *session) push(d delivery, cut <-chan string) (state reporter.PushState, outcome string) {
+func (s *session) push(d *delivery, cut <-chan string) (state reporter.PushState, outcome string) {
 	t := s.tracking
 	switch {
 	case t.state.Error != "": // a URI that we cannot push to
@@ -66,16 +69,16 @@ func (s *session) push(d delivery, cut <-chan string) (state reporter.PushState,
 		return s.concludePush(d, state, "")
 	}
 
-	t.adopt(d)
+	t.adopt(*d)
 	type result struct {
 		state   reporter.PushState
 		outcome string
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.o.PushTimeout)
 	defer cancel()
-	done := make(chan result, 1)
+	done, sent := make(chan result, 1), *d
 	go func() {
-		state, outcome := t.push(ctx, d)
+		state, outcome := t.push(ctx, sent)
 		done <- result{state, outcome}
 	}()
 
@@ -104,7 +107,7 @@ func (s *session) push(d delivery, cut <-chan string) (state reporter.PushState,
 
 // concludePush records the state of the push. It logs one line if the push is not done. It returns what
 // push returns.
-func (s *session) concludePush(d delivery, state reporter.PushState, outcome string) (reporter.PushState, string) {
+func (s *session) concludePush(d *delivery, state reporter.PushState, outcome string) (reporter.PushState, string) {
 	if d.data != nil && !d.perfpy {
 		if err := d.note(state); err != nil {
 			s.log.Warn(err.Error())
@@ -130,14 +133,22 @@ func (d *delivery) note(state reporter.PushState) error {
 	if err != nil {
 		return fmt.Errorf("record the push in %s: %w", d.path, err)
 	}
+	return d.rewrite(data, state.State)
+}
 
+// rewrite writes the report's file with the state of a push.
+func (d *delivery) rewrite(data []byte, state string) error {
 	err, ok := patience.Ask(diskPatience, func() error { return reportfile.Rewrite(d.path, d.data, data) })
 	if !ok {
 		return fmt.Errorf("write report %s: no answer within %v", d.path, diskPatience)
 	}
 
 	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, reportfile.ErrReplaced)
-	if state.State != reporter.PushPending || !gone {
+	switch {
+	case err == nil:
+		d.data = data
+		return nil
+	case state != reporter.PushPending || !gone:
 		return err
 	}
 
@@ -235,14 +246,17 @@ func (d delivery) pushCommand(state reporter.PushState) string {
 		}
 	}
 
-	path := d.path
-	absolute, ok := patience.Ask(time.Second, func() string { // the working directory may hang
+	return pusher.CommandLine(append(words, absolutePatiently(d.path)))
+}
+
+// absolutePatiently returns an absolute path, unless the working directory hangs.
+func absolutePatiently(path string) string {
+	absolute, ok := patience.Ask(time.Second, func() string {
 		absolute, _ := filepath.Abs(path)
 		return absolute
 	})
-	if ok && absolute != "" {
-		path = absolute
+	if !ok || absolute == "" {
+		return path
 	}
-
-	return pusher.CommandLine(append(words, path))
+	return absolute
 }

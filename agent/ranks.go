@@ -223,6 +223,7 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 		return err
 	}
 
+	stored, data := data, s.pendingIn(data, node.NodeNames()[0])
 	path, err := writeNode(dir, s.nodeFileName(), data)
 	if err != nil {
 		return err
@@ -236,7 +237,8 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 	result.ReportPath, result.PagePath = path, s.output.savePage(path, page)
 
 	s.conclude(result, delivery{
-		report: node, node: node.NodeNames()[0], path: path, data: data, program: s.program(),
+		report: node, node: node.NodeNames()[0], base: s.nodeFileName(), path: path, data: data, toStore: stored,
+		program: s.program(),
 	}, cut)
 
 	return nil

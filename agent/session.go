@@ -48,6 +48,9 @@ type Result struct {
 
 	// Pushed describes what was sent to MLflow; "" unless the server has everything.
 	Pushed string
+
+	// Stored describes what was put into the store; "" unless the store has the report.
+	Stored string
 }
 
 // ErrNoReport is the error of a run whose report could not be written anywhere. It is wrapped with
@@ -235,12 +238,13 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	}
 
 	var errSave error
+	stored, data := data, s.pendingIn(data, s.nodeName())
 	result.ReportPath, errSave = s.output.save(data)
 	result.PagePath = s.output.savePage(result.ReportPath, page)
 
 	d := delivery{
-		report: result.Report, node: s.nodeName(), path: result.ReportPath, data: data,
-		perfpy: in.Recording.PerfPy != nil, program: s.program(),
+		report: result.Report, node: s.nodeName(), base: s.nodeFileName(), path: result.ReportPath, data: data,
+		toStore: stored, perfpy: in.Recording.PerfPy != nil, program: s.program(),
 	}
 	if d.path == "" {
 		d.path, d.data = s.output.journalPath(), nil
@@ -258,20 +262,29 @@ func (s *session) conclude(result *Result, d delivery, cut <-chan string) {
 	if s.o.OnReport != nil {
 		s.o.OnReport(result)
 	}
-	pushed, outcome := s.push(d, cut)
-	result.Pushed, result.Report = outcome, withPush(result.Report, d.node, pushed)
+	putting := s.startStoring(d)
+	pushed, outcome := s.push(&d, putting.cutBy(cut))
+	result.Pushed = outcome
+
+	var state *reporter.StoreState
+	if putting != nil {
+		out := putting.wait()
+		s.concludeStoring(&d, out)
+		result.Stored, state = out.outcome, out.state
+	}
+	result.Report = withPush(result.Report, d.node, reporter.Push{MLflow: pushed, Store: state})
 }
 
-// withPush returns the report with the state of a push, as its file has it. perf.py's numbers have no
-// place for one. The report itself is not changed: observers may still read it.
-func withPush(r *reporter.Report, node string, state reporter.PushState) *reporter.Report {
+// withPush returns the report with the states of the pushes, as its file has them. perf.py's numbers have no
+// place for them. The report itself is not changed: observers may still read it.
+func withPush(r *reporter.Report, node string, state reporter.Push) *reporter.Report {
 	n := r.Nodes[node]
 	if n == nil || n.Push == nil {
 		return r
 	}
 
 	pushed, report := *n, *r
-	pushed.Push = &reporter.Push{MLflow: state}
+	pushed.Push = &state
 	report.Nodes = map[string]*reporter.Node{node: &pushed}
 
 	return &report

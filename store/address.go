@@ -39,8 +39,7 @@ func SplitReference(s string) (address, name string, ok bool) {
 // repeats it, since it may have a password.
 func connect(address string) (Connector, coding, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
-		dir, err := filepath.Abs(address)
-		return directory{dir}, plain{}, err
+		return directory{filepath.Clean(address)}, plain{}, nil
 	}
 
 	u, err := url.Parse(address)

@@ -208,8 +208,14 @@ func entries(files []os.DirEntry, prefix string, nameOf func(file string) (name 
 // Key implements Connector: the path below DIR.
 func (d directory) Key(name string) string { return name + ".json" }
 
-// URL implements Connector.
-func (d directory) URL() string { return fileURL("file", d.dir, nil) }
+// URL implements Connector. Only here a relative path becomes an absolute one: the working directory may hang.
+func (d directory) URL() string {
+	dir, err := filepath.Abs(d.dir)
+	if err != nil {
+		dir = d.dir
+	}
+	return fileURL("file", dir, nil)
+}
 
 // Close implements Connector.
 func (d directory) Close() error { return nil }

@@ -80,11 +80,13 @@ func (o *recordOptions) conclude(r *agent.Result) {
 	}
 	defer o.notify(r)
 
-	switch {
-	case r.Pushed == "":
-	case o.wantsSummary():
-		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(r.Pushed))
-	default:
-		o.log.Debug(r.Pushed)
+	for _, outcome := range []string{r.Stored, r.Pushed} {
+		switch {
+		case outcome == "":
+		case o.wantsSummary():
+			fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(outcome))
+		default:
+			o.log.Debug(outcome)
+		}
 	}
 }

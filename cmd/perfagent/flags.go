@@ -49,6 +49,7 @@ var environment = []struct{ flag, variable string }{
 	{"summary", "PERFAGENT_SUMMARY"},
 	{"html", "PERFAGENT_HTML"},
 	{"mlflow", "PERFAGENT_MLFLOW"},
+	{"store", "PERFAGENT_STORE"},
 	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
 	{"listen", "PERFAGENT_LISTEN"},
 	{"cgroup", "PERFAGENT_CGROUP"}, // run only
@@ -67,7 +68,7 @@ var environment = []struct{ flag, variable string }{
 // flagOf maps the options that package agent checks to their flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
-	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
+	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
 	"OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact", "ListenToken": listenToken,
 }
@@ -102,6 +103,8 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 
 	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
 		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
+	f.StringVar(&o.Store, "store", "",
+		"put the report into the store at `ADDRESS`, too: a directory, or proxystore+file:///DIR")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
 		"how long to keep pushing after the job ends; send the rest later with \"perfagent push\"")
 	f.StringVar(

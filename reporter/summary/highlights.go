@@ -142,6 +142,7 @@ func Details(n *reporter.Node) []Highlight {
 
 	if n.Push != nil {
 		add("MLflow", wholePush(n.Push.MLflow))
+		add("store", storeText(n.Push.Store))
 	}
 	if n.Origin == reporter.OriginPerfPy {
 		add("note", reporter.PerfPyRemark)

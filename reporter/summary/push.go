@@ -8,18 +8,28 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// push writes the state of the nodes' pushes to MLflow, if they were wanted. At the end of a run the first
-// push is still to come, and push writes nothing.
+// push writes what became of the nodes' pushes to MLflow and of their puts into stores, if they were wanted. At the end of a
+// run both are still to come, and push writes nothing.
 func (p *layout) push(r *reporter.Report) {
+	p.sink(r, "MLflow", func(push *reporter.Push) (said string, done bool) {
+		return pushText(push.MLflow), push.MLflow.State == reporter.PushDone
+	})
+	p.sink(r, "store", func(push *reporter.Push) (said string, done bool) {
+		return storeText(push.Store), push.Store != nil && push.Store.State == reporter.PushDone
+	})
+}
+
+// sink writes what there is to say of where nodes went: each answer once.
+func (p *layout) sink(r *reporter.Report, label string, textOf func(*reporter.Push) (said string, done bool)) {
 	states := make(map[string][]string) // nodes by what is to be said
-	done := make(map[string]bool)
+	allDone := make(map[string]bool)
 	var order []string
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
 		if n == nil || n.Push == nil {
 			continue
 		}
-		said := pushText(n.Push.MLflow)
+		said, done := textOf(n.Push)
 		if said == "" {
 			continue
 		}
@@ -27,15 +37,12 @@ func (p *layout) push(r *reporter.Report) {
 			order = append(order, said)
 		}
 		states[said] = append(states[said], name)
-		done[said] = n.Push.MLflow.State == reporter.PushDone
+		allDone[said] = done
 	}
 
 	for i, said := range order {
-		label, s := "MLflow", plain
-		if i > 0 {
-			label = ""
-		}
-		if !done[said] {
+		s := plain
+		if !allDone[said] {
 			s = alarm
 		}
 		if len(r.Nodes) > 1 {
@@ -50,6 +57,21 @@ func (p *layout) push(r *reporter.Report) {
 			label = ""
 		}
 	}
+}
+
+// storeText returns where in a store a report is, or why it is not there; "" if there is nothing to report. Of many nodes
+// in one store it names the run.
+func storeText(s *reporter.StoreState) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.State == reporter.PushDone:
+		run, _, _ := strings.Cut(s.Reference, "/node-")
+		return "done: " + text.Printable(run)
+	case s.Error == "":
+		return ""
+	}
+	return "pending (perfagent push --store puts it there): " + text.Printable(s.Error)
 }
 
 // pushText returns the state of a push, or "" if there is nothing to report.
