@@ -31,6 +31,7 @@ const (
 	DefaultMaxLength   = 1000
 	DefaultOut         = "perfagent-out"
 	DefaultPushTimeout = 10 * time.Second
+	DefaultStoreEvery  = time.Minute
 
 	DefaultScrapeInterval = 5 * time.Second
 	DefaultStopGrace      = 10 * time.Second
@@ -50,6 +51,7 @@ const (
 const (
 	MinInterval       = 10 * time.Millisecond
 	MinScrapeInterval = time.Second
+	MinStoreEvery     = 10 * time.Second
 	MaxMaxLength      = 1_000_000
 	MaxNode           = math.MaxInt32 // what readers of reports accept
 
@@ -97,6 +99,11 @@ type Options struct {
 
 	// Store is the address of a store, see package store, that gets the report of the node, too; "" is none.
 	Store string
+
+	// StoreEvery is how often the report so far is put into the store, at least MinStoreEvery, so that a node
+	// that dies leaves its past. 0 is DefaultStoreEvery, a negative value is never. A ProxyStore, in which no
+	// object changes, gets none, nor does a node of several ranks.
+	StoreEvery time.Duration
 
 	// PushTimeout is how long to keep pushing after the end. 0 is DefaultPushTimeout; a negative
 	// value sends nothing.
@@ -219,6 +226,7 @@ func (o Options) settled() Options {
 	setDefault(&o.MaxLength, DefaultMaxLength)
 	setDefault(&o.MLflow, Auto)
 	setDefault(&o.PushTimeout, DefaultPushTimeout)
+	setDefault(&o.StoreEvery, DefaultStoreEvery)
 	setDefault(&o.Listen, Off)
 	setDefault(&o.Cgroup, Auto)
 	setDefault(&o.HTML, Auto)
@@ -285,6 +293,7 @@ func (o Options) Check() error {
 		{"DiskPaths", o.checkDiskPaths()},
 		{"MLflow", o.checkMLflow()},
 		{"Store", o.checkStore()},
+		{"StoreEvery", o.checkStoreEvery()},
 		{"Listen", o.checkListen()},
 		{"ListenToken", o.checkListenToken()},
 		{"RunID", o.checkRunID()},
@@ -366,6 +375,13 @@ func (o Options) checkStore() error {
 		return err
 	}
 	return s.Close()
+}
+
+func (o Options) checkStoreEvery() error {
+	if o.StoreEvery > 0 && o.StoreEvery < MinStoreEvery {
+		return fmt.Errorf("%v is below %v; 0 is never", o.StoreEvery, MinStoreEvery)
+	}
+	return nil
 }
 
 // checkListen rejects what cannot be an address. Whether the address is free shows when it is opened.

@@ -70,6 +70,7 @@ type session struct {
 	intake    *intake.Intake     // nil without --ops and --scrape
 	unheard   []reporter.Missing // why operations may be missing
 	observers observers
+	partials  *partials // nil if none are put
 }
 
 // newSession prepares a recording. It opens nothing yet. The command is redacted here, so that no
@@ -113,6 +114,10 @@ func (s *session) startObservers(head journal.Head, started time.Time, incomplet
 	}
 	s.observe(s.tracking)
 
+	if s.putsPartials() {
+		s.partials = s.newPartials(incomplete)
+		s.observe(s.partials)
+	}
 	if s.page != nil {
 		s.page.serve(incomplete)
 		s.observe(s.page)

@@ -88,6 +88,11 @@ func (s *session) store(p *storing, d delivery) stored {
 	defer to.Close()
 
 	name, err := gather.Put(p.ctx, to, s.o.RunID, d.base, d.toStore)
+	if err == nil {
+		if err := s.partials.evict(p.ctx, to); err != nil {
+			s.log.Warn(fmt.Sprintf("the report of the time before the end is still there: %v", err))
+		}
+	}
 	state.Metrics = to.Metrics()
 	if err != nil {
 		if cause := context.Cause(p.ctx); cause != nil {

@@ -306,6 +306,7 @@ func (o *recordOptions) checkAll(cmd *cobra.Command) (flag string, err error) {
 		o.Node = &o.node
 	}
 	o.PushTimeout = cmp.Or(o.pushTimeout, -1) // 0: nothing is sent
+	o.StoreEvery = cmp.Or(o.storeEvery, -1)   // 0: never
 	o.StopGrace = cmp.Or(o.stopGrace, -1)     // 0: SIGKILL at once
 	if flag, err := o.check(); err != nil {
 		return flag, err

@@ -21,6 +21,7 @@ type recordOptions struct {
 
 	node        int
 	pushTimeout time.Duration
+	storeEvery  time.Duration
 	stopGrace   time.Duration
 	tags        []string
 	summary     string
@@ -50,6 +51,7 @@ var environment = []struct{ flag, variable string }{
 	{"html", "PERFAGENT_HTML"},
 	{"mlflow", "PERFAGENT_MLFLOW"},
 	{"store", "PERFAGENT_STORE"},
+	{"store-every", "PERFAGENT_STORE_EVERY"},
 	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
 	{"listen", "PERFAGENT_LISTEN"},
 	{"cgroup", "PERFAGENT_CGROUP"}, // run only
@@ -68,7 +70,7 @@ var environment = []struct{ flag, variable string }{
 // flagOf maps the options that package agent checks to their flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
-	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "Listen": "listen", "RunID": "run-id",
+	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "StoreEvery": "store-every", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
 	"OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact", "ListenToken": listenToken,
 }
@@ -105,6 +107,8 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
 	f.StringVar(&o.Store, "store", "",
 		"put the report into the store at `ADDRESS`, too: a directory, or proxystore+file:///DIR")
+	f.DurationVar(&o.storeEvery, "store-every", agent.DefaultStoreEvery,
+		"how often to put the report so far into a store that can replace it, at least 10s; 0 is never")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
 		"how long to keep pushing after the job ends; send the rest later with \"perfagent push\"")
 	f.StringVar(
@@ -202,6 +206,8 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "summary", fmt.Errorf("%q is not auto, line, always or never", o.summary)
 	case o.pushTimeout < 0:
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
+	case o.storeEvery < 0:
+		return "store-every", fmt.Errorf("%v is negative", o.storeEvery)
 	case o.length < 0:
 		return "for", fmt.Errorf("%v is negative", o.length)
 	case o.stopGrace < 0:
