@@ -68,7 +68,7 @@ func (f *Fake) runJSON(r *run) map[string]any {
 	if len(r.params) > 0 {
 		data["params"] = pairs(r.params)
 	}
-	var metrics []any
+	var metrics []pointJSON
 	for _, k := range slices.Sorted(maps.Keys(r.metrics)) {
 		metrics = append(metrics, f.pointJSON(k, latest(r.metrics[k])))
 	}
@@ -78,8 +78,16 @@ func (f *Fake) runJSON(r *run) map[string]any {
 	return map[string]any{"info": f.infoJSON(r), "data": data, "inputs": struct{}{}}
 }
 
-func (f *Fake) pointJSON(key string, p Point) map[string]any {
-	return map[string]any{"key": key, "value": p.Value, "timestamp": f.int64(p.Timestamp), "step": f.int64(p.Step)}
+// A pointJSON is a point in an answer. It is no map, because a history may have very many.
+type pointJSON struct {
+	Key       string  `json:"key"`
+	Value     float64 `json:"value"`
+	Timestamp any     `json:"timestamp"`
+	Step      any     `json:"step"`
+}
+
+func (f *Fake) pointJSON(key string, p Point) pointJSON {
+	return pointJSON{Key: key, Value: p.Value, Timestamp: f.int64(p.Timestamp), Step: f.int64(p.Step)}
 }
 
 func pairs(m map[string]string) []pair {
@@ -492,7 +500,7 @@ func (f *Fake) history(in *historyQuery) (any, *apiError) {
 
 	list, next := cutPage(all, from, in.MaxResults)
 	answer := map[string]any{}
-	var points []any
+	var points []pointJSON
 	for _, p := range list {
 		points = append(points, f.pointJSON(in.Key, p))
 	}
