@@ -195,7 +195,10 @@ func hasCode(t *testing.T, path string, literal *ast.CompositeLit) int {
 	}
 	for _, e := range literal.Elts {
 		pair, ok := e.(*ast.KeyValueExpr)
-		if key, isName := pair.Key.(*ast.Ident); ok && isName && key.Name == "Code" {
+		if !ok { // without names, all fields are given
+			return 1
+		}
+		if key, isName := pair.Key.(*ast.Ident); isName && key.Name == "Code" {
 			return 1
 		}
 	}
