@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
-
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -138,13 +137,13 @@ func eachOnce(list []*piece) ([]*piece, error) {
 				return nil, fmt.Errorf("rank %d is in %s and in %s: %w", r.Rank, other.path, p.path, errTwoRecordings)
 			}
 		}
-		switch held {
-		case len(p.ranks):
+		if held == len(p.ranks) {
 			continue
-		case 0:
-		default:
+		}
+		if held > 0 {
 			return nil, fmt.Errorf("ranks of %s are in other files, too, but not all: %w", p.path, errTwoRecordings)
 		}
+
 		for _, r := range p.ranks {
 			taken[r.Rank] = p
 		}
@@ -229,6 +228,18 @@ func (c *combination) incomplete() string {
 		return ""
 	}
 	return fmt.Sprintf("%s %s no end: %s", rankNames(open), text.Plural(len(open), "has", "have"), why)
+}
+
+// numbersOf returns the ranks in pieces, in order.
+func numbersOf(pieces ...*piece) []int {
+	var out []int
+	for _, p := range pieces {
+		for _, r := range p.ranks {
+			out = append(out, r.Rank)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // rankNames returns a text such as "ranks 1, 2 and 5".

@@ -46,7 +46,7 @@ func (c *combination) findHolders() {
 	}
 }
 
-// overlap returns for how many seconds both measured the host; NaN becomes all.
+// overlap returns for how many seconds both measured the host. It is negative if one began after the other's end.
 func overlap(a, b hosting) float64 {
 	start, end := a.start.Time, a.end.Time
 	if b.start.After(start) {
@@ -55,6 +55,7 @@ func overlap(a, b hosting) float64 {
 	if b.end.Before(end) {
 		end = b.end.Time
 	}
+
 	return end.Sub(start).Seconds()
 }
 
@@ -174,8 +175,8 @@ func devicesOf(p *piece, column collector.Column) []string {
 	return slices.Sorted(slices.Values(list))
 }
 
-// missed notes that a counter which the kernel does not keep since boot was not read from one rank's end to the next
-// one's begin, if that was longer than it takes to notice the end.
+// missed notes that what a counter counted is lost between the end of one rank that measured the host and the begin of
+// the next, if that was longer than it takes to notice the end.
 func (c *combination) missed(column collector.Column) {
 	gap := 0.0
 	for i, h := range c.hosts[1:] {
@@ -237,7 +238,7 @@ func (c *combination) hostSummaries(n *Node) {
 
 	if all-longest.seconds() > briefly*all {
 		c.lacking = append(c.lacking, Missing{What: "summaries", Code: HostByAnother,
-			Why: "the percentiles of the host, which " + rankNames(c.holderRanks()) + " measured one after the other"})
+			Why: "the percentiles of the host, which " + rankNames(c.hostRanks()) + " measured one after the other"})
 		return
 	}
 	for key, q := range longest.Summaries {
@@ -265,14 +266,11 @@ func (c *combination) hostSummary(key string) Quantile {
 	return q
 }
 
-// holderRanks returns the ranks that measured the host.
-func (c *combination) holderRanks() []int {
-	var out []int
+// hostRanks returns the ranks that measured the host.
+func (c *combination) hostRanks() []int {
+	var pieces []*piece
 	for _, h := range c.hosts {
-		for _, r := range h.ranks {
-			out = append(out, r.Rank)
-		}
+		pieces = append(pieces, h.piece)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return numbersOf(pieces...)
 }

@@ -69,9 +69,7 @@ func addRemark(list []*remark, p *piece, m Missing) []*remark {
 
 	r := list[i]
 	r.Count, r.Of = r.Count+m.Count, r.Of+m.Of
-	for _, rank := range p.ranks {
-		r.ranks = append(r.ranks, rank.Rank)
-	}
+	r.ranks = append(r.ranks, numbersOf(p)...)
 	return list
 }
 
@@ -90,21 +88,15 @@ func (c *combination) speaksOf(p *piece, what string) bool {
 // whyAbsent says why the node lacks a metric that some of its ranks lack.
 func (c *combination) whyAbsent(name string) error {
 	var first *Missing
-	var numbers []int
-	for _, p := range c.pieces {
-		if _, ok := p.Metrics[name]; ok {
-			continue
-		}
-		for _, r := range p.ranks {
-			numbers = append(numbers, r.Rank)
-		}
+	lack := c.which(func(p *piece) bool { _, ok := p.Metrics[name]; return !ok })
+	for _, p := range lack {
 		i := slices.IndexFunc(p.Missing, func(m Missing) bool { return m.What == name })
 		if i >= 0 && first == nil {
 			first = &p.Missing[i]
 		}
 	}
 
-	slices.Sort(numbers)
+	numbers := numbersOf(lack...)
 	switch {
 	case first == nil:
 		return &absence{NotCombined, rankNames(numbers) + " do not say why"}

@@ -71,7 +71,7 @@ func (c *combination) severalPieces() *Node {
 		Metrics: make(Values), Summaries: make(map[string]Quantile), Processes: c.processes(),
 		Missing: []Missing{}, Push: c.push(),
 	}
-	c.said(n)
+	c.addWork(n)
 	c.series(n)
 	n.Sampling = c.sampling(n)
 	c.hostMetrics(n)
@@ -271,10 +271,10 @@ func compareProcesses(a, b Process) int {
 		cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB), cmp.Compare(a.PID, b.PID))
 }
 
-// said takes what the jobs said of themselves. The moments that they marked are those of the node, in the order of
-// time; if several ranks marked some, each says whose it is. Phases and operations are the node's if only one rank has them;
-// those of several cannot become one, and stay with their ranks.
-func (c *combination) said(n *Node) {
+// addWork adds what the jobs said of their work. Marks are the node's, in the order of time; if several ranks set
+// some, each names its rank. Phases and operations are the node's if only one rank has them. Those of several ranks
+// cannot become one, and stay with their ranks.
+func (c *combination) addWork(n *Node) {
 	marked := c.which(func(p *piece) bool { return len(p.Marks) > 0 })
 	for _, p := range marked {
 		for _, m := range p.Marks {
@@ -325,26 +325,13 @@ func (c *combination) apart(what string, pieces []*piece) bool {
 	if len(pieces) < 2 {
 		return false
 	}
-	var numbers []int
-	for _, p := range pieces {
-		for _, r := range p.ranks {
-			numbers = append(numbers, r.Rank)
-		}
-	}
-	slices.Sort(numbers)
 	c.lacking = append(c.lacking, Missing{What: what, Code: NotCombined,
-		Why: rankNames(numbers) + " have their own: they are with the ranks"})
+		Why: rankNames(numbersOf(pieces...)) + " have their own: they are with the ranks"})
 	return true
 }
 
 // title names the ranks of the piece.
-func (p *piece) title() string {
-	var numbers []int
-	for _, r := range p.ranks {
-		numbers = append(numbers, r.Rank)
-	}
-	return rankNames(numbers)
-}
+func (p *piece) title() string { return rankNames(numbersOf(p)) }
 
 // hasWork reports whether the job of the piece said anything of its work.
 func (p *piece) hasWork() bool {

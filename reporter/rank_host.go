@@ -41,19 +41,20 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 // the host, and to the last sample that has. ok is false if none has.
 func holding(rec *collector.Recording, rank int) (h Holder, ok bool) {
 	columns := hostColumns(rec)
-	any := func(has func(collector.Column) bool) bool { return slices.ContainsFunc(columns, has) }
-	if !any(func(c collector.Column) bool { return rec.Summaries[c].Count() > 0 }) {
+	if !slices.ContainsFunc(columns, func(c collector.Column) bool { return rec.Summaries[c].Count() > 0 }) {
 		return h, false
 	}
 
 	h = Holder{Rank: rank, Start: Time{rec.Start.Wall}}
 	for i := range rec.Ring.Len() {
 		b := rec.Ring.Bucket(i)
-		if !any(func(c collector.Column) bool { return b.Stats[c].Count > 0 }) {
+		if !slices.ContainsFunc(columns, func(c collector.Column) bool { return b.Stats[c].Count > 0 }) {
 			continue
 		}
+
 		at := b.Stats[collector.Timestamp]
-		if fromStart := i == 0 && any(func(c collector.Column) bool { return !math.IsNaN(b.Values[c]) }); !ok && !fromStart {
+		inFirst := func(c collector.Column) bool { return !math.IsNaN(b.Values[c]) }
+		if !ok && !(i == 0 && slices.ContainsFunc(columns, inFirst)) {
 			h.Start = Time{unixTime(at.Min)}
 		}
 		h.End, ok = Time{unixTime(at.Max)}, true
