@@ -1,8 +1,6 @@
 package pusher
 
 import (
-	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/perfagent/perfagent/reporter"
@@ -44,7 +42,7 @@ func nodeStep(key string, n *reporter.Node) int64 {
 		return index
 	}
 
-	ranks := ranksOf(n)
+	ranks := n.RankList()
 	switch {
 	case len(ranks) > 0:
 		return int64(ranks[0].Rank)
@@ -52,19 +50,6 @@ func nodeStep(key string, n *reporter.Node) int64 {
 		return int64(*n.Identity.Rank)
 	}
 	return index
-}
-
-// ranksOf returns the ranks of a node in order.
-func ranksOf(n *reporter.Node) []*reporter.Rank {
-	var out []*reporter.Rank
-	for _, r := range n.Ranks {
-		if r != nil {
-			out = append(out, r)
-		}
-	}
-	slices.SortFunc(out, func(a, b *reporter.Rank) int { return cmp.Compare(a.Rank, b.Rank) })
-
-	return out
 }
 
 // leads reports whether it is up to a process to create the MLflow run of a launch: it is on node 0 or, without

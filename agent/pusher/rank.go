@@ -24,7 +24,7 @@ const (
 // rankMetrics returns the numbers of a node's ranks that are pushed, as rank/R/job_cpu_seconds and so on.
 func rankMetrics(n *reporter.Node) []mlflow.Metric {
 	var out []mlflow.Metric
-	ranks := ranksOf(n)
+	ranks := n.RankList()
 	for _, r := range ranks[:min(len(ranks), maxRanks)] {
 		folder := fmt.Sprintf("rank/%d/", r.Rank)
 		for _, name := range []string{reporter.MetricJobCPU, reporter.MetricJobMemoryPeak} {
