@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"math"
-	"slices"
 
 	"github.com/perfagent/perfagent/collector"
 )
@@ -10,38 +9,35 @@ import (
 // Together returns the newest values of a node from those of its ranks: of the host, from whoever measured it; of the
 // jobs, the sum. Percentages of jobs do not add up, and are only there if one rank has them.
 func Together(ranks [][]float64) []float64 {
-	var out []float64
+	width := 0
 	for _, values := range ranks {
-		for len(out) < len(values) {
-			out = append(out, math.NaN())
-		}
-		for i, v := range values {
-			c := collector.Column(i)
-			switch {
-			case math.IsNaN(v):
-			case math.IsNaN(out[i]):
-				out[i] = v
-			case c.Info().Needs.Has(collector.NeedJob) && !c.Percent():
-				out[i] += v
-			}
-		}
+		width = max(width, len(values))
 	}
 
-	return withoutShares(out, ranks)
+	var out []float64 // nil if no rank has a sample yet
+	for c := range collector.Column(width) {
+		out = append(out, columnTogether(c, ranks))
+	}
+	return out
 }
 
-// withoutShares leaves out percentages of jobs that several ranks have.
-func withoutShares(out []float64, ranks [][]float64) []float64 {
-	for i := range out {
-		c := collector.Column(i)
-		if !c.Percent() || !c.Info().Needs.Has(collector.NeedJob) {
+// columnTogether returns the value of one column; NaN if no rank has it, or several have what does not add up.
+func columnTogether(c collector.Column, ranks [][]float64) float64 {
+	ofJob := c.Info().Needs.Has(collector.NeedJob)
+	out := math.NaN()
+	for _, values := range ranks {
+		if int(c) >= len(values) || math.IsNaN(values[c]) {
 			continue
 		}
-		has := func(values []float64) bool { return i < len(values) && !math.IsNaN(values[i]) }
-		if first := slices.IndexFunc(ranks, has); first >= 0 && slices.ContainsFunc(ranks[first+1:], has) {
-			out[i] = math.NaN()
+		switch v := values[c]; {
+		case math.IsNaN(out):
+			out = v
+		case !ofJob: // the host was measured
+		case c.Percent():
+			return math.NaN()
+		default:
+			out += v
 		}
 	}
-
 	return out
 }
