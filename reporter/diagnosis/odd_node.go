@@ -16,9 +16,10 @@ type oddity struct {
 	key   string // of the value in the evidence
 	holds func(*ruleInput) bool
 	value func(*ruleInput) float64
+	show  func(float64) string // formats a value
+
 	// text says what happened to the node, whose value is v, and how it was on the others.
 	text func(v float64, others string) string
-	show func(float64) string
 }
 
 func oddities() []oddity {
@@ -39,7 +40,7 @@ func oddities() []oddity {
 		},
 		{
 			key: "oom_kills", holds: (*ruleInput).ranOutOfMemory, show: func(v float64) string { return text.Fixed(v, 0) },
-			value: func(e *ruleInput) float64 { return max(1, finite(e.Metric(reporter.MetricJobOOMKills))) },
+			value: (*ruleInput).oomKills,
 			text: func(v float64, _ string) string {
 				return "ran out of memory: the kernel killed " + text.Count(v, "process", "processes") + " of the job there"
 			},
@@ -58,6 +59,15 @@ func (e *ruleInput) ranOutOfMemory() bool {
 		return true
 	}
 	return positive(e.Metric(reporter.MetricJobOOMKills))
+}
+
+// oomKills returns how many processes of the job the kernel killed for lack of memory. At least one was if the verdict
+// says so, counted or not.
+func (e *ruleInput) oomKills() float64 {
+	if !e.ranOutOfMemory() {
+		return 0
+	}
+	return max(1, finite(e.Metric(reporter.MetricJobOOMKills)))
 }
 
 // finite returns a number, or 0 if it is not known or not finite.
@@ -106,8 +116,8 @@ func (o *oddity) only(nodes []part) (odd part, most float64, ok bool) {
 	for _, p := range nodes {
 		if o.holds(p.input) {
 			odd, count = p, count+1
-		} else if v := finite(o.value(p.input)); o.key != "oom_kills" {
-			most = max(most, v)
+		} else {
+			most = max(most, finite(o.value(p.input)))
 		}
 	}
 	return odd, most, count == 1
