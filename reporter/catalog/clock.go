@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -39,8 +38,8 @@ func (c Clock) String() string {
 	if c.Host != "" {
 		host = " (" + c.Host + ")"
 	}
-	return fmt.Sprintf("the clock of node %s%s is at least %s %s that of the file system, and its times are by that clock",
-		strconv.Itoa(c.Node), host, text.Fixed(by.Seconds(), 1)+" s", words)
+	return fmt.Sprintf("the clock of node %d%s is at least %s s %s that of the file system: "+
+		"times of this node are by its own clock", c.Node, host, text.Fixed(by.Seconds(), 1), words)
 }
 
 // Clocks returns the clocks that are off, by node.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// wasCopied reports whether somebody set the time of a file. If that is not known, it may be so.
+// wasCopied reports whether somebody set the time of a file, or may have: a file that cannot be looked at counts.
 func wasCopied(path string) bool {
 	st, err := os.Stat(path)
 	if err != nil {

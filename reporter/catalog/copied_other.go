@@ -2,5 +2,5 @@
 
 package catalog
 
-// wasCopied reports whether somebody set the time of a file. It is not known, so it may be so.
+// wasCopied reports true: whether somebody set the time of a file is not known on this system.
 func wasCopied(string) bool { return true }

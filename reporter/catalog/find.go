@@ -97,36 +97,31 @@ func Find(out, name string) (*Found, error) {
 	}
 
 	st, err := os.Stat(name)
+	isDir := err == nil && st.IsDir()
 	switch {
-	case err == nil && !st.IsDir():
-		return &Found{File: name}, nil
-	case err == nil:
-		if r, err := At(name); err != nil || r != nil {
-			return found(r, err)
+	case isDir:
+		if r, err := At(name); err != nil {
+			return nil, err
+		} else if r != nil {
+			return newFound(r, 0), nil
 		}
+	case err == nil:
+		return &Found{File: name}, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
 
-	if r, k, err := named(out, name); r != nil || err != nil {
-		if err != nil {
-			return nil, err
-		}
+	r, k, err := named(out, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case r != nil:
 		return newFound(r, k), nil
-	}
-	if err == nil {
+	case isDir:
 		return newestBelow(name)
 	}
 
 	return nil, unknown(out, fmt.Sprintf("no run or file %q", name))
-}
-
-// found returns the last launch of a run.
-func found(r *Run, err error) (*Found, error) {
-	if err != nil {
-		return nil, err
-	}
-	return newFound(r, 0), nil
 }
 
 // named returns the run below out with a RUN-ID, and K of RUN-ID@K; nil if there is none.

@@ -56,7 +56,7 @@ func (l *Launch) unreadable(err error) summary.Object {
 
 // IsAtWork reports whether anything of the run is being recorded.
 func (r *Run) IsAtWork() bool {
-	return slices.ContainsFunc(r.all, func(r *Recording) bool { return r.isAtWork(nil) })
+	return slices.ContainsFunc(r.all, func(one *Recording) bool { return one.isAtWork(nil) })
 }
 
 // stateOf returns Running if anything of the launch is being recorded, else what the report says. report may be nil.

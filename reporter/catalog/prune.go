@@ -49,7 +49,7 @@ func (r *Run) ownFiles() func(name string) bool {
 		if !ok || !slices.Contains(kinds, ext) {
 			return false
 		}
-		return n.IsSure() || slices.ContainsFunc(r.all, func(r *Recording) bool { return filepath.Base(r.base()) == base })
+		return n.IsSure() || slices.ContainsFunc(r.all, func(one *Recording) bool { return filepath.Base(one.base()) == base })
 	}
 }
 
@@ -96,7 +96,8 @@ func (r *Run) Remove() error {
 			errs = append(errs, fmt.Errorf("remove run %s: %w", r.Name, err))
 		}
 	}
-	// It stays if somebody else's files are in it. Of a link to such a directory the link would not.
+	// The directory stays if somebody else's files are in it. It is looked at first, because os.Remove would remove
+	// a link to it even so.
 	if left, err := os.ReadDir(r.Dir); err == nil && len(left) == 0 {
 		_ = os.Remove(r.Dir)
 	}
