@@ -11,22 +11,11 @@ import (
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
-
-// ranked draws the conclusions from all nodes and ranks of a report.
-func ranked(t testing.TB, r *reporter.Report) *reporter.Report {
-	t.Helper()
-	merged, err := diagnosis.Merge([]reporter.Source{{Path: "x", Report: r}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return merged
-}
 
 // TestPageRanks: each rank has a row in its node, and the first that failed is marked there and on the maps.
 func TestPageRanks(t *testing.T) {
-	page := string(pageOf(t, ranked(t, reportertest.KilledRank())))
+	page := string(pageOf(t, plottertest.Concluded(t, reportertest.KilledRank())))
 	for part, want := range map[string]int{
 		`data-rank="`: 8, `<tr data-rank="3" class="failed first">`: 1, ` first">`: 1, `class="ring"`: 3,
 		`<details open><summary>4 ranks, 4 failed`: 1, `<details><summary>4 ranks, 4 failed`: 1,
@@ -48,7 +37,7 @@ func TestPageRanks_None(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{
 		"one": plottertest.Minute(0), "many": plottertest.Few(), "one rank alone": reportertest.Ranks(1, 1, 20),
 	} {
-		page := pageOf(t, ranked(t, r))
+		page := pageOf(t, plottertest.Concluded(t, r))
 		if len(r.Nodes["0"].Ranks) == 0 && bytes.Contains(page, []byte("data-ranks")) || bytes.Contains(page, []byte("data-rank=")) {
 			t.Errorf("%s: there are ranks", name)
 		}
@@ -57,7 +46,7 @@ func TestPageRanks_None(t *testing.T) {
 
 // TestPageRanks_Streamed: a page that learns of the run's verdict at its end is the same.
 func TestPageRanks_Streamed(t *testing.T) {
-	r := ranked(t, reportertest.KilledRank())
+	r := plottertest.Concluded(t, reportertest.KilledRank())
 	p := NewPage(PageOptions{})
 	for _, name := range []string{"1", "0"} {
 		unknown := r.Run

@@ -41,7 +41,7 @@ func TestBrowser_Pictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := fileOf(t, pageOf(t, recorded))
-	ranks := fileOf(t, pageOf(t, ranked(t, reportertest.KilledRank())))
+	ranks := fileOf(t, pageOf(t, plottertest.Concluded(t, reportertest.KilledRank())))
 	for _, p := range []struct {
 		name, address, media, scheme string
 		width, height                int64 // of the part that is shown, in CSS pixels
