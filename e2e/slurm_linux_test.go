@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"crypto/rand"
 	"fmt"
 	"io/fs"
 	"os"
@@ -67,7 +66,7 @@ func TestSlurm_Kill(t *testing.T) {
 // newSlurm starts the cluster, and ends it with the test.
 func newSlurm(t *testing.T) *slurm {
 	t.Helper()
-	slurmNeeds(t)
+	slurmtest.NeedGroups(t)
 	s := &slurm{t: t, node: fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), os.Getpid())}
 	var err error
 	if s.dir, err = os.MkdirTemp("", "perfagent-slurm-"); err != nil { // the path of a socket is bounded
@@ -76,9 +75,8 @@ func newSlurm(t *testing.T) *slurm {
 	t.Cleanup(func() { os.RemoveAll(s.dir) })
 	t.Cleanup(s.stop)
 	s.configure()
-	socket := filepath.Join(s.dir, "munge/socket")
-	s.start("munged", "--foreground", "--force", "--socket="+socket, "--key-file="+s.dir+"/munge/key",
-		"--pid-file="+s.dir+"/munge/pid", "--log-file="+s.dir+"/munge/log", "--seed-file="+s.dir+"/munge/seed")
+	munged, socket := s.programs.Munged(s.dir)
+	s.start("munged", munged...)
 	clitest.Until(t, "munged answers", func() bool { return clitest.Exists(socket) })
 	s.start("slurmctld", "-D", "-c")
 	s.start("slurmd", append([]string{"-D", "-N", s.node}, s.programs.Stepd()...)...)
@@ -90,19 +88,6 @@ func newSlurm(t *testing.T) *slurm {
 	return s
 }
 
-// slurmNeeds skips where Slurm cannot hold its jobs in control groups.
-func slurmNeeds(t *testing.T) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("Slurm's control groups need root: run the tests as root")
-	}
-	for _, file := range []string{"memory/memory.limit_in_bytes", "cpuacct/cpuacct.usage", "freezer/cgroup.procs"} {
-		if path := "/sys/fs/cgroup/" + file; !clitest.Exists(path) {
-			t.Skipf("Slurm's limits are tested with control groups v1, and there is no %s: boot with systemd.unified_cgroup_hierarchy=0", path)
-		}
-	}
-}
-
 // configure writes the configuration. More CPUs than the machine has let all jobs run at once.
 func (s *slurm) configure() {
 	s.t.Helper()
@@ -110,11 +95,7 @@ func (s *slurm) configure() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	swap := "no" // without the kernel's account of swap there is no limit of it
-	if clitest.Exists("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes") {
-		swap = "yes\nAllowedSwapSpace=0"
-	}
-	for _, dir := range []string{"bin", "munge", "state", "spool", "log"} {
+	for _, dir := range []string{"bin", "munge", "state", "spool." + s.node, "log"} {
 		if err := os.Mkdir(filepath.Join(s.dir, dir), 0o711); err != nil {
 			s.t.Fatal(err)
 		}
@@ -123,64 +104,22 @@ func (s *slurm) configure() {
 		s.t.Fatal(err)
 	}
 	s.programs = slurmtest.FindPrograms(s.t, s.dir+"/bin")
-	plugins := ""
-	if dir := s.programs.Plugins; dir != "" {
-		plugins = "PluginDir=" + dir + "\n"
-	}
-	key := make([]byte, 128)
-	_, _ = rand.Read(key)
-	clitest.Write(s.t, s.dir+"/munge/key", string(key), 0o600)
-	clitest.Write(s.t, s.dir+"/cgroup.conf", fmt.Sprintf(slurmGroups, swap), 0o644)
-	conf := clitest.Write(s.t, s.dir+"/slurm.conf", strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
-		"PORT1", strconv.Itoa(mlflowtest.FreePort(s.t)), "PORT2", strconv.Itoa(mlflowtest.FreePort(s.t))).Replace(slurmConf)+plugins, 0o644)
-	s.env = clitest.Env(append(s.programs.Env(), "SLURM_CONF="+conf)...)
+	conf := strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
+		"PORT1", strconv.Itoa(mlflowtest.FreePort(s.t)), "PORT2", strconv.Itoa(mlflowtest.FreePort(s.t))).Replace(slurmConf)
+	s.env = clitest.Env(s.programs.Configure(s.t, s.dir, conf)...)
 }
 
-const slurmConf = `ClusterName=test
-SlurmctldHost=HOST(127.0.0.1)
+const slurmConf = `SlurmctldHost=HOST(127.0.0.1)
 SlurmctldPort=PORT1
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
 AuthInfo=socket=DIR/munge/socket
-CredType=cred/munge
-StateSaveLocation=DIR/state
-SlurmdSpoolDir=DIR/spool
-SlurmctldPidFile=DIR/slurmctld.pid
-SlurmdPidFile=DIR/slurmd.pid
-SlurmctldLogFile=DIR/log/slurmctld
-SlurmdLogFile=DIR/log/slurmd
-ProctrackType=proctrack/cgroup
-TaskPlugin=task/cgroup
-JobAcctGatherType=jobacct_gather/cgroup
-AccountingStorageType=accounting_storage/none
-JobCompType=jobcomp/none
-MpiDefault=none
-SwitchType=switch/none
-SlurmdParameters=config_overrides
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-DefMemPerCPU=100
 SchedulerType=sched/builtin
 SchedulerParameters=sched_interval=1
-ReturnToService=2
-SlurmctldTimeout=300
 MessageTimeout=90
-BatchStartTimeout=100
 SlurmdTimeout=300
 InactiveLimit=0
 KillWait=4
 NodeName=NODE NodeHostname=HOST NodeAddr=127.0.0.1 Port=PORT2 CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN
 PartitionName=debug Nodes=NODE Default=YES MaxTime=INFINITE State=UP
-`
-
-const slurmGroups = `CgroupPlugin=cgroup/v1
-CgroupMountpoint=/sys/fs/cgroup
-CgroupAutomount=no
-ConstrainCores=no
-ConstrainDevices=no
-ConstrainRAMSpace=yes
-ConstrainSwapSpace=%s
 `
 
 // start starts a daemon in the foreground. timeout(1) ends it if nobody else does.

@@ -16,7 +16,7 @@ import (
 // parts are the jobs that this test binary plays.
 var parts = map[string]func(){"burn": burn}
 
-// burnVariable has the seconds and the directory of burn.
+// The variables that burn reads: how many seconds rank 0 takes, and where the files go.
 const (
 	burnSeconds = "E2E_BURN_SECONDS"
 	burnDir     = "E2E_BURN_DIR"

@@ -1,7 +1,6 @@
 package slurmtest
 
 import (
-	"crypto/rand"
 	"io/fs"
 	"net/http"
 	"net/http/httputil"
@@ -74,16 +73,9 @@ func Start(t *testing.T) *Cluster {
 func needs(t *testing.T) {
 	t.Helper()
 	need.Time(t, "a cluster of Slurm")
-	need.Root(t, "for Slurm's control groups and for hosts made of namespaces")
+	NeedGroups(t)
 	need.Tool(t, "nsenter", "apt-get install util-linux")
 	need.Tool(t, "ip", "apt-get install iproute2")
-	for _, file := range []string{"memory/memory.limit_in_bytes", "cpuacct/cpuacct.usage", "freezer/cgroup.procs"} {
-		path := "/sys/fs/cgroup/" + file
-		if unix.Access(filepath.Dir(path), unix.W_OK) != nil || !clitest.Exists(path) {
-			t.Skipf("Slurm's limits are tested with control groups v1, and %s is not there or cannot be changed: "+
-				"boot with systemd.unified_cgroup_hierarchy=0", path)
-		}
-	}
 	out, err := exec.Command("unshare", "--net", "--uts", "--mount", "ip", "link", "add", "test", "type", "veth").CombinedOutput()
 	if err != nil {
 		t.Skipf("needs namespaces with a network of their own (%s): run the tests where root may make them", out)
@@ -151,77 +143,30 @@ func (c *Cluster) NeedOpenMPI(t *testing.T) {
 // configure writes Slurm's files. More CPUs than the machine has let several jobs run at once.
 func (c *Cluster) configure() {
 	c.t.Helper()
-	key := make([]byte, 128)
-	_, _ = rand.Read(key)
-	clitest.Write(c.t, c.path("munge/key"), string(key), 0o600)
-	swap := "no" // without the kernel's account of swap there is no limit of it
-	if clitest.Exists("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes") {
-		swap = "yes\nAllowedSwapSpace=0"
-	}
-	clitest.Write(c.t, c.path("cgroup.conf"), strings.ReplaceAll(cgroupConf, "SWAP", swap), 0o644)
-	text := strings.NewReplacer("DIR", c.dir, "NET", network).Replace(slurmConf)
-	if c.programs.Plugins != "" {
-		text += "PluginDir=" + c.programs.Plugins + "\n"
-	}
-	conf := clitest.Write(c.t, c.path("slurm.conf"), text, 0o644)
-	c.env = append(c.programs.Env(), "SLURM_CONF="+conf)
+	more := strings.NewReplacer("DIR", c.dir, "NET", network).Replace(slurmConf)
+	c.env = c.programs.Configure(c.t, c.dir, more)
 }
 
 // A requeued job waits until the credentials of its first run have expired. Slurm takes a node for dead after 30 s at
 // the earliest, whatever SlurmdTimeout says.
-const slurmConf = `ClusterName=test
-SlurmctldHost=login(NET1)
+const slurmConf = `SlurmctldHost=login(NET1)
 SlurmctldPort=6817
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
 AuthInfo=socket=DIR/munge/socket,cred_expire=20
-CredType=cred/munge
-StateSaveLocation=DIR/state
-SlurmdSpoolDir=DIR/spool.%n
-SlurmctldPidFile=DIR/slurmctld.pid
-SlurmdPidFile=DIR/slurmd.%n.pid
-SlurmctldLogFile=DIR/log/slurmctld
-SlurmdLogFile=DIR/log/slurmd.%n
-ProctrackType=proctrack/cgroup
-TaskPlugin=task/cgroup
-JobAcctGatherType=jobacct_gather/cgroup
-AccountingStorageType=accounting_storage/none
-JobCompType=jobcomp/none
-MpiDefault=none
-SwitchType=switch/none
-SlurmdParameters=config_overrides
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-DefMemPerCPU=100
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=1
 JobRequeue=1
-ReturnToService=2
-SlurmctldTimeout=300
 SlurmdTimeout=30
 MessageTimeout=25
-BatchStartTimeout=100
 NodeName=node1 NodeAddr=NET11 Port=6818 CPUs=16 Boards=1 SocketsPerBoard=1 CoresPerSocket=16 ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN
 NodeName=node2 NodeAddr=NET12 Port=6818 CPUs=16 Boards=1 SocketsPerBoard=1 CoresPerSocket=16 ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN
 PartitionName=debug Nodes=node[1-2] Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 `
 
-const cgroupConf = `CgroupPlugin=cgroup/v1
-CgroupMountpoint=/sys/fs/cgroup
-CgroupAutomount=no
-ConstrainCores=no
-ConstrainDevices=no
-ConstrainRAMSpace=yes
-ConstrainSwapSpace=SWAP
-`
-
 // startDaemons starts munge and Slurm, and waits until both nodes are idle.
 func (c *Cluster) startDaemons() {
 	c.t.Helper()
-	socket := c.path("munge/socket")
-	c.start(c.Login, "munged", "--foreground", "--force", "--socket="+socket, "--key-file="+c.path("munge/key"),
-		"--pid-file="+c.path("munge/pid"), "--log-file="+c.path("munge/log"), "--seed-file="+c.path("munge/seed"))
+	args, socket := c.programs.Munged(c.dir)
+	c.start(c.Login, "munged", args...)
 	clitest.Until(c.t, "munged answers", func() bool { return clitest.Exists(socket) })
 	c.start(c.Login, "slurmctld", "-D", "-c")
 	for i := range c.Nodes {
