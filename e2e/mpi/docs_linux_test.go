@@ -39,8 +39,8 @@ func comparable(text string) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(text, " "))
 }
 
-// wantTranscript runs the commands of a transcript in a copy of an example, on the first host.
-func wantTranscript(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, title, example string) {
+// wantTranscript runs the commands of a transcript in a copy of the examples, on the first host.
+func wantTranscript(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, title string) {
 	t.Helper()
 	want, script := transcript(t, title), ""
 	for line := range strings.Lines(want) {
@@ -49,7 +49,7 @@ func wantTranscript(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, titl
 		}
 	}
 
-	o, _ := onHosts(t, hosts, e, "examples/"+example, "sh", "-c", script)
+	o, _ := onHosts(t, hosts, e, examples, "sh", "-c", script)
 	if got := comparable(o.Out); got != comparable(want) {
 		t.Errorf("the commands say\n%s\nwant what docs/clusters.md has:\n%s\nstderr: %s", o.Out, want, o.Err)
 	}

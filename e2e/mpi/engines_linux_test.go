@@ -47,8 +47,9 @@ func TestMPI_TwoHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := find(t)
 			hosttest.WriteShell(t, e.Bin+"/ssh", hosts)
+			wantOneHost(t, hosts, e, name)
 			wantTwoHosts(t, hosts, e, name)
-			wantTranscript(t, hosts, e, map[string]string{"openmpi": "Open MPI", "mpich": "MPICH"}[name], name)
+			wantTranscript(t, hosts, e, map[string]string{"openmpi": "Open MPI", "mpich": "MPICH"}[name])
 		})
 	}
 }

@@ -172,10 +172,28 @@ func next(l *clitest.Process) string {
 	}
 }
 
+// examples is the folder of the scripts that docs/clusters.md names.
+const examples = "examples/mpi"
+
+// wantOneHost runs four ranks on one host: that is one run of one node.
+func wantOneHost(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name string) {
+	t.Helper()
+	o, dir := onHosts(t, hosts, e, examples, "sh", name+"-ranks.sh")
+	o.Want(t, 0)
+
+	all := reports(t, dir)
+	if len(all) != 1 || all["node-0.json"] == nil {
+		t.Fatalf("reports %q, want one of node 0", slices.Sorted(maps.Keys(all)))
+	}
+	if ranks := all["node-0.json"].Nodes["0"].Ranks; len(ranks) != 4 {
+		t.Errorf("%d ranks, want 4", len(ranks))
+	}
+}
+
 // wantTwoHosts runs four ranks on two hosts, each with two of them: that is one run of two nodes.
 func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name string) {
 	t.Helper()
-	o, dir := onHosts(t, hosts, e, "examples/"+name, "sh", "hosts.sh")
+	o, dir := onHosts(t, hosts, e, examples, "sh", name+"-hosts.sh")
 	o.Want(t, 0)
 	if !strings.Contains(o.Out, "by 4 ranks") {
 		t.Errorf("the ranks said %q", o.Out)
