@@ -30,6 +30,8 @@ func TestMPICH_Failures(t *testing.T) {
 	})
 }
 
+func TestMPICH_Abort(t *testing.T) { wantAbort(t, mpitest.MPICH(t)) }
+
 func TestOpenMPI_SignalsOnce(t *testing.T) {
 	wantSignalsOnce(t, mpitest.OpenMPI(t), syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGUSR1)
 }

@@ -233,3 +233,18 @@ func only(t *testing.T, dir string) string {
 	}
 	return runs[0]
 }
+
+// wantAbort has a rank call MPI_Abort, after which Hydra kills all ranks at once: the launcher returns the same code with
+// perfagent and without it, and of each rank there is at least the journal.
+func wantAbort(t *testing.T, e mpitest.Engine) {
+	t.Helper()
+	program := "python3 " + need.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 abort"
+	bare := clitest.Perform(t, script(t, e, e.Launcher+" -n 3 "+program))
+	o := clitest.Perform(t, script(t, e, e.Launcher+" -n 3 perfagent run -- "+program))
+	if bare.Code != 5 || o.Code != bare.Code {
+		t.Errorf("exit code %d without perfagent, %d with it: %s", bare.Code, o.Code, o.Err)
+	}
+	if files := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out")); len(files) != 3 {
+		t.Errorf("files %q, want one of each rank", files)
+	}
+}
