@@ -232,7 +232,8 @@ func (p *Page) rankRows(out *tables, n *pageNode, run *reporter.Run) {
 			out.words("--"+s.name+":url(data:image/png;base64,", s.data, ");")
 		}
 	}
-	out.words(`"><table><thead><tr><th>rank</th><th>exit</th><th>CPU</th><th>cores</th><th>peak memory</th><th>length</th><th></th>`)
+	out.words(`"><table><thead><tr><th>rank</th><th>exit</th><th>CPU</th><th>cores</th><th>peak memory</th>`,
+		`<th>length</th><th></th>`)
 	if n.ranks.cpu.data != "" {
 		out.words("<th>CPU, up to ", n.ranks.cpu.top, "</th>")
 	}
@@ -259,8 +260,8 @@ func (t *rankTable) row(out *tables, r *summary.RankRow, place int) {
 	if r.First {
 		look += " first"
 	}
-	out.words(`<tr data-rank="`, strconv.Itoa(r.Rank), `" class="`, look, `"><td>`, strconv.Itoa(r.Rank), "</td><td>", r.Exit,
-		`</td><td class="number">`, r.CPU, `</td><td class="number">`, r.Cores, `</td><td class="number">`, r.Memory,
+	rank := strconv.Itoa(r.Rank)
+	out.words(`<tr data-rank="`, rank, `" class="`, look, `"><td>`, rank, "</td><td>", r.Exit, `</td><td class="number">`, r.CPU, `</td><td class="number">`, r.Cores, `</td><td class="number">`, r.Memory,
 		`</td><td class="number">`, r.Length, "</td><td>", r.Note(), "</td>")
 	t.strip(out, "cpu", t.cpu, r, place)
 	t.strip(out, "memory", t.memory, r, place)
@@ -275,7 +276,8 @@ func (t *rankTable) strip(out *tables, name string, s rankStrips, r *summary.Ran
 	}
 	style := fmt.Sprintf("background-image:var(--%s);background-size:100%% %dpx;background-position:0 %dpx",
 		name, rankHeight*len(t.rows), -rankHeight*place)
-	out.words(`<td><i class="strip" role="img" aria-label="`, name+" of rank "+strconv.Itoa(r.Rank), `" style="`, style, `">`)
+	label := name + " of rank " + strconv.Itoa(r.Rank)
+	out.words(`<td><i class="strip" role="img" aria-label="`, label, `" style="`, style, `">`)
 	if length := t.time.Length(); r.First && !r.End.IsZero() && length > 0 {
 		x := 100 * (float64(r.End.UnixMilli())/1000 - t.time.Start) / length
 		out.words(fmt.Sprintf(`<b style="left:%.2f%%"></b>`, min(100, max(0, x))))

@@ -50,16 +50,14 @@ var (
 // numbersOfNode reads a node up to its series.
 func numbersOfNode(r *reader) (*Node, error) {
 	n := &Node{}
-	err := r.object("not an object", func(quoted []byte) (err error) {
+	err := r.object("not an object", func(quoted []byte) error {
 		switch key := unquote(quoted); {
 		case strings.EqualFold(key, "samples"), strings.EqualFold(key, "envelope"):
 			return errAtSeries
 		case strings.EqualFold(key, "ranks"):
-			err = n.readRanks(r, Wanted{})
-		default:
-			err = readMember(r, quoted, n)
+			return n.readRanks(r, Wanted{})
 		}
-		return err
+		return readMember(r, quoted, n)
 	})
 
 	// In the order of the alphabet, which is that of some other programs, sampling comes behind samples. Earlier
@@ -82,8 +80,8 @@ func NumberColumns() Wanted {
 	return w
 }
 
-// WithoutSeries returns a copy of the node without its series. It keeps the columns of NumberColumns if something is still
-// to be computed from them: the length of what perf.py recorded, and the findings of a report that has none.
+// WithoutSeries returns a copy of the node without its series. It keeps the columns of NumberColumns if something is
+// still to be computed from them: the length of what perf.py recorded, and the findings of a report that has none.
 func (n *Node) WithoutSeries() *Node {
 	out := *n
 	out.Samples, out.Envelope = Samples{}, nil

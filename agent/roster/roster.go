@@ -50,6 +50,9 @@ type line struct {
 	Piece string `json:"piece,omitempty"` // path of the report; "" = it was not written
 }
 
+// isOf reports whether the line is that of a rank. A line without a rank is nobody's, and nil is no rank.
+func (l line) isOf(rank *int) bool { return rank != nil && l.Rank != nil && *l.Rank == *rank }
+
 // maxSize bounds what is read of a roster: some ten thousand agents.
 const maxSize = 4 << 20
 

@@ -146,7 +146,7 @@ func (r *Roster) forget(rank *int) error {
 	}
 
 	lines, err := r.lines()
-	if err == nil && (rank == nil || slices.ContainsFunc(lines, func(l line) bool { return l.Rank != nil && *l.Rank == *rank })) {
+	if err == nil && (rank == nil || slices.ContainsFunc(lines, func(l line) bool { return l.isOf(rank) })) {
 		err = r.file.Truncate(0)
 	}
 
@@ -164,7 +164,7 @@ func (r *Roster) sign(rank *int) error {
 		return ErrNested
 	}
 	for _, l := range earlier {
-		if rank != nil && l.Rank != nil && *l.Rank == *rank {
+		if l.isOf(rank) {
 			r.turn++
 		}
 	}

@@ -39,8 +39,8 @@ func NodesOf(paths []string) []Node {
 	return out
 }
 
-// recordingsOf returns the recordings in files of any name, in the order in which they began. A file that is given twice
-// is there twice.
+// recordingsOf returns the recordings in files of any name, in the order in which they began. A file that is given
+// twice is there twice.
 func recordingsOf(paths []string) []*Recording {
 	out := make([]*Recording, len(paths))
 	for i, path := range paths {

@@ -170,7 +170,9 @@ func (g *group) add(r *Recording) {
 
 // hasRanks reports whether any node of the launch has.
 func (g *group) hasRanks() bool {
-	return slices.ContainsFunc(g.nodes, func(n *nodeGroup) bool { return slices.ContainsFunc(n.list, (*Recording).hasRanks) })
+	return slices.ContainsFunc(g.nodes, func(n *nodeGroup) bool {
+		return slices.ContainsFunc(n.list, (*Recording).hasRanks)
+	})
 }
 
 // sortGroups sorts launches by start. What a perfagent inside of a rank recorded comes before the ranks: it is no

@@ -49,7 +49,9 @@ func (r *Run) ownFiles() func(name string) bool {
 		if !ok || !slices.Contains(kinds, ext) {
 			return false
 		}
-		return n.IsSure() || slices.ContainsFunc(r.all, func(one *Recording) bool { return filepath.Base(one.base()) == base })
+		return n.IsSure() || slices.ContainsFunc(r.all, func(one *Recording) bool {
+			return filepath.Base(one.base()) == base
+		})
 	}
 }
 
