@@ -246,13 +246,9 @@ func (o Options) settled() Options {
 		setDefault[io.Reader](&o.Stdin, os.Stdin)
 		setDefault[io.Writer](&o.Stdout, os.Stdout)
 		setDefault[io.Writer](&o.Stderr, os.Stderr)
-		if out, err := filepath.Abs(o.Out); err == nil { // the program may change its directory
-			o.Out = out
-		}
+		settleDir(&o.Out)
 		if strings.HasPrefix(o.Store, ".") {
-			if dir, err := filepath.Abs(o.Store); err == nil {
-				o.Store = dir
-			}
+			settleDir(&o.Store)
 		}
 	}
 
@@ -268,6 +264,13 @@ func (o Options) settled() Options {
 	}
 
 	return o
+}
+
+// settleDir makes a path absolute: the program may change its directory.
+func settleDir(path *string) {
+	if whole, err := filepath.Abs(*path); err == nil {
+		*path = whole
+	}
 }
 
 func setDefault[T comparable](option *T, value T) {

@@ -70,9 +70,10 @@ var environment = []struct{ flag, variable string }{
 // flagOf maps the options that package agent checks to their flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
-	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "StoreEvery": "store-every", "Listen": "listen", "RunID": "run-id",
-	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact", "ListenToken": listenToken,
+	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "StoreEvery": "store-every",
+	"Listen": "listen", "RunID": "run-id", "Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape",
+	"ScrapeInterval": "scrape-interval", "OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact",
+	"ListenToken": listenToken,
 }
 
 // addRecordFlags declares the flags with the defaults of the program.

@@ -95,7 +95,7 @@ func (f *runFinder) tellFetched(command string, fetched *gather.Fetched) {
 	for _, reference := range fetched.Partial {
 		f.say(command, reference+" is what was known while the node ran; there is no other report of it")
 	}
-	for _, m := range fetched.Missing {
+	for _, m := range fetched.Unread {
 		f.say(command, fmt.Sprintf("%s: %v", m.Reference, m.Err))
 		f.copies.lost = true
 	}
