@@ -242,14 +242,8 @@ func (o Options) settled() Options {
 		o.Log = zap.NewNop()
 	}
 
-	if !o.TakeOver { // else the job inherits the descriptors themselves, open or closed
-		setDefault[io.Reader](&o.Stdin, os.Stdin)
-		setDefault[io.Writer](&o.Stdout, os.Stdout)
-		setDefault[io.Writer](&o.Stderr, os.Stderr)
-		settleDir(&o.Out)
-		if strings.HasPrefix(o.Store, ".") {
-			settleDir(&o.Store)
-		}
+	if !o.TakeOver {
+		o.settleInProgram()
 	}
 
 	o.identity = scheduler.Detect(scheduler.Self())
@@ -266,7 +260,20 @@ func (o Options) settled() Options {
 	return o
 }
 
-// settleDir makes a path absolute: the program may change its directory.
+// settleInProgram fills in what another program than perfagent needs: its own streams, where the command line's job
+// inherits the descriptors themselves, open or closed; and absolute paths, as it may change its directory.
+func (o *Options) settleInProgram() {
+	setDefault[io.Reader](&o.Stdin, os.Stdin)
+	setDefault[io.Writer](&o.Stdout, os.Stdout)
+	setDefault[io.Writer](&o.Stderr, os.Stderr)
+
+	settleDir(&o.Out)
+	if strings.HasPrefix(o.Store, ".") {
+		settleDir(&o.Store)
+	}
+}
+
+// settleDir makes a path absolute.
 func settleDir(path *string) {
 	if whole, err := filepath.Abs(*path); err == nil {
 		*path = whole
