@@ -62,7 +62,9 @@ func (s *session) startStoring(d delivery) *storing {
 	p := &storing{uri: s.storeURI(), done: make(chan stored, 1)}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	if s.o.PushTimeout < 0 {
-		p.cancel(errors.New("nothing was put there: the push timeout is 0"))
+		p.done <- stored{state: &reporter.StoreState{
+			State: reporter.PushPending, URI: p.uri, Error: "nothing was put there: the push timeout is 0",
+		}}
 		return p
 	}
 	stop := time.AfterFunc(s.o.PushTimeout, func() {

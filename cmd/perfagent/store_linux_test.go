@@ -333,6 +333,28 @@ func TestStore_DocumentedPython(t *testing.T) {
 	}
 }
 
+// In a directory, the report of the end counts, and not what was known before.
+func TestStore_PartialBesideTheLast(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, node := range map[string]int{"node-0": 0, "node-0.partial": 0, "node-1.2.partial": 1} {
+		data, err := reporter.Encode(reportertest.NodeReport(node, 20, 0, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, "job"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Write(t, filepath.Join(dir, "job", name+".json"), string(data), 0o600)
+	}
+	out := filepath.Join(t.TempDir(), "m.json")
+	clitest.Run(t, "merge", "file://"+dir+"#job", "-o", out, "--html", "never").Want(t, 0)
+	if diff := cmp.Diff([]string{"0", "1"}, readReport(t, out).NodeNames()); diff != "" {
+		t.Error(diff)
+	}
+	clitest.Run(t, "show", "file://"+dir+"#job/node-1.2.partial").Want(t, 0)
+}
+
 // Wrong use is said before the job starts.
 func TestStore_BadFlags(t *testing.T) {
 	t.Parallel()
