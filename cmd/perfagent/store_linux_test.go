@@ -355,6 +355,18 @@ func TestStore_PartialBesideTheLast(t *testing.T) {
 	clitest.Run(t, "show", "file://"+dir+"#job/node-1.2.partial").Want(t, 0)
 }
 
+// Nothing in a store is said, so that a wrong address shows.
+func TestStore_ListsNothing(t *testing.T) {
+	t.Parallel()
+	address := "file://" + filepath.Join(t.TempDir(), "none")
+	o := clitest.Run(t, "ls", "--json", address)
+	o.Want(t, 0)
+	o.WantLine(t, "no report is in "+address)
+	if o.Out != "[]\n" {
+		t.Errorf("%q", o.Out)
+	}
+}
+
 // Wrong use is said before the job starts.
 func TestStore_BadFlags(t *testing.T) {
 	t.Parallel()

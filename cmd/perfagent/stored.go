@@ -172,6 +172,9 @@ func (o *lsOptions) listStore(names []string) error {
 	if err != nil {
 		return err
 	}
+	if len(runs) == 0 {
+		o.runs.say("ls", "no report is in "+s.URL())
+	}
 	return o.printRuns(runs)
 }
 
