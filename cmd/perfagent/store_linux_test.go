@@ -17,6 +17,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/storetest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/store"
 )
@@ -364,6 +365,58 @@ func TestStore_ListsNothing(t *testing.T) {
 	o.WantLine(t, "no report is in "+address)
 	if o.Out != "[]\n" {
 		t.Errorf("%q", o.Out)
+	}
+}
+
+// With Redis: the password is in the environment alone, and nothing that is said or written has it. What a server that was
+// away has not got is put there by the command that was printed.
+func TestStore_Redis(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-of-redis"
+	server := storetest.Redis(t, "--requirepass", secret)
+	down := storetest.FreeAddress(t)
+	dir := t.TempDir()
+	var said strings.Builder
+	perfagent := func(to string, args ...string) clitest.Outcome {
+		t.Helper()
+		cmd := clitest.Perfagent(t, args...)
+		cmd.Dir, cmd.Env = dir, append(cmd.Env, "PERFAGENT_STORE=redis://:"+secret+"@"+to)
+		o := clitest.Perform(t, cmd)
+		said.WriteString(o.Out + o.Err)
+		return o
+	}
+
+	perfagent(server, "run", "--run-id", "a", "--summary", "always", "--", "sh", "-c", "exit 3").Want(t, 3)
+	reference := "redis://" + server + "#a"
+	state := storeState(t, filepath.Join(dir, "perfagent-out", "a", "node-0.json"), "0")
+	if state.State != reporter.PushDone || state.Reference != reference+"/node-0" {
+		t.Errorf("%+v", state)
+	}
+	for _, args := range [][]string{
+		{"ls", "redis://" + server}, {"ls", "--json", "redis://" + server, "a"}, {"show", reference}, {"show", "--json", reference + "/node-0"},
+		{"plot", reference, "-o", "a.html"}, {"merge", reference, "-o", "m.json"}, {"diff", reference, "--", "a"},
+	} {
+		perfagent(server, args...).Want(t, 0)
+	}
+	perfagent("127.0.0.2:1", "show", reference).Want(t, 1) // the password is for another server
+
+	begun := time.Now()
+	o := perfagent(down, "run", "--run-id", "b", "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
+	o.Want(t, 4)
+	if took := time.Since(begun); took > 20*time.Second || !strings.Contains(o.Err, "connection refused") {
+		t.Errorf("it took %v: %s", took, o.Err)
+	}
+	perfagent(server, "push", "--store", "redis://"+server, "b").Want(t, 0)
+	perfagent(server, "show", "redis://"+server+"#b").Want(t, 0)
+
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			said.WriteString(clitest.Read(t, path))
+		}
+		return err
+	})
+	if err != nil || strings.Contains(said.String(), secret) {
+		t.Errorf("the password is somewhere (%v)", err)
 	}
 }
 

@@ -46,7 +46,7 @@ func referenceIn(argument string) (address, object string, ok bool) {
 
 // findStored returns what a reference stands for. The layout of a directory is that of --out, so nothing is copied from one.
 func (f *runFinder) findStored(command, address, object string) (*catalog.Found, error) {
-	s, err := store.Open(address, store.Options{})
+	s, err := store.Open(address, store.Options{Credentials: os.Getenv("PERFAGENT_STORE")})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (o *lsOptions) listStore(names []string) error {
 	if len(names) > 2 || o.html != "" {
 		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
 	}
-	s, err := store.Open(names[0], store.Options{})
+	s, err := store.Open(names[0], store.Options{Credentials: os.Getenv("PERFAGENT_STORE")})
 	if err != nil {
 		return err
 	}
