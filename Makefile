@@ -23,6 +23,7 @@ export PERFAGENT_TEST_MLFLOW2 = $(CURDIR)/.tools/mlflow2
 export PERFAGENT_TEST_OPS = $(CURDIR)/.tools/ops
 export PERFAGENT_TEST_OPS_OLD = $(CURDIR)/.tools/ops-old
 export PERFAGENT_TEST_OPS_06 = $(CURDIR)/.tools/ops-06
+export PERFAGENT_TEST_REDIS = $(CURDIR)/.tools/redis
 export PERFAGENT_TEST_JUPYTER = $(CURDIR)/.tools/jupyter
 export PERFAGENT_TEST_WORKFLOWS = $(CURDIR)/.tools/workflows
 

@@ -242,18 +242,8 @@ func (o Options) settled() Options {
 		o.Log = zap.NewNop()
 	}
 
-	if !o.TakeOver { // else the job inherits the descriptors themselves, open or closed
-		setDefault[io.Reader](&o.Stdin, os.Stdin)
-		setDefault[io.Writer](&o.Stdout, os.Stdout)
-		setDefault[io.Writer](&o.Stderr, os.Stderr)
-		if out, err := filepath.Abs(o.Out); err == nil { // the program may change its directory
-			o.Out = out
-		}
-		if strings.HasPrefix(o.Store, ".") {
-			if dir, err := filepath.Abs(o.Store); err == nil {
-				o.Store = dir
-			}
-		}
+	if !o.TakeOver {
+		o.settleInProgram()
 	}
 
 	o.identity = scheduler.Detect(scheduler.Self())
@@ -268,6 +258,26 @@ func (o Options) settled() Options {
 	}
 
 	return o
+}
+
+// settleInProgram fills in what another program than perfagent needs: its own streams, where the command line's job
+// inherits the descriptors themselves, open or closed; and absolute paths, as it may change its directory.
+func (o *Options) settleInProgram() {
+	setDefault[io.Reader](&o.Stdin, os.Stdin)
+	setDefault[io.Writer](&o.Stdout, os.Stdout)
+	setDefault[io.Writer](&o.Stderr, os.Stderr)
+
+	settleDir(&o.Out)
+	if strings.HasPrefix(o.Store, ".") {
+		settleDir(&o.Store)
+	}
+}
+
+// settleDir makes a path absolute.
+func settleDir(path *string) {
+	if whole, err := filepath.Abs(*path); err == nil {
+		*path = whole
+	}
 }
 
 func setDefault[T comparable](option *T, value T) {

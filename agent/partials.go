@@ -21,7 +21,7 @@ type partials struct {
 	report  func(*collector.Recording) *reporter.Report
 	partial *gather.Partial
 
-	due    time.Duration // monotonic time of the next one; 0 = the first sample says
+	due    time.Duration // monotonic time of the next one
 	copies chan *collector.Recording
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -60,16 +60,19 @@ func (s *session) startStoring(d delivery) *storing {
 	}
 
 	p := &storing{uri: s.storeURI(), done: make(chan stored, 1)}
-	p.ctx, p.cancel = context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
+	p.ctx, p.cancel = ctx, cancel
 	if s.o.PushTimeout < 0 {
-		p.cancel(errors.New("nothing was put there: the push timeout is 0"))
+		p.done <- stored{state: &reporter.StoreState{
+			State: reporter.PushPending, URI: p.uri, Error: "nothing was put there: the push timeout is 0",
+		}}
 		return p
 	}
-	stop := time.AfterFunc(s.o.PushTimeout, func() {
-		p.cancel(fmt.Errorf("not done within the --push-timeout of %v", s.o.PushTimeout))
-	})
+	late := fmt.Errorf("not done within the --push-timeout of %v", s.o.PushTimeout)
+	timed, stop := context.WithTimeoutCause(ctx, s.o.PushTimeout, late)
+	p.ctx = timed
 	go func() {
-		defer stop.Stop()
+		defer stop()
 		p.done <- s.store(p, d)
 	}()
 
@@ -95,10 +98,13 @@ func (s *session) store(p *storing, d delivery) stored {
 	}
 	state.Metrics = to.Metrics()
 	if err != nil {
-		if cause := context.Cause(p.ctx); cause != nil {
-			err = cause
-		}
 		state.Error = err.Error()
+		if cause := context.Cause(p.ctx); cause != nil {
+			state.Error = cause.Error()
+			if !errors.Is(err, cause) {
+				state.Error += ": " + err.Error()
+			}
+		}
 		return stored{state: state}
 	}
 

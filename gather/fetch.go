@@ -15,13 +15,13 @@ import (
 
 // A Fetched says what of a run was fetched.
 type Fetched struct {
-	Final   int       // reports of nodes that have ended
-	Partial []string  // references of what stands for a node that has nothing else
-	Missing []Missing // objects that could not be fetched
+	Final   int      // reports of nodes that have ended
+	Partial []string // references of what stands for a node that has nothing else
+	Unread  []Unread // objects that could not be fetched
 }
 
-// A Missing is an object that could not be fetched.
-type Missing struct {
+// An Unread is an object that could not be fetched.
+type Unread struct {
 	Reference string
 	Err       error
 }
@@ -52,7 +52,7 @@ func FetchRun(ctx context.Context, s *store.Store, run, dir string) (*Fetched, e
 		var unreadable *objectError
 		switch {
 		case errors.As(err, &unreadable):
-			f.Missing = append(f.Missing, Missing{reference, unreadable.error})
+			f.Unread = append(f.Unread, Unread{reference, unreadable.error})
 		case err != nil:
 			return nil, err
 		case n.partial:

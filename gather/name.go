@@ -23,22 +23,18 @@ func (n name) String() string {
 		out += "." + strconv.Itoa(n.again)
 	}
 	if n.partial {
-		out += partialSuffix
+		out += ".partial"
 	}
 	return out
 }
-
-// partialSuffix ends the name of a report that is to be replaced.
-const partialSuffix = ".partial"
 
 // parse reads the name of an object. It reports false for one that is not the report of a whole node: the piece of a rank
 // is not.
 func parse(s string) (n name, ok bool) {
 	run, base, _ := strings.Cut(s, "/")
-	base, partial := strings.CutSuffix(base, partialSuffix)
 	of, ok := catalog.ParseName(base + ".json")
 	if !ok || run == "" || of.Rank >= 0 {
 		return name{}, false
 	}
-	return name{run, journal.BaseName(of.Node, of.Host, ""), of.Nth, partial}, true
+	return name{run, journal.BaseName(of.Node, of.Host, ""), of.Nth, of.Partial}, true
 }

@@ -262,6 +262,11 @@ type Push struct {
 	Store  *StoreState `json:"store,omitempty"` // nil if no store was ever named
 }
 
+// Pending reports whether anything of it is still to be sent.
+func (p *Push) Pending() bool {
+	return p != nil && (p.MLflow.State == PushPending || p.Store != nil && p.Store.State == PushPending)
+}
+
 // StoreState is whether a store has the report.
 type StoreState struct {
 	State     string         `json:"state"`               // PushDone or PushPending

@@ -2,7 +2,7 @@
 # Installs what the tests need: Pythons with psutil, cmarkgfm, gunicorn, mpi4py and clients of StatsD and Prometheus in
 # .tools/venv, with MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops
 # and .tools/ops-old, with ProxyStore 0.6 in .tools/ops-06, with Jupyter's kernel in .tools/jupyter, with Snakemake and
-# Dask in .tools/workflows, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH in .tools/mpich, the command ip,
+# Dask in .tools/workflows, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH in .tools/mpich, Redis in .tools/redis, the command ip,
 # GNU time, curl, Chromium with a font, podman and qemu with a static busybox, a kernel for the virtual machine in
 # .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
@@ -103,8 +103,10 @@ has_openmpi() { [ -e .tools/openmpi/usr/bin/orterun ] || command -v mpirun.openm
 
 has_mpich() { [ -e .tools/mpich/usr/bin/mpiexec.hydra ] || command -v mpiexec.mpich >/dev/null 2>&1; }
 
-# unpack_mpi NAME PACKAGE: with the libraries that are not installed. Both work side by side.
-unpack_mpi() {
+has_redis() { [ -e .tools/redis/usr/bin/redis-server ] || command -v redis-server >/dev/null 2>&1; }
+
+# unpack_with_libraries NAME PACKAGE: with those that are not installed.
+unpack_with_libraries() {
 	can_apt && apt_get check || return 1 # with new lists
 	# shellcheck disable=SC2046 # several words
 	apt_unpack "$1" $(apt-get -s install --no-install-recommends "$2" | sed -n 's/^Inst \([^ ]*\).*/\1/p')
@@ -283,12 +285,16 @@ if ! has_slurm && ! unpack_slurm; then
 	lacking "Slurm or munge is missing, the tests in its steps are skipped" "apt-get install slurm-wlm slurm-client munge"
 fi
 
-if ! has_openmpi && ! unpack_mpi openmpi openmpi-bin; then
+if ! has_openmpi && ! unpack_with_libraries openmpi openmpi-bin; then
 	lacking "Open MPI is missing, the tests below its mpirun are skipped" "apt-get install openmpi-bin"
 fi
 
-if ! has_mpich && ! unpack_mpi mpich mpich; then
+if ! has_mpich && ! unpack_with_libraries mpich mpich; then
 	lacking "MPICH is missing, the tests below its mpiexec are skipped" "apt-get install mpich"
+fi
+
+if ! has_redis && ! unpack_with_libraries redis redis-server; then
+	lacking "Redis is missing, the tests of stores in it are skipped" "apt-get install redis-server"
 fi
 
 if ! command -v ip >/dev/null 2>&1 && ! apt_install iproute2; then

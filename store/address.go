@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -35,9 +36,9 @@ func SplitReference(s string) (address, name string, ok bool) {
 	return s[:at], s[at+1:], true
 }
 
-// connect returns the connector of an address and the form of its objects. It looks at nothing but the address. No error
+// connect returns the connector of an address and the form of its objects. credentials are those of Options. It looks at nothing but the address. No error
 // repeats it, since it may have a password.
-func connect(address string) (Connector, coding, error) {
+func connect(address, credentials string) (Connector, coding, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
 		return directory{filepath.Clean(address)}, plain{}, nil
 	}
@@ -56,41 +57,70 @@ func connect(address string) (Connector, coding, error) {
 		if err := checkFileURL(u, "serializer"); err != nil {
 			return nil, nil, err
 		}
-		options := u.Query()
-		tag := tagText
-		if options.Has("serializer") {
-			tag = options.Get("serializer")
+		tag, err := serializerOf(u)
+		return proxyDirectory{filepath.Clean(u.Path), u.Query()}, tag, err
+	case "redis", "rediss":
+		r, err := newRedis(u, credentials, "prefix", "ttl")
+		if err != nil {
+			return nil, nil, err
 		}
-		if tag != tagText && tag != tagTextOld {
-			return nil, nil, fmt.Errorf("open store: serializer is %s or %s", tagText, tagTextOld)
+		if r.timed = true; u.Scheme == "rediss" {
+			r.server.tls = &tls.Config{ServerName: u.Hostname()}
 		}
-		return proxyDirectory{filepath.Clean(u.Path), options}, tagging{tag}, nil
+		return r, zipping{}, nil
+	case "proxystore+redis":
+		r, err := newRedis(u, credentials, "ttl", "serializer")
+		if err != nil {
+			return nil, nil, err
+		}
+		r.foreign = true
+		tag, err := serializerOf(u)
+		return r, tag, err
 	}
-	return nil, nil, errors.New("open store: the address has an unknown scheme; known are file and proxystore+file")
+	return nil, nil, errors.New("open store: the address has an unknown scheme; known are file, redis, rediss, " +
+		"proxystore+file and proxystore+redis")
+}
+
+// serializerOf returns the form of the objects in a ProxyStore.
+func serializerOf(u *url.URL) (tagging, error) {
+	tag := tagText
+	if u.Query().Has("serializer") {
+		tag = u.Query().Get("serializer")
+	}
+	if tag != tagText && tag != tagTextOld {
+		return tagging{}, fmt.Errorf("open store: serializer is %s or %s", tagText, tagTextOld)
+	}
+	return tagging{tag}, nil
 }
 
 // checkFileURL checks the URL of a directory, which may have so many options.
 func checkFileURL(u *url.URL, options ...string) error {
-	switch {
-	case u.Host != "" && u.Host != "localhost" || u.User != nil || !strings.HasPrefix(u.Path, "/"):
+	if u.Host != "" && u.Host != "localhost" || u.User != nil || !strings.HasPrefix(u.Path, "/") {
 		return fmt.Errorf("open store: the address of a directory is %s:///DIR, with three slashes", u.Scheme)
-	case u.Fragment != "":
-		return errors.New("open store: the address has a #NAME, which is that of an object")
 	}
+	_, err := optionsOf(u, options...)
+	return err
+}
 
+// optionsOf returns the options of a URL, each of which it may have once.
+func optionsOf(u *url.URL, options ...string) (url.Values, error) {
+	if u.Fragment != "" {
+		return nil, errors.New("open store: the address has a #NAME, which is that of an object")
+	}
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return errors.New("open store: the options behind the ? of the address are not of the form NAME=VALUE")
+		return nil, errors.New("open store: the options behind the ? of the address are not of the form NAME=VALUE")
 	}
+
 	for name, list := range values {
 		switch {
 		case !slices.Contains(options, name):
-			return fmt.Errorf("open store: the address has an unknown option; known are: %s", known(options))
+			return nil, fmt.Errorf("open store: the address has an unknown option; known are: %s", known(options))
 		case len(list) > 1:
-			return fmt.Errorf("open store: the address has the option %s twice", name)
+			return nil, fmt.Errorf("open store: the address has the option %s twice", name)
 		}
 	}
-	return nil
+	return values, nil
 }
 
 // known lists options in words.

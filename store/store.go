@@ -17,6 +17,10 @@ const DefaultCacheSize = 16
 type Options struct {
 	CacheSize int  // how many objects are kept that were used last; 0 = none
 	Metrics   bool // count and time what is done
+
+	// Credentials is an address whose user and password are used for a store at the same server whose address has
+	// none. References have none, so that they can be shown.
+	Credentials string
 }
 
 // A Store puts objects into a Connector, gets them, and keeps those that were used last. It may be used from several
@@ -34,7 +38,7 @@ type Store struct {
 // Open opens the store at an address, which the package describes. It looks at nothing but the address: what is wrong with
 // the place shows with the first operation. No error repeats the address.
 func Open(address string, o Options) (*Store, error) {
-	connector, coding, err := connect(address)
+	connector, coding, err := connect(address, o.Credentials)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +117,7 @@ func (s *Store) put(
 	stored, err := s.coding.encode(data)
 	encoded := time.Now()
 	if err == nil {
-		err = put(ctx, name, stored)
+		err = s.again(ctx, "put", name, func() error { return put(ctx, name, stored) })
 	}
 	if err != nil {
 		return s.failed("put", name, err)

@@ -70,9 +70,10 @@ var environment = []struct{ flag, variable string }{
 // flagOf maps the options that package agent checks to their flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
-	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "StoreEvery": "store-every", "Listen": "listen", "RunID": "run-id",
-	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact", "ListenToken": listenToken,
+	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "StoreEvery": "store-every",
+	"Listen": "listen", "RunID": "run-id", "Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape",
+	"ScrapeInterval": "scrape-interval", "OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact",
+	"ListenToken": listenToken,
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -106,7 +107,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
 		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
 	f.StringVar(&o.Store, "store", "",
-		"put the report into the store at `ADDRESS`, too: a directory, or proxystore+file:///DIR")
+		"put the report into the store at `ADDRESS`, too: a directory, redis://HOST, or proxystore+file:///DIR")
 	f.DurationVar(&o.storeEvery, "store-every", agent.DefaultStoreEvery,
 		"how often to put the report so far into a store that can replace it, at least 10s; 0 is never")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,

@@ -28,6 +28,7 @@ var flagGroups = []flagGroup{
 	{"Stopping the job", true, []string{"stop-if", "stop-grace"}},
 	{"Live page", true, []string{"listen", "listen-token-file"}},
 	{"MLflow", false, []string{"mlflow", "mlflow-run-id", "mlflow-experiment", "push-timeout"}},
+	{"Stores", false, []string{"store", "store-every"}},
 	{"For a site", true, []string{"on-end", "redact"}},
 	{"For experts", false, []string{"max-length", "reader", "compat", "cpus", "log-level", "log-format"}},
 }

@@ -51,7 +51,7 @@ that it belongs to: the one recorded in a pending report, else the one that the
 job created, else a new one. Only what the server lacks is sent, so a push can
 be repeated, and it resumes where it was interrupted.
 
-With --store, put the reports into a store: a directory, or that of a
+With --store, put the reports into a store: a directory, a Redis server, or a
 ProxyStore, where Python programs find them. Of each node the first free name
 is taken, RUN-ID/node-N, RUN-ID/node-N.2 and so on; what is there already stays
 as it is, and is not put again.

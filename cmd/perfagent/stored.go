@@ -46,7 +46,7 @@ func referenceIn(argument string) (address, object string, ok bool) {
 
 // findStored returns what a reference stands for. The layout of a directory is that of --out, so nothing is copied from one.
 func (f *runFinder) findStored(command, address, object string) (*catalog.Found, error) {
-	s, err := store.Open(address, store.Options{})
+	s, err := store.Open(address, store.Options{Credentials: os.Getenv("PERFAGENT_STORE")})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (f *runFinder) tellFetched(command string, fetched *gather.Fetched) {
 	for _, reference := range fetched.Partial {
 		f.say(command, reference+" is what was known while the node ran; there is no other report of it")
 	}
-	for _, m := range fetched.Missing {
+	for _, m := range fetched.Unread {
 		f.say(command, fmt.Sprintf("%s: %v", m.Reference, m.Err))
 		f.copies.lost = true
 	}
@@ -149,7 +149,7 @@ func (o *lsOptions) listStore(names []string) error {
 	if len(names) > 2 || o.html != "" {
 		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
 	}
-	s, err := store.Open(names[0], store.Options{})
+	s, err := store.Open(names[0], store.Options{Credentials: os.Getenv("PERFAGENT_STORE")})
 	if err != nil {
 		return err
 	}
@@ -171,6 +171,9 @@ func (o *lsOptions) listStore(names []string) error {
 	runs, err := gather.Runs(ctx, s)
 	if err != nil {
 		return err
+	}
+	if len(runs) == 0 {
+		o.runs.say("ls", "no report is in "+s.URL())
 	}
 	return o.printRuns(runs)
 }

@@ -323,6 +323,8 @@ func TestParseName(t *testing.T) {
 		"node-c1.example.org.rank-3.2.json": {Host: "c1.example.org", Rank: 3, Nth: 2, Ext: ".json"},
 		"node-7a_b-c.rank-0.jsonl":          {Host: "7a_b-c", Rank: 0, Nth: 1, Ext: ".jsonl"},
 		"node-a.rank-1.rank-2.json":         {Host: "a.rank-1", Rank: 2, Nth: 1, Ext: ".json"},
+		"node-3.partial.json":               {Node: 3, Rank: -1, Nth: 1, Ext: ".json", Partial: true},
+		"node-gpu7.2.partial.json":          {Host: "gpu7", Rank: -1, Nth: 2, Ext: ".json", Partial: true},
 	} {
 		if got, ok := catalog.ParseName(name); !ok || got != want {
 			t.Errorf("%s: %+v, %v", name, got, ok)
@@ -332,7 +334,7 @@ func TestParseName(t *testing.T) {
 		"", "node-.json", "node-1.html", "node-1.2.3.json", "node--1.json", "node-99999999999.json", "job.json",
 		".node-0.json", "node-0.rank-.json", "node-0.rank-x.json", "node-0.rank--1.json", "node-.rank-0.json",
 		"node-0.rank-1.2.3.json", "node-a b.json", "node-a/b.json", "node-_a.json", "node-ä.json", "node-0.json.json5",
-		"node-x.rank-99999999999.json",
+		"node-x.rank-99999999999.json", "node-.partial.json",
 	} {
 		if got, ok := catalog.ParseName(name); ok {
 			t.Errorf("%q is taken for a recording: %+v", name, got)

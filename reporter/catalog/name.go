@@ -15,6 +15,9 @@ type Name struct {
 	Rank int // -1 if the file is not that of one rank of several
 	Nth  int // 1 for node-N, 2 for node-N.2: a second recording of the same node or rank
 	Ext  string
+
+	// Partial reports whether it is what was known of the node while it ran, as it lies in a store: node-N.partial.
+	Partial bool
 }
 
 const (
@@ -25,7 +28,7 @@ const (
 )
 
 // ParseName parses the name of a recording's file without its directory: node-N.json, node-N.2.json,
-// node-N.rank-R.json, node-N.rank-R.2.json, and the same with .jsonl for journals. N is the index of a node or
+// node-N.rank-R.json, node-N.rank-R.2.json, the same with .partial at the end, and with .jsonl for journals. N is the index of a node or
 // the name of a host. The name of a host begins with a letter or a digit and has a letter.
 func ParseName(name string) (Name, bool) {
 	ext := filepath.Ext(name)
@@ -43,6 +46,7 @@ func parseBase(base, ext string) (Name, bool) {
 		return Name{}, false
 	}
 
+	node, n.Partial = strings.CutSuffix(node, ".partial")
 	rest, last, found := cutLast(node, ".")
 	if nth, isNumber := count(last); found && isNumber {
 		n.Nth, node = nth, rest

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -64,7 +63,7 @@ func (r *Run) AnyPending() bool {
 			return true
 		}
 		for _, n := range report.Nodes {
-			if n.Push != nil && n.Push.MLflow.State == reporter.PushPending {
+			if n.Push.Pending() {
 				return true
 			}
 		}

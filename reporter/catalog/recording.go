@@ -136,6 +136,7 @@ func newRecordings(paths []string) []*Recording {
 		}
 	}
 
+	dropPartial(found)
 	for base, r := range found {
 		if r.look(); !r.IsSure() && (r.damaged != nil || r.head.Node == "") {
 			delete(found, base)
@@ -143,6 +144,21 @@ func newRecordings(paths []string) []*Recording {
 	}
 
 	return inOrder(slices.Collect(maps.Values(found)))
+}
+
+// dropPartial leaves out what was known of nodes while they ran, where there is a report of their end.
+func dropPartial(found map[string]*Recording) {
+	type node struct {
+		index int
+		host  string
+	}
+	ended := make(map[node]bool)
+	for _, r := range found {
+		if !r.Partial {
+			ended[node{r.Node, r.Host}] = true
+		}
+	}
+	maps.DeleteFunc(found, func(_ string, r *Recording) bool { return r.Partial && ended[node{r.Node, r.Host}] })
 }
 
 // inOrder sorts recordings by start. Those that do not say come in the order of their names.

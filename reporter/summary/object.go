@@ -199,12 +199,16 @@ func nodeFailed(n *reporter.Node) bool {
 	return v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0
 }
 
-// pushOf returns how far the pushes of the nodes are: pending while any of them is, off if none was sent.
+// pushOf returns how far the pushes of the nodes are, to MLflow and into stores: pending while any of them is, off if none
+// was sent.
 func pushOf(r *reporter.Report) string {
 	seen := make(map[string]bool)
 	for _, n := range r.Nodes {
 		if n != nil && n.Push != nil {
 			seen[n.Push.MLflow.State] = true
+			if n.Push.Store != nil {
+				seen[n.Push.Store.State] = true
+			}
 		}
 	}
 	for _, state := range []string{reporter.PushPending, reporter.PushDone, reporter.PushOff} {

@@ -4,6 +4,7 @@ Reads [{"op": put|get|exists|evict|proxy, "key": name, "value": text}, ...] and 
 "keys": {name: {"counters", "attributes", "times": {operation: count}}}}.
 """
 
+import collections
 import json
 import sys
 
@@ -12,21 +13,26 @@ from proxystore.store import Store
 from proxystore.store.utils import get_key
 
 store = Store("s", LocalConnector(), metrics=True, register=True)
-keys, results = {}, []
+keys, results = {}, []  # of each name, first one that nothing was ever put under
 
 
 def key(name):
-    return keys.setdefault(name, LocalKey(id=name))
+    return keys.setdefault(name, [LocalKey(id=name)])[-1]
+
+
+def became(name, k):
+    key(name)
+    keys[name].append(k)
 
 
 def proxy(call):
     made = store.proxy(call["value"], populate_target=False)
-    keys[call["key"]] = get_key(made)
+    became(call["key"], get_key(made))
     return str(made)
 
 
 def put(call):
-    keys[call["key"]] = store.put(call["value"])
+    became(call["key"], store.put(call["value"]))
 
 
 operations = {
@@ -41,9 +47,11 @@ with open(sys.argv[1]) as calls:
         results.append(operations[call["op"]](call))
 
 out = {}
-for name, k in keys.items():
-    metrics = store.metrics.get_metrics(k)
-    if metrics is not None:
-        times = {operation: stats.count for operation, stats in metrics.times.items()}
-        out[name] = {"counters": metrics.counters, "attributes": metrics.attributes, "times": times}
+for name, of in keys.items():
+    counters, attributes, times = collections.Counter(), {}, collections.Counter()
+    for metrics in filter(None, map(store.metrics.get_metrics, of)):
+        counters.update(metrics.counters)
+        attributes.update(metrics.attributes)
+        times.update({operation: stats.count for operation, stats in metrics.times.items()})
+    out[name] = {"counters": counters, "attributes": attributes, "times": times}
 json.dump({"results": results, "keys": out}, sys.stdout)

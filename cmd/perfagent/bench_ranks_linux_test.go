@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// BenchmarkRanks is the CPU time that the perfagents of 64 ranks of a host take per second at 1 Hz, all together, beside
+// jobs that sleep: that of jobs of 38 s less that of jobs of 8 s.
+func BenchmarkRanks(b *testing.B) {
+	need.Time(b, "64 ranks for a minute")
+	const short, long = 8, 38
+	var share []float64
+	for b.Loop() {
+		spent := ranksCPU(b, long) - ranksCPU(b, short)
+		share = append(share, 100*spent.Seconds()/(long-short))
+	}
+	b.ReportMetric(median(share), "%-of-a-core")
+}
+
+// ranksCPU returns the CPU time of 64 ranks that sleep for so many seconds, their perfagents included.
+func ranksCPU(b *testing.B, seconds int) time.Duration {
+	b.Helper()
+	const ranks = 64
+	out, spent := b.TempDir(), make([]time.Duration, ranks)
+	var running sync.WaitGroup
+	for rank := range ranks {
+		cmd := clitest.Perfagent(b, "run", "--out", out, "--html", "never", "--summary", "never", "--", "sleep", strconv.Itoa(seconds))
+		cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711", "SLURM_STEP_ID=0", "SLURM_NODEID=0", "SLURM_STEP_NUM_NODES=1",
+			fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_LOCALID=", rank), fmt.Sprint("SLURM_STEP_NUM_TASKS=", ranks),
+			fmt.Sprint("SLURM_STEP_TASKS_PER_NODE=", ranks))
+		running.Go(func() {
+			if err := cmd.Run(); err != nil {
+				b.Errorf("rank %d: %v", rank, err)
+				return
+			}
+			spent[rank] = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		})
+	}
+	running.Wait()
+
+	var all time.Duration
+	for _, d := range spent {
+		all += d
+	}
+	return all
+}

@@ -1,0 +1,444 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/store"
+)
+
+// storedReport returns a report in a store.
+func storedReport(t *testing.T, address, name string) []byte {
+	t.Helper()
+	s, err := store.Open(address, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	data, err := s.Get(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// readReport reads the report of a file.
+func readReport(t *testing.T, path string) *reporter.Report {
+	t.Helper()
+	r, err := reporter.Decode([]byte(clitest.Read(t, path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// storeState returns what a file says of the store.
+func storeState(t *testing.T, path, node string) *reporter.StoreState {
+	t.Helper()
+	push := readReport(t, path).Nodes[node].Push
+	if push == nil || push.Store == nil {
+		t.Fatalf("%s says nothing of a store", path)
+	}
+	return push.Store
+}
+
+// The report of run is in the store when run ends: the local one without the state of the store. The other commands take it
+// by reference, and leave nothing behind.
+func TestStore_RunAndRead(t *testing.T) {
+	t.Parallel()
+	for kind, scheme := range map[string]string{"directory": "file://", "ProxyStore": "proxystore+file://"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			dir, tmp := t.TempDir(), t.TempDir()
+			address := scheme + filepath.Join(dir, "store")
+			perfagent := func(args ...string) clitest.Outcome {
+				t.Helper()
+				cmd := clitest.Perfagent(t, args...)
+				cmd.Dir, cmd.Env = dir, append(cmd.Env, "TMPDIR="+tmp)
+				return clitest.Perform(t, cmd)
+			}
+			for _, id := range []string{"before", "after"} {
+				o := perfagent("run", "--run-id", id, "--store", address, "--summary", "always", "--", "sh", "-c", "echo out; exit 3")
+				o.Want(t, 3)
+				if o.Out != "out\n" || !strings.Contains(o.Err, "perfagent: store: "+address+"#"+id+"/node-0, ") {
+					t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+				}
+			}
+
+			local := filepath.Join(dir, "perfagent-out", "before", "node-0.json")
+			state := storeState(t, local, "0")
+			if state.State != reporter.PushDone || state.URI != address || state.Reference != address+"#before/node-0" ||
+				state.Metrics.Times["store.put"].Count != 1 {
+				t.Errorf("%+v", state)
+			}
+			v, err := jsonschema.UnmarshalJSON(strings.NewReader(clitest.Read(t, local)))
+			if err = errors.Join(err, reportertest.Schema(t).Validate(v)); err != nil {
+				t.Error(err)
+			}
+			inStore := storedReport(t, address, "before/node-0")
+			if !reporter.SameRecording(inStore, []byte(clitest.Read(t, local))) || strings.Contains(string(inStore), `"store"`) {
+				t.Error("the store has something else than the file")
+			}
+
+			shown := perfagent("show", "--json", address+"#before")
+			shown.Want(t, 0)
+			if own := perfagent("show", "--json", "before"); own.Out != shown.Out {
+				t.Errorf("by reference:\n%s\nby name:\n%s", shown.Out, own.Out)
+			}
+			if o := perfagent("show", address+"#before/node-0"); !strings.Contains(o.Out, "before/node-0") || strings.Contains(o.Out, tmp) {
+				t.Errorf("show of a node: %s", o.Out)
+			}
+			perfagent("diff", address+"#before", "--", address+"#after").Want(t, 0)
+			perfagent("plot", address+"#before", "-o", "p.html").Want(t, 0)
+			perfagent("merge", address+"#before", "-o", "m.json", "--html", "never").Want(t, 0)
+			if got := readReport(t, filepath.Join(dir, "m.json")).Run.ID; got != "before" {
+				t.Errorf("merged %q", got)
+			}
+
+			var runs []struct {
+				ID    string
+				Nodes int
+			}
+			listed := perfagent("ls", "--json", address)
+			if err := json.Unmarshal([]byte(listed.Out), &runs); err != nil || len(runs) != 2 || runs[0].Nodes != 1 {
+				t.Errorf("ls: %v: %s", err, listed.Out)
+			}
+			if o := perfagent("ls", address, "before"); !strings.Contains(o.Out, " "+address+"#before/node-0\n") {
+				t.Errorf("ls of a run: %s", o.Out)
+			}
+			if left, err := os.ReadDir(tmp); err != nil || len(left) != 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// What a reference does not lead to is said in one line with the reference.
+func TestStore_WrongReferences(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	address := "proxystore+file://" + dir
+	for name, data := range map[string]string{
+		"perfagent.cut.node-0.json": "US\n{\"schema\":", "perfagent.dict.node-0.json": "PK\n\x80\x05}", "key": "XX\nwhat",
+	} {
+		clitest.Write(t, filepath.Join(dir, name), data, 0o600)
+		clitest.Write(t, filepath.Join(dir, name+".ready"), "", 0o600)
+	}
+	for argument, words := range map[string]string{
+		address + "#nothing":                "no object nothing in " + address,
+		address + "#nothing/node-0":         "no object perfagent.nothing.node-0.json in " + address,
+		address + "#cut":                    address + "#cut/node-0: it is not JSON, or cut short",
+		address + "#dict/node-0":            "it is a pickle (tag PK), which perfagent never reads; store the report as a text: store.put(json.dumps(report))",
+		address + "#key":                    "it has the unknown tag XX",
+		address + "?clear=1#a":              "unknown option",
+		"gopher://u:s3cr3t@h/#a":            "unknown scheme",
+		"file://" + dir + "#nothing":        "nothing",
+		"file://" + dir + "#nothing/node-0": "nothing/node-0.json",
+		address + "#../x":                   "no object has such a name",
+	} {
+		o := clitest.Run(t, "show", argument)
+		o.Want(t, 1)
+		if !strings.Contains(o.Err, words) || strings.Contains(o.Err, "s3cr3t") || strings.Contains(o.Err, "perfagent-store-") {
+			t.Errorf("%s: %q, want %q", argument, o.Err, words)
+		}
+	}
+}
+
+// Of a run of which a part is damaged the rest is merged, and the exit code says so.
+func TestStore_MergesTheRest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := store.Open("proxystore+file://"+dir, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node := range 3 {
+		data, err := reporter.Encode(reportertest.NodeReport(node, 20, 0, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Put(t.Context(), fmt.Sprintf("job/node-%d", node), data[:len(data)-node%2]); err != nil {
+			t.Fatal(err)
+		}
+		if node == 1 {
+			clitest.Write(t, filepath.Join(dir, "perfagent.job.node-1.json"), "US\n"+string(data[:99]), 0o600)
+		}
+	}
+
+	out := filepath.Join(t.TempDir(), "m.json")
+	o := clitest.Run(t, "merge", s.URL()+"#job", "-o", out, "--html", "never")
+	o.Want(t, 1)
+	o.WantLine(t, s.URL()+"#job/node-1: it is not JSON")
+	if diff := cmp.Diff([]string{"0", "2"}, readReport(t, out).NodeNames()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A store that does not work costs the job nothing, and one command puts the report there later.
+func TestStore_Fails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	clitest.Write(t, filepath.Join(dir, "store"), "a file", 0o600)
+	cmd := clitest.Perfagent(t, "run", "--run-id", "a", "--store", "./store", "--", "sh", "-c", "exit 4")
+	cmd.Dir = dir
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 4)
+	local := filepath.Join(dir, "perfagent-out", "a", "node-0.json")
+	if state := storeState(t, local, "0"); state.State != reporter.PushPending || state.Error == "" || state.Reference != "" {
+		t.Errorf("%+v", state)
+	}
+	_, command, found := strings.Cut(o.Err, "put it there with: ")
+	command, _, _ = strings.Cut(command, "\n")
+	if !found || !strings.Contains(o.Err, "perfagent: store: put a/node-0.json in file://") {
+		t.Fatalf("stderr %q", o.Err)
+	}
+
+	clitest.Perform(t, clitest.Script(t, "sh", command)).Want(t, 1)
+	if err := os.Remove(filepath.Join(dir, "store")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		clitest.Perform(t, clitest.Script(t, "sh", command)).Want(t, 0)
+	}
+	if state := storeState(t, local, "0"); state.State != reporter.PushDone || state.Error != "" {
+		t.Errorf("%+v", state)
+	}
+	if files, err := os.ReadDir(filepath.Join(dir, "store", "a")); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// A store on a disk that hangs delays the end by the push timeout, and no more.
+func TestStore_Hangs(t *testing.T) {
+	t.Parallel()
+	dir, store := t.TempDir(), hangingDir(t)
+	begun := time.Now()
+	o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", store, "--push-timeout", "1s", "--", "sh", "-c", "exit 5")
+	o.Want(t, 5)
+	if !strings.Contains(o.Err, "not done within the --push-timeout of 1s; the report is safe") {
+		t.Errorf("stderr %q", o.Err)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if state := storeState(t, filepath.Join(dir, "a", "node-0.json"), "0"); state.State != reporter.PushPending {
+		t.Errorf("%+v", state)
+	}
+}
+
+// The ranks of a host put one report: that of the node.
+func TestStore_Ranks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := `export PERFAGENT_RUN_ID=job PERFAGENT_STORE=` + dir + `/store
+for i in 0 1 2; do "$P" run --out ` + dir + `/out -- sleep 1.$i & done
+wait`
+	clitest.Perform(t, clitest.Script(t, "sh", script)).Want(t, 0)
+	files, err := filepath.Glob(filepath.Join(dir, "store", "job", "*"))
+	if err != nil || len(files) != 1 || filepath.Base(files[0]) != "node-0.json" {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if ranks := readReport(t, files[0]).Nodes["0"].Ranks; len(ranks) != 3 {
+		t.Errorf("%d ranks", len(ranks))
+	}
+	if state := storeState(t, filepath.Join(dir, "out", "job", "node-0.json"), "0"); state.State != reporter.PushDone {
+		t.Errorf("%+v", state)
+	}
+}
+
+// The directory of the reports as a store has them already: nothing is written twice.
+func TestStore_IsOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range 2 {
+		clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", dir, "--html", "never", "--", "true").Want(t, 0)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "a", "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for i, name := range []string{"node-0.2", "node-0"} {
+		if state := storeState(t, files[i], "0"); !strings.HasSuffix(state.Reference, "#a/"+name) {
+			t.Errorf("%s: %+v", files[i], state)
+		}
+	}
+}
+
+// A node that dies leaves what was known in the store.
+func TestStore_Partial(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	address := filepath.Join(dir, "store")
+	begin := func(id, script string) *clitest.Process {
+		cmd := clitest.Perfagent(t, "run", "--out", dir+"/out", "--run-id", id, "--store", address, "--store-every", "10s", "--", "sh", "-c", script)
+		return clitest.Launch(t, cmd)
+	}
+	dying, ending := begin("dying", "echo pid $$; exec sleep 60"), begin("ending", "sleep 15")
+	job := dying.PID("pid")
+	partial := func(id string) string { return filepath.Join(address, id, "node-0.partial.json") }
+	clitest.Until(t, "both have a partial report", func() bool { return clitest.Exists(partial("dying")) && clitest.Exists(partial("ending")) })
+
+	dying.Signal(syscall.SIGKILL)
+	if err := syscall.Kill(job, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	dying.End()
+	if o, _ := ending.End(); o.Code != 0 {
+		t.Errorf("the job ended with %d", o.Code)
+	}
+	if clitest.Exists(partial("ending")) || !clitest.Exists(filepath.Join(address, "ending", "node-0.json")) {
+		t.Error("after the end the partial report is there, or the last one is not")
+	}
+	r := readReport(t, partial("dying"))
+	if r.Run.Incomplete == "" || r.Nodes["0"].Sampling.Samples < 5 {
+		t.Errorf("incomplete %q, %d samples", r.Run.Incomplete, r.Nodes["0"].Sampling.Samples)
+	}
+	if o := clitest.Run(t, "ls", "file://"+address); !strings.Contains(o.Out, "1 (1 partial)") {
+		t.Errorf("ls: %s", o.Out)
+	}
+}
+
+// The Python program of docs/stores.md finds what its commands have stored.
+func TestStore_DocumentedPython(t *testing.T) {
+	t.Parallel()
+	python := filepath.Join(os.Getenv("PERFAGENT_TEST_OPS"), "bin", "python")
+	if !clitest.Exists(python) {
+		need.Missing(t, "needs ProxyStore: make test installs it; or name a venv that has it in PERFAGENT_TEST_OPS")
+	}
+	dir := t.TempDir()
+	cmd := clitest.Perfagent(t, "run", "--run-id", "job-9", "--store", "proxystore+file://"+dir+"/ps", "--", "true")
+	clitest.Perform(t, cmd).Want(t, 0)
+
+	program := fenced(t, "../../docs/stores.md", "python")[0].text
+	cmd = clitest.Command(t, python, "-c", program)
+	cmd.Dir = dir
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	if o.Out != "job-9 0\n" {
+		t.Errorf("%q", o.Out)
+	}
+}
+
+// In a directory, the report of the end counts, and not what was known before.
+func TestStore_PartialBesideTheLast(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, node := range map[string]int{"node-0": 0, "node-0.partial": 0, "node-1.2.partial": 1} {
+		data, err := reporter.Encode(reportertest.NodeReport(node, 20, 0, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, "job"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Write(t, filepath.Join(dir, "job", name+".json"), string(data), 0o600)
+	}
+	out := filepath.Join(t.TempDir(), "m.json")
+	clitest.Run(t, "merge", "file://"+dir+"#job", "-o", out, "--html", "never").Want(t, 0)
+	if diff := cmp.Diff([]string{"0", "1"}, readReport(t, out).NodeNames()); diff != "" {
+		t.Error(diff)
+	}
+	clitest.Run(t, "show", "file://"+dir+"#job/node-1.2.partial").Want(t, 0)
+}
+
+// Nothing in a store is said, so that a wrong address shows.
+func TestStore_ListsNothing(t *testing.T) {
+	t.Parallel()
+	address := "file://" + filepath.Join(t.TempDir(), "none")
+	o := clitest.Run(t, "ls", "--json", address)
+	o.Want(t, 0)
+	o.WantLine(t, "no report is in "+address)
+	if o.Out != "[]\n" {
+		t.Errorf("%q", o.Out)
+	}
+}
+
+// With Redis: the password is in the environment alone, and nothing that is said or written has it. What a server that was
+// away has not got is put there by the command that was printed.
+func TestStore_Redis(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-of-redis"
+	server := storetest.Redis(t, "--requirepass", secret)
+	down := storetest.FreeAddress(t)
+	dir := t.TempDir()
+	var said strings.Builder
+	perfagent := func(to string, args ...string) clitest.Outcome {
+		t.Helper()
+		cmd := clitest.Perfagent(t, args...)
+		cmd.Dir, cmd.Env = dir, append(cmd.Env, "PERFAGENT_STORE=redis://:"+secret+"@"+to)
+		o := clitest.Perform(t, cmd)
+		said.WriteString(o.Out + o.Err)
+		return o
+	}
+
+	perfagent(server, "run", "--run-id", "a", "--summary", "always", "--", "sh", "-c", "exit 3").Want(t, 3)
+	reference := "redis://" + server + "#a"
+	state := storeState(t, filepath.Join(dir, "perfagent-out", "a", "node-0.json"), "0")
+	if state.State != reporter.PushDone || state.Reference != reference+"/node-0" {
+		t.Errorf("%+v", state)
+	}
+	for _, args := range [][]string{
+		{"ls", "redis://" + server}, {"ls", "--json", "redis://" + server, "a"}, {"show", reference}, {"show", "--json", reference + "/node-0"},
+		{"plot", reference, "-o", "a.html"}, {"merge", reference, "-o", "m.json"}, {"diff", reference, "--", "a"},
+	} {
+		perfagent(server, args...).Want(t, 0)
+	}
+	perfagent("127.0.0.2:1", "show", reference).Want(t, 1) // the password is for another server
+
+	begun := time.Now()
+	o := perfagent(down, "run", "--run-id", "b", "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
+	o.Want(t, 4)
+	if took := time.Since(begun); took > 20*time.Second || !strings.Contains(o.Err, "connection refused") {
+		t.Errorf("it took %v: %s", took, o.Err)
+	}
+	perfagent(server, "push", "--store", "redis://"+server, "b").Want(t, 0)
+	perfagent(server, "show", "redis://"+server+"#b").Want(t, 0)
+
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			said.WriteString(clitest.Read(t, path))
+		}
+		return err
+	})
+	if err != nil || strings.Contains(said.String(), secret) {
+		t.Errorf("the password is somewhere (%v)", err)
+	}
+}
+
+// Wrong use is said before the job starts.
+func TestStore_BadFlags(t *testing.T) {
+	t.Parallel()
+	for words, args := range map[string][]string{
+		"--store: open store: ":     {"run", "--store", "dir", "--", "echo"},
+		"unknown scheme":            {"run", "--store", "http://u:s3cr3t@h", "--", "echo"},
+		"--store-every: 5s":         {"run", "--store-every", "5s", "--", "echo"},
+		"flags of MLflow":           {"push", "--store", "/s", "--mlflow", "http://h", "x"},
+		"one RUN-ID at most":        {"ls", "file:///s", "a", "b"},
+		"--store: open store: the ": {"push", "--store", "job", "x"},
+	} {
+		o := clitest.Run(t, args...)
+		want := 1
+		if args[0] == "run" {
+			want = 125
+		}
+		o.Want(t, want)
+		if !strings.Contains(o.Err, words) || strings.Contains(o.Err, "s3cr3t") || o.Out != "" {
+			t.Errorf("%v: %q, want %q", args, o.Err, words)
+		}
+	}
+}

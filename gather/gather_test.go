@@ -1,0 +1,235 @@
+package gather_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perfagent/perfagent/gather"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/store"
+)
+
+// report returns the bytes of a node's report of so many seconds.
+func report(t *testing.T, node, seconds int) []byte {
+	t.Helper()
+	data, err := reporter.Encode(reportertest.NodeReport(node, seconds, 0, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// open opens the store at an address.
+func open(t *testing.T, address string) *store.Store {
+	t.Helper()
+	s, err := store.Open(address, store.Options{Metrics: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// put puts a report and wants it under a name.
+func put(t *testing.T, s *store.Store, run, node string, data []byte, want string) {
+	t.Helper()
+	if got, err := gather.Put(t.Context(), s, run, node, data); err != nil || got != want {
+		t.Fatalf("put %s of %s: %s, %v, want %s", node, run, got, err, want)
+	}
+}
+
+// addresses are those of empty stores, one of each kind.
+func addresses(t *testing.T) map[string]string {
+	return map[string]string{"directory": t.TempDir(), "ProxyStore": "proxystore+file://" + t.TempDir()}
+}
+
+// A recording keeps its name, another one gets the next, and the same one is there once.
+func TestPut(t *testing.T) {
+	for kind, address := range addresses(t) {
+		t.Run(kind, func(t *testing.T) {
+			s := open(t, address)
+			first, second := report(t, 0, 20), report(t, 0, 30)
+			put(t, s, "job-7", "node-0", first, "job-7/node-0")
+			put(t, s, "job-7", "node-0", second, "job-7/node-0.2")
+			put(t, s, "job-7", "node-gpu7.example", first, "job-7/node-gpu7.example")
+
+			pushed, err := reporter.WithPush(second, map[string]reporter.PushState{"0": {State: reporter.PushDone}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, s, "job-7", "node-0", pushed, "job-7/node-0.2")
+			if n := s.Metrics().Times["store.put"].Count; n != 3 {
+				t.Errorf("%v objects were put", n)
+			}
+		})
+	}
+}
+
+// A run whose put succeeds at once does one put and nothing else.
+func TestPut_Golden(t *testing.T) {
+	s := open(t, t.TempDir())
+	data := report(t, 0, 20)
+	put(t, s, "job-7", "node-0", data, "job-7/node-0")
+	counts := make(map[string]float64)
+	for name, times := range s.Metrics().Times {
+		counts[name] = times.Count
+	}
+	want := map[string]float64{"store.put": 1, "store.put.serialize": 1, "store.put.connector": 1}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Error(diff)
+	}
+	attributes := map[string]any{"store.put.object_size": float64(len(data))}
+	if diff := cmp.Diff(attributes, s.Metrics().Attributes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Agents of one name at once: each recording is there.
+func TestPut_AtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		data, s := report(t, 0, 20+i), open(t, dir)
+		wg.Go(func() {
+			if _, err := gather.Put(t.Context(), s, "job", "node-0", data); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+
+	nodes, err := gather.Nodes(t.Context(), open(t, dir), "job")
+	if err != nil || len(nodes) != 8 {
+		t.Errorf("%d reports, %v", len(nodes), err)
+	}
+}
+
+// What is listed: runs, nodes, and how many have nothing but a partial report; not pieces of ranks or strangers' files.
+func TestRuns(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for _, name := range []string{
+		"b/node-0", "b/node-0.2", "b/node-1.partial", "b/node-2.partial", "b/node-2", "b/node-2.rank-3", "b/node-x y", "a/node-h1",
+		"a/other",
+	} {
+		path := filepath.Join(dir, name+".json")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("12345"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	runs, err := gather.Runs(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []gather.Run{{ID: "a", Nodes: 1, Bytes: 5}, {ID: "b", Nodes: 3, Partial: 1, Bytes: 25}}
+	byID := cmpopts.SortSlices(func(a, b gather.Run) bool { return a.ID < b.ID })
+	if diff := cmp.Diff(want, runs, byID, cmpopts.IgnoreFields(gather.Run{}, "Modified")); diff != "" {
+		t.Error(diff)
+	}
+
+	nodes, err := gather.Nodes(t.Context(), s, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range nodes {
+		got = append(got, fmt.Sprintf("%s %v %s", n.Node, n.Final, strings.TrimPrefix(n.Reference, s.URL())))
+	}
+	wanted := []string{"0 true #b/node-0", "0 true #b/node-0.2", "1 false #b/node-1.partial", "2 true #b/node-2", "2 false #b/node-2.partial"}
+	if diff := cmp.Diff(wanted, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Of each node the final report is fetched, else the partial one, and what is no report is named.
+func TestFetchRun(t *testing.T) {
+	s := open(t, "proxystore+file://"+t.TempDir())
+	ctx := t.Context()
+	put(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
+	put(t, s, "job", "node-0", report(t, 0, 25), "job/node-0.2")
+	for name, data := range map[string][]byte{
+		"job/node-0.partial": report(t, 0, 10), "job/node-1.partial": report(t, 1, 10),
+		"job/node-2": report(t, 2, 20)[:500], "job/node-3": []byte(`{"schema":"perfagent.report/9","run":{},"nodes":{}}`),
+		"job/node-4": []byte("PK"), "other/node-0": report(t, 0, 20),
+	} {
+		if err := s.Put(ctx, name, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	dir := t.TempDir()
+	s = open(t, s.URL())
+	got, err := gather.FetchRun(ctx, s, "job", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing []string
+	for _, m := range got.Unread {
+		missing = append(missing, strings.TrimPrefix(m.Reference, s.URL()))
+		if m.Err == nil || m.Err.Error() == "" {
+			t.Errorf("%s: no reason", m.Reference)
+		}
+	}
+	if diff := cmp.Diff([]string{"#job/node-2", "#job/node-3", "#job/node-4"}, missing); diff != "" {
+		t.Error(diff)
+	}
+	if got.Final != 2 || len(got.Partial) != 1 || !strings.HasSuffix(got.Partial[0], "#job/node-1.partial") {
+		t.Errorf("%+v", got)
+	}
+
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	for i := range files {
+		files[i] = strings.TrimPrefix(files[i], dir+"/")
+	}
+	if diff := cmp.Diff([]string{"job/node-0.2.json", "job/node-0.json", "job/node-1.json"}, files); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	for op, want := range map[string]float64{"store.get": 6, "store.list": 1} {
+		if n := s.Metrics().Times[op].Count; n != want {
+			t.Errorf("%s %v times, want %v", op, n, want)
+		}
+	}
+}
+
+// A partial report is replaced, never that of another recording; in a ProxyStore nothing is replaced.
+func TestPartial(t *testing.T) {
+	dir := t.TempDir()
+	a, b := open(t, dir), open(t, dir)
+	first, second := gather.NewPartial("job", "node-0"), gather.NewPartial("job", "node-0")
+	if err := first.Evict(t.Context(), a); err != nil {
+		t.Errorf("evict nothing: %v", err)
+	}
+	for i := range 3 {
+		err := errors.Join(first.Put(t.Context(), a, report(t, 0, 10+i)), second.Put(t.Context(), b, report(t, 0, 20+i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string][]byte{"job/node-0.partial": report(t, 0, 12), "job/node-0.2.partial": report(t, 0, 22)} {
+		if got, err := a.Get(t.Context(), name); err != nil || string(got) != string(want) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+	if err := second.Evict(t.Context(), b); err != nil {
+		t.Error(err)
+	}
+	if nodes, err := gather.Nodes(t.Context(), a, "job"); err != nil || len(nodes) != 1 || nodes[0].Final {
+		t.Errorf("%+v, %v", nodes, err)
+	}
+
+	p, s := gather.NewPartial("job", "node-0"), open(t, "proxystore+file://"+t.TempDir())
+	err := errors.Join(p.Put(t.Context(), s, report(t, 0, 10)), p.Put(t.Context(), s, report(t, 0, 11)))
+	if !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("ProxyStore: %v", err)
+	}
+}

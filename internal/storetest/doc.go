@@ -1,0 +1,2 @@
+// Package storetest starts the servers that stores are tested with.
+package storetest

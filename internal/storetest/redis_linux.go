@@ -1,0 +1,76 @@
+package storetest
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// Redis starts a Redis server with more arguments, which keeps nothing on disk, and returns HOST:PORT. It ends with the test.
+func Redis(t testing.TB, arguments ...string) string {
+	t.Helper()
+	program, libraries := redisProgram(t)
+	address := FreeAddress(t)
+	_, port, _ := net.SplitHostPort(address)
+	arguments = append([]string{
+		"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir(),
+	}, arguments...)
+
+	cmd := exec.Command(program, arguments...)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+libraries)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+
+	var said []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if said = append(said, lines.Text()); strings.Contains(lines.Text(), "Ready to accept connections") {
+			go io.Copy(io.Discard, out)
+			return address
+		}
+	}
+	t.Fatalf("the Redis server has ended: %s", strings.Join(said, "\n"))
+	return ""
+}
+
+// redisProgram returns the server and where its libraries are: Debian's packages below PERFAGENT_TEST_REDIS, else what is
+// installed.
+func redisProgram(t testing.TB) (program, libraries string) {
+	t.Helper()
+	root := os.Getenv("PERFAGENT_TEST_REDIS")
+	program = filepath.Join(root, "usr", "bin", "redis-server")
+	if _, err := os.Stat(program); root == "" || err != nil {
+		return need.Tool(t, "redis-server", "make test unpacks it, or apt-get install redis-server"), ""
+	}
+
+	dirs, err := filepath.Glob(filepath.Join(root, "usr", "lib", "*-linux-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program, strings.Join(dirs, ":")
+}
+
+// FreeAddress returns HOST:PORT of this machine that nobody listens on.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

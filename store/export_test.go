@@ -1,0 +1,4 @@
+package store
+
+// ReadAnswer is readAnswer for tests.
+var ReadAnswer = readAnswer

@@ -1,0 +1,440 @@
+package store
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// silence is how long an answer may take where the caller sets no end.
+const silence = time.Minute
+
+// A server is a Redis server, asked over one connection, which is made when it is needed.
+type server struct {
+	address        string // HOST:PORT
+	user, password string
+	database       int
+	tls            *tls.Config // nil = none
+
+	mu   sync.Mutex
+	conn net.Conn // nil = none
+	in   *bufio.Reader
+}
+
+// do sends commands at once and returns an answer for each. A redisError is an answer. It makes a new connection if the old
+// one turns out to be closed, as servers close those that are not used.
+func (s *server) do(ctx context.Context, commands ...[]string) ([]any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	used := s.conn != nil
+	answers, err := s.try(ctx, commands)
+	if err != nil && used && ctx.Err() == nil {
+		answers, err = s.try(ctx, commands)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return answers, err
+}
+
+// try does the commands on the connection, or on a new one. After an error there is none.
+func (s *server) try(ctx context.Context, commands [][]string) (answers []any, err error) {
+	defer func() {
+		if err != nil {
+			s.drop()
+		}
+	}()
+	if s.conn == nil {
+		if err := s.connect(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	return s.exchange(ctx, commands)
+}
+
+// connect makes a connection and logs in.
+func (s *server) connect(ctx context.Context) (err error) {
+	if s.tls == nil {
+		s.conn, err = new(net.Dialer).DialContext(ctx, "tcp", s.address)
+	} else {
+		s.conn, err = (&tls.Dialer{Config: s.tls}).DialContext(ctx, "tcp", s.address)
+	}
+	if err != nil {
+		s.conn = nil
+		return err
+	}
+	s.in = bufio.NewReader(s.conn)
+
+	var first [][]string
+	switch {
+	case s.password != "" && s.user != "":
+		first = append(first, []string{"AUTH", s.user, s.password})
+	case s.password != "":
+		first = append(first, []string{"AUTH", s.password})
+	}
+	if s.database != 0 {
+		first = append(first, []string{"SELECT", strconv.Itoa(s.database)})
+	}
+	answers, err := s.exchange(ctx, first)
+	if err != nil {
+		return err
+	}
+	return firstError(answers)
+}
+
+// exchange writes commands and reads their answers, until ctx ends.
+func (s *server) exchange(ctx context.Context, commands [][]string) ([]any, error) {
+	if len(commands) == 0 {
+		return nil, nil
+	}
+	conn := s.conn
+	conn.SetDeadline(time.Now().Add(silence))
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+
+	var out []byte
+	for _, words := range commands {
+		out = appendCommand(out, words...)
+	}
+	if _, err := conn.Write(out); err != nil {
+		return nil, err
+	}
+
+	answers := make([]any, 0, len(commands))
+	for range commands {
+		answer, err := readAnswer(s.in)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// drop closes the connection.
+func (s *server) drop() {
+	if s.conn != nil {
+		s.conn.Close()
+		s.conn = nil
+	}
+}
+
+// one does a command. An error that the server answers is an error.
+func (s *server) one(ctx context.Context, words ...string) (any, error) {
+	answers, err := s.do(ctx, words)
+	if err != nil {
+		return nil, err
+	}
+	return answers[0], firstError(answers)
+}
+
+// firstError returns the first error among answers.
+func firstError(answers []any) error {
+	for _, a := range answers {
+		if err, ok := a.(redisError); ok {
+			return err
+		}
+	}
+	return nil
+}
+
+// A redis is a Connector of a Redis server. The object RUN-ID/node-N has the key PREFIX:RUN-ID:node-N.
+type redis struct {
+	server  *server
+	url     url.URL // without user
+	prefix  string
+	ttl     time.Duration // after which an object is gone; 0 = never
+	foreign bool          // a ProxyStore: other keys are names, too, and no object changes
+	timed   bool          // an object begins with gzip's header, which has the time of the put
+}
+
+// Key implements Connector.
+func (r *redis) Key(name string) string {
+	if run, node, ok := splitName(name); ok {
+		return r.prefix + ":" + run + ":" + node
+	}
+	return name
+}
+
+// key returns the key of a name.
+func (r *redis) key(name string) (string, error) {
+	_, _, ours := splitName(name)
+	if !ours && (!r.foreign || name == "" || len(name) > maxLine) {
+		return "", ErrName
+	}
+	return r.Key(name), nil
+}
+
+// nameOf returns the name of an object from its key.
+func (r *redis) nameOf(key string) (string, bool) {
+	rest, ok := strings.CutPrefix(key, r.prefix+":")
+	at := strings.LastIndexByte(rest, ':')
+	if !ok || at < 0 {
+		return "", false
+	}
+	name := rest[:at] + "/" + rest[at+1:]
+	_, _, ok = splitName(name)
+	return name, ok
+}
+
+// Put implements Connector.
+func (r *redis) Put(ctx context.Context, name string, data []byte) error {
+	return r.set(ctx, name, data, "NX")
+}
+
+// Replace implements Connector.
+func (r *redis) Replace(ctx context.Context, name string, data []byte) error {
+	if r.foreign {
+		return errors.ErrUnsupported
+	}
+	return r.set(ctx, name, data)
+}
+
+// set stores an object.
+func (r *redis) set(ctx context.Context, name string, data []byte, options ...string) error {
+	key, err := r.key(name)
+	if err != nil {
+		return err
+	}
+	if r.ttl > 0 {
+		options = append(options, "PX", strconv.FormatInt(r.ttl.Milliseconds(), 10))
+	}
+
+	answer, err := r.server.one(ctx, append([]string{"SET", key, string(data)}, options...)...)
+	if err == nil && answer == nil { // NX
+		return ErrExists
+	}
+	return err
+}
+
+// Get implements Connector.
+func (r *redis) Get(ctx context.Context, name string) ([]byte, error) {
+	key, err := r.key(name)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := r.server.one(ctx, "GET", key)
+	if err != nil {
+		return nil, err
+	}
+
+	switch v := answer.(type) {
+	case nil:
+		return nil, ErrNotFound
+	case string:
+		return []byte(v), nil
+	}
+	return nil, errProtocol
+}
+
+// Exists implements Connector.
+func (r *redis) Exists(ctx context.Context, name string) (bool, error) {
+	key, err := r.key(name)
+	if err != nil {
+		return false, err
+	}
+	answer, err := r.server.one(ctx, "EXISTS", key)
+	return answer == int64(1), err
+}
+
+// Evict implements Connector.
+func (r *redis) Evict(ctx context.Context, name string) error {
+	key, err := r.key(name)
+	if err != nil {
+		return err
+	}
+	_, err = r.server.one(ctx, "DEL", key)
+	return err
+}
+
+// List implements Connector. It asks for a thousand keys at a time, and then for what is to be known of them.
+func (r *redis) List(ctx context.Context, prefix string) ([]Entry, error) {
+	run, node, whole := strings.Cut(prefix, "/")
+	pattern := escapeGlob(r.prefix+":"+run) + "*"
+	if whole {
+		pattern = escapeGlob(r.prefix+":"+run+":"+node) + "*"
+	}
+
+	found := make(map[string]Entry) // SCAN may name a key twice
+	for cursor := "0"; ; {
+		answer, err := r.server.one(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", "1000")
+		if err != nil {
+			return nil, err
+		}
+		next, keys, ok := scanned(answer)
+		if !ok {
+			return nil, errProtocol
+		}
+		if err := r.look(ctx, keys, found); err != nil {
+			return nil, err
+		}
+		if cursor = next; cursor == "0" {
+			break
+		}
+	}
+
+	list := make([]Entry, 0, len(found))
+	for _, e := range found {
+		if strings.HasPrefix(e.Name, prefix) {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// scanned returns the cursor and the keys of an answer to SCAN.
+func scanned(answer any) (cursor string, keys []string, ok bool) {
+	list, _ := answer.([]any)
+	if len(list) != 2 {
+		return "", nil, false
+	}
+	cursor, isText := list[0].(string)
+	of, isList := list[1].([]any)
+	for _, k := range of {
+		key, ok := k.(string)
+		if !ok {
+			return "", nil, false
+		}
+		keys = append(keys, key)
+	}
+	return cursor, keys, isText && isList
+}
+
+// look asks for the size and the time of objects.
+func (r *redis) look(ctx context.Context, keys []string, into map[string]Entry) error {
+	var names []string
+	var commands [][]string
+	for _, key := range keys {
+		if name, ok := r.nameOf(key); ok {
+			names = append(names, name)
+			commands = append(commands, []string{"STRLEN", key}, []string{"GETRANGE", key, "0", strconv.Itoa(gzipHeader - 1)})
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	answers, err := r.server.do(ctx, commands...)
+	if err != nil {
+		return err
+	}
+
+	for i, name := range names {
+		size, ok := answers[2*i].(int64)
+		if !ok || size == 0 { // no string, or gone
+			continue
+		}
+		e := Entry{Name: name, Size: size}
+		if head, ok := answers[2*i+1].(string); ok && r.timed {
+			e.Modified = gzipTime(head)
+		}
+		into[name] = e
+	}
+	return nil
+}
+
+// gzipHeader is the length of gzip's header up to the time, which is its bytes 4 to 7 (RFC 1952).
+const gzipHeader = 8
+
+// gzipTime returns the time in a header of gzip; zero if there is none.
+func gzipTime(head string) time.Time {
+	if len(head) < gzipHeader || !strings.HasPrefix(head, "\x1f\x8b") {
+		return time.Time{}
+	}
+	seconds := binary.LittleEndian.Uint32([]byte(head[4:8]))
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0)
+}
+
+// escapeGlob escapes what means something in a pattern of Redis.
+func escapeGlob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}
+
+// URL implements Connector.
+func (r *redis) URL() string { return r.url.String() }
+
+// Close implements Connector.
+func (r *redis) Close() error {
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	r.server.drop()
+	return nil
+}
+
+// The defaults of a Redis store.
+const (
+	defaultTTL    = 7 * 24 * time.Hour
+	defaultPrefix = "perfagent"
+	redisPort     = "6379"
+)
+
+// userOf returns the user of a URL or, if it has no password, that of an address of the same server.
+func userOf(u *url.URL, credentials string) *url.Userinfo {
+	if _, has := u.User.Password(); has {
+		return u.User
+	}
+	other, err := url.Parse(credentials)
+	if err != nil {
+		return u.User
+	}
+	same := other.Scheme == u.Scheme && other.Hostname() == u.Hostname() &&
+		cmp.Or(other.Port(), redisPort) == cmp.Or(u.Port(), redisPort)
+	if _, has := other.User.Password(); same && has {
+		return other.User
+	}
+	return u.User
+}
+
+// newRedis returns the connector of a redis:, rediss: or proxystore+redis: URL.
+func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
+	options, err := optionsOf(u, known...)
+	if err != nil {
+		return nil, err
+	}
+	host, port := u.Hostname(), cmp.Or(u.Port(), redisPort)
+	if host == "" {
+		return nil, fmt.Errorf("open store: the address of a Redis server is %s://HOST[:PORT]", u.Scheme)
+	}
+
+	r := &redis{prefix: defaultPrefix, ttl: defaultTTL}
+	r.server = &server{address: net.JoinHostPort(host, port)}
+	if user := userOf(u, credentials); user != nil {
+		r.server.user = user.Username()
+		r.server.password, _ = user.Password()
+	}
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		if r.server.database, err = strconv.Atoi(path); err != nil || r.server.database < 0 {
+			return nil, errors.New("open store: what follows the server's name is the number of a database")
+		}
+	}
+	if options.Has("prefix") {
+		if r.prefix = options.Get("prefix"); r.prefix == "" || len(r.prefix) > 200 {
+			return nil, errors.New("open store: the prefix is empty or longer than 200 bytes")
+		}
+	}
+	if options.Has("ttl") {
+		if r.ttl, err = time.ParseDuration(options.Get("ttl")); err != nil || r.ttl < 0 || r.ttl > 0 && r.ttl < time.Second {
+			return nil, errors.New("open store: ttl is a time such as 168h, at least 1s, or 0 for ever")
+		}
+	}
+
+	r.url = *u
+	r.url.User = nil
+	return r, nil
+}

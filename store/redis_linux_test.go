@@ -1,0 +1,382 @@
+package store_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/store"
+)
+
+// A real server does what a directory does, and tells sizes and times.
+func TestRedis(t *testing.T) {
+	address := storetest.Redis(t)
+	for _, scheme := range []string{"redis", "proxystore+redis"} {
+		t.Run(scheme, func(t *testing.T) {
+			s := open(t, scheme+"://"+address)
+			const name = "job-7/node-0"
+			if there, err := s.Exists(t.Context(), name); there || err != nil {
+				t.Errorf("exists: %v, %v", there, err)
+			}
+			if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("get: %v", err)
+			}
+			put(t, s, name, "zero")
+			put(t, s, "job-7/node-1", "one")
+			put(t, s, "job.8/node-gpu7.2", "eight")
+			if err := s.Put(t.Context(), name, nil); !errors.Is(err, store.ErrExists) {
+				t.Errorf("a name that is taken: %v", err)
+			}
+			want(t, open(t, s.URL()), name, "zero")
+
+			list, err := s.List(t.Context(), "job-7/")
+			if err != nil || len(list) != 2 || list[0].Name != name || list[0].Size == 0 {
+				t.Errorf("%+v, %v", list, err)
+			}
+			if told := scheme == "redis"; len(list) > 0 && (time.Since(list[0].Modified) < time.Minute) != told {
+				t.Errorf("stored at %v", list[0].Modified)
+			}
+			if all, err := s.List(t.Context(), ""); err != nil || len(all) != 3 {
+				t.Errorf("%+v, %v", all, err)
+			}
+
+			err = s.Replace(t.Context(), name, []byte("new"))
+			if scheme == "redis" {
+				if err != nil {
+					t.Error(err)
+				}
+				want(t, open(t, s.URL()), name, "new")
+			} else if !errors.Is(err, errors.ErrUnsupported) {
+				t.Error(err)
+			}
+			if err := errors.Join(s.Evict(t.Context(), name), s.Evict(t.Context(), name)); err != nil {
+				t.Error(err)
+			}
+			for _, e := range []string{"job-7/node-1", "job.8/node-gpu7.2"} {
+				if err := s.Evict(t.Context(), e); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// What lies in the server: keys, gzip with its time, how long it stays; and Python's key of a ProxyStore.
+func TestRedis_Bytes(t *testing.T) {
+	address := storetest.Redis(t)
+	begun := time.Now().Truncate(time.Second)
+	put(t, open(t, "redis://"+address+"/2?prefix=a*b&ttl=1h"), "job/node-0", "text")
+	put(t, open(t, "redis://"+address+"/2?prefix=axb&ttl=0"), "job/node-1", "text")
+	put(t, open(t, "proxystore+redis://"+address), "job/node-0", "text")
+
+	raw := rawRedis(t, address)
+	if got := raw("GET perfagent:job:node-0"); got != "US\ntext" {
+		t.Errorf("ProxyStore: %q", got)
+	}
+	raw("SELECT 2")
+	stored := raw("GET a*b:job:node-0")
+	r, err := gzip.NewReader(strings.NewReader(stored))
+	if err != nil {
+		t.Fatalf("%v: %q", err, stored)
+	}
+	if data, err := io.ReadAll(r); err != nil || string(data) != "text" || r.ModTime.Before(begun) {
+		t.Errorf("%q of %v, %v", data, r.ModTime, err)
+	}
+	if ttl := raw("TTL a*b:job:node-0"); ttl != "3600" && ttl != "3599" {
+		t.Errorf("it stays for %s s", ttl)
+	}
+	if ttl := raw("TTL axb:job:node-1"); ttl != "-1" {
+		t.Errorf("what is kept for ever stays for %s s", ttl)
+	}
+	if list, err := open(t, "redis://"+address+"/2?prefix=a*b").List(t.Context(), ""); err != nil || len(list) != 1 {
+		t.Errorf("a prefix with a star lists %v, %v", list, err)
+	}
+}
+
+// rawRedis sends commands without a word of ours, and returns what a shell would print.
+func rawRedis(t *testing.T, address string) func(command string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	in := bufio.NewReader(conn)
+	return func(command string) string {
+		t.Helper()
+		fmt.Fprintf(conn, "%s\r\n", command)
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		line = strings.TrimRight(line, "\r\n")
+		var n int
+		if _, err := fmt.Sscanf(line, "$%d", &n); err != nil || n < 0 {
+			return strings.TrimLeft(line, ":+")
+		}
+		data := make([]byte, n+2)
+		if _, err := io.ReadFull(in, data); err != nil {
+			t.Fatal(err)
+		}
+		return string(data[:n])
+	}
+}
+
+// Ten thousand objects are listed, each once, in a request for each thousand.
+func TestRedis_ListsMany(t *testing.T) {
+	address := storetest.Redis(t)
+	raw := rawRedis(t, address)
+	const n = 10000
+	raw(fmt.Sprintf(`EVAL "for i=1,%d do redis.call('SET','perfagent:run-'..i..':node-0','x') end return 1" 0`, n))
+	raw("SET perfagent:other 1")
+	raw("SET perfagent:a:node-0:b 1")
+	raw("LPUSH perfagent:list:node-0 1")
+	raw("CONFIG RESETSTAT")
+
+	list, err := open(t, "redis://"+address).List(t.Context(), "")
+	if err != nil || len(list) != n {
+		t.Fatalf("%d objects, %v", len(list), err)
+	}
+	stats := raw("INFO commandstats")
+	var scans int
+	_, rest, _ := strings.Cut(stats, "cmdstat_scan:calls=")
+	if fmt.Sscan(rest, &scans); scans == 0 || scans > n/1000*2 {
+		t.Errorf("%d scans of %d objects", scans, n)
+	}
+}
+
+// A password is used, taken from elsewhere for the same server only, and never told.
+func TestRedis_Passwords(t *testing.T) {
+	const secret = "s3cr%t/w"
+	address := storetest.Redis(t, "--requirepass", secret)
+	with := "redis://:" + url.QueryEscape(secret) + "@" + address
+	put(t, open(t, with), "job/node-0", "text")
+	if got := open(t, with).URL(); got != "redis://"+address {
+		t.Errorf("the address is %s", got)
+	}
+
+	for credentials, ok := range map[string]bool{
+		with: true, "": false, "redis://:wrong@" + address: false, strings.Replace(with, "redis:", "rediss:", 1): false,
+		strings.Replace(with, address, "127.0.0.2", 1): false, "%": false,
+	} {
+		s, err := store.Open("redis://"+address, store.Options{Credentials: credentials})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Get(t.Context(), "job/node-0")
+		if (err == nil) != ok || err != nil && (strings.Contains(err.Error(), "s3cr") || strings.Contains(err.Error(), "wrong@")) {
+			t.Errorf("with %q: %v", credentials, err)
+		}
+		if err != nil && store.Temporary(err) {
+			t.Errorf("%v would be tried again", err)
+		}
+		s.Close()
+	}
+}
+
+// TLS, with the certificates that SSL_CERT_FILE names.
+func TestRedis_TLS(t *testing.T) {
+	dir := t.TempDir()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	certFile, keyFile := write("cert.pem", "CERTIFICATE", certificate), write("key.pem", "PRIVATE KEY", private)
+	_, port, _ := net.SplitHostPort(storetest.FreeAddress(t))
+	storetest.Redis(t, "--tls-port", port, "--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile,
+		"--tls-auth-clients", "no")
+
+	t.Setenv("SSL_CERT_FILE", certFile)
+	s := open(t, "rediss://127.0.0.1:"+port)
+	put(t, s, "job/node-0", "text")
+	want(t, s, "job/node-0", "text")
+	if _, err := open(t, "rediss://localhost:"+port).Get(t.Context(), "job/node-0"); err == nil || store.Temporary(err) {
+		t.Errorf("a certificate of another name: %v", err)
+	}
+}
+
+// A server that comes back is used again; one that closed the connection, too.
+func TestRedis_ComesBack(t *testing.T) {
+	address := storetest.Redis(t)
+	s := open(t, "redis://"+address)
+	put(t, s, "job/node-0", "text")
+	raw := rawRedis(t, address)
+	raw("CLIENT KILL TYPE normal SKIPME yes")
+	put(t, s, "job/node-1", "text")
+}
+
+// fakeRedis answers each connection with a text, and closes it then unless it is to hang.
+func fakeRedis(t *testing.T, answer string, hang bool) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				conn.Read(make([]byte, 1<<16))
+				io.WriteString(conn, answer)
+				if hang {
+					io.Copy(io.Discard, conn)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// What a server does wrong is said, within the time that there is, and it is known what may pass.
+func TestRedis_Faults(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string
+		hang   bool
+		words  string
+		passes bool
+	}{
+		"hangs":        {"", true, "deadline exceeded", true},
+		"cut":          {"$10\r\nabc", false, "unexpected EOF", true},
+		"closes":       {"", false, "unexpected EOF", true},
+		"loading":      {"-LOADING Redis is loading the dataset in memory\r\n", true, "LOADING", true},
+		"out of space": {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", true, "OOM", true},
+		"read only":    {"-READONLY You can't write against a read only replica.\r\n", true, "READONLY", true},
+		"cluster":      {"-MOVED 3999 127.0.0.1:6381\r\n", true, "a Redis cluster is not supported: name the node", false},
+		"password":     {"-WRONGPASS invalid username-password pair\r\n", true, "WRONGPASS", false},
+		"huge":         {"$99999999999\r\n", true, "too large", false},
+		"not Redis":    {"HTTP/1.1 400 Bad Request\r\n\r\n", true, "not that of a Redis server", false},
+		"a number":     {":1\r\n", true, "not that of a Redis server", false},
+		"negative":     {"$-7\r\n", true, "not that of a Redis server", false},
+		"deep":         {strings.Repeat("*1\r\n", 100), true, "not that of a Redis server", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, "redis://"+fakeRedis(t, c.answer, c.hang))
+			ctx := t.Context()
+			if name == "hangs" {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+			}
+			_, err := s.Get(ctx, "job/node-0")
+			if err == nil || !strings.Contains(err.Error(), c.words) || store.Temporary(err) != c.passes {
+				t.Errorf("%v, may pass: %v; want %q, %v", err, store.Temporary(err), c.words, c.passes)
+			}
+		})
+	}
+
+	if _, err := open(t, "redis://"+storetest.FreeAddress(t)).Get(t.Context(), "job/node-0"); !store.Temporary(err) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if _, err := open(t, "redis://host.invalid").Get(t.Context(), "job/node-0"); err == nil {
+		t.Error("there is no such host")
+	}
+}
+
+// A put is tried again as long as there is time.
+func TestRedis_TriesAgain(t *testing.T) {
+	address := storetest.FreeAddress(t)
+	s := open(t, "redis://"+address)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	put := make(chan error, 1)
+	go func() { put <- s.Put(ctx, "job/node-0", []byte("text")) }()
+	for s.Metrics().Counters["store.put.retries"] == 0 {
+		time.Sleep(time.Millisecond) // until it has been refused once
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			conn.Read(make([]byte, 1<<16))
+			io.WriteString(conn, "+OK\r\n")
+		}
+	}()
+	if err := <-put; err != nil {
+		t.Error(err)
+	}
+}
+
+// A small object that unpacks to more than any report is refused.
+func TestRedis_ZipBomb(t *testing.T) {
+	var bomb bytes.Buffer
+	w := gzip.NewWriter(&bomb)
+	for zeros, i := make([]byte, 1<<20), 0; i <= store.MaxSize>>20; i++ {
+		w.Write(zeros)
+	}
+	w.Close()
+	address := fakeRedis(t, fmt.Sprintf("$%d\r\n%s\r\n", bomb.Len(), bomb.Bytes()), true)
+	if _, err := open(t, "redis://"+address).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Python's RedisConnector finds what we store.
+func TestRedis_Python(t *testing.T) {
+	address := storetest.Redis(t)
+	put(t, open(t, "proxystore+redis://"+address), "job-7/node-0", `{"a": "é"}`)
+	_, port, _ := net.SplitHostPort(address)
+	var got []any
+	python(t, "OPS", &got, "connector.py", port, "perfagent:job-7:node-0")
+	if diff := cmp.Diff([]any{`{"a": "é"}`, "key"}, got); diff != "" {
+		t.Error(diff)
+	}
+	want(t, open(t, "proxystore+redis://"+address), "key", `{"b": 1}`)
+}
+
+// Any answer is read or refused, without a panic.
+func FuzzRedis(f *testing.F) {
+	for _, s := range []string{
+		"$4\r\ntext\r\n", "$-1\r\n", "-ERR x\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$5\r\nab:cd\r\n", ":1\r\n", "+OK\r\n", "*-1\r\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, answer []byte) { store.ReadAnswer(bufio.NewReader(bytes.NewReader(answer))) })
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// The bounds of what a Redis server may answer.
+const (
+	maxLine  = 64 << 10
+	maxItems = 1 << 20
+	maxDepth = 4
+)
+
+// A redisError is an error that a Redis server answers: "WRONGPASS invalid username-password pair".
+type redisError string
+
+// Error implements error.
+func (e redisError) Error() string {
+	if e.code() == "MOVED" || e.code() == "ASK" {
+		return "a Redis cluster is not supported: name the node that has the key"
+	}
+	return "the server answers: " + string(e)
+}
+
+// code returns the first word.
+func (e redisError) code() string {
+	code, _, _ := strings.Cut(string(e), " ")
+	return code
+}
+
+// passes reports whether the server may answer something else in a while.
+func (e redisError) passes() bool {
+	switch e.code() {
+	case "LOADING", "BUSY", "OOM", "READONLY", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "MISCONF":
+		return true
+	}
+	return false
+}
+
+// errProtocol is the error of an answer that is not in the Redis serialization protocol.
+var errProtocol = errors.New("the answer is not that of a Redis server")
+
+// appendCommand appends a command in RESP2 (https://redis.io/docs/latest/develop/reference/protocol-spec/).
+func appendCommand(out []byte, words ...string) []byte {
+	out = fmt.Appendf(out, "*%d\r\n", len(words))
+	for _, w := range words {
+		out = fmt.Appendf(out, "$%d\r\n", len(w))
+		out = append(append(out, w...), "\r\n"...)
+	}
+	return out
+}
+
+// readAnswer reads an answer: a string, an int64, a list of answers, nil, or a redisError. An error says that the connection
+// is of no use any more.
+func readAnswer(r *bufio.Reader) (any, error) { return readAnswerIn(r, 0) }
+
+func readAnswerIn(r *bufio.Reader, depth int) (any, error) {
+	line, err := readLine(r)
+	if err != nil {
+		return nil, err
+	}
+	if line == "" || depth > maxDepth {
+		return nil, errProtocol
+	}
+
+	kind, rest := line[0], line[1:]
+	switch kind {
+	case '+':
+		return rest, nil
+	case '-':
+		return redisError(rest), nil
+	}
+	n, err := strconv.ParseInt(rest, 10, 64)
+	if err != nil {
+		return nil, errProtocol
+	}
+	switch kind {
+	case ':':
+		return n, nil
+	case '$':
+		return readBulk(r, n)
+	case '*':
+		return readList(r, n, depth)
+	}
+	return nil, errProtocol
+}
+
+// readLine reads a line up to its \r\n.
+func readLine(r *bufio.Reader) (string, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return "", errProtocol
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return "", unexpected(err)
+		}
+
+		text, ok := strings.CutSuffix(string(line), "\r\n")
+		if !ok {
+			return "", errProtocol
+		}
+		return text, nil
+	}
+}
+
+// readBulk reads a string of n bytes; -1 is nil. Memory is taken as the bytes come, since anybody may claim a length.
+func readBulk(r *bufio.Reader, n int64) (any, error) {
+	switch {
+	case n == -1:
+		return nil, nil
+	case n < 0:
+		return nil, errProtocol
+	case n > MaxSize:
+		return nil, fmt.Errorf("it is too large: %d bytes", n)
+	}
+
+	var data strings.Builder
+	if _, err := io.CopyN(&data, r, n); err != nil {
+		return nil, unexpected(err)
+	}
+	end := make([]byte, 2)
+	if _, err := io.ReadFull(r, end); err != nil {
+		return nil, unexpected(err)
+	}
+	if string(end) != "\r\n" {
+		return nil, errProtocol
+	}
+	return data.String(), nil
+}
+
+// readList reads a list of n answers; -1 is nil.
+func readList(r *bufio.Reader, n int64, depth int) (any, error) {
+	if n == -1 {
+		return nil, nil
+	}
+	if n < 0 || n > maxItems {
+		return nil, errProtocol
+	}
+
+	list := []any{}
+	for range n {
+		one, err := readAnswerIn(r, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// unexpected returns io.ErrUnexpectedEOF for io.EOF: an answer was to come.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
