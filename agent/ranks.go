@@ -217,13 +217,14 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 	if s.o.TakeOver {
 		debug.SetGCPercent(200) // it ends soon, and others wait for it
 	}
-	page := s.startPage(node, node.Nodes[node.NodeNames()[0]].Samples.Len())
+	name := node.NodeNames()[0] // the only one
+	page := s.startPage(node, node.Nodes[name].Samples.Len())
 	data, err := reporter.Encode(node)
 	if err != nil {
 		return err
 	}
 
-	stored, data := data, s.pendingIn(data, node.NodeNames()[0])
+	stored, data := data, s.pendingIn(data, name)
 	path, err := writeNode(dir, s.nodeFileName(), data)
 	if err != nil {
 		return err
@@ -237,7 +238,7 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 	result.ReportPath, result.PagePath = path, s.output.savePage(path, page)
 
 	s.conclude(result, delivery{
-		report: node, node: node.NodeNames()[0], base: s.nodeFileName(), path: path, data: data, toStore: stored,
+		report: node, node: name, base: s.nodeFileName(), path: path, data: data, toStore: stored,
 		program: s.program(),
 	}, cut)
 
