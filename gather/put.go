@@ -26,10 +26,10 @@ func Put(ctx context.Context, s *store.Store, run, node string, data []byte) (st
 		}
 
 		had, err := s.Get(ctx, at)
-		if err == nil && reporter.SameRecording(had, data) {
+		switch {
+		case err == nil && reporter.SameRecording(had, data):
 			return at, nil
-		}
-		if err := ctx.Err(); err != nil {
+		case err != nil && (ctx.Err() != nil || store.Temporary(err)): // it may be the same recording
 			return "", err
 		}
 	}

@@ -349,7 +349,12 @@ func TestStore_PartialBesideTheLast(t *testing.T) {
 		clitest.Write(t, filepath.Join(dir, "job", name+".json"), string(data), 0o600)
 	}
 	out := filepath.Join(t.TempDir(), "m.json")
-	clitest.Run(t, "merge", "file://"+dir+"#job", "-o", out, "--html", "never").Want(t, 0)
+	o := clitest.Run(t, "merge", "file://"+dir+"#job", "-o", out, "--html", "never")
+	o.Want(t, 0)
+	o.WantLine(t, "file://"+dir+"#job/node-1.2.partial is what was known while the node ran")
+	if strings.Contains(o.Err, "node-0") {
+		t.Errorf("a node with a last report is named: %s", o.Err)
+	}
 	if diff := cmp.Diff([]string{"0", "1"}, readReport(t, out).NodeNames()); diff != "" {
 		t.Error(diff)
 	}

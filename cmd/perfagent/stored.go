@@ -52,7 +52,11 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 	}
 	defer s.Close()
 	if dir, ok := s.Dir(); ok {
-		return catalog.Find(dir, inDirectory(dir, object))
+		found, err := catalog.Find(dir, inDirectory(dir, object))
+		if err == nil && found.Launch != nil {
+			f.tellPartial(command, found.Launch, copied{dir: dir, store: s.URL()})
+		}
+		return found, err
 	}
 
 	dir, err := os.MkdirTemp("", "perfagent-store-*")
@@ -93,11 +97,23 @@ func inDirectory(dir, object string) string {
 // tellFetched says what is partial or missing.
 func (f *runFinder) tellFetched(command string, fetched *gather.Fetched) {
 	for _, reference := range fetched.Partial {
-		f.say(command, reference+" is what was known while the node ran; there is no other report of it")
+		f.say(command, reference+onlyPartial)
 	}
 	for _, m := range fetched.Unread {
 		f.say(command, fmt.Sprintf("%s: %v", m.Reference, m.Err))
 		f.copies.lost = true
+	}
+}
+
+// onlyPartial follows the reference of a partial report.
+const onlyPartial = " is what was known while the node ran; there is no other report of it"
+
+// tellPartial says which nodes of a launch, in the directory that is a store, have nothing but a partial report.
+func (f *runFinder) tellPartial(command string, l *catalog.Launch, in copied) {
+	for _, path := range l.Paths() {
+		if n, ok := catalog.ParseName(filepath.Base(path)); ok && n.Partial {
+			f.say(command, in.nameOf(path)+onlyPartial)
+		}
 	}
 }
 

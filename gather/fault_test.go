@@ -1,0 +1,130 @@
+package gather_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/gather"
+	"github.com/perfagent/perfagent/store"
+)
+
+// A faulty is a store of which some operations fail on the way: a put after the object is there, a get before it.
+type faulty struct {
+	store.Connector
+	objects   map[string][]byte
+	lostPuts  int // so many answers to a put are lost
+	lostGets  int // so many gets do not reach the store
+	afterPuts func()
+}
+
+func (f *faulty) Put(_ context.Context, name string, data []byte) error {
+	if _, taken := f.objects[name]; taken {
+		return store.ErrExists
+	}
+	f.objects[name] = data
+	if f.lostPuts > 0 {
+		f.lostPuts--
+		if f.afterPuts != nil {
+			f.afterPuts()
+		}
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+func (f *faulty) Replace(_ context.Context, name string, data []byte) error {
+	f.objects[name] = data
+	return nil
+}
+
+func (f *faulty) Get(_ context.Context, name string) ([]byte, error) {
+	if f.lostGets > 0 {
+		f.lostGets--
+		return nil, io.ErrUnexpectedEOF
+	}
+	data, ok := f.objects[name]
+	if !ok {
+		return nil, store.ErrNotFound
+	}
+	return data, nil
+}
+
+func (f *faulty) Evict(_ context.Context, name string) error {
+	delete(f.objects, name)
+	return nil
+}
+
+func (f *faulty) Key(name string) string { return name }
+func (f *faulty) URL() string            { return "faulty:" }
+func (f *faulty) Close() error           { return nil }
+
+// openFaulty returns a store on a faulty connector.
+func openFaulty(t *testing.T, f *faulty) *store.Store {
+	t.Helper()
+	f.objects = make(map[string][]byte)
+	s, err := store.New(f, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// wantObjects wants these objects in the store and no others.
+func (f *faulty) wantObjects(t *testing.T, want map[string][]byte) {
+	t.Helper()
+	if diff := cmp.Diff(want, f.objects); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A partial report whose put reached the store, though the answer was lost, is this recording's: it is replaced, and it
+// is deleted at the end.
+func TestPartial_AnswerIsLost(t *testing.T) {
+	for lost := range 3 {
+		t.Run(fmt.Sprint(lost), func(t *testing.T) {
+			f := &faulty{lostPuts: lost}
+			s, p := openFaulty(t, f), gather.NewPartial("job", "node-0")
+			for i := range 4 {
+				_ = p.Put(t.Context(), s, fmt.Appendf(nil, "part %d", i)) // one that fails is dropped
+			}
+			f.wantObjects(t, map[string][]byte{"job/node-0.partial": []byte("part 3")})
+			if err := p.Evict(t.Context(), s); err != nil {
+				t.Error(err)
+			}
+			f.wantObjects(t, map[string][]byte{})
+		})
+	}
+}
+
+// A job that ends while its first partial report is on its way leaves none.
+func TestPartial_CutWhileItIsPut(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &faulty{lostPuts: 1, afterPuts: cancel}
+	s, p := openFaulty(t, f), gather.NewPartial("job", "node-0")
+	f.objects["job/node-0.partial"] = []byte("of another recording")
+	if err := p.Put(ctx, s, []byte("ours")); err == nil {
+		t.Error("the put that was cut succeeded")
+	}
+	if err := p.Evict(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	f.wantObjects(t, map[string][]byte{"job/node-0.partial": []byte("of another recording")})
+}
+
+// A name whose object cannot be read for now may hold this recording: it is not put a second time.
+func TestPut_GetIsLost(t *testing.T) {
+	f := &faulty{lostGets: 1}
+	s, data := openFaulty(t, f), report(t, 0, 20)
+	f.objects["job/node-0"] = data
+	if name, err := gather.Put(t.Context(), s, "job", "node-0", data); err == nil {
+		t.Errorf("put as %s", name)
+	}
+	if name, err := gather.Put(t.Context(), s, "job", "node-0", data); err != nil || name != "job/node-0" {
+		t.Errorf("put again as %s, %v", name, err)
+	}
+	f.wantObjects(t, map[string][]byte{"job/node-0": data})
+}
