@@ -3,73 +3,114 @@ package gather
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/perfagent/perfagent/internal/durable"
+	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/store"
 )
 
-// A Fetched says what of a run was fetched.
+// A Fetched is what became of an object of a run.
 type Fetched struct {
-	Final   int      // reports of nodes that have ended
-	Partial []string // references of what stands for a node that has nothing else
-	Unread  []Unread // objects that could not be fetched
+	Name  string // RUN-ID/node-N
+	Node  string // N: its index, or its host's name
+	Final bool   // it is not what was known while the node ran
+
+	Path   string // the file that has the report
+	Bytes  int64  // as stored
+	SHA256 string // of these bytes, in hexadecimal digits
+	Err    error  // why it could not be fetched; then there is no file
 }
 
-// An Unread is an object that could not be fetched.
-type Unread struct {
-	Reference string
-	Err       error
+// FetchRun copies the reports of a run to files DIR/RUN-ID/node-N.json, the layout of --out. In a store that has this
+// layout they are read as well, but stay where they are. Of a node without a final report it fetches the partial one. An
+// error says that the store or the directory is of no use.
+func FetchRun(ctx context.Context, s *store.Store, run, dir string) ([]Fetched, error) {
+	names, err := names(ctx, s, run)
+	if err != nil {
+		return nil, err
+	}
+
+	var out []Fetched
+	err = parallel.InOrder(len(names), func(i int, emit func(Fetched) error) error {
+		f, err := fetch(ctx, s, names[i], dir)
+		if err != nil {
+			return err
+		}
+		return emit(f)
+	}, func(f Fetched) error {
+		out = append(out, f)
+		return nil
+	})
+	return out, err
 }
 
-// FetchRun copies the reports of a run to files DIR/RUN-ID/node-N.json, the layout of --out. Of a node without a final
-// report it copies the partial one. An error says that the store or the directory is of no use.
-func FetchRun(ctx context.Context, s *store.Store, run, dir string) (*Fetched, error) {
+// names returns the names of a run's reports: of a node that has no final one, the partial ones.
+func names(ctx context.Context, s *store.Store, run string) ([]name, error) {
 	list, err := s.List(ctx, run+"/")
 	if err != nil {
 		return nil, err
 	}
-	var names []name
+
+	var all, out []name
 	final := make(map[string]bool) // nodes
 	for _, e := range list {
 		if n, ok := parse(e.Name); ok {
-			names = append(names, n)
+			all = append(all, n)
 			final[n.node] = final[n.node] || !n.partial
 		}
 	}
-
-	f := new(Fetched)
-	for _, n := range names {
-		if n.partial && final[n.node] {
-			continue
-		}
-		_, err := Fetch(ctx, s, n.String(), dir)
-		reference := s.ProxyFromKey(n.String(), store.RefOptions{}).String()
-		var unreadable *objectError
-		switch {
-		case errors.As(err, &unreadable):
-			f.Unread = append(f.Unread, Unread{reference, unreadable.error})
-		case err != nil:
-			return nil, err
-		case n.partial:
-			f.Partial = append(f.Partial, reference)
-		default:
-			f.Final++
+	for _, n := range all {
+		if !n.partial || !final[n.node] {
+			out = append(out, n)
 		}
 	}
-
-	return f, nil
+	return out, nil
 }
 
-// An objectError is the error of Fetch for an object that the store does not give, or that is no report.
-type objectError struct{ error }
+// fetch fetches a report. What is wrong with the object is part of the result.
+func fetch(ctx context.Context, s *store.Store, n name, dir string) (Fetched, error) {
+	out := Fetched{Name: n.String(), Node: strings.TrimPrefix(n.node, "node-"), Final: !n.partial}
+	data, stored, err := s.GetStored(ctx, out.Name)
+	if ctx.Err() != nil {
+		return out, context.Cause(ctx)
+	}
 
-// Unwrap returns the reason.
-func (e *objectError) Unwrap() error { return e.error }
+	in, lies := s.Dir()
+	if err == nil && !lies { // what is wrong with the rest of a file shows when it is read
+		err = check(data)
+	}
+	if err != nil {
+		out.Err = err
+		return out, nil
+	}
+	sum := sha256.Sum256(stored)
+	out.Bytes, out.SHA256 = int64(len(stored)), hex.EncodeToString(sum[:])
+
+	if lies {
+		out.Path = filepath.Join(in, filepath.FromSlash(out.Name)+".json")
+		return out, nil
+	}
+	out.Path, err = write(n, data, dir)
+	return out, err
+}
+
+// write writes the file of a report. It has the name of a final one.
+func write(n name, data []byte, dir string) (string, error) {
+	n.partial = false
+	path := filepath.Join(dir, filepath.FromSlash(n.String())+".json")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	return path, durable.WriteUnsynced(path, data, true)
+}
 
 // Object is the name of the file, without extension, of an object whose name Python has made.
 const Object = "object"
@@ -77,21 +118,17 @@ const Object = "object"
 // Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path.
 func Fetch(ctx context.Context, s *store.Store, object, dir string) (path string, err error) {
 	data, err := s.Get(ctx, object)
-	if err == nil {
-		err = check(data)
-	}
 	if err != nil {
-		return "", &objectError{err}
-	}
-
-	path = filepath.Join(dir, Object+".json")
-	if n, ok := parse(object); ok {
-		n.partial = false
-		path = filepath.Join(dir, filepath.FromSlash(n.String())+".json")
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
+	if err := check(data); err != nil {
+		return "", err
+	}
+
+	if n, ok := parse(object); ok {
+		return write(n, data, dir)
+	}
+	path = filepath.Join(dir, Object+".json")
 	return path, durable.WriteUnsynced(path, data, true)
 }
 

@@ -173,18 +173,21 @@ func TestFetchRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var missing []string
-	for _, m := range got.Unread {
-		missing = append(missing, strings.TrimPrefix(m.Reference, s.URL()))
-		if m.Err == nil || m.Err.Error() == "" {
-			t.Errorf("%s: no reason", m.Reference)
+	var became []string
+	for _, f := range got {
+		what := "partial"
+		switch {
+		case f.Err != nil && f.Err.Error() != "":
+			what = "unreadable"
+		case f.Final:
+			what = "final"
 		}
+		became = append(became, f.Name+" "+what)
 	}
-	if diff := cmp.Diff([]string{"#job/node-2", "#job/node-3", "#job/node-4"}, missing); diff != "" {
+	wanted := []string{"job/node-0 final", "job/node-0.2 final", "job/node-1.partial partial", "job/node-2 unreadable",
+		"job/node-3 unreadable", "job/node-4 unreadable"}
+	if diff := cmp.Diff(wanted, became); diff != "" {
 		t.Error(diff)
-	}
-	if got.Final != 2 || len(got.Partial) != 1 || !strings.HasSuffix(got.Partial[0], "#job/node-1.partial") {
-		t.Errorf("%+v", got)
 	}
 
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))

@@ -51,6 +51,9 @@ const (
 	NoRecording Code = "no_recording"
 	NotCombined Code = "not_combined"
 
+	// Of the nodes of a run in a store.
+	NoReport Code = "no_report"
+
 	// Of a source.
 	Unreadable   Code = "unreadable"
 	CountedLate  Code = "counted_late"
@@ -123,6 +126,8 @@ var codeTable = []Reason{
 
 	{NoRecording, "ranks of the node have no recording", false},
 	{NotCombined, "what several ranks have of it cannot become one", false},
+
+	{NoReport, "a node of the run has no report in the store", false},
 
 	{Unreadable, "a source could not be read", false},
 	{CountedLate, "counted only from some time after the start: it could not be read before", false},

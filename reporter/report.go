@@ -41,6 +41,8 @@ type Run struct {
 	Verdict *Verdict `json:"verdict,omitempty"`
 	// Nodes is the number of nodes in a report of several. Encode sets it.
 	Nodes int `json:"nodes,omitempty"`
+	// Gather says what was found in the store from which the nodes were merged; nil if they were not.
+	Gather *Gather `json:"gather,omitempty"`
 }
 
 // The platforms of a Run.
@@ -83,6 +85,12 @@ type Node struct {
 	// Origin is "perf.py" for a node that was read from perf.py's JSON: its totals
 	// are since boot and its shares are of the kept samples.
 	Origin string `json:"origin,omitempty"`
+
+	// Reference is STORE#NAME of the report that has the series of a node that was merged without them. Bytes is its
+	// length as stored, and SHA256 the hash of these bytes in hexadecimal digits.
+	Reference string `json:"reference,omitempty"`
+	Bytes     int64  `json:"bytes,omitempty"`
+	SHA256    string `json:"sha256,omitempty"`
 
 	// The series come last in the file, so that whoever needs the numbers only can stop there.
 	Samples  Samples  `json:"samples"`

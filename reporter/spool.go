@@ -283,20 +283,13 @@ func (s *Spool) whole(name string, numbers *Node) (*Node, error) {
 		return nil, err
 	}
 
-	n := *numbers
-	n.Samples, n.Envelope = series.Samples, series.Envelope
+	n := numbers.WithSeries(series)
 	if n.Sampling != nil && series.Sampling != nil {
 		sampling := *n.Sampling
 		sampling.Stride = series.Sampling.Stride
 		n.Sampling = &sampling
 	}
-	n.Ranks = withoutEnvelopes(n.Ranks)
-	for name, rank := range n.Ranks {
-		if had := series.Ranks[name]; had != nil {
-			rank.Envelope = had.Envelope
-		}
-	}
-	return &n, nil
+	return n, nil
 }
 
 // read returns a node with nothing but its series.

@@ -142,42 +142,54 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 		return data, nil
 	}
 
-	data, err := s.fetch(ctx, name)
-	missing := errors.Is(err, ErrNotFound)
-	if err != nil && !missing {
-		return nil, s.failed("get", name, err)
-	}
-	s.count("store.get.cache_misses", name)
-	s.time("store.get", name, time.Since(begun), time.Now())
-	if missing {
-		return nil, &MissingKeyError{s.connector.Key(name), s.URL()}
+	data, _, err := s.GetStored(ctx, name)
+	if err != nil {
+		return nil, err
 	}
 	s.keep(name, data)
 
 	return data, nil
 }
 
-// fetch gets an object from the connector.
-func (s *Store) fetch(ctx context.Context, name string) ([]byte, error) {
+// GetStored is Get without the memory, and returns the bytes as they are in the store, too: with the tag of ProxyStore, or
+// packed.
+func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte, err error) {
 	begun := time.Now()
-	stored, err := s.connector.Get(ctx, name)
+	data, stored, err = s.fetch(ctx, name)
+	missing := errors.Is(err, ErrNotFound)
+	if err != nil && !missing {
+		return nil, nil, s.failed("get", name, err)
+	}
+	s.count("store.get.cache_misses", name)
+	s.time("store.get", name, time.Since(begun), time.Now())
+	if missing {
+		return nil, nil, &MissingKeyError{s.connector.Key(name), s.URL()}
+	}
+
+	return data, stored, nil
+}
+
+// fetch gets an object from the connector.
+func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, err error) {
+	begun := time.Now()
+	stored, err = s.connector.Get(ctx, name)
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, err
+		return nil, nil, err
 	}
 	got := time.Now()
 	s.time("store.get.connector", name, got.Sub(begun), got)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	data, err := s.coding.decode(stored)
+	data, err = s.coding.decode(stored)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.time("store.get.deserialize", name, time.Since(got), time.Now())
 	s.size("store.get.object_size", name, len(stored))
 
-	return data, nil
+	return data, stored, nil
 }
 
 // kept returns an object that is in memory.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
@@ -101,7 +100,7 @@ func (o *recordOptions) addFor(cmd *cobra.Command) {
 
 // untilSignal returns a context that is done when a signal asks for the report, or the time is over.
 func (o *recordOptions) untilSignal() (context.Context, func()) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilSignal()
 	if o.length == 0 {
 		return ctx, stop
 	}

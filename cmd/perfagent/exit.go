@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/job"
@@ -74,4 +78,9 @@ func runError(result *agent.Result, err error) error {
 	}
 
 	return exitError{exitOwnFailure, err}
+}
+
+// untilSignal returns a context that ends with the signals that end a command.
+func untilSignal() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }

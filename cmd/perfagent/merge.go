@@ -8,11 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/internal/parallel"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -25,8 +28,16 @@ type mergeOptions struct {
 	force   bool
 	html    string
 	cpus    int
+	nodes   int // how many are expected in a store; 0 = as many as the reports say
+	wait    time.Duration
+	evict   bool
+	lazy    bool
+	given   []string // flags that are for a run in a store
 	runs    runFinder
 	streams streams
+
+	gathered *gathering // nil unless a run in a store is merged
+	series   *resolver
 }
 
 func newMerge(s streams) *cobra.Command {
@@ -40,13 +51,22 @@ commands take a run of many nodes as it is: merge makes one file to copy or to
 send. RUN is a RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory
 of a run, or a file: a report, a journal, or perf.py's JSON. Two different
 recordings of one node are an error. An existing file is replaced only with
---force.`,
+--force.
+
+Of a run in a store, STORE#RUN-ID, merge writes what is there. It names what is
+missing, and then its exit code is 1.`,
 		Example: `  perfagent merge 4711 -o job-4711.json
   perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
+  perfagent merge redis://cache#4711 --nodes 4 --wait 2m -o job-4711.json
   perfagent show job-4711.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.runs.settle(cmd); err != nil {
 				return err
+			}
+			for _, name := range []string{"nodes", "wait", "evict", "lazy"} {
+				if cmd.Flags().Changed(name) {
+					o.given = append(o.given, "--"+name)
+				}
 			}
 			return o.runs.end(o.merge(args))
 		},
@@ -59,30 +79,18 @@ recordings of one node are an error. An existing file is replaced only with
 	addHTMLFlag(f, &o.html)
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
+	f.IntVar(&o.nodes, "nodes", 0, "expect `N` nodes in the store (default: what the reports say)")
+	f.DurationVar(&o.wait, "wait", 0, "wait so long for their reports")
+	f.BoolVar(&o.evict, "evict", false, "delete from the store what was merged")
+	f.BoolVar(&o.lazy, "lazy", false, "leave the series in the store, and name where they are")
 
 	return cmd
 }
 
 func (o *mergeOptions) merge(names []string) error {
-	switch {
-	case len(names) == 0:
-		return errors.New("merge: name a run, or two reports or more")
-	case o.output == "":
-		return errors.New("merge: -o FILE is missing")
-	case strings.EqualFold(filepath.Ext(o.output), ".html"):
-		return fmt.Errorf("merge: -o %s: name the report, %s.json; its page is written beside it",
-			o.output, o.output[:len(o.output)-len(".html")])
-	case o.cpus < 0:
-		return fmt.Errorf("--cpus: %d is negative", o.cpus)
-	case o.html != "auto" && o.html != "never":
-		return fmt.Errorf("--html: %q is not auto or never", o.html)
-	}
-
-	nodes, err := o.runs.nodes("merge", names)
-	if err != nil {
+	if err := o.check(names); err != nil {
 		return err
 	}
-
 	page := plotter.PagePath(o.output)
 	if o.html == "never" {
 		page = ""
@@ -93,40 +101,180 @@ func (o *mergeOptions) merge(names []string) error {
 		}
 	}
 
+	o.series = o.runs.resolver("merge")
+	defer o.close()
+	nodes, err := o.find(names)
+	if err != nil {
+		return err
+	}
+
 	spool, err := reporter.NewSpool(filepath.Dir(o.output))
 	if err != nil {
 		return err
 	}
 	defer spool.Close()
-	if err := o.read(spool, nodes); err != nil {
+	if nodes, err = o.read(spool, nodes); err != nil {
 		return err
 	}
 	merged, err := diagnosis.Merge(spool.Sources())
 	if err != nil {
 		return err
 	}
+	if o.gathered != nil {
+		merged.Run.Gather = o.gathered.account(nodes, o.expected(merged))
+	}
+	if err := o.write(spool, merged, page); err != nil || o.gathered == nil {
+		return err
+	}
 
-	return o.write(spool, merged, page)
+	return o.conclude(nodes, merged.Run.Gather)
 }
 
-// read reads the nodes of all reports, several at a time.
-func (o *mergeOptions) read(spool *reporter.Spool, nodes []catalog.Node) error {
-	type part struct {
-		path   string
-		run    *reporter.Run
-		packed *reporter.Packed
+// check rejects what cannot be merged.
+func (o *mergeOptions) check(names []string) error {
+	switch {
+	case len(names) == 0:
+		return errors.New("merge: name a run, or two reports or more")
+	case o.output == "":
+		return errors.New("merge: -o FILE is missing")
+	case strings.EqualFold(filepath.Ext(o.output), ".html"):
+		return fmt.Errorf("merge: -o %s: name the report, %s.json; its page is written beside it",
+			o.output, o.output[:len(o.output)-len(".html")])
+	case o.cpus < 0:
+		return fmt.Errorf("--cpus: %d is negative", o.cpus)
+	case o.nodes < 0 || o.nodes == 0 && slices.Contains(o.given, "--nodes"):
+		return fmt.Errorf("--nodes: %d is not a number of nodes", o.nodes)
+	case o.wait < 0:
+		return fmt.Errorf("--wait: %v is negative", o.wait)
+	case o.html != "auto" && o.html != "never":
+		return fmt.Errorf("--html: %q is not auto or never", o.html)
 	}
-	return parallel.InOrder(len(nodes), func(i int, emit func(part) error) error {
+	return nil
+}
+
+// find finds the nodes to merge, in a store or elsewhere.
+func (o *mergeOptions) find(names []string) ([]catalog.Node, error) {
+	if len(names) == 1 {
+		address, object, ok := referenceIn(names[0])
+		if _, isRun := runIn(object); ok && isRun {
+			nodes, err := o.gather(address, object)
+			if err != nil {
+				return nil, fmt.Errorf("merge: %w", err)
+			}
+			if nodes != nil {
+				return nodes, nil
+			}
+		}
+	}
+
+	if len(o.given) > 0 {
+		return nil, fmt.Errorf("merge: %s: name one run in a store, STORE#RUN-ID; the directory of --out is one, too",
+			text.List(o.given, len(o.given)))
+	}
+	return o.runs.nodes("merge", names)
+}
+
+// A nodeRead is a node on its way into the spool.
+type nodeRead struct {
+	node   catalog.Node
+	run    *reporter.Run
+	packed *reporter.Packed
+	lost   error // of a node in a store that cannot be read; then there is nothing else
+}
+
+// read reads the nodes of all reports, several at a time. It returns those that could be read.
+func (o *mergeOptions) read(spool *reporter.Spool, nodes []catalog.Node) ([]catalog.Node, error) {
+	var out []catalog.Node
+	err := parallel.InOrder(len(nodes), func(i int, emit func(nodeRead) error) error {
+		var parts []nodeRead // of a store; the whole object counts or nothing
 		add := func(run *reporter.Run, name string, n *reporter.Node) error {
-			packed, err := spool.Pack(name, n)
+			packed, err := spool.Pack(name, o.held(&nodes[i], n))
 			if err != nil {
 				return err
 			}
-			return emit(part{nodes[i].Path(), run, packed})
+			if o.gathered == nil {
+				return emit(nodeRead{nodes[i], run, packed, nil})
+			}
+			parts = append(parts, nodeRead{nodes[i], run, packed, nil})
+			return nil
 		}
+
 		_, err := nodes[i].Scan(o.cpus, reporter.Wanted{All: true}, add)
+		if err != nil && o.gathered != nil {
+			parts = []nodeRead{{node: nodes[i], lost: err}}
+			err = nil
+		}
+		for _, p := range parts {
+			if err := emit(p); err != nil {
+				return err
+			}
+		}
 		return err
-	}, func(p part) error { return spool.Add(p.path, p.run, p.packed) })
+	}, func(p nodeRead) error {
+		if p.lost != nil {
+			if !o.gathered.lose(p.node.Path(), p.lost) {
+				return p.lost
+			}
+			return nil
+		}
+		if k := len(out); k == 0 || out[k-1].Path() != p.node.Path() {
+			out = append(out, p.node)
+		}
+		return spool.Add(p.node.Path(), p.run, p.packed)
+	})
+
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("merge: nothing of run %s can be read: %s", o.gathered.run, text.List(o.gathered.whys(), namedLost))
+	}
+	return out, err
+}
+
+// held returns a node as it is merged: with its series or, with --lazy, with their reference.
+func (o *mergeOptions) held(of *catalog.Node, n *reporter.Node) *reporter.Node {
+	if !o.lazy {
+		return o.series.resolve(n).WithoutReference()
+	}
+	if f, ok := o.gathered.reference(of); ok {
+		return n.ByReference(referenceOf(o.gathered.store, f.Name), f.Bytes, f.SHA256)
+	}
+	return n
+}
+
+// expected returns how many nodes the run has; 0 if nobody says.
+func (o *mergeOptions) expected(merged *reporter.Report) int {
+	most := o.nodes
+	if most == 0 {
+		for _, n := range merged.Nodes {
+			if n.Identity != nil {
+				most = max(most, n.Identity.Nodes)
+			}
+		}
+	}
+	return most
+}
+
+// conclude deletes what was merged, if it is to be, and says what was missing.
+func (o *mergeOptions) conclude(nodes []catalog.Node, found *reporter.Gather) error {
+	if o.evict {
+		ctx, stop := untilSignal()
+		defer stop()
+		if err := o.gathered.evict(ctx, nodes); err != nil {
+			return fmt.Errorf("merge: %s is written; --evict: %w", o.output, err)
+		}
+	}
+	if len(found.Missing) > 0 {
+		o.sayMissing(found)
+		return exitError{code: exitFailure}
+	}
+	return nil
+}
+
+// close closes the stores.
+func (o *mergeOptions) close() {
+	if o.gathered != nil {
+		o.gathered.store.Close()
+	}
+	o.series.close()
 }
 
 // write writes the report, then its page; "" is none.

@@ -69,10 +69,14 @@ func (f *runFinder) end(err error) error { return f.copies.end(err) }
 // clock is off.
 func (f *runFinder) findTold(command, name string) (*catalog.Found, error) {
 	found, err := f.find(command, name)
-	if err != nil || found.Launch == nil {
-		return found, err
+	if err == nil && found.Launch != nil {
+		f.tell(command, found)
 	}
+	return found, err
+}
 
+// tell says what findTold says of a launch.
+func (f *runFinder) tell(command string, found *catalog.Found) {
 	if found.Launch.Of > 1 {
 		f.say(command, othersOf(found))
 	}
@@ -81,8 +85,6 @@ func (f *runFinder) findTold(command, name string) (*catalog.Found, error) {
 			found.Launch.ID(), text.List(pathsOf(earlier), namedEarlier)))
 	}
 	f.sayClocks(command, found.Launch)
-
-	return found, nil
 }
 
 // sayClocks says which nodes have a clock that is off.

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/agent"
@@ -46,7 +44,7 @@ func (o *recordOptions) notify(r *agent.Result) {
 
 // runAtEnd runs the command of --on-end. TERM, INT and HUP end it early.
 func (o *recordOptions) runAtEnd(stdin []byte) error {
-	signaled, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signaled, release := untilSignal()
 	defer release()
 	ctx, cancel := context.WithTimeout(signaled, endLimit)
 	defer cancel()

@@ -88,8 +88,10 @@ func (o *plotOptions) plot(name string) error {
 		return fmt.Errorf("plot: %w", err)
 	}
 
+	series := o.runs.resolver("plot")
+	defer series.close()
 	var out bytes.Buffer
-	if err := o.draw(&out, found); err != nil {
+	if err := o.draw(&out, found, series.resolve); err != nil {
 		return err
 	}
 	if err := reportfile.WritePicture(o.output, out.Bytes(), o.force); err != nil {
@@ -145,19 +147,22 @@ func (o *plotOptions) check(kind string) error {
 }
 
 // draw draws a run into out. It reads a report node by node: a whole report of a thousand nodes may not fit in
-// memory.
-func (o *plotOptions) draw(out io.Writer, found *catalog.Found) error {
+// memory. whole returns a node with series that are elsewhere.
+func (o *plotOptions) draw(out io.Writer, found *catalog.Found, whole func(*reporter.Node) *reporter.Node) error {
 	kind, err := plotter.Extension(o.output)
 	if err != nil {
 		return err
 	}
 	if kind == "html" {
-		return o.page(out, found)
+		return o.page(out, found, whole)
 	}
 
 	r, err := o.read(found)
 	if err != nil {
 		return err
+	}
+	for name, n := range r.Nodes {
+		r.Nodes[name] = whole(n)
 	}
 
 	draw := plotter.WriteSVG
@@ -176,7 +181,7 @@ func (o *plotOptions) draw(out io.Writer, found *catalog.Found) error {
 	return nil
 }
 
-func (o *plotOptions) page(out io.Writer, found *catalog.Found) error {
+func (o *plotOptions) page(out io.Writer, found *catalog.Found, whole func(*reporter.Node) *reporter.Node) error {
 	if len(found.Paths()) > 1 {
 		report, err := read(found, o.cpus)
 		if err != nil {
@@ -188,7 +193,7 @@ func (o *plotOptions) page(out io.Writer, found *catalog.Found) error {
 	page := plotter.NewPage(plotter.PageOptions{})
 	wanted := reporter.Wanted{Samples: plotter.Keys(), Envelope: plotter.Keys(), Work: true}
 	add := func(run *reporter.Run, name string, n *reporter.Node) error {
-		page.Add(run, name, n)
+		page.Add(run, name, whole(n))
 		return nil
 	}
 	nodes := found.Nodes()

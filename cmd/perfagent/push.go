@@ -8,11 +8,9 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,7 +106,7 @@ func (o *pushOptions) run(names []string) error {
 		return err
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilSignal()
 	defer stop()
 	failed := 0
 	for i := range nodes {
@@ -140,6 +138,13 @@ func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
 	return o.pushNode(ctx, n)
 }
 
+// fill fetches the series of nodes that were merged without them.
+func (o *pushOptions) fill(report *reporter.Report) {
+	series := o.runs.resolver("push")
+	defer series.close()
+	series.fill(report)
+}
+
 // pushNode pushes what was recorded of a node, or all nodes of a merged report. It pushes those that go to the same run
 // together.
 func (o *pushOptions) pushNode(ctx context.Context, n *catalog.Node) error {
@@ -156,6 +161,10 @@ func (o *pushOptions) pushNode(ctx context.Context, n *catalog.Node) error {
 	file, err := loadNode(n, o.cpus)
 	if err != nil {
 		return err
+	}
+
+	if !o.dryRun {
+		o.fill(file.Report)
 	}
 
 	running = running && file.Report.Run.Incomplete != ""

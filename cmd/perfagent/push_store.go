@@ -48,6 +48,7 @@ func (o *pushOptions) storeNode(ctx context.Context, n *catalog.Node) error {
 		return err
 	}
 
+	o.fill(file.Report)
 	states := make(map[string]*reporter.StoreState)
 	var errs []error
 	for _, key := range file.Report.NodeNames() {
@@ -95,12 +96,12 @@ func (o *pushOptions) put(ctx context.Context, file *pushedFile, key string) (*r
 
 // alone returns the report of one node of a file, without where it has been put.
 func alone(file *pushedFile, key string) ([]byte, error) {
-	if file.Kind == reportfile.KindReport && len(file.Report.Nodes) == 1 && file.Report.Nodes[key].Push != nil &&
-		file.Report.Nodes[key].Push.Store == nil {
+	n := *file.Report.Nodes[key].WithoutReference()
+	if file.Kind == reportfile.KindReport && len(file.Report.Nodes) == 1 && n.Push != nil && n.Push.Store == nil &&
+		file.Report.Nodes[key].Reference == "" {
 		return file.Data, nil
 	}
 
-	n := *file.Report.Nodes[key]
 	if n.Push != nil {
 		n.Push = &reporter.Push{MLflow: n.Push.MLflow}
 	}

@@ -108,6 +108,11 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.format == formatCSV {
+		series := o.runs.resolver("show")
+		defer series.close()
+		series.fill(report)
+	}
 
 	switch {
 	case o.ops:

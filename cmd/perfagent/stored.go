@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/gather"
@@ -46,36 +43,29 @@ func referenceIn(argument string) (address, object string, ok bool) {
 
 // findStored returns what a reference stands for. The layout of a directory is that of --out, so nothing is copied from one.
 func (f *runFinder) findStored(command, address, object string) (*catalog.Found, error) {
-	s, err := store.Open(address, store.Options{Credentials: os.Getenv("PERFAGENT_STORE")})
+	s, err := openStore(address, false)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
 	if dir, ok := s.Dir(); ok {
-		found, err := catalog.Find(dir, inDirectory(dir, object))
-		if err == nil && found.Launch != nil {
-			f.tellPartial(command, found.Launch, copied{dir: dir, store: s.URL()})
-		}
-		return found, err
+		return f.findInDirectory(command, dir, object, copied{dir: dir, store: s.URL()})
 	}
 
-	dir, err := os.MkdirTemp("", "perfagent-store-*")
+	dir, err := f.copies.add(s.URL(), object)
 	if err != nil {
 		return nil, err
 	}
-	f.copies.list = append(f.copies.list, copied{dir, s.URL(), object})
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilSignal()
 	defer stop()
 
-	run, _, _ := strings.Cut(object, "@")
-	if !strings.Contains(object, "/") {
+	if run, ok := runIn(object); ok {
 		fetched, err := gather.FetchRun(ctx, s, run, dir)
 		if err != nil {
 			return nil, err
 		}
-		f.tellFetched(command, fetched)
-		if fetched.Final+len(fetched.Partial) > 0 {
-			return catalog.Find(dir, object)
+		if f.tellFetched(command, s, fetched) {
+			return catalog.FindRun(dir, object)
 		}
 	}
 
@@ -86,23 +76,57 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 	return &catalog.Found{File: path}, nil
 }
 
-// inDirectory returns the name of an object as catalog.Find takes it: the file of a node, or the run.
-func inDirectory(dir, object string) string {
-	if strings.Contains(object, "/") {
-		return filepath.Join(dir, filepath.FromSlash(object)+".json")
-	}
-	return object
+// openStore opens a store to take something from it.
+func openStore(address string, metrics bool) (*store.Store, error) {
+	return store.Open(address, store.Options{Metrics: metrics, Credentials: os.Getenv("PERFAGENT_STORE")})
 }
 
-// tellFetched says what is partial or missing.
-func (f *runFinder) tellFetched(command string, fetched *gather.Fetched) {
-	for _, reference := range fetched.Partial {
-		f.say(command, reference+onlyPartial)
+// add makes a directory for what is copied for a reference.
+func (c *copies) add(store, object string) (dir string, err error) {
+	dir, err = os.MkdirTemp("", "perfagent-store-*")
+	if err == nil {
+		c.list = append(c.list, copied{dir, store, object})
 	}
-	for _, m := range fetched.Unread {
-		f.say(command, fmt.Sprintf("%s: %v", m.Reference, m.Err))
-		f.copies.lost = true
+	return dir, err
+}
+
+// runIn returns the RUN-ID in the name of an object that may be a run: RUN-ID or RUN-ID@K.
+func runIn(object string) (run string, ok bool) {
+	run, _, _ = strings.Cut(object, "@")
+	return run, !strings.Contains(object, "/")
+}
+
+// findInDirectory returns what the name of an object stands for in a directory that is a store.
+func (f *runFinder) findInDirectory(command, dir, object string, in copied) (*catalog.Found, error) {
+	if _, ok := runIn(object); !ok {
+		return catalog.Find(dir, filepath.Join(dir, filepath.FromSlash(object)+".json"))
 	}
+	found, err := catalog.FindRun(dir, object)
+	if err == nil {
+		f.tellPartial(command, found.Launch, in)
+	}
+	return found, err
+}
+
+// tellFetched says what is partial or missing, and reports whether anything is there.
+func (f *runFinder) tellFetched(command string, s *store.Store, fetched []gather.Fetched) (found bool) {
+	for _, one := range fetched {
+		switch {
+		case one.Err != nil:
+			f.say(command, fmt.Sprintf("%s: %v", referenceOf(s, one.Name), one.Err))
+			f.copies.lost = true
+			continue
+		case !one.Final:
+			f.say(command, referenceOf(s, one.Name)+onlyPartial)
+		}
+		found = true
+	}
+	return found
+}
+
+// referenceOf returns the reference of an object.
+func referenceOf(s *store.Store, name string) string {
+	return s.ProxyFromKey(name, store.RefOptions{}).String()
 }
 
 // onlyPartial follows the reference of a partial report.
@@ -165,12 +189,12 @@ func (o *lsOptions) listStore(names []string) error {
 	if len(names) > 2 || o.html != "" {
 		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
 	}
-	s, err := store.Open(names[0], store.Options{Credentials: os.Getenv("PERFAGENT_STORE")})
+	s, err := openStore(names[0], false)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilSignal()
 	defer stop()
 
 	if len(names) == 2 {

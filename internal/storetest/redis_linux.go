@@ -47,6 +47,24 @@ func Redis(t testing.TB, arguments ...string) string {
 	return ""
 }
 
+// RedisSays returns what a Redis server without a password answers to a command.
+func RedisSays(t testing.TB, address, command string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, command+"\r\nQUIT\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
 // redisProgram returns the server and where its libraries are: Debian's packages below PERFAGENT_TEST_REDIS, else what is
 // installed.
 func redisProgram(t testing.TB) (program, libraries string) {

@@ -102,8 +102,12 @@ func Below(dir string) ([]Run, error) {
 }
 
 // At returns the run in a directory; nil if there are no recordings in it.
-func At(dir string) (*Run, error) {
+func At(dir string) (*Run, error) { return atWithout(dir, nil) }
+
+// atWithout is At without what is in some files.
+func atWithout(dir string, files []string) (*Run, error) {
 	all, err := recordingsIn(dir)
+	all = slices.DeleteFunc(all, func(r *Recording) bool { return slices.Contains(files, r.Path()) })
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}

@@ -111,12 +111,10 @@ func Find(out, name string) (*Found, error) {
 		return nil, err
 	}
 
-	r, k, err := named(out, name)
+	found, err := named(out, name, nil)
 	switch {
-	case err != nil:
-		return nil, err
-	case r != nil:
-		return newFound(r, k), nil
+	case err != nil || found != nil:
+		return found, err
 	case isDir:
 		return newestBelow(name)
 	}
@@ -124,27 +122,37 @@ func Find(out, name string) (*Found, error) {
 	return nil, unknown(out, fmt.Sprintf("no run or file %q", name))
 }
 
-// named returns the run below out with a RUN-ID, and K of RUN-ID@K; nil if there is none.
-func named(out, name string) (r *Run, k int, err error) {
+// FindRun returns the run below out with a RUN-ID, or its K-th launch for RUN-ID@K, without what is in some files.
+func FindRun(out, name string, without ...string) (*Found, error) {
+	found, err := named(out, name, without)
+	if err == nil && found == nil {
+		err = unknown(out, fmt.Sprintf("no run %q", name))
+	}
+	return found, err
+}
+
+// named is FindRun, but nil for a run that is not there.
+func named(out, name string, without []string) (*Found, error) {
 	id, nth, picked := strings.Cut(name, "@")
 	if scheduler.CheckRunID(id) != nil {
-		return nil, 0, nil
+		return nil, nil
 	}
+	k := 0
 	if picked {
 		if k, picked = count(nth); !picked || k == 0 {
-			return nil, 0, nil
+			return nil, nil
 		}
 	}
 
-	r, errRead := At(filepath.Join(out, id))
+	r, errRead := atWithout(filepath.Join(out, id), without)
 	switch {
 	case errRead != nil || r == nil: // it is not ours to read, or has no recordings
-		return nil, 0, nil
+		return nil, nil
 	case k > len(r.Launches):
-		return nil, 0, fmt.Errorf("no launch %s: run %s has %s", name, id, text.Count(len(r.Launches), "launch", "launches"))
+		return nil, fmt.Errorf("no launch %s: run %s has %s", name, id, text.Count(len(r.Launches), "launch", "launches"))
 	}
 
-	return r, k, nil
+	return newFound(r, k), nil
 }
 
 // newest finds @latest and @-K.

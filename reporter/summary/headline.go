@@ -203,9 +203,12 @@ func runLine(r *reporter.Report) string {
 	if r.Run.ID == "" {
 		words[0] = text.Absent
 	}
-	if names := r.NodeNames(); len(names) == 1 {
+	switch names := r.NodeNames(); {
+	case r.Run.Gather != nil && r.Run.Gather.NodesExpected > len(names):
+		words = append(words, fmt.Sprintf("%d of %d nodes", len(names), r.Run.Gather.NodesExpected))
+	case len(names) == 1:
 		words = append(words, "node "+text.Clip(text.Printable(names[0]), 10))
-	} else {
+	default:
 		words = append(words, fmt.Sprintf("%d nodes", len(names)))
 	}
 	if !r.Run.Start.IsZero() {

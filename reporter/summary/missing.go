@@ -41,7 +41,7 @@ type absence struct {
 // absences groups what is missing by reason: many metrics may be missing because of one source. It leaves out
 // what a run was too short for.
 func absences(r *reporter.Report) []absence {
-	g := groups{byReason: make(map[reason]int)}
+	g := groups{byReason: make(map[reason]int), list: absentNodes(r)}
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
 		if n == nil {
@@ -57,6 +57,22 @@ func absences(r *reporter.Report) []absence {
 	}
 
 	return g.list
+}
+
+// absentNodes returns the nodes that the store lacked from which the report was merged.
+func absentNodes(r *reporter.Report) []absence {
+	if r.Run.Gather == nil || len(r.Run.Gather.Missing) == 0 {
+		return nil
+	}
+
+	a := absence{why: r.Run.Gather.Missing[0].Why, nodes: r.NodeNames()}
+	for _, m := range r.Run.Gather.Missing {
+		a.what = append(a.what, "node "+m.What)
+	}
+	if len(a.what) > 1 {
+		a.why = "not in " + r.Run.Gather.Store + ", or not readable; run.gather has the reasons"
+	}
+	return []absence{a}
 }
 
 // tooShort reports whether something is missing because the run was over before it could be measured.

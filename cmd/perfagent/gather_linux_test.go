@@ -1,0 +1,326 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/store"
+)
+
+// put puts the report of a node of a run of so many nodes into a store.
+func put(t *testing.T, address, name string, node, of int) {
+	t.Helper()
+	r := reportertest.NodeReport(node, 20, 0, nil)
+	r.Nodes[strconv.Itoa(node)].Identity = &reporter.Identity{Node: &node, NodeFrom: reporter.NodeFromFlag, Nodes: of}
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putBytes(t, address, name, data)
+}
+
+func putBytes(t *testing.T, address, name string, data []byte) {
+	t.Helper()
+	s, err := store.Open(address, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Put(t.Context(), name, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// names returns what is in a store.
+func names(t *testing.T, address string) []string {
+	t.Helper()
+	s, err := store.Open(address, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := s.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []string{}
+	for _, e := range list {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+// stores are the addresses of empty stores, one of each kind.
+func stores(t *testing.T) map[string]string {
+	return map[string]string{
+		"directory": "file://" + t.TempDir(), "ProxyStore": "proxystore+file://" + t.TempDir(),
+		"Redis": "redis://" + storetest.Redis(t),
+	}
+}
+
+// says wants words on stderr.
+func says(t *testing.T, o clitest.Outcome, words string) {
+	t.Helper()
+	if !strings.Contains(o.Err, words) {
+		t.Errorf("stderr %q, want %q", o.Err, words)
+	}
+}
+
+// What is there is merged, and the report says what is not: a node that never came, one that is damaged, and one of which
+// there is only what was known while it ran. What was merged is deleted, if it is to be.
+func TestGather(t *testing.T) {
+	t.Parallel()
+	for kind, address := range stores(t) {
+		t.Run(kind, func(t *testing.T) {
+			put(t, address, "job/node-0", 0, 5)
+			put(t, address, "job/node-1", 1, 5)
+			put(t, address, "job/node-1.partial", 1, 5)
+			put(t, address, "job/node-3.partial", 3, 5)
+			putBytes(t, address, "job/node-4", []byte(`{"schema":"perfagent.report/9"}`))
+			put(t, address, "other/node-0", 0, 1)
+
+			out := filepath.Join(t.TempDir(), "m.json")
+			o := clitest.Run(t, "merge", address+"#job", "-o", out, "--evict")
+			o.Want(t, 1)
+			says(t, o, "merge: 2 of 5 nodes missing: 4 ("+address+"#job/node-4: ")
+			says(t, o, ", 2 (no object job/node-2 in "+address+")")
+			says(t, o, address+"#job/node-3.partial is what was known while the node ran")
+			g := readReport(t, out).Run.Gather
+			if g.Store != address || g.NodesExpected != 5 || g.NodesFound != 2 || len(g.Partial) != 1 || g.Partial[0] != 3 ||
+				len(g.Missing) != 2 || g.Missing[0].What != "4" || g.Missing[1].What != "2" {
+				t.Errorf("%+v", g)
+			}
+			if gets := g.Metrics.Times["store.get"].Count; gets != 4 || g.Metrics.Times["store.list"].Count != 1 {
+				t.Errorf("%v gets", gets)
+			}
+			if diff := cmp.Diff([]string{"0", "1", "3"}, readReport(t, out).NodeNames()); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff([]string{"job/node-1.partial", "job/node-4", "other/node-0"}, names(t, address)); diff != "" {
+				t.Errorf("in the store: %s", diff)
+			}
+			wantValid(t, out)
+			shown := clitest.Run(t, "show", out)
+			shown.Want(t, 0)
+			if !strings.Contains(shown.Out, "3 of 5 nodes") || !strings.Contains(shown.Out, "missing     node 4, node 2: ") {
+				t.Errorf("%s", shown.Out)
+			}
+		})
+	}
+}
+
+// wantValid wants a report that its schema describes.
+func wantValid(t *testing.T, path string) {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(clitest.Read(t, path)))
+	if err = errors.Join(err, reportertest.Schema(t).Validate(v)); err != nil {
+		t.Error(err)
+	}
+}
+
+// merge waits for a node that is late, as many as the reports say, or --nodes; and not for ever.
+func TestGather_Waits(t *testing.T) {
+	t.Parallel()
+	for kind, address := range stores(t) {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			begin := func(name string, more ...string) *clitest.Process {
+				script := fmt.Sprintf(`exec "$P" merge '%s#job' -o '%s' --html never %s 2>&1`,
+					address, filepath.Join(dir, name), strings.Join(more, " "))
+				return clitest.Launch(t, clitest.Script(t, "sh", script))
+			}
+			heard := func(p *clitest.Process, words string) {
+				for !strings.Contains(p.Next(), words) {
+				}
+			}
+			first, second := begin("a.json", "--wait", "1m"), begin("b.json", "--wait", "1m", "--nodes", "3")
+			heard(first, "0 of ? nodes of job are there; waiting for up to 1m0s")
+			heard(second, "0 of 3 nodes of job are there")
+			put(t, address, "job/node-0", 0, 2)
+			put(t, address, "job/node-1.partial", 1, 2)
+			heard(first, "1 of 2 nodes of job are there")
+			put(t, address, "job/node-1", 1, 2)
+			if o, _ := first.End(); o.Code != 0 {
+				t.Errorf("%d: %s", o.Code, o.Out)
+			}
+			put(t, address, "job/node-2", 2, 2)
+			if o, _ := second.End(); o.Code != 0 {
+				t.Errorf("%d: %s", o.Code, o.Out)
+			}
+			if g := readReport(t, filepath.Join(dir, "b.json")).Run.Gather; g.NodesFound != 3 || g.WaitedSeconds <= 0 {
+				t.Errorf("%+v", g)
+			}
+
+			begun := time.Now()
+			o := clitest.Run(t, "merge", address+"#job", "-o", dir+"/c.json", "--html", "never", "--nodes", "4", "--wait", "1s")
+			o.Want(t, 1)
+			says(t, o, "1 of 4 nodes missing: 3 (no object job/node-3 in ")
+			if took := time.Since(begun); took < time.Second {
+				t.Errorf("it waited for %v", took)
+			}
+			o = clitest.Run(t, "merge", address+"#none", "-o", dir+"/d.json", "--wait", "100ms")
+			o.Want(t, 1)
+			if !strings.Contains(o.Err, "no run none in "+address) || clitest.Exists(dir+"/d.json") {
+				t.Errorf("%s", o.Err)
+			}
+		})
+	}
+}
+
+// Wrong use is said before anything is fetched.
+func TestGather_WrongUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.json")
+	s, err := store.Open("file://"+dir, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := reporter.Encode(reportertest.NodeReport(0, 20, 0, nil))
+	if err == nil {
+		err = s.Put(t.Context(), "job/node-0", data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for words, args := range map[string][]string{
+		"name one run in a store, STORE#RUN-ID":                    {"job", "--out", dir, "--wait", "1s"},
+		"--evict, --lazy: name one run":                            {dir + "#job/node-0", "--lazy", "--evict"},
+		"--nodes: 0 is not a number of nodes":                      {dir + "#job", "--nodes", "0"},
+		"--nodes: -1 is not a number of nodes":                     {dir + "#job", "--nodes", "-1"},
+		"--wait: -1s is negative":                                  {dir + "#job", "--wait", "-1s"},
+		"no report says how many nodes the run has: say it with -": {dir + "#job", "--wait", "1s"},
+		"nothing of run none can be read":                          {dir + "#none"},
+	} {
+		if strings.HasPrefix(words, "nothing") {
+			if err := os.MkdirAll(filepath.Join(dir, "none"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			clitest.Write(t, filepath.Join(dir, "none", "node-0.json"), "?", 0o600)
+		}
+		o := clitest.Run(t, append([]string{"merge", "-o", out}, args...)...)
+		o.Want(t, 1)
+		if !strings.Contains(o.Err, words) || clitest.Exists(out) {
+			t.Errorf("%q: %q", args, o.Err)
+		}
+	}
+}
+
+// A name in the working directory is not taken for that of an object.
+func TestStore_NotTheWorkingDirectory(t *testing.T) {
+	t.Parallel()
+	dir, address := t.TempDir(), "file://"+t.TempDir()
+	put(t, address, "job/node-0", 0, 1)
+	if err := os.MkdirAll(filepath.Join(dir, "job"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, filepath.Join(dir, "job", "node-0.json"), "?", 0o600)
+	cmd := clitest.Perfagent(t, "show", address+"#job")
+	cmd.Dir = dir
+	clitest.Perform(t, cmd).Want(t, 0)
+}
+
+// A report that was merged by reference has all numbers, and each node whose series are wanted costs one GET. The server
+// counts.
+func TestLazy(t *testing.T) {
+	t.Parallel()
+	server := storetest.Redis(t)
+	address, dir := "redis://"+server, t.TempDir()
+	for node := range 4 {
+		put(t, address, fmt.Sprintf("job/node-%d", node), node, 4)
+	}
+	lazy, full := filepath.Join(dir, "lazy.json"), filepath.Join(dir, "full.json")
+	clitest.Run(t, "merge", address+"#job", "--lazy", "-o", lazy).Want(t, 0)
+	clitest.Run(t, "merge", address+"#job", "-o", full, "--html", "never").Want(t, 0)
+	wantValid(t, lazy)
+	n := readReport(t, lazy).Nodes["3"]
+	if n.Reference != address+"#job/node-3" || n.Bytes == 0 || len(n.SHA256) != 64 || n.Samples.Len() > 0 || len(n.Envelope) > 0 {
+		t.Errorf("%q, %d bytes, %q; %d samples", n.Reference, n.Bytes, n.SHA256, n.Samples.Len())
+	}
+
+	before := gets(t, server)
+	for _, c := range []struct {
+		gets int
+		args []string
+	}{
+		{0, []string{"show", lazy}},
+		{0, []string{"show", "--json", lazy}},
+		{0, []string{"diff", lazy, "--", full}},
+		{1, []string{"plot", lazy, "--node", "3", "-o", dir + "/3.svg"}},
+		{4, []string{"plot", lazy, "-o", dir + "/all.html"}},
+		{4, []string{"show", "--format", "csv", lazy}},
+		{4, []string{"merge", lazy, "-o", dir + "/again.json", "--html", "never"}},
+		{4, []string{"push", lazy, "--store", dir + "/other"}},
+	} {
+		clitest.Run(t, c.args...).Want(t, 0)
+		now := gets(t, server)
+		if now-before != c.gets {
+			t.Errorf("%q made %d GETs, want %d", c.args, now-before, c.gets)
+		}
+		before = now
+	}
+	whole, again := readReport(t, full), readReport(t, dir+"/again.json")
+	if diff := cmp.Diff(whole.Nodes, again.Nodes); diff != "" {
+		t.Errorf("merged again: %s", diff)
+	}
+	for node, n := range whole.Nodes {
+		elsewhere := readReport(t, filepath.Join(dir, "other", whole.Run.ID, "node-"+node+".json")).Nodes[node]
+		if diff := cmp.Diff(n.Samples, elsewhere.Samples); diff != "" || elsewhere.Reference != "" {
+			t.Errorf("node %s was put elsewhere with the reference %q: %s", node, elsewhere.Reference, diff)
+		}
+	}
+}
+
+// gets returns how often a Redis server was asked for an object.
+func gets(t *testing.T, server string) int {
+	t.Helper()
+	stats := storetest.RedisSays(t, server, "INFO commandstats")
+	found := regexp.MustCompile(`cmdstat_get:calls=(\d+)`).FindStringSubmatch(stats)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Series that are gone, or that are no longer what was merged, are missing; the rest is drawn.
+func TestLazy_Gone(t *testing.T) {
+	t.Parallel()
+	stored, dir := t.TempDir(), t.TempDir()
+	address := "file://" + stored
+	for node := range 3 {
+		put(t, address, fmt.Sprintf("job/node-%d", node), node, 3)
+	}
+	lazy := filepath.Join(dir, "lazy.json")
+	clitest.Run(t, "merge", address+"#job", "--lazy", "-o", lazy).Want(t, 0)
+	if err := os.Remove(filepath.Join(stored, "job", "node-1.json")); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, filepath.Join(stored, "job", "node-2.json"), "{}", 0o600)
+
+	o := clitest.Run(t, "plot", lazy, "-o", dir+"/page.html")
+	o.Want(t, 0)
+	says(t, o, "plot: "+address+"#job/node-1: no object job/node-1.json in "+address)
+	says(t, o, "plot: "+address+"#job/node-2: it is not what was merged")
+	page := clitest.Read(t, dir+"/page.html")
+	if !strings.Contains(page, "it is not what was merged") {
+		t.Error("the page does not say what is missing")
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/store"
+)
+
+// A resolver fetches the series of nodes that were merged without them. It may be used from several goroutines.
+type resolver struct {
+	say func(words string)
+
+	mu     sync.Mutex
+	stores map[string]*store.Store // by address
+}
+
+// resolve returns a node with its series, and with the reference to them. Those that cannot be had are missing in it, and
+// one line says why.
+func (r *resolver) resolve(n *reporter.Node) *reporter.Node {
+	if n.Reference == "" {
+		return n
+	}
+
+	whole, err := r.fetch(n)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", n.Reference, err)
+		r.say(err.Error())
+		out := *n
+		out.Missing = append(out.Missing[:len(out.Missing):len(out.Missing)],
+			reporter.Missing{What: "samples", Code: reporter.Unreadable, Why: err.Error()})
+		return &out
+	}
+
+	return n.WithSeries(whole)
+}
+
+// fill resolves all nodes of a report.
+func (r *resolver) fill(report *reporter.Report) {
+	for name, n := range report.Nodes {
+		report.Nodes[name] = r.resolve(n)
+	}
+}
+
+// fetch gets the report of a node, if it still is the one that was merged.
+func (r *resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
+	address, name, ok := store.SplitReference(n.Reference)
+	if !ok {
+		return nil, errors.New("it is not of the form STORE#NAME")
+	}
+	s, err := r.open(address)
+	if err != nil {
+		return nil, err
+	}
+	data, stored, err := s.GetStored(context.Background(), name) // a signal ends the command
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(stored); hex.EncodeToString(sum[:]) != n.SHA256 {
+		return nil, errors.New("it is not what was merged: it has another hash")
+	}
+
+	report, err := reporter.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, whole := range report.Nodes {
+		if len(report.Nodes) == 1 {
+			return whole, nil
+		}
+	}
+	return nil, fmt.Errorf("it has %d nodes", len(report.Nodes))
+}
+
+// resolver returns a resolver of a command, which closes it.
+func (f *runFinder) resolver(command string) *resolver {
+	return &resolver{say: func(words string) { f.say(command, words) }}
+}
+
+// open returns the store at an address.
+func (r *resolver) open(address string) (*store.Store, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.stores[address]; s != nil {
+		return s, nil
+	}
+
+	s, err := openStore(address, false)
+	if err != nil {
+		return nil, err
+	}
+	if r.stores == nil {
+		r.stores = make(map[string]*store.Store)
+	}
+	r.stores[address] = s
+	return s, nil
+}
+
+// close closes the stores.
+func (r *resolver) close() {
+	for _, s := range r.stores {
+		s.Close()
+	}
+}

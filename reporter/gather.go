@@ -1,0 +1,50 @@
+package reporter
+
+import (
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/store"
+)
+
+// Gather says what of a run was found in a store when its nodes were merged.
+type Gather struct {
+	Store         string         `json:"store"`                    // its address, without user info
+	NodesExpected int            `json:"nodes_expected,omitempty"` // 0 = nobody said
+	NodesFound    int            `json:"nodes_found"`              // with a final report
+	Partial       []int          `json:"partial"`                  // nodes of which there is what was known while they ran
+	Missing       []Missing      `json:"missing"`                  // nodes of which there is nothing that can be read, and why
+	WaitedSeconds float64        `json:"waited_seconds"`
+	Metrics       *store.Metrics `json:"metrics"` // of the listing and the gets
+}
+
+// MarshalJSON implements json.Marshaler. It hides the fields of those reports that were not gathered, as StoreState does.
+func (g *Gather) MarshalJSON() ([]byte, error) {
+	type fields Gather
+	return plainjson.Marshal((*fields)(g))
+}
+
+// WithSeries returns a copy of a node with the series of another report of it.
+func (n *Node) WithSeries(from *Node) *Node {
+	out := *n
+	out.Samples, out.Envelope = from.Samples, from.Envelope
+	out.Ranks = withoutEnvelopes(n.Ranks)
+	for name, rank := range out.Ranks {
+		if had := from.Ranks[name]; had != nil {
+			rank.Envelope = had.Envelope
+		}
+	}
+	return &out
+}
+
+// ByReference returns a copy of a node without any series, which are in the object of a store.
+func (n *Node) ByReference(reference string, bytes int64, sha256 string) *Node {
+	out := n.WithSeries(new(Node))
+	out.Reference, out.Bytes, out.SHA256 = reference, bytes, sha256
+	return out
+}
+
+// WithoutReference returns a copy of a node that does not say where its series are, because it has them.
+func (n *Node) WithoutReference() *Node {
+	out := *n
+	out.Reference, out.Bytes, out.SHA256 = "", 0, ""
+	return &out
+}
