@@ -5,10 +5,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -84,4 +87,91 @@ func TestStore_PutFails(t *testing.T) {
 	if err := s.Put(ctx, "job/node-0", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
 	}
+}
+
+// An object that Python clears away before its marker is there is put again: a marker alone would take the name for ever.
+func TestProxyStore_ClearedDuringPut(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ps")
+	s := open(t, "proxystore+file://"+dir)
+	payload := filepath.Join(dir, "perfagent.job.node-0.json")
+	again := 0
+	for range 100 {
+		over, removed := make(chan struct{}), make(chan bool)
+		go func() {
+			for {
+				select {
+				case <-over:
+					removed <- false
+					return
+				default:
+				}
+				if os.Remove(payload) == nil {
+					removed <- true
+					return
+				}
+			}
+		}()
+
+		err := s.Put(t.Context(), "job/node-0", []byte("text"))
+		close(over)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there, err := s.Exists(t.Context(), "job/node-0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if <-removed && there {
+			again++
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again == 0 {
+		t.Error("no object was there again after it had been removed")
+	}
+}
+
+// A disk that is full or read-only takes nothing of an object, and takes the object when there is room.
+func TestStore_Disks(t *testing.T) {
+	if dir := os.Getenv("STORE_TEST_DISK"); dir != "" {
+		testDisk(t, dir)
+		return
+	}
+	need.Root(t, "mounts of its own")
+	unshare := need.Tool(t, "unshare", "apt-get install util-linux")
+
+	for _, options := range []string{"size=64k", "nr_inodes=2", "ro"} {
+		t.Run(options, func(t *testing.T) {
+			dir := t.TempDir()
+			script := `mount -t tmpfs -o "$1" tmpfs "$2" && STORE_TEST_DISK="$2" exec "$3" -test.run '^TestStore_Disks$' -test.v`
+			out, err := exec.Command(unshare, "--mount", "sh", "-c", script, "sh", options, dir, os.Args[0]).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "--- PASS: TestStore_Disks") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// testDisk puts more than a disk has room for.
+func testDisk(t *testing.T, dir string) {
+	s := open(t, "proxystore+file://"+dir)
+	large := []byte(strings.Repeat("x", 1<<20))
+	err := s.Put(t.Context(), "job/node-0", large)
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EROFS) || store.Temporary(err) {
+		t.Errorf("put: %v", err)
+	}
+	if left := glob(t, dir); len(left) > 0 {
+		t.Errorf("it has left %q", left)
+	}
+	if errors.Is(err, syscall.EROFS) {
+		return
+	}
+
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=4m,nr_inodes=100"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "job/node-0", string(large))
+	want(t, s, "job/node-0", string(large))
 }

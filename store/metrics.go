@@ -38,7 +38,7 @@ func (s *Store) time(op, name string, took time.Duration, at time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.metrics.ledger.AddTime(op, s.connector.Key(name), took.Seconds()*1e3, at) // refused when the ledger is full
+	_ = s.metrics.ledger.AddTime(op, s.key(name), took.Seconds()*1e3, at) // refused when the ledger is full
 }
 
 // count adds one to a counter of an object.
@@ -48,7 +48,7 @@ func (s *Store) count(counter, name string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.metrics.ledger.AddCounter(counter, s.connector.Key(name), 1)
+	_ = s.metrics.ledger.AddCounter(counter, s.key(name), 1)
 }
 
 // size notes how many bytes the connector had of an object.
@@ -59,7 +59,7 @@ func (s *Store) size(attribute, name string, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.metrics.last[attribute] = float64(bytes)
-	_ = s.metrics.ledger.AddAttribute(attribute, s.connector.Key(name), float64(bytes))
+	_ = s.metrics.ledger.AddAttribute(attribute, s.key(name), float64(bytes))
 }
 
 // Metrics returns what the store has done; nil if it was opened without Metrics.

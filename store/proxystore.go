@@ -112,13 +112,23 @@ func (d proxyDirectory) Put(ctx context.Context, name string, data []byte) error
 		return err
 	}
 
-	if err := writeFile(path, data, durable.WriteNew); err != nil {
-		return err
+	const attempts = 3 // Python may clear the directory at any moment
+	for range attempts {
+		if err := writeFile(path, data, durable.WriteNew); err != nil {
+			return err
+		}
+		if err := writeFile(path+ready, nil, durable.WriteNew); err != nil {
+			return errors.Join(err, removeFile(path)) // else the name would be taken for ever
+		}
+
+		if there, err := isFile(path); there || err != nil {
+			return err
+		}
+		if err := removeFile(path + ready); err != nil {
+			return err
+		}
 	}
-	if err := writeFile(path+ready, nil, durable.WriteNew); err != nil {
-		return errors.Join(err, removeFile(path)) // else the name would be taken for ever
-	}
-	return nil
+	return errors.New("the directory is cleared again and again: give Python's FileConnector clear=False")
 }
 
 // Replace implements Connector: an object never changes, because workers keep copies by its key.

@@ -88,18 +88,21 @@ func (s *server) connect(ctx context.Context) (err error) {
 	if s.database != 0 {
 		first = append(first, []string{"SELECT", strconv.Itoa(s.database)})
 	}
+	if len(first) == 0 {
+		return nil
+	}
 	answers, err := s.exchange(ctx, first)
 	if err != nil {
 		return err
+	}
+	if refused, ok := answers[0].(redisError); ok && s.password != "" { // servers repeat what they do not understand
+		return redisError(refused.code() + " to the user and password")
 	}
 	return firstError(answers)
 }
 
 // exchange writes commands and reads their answers, until ctx ends.
 func (s *server) exchange(ctx context.Context, commands [][]string) ([]any, error) {
-	if len(commands) == 0 {
-		return nil, nil
-	}
 	conn := s.conn
 	conn.SetDeadline(time.Now().Add(silence))
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
@@ -118,6 +121,9 @@ func (s *server) exchange(ctx context.Context, commands [][]string) ([]any, erro
 		answer, err := readAnswer(s.in)
 		if err != nil {
 			return nil, err
+		}
+		if refused, ok := answer.(redisError); ok {
+			answer = refused.without(s.user, s.password)
 		}
 		answers = append(answers, answer)
 	}

@@ -194,6 +194,54 @@ func TestRedis_Passwords(t *testing.T) {
 	}
 }
 
+// A server that does not know AUTH repeats what it was sent, and one that refuses a command may name the user. Neither gets
+// into an error; what the server means does.
+func TestRedis_RepeatsSecrets(t *testing.T) {
+	const user, secret = "hugo", "s3cr3t"
+	long := strings.Repeat("0123456789", 30) // more than a server repeats
+	real := storetest.Redis(t, "--rename-command", "AUTH", "")
+	for name, c := range map[string]struct{ address, words string }{
+		"no AUTH":         {user + ":" + secret + "@" + real, "ERR to the user and password"},
+		"a long password": {user + ":" + long + "@" + real, "ERR to the user and password"},
+		"no user":         {":" + secret + "@" + real, "ERR to the user and password"},
+		"only words":      {user + ":" + secret + "@" + fakeRedis(t, "-"+secret+"\r\n", true), "ERR to the user and password"},
+		"no permission": {
+			user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-NOPERM User hugo has no permissions to run it\r\n", true), "NOPERM",
+		},
+		"later": {user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-"+secret+" is odd\r\n", true), "ERR"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			anew := func() *store.Store { return open(t, "redis://"+c.address) } // the fake answers once
+			for op, err := range map[string]error{
+				"put": anew().Put(t.Context(), "job/node-0", nil), "list": second(anew().List(t.Context(), "")),
+				"get": second(anew().Get(t.Context(), "job/node-0")), "evict": anew().Evict(t.Context(), "job/node-0"),
+			} {
+				if err == nil || !strings.Contains(err.Error(), c.words) {
+					t.Errorf("%s: %v, want %q", op, err, c.words)
+					continue
+				}
+				for _, hidden := range []string{user, secret, long[:20]} {
+					if strings.Contains(err.Error(), hidden) {
+						t.Errorf("%s: %v", op, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// second returns the error of a call.
+func second[T any](_ T, err error) error { return err }
+
+// What a server says is shown on terminals and in reports, so it is short and printable.
+func TestRedis_SaysTooMuch(t *testing.T) {
+	address := fakeRedis(t, "-ERR \x1b[2J\u202e\xff"+strings.Repeat("x", 60000)+"\r\n", true)
+	_, err := open(t, "redis://"+address).Get(t.Context(), "job/node-0")
+	if err == nil || len(err.Error()) > 500 || strings.ContainsAny(err.Error(), "\x1b\u202e\xff") {
+		t.Errorf("%.600q", err)
+	}
+}
+
 // TLS, with the certificates that SSL_CERT_FILE names.
 func TestRedis_TLS(t *testing.T) {
 	dir := t.TempDir()

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // The bounds of what a Redis server may answer.
@@ -16,21 +18,37 @@ const (
 	maxDepth = 4
 )
 
-// A redisError is an error that a Redis server answers: "WRONGPASS invalid username-password pair".
+// A redisError is an error that a Redis server answers: "NOAUTH Authentication required."
 type redisError string
+
+// maxSaid is how much of such an error is shown.
+const maxSaid = 200
 
 // Error implements error.
 func (e redisError) Error() string {
 	if e.code() == "MOVED" || e.code() == "ASK" {
 		return "a Redis cluster is not supported: name the node that has the key"
 	}
-	return "the server answers: " + string(e)
+	return "the server answers: " + text.Printable(text.Clip(string(e), maxSaid))
 }
 
-// code returns the first word.
+// code returns the first word, in capitals; ERR if there is none.
 func (e redisError) code() string {
 	code, _, _ := strings.Cut(string(e), " ")
+	if code == "" || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return "ERR"
+	}
 	return code
+}
+
+// without returns the error without its words if they repeat a secret.
+func (e redisError) without(secrets ...string) redisError {
+	for _, secret := range secrets {
+		if secret != "" && strings.Contains(string(e), secret) {
+			return redisError(e.code() + ", in words that repeat the user or the password")
+		}
+	}
+	return e
 }
 
 // passes reports whether the server may answer something else in a while.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,18 +81,29 @@ type MissingKeyError struct {
 
 // Error implements error.
 func (e *MissingKeyError) Error() string {
-	return fmt.Sprintf("no object %s in %s: it may have been evicted", text.Printable(e.Key), e.Store)
+	return fmt.Sprintf("no object %s in %s: it may have been evicted", text.Printable(text.Clip(e.Key, maxKey)), e.Store)
 }
 
 // Unwrap returns ErrNotFound.
 func (e *MissingKeyError) Unwrap() error { return ErrNotFound }
+
+// maxKey is how much of a key is shown.
+const maxKey = 200
 
 // failed counts a failure and names the operation and the object. That a name is taken is an answer, not a failure.
 func (s *Store) failed(op, name string, err error) error {
 	if !errors.Is(err, ErrExists) {
 		s.count("store."+op+".errors", name)
 	}
-	return fmt.Errorf("%s %s in %s: %w", op, text.Printable(text.Clip(s.connector.Key(name), 200)), s.URL(), err)
+	return fmt.Errorf("%s %s in %s: %w", op, text.Printable(text.Clip(s.key(name), maxKey)), s.URL(), err)
+}
+
+// key returns what the place calls an object, or the begin of the names of several.
+func (s *Store) key(name string) string {
+	if name == "" || strings.HasSuffix(name, "/") {
+		return name
+	}
+	return s.connector.Key(name)
 }
 
 // Put stores an object under a name that is free. If it is taken, the error is ErrExists, and nothing changes.
@@ -172,7 +184,10 @@ func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte
 // fetch gets an object from the connector.
 func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, err error) {
 	begun := time.Now()
-	stored, err = s.connector.Get(ctx, name)
+	err = s.again(ctx, "get", name, func() error {
+		stored, err = s.connector.Get(ctx, name)
+		return err
+	})
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, nil, err
 	}
@@ -213,8 +228,11 @@ func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 	begun := time.Now()
 	there := s.IsCached(name)
 	if !there {
-		var err error
-		if there, err = s.connector.Exists(ctx, name); err != nil {
+		err := s.again(ctx, "exists", name, func() (err error) {
+			there, err = s.connector.Exists(ctx, name)
+			return err
+		})
+		if err != nil {
 			return false, s.failed("exists", name, err)
 		}
 		s.time("store.exists.connector", name, time.Since(begun), time.Now())
@@ -234,7 +252,7 @@ func (s *Store) IsCached(name string) bool {
 // Evict deletes an object. A missing one is no error.
 func (s *Store) Evict(ctx context.Context, name string) error {
 	begun := time.Now()
-	if err := s.connector.Evict(ctx, name); err != nil {
+	if err := s.again(ctx, "evict", name, func() error { return s.connector.Evict(ctx, name) }); err != nil {
 		return s.failed("evict", name, err)
 	}
 	evicted := time.Now()
@@ -252,7 +270,11 @@ func (s *Store) Evict(ctx context.Context, name string) error {
 // RUN-ID/node-N is left out.
 func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
 	begun := time.Now()
-	list, err := s.connector.List(ctx, prefix)
+	var list []Entry
+	err := s.again(ctx, "list", prefix, func() (err error) {
+		list, err = s.connector.List(ctx, prefix)
+		return err
+	})
 	if err != nil {
 		return nil, s.failed("list", prefix, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -265,6 +266,27 @@ func TestStore_Names(t *testing.T) {
 	}
 }
 
+// What is listed is counted under its prefix, and a missing object is named in bounds.
+func TestStore_Keys(t *testing.T) {
+	for kind, address := range addresses(t) {
+		s := open(t, address)
+		for _, prefix := range []string{"", "job/"} {
+			if _, err := s.List(t.Context(), prefix); err != nil {
+				t.Error(err)
+			}
+		}
+		keys := slices.Sorted(maps.Keys(s.Metrics().Keys))
+		if diff := cmp.Diff([]string{"", "job/"}, keys); diff != "" {
+			t.Errorf("%s: %s", kind, diff)
+		}
+	}
+
+	missing := &store.MissingKeyError{Key: "\x1b[2J" + strings.Repeat("k", 10000), Store: "file:///d"}
+	if text := missing.Error(); len(text) > 300 || strings.Contains(text, "\x1b") {
+		t.Errorf("a message of %d bytes: %.300q", len(text), text)
+	}
+}
+
 // An object larger than any report is not read.
 func TestStore_TooLarge(t *testing.T) {
 	dir := t.TempDir()
@@ -429,6 +451,27 @@ func FuzzOpen(f *testing.F) {
 		again, err := store.Open(s.URL(), store.Options{})
 		if err != nil || again.URL() != s.URL() {
 			t.Errorf("%q is %q, which is %v, %v", address, s.URL(), again, err)
+		}
+	})
+}
+
+// A reference is its store's address and its object's name, and only what opens alone opens as part of it.
+func FuzzReference(f *testing.F) {
+	for _, s := range []string{"/dir#job-7", "./d#a#job/node-0", "redis://u:p@h:1/2?ttl=0#job@2", "#", "/#", "a#b", "://#x", "/d#\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		address, name, ok := store.SplitReference(text)
+		if ok && (address+"#"+name != text || name == "" || strings.Contains(name, "#") || !store.IsAddress(address)) {
+			t.Errorf("%q is %q and %q", text, address, name)
+		}
+		_, errOpen := store.Open(address, store.Options{})
+		s, ref, err := store.OpenRef(text, store.Options{}, store.RefOptions{})
+		if (err == nil) != (ok && errOpen == nil) {
+			t.Errorf("%q: %v; its address alone: %v", text, err, errOpen)
+		}
+		if err == nil && (ref.Name() != name || ref.String() != s.URL()+"#"+name) {
+			t.Errorf("%q is %s", text, ref)
 		}
 	})
 }
