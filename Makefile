@@ -24,6 +24,7 @@ export PERFAGENT_TEST_OPS = $(CURDIR)/.tools/ops
 export PERFAGENT_TEST_OPS_OLD = $(CURDIR)/.tools/ops-old
 export PERFAGENT_TEST_OPS_06 = $(CURDIR)/.tools/ops-06
 export PERFAGENT_TEST_REDIS = $(CURDIR)/.tools/redis
+export PERFAGENT_TEST_S3 = $(CURDIR)/.tools/versitygw
 export PERFAGENT_TEST_JUPYTER = $(CURDIR)/.tools/jupyter
 export PERFAGENT_TEST_WORKFLOWS = $(CURDIR)/.tools/workflows
 

@@ -108,6 +108,7 @@ func (s *session) store(p *storing, d delivery) stored {
 		return stored{state: state}
 	}
 
+	state.Unconditional = to.Unconditional()
 	state.State, state.Reference = reporter.PushDone, to.ProxyFromKey(name, store.RefOptions{}).String()
 	return stored{state, fmt.Sprintf("store: %s, %s in %s", state.Reference,
 		text.SizeText(float64(len(d.toStore))/(1<<20)), text.Seconds(time.Since(begun).Seconds()))}

@@ -277,11 +277,14 @@ func (p *Push) Pending() bool {
 
 // StoreState is whether a store has the report.
 type StoreState struct {
-	State     string         `json:"state"`               // PushDone or PushPending
-	URI       string         `json:"uri"`                 // of the store, without user info
-	Reference string         `json:"reference,omitempty"` // STORE#NAME, once it is done
-	Error     string         `json:"error,omitempty"`     // why it is not
-	Metrics   *store.Metrics `json:"metrics,omitempty"`   // of the last attempt
+	State     string `json:"state"`               // PushDone or PushPending
+	URI       string `json:"uri"`                 // of the store, without user info
+	Reference string `json:"reference,omitempty"` // STORE#NAME, once it is done
+	Error     string `json:"error,omitempty"`     // why it is not
+	// Unconditional reports that the store cannot tell whether a name is free: another process may have put a report under
+	// the same name at the same moment, and one of the two is lost.
+	Unconditional bool           `json:"unconditional,omitempty"`
+	Metrics       *store.Metrics `json:"metrics,omitempty"` // of the last attempt
 }
 
 // MarshalJSON implements json.Marshaler. It hides the fields of those reports that no store has: encoding/json makes a

@@ -2,7 +2,8 @@
 # Installs what the tests need: Pythons with psutil, cmarkgfm, gunicorn, mpi4py and clients of StatsD and Prometheus in
 # .tools/venv, with MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops
 # and .tools/ops-old, with ProxyStore 0.6 in .tools/ops-06, with Jupyter's kernel in .tools/jupyter, with Snakemake and
-# Dask in .tools/workflows, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH in .tools/mpich, Redis in .tools/redis, the command ip,
+# Dask in .tools/workflows, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH in .tools/mpich, Redis in .tools/redis,
+# a server of S3 in .tools/versitygw, the command ip,
 # GNU time, curl, Chromium with a font, podman and qemu with a static busybox, a kernel for the virtual machine in
 # .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
@@ -102,6 +103,16 @@ unpack_slurm() {
 has_openmpi() { [ -e .tools/openmpi/usr/bin/orterun ] || command -v mpirun.openmpi >/dev/null 2>&1; }
 
 has_mpich() { [ -e .tools/mpich/usr/bin/mpiexec.hydra ] || command -v mpiexec.mpich >/dev/null 2>&1; }
+
+# versitygw: a server of S3 that keeps objects in a directory. Its module has no other form than the source.
+versitygw=v1.8.0
+has_versitygw() { "${GO:-go}" version -m .tools/versitygw/versitygw 2>/dev/null | grep -q "github.com/versity/versitygw.$versitygw"; }
+
+# build_versitygw takes a minute or two on two cores.
+build_versitygw() {
+	say "building versitygw $versitygw"
+	GOBIN=$PWD/.tools/versitygw "${GO:-go}" install "github.com/versity/versitygw/cmd/versitygw@$versitygw" >.tools/versitygw.log 2>&1
+}
 
 has_redis() { [ -e .tools/redis/usr/bin/redis-server ] || command -v redis-server >/dev/null 2>&1; }
 
@@ -207,7 +218,7 @@ make_venvs() {
 	begin venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn.app.wsgiapp, mpi4py"
 	begin mlflow3 scripts/requirements-mlflow3.txt "mlflow.cli, mlflow.server.fastapi_app, flask_wtf, sklearn.linear_model, psutil"
 	begin mlflow2 scripts/requirements-mlflow2.txt "mlflow.cli, mlflow.server.handlers, flask_wtf, gunicorn.app.wsgiapp"
-	begin ops scripts/requirements-ops.txt "proxystore.store.metrics, numpy"
+	begin ops scripts/requirements-ops.txt "proxystore.store.metrics, numpy, boto3"
 	begin ops-old scripts/requirements-ops-old.txt "proxystore.store.stats, numpy"
 	begin ops-06 scripts/requirements-ops-06.txt "proxystore.store, proxystore.connectors.file"
 	begin jupyter scripts/requirements-jupyter.txt "ipykernel.kernelapp, jupyter_client"
@@ -216,7 +227,7 @@ make_venvs() {
 	finish venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn and mpi4py could not be installed, comparisons with them are skipped" "make test, with access to a Python package index"
 	finish mlflow3 scripts/requirements-mlflow3.txt "MLflow 3 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish mlflow2 scripts/requirements-mlflow2.txt "MLflow 2 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
-	finish ops scripts/requirements-ops.txt "ProxyStore and numpy could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
+	finish ops scripts/requirements-ops.txt "ProxyStore, numpy and boto3 could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish ops-old scripts/requirements-ops-old.txt "old versions of ProxyStore and numpy could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or 3.12"
 	finish ops-06 scripts/requirements-ops-06.txt "ProxyStore 0.6 could not be installed, comparisons with it are skipped" "make test, with access to a Python package index"
 	finish jupyter scripts/requirements-jupyter.txt "Jupyter's kernel for Python could not be installed, the tests in it are skipped" "make test, with access to a Python package index"
@@ -295,6 +306,12 @@ fi
 
 if ! has_redis && ! unpack_with_libraries redis redis-server; then
 	lacking "Redis is missing, the tests of stores in it are skipped" "apt-get install redis-server"
+fi
+
+if ! has_versitygw && ! build_versitygw; then
+	tail -n 5 .tools/versitygw.log
+	lacking "there is no server of S3, the tests of stores in it are skipped" "make test, with access to a proxy for Go modules"
+	[ "${CI:-}" != true ] || exit 1
 fi
 
 if ! command -v ip >/dev/null 2>&1 && ! apt_install iproute2; then

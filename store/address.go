@@ -36,8 +36,8 @@ func SplitReference(s string) (address, name string, ok bool) {
 	return s[:at], s[at+1:], true
 }
 
-// connect returns the connector of an address and the form of its objects. credentials are those of Options. It looks at nothing but the address. No error
-// repeats it, since it may have a password.
+// connect returns the connector of an address and the form of its objects. credentials are those of Options. It looks at
+// nothing but the address and, of S3, the environment. No error repeats the address, since it may have a password.
 func connect(address, credentials string) (Connector, coding, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
 		return directory{filepath.Clean(address)}, plain{}, nil
@@ -59,6 +59,9 @@ func connect(address, credentials string) (Connector, coding, error) {
 		}
 		tag, err := serializerOf(u)
 		return proxyDirectory{filepath.Clean(u.Path), u.Query()}, tag, err
+	case "s3":
+		s, err := newS3(u)
+		return s, plain{}, err
 	case "redis", "rediss":
 		r, err := newRedis(u, credentials, "prefix", "ttl")
 		if err != nil {
@@ -77,7 +80,7 @@ func connect(address, credentials string) (Connector, coding, error) {
 		tag, err := serializerOf(u)
 		return r, tag, err
 	}
-	return nil, nil, errors.New("open store: the address has an unknown scheme; known are file, redis, rediss, " +
+	return nil, nil, errors.New("open store: the address has an unknown scheme; known are file, redis, rediss, s3, " +
 		"proxystore+file and proxystore+redis")
 }
 

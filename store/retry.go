@@ -12,9 +12,8 @@ import (
 // Temporary reports whether the reason for an error may pass by itself: a server that is not there, that is cut off or that is
 // busy. A wrong password or a full disk is not of that kind.
 func Temporary(err error) bool {
-	var answer redisError
-	if errors.As(err, &answer) {
-		return answer.passes()
+	if busy, answered := answeredBusy(err); answered {
+		return busy
 	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
@@ -27,26 +26,55 @@ func Temporary(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
+// answeredBusy reports whether an error is the answer of a server, and whether that may pass by itself.
+func answeredBusy(err error) (busy, answered bool) {
+	var ofRedis redisError
+	var ofS3 *s3Error
+	switch {
+	case errors.As(err, &ofRedis):
+		return ofRedis.passes(), true
+	case errors.As(err, &ofS3):
+		return ofS3.passes(), true
+	}
+	return false, false
+}
+
 // The waits between two attempts.
 const (
 	firstWait = 500 * time.Millisecond
 	longest   = 5 * time.Second
+
+	longestAsked = time.Minute // that a server may ask for
 )
 
-// again tries an operation until it succeeds, fails for good, or ctx ends. Where ctx has no end it tries once.
+// fewAttempts is how often a server that is busy is asked by somebody who waits without an end.
+const fewAttempts = 4
+
+// again tries an operation until it succeeds, fails for good, or ctx ends. Where ctx has no end it tries once, or a few times
+// if the server answers that it is busy.
 func (s *Store) again(ctx context.Context, op, name string, try func() error) error {
 	_, ends := ctx.Deadline()
-	for wait := firstWait; ; wait = min(longest, wait*3/2) {
+	for n, wait := 1, firstWait; ; n, wait = n+1, min(longest, wait*3/2) {
 		err := try()
-		if err == nil || !ends || !Temporary(err) {
+		busy, _ := answeredBusy(err)
+		if err == nil || !Temporary(err) || !ends && (!busy || n == fewAttempts) {
 			return err
 		}
 
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(wait):
+		case <-time.After(max(wait, askedToWait(err))):
 			s.count("store."+op+".retries", name)
 		}
 	}
+}
+
+// askedToWait returns how long a server has asked to wait; 0 if it has not.
+func askedToWait(err error) time.Duration {
+	var e *s3Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	return min(e.after, longestAsked)
 }

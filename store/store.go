@@ -70,6 +70,13 @@ func (s *Store) Dir() (string, bool) {
 	return d.dir, ok
 }
 
+// Unconditional reports whether an object was put into a store that cannot tell whether the name was free, so that one of
+// two at the same moment may be lost.
+func (s *Store) Unconditional() bool {
+	c, ok := s.connector.(*s3)
+	return ok && c.unconditional.Load()
+}
+
 // Close lets go of what the store holds. It deletes nothing.
 func (s *Store) Close() error { return s.connector.Close() }
 
@@ -95,7 +102,11 @@ func (s *Store) failed(op, name string, err error) error {
 	if !errors.Is(err, ErrExists) {
 		s.count("store."+op+".errors", name)
 	}
-	return fmt.Errorf("%s %s in %s: %w", op, text.Printable(text.Clip(s.key(name), maxKey)), s.URL(), err)
+	what := ""
+	if key := s.key(name); key != "" {
+		what = " " + text.Printable(text.Clip(key, maxKey))
+	}
+	return fmt.Errorf("%s%s in %s: %w", op, what, s.URL(), err)
 }
 
 // key returns what the place calls an object, or the begin of the names of several.

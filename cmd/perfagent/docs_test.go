@@ -285,7 +285,7 @@ func blocks(doc string) []block {
 // TestDocs_Commands runs every block that is fenced as sh, those of one document
 // in one new directory, with perfagent on the PATH. Lines "make TARGET" are only
 // looked up in the Makefile. What must not be run is fenced as console or text; "sh
-// mlflow" is for TestDocs_MLflowCommands.
+// mlflow" is for TestDocs_MLflowCommands, and "sh s3" for TestStore_DocumentedS3.
 func TestDocs_Commands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")

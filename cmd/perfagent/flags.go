@@ -107,7 +107,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
 		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
 	f.StringVar(&o.Store, "store", "",
-		"put the report into the store at `ADDRESS`, too: a directory, redis://HOST, or proxystore+file:///DIR")
+		"put the report into the store at `ADDRESS`, too: a directory, redis://HOST, s3://BUCKET, proxystore+file:///DIR")
 	f.DurationVar(&o.storeEvery, "store-every", agent.DefaultStoreEvery,
 		"how often to put the report so far into a store that can replace it, at least 10s; 0 is never")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,

@@ -68,7 +68,7 @@ func names(t *testing.T, address string) []string {
 func stores(t *testing.T) map[string]string {
 	return map[string]string{
 		"directory": "file://" + t.TempDir(), "ProxyStore": "proxystore+file://" + t.TempDir(),
-		"Redis": "redis://" + storetest.Redis(t),
+		"Redis": "redis://" + storetest.Redis(t), "S3": storetest.S3(t).Address("perf"),
 	}
 }
 
@@ -238,8 +238,13 @@ func TestStore_NotTheWorkingDirectory(t *testing.T) {
 // counts.
 func TestLazy(t *testing.T) {
 	t.Parallel()
-	server := storetest.Redis(t)
-	address, dir := "redis://"+server, t.TempDir()
+	redis, s3 := storetest.Redis(t), storetest.S3(t)
+	t.Run("Redis", func(t *testing.T) { testLazy(t, "redis://"+redis, func() int { return gets(t, redis) }) })
+	t.Run("S3", func(t *testing.T) { testLazy(t, s3.Address("p"), func() int { return s3.Requests(t, "GetObject") }) })
+}
+
+func testLazy(t *testing.T, address string, gets func() int) {
+	dir := t.TempDir()
 	for node := range 4 {
 		put(t, address, fmt.Sprintf("job/node-%d", node), node, 4)
 	}
@@ -252,7 +257,7 @@ func TestLazy(t *testing.T) {
 		t.Errorf("%q, %d bytes, %q; %d samples", n.Reference, n.Bytes, n.SHA256, n.Samples.Len())
 	}
 
-	before := gets(t, server)
+	before := gets()
 	for _, c := range []struct {
 		gets int
 		args []string
@@ -267,7 +272,7 @@ func TestLazy(t *testing.T) {
 		{4, []string{"push", lazy, "--store", dir + "/other"}},
 	} {
 		clitest.Run(t, c.args...).Want(t, 0)
-		now := gets(t, server)
+		now := gets()
 		if now-before != c.gets {
 			t.Errorf("%q made %d GETs, want %d", c.args, now-before, c.gets)
 		}

@@ -81,6 +81,7 @@ func (o *pushOptions) put(ctx context.Context, file *pushedFile, key string) (*r
 	if err == nil {
 		var name string
 		if name, err = gather.Put(ctx, into, file.Report.Run.ID, fileNameOf(file, key), data); err == nil {
+			state.Unconditional = into.Unconditional()
 			state.State, state.Reference = reporter.PushDone, into.ProxyFromKey(name, store.RefOptions{}).String()
 		}
 	}

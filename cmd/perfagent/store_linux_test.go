@@ -447,3 +447,72 @@ func TestStore_BadFlags(t *testing.T) {
 		}
 	}
 }
+
+// With S3: neither what is said nor what is written has the keys. What a server that was away has not got is put there by the
+// command that was printed.
+func TestStore_S3(t *testing.T) {
+	t.Parallel()
+	server := storetest.S3(t)
+	dir, address := t.TempDir(), server.Address("p")
+	var said strings.Builder
+	perfagent := func(args ...string) clitest.Outcome {
+		t.Helper()
+		cmd := clitest.Perfagent(t, args...)
+		cmd.Dir = dir
+		o := clitest.Perform(t, cmd)
+		said.WriteString(o.Out + o.Err)
+		return o
+	}
+
+	perfagent("run", "--run-id", "a", "--store", address, "--summary", "always", "--", "sh", "-c", "exit 3").Want(t, 3)
+	state := storeState(t, filepath.Join(dir, "perfagent-out", "a", "node-0.json"), "0")
+	if state.State != reporter.PushDone || state.Reference != address+"#a/node-0" || state.Unconditional {
+		t.Errorf("%+v", state)
+	}
+	if key := state.Metrics.Keys["p/a/node-0.json"]; key.Times["store.put"].Count != 1 {
+		t.Errorf("keys %v", state.Metrics.Keys)
+	}
+	for _, args := range [][]string{
+		{"ls", address}, {"ls", "--json", address, "a"}, {"show", address + "#a"}, {"show", "--json", address + "#a/node-0"},
+		{"plot", address + "#a", "-o", "a.html"}, {"merge", address + "#a", "-o", "m.json"}, {"diff", address + "#a", "--", "a"},
+	} {
+		perfagent(args...).Want(t, 0)
+	}
+
+	down := "s3://runs/p?endpoint=http://" + storetest.FreeAddress(t)
+	o := perfagent("run", "--run-id", "b", "--store", down, "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
+	o.Want(t, 4)
+	if !strings.Contains(o.Err, "connection refused") || !strings.Contains(o.Err, "push --store '"+down+"' ") {
+		t.Errorf("%s", o.Err)
+	}
+	for range 2 {
+		perfagent("push", "--store", address, "b").Want(t, 0)
+	}
+	perfagent("show", address+"#b").Want(t, 0)
+
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			said.WriteString(clitest.Read(t, path))
+		}
+		return err
+	})
+	for _, secret := range []string{storetest.S3KeyID, storetest.S3Secret} {
+		if err != nil || strings.Contains(said.String(), secret) {
+			t.Errorf("the key %s is somewhere (%v)", secret, err)
+		}
+	}
+}
+
+// The commands of docs/stores.md for S3, with a server of the test.
+func TestStore_DocumentedS3(t *testing.T) {
+	t.Parallel()
+	server := storetest.S3(t)
+	dir := t.TempDir()
+	for _, b := range fenced(t, "../../docs/stores.md", "sh s3") {
+		runBlock(t, b.line, b.text, dir, "PATH="+filepath.Dir(clitest.Binary(t))+":"+os.Getenv("PATH"), "HOME="+dir, "TMPDIR="+dir,
+			"AWS_ENDPOINT_URL="+server.Endpoint, "AWS_ACCESS_KEY_ID="+storetest.S3KeyID, "AWS_SECRET_ACCESS_KEY="+storetest.S3Secret)
+	}
+	if got := readReport(t, filepath.Join(dir, "ten.json")).Run.ID; got != "job-10" {
+		t.Errorf("merged %q", got)
+	}
+}

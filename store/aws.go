@@ -1,0 +1,280 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A keyRing finds the keys for S3 when they are first needed, where the tools of AWS look for them: in the environment, in
+// ~/.aws/credentials, and where the pod or the instance gets its own.
+type keyRing struct {
+	region string
+
+	mu   sync.Mutex
+	keys keys // id is "" as long as they are not known
+}
+
+const (
+	// metadataTime is how long a pod or an instance is asked.
+	metadataTime = 2 * time.Second
+
+	// beforeExpiry is how long before their end keys are asked for again.
+	beforeExpiry = 5 * time.Minute
+
+	maxMetadata = 1 << 20 // bytes of an answer or a file
+)
+
+var errNoKeys = errors.New("no keys are known: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
+
+// get returns the keys.
+func (r *keyRing) get(ctx context.Context) (keys, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys.id != "" && (r.keys.expire.IsZero() || time.Until(r.keys.expire) > beforeExpiry) {
+		return r.keys, nil
+	}
+
+	k, err := r.find(ctx)
+	if err != nil {
+		return keys{}, err
+	}
+	if k.id == "" || k.secret == "" {
+		return keys{}, errNoKeys
+	}
+	r.keys = k
+	return k, nil
+}
+
+// find looks in all places, one after the other. Keys without an id are none.
+func (r *keyRing) find(ctx context.Context) (keys, error) {
+	k := keys{id: os.Getenv("AWS_ACCESS_KEY_ID"), secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), token: os.Getenv("AWS_SESSION_TOKEN")}
+	if k.id != "" && k.secret != "" {
+		return k, nil
+	}
+	if k, err := keysOfProfile(); err != nil || k.id != "" {
+		return k, err
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, metadataTime)
+	defer cancel()
+	switch {
+	case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "":
+		return r.ofWebIdentity(ctx)
+	case os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "":
+		return ofContainer(ctx)
+	case strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true"):
+		return keys{}, nil
+	}
+	k, err := ofInstance(ctx)
+	if err != nil { // most machines are no instances
+		return keys{}, errNoKeys
+	}
+	return k, nil
+}
+
+// keysOfProfile reads the profile AWS_PROFILE of ~/.aws/credentials. A file that is not there has no keys, unless the
+// profile was named.
+func keysOfProfile() (keys, error) {
+	path := os.Getenv("AWS_SHARED_CREDENTIALS_FILE")
+	if path == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return keys{}, nil
+		}
+		path = filepath.Join(home, ".aws", "credentials")
+	}
+	profile := os.Getenv("AWS_PROFILE")
+
+	data, err := readSmall(path)
+	if err != nil && profile == "" {
+		return keys{}, nil
+	}
+	if err != nil {
+		return keys{}, fmt.Errorf("read the keys of AWS_PROFILE: %w", err)
+	}
+	k, found := parseProfile(data, cmp.Or(profile, "default"))
+	if profile != "" && !found {
+		return keys{}, errors.New("the profile of AWS_PROFILE is not in the file of credentials")
+	}
+	return k, nil
+}
+
+// readSmall reads a file of a person's settings.
+func readSmall(path string) ([]byte, error) {
+	there, err := isFile(path)
+	if err == nil && !there {
+		err = os.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(path)
+	if len(data) > maxMetadata {
+		err = errors.New("it is too large")
+	}
+	return data, err
+}
+
+// parseProfile reads a profile of a file of credentials, which has lines of the form [PROFILE] and NAME = VALUE.
+func parseProfile(data []byte, profile string) (k keys, found bool) {
+	in := false
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") {
+			in = strings.TrimSpace(line[1:len(line)-1]) == profile
+			found = found || in
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !in || !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		switch value = strings.TrimSpace(value); strings.ToLower(strings.TrimSpace(name)) {
+		case "aws_access_key_id":
+			k.id = value
+		case "aws_secret_access_key":
+			k.secret = value
+		case "aws_session_token":
+			k.token = value
+		}
+	}
+	return k, found
+}
+
+// metadata are the keys that a container's or an instance's service returns.
+type metadata struct {
+	AccessKeyID     string `json:"AccessKeyId"`
+	SecretAccessKey string
+	Token           string
+	Expiration      time.Time
+}
+
+func (m metadata) keys() keys { return keys{m.AccessKeyID, m.SecretAccessKey, m.Token, m.Expiration} }
+
+// ofContainer asks the service of a container, as ECS and EKS have it.
+func ofContainer(ctx context.Context) (keys, error) {
+	at := "http://169.254.170.2" + os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+	if full := os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"); full != "" && os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") == "" {
+		u, err := url.Parse(full)
+		if err != nil || u.Scheme != "https" && !linkLocal(u.Hostname()) {
+			return keys{}, errors.New("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine")
+		}
+		at = full
+	}
+
+	token := os.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
+	if path := os.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); path != "" {
+		data, err := readSmall(path)
+		if err != nil {
+			return keys{}, fmt.Errorf("read AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: %w", err)
+		}
+		token = strings.TrimSpace(string(data))
+	}
+	var m metadata
+	err := askJSON(ctx, http.MethodGet, at, [2]string{"Authorization", token}, &m)
+	return m.keys(), err
+}
+
+// ofInstance asks the metadata service of an instance (IMDSv2).
+func ofInstance(ctx context.Context) (keys, error) {
+	at := strings.TrimRight(cmp.Or(os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254"), "/")
+	token, err := ask(ctx, http.MethodPut, at+"/latest/api/token", [2]string{"X-aws-ec2-metadata-token-ttl-seconds", "60"})
+	if err != nil {
+		return keys{}, err
+	}
+	header := [2]string{"X-aws-ec2-metadata-token", string(token)}
+	const roles = "/latest/meta-data/iam/security-credentials/"
+	role, err := ask(ctx, http.MethodGet, at+roles, header)
+	if err != nil {
+		return keys{}, err
+	}
+
+	first, _, _ := strings.Cut(strings.TrimSpace(string(role)), "\n")
+	var m metadata
+	err = askJSON(ctx, http.MethodGet, at+roles+escape(first, false), header, &m)
+	return m.keys(), err
+}
+
+// ofWebIdentity exchanges the token of a pod for keys (AssumeRoleWithWebIdentity of AWS STS).
+func (r *keyRing) ofWebIdentity(ctx context.Context) (keys, error) {
+	token, err := readSmall(os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
+	if err != nil {
+		return keys{}, fmt.Errorf("read AWS_WEB_IDENTITY_TOKEN_FILE: %w", err)
+	}
+	at := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_STS"), "https://sts."+r.region+".amazonaws.com")
+	query := url.Values{
+		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {os.Getenv("AWS_ROLE_ARN")},
+		"RoleSessionName": {cmp.Or(os.Getenv("AWS_ROLE_SESSION_NAME"), "perfagent")}, "WebIdentityToken": {strings.TrimSpace(string(token))},
+	}
+	data, err := ask(ctx, http.MethodPost, strings.TrimRight(at, "/")+"/?"+query.Encode(), [2]string{})
+	if err != nil {
+		return keys{}, err
+	}
+
+	var answer struct {
+		Result struct {
+			Credentials struct {
+				AccessKeyID     string `xml:"AccessKeyId"`
+				SecretAccessKey string
+				SessionToken    string
+				Expiration      time.Time
+			}
+		} `xml:"AssumeRoleWithWebIdentityResult"`
+	}
+	if err := xml.Unmarshal(data, &answer); err != nil {
+		return keys{}, errors.New("the answer to AWS_WEB_IDENTITY_TOKEN_FILE has no keys")
+	}
+	c := answer.Result.Credentials
+	return keys{c.AccessKeyID, c.SecretAccessKey, c.SessionToken, c.Expiration}, nil
+}
+
+// askJSON asks for a JSON document.
+func askJSON(ctx context.Context, method, at string, header [2]string, into any) error {
+	data, err := ask(ctx, method, at, header)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return errors.New("the service that has the keys of this machine gives none")
+	}
+	return nil
+}
+
+// ask asks a service that hands out keys. No error repeats what was sent or answered.
+func ask(ctx context.Context, method, at string, header [2]string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, at, nil)
+	if err != nil {
+		return nil, errors.New("the address of the service that has the keys is of no use")
+	}
+	if header[1] != "" {
+		r.Header.Set(header[0], header[1])
+	}
+
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if linkLocal(r.URL.Hostname()) {
+		transport.Proxy = nil
+	}
+	defer transport.CloseIdleConnections()
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the keys of this machine: %w", plainError(ctx, err))
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask for the keys of this machine: %w", &s3Error{status: answer.StatusCode})
+	}
+	return readBody(ctx, answer, maxMetadata)
+}

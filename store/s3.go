@@ -1,0 +1,463 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// An s3 is a Connector of a bucket of Amazon S3 or of a server that speaks as it does. The object RUN-ID/node-N has the key
+// PREFIX/RUN-ID/node-N.json.
+type s3 struct {
+	url      url.URL // as given
+	endpoint url.URL // scheme and host; of style=host that of the bucket
+	bucket   string  // "" if the host has it
+	prefix   string  // of keys, with its slash
+	region   string
+	keys     *keyRing
+	client   *http.Client
+
+	unconditional atomic.Bool // an object was put without a condition: the server knows none
+}
+
+// defaultRegion is where requests go if nobody says.
+const defaultRegion = "us-east-1"
+
+// newS3 returns the connector of an s3: URL. It asks nobody for anything.
+func newS3(u *url.URL) (*s3, error) {
+	options, err := optionsOf(u, "endpoint", "region", "style")
+	if err != nil {
+		return nil, err
+	}
+	bucket := u.Hostname()
+	switch {
+	case u.User != nil:
+		return nil, errors.New("open store: an address of S3 has no user: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	case bucket == "" || u.Port() != "" || escape(bucket, false) != bucket:
+		return nil, errors.New("open store: the address of a bucket is s3://BUCKET[/PREFIX]")
+	}
+
+	s := &s3{url: *u, bucket: bucket}
+	s.region = cmp.Or(options.Get("region"), os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), defaultRegion)
+	if prefix := strings.Trim(u.Path, "/"); prefix != "" {
+		parts := strings.Split(prefix, "/")
+		if slices.Contains(parts, ".") || slices.Contains(parts, "..") || slices.Contains(parts, "") {
+			return nil, errors.New("open store: the prefix of a bucket has no parts that are empty or dots")
+		}
+		s.prefix = prefix + "/"
+	}
+	if err := s.setEndpoint(options); err != nil {
+		return nil, err
+	}
+
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableCompression = true // objects are taken as they are
+	transport.MaxIdleConnsPerHost = 8
+	transport.ResponseHeaderTimeout = silence
+	s.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // the signature holds for one host
+	}}
+	s.keys = &keyRing{region: s.region}
+	return s, nil
+}
+
+// setEndpoint settles which host is asked.
+func (s *s3) setEndpoint(options url.Values) error {
+	given := cmp.Or(options.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
+	style := options.Get("style")
+	switch {
+	case style != "" && style != "path" && style != "host":
+		return errors.New("open store: style is path or host")
+	case options.Has("endpoint") && options.Get("endpoint") == "", options.Has("region") && options.Get("region") == "":
+		return errors.New("open store: endpoint and region are not empty")
+	case given == "":
+		s.endpoint = url.URL{Scheme: "https", Host: "s3." + s.region + ".amazonaws.com"}
+		if style == "" && !strings.Contains(s.bucket, ".") { // no certificate has two parts in place of *
+			style = "host"
+		}
+	default:
+		e, err := url.Parse(given)
+		if err != nil || e.User != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https" || strings.Trim(e.Path, "/") != "" {
+			return errors.New("open store: endpoint is http://HOST[:PORT] or https://HOST[:PORT], without a user")
+		}
+		s.endpoint = url.URL{Scheme: e.Scheme, Host: e.Host}
+	}
+
+	if style == "host" {
+		s.endpoint.Host, s.bucket = s.bucket+"."+s.endpoint.Host, ""
+	}
+	return nil
+}
+
+// Key implements Connector.
+func (s *s3) Key(name string) string { return s.prefix + name + jsonName }
+
+// key returns the key of a name.
+func (s *s3) key(name string) (string, error) {
+	if _, _, ok := splitName(name); !ok {
+		return "", ErrName
+	}
+	return s.Key(name), nil
+}
+
+// A request is what is asked of a server.
+type request struct {
+	method, key string
+	query       [][2]string // in the order of their names
+	header      [2]string   // one more; "" = none
+	body        []byte
+}
+
+// do does a request. The error of an answer that is none of success is an *s3Error.
+func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
+	k, err := s.keys.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.newRequest(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	sign(r, q.body, k, s.region, "s3", time.Now())
+
+	answer, err := s.client.Do(r)
+	if err != nil {
+		return nil, plainError(ctx, err)
+	}
+	if answer.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, errorOf(answer, k)
+}
+
+// newRequest returns a request that is not signed yet.
+func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
+	to := s.endpoint
+	path := "/" + q.key
+	if s.bucket != "" {
+		path = "/" + s.bucket + path
+	}
+	to.Path, to.RawPath = path, escape(path, true)
+	var query []string
+	for _, pair := range q.query {
+		query = append(query, escape(pair[0], false)+"="+escape(pair[1], false))
+	}
+	to.RawQuery = strings.Join(query, "&")
+
+	r, err := http.NewRequestWithContext(ctx, q.method, to.String(), bytes.NewReader(q.body))
+	if err != nil {
+		return nil, errors.New("the endpoint is of no use")
+	}
+	if q.body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if q.header[0] != "" {
+		r.Header.Set(q.header[0], q.header[1])
+	}
+	return r, nil
+}
+
+// plainError returns the error of a request without the address, and that of ctx if it has ended.
+func plainError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Put implements Connector. Where the server knows no condition, another process may put an object of the same name in
+// between.
+func (s *s3) Put(ctx context.Context, name string, data []byte) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	answer, err := s.do(ctx, request{method: http.MethodHead, key: key})
+	if err == nil {
+		answer.Body.Close()
+		return ErrExists
+	}
+	var refused *s3Error // who may not list may not know; and the answer to a HEAD has no words
+	if !errors.As(err, &refused) || refused.passes() {
+		return err
+	}
+
+	put := request{method: http.MethodPut, key: key, body: data, header: [2]string{"If-None-Match", "*"}}
+	err = s.send(ctx, put)
+	if isStatus(err, http.StatusNotImplemented) {
+		s.unconditional.Store(true)
+		put.header = [2]string{}
+		err = s.send(ctx, put)
+	}
+	if isStatus(err, http.StatusPreconditionFailed) {
+		return ErrExists
+	}
+	return err
+}
+
+// Replace implements Connector.
+func (s *s3) Replace(ctx context.Context, name string, data []byte) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, request{method: http.MethodPut, key: key, body: data})
+}
+
+// send does a request whose answer has nothing to say.
+func (s *s3) send(ctx context.Context, q request) error {
+	if q.body == nil && q.method == http.MethodPut {
+		q.body = []byte{}
+	}
+	answer, err := s.do(ctx, q)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxLine)) // so that the connection is used again
+	return answer.Body.Close()
+}
+
+// Get implements Connector.
+func (s *s3) Get(ctx context.Context, name string) ([]byte, error) {
+	key, err := s.key(name)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.do(ctx, request{method: http.MethodGet, key: key})
+	if isNoObject(err) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+
+	return readBody(ctx, answer, MaxSize)
+}
+
+// readBody reads an answer of so many bytes at most.
+func readBody(ctx context.Context, answer *http.Response, most int64) ([]byte, error) {
+	if answer.ContentLength > most {
+		return nil, fmt.Errorf("it is too large: %d bytes", answer.ContentLength)
+	}
+	var data bytes.Buffer
+	if n := answer.ContentLength; n > 0 && n <= 1<<20 { // more is taken as it comes: anybody may claim a length
+		data.Grow(int(n) + bytes.MinRead)
+	}
+	n, err := data.ReadFrom(io.LimitReader(answer.Body, most+1))
+	if err != nil {
+		return nil, plainError(ctx, err)
+	}
+	if n > most {
+		return nil, fmt.Errorf("it is too large: more than %d bytes", most)
+	}
+	return data.Bytes(), nil
+}
+
+// Exists implements Connector.
+func (s *s3) Exists(ctx context.Context, name string) (bool, error) {
+	key, err := s.key(name)
+	if err != nil {
+		return false, err
+	}
+	answer, err := s.do(ctx, request{method: http.MethodHead, key: key})
+	if isStatus(err, http.StatusNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, answer.Body.Close()
+}
+
+// Evict implements Connector.
+func (s *s3) Evict(ctx context.Context, name string) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	err = s.send(ctx, request{method: http.MethodDelete, key: key})
+	if isNoObject(err) {
+		return nil
+	}
+	return err
+}
+
+// A listing is an answer to ListObjectsV2
+// (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
+type listing struct {
+	IsTruncated           bool
+	NextContinuationToken string
+	Contents              []struct {
+		Key          string
+		LastModified time.Time
+		Size         int64
+	}
+}
+
+// The bounds of a listing.
+const (
+	maxListing = 16 << 20 // bytes of an answer, which has a thousand objects at most
+	maxPages   = 10000
+)
+
+// List implements Connector. It asks for a thousand objects at a time.
+func (s *s3) List(ctx context.Context, prefix string) ([]Entry, error) {
+	var list []Entry
+	token := ""
+	for range maxPages {
+		page, err := s.page(ctx, s.prefix+prefix, token)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range page.Contents {
+			if name, ok := s.nameOf(c.Key); ok && strings.HasPrefix(name, prefix) {
+				list = append(list, Entry{name, c.Size, c.LastModified})
+			}
+		}
+
+		if !page.IsTruncated || page.NextContinuationToken == "" || page.NextContinuationToken == token {
+			slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+			return list, nil
+		}
+		token = page.NextContinuationToken
+	}
+	return nil, errors.New("the list of objects does not end")
+}
+
+// page asks for a part of the objects whose keys begin with a text.
+func (s *s3) page(ctx context.Context, prefix, token string) (*listing, error) {
+	query := [][2]string{{"list-type", "2"}, {"prefix", prefix}}
+	if token != "" {
+		query = slices.Insert(query, 0, [2]string{"continuation-token", token})
+	}
+	answer, err := s.do(ctx, request{method: http.MethodGet, query: query})
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	data, err := readBody(ctx, answer, maxListing)
+	if err != nil {
+		return nil, err
+	}
+	return parseListing(data)
+}
+
+// parseListing reads an answer to ListObjectsV2.
+func parseListing(data []byte) (*listing, error) {
+	out := new(listing)
+	if err := xml.Unmarshal(data, out); err != nil {
+		return nil, errors.New("the list of objects is not that of an S3 server")
+	}
+	return out, nil
+}
+
+// nameOf returns the name of an object from its key.
+func (s *s3) nameOf(key string) (string, bool) {
+	rest, ours := strings.CutPrefix(key, s.prefix)
+	name, json := strings.CutSuffix(rest, jsonName)
+	_, _, ok := splitName(name)
+	return name, ours && json && ok
+}
+
+// URL implements Connector.
+func (s *s3) URL() string { return s.url.String() }
+
+// Close implements Connector.
+func (s *s3) Close() error {
+	s.client.CloseIdleConnections()
+	return nil
+}
+
+// An s3Error is an answer that is none of success.
+type s3Error struct {
+	status        int
+	code, message string        // as the server says; "" if it does not
+	region        string        // in which the bucket is, if it is another one
+	after         time.Duration // when to ask again, if the server says
+}
+
+// Error implements error.
+func (e *s3Error) Error() string {
+	said := strconv.Itoa(e.status) + " " + cmp.Or(e.code, http.StatusText(e.status))
+	if e.message != "" {
+		said += ": " + e.message
+	}
+	if e.region != "" {
+		return "the bucket is in another region: add region=" + text.Printable(text.Clip(e.region, maxSaid))
+	}
+	return "the server answers: " + text.Printable(text.Clip(said, maxSaid))
+}
+
+// passes reports whether the server may answer something else in a while.
+func (e *s3Error) passes() bool {
+	switch e.code {
+	case "RequestTimeout", "OperationAborted", "ConditionalRequestConflict", "SlowDown":
+		return true
+	}
+	return e.status >= 500 && e.status != http.StatusNotImplemented || e.status == http.StatusTooManyRequests
+}
+
+// errorOf reads an answer that is none of success. Where it repeats the keys, its message is left out.
+func errorOf(answer *http.Response, k keys) error {
+	var said struct{ Code, Message string }
+	data, err := io.ReadAll(io.LimitReader(answer.Body, maxLine))
+	if err == nil {
+		_ = xml.Unmarshal(data, &said) // some proxy may have answered
+	}
+
+	e := &s3Error{status: answer.StatusCode, code: said.Code, message: said.Message}
+	for _, secret := range []string{k.id, k.secret, k.token} {
+		if secret != "" && strings.Contains(e.message+e.code, secret) {
+			e.code, e.message = "", ""
+		}
+	}
+	if answer.StatusCode/100 == 3 {
+		e.region = answer.Header.Get("X-Amz-Bucket-Region")
+	}
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 && seconds < 3600 {
+		e.after = time.Duration(seconds) * time.Second
+	}
+	return e
+}
+
+// isStatus reports whether an error is an answer of one of these statuses.
+func isStatus(err error, statuses ...int) bool {
+	var e *s3Error
+	return errors.As(err, &e) && slices.Contains(statuses, e.status)
+}
+
+// isNoObject reports whether an error says that there is no such object; without words, no such bucket might be meant, too.
+func isNoObject(err error) bool {
+	var e *s3Error
+	return errors.As(err, &e) && e.status == http.StatusNotFound && (e.code == "" || e.code == "NoSuchKey")
+}
+
+// linkLocal reports whether a host is one of those that hand out keys to the machine itself: loopback, or link-local.
+func linkLocal(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsPrivate() && ip.To4() == nil)
+}

@@ -1,0 +1,485 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/store"
+)
+
+// setKeys sets the keys of the servers of storetest, and nothing else that the machine may have.
+func setKeys(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{
+		"AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3",
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+		"AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+	} {
+		t.Setenv(name, "") // is undone after the test
+		os.Unsetenv(name)
+	}
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_ACCESS_KEY_ID", storetest.S3KeyID)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", storetest.S3Secret)
+}
+
+// A real server does what a directory does.
+func TestS3(t *testing.T) {
+	setKeys(t)
+	server := storetest.S3(t)
+	for _, folder := range []string{"", "a folder/of+signs%25"} {
+		s := open(t, server.Address(folder))
+		const name = "job-7/node-0"
+		if there, err := s.Exists(t.Context(), name); there || err != nil {
+			t.Errorf("exists: %v, %v", there, err)
+		}
+		if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("get: %v", err)
+		}
+		put(t, s, name, "zero")
+		put(t, s, "job-7/node-1", "one")
+		put(t, s, "job.8/node-gpu7.2", "")
+		if err := s.Put(t.Context(), name, nil); !errors.Is(err, store.ErrExists) {
+			t.Errorf("a name that is taken: %v", err)
+		}
+		want(t, open(t, s.URL()), name, "zero")
+		want(t, open(t, s.URL()), "job.8/node-gpu7.2", "")
+		list, err := s.List(t.Context(), "job-7/")
+		if err != nil || len(list) != 2 || list[0].Name != name || list[0].Size != 4 || time.Since(list[0].Modified) > time.Minute {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if all, err := s.List(t.Context(), ""); err != nil || len(all) != 3 {
+			t.Errorf("%+v, %v", all, err)
+		}
+
+		if err := s.Replace(t.Context(), name, []byte("new")); err != nil {
+			t.Error(err)
+		}
+		want(t, open(t, s.URL()), name, "new")
+		for _, name := range []string{name, name, "job-7/node-1", "job.8/node-gpu7.2"} {
+			if err := s.Evict(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+		}
+		if s.Unconditional() {
+			t.Error("the server knows conditions")
+		}
+	}
+}
+
+// Of many that put the same name at once, one does.
+func TestS3_AtOnce(t *testing.T) {
+	setKeys(t)
+	server := storetest.S3(t)
+	var done, taken atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 20 {
+		s := open(t, server.Address("x"))
+		wg.Go(func() {
+			switch err := s.Put(t.Context(), "job/node-0", fmt.Append(nil, i)); {
+			case err == nil:
+				done.Add(1)
+			case errors.Is(err, store.ErrExists):
+				taken.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if done.Load() != 1 || taken.Load() != 19 {
+		t.Errorf("%d did, and to %d it was taken", done.Load(), taken.Load())
+	}
+}
+
+// A thousand objects are listed in a request. What has another name is left out.
+func TestS3_ListsMany(t *testing.T) {
+	setKeys(t)
+	server := storetest.S3(t)
+	s := open(t, server.Address("many"))
+	const n = 2500
+	var wg sync.WaitGroup
+	for part := range 10 {
+		wg.Go(func() {
+			for i := part; i < n; i += 10 {
+				if err := s.Put(t.Context(), fmt.Sprintf("run-%d/node-0", i), []byte("x")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	put(t, open(t, server.Address("many/more")), "job/node-0", "x")
+
+	before := server.Requests(t, "ListObjectsV2")
+	list, err := s.List(t.Context(), "")
+	if err != nil || len(list) != n {
+		t.Fatalf("%d objects, %v", len(list), err)
+	}
+	if asked := server.Requests(t, "ListObjectsV2") - before; asked != 3 {
+		t.Errorf("%d requests", asked)
+	}
+}
+
+// What Amazon's own library for Python reads and writes.
+func TestS3_Boto3(t *testing.T) {
+	setKeys(t)
+	python := filepath.Join(os.Getenv("PERFAGENT_TEST_OPS"), "bin", "python")
+	if _, err := os.Stat(python); err != nil {
+		need.Missing(t, "needs boto3: make test installs it; or name a venv that has it in PERFAGENT_TEST_OPS")
+	}
+	server := storetest.S3(t)
+	s := open(t, server.Address("p"))
+	put(t, s, "job/node-0", "ours")
+	out, err := exec.Command(python, "-c", `
+import boto3, sys
+s3 = boto3.client("s3", endpoint_url=sys.argv[1], region_name="us-east-1")
+got = s3.get_object(Bucket="runs", Key="p/job/node-0.json")
+print(got["Body"].read().decode(), got["ContentType"])
+s3.put_object(Bucket="runs", Key="p/job/node-1.json", Body=b"theirs")
+`, server.Endpoint).CombinedOutput()
+	if err != nil || string(out) != "ours application/json\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+	want(t, s, "job/node-1", "theirs")
+}
+
+// What a real server refuses is said, known not to pass, and free of keys.
+func TestS3_Refused(t *testing.T) {
+	server := storetest.S3(t)
+	for words, wrong := range map[string]func(t *testing.T) string{
+		"SignatureDoesNotMatch": func(t *testing.T) string {
+			t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong-s3cr3t")
+			return server.Address("x")
+		},
+		"XAdminUserNotFound": func(t *testing.T) string { t.Setenv("AWS_ACCESS_KEY_ID", "n0b0dy"); return server.Address("x") },
+		"NoSuchBucket":       func(*testing.T) string { return "s3://elsewhere?endpoint=" + server.Endpoint },
+		"no keys are known":  func(t *testing.T) string { t.Setenv("AWS_ACCESS_KEY_ID", ""); return server.Address("x") },
+		"AWS_PROFILE": func(t *testing.T) string {
+			t.Setenv("AWS_ACCESS_KEY_ID", "")
+			t.Setenv("AWS_PROFILE", "p")
+			return server.Address("x")
+		},
+		"AuthorizationHeader": func(*testing.T) string { return server.Address("x") + "&region=eu-nowhere-1" },
+	} {
+		t.Run(words, func(t *testing.T) {
+			setKeys(t)
+			s := open(t, wrong(t))
+			for op, err := range map[string]error{
+				"put": s.Put(t.Context(), "job/node-0", []byte("x")), "get": second(s.Get(t.Context(), "job/node-0")),
+				"list": second(s.List(t.Context(), "")),
+			} {
+				if err == nil || !strings.Contains(err.Error(), words) || store.Temporary(err) {
+					t.Errorf("%s: %v, may pass: %v", op, err, store.Temporary(err))
+					continue
+				}
+				for _, hidden := range []string{storetest.S3Secret, "wrong-s3cr3t", storetest.S3KeyID, "n0b0dy"} {
+					if strings.Contains(err.Error(), hidden) {
+						t.Errorf("%s tells a key: %v", op, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A fakeS3 answers in ways that a real server does not on demand.
+func fakeS3(t *testing.T, answer http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return "s3://runs?endpoint=" + server.URL
+}
+
+// What a server does wrong is said, within the time that there is, and it is known what may pass.
+func TestS3_Faults(t *testing.T) {
+	setKeys(t)
+	status := func(code int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); io.WriteString(w, body) }
+	}
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		words  string
+		passes bool
+	}{
+		"500":           {status(500, "<Error><Code>InternalError</Code><Message>We are sorry</Message></Error>"), "500 InternalError: We are sorry", true},
+		"502":           {status(502, "<html>bad gateway"), "502 Bad Gateway", true},
+		"denied":        {status(403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"), "403 AccessDenied", false},
+		"keys repeated": {status(403, "<Error><Code>X</Code><Message>"+storetest.S3Secret+"</Message></Error>"), "403 Forbidden", false},
+		"clock": {
+			status(403, "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large</Message></Error>"),
+			"RequestTimeTooSkewed", false,
+		},
+		"elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Amz-Bucket-Region", "eu-west-9")
+			w.Header().Set("Location", "http://127.0.0.1:1/")
+			w.WriteHeader(301)
+		}, "add region=eu-west-9", false},
+		"too much to say": {status(400, "<Error><Code>"+strings.Repeat("\x1b[2Jx", 9000)+"</Code></Error>"), "400", false},
+		"cut": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			io.WriteString(w, "{")
+		}, "unexpected EOF", true},
+		"closes": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			conn.Close()
+		}, "EOF", true},
+		"huge":  {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999999") }, "too large", false},
+		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded", true},
+		"drips": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "100000")
+			for r.Context().Err() == nil {
+				io.WriteString(w, "x")
+				w.(http.Flusher).Flush()
+				time.Sleep(10 * time.Millisecond)
+			}
+		}, "deadline exceeded", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, fakeS3(t, c.answer))
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := s.Get(ctx, "job/node-0")
+			if err == nil || !strings.Contains(err.Error(), c.words) || store.Temporary(err) != c.passes {
+				t.Errorf("%v, may pass: %v; want %q, %v", err, store.Temporary(err), c.words, c.passes)
+			}
+			if err != nil && (len(err.Error()) > 500 || strings.Contains(err.Error(), "\x1b") || strings.Contains(err.Error(), storetest.S3Secret)) {
+				t.Errorf("%q", err)
+			}
+		})
+	}
+	if _, err := open(t, "s3://runs?endpoint=http://"+storetest.FreeAddress(t)).List(t.Context(), ""); !store.Temporary(err) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	tls := httptest.NewTLSServer(status(200, ""))
+	defer tls.Close()
+	if _, err := open(t, "s3://runs?endpoint="+tls.URL).Get(t.Context(), "job/node-0"); err == nil || store.Temporary(err) {
+		t.Errorf("a certificate that nobody knows: %v", err)
+	}
+}
+
+// A server that knows no condition gets the object without one, and the store says so.
+func TestS3_Unconditional(t *testing.T) {
+	setKeys(t)
+	objects := make(map[string]string)
+	address := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		_, there := objects[r.URL.Path]
+		switch {
+		case r.Method == http.MethodPut && r.Header.Get("If-None-Match") != "":
+			w.WriteHeader(http.StatusNotImplemented)
+		case r.Method == http.MethodPut:
+			objects[r.URL.Path] = string(data)
+		case !there:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	s := open(t, address)
+	put(t, s, "job/node-0", "text")
+	if diff := cmp.Diff(map[string]string{"/runs/job/node-0.json": "text"}, objects); diff != "" || !s.Unconditional() {
+		t.Errorf("%v: %s", s.Unconditional(), diff)
+	}
+	if err := s.Put(t.Context(), "job/node-0", nil); !errors.Is(err, store.ErrExists) {
+		t.Error(err)
+	}
+}
+
+// A server that is busy is asked again, not before the time that it names.
+func TestS3_RetryAfter(t *testing.T) {
+	setKeys(t)
+	var asked atomic.Int32
+	s := open(t, fakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == 1 {
+			w.Header().Set("Retry-After", "2")
+			w.WriteHeader(503)
+			return
+		}
+		io.WriteString(w, "text")
+	}))
+	begun := time.Now()
+	want(t, s, "job/node-0", "text")
+	if took := time.Since(begun); took < 2*time.Second {
+		t.Errorf("it was asked again after %v", took)
+	}
+	if n := s.Metrics().Counters["store.get.retries"]; n != 1 {
+		t.Errorf("%v retries", n)
+	}
+}
+
+// Addresses, and the hosts that they lead to.
+func TestS3_Addresses(t *testing.T) {
+	setKeys(t)
+	for address, words := range map[string]string{
+		"s3://": "s3://BUCKET", "s3://b:80": "s3://BUCKET", "s3://u:s3cr3t@b": "AWS_ACCESS_KEY_ID", "s3://b+c": "s3://BUCKET",
+		"s3://b?endpoint=http://u:s3cr3t@h": "without a user", "s3://b?endpoint=h": "endpoint is", "s3://b?endpoint=": "not empty",
+		"s3://b?endpoint=http://h/path": "endpoint is", "s3://b?style=x": "style is", "s3://b?acl=x": "unknown option",
+		"s3://b/../c": "no parts", "s3://b/a//b": "no parts",
+	} {
+		if _, err := store.Open(address, store.Options{}); err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%s: %v, want %q", address, err, words)
+		}
+	}
+
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Host+r.URL.EscapedPath())
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer proxy.Close()
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(proxy.URL, "http://"))
+	for _, options := range []string{"", "&style=path"} {
+		s := open(t, "s3://bucket/p q?endpoint=http://localhost:"+port+options)
+		_, _ = s.Get(t.Context(), "job/node-0")
+	}
+	for host, address := range map[string]string{
+		"bucket.host.invalid": "s3://bucket?style=host&endpoint=http://host.invalid",
+	} {
+		_, err := open(t, address).Get(t.Context(), "job/node-0")
+		if err == nil || !strings.Contains(err.Error(), host) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+	t.Setenv("AWS_ENDPOINT_URL_S3", proxy.URL)
+	_, _ = open(t, "s3://bucket").Get(t.Context(), "job/node-0")
+	wanted := []string{"localhost:" + port + "/bucket/p%20q/job/node-0.json", "localhost:" + port + "/bucket/p%20q/job/node-0.json", "127.0.0.1:" + port + "/bucket/job/node-0.json"}
+	if diff := cmp.Diff(wanted, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Keys are found where Amazon's tools find them, in their order.
+func TestS3_Keys(t *testing.T) {
+	asked := make(chan string, 10)
+	s3 := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
+		id, _, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="), "/")
+		asked <- id + " " + r.Header.Get("X-Amz-Security-Token")
+		io.WriteString(w, "x")
+	})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		const keys = `{"AccessKeyId":"%s","SecretAccessKey":"s","Token":"t","Expiration":"2099-01-01T00:00:00Z"}`
+		switch {
+		case r.URL.Path == "/latest/api/token" && r.Method == http.MethodPut:
+			io.WriteString(w, "imds")
+		case r.URL.Path == "/latest/meta-data/iam/security-credentials/" && r.Header.Get("X-aws-ec2-metadata-token") == "imds":
+			io.WriteString(w, "role")
+		case r.URL.Path == "/latest/meta-data/iam/security-credentials/role" && r.Header.Get("X-aws-ec2-metadata-token") == "imds":
+			fmt.Fprintf(w, keys, "of-instance")
+		case r.URL.Path == "/container" && r.Header.Get("Authorization") == "secret token":
+			fmt.Fprintf(w, keys, "of-container")
+		case r.FormValue("Action") == "AssumeRoleWithWebIdentity" && r.FormValue("WebIdentityToken") == "jwt" && r.FormValue("RoleArn") == "arn":
+			io.WriteString(w, `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>
+<AccessKeyId>of-pod</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>
+<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`)
+		default:
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	defer service.Close()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	credentials := file("credentials", "[default]\naws_access_key_id=of-file\naws_secret_access_key = s\n"+
+		"# aws_session_token=no\n[other]\naws_access_key_id = of-profile\naws_secret_access_key = s\naws_session_token = t\n")
+
+	for _, c := range []struct {
+		want string
+		env  map[string]string
+	}{
+		{"of-env t", map[string]string{"AWS_ACCESS_KEY_ID": "of-env", "AWS_SESSION_TOKEN": "t", "AWS_SHARED_CREDENTIALS_FILE": credentials}},
+		{"of-file ", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SHARED_CREDENTIALS_FILE": credentials}},
+		{"of-profile t", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PROFILE": "other"}},
+		{"of-pod t", map[string]string{
+			"AWS_ACCESS_KEY_ID": "", "AWS_WEB_IDENTITY_TOKEN_FILE": file("jwt", "jwt\n"), "AWS_ROLE_ARN": "arn", "AWS_ENDPOINT_URL_STS": service.URL,
+		}},
+		{"of-container t", map[string]string{
+			"AWS_ACCESS_KEY_ID": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": service.URL + "/container",
+			"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file("token", "secret token"),
+		}},
+		{"of-instance t", map[string]string{
+			"AWS_ACCESS_KEY_ID": "", "AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": service.URL,
+		}},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			setKeys(t)
+			for name, value := range c.env {
+				t.Setenv(name, value)
+			}
+			s := open(t, s3)
+			for range 2 { // they are asked for once
+				if _, err := s.Get(t.Context(), "job/node-0"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := <-asked; got != c.want {
+				t.Errorf("keys %q, want %q", got, c.want)
+			}
+		})
+		for len(asked) > 0 {
+			<-asked
+		}
+	}
+
+	setKeys(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://203.0.113.1/keys")
+	if _, err := open(t, s3).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "neither https nor of this machine") {
+		t.Error(err)
+	}
+	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", service.URL+"/hangs")
+	if _, err := open(t, s3).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "ask for the keys of this machine") {
+		t.Error(err)
+	}
+}
+
+// What a server says of its objects is read or refused.
+func FuzzListing(f *testing.F) {
+	for _, s := range []string{
+		"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a</Key>" +
+			"<Size>1</Size><LastModified>2026-01-02T03:04:05.000Z</LastModified></Contents></ListBucketResult>",
+		"", "<", "<a><Contents><Size>x</Size></Contents></a>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		page, err := store.ParseListing(data)
+		if (page == nil) != (err != nil) {
+			t.Errorf("%v, %v", page, err)
+		}
+	})
+}
+
+// A file of credentials is read or has no keys.
+func FuzzProfile(f *testing.F) {
+	f.Add([]byte("[default]\naws_access_key_id = a\naws_secret_access_key=b=\n[other]\n"), "default")
+	f.Add([]byte("aws_access_key_id = a"), "")
+	f.Fuzz(func(t *testing.T, data []byte, profile string) {
+		id, secret, token, found := store.ParseProfile(data, profile)
+		if !found && id+secret+token != "" {
+			t.Errorf("keys %q, %q, %q of a profile that is not there", id, secret, token)
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// keys are what a request is signed with.
+type keys struct {
+	id, secret, token string
+	expire            time.Time // zero = never
+}
+
+// The forms of times and names in Signature Version 4
+// (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
+const (
+	amzTime      = "20060102T150405Z"
+	amzDate      = "20060102"
+	amzAlgorithm = "AWS4-HMAC-SHA256"
+)
+
+// sign signs a request with Signature Version 4. body is what it sends. All of its headers are signed.
+func sign(r *http.Request, body []byte, k keys, region, service string, at time.Time) {
+	r.Header.Set("X-Amz-Date", at.UTC().Format(amzTime))
+	r.Header.Set("X-Amz-Content-Sha256", hash(body))
+	if k.token != "" {
+		r.Header.Set("X-Amz-Security-Token", k.token)
+	}
+
+	names, headers := canonicalHeaders(r)
+	request := strings.Join([]string{
+		r.Method, cmp.Or(r.URL.EscapedPath(), "/"), r.URL.RawQuery, headers, names, hash(body),
+	}, "\n")
+	scope := strings.Join([]string{at.UTC().Format(amzDate), region, service, "aws4_request"}, "/")
+	text := strings.Join([]string{amzAlgorithm, at.UTC().Format(amzTime), scope, hash([]byte(request))}, "\n")
+
+	key := []byte("AWS4" + k.secret)
+	for _, part := range append(strings.Split(scope, "/"), text) {
+		h := hmac.New(sha256.New, key)
+		h.Write([]byte(part))
+		key = h.Sum(nil)
+	}
+	r.Header.Set("Authorization", amzAlgorithm+" Credential="+k.id+"/"+scope+", SignedHeaders="+names+
+		", Signature="+hex.EncodeToString(key))
+}
+
+// canonicalHeaders returns the names of the headers, and their lines.
+func canonicalHeaders(r *http.Request) (names, lines string) {
+	list := []string{"host"}
+	for name := range r.Header {
+		list = append(list, strings.ToLower(name))
+	}
+	slices.Sort(list)
+
+	var out strings.Builder
+	for _, name := range list {
+		value := r.URL.Host
+		if name != "host" {
+			value = strings.TrimSpace(r.Header.Get(name))
+		}
+		out.WriteString(name + ":" + value + "\n")
+	}
+	return strings.Join(list, ";"), out.String()
+}
+
+func hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// escape escapes a text as Signature Version 4 wants it: all but letters, digits and "-._~", and slashes if they are to stay.
+func escape(s string, slashes bool) string {
+	const digits = "0123456789ABCDEF"
+	var out strings.Builder
+	for _, c := range []byte(s) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if letter || strings.IndexByte("-._~", c) >= 0 || c == '/' && slashes {
+			out.WriteByte(c)
+			continue
+		}
+		out.Write([]byte{'%', digits[c>>4], digits[c&15]})
+	}
+	return out.String()
+}
