@@ -102,6 +102,9 @@ func (l *livePage) serve(incomplete string) {
 	if s.intake != nil {
 		o.Book = s.intake.Book
 	}
+	if s.stored != nil {
+		o.Store = s.stored.Metrics
+	}
 	l.exporter = exporter.New(o)
 
 	l.done = make(chan struct{})

@@ -32,16 +32,11 @@ type partials struct {
 // putsPartials reports whether the recording has partial reports. Where the store is the directory of the reports there is the
 // journal; the report of one rank of several is not that of the node.
 func (s *session) putsPartials() bool {
-	if s.o.Store == "" || s.o.StoreEvery < 0 || s.o.PushTimeout < 0 || s.o.Compat != "" || s.standing.piece {
+	if s.stored == nil || s.o.StoreEvery < 0 || s.o.PushTimeout < 0 || s.o.Compat != "" || s.standing.piece {
 		return false
 	}
-	to, err := store.Open(s.o.Store, store.Options{})
-	if err != nil { // Check has opened it
-		return false
-	}
-	defer to.Close()
 
-	dir, isDir := to.Dir()
+	dir, isDir := s.stored.Dir()
 	return !isDir || absolute(dir) != filepath.Clean(absolute(s.o.Out))
 }
 
@@ -80,10 +75,7 @@ func (p *partials) observe(_ *collector.Sample, rec *collector.Recording) {
 
 func (p *partials) run() {
 	defer close(p.done)
-	to, err := store.Open(p.session.o.Store, store.Options{})
-	if err != nil { // Check has opened it
-		return
-	}
+	to := p.session.stored
 	defer to.Close()
 
 	for rec := range p.copies {

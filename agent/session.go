@@ -18,6 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/store"
 )
 
 // A Result is the outcome of a run.
@@ -70,14 +71,15 @@ type session struct {
 	intake    *intake.Intake     // nil without --ops and --scrape
 	unheard   []reporter.Missing // why operations may be missing
 	observers observers
-	partials  *partials // nil if none are put
+	stored    *store.Store // nil if there is no store
+	partials  *partials    // nil if none are put
 }
 
 // newSession prepares a recording. It opens nothing yet. The command is redacted here, so that no
 // output of the recording knows its secrets.
 func newSession(o Options, command []string) *session {
 	return &session{
-		o: o, log: o.Log, tracking: newTracking(o),
+		o: o, log: o.Log, tracking: newTracking(o), stored: openStore(&o),
 		run: reporter.Run{ID: o.RunID, Command: o.redaction().Args(command), Platform: platform(o.identity), Tags: o.Tags},
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/text"
@@ -30,11 +32,11 @@ type stored struct {
 // pendingIn returns the bytes of a report's file that says that the report is still to be put into the store. Nothing of a
 // store is in perf.py's format.
 func (s *session) pendingIn(data []byte, node string) []byte {
-	if s.o.Store == "" || s.o.Compat != "" {
+	if s.stored == nil || s.o.Compat != "" {
 		return data
 	}
 
-	state := &reporter.StoreState{State: reporter.PushPending, URI: s.storeURI()}
+	state := &reporter.StoreState{State: reporter.PushPending, URI: s.stored.URL()}
 	pending, err := reporter.WithStore(data, map[string]*reporter.StoreState{node: state})
 	if err != nil {
 		s.log.Warn(err.Error())
@@ -43,23 +45,30 @@ func (s *session) pendingIn(data []byte, node string) []byte {
 	return pending
 }
 
-// storeURI returns the address of the store as reports have it.
-func (s *session) storeURI() string {
-	to, err := store.Open(s.o.Store, store.Options{})
-	if err != nil { // Check has opened it
-		return ""
+// openStore opens the store, whose address Check has seen. It connects to nothing. It returns nil if there is none.
+func openStore(o *Options) *store.Store {
+	if o.Store == "" {
+		return nil
 	}
-	defer to.Close()
-	return to.URL()
+	so := store.Options{Metrics: true, Name: o.RunID}
+	if o.Log.Core().Enabled(zap.DebugLevel) {
+		so.Debug = func(line string) { o.Log.Debug(line) }
+	}
+	to, err := store.Open(o.Store, so)
+	if err != nil {
+		o.Log.Warn(err.Error())
+		return nil
+	}
+	return to
 }
 
 // startStoring begins to put a report into the store, and gives up after PushTimeout. It returns nil if there is no store.
 func (s *session) startStoring(d delivery) *storing {
-	if s.o.Store == "" || d.toStore == nil {
+	if s.stored == nil || d.toStore == nil {
 		return nil
 	}
 
-	p := &storing{uri: s.storeURI(), done: make(chan stored, 1)}
+	p := &storing{uri: s.stored.URL(), done: make(chan stored, 1)}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	p.ctx, p.cancel = ctx, cancel
 	if s.o.PushTimeout < 0 {
@@ -82,12 +91,7 @@ func (s *session) startStoring(d delivery) *storing {
 // store puts the report into the store.
 func (s *session) store(p *storing, d delivery) stored {
 	state := &reporter.StoreState{State: reporter.PushPending, URI: p.uri}
-	begun := time.Now()
-	to, err := store.Open(s.o.Store, store.Options{Metrics: true})
-	if err != nil {
-		state.Error = err.Error()
-		return stored{state: state}
-	}
+	begun, to := time.Now(), s.stored
 	defer to.Close()
 
 	name, err := gather.Put(p.ctx, to, s.o.RunID, d.base, d.toStore)

@@ -30,6 +30,7 @@ func (s *Store) Proxy(ctx context.Context, name string, data []byte, o RefOption
 		return nil, err
 	}
 	s.time("store.proxy", name, time.Since(begun), time.Now())
+	s.say("PROXY", name, time.Since(begun), "")
 
 	return s.ProxyFromKey(name, o), nil
 }

@@ -19,6 +19,10 @@ type Options struct {
 	CacheSize int  // how many objects are kept that were used last; 0 = none
 	Metrics   bool // count and time what is done
 
+	// Debug, if not nil, gets a line for each operation that succeeds, as ProxyStore's Store of this Name logs it.
+	Debug func(line string)
+	Name  string
+
 	// Credentials is an address whose user and password are used for a store at the same server whose address has
 	// none. References have none, so that they can be shown.
 	Credentials string
@@ -29,6 +33,8 @@ type Options struct {
 type Store struct {
 	connector Connector
 	coding    coding
+	debug     func(line string) // nil = nobody wants to know
+	name      string
 
 	mu       sync.Mutex
 	cache    cache
@@ -54,7 +60,10 @@ func newStore(connector Connector, coding coding, o Options) (*Store, error) {
 		return nil, errors.New("open store: the size of its cache is negative")
 	}
 
-	s := &Store{connector: connector, coding: coding, cache: cache{size: o.CacheSize}, replaced: make(map[string]bool)}
+	s := &Store{
+		connector: connector, coding: coding, debug: o.Debug, name: o.Name,
+		cache: cache{size: o.CacheSize}, replaced: make(map[string]bool),
+	}
 	if o.Metrics {
 		s.metrics = newRecorder()
 	}
@@ -93,6 +102,13 @@ func (e *MissingKeyError) Error() string {
 
 // Unwrap returns ErrNotFound.
 func (e *MissingKeyError) Unwrap() error { return ErrNotFound }
+
+// say hands on what ProxyStore logs of an operation.
+func (s *Store) say(op, name string, took time.Duration, note string) {
+	if s.debug != nil {
+		s.debug(fmt.Sprintf(`Store(name="%s"): %s %s in %.3f ms%s`, s.name, op, s.key(name), took.Seconds()*1e3, note))
+	}
+}
 
 // maxKey is how much of a key is shown.
 const maxKey = 200
@@ -151,6 +167,7 @@ func (s *Store) put(
 	s.time("store.put.connector", name, end.Sub(encoded), end)
 	s.time("store.put", name, end.Sub(begun), end)
 	s.size("store.put.object_size", name, len(stored))
+	s.say("PUT", name, end.Sub(begun), "")
 
 	return nil
 }
@@ -162,6 +179,7 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	if data, ok := s.kept(name); ok {
 		s.count("store.get.cache_hits", name)
 		s.time("store.get", name, time.Since(begun), time.Now())
+		s.say("GET", name, time.Since(begun), " (cached=True)")
 		return data, nil
 	}
 
@@ -188,6 +206,7 @@ func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte
 	if missing {
 		return nil, nil, &MissingKeyError{s.connector.Key(name), s.URL()}
 	}
+	s.say("GET", name, time.Since(begun), " (cached=False)")
 
 	return data, stored, nil
 }
@@ -249,6 +268,7 @@ func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 		s.time("store.exists.connector", name, time.Since(begun), time.Now())
 	}
 	s.time("store.exists", name, time.Since(begun), time.Now())
+	s.say("EXISTS", name, time.Since(begun), "")
 
 	return there, nil
 }
@@ -273,6 +293,7 @@ func (s *Store) Evict(ctx context.Context, name string) error {
 	s.cache.drop(name)
 	s.mu.Unlock()
 	s.time("store.evict", name, time.Since(begun), time.Now())
+	s.say("EVICT", name, time.Since(begun), "")
 
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/store"
 )
 
 const (
@@ -43,6 +44,8 @@ type Options struct {
 	// Book returns a copy of the Book of the job's operations. It is called in the goroutines of requests,
 	// and is nil if operations are not recorded.
 	Book func() *book.Book
+	// Store returns what was done in the store of the reports; nil if there is none. It is called as Book is.
+	Store func() *store.Metrics
 }
 
 // An Exporter serves one run. Begin and Observe are called by the sampling goroutine, the other
@@ -161,6 +164,9 @@ func (e *Exporter) metrics() []byte {
 	}
 	if f.snapshot == nil {
 		f.snapshot = emptySnapshot()
+	}
+	if e.options.Store != nil {
+		f.store = e.options.Store()
 	}
 	x := exposition{out: make([]byte, 0, 8<<10), labels: e.labels}
 	x.write(&f)

@@ -11,6 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/store"
 )
 
 // A Metric is one metric of /metrics. Units are Prometheus' base units: seconds, bytes, and ratios
@@ -37,13 +38,14 @@ type metricInput struct {
 	version  string
 	interval time.Duration
 	agent    reporter.Agent
-	work     *work // nil if operations are not recorded
+	work     *work          // nil if operations are not recorded
+	store    *store.Metrics // nil if there is no store
 }
 
 // Metrics returns the metrics of /metrics in order. It is the only place with these names; the
 // columns of package collector define what the numbers mean.
 func Metrics() []Metric {
-	return slices.Concat(nodeMetrics(), jobMetrics(), gpuMetrics(), workMetrics())
+	return slices.Concat(nodeMetrics(), jobMetrics(), gpuMetrics(), workMetrics(), storeMetrics())
 }
 
 const (
@@ -67,7 +69,7 @@ func ofColumn(c collector.Column, notes ...string) Metric {
 	return m
 }
 
-// nodeMetrics returns the metrics of perfagent and of the node. This table and the three others are functions,
+// nodeMetrics returns the metrics of perfagent and of the node. This table and the four others are functions,
 // so that a run without a live page does not make them.
 func nodeMetrics() []Metric {
 	return []Metric{
@@ -227,6 +229,9 @@ func (x *exposition) write(f *metricInput) {
 	}
 	if f.work != nil {
 		x.table(workMetrics(), f)
+	}
+	if f.store != nil {
+		x.table(storeMetrics(), f)
 	}
 }
 

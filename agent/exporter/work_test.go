@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/store"
 )
 
 // told returns the book of a job that sent some lines.
@@ -122,5 +124,40 @@ func TestNewestWork_IsCopiedOnce(t *testing.T) {
 	n.copy.made = n.copy.made.Add(-maxWorkAge)
 	if n.get(ask); copies != 2 {
 		t.Errorf("%d copies once the first is old", copies)
+	}
+}
+
+// What perfagent did in a store: the times and the failures of each operation; nothing where there is no store.
+func TestMetrics_Store(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(dir, store.Options{Metrics: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := s.Put(t.Context(), fmt.Sprintf("job/node-%d", i), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Put(t.Context(), "no name", nil); err == nil {
+		t.Fatal("there is no such name")
+	}
+
+	f := listenFeed(time.Second)
+	if text := string(f.metrics()); strings.Contains(text, "perfagent_store") {
+		t.Errorf("without a store: %s", text)
+	}
+	f.options.Store = s.Metrics
+	got := parsed(t, string(f.metrics()))
+	for name, want := range map[string]float64{
+		"perfagent_store_seconds_count{operation=put}": 3, "perfagent_store_seconds_count{operation=put.connector}": 3,
+		"perfagent_store_errors_total{operation=put}": 1,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+	if sum := got["perfagent_store_seconds_sum{operation=put}"]; sum <= 0 || sum > 60 {
+		t.Errorf("the puts took %v s", sum)
 	}
 }

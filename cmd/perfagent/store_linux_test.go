@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -241,6 +242,24 @@ func TestStore_Hangs(t *testing.T) {
 	}
 }
 
+// With --log-level debug, what is done in a store is said as ProxyStore says it; otherwise nothing is.
+func TestStore_DebugLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"run", "--out", dir, "--run-id", "job-7", "--store", "proxystore+file://" + dir + "/ps", "--summary", "never"}
+	o := clitest.Run(t, append(args, "--", "true")...)
+	o.Want(t, 0)
+	if o.Err != "" {
+		t.Errorf("stderr %q", o.Err)
+	}
+	o = clitest.Run(t, append(args, "--log-level", "debug", "--", "true")...)
+	o.Want(t, 0)
+	line := regexp.MustCompile(`Store\(name="job-7"\): PUT perfagent\.job-7\.node-0\.2\.json in \d+\.\d{3} ms`)
+	if !line.MatchString(o.Err) {
+		t.Errorf("stderr %q", o.Err)
+	}
+}
+
 // The ranks of a host put one report: that of the node.
 func TestStore_Ranks(t *testing.T) {
 	t.Parallel()
@@ -303,6 +322,10 @@ func TestStore_Partial(t *testing.T) {
 	}
 	if clitest.Exists(partial("ending")) || !clitest.Exists(filepath.Join(address, "ending", "node-0.json")) {
 		t.Error("after the end the partial report is there, or the last one is not")
+	}
+	metrics := storeState(t, filepath.Join(dir, "out", "ending", "node-0.json"), "0").Metrics
+	if puts := metrics.Keys["ending/node-0.partial.json"].Times["store.put"].Count; puts < 1 || metrics.Times["store.put"].Count != puts+1 {
+		t.Errorf("%v puts of the partial report, %v of all", puts, metrics.Times["store.put"].Count)
 	}
 	r := readReport(t, partial("dying"))
 	if r.Run.Incomplete == "" || r.Nodes["0"].Sampling.Samples < 5 {
