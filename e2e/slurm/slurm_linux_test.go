@@ -27,7 +27,7 @@ func TestSlurm(t *testing.T) {
 			{"identity", identity}, {"exact sums", exactSums}, {"exit codes", exitCodes}, {"uneven", uneven},
 			{"cancelled", cancelled}, {"ranks.sh", exampleRanks}, {"steps.sh", exampleSteps}, {"wrapped.sh", exampleWrapped},
 			{"array.sh", exampleArray}, {"hetero.sh", exampleHetero}, {"requeue.sh", exampleRequeue},
-			{"mpi.sh", exampleMPI}, {"oom.sh", exampleOOM}, {"torchrun", torchOnSlurm},
+			{"mpi.sh", exampleMPI}, {"oom.sh", exampleOOM}, {"torchrun", torchOnSlurm}, {"store", gathered},
 		} {
 			t.Run(s.name, func(t *testing.T) { t.Parallel(); s.test(t, c) })
 		}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/store"
+)
+
+// BenchmarkStores is what 1,000 nodes with 1,000 samples each, 1 MB a report, take in a directory, a Redis server and a server
+// of S3 on the same machine: to put one, to gather all, to merge them by reference, and to use what that gives.
+func BenchmarkStores(b *testing.B) {
+	need.Time(b, "1,000 reports of 1 MB in three stores")
+	const nodes = 1000
+	files := b.TempDir()
+	largeRuns(b, files, nodes)
+	for _, kind := range []struct{ name, address string }{
+		{"directory", "file://" + b.TempDir()}, {"Redis", "redis://" + storetest.Redis(b)}, {"S3", storetest.S3(b).Address("large")},
+	} {
+		b.Run(kind.name, func(b *testing.B) {
+			b.Run("put", func(b *testing.B) { benchmarkPut(b, kind.address, filepath.Join(files, "out/large"), nodes) })
+			dir := b.TempDir()
+			lazy := filepath.Join(dir, "lazy.json")
+			for _, c := range []struct {
+				name string
+				args []string
+			}{
+				{"merge", []string{"merge", kind.address + "#large", "-o", filepath.Join(dir, "merged.json"), "--force", "--html", "never"}},
+				{"merge lazy", []string{"merge", kind.address + "#large", "--lazy", "-o", lazy, "--force"}},
+				{"show lazy", []string{"show", lazy}},
+				{"plot lazy", []string{"plot", lazy, "--node", "3", "-o", filepath.Join(dir, "3.svg"), "--force"}},
+				{"ls", []string{"ls", kind.address}},
+			} {
+				b.Run(c.name, func(b *testing.B) {
+					benchmarkCommand(b, c.args)
+					if st, err := os.Stat(lazy); err == nil && c.name == "merge lazy" {
+						b.ReportMetric(float64(st.Size())/nodes/1e3, "kB/node")
+					}
+				})
+			}
+		})
+	}
+}
+
+// benchmarkPut puts the reports of all nodes as one run, and a byte each as 1,000 others.
+func benchmarkPut(b *testing.B, address, dir string, nodes int) {
+	s, err := store.Open(address, store.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	var took []float64
+	for range b.N {
+		for i := range nodes {
+			data, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("node-%d.json", i)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			begun := time.Now()
+			if err := s.Replace(b.Context(), fmt.Sprintf("large/node-%d", i), data); err != nil {
+				b.Fatal(err)
+			}
+			took = append(took, time.Since(begun).Seconds()*1e3)
+			if err := s.Replace(b.Context(), fmt.Sprintf("run-%d/node-0", i), []byte("x")); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2], "ms")
+	b.ReportMetric(took[len(took)*9/10], "p90-ms")
+}
+
+// benchmarkCommand runs a command, whose input is there.
+func benchmarkCommand(b *testing.B, args []string) {
+	bin := clitest.Binary(b)
+	var wall, memory []float64
+	for b.Loop() {
+		cmd := exec.Command(bin, args...)
+		start := time.Now()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		wall = append(wall, time.Since(start).Seconds())
+		usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+		memory = append(memory, float64(usage.Maxrss)/1024)
+	}
+	b.ReportMetric(median(wall), "s")
+	b.ReportMetric(median(memory), "max-rss-MiB")
+}
