@@ -222,7 +222,7 @@ make_venvs() {
 	begin ops-old scripts/requirements-ops-old.txt "proxystore.store.stats, numpy"
 	begin ops-06 scripts/requirements-ops-06.txt "proxystore.store, proxystore.connectors.file"
 	begin jupyter scripts/requirements-jupyter.txt "ipykernel.kernelapp, jupyter_client"
-	begin workflows scripts/requirements-workflows.txt "snakemake.cli, distributed.cli.dask_scheduler, distributed.cli.dask_worker"
+	begin workflows scripts/requirements-workflows.txt "snakemake.cli, distributed.cli.dask_scheduler, distributed.cli.dask_worker, dask_jobqueue, proxystore.store"
 	wait
 	finish venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn and mpi4py could not be installed, comparisons with them are skipped" "make test, with access to a Python package index"
 	finish mlflow3 scripts/requirements-mlflow3.txt "MLflow 3 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
@@ -231,7 +231,7 @@ make_venvs() {
 	finish ops-old scripts/requirements-ops-old.txt "old versions of ProxyStore and numpy could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or 3.12"
 	finish ops-06 scripts/requirements-ops-06.txt "ProxyStore 0.6 could not be installed, comparisons with it are skipped" "make test, with access to a Python package index"
 	finish jupyter scripts/requirements-jupyter.txt "Jupyter's kernel for Python could not be installed, the tests in it are skipped" "make test, with access to a Python package index"
-	finish workflows scripts/requirements-workflows.txt "Snakemake and Dask could not be installed, their recipes of docs/cookbook.md are not tried" "make test, with access to a Python package index and Python 3.11 or newer"
+	finish workflows scripts/requirements-workflows.txt "Snakemake, Dask and ProxyStore could not be installed, their recipes of docs/cookbook.md and docs/dask.md are not tried" "make test, with access to a Python package index and Python 3.11 or newer"
 }
 
 mkdir -p .tools

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// daskDoc is what docs/dask.md has, with a directory of the test for /shared.
+type daskDoc struct {
+	bin, dir string
+	words    *strings.Replacer
+}
+
+// block returns a part of the document.
+func (d *daskDoc) block(t *testing.T, name string) string {
+	t.Helper()
+	return d.words.Replace(fenced(t, "../../docs/dask.md", name)[0].text)
+}
+
+// python runs a program of the document, and returns what it prints.
+func (d *daskDoc) python(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(d.dir, name)
+	clitest.Write(t, path, d.block(t, "python "+name), 0o600)
+	cmd := clitest.Command(t, filepath.Join(d.bin, "python"), path)
+	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	return o.Out
+}
+
+func (d *daskDoc) env() []string {
+	return []string{
+		"PATH=" + d.bin + ":" + os.Getenv("PATH"), "PYTHONPATH=" + d.dir, "HOME=" + d.dir,
+		"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=2m", "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP=2m",
+	}
+}
+
+// sh prepares a part of the document as a shell's script, with perfagent in the PATH.
+func (d *daskDoc) sh(t *testing.T, text string) *clitest.Process {
+	t.Helper()
+	cmd := clitest.Script(t, "sh", `PATH=${P%/*}:$PATH; `+text)
+	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
+	return clitest.Launch(t, cmd)
+}
+
+// end wants a script to end with 0, and returns what it has printed.
+func end(t *testing.T, p *clitest.Process) string {
+	t.Helper()
+	o, _ := p.End()
+	if o.Code != 0 {
+		t.Errorf("exit code %d: %s%s", o.Code, o.Out, o.Err)
+	}
+	return o.Out
+}
+
+func newDaskDoc(t *testing.T) *daskDoc {
+	t.Helper()
+	bin := environmentOf(t, "PERFAGENT_TEST_WORKFLOWS", "Dask and ProxyStore")
+	dir := t.TempDir()
+	port := freePort(t)
+	return &daskDoc{bin, dir, strings.NewReplacer("/shared", dir, "head:8786", "127.0.0.1:"+port, "8786", port)}
+}
+
+// The commands and programs of docs/dask.md for one machine.
+func TestDask_OneMachine(t *testing.T) {
+	t.Parallel()
+	d := newDaskDoc(t)
+	clitest.Write(t, filepath.Join(d.dir, "job.py"), d.block(t, "python job.py"), 0o600)
+	out := end(t, d.sh(t, d.block(t, "sh one")))
+	if !strings.Contains(out, "799999960000000") || !strings.Contains(out, "python job.py") {
+		t.Errorf("%s", out)
+	}
+	n := readReport(t, filepath.Join(d.dir, "perfagent-out", "one", "node-0.json")).Nodes["0"]
+	if len(n.Processes) < 3 || clitest.Metric(t, n, "job_cpu_seconds") < 0.5 { // the program and two workers
+		t.Errorf("%d processes, %v s", len(n.Processes), clitest.Metric(t, n, "job_cpu_seconds"))
+	}
+
+	script := d.block(t, "python jobqueue") + "\nprint(cluster.job_script())\n"
+	cmd := clitest.Command(t, filepath.Join(d.bin, "python"), "-c", script)
+	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	job := regexp.MustCompile(`(?m)^export PERFAGENT_RUN_ID=job-8 PERFAGENT_STORE=.*\nperfagent run --node \$SLURM_JOB_ID -- python3 -m distributed\.cli\.dask_worker `)
+	if !job.MatchString(o.Out) {
+		t.Errorf("the script of a job: %s", o.Out)
+	}
+}
+
+// The commands of docs/dask.md for a cluster by hand, each perfagent on a machine of its own: one page; and the programs that
+// read its reports by reference, with what ProxyStore counts.
+func TestDask_Cluster(t *testing.T) {
+	t.Parallel()
+	need.Root(t, "for machines made of namespaces")
+	d := newDaskDoc(t)
+	machine := func(i int, script string) *clitest.Process {
+		script = strings.Replace(script, "--node 1 ", fmt.Sprintf("--node %d ", i), 1)
+		script = strings.Replace(script, "perfagent run", fmt.Sprintf("exec perfagent run --out out%d", i), 1)
+		namespaces := fmt.Sprintf("hostname node%d && mount -t tmpfs tmpfs /dev/shm; %s", i, script)
+		return d.sh(t, "export PATH; exec unshare --mount --uts sh -c '"+namespaces+"'")
+	}
+	head := machine(0, d.block(t, "sh scheduler"))
+	workers := []*clitest.Process{machine(1, d.block(t, "sh worker")), machine(2, d.block(t, "sh worker"))}
+
+	clitest.Write(t, filepath.Join(d.dir, "work.py"), d.words.Replace(`
+from dask.distributed import Client
+if __name__ == "__main__":
+    client = Client("tcp://127.0.0.1:8786")
+    client.wait_for_workers(2, timeout=120)
+    workers = list(client.scheduler_info(n_workers=-1)["workers"])
+    client.gather([client.submit(lambda n: sum(range(n)), 6_000_000, workers=[w], pure=False) for w in workers])
+`), 0o600)
+	cmd := clitest.Command(t, filepath.Join(d.bin, "python"), "work.py")
+	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
+	clitest.Perform(t, cmd).Want(t, 0)
+	for _, p := range append(workers, head) {
+		p.Signal(syscall.SIGTERM)
+		if o, _ := p.End(); o.Code != 0 && o.Code != 128+int(syscall.SIGTERM) {
+			t.Errorf("exit code %d: %s", o.Code, o.Err)
+		}
+	}
+
+	end(t, d.sh(t, d.block(t, "sh merge")))
+	r := readReport(t, filepath.Join(d.dir, "job-7.json"))
+	if len(r.Nodes) != 3 || r.Run.Gather.NodesFound != 3 || !strings.Contains(clitest.Read(t, filepath.Join(d.dir, "job-7.html")), "node2") {
+		t.Errorf("%d nodes, %+v", len(r.Nodes), r.Run.Gather)
+	}
+	for _, worker := range []string{"1", "2"} {
+		if cpu := clitest.Metric(t, r.Nodes[worker], "job_cpu_seconds"); cpu < 0.2 {
+			t.Errorf("worker %s has used %v s", worker, cpu)
+		}
+	}
+
+	clitest.Write(t, filepath.Join(d.dir, "reports.py"), d.block(t, "python reports.py"), 0o600)
+	out := d.python(t, "refer.py")
+	said := regexp.MustCompile(`^job CPU [\d.]+ s\ngets: tasks \[1, 1, 1\] client 0\nbytes a task: (\d{3})\n$`).FindStringSubmatch(out)
+	if said == nil {
+		t.Errorf("by reference: %s", out)
+	}
+	if out := d.python(t, "proxies.py"); out != "gets: client 4\n" {
+		t.Errorf("by proxies: %s", out)
+	}
+}
