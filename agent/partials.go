@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"path/filepath"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/store"
 )
@@ -51,11 +53,19 @@ func (s *session) newPartials(incomplete string) *partials {
 	return p
 }
 
-// begin sets the time of the first report: within one period, at a moment that is another for each node.
+// begin sets the time of the first report: within one period, at a moment that is another for each node or, where no index is
+// known, each host.
 func (p *partials) begin(rec *collector.Recording) {
 	const spread = 64
-	every := p.session.o.StoreEvery
-	p.due = rec.Start.Mono + every - every*time.Duration(*p.session.o.Node%spread)/spread
+	o := &p.session.o
+	place := *o.Node
+	if !o.nodeGiven && o.identity.NodeFrom == scheduler.None { // it is 0 on all hosts
+		h := fnv.New32a()
+		h.Write([]byte(o.identity.NodeName))
+		place = int(h.Sum32() % spread)
+	}
+	every := o.StoreEvery
+	p.due = rec.Start.Mono + every - every*time.Duration(place%spread)/spread
 }
 
 func (p *partials) observe(_ *collector.Sample, rec *collector.Recording) {

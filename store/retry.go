@@ -54,8 +54,13 @@ const fewAttempts = 4
 // if the server answers that it is busy.
 func (s *Store) again(ctx context.Context, op, name string, try func() error) error {
 	_, ends := ctx.Deadline()
+	var last error // which tells more than that the time is up
 	for n, wait := 1, firstWait; ; n, wait = n+1, min(longest, wait*3/2) {
 		err := try()
+		if err != nil && ctx.Err() != nil && last != nil {
+			return last
+		}
+		last = err
 		busy, _ := answeredBusy(err)
 		if err == nil || !Temporary(err) || !ends && (!busy || n == fewAttempts) {
 			return err

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"os"
 	"slices"
@@ -182,8 +183,12 @@ func plainError(ctx context.Context, err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	if errors.Is(err, io.EOF) {
+	var cut textproto.ProtocolError
+	switch {
+	case errors.Is(err, io.EOF):
 		return io.ErrUnexpectedEOF
+	case errors.As(err, &cut):
+		return fmt.Errorf("%w in the head of the answer", io.ErrUnexpectedEOF)
 	}
 	return err
 }

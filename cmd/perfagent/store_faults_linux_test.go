@@ -1,0 +1,154 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A storeFault is a store that does not take a report.
+type storeFault struct {
+	address string
+	words   string // of the reason
+	again   bool   // it may pass by itself, so that it is tried until the time is up
+}
+
+// s3Faults are what a server of S3 may do.
+func s3Faults(t *testing.T) map[string]storeFault {
+	t.Helper()
+	server := func(answer http.HandlerFunc) string {
+		s := httptest.NewServer(answer)
+		t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+		return "s3://runs?endpoint=" + s.URL
+	}
+	status := func(code int, body string) string {
+		return server(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(code)
+			io.WriteString(w, body)
+		})
+	}
+	tls := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(tls.Close)
+
+	return map[string]storeFault{
+		"S3 refused":  {"s3://runs?endpoint=http://" + storetest.FreeAddress(t), "connection refused", true},
+		"S3 no host":  {"s3://runs?endpoint=http://host.invalid", "host.invalid", false},
+		"S3 500":      {status(500, ""), "500 Internal Server Error", true},
+		"S3 503":      {status(503, "<Error><Code>SlowDown</Code></Error>"), "503", true},
+		"S3 403":      {status(403, "<Error><Code>AccessDenied</Code></Error>"), "403 AccessDenied", false},
+		"S3 bucket":   {status(404, "<Error><Code>NoSuchBucket</Code></Error>"), "404 NoSuchBucket", false},
+		"S3 clock":    {status(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"), "RequestTimeTooSkewed", false},
+		"certificate": {"s3://runs?endpoint=" + tls.URL, "certificate", false},
+		"S3 hangs":    {server(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), "--push-timeout of 1s", true},
+		"S3 cut": {server(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-")
+			conn.Close()
+		}), "EOF", true},
+	}
+}
+
+// redisFaults are what a Redis server may do.
+func redisFaults(t *testing.T) map[string]storeFault {
+	t.Helper()
+	server := func(answer string, pause time.Duration) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go answerSlowly(conn, answer, pause)
+			}
+		}()
+		return "redis://" + l.Addr().String()
+	}
+	const at = time.Millisecond
+
+	return map[string]storeFault{
+		"refused":   {"redis://" + storetest.FreeAddress(t), "connection refused", true},
+		"hangs":     {server("", at), "--push-timeout of 1s", true},
+		"drips":     {server("+"+strings.Repeat("x", 1000), time.Second/4), "--push-timeout of 1s", true},
+		"READONLY":  {server("-READONLY You can't write against a read only replica.\r\n", at), "READONLY", true},
+		"OOM":       {server("-OOM command not allowed\r\n", at), "OOM", true},
+		"LOADING":   {server("-LOADING Redis is loading\r\n", at), "LOADING", true},
+		"MOVED":     {server("-MOVED 1 127.0.0.1:1\r\n", at), "a Redis cluster is not supported: name the node", false},
+		"not Redis": {server("HTTP/1.1 400 Bad Request\r\n\r\n", at), "not that of a Redis server", false},
+		"password": {
+			"redis://:wrong-s3cr3t@" + storetest.Redis(t, "--requirepass", "right-s3cr3t"), "WRONGPASS", false,
+		},
+		"no password": {"redis://" + storetest.Redis(t, "--requirepass", "right-s3cr3t"), "NOAUTH", false},
+		"no database": {"redis://" + storetest.Redis(t) + "/99", "DB index is out of range", false},
+	}
+}
+
+// answerSlowly answers each request, byte after byte.
+func answerSlowly(conn net.Conn, answer string, pause time.Duration) {
+	defer conn.Close()
+	for asked := make([]byte, 1<<16); ; {
+		if _, err := conn.Read(asked); err != nil {
+			return
+		}
+		for _, b := range []byte(answer) {
+			if _, err := conn.Write([]byte{b}); err != nil {
+				return
+			}
+			if pause > 10*time.Millisecond {
+				time.Sleep(pause)
+			}
+		}
+	}
+}
+
+// Whatever a store does, the job has its exit code and its time; the report is pending, one line says why and what to do, and
+// what cannot pass is not waited for. No password is told.
+func TestStore_Faults(t *testing.T) {
+	t.Parallel()
+	faults := s3Faults(t)
+	for name, f := range redisFaults(t) {
+		faults[name] = f
+	}
+	for name, f := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			begun := time.Now()
+			o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", f.address, "--push-timeout", "1s", "--html", "never",
+				"--", "sh", "-c", "sleep 0.1; exit 6")
+			took := time.Since(begun)
+			o.Want(t, 6)
+			r := readReport(t, filepath.Join(dir, "a", "node-0.json"))
+			state := r.Nodes["0"].Push.Store
+			if state.State != reporter.PushPending || !strings.Contains(state.Error, f.words) {
+				t.Errorf("%s: %q, want %q", state.State, state.Error, f.words)
+			}
+			says(t, o, "the report is safe, put it there with: ")
+			if lines := strings.Count(o.Err, "\n"); lines > 2 { // the other is how the job ended
+				t.Errorf("%d lines: %s", lines, o.Err)
+			}
+
+			if r.Run.WallSeconds > 5 || took > 20*time.Second || f.again && took < 900*time.Millisecond {
+				t.Errorf("the job took %v s, all of it %v", r.Run.WallSeconds, took)
+			}
+			if all := o.Out + o.Err + clitest.Read(t, filepath.Join(dir, "a", "node-0.json")); strings.Contains(all, "s3cr3t") {
+				t.Errorf("a password is told: %s", all)
+			}
+			t.Logf("%-12s exit %d, job %.2f s, in all %.2f s: %s", name, o.Code, r.Run.WallSeconds, took.Seconds(), state.Error)
+		})
+	}
+}
