@@ -59,7 +59,7 @@ func (p *partials) begin(rec *collector.Recording) {
 	const spread = 64
 	o := &p.session.o
 	place := *o.Node
-	if !o.nodeGiven && o.identity.NodeFrom == scheduler.None { // it is 0 on all hosts
+	if id := p.session.identity(); id != nil && id.NodeFrom == scheduler.None { // it is 0 on all hosts of the launch
 		h := fnv.New32a()
 		h.Write([]byte(o.identity.NodeName))
 		place = int(h.Sum32() % spread)
