@@ -247,7 +247,7 @@ func (p *Page) has() []bool {
 	plans := chartPlans(0, nil)
 	has := make([]bool, len(plans))
 	for i, plan := range plans {
-		has[i] = !plan.whenMeasured ||
+		has[i] = !plan.whenMeasured && p.elsewhere() < len(p.nodes) ||
 			slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 })
 	}
 	return has
@@ -327,9 +327,22 @@ func (p *Page) top(run *reporter.Run) topData {
 	return d
 }
 
-// note explains what was done to keep the page small.
+// elsewhere returns how many nodes have their series in a store.
+func (p *Page) elsewhere() (n int) {
+	for _, node := range p.nodes {
+		if node.elsewhere {
+			n++
+		}
+	}
+	return n
+}
+
+// note explains what is not on the page, and what was done to keep it small.
 func (p *Page) note() string {
-	switch {
+	switch n := p.elsewhere(); {
+	case n > 0:
+		return fmt.Sprintf("The series of %s are in the store, and not on this page. perfagent plot REPORT -o PAGE.html fetches and "+
+			"draws them.", text.Count(n, "node", "nodes"))
 	case p.limit == 0:
 		return ""
 	case p.limit >= p.longest:

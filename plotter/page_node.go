@@ -2,6 +2,7 @@ package plotter
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -41,6 +42,7 @@ type pageNode struct {
 	listed             int // how many of missing are listed; the others are normal
 	exit               string
 	version            string
+	elsewhere          bool // its series are in a store
 }
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
@@ -53,6 +55,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		scales:  laneScales(n),
 		slim:    slimNode(n),
 		ranks:   newRankTable(run, name, n),
+
+		elsewhere: n.Reference != "" && n.Samples.Len() == 0,
 	}
 	p.lines, p.unseen = chosenLines(n)
 	p.work, p.processes = workOf(n), n.Processes[:min(len(n.Processes), maxPageLines)]
@@ -502,8 +506,8 @@ func (p *pageNode) writeJSON(out *bufio.Writer, plans []chartPlan, has []bool, m
 		`,"t":`,
 		string(numbers{p.time.Ends, p.thinned}.append(nil)),
 	)
-	_, _ = out.Write(append(series[:len(series)-1], ']')) // every page has the first chart
-	_, _ = out.Write(append(asides[:len(asides)-1], "]}"...))
+	_, _ = out.Write(append(bytes.TrimSuffix(series, []byte(",")), ']'))
+	_, _ = out.Write(append(bytes.TrimSuffix(asides, []byte(",")), "]}"...))
 	ours(out, "</script>\n")
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
@@ -18,6 +19,7 @@ import (
 
 // nodesData is what the template shows of many nodes.
 type nodesData struct {
+	Count               string // of the nodes: 3, or 3 of 4
 	First, Last, Length string
 	Heatmaps            []heatmapData
 	Nodes               []nodeRow
@@ -43,14 +45,20 @@ type nodeRow struct {
 
 func (p *Page) nodesData(run *reporter.Run) (nodesData, error) {
 	start, length := p.span()
-	d := nodesData{First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name, Length: text.Seconds(length)}
+	d := nodesData{
+		Count: strconv.Itoa(len(p.nodes)),
+		First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name, Length: text.Seconds(length),
+	}
+	if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
+		d.Count += fmt.Sprintf(" of %d", run.Gather.NodesExpected)
+	}
 	for _, plan := range heatPlans() {
-		if plan.ofJob && !p.any(plan) {
+		d.Job = d.Job || plan.ofJob && p.any(plan)
+		if plan.ofJob && !p.any(plan) || p.elsewhere() > 0 {
 			continue
 		}
 
 		h := heatmapData{ID: plan.id, Title: plan.title, Chart: plan.chart, Height: p.mapHeight()}
-		d.Job = d.Job || plan.ofJob
 		var err error
 		if h.Mean, err = p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }); err != nil {
 			return d, err
@@ -271,6 +279,7 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 		Live:    p.options.Live.Milliseconds(),
 		Packed:  p.limit > 0,
 		Columns: p.heatColumns(),
+		Charts:  []planChart{}, // not null
 	}
 	d.Start, d.Length = p.span()
 	gpus := 0

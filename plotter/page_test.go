@@ -214,3 +214,26 @@ func BenchmarkPage1000(b *testing.B) {
 	}
 	b.ReportMetric(float64(size), "bytes")
 }
+
+// The page of nodes whose series are in a store has their numbers, and says where the rest is in place of empty charts.
+func TestPage_OfNodesByReference(t *testing.T) {
+	t.Parallel()
+	full, lazy := pageSamples(20), pageSamples(20)
+	lazy.Nodes["0"] = full.Nodes["0"].ByReference("file:///d#job/node-0", 9, "00")
+	lazy.Nodes["1"] = full.Nodes["0"].ByReference("file:///d#job/node-1", 9, "00")
+	lazy.Run.Gather = &reporter.Gather{Store: "file:///d", NodesExpected: 3}
+	page := string(pageOf(t, lazy))
+	for _, words := range []string{"The series of 2 nodes are in the store", "2 of 3 nodes", `"charts":[]`, `"c":[],"a":[]}`} {
+		if !strings.Contains(page, words) {
+			t.Errorf("the page lacks %q", words)
+		}
+	}
+	for _, words := range []string{"<figure", "not measured"} {
+		if body, _, _ := strings.Cut(page, "<script"); strings.Contains(body, words) {
+			t.Errorf("the page has %q", words)
+		}
+	}
+	if page := string(pageOf(t, full)); strings.Contains(page, "are in the store") || !strings.Contains(page, "<figure") {
+		t.Error("a page with series")
+	}
+}
