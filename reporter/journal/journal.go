@@ -22,8 +22,10 @@ const Schema = "perfagent.journal/1"
 
 const (
 	// syncAfter is how long a line may wait for fsync: less than the 5 s within which every sample
-	// is promised to be on disk.
-	syncAfter = 3 * time.Second
+	// is promised to be on disk. A line that comes when the oldest has waited for syncWithLine is synced
+	// with it, which costs no wake-up of its own.
+	syncAfter    = 4500 * time.Millisecond
+	syncWithLine = 3500 * time.Millisecond
 	// maxGrowth is the number of bytes that are appended before the journal is rewritten from the
 	// ring and the summaries.
 	maxGrowth = 384 << 10

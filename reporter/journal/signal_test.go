@@ -17,7 +17,8 @@ func signalAt(name string, seconds, pid int) collector.Signal {
 	return collector.Signal{Signal: name, At: reportertest.RunStart.Add(time.Duration(seconds) * time.Second), PID: pid, Process: "sender"}
 }
 
-// signalNames are the signals that a journal tells of, in words.
+// signalNames are the signals that a journal tells of, in words; "damaged" if it has lines that cannot be read, as one that
+// is being written has.
 func signalNames(t *testing.T, path string) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -32,7 +33,7 @@ func signalNames(t *testing.T, path string) []string {
 	}
 	j.report()
 	if j.damaged > 0 {
-		t.Errorf("%d damaged lines", j.damaged)
+		return []string{"damaged"}
 	}
 	var names []string
 	for _, s := range j.rec.Account.Signals {

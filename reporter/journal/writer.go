@@ -27,7 +27,7 @@ func (w *writer) run() {
 	defer close(w.journal.done)
 	timer := time.NewTimer(syncAfter)
 	timer.Stop()
-	armed := false
+	var oldest time.Time // when the first line came that waits for fsync; zero if none does
 	var books <-chan time.Time
 	if w.journal.book != nil {
 		ticker := time.NewTicker(workEvery)
@@ -48,17 +48,27 @@ func (w *writer) run() {
 		case <-books:
 			w.writeBook()
 		case <-timer.C:
-			armed = false
-			if err := w.file.Sync(); err != nil {
-				w.fail(err)
-			}
+			oldest = time.Time{}
+			w.sync()
 			continue
 		}
 
-		if !armed {
+		switch now := time.Now(); {
+		case oldest.IsZero():
+			oldest = now
 			timer.Reset(syncAfter)
-			armed = true
+		case now.Sub(oldest) >= syncWithLine:
+			oldest = time.Time{}
+			timer.Stop()
+			w.sync()
 		}
+	}
+}
+
+// sync waits until the disk has all lines.
+func (w *writer) sync() {
+	if err := w.file.Sync(); err != nil {
+		w.fail(err)
 	}
 }
 
