@@ -192,7 +192,7 @@ func (w *wrap) result(status job.Status) *Result {
 	}
 	return &Result{
 		ExitCode: status.ExitCode, Signal: status.Signal, FromTerminal: status.FromTerminal,
-		Reraise: w.holdsPMI && status.Signo != 0,
+		Reraise: w.holdsPMI && status.Signo != 0, Late: w.signals.Late(),
 	}
 }
 

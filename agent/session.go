@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -42,6 +43,10 @@ type Result struct {
 	// Reraise reports whether the program should end by Signal as well: its launcher, Hydra, takes exit
 	// code 128+n for that of a job that ended by itself. It is false without TakeOver.
 	Reraise bool
+
+	// Late receives TERM, INT, HUP and QUIT that this process is sent from now on. It is nil without TakeOver: then
+	// the process keeps its signals.
+	Late <-chan syscall.Signal
 
 	// Piece reports that the Report is of one of several ranks of the node, and that another rank ended later
 	// or is to. The last one gets the report of the node.

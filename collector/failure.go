@@ -17,6 +17,9 @@ type Failure struct {
 
 // noteFailures counts the reasons for which sources were absent.
 func (s *Sampler) noteFailures(r *host.Reading) {
+	if len(r.Failed) == 0 {
+		return
+	}
 	for _, source := range host.Sources() {
 		for _, err := range apart(r.Failed[source]) {
 			s.noteFailure(source, err)

@@ -76,6 +76,22 @@ func (p Progress) Next(r *host.Reading, minWindow time.Duration) (Progress, Samp
 	return p, s
 }
 
+// refersTo reports whether the next step needs the lists of a Reading.
+func (p *Progress) refersTo(r *host.Reading) bool {
+	if isSame(p.cpu, r.CPU) || isSame(p.cpuTotal.highest, r.CPU) {
+		return true
+	}
+	for kind, devs := range r.Devices {
+		if isSame(p.devices[kind], devs) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSame reports whether two slices share their memory.
+func isSame[E any](a, b []E) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
+
 // timestamp returns the moment of a sample in seconds since 1970, to the millisecond. It is the
 // wall clock of the start plus the boot clock since then, so that a step of the wall clock bends no
 // time axis.

@@ -51,8 +51,8 @@ type Options struct {
 	// Begin, if not nil, is called once before the first sample, when the host is known. It runs in
 	// the sampling goroutine, as Observe does.
 	Begin func(*Recording)
-	// Observe, if not nil, is called after each sample, in the sampling goroutine. The Recording is
-	// still the Sampler's: look at it, Clone it, but do not keep it.
+	// Observe, if not nil, is called after each sample, in the sampling goroutine. Sample and
+	// Recording are still the Sampler's: look at them, copy them, but do not keep them.
 	Observe func(*Sample, *Recording)
 }
 
@@ -62,7 +62,9 @@ type Sampler struct {
 	opts     Options
 	progress Progress
 	prev     *host.Reading
+	retired  []*host.Reading // before prev, that the Progress still refers to
 	rec      *Recording
+	sample   Sample // the newest
 	ledger   ledger
 	marks    *marks.Follower // nil if there is no file
 	intake   *intake.Intake  // nil if nothing is received
@@ -119,21 +121,32 @@ func (s *Sampler) Run(ctx context.Context) *Recording {
 	if s.opts.Begin != nil {
 		s.opts.Begin(s.rec)
 	}
-	timer := time.NewTimer(s.untilNextTick())
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			s.take(true)
-			return s.rec
-		case <-timer.C:
-			if s.reader.JobOnly() && s.opts.TakeHost != nil && s.opts.TakeHost() {
-				s.reader.MeasureHost()
-			}
-			s.take(false)
-			timer.Reset(s.untilNextTick())
+
+	ticks := s.ticker()
+	defer ticks.stop()
+	release := context.AfterFunc(ctx, ticks.stop)
+	defer release()
+	for ticks.wait() {
+		if s.reader.JobOnly() && s.opts.TakeHost != nil && s.opts.TakeHost() {
+			s.reader.MeasureHost()
 		}
+		s.take(false)
 	}
+
+	s.take(true)
+	return s.rec
+}
+
+// ticker returns a ticker for the grid start + k·interval, so that a late tick does not shift the later ones.
+func (s *Sampler) ticker() *ticker {
+	next := func() time.Duration {
+		since := s.reader.Now().Mono - s.rec.Start.Mono
+		return s.opts.Interval - since%s.opts.Interval
+	}
+	if !s.reader.RealTime() {
+		return newTicker(next, nil)
+	}
+	return newTicker(next, tickFile(s.reader.Now().Mono+next(), s.opts.Interval))
 }
 
 // describe finds out what does not change, and what the baseline left out because the job was
@@ -159,13 +172,6 @@ func (s *Sampler) describe() {
 	s.rec.Baseline = &Baseline{sample, account}
 }
 
-// untilNextTick returns the time to the next tick of the grid start + k·interval, so that a late
-// tick does not shift the later ones.
-func (s *Sampler) untilNextTick() time.Duration {
-	since := s.reader.Now().Mono - s.rec.Start.Mono
-	return s.opts.Interval - since%s.opts.Interval
-}
-
 // take reads, accounts for and hands on one sample.
 func (s *Sampler) take(closing bool) {
 	r, news := s.read(closing)
@@ -174,18 +180,18 @@ func (s *Sampler) take(closing bool) {
 	s.noteDevices(r)
 	s.noteLate(r)
 
-	var sample Sample
-	s.progress, sample = s.progress.Next(r, MinWindow(s.opts.Interval))
+	sample := &s.sample
+	s.progress, *sample = s.progress.Next(r, MinWindow(s.opts.Interval))
 	s.noteGPUs(r)
-	s.holdDevices(&sample)
+	s.holdDevices(sample)
 	received := s.receive(s.onAxis(r.At), closing)
 	news.Lines = append(news.Lines, received.Lines...)
 	news.Lost.Marks += received.Lost.Marks
 	s.mark(news, r.At)
-	s.rec.Add(&sample)
+	s.rec.Add(sample)
 	for i := range s.rec.GPUs {
 		if g := &s.rec.GPUs[i]; g.OfJob {
-			g.noteIdle(&sample, i)
+			g.noteIdle(sample, i)
 		}
 	}
 	s.rec.End = r.At
@@ -195,10 +201,23 @@ func (s *Sampler) take(closing bool) {
 		s.rec.PerfPy.Add(perfpySample(s.prev.CPU, r, sample.Values[Timestamp]))
 	}
 
+	s.retire(s.prev)
 	s.prev = r
 	if s.opts.Observe != nil {
-		s.opts.Observe(&sample, s.rec)
+		s.opts.Observe(sample, s.rec)
 	}
+}
+
+// retire gives Readings back to the Reader once nothing refers to them any more.
+func (s *Sampler) retire(r *host.Reading) {
+	s.retired = append(s.retired, r)
+	s.retired = slices.DeleteFunc(s.retired, func(r *host.Reading) bool {
+		if s.progress.refersTo(r) {
+			return false
+		}
+		s.reader.Reuse(r)
+		return true
+	})
 }
 
 // read takes the next Reading, or the closing one, and what the job has said before it.

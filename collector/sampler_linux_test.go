@@ -106,6 +106,42 @@ func TestSampler_SamplesOnTheGridAndAtTheEnd(t *testing.T) {
 	})
 }
 
+// A window that spans several samples begins at a Reading whose memory is not used again until the window ends.
+func TestSampler_WindowsAcrossReadings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newMachine(t)
+		const interval = 10 * time.Millisecond // a window is four of them
+		var busy, rates []float64
+		mb := 0
+		h.run(500*time.Millisecond+interval/2, Options{Interval: interval, Observe: func(s *Sample, rec *Recording) {
+			if s.Has(CPUAvg) {
+				busy = append(busy, s.Values[CPUAvg])
+			}
+			if s.Has(NetExtRecvRate) {
+				rates = append(rates, s.Values[NetExtRecvRate])
+			}
+			mb++
+			h.received(mb)
+			next := h.since() + interval
+			h.cpusAt(math.Floor(next.Seconds()*50+1e-9)/100, next) // every other clock tick
+		}})
+
+		for i, v := range busy[1:] {
+			if v != 50 {
+				t.Errorf("window %d: %v %% busy, want 50", i+1, v)
+			}
+		}
+		for i, v := range rates[1:] {
+			if v != 100 {
+				t.Errorf("window %d: %v MiB/s, want 100", i+1, v)
+			}
+		}
+		if len(busy) < 10 || len(rates) < 10 {
+			t.Errorf("%d and %d windows", len(busy), len(rates))
+		}
+	})
+}
+
 func TestSampler_SlowReadingShiftsNoLaterTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)

@@ -3,25 +3,213 @@
 package job
 
 import (
+	"encoding/binary"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // Package os/signal does not say who sent a signal. The kernel says it to the handler
-// only. So a few instructions of assembly run before the runtime's handler: they
-// note siginfo's si_code and si_pid, count the delivery in one of two tables, and
-// jump to the runtime's handler with everything as it was. The tables are package
-// variables because a signal handler has nothing but fixed addresses to work with.
-// Each is indexed by signal number.
+// only. Nor is it cheap: for each signal that a program asks it for, the runtime switches
+// to another thread and back, which takes a third of a millisecond for all that are
+// relayed. So a few instructions of assembly are the handler of the signals that are
+// caught: they note siginfo's si_code and si_pid, count the delivery in one of two tables,
+// and ring the bell, on which relay waits. The tables are package variables because a
+// signal handler has nothing but fixed addresses to work with. Each is indexed by signal
+// number.
 var (
-	fromUser   [lastSignal + 1]uint32  // si_code <= 0: kill, tgkill, sigqueue
-	fromKernel [lastSignal + 1]uint32  // si_code > 0: the terminal, a timer, a limit
-	handlers   [lastSignal + 1]uintptr // where the runtime's handlers are
-	senders    [lastSignal + 1]sender  // of the newest delivery
+	fromUser   [lastSignal + 1]uint32 // si_code <= 0: kill, tgkill, sigqueue
+	fromKernel [lastSignal + 1]uint32 // si_code > 0: the terminal, a timer, a limit
+	senders    [lastSignal + 1]sender // of the newest delivery
+
+	ringing int32      = -1 // the descriptor of the bell; -1 = there is none
+	stroke  uint64     = 1  // what is written to it
 )
+
+// A bell is an eventfd(2) that signal handlers write to. It is never closed: a handler may
+// be running at any moment.
+type bell struct {
+	once sync.Once
+	file *os.File // nil if there is none
+}
+
+var theBell bell
+
+// scarceFiles is the number of descriptors below which the job may need each of them.
+const scarceFiles = 64
+
+// open makes the bell if there is none yet.
+func (b *bell) open() {
+	b.once.Do(func() {
+		var limit unix.Rlimit
+		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
+			return
+		}
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		if err != nil {
+			return
+		}
+		b.file = os.NewFile(uintptr(fd), "eventfd")
+		atomic.StoreInt32(&ringing, int32(fd))
+	})
+}
+
+// withoutBell is how often relay looks for signals where there is no bell.
+const withoutBell = 10 * time.Millisecond
+
+// wait returns after a stroke, or when there may have been one.
+func (b *bell) wait() {
+	var count [8]byte
+	if b.file == nil {
+		time.Sleep(withoutBell)
+	} else if _, err := b.file.Read(count[:]); err != nil {
+		time.Sleep(withoutBell)
+	}
+}
+
+// ring ends a wait.
+func (b *bell) ring() {
+	if b.file != nil {
+		_, _ = b.file.Write(binary.NativeEndian.AppendUint64(nil, stroke))
+	}
+}
+
+// An ear is how Signals hear of deliveries.
+type ear struct {
+	closed atomic.Bool
+	was    [lastSignal + 1]sigaction // the dispositions of the signals that are caught, before
+	died   uint32                    // deliveries of SIGCHLD that relay knows of
+}
+
+// caught returns all signals that are caught.
+func caught() []syscall.Signal { return append(append(relayed(), swallowed()...), syscall.SIGCHLD) }
+
+// catch makes ours the handler of the signals that are caught. The handler of a signal that
+// was ignored has the flags of another one.
+func (s *Signals) catch() {
+	theBell.open()
+	for _, sig := range relayed() {
+		s.first[sig] = counted(sig)
+		s.seen[sig] = s.first[sig]
+	}
+	for _, sig := range caught() {
+		s.ear.was[sig], _ = action(sig, nil)
+	}
+
+	// For a failing write to stderr the runtime would end the process by SIGPIPE, unless it
+	// takes that to be ignored.
+	ignore(swallowed())
+	for _, sig := range caught() {
+		hook(sig)
+	}
+	hearBlocked()
+}
+
+// hearBlocked lets a thread of its own take those signals that this process was started with
+// a mask against. Children inherit the mask of other threads.
+func hearBlocked() {
+	var mask unix.Sigset_t
+	if unix.PthreadSigmask(unix.SIG_BLOCK, nil, &mask) != nil {
+		return
+	}
+	blocked := slices.DeleteFunc(caught(), func(sig syscall.Signal) bool { return !has(&mask, sig) })
+	if len(blocked) == 0 {
+		return
+	}
+
+	heard := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		for _, sig := range blocked {
+			unblock(sig)
+		}
+		close(heard)
+		select {}
+	}()
+	<-heard
+}
+
+// has reports whether a set has a signal.
+func has(set *unix.Sigset_t, sig syscall.Signal) bool {
+	word, bit := place(sig)
+	return set.Val[word]&(1<<bit) != 0
+}
+
+// ignore makes the runtime and the kernel ignore signals.
+func ignore(sigs []syscall.Signal) {
+	for _, sig := range sigs {
+		signal.Ignore(sig)
+	}
+}
+
+// relay runs until release.
+func (s *Signals) relay() {
+	defer close(s.done)
+	for !s.ear.closed.Load() {
+		theBell.wait()
+		s.hear()
+	}
+}
+
+// hear takes what has been delivered since the last time.
+func (s *Signals) hear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for _, sig := range relayed() {
+		if counted(sig) != s.seen[sig] {
+			s.deliver(sig)
+		}
+	}
+	if n := counted(syscall.SIGCHLD).kernel; n != s.ear.died {
+		s.ear.died = n
+		select {
+		case s.children <- struct{}{}:
+		default: // Wait looks anyway
+		}
+	}
+}
+
+// stopped reports whether release was called.
+func (s *Signals) stopped() bool { return s.ear.closed.Load() }
+
+// release gives the signals back to the runtime's handlers, and ends relay.
+func (s *Signals) release() {
+	for _, sig := range swallowed() { // the runtime does not take them to be ignored any more
+		signal.Notify(make(chan os.Signal, 1), sig)
+		signal.Reset(sig)
+	}
+	for _, sig := range caught() {
+		action(sig, &s.ear.was[sig])
+	}
+	s.ear.closed.Store(true)
+	theBell.ring()
+}
+
+// awaitChild returns when a child may have changed as the options of waitid(2) say.
+func (s *Signals) awaitChild(options int) {
+	for {
+		changed, err := look(unix.P_ALL, 0, options|unix.WNOHANG)
+		if changed || err != nil { // the error is met again
+			return
+		}
+		<-s.children
+	}
+}
+
+// resume catches a signal again that was ignored for a moment.
+func (*Signals) resume(sig syscall.Signal) { hook(sig) }
+
+// counted returns the deliveries of sig so far.
+func (*Signals) counted(sig syscall.Signal) origins { return counted(sig) }
 
 // A sender is the kernel's description of a signal's origin, laid out as the assembly
 // writes it.
@@ -51,28 +239,12 @@ func action(sig syscall.Signal, next *sigaction) (old sigaction, ok bool) {
 	return old, errno == 0
 }
 
-// hook puts our handler before the runtime's, and reports whether it could: the
-// runtime may have none yet. Flags and mask stay, so the handler still runs on its
-// own stack.
-func hook(sig syscall.Signal) bool {
-	act, ok := action(sig, nil)
-	if !ok || act.handler == sigDefault || act.handler == sigIgnore {
-		return false
-	}
-	if act.handler == hookAddress() {
-		return true
-	}
-	atomic.StoreUintptr(&handlers[sig], act.handler)
-	act.handler = hookAddress()
-	_, ok = action(sig, &act)
-	return ok
-}
-
-// unhook gives the signal back to the runtime's handler.
-func unhook(sig syscall.Signal) {
-	act, ok := action(sig, nil)
-	if ok && act.handler == hookAddress() {
-		act.handler = atomic.LoadUintptr(&handlers[sig])
+// hook makes ours the handler of sig. It has the flags and the mask of the runtime's
+// handlers, so that it runs on a stack of its own.
+func hook(sig syscall.Signal) {
+	act, ok := action(syscall.SIGURG, nil) // which the runtime always handles
+	if ok {
+		act.handler = hookAddress()
 		action(sig, &act)
 	}
 }

@@ -45,9 +45,6 @@ func (s *Signals) resumeIgnored() {
 		return
 	}
 	for _, sig := range s.ignored {
-		signal.Notify(s.ch, sig)
-		if s.hooked[sig] {
-			hook(sig)
-		}
+		s.resume(sig)
 	}
 }

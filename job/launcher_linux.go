@@ -17,9 +17,6 @@ import (
 // parallel programs signal the whole process group of what they started. The caller holds
 // the lock.
 func (s *Signals) reachedJob(sig syscall.Signal) bool {
-	if !s.hooked[sig] {
-		return false
-	}
 	pid := sentBy(sig)
 	if pid <= 0 {
 		return false

@@ -115,7 +115,6 @@ func agent(h hooks) int {
 
 // sendEarly signals the agent before there is a job.
 func sendEarly(s *Signals) {
-	s.wait()
 	_ = unix.Kill(os.Getpid(), syscall.SIGTERM)
 	for {
 		s.mu.Lock()

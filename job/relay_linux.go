@@ -27,9 +27,7 @@ func (s *Signals) attach(pid int) {
 	defer s.mu.Unlock()
 	// What was delivered until now may have come before the job existed, whoever it was sent to.
 	for _, sig := range relayed() {
-		if s.hooked[sig] {
-			s.deliver(sig)
-		}
+		s.deliver(sig)
 	}
 	s.phase, s.pid = running, pid
 	for _, sig := range s.early {
@@ -47,8 +45,8 @@ func (s *Signals) detach() {
 
 // forget drops what was delivered of sig until now. The caller holds the lock.
 func (s *Signals) forget(sig syscall.Signal) {
-	if s != nil && s.hooked[sig] {
-		s.seen[sig] = counted(sig)
+	if s != nil {
+		s.seen[sig] = s.counted(sig)
 	}
 }
 

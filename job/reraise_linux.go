@@ -28,7 +28,13 @@ func Reraise(sig syscall.Signal) {
 // unblock lets sig be delivered to this thread.
 func unblock(sig syscall.Signal) {
 	var set unix.Sigset_t
-	bits := 8 * int(unsafe.Sizeof(set.Val[0])) // a word has 32 or 64
-	set.Val[(int(sig)-1)/bits] |= 1 << ((int(sig) - 1) % bits)
+	word, bit := place(sig)
+	set.Val[word] |= 1 << bit
 	_ = unix.PthreadSigmask(unix.SIG_UNBLOCK, &set, nil)
+}
+
+// place returns which bit of which word of a signal set stands for sig. A word has 32 or 64 bits.
+func place(sig syscall.Signal) (word, bit int) {
+	const bits = 8 * int(unsafe.Sizeof(unix.Sigset_t{}.Val[0]))
+	return (int(sig) - 1) / bits, (int(sig) - 1) % bits
 }

@@ -34,7 +34,7 @@ func (s *Signals) note(sig syscall.Signal, user, kernel uint32) {
 	}
 
 	n := Sent{Signal: sig, Name: signalName(sig), At: time.Now(), Kernel: user == 0, PID: -1}
-	if !n.Kernel && s.hooked[sig] {
+	if !n.Kernel {
 		if n.PID = sentBy(sig); n.PID > 0 {
 			n.Process = nameOf(n.PID)
 		}
@@ -113,7 +113,7 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	}
 	for i := 0; i < promptly || i < patiently && s.onTheWay(sig); i++ {
 		s.mu.Lock()
-		now, first := s.total(sig), s.first[sig]
+		now, first := s.counted(sig), s.first[sig]
 		s.mu.Unlock()
 		if now != first {
 			return now.kernel != first.kernel
@@ -128,7 +128,7 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 func (s *Signals) onTheWay(sigs ...syscall.Signal) bool {
 	s.mu.Lock()
 	delivered := slices.ContainsFunc(sigs, func(sig syscall.Signal) bool {
-		return s.hooked[sig] && counted(sig) != s.seen[sig]
+		return s.counted(sig) != s.seen[sig]
 	})
 	s.mu.Unlock()
 	if delivered {

@@ -90,7 +90,6 @@ func caughtByUs(t *testing.T, sig syscall.Signal) *Signals {
 	t.Helper()
 	s := Catch()
 	t.Cleanup(s.Stop)
-	s.wait()
 	_ = unix.Kill(os.Getpid(), sig)
 	until(t, "the signal is noted", func() bool { return len(s.Sent()) > 0 })
 	return s
@@ -121,7 +120,6 @@ func TestSignals_OnTheWay(t *testing.T) {
 		t.Error("a signal that was told is still on its way")
 	}
 	behind := &Signals{}
-	behind.hooked[syscall.SIGUSR2] = true // and never seen
 	if !behind.onTheWay(syscall.SIGTERM, syscall.SIGUSR2) || behind.onTheWay(syscall.SIGTERM) {
 		t.Error("SIGUSR2 is not on its way, or SIGTERM is")
 	}

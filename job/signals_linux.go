@@ -1,13 +1,9 @@
 package job
 
 import (
-	"os"
-	"os/signal"
 	"slices"
 	"sync"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // relayed returns the signals that the job gets when this process is sent them.
@@ -40,78 +36,48 @@ type origins struct{ user, kernel uint32 }
 // Signals catches what this process is sent and relays it to the job. The methods
 // may be called on nil, which catches nothing.
 type Signals struct {
-	ch      chan os.Signal
-	late    chan syscall.Signal
-	noted   chan Sent
-	ready   chan struct{}    // closed when the handlers are set up
-	done    chan struct{}    // closed when relay has returned
-	ignored []syscall.Signal // caught, but ignored when we started, so to be by the job
+	ear      ear
+	late     chan syscall.Signal
+	noted    chan Sent
+	children chan struct{}    // receives after a child has ended or stopped
+	done     chan struct{}    // closed when relay has returned
+	ignored  []syscall.Signal // caught, but ignored when we started, so to be by the job
 
-	mu      sync.Mutex // guards what follows; held while a child is reaped
-	phase   phase
-	pid     int
-	early   []syscall.Signal // sent before the job existed
-	seen    [lastSignal + 1]origins
-	first   [lastSignal + 1]origins // the counts when catching began
-	guessed [lastSignal + 1]origins // counts of signals without a hook
-	hooked  [lastSignal + 1]bool
-	sent    []Sent // oldest first
+	mu    sync.Mutex // guards what follows; held while a child is reaped
+	phase phase
+	pid   int
+	early []syscall.Signal // sent before the job existed
+	seen  [lastSignal + 1]origins
+	first [lastSignal + 1]origins // the counts when catching began
+	sent  []Sent                  // oldest first
 }
 
 // Catch takes this process over for one job. It begins to catch what the process
 // is sent. Signals that arrive before the job is started are delivered to it right
-// after. Call Catch once, as early as possible: until then, and for less than a
-// millisecond more, signals have the effect that the Go runtime gives them (TERM,
-// INT and HUP end the process).
+// after. Call Catch once, as early as possible: until then signals have the effect
+// that the Go runtime gives them (TERM, INT and HUP end the process).
 func Catch() *Signals {
 	s := &Signals{
-		// Larger than the number of signals caught: each is pending in the runtime
-		// at most once, so none is dropped.
-		ch:    make(chan os.Signal, 4*lastSignal),
-		late:  make(chan syscall.Signal, 1),
-		noted: make(chan Sent, maxSent),
-		ready: make(chan struct{}),
-		done:  make(chan struct{}),
+		late:     make(chan syscall.Signal, 1),
+		noted:    make(chan Sent, maxSent),
+		children: make(chan struct{}, 1),
+		done:     make(chan struct{}),
 	}
-	go s.relay()
-	return s
-}
-
-// catch sets up the handlers. It is not done in Catch because each Notify makes
-// the runtime switch threads twice. That takes half a millisecond in all, and the
-// caller need not wait for it.
-func (s *Signals) catch() {
-	defer close(s.ready)
 	for _, sig := range relayed() {
 		if ignored(sig) || ignoredAtStart(sig) {
 			s.ignored = append(s.ignored, sig)
 		}
-		s.first[sig] = counted(sig)
-		s.seen[sig] = s.first[sig]
-
-		// Hook first where the runtime has its handler already: then no signal is
-		// delivered without its origin.
-		s.hooked[sig] = hook(sig)
-		signal.Notify(s.ch, sig)
-		if !s.hooked[sig] {
-			s.hooked[sig] = hook(sig)
-		}
 	}
-
 	for _, sig := range swallowed() {
 		if ignoredAtStart(sig) {
 			s.ignored = append(s.ignored, sig)
 		}
-		signal.Notify(s.ch, sig)
 	}
-	ignoreAgain(uncaught())
-}
 
-// wait returns when the handlers are set up.
-func (s *Signals) wait() {
-	if s != nil {
-		<-s.ready
-	}
+	s.catch()
+	ignoreAgain(uncaught())
+	go s.relay()
+	return s
 }
 
 // Stop ends the catching. What the process is sent later has its default effect,
@@ -121,17 +87,11 @@ func (s *Signals) Stop() { s.stop() }
 // stop returns the signals that were caught, that no job was there to receive and
 // that it would not have ignored.
 func (s *Signals) stop() []syscall.Signal {
-	if s == nil || s.ch == nil {
+	if s == nil || s.stopped() {
 		return nil
 	}
-	s.wait()
-	for _, sig := range relayed() {
-		unhook(sig)
-	}
-	signal.Stop(s.ch)
-	close(s.ch)
+	s.release()
 	<-s.done
-	s.ch = nil
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,31 +110,10 @@ func (s *Signals) Late() <-chan syscall.Signal {
 	return s.late
 }
 
-// relay runs until stop.
-func (s *Signals) relay() {
-	defer close(s.done)
-	s.catch()
-	for sig := range s.ch {
-		if sig, ok := sig.(syscall.Signal); ok && !slices.Contains(swallowed(), sig) {
-			s.handle(sig)
-		}
-	}
-}
-
-// handle takes one notice of the runtime.
-func (s *Signals) handle(sig syscall.Signal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.hooked[sig] {
-		s.guess(sig)
-	}
-	s.deliver(sig)
-}
-
 // deliver relays what has been delivered of sig since the last time. The caller holds
 // the lock.
 func (s *Signals) deliver(sig syscall.Signal) {
-	now, last := s.total(sig), s.seen[sig]
+	now, last := s.counted(sig), s.seen[sig]
 	s.seen[sig] = now
 	user, kernel := now.user-last.user, now.kernel-last.kernel
 	s.note(sig, user, kernel)
@@ -189,41 +128,6 @@ func (s *Signals) deliver(sig syscall.Signal) {
 	case ended:
 		s.passLate(sig)
 	}
-}
-
-// total returns the count of deliveries of sig since the process began.
-func (s *Signals) total(sig syscall.Signal) origins {
-	if !s.hooked[sig] {
-		return s.guessed[sig]
-	}
-	return counted(sig)
-}
-
-// guess counts one delivery of a signal without a hook: what a terminal can send
-// comes from the terminal while we are in its foreground.
-func (s *Signals) guess(sig syscall.Signal) {
-	switch sig {
-	case syscall.SIGTSTP: // by now we may have been put in the background
-		s.guessed[sig].kernel++
-		return
-	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH:
-		if foreground() {
-			s.guessed[sig].kernel++
-			return
-		}
-	}
-	s.guessed[sig].user++
-}
-
-// foreground reports whether our group is the terminal's foreground group.
-func foreground() bool {
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		return false
-	}
-	defer tty.Close()
-	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
-	return err == nil && group == unix.Getpgrp()
 }
 
 // keep remembers a signal for a job that does not exist yet.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/procfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -73,6 +74,32 @@ func TestSignals_RelaysIgnored(t *testing.T) {
 	}
 	w.signal(syscall.SIGTERM)
 	w.end()
+}
+
+// A program that was started with signals blocked hears of them all the same, and of the end of its job. The
+// job has them blocked, as it would have had without the program.
+func TestSignals_StartedBlocked(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "agent", "", "-c", `import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGCHLD])
+os.execv(sys.argv[1], sys.argv[1:])`, os.Args[0], "sh", "-c", "echo ready $$; read x; exit 7")
+	cmd.Path, cmd.Args[0] = need.Tool(t, "python3", "apt-get install python3"), "python3"
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, cmd)
+	pid := w.pid("ready")
+	w.signal(syscall.SIGUSR1)
+	until(t, "the signal is pending in the job", func() bool {
+		status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+		return err == nil && procfile.HasSignal(status, "ShdPnd", uint(syscall.SIGUSR1))
+	})
+
+	stdin.Close()
+	if code, _ := w.end(); code != 7 {
+		t.Errorf("exit code %d", code)
+	}
 }
 
 func TestSignals_DeliversEarlyOne(t *testing.T) {

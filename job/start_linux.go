@@ -65,7 +65,6 @@ func Start(c Command, s *Signals) (*Job, error) {
 		j.family, j.reaping = newFamily(), &s.mu
 	}
 
-	s.wait()
 	s.yieldIgnored()
 	if err := j.execute(c); err != nil {
 		s.resumeIgnored()

@@ -86,18 +86,24 @@ func (j *Job) block() {
 		}
 		time.Sleep(pause)
 	}
-	waitable(unix.P_ALL, 0, changed)
+	j.signals.awaitChild(changed)
 }
 
 // waitable waits until a child has changed as the options say, or asks whether it
 // has, and leaves it to be waited for. After an error, which reap meets again, it
 // reports false.
 func waitable(kind, id, options int) bool {
+	changed, err := look(kind, id, options)
+	return err == nil && changed
+}
+
+// look is waitid(2) that leaves the child to be waited for.
+func look(kind, id, options int) (changed bool, err error) {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(kind, id, &info, options|unix.WNOWAIT, nil)
 		if err != unix.EINTR {
-			return err == nil && info.Signo != 0
+			return info.Signo != 0, err
 		}
 	}
 }

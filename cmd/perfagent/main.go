@@ -9,10 +9,14 @@ import (
 )
 
 func main() {
-	// The kernel delivers a signal to the first thread if it can. No other goroutine may run
-	// there: one that hangs on a disk would keep the signal from the job.
+	// The kernel delivers a signal to the first thread if it can. No other goroutine may run there:
+	// one that hangs on a disk would keep the signal from the job. So this one stays there and does
+	// nothing.
 	runtime.LockOSThread()
-	os.Exit(execute(os.Args[1:], streams{
-		out: os.Stdout, err: &patientWriter{w: os.Stderr}, defaults: readDefaults(siteDefaults),
-	}))
+	go func() {
+		os.Exit(execute(os.Args[1:], streams{
+			out: os.Stdout, err: &patientWriter{w: os.Stderr}, defaults: readDefaults(siteDefaults),
+		}))
+	}()
+	select {}
 }

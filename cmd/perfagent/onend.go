@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/agent"
@@ -35,16 +36,38 @@ func (o *recordOptions) notify(r *agent.Result) {
 
 	words, err := json.Marshal(summary.NewObject(r.Report, r.ReportPath, r.PagePath))
 	if err == nil {
-		err = o.runAtEnd(append(words, '\n'))
+		err = o.runAtEnd(append(words, '\n'), r.Late)
 	}
 	if err != nil {
 		o.log.Warn("--on-end: " + err.Error())
 	}
 }
 
+// untilLate is untilSignal for a process that a run has taken over, whose signals come through late. Without late it is
+// untilSignal.
+func untilLate(late <-chan syscall.Signal) (context.Context, context.CancelFunc) {
+	if late == nil {
+		return untilSignal()
+	}
+	select {
+	case <-late: // it was sent before, to end the job
+	default:
+	}
+
+	signaled, release := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-late:
+			release()
+		case <-signaled.Done():
+		}
+	}()
+	return signaled, release
+}
+
 // runAtEnd runs the command of --on-end. TERM, INT and HUP end it early.
-func (o *recordOptions) runAtEnd(stdin []byte) error {
-	signaled, release := untilSignal()
+func (o *recordOptions) runAtEnd(stdin []byte, late <-chan syscall.Signal) error {
+	signaled, release := untilLate(late)
 	defer release()
 	ctx, cancel := context.WithTimeout(signaled, endLimit)
 	defer cancel()

@@ -188,7 +188,7 @@ func (f *fallen) take(g *Group) float64 {
 		if dir == own {
 			return nil
 		}
-		v, err := oomKills(g.r.read, filepath.Join(dir, "memory.oom_control"))
+		v, err := oomKills(g.r.files.Once, filepath.Join(dir, "memory.oom_control"))
 		if err != nil {
 			return nil
 		}

@@ -17,82 +17,19 @@ const (
 	maxTable = 4 << 20
 )
 
-// A reader reads small kernel files into a buffer that it keeps.
-type reader struct {
-	file procfile.Buffer
+// A reader reads small kernel files, and keeps open those that are read in every sample.
+type reader struct{ files *procfile.Files }
 
-	// held are open files that are read again and again: opening a file of a group takes the kernel
-	// several times as long as reading it. An open file keeps no group from being removed; reading
-	// it then fails with ENODEV.
-	held map[string]int
-	room int // how many may be held
-}
+func newReader() reader { return reader{procfile.NewFiles()} }
 
-// again reads a file that is read in every sample.
-func (r *reader) again(path string, limit int) ([]byte, error) {
-	fd, open := r.held[path]
-	if !open {
-		var err error
-		if fd, err = procfile.Open(path); err != nil {
-			return nil, err
-		}
-		if r.mayHold(fd) {
-			r.held[path] = fd
-		} else {
-			defer unix.Close(fd)
-		}
-	}
-
-	data, err := r.file.ReadFrom(fd, path, limit)
-	if err != nil {
-		r.release(path)
-	}
-	return data, err
-}
-
-// maxHeld is how many files a group keeps open, if they are a small part of what this process may
-// have.
-const maxHeld = 40
-
-// mayHold reports whether a file may stay open. A file of a copied tree may be replaced by another
-// of the same name, and is opened each time.
-func (r *reader) mayHold(fd int) bool {
-	if r.held == nil {
-		return false
-	}
-	if r.room == 0 {
-		r.room = maxHeld
-		var limit unix.Rlimit
-		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
-			r.room = int(min(maxHeld, limit.Cur/8))
-		}
-		if r.room < maxHeld/4 { // where descriptors are scarce none is held
-			r.room = -1
-		}
-	}
-
-	var st unix.Statfs_t
-	return len(r.held) < r.room && unix.Fstatfs(fd, &st) == nil &&
-		(st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC || st.Type == unix.PROC_SUPER_MAGIC)
-}
+// again reads a file that is read in every sample. The next read overwrites its contents.
+func (r *reader) again(path string, limit int) ([]byte, error) { return r.files.Again(path, limit) }
 
 // read returns the contents of a file, which the next read overwrites.
-func (r *reader) read(path string, limit int) ([]byte, error) { return r.file.Read(path, limit) }
-
-// release closes a file that was held.
-func (r *reader) release(path string) {
-	if fd, held := r.held[path]; held {
-		unix.Close(fd)
-		delete(r.held, path)
-	}
-}
+func (r *reader) read(path string, limit int) ([]byte, error) { return r.files.Once(path, limit) }
 
 // close closes all files that are held.
-func (r *reader) close() {
-	for path := range r.held {
-		r.release(path)
-	}
-}
+func (r *reader) close() { r.files.Close() }
 
 // number reads a file of one decimal number.
 func (r *reader) number(path string) (float64, error) {

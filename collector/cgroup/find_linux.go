@@ -25,6 +25,26 @@ type membership struct {
 	counts bool // not the hierarchy's root, whose counters are the machine's
 	made   bool // by us, for a job: all such memberships have the same processes
 	hidden bool // it has ancestors that cannot be seen
+
+	paths []levelFile // that were asked for
+}
+
+// A levelFile is a file of the group, or of an ancestor, by its place in dirs.
+type levelFile struct {
+	level      int
+	name, path string
+}
+
+// path returns the path of a file of the group at a level, without making it anew each time.
+func (p *membership) path(level int, name string) string {
+	for i := range p.paths {
+		if f := &p.paths[i]; f.level == level && f.name == name {
+			return f.path
+		}
+	}
+	f := levelFile{level, name, filepath.Join(p.dirs[level], name)}
+	p.paths = append(p.paths, f)
+	return f.path
 }
 
 // dir returns the directory of the group.
@@ -245,7 +265,8 @@ func (m *mount) search(path string, pid int) (string, bool) {
 		level = next
 	}
 
-	var r reader
+	r := newReader()
+	defer r.close()
 	var named []string
 	for _, dir := range level {
 		data, err := r.read(dir+rest+"/cgroup.procs", maxTable)

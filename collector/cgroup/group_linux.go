@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +41,7 @@ type Group struct {
 	stalls    [3]string
 	quotaStat string // of the group that sets the limit, by the newest Limits
 	limit     memoryFiles
+	limiting  int  // the level of the group that limit is of; -1 = none
 	limited   bool // Limits was called
 
 	stacked map[string]bool // devices made of others
@@ -51,16 +51,7 @@ type Group struct {
 	fallen    fallen
 }
 
-func newGroup(sys string) *Group {
-	g := &Group{sys: sys}
-	g.r.held = map[string]int{}
-	runtime.AddCleanup(g, func(held map[string]int) {
-		for _, fd := range held {
-			unix.Close(fd)
-		}
-	}, g.r.held)
-	return g
-}
+func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limiting: -1} }
 
 // memoryFiles are the files of a group's memory; "" if the kernel has none.
 type memoryFiles struct{ usage, stat, peak, oom string }
@@ -205,16 +196,16 @@ func (g *Group) Limits() Limits {
 	g.limited = true
 	quota, limiting := -1, -1
 	if g.cpu != nil {
-		for i, dir := range g.cpu.dirs {
-			if v := g.quotaOf(&l, dir); v < l.CPUs || v == v && l.CPUs != l.CPUs {
+		for i := range g.cpu.dirs {
+			if v := g.quotaOf(&l, i); v < l.CPUs || v == v && l.CPUs != l.CPUs {
 				l.CPUs, l.CPUGroup, quota = v, g.cpu.names[i], i
 			}
 		}
 	}
 
 	if g.memory != nil {
-		for i, dir := range g.memory.dirs {
-			switch v := g.limitOf(&l, dir); {
+		for i := range g.memory.dirs {
+			switch v := g.limitOf(&l, i); {
 			case v == l.Memory: // the outermost fills up first: it counts what the others do, and more
 				l.MemoryInner = cmp.Or(l.MemoryInner, l.MemoryGroup)
 				l.MemoryGroup, limiting = g.memory.names[i], i
@@ -234,21 +225,26 @@ func (g *Group) Limits() Limits {
 
 // follow sets which groups' counters Read returns beside our own.
 func (g *Group) follow(quota, limiting int) {
-	g.quotaStat, g.limit = "", memoryFiles{}
+	g.quotaStat = ""
 	if quota >= 0 {
-		g.quotaStat = filepath.Join(g.cpu.dirs[quota], "cpu.stat")
+		g.quotaStat = g.cpu.path(quota, "cpu.stat")
 	}
+
+	if limiting == g.limiting {
+		return
+	}
+	g.limiting, g.limit = limiting, memoryFiles{}
 	if limiting >= 0 {
 		g.limit = memoryFilesIn(g.memory.dirs[limiting], g.memory.v2)
 	}
 }
 
-// quotaOf returns the quota that one group sets, in cores, or NaN.
-func (g *Group) quotaOf(l *Limits, dir string) float64 {
+// quotaOf returns the quota that the group of a level sets, in cores, or NaN.
+func (g *Group) quotaOf(l *Limits, level int) float64 {
 	if g.cpu.v2 {
-		return g.parsed(l, dir, "cpu.max", parseQuota)
+		return g.parsed(l, g.cpu.path(level, "cpu.max"), parseQuota)
 	}
-	quota := g.parsed(l, dir, "cpu.cfs_quota_us", func(data []byte) (float64, bool) {
+	quota := g.parsed(l, g.cpu.path(level, "cpu.cfs_quota_us"), func(data []byte) (float64, bool) {
 		if len(data) > 1 && data[0] == '-' {
 			return nan, true
 		}
@@ -258,19 +254,19 @@ func (g *Group) quotaOf(l *Limits, dir string) float64 {
 	if quota != quota {
 		return nan
 	}
-	period := g.parsed(l, dir, "cpu.cfs_period_us", parseNumber)
+	period := g.parsed(l, g.cpu.path(level, "cpu.cfs_period_us"), parseNumber)
 	if quota <= 0 || !(period > 0) {
 		return nan
 	}
 	return quota / period
 }
 
-// limitOf returns the memory limit that one group sets, or NaN.
-func (g *Group) limitOf(l *Limits, dir string) float64 {
+// limitOf returns the memory limit that the group of a level sets, or NaN.
+func (g *Group) limitOf(l *Limits, level int) float64 {
 	if g.memory.v2 {
-		return g.parsed(l, dir, "memory.max", parseLimit)
+		return g.parsed(l, g.memory.path(level, "memory.max"), parseLimit)
 	}
-	return g.parsed(l, dir, "memory.limit_in_bytes", parseLimit)
+	return g.parsed(l, g.memory.path(level, "memory.limit_in_bytes"), parseLimit)
 }
 
 // hiddenLimit returns what v1 says of all ancestors together. It reads that only if some are
@@ -279,7 +275,7 @@ func (g *Group) hiddenLimit(l *Limits) float64 {
 	if g.memory.v2 || !g.memory.hidden {
 		return nan
 	}
-	return g.parsed(l, g.memory.dir(), "memory.stat", func(data []byte) (float64, bool) {
+	return g.parsed(l, g.memory.path(0, "memory.stat"), func(data []byte) (float64, bool) {
 		v := [1]float64{nan}
 		parseKeys(data, []string{"hierarchical_memory_limit"}, v[:])
 		if v[0] >= 1<<62 {
@@ -294,14 +290,17 @@ func (g *Group) cpusIn(l *Limits) int {
 	if g.cpuset == nil {
 		return 0
 	}
-	names := []string{"cpuset.cpus.effective"}
+	names := [...]string{"cpuset.cpus.effective", ""}
 	if !g.cpuset.v2 {
-		names = []string{"cpuset.effective_cpus", "cpuset.cpus"}
+		names = [...]string{"cpuset.effective_cpus", "cpuset.cpus"}
 	}
 
-	for _, dir := range g.cpuset.dirs {
+	for level := range g.cpuset.dirs {
 		for _, name := range names {
-			n := g.parsed(l, dir, name, func(data []byte) (float64, bool) {
+			if name == "" {
+				continue
+			}
+			n := g.parsed(l, g.cpuset.path(level, name), func(data []byte) (float64, bool) {
 				n, ok := parseCPUs(data)
 				return float64(n), ok
 			})
@@ -315,8 +314,7 @@ func (g *Group) cpusIn(l *Limits) int {
 
 // parsed reads one file of a group for Limits. A file that does not exist is not meant to (v2's
 // root, a controller that is not enabled): NaN.
-func (g *Group) parsed(l *Limits, dir, name string, parse func([]byte) (float64, bool)) float64 {
-	path := filepath.Join(dir, name)
+func (g *Group) parsed(l *Limits, path string, parse func([]byte) (float64, bool)) float64 {
 	data, err := g.r.again(path, maxFile)
 	if err == nil {
 		v, ok := parse(data)
@@ -331,7 +329,7 @@ func (g *Group) parsed(l *Limits, dir, name string, parse func([]byte) (float64,
 	if l.Failed == nil {
 		l.Failed = map[string]error{}
 	}
-	l.Failed[name] = err
+	l.Failed[filepath.Base(path)] = err
 	return nan
 }
 

@@ -488,7 +488,7 @@ func TestGroup_Throttled(t *testing.T) {
 	if c := job.Read(); c.Periods == c.Periods || !errors.Is(c.Failed["cpu.stat"], unix.ENODEV) {
 		t.Errorf("removed under us: %v, %v", c.Periods, c.Failed)
 	}
-	if _, held := job.r.held[job.quotaStat]; held {
+	if job.r.files.Holds(job.quotaStat) {
 		t.Error("a file of a group that has gone is held open")
 	}
 }

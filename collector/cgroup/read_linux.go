@@ -32,7 +32,7 @@ func (g *Group) Read() Counters {
 			continue
 		}
 		var err error
-		if *s, err = stall(g.r.again, g.stalls[i]); err != nil {
+		if *s, err = g.r.stall(g.stalls[i]); err != nil {
 			c.fail(filepath.Base(g.stalls[i]), err)
 		}
 	}
@@ -105,7 +105,7 @@ func (g *Group) readMemory(c *Counters) {
 		c.WorkingSet, c.PageCache = g.workingSet(c, g.own.stat, c.Memory)
 		if g.own.oom != "" {
 			var err error
-			if c.OOMKills, err = oomKills(g.r.again, g.own.oom); err != nil {
+			if c.OOMKills, err = oomKills(g.r.files.Again, g.own.oom); err != nil {
 				c.fail(filepath.Base(g.own.oom), err)
 			} else if !v2 {
 				c.OOMKills += g.fallen.take(g)
@@ -216,8 +216,8 @@ func (g *Group) isStacked(device string) bool {
 }
 
 // stall reads one file of PSI.
-func stall(read func(string, int) ([]byte, error), path string) (Stall, error) {
-	data, err := read(path, maxFile)
+func (r *reader) stall(path string) (Stall, error) {
+	data, err := r.again(path, maxFile)
 	if err != nil {
 		return Stall{nan, nan}, err
 	}
@@ -230,8 +230,8 @@ func stall(read func(string, int) ([]byte, error), path string) (Stall, error) {
 
 // A HostPressure reads the pressure of the whole host.
 type HostPressure struct {
-	r    reader
-	proc string
+	r     reader
+	files [len(stallNames)]string
 }
 
 // NewHostPressure returns a HostPressure below the root of a procfs; "" is /proc. It reads nothing
@@ -240,7 +240,11 @@ func NewHostPressure(proc string) *HostPressure {
 	if proc == "" {
 		proc = "/proc"
 	}
-	return &HostPressure{r: reader{held: map[string]int{}}, proc: proc}
+	h := &HostPressure{r: newReader()}
+	for i, name := range stallNames {
+		h.files[i] = proc + "/pressure/" + name
+	}
+	return h
 }
 
 // Read reads PROC/pressure/{cpu,memory,io}. CPU.Full is always absent: for a host it means nothing,
@@ -249,7 +253,7 @@ func NewHostPressure(proc string) *HostPressure {
 func (h *HostPressure) Read() (p Pressure, failed map[string]error, err error) {
 	p = noPressure()
 	for i, s := range []*Stall{&p.CPU, &p.Memory, &p.IO} {
-		*s, err = stall(h.r.again, h.proc+"/pressure/"+stallNames[i])
+		*s, err = h.r.stall(h.files[i])
 		if err != nil && failed == nil {
 			failed = make(map[string]error)
 		}

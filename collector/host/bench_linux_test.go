@@ -60,11 +60,11 @@ func BenchmarkSources(b *testing.B) {
 	r := NewReader(Options{})
 	defer r.Close()
 	ours := map[string]func() error{
-		"cpu":     func() error { _, err := r.readCPU(); return err },
+		"cpu":     func() error { _, err := r.readCPU(nil); return err },
 		"memory":  func() error { _, err := r.readMemory(); return err },
-		"disk_io": func() error { _, err := r.readDiskIO(); return err },
-		"disk":    func() error { _, err := r.disks.read(); return err },
-		"network": func() error { _, err := r.readNet(); return err },
+		"disk_io": func() error { _, err := r.readDiskIO(nil); return err },
+		"disk":    func() error { _, err := r.disks.read(nil); return err },
+		"network": func() error { _, err := r.readNet(nil); return err },
 	}
 
 	for _, c := range gopsutilCalls {

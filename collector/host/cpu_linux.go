@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -12,27 +11,30 @@ import (
 // readCPU reads the lines cpuN of /proc/stat. gopsutil makes a string of every line of the file,
 // thousands of interrupts included, at twice the cost (see BenchmarkSources), and silently leaves
 // out a CPU whose line it cannot read.
-func (r *Reader) readCPU() ([]CPUTimes, error) {
+func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readCPU()
 	}
 
-	data, err := r.readProc("stat")
+	path := r.paths.stat
+	data, err := r.again(path)
 	if err != nil {
 		return nil, err
 	}
-	cpus, err := parseStat(data, &r.cpuNames)
+	cpus, err := parseStat(data, &r.cpuNames, into)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "stat"), err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return cpus, nil
 }
 
 // parseStat returns the CPUs of /proc/stat. They follow the line of their sum and precede
-// everything else. Old kernels lack the last columns.
-func parseStat(data []byte, names *nameCache) ([]CPUTimes, error) {
+// everything else. Old kernels lack the last columns. The CPUs are appended to cpus, which is empty.
+func parseStat(data []byte, names *nameCache, cpus []CPUTimes) ([]CPUTimes, error) {
 	_, data, _ = bytes.Cut(data, []byte{'\n'})
-	cpus := make([]CPUTimes, 0, max(1, len(*names)))
+	if cpus == nil {
+		cpus = make([]CPUTimes, 0, max(1, len(*names)))
+	}
 	for len(data) > 0 && bytes.HasPrefix(data, []byte("cpu")) {
 		var line []byte
 		line, data, _ = bytes.Cut(data, []byte{'\n'})

@@ -37,14 +37,14 @@ var kinds = [NumKinds]struct {
 // A deviceReader reads the devices of one kind, and has what it must keep from one Reading to the
 // next. Its argument is the time on the monotonic clock. Its error says what it cannot read; the
 // rest counts.
-type deviceReader func(at time.Duration) ([]Device, error)
+type deviceReader func(at time.Duration, into []Device) ([]Device, error)
 
 func openDisks(r *Reader) deviceReader {
-	return func(time.Duration) ([]Device, error) { return r.readDiskIO() }
+	return func(_ time.Duration, into []Device) ([]Device, error) { return r.readDiskIO(into) }
 }
 
 func openNICs(r *Reader) deviceReader {
-	return func(time.Duration) ([]Device, error) { return r.readNet() }
+	return func(_ time.Duration, into []Device) ([]Device, error) { return r.readNet(into) }
 }
 
 // SourceInfiniBand is the source of the bytes of RDMA ports.

@@ -47,11 +47,17 @@ type diskAnswer struct {
 	err   error
 }
 
-func newDiskSpace(paths []string, statfs func(path string) (DiskUsage, error)) *diskSpace {
+// usageOf returns the question for the usage of the file system at a path.
+func usageOf(ask func(path string) (DiskUsage, error), path string) func() (DiskUsage, error) {
+	return func() (DiskUsage, error) { return ask(path) }
+}
+
+func newDiskSpace(paths []string, usageOf func(path string) func() (DiskUsage, error)) *diskSpace {
 	d := &diskSpace{patience: statfsPatience}
 	for _, path := range paths {
+		usage := usageOf(path)
 		question := func() (a diskAnswer) {
-			a.usage, a.err = statfs(path)
+			a.usage, a.err = usage()
 			if a.err == nil && a.usage.Used == 0 && a.usage.Available == 0 {
 				a.err = fmt.Errorf("%s: a file system without blocks", path)
 			}
@@ -74,14 +80,13 @@ func (d *diskSpace) paths() []string {
 // read asks all file systems at once. It returns those that answered even if others failed; the
 // error names the latter. It does not wait for one that has not answered an earlier Reading yet,
 // but takes its late answer: that is as good as another.
-func (d *diskSpace) read() ([]DiskUsage, error) {
+func (d *diskSpace) read(got []DiskUsage) ([]DiskUsage, error) {
 	deadline := time.Now().Add(d.patience)
 	for i := range d.files {
 		f := &d.files[i]
 		f.late = !f.asked.Start(f.question)
 	}
 
-	got := make([]DiskUsage, 0, len(d.files))
 	var errs []error
 	for _, f := range d.files {
 		limit := time.Until(deadline)

@@ -2,31 +2,58 @@ package host
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// diskUsage returns the usage of a file system.
-func diskUsage(path string) (DiskUsage, error) {
-	st, unit, err := statfs(path)
-	if err != nil {
-		return DiskUsage{}, err
+// diskUsage returns a function that returns the usage of a file system. It allocates nothing.
+func diskUsage(path string) func() (DiskUsage, error) {
+	mount := newMount(path)
+	return func() (DiskUsage, error) {
+		st, unit, err := mount.statfs()
+		if err != nil {
+			return DiskUsage{}, err
+		}
+		used := (st.Blocks - min(st.Blocks, st.Bfree)) * unit
+		return DiskUsage{Path: path, Used: used, Available: st.Bavail * unit}, nil
 	}
-	return DiskUsage{Path: path, Used: (st.Blocks - min(st.Blocks, st.Bfree)) * unit, Available: st.Bavail * unit}, nil
 }
+
+// A mount is a path on a file system.
+type mount struct {
+	path string
+	name []byte // ends with a 0
+}
+
+func newMount(path string) *mount { return &mount{path, append([]byte(path), 0)} }
 
 // statfs calls statfs(2), and returns the bytes of a block with the result. Blocks are counted in
 // f_frsize: gopsutil multiplies by f_bsize, which is 256 times too much on virtiofs and FUSE.
-func statfs(path string) (st unix.Statfs_t, unit uint64, err error) {
-	for err = unix.Statfs(path, &st); err == unix.EINTR; {
-		err = unix.Statfs(path, &st)
+func (m *mount) statfs() (st unix.Statfs_t, unit uint64, err error) {
+	for err = m.call(&st); err == unix.EINTR; {
+		err = m.call(&st)
 	}
 	if err != nil {
-		return st, 0, fmt.Errorf("statfs %s: %w", path, err)
+		return st, 0, fmt.Errorf("statfs %s: %w", m.path, err)
 	}
 	unit = uint64(st.Frsize)
 	if unit == 0 { // before Linux 2.6 and on some network file systems
 		unit = uint64(st.Bsize)
 	}
 	return st, unit, nil
+}
+
+// call is unix.Statfs without the copy of the path. With 32 bits the system call is another one.
+func (m *mount) call(st *unix.Statfs_t) error {
+	if strconv.IntSize < 64 || strings.IndexByte(m.path, 0) >= 0 {
+		return unix.Statfs(m.path, st)
+	}
+	_, _, errno := unix.Syscall(unix.SYS_STATFS, uintptr(unsafe.Pointer(&m.name[0])), uintptr(unsafe.Pointer(st)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }

@@ -15,12 +15,14 @@ func TestReader_HungFileSystem(t *testing.T) {
 		r := openFixture(t, "healthy")
 		release := make(chan struct{})
 		var asked atomic.Int64
-		r.disks = newDiskSpace([]string{"/hung", "/fine", "/also-hung"}, func(path string) (DiskUsage, error) {
-			if path != "/fine" {
-				asked.Add(1)
-				<-release
-			}
-			return DiskUsage{path, uint64(len(path)), 10}, nil
+		r.disks = newDiskSpace([]string{"/hung", "/fine", "/also-hung"}, func(path string) func() (DiskUsage, error) {
+			return usageOf(func(path string) (DiskUsage, error) {
+				if path != "/fine" {
+					asked.Add(1)
+					<-release
+				}
+				return DiskUsage{path, uint64(len(path)), 10}, nil
+			}, path)
 		})
 		var took []time.Duration
 		read := func() *Reading {

@@ -20,29 +20,32 @@ const diskUnit = 512
 // readDiskIO reads /proc/diskstats or, where that is missing, /sys/block/*/stat, as psutil does.
 // gopsutil looks up the serial number and udev record of every device on each call, and hides quiet
 // devices, which then seem to appear later.
-func (r *Reader) readDiskIO() ([]Device, error) {
+func (r *Reader) readDiskIO(into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readDiskIO()
 	}
 
-	data, err := r.readProc("diskstats")
+	path := r.paths.diskstats
+	data, err := r.again(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.readSysBlock(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	devs, err := parseDiskstats(data, &r.diskNames)
+	devs, err := parseDiskstats(data, &r.diskNames, into)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "diskstats"), err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return devs, nil
 }
 
 // parseDiskstats returns the device of every line, partitions included. A line has 14 fields or
 // more (Linux 2.6, 4.18, 5.5), or 7 for partitions of old.
-func parseDiskstats(data []byte, names *nameCache) ([]Device, error) {
-	devs := make([]Device, 0, len(*names))
+func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, error) {
+	if devs == nil {
+		devs = make([]Device, 0, len(*names))
+	}
 	for len(data) > 0 {
 		var line []byte
 		line, data, _ = bytes.Cut(data, []byte{'\n'})

@@ -12,7 +12,7 @@ import (
 
 // freeSpace asks statfs(2). Root may use the blocks that are reserved for root.
 func freeSpace(path string) (FreeSpace, error) {
-	st, unit, err := statfs(path)
+	st, unit, err := newMount(path).statfs()
 	if err != nil {
 		return FreeSpace{}, err
 	}

@@ -19,9 +19,9 @@ func TestFreeSpaceRole(t *testing.T) {
 		t.Skip("it is a part of TestFreeSpace_OfRoot")
 	}
 	for begin := time.Now(); ; { // others write there: what is said before and after must agree
-		st, unit, err := statfs("/")
+		st, unit, err := newMount("/").statfs()
 		r, errRoom := freeSpace("/")
-		again, _, _ := statfs("/")
+		again, _, _ := newMount("/").statfs()
 		if err == nil && (again.Bfree != st.Bfree || again.Bavail != st.Bavail) && time.Since(begin) < time.Minute {
 			continue
 		}
@@ -36,7 +36,7 @@ func TestFreeSpace_OfRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: run the tests as root")
 	}
-	if st, _, err := statfs("/"); err != nil || st.Bfree == st.Bavail {
+	if st, _, err := newMount("/").statfs(); err != nil || st.Bfree == st.Bavail {
 		t.Skipf("needs a file system with a reserve at /, such as ext4: %v", err)
 	}
 	ids := func(host, n int) []syscall.SysProcIDMap {

@@ -62,18 +62,18 @@ func isAmount(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
 
 // readMemory reads memory. It ignores the library's own percentage, which counts the whole page
 // cache as free.
-func (g *gopsutil) readMemory() (*Memory, error) {
+func (g *gopsutil) readMemory() (Memory, error) {
 	vm, err := mem.VirtualMemoryWithContext(g.roots)
 	if err != nil {
-		return nil, fmt.Errorf("gopsutil: %w", err)
+		return Memory{}, fmt.Errorf("gopsutil: %w", err)
 	}
 	if vm.Total == 0 {
-		return nil, errors.New("gopsutil named no memory")
+		return Memory{}, errors.New("gopsutil named no memory")
 	}
 	if vm.Available > vm.Total {
-		return nil, fmt.Errorf("gopsutil: %d bytes of memory are available, of %d in all", vm.Available, vm.Total)
+		return Memory{}, fmt.Errorf("gopsutil: %d bytes of memory are available, of %d in all", vm.Available, vm.Total)
 	}
-	return &Memory{Total: vm.Total, Available: vm.Available}, nil
+	return Memory{Total: vm.Total, Available: vm.Available}, nil
 }
 
 // readDiskIO reads block devices, sorted by name. The library omits devices that have been idle

@@ -28,20 +28,20 @@ func (g *gopsutil) readNet() ([]Device, error) {
 // readLoad reads the load. The library takes only the means from /proc/loadavg, so the number of
 // running tasks comes from /proc/stat. The reader itself is running, so 0 means that the file does
 // not have the number.
-func (g *gopsutil) readLoad() (*Load, error) {
+func (g *gopsutil) readLoad() (Load, error) {
 	avg, err := load.AvgWithContext(g.roots)
 	if err != nil {
-		return nil, fmt.Errorf("gopsutil: %w", err)
+		return Load{}, fmt.Errorf("gopsutil: %w", err)
 	}
 	if !isAmount(avg.Load1) {
-		return nil, fmt.Errorf("gopsutil: a load of %v", avg.Load1)
+		return Load{}, fmt.Errorf("gopsutil: a load of %v", avg.Load1)
 	}
 	tasks, err := load.MiscWithContext(g.roots)
 	if err != nil {
-		return nil, fmt.Errorf("gopsutil: %w", err)
+		return Load{}, fmt.Errorf("gopsutil: %w", err)
 	}
 	if tasks.ProcsRunning <= 0 {
-		return nil, errors.New("gopsutil named no running task")
+		return Load{}, errors.New("gopsutil named no running task")
 	}
-	return &Load{One: avg.Load1, Running: float64(tasks.ProcsRunning)}, nil
+	return Load{One: avg.Load1, Running: float64(tasks.ProcsRunning)}, nil
 }

@@ -140,7 +140,7 @@ func TestGopsutil_FiguresThatAreNotUsed(t *testing.T) {
 func TestGopsutil_BlocksOfFUSE(t *testing.T) {
 	dir := t.TempDir()
 	mountBlocks(t, dir, 1<<20, 4<<10)
-	ours, err := diskUsage(dir)
+	ours, err := diskUsage(dir)()
 	if err != nil {
 		t.Fatal(err)
 	}

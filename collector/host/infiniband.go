@@ -57,7 +57,7 @@ func openRDMA(r *Reader) deviceReader {
 	return b.read
 }
 
-func (b *rdma) read(at time.Duration) ([]Device, error) {
+func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	if b.looked < 0 || at-b.looked >= topologyAge {
 		b.ports, b.looked = withGone(lookForPorts(b.class), b.ports), at
 	}
@@ -74,7 +74,6 @@ func (b *rdma) read(at time.Duration) ([]Device, error) {
 		)
 	}
 
-	var devs []Device
 	var errs []error
 	b.ports = nil
 	for i, port := range ports {
@@ -88,6 +87,9 @@ func (b *rdma) read(at time.Duration) ([]Device, error) {
 		if d, known := b.device(port, in, out); known {
 			devs = append(devs, d)
 		}
+	}
+	if len(devs) == 0 {
+		devs = nil // nothing is known
 	}
 	return devs, joinedOnce(errs)
 }

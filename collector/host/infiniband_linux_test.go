@@ -92,7 +92,7 @@ func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Durat
 	now := time.Duration(0)
 	read = func() []Device {
 		t.Helper()
-		devs, err := open(now)
+		devs, err := open(now, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,15 +178,15 @@ func TestRDMA_HoldsWhatCannotBeRead(t *testing.T) {
 	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
 	write(t, p.dir("mlx5_0/1"), "counters/port_xmit_data", []byte("21\n"))
 	open := openRDMA(&Reader{sys: p.sys})
-	if devs, err := open(0); len(devs) != 0 || err == nil {
+	if devs, err := open(0, nil); len(devs) != 0 || err == nil {
 		t.Errorf("a port that was never read: %v, %v", devs, err)
 	}
 	p.set(t, "mlx5_0/1", 10, 20)
-	if devs, err := open(0); len(devs) != 1 || err != nil {
+	if devs, err := open(0, nil); len(devs) != 1 || err != nil {
 		t.Errorf("then: %v, %v", devs, err)
 	}
 	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
-	devs, err := open(0)
+	devs, err := open(0, nil)
 	same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | HeldIn}})
 	if err == nil {
 		t.Error("no failure")
@@ -198,7 +198,7 @@ func TestRDMA_DeadCard(t *testing.T) {
 	p, _, _ := newPorts(t)
 	p.set(t, "mlx5_0/1", 10, 20)
 	open := openRDMA(&Reader{sys: p.sys})
-	if _, err := open(0); err != nil {
+	if _, err := open(0, nil); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(p.dir("mlx5_0/1"), "counters", "port_rcv_data")
@@ -209,7 +209,7 @@ func TestRDMA_DeadCard(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		devs, err := open(0)
+		devs, err := open(0, nil)
 		same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | HeldIn | HeldOut}})
 		if err == nil || !strings.Contains(err.Error(), "did not answer within 500ms") {
 			t.Errorf("failure %v", err)

@@ -89,9 +89,9 @@ type JobUse struct {
 }
 
 // unknownUse returns a JobUse with nothing known.
-func unknownUse() *JobUse {
+func unknownUse() JobUse {
 	nan := math.NaN()
-	return &JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan,
+	return JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan,
 		Processes: nan, Threads: nan}
 }
 
@@ -113,7 +113,7 @@ type Limits struct {
 // minCPUs returns the least of the bounds on CPUs; 0 is unknown.
 func (l Limits) minCPUs() float64 {
 	least := 0.0
-	for _, v := range []float64{float64(l.CPUQuota), float64(l.CPUSetCPUs), float64(l.AffinityCPUs)} {
+	for _, v := range [...]float64{float64(l.CPUQuota), float64(l.CPUSetCPUs), float64(l.AffinityCPUs)} {
 		if v > 0 && (least == 0 || v < least) { // NaN is not
 			least = v
 		}

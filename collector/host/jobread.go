@@ -43,7 +43,7 @@ type jobReader struct {
 	helper  *helper
 	self    process.UsageReader
 	gpus    *gpu.Monitor
-	tree    jobTree
+	tree    *jobTree
 	begun   time.Duration // the baseline
 	tabled  time.Duration // when the processes were scanned last for the table alone
 }
@@ -78,7 +78,7 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 		return nil
 	}
 	j.begun = out.At.Mono
-	use := unknownUse()
+	use := out.jobUse()
 	if err := guard(func() error { j.readGroup(use, out); return nil }); err != nil {
 		out.fail(SourceJob, err)
 	}
@@ -113,7 +113,7 @@ func (j *jobReader) read(out *Reading) *JobUse {
 	if j.Source == "" {
 		return nil
 	}
-	use := unknownUse()
+	use := out.jobUse()
 	err := guard(func() error { j.readGroup(use, out); return nil })
 	if err == nil {
 		err = guard(func() error { return j.readTree(use, out.At.Mono) })
@@ -128,9 +128,7 @@ func (j *jobReader) read(out *Reading) *JobUse {
 func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	use.Limits = j.readLimits(out.At.Mono)
 	use.MemoryInner = j.memoryInner
-	for _, name := range slices.Sorted(maps.Keys(j.limitsFailed)) {
-		out.fail(SourceCgroup, FileError{name, j.limitsFailed[name]})
-	}
+	out.failFiles(SourceCgroup, j.limitsFailed)
 	if j.Group == nil && j.NoGroup != nil {
 		out.fail(SourceCgroup, j.NoGroup)
 	}
@@ -138,11 +136,10 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 		return
 	}
 
-	c := j.Group.Read()
-	use.Group, use.Shared = &c, j.Source == JobFromTree
-	for _, name := range slices.Sorted(maps.Keys(c.Failed)) {
-		out.fail(SourceCgroup, FileError{name, c.Failed[name]})
-	}
+	c := &out.room.group
+	*c = j.Group.Read()
+	use.Group, use.Shared = c, j.Source == JobFromTree
+	out.failFiles(SourceCgroup, c.Failed)
 	if j.Source == JobFromTree {
 		return
 	}
@@ -187,8 +184,8 @@ func (j *jobReader) readTree(use *JobUse, now time.Duration) error {
 	if j.Reaped != nil {
 		reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
 	}
-	known := []float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}
-	counted := j.Source != JobFromTree && !slices.ContainsFunc(known, math.IsNaN)
+	known := [...]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}
+	counted := j.Source != JobFromTree && !slices.ContainsFunc(known[:], math.IsNaN)
 
 	switch {
 	case counted && !j.tableDue(now):
@@ -287,6 +284,9 @@ func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
 
 // treeError joins the errors of what could not be read of the job's processes.
 func treeError(tree process.Use) error {
+	if len(tree.Failed) == 0 {
+		return nil
+	}
 	var errs []error
 	for _, what := range slices.Sorted(maps.Keys(tree.Failed)) {
 		errs = append(errs, FileError{what, tree.Failed[what]})

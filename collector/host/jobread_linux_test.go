@@ -77,7 +77,7 @@ func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
 			panic("index out of range")
 		}
 		return Reaped{}
-	}}}
+	}}, tree: newJobTree(nil)}
 
 	for what, read := range map[string]func() *Reading{"baseline": reader.Baseline, "reading": reader.Read} {
 		damaged = true

@@ -21,6 +21,8 @@ const longScan = 250 * time.Millisecond
 type jobTree struct {
 	tree    *process.Tree // nil = they cannot be found
 	asked   *patience.Asker[treeAnswer]
+	answer  func() treeAnswer // to the open question
+	open    treeQuestion
 	closing bool      // the next one is the last
 	skewed  bool      // the scan before took long
 	tabled  time.Time // when the table was made last
@@ -28,7 +30,12 @@ type jobTree struct {
 
 // A treeQuestion says what is to be read beside CPU time and the number of processes: memory, storage
 // bytes, and the table, also if that is not due.
-type treeQuestion struct{ memory, storage, table bool }
+type treeQuestion struct {
+	memory, storage, table bool
+
+	final bool // it is the last one
+	asked time.Time
+}
 
 type treeAnswer struct {
 	use   process.Use
@@ -41,47 +48,62 @@ type treeAnswer struct {
 // usual interval that is in each third sample.
 const tableEvery = 2900 * time.Millisecond
 
-func newJobTree(tree *process.Tree) jobTree {
-	return jobTree{tree: tree, asked: patience.New[treeAnswer]()}
+func newJobTree(tree *process.Tree) *jobTree {
+	t := &jobTree{tree: tree, asked: patience.New[treeAnswer]()}
+	t.answer = t.look
+	return t
 }
 
 // read asks for the job's processes. A scan that took long leaves CPU time and storage to the next one,
 // unless it is the last or all scans take long.
 func (t *jobTree) read(q treeQuestion) (treeAnswer, error) {
-	begin, final := time.Now(), t.closing
-	if final { // the scan before is worth waiting for
-		t.asked.Answer(treePatience)
+	q.final, q.asked = t.closing, time.Now()
+	q.table = q.table || q.final || q.asked.Sub(t.tabled) >= tableEvery
+
+	wait := time.Duration(0)
+	if q.final { // the scan before is worth waiting for
+		wait = treePatience
+	}
+	t.asked.Answer(wait)
+	if t.asked.Open() {
+		return treeAnswer{}, errTreeHangs
 	}
 
-	tabled := q.table || final || begin.Sub(t.tabled) >= tableEvery
-	a, ok := t.asked.Ask(treePatience-time.Since(begin), func() (a treeAnswer) {
-		a.err = guard(func() (err error) {
-			t.tree.Memory(q.memory)
-			t.tree.Storage(q.storage)
-			if final {
-				t.tree.Final()
-			}
-			a.use, err = t.tree.Read()
-			if err == nil && tabled {
-				a.table = t.tree.Table()
-			}
-			return err
-		})
-		a.took = time.Since(begin)
-		return a
-	})
+	t.open = q
+	a, ok := t.asked.Ask(treePatience-time.Since(q.asked), t.answer)
 	if !ok {
-		return treeAnswer{}, fmt.Errorf("read the job's processes: no answer within %v: "+
-			"a process of this machine hangs, in exec or in its memory", treePatience)
+		return treeAnswer{}, errTreeHangs
 	}
 
 	if a.table != nil {
-		t.tabled = begin
+		t.tabled = q.asked
 	}
-	if t.skewed = a.took > longScan && !t.skewed && !final; t.skewed {
+	if t.skewed = a.took > longScan && !t.skewed && !q.final; t.skewed {
 		a.use.Fresh, a.use.IOFresh = false, false
 	}
 	return a, a.err
+}
+
+var errTreeHangs = fmt.Errorf("read the job's processes: no answer within %v: "+
+	"a process of this machine hangs, in exec or in its memory", treePatience)
+
+// look answers the open question.
+func (t *jobTree) look() (a treeAnswer) {
+	q := t.open
+	a.err = guard(func() (err error) {
+		t.tree.Memory(q.memory)
+		t.tree.Storage(q.storage)
+		if q.final {
+			t.tree.Final()
+		}
+		a.use, err = t.tree.Read()
+		if err == nil && q.table {
+			a.table = t.tree.Table()
+		}
+		return err
+	})
+	a.took = time.Since(q.asked)
+	return a
 }
 
 // settled returns the table of a job of which no process is left; nil if it cannot be made.

@@ -4,44 +4,42 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
-	"path/filepath"
-	"strconv"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // readLoad reads /proc/loadavg: "0.20 0.18 0.12 1/80 11206" (proc(5)).
-func (r *Reader) readLoad() (*Load, error) {
+func (r *Reader) readLoad() (load Load, known bool, err error) {
 	if r.gopsutil != nil {
-		return r.gopsutil.readLoad()
+		load, err = r.gopsutil.readLoad()
+		return load, err == nil, err
 	}
 
-	data, err := r.readProc("loadavg")
+	path := r.paths.loadavg
+	data, err := r.again(path)
 	if err != nil {
-		return nil, err
+		return load, false, err
 	}
-	load, err := parseLoad(data)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "loadavg"), err)
+	if load, err = parseLoad(data); err != nil {
+		return load, false, fmt.Errorf("read %s: %w", path, err)
 	}
-	return load, nil
+	return load, true, nil
 }
 
-func parseLoad(data []byte) (*Load, error) {
+func parseLoad(data []byte) (Load, error) {
 	var f [4][]byte
 	if procfile.SplitFields(data, f[:]) < len(f) {
-		return nil, errors.New("fewer than 4 fields")
+		return Load{}, errors.New("fewer than 4 fields")
 	}
-	one, err := strconv.ParseFloat(string(f[0]), 64)
-	if err != nil || !(one >= 0) || math.IsInf(one, 0) {
-		return nil, fmt.Errorf("the load %.20q is not a number", f[0])
+	one, ok := procfile.ParseDecimal(f[0])
+	if !ok {
+		return Load{}, fmt.Errorf("the load %.20q is not a number", f[0])
 	}
 
 	running, _, _ := bytes.Cut(f[3], []byte{'/'})
 	n, ok := procfile.ParseCount(running)
 	if !ok {
-		return nil, fmt.Errorf("%.20q is not a number of tasks", running)
+		return Load{}, fmt.Errorf("%.20q is not a number of tasks", running)
 	}
-	return &Load{One: one, Running: float64(n)}, nil
+	return Load{One: one, Running: float64(n)}, nil
 }

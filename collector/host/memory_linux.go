@@ -14,32 +14,33 @@ import (
 // readMemory reads /proc/meminfo with psutil's meaning. gopsutil makes strings of all fifty lines
 // for the two numbers that are wanted (see BenchmarkSources), and its estimate for odd kernels can
 // wrap.
-func (r *Reader) readMemory() (*Memory, error) {
+func (r *Reader) readMemory() (Memory, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readMemory()
 	}
 
-	data, err := r.readProc("meminfo")
+	path := r.paths.meminfo
+	data, err := r.again(path)
 	if err != nil {
-		return nil, err
+		return Memory{}, err
 	}
 	info, err := parseMeminfo(data)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "meminfo"), err)
+		return Memory{}, fmt.Errorf("read %s: %w", path, err)
 	}
 
 	total, available := info.bytes[memTotal], info.bytes[memAvailable]
 	if available == 0 { // or a kernel before 3.14 has none
 		available, err = r.estimateAvailable(&info)
 		if err != nil {
-			return nil, err
+			return Memory{}, err
 		}
 	}
 
 	if available > total { // seen in LXC
 		available = min(info.bytes[memFree], total)
 	}
-	return &Memory{Total: total, Available: available}, nil
+	return Memory{Total: total, Available: available}, nil
 }
 
 // The lines of /proc/meminfo that are used.

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // readNet reads /proc/net/dev. gopsutil makes a string of every field (see BenchmarkSources), and
 // panics on a short line or a file without its two lines of headings.
-func (r *Reader) readNet() ([]Device, error) {
+func (r *Reader) readNet(into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readNet()
 	}
@@ -21,7 +20,7 @@ func (r *Reader) readNet() ([]Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	nics, err := parseNetDev(data, &r.nicNames)
+	nics, err := parseNetDev(data, &r.nicNames, into)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -32,22 +31,24 @@ func (r *Reader) readNet() ([]Device, error) {
 // the reader (net links to self/net), so it tries that of the host's process 1 first.
 func (r *Reader) netDev() (path string, data []byte, err error) {
 	if r.hostProc {
-		path = filepath.Join(r.proc, "1", "net", "dev")
-		data, err = r.readFile(path)
+		path = r.paths.hostNet
+		data, err = r.again(path)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return path, data, err
 		}
 	}
-	path = filepath.Join(r.proc, "net", "dev")
-	data, err = r.readFile(path)
+	path = r.paths.net
+	data, err = r.again(path)
 	return path, data, err
 }
 
 // parseNetDev returns every interface. The name is the text before the last colon (an alias has
 // one in its name). Of the 16 counters the first is bytes received and the ninth bytes sent. The
 // two lines of headings have no colon.
-func parseNetDev(data []byte, names *nameCache) ([]Device, error) {
-	nics := make([]Device, 0, max(1, len(*names)))
+func parseNetDev(data []byte, names *nameCache, nics []Device) ([]Device, error) {
+	if nics == nil {
+		nics = make([]Device, 0, max(1, len(*names)))
+	}
 	for number := 0; len(data) > 0; number++ {
 		var line []byte
 		line, data, _ = bytes.Cut(data, []byte{'\n'})

@@ -34,7 +34,7 @@ func FuzzDiskstats(f *testing.F) {
 	addFiles(f, "diskstats")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var names nameCache
-		devs, err := parseDiskstats(data, &names)
+		devs, err := parseDiskstats(data, &names, nil)
 		if err != nil {
 			if devs != nil {
 				t.Fatalf("devices beside the error %v", err)
@@ -42,7 +42,7 @@ func FuzzDiskstats(f *testing.F) {
 			return
 		}
 		checkDevices(t, data, devs)
-		again, err := parseDiskstats(data, &names)
+		again, err := parseDiskstats(data, &names, nil)
 		if err != nil || len(again) != len(devs) {
 			t.Fatalf("%d devices at first, then %d, %v", len(devs), len(again), err)
 		}
@@ -76,14 +76,14 @@ func FuzzParsers(f *testing.F) {
 	f.Add([]byte("6,1,5000,-;oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/a,task_memcg=/a/b,task=py,pid=4,uid=0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var names nameCache
-		if cpus, err := parseStat(data, &names); err == nil {
+		if cpus, err := parseStat(data, &names, nil); err == nil {
 			for _, c := range cpus {
 				if !strings.HasPrefix(c.Name, "cpu") || !(c.Seconds[ModeUser] >= 0 && c.Seconds[ModeIdle] >= 0 && c.GuestNice >= 0) {
 					t.Fatalf("%+v", c)
 				}
 			}
 		}
-		if nics, err := parseNetDev(data, &names); err == nil {
+		if nics, err := parseNetDev(data, &names, nil); err == nil {
 			checkDevices(t, data, nics)
 		}
 		if info, err := parseMeminfo(data); err == nil && info.bytes[memTotal] == 0 {

@@ -9,18 +9,18 @@ import (
 )
 
 // readPressure reads the host's PSI. What one file lacks, the others have.
-func (r *Reader) readPressure() (*cgroup.Pressure, error) {
+func (r *Reader) readPressure() (p cgroup.Pressure, known bool, err error) {
 	if r.pressure == nil {
 		r.pressure = cgroup.NewHostPressure(r.proc)
 	}
 	p, failed, err := r.pressure.Read()
-	if err != nil {
-		return nil, err
+	if err != nil || len(failed) == 0 {
+		return p, err == nil, err
 	}
 
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
 		errs = append(errs, FileError{name, failed[name]})
 	}
-	return &p, errors.Join(errs...)
+	return p, true, errors.Join(errs...)
 }

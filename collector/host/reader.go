@@ -18,9 +18,11 @@ type Reader struct {
 	devices   [NumKinds]deviceReader
 	classes   [NumKinds]topology
 	now       func() Instant
+	realTime  bool // now reads the machine's clocks
 	job       jobReader
 	oom       oomLog
-	vmHeld    *VMStat       // as it was read last
+	vmHeld    VMStat        // as it was read last
+	vmKnown   bool          // it was read
 	vmAt      time.Duration // when /proc/vmstat was read last
 	vmBegun   time.Duration // and first
 	gpus      *gpu.Monitor  // nil = GPUs are not followed
@@ -28,6 +30,7 @@ type Reader struct {
 	gopsutil  *gopsutil     // nil = the kernel's files are read
 	name      string        // Auto or Gopsutil
 	scratch                 // buffers for the next Reading
+	spare     []*Reading    // that were given back
 }
 
 // The names of a Reader say how it reads CPU times, memory, disks, network and load.
@@ -71,23 +74,24 @@ func NewReader(o Options) *Reader {
 	if o.Sys != "" {
 		r.sys = filepath.Clean(o.Sys)
 	}
-	r.hostProc = r.proc != "/proc"
+	r.hostProc, r.scratch = r.proc != "/proc", newScratch(r.proc)
 	for k := range kinds {
 		r.devices[k] = kinds[k].open(r)
 	}
 	if r.now == nil {
-		r.now = Now
+		r.now, r.realTime = Now, true
 	}
 
 	usage := diskUsage
 	if o.Gopsutil || onlyGopsutil {
-		r.gopsutil, usage = newGopsutil(r.proc, r.sys, r.hostProc), gopsutilUsage
+		r.gopsutil = newGopsutil(r.proc, r.sys, r.hostProc)
+		usage = func(path string) func() (DiskUsage, error) { return usageOf(gopsutilUsage, path) }
 	}
 	if o.Gopsutil {
 		r.name = Gopsutil
 	}
 	if o.Statfs != nil {
-		usage = o.Statfs
+		usage = func(path string) func() (DiskUsage, error) { return usageOf(o.Statfs, path) }
 	}
 
 	paths := o.DiskPaths
@@ -119,13 +123,16 @@ func (r *Reader) MeasureHost() { r.jobOnly, r.job.limitsEvery = false, limitsEve
 func (r *Reader) CPUs() int {
 	var n int
 	_ = guard(func() error {
-		cpus, err := r.readCPU()
+		cpus, err := r.readCPU(nil)
 		n = len(cpus)
 		return err
 	})
 
 	return n
 }
+
+// RealTime reports whether the clocks are the machine's.
+func (r *Reader) RealTime() bool { return r.realTime }
 
 // Now reads the clocks.
 func (r *Reader) Now() Instant { return r.now() }
@@ -144,7 +151,7 @@ func (r *Reader) DiskPaths() []string { return r.disks.paths() }
 // devices. The job waits for it: a gauge needs no baseline, a file system may hang, and only the
 // later of two Readings needs classes.
 func (r *Reader) Baseline() *Reading {
-	out := &Reading{At: r.now()}
+	out := r.begin()
 	if r.job.Source != "" {
 		r.oom.open(out.At)
 	}
@@ -166,7 +173,7 @@ func (r *Reader) Classify(out *Reading) {
 
 // Read takes one Reading. It never fails as a whole.
 func (r *Reader) Read() *Reading {
-	out := &Reading{At: r.now()}
+	out := r.begin()
 	r.readCounters(out)
 	if !r.jobOnly {
 		r.Classify(out)
@@ -175,28 +182,48 @@ func (r *Reader) Read() *Reading {
 
 	out.Job = r.job.read(out)
 	if r.gpus != nil && !r.jobOnly {
-		reading := r.gpus.Read()
-		out.GPUs = &reading
+		out.room.gpus = r.gpus.Read()
+		out.GPUs = &out.room.gpus
 	}
 	r.pollLog(out.At)
 
 	return out
 }
 
+// begin returns a Reading of this instant, of which nothing has been read yet.
+func (r *Reader) begin() *Reading {
+	if n := len(r.spare); n > 0 {
+		out := r.spare[n-1]
+		r.spare = r.spare[:n-1]
+		*out = Reading{At: r.now(), room: out.room}
+		return out
+	}
+	return &Reading{At: r.now()}
+}
+
+// Reuse takes back a Reading of this Reader's that nothing refers to any more. A later one takes its place.
+func (r *Reader) Reuse(old *Reading) { r.spare = append(r.spare, old) }
+
 // readGauges reads what the host says of this moment.
 func (r *Reader) readGauges(out *Reading) {
+	room := &out.room
 	var err error
-	if err = guard(func() error { out.Memory, err = r.readMemory(); return err }); err != nil {
-		out.Memory = nil
+	if err = guard(func() error { room.memory, err = r.readMemory(); return err }); err != nil {
 		out.fail(SourceMemory, err)
+	} else {
+		out.Memory = &room.memory
 	}
-	if out.Disk, err = r.disks.read(); err != nil {
+
+	room.disk, err = r.disks.read(room.disk[:0])
+	if out.Disk = room.disk; err != nil {
 		out.fail(SourceDisk, err)
 	}
 
-	if err = guard(func() error { out.Load, err = r.readLoad(); return err }); err != nil {
-		out.Load = nil
+	var known bool
+	if err = guard(func() error { room.load, known, err = r.readLoad(); return err }); err != nil {
 		out.fail(SourceLoad, err)
+	} else if known {
+		out.Load = &room.load
 	}
 }
 
@@ -215,20 +242,31 @@ func (r *Reader) readCounters(out *Reading) {
 		return
 	}
 
+	room := &out.room
 	var err error
-	if err = guard(func() error { out.CPU, err = r.readCPU(); return err }); err != nil {
+	if err = guard(func() error { out.CPU, err = r.readCPU(room.cpu[:0]); return err }); err != nil {
 		out.CPU = nil
 		out.fail(SourceCPU, err)
+	} else {
+		room.cpu = out.CPU
 	}
 
 	for k := range kinds {
-		if err = guard(func() error { out.Devices[k], err = r.devices[k](out.At.Mono); return err }); err != nil {
+		read, at, devices := r.devices[k], out.At.Mono, room.devices[k][:0]
+		if err = guard(func() error { out.Devices[k], err = read(at, devices); return err }); err != nil {
 			out.fail(kinds[k].source, err)
+		}
+		if out.Devices[k] != nil {
+			room.devices[k] = out.Devices[k]
 		}
 	}
 
-	if err = guard(func() error { out.Pressure, err = r.readPressure(); return err }); err != nil {
+	var known bool
+	if err = guard(func() error { room.pressure, known, err = r.readPressure(); return err }); err != nil {
 		out.fail(SourcePressure, err)
+	}
+	if known {
+		out.Pressure = &room.pressure
 	}
 }
 
@@ -243,24 +281,31 @@ const (
 // readVMWhenDue takes /proc/vmstat, or what was read of it before.
 func (r *Reader) readVMWhenDue(out *Reading) {
 	if !r.vmDue(out.At.Mono) {
-		out.VM = r.vmHeld
+		if r.vmKnown {
+			out.room.vm = r.vmHeld
+			out.VM = &out.room.vm
+		}
 		return
 	}
 
+	vm := &out.room.vm
+	var known bool
 	var err error
-	if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
-		out.VM, r.vmHeld = nil, nil
-		out.fail(SourceSwap, err)
+	if err = guard(func() error { *vm, known, err = r.readVM(); return err }); err != nil || !known {
+		r.vmKnown = false
+		if err != nil {
+			out.fail(SourceSwap, err)
+		}
 		return
 	}
-	switch {
-	case out.VM == nil:
-	case r.jobOnly:
-		out.VM.SwapIn, out.VM.SwapOut = math.NaN(), math.NaN()
-	default:
-		held := *out.VM
-		held.Held, r.vmHeld = true, &held
+
+	out.VM = vm
+	if r.jobOnly {
+		vm.SwapIn, vm.SwapOut = math.NaN(), math.NaN()
+		return
 	}
+	r.vmHeld, r.vmKnown = *vm, true
+	r.vmHeld.Held = true
 }
 
 // vmDue reports whether /proc/vmstat is to be read now.

@@ -2,6 +2,8 @@ package host
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
@@ -58,6 +60,23 @@ type Reading struct {
 	Job      *JobUse // nil if there is no job
 	GPUs     *gpu.Reading
 	Failed   map[string]error
+
+	room room
+}
+
+// A room is the memory of a Reading: what its pointers point to, and lists with room for what was read before.
+type room struct {
+	memory   Memory
+	load     Load
+	vm       VMStat
+	pressure cgroup.Pressure
+	job      JobUse
+	group    cgroup.Counters
+	gpus     gpu.Reading
+
+	cpu     []CPUTimes
+	disk    []DiskUsage
+	devices [NumKinds][]Device
 }
 
 // Load is how many tasks want to run on the host (/proc/loadavg).
@@ -81,6 +100,22 @@ type FileError struct {
 
 func (e FileError) Error() string { return e.File + ": " + e.Err.Error() }
 func (e FileError) Unwrap() error { return e.Err }
+
+// jobUse returns the Reading's JobUse, in which nothing is known yet.
+func (r *Reading) jobUse() *JobUse {
+	r.room.job = unknownUse()
+	return &r.room.job
+}
+
+// failFiles records why files of a source have no values.
+func (r *Reading) failFiles(source string, failed map[string]error) {
+	if len(failed) == 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		r.fail(source, FileError{name, failed[name]})
+	}
+}
 
 // fail records why a source, or a file of it, has no values.
 func (r *Reading) fail(source string, err error) {

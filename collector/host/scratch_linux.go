@@ -13,25 +13,39 @@ const maxProcFile = 1 << 20
 
 // scratch is what a Reader reuses in the next Reading.
 type scratch struct {
-	file                          procfile.Buffer
+	files                         *procfile.Files
+	paths                         paths
 	pressure                      *cgroup.HostPressure
 	cpuNames, diskNames, nicNames nameCache
 }
 
+// paths are the files that are read in each Reading.
+type paths struct{ stat, meminfo, diskstats, net, hostNet, loadavg, vmstat string }
+
+func newScratch(proc string) scratch {
+	return scratch{files: procfile.NewFiles(), paths: paths{
+		stat: proc + "/stat", meminfo: proc + "/meminfo", diskstats: proc + "/diskstats", net: proc + "/net/dev",
+		hostNet: proc + "/1/net/dev", loadavg: proc + "/loadavg", vmstat: proc + "/vmstat",
+	}}
+}
+
 // close closes the files that are held open.
 func (s *scratch) close() {
+	s.files.Close()
 	if s.pressure != nil {
 		s.pressure.Close()
 	}
 }
 
-// readProc reads a file below the root of procfs into the Reader's buffer, which the next call
-// overwrites.
+// again reads a file that is read in each Reading. The next read overwrites what it returns.
+func (s *scratch) again(path string) ([]byte, error) { return s.files.Again(path, maxProcFile) }
+
+// readProc reads a file below the root of procfs that is read now and then. The next read overwrites what it returns.
 func (r *Reader) readProc(name string) ([]byte, error) {
 	return r.readFile(filepath.Join(r.proc, name))
 }
 
-func (r *Reader) readFile(path string) ([]byte, error) { return r.file.Read(path, maxProcFile) }
+func (r *Reader) readFile(path string) ([]byte, error) { return r.files.Once(path, maxProcFile) }
 
 // A nameCache keeps the names of a source's lines, which are the same in nearly every Reading, so
 // that no Reading makes them anew.

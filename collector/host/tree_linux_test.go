@@ -233,7 +233,7 @@ func TestNameCache_FollowsTheNewestReading(t *testing.T) {
 		for _, name := range want {
 			file.WriteString(name + ": 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n")
 		}
-		nics, err := parseNetDev([]byte(file.String()), &names)
+		nics, err := parseNetDev([]byte(file.String()), &names, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -13,20 +12,20 @@ import (
 )
 
 // readVM reads /proc/vmstat, which counts swapped pages and OOM kills.
-func (r *Reader) readVM() (*VMStat, error) {
-	data, err := r.readProc("vmstat")
+func (r *Reader) readVM() (vm VMStat, known bool, err error) {
+	path := r.paths.vmstat
+	data, err := r.again(path)
 	if err != nil {
-		return nil, err
+		return vm, false, err
 	}
-	vm, err := parseVMStat(data)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "vmstat"), err)
+	if vm, err = parseVMStat(data); err != nil {
+		return vm, false, fmt.Errorf("read %s: %w", path, err)
 	}
-	return vm, nil
+	return vm, true, nil
 }
 
-func parseVMStat(data []byte) (*VMStat, error) {
-	vm := &VMStat{SwapIn: math.NaN(), SwapOut: math.NaN(), OOMKills: math.NaN()}
+func parseVMStat(data []byte) (VMStat, error) {
+	vm := VMStat{SwapIn: math.NaN(), SwapOut: math.NaN(), OOMKills: math.NaN()}
 	page := float64(unix.Getpagesize())
 	for _, line := range []struct {
 		key  string
@@ -40,13 +39,13 @@ func parseVMStat(data []byte) (*VMStat, error) {
 		value, _, _ := bytes.Cut(data[at+len(line.key):], []byte{'\n'})
 		n, ok := procfile.ParseCount(bytes.TrimSpace(value))
 		if !ok {
-			return nil, fmt.Errorf("%.20q is not a count", value)
+			return vm, fmt.Errorf("%.20q is not a count", value)
 		}
 		*line.into = float64(n) * line.unit
 	}
 
 	if math.IsNaN(vm.SwapIn) || math.IsNaN(vm.SwapOut) {
-		return nil, errors.New("no line pswpin or pswpout")
+		return vm, errors.New("no line pswpin or pswpout")
 	}
 	return vm, nil
 }

@@ -30,6 +30,7 @@ func (d damaged) Error() string { return string(d) }
 // path from one buffer: reading a process does not allocate.
 type procDir struct {
 	fd   int
+	root []byte // the path of the procfs, ends with a 0
 	path []byte // of the file that is read, ends with a 0
 	buf  []byte // what was read last
 	list []byte // entries of the directory
@@ -41,20 +42,15 @@ type procDir struct {
 func (d *procDir) open(root string) error {
 	if d.buf == nil {
 		d.path, d.buf, d.list = make([]byte, 0, 64), make([]byte, maxFile), make([]byte, 32<<10)
-		d.own = root == "/proc"
+		d.own, d.root = root == "/proc", append([]byte(root), 0)
 	}
 
-	for {
-		fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-		switch err {
-		case nil:
-			d.fd = fd
-			return nil
-		case unix.EINTR:
-		default:
-			return &fs.PathError{Op: "open", Path: root, Err: err}
-		}
+	fd, err := openAt(unix.AT_FDCWD, d.root, unix.O_DIRECTORY)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: root, Err: err}
 	}
+	d.fd = fd
+	return nil
 }
 
 // close closes the procfs.
@@ -105,15 +101,20 @@ func (d *procDir) fill(fd int) (n int, err error) {
 	}
 }
 
-// openFile is unix.Openat without the copy of the path. A FIFO that somebody put into a copied tree
-// does not block it.
+// openFile opens a file of a process for reading.
 func (d *procDir) openFile(pid int32, name string) (int, error) {
-	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK
 	d.path = append(append(strconv.AppendInt(d.path[:0], int64(pid), 10), '/'), name...)
 	d.path = append(d.path, 0)
+	return openAt(d.fd, d.path, 0)
+}
+
+// openAt is unix.Openat for reading, without the copy of the path, which ends with a 0. A FIFO that
+// somebody put into a copied tree does not block it.
+func openAt(dir int, path []byte, flags uintptr) (int, error) {
+	flags |= unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK
 	for {
 		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT,
-			uintptr(d.fd), uintptr(unsafe.Pointer(&d.path[0])), flags, 0, 0, 0)
+			uintptr(dir), uintptr(unsafe.Pointer(&path[0])), flags, 0, 0, 0)
 		switch errno {
 		case 0:
 			return int(fd), nil
@@ -147,7 +148,8 @@ func (d *procDir) newest() int64 {
 	if !d.own {
 		return 0
 	}
-	fd, err := unix.Openat(d.fd, "loadavg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	d.path = append(d.path[:0], "loadavg\x00"...)
+	fd, err := openAt(d.fd, d.path, 0)
 	if err != nil {
 		return 0
 	}

@@ -22,6 +22,12 @@ func Ask[T any](limit time.Duration, question func() T) (answer T, ok bool) {
 // false if nothing comes within limit. It sets no timer where the value is already there, or comes
 // as soon as other goroutines have run: a timer wakes another thread.
 func Receive[T any](from <-chan T, limit time.Duration) (value T, ok bool) {
+	var timer *time.Timer
+	return receive(from, limit, &timer)
+}
+
+// receive is Receive with a timer that is made when it is needed, and may be used again.
+func receive[T any](from <-chan T, limit time.Duration, timer **time.Timer) (value T, ok bool) {
 	select {
 	case value = <-from:
 		return value, true
@@ -38,12 +44,16 @@ func Receive[T any](from <-chan T, limit time.Duration) (value T, ok bool) {
 	default:
 	}
 
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	if *timer == nil {
+		*timer = time.NewTimer(limit)
+	} else {
+		(*timer).Reset(limit)
+	}
+	defer (*timer).Stop()
 	select {
 	case value = <-from:
 		return value, true
-	case <-timer.C:
+	case <-(*timer).C:
 		return value, false
 	}
 }
@@ -54,6 +64,7 @@ type Asker[T any] struct {
 	question func() T
 	answers  chan T
 	serve    func()
+	timer    *time.Timer // nil until one was needed
 	open     bool
 }
 
@@ -82,7 +93,7 @@ func (a *Asker[T]) Answer(limit time.Duration) (answer T, ok bool) {
 	if !a.open {
 		return answer, false
 	}
-	if answer, ok = Receive(a.answers, limit); ok {
+	if answer, ok = receive(a.answers, limit, &a.timer); ok {
 		a.open = false
 	}
 	return answer, ok

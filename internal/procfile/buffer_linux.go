@@ -44,6 +44,22 @@ func (b *Buffer) Read(path string, limit int) ([]byte, error) {
 // ReadFrom reads an open file from its beginning, wherever it was read before. The path is for
 // errors.
 func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
+	return b.read(fd, path, limit, 0)
+}
+
+// shortRead is half a page. A file of the kernel comes in pieces of at least a page, and of whole
+// lines (fs/seq_file.c). So if its lines are shorter than half a page, as little as this is all of
+// it.
+const shortRead = 2048
+
+// ReadLines is ReadFrom for a file whose lines are shorter than half a page: for a short file it
+// spares the system call that finds the end.
+func (b *Buffer) ReadLines(fd int, path string, limit int) ([]byte, error) {
+	return b.read(fd, path, limit, shortRead)
+}
+
+// read reads up to the end of a file, or up to a first piece of at most so many bytes.
+func (b *Buffer) read(fd int, path string, limit, whole int) ([]byte, error) {
 	if b.data == nil {
 		b.data = make([]byte, firstSize)
 	}
@@ -58,8 +74,12 @@ func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
 		case m <= 0:
 			return b.data[:n], nil
 		}
+		first := n == 0
 		if n += m; n > limit {
 			return nil, fmt.Errorf("read %s: more than %d bytes", path, limit)
+		}
+		if first && n <= whole {
+			return b.data[:n], nil
 		}
 		if n == len(b.data) {
 			b.data = append(b.data, make([]byte, len(b.data))...)

@@ -1,0 +1,73 @@
+package collector
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/process"
+)
+
+// watchSleep returns a Sampler of this host and of a job that sleeps until the test ends.
+func watchSleep(t testing.TB, o Options) *Sampler {
+	t.Helper()
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+
+	job := host.JobOptions{Source: host.JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
+		Reaped: func() host.Reaped { return host.Reaped{} }}
+	if group, err := cgroup.Find(cgroup.Options{}); err == nil {
+		group.Count(false)
+		job.Group = group
+	}
+	return NewSampler(host.NewReader(host.Options{Job: job}), o)
+}
+
+// A sample allocates nothing once everything has been read once: neither the readers nor the arithmetic, whatever
+// is read now and then.
+func TestSampler_AllocatesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes five seconds; go test without -short")
+	}
+	const warm, most = 120, 320 // of 10 ms: the first table, and limits, then all beats but that of 5 s
+	var before, after runtime.MemStats
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	s := watchSleep(t, Options{Interval: 10 * time.Millisecond, Observe: func(_ *Sample, rec *Recording) {
+		switch rec.Samples {
+		case warm:
+			runtime.ReadMemStats(&before)
+		case warm + most:
+			runtime.ReadMemStats(&after)
+			end()
+		}
+	}})
+	s.Run(ctx)
+
+	if n := float64(after.Mallocs-before.Mallocs) / most; n > 0.05 {
+		t.Errorf("%.2f allocations in a sample", n)
+	}
+}
+
+// BenchmarkSample_Job is all of a sample of this host and of a job of one process that sleeps.
+func BenchmarkSample_Job(b *testing.B) {
+	s := watchSleep(b, Options{})
+	defer s.reader.Close()
+	s.describe()
+	s.take(false)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.take(false)
+	}
+}

@@ -1,0 +1,57 @@
+package collector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+)
+
+// Both kinds of tickers keep to the grid, leave out what has passed, and end at once.
+func TestTicker(t *testing.T) {
+	t.Parallel()
+	const interval = 50 * time.Millisecond
+	for name, file := range map[string]bool{"file": true, "timer": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := host.Now().Mono
+			next := func() time.Duration { return interval - (host.Now().Mono-start)%interval }
+			tick := newTicker(next, nil)
+			if file {
+				tick = newTicker(next, tickFile(start+interval, interval))
+				if tick.file == nil {
+					t.Fatal("the kernel gives no timerfd")
+				}
+			}
+
+			var last time.Duration
+			for n := range 4 {
+				if n == 2 {
+					time.Sleep(2*interval + interval/2) // a slow sample
+				}
+				asked := host.Now().Mono - start
+				if !tick.wait() {
+					t.Fatal("it has ended")
+				}
+				now := host.Now().Mono - start
+				if now/interval <= asked/interval || now/interval <= last {
+					t.Errorf("asked at %v, a tick at %v", asked, now)
+				}
+				last = now / interval
+			}
+
+			waited := make(chan bool)
+			go func() {
+				for tick.wait() {
+				}
+				waited <- true
+			}()
+			tick.stop()
+			tick.stop()
+			<-waited
+			if tick.wait() {
+				t.Error("a tick after the end")
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package procfile
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Files reads kernel files that are read again and again, and keeps them open: opening a file takes the kernel
+// several times as long as reading it. An open file of a control group keeps no group from being removed;
+// reading it then fails with ENODEV. It is made by NewFiles and is not safe for concurrent use.
+type Files struct {
+	file Buffer
+	held map[string]int // descriptors by path
+	room int            // how many may be held; 0 = not known yet
+}
+
+// NewFiles returns Files that hold nothing yet. Close them, or leave that to the garbage collector.
+func NewFiles() *Files {
+	f := &Files{held: make(map[string]int)}
+	runtime.AddCleanup(f, closeAll, f.held)
+	return f
+}
+
+// Again returns the contents of a file whose lines are short, see Buffer.ReadLines. The next read overwrites them.
+func (f *Files) Again(path string, limit int) ([]byte, error) {
+	fd, open := f.held[path]
+	if !open {
+		var err error
+		if fd, err = Open(path); err != nil {
+			return nil, err
+		}
+		if f.mayHold(fd) {
+			f.held[path] = fd
+		} else {
+			defer unix.Close(fd)
+		}
+	}
+
+	data, err := f.file.ReadLines(fd, path, limit)
+	if err != nil {
+		f.release(path)
+	}
+	return data, err
+}
+
+// Once returns the contents of a file, and does not keep it open. The next read overwrites them.
+func (f *Files) Once(path string, limit int) ([]byte, error) { return f.file.Read(path, limit) }
+
+// maxHeld is how many files are held open, if they are a small part of what this process may have.
+const maxHeld = 40
+
+// mayHold reports whether a file may stay open. A file of a copied tree, or of a file server, may be replaced by
+// another of the same name, and is opened each time.
+func (f *Files) mayHold(fd int) bool {
+	if f.room == 0 {
+		f.room = maxHeld
+		var limit unix.Rlimit
+		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+			f.room = int(min(maxHeld, limit.Cur/8))
+		}
+		if f.room < maxHeld/4 { // where descriptors are scarce none is held
+			f.room = -1
+		}
+	}
+	if len(f.held) >= f.room {
+		return false
+	}
+
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil {
+		return false
+	}
+	switch st.Type {
+	case unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC:
+		return true
+	}
+	return false
+}
+
+// Holds reports whether a file is held open.
+func (f *Files) Holds(path string) bool {
+	_, held := f.held[path]
+	return held
+}
+
+// release closes a file that was held.
+func (f *Files) release(path string) {
+	if fd, held := f.held[path]; held {
+		unix.Close(fd)
+		delete(f.held, path)
+	}
+}
+
+// Close closes all files that are held. Reading opens them again.
+func (f *Files) Close() {
+	closeAll(f.held)
+	clear(f.held)
+}
+
+func closeAll(held map[string]int) {
+	for _, fd := range held {
+		unix.Close(fd)
+	}
+}
