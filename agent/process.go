@@ -45,11 +45,19 @@ func enter(o Options) (leave func(), err error) {
 	}, nil
 }
 
+// workBeside lets a second thread run goroutines in a process that was taken over: there is more to do than to
+// sample, and the samples shall not wait for it.
+func (o *Options) workBeside() {
+	if o.TakeOver {
+		runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
+	}
+}
+
 // setUpRuntime sets up the runtime for a process that only measures. hears reports whether a job may send it much.
 func setUpRuntime(hears bool) {
-	// Two threads are enough for one sampling goroutine; the default is one per CPU. Setting it also
-	// closes the descriptors that the runtime needs for the default, where few may be open.
-	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
+	// With one, a goroutine that becomes ready wakes no other thread, and what takes turns stays on one. Setting
+	// it also closes the descriptors that the runtime needs for the default, where few may be open.
+	runtime.GOMAXPROCS(1)
 
 	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the
 	// first second, though: a short job would wait for it. A GOGC in the environment is meant for

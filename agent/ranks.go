@@ -203,6 +203,7 @@ func (s *session) deliverPiece(in diagnosis.Input, result *Result, cut <-chan st
 
 // closeNode puts the pieces of a node together in one report with a page, removes them, and pushes.
 func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) error {
+	s.o.workBeside()
 	dir := filepath.Dir(result.ReportPath)
 	for _, piece := range pieces {
 		if other := filepath.Dir(piece); !sameDir(dir, other) { // one of them could not write to OUT

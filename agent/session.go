@@ -129,6 +129,9 @@ func (s *session) startObservers(head journal.Head, started time.Time, incomplet
 		s.page.serve(incomplete)
 		s.observe(s.page)
 	}
+	if s.tracking.on() || s.partials != nil || s.page != nil || s.intake != nil {
+		s.o.workBeside()
+	}
 }
 
 // sampling returns the Sampler's options. followGPUs is called if the host becomes ours to measure only later.
@@ -225,8 +228,11 @@ func (s *session) liveReport(incomplete string) func(*collector.Recording) *repo
 // it fails.
 func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string) error {
 	kept := in.Recording.Ring.Len()
-	if s.o.TakeOver && kept > manySamples {
-		debug.SetGCPercent(20) // a large report makes much garbage
+	if kept > manySamples {
+		s.o.workBeside()
+		if s.o.TakeOver {
+			debug.SetGCPercent(20) // a large report makes much garbage
+		}
 	}
 
 	s.releaseHost()

@@ -11,6 +11,7 @@ import (
 type ticker struct {
 	next  func() time.Duration // to the next tick
 	file  *os.File             // nil = the timer is used
+	ticks [8]byte              // what was read of the file
 	timer *time.Timer
 
 	stopping sync.Once
@@ -42,8 +43,7 @@ func (t *ticker) wait() bool {
 	for {
 		begin := time.Now()
 		left := t.next()
-		var ticks [8]byte
-		if _, err := t.file.Read(ticks[:]); err != nil {
+		if _, err := t.file.Read(t.ticks[:]); err != nil {
 			return false
 		}
 		if time.Since(begin) >= left {

@@ -3,11 +3,23 @@ package process
 import (
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // cpuClock is CPUCLOCK_SCHED of the kernel's posix-timers.h: the run time of a process.
 const cpuClock = 2
+
+// processClock returns the CPU time of a process by its clock (clock_getcpuclockid(3)). It reports false if there is no
+// process with that ID; a thread is none.
+func processClock(pid int32) (time.Duration, bool) {
+	var ts unix.Timespec
+	if unix.ClockGettime(^pid<<3|cpuClock, &ts) != nil {
+		return 0, false
+	}
+	return time.Duration(ts.Nano()), true
+}
 
 // sumExact adds what the ticks of /proc/PID/stat cut off, up to 20 ms for each process. The kernel
 // has a clock for the CPU time of each (clock_getcpuclockid(3)), in nanoseconds. Of short windows
@@ -18,8 +30,11 @@ func (t *Tree) sumExact() {
 		return // IDs of another system
 	}
 	const most = time.Second // what a process may use between the reading of its ticks and of its clock
+	t.clocks = false
 	for _, p := range t.ours {
-		cut := clock(^p.pid<<3|cpuClock) - time.Duration(p.own)*time.Second/procfile.UserHZ
+		exact, known := processClock(p.pid)
+		t.clocks = t.clocks || known
+		cut := exact - time.Duration(p.own)*time.Second/procfile.UserHZ
 		if p.cut = 0; !p.stale && cut > 0 && cut < most {
 			p.cut = cut
 			t.use.CPUSeconds += cut.Seconds()

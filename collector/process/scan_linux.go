@@ -66,8 +66,9 @@ const maxRounds = 4
 // them is read again in each scan all the same: file systems that procfs was copied to may reuse
 // inodes.
 //
-// As long as no process has begun since the scan before, nobody else's is listed or read again: that would
-// cost every perfagent of the host as much as it has processes.
+// Nobody else's is listed or read again in most scans: that would cost every perfagent of the host as much
+// as the host has processes. The kernel gives process IDs in order, and tells the newest one, so that what
+// has begun since the scan before is known without a list, see begun.
 func (t *Tree) scan() error {
 	list, err := t.list()
 	if err != nil {
@@ -106,9 +107,10 @@ func (t *Tree) scan() error {
 
 // list returns the processes of the procfs, by ID, with nothing but their IDs and inodes. Some may have ended.
 func (t *Tree) list() ([]proc, error) {
-	newest := t.dir.newest()
-	t.calm = newest != 0 && newest == t.newest && t.scans%recheck != 0
+	before, newest := t.newest, t.dir.newest()
 	t.newest = newest
+	t.calm = t.scans%recheck != 0 && before != 0 && newest >= before && newest-before <= int64(len(t.all)) &&
+		(newest == before || t.clocks)
 	if !t.calm {
 		return t.dir.pids(t.spare[:0])
 	}
@@ -119,8 +121,23 @@ func (t *Tree) list() ([]proc, error) {
 			list = append(list, proc{pid: p.pid, inode: p.inode})
 		}
 	}
+	return begun(list, before+1, newest), nil
+}
 
-	return list, nil
+// begun adds to a list the processes that have the IDs from first to last, instead of those that had them
+// before. Most of these IDs are those of threads, or of processes that have ended: there is no process clock
+// for them.
+func begun(list []proc, first, last int64) []proc {
+	known := len(list)
+	for id := first; id <= last; id++ {
+		if _, running := processClock(int32(id)); running {
+			list = append(list, proc{pid: int32(id), seq: 1}) // of two with one ID the one with the higher number is kept
+		}
+	}
+	if len(list) == known {
+		return list
+	}
+	return sorted(list)
 }
 
 // fill reads a process, or takes over what is known of it.

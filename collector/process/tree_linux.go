@@ -35,7 +35,8 @@ type Tree struct {
 	scans       int
 	seq         int64
 	newest      int64          // the process or thread that began last, at the newest scan; 0 = not known
-	calm        bool           // no process had begun at the newest scan since the one before
+	calm        bool           // the newest scan listed nothing: what had begun was known
+	clocks      bool           // the kernel has clocks for processes of the job
 	starts      map[int]uint64 // of Root and Named, as they were first found
 	ended       endedUse
 	held        int // open descriptors
