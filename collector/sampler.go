@@ -146,7 +146,7 @@ func (s *Sampler) ticker() *ticker {
 	if !s.reader.RealTime() {
 		return newTicker(next, nil)
 	}
-	return newTicker(next, tickFile(s.reader.Now().Mono+next(), s.opts.Interval))
+	return newTicker(next, openTicks(s.reader.Now().Mono+next(), s.opts.Interval))
 }
 
 // describe finds out what does not change, and what the baseline left out because the job was
@@ -220,13 +220,16 @@ func (s *Sampler) retire(r *host.Reading) {
 	})
 }
 
-// read takes the next Reading, or the closing one, and what the job has said before it.
+// read takes the next Reading, or the closing one, and what the job has said by then. Its file may be on a disk: it
+// comes last, see procfile.PreadAtOnce.
 func (s *Sampler) read(closing bool) (*host.Reading, marks.News) {
-	news := s.readMarks(closing)
+	var r *host.Reading
 	if closing {
-		return s.reader.Final(), news
+		r = s.reader.Final()
+	} else {
+		r = s.reader.Read()
 	}
-	return s.reader.Read(), news
+	return r, s.readMarks(closing)
 }
 
 // readMarks returns what the job has added to its file since the Reading before.

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"os"
 	"sync"
 	"time"
 )
@@ -10,16 +9,15 @@ import (
 // else on a timer of the runtime's.
 type ticker struct {
 	next  func() time.Duration // to the next tick
-	file  *os.File             // nil = the timer is used
-	ticks [8]byte              // what was read of the file
+	file  *tickFile            // nil = the timer is used
 	timer *time.Timer
 
 	stopping sync.Once
 	stopped  chan struct{}
 }
 
-// newTicker returns a ticker. file, if not nil, can be read once after each tick.
-func newTicker(next func() time.Duration, file *os.File) *ticker {
+// newTicker returns a ticker. file, if not nil, is waited for.
+func newTicker(next func() time.Duration, file *tickFile) *ticker {
 	t := &ticker{next: next, file: file, stopped: make(chan struct{})}
 	if file == nil {
 		t.timer = time.NewTimer(next())
@@ -43,7 +41,7 @@ func (t *ticker) wait() bool {
 	for {
 		begin := time.Now()
 		left := t.next()
-		if _, err := t.file.Read(t.ticks[:]); err != nil {
+		if !t.file.wait() {
 			return false
 		}
 		if time.Since(begin) >= left {
@@ -57,7 +55,7 @@ func (t *ticker) stop() {
 	t.stopping.Do(func() {
 		close(t.stopped)
 		if t.file != nil {
-			t.file.Close()
+			t.file.close()
 			return
 		}
 		t.timer.Stop()

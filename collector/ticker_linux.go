@@ -2,32 +2,63 @@ package collector
 
 import (
 	"os"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// tickFile returns a timerfd(2) that expires at first on the monotonic clock, and then at each interval, or nil if the
-// kernel gives none. A goroutine that waits for one has the runtime's poller wake its thread, and nothing else: for a
-// timer of the runtime's, sysmon wakes up beside it and looks on every 20 µs for as long as the sample is taken, which
-// costs as much as reading the kernel's files.
-func tickFile(first, interval time.Duration) *os.File {
+// A tickFile is a timerfd(2). A goroutine that waits for one has the runtime's poller wake its thread, and nothing else:
+// for a timer of the runtime's, sysmon wakes up beside it and looks on every 20 µs for as long as the sample is taken,
+// which costs as much as reading the kernel's files.
+type tickFile struct {
+	file *os.File
+	raw  syscall.RawConn
+	read func(fd uintptr) bool
+	buf  [8]byte // the number of ticks since the last read
+	tick bool    // there was one
+}
+
+// openTicks returns a tickFile that expires at first on the monotonic clock, and then at each interval, or nil if the
+// kernel gives none.
+func openTicks(first, interval time.Duration) *tickFile {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
 		return nil
 	}
-	grid := unix.ItimerSpec{Value: timespec(first), Interval: timespec(interval)}
-	if err := unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME, &grid, nil); err != nil {
-		unix.Close(fd)
-		return nil
-	}
+	f := &tickFile{file: os.NewFile(uintptr(fd), "timerfd")}
+	f.read = f.take
 
-	f := os.NewFile(uintptr(fd), "timerfd")
-	if f.SetReadDeadline(time.Time{}) != nil { // there is no poller: a read would not wait
-		f.Close()
+	grid := unix.ItimerSpec{Value: timespec(first), Interval: timespec(interval)}
+	err = unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME, &grid, nil)
+	if err == nil {
+		err = f.file.SetReadDeadline(time.Time{}) // an error if there is no poller: a read would not wait
+	}
+	if err == nil {
+		f.raw, err = f.file.SyscallConn()
+	}
+	if err != nil {
+		f.file.Close()
 		return nil
 	}
 	return f
 }
 
 func timespec(d time.Duration) unix.Timespec { return unix.NsecToTimespec(int64(d)) }
+
+// wait waits for a tick. It reports false once the file is closed.
+func (f *tickFile) wait() bool {
+	f.tick = false
+	return f.raw.Read(f.read) == nil && f.tick
+}
+
+// take takes the ticks that have passed, and reports whether there is no need to wait. It never blocks, so it is a call
+// that sysmon need not know of, see procfile.PreadAtOnce.
+func (f *tickFile) take(fd uintptr) bool {
+	_, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&f.buf)), uintptr(len(f.buf)))
+	f.tick = errno == 0
+	return errno != unix.EAGAIN && errno != unix.EINTR
+}
+
+func (f *tickFile) close() { f.file.Close() }

@@ -18,7 +18,7 @@ func TestTicker(t *testing.T) {
 			next := func() time.Duration { return interval - (host.Now().Mono-start)%interval }
 			tick := newTicker(next, nil)
 			if file {
-				tick = newTicker(next, tickFile(start+interval, interval))
+				tick = newTicker(next, openTicks(start+interval, interval))
 				if tick.file == nil {
 					t.Fatal("the kernel gives no timerfd")
 				}

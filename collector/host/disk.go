@@ -31,7 +31,8 @@ const statfsPatience = 200 * time.Millisecond
 // not stop the sampling.
 type diskSpace struct {
 	files    []fileSystem
-	patience time.Duration // statfsPatience, except in tests
+	patience time.Duration          // statfsPatience, except in tests
+	prompt   func(path string) bool // patience.Prompt, or nil where the questions are not the kernel's
 }
 
 // A fileSystem is asked again and again.
@@ -40,11 +41,14 @@ type fileSystem struct {
 	question func() diskAnswer
 	asked    *patience.Asker[diskAnswer]
 	late     bool // the open question is an earlier Reading's
+	known    bool // whether it is prompt
+	prompt   bool // it answers from memory, see patience.Prompt
 }
 
 type diskAnswer struct {
-	usage DiskUsage
-	err   error
+	usage  DiskUsage
+	err    error
+	prompt bool // in the first answer
 }
 
 // usageOf returns the question for the usage of the file system at a path.
@@ -54,18 +58,37 @@ func usageOf(ask func(path string) (DiskUsage, error), path string) func() (Disk
 
 func newDiskSpace(paths []string, usageOf func(path string) func() (DiskUsage, error)) *diskSpace {
 	d := &diskSpace{patience: statfsPatience}
-	for _, path := range paths {
+	d.files = make([]fileSystem, len(paths))
+	for i, path := range paths {
+		f := &d.files[i]
 		usage := usageOf(path)
 		question := func() (a diskAnswer) {
 			a.usage, a.err = usage()
+			a.prompt = !f.known && d.prompt != nil && d.prompt(path)
 			if a.err == nil && a.usage.Used == 0 && a.usage.Available == 0 {
 				a.err = fmt.Errorf("%s: a file system without blocks", path)
 			}
 			return a
 		}
-		d.files = append(d.files, fileSystem{path: path, question: question, asked: patience.New[diskAnswer]()})
+		*f = fileSystem{path: path, question: question, asked: patience.New[diskAnswer]()}
 	}
 	return d
+}
+
+// answer returns the answer to the question that was asked, or asks one that is answered promptly.
+func (f *fileSystem) answer(deadline time.Time) (a diskAnswer, ok bool) {
+	if f.prompt {
+		return f.question(), true
+	}
+
+	limit := time.Until(deadline)
+	if f.late {
+		limit = 0
+	}
+	if a, ok = f.asked.Answer(limit); ok && !f.known {
+		f.known, f.prompt = true, a.prompt
+	}
+	return a, ok
 }
 
 // paths returns the file systems that are asked.
@@ -84,16 +107,13 @@ func (d *diskSpace) read(got []DiskUsage) ([]DiskUsage, error) {
 	deadline := time.Now().Add(d.patience)
 	for i := range d.files {
 		f := &d.files[i]
-		f.late = !f.asked.Start(f.question)
+		f.late = !f.prompt && !f.asked.Start(f.question)
 	}
 
 	var errs []error
-	for _, f := range d.files {
-		limit := time.Until(deadline)
-		if f.late {
-			limit = 0
-		}
-		a, ok := f.asked.Answer(limit)
+	for i := range d.files {
+		f := &d.files[i]
+		a, ok := f.answer(deadline)
 		switch {
 		case !ok:
 			errs = append(errs, fmt.Errorf("statfs %s: no answer within %v", f.path, statfsPatience))

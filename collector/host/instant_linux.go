@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // Now reads the three clocks of the machine.
@@ -12,9 +14,6 @@ func Now() Instant {
 }
 
 func clock(id int32) time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(id, &ts); err != nil {
-		return 0
-	}
-	return time.Duration(ts.Nano())
+	t, _ := procfile.Clock(id)
+	return t
 }

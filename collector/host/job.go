@@ -110,6 +110,9 @@ type Limits struct {
 	MemoryGroup string `json:"memory_group,omitempty"`
 }
 
+// limited reports whether CPU time or memory is limited.
+func (l Limits) limited() bool { return l.CPUQuota.Known() || l.MemoryMB.Known() }
+
 // minCPUs returns the least of the bounds on CPUs; 0 is unknown.
 func (l Limits) minCPUs() float64 {
 	least := 0.0

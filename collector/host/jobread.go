@@ -15,19 +15,20 @@ import (
 // mib is the unit of limits and of the host's memory: 2^20 bytes.
 const mib = 1 << 20
 
-// The limits are read again, as they may change while the job runs: at the usual interval in each sample. One of
-// many ranks of a host, which leaves the host to another, does so less often.
+// The limits are read again, as they may change while the job runs: those of a limited job in each sample at the
+// usual interval. A job that is not limited rarely becomes so. One of many ranks of a host, which leaves the host to
+// another, does so less often in any case.
 const (
-	limitsEvery       = 900 * time.Millisecond
-	limitsOfRankEvery = 4900 * time.Millisecond
+	limitsEvery   = 900 * time.Millisecond
+	noLimitsEvery = 4900 * time.Millisecond
 )
 
 // A jobReader reads what the job uses.
 type jobReader struct {
 	JobOptions
-	limits      Limits
-	limitsAt    time.Duration
-	limitsEvery time.Duration
+	limits   Limits
+	limitsAt time.Duration
+	beside   bool // somebody else measures the host
 	// memoryInner is the innermost of several groups with the memory limit.
 	memoryInner string
 	// limitsFailed says, by file, why some of them could not be read.
@@ -170,8 +171,7 @@ const sharedGroupEvery = 5 * time.Second
 
 // groupDue reports whether the group is to be read now.
 func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
-	limited := l.CPUQuota.Known() || l.MemoryMB.Known()
-	if j.Source == JobFromTree && !limited && !j.closing && j.groupAt > 0 && now-j.groupAt < sharedGroupEvery {
+	if j.Source == JobFromTree && !l.limited() && !j.closing && j.groupAt > 0 && now-j.groupAt < sharedGroupEvery {
 		return false
 	}
 	j.groupAt = now
@@ -296,7 +296,11 @@ func treeError(tree process.Use) error {
 
 // readLimits returns the limits of the job as they are now.
 func (j *jobReader) readLimits(now time.Duration) Limits {
-	if j.limitsAt > 0 && now-j.limitsAt < j.limitsEvery {
+	every := noLimitsEvery
+	if j.limits.limited() && !j.beside {
+		every = limitsEvery
+	}
+	if j.limitsAt > 0 && now-j.limitsAt < every {
 		return j.limits
 	}
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // emptyGroup is a group of a copied host that holds no process.
@@ -37,12 +38,11 @@ func emptyGroupIn(t *testing.T, root string) *cgroup.Group {
 	return g
 }
 
-// Limits are new in each reading at the usual interval; a rank that leaves the host to another reads them every fifth
-// second until the host is its own.
-func TestReader_LimitsOfARank(t *testing.T) {
+// The limits of a limited job are new in each reading at the usual interval. Where there are none, and for a rank
+// that leaves the host to another, they are read every fifth second.
+func TestReader_Limits(t *testing.T) {
 	root := t.TempDir()
 	group := emptyGroupIn(t, root)
-	setLimit := func(mib string) { write(t, root, "sys/fs/cgroup/job/memory.max", []byte(mib+"\n")) }
 	now := time.Second
 	r := NewReader(Options{
 		Job: JobOptions{Source: JobFromCreated, Group: group}, JobOnly: true,
@@ -50,21 +50,26 @@ func TestReader_LimitsOfARank(t *testing.T) {
 	})
 	t.Cleanup(r.Close)
 
-	setLimit("1073741824")
 	r.Baseline()
-	setLimit("2147483648")
-	for _, step := range []struct{ after, want float64 }{{1, 1024}, {3, 1024}, {1, 2048}, {1, 2048}} {
-		now += time.Duration(step.after * float64(time.Second))
-		if got := float64(r.Read().Job.Limits.MemoryMB); got != step.want {
-			t.Errorf("after %v: %v MiB, want %v", now, got, step.want)
+	for _, step := range []struct {
+		limit string
+		after float64 // seconds
+		want  series.Optional
+		host  bool
+	}{
+		{"1073741824", 1, series.Unknown(), false}, {"1073741824", 3, series.Unknown(), false}, {"1073741824", 1, 1024, false},
+		{"2147483648", 1, 1024, false}, {"2147483648", 4, 2048, false},
+		{"536870912", 1, 512, true}, {"268435456", 1, 256, true}, {"max", 1, series.Unknown(), true},
+		{"536870912", 1, series.Unknown(), true}, {"536870912", 4, 512, true},
+	} {
+		if step.host {
+			r.MeasureHost()
 		}
-	}
-
-	r.MeasureHost()
-	setLimit("536870912")
-	now += time.Second
-	if got := r.Read().Job.Limits.MemoryMB; got != 512 {
-		t.Errorf("with the host: %v MiB, want 512", got)
+		write(t, root, "sys/fs/cgroup/job/memory.max", []byte(step.limit+"\n"))
+		now += time.Duration(step.after * float64(time.Second))
+		if got := r.Read().Job.Limits.MemoryMB; got != step.want && (got.Known() || step.want.Known()) {
+			t.Errorf("%+v: %v MiB", step, got)
+		}
 	}
 }
 

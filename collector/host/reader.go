@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/patience"
 )
 
 // A Reader takes Readings of one host. It is not safe for concurrent use.
@@ -64,10 +65,7 @@ type Options struct {
 func NewReader(o Options) *Reader {
 	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, jobOnly: o.JobOnly, name: Auto}
 	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper(),
-		limitsEvery: limitsEvery}
-	if o.JobOnly {
-		r.job.limitsEvery = limitsOfRankEvery
-	}
+		beside: o.JobOnly}
 	if o.Proc != "" {
 		r.proc = filepath.Clean(o.Proc)
 	}
@@ -82,7 +80,7 @@ func NewReader(o Options) *Reader {
 		r.now, r.realTime = Now, true
 	}
 
-	usage := diskUsage
+	usage, prompt := diskUsage, patience.Prompt
 	if o.Gopsutil || onlyGopsutil {
 		r.gopsutil = newGopsutil(r.proc, r.sys, r.hostProc)
 		usage = func(path string) func() (DiskUsage, error) { return usageOf(gopsutilUsage, path) }
@@ -92,6 +90,7 @@ func NewReader(o Options) *Reader {
 	}
 	if o.Statfs != nil {
 		usage = func(path string) func() (DiskUsage, error) { return usageOf(o.Statfs, path) }
+		prompt = nil
 	}
 
 	paths := o.DiskPaths
@@ -99,6 +98,7 @@ func NewReader(o Options) *Reader {
 		paths = []string{"/"}
 	}
 	r.disks = newDiskSpace(paths, usage)
+	r.disks.prompt = prompt
 	return r
 }
 
@@ -117,7 +117,7 @@ func (r *Reader) Close() {
 func (r *Reader) JobOnly() bool { return r.jobOnly }
 
 // MeasureHost makes all later Readings those of the host, too.
-func (r *Reader) MeasureHost() { r.jobOnly, r.job.limitsEvery = false, limitsEvery }
+func (r *Reader) MeasureHost() { r.jobOnly, r.job.beside = false, false }
 
 // CPUs returns the number of logical CPUs, or 0 if it cannot be read.
 func (r *Reader) CPUs() int {
@@ -185,6 +185,9 @@ func (r *Reader) Read() *Reading {
 		out.room.gpus = r.gpus.Read()
 		out.GPUs = &out.room.gpus
 	}
+	if !r.jobOnly {
+		r.readDisks(out)
+	}
 	r.pollLog(out.At)
 
 	return out
@@ -214,16 +217,19 @@ func (r *Reader) readGauges(out *Reading) {
 		out.Memory = &room.memory
 	}
 
-	room.disk, err = r.disks.read(room.disk[:0])
-	if out.Disk = room.disk; err != nil {
-		out.fail(SourceDisk, err)
-	}
-
 	var known bool
 	if err = guard(func() error { room.load, known, err = r.readLoad(); return err }); err != nil {
 		out.fail(SourceLoad, err)
 	} else if known {
 		out.Load = &room.load
+	}
+}
+
+// readDisks reads the usage of file systems. It comes last, as one may be waited for.
+func (r *Reader) readDisks(out *Reading) {
+	disk, err := r.disks.read(out.room.disk[:0])
+	if out.room.disk, out.Disk = disk, disk; err != nil {
+		out.fail(SourceDisk, err)
 	}
 }
 

@@ -40,12 +40,15 @@ type News struct {
 }
 
 // A Follower reads a file of marks while a job appends to it. A look is one question for the file's
-// status, and reads only what was added. What is not a regular file, shrinks, or is replaced is never
+// status, and reads only what was added. The question is one that may never be answered, unless the file system is
+// known to be prompt. What is not a regular file, shrinks, or is replaced is never
 // read again. A Follower belongs to one goroutine.
 type Follower struct {
 	asked      *patience.Asker[News]
 	look, last func() News
 	file       file
+	glance     *glance // nil before the first look
+	standing   News    // what the look before found that is true of the file, and not news
 }
 
 // A file is the state of a Follower. While a look is under way it belongs to that.
@@ -71,14 +74,27 @@ type file struct {
 // Follow returns a Follower of the file at path, which may not exist yet.
 func Follow(path string) *Follower {
 	f := &Follower{asked: patience.New[News](), file: file{path: path}}
-	f.look = func() News { return f.file.look(false) }
+	f.look = func() News {
+		if f.glance == nil {
+			f.glance = newGlance(path)
+		}
+		return f.file.look(false)
+	}
 	f.last = func() News { return f.file.look(true) }
 
 	return f
 }
 
 // Look returns what was added since the look before. A line without its end waits for it.
-func (f *Follower) Look() News { return f.ask(f.look) }
+func (f *Follower) Look() News {
+	if !f.asked.Open() && f.glance != nil && f.glance.same() {
+		return f.standing
+	}
+
+	news := f.ask(f.look)
+	f.standing = News{Why: news.Why, Lost: Lost{Bytes: news.Lost.Bytes}}
+	return news
+}
 
 // Last is the last Look: a line counts without its end. It closes the file.
 func (f *Follower) Last() News { return f.ask(f.last) }

@@ -3,8 +3,6 @@ package process
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -14,11 +12,7 @@ const cpuClock = 2
 // processClock returns the CPU time of a process by its clock (clock_getcpuclockid(3)). It reports false if there is no
 // process with that ID; a thread is none.
 func processClock(pid int32) (time.Duration, bool) {
-	var ts unix.Timespec
-	if unix.ClockGettime(^pid<<3|cpuClock, &ts) != nil {
-		return 0, false
-	}
-	return time.Duration(ts.Nano()), true
+	return procfile.Clock(^pid<<3 | cpuClock)
 }
 
 // sumExact adds what the ticks of /proc/PID/stat cut off, up to 20 ms for each process. The kernel

@@ -30,31 +30,51 @@ func (d damaged) Error() string { return string(d) }
 // path from one buffer: reading a process does not allocate.
 type procDir struct {
 	fd   int
+	load int    // descriptor of its loadavg, plus 1; 0 = not open
 	root []byte // the path of the procfs, ends with a 0
 	path []byte // of the file that is read, ends with a 0
 	buf  []byte // what was read last
 	list []byte // entries of the directory
 	own  bool   // the procfs is that of this process's PID namespace
+	held bool   // it stays open until letGo
 }
 
-// open opens the procfs. The descriptor is not held between scans, which may be seconds apart, and
-// in between somebody may mount another one there.
-func (d *procDir) open(root string) error {
+// open opens the procfs, unless it is held. Our own may be held between scans, but not another: somebody may mount a
+// new one in its place.
+func (d *procDir) open(root string, hold bool) error {
+	if d.held {
+		return nil
+	}
 	if d.buf == nil {
 		d.path, d.buf, d.list = make([]byte, 0, 64), make([]byte, maxFile), make([]byte, 32<<10)
 		d.own, d.root = root == "/proc", append([]byte(root), 0)
 	}
-
 	fd, err := openAt(unix.AT_FDCWD, d.root, unix.O_DIRECTORY)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: root, Err: err}
 	}
-	d.fd = fd
+	d.fd, d.held = fd, hold && d.own
 	return nil
 }
 
-// close closes the procfs.
-func (d *procDir) close() { unix.Close(d.fd) }
+// close closes the procfs, unless it is held.
+func (d *procDir) close() {
+	if !d.held {
+		unix.Close(d.fd)
+	}
+}
+
+// letGo closes what is held.
+func (d *procDir) letGo() {
+	if !d.held {
+		return
+	}
+	if d.held = false; d.load > 0 {
+		unix.Close(d.load - 1)
+		d.load = 0
+	}
+	unix.Close(d.fd)
+}
 
 // read returns the contents of a file of a process, which the next read overwrites.
 func (d *procDir) read(pid int32, name string) ([]byte, error) {
@@ -81,6 +101,17 @@ func (d *procDir) readStart(pid int32, name string) ([]byte, error) {
 // files over whole.
 func (d *procDir) readOpen(fd int) ([]byte, error) {
 	n, err := d.fill(fd)
+	return d.whole(n, err)
+}
+
+// readCounters is readOpen for a stat, or another file that procfile.PreadAtOnce reads.
+func (d *procDir) readCounters(fd int) ([]byte, error) {
+	n, err := procfile.PreadAtOnce(fd, d.buf, 0)
+	return d.whole(n, err)
+}
+
+// whole returns the n bytes that were read of a file.
+func (d *procDir) whole(n int, err error) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
@@ -170,6 +201,11 @@ func (d *procDir) newest() int64 {
 
 // pids appends the processes of the procfs to list, by ID. It fills in only their IDs and inodes.
 func (d *procDir) pids(list []proc) ([]proc, error) {
+	if d.held {
+		if _, err := unix.Seek(d.fd, 0, unix.SEEK_SET); err != nil {
+			return list, err
+		}
+	}
 	for {
 		n, err := unix.Getdents(d.fd, d.list)
 		switch {

@@ -52,7 +52,7 @@ func (t *Tree) Kill() (int, error) {
 	if living == 0 || err != nil {
 		return living, err
 	}
-	if err := t.dir.open(t.proc()); err != nil {
+	if err := t.dir.open(t.proc(), false); err != nil {
 		return living, fmt.Errorf("kill the job's processes: %w", err)
 	}
 	defer t.dir.close()

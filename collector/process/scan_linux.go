@@ -68,8 +68,15 @@ const maxRounds = 4
 //
 // Nobody else's is listed or read again in most scans: that would cost every perfagent of the host as much
 // as the host has processes. The kernel gives process IDs in order, and tells the newest one, so that what
-// has begun since the scan before is known without a list, see begun.
+// has begun since the scan before is known without a list, see findBegun. If nothing has, the job's processes alone
+// are read.
 func (t *Tree) scan() error {
+	t.calm = t.findBegun()
+	if t.calm && len(t.begun) == 0 && t.refresh() {
+		t.scans++
+		return nil
+	}
+
 	list, err := t.list()
 	if err != nil {
 		t.spare = list
@@ -101,16 +108,61 @@ func (t *Tree) scan() error {
 	}
 	t.release(t.all)
 	t.all, t.spare, t.next = t.next, t.all, nil
+	t.whole = t.unread.n == 0
 	t.scans++
 	return nil
 }
 
+// findBegun finds the processes that have begun since the two scans before, and were not met. Most IDs are those of
+// threads, or of processes that have ended: there is no process clock for them. One that is being made has its ID
+// for a moment before it has a clock, hence two scans. It reports false if only a list can tell.
+func (t *Tree) findBegun() bool {
+	since, newest := t.before, t.dir.newest()
+	t.before, t.newest, t.begun = t.newest, newest, t.begun[:0]
+	few := int64(len(t.all)) // a list costs less than asking for more
+	if t.scans%recheck == 0 || since == 0 || newest < since || newest-since > few || newest > since && !t.clocks {
+		return false
+	}
+
+	for id := int32(since) + 1; id <= int32(newest); id++ {
+		if known := find(t.all, id); known != nil && known.class != ended {
+			continue
+		}
+		if _, running := processClock(id); running {
+			t.begun = append(t.begun, id)
+		}
+	}
+	return true
+}
+
+// refresh reads the job's processes again, where no process has begun. It reports false, and changes nothing, if one
+// has ended or has got another parent, or if processes cannot be read: then a whole scan is to tell.
+func (t *Tree) refresh() bool {
+	if !t.whole {
+		return false
+	}
+
+	t.anew = t.anew[:0]
+	for _, p := range t.ours {
+		data, err := t.readStat(p, p)
+		if err != nil || p.stale {
+			return false
+		}
+		now, err := parseStat(data, p.pid)
+		if err != nil || now.start != p.start || now.ppid != p.ppid {
+			return false
+		}
+		t.anew = append(t.anew, now)
+	}
+
+	for i, p := range t.ours {
+		p.stat, p.paced = t.anew[i], false
+	}
+	return true
+}
+
 // list returns the processes of the procfs, by ID, with nothing but their IDs and inodes. Some may have ended.
 func (t *Tree) list() ([]proc, error) {
-	before, newest := t.newest, t.dir.newest()
-	t.newest = newest
-	t.calm = t.scans%recheck != 0 && before != 0 && newest >= before && newest-before <= int64(len(t.all)) &&
-		(newest == before || t.clocks)
 	if !t.calm {
 		return t.dir.pids(t.spare[:0])
 	}
@@ -121,23 +173,14 @@ func (t *Tree) list() ([]proc, error) {
 			list = append(list, proc{pid: p.pid, inode: p.inode})
 		}
 	}
-	return begun(list, before+1, newest), nil
-}
-
-// begun adds to a list the processes that have the IDs from first to last, instead of those that had them
-// before. Most of these IDs are those of threads, or of processes that have ended: there is no process clock
-// for them.
-func begun(list []proc, first, last int64) []proc {
 	known := len(list)
-	for id := first; id <= last; id++ {
-		if _, running := processClock(int32(id)); running {
-			list = append(list, proc{pid: int32(id), seq: 1}) // of two with one ID the one with the higher number is kept
-		}
+	for _, id := range t.begun {
+		list = append(list, proc{pid: id, seq: 1}) // of two with one ID the one with the higher number is kept
 	}
 	if len(list) == known {
-		return list
+		return list, nil
 	}
-	return sorted(list)
+	return sorted(list), nil
 }
 
 // fill reads a process, or takes over what is known of it.
@@ -200,7 +243,7 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	}
 
 	if p.held > 0 {
-		if data, err := t.dir.readOpen(int(p.held) - 1); !gone(err) {
+		if data, err := t.dir.readCounters(int(p.held) - 1); !gone(err) {
 			return data, err
 		}
 		p.drop(&t.held) // another process may have its ID by now
@@ -217,7 +260,7 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	} else {
 		defer unix.Close(fd)
 	}
-	return t.dir.readOpen(fd)
+	return t.dir.readCounters(fd)
 }
 
 // release closes the files that are held of processes.

@@ -230,7 +230,7 @@ func TestTable_Rows(t *testing.T) {
 // What is remembered does not grow with the number of processes.
 func TestTable_Bounded(t *testing.T) {
 	tree := NewTree(Options{Root: 1, Proc: t.TempDir()})
-	if err := tree.dir.open(tree.o.Proc); err != nil {
+	if err := tree.dir.open(tree.o.Proc, false); err != nil {
 		t.Fatal(err)
 	}
 	defer tree.dir.close()

@@ -35,7 +35,11 @@ type Tree struct {
 	scans       int
 	seq         int64
 	newest      int64          // the process or thread that began last, at the newest scan; 0 = not known
+	before      int64          // the same, at the scan before
+	begun       []int32        // the processes that have begun since then
 	calm        bool           // the newest scan listed nothing: what had begun was known
+	whole       bool           // the newest whole scan could read every process
+	anew        []stat         // of ours, for refresh
 	clocks      bool           // the kernel has clocks for processes of the job
 	starts      map[int]uint64 // of Root and Named, as they were first found
 	ended       endedUse
@@ -88,11 +92,8 @@ func now() instant {
 }
 
 func clock(id int32) time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(id, &ts); err != nil {
-		return 0
-	}
-	return time.Duration(ts.Nano())
+	t, _ := procfile.Clock(id)
+	return t
 }
 
 // Read scans the processes, and measures their memory and storage bytes when these are due. A scan
@@ -113,13 +114,13 @@ func (t *Tree) Read() (Use, error) {
 		t.use.Skipped = true
 		return t.use, nil
 	}
-	if err := t.dir.open(t.proc()); err != nil {
-		return nothing(), fmt.Errorf("read the job's processes: %w", err)
-	}
-	defer t.dir.close()
 	if t.maxHeld == 0 {
 		t.maxHeld = descriptors()
 	}
+	if err := t.dir.open(t.proc(), t.maxHeld > 0); err != nil {
+		return nothing(), fmt.Errorf("read the job's processes: %w", err)
+	}
+	defer t.dir.close()
 	t.unread = failure{}
 	if err := t.scan(); err != nil {
 		return nothing(), err
@@ -170,6 +171,7 @@ func (t *Tree) Storage(wanted bool) { t.noIO = !wanted }
 // Close closes what is held open between scans. The Tree can be read again.
 func (t *Tree) Close() error {
 	t.release(t.all)
+	t.dir.letGo()
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (b *Buffer) Read(path string, limit int) ([]byte, error) {
 // ReadFrom reads an open file from its beginning, wherever it was read before. The path is for
 // errors.
 func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
-	return b.read(fd, path, limit, 0)
+	return b.read(unix.Pread, fd, path, limit, 0)
 }
 
 // shortRead is half a page. A file of the kernel comes in pieces of at least a page, and of whole
@@ -55,17 +55,25 @@ const shortRead = 2048
 // ReadLines is ReadFrom for a file whose lines are shorter than half a page: for a short file it
 // spares the system call that finds the end.
 func (b *Buffer) ReadLines(fd int, path string, limit int) ([]byte, error) {
-	return b.read(fd, path, limit, shortRead)
+	return b.read(unix.Pread, fd, path, limit, shortRead)
 }
 
+// ReadCounters is ReadLines for what PreadAtOnce reads.
+func (b *Buffer) ReadCounters(fd int, path string, limit int) ([]byte, error) {
+	return b.read(PreadAtOnce, fd, path, limit, shortRead)
+}
+
+// pread is pread(2), or PreadAtOnce.
+type pread func(fd int, p []byte, offset int64) (int, error)
+
 // read reads up to the end of a file, or up to a first piece of at most so many bytes.
-func (b *Buffer) read(fd int, path string, limit, whole int) ([]byte, error) {
+func (b *Buffer) read(pread pread, fd int, path string, limit, whole int) ([]byte, error) {
 	if b.data == nil {
 		b.data = make([]byte, firstSize)
 	}
 
 	for n := 0; ; {
-		m, err := unix.Pread(fd, b.data[n:], int64(n))
+		m, err := pread(fd, b.data[n:], int64(n))
 		switch {
 		case err == unix.EINTR:
 			continue

@@ -11,33 +11,45 @@ import (
 // reading it then fails with ENODEV. It is made by NewFiles and is not safe for concurrent use.
 type Files struct {
 	file Buffer
-	held map[string]int // descriptors by path
-	room int            // how many may be held; 0 = not known yet
+	held map[string]heldFile // by path
+	room int                 // how many may be held; 0 = not known yet
+}
+
+type heldFile struct {
+	fd     int
+	atOnce bool // it is a file that PreadAtOnce reads
 }
 
 // NewFiles returns Files that hold nothing yet. Close them, or leave that to the garbage collector.
 func NewFiles() *Files {
-	f := &Files{held: make(map[string]int)}
+	f := &Files{held: make(map[string]heldFile)}
 	runtime.AddCleanup(f, closeAll, f.held)
 	return f
 }
 
-// Again returns the contents of a file whose lines are short, see Buffer.ReadLines. The next read overwrites them.
+// Again returns the contents of a file whose lines are short, see Buffer.ReadLines. A file of procfs must be one that
+// PreadAtOnce reads. The next read overwrites the contents.
 func (f *Files) Again(path string, limit int) ([]byte, error) {
-	fd, open := f.held[path]
+	file, open := f.held[path]
 	if !open {
-		var err error
-		if fd, err = Open(path); err != nil {
+		fd, err := Open(path)
+		if err != nil {
 			return nil, err
 		}
-		if f.mayHold(fd) {
-			f.held[path] = fd
+		file = heldFile{fd, false}
+		if hold, atOnce := f.mayHold(fd); hold {
+			file.atOnce = atOnce
+			f.held[path] = file
 		} else {
 			defer unix.Close(fd)
 		}
 	}
 
-	data, err := f.file.ReadLines(fd, path, limit)
+	read := f.file.ReadLines
+	if file.atOnce {
+		read = f.file.ReadCounters
+	}
+	data, err := read(file.fd, path, limit)
 	if err != nil {
 		f.release(path)
 	}
@@ -51,8 +63,9 @@ func (f *Files) Once(path string, limit int) ([]byte, error) { return f.file.Rea
 const maxHeld = 40
 
 // mayHold reports whether a file may stay open. A file of a copied tree, or of a file server, may be replaced by
-// another of the same name, and is opened each time.
-func (f *Files) mayHold(fd int) bool {
+// another of the same name, and is opened each time. It also reports whether it is one that PreadAtOnce reads: those of
+// control groups may take long, as the kernel sums them up over all CPUs and groups, and those of devices ask these.
+func (f *Files) mayHold(fd int) (hold, atOnce bool) {
 	if f.room == 0 {
 		f.room = maxHeld
 		var limit unix.Rlimit
@@ -64,18 +77,20 @@ func (f *Files) mayHold(fd int) bool {
 		}
 	}
 	if len(f.held) >= f.room {
-		return false
+		return false, false
 	}
 
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
-		return false
+		return false, false
 	}
 	switch st.Type {
-	case unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC:
-		return true
+	case unix.PROC_SUPER_MAGIC:
+		return true, true
+	case unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.SYSFS_MAGIC:
+		return true, false
 	}
-	return false
+	return false, false
 }
 
 // Holds reports whether a file is held open.
@@ -86,8 +101,8 @@ func (f *Files) Holds(path string) bool {
 
 // release closes a file that was held.
 func (f *Files) release(path string) {
-	if fd, held := f.held[path]; held {
-		unix.Close(fd)
+	if file, held := f.held[path]; held {
+		unix.Close(file.fd)
 		delete(f.held, path)
 	}
 }
@@ -98,8 +113,8 @@ func (f *Files) Close() {
 	clear(f.held)
 }
 
-func closeAll(held map[string]int) {
-	for _, fd := range held {
-		unix.Close(fd)
+func closeAll(held map[string]heldFile) {
+	for _, file := range held {
+		unix.Close(file.fd)
 	}
 }
