@@ -1,10 +1,10 @@
 package agent
 
 import (
-	"io"
 	"os"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -37,13 +37,6 @@ func inContainer(mounts string) bool { return strings.Contains(mounts, " /etc/ho
 
 // mounts returns the mounts of this process, as the kernel lists them.
 func mounts() string {
-	const most = 1 << 20 // bytes
-	f, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-
-	data, _ := io.ReadAll(io.LimitReader(f, most)) // what was read before an error counts
+	data, _ := procfile.ReadFile("/proc/self/mountinfo")
 	return string(data)
 }

@@ -18,7 +18,7 @@ import (
 // itself. timeoutEnd returns the zero time if the parent is not timeout(1), or if the end is not known.
 func timeoutEnd(now host.Instant) time.Time {
 	dir := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
-	data, err := os.ReadFile(filepath.Join(dir, "stat"))
+	data, err := procfile.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
 		return time.Time{}
 	}
@@ -30,7 +30,7 @@ func timeoutEnd(now host.Instant) time.Time {
 	}
 
 	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
-	command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	command, err := procfile.ReadFile(filepath.Join(dir, "cmdline"))
 	limit, known := diagnosis.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
 	const longest = 10 * 365 * 24 * 3600.0 // seconds; a longer limit ends no job
 	if !ok || err != nil || !known || limit > longest || ticks > 1<<40 {

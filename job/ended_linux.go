@@ -29,7 +29,7 @@ func (j *Job) seeEnd() {
 	if j.last.known || !waitable(unix.P_PID, j.pid, unix.WEXITED|unix.WNOHANG) {
 		return
 	}
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(j.pid) + "/stat")
+	data, err := procfile.ReadFile("/proc/" + strconv.Itoa(j.pid) + "/stat")
 	if err != nil {
 		return
 	}

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // A family is all the children of a process that was taken over. It distinguishes the
@@ -167,7 +169,7 @@ func children() (pids []int, ok bool) {
 	}
 
 	for _, task := range tasks {
-		data, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+		data, err := procfile.ReadFile("/proc/self/task/" + task.Name() + "/children")
 		if err != nil && task.Name() != strconv.Itoa(os.Getpid()) {
 			continue // a thread that has ended gave its children to another
 		}

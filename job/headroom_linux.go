@@ -85,7 +85,7 @@ func userTasks(uid int) (total int64) {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
-		status, err := os.ReadFile("/proc/" + e.Name() + "/status")
+		status, err := procfile.ReadFile("/proc/" + e.Name() + "/status")
 		if err != nil {
 			continue
 		}

@@ -2,7 +2,6 @@ package job
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -51,7 +50,7 @@ func signalsGroups(name string) bool {
 // Slurm may track the step by that group (proctrack/cgroup), and signals only the process
 // that it started, which is this one.
 func inSlurmGroup() bool {
-	groups, err := os.ReadFile("/proc/self/cgroup")
+	groups, err := procfile.ReadFile("/proc/self/cgroup")
 	return err != nil || hasSlurmStep(groups)
 }
 

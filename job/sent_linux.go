@@ -2,7 +2,6 @@ package job
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strconv"
 	"syscall"
@@ -61,7 +60,7 @@ func (a Sent) repeatedBy(b Sent) bool {
 
 // nameOf returns a process's name, or "" if it has ended.
 func nameOf(pid int) string {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	data, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 	if err != nil {
 		return ""
 	}
@@ -135,7 +134,7 @@ func (s *Signals) onTheWay(sigs ...syscall.Signal) bool {
 		return true
 	}
 
-	status, err := os.ReadFile("/proc/self/status")
+	status, err := procfile.ReadFile("/proc/self/status")
 	return err == nil && slices.ContainsFunc(sigs, func(sig syscall.Signal) bool {
 		return procfile.HasSignal(status, "ShdPnd", uint(sig))
 	})

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,7 +32,7 @@ func usage(ru syscall.Rusage) Usage {
 // ru_maxrss of getrusage(2) is only the last resort, because it includes what our
 // own parent used when it made us.
 func PeakRSS() int64 {
-	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+	if status, err := procfile.ReadFile("/proc/self/status"); err == nil {
 		text := strings.TrimSuffix(procfile.StatusValue(status, "VmHWM"), " kB")
 		if kib, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return kib * 1024
