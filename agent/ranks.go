@@ -48,7 +48,7 @@ func (s *session) join() {
 		return
 	}
 
-	r, err := roster.Join(roster.Dirs(), s.rosterKey(), id.Rank)
+	r, err := s.joinRoster()
 	if errors.Is(err, roster.ErrNested) {
 		return
 	}
@@ -65,6 +65,23 @@ func (s *session) join() {
 	if s.standing.piece {
 		s.tracking.amongRanks(s.rosterKey().String()+founder, s.standing.holds)
 	}
+}
+
+// joinRoster joins the roster of the launch on this node. It gives up on a temporary directory that hangs.
+func (s *session) joinRoster() (*roster.Roster, error) {
+	type result struct {
+		roster *roster.Roster
+		err    error
+	}
+	joined, ok := patience.Ask(diskPatience, func() result {
+		r, err := roster.Join(roster.Dirs(), s.rosterKey(), s.o.identity.Rank)
+		return result{r, err}
+	})
+	if !ok {
+		return nil, fmt.Errorf("join the perfagents of this node: no answer within %v", diskPatience)
+	}
+
+	return joined.roster, joined.err
 }
 
 // meetOthers makes the recording that of one rank of several if there are other agents on the node.
