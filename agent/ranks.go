@@ -12,7 +12,6 @@ import (
 
 	"github.com/perfagent/perfagent/agent/roster"
 	"github.com/perfagent/perfagent/internal/parallel"
-	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -48,7 +47,9 @@ func (s *session) join() {
 		return
 	}
 
-	r, err := s.joinRoster()
+	r, err := answered("join the perfagents of this node", func() (*roster.Roster, error) {
+		return roster.Join(roster.Dirs(), s.rosterKey(), id.Rank)
+	})
 	if errors.Is(err, roster.ErrNested) {
 		return
 	}
@@ -65,23 +66,6 @@ func (s *session) join() {
 	if s.standing.piece {
 		s.tracking.amongRanks(s.rosterKey().String()+founder, s.standing.holds)
 	}
-}
-
-// joinRoster joins the roster of the launch on this node. It gives up on a temporary directory that hangs.
-func (s *session) joinRoster() (*roster.Roster, error) {
-	type result struct {
-		roster *roster.Roster
-		err    error
-	}
-	joined, ok := patience.Ask(diskPatience, func() result {
-		r, err := roster.Join(roster.Dirs(), s.rosterKey(), s.o.identity.Rank)
-		return result{r, err}
-	})
-	if !ok {
-		return nil, fmt.Errorf("join the perfagents of this node: no answer within %v", diskPatience)
-	}
-
-	return joined.roster, joined.err
 }
 
 // meetOthers makes the recording that of one rank of several if there are other agents on the node.
@@ -283,45 +267,26 @@ func combine(paths []string) (node *reporter.Report, err error) {
 
 // readPiece reads the report of a rank.
 func readPiece(path string) (*reporter.Report, error) {
-	type result struct {
-		piece *reporter.Report
-		err   error
-	}
-	r, ok := patience.Ask(diskPatience, func() (r result) {
-		defer noPanic(&r.err)
-		r.piece, r.err = reportfile.Read(path, 0)
-		return r
+	return answered("read report "+path, func() (piece *reporter.Report, err error) {
+		defer noPanic(&err)
+		return reportfile.Read(path, 0)
 	})
-	if !ok {
-		return nil, fmt.Errorf("read report %s: no answer within %v", path, diskPatience)
-	}
-
-	return r.piece, r.err
 }
 
 // replacePieces writes the report of a node and then removes its pieces. It returns the report's path.
 func (s *session) replacePieces(pieces []string, dir string, data []byte) (path string, err error) {
-	type result struct {
-		path string
-		err  error
-	}
-	r, ok := patience.Ask(diskPatience, func() result {
+	return answered("write report of the node into "+dir, func() (string, error) {
 		path, err := writeNode(dir, s.nodeFileName(), data)
 		if err != nil {
-			return result{"", err}
+			return "", err
 		}
 		for _, piece := range pieces {
 			if err := os.Remove(piece); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				s.log.Warn(fmt.Sprintf("remove report of a rank: %v", err))
 			}
 		}
-		return result{path, nil}
+		return path, nil
 	})
-	if !ok {
-		return "", fmt.Errorf("write report of the node into %s: no answer within %v", dir, diskPatience)
-	}
-
-	return r.path, r.err
 }
 
 // noPanic makes an error of a panic over one report: it must not cost the job of another rank its exit code.
