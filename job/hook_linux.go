@@ -30,8 +30,8 @@ var (
 	fromKernel [lastSignal + 1]uint32 // si_code > 0: the terminal, a timer, a limit
 	senders    [lastSignal + 1]sender // of the newest delivery
 
-	ringing int32      = -1 // the descriptor of the bell; -1 = there is none
-	stroke  uint64     = 1  // what is written to it
+	ringing int32  = -1 // the descriptor of the bell; -1 = there is none
+	stroke  uint64 = 1  // what is written to it
 )
 
 // A bell is an eventfd(2) that signal handlers write to. It is never closed: a handler may
