@@ -68,27 +68,34 @@ func openOutput(out string, head journal.Head, log *zap.Logger) *output {
 // createJournal makes a directory and the journal in it. where names the directory in the error of a
 // timeout.
 func createJournal(where string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
-	type result struct {
-		journal *journal.Journal
-		err     error
-	}
-
-	r, ok := patience.Ask(diskPatience, func() result {
+	return answered("create journal in "+where, func() (*journal.Journal, error) {
 		dir, err := makeDir()
 		if err != nil {
-			return result{nil, fmt.Errorf("create directory: %w", err)}
+			return nil, fmt.Errorf("create directory: %w", err)
 		}
 		j, err := journal.Create(dir, head)
 		if err != nil {
 			os.Remove(dir) // only if it is empty
 		}
-		return result{j, err}
+		return j, err
+	})
+}
+
+// answered asks a disk, and gives up if it hangs. what is asked is in the error.
+func answered[T any](what string, ask func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	a, ok := patience.Ask(diskPatience, func() answer {
+		value, err := ask()
+		return answer{value, err}
 	})
 	if !ok {
-		return nil, fmt.Errorf("create journal in %s: no answer within %v", where, diskPatience)
+		a.err = fmt.Errorf("%s: no answer within %v", what, diskPatience)
 	}
 
-	return r.journal, r.err
+	return a.value, a.err
 }
 
 // degrade records in the report and in the log that something does not work.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -182,6 +183,7 @@ func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushSta
 
 	if plan != nil && plan.Run != nil {
 		state.RunID = plan.Run.ID
+		plan.Notes = append(plan.Notes, clockNotes(client.ClockAhead())...)
 	}
 	if err != nil {
 		state.Error = err.Error()
@@ -189,6 +191,22 @@ func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushSta
 	}
 
 	return pusher.DoneState(state, plan.Notes), "MLflow: " + plan.Outcome(client)
+}
+
+// clockTolerance is how far the clock of the node may be from that of the server.
+const clockTolerance = time.Second
+
+// clockNotes says that the clock of this node is ahead of the server's, or behind it.
+func clockNotes(ahead time.Duration) []string {
+	words, by := "ahead of", ahead
+	if by < 0 {
+		words, by = "behind", -by
+	}
+	if by <= clockTolerance {
+		return nil
+	}
+	return []string{fmt.Sprintf("the clock of this node is at least %s s %s that of the server: times are by the node's clock",
+		text.Fixed(by.Seconds(), 1), words)}
 }
 
 // left returns how much time a context has left.

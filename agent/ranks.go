@@ -47,7 +47,9 @@ func (s *session) join() {
 		return
 	}
 
-	r, err := roster.Join(roster.Dirs(), s.rosterKey(), id.Rank)
+	r, err := answered("join the perfagents of this node", func() (*roster.Roster, error) {
+		return roster.Join(roster.Dirs(), s.rosterKey(), id.Rank)
+	})
 	if errors.Is(err, roster.ErrNested) {
 		return
 	}
@@ -201,12 +203,13 @@ func (s *session) deliverPiece(in diagnosis.Input, result *Result, cut <-chan st
 	return nil
 }
 
-// closeNode puts the pieces of a node together in one report with a page, removes them, and pushes.
+// closeNode puts the pieces of a node together in one report with a page, removes them, and pushes. It gives up on a
+// file system that hangs.
 func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) error {
 	s.o.workBeside()
 	dir := filepath.Dir(result.ReportPath)
 	for _, piece := range pieces {
-		if other := filepath.Dir(piece); !sameDir(dir, other) { // one of them could not write to OUT
+		if other := filepath.Dir(piece); other != absolute(dir) { // one of them could not write to OUT
 			return fmt.Errorf("they are in %s and in %s", dir, other)
 		}
 	}
@@ -226,14 +229,9 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 	}
 
 	stored, data := data, s.pendingIn(data, name)
-	path, err := writeNode(dir, s.nodeFileName(), data)
+	path, err := s.replacePieces(pieces, dir, data)
 	if err != nil {
 		return err
-	}
-	for _, piece := range pieces {
-		if err := os.Remove(piece); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.log.Warn(fmt.Sprintf("remove report of a rank: %v", err))
-		}
 	}
 	result.Piece, result.Report = false, node
 	result.ReportPath, result.PagePath = path, s.output.savePage(path, page)
@@ -244,14 +242,6 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 	}, cut)
 
 	return nil
-}
-
-// sameDir reports whether two paths are one directory.
-func sameDir(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // combine reads the pieces of a node and puts them together.
@@ -277,9 +267,27 @@ func combine(paths []string) (node *reporter.Report, err error) {
 }
 
 // readPiece reads the report of a rank.
-func readPiece(path string) (piece *reporter.Report, err error) {
-	defer noPanic(&err)
-	return reportfile.Read(path, 0)
+func readPiece(path string) (*reporter.Report, error) {
+	return answered("read report "+path, func() (piece *reporter.Report, err error) {
+		defer noPanic(&err)
+		return reportfile.Read(path, 0)
+	})
+}
+
+// replacePieces writes the report of a node and then removes its pieces. It returns the report's path.
+func (s *session) replacePieces(pieces []string, dir string, data []byte) (path string, err error) {
+	return answered("write report of the node into "+dir, func() (string, error) {
+		path, err := writeNode(dir, s.nodeFileName(), data)
+		if err != nil {
+			return "", err
+		}
+		for _, piece := range pieces {
+			if err := os.Remove(piece); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				s.log.Warn(fmt.Sprintf("remove report of a rank: %v", err))
+			}
+		}
+		return path, nil
+	})
 }
 
 // noPanic makes an error of a panic over one report: it must not cost the job of another rank its exit code.

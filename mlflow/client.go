@@ -26,6 +26,7 @@ type Client struct {
 	base      *url.URL
 	transport http.RoundTripper // an *http.Transport, except in tests
 	redactor  *redactor
+	clock     *clock
 }
 
 // New returns a client. It reads the certificates that the config names and does not use the
@@ -57,7 +58,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil && base.Scheme == "https" {
 		return nil, err
 	}
-	return &Client{config: cfg, base: base, transport: newTransport(tlsConfig), redactor: newRedactor(cfg)}, nil
+	return &Client{config: cfg, base: base, transport: newTransport(tlsConfig), redactor: newRedactor(cfg), clock: new(clock)}, nil
 }
 
 // newTransport returns a transport that shares nothing with the rest of the process. The parts of a

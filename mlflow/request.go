@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 const apiPath = "/api/2.0/mlflow/"
@@ -133,5 +134,12 @@ func (c *Client) send(ctx context.Context, q *call, target string) (*http.Respon
 	case c.config.Token != "":
 		set("Authorization", "Bearer "+c.config.Token)
 	}
-	return c.transport.RoundTrip(req)
+
+	sent := time.Now()
+	resp, err := c.transport.RoundTrip(req)
+	if err == nil && !q.foreign {
+		c.clock.note(sent, time.Now(), resp.Header)
+	}
+
+	return resp, err
 }

@@ -34,10 +34,16 @@ func (k Key) String() string {
 // Dirs returns the directories of rosters, best first.
 func Dirs() []string { return []string{"/dev/shm", os.TempDir()} }
 
+// nameLength is the number of characters by which the files of a user's rosters differ.
+const nameLength = 24
+
+// prefix returns how the names of all rosters of this user begin.
+func prefix() string { return fmt.Sprintf("perfagent-%d-", os.Geteuid()) }
+
 // path returns the file of a key's roster in a directory.
 func (k Key) path(dir string) string {
 	sum := sha256.Sum256([]byte(k.String()))
-	return filepath.Join(dir, fmt.Sprintf("perfagent-%d-%s", os.Geteuid(), hex.EncodeToString(sum[:12])))
+	return filepath.Join(dir, prefix()+hex.EncodeToString(sum[:])[:nameLength])
 }
 
 // A line is one of the file: an agent has joined, or, with Left, has left and written its piece.

@@ -7,8 +7,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +36,9 @@ const (
 	// leavePatience bounds the wait for others that are leaving.
 	leavePatience = 500 * time.Millisecond
 	leavePause    = time.Millisecond
+
+	// abandonedAfter is how long a roster without a living agent is kept, for ranks that come late.
+	abandonedAfter = 24 * time.Hour
 )
 
 // A Roster is an agent's part in a roster.
@@ -51,16 +56,16 @@ type Roster struct {
 // rank, nil if no launcher says. It takes less than a millisecond and waits for nobody. If nothing was joined
 // the error says why.
 func Join(dirs []string, key Key, rank *int) (*Roster, error) {
-	var errs []error
+	var whys []string
 	for _, dir := range dirs {
 		r, err := join(key.path(dir), rank)
 		if err == nil || errors.Is(err, ErrNested) {
 			return r, err
 		}
-		errs = append(errs, err)
+		whys = append(whys, err.Error())
 	}
 
-	return nil, errors.Join(errs...)
+	return nil, fmt.Errorf("join the perfagents of this node: %s", strings.Join(whys, "; "))
 }
 
 // join joins the roster in a file.
@@ -72,19 +77,16 @@ func join(path string, rank *int) (*Roster, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("join the perfagents of this node: %w", err)
+			return nil, err
 		}
 		if err := r.sign(rank); err != nil {
 			r.file.Close()
-			if errors.Is(err, ErrNested) {
-				return nil, err
-			}
-			return nil, fmt.Errorf("join the perfagents of this node: %w", err)
+			return nil, err
 		}
 		return r, nil
 	}
 
-	return nil, fmt.Errorf("join the perfagents of this node: %s is busy", path)
+	return nil, fmt.Errorf("%s is busy", path)
 }
 
 // errBusy is the error of enter while the last agent of a roster removes it.
@@ -272,7 +274,7 @@ func (r *Roster) leaveAnnounced(piece string, announced int) []string {
 		return nil
 	}
 	if r.isEmpty() {
-		os.Remove(r.file.Name())
+		r.remove()
 	}
 
 	return pieces(gone[:announced])
@@ -305,12 +307,34 @@ func (r *Roster) leaveUncounted(piece string) []string {
 		return nil
 	}
 	lines, err := r.lines()
-	os.Remove(r.file.Name())
+	r.remove()
 	if err != nil || len(left(lines)) < len(joined(lines)) { // one was killed
 		return nil
 	}
 
 	return pieces(left(lines))
+}
+
+// remove removes the roster, and those of this user beside it whose agents were all killed: they lie in memory, which
+// nobody else would free.
+func (r *Roster) remove() {
+	os.Remove(r.file.Name())
+
+	pattern := prefix() + strings.Repeat("?", nameLength)
+	paths, _ := filepath.Glob(filepath.Join(filepath.Dir(r.file.Name()), pattern))
+	for _, path := range paths {
+		if st, err := os.Lstat(path); err != nil || time.Since(st.ModTime()) < abandonedAfter {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if free, _ := (&Roster{file: f}).take(firstAgent, allAgents); free { // who joins meanwhile finds it busy
+			os.Remove(path)
+		}
+		f.Close()
+	}
 }
 
 // own reports whether a line is of this agent.
@@ -340,11 +364,14 @@ func (r *Roster) lines() ([]line, error) {
 func (r *Roster) take(start, length int64) (bool, error) {
 	l := lockOf(unix.F_WRLCK, start, length)
 	err := unix.FcntlFlock(r.file.Fd(), unix.F_OFD_SETLK, &l)
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
 		return false, nil
+	case err != nil: // of a file system without locks
+		return false, &os.PathError{Op: "lock", Path: r.file.Name(), Err: err}
 	}
 
-	return err == nil, err
+	return true, nil
 }
 
 // drop gives a lock back.

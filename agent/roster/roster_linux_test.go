@@ -3,6 +3,7 @@ package roster
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -206,6 +208,38 @@ func TestJoin_AfterADeath(t *testing.T) {
 			t.Errorf("rank %d sees one that is dead", rank)
 		}
 		r.Leave("", 1)
+	}
+}
+
+// What agents that were killed have left does not stay for ever: a last one out removes it a day later, but not the
+// roster of those that live, or one that may wait for late ranks.
+func TestLeave_SweepsTheAbandoned(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	of := func(id string) *Roster { return enterAs(t, dir, Key{RunID: id, Launch: "l"}, 0) }
+	dead, young, alive := of("dead"), of("young"), of("alive")
+	for _, r := range []*Roster{dead, young} {
+		r.file.Close()
+	}
+	foreign := filepath.Join(dir, filepath.Base(dead.file.Name())+"0")
+	old := time.Now().Add(-abandonedAfter - time.Hour)
+	if err := errors.Join(os.WriteFile(foreign, nil, 0o600), os.Chtimes(foreign, old, old),
+		os.Chtimes(dead.file.Name(), old, old), os.Chtimes(alive.file.Name(), old, old)); err != nil {
+		t.Fatal(err)
+	}
+
+	of("another").Leave("/a", 1)
+
+	for _, r := range []*Roster{young, alive} {
+		if _, err := os.Stat(r.file.Name()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(foreign); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dead.file.Name()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a roster whose agents were killed stays: %v", err)
 	}
 }
 

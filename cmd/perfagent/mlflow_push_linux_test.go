@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -347,5 +349,38 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 			wantHistories(t, run, path)
 			wantSteps(t, run, 0, 361) // the last sample begins a window
 		})
+	}
+}
+
+// A node whose clock is not the server's says by how much, in its report too, and its times stay as they are.
+func TestMLflow_ClockOff(t *testing.T) {
+	t.Parallel()
+	for off, which := range map[time.Duration]string{time.Hour: "behind", -time.Hour: "ahead of", 0: ""} {
+		site := newSite(t)
+		site.SetBefore(func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
+			return false
+		})
+		cmd := pushing(t, site.URL, "--summary", "always", "--", "true")
+		begin := time.Now()
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 0)
+		r := o.Report(t)
+
+		got := r.Nodes["0"].Push.MLflow.Error
+		if which == "" {
+			if got != "" {
+				t.Errorf("the same time: the report says %q", got)
+			}
+			continue
+		}
+		says := regexp.MustCompile(`the clock of this node is at least 3[56]\d\d\.\d s ` + which + ` that of the server: ` +
+			`times are by the node's clock`)
+		if !says.MatchString(got) || !says.MatchString(o.Err) {
+			t.Errorf("%s: the report says %q, and the command\n%s", which, got, o.Err)
+		}
+		if r.Run.Start.Before(begin.Add(-noise)) || r.Run.Start.After(begin.Add(noise)) {
+			t.Errorf("%s: the run began at %v, and not %v", which, r.Run.Start, begin)
+		}
 	}
 }

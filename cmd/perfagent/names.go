@@ -84,6 +84,13 @@ func (f *runFinder) tell(command string, found *catalog.Found) {
 		f.say(command, fmt.Sprintf("%s has earlier recordings of the same nodes or ranks, left out here: %s",
 			found.Launch.ID(), text.List(pathsOf(earlier), namedEarlier)))
 	}
+	if blank := found.Run.Blank; len(blank) > 0 {
+		var whys []string
+		for _, r := range blank {
+			whys = append(whys, r.Damaged().Error())
+		}
+		f.say(command, "left out: "+text.List(whys, namedBlank))
+	}
 	f.sayClocks(command, found.Launch)
 }
 
@@ -102,6 +109,7 @@ func (f *runFinder) say(command, words string) {
 // The most that one line names.
 const (
 	namedEarlier  = 3
+	namedBlank    = 3
 	namedLaunches = 5
 )
 

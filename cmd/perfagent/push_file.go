@@ -25,12 +25,19 @@ type pushedFile struct {
 func loadNode(n *catalog.Node, cpus int) (*pushedFile, error) {
 	var pieces []*reportfile.File
 	var sources []reporter.Source
-	for _, path := range n.Paths() {
-		f, err := reportfile.Load(path, cpus)
-		if err != nil {
-			return nil, err
+	err := n.Retry(func() error {
+		pieces, sources = nil, nil
+		for _, path := range n.Paths() {
+			f, err := reportfile.Load(path, cpus)
+			if err != nil {
+				return err
+			}
+			pieces, sources = append(pieces, f), append(sources, reporter.Source{Path: path, Report: f.Report})
 		}
-		pieces, sources = append(pieces, f), append(sources, reporter.Source{Path: path, Report: f.Report})
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(pieces) == 1 && n.InFile() == n.Name() {
 		return &pushedFile{File: pieces[0]}, nil

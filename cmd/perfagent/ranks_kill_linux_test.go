@@ -21,24 +21,30 @@ import (
 // node: the exit codes of the others are those of their jobs, no rank's recording is lost, and none is there twice.
 func TestRanks_RandomKills(t *testing.T) {
 	t.Parallel()
-	const ranks, kills, each = 8, 100, 4
+	const ranks, kills, each = 8, 100, 4 // that find a perfagent alive; at most each of a step
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 
-	for range kills / each {
-		s := newStep(t, ranks)
-		killRanks(s, r, each)
+	var all killFigures
+	for ; all.killed < kills && !t.Failed(); all.steps++ {
+		killRanks(newStep(t, ranks), r, each, &all)
 	}
+	t.Logf("of %d ranks %d were killed alive; %d have a report, %d a journal, %d began no file; %d of %d nodes were closed",
+		ranks*all.steps, all.killed, all.reports, all.journals, all.nothing, all.closed, all.steps)
 }
 
+// killFigures says what became of the ranks.
+type killFigures struct{ steps, killed, reports, journals, nothing, closed int }
+
 // killRanks runs a step of which some perfagents are killed at random moments.
-func killRanks(s *step, r *rand.Rand, kills int) {
+func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 	s.t.Helper()
-	cmds := make([]*exec.Cmd, s.ranks)
+	cmds, tenths := make([]*exec.Cmd, s.ranks), make([]int, s.ranks) // of a second, for the jobs
 	for rank := range cmds {
+		tenths[rank] = r.IntN(4)
 		cmds[rank] = s.command(rank, "--interval", "20ms", "--html", "never", "--summary", "never", "--",
-			"sh", "-c", fmt.Sprintf("sleep 0.%d; exit %d", r.IntN(4), rank))
+			"sh", "-c", fmt.Sprintf("sleep 0.%d; exit %d", tenths[rank], rank))
 		if err := cmds[rank].Start(); err != nil {
 			s.t.Fatal(err)
 		}
@@ -48,7 +54,7 @@ func killRanks(s *step, r *rand.Rand, kills int) {
 	var all sync.WaitGroup
 	for _, rank := range r.Perm(s.ranks)[:kills] {
 		killed[rank] = true
-		after := time.Duration(r.IntN(500)) * time.Millisecond
+		after := time.Duration(r.IntN(100*tenths[rank]+100)) * time.Millisecond
 		all.Go(func() {
 			time.Sleep(after)
 			_ = cmds[rank].Process.Signal(syscall.SIGKILL) // it may have ended
@@ -65,12 +71,13 @@ func killRanks(s *step, r *rand.Rand, kills int) {
 	}
 	all.Wait()
 
-	s.expectRanks(killed)
+	f.killed += len(killed)
+	s.expectRanks(killed, f)
 }
 
 // expectRanks fails the test unless each rank is in the run once. One that was killed before it had a file may be
 // missing.
-func (s *step) expectRanks(killed map[int]bool) {
+func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 	s.t.Helper()
 	found, err := catalog.Find(filepath.Dir(s.out), s.id)
 	if err != nil {
@@ -85,10 +92,17 @@ func (s *step) expectRanks(killed map[int]bool) {
 			}
 			s.t.Fatal(err)
 		}
-		for _, n := range r.Nodes {
-			for rank := range n.Ranks {
-				seen[rank]++
-			}
+		n := r.Nodes["0"]
+		for rank := range n.Ranks {
+			seen[rank]++
+		}
+		if filepath.Ext(path) == ".jsonl" {
+			f.journals++
+		} else {
+			f.reports += len(n.Ranks)
+		}
+		if len(n.Ranks) == s.ranks {
+			f.closed++
 		}
 	}
 	for rank := range s.ranks {
@@ -96,7 +110,34 @@ func (s *step) expectRanks(killed map[int]bool) {
 		if n > 1 || n == 0 && !killed[rank] {
 			s.t.Errorf("rank %d is there %d times (killed: %v); %s", rank, n, killed, strings.Join(found.Paths(), " "))
 		}
+		if n == 0 {
+			f.nothing++
+		}
 	}
+}
+
+// When the last one out is killed at any moment while it closes the node, no rank is lost or there twice.
+func TestRanks_KilledWhileClosing(t *testing.T) {
+	t.Parallel()
+	const ranks, tries = 8, 40
+	var f killFigures
+	for try := range tries {
+		s := newStep(t, ranks)
+		var last rankProcess
+		for rank := range ranks {
+			if p := s.launch(rank, "exit 0"); rank < ranks-1 {
+				p.finish().Want(t, 0)
+			} else {
+				last = p
+			}
+		}
+		last.release()
+		time.Sleep(time.Duration(try) * time.Millisecond)
+		last.Signal(syscall.SIGKILL)
+		last.End()
+		s.expectRanks(map[int]bool{}, &f)
+	}
+	t.Logf("%d of %d nodes were closed before; %d ranks have a report, %d a journal", f.closed, tries, f.reports, f.journals)
 }
 
 // 256 ranks that begin and end at once are one node.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -338,27 +339,39 @@ func TestRanks_Nested(t *testing.T) {
 // Where the perfagents of a node cannot see each other, each measures the host, and says so.
 func TestRanks_Unseen(t *testing.T) {
 	t.Parallel()
-	s := newStep(t, 2)
-	for rank := range s.ranks {
-		cmd := s.command(rank, "--", "true")
-		cmd.Args = append([]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro tmpfs /dev/shm && exec "$@"`, "sh"}, cmd.Args...)
-		cmd.Env = append(cmd.Env, "TMPDIR=/nonexistent")
-		var err error
-		if cmd.Path, err = exec.LookPath("unshare"); err != nil {
-			t.Skip("unshare is not installed: apt-get install util-linux")
-		}
-		clitest.Perform(t, cmd).Want(t, 0)
+	for why, temporary := range map[string]func(*testing.T) string{
+		"no such file or directory": func(*testing.T) string { return "/nonexistent" },
+		"no answer within 5s":       hangingDir,
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			s := newStep(t, 2)
+			for rank := range s.ranks {
+				cmd := s.command(rank, "--", "true")
+				cmd.Args = append([]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro tmpfs /dev/shm && exec "$@"`, "sh"}, cmd.Args...)
+				cmd.Env = append(cmd.Env, "TMPDIR="+temporary(t))
+				cmd.Path = need.Tool(t, "unshare", "apt-get install util-linux")
+				clitest.Perform(t, cmd).Want(t, 0)
+			}
+			s.expectUnseen(why)
+		})
 	}
+}
 
+// expectUnseen fails the test unless both ranks have measured the host and say why.
+func (s *step) expectUnseen(why string) {
+	s.t.Helper()
 	s.expect("node-0.rank-0.json", "node-0.rank-1.json")
 	r, err := reportfile.Read(filepath.Join(s.out, "node-0.rank-1.json"), 0)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	n := r.Nodes["0"]
-	said := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.Code == reporter.RanksUnseen })
+	said := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
+		return m.Code == reporter.RanksUnseen && strings.Contains(m.Why, why) && !strings.Contains(m.Why, "\n")
+	})
 	if _, host := n.Metrics[reporter.MetricMemoryPeak]; !host || !said {
-		t.Errorf("measured the host: %v, said so: %v", host, said)
+		s.t.Errorf("measured the host: %v, said so: %v", host, n.Missing)
 	}
 }
 

@@ -34,21 +34,26 @@ func openFuse(t *testing.T) *os.File {
 	return os.NewFile(uintptr(fd), "/dev/fuse")
 }
 
-// hangs mounts such a file system over a directory.
-func hangs(t *testing.T, dir string) string {
+// hangs mounts such a file system over a directory, or over a file.
+func hangs(t *testing.T, path string) string {
 	t.Helper()
+	var at unix.Stat_t
+	if err := unix.Stat(path, &at); err != nil {
+		t.Fatal(err)
+	}
 	fuse := openFuse(t)
-	if err := unix.Mount("hangs", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fuse.Fd())); err != nil {
+	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=0,group_id=0,allow_other", fuse.Fd(), at.Mode&unix.S_IFMT)
+	if err := unix.Mount("hangs", path, "fuse", 0, options); err != nil {
 		fuse.Close()
-		t.Skipf("a directory that hangs needs the right to mount: %v", err)
+		t.Skipf("what hangs needs the right to mount: %v", err)
 	}
 	t.Cleanup(func() {
 		fuse.Close() // whoever waits gets an error
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
-	return dir
+	return path
 }
 
 // A directory of the PATH that hangs, behind that of the command, holds nobody up: a shell
@@ -188,6 +193,35 @@ func TestHang_Reports(t *testing.T) {
 	o.Want(t, 7)
 	_, path := reportertest.Only(t, tmp)
 	o.WantLine(t, "no answer within 5s; the report is "+path)
+}
+
+// The last rank out does not wait for the reports of the others where they have begun to hang.
+func TestHang_LastRankOut(t *testing.T) {
+	t.Parallel()
+	for what, says := range map[string]string{"": "the report is ", "node-0.rank-0.json": "read report "} {
+		t.Run("hangs "+what, func(t *testing.T) {
+			t.Parallel()
+			s := newStep(t, 2)
+			first := s.launch(0, "exit 0")
+			cmd := s.command(1, "--summary", "never", "--", "sh", "-c", "echo up; read go; exit 7")
+			cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
+			last := launch(cmd, t)
+			first.finish().Want(t, 0)
+
+			hangs(t, filepath.Join(s.out, what))
+			begin := time.Now()
+			o := last.finish()
+			if took := time.Since(begin); took > 2*diskPatience+noise {
+				t.Errorf("its end took %v", took)
+			}
+			o.Want(t, 7)
+			for _, words := range []string{says, "no answer within 5s", "their reports stay as they are"} {
+				if !strings.Contains(o.Err, words) {
+					t.Errorf("it does not say %q: %s", words, o.Err)
+				}
+			}
+		})
+	}
 }
 
 // A process of which the kernel tells nothing, as of one that hangs in exec, costs the job's

@@ -193,7 +193,7 @@ func (d *detector) setRunID(text string, from ...string) {
 func (d *detector) rank() Launcher {
 	var nearest Launcher
 	for _, l := range Launchers() {
-		if !d.isSet(l.Rank) {
+		if !d.isSet(l.Rank) || l.Rank == nearest.Rank { // two launchers have a RANK
 			continue
 		}
 		switch why := d.refuse(l); {

@@ -38,10 +38,6 @@ func Launchers() []Launcher {
 			Nodes: "GROUP_WORLD_SIZE",
 		},
 		{
-			Name: azureML, Marks: []string{azureRun, "NODE_RANK", "LOCAL_RANK"},
-			Rank: "RANK", LocalRank: "LOCAL_RANK", WorldSize: "WORLD_SIZE",
-		},
-		{
 			Name: openMPI, Marks: []string{"OMPI_COMM_WORLD_SIZE"},
 			Rank: "OMPI_COMM_WORLD_RANK", LocalRank: "OMPI_COMM_WORLD_LOCAL_RANK",
 			RanksOnNode: "OMPI_COMM_WORLD_LOCAL_SIZE", WorldSize: "OMPI_COMM_WORLD_SIZE",
@@ -63,6 +59,10 @@ func Launchers() []Launcher {
 		{
 			Name: hydra, Marks: []string{"MPI_LOCALRANKID"}, // srun --mpi=pmi2 sets PMI_RANK without it
 			Rank: "PMI_RANK", LocalRank: "MPI_LOCALRANKID", RanksOnNode: "MPI_LOCALNRANKS", WorldSize: "PMI_SIZE",
+		},
+		{
+			Name: azureML, Marks: []string{azureRun, "NODE_RANK", "LOCAL_RANK"},
+			Rank: "RANK", LocalRank: "LOCAL_RANK", WorldSize: "WORLD_SIZE",
 		},
 		{
 			Name: slurmStep, Marks: []string{"SLURM_STEP_ID"},

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,33 @@ func TestDetect_SchedulerInCharge(t *testing.T) {
 		}
 		if id.EndTime.IsZero() != (test.end == 0) || test.end > 0 && !id.EndTime.Equal(time.Unix(test.end, 0)) {
 			t.Errorf("%q: ends at %v", test.env, id.EndTime)
+		}
+	}
+}
+
+// Of two launchers the nearer one counts, and what counts is not said to be ignored.
+func TestDetect_NearestLauncher(t *testing.T) {
+	azure := []string{"AZUREML_RUN_ID=a", "RANK=1", "LOCAL_RANK=1", "NODE_RANK=0", "WORLD_SIZE=2"}
+	elastic := []string{"GROUP_RANK=0", "LOCAL_WORLD_SIZE=2", "TORCHELASTIC_RUN_ID=e"}
+	mpirun := []string{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4"}
+	for _, test := range []struct {
+		env     []string
+		rank    string
+		ignored []string
+	}{
+		{azure, "RANK", nil},
+		{slices.Concat(azure, elastic), "RANK", nil},
+		{slices.Concat(azure, mpirun), "OMPI_COMM_WORLD_RANK", []string{"RANK"}},
+		{slices.Concat(azure, mpirun, elastic), "RANK", []string{"OMPI_COMM_WORLD_RANK"}},
+	} {
+		id := detect(test.env...)
+
+		var ignored []string
+		for _, i := range id.Ignored {
+			ignored = append(ignored, i.Name)
+		}
+		if id.From["rank"] != test.rank || !slices.Equal(ignored, test.ignored) {
+			t.Errorf("%q: the rank is from %s, ignored are %v", test.env, id.From["rank"], id.Ignored)
 		}
 	}
 }

@@ -19,6 +19,10 @@ type Run struct {
 
 	Launches []Launch // by start, at least one
 
+	// Blank are journals of which nothing can be read, where there is anything else: their perfagents were killed, or
+	// their hosts lost, before the first line was on disk. They are in no launch.
+	Blank []*Recording
+
 	all []*Recording
 }
 
@@ -113,10 +117,19 @@ func atWithout(dir string, files []string) (*Run, error) {
 	}
 
 	r := &Run{Name: NameOf(dir), Dir: dir, all: all}
-	groups := groupsOf(all)
+	telling := slices.DeleteFunc(slices.Clone(all), (*Recording).isBlank)
+	if len(telling) == 0 {
+		telling = all
+	} else {
+		r.Blank = slices.DeleteFunc(slices.Clone(all), func(one *Recording) bool { return !one.isBlank() })
+	}
+	groups := groupsOf(telling)
 	for i, g := range groups {
 		l := g.launch()
 		l.RunID, l.Dir, l.Nth, l.Of = r.Name, dir, i+1, len(groups)
+		for i := range l.Nodes {
+			l.Nodes[i].dir = dir
+		}
 		r.Launches = append(r.Launches, l)
 	}
 	r.Start = r.Latest().Start

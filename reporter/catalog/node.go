@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -21,7 +23,8 @@ type Node struct {
 	Pieces []*Recording
 
 	place
-	merged bool // the file has several nodes, of which this is the first
+	merged bool   // the file has several nodes, of which this is the first
+	dir    string // of the run; "" for files that somebody named
 }
 
 // Name returns what the node is called in a report of the launch: its index.
@@ -58,38 +61,88 @@ func (n *Node) Path() string {
 	return filepath.Join(filepath.Dir(first.Path()), "node-"+name+reportExt)
 }
 
-// Read returns the report of the node, of its ranks together. cpus is as for reportfile.Read.
-func (n *Node) Read(cpus int) (*reporter.Report, error) {
-	var pieces []reporter.Source
-	for _, r := range n.Pieces {
-		report, err := reportfile.Read(r.Path(), cpus)
-		if err != nil {
-			return nil, err
-		}
-		pieces = append(pieces, reporter.Source{Path: r.Path(), Report: report})
+// rereads is how often what is there is looked for again, where a file is gone before it was read.
+const rereads = 5
+
+// Retry calls a function that reads the files of the node and, while that finds one of them gone, calls it again with
+// those that are there then: a rank that ends replaces its journal by a report, and the last one out of the node replaces
+// the reports of all ranks by that of the node.
+func (n *Node) Retry(read func() error) error {
+	err := read()
+	for i := 0; i < rereads && errors.Is(err, fs.ErrNotExist) && n.find(); i++ {
+		err = read()
+	}
+	return err
+}
+
+// find looks for the recordings of the node again, and reports whether there are some.
+func (n *Node) find() bool {
+	if n.dir == "" {
+		return false
+	}
+	run, err := At(n.dir)
+	if err != nil || run == nil {
+		return false
 	}
 
-	return n.Combine(pieces)
+	for i := range run.Launches {
+		for j := range run.Launches[i].Nodes {
+			if now := &run.Launches[i].Nodes[j]; n.becomes(now) {
+				n.Pieces = now.Pieces
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// becomes reports whether the recordings of a node that was found later are of the same node and launch.
+func (n *Node) becomes(now *Node) bool {
+	was, knownBefore := keyOf(n.Pieces[0])
+	is, known := keyOf(now.Pieces[0])
+	return n.is(now.place) && was == is && knownBefore == known &&
+		(is.launch != "" || slices.ContainsFunc(now.Pieces, func(r *Recording) bool {
+			return slices.ContainsFunc(n.Pieces, r.overlaps)
+		}))
+}
+
+// Read returns the report of the node, of its ranks together. cpus is as for reportfile.Read.
+func (n *Node) Read(cpus int) (*reporter.Report, error) {
+	return n.readEach(func(path string) (*reporter.Report, error) { return reportfile.Read(path, cpus) })
 }
 
 // Numbers reads the report of the node without its series, as reportfile.Numbers does.
 func (n *Node) Numbers(cpus int) (*reporter.Report, error) {
-	if len(n.Pieces) == 1 {
-		report, err := reportfile.Numbers(n.Path(), cpus)
-		if err != nil {
-			return nil, err
+	report, err := n.readEach(func(path string) (*reporter.Report, error) {
+		if len(n.Pieces) > 1 { // what they have in common follows from their series
+			return reportfile.Read(path, cpus)
 		}
-		return n.Combine([]reporter.Source{{Path: n.Path(), Report: report}})
-	}
-
-	report, err := n.Read(cpus)
-	if err != nil {
-		return nil, err
+		return reportfile.Numbers(path, cpus)
+	})
+	if err != nil || len(n.Pieces) == 1 {
+		return report, err
 	}
 	for name, node := range report.Nodes {
 		report.Nodes[name] = node.WithoutSeries()
 	}
 	return report, nil
+}
+
+// readEach returns the report of the node from those that a function reads in its files.
+func (n *Node) readEach(read func(path string) (*reporter.Report, error)) (report *reporter.Report, err error) {
+	err = n.Retry(func() error {
+		var pieces []reporter.Source
+		for _, path := range n.Paths() {
+			piece, err := read(path)
+			if err != nil {
+				return err
+			}
+			pieces = append(pieces, reporter.Source{Path: path, Report: piece})
+		}
+		report, err = n.Combine(pieces)
+		return err
+	})
+	return report, err
 }
 
 // Combine puts together what was read of each piece, and gives the node its name in the launch.
@@ -114,6 +167,24 @@ func (n *Node) Combine(pieces []reporter.Source) (*reporter.Report, error) {
 
 // Scan hands over the node as reportfile.Scan does. It reads ranks that were not put together yet whole.
 func (n *Node) Scan(cpus int, wanted reporter.Wanted,
+	take func(run *reporter.Run, name string, n *reporter.Node) error) (run *reporter.Run, err error) {
+	var failed error
+	begun := false
+	err = n.Retry(func() (err error) {
+		run, err = n.scan(cpus, wanted, func(run *reporter.Run, name string, node *reporter.Node) error {
+			begun = true
+			return take(run, name, node)
+		})
+		if begun { // nothing is handed over twice
+			failed, err = err, nil
+		}
+		return err
+	})
+	return run, cmp.Or(failed, err)
+}
+
+// scan is Scan of the files that were found.
+func (n *Node) scan(cpus int, wanted reporter.Wanted,
 	take func(run *reporter.Run, name string, n *reporter.Node) error) (*reporter.Run, error) {
 	if len(n.Pieces) == 1 {
 		return reportfile.Scan(n.Path(), cpus, wanted, func(run *reporter.Run, name string, node *reporter.Node) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -97,6 +98,15 @@ func (r *Recording) isAtWork(node *reporter.Node) bool {
 	return err == nil && journal.WriterOf(r.Journal).AtWork(node, host.BootID(), time.Since(st.ModTime()))
 }
 
+// isGone reports whether the file was not there any more when its head was to be read.
+func (r *Recording) isGone() bool { return errors.Is(r.damaged, fs.ErrNotExist) }
+
+// isBlank reports whether the recording is a journal of which nothing can be read.
+func (r *Recording) isBlank() bool { return r.Report == "" && r.damaged != nil }
+
+// Damaged returns why nothing of the recording can be read; nil if something may be.
+func (r *Recording) Damaged() error { return r.damaged }
+
 // hasRanks reports whether the recording is that of a rank of several, or of a node whose ranks were put together.
 func (r *Recording) hasRanks() bool { return r.head.Ranked || r.head.Rank != "" || r.Rank >= 0 }
 
@@ -170,19 +180,26 @@ func inOrder(list []*Recording) []*Recording {
 	return list
 }
 
-// recordingsIn lists the recordings directly in a directory, in the order in which they began.
-func recordingsIn(dir string) ([]*Recording, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("look for reports: %w", err)
-	}
+// recordingsIn lists the recordings directly in a directory, in the order in which they began. It looks again if one of
+// them was gone before its head was read: another file has taken its place.
+func recordingsIn(dir string) (list []*Recording, err error) {
+	for range rereads {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, fmt.Errorf("look for reports: %w", err)
+		}
 
-	var paths []string
-	for _, e := range entries {
-		if !e.IsDir() {
-			paths = append(paths, filepath.Join(dir, e.Name()))
+		var paths []string
+		for _, e := range entries {
+			if !e.IsDir() {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+		list = newRecordings(paths)
+		if !slices.ContainsFunc(list, (*Recording).isGone) {
+			break
 		}
 	}
 
-	return newRecordings(paths), nil
+	return list, nil
 }

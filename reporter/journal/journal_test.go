@@ -367,6 +367,19 @@ func TestJournal_StateBelowZero(t *testing.T) {
 	}
 }
 
+// A damaged name of what the host was read through does not get into a report, where it would be none of the known.
+func TestJournal_DamagedReader(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"auto": "auto", "gopsutil": "gopsutil", "autp": "", "": ""} {
+		rec := reportertest.NewStream(1).Recording(10)
+		rec.Reader = ""
+		s := state{Reader: name, Start: rec.Start}
+		if s.into(rec); rec.Reader != want {
+			t.Errorf("%q becomes %q, want %q", name, rec.Reader, want)
+		}
+	}
+}
+
 func TestJournal_SaysWhatIsLost(t *testing.T) {
 	s := reportertest.NewStream(1)
 	rec := s.Recording(100)

@@ -139,7 +139,9 @@ func (s state) into(rec *collector.Recording) {
 		rec.Start = s.Start
 	}
 	rec.Host, rec.MissedTicks, rec.LongestGap, rec.Clock = s.Host, s.Missed, s.Gap, s.Clock
-	rec.Reader = s.Reader
+	if s.Reader == host.Auto || s.Reader == host.Gopsutil { // else it is damaged
+		rec.Reader = s.Reader
+	}
 	rec.Failures, rec.DiskPaths, rec.Disks, rec.NICs, rec.Late = s.Failures, s.Paths, s.Disks, s.NICs, s.Late
 	if s.Account != nil {
 		rec.Account = *s.Account

@@ -1,0 +1,43 @@
+package mlflow
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// What is known of the clocks is what the Date of an answer leaves no doubt of.
+func TestClient_ClockAhead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		server      time.Duration // by which the server's clock is ahead
+		age         string
+		least, most time.Duration
+	}{
+		{name: "the same"},
+		{name: "a cached Date", server: -1500 * time.Millisecond},
+		{name: "behind", server: time.Minute, least: -time.Minute, most: -59 * time.Second},
+		{name: "ahead", server: -time.Minute, least: 58 * time.Second, most: 61 * time.Second},
+		{name: "the answer of a cache", server: -time.Minute, age: "60"},
+	} {
+		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", time.Now().Add(c.server).UTC().Format(http.TimeFormat))
+			if c.age != "" {
+				w.Header().Set("Age", c.age)
+			}
+			io.WriteString(w, `{"run":{"info":{"run_id":"r"}}}`)
+		})
+		if got := client.ClockAhead(); got != 0 {
+			t.Errorf("%s: %v before any answer", c.name, got)
+		}
+		if _, err := client.Run(context.Background(), "r"); err != nil {
+			t.Fatal(err)
+		}
+		if got := client.ClockAhead(); got < c.least || got > c.most {
+			t.Errorf("%s: ahead by %v, want %v to %v", c.name, got, c.least, c.most)
+		}
+	}
+}

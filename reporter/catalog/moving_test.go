@@ -1,0 +1,174 @@
+package catalog_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+)
+
+// twoRanks writes the pieces of a node: the report of rank 0, and the journal of rank 1.
+func twoRanks(t *testing.T, launch string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "r")
+	made{name: "node-0.rank-0.json", to: 5, launch: launch, ranks: []int{0}}.write(t, dir)
+	made{name: "node-0.rank-1.jsonl", from: 1, to: 6, launch: launch}.write(t, dir)
+	return dir
+}
+
+// A node is read although its files are replaced by others after they were found: those of its ranks by that of the
+// node. A file that somebody named is not.
+func TestNode_FilesAreReplaced(t *testing.T) {
+	t.Parallel()
+	for _, launch := range []string{"", "mpi-1"} {
+		reads := map[string]func(*catalog.Node) (*reporter.Report, error){
+			"Read":    func(n *catalog.Node) (*reporter.Report, error) { return n.Read(0) },
+			"Numbers": func(n *catalog.Node) (*reporter.Report, error) { return n.Numbers(0) },
+			"Scan": func(n *catalog.Node) (*reporter.Report, error) {
+				r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
+				_, err := n.Scan(0, reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
+					r.Nodes[name] = n
+					return nil
+				})
+				return r, err
+			},
+		}
+		for name, read := range reads {
+			dir := twoRanks(t, launch)
+			run, err := catalog.At(dir)
+			if err != nil || len(run.Launches) != 1 {
+				t.Fatalf("%+v, %v", run, err)
+			}
+			named := catalog.NodesOf(run.Latest().Paths())
+
+			made{name: "node-0.json", to: 6, launch: launch, ranks: []int{0, 1}}.write(t, dir)
+			for _, path := range run.Latest().Paths() {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			r, err := read(&run.Latest().Nodes[0])
+			if err != nil || len(r.Nodes["0"].Ranks) != 2 {
+				t.Errorf("%s, launch %q: %+v, %v", name, launch, r, err)
+			}
+			if _, err := read(&named[0]); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s of files that were named: %v", name, err)
+			}
+		}
+	}
+}
+
+// What another node, or a launch that began later, has left is not taken for what is gone.
+func TestNode_FilesAreGone(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "r")
+	made{name: "node-0.rank-0.json", to: 5, ranks: []int{0}}.write(t, dir)
+	run, err := catalog.At(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(run.Latest().Paths()[0]); err != nil {
+		t.Fatal(err)
+	}
+	made{name: "node-1.json", to: 6, told: true}.write(t, dir)
+	made{name: "node-0.json", from: 100, to: 106}.write(t, dir)
+	if _, err := run.Latest().Nodes[0].Read(0); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// While recordings come and go, a list of them has the heads of all.
+func TestAt_FilesAreReplaced(t *testing.T) {
+	t.Parallel()
+	dir, spare := twoRanks(t, "mpi-1"), t.TempDir()
+	made{name: "node-0.rank-0.jsonl", to: 5, launch: "mpi-1"}.write(t, spare)
+	report, journal := filepath.Join(dir, "node-0.rank-0.json"), filepath.Join(dir, "node-0.rank-0.jsonl")
+	if err := os.Link(report, filepath.Join(spare, "node-0.rank-0.json")); err != nil {
+		t.Fatal(err)
+	}
+
+	done, moved := make(chan struct{}), make(chan error, 1)
+	go func() { // as a rank that ends and begins, again and again
+		for {
+			for _, move := range [][2]string{{journal, report}, {report, journal}} {
+				in, out := move[0], move[1]
+				if err := errors.Join(os.Link(filepath.Join(spare, filepath.Base(in)), in), os.Remove(out)); err != nil {
+					moved <- err
+					return
+				}
+			}
+			select {
+			case <-done:
+				close(moved)
+				return
+			default:
+			}
+		}
+	}()
+
+	t.Cleanup(func() {
+		close(done)
+		if err := <-moved; err != nil {
+			t.Error(err)
+		}
+	})
+
+	for range 1000 {
+		run, err := catalog.At(dir)
+		if err != nil || run == nil || len(run.Blank) > 0 {
+			t.Errorf("%+v, %v", run, err)
+			break
+		}
+		for _, n := range run.Latest().Nodes {
+			for _, r := range n.Pieces {
+				if len(run.Launches) > 1 || r.Damaged() != nil {
+					t.Fatalf("%s: %v", described(run), r.Damaged())
+				}
+			}
+		}
+	}
+}
+
+// A journal that was not begun, or whose beginning is lost, hides nothing else of its run.
+func TestAt_BlankJournals(t *testing.T) {
+	t.Parallel()
+	dir := twoRanks(t, "mpi-1")
+	blank := []string{"node-0.rank-2.jsonl", "node-3.rank-9.jsonl"}
+	for i, name := range blank {
+		write(t, filepath.Join(dir, name), []string{"", "\x00\x00\x00\x00\n"}[i])
+	}
+	run, err := catalog.At(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := described(run), "r: 0=0.rank-0+0.rank-1.jsonl"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var names []string
+	for _, r := range run.Blank {
+		names = append(names, filepath.Base(r.Path()))
+		if r.Damaged() == nil {
+			t.Errorf("%s: nobody says why", r.Path())
+		}
+	}
+	if slices.Sort(names); !slices.Equal(names, blank) {
+		t.Errorf("left out are %q, want %q", names, blank)
+	}
+	if err := run.Remove(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a run is not removed whole: %v", err)
+	}
+
+	write(t, filepath.Join(dir, blank[0]), "") // all that there is
+	if run, err = catalog.At(dir); err != nil || len(run.Blank) > 0 || len(run.Latest().Nodes) != 1 {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
