@@ -543,12 +543,12 @@ func TestListen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	l.finish().Want(t, 0)
 }
 
-// listenEverywhere reports whether a metric is there on every host: those of a control group,
-// a limit, pressure and GPUs are not.
+// listenEverywhere reports whether a metric is there on every host and without more flags: those of a control group, a
+// limit, pressure, GPUs and a store are not.
 func listenEverywhere(name string) bool {
 	rest, ok := strings.CutPrefix(name, "perfagent_job_")
 	somewhere := func(part string) bool { return strings.Contains(name, part) }
-	return !ok && !slices.ContainsFunc([]string{"_gpu_", "_infiniband_", "_pressure_", "_oom_", "_operation_", "_transfer_", "_intake_"}, somewhere) ||
+	return !ok && !slices.ContainsFunc([]string{"_gpu_", "_infiniband_", "_pressure_", "_oom_", "_operation_", "_transfer_", "_intake_", "_store_"}, somewhere) ||
 		ok && slices.Contains([]string{"info", "cpu_seconds_total", "memory_bytes", "processes", "threads", "cpu_limit_cpus"}, rest)
 }
 
