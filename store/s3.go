@@ -314,6 +314,7 @@ func (s *s3) Evict(ctx context.Context, name string) error {
 // A listing is an answer to ListObjectsV2
 // (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
 type listing struct {
+	EncodingType          string // "url" if the keys are encoded as asked
 	IsTruncated           bool
 	NextContinuationToken string
 	Contents              []struct {
@@ -353,9 +354,10 @@ func (s *s3) List(ctx context.Context, prefix string) ([]Entry, error) {
 	return nil, errors.New("the list of objects does not end")
 }
 
-// page asks for a part of the objects whose keys begin with a text.
+// page asks for a part of the objects whose keys begin with a text. The keys are to be encoded: XML has no place for
+// control characters, and one such object would make the list unreadable.
 func (s *s3) page(ctx context.Context, prefix, token string) (*listing, error) {
-	query := [][2]string{{"list-type", "2"}, {"prefix", prefix}}
+	query := [][2]string{{"encoding-type", "url"}, {"list-type", "2"}, {"prefix", prefix}}
 	if token != "" {
 		query = slices.Insert(query, 0, [2]string{"continuation-token", token})
 	}
@@ -376,6 +378,15 @@ func parseListing(data []byte) (*listing, error) {
 	out := new(listing)
 	if err := xml.Unmarshal(data, out); err != nil {
 		return nil, errors.New("the list of objects is not that of an S3 server")
+	}
+	if out.EncodingType != "url" {
+		return out, nil
+	}
+
+	for i := range out.Contents {
+		if key, err := url.QueryUnescape(out.Contents[i].Key); err == nil {
+			out.Contents[i].Key = key
+		}
 	}
 	return out, nil
 }
