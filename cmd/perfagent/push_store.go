@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -70,7 +69,7 @@ func (o *pushOptions) storeNode(ctx context.Context, n *catalog.Node) error {
 
 // put puts one node of a file into a store, and says where it is.
 func (o *pushOptions) put(ctx context.Context, file *pushedFile, key string) (*reporter.StoreState, error) {
-	into, err := store.Open(o.store, store.Options{Metrics: true, Credentials: os.Getenv("PERFAGENT_STORE")}) // of each: so are the metrics
+	into, err := o.runs.openStore(o.store, true) // for each node, as the metrics are
 	if err != nil {
 		return nil, err
 	}

@@ -41,9 +41,24 @@ func referenceIn(argument string) (address, object string, ok bool) {
 	return address, object, ok
 }
 
+// isCopied reports whether a name is a reference whose objects are copied to be read: to a store that is not a directory.
+func (f *runFinder) isCopied(name string) bool {
+	address, _, ok := referenceIn(name)
+	if !ok {
+		return false
+	}
+	s, err := f.openStore(address, false)
+	if err != nil {
+		return false // it is said when the name is looked up
+	}
+	defer s.Close()
+	_, isDir := s.Dir()
+	return !isDir
+}
+
 // findStored returns what a reference stands for. The layout of a directory is that of --out, so nothing is copied from one.
 func (f *runFinder) findStored(command, address, object string) (*catalog.Found, error) {
-	s, err := openStore(address, false)
+	s, err := f.openStore(address, false)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +91,9 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 	return &catalog.Found{File: path}, nil
 }
 
-// openStore opens a store to take something from it.
-func openStore(address string, metrics bool) (*store.Store, error) {
-	return store.Open(address, store.Options{Metrics: metrics, Credentials: os.Getenv("PERFAGENT_STORE")})
+// openStore opens a store. If its address has no password, that of PERFAGENT_STORE will do.
+func (f *runFinder) openStore(address string, metrics bool) (*store.Store, error) {
+	return store.Open(address, store.Options{Metrics: metrics, Credentials: f.streams.defaultOf(storeVariable).value})
 }
 
 // add makes a directory for what is copied for a reference.
@@ -127,6 +142,20 @@ func (f *runFinder) tellFetched(command string, s *store.Store, fetched []gather
 // referenceOf returns the reference of an object.
 func referenceOf(s *store.Store, name string) string {
 	return s.ProxyFromKey(name, store.RefOptions{}).String()
+}
+
+// public returns a name as it may be shown: a reference without user and password.
+func (f *runFinder) public(name string) string {
+	address, object, ok := referenceIn(name)
+	if !ok {
+		return name
+	}
+	s, err := f.openStore(address, false)
+	if err != nil {
+		return "#" + object
+	}
+	defer s.Close()
+	return referenceOf(s, object)
 }
 
 // onlyPartial follows the reference of a partial report.
@@ -189,7 +218,7 @@ func (o *lsOptions) listStore(names []string) error {
 	if len(names) > 2 || o.html != "" {
 		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
 	}
-	s, err := openStore(names[0], false)
+	s, err := o.runs.openStore(names[0], false)
 	if err != nil {
 		return err
 	}
