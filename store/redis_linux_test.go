@@ -412,17 +412,29 @@ func TestRedis_ZipBomb(t *testing.T) {
 	}
 }
 
-// Python's RedisConnector finds what we store.
+// Python's RedisConnector finds what we store, and we what it stores.
 func TestRedis_Python(t *testing.T) {
 	address := storetest.Redis(t)
-	put(t, open(t, "proxystore+redis://"+address), "job-7/node-0", `{"a": "é"}`)
 	_, port, _ := net.SplitHostPort(address)
-	var got []any
-	python(t, "OPS", &got, "connector.py", port, "perfagent:job-7:node-0")
-	if diff := cmp.Diff([]any{`{"a": "é"}`, "key"}, got); diff != "" {
-		t.Error(diff)
+	for i, c := range []struct{ environment, options, tag string }{{"OPS", "", "US"}, {"OPS_06", "?serializer=02", "02"}} {
+		t.Run(c.environment, func(t *testing.T) {
+			s := open(t, "proxystore+redis://"+address+c.options)
+			put(t, s, fmt.Sprintf("job-7/node-%d", i), `{"a": "é"}`)
+			key := fmt.Sprintf("perfagent:job-7:node-%d", i)
+			if stored := rawRedis(t, address)("GET " + key); stored != c.tag+"\n"+`{"a": "é"}` {
+				t.Errorf("stored: %q", stored)
+			}
+			var got []any
+			python(t, c.environment, &got, "connectors.py", port, "get", key, "perfagent:job-7:node-9")
+			if diff := cmp.Diff([]any{`{"a": "é"}`, nil}, got); diff != "" {
+				t.Error(diff)
+			}
+
+			var keys []string
+			python(t, c.environment, &keys, "connectors.py", port, "put")
+			wantOfPython(t, s, keys)
+		})
 	}
-	want(t, open(t, "proxystore+redis://"+address), "key", `{"b": 1}`)
 }
 
 // What a server may send in one answer is bounded, whatever lists it is in.
