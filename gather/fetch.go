@@ -30,14 +30,18 @@ type Fetched struct {
 }
 
 // FetchRun copies the reports of a run to files DIR/RUN-ID/node-N.json, the layout of --out. In a store that has this
-// layout they are read as well, but stay where they are. Of a node without a final report it fetches the partial one. An
-// error says that the store or the directory is of no use.
+// layout they are read as well, but stay where they are. A partial report may be fetched beside a final one of the same
+// name: hosts without an index share it. An error says that the store or the directory is of no use.
 func FetchRun(ctx context.Context, s *store.Store, run, dir string) ([]Fetched, error) {
 	names, err := names(ctx, s, run)
 	if err != nil {
 		return nil, err
 	}
 
+	final := make(map[string]bool) // nodes
+	for _, n := range names {
+		final[n.node] = final[n.node] || !n.partial
+	}
 	var out []Fetched
 	err = parallel.InOrder(len(names), func(i int, emit func(Fetched) error) error {
 		f, err := fetch(ctx, s, names[i], dir)
@@ -46,29 +50,24 @@ func FetchRun(ctx context.Context, s *store.Store, run, dir string) ([]Fetched, 
 		}
 		return emit(f)
 	}, func(f Fetched) error {
-		out = append(out, f)
+		if superseded := f.Err != nil && !f.Final && final["node-"+f.Node]; !superseded {
+			out = append(out, f)
+		}
 		return nil
 	})
 	return out, err
 }
 
-// names returns the names of a run's reports: of a node that has no final one, the partial ones.
+// names returns the names of a run's reports.
 func names(ctx context.Context, s *store.Store, run string) ([]name, error) {
 	list, err := s.List(ctx, run+"/")
 	if err != nil {
 		return nil, err
 	}
 
-	var all, out []name
-	final := make(map[string]bool) // nodes
+	var out []name
 	for _, e := range list {
 		if n, ok := parse(e.Name); ok {
-			all = append(all, n)
-			final[n.node] = final[n.node] || !n.partial
-		}
-	}
-	for _, n := range all {
-		if !n.partial || !final[n.node] {
 			out = append(out, n)
 		}
 	}
@@ -102,9 +101,8 @@ func fetch(ctx context.Context, s *store.Store, n name, dir string) (Fetched, er
 	return out, err
 }
 
-// write writes the file of a report. It has the name of a final one.
+// write writes the file of a report.
 func write(n name, data []byte, dir string) (string, error) {
-	n.partial = false
 	path := filepath.Join(dir, filepath.FromSlash(n.String())+".json")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err

@@ -79,8 +79,8 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 		if err != nil {
 			return nil, err
 		}
-		if f.tellFetched(command, s, fetched) {
-			return catalog.FindRun(dir, object)
+		if f.tellLost(command, s, fetched) < len(fetched) {
+			return f.findRun(command, object, copied{dir: dir, store: s.URL()})
 		}
 	}
 
@@ -116,27 +116,28 @@ func (f *runFinder) findInDirectory(command, dir, object string, in copied) (*ca
 	if _, ok := runIn(object); !ok {
 		return catalog.Find(dir, filepath.Join(dir, filepath.FromSlash(object)+".json"))
 	}
-	found, err := catalog.FindRun(dir, object)
+	return f.findRun(command, object, in)
+}
+
+// findRun returns a run in a directory with what is in a store, and says what is partial.
+func (f *runFinder) findRun(command, run string, in copied) (*catalog.Found, error) {
+	found, err := catalog.FindRun(in.dir, run)
 	if err == nil {
 		f.tellPartial(command, found.Launch, in)
 	}
 	return found, err
 }
 
-// tellFetched says what is partial or missing, and reports whether anything is there.
-func (f *runFinder) tellFetched(command string, s *store.Store, fetched []gather.Fetched) (found bool) {
+// tellLost says what could not be fetched, and returns how much that is.
+func (f *runFinder) tellLost(command string, s *store.Store, fetched []gather.Fetched) (lost int) {
 	for _, one := range fetched {
-		switch {
-		case one.Err != nil:
+		if one.Err != nil {
 			f.say(command, fmt.Sprintf("%s: %v", referenceOf(s, one.Name), one.Err))
-			f.copies.lost = true
-			continue
-		case !one.Final:
-			f.say(command, referenceOf(s, one.Name)+onlyPartial)
+			lost++
 		}
-		found = true
 	}
-	return found
+	f.copies.lost = f.copies.lost || lost > 0
+	return lost
 }
 
 // referenceOf returns the reference of an object.
