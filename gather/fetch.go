@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,7 +121,7 @@ func Fetch(ctx context.Context, s *store.Store, object, dir string) (path string
 		return "", err
 	}
 	if err := check(data); err != nil {
-		return "", err
+		return "", fmt.Errorf("%v: %w", s.ProxyFromKey(object, store.RefOptions{}), err)
 	}
 
 	if n, ok := parse(object); ok {

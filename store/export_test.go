@@ -1,7 +1,12 @@
 package store
 
-// ReadAnswer is readAnswer for tests.
-var ReadAnswer = readAnswer
+import "bufio"
+
+// ReadAnswer is readAnswer for tests, with the bytes that the answer may take.
+func ReadAnswer(in *bufio.Reader, most int64) (any, error) {
+	a := answer{in: in, left: most}
+	return a.read(0)
+}
 
 // ParseListing is parseListing for tests.
 var ParseListing = parseListing

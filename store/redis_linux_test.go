@@ -439,17 +439,14 @@ func TestRedis_Python(t *testing.T) {
 
 // What a server may send in one answer is bounded, whatever lists it is in.
 func TestRedis_AnswerIsBounded(t *testing.T) {
-	t.Parallel()
+	const most = 1 << 16
 	for name, value := range map[string]string{
-		"strings": fmt.Sprintf("$%d\r\n%s\r\n", 1<<20, strings.Repeat("x", 1<<20)), "lines": "+" + strings.Repeat("x", 60000) + "\r\n",
-		"numbers": "*60000\r\n" + strings.Repeat(":1\r\n", 60000),
+		"strings": "$1000\r\n" + strings.Repeat("x", 1000) + "\r\n", "lines": "+" + strings.Repeat("x", 1000) + "\r\n",
+		"lists": "*1000\r\n" + strings.Repeat(":1\r\n", 1000),
 	} {
-		all := []io.Reader{strings.NewReader("*1000000\r\n")}
-		for range 5000 {
-			all = append(all, strings.NewReader(value))
-		}
-		answer, err := store.ReadAnswer(bufio.NewReader(io.MultiReader(all...)))
-		if answer != nil || err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
+		all := "*1000\r\n" + strings.Repeat(value, 100)
+		in := bufio.NewReader(strings.NewReader(all))
+		if answer, err := store.ReadAnswer(in, most); answer != nil || err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: %T, %v", name, answer, err)
 		}
 	}
@@ -462,5 +459,7 @@ func FuzzRedis(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	f.Fuzz(func(t *testing.T, answer []byte) { store.ReadAnswer(bufio.NewReader(bytes.NewReader(answer))) })
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		store.ReadAnswer(bufio.NewReader(bytes.NewReader(answer)), store.MaxSize)
+	})
 }

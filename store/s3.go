@@ -70,6 +70,7 @@ func newS3(u *url.URL) (*s3, error) {
 	transport.DisableCompression = true // objects are taken as they are
 	transport.MaxIdleConnsPerHost = 8
 	transport.ResponseHeaderTimeout = silence
+	transport.MaxResponseHeaderBytes = maxLine
 	s.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the signature holds for one host
 	}}
@@ -268,18 +269,14 @@ func readBody(ctx context.Context, answer *http.Response, most int64) ([]byte, e
 	if answer.ContentLength > most {
 		return nil, fmt.Errorf("it is too large: %d bytes", answer.ContentLength)
 	}
-	var data bytes.Buffer
-	if n := answer.ContentLength; n > 0 && n <= 1<<20 { // more is taken as it comes: anybody may claim a length
-		data.Grow(int(n) + bytes.MinRead)
-	}
-	n, err := data.ReadFrom(io.LimitReader(answer.Body, most+1))
+	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1)) // as it comes: anybody may claim a length
 	if err != nil {
 		return nil, plainError(ctx, err)
 	}
-	if n > most {
+	if int64(len(data)) > most {
 		return nil, fmt.Errorf("it is too large: more than %d bytes", most)
 	}
-	return data.Bytes(), nil
+	return data, nil
 }
 
 // Exists implements Connector.
@@ -326,7 +323,7 @@ type listing struct {
 
 // The bounds of a listing.
 const (
-	maxListing = 16 << 20 // bytes of an answer, which has a thousand objects at most
+	maxListing = 4 << 20 // bytes of an answer, which has a thousand objects at most
 	maxPages   = 10000
 )
 

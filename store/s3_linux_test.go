@@ -265,7 +265,10 @@ func TestS3_Faults(t *testing.T) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			conn.Close()
 		}, "EOF", true},
-		"huge":  {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999999") }, "too large", false},
+		"huge": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999999") }, "too large", false},
+		"large head": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-A", strings.Repeat("a", 200000))
+		}, "headers exceeded", false},
 		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded", true},
 		"drips": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100000")

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"io"
+	"log"
 	"os"
 	"runtime"
 )
@@ -12,6 +14,7 @@ func main() {
 	// The kernel delivers a signal to the first thread if it can. No other goroutine may run
 	// there: one that hangs on a disk would keep the signal from the job.
 	runtime.LockOSThread()
+	log.SetOutput(io.Discard) // net/http prints what servers send unasked, and stderr is the job's
 	os.Exit(execute(os.Args[1:], streams{
 		out: os.Stdout, err: &patientWriter{w: os.Stderr}, defaults: readDefaults(siteDefaults),
 	}))

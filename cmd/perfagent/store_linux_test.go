@@ -144,6 +144,7 @@ func TestStore_WrongReferences(t *testing.T) {
 		address + "#nothing":                "no object nothing in " + address,
 		address + "#nothing/node-0":         "no object perfagent.nothing.node-0.json in " + address,
 		address + "#cut":                    address + "#cut/node-0: it is not JSON, or cut short",
+		address + "#cut/node-0":             address + "#cut/node-0: it is not JSON, or cut short",
 		address + "#dict/node-0":            "it is a pickle (tag PK), which perfagent never reads; store the report as a text: store.put(json.dumps(report))",
 		address + "#key":                    "it has the unknown tag XX",
 		address + "?clear=1#a":              "unknown option",
