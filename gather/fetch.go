@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,17 +99,21 @@ func fetch(ctx context.Context, s *store.Store, n name, dir string) (Fetched, er
 		out.Path = filepath.Join(in, filepath.FromSlash(out.Name)+".json")
 		return out, nil
 	}
-	out.Path, err = write(n, data, dir)
+	out.Path, err = write(out.Name, data, dir)
 	return out, err
 }
 
-// write writes the file of a report.
-func write(n name, data []byte, dir string) (string, error) {
-	path := filepath.Join(dir, filepath.FromSlash(n.String())+".json")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
+// write writes the file of an object and returns its path. The error says where there is no room: not in the store.
+func write(name string, data []byte, dir string) (string, error) {
+	path := filepath.Join(dir, filepath.FromSlash(name)+".json")
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = durable.WriteUnsynced(path, data, true)
 	}
-	return path, durable.WriteUnsynced(path, data, true)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return "", fmt.Errorf("copy %s to %s: %w", name, dir, at.Err)
+	}
+	return path, err
 }
 
 // Object is the name of the file, without extension, of an object whose name Python has made.
@@ -124,11 +129,11 @@ func Fetch(ctx context.Context, s *store.Store, object, dir string) (path string
 		return "", fmt.Errorf("%v: %w", s.ProxyFromKey(object, store.RefOptions{}), err)
 	}
 
+	name := Object
 	if n, ok := parse(object); ok {
-		return write(n, data, dir)
+		name = n.String()
 	}
-	path = filepath.Join(dir, Object+".json")
-	return path, durable.WriteUnsynced(path, data, true)
+	return write(name, data, dir)
 }
 
 // check returns an error for what is no report: neither ours nor perf.py's.

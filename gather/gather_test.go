@@ -206,6 +206,20 @@ func TestFetchRun(t *testing.T) {
 	}
 }
 
+// Where there is no room for a copy, the error names that place and not the store.
+func TestFetch_NoRoom(t *testing.T) {
+	s := open(t, "proxystore+file://"+t.TempDir())
+	put(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
+	const dir = "/dev/full"
+	_, errRun := gather.FetchRun(t.Context(), s, "job", dir)
+	_, err := gather.Fetch(t.Context(), s, "job/node-0", dir)
+	for _, err := range []error{errRun, err} {
+		if err == nil || err.Error() != "copy job/node-0 to /dev/full: not a directory" {
+			t.Error(err)
+		}
+	}
+}
+
 // A node that was recorded again counts once, and hosts that share a name each.
 func TestAwait(t *testing.T) {
 	s := open(t, t.TempDir())
