@@ -583,6 +583,9 @@ func TestStore_S3(t *testing.T) {
 		perfagent(args...).Want(t, 0)
 	}
 
+	pasted := clitest.Script(t, "sh", `eval "$P show $("$P" ls "$1" a | awk 'NR == 2 { print $NF }')"`, address+"&style=path")
+	clitest.Perform(t, pasted).Want(t, 0)
+
 	down := "s3://runs/p?endpoint=http://" + storetest.FreeAddress(t)
 	o := perfagent("run", "--run-id", "b", "--store", down, "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
 	o.Want(t, 4)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -280,9 +281,18 @@ func (o *lsOptions) printNodes(nodes []gather.Node) error {
 		if !n.Final {
 			node += " (partial)"
 		}
-		rows = append(rows, lsRow{cells: []string{node, size(int(n.Bytes)), modified(n.Modified), n.Reference}})
+		rows = append(rows, lsRow{cells: []string{node, size(int(n.Bytes)), modified(n.Modified), pasted(n.Reference)}})
 	}
 	return o.printTable(rows)
+}
+
+// pasted returns a reference as a shell takes it: quoted if it has options.
+func pasted(reference string) string {
+	plain := strings.ReplaceAll(reference, "#", "") // within a word it means nothing to a shell
+	if pusher.CommandLine([]string{plain}) == plain {
+		return reference
+	}
+	return pusher.CommandLine([]string{reference})
 }
 
 // modified returns when an object was stored, for a table.
