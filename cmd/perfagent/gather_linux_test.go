@@ -338,6 +338,28 @@ func testLazy(t *testing.T, address string, gets func() int) {
 	}
 }
 
+// What was merged and is put back is there already, by reference, too.
+func TestGather_IsPutBack(t *testing.T) {
+	t.Parallel()
+	for kind, address := range stores(t) {
+		t.Run(kind, func(t *testing.T) {
+			run := reportertest.NodeReport(0, 20, 0, nil).Run.ID
+			want := []string{run + "/node-0", run + "/node-1"}
+			for node, name := range want {
+				put(t, address, name, node, 2)
+			}
+			for _, flag := range []string{"--html=never", "--lazy"} {
+				merged := filepath.Join(t.TempDir(), "m.json")
+				clitest.Run(t, "merge", address+"#"+run, "-o", merged, flag).Want(t, 0)
+				clitest.Run(t, "push", merged, "--store", address).Want(t, 0)
+			}
+			if diff := cmp.Diff(want, names(t, address)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // gets returns how often a Redis server was asked for an object.
 func gets(t *testing.T, server string) int {
 	t.Helper()

@@ -105,9 +105,9 @@ func alone(file *pushedFile, key string) ([]byte, error) {
 	if n.Push != nil {
 		n.Push = &reporter.Push{MLflow: n.Push.MLflow}
 	}
-	return reporter.Encode(&reporter.Report{
-		Schema: file.Report.Schema, Run: file.Report.Run, Nodes: map[string]*reporter.Node{key: &n},
-	})
+	run := file.Report.Run
+	run.Gather = nil // it is about the other nodes
+	return reporter.Encode(&reporter.Report{Schema: file.Report.Schema, Run: run, Nodes: map[string]*reporter.Node{key: &n}})
 }
 
 // fileNameOf returns what the report of a node is called: as its file is, or after the node.
