@@ -8,6 +8,9 @@ func ReadAnswer(in *bufio.Reader, most int64) (any, error) {
 	return a.read(0)
 }
 
+// DecodeProxyStore is what a ProxyStore's objects are decoded with, for tests.
+func DecodeProxyStore(stored []byte) ([]byte, error) { return tagging{}.decode(stored) }
+
 // ParseListing is parseListing for tests.
 var ParseListing = parseListing
 
