@@ -140,10 +140,12 @@ func TestStore_WrongReferences(t *testing.T) {
 		clitest.Write(t, filepath.Join(dir, name), data, 0o600)
 		clitest.Write(t, filepath.Join(dir, name+".ready"), "", 0o600)
 	}
+	put(t, address, "whole/node-0", 0, 1)
 	for argument, words := range map[string]string{
 		address + "#nothing":                "no object nothing in " + address,
 		address + "#nothing/node-0":         "no object perfagent.nothing.node-0.json in " + address,
 		address + "#cut":                    address + "#cut/node-0: it is not JSON, or cut short",
+		address + "#whole@0":                `no run "whole@0"; the runs in ` + address + " are whole",
 		address + "#cut/node-0":             address + "#cut/node-0: it is not JSON, or cut short",
 		address + "#dict/node-0":            "it is a pickle (tag PK), which perfagent never reads; store the report as a text: store.put(json.dumps(report))",
 		address + "#key":                    "it has the unknown tag XX",

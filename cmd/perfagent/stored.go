@@ -123,10 +123,11 @@ func (f *runFinder) findInDirectory(command, dir, object string, in copied) (*ca
 // findRun returns a run in a directory with what is in a store, and says what is partial.
 func (f *runFinder) findRun(command, run string, in copied) (*catalog.Found, error) {
 	found, err := catalog.FindRun(in.dir, run)
-	if err == nil {
-		f.tellPartial(command, found.Launch, in)
+	if err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), in.dir, in.store))
 	}
-	return found, err
+	f.tellPartial(command, found.Launch, in)
+	return found, nil
 }
 
 // tellLost says what could not be fetched, and returns how much that is.
