@@ -92,7 +92,7 @@ func (a *arrivals) count(ctx context.Context, nodes int) (final, of int, err err
 }
 
 // places returns how many nodes the final reports of one name are of: one that was recorded again or, where nobody gave
-// it an index, several hosts.
+// it an index, several hosts. What cannot be read is of none of its own.
 func (a *arrivals) places(ctx context.Context, list []name) (int, error) {
 	if len(list) == 1 {
 		return 1, nil
@@ -105,11 +105,11 @@ func (a *arrivals) places(ctx context.Context, list []name) (int, error) {
 			return 0, err
 		}
 		same := func(o *reporter.Head) bool { return catalog.SameNode(head, o) }
-		if !slices.ContainsFunc(different, same) {
+		if head.Node != "" && !slices.ContainsFunc(different, same) {
 			different = append(different, head)
 		}
 	}
-	return len(different), nil
+	return max(1, len(different)), nil
 }
 
 // nodes returns how many nodes the run has, as the first report says that can be read.

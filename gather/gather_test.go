@@ -238,6 +238,12 @@ func TestAwait(t *testing.T) {
 		put(t, s, "job", "node-gpu1", report(t, 0, 20), "job/node-gpu1")
 	}
 
+	for _, name := range []string{"job/node-0.9", "job/node-gpu1.2"} {
+		if err := s.Put(t.Context(), name, []byte("cut")); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	var told []int
 	ctx, cancel := context.WithCancel(t.Context())
 	a := gather.Awaited{Nodes: 4, Limit: time.Minute, Tell: func(final, of int) { told = append(told, final, of); cancel() }}
