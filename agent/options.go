@@ -100,6 +100,10 @@ type Options struct {
 	// Store is the address of a store, see package store, that gets the report of the node, too; "" is none.
 	Store string
 
+	// StoreCredentials is an address whose user and password are used for Store if that is at the same server and has
+	// none.
+	StoreCredentials string
+
 	// StoreEvery is how often the report so far is put into the store, at least MinStoreEvery, so that a node
 	// that dies leaves its past. 0 is DefaultStoreEvery, a negative value is never. A ProxyStore, in which no
 	// object changes, gets none, nor does a node of several ranks.

@@ -50,7 +50,7 @@ func openStore(o *Options) *store.Store {
 	if o.Store == "" {
 		return nil
 	}
-	so := store.Options{Metrics: true, Name: o.RunID}
+	so := store.Options{Metrics: true, Name: o.RunID, Credentials: o.StoreCredentials}
 	if o.Log.Core().Enabled(zap.DebugLevel) {
 		so.Debug = func(line string) { o.Log.Debug(line) }
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -30,8 +32,9 @@ type Awaited struct {
 // may pass by itself, as a server that is away for a while, it waits for, too, unless it is there at the end.
 func Await(ctx context.Context, s *store.Store, run string, a Awaited) (time.Duration, error) {
 	begun, told := time.Now(), -1
+	there := arrivals{s, run, make(map[string]*reporter.Head)}
 	for delay := firstDelay; ; delay = min(delay*3/2, lastDelay) {
-		final, of, err := arrived(ctx, s, run, a.Nodes)
+		final, of, err := there.count(ctx, a.Nodes)
 		left := a.Limit - time.Since(begun)
 		switch {
 		case ctx.Err() != nil:
@@ -53,38 +56,92 @@ func Await(ctx context.Context, s *store.Store, run string, a Awaited) (time.Dur
 	}
 }
 
-// arrived returns how many nodes of a run have a final report, of how many. Unless somebody said, the first report does;
-// before it is there it is 0.
-func arrived(ctx context.Context, s *store.Store, run string, nodes int) (final, of int, err error) {
-	list, err := names(ctx, s, run)
+// arrivals knows which reports of a run are there.
+type arrivals struct {
+	store *store.Store
+	run   string
+	heads map[string]*reporter.Head // of those that were looked into, by name
+}
+
+// count returns how many nodes have a final report, of how many. Unless somebody said, the first report does; before it is
+// there it is 0.
+func (a *arrivals) count(ctx context.Context, nodes int) (final, of int, err error) {
+	names, err := names(ctx, a.store, a.run)
 	if err != nil {
 		return 0, 0, err
 	}
-	seen := make(map[string]bool)
-	for _, n := range list {
-		seen[n.node] = seen[n.node] || !n.partial
-	}
-	for _, is := range seen {
-		if is {
-			final++
+
+	byNode := make(map[string][]name)
+	for _, n := range names {
+		if !n.partial {
+			byNode[n.node] = append(byNode[n.node], n)
 		}
 	}
+	for _, list := range byNode {
+		places, err := a.places(ctx, list)
+		if err != nil {
+			return 0, 0, err
+		}
+		final += places
+	}
 
-	if nodes == 0 && len(list) > 0 {
-		nodes, err = nodesOf(ctx, s, list[0])
+	if nodes == 0 {
+		nodes, err = a.nodes(ctx, names)
 	}
 	return final, nodes, err
 }
 
-// nodesOf returns how many nodes the run of a report has.
-func nodesOf(ctx context.Context, s *store.Store, n name) (int, error) {
-	data, err := s.Get(ctx, n.String())
-	if err != nil {
-		return 0, err
+// places returns how many nodes the final reports of one name are of: one that was recorded again or, where nobody gave
+// it an index, several hosts. What cannot be read is of none of its own.
+func (a *arrivals) places(ctx context.Context, list []name) (int, error) {
+	if len(list) == 1 {
+		return 1, nil
+	}
+
+	var different []*reporter.Head
+	for _, n := range list {
+		head, err := a.head(ctx, n)
+		if err != nil {
+			return 0, err
+		}
+		same := func(o *reporter.Head) bool { return catalog.SameNode(head, o) }
+		if head.Node != "" && !slices.ContainsFunc(different, same) {
+			different = append(different, head)
+		}
+	}
+	return max(1, len(different)), nil
+}
+
+// nodes returns how many nodes the run has, as the first report says that can be read.
+func (a *arrivals) nodes(ctx context.Context, names []name) (int, error) {
+	for _, n := range names {
+		head, err := a.head(ctx, n)
+		switch {
+		case err != nil:
+			return 0, err
+		case head.Identity != nil && head.Identity.Nodes > 0:
+			return head.Identity.Nodes, nil
+		case head.Node != "":
+			return 0, ErrUnknownNodes
+		}
+	}
+	return 0, nil
+}
+
+// head returns the head of a report. Of what is no report it is empty.
+func (a *arrivals) head(ctx context.Context, n name) (*reporter.Head, error) {
+	if head := a.heads[n.String()]; head != nil {
+		return head, nil
+	}
+
+	data, err := a.store.Get(ctx, n.String())
+	if err != nil && (ctx.Err() != nil || store.Temporary(err)) {
+		return nil, err
 	}
 	head, err := reporter.ReadHead(bytes.NewReader(data))
-	if err != nil || head.Identity == nil || head.Identity.Nodes == 0 {
-		return 0, ErrUnknownNodes
+	if err != nil {
+		head = new(reporter.Head)
 	}
-	return head.Identity.Nodes, nil
+	a.heads[n.String()] = head
+	return head, nil
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,14 +32,18 @@ type Fetched struct {
 }
 
 // FetchRun copies the reports of a run to files DIR/RUN-ID/node-N.json, the layout of --out. In a store that has this
-// layout they are read as well, but stay where they are. Of a node without a final report it fetches the partial one. An
-// error says that the store or the directory is of no use.
+// layout they are read as well, but stay where they are. A partial report may be fetched beside a final one of the same
+// name: hosts without an index share it. An error says that the store or the directory is of no use.
 func FetchRun(ctx context.Context, s *store.Store, run, dir string) ([]Fetched, error) {
 	names, err := names(ctx, s, run)
 	if err != nil {
 		return nil, err
 	}
 
+	final := make(map[string]bool) // nodes
+	for _, n := range names {
+		final[n.node] = final[n.node] || !n.partial
+	}
 	var out []Fetched
 	err = parallel.InOrder(len(names), func(i int, emit func(Fetched) error) error {
 		f, err := fetch(ctx, s, names[i], dir)
@@ -46,29 +52,24 @@ func FetchRun(ctx context.Context, s *store.Store, run, dir string) ([]Fetched, 
 		}
 		return emit(f)
 	}, func(f Fetched) error {
-		out = append(out, f)
+		if superseded := f.Err != nil && !f.Final && final["node-"+f.Node]; !superseded {
+			out = append(out, f)
+		}
 		return nil
 	})
 	return out, err
 }
 
-// names returns the names of a run's reports: of a node that has no final one, the partial ones.
+// names returns the names of a run's reports.
 func names(ctx context.Context, s *store.Store, run string) ([]name, error) {
 	list, err := s.List(ctx, run+"/")
 	if err != nil {
 		return nil, err
 	}
 
-	var all, out []name
-	final := make(map[string]bool) // nodes
+	var out []name
 	for _, e := range list {
 		if n, ok := parse(e.Name); ok {
-			all = append(all, n)
-			final[n.node] = final[n.node] || !n.partial
-		}
-	}
-	for _, n := range all {
-		if !n.partial || !final[n.node] {
 			out = append(out, n)
 		}
 	}
@@ -98,18 +99,21 @@ func fetch(ctx context.Context, s *store.Store, n name, dir string) (Fetched, er
 		out.Path = filepath.Join(in, filepath.FromSlash(out.Name)+".json")
 		return out, nil
 	}
-	out.Path, err = write(n, data, dir)
+	out.Path, err = write(out.Name, data, dir)
 	return out, err
 }
 
-// write writes the file of a report. It has the name of a final one.
-func write(n name, data []byte, dir string) (string, error) {
-	n.partial = false
-	path := filepath.Join(dir, filepath.FromSlash(n.String())+".json")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
+// write writes the file of an object and returns its path. The error says where there is no room: not in the store.
+func write(name string, data []byte, dir string) (string, error) {
+	path := filepath.Join(dir, filepath.FromSlash(name)+".json")
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = durable.WriteUnsynced(path, data, true)
 	}
-	return path, durable.WriteUnsynced(path, data, true)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return "", fmt.Errorf("copy %s to %s: %w", name, dir, at.Err)
+	}
+	return path, err
 }
 
 // Object is the name of the file, without extension, of an object whose name Python has made.
@@ -122,14 +126,14 @@ func Fetch(ctx context.Context, s *store.Store, object, dir string) (path string
 		return "", err
 	}
 	if err := check(data); err != nil {
-		return "", err
+		return "", fmt.Errorf("%v: %w", s.ProxyFromKey(object, store.RefOptions{}), err)
 	}
 
+	name := Object
 	if n, ok := parse(object); ok {
-		return write(n, data, dir)
+		name = n.String()
 	}
-	path = filepath.Join(dir, Object+".json")
-	return path, durable.WriteUnsynced(path, data, true)
+	return write(name, data, dir)
 }
 
 // check returns an error for what is no report: neither ours nor perf.py's.

@@ -1,6 +1,7 @@
 package gather_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -151,7 +153,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// Of each node the final report is fetched, else the partial one, and what is no report is named.
+// All reports of a run are fetched, and what is no report is named, unless it is a partial one beside a final one.
 func TestFetchRun(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	ctx := t.Context()
@@ -160,7 +162,7 @@ func TestFetchRun(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"job/node-0.partial": report(t, 0, 10), "job/node-1.partial": report(t, 1, 10),
 		"job/node-2": report(t, 2, 20)[:500], "job/node-3": []byte(`{"schema":"perfagent.report/9","run":{},"nodes":{}}`),
-		"job/node-4": []byte("PK"), "other/node-0": report(t, 0, 20),
+		"job/node-4": []byte("PK"), "job/node-0.2.partial": []byte("cut"), "other/node-0": report(t, 0, 20),
 	} {
 		if err := s.Put(ctx, name, data); err != nil {
 			t.Fatal(err)
@@ -184,8 +186,8 @@ func TestFetchRun(t *testing.T) {
 		}
 		became = append(became, f.Name+" "+what)
 	}
-	wanted := []string{"job/node-0 final", "job/node-0.2 final", "job/node-1.partial partial", "job/node-2 unreadable",
-		"job/node-3 unreadable", "job/node-4 unreadable"}
+	wanted := []string{"job/node-0 final", "job/node-0.2 final", "job/node-0.partial partial", "job/node-1.partial partial",
+		"job/node-2 unreadable", "job/node-3 unreadable", "job/node-4 unreadable"}
 	if diff := cmp.Diff(wanted, became); diff != "" {
 		t.Error(diff)
 	}
@@ -194,13 +196,62 @@ func TestFetchRun(t *testing.T) {
 	for i := range files {
 		files[i] = strings.TrimPrefix(files[i], dir+"/")
 	}
-	if diff := cmp.Diff([]string{"job/node-0.2.json", "job/node-0.json", "job/node-1.json"}, files); err != nil || diff != "" {
+	if diff := cmp.Diff([]string{"job/node-0.2.json", "job/node-0.json", "job/node-0.partial.json", "job/node-1.partial.json"}, files); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	for op, want := range map[string]float64{"store.get": 6, "store.list": 1} {
+	for op, want := range map[string]float64{"store.get": 8, "store.list": 1} {
 		if n := s.Metrics().Times[op].Count; n != want {
 			t.Errorf("%s %v times, want %v", op, n, want)
 		}
+	}
+}
+
+// Where there is no room for a copy, the error names that place and not the store.
+func TestFetch_NoRoom(t *testing.T) {
+	s := open(t, "proxystore+file://"+t.TempDir())
+	put(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
+	const dir = "/dev/full"
+	_, errRun := gather.FetchRun(t.Context(), s, "job", dir)
+	_, err := gather.Fetch(t.Context(), s, "job/node-0", dir)
+	for _, err := range []error{errRun, err} {
+		if err == nil || err.Error() != "copy job/node-0 to /dev/full: not a directory" {
+			t.Error(err)
+		}
+	}
+}
+
+// A node that was recorded again counts once, and hosts that share a name each.
+func TestAwait(t *testing.T) {
+	s := open(t, t.TempDir())
+	for i, host := range []string{"a", "a", "b"} {
+		r := reportertest.NodeReport(0, 20+i, 0, nil)
+		r.Nodes["0"].Host.Hostname = host
+		data, err := reporter.Encode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gather.Put(t.Context(), s, "job", "node-0", data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		put(t, s, "job", "node-gpu1", report(t, 0, 20), "job/node-gpu1")
+	}
+
+	for _, name := range []string{"job/node-0.9", "job/node-gpu1.2"} {
+		if err := s.Put(t.Context(), name, []byte("cut")); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var told []int
+	ctx, cancel := context.WithCancel(t.Context())
+	a := gather.Awaited{Nodes: 4, Limit: time.Minute, Tell: func(final, of int) { told = append(told, final, of); cancel() }}
+	if _, err := gather.Await(ctx, s, "job", a); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]int{3, 4}, told); diff != "" {
+		t.Error(diff)
 	}
 }
 

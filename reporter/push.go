@@ -78,14 +78,16 @@ func withPush(data []byte, sinkOf func(node string) (sink, error)) ([]byte, erro
 	return append(out, data[at:]...), nil
 }
 
-// SameRecording reports whether two files are reports of the same recordings: equal but for where they went.
+// SameRecording reports whether two files are reports of the same recordings: of the same nodes of the same run, equal but
+// for where they went. What is said of the whole run, and the findings, change when nodes are merged.
 func SameRecording(a, b []byte) bool {
 	x, errX := recordingIn(a)
 	y, errY := recordingIn(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// recordingIn returns a report without push parts, its members sorted.
+// recordingIn returns the run ID and the nodes of a report, without push parts and findings, or all of what is no report
+// of ours. Its members are sorted.
 func recordingIn(data []byte) ([]byte, error) {
 	var r map[string]any
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -94,13 +96,18 @@ func recordingIn(data []byte) ([]byte, error) {
 		return nil, err
 	}
 
-	nodes, _ := r["nodes"].(map[string]any)
+	nodes, ok := r["nodes"].(map[string]any)
+	if !ok {
+		return json.Marshal(r)
+	}
 	for _, n := range nodes {
 		if n, ok := n.(map[string]any); ok {
 			delete(n, "push")
+			delete(n, "findings")
 		}
 	}
-	return json.Marshal(r)
+	run, _ := r["run"].(map[string]any)
+	return json.Marshal([]any{run["id"], nodes})
 }
 
 // span is a range of bytes; edit puts other ones there.

@@ -220,7 +220,7 @@ make_venvs() {
 	begin mlflow2 scripts/requirements-mlflow2.txt "mlflow.cli, mlflow.server.handlers, flask_wtf, gunicorn.app.wsgiapp"
 	begin ops scripts/requirements-ops.txt "proxystore.store.metrics, numpy, boto3"
 	begin ops-old scripts/requirements-ops-old.txt "proxystore.store.stats, numpy"
-	begin ops-06 scripts/requirements-ops-06.txt "proxystore.store, proxystore.connectors.file"
+	begin ops-06 scripts/requirements-ops-06.txt "proxystore.store, proxystore.connectors.file, proxystore.connectors.redis"
 	begin jupyter scripts/requirements-jupyter.txt "ipykernel.kernelapp, jupyter_client"
 	begin workflows scripts/requirements-workflows.txt "snakemake.cli, distributed.cli.dask_scheduler, distributed.cli.dask_worker, dask_jobqueue, proxystore.store"
 	wait

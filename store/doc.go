@@ -1,12 +1,14 @@
 // Package store keeps objects, which are bytes under names, in places that people already run: a directory, a Redis server,
-// or either of them with ProxyStore's layout. It is the class Store of ProxyStore with the same operations and the same metrics, so that
-// Python programs find what perfagent stores, and perfagent what they store.
+// a bucket of S3, or a directory or a Redis server with ProxyStore's layout. It is the class Store of ProxyStore with the
+// same operations and the same metrics, so that Python programs find what perfagent stores, and perfagent what they store.
 //
 // A store has an address and an object a name, and together they are a reference, STORE#NAME. The addresses:
 //
 //	/DIR, ./DIR, file:///DIR                   DIR/RUN-ID/node-N.json, the layout of --out
 //	redis://[USER:PW@]HOST[:6379][/DB][?prefix=perfagent&ttl=168h], rediss:// for TLS
 //	                                           the key PREFIX:RUN-ID:node-N, packed by gzip
+//	s3://BUCKET[/PREFIX][?endpoint=URL&region=us-east-1&style=path]
+//	                                           the key PREFIX/RUN-ID/node-N.json, as it is
 //	proxystore+file:///DIR[?serializer=02]     DIR/perfagent.RUN-ID.node-N.json and an empty ….json.ready beside it,
 //	                                           as ProxyStore's FileConnector has it
 //	proxystore+redis://HOST[:6379][?serializer=02&ttl=168h]

@@ -1,7 +1,15 @@
 package store
 
-// ReadAnswer is readAnswer for tests.
-var ReadAnswer = readAnswer
+import "bufio"
+
+// ReadAnswer is readAnswer for tests, with the bytes that the answer may take.
+func ReadAnswer(in *bufio.Reader, most int64) (any, error) {
+	a := answer{in: in, left: most}
+	return a.read(0)
+}
+
+// DecodeProxyStore is what a ProxyStore's objects are decoded with, for tests.
+func DecodeProxyStore(stored []byte) ([]byte, error) { return tagging{}.decode(stored) }
 
 // ParseListing is parseListing for tests.
 var ParseListing = parseListing

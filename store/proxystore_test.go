@@ -178,7 +178,7 @@ func TestProxyStore_ReadsOurs(t *testing.T) {
 			}
 
 			var got []any
-			python(t, c.environment, &got, "files.py", dir, "get", "perfagent.job-7.node-0.json", "perfagent.job-7.node-1.json")
+			python(t, c.environment, &got, "connectors.py", dir, "get", "perfagent.job-7.node-0.json", "perfagent.job-7.node-1.json")
 			if diff := cmp.Diff([]any{text, nil}, got); diff != "" {
 				t.Errorf("Python reads\n%s", diff)
 			}
@@ -186,7 +186,7 @@ func TestProxyStore_ReadsOurs(t *testing.T) {
 			if err := s.Evict(t.Context(), "job-7/node-0"); err != nil {
 				t.Fatal(err)
 			}
-			python(t, c.environment, &got, "files.py", dir, "exists", "perfagent.job-7.node-0.json")
+			python(t, c.environment, &got, "connectors.py", dir, "exists", "perfagent.job-7.node-0.json")
 			if diff := cmp.Diff([]any{false}, got); diff != "" || len(glob(t, dir)) != 0 {
 				t.Errorf("after Evict: Python's exists %v; files %v", got, glob(t, dir))
 			}
@@ -200,24 +200,26 @@ func TestProxyStore_IsReadByUs(t *testing.T) {
 		t.Run(environment, func(t *testing.T) {
 			dir := t.TempDir()
 			var keys []string
-			python(t, environment, &keys, "files.py", dir, "put")
+			python(t, environment, &keys, "connectors.py", dir, "put")
 
 			s := open(t, "proxystore+file://"+dir)
-			for i, want := range []string{`{"a": "é"}`, `{"b": 1}`} {
-				if got, err := s.Get(t.Context(), keys[i]); err != nil || string(got) != want {
-					t.Errorf("%q, %v, want %q", got, err, want)
-				}
-			}
-
-			_, err := s.Get(t.Context(), keys[2])
-			if err == nil || !strings.Contains(err.Error(), "is a pickle") ||
-				!strings.Contains(err.Error(), "store.put(json.dumps(report))") {
-				t.Errorf("a dict: %v", err)
-			}
+			wantOfPython(t, s, keys)
 			if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
 				t.Errorf("listed %v, %v; Python's keys are no names of ours", list, err)
 			}
 		})
+	}
+}
+
+// wantOfPython wants the str, the bytes and the dict that connectors.py has put under keys: the first two are read, and the
+// dict is refused with advice.
+func wantOfPython(t *testing.T, s *store.Store, keys []string) {
+	t.Helper()
+	want(t, s, keys[0], `{"a": "é"}`)
+	want(t, s, keys[1], `{"b": 1}`)
+	_, err := s.Get(t.Context(), keys[2])
+	if err == nil || !strings.Contains(err.Error(), "is a pickle") || !strings.Contains(err.Error(), "store.put(json.dumps(report))") {
+		t.Errorf("a dict: %v", err)
 	}
 }
 
@@ -227,7 +229,7 @@ func TestProxyStore_DirectoryIsCleared(t *testing.T) {
 	s := open(t, "proxystore+file://"+dir)
 	put(t, s, "job-7/node-0", "a")
 	var nothing any
-	python(t, "OPS", &nothing, "files.py", dir, "close")
+	python(t, "OPS", &nothing, "connectors.py", dir, "close")
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("the directory: %v", err)
 	}

@@ -266,7 +266,10 @@ func (r *redis) Evict(ctx context.Context, name string) error {
 	return err
 }
 
-// List implements Connector. It asks for a thousand keys at a time, and then for what is to be known of them.
+// scanCount is how many places for keys SCAN looks at: a server is busy with them for some 2 ms.
+const scanCount = "10000"
+
+// List implements Connector. It asks for thousands of keys at a time, and then for what is to be known of them.
 func (r *redis) List(ctx context.Context, prefix string) ([]Entry, error) {
 	run, node, whole := strings.Cut(prefix, "/")
 	pattern := escapeGlob(r.prefix+":"+run) + "*"
@@ -276,7 +279,7 @@ func (r *redis) List(ctx context.Context, prefix string) ([]Entry, error) {
 
 	found := make(map[string]Entry) // SCAN may name a key twice
 	for cursor := "0"; ; {
-		answer, err := r.server.one(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", "1000")
+		answer, err := r.server.one(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", scanCount)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,8 @@ const (
 	maxLine  = 64 << 10
 	maxItems = 1 << 20
 	maxDepth = 4
+
+	valueSize = 16 // bytes that a value takes in a list
 )
 
 // A redisError is an error that a Redis server answers: "NOAUTH Authentication required."
@@ -73,16 +75,25 @@ func appendCommand(out []byte, words ...string) []byte {
 	return out
 }
 
+// An answer is what is read of the answer to a command.
+type answer struct {
+	in   *bufio.Reader
+	left int64 // so many bytes it may still take of the memory, however many lists are in it
+}
+
 // readAnswer reads an answer: a string, an int64, a list of answers, nil, or a redisError. An error says that the connection
 // is of no use any more.
-func readAnswer(r *bufio.Reader) (any, error) { return readAnswerIn(r, 0) }
+func readAnswer(in *bufio.Reader) (any, error) {
+	a := answer{in: in, left: MaxSize + maxLine}
+	return a.read(0)
+}
 
-func readAnswerIn(r *bufio.Reader, depth int) (any, error) {
-	line, err := readLine(r)
+func (a *answer) read(depth int) (any, error) {
+	line, err := readLine(a.in)
 	if err != nil {
 		return nil, err
 	}
-	if line == "" || depth > maxDepth {
+	if a.left -= valueSize + int64(len(line)); line == "" || depth > maxDepth || a.left < 0 {
 		return nil, errProtocol
 	}
 
@@ -101,9 +112,9 @@ func readAnswerIn(r *bufio.Reader, depth int) (any, error) {
 	case ':':
 		return n, nil
 	case '$':
-		return readBulk(r, n)
+		return a.readBulk(n)
 	case '*':
-		return readList(r, n, depth)
+		return a.readList(n, depth)
 	}
 	return nil, errProtocol
 }
@@ -132,22 +143,23 @@ func readLine(r *bufio.Reader) (string, error) {
 }
 
 // readBulk reads a string of n bytes; -1 is nil. Memory is taken as the bytes come, since anybody may claim a length.
-func readBulk(r *bufio.Reader, n int64) (any, error) {
+func (a *answer) readBulk(n int64) (any, error) {
 	switch {
 	case n == -1:
 		return nil, nil
 	case n < 0:
 		return nil, errProtocol
-	case n > MaxSize:
+	case n > min(MaxSize, a.left):
 		return nil, fmt.Errorf("it is too large: %d bytes", n)
 	}
+	a.left -= n
 
 	var data strings.Builder
-	if _, err := io.CopyN(&data, r, n); err != nil {
+	if _, err := io.CopyN(&data, a.in, n); err != nil {
 		return nil, unexpected(err)
 	}
 	end := make([]byte, 2)
-	if _, err := io.ReadFull(r, end); err != nil {
+	if _, err := io.ReadFull(a.in, end); err != nil {
 		return nil, unexpected(err)
 	}
 	if string(end) != "\r\n" {
@@ -157,7 +169,7 @@ func readBulk(r *bufio.Reader, n int64) (any, error) {
 }
 
 // readList reads a list of n answers; -1 is nil.
-func readList(r *bufio.Reader, n int64, depth int) (any, error) {
+func (a *answer) readList(n int64, depth int) (any, error) {
 	if n == -1 {
 		return nil, nil
 	}
@@ -167,7 +179,7 @@ func readList(r *bufio.Reader, n int64, depth int) (any, error) {
 
 	list := []any{}
 	for range n {
-		one, err := readAnswerIn(r, depth+1)
+		one, err := a.read(depth + 1)
 		if err != nil {
 			return nil, err
 		}

@@ -70,6 +70,7 @@ func newS3(u *url.URL) (*s3, error) {
 	transport.DisableCompression = true // objects are taken as they are
 	transport.MaxIdleConnsPerHost = 8
 	transport.ResponseHeaderTimeout = silence
+	transport.MaxResponseHeaderBytes = maxLine
 	s.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the signature holds for one host
 	}}
@@ -268,18 +269,14 @@ func readBody(ctx context.Context, answer *http.Response, most int64) ([]byte, e
 	if answer.ContentLength > most {
 		return nil, fmt.Errorf("it is too large: %d bytes", answer.ContentLength)
 	}
-	var data bytes.Buffer
-	if n := answer.ContentLength; n > 0 && n <= 1<<20 { // more is taken as it comes: anybody may claim a length
-		data.Grow(int(n) + bytes.MinRead)
-	}
-	n, err := data.ReadFrom(io.LimitReader(answer.Body, most+1))
+	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1)) // as it comes: anybody may claim a length
 	if err != nil {
 		return nil, plainError(ctx, err)
 	}
-	if n > most {
+	if int64(len(data)) > most {
 		return nil, fmt.Errorf("it is too large: more than %d bytes", most)
 	}
-	return data.Bytes(), nil
+	return data, nil
 }
 
 // Exists implements Connector.
@@ -314,6 +311,7 @@ func (s *s3) Evict(ctx context.Context, name string) error {
 // A listing is an answer to ListObjectsV2
 // (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
 type listing struct {
+	EncodingType          string // "url" if the keys are encoded as asked
 	IsTruncated           bool
 	NextContinuationToken string
 	Contents              []struct {
@@ -325,7 +323,7 @@ type listing struct {
 
 // The bounds of a listing.
 const (
-	maxListing = 16 << 20 // bytes of an answer, which has a thousand objects at most
+	maxListing = 4 << 20 // bytes of an answer, which has a thousand objects at most
 	maxPages   = 10000
 )
 
@@ -353,9 +351,10 @@ func (s *s3) List(ctx context.Context, prefix string) ([]Entry, error) {
 	return nil, errors.New("the list of objects does not end")
 }
 
-// page asks for a part of the objects whose keys begin with a text.
+// page asks for a part of the objects whose keys begin with a text. The keys are to be encoded: XML has no place for
+// control characters, and one such object would make the list unreadable.
 func (s *s3) page(ctx context.Context, prefix, token string) (*listing, error) {
-	query := [][2]string{{"list-type", "2"}, {"prefix", prefix}}
+	query := [][2]string{{"encoding-type", "url"}, {"list-type", "2"}, {"prefix", prefix}}
 	if token != "" {
 		query = slices.Insert(query, 0, [2]string{"continuation-token", token})
 	}
@@ -376,6 +375,15 @@ func parseListing(data []byte) (*listing, error) {
 	out := new(listing)
 	if err := xml.Unmarshal(data, out); err != nil {
 		return nil, errors.New("the list of objects is not that of an S3 server")
+	}
+	if out.EncodingType != "url" {
+		return out, nil
+	}
+
+	for i := range out.Contents {
+		if key, err := url.QueryUnescape(out.Contents[i].Key); err == nil {
+			out.Contents[i].Key = key
+		}
 	}
 	return out, nil
 }

@@ -139,6 +139,29 @@ func TestS3_ListsMany(t *testing.T) {
 	}
 }
 
+// An object with a name that XML cannot hold does not make the others unreadable: the names are asked for in another form, which
+// a server may not know.
+func TestS3_ListsStrangeKeys(t *testing.T) {
+	setKeys(t)
+	for _, knows := range []bool{true, false} {
+		address := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
+			key := func(s string) string { return "<Contents><Key>" + s + "</Key></Contents>" }
+			list := key("p q+%25/job/node-0.json")
+			switch {
+			case knows && r.FormValue("encoding-type") == "url":
+				list = "<EncodingType>url</EncodingType>" + key("p+q%2B%2525%2Fjob%2Fnode-0.json") + key("p+q%2B%2525/job/%01%zz")
+			case knows:
+				list += key("p q+%25/job/&#x1;")
+			}
+			io.WriteString(w, "<ListBucketResult>"+list+"</ListBucketResult>")
+		})
+		list, err := open(t, strings.Replace(address, "?", "/p q+%2525?", 1)).List(t.Context(), "job/")
+		if err != nil || len(list) != 1 || list[0].Name != "job/node-0" {
+			t.Errorf("%v, %v", list, err)
+		}
+	}
+}
+
 // What Amazon's own library for Python reads and writes.
 func TestS3_Boto3(t *testing.T) {
 	setKeys(t)
@@ -242,7 +265,10 @@ func TestS3_Faults(t *testing.T) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			conn.Close()
 		}, "EOF", true},
-		"huge":  {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999999") }, "too large", false},
+		"huge": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999999") }, "too large", false},
+		"large head": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-A", strings.Repeat("a", 200000))
+		}, "headers exceeded", false},
 		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded", true},
 		"drips": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100000")

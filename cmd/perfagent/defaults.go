@@ -175,13 +175,13 @@ func (d defaults) of(variable string) []setting {
 	return out
 }
 
-// outDefault returns where the runs are, for a command that looks for them, if a variable or a file says
-// so. Only commands that record warn of bad lines.
-func (s streams) outDefault() (setting, bool) {
-	if found := s.defaults().of("PERFAGENT_OUT"); len(found) > 0 {
-		return found[0], true
+// defaultOf returns the best setting of a variable, for a command that records nothing; its value is "" if
+// there is none. Only commands that record warn of bad lines.
+func (s streams) defaultOf(variable string) setting {
+	if found := s.defaults().of(variable); len(found) > 0 {
+		return found[0]
 	}
-	return setting{}, false
+	return setting{}
 }
 
 // A settler gives the flags that are not on the command line their values from variables and files.
@@ -205,6 +205,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 		o.log.Warn(warning)
 	}
 
+	o.StoreCredentials = o.streams.defaultOf(storeVariable).value
 	s := settler{o, cmd, make(map[string][]setting), make(map[string]func())}
 	for _, e := range environment {
 		flag := cmd.Flags().Lookup(e.flag)

@@ -184,14 +184,13 @@ func sides(args []string, atDash int) (a, b []string, err error) {
 
 // read reads the reports of one side. A directory stands for all reports below it.
 func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, err error) {
-	side.Name = names[0]
-	if len(names) > 1 {
-		side.Name += fmt.Sprintf(" … %s (%d names)", names[len(names)-1], len(names))
-	}
-
 	nodes, notes, err := o.reportsOf(names)
 	if err != nil {
 		return side, nil, err
+	}
+	side.Name = o.runs.public(names[0])
+	if len(names) > 1 {
+		side.Name += fmt.Sprintf(" … %s (%d names)", o.runs.public(names[len(names)-1]), len(names))
 	}
 	for i := range nodes {
 		report, err := o.readOne(&nodes[i])

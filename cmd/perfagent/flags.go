@@ -39,6 +39,9 @@ type recordOptions struct {
 	alwaysPrintURL bool
 }
 
+// storeVariable has the address of a store. Its user and password are for other addresses of that server, too.
+const storeVariable = "PERFAGENT_STORE"
+
 // environment maps flags to their variables.
 var environment = []struct{ flag, variable string }{
 	{"interval", "PERFAGENT_INTERVAL"},
@@ -50,7 +53,7 @@ var environment = []struct{ flag, variable string }{
 	{"summary", "PERFAGENT_SUMMARY"},
 	{"html", "PERFAGENT_HTML"},
 	{"mlflow", "PERFAGENT_MLFLOW"},
-	{"store", "PERFAGENT_STORE"},
+	{"store", storeVariable},
 	{"store-every", "PERFAGENT_STORE_EVERY"},
 	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
 	{"listen", "PERFAGENT_LISTEN"},

@@ -104,7 +104,7 @@ func TestGather(t *testing.T) {
 				len(g.Missing) != 2 || g.Missing[0].What != "4" || g.Missing[1].What != "2" {
 				t.Errorf("%+v", g)
 			}
-			if gets := g.Metrics.Times["store.get"].Count; gets != 4 || g.Metrics.Times["store.list"].Count != 1 {
+			if gets := g.Metrics.Times["store.get"].Count; gets != 5 || g.Metrics.Times["store.list"].Count != 1 {
 				t.Errorf("%v gets", gets)
 			}
 			if diff := cmp.Diff([]string{"0", "1", "3"}, readReport(t, out).NodeNames()); diff != "" {
@@ -177,6 +177,54 @@ func TestGather_Waits(t *testing.T) {
 			if !strings.Contains(o.Err, "no run none in "+address) || clitest.Exists(dir+"/d.json") {
 				t.Errorf("%s", o.Err)
 			}
+		})
+	}
+}
+
+// Hosts without an index share the name of node 0. Each of them counts, also one that died, and a wait for them ends when they
+// are there.
+func TestGather_HostsShareAName(t *testing.T) {
+	t.Parallel()
+	for kind, address := range stores(t) {
+		t.Run(kind, func(t *testing.T) {
+			for name, host := range map[string]string{
+				"job/node-0": "a", "job/node-0.partial": "a", "job/node-0.2": "b", "job/node-0.2.partial": "c",
+			} {
+				r := reportertest.NodeReport(0, 20, 0, nil)
+				r.Nodes["0"].Host.Hostname = host
+				data, err := reporter.Encode(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				putBytes(t, address, name, data)
+			}
+
+			out := filepath.Join(t.TempDir(), "m.json")
+			begun := time.Now()
+			o := clitest.Run(t, "merge", address+"#job", "--nodes", "2", "--wait", "1m", "-o", out, "--html", "never")
+			o.Want(t, 0)
+			if took := time.Since(begun); took > 30*time.Second {
+				t.Errorf("it waited for %v", took)
+			}
+			says(t, o, address+"#job/node-0.2.partial is what was known while the node ran")
+			if strings.Contains(o.Err, "#job/node-0.partial") {
+				t.Errorf("%s", o.Err)
+			}
+			r := readReport(t, out)
+			hosts := make(map[string]bool)
+			for _, n := range r.Nodes {
+				hosts[n.Host.Hostname] = true
+			}
+			if g := r.Run.Gather; g.NodesFound != 2 || len(g.Partial) != 1 || len(r.Nodes) != 3 || len(hosts) != 3 {
+				t.Errorf("%+v; %v", g, hosts)
+			}
+
+			o = clitest.Run(t, "show", address+"#job")
+			o.Want(t, 0)
+			says(t, o, address+"#job/node-0.2.partial is what was known while the node ran")
+			o = clitest.Run(t, "merge", address+"#job", "--nodes", "3", "--wait", "100ms", "-o", out, "--force", "--html", "never")
+			o.Want(t, 0)
+			says(t, o, "2 of 3 nodes of job are there")
 		})
 	}
 }
@@ -287,6 +335,28 @@ func testLazy(t *testing.T, address string, gets func() int) {
 		if diff := cmp.Diff(n.Samples, elsewhere.Samples); diff != "" || elsewhere.Reference != "" {
 			t.Errorf("node %s was put elsewhere with the reference %q: %s", node, elsewhere.Reference, diff)
 		}
+	}
+}
+
+// What was merged and is put back is there already, by reference, too.
+func TestGather_IsPutBack(t *testing.T) {
+	t.Parallel()
+	for kind, address := range stores(t) {
+		t.Run(kind, func(t *testing.T) {
+			run := reportertest.NodeReport(0, 20, 0, nil).Run.ID
+			want := []string{run + "/node-0", run + "/node-1"}
+			for node, name := range want {
+				put(t, address, name, node, 2)
+			}
+			for _, flag := range []string{"--html=never", "--lazy"} {
+				merged := filepath.Join(t.TempDir(), "m.json")
+				clitest.Run(t, "merge", address+"#"+run, "-o", merged, flag).Want(t, 0)
+				clitest.Run(t, "push", merged, "--store", address).Want(t, 0)
+			}
+			if diff := cmp.Diff(want, names(t, address)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

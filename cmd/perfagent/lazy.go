@@ -14,7 +14,8 @@ import (
 
 // A resolver fetches the series of nodes that were merged without them. It may be used from several goroutines.
 type resolver struct {
-	say func(words string)
+	runs    *runFinder
+	command string // for whom it says what cannot be had
 
 	mu     sync.Mutex
 	stores map[string]*store.Store // by address
@@ -30,7 +31,7 @@ func (r *resolver) resolve(n *reporter.Node) *reporter.Node {
 	whole, err := r.fetch(n)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", n.Reference, err)
-		r.say(err.Error())
+		r.runs.say(r.command, err.Error())
 		out := *n
 		out.Missing = append(out.Missing[:len(out.Missing):len(out.Missing)],
 			reporter.Missing{What: "samples", Code: reporter.Unreadable, Why: err.Error()})
@@ -79,7 +80,7 @@ func (r *resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 
 // resolver returns a resolver of a command, which closes it.
 func (f *runFinder) resolver(command string) *resolver {
-	return &resolver{say: func(words string) { f.say(command, words) }}
+	return &resolver{runs: f, command: command}
 }
 
 // open returns the store at an address.
@@ -90,7 +91,7 @@ func (r *resolver) open(address string) (*store.Store, error) {
 		return s, nil
 	}
 
-	s, err := openStore(address, false)
+	s, err := r.runs.openStore(address, false)
 	if err != nil {
 		return nil, err
 	}

@@ -543,8 +543,8 @@ func TestListen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	l.finish().Want(t, 0)
 }
 
-// listenEverywhere reports whether a metric is there on every host: those of a control group,
-// a limit, pressure, GPUs and a store are not.
+// listenEverywhere reports whether a metric is there on every host and without more flags: those of a control group, a
+// limit, pressure, GPUs and a store are not.
 func listenEverywhere(name string) bool {
 	rest, ok := strings.CutPrefix(name, "perfagent_job_")
 	somewhere := func(part string) bool { return strings.Contains(name, part) }

@@ -32,7 +32,7 @@ type lsOptions struct {
 func newLs(s streams) *cobra.Command {
 	o := &lsOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
-		Use:        "ls [flags] [RUN...]",
+		Use:        "ls [flags] [RUN... | STORE [RUN-ID]]",
 		SuggestFor: []string{"list", "runs", "history"},
 		Short:      "list the runs",
 		Long: `List the runs below --out, the one that started last first: when, how long, on
@@ -41,10 +41,15 @@ those that it may use, its peak memory, and the command. A run of several
 launches has a line for each, RUN-ID@K. With names, list those runs only:
 RUN-IDs, RUN-ID@K, @latest, @-2, or directories of runs.
 
+With STORE, the address of a store, list the runs there: how many nodes, how
+many of them have nothing but a partial report, the size, and when the newest
+report was stored. With RUN-ID as well, list its reports with their references.
+
 On a terminal, lines are cut to its width; in a pipe they are whole. With --json
 the list has the summary object of each run.`,
 		Example: `  perfagent ls
   perfagent ls --html index.html
+  perfagent ls s3://bucket/runs
   perfagent ls --json | jq -r '.[] | select(.exit_code != 0) | .run_id'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.runs.settle(cmd); err != nil {

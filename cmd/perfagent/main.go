@@ -4,6 +4,8 @@
 package main
 
 import (
+	"io"
+	"log"
 	"os"
 	"runtime"
 )
@@ -13,6 +15,7 @@ func main() {
 	// one that hangs on a disk would keep the signal from the job. So this one stays there and does
 	// nothing.
 	runtime.LockOSThread()
+	log.SetOutput(io.Discard) // net/http prints what servers send unasked, and stderr is the job's
 	go func() {
 		os.Exit(execute(os.Args[1:], streams{
 			out: os.Stdout, err: &patientWriter{w: os.Stderr}, defaults: readDefaults(siteDefaults),

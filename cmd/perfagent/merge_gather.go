@@ -28,7 +28,7 @@ type gathering struct {
 // gather fetches a run from a store and returns its nodes, after it has waited for them. It returns nil if there is no
 // object of such a run, unless a flag says that there is to be one: in a ProxyStore the name may be that of any object.
 func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
-	s, err := openStore(address, true)
+	s, err := o.runs.openStore(address, true)
 	if err != nil {
 		return nil, err
 	}

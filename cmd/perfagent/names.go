@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +32,7 @@ func (f *runFinder) addTo(cmd *cobra.Command) {
 // settle reads PERFAGENT_OUT, and the files of defaults.
 func (f *runFinder) settle(cmd *cobra.Command) error {
 	from := "--out"
-	if v, found := f.streams.outDefault(); found && !cmd.Flags().Changed("out") {
+	if v := f.streams.defaultOf("PERFAGENT_OUT"); v.value != "" && !cmd.Flags().Changed("out") {
 		f.out, from = v.value, v.source()
 	}
 	if f.out == "" {
@@ -59,7 +61,11 @@ func (f *runFinder) look(command, name string) (*catalog.Found, error) {
 	if address, object, ok := referenceIn(name); ok {
 		return f.findStored(command, address, object)
 	}
-	return catalog.Find(f.out, name)
+	found, err := catalog.Find(f.out, name)
+	if err != nil && strings.Contains(name, "://") { // it may have a password
+		err = errors.New("an address is not the name of a run; STORE#RUN-ID is one, and perfagent ls STORE lists them")
+	}
+	return found, err
 }
 
 // end ends a command with an error or none. Each command that finds runs calls it.

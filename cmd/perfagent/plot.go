@@ -37,8 +37,8 @@ func newPlot(s streams) *cobra.Command {
 		Use:   "plot [flags] [RUN] [-o FILE.html|.svg|.png]",
 		Short: "draw a run as a page or a static picture",
 		Long: `Draw a run: RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory of
-a run, or a file: a report, a journal, or perf.py's JSON. Without RUN, draw the
-run that started last.
+a run, a run in a store, STORE#RUN-ID, or a file: a report, a journal, or
+perf.py's JSON. Without RUN, draw the run that started last.
 
 FILE.html is the page that run writes beside its report, of all nodes: one file
 that needs no network. FILE.svg and FILE.png are static pictures of one node,

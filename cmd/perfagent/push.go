@@ -43,16 +43,17 @@ func newPush(s streams) *cobra.Command {
 		Short: "push runs to an MLflow server",
 		Long: `Push runs to an MLflow server: the metrics, the time series, tags, and the
 report itself as an artifact, of all nodes and ranks. RUN is a RUN-ID, RUN-ID@K
-for its K-th launch, @latest, @-2, the directory of a run, or a file: a report,
-a merged one, a journal, or perf.py's JSON. Each report goes to the MLflow run
-that it belongs to: the one recorded in a pending report, else the one that the
-job created, else a new one. Only what the server lacks is sent, so a push can
-be repeated, and it resumes where it was interrupted.
+for its K-th launch, @latest, @-2, the directory of a run, a run in a store,
+STORE#RUN-ID, or a file: a report, a merged one, a journal, or perf.py's JSON.
+Each report goes to the MLflow run that it belongs to: the one recorded in a
+pending report, else the one that the job created, else a new one. Only what the
+server lacks is sent, so a push can be repeated, and it resumes where it was
+interrupted.
 
-With --store, put the reports into a store: a directory, a Redis server, or a
-ProxyStore, where Python programs find them. Of each node the first free name
-is taken, RUN-ID/node-N, RUN-ID/node-N.2 and so on; what is there already stays
-as it is, and is not put again.
+With --store, put the reports into a store: a directory, a Redis server, a
+bucket of S3, or a ProxyStore, where Python programs find them. Of each node the
+first free name is taken, RUN-ID/node-N, RUN-ID/node-N.2 and so on; what is
+there already stays as it is, and is not put again.
 
 The server is --mlflow, else MLFLOW_TRACKING_URI, else the one recorded in the
 report. The first line says which. All MLFLOW_* variables for authentication,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -70,7 +69,7 @@ func (o *pushOptions) storeNode(ctx context.Context, n *catalog.Node) error {
 
 // put puts one node of a file into a store, and says where it is.
 func (o *pushOptions) put(ctx context.Context, file *pushedFile, key string) (*reporter.StoreState, error) {
-	into, err := store.Open(o.store, store.Options{Metrics: true, Credentials: os.Getenv("PERFAGENT_STORE")}) // of each: so are the metrics
+	into, err := o.runs.openStore(o.store, true) // for each node, as the metrics are
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +105,9 @@ func alone(file *pushedFile, key string) ([]byte, error) {
 	if n.Push != nil {
 		n.Push = &reporter.Push{MLflow: n.Push.MLflow}
 	}
-	return reporter.Encode(&reporter.Report{
-		Schema: file.Report.Schema, Run: file.Report.Run, Nodes: map[string]*reporter.Node{key: &n},
-	})
+	run := file.Report.Run
+	run.Gather = nil // it is about the other nodes
+	return reporter.Encode(&reporter.Report{Schema: file.Report.Schema, Run: run, Nodes: map[string]*reporter.Node{key: &n}})
 }
 
 // fileNameOf returns what the report of a node is called: as its file is, or after the node.

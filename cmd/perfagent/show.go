@@ -39,8 +39,9 @@ func newShow(s streams) *cobra.Command {
 		Short:      "show a run as text, Markdown, CSV or JSON",
 		Long: `Show what a run used, all nodes and ranks of it. RUN is a RUN-ID below --out,
 RUN-ID@K for its K-th launch, @latest, @-2 for the one before it, the directory
-of a run, or a file: a report, the journal (node-N.jsonl) that a crash left
-behind, or perf.py's JSON. Without RUN, show the run that started last.
+of a run, a run in a store, STORE#RUN-ID, or a file: a report, the journal
+(node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show
+the run that started last.
 
   text      the summary: the efficiency of the job as seff or jobstats show it,
             how to right-size it, and charts that keep every peak

@@ -160,11 +160,11 @@ func TestDefaults_NoFile(t *testing.T) {
 // Nothing of the files enters the job's environment, and its own variables stay.
 func TestDefaults_JobsEnvironment(t *testing.T) {
 	t.Parallel()
-	cmd := withDefaults(t, "PERFAGENT_INTERVAL=200ms\nPERFAGENT_LISTEN_TOKEN=t0ken-of-the-site\nPERFAGENT_OUT=x\n", "", "run", "--", "env")
+	cmd := withDefaults(t, "PERFAGENT_INTERVAL=200ms\nPERFAGENT_LISTEN_TOKEN=t0ken-of-a-file\nPERFAGENT_OUT=x\n", "", "run", "--", "env")
 	cmd.Env = append(cmd.Env, "PERFAGENT_MAX_LENGTH=20")
 	o := clitest.Perform(t, cmd)
 	o.Want(t, 0)
-	for _, name := range []string{"PERFAGENT_INTERVAL", "PERFAGENT_LISTEN_TOKEN", "PERFAGENT_OUT", "t0ken-of-the-site"} {
+	for _, name := range []string{"PERFAGENT_INTERVAL", "PERFAGENT_LISTEN_TOKEN", "PERFAGENT_OUT", "t0ken-of-a-file"} {
 		if strings.Contains(o.Out, name) {
 			t.Errorf("the job has %s", name)
 		}

@@ -50,6 +50,10 @@ func s3Faults(t *testing.T) map[string]storeFault {
 		"S3 clock":    {status(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"), "RequestTimeTooSkewed", false},
 		"certificate": {"s3://runs?endpoint=" + tls.URL, "certificate", false},
 		"S3 hangs":    {server(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), "--push-timeout of 1s", true},
+		"S3 unasked": {server(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			io.WriteString(conn, "HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\nmore lines")
+		}), "503", true},
 		"S3 cut": {server(func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-")

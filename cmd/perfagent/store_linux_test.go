@@ -140,10 +140,13 @@ func TestStore_WrongReferences(t *testing.T) {
 		clitest.Write(t, filepath.Join(dir, name), data, 0o600)
 		clitest.Write(t, filepath.Join(dir, name+".ready"), "", 0o600)
 	}
+	put(t, address, "whole/node-0", 0, 1)
 	for argument, words := range map[string]string{
 		address + "#nothing":                "no object nothing in " + address,
 		address + "#nothing/node-0":         "no object perfagent.nothing.node-0.json in " + address,
 		address + "#cut":                    address + "#cut/node-0: it is not JSON, or cut short",
+		address + "#whole@0":                `no run "whole@0"; the runs in ` + address + " are whole",
+		address + "#cut/node-0":             address + "#cut/node-0: it is not JSON, or cut short",
 		address + "#dict/node-0":            "it is a pickle (tag PK), which perfagent never reads; store the report as a text: store.put(json.dumps(report))",
 		address + "#key":                    "it has the unknown tag XX",
 		address + "?clear=1#a":              "unknown option",
@@ -384,6 +387,25 @@ func TestStore_PartialBesideTheLast(t *testing.T) {
 	clitest.Run(t, "show", "file://"+dir+"#job/node-1.2.partial").Want(t, 0)
 }
 
+// What is done in a store while the job runs is on /metrics, and what fails there.
+func TestStore_Listen(t *testing.T) {
+	t.Parallel()
+	listenTool(t, "promtool")
+	for name, address := range map[string]string{
+		"perfagent_store_seconds_count{operation=put}": t.TempDir(), "perfagent_store_errors_total{operation=put}": "/dev/full",
+	} {
+		// The last node of 64 is the first whose partial report is put.
+		args := []string{"--interval", "100ms", "--node", "63", "--store-every", "10s", "--push-timeout", "1s", "--store", address}
+		l := listenRun(t, append(args, holdOpen...)...)
+		clitest.Until(t, name+" is 1 or more", func() bool { v, there := l.series(name); return there && v >= 1 })
+		_, _, text := l.get("/metrics")
+		if out, err := promtoolCheck(t, text); err != nil || out != "" {
+			t.Errorf("promtool: %v\n%s\n%s", err, out, text)
+		}
+		l.finish().Want(t, 7)
+	}
+}
+
 // Nothing in a store is said, so that a wrong address shows.
 func TestStore_ListsNothing(t *testing.T) {
 	t.Parallel()
@@ -448,6 +470,67 @@ func TestStore_Redis(t *testing.T) {
 	}
 }
 
+// A password in an address or a reference is in nothing that is said or written, whatever the command and also if it is of no
+// use there. An address without one takes that of PERFAGENT_STORE, of the variable or of a file.
+func TestStore_Passwords(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-of-redis"
+	server := storetest.Redis(t, "--requirepass", secret)
+	with, without, dir := "redis://hugo:"+secret+"@"+server, "redis://"+server, t.TempDir()
+	storetest.RedisSays(t, server, "AUTH "+secret+"\r\nACL SETUSER hugo on >"+secret+" ~* +@all")
+	var said strings.Builder
+	perfagent := func(environment string, code int, args ...string) {
+		t.Helper()
+		cmd := clitest.Perfagent(t, args...)
+		cmd.Dir, cmd.Env = dir, append(cmd.Env, environment, "TMPDIR="+dir)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, code)
+		said.WriteString(o.Out + o.Err)
+	}
+
+	perfagent("", 0, "run", "--run-id", "a", "--store", with, "--summary", "always", "--listen", "0", "--", "true")
+	perfagent("PERFAGENT_STORE="+with, 0, "run", "--run-id", "b", "--store", without, "--", "true")
+	config := filepath.Join(dir, "config")
+	if err := os.Mkdir(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, filepath.Join(config, "perfagent.env"), "PERFAGENT_STORE="+with+"\n", 0o600)
+	perfagent("XDG_CONFIG_HOME="+config, 0, "run", "--run-id", "c", "--store", without+"/0", "--", "true")
+	perfagent("XDG_CONFIG_HOME="+config, 0, "show", without+"#c")
+	if err := os.RemoveAll(config); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, args := range [][]string{
+		{"ls", with}, {"ls", with, "a"}, {"show", with + "#a"}, {"show", "--json", with + "#a/node-0"},
+		{"plot", with + "#a", "-o", "a.html"}, {"merge", with + "#a", "--lazy", "-o", "m.json"}, {"push", "--store", with, "a"},
+		{"diff", with + "#a", with + "#b"}, {"diff", "--format", "json", with + "#a", with + "#c", "--", with + "#b"},
+		{"diff", "--html", "d.html", with + "#a", "--", with + "#b"},
+	} {
+		perfagent("", 0, args...)
+	}
+	for _, args := range [][]string{
+		{"show", with}, {"plot", with + "#"}, {"merge", with, "-o", "n.json"}, {"show", with + "#none"}, {"ls", "x", with}, {"ls", with + "?x=1"},
+		{"push", with, "--store", with}, {"watch", with}, {"watch", with + "#a"},
+	} {
+		perfagent("", 1, args...)
+	}
+	perfagent("", 2, "diff", with, with)
+	perfagent("", 125, "run", "--store", with+"?x=1", "--", "true")
+
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			said.WriteString(clitest.Read(t, path))
+		}
+		return err
+	})
+	for _, line := range strings.Split(said.String(), "\n") {
+		if strings.Contains(line, secret) || strings.Contains(line, "hugo") {
+			t.Errorf("it is told (%v): %.300s", err, line)
+		}
+	}
+}
+
 // Wrong use is said before the job starts.
 func TestStore_BadFlags(t *testing.T) {
 	t.Parallel()
@@ -501,6 +584,9 @@ func TestStore_S3(t *testing.T) {
 	} {
 		perfagent(args...).Want(t, 0)
 	}
+
+	pasted := clitest.Script(t, "sh", `eval "$P show $("$P" ls "$1" a | awk 'NR == 2 { print $NF }')"`, address+"&style=path")
+	clitest.Perform(t, pasted).Want(t, 0)
 
 	down := "s3://runs/p?endpoint=http://" + storetest.FreeAddress(t)
 	o := perfagent("run", "--run-id", "b", "--store", down, "--push-timeout", "1s", "--", "sh", "-c", "exit 4")

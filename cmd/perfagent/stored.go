@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -41,9 +42,24 @@ func referenceIn(argument string) (address, object string, ok bool) {
 	return address, object, ok
 }
 
+// isCopied reports whether a name is a reference whose objects are copied to be read: to a store that is not a directory.
+func (f *runFinder) isCopied(name string) bool {
+	address, _, ok := referenceIn(name)
+	if !ok {
+		return false
+	}
+	s, err := f.openStore(address, false)
+	if err != nil {
+		return false // it is said when the name is looked up
+	}
+	defer s.Close()
+	_, isDir := s.Dir()
+	return !isDir
+}
+
 // findStored returns what a reference stands for. The layout of a directory is that of --out, so nothing is copied from one.
 func (f *runFinder) findStored(command, address, object string) (*catalog.Found, error) {
-	s, err := openStore(address, false)
+	s, err := f.openStore(address, false)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +80,8 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 		if err != nil {
 			return nil, err
 		}
-		if f.tellFetched(command, s, fetched) {
-			return catalog.FindRun(dir, object)
+		if f.tellLost(command, s, fetched) < len(fetched) {
+			return f.findRun(command, object, copied{dir: dir, store: s.URL()})
 		}
 	}
 
@@ -76,9 +92,9 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 	return &catalog.Found{File: path}, nil
 }
 
-// openStore opens a store to take something from it.
-func openStore(address string, metrics bool) (*store.Store, error) {
-	return store.Open(address, store.Options{Metrics: metrics, Credentials: os.Getenv("PERFAGENT_STORE")})
+// openStore opens a store. If its address has no password, that of PERFAGENT_STORE will do.
+func (f *runFinder) openStore(address string, metrics bool) (*store.Store, error) {
+	return store.Open(address, store.Options{Metrics: metrics, Credentials: f.streams.defaultOf(storeVariable).value})
 }
 
 // add makes a directory for what is copied for a reference.
@@ -101,32 +117,48 @@ func (f *runFinder) findInDirectory(command, dir, object string, in copied) (*ca
 	if _, ok := runIn(object); !ok {
 		return catalog.Find(dir, filepath.Join(dir, filepath.FromSlash(object)+".json"))
 	}
-	found, err := catalog.FindRun(dir, object)
-	if err == nil {
-		f.tellPartial(command, found.Launch, in)
-	}
-	return found, err
+	return f.findRun(command, object, in)
 }
 
-// tellFetched says what is partial or missing, and reports whether anything is there.
-func (f *runFinder) tellFetched(command string, s *store.Store, fetched []gather.Fetched) (found bool) {
-	for _, one := range fetched {
-		switch {
-		case one.Err != nil:
-			f.say(command, fmt.Sprintf("%s: %v", referenceOf(s, one.Name), one.Err))
-			f.copies.lost = true
-			continue
-		case !one.Final:
-			f.say(command, referenceOf(s, one.Name)+onlyPartial)
-		}
-		found = true
+// findRun returns a run in a directory with what is in a store, and says what is partial.
+func (f *runFinder) findRun(command, run string, in copied) (*catalog.Found, error) {
+	found, err := catalog.FindRun(in.dir, run)
+	if err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), in.dir, in.store))
 	}
-	return found
+	f.tellPartial(command, found.Launch, in)
+	return found, nil
+}
+
+// tellLost says what could not be fetched, and returns how much that is.
+func (f *runFinder) tellLost(command string, s *store.Store, fetched []gather.Fetched) (lost int) {
+	for _, one := range fetched {
+		if one.Err != nil {
+			f.say(command, fmt.Sprintf("%s: %v", referenceOf(s, one.Name), one.Err))
+			lost++
+		}
+	}
+	f.copies.lost = f.copies.lost || lost > 0
+	return lost
 }
 
 // referenceOf returns the reference of an object.
 func referenceOf(s *store.Store, name string) string {
 	return s.ProxyFromKey(name, store.RefOptions{}).String()
+}
+
+// public returns a name as it may be shown: a reference without user and password.
+func (f *runFinder) public(name string) string {
+	address, object, ok := referenceIn(name)
+	if !ok {
+		return name
+	}
+	s, err := f.openStore(address, false)
+	if err != nil {
+		return "#" + object
+	}
+	defer s.Close()
+	return referenceOf(s, object)
 }
 
 // onlyPartial follows the reference of a partial report.
@@ -189,7 +221,7 @@ func (o *lsOptions) listStore(names []string) error {
 	if len(names) > 2 || o.html != "" {
 		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
 	}
-	s, err := openStore(names[0], false)
+	s, err := o.runs.openStore(names[0], false)
 	if err != nil {
 		return err
 	}
@@ -250,9 +282,18 @@ func (o *lsOptions) printNodes(nodes []gather.Node) error {
 		if !n.Final {
 			node += " (partial)"
 		}
-		rows = append(rows, lsRow{cells: []string{node, size(int(n.Bytes)), modified(n.Modified), n.Reference}})
+		rows = append(rows, lsRow{cells: []string{node, size(int(n.Bytes)), modified(n.Modified), pasted(n.Reference)}})
 	}
 	return o.printTable(rows)
+}
+
+// pasted returns a reference as a shell takes it: quoted if it has options.
+func pasted(reference string) string {
+	plain := strings.ReplaceAll(reference, "#", "") // within a word it means nothing to a shell
+	if pusher.CommandLine([]string{plain}) == plain {
+		return reference
+	}
+	return pusher.CommandLine([]string{reference})
 }
 
 // modified returns when an object was stored, for a table.

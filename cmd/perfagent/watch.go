@@ -114,6 +114,9 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 		return o.newestRunning()
 	}
 
+	if o.runs.isCopied(name) {
+		return "", errors.New("watch: that store has no journal to follow; perfagent show shows what it has")
+	}
 	found, err := o.runs.find("watch", name)
 	if dir := filepath.Join(o.runs.out, name); err != nil && scheduler.CheckRunID(name) == nil && isDir(dir) {
 		return dir, nil // of a run that has just begun, or that cannot be read

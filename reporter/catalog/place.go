@@ -46,6 +46,11 @@ func newPlace(key string, id *reporter.Identity, host *reporter.Host) place {
 	return p
 }
 
+// SameNode reports whether two reports are of the same node, as far as their heads say.
+func SameNode(a, b *reporter.Head) bool {
+	return newPlace(a.Node, a.Identity, a.Host).is(newPlace(b.Node, b.Identity, b.Host))
+}
+
 // is reports whether two places are the same node.
 func (p place) is(o place) bool {
 	switch {

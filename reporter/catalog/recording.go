@@ -146,29 +146,33 @@ func newRecordings(paths []string) []*Recording {
 		}
 	}
 
-	dropPartial(found)
 	for base, r := range found {
 		if r.look(); !r.IsSure() && (r.damaged != nil || r.head.Node == "") {
 			delete(found, base)
 		}
 	}
 
-	return inOrder(slices.Collect(maps.Values(found)))
+	return inOrder(withoutPartial(slices.Collect(maps.Values(found))))
 }
 
-// dropPartial leaves out what was known of nodes while they ran, where there is a report of their end.
-func dropPartial(found map[string]*Recording) {
+// withoutPartial leaves out what was known of nodes while they ran, where there is a report of their end. Hosts without
+// an index may share a name.
+func withoutPartial(list []*Recording) []*Recording {
 	type node struct {
 		index int
 		host  string
 	}
-	ended := make(map[node]bool)
-	for _, r := range found {
+	ended := make(map[node][]place)
+	for _, r := range list {
 		if !r.Partial {
-			ended[node{r.Node, r.Host}] = true
+			at := node{r.Node, r.Host}
+			ended[at] = append(ended[at], placeOf(r))
 		}
 	}
-	maps.DeleteFunc(found, func(_ string, r *Recording) bool { return r.Partial && ended[node{r.Node, r.Host}] })
+
+	return slices.DeleteFunc(list, func(r *Recording) bool {
+		return r.Partial && slices.ContainsFunc(ended[node{r.Node, r.Host}], placeOf(r).is)
+	})
 }
 
 // inOrder sorts recordings by start. Those that do not say come in the order of their names.
