@@ -1,0 +1,238 @@
+//go:build e2e
+
+package floor
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// floorFlag has the whole table measured and written: make floor.
+var floorFlag = flag.Bool("floor", false, "measure beside other tools, and write the table of docs/performance.md")
+
+// What a run and a sample cost when this was written, as ratios. The table fails where one is exceeded by more than
+// slack, and the test of CI where it is doubled.
+const (
+	slack = 1.3
+
+	runToTrue    = 8.0 // CPU of a run of true by that of true
+	sampleAt1Hz  = 3.3 // by the C loop
+	sampleAt10Hz = 3.0
+)
+
+// A doubling of what a run or a sample costs does not pass unseen.
+func TestFloor_Short(t *testing.T) {
+	if *floorFlag {
+		t.Skip("the whole table is measured")
+	}
+	need.Time(t, "half a minute, to measure what a run and a sample cost")
+
+	ours, job := perfagent(t), []string{"/bin/true"}
+	runs := inTurns(t, 25, job, ours.around(job, 1))
+	within(t, "CPU of a run of true, by that of true", runs[1].leastCPU/runs[0].leastCPU, 2*runToTrue)
+
+	sleep := []string{"sleep", "60"}
+	for hz, limit := range map[int]float64{1: sampleAt1Hz, 10: sampleAt10Hz} {
+		costs := steady(t, 8*time.Second, []string{loop(t), strconv.Itoa(hz)}, ours.around(sleep, hz))
+		within(t, fmt.Sprintf("CPU of sampling at %d Hz, by that of the C loop", hz), costs[1]/costs[0], 2*limit)
+	}
+}
+
+// within fails a test where a ratio is above a limit.
+func within(t *testing.T, what string, ratio, limit float64) {
+	t.Helper()
+	if t.Logf("%s: %.1f, of %.1f at most", what, ratio, limit); !(ratio <= limit) {
+		t.Errorf("%s: %.1f, of %.1f at most", what, ratio, limit)
+	}
+}
+
+// TestFloor_Table measures perfagent beside other tools, and writes the table.
+func TestFloor_Table(t *testing.T) {
+	if !*floorFlag {
+		t.Skip("needs ten minutes and other tools: make floor")
+	}
+	tools := append(others(t), perfagent(t))
+	table := newTable(tools)
+	measureStart(t, table)
+	for _, hz := range []int{1, 10, 100} {
+		measureSampling(t, table, hz)
+	}
+	measureMemory(t, table)
+
+	for _, row := range table.rows {
+		row.judge(t)
+	}
+	writeTable(t, table.String())
+}
+
+// A table has a column for each tool, and one for the C loop.
+type table struct {
+	tools []tool
+	rows  []*row
+}
+
+// A row is one figure of all tools.
+type row struct {
+	name   string
+	format string
+	values map[string]float64 // by tool
+	limits []limit
+}
+
+// A limit is what our figure is to be at most: a multiple of another tool's, or of 1.
+type limit struct {
+	of    string // "" is 1
+	times float64
+}
+
+const cLoop = "C loop"
+
+func newTable(tools []tool) *table { return &table{tools: tools} }
+
+func (tb *table) add(name, format string, limits ...limit) *row {
+	r := &row{name, format, make(map[string]float64), limits}
+	tb.rows = append(tb.rows, r)
+	return r
+}
+
+// measureStart measures what the tools add to a job of no length.
+func measureStart(t *testing.T, tb *table) {
+	job := []string{"/bin/true"}
+	commands := [][]string{job}
+	var quick []tool
+	for _, peer := range tb.tools {
+		if !peer.slow {
+			quick = append(quick, peer)
+			commands = append(commands, peer.around(job, 1))
+		}
+	}
+
+	costs := inTurns(t, 100, commands...)
+	wall := tb.add("added to `true`, median of 100, ms", "%.1f", limit{"denet 0.10.3", 0.5}, limit{"GNU time", 12})
+	least := tb.add("the same, least of 100, ms", "%.1f", limit{"denet 0.10.3", 0.5}, limit{"GNU time", 12})
+	cpu := tb.add("CPU of a run of `true`, that of `true` in it, median, ms", "%.1f", limit{"GNU time", 6})
+	for i, peer := range quick {
+		c := costs[i+1]
+		wall.values[peer.name], least.values[peer.name] = c.wall-costs[0].wall, c.leastWall-costs[0].leastWall
+		cpu.values[peer.name] = c.cpu
+	}
+}
+
+// measureSampling measures what the tools take beside a job that sleeps.
+func measureSampling(t *testing.T, tb *table, hz int) {
+	const window = 30 * time.Second
+	sleep := []string{"sleep", "120"}
+	commands := [][]string{{loop(t), strconv.Itoa(hz)}}
+	names := []string{cLoop}
+	for _, peer := range tb.tools {
+		if peer.name == "GNU time" || hz > 1 && peer.name != "perfagent" && peer.name != "perf.py's way" {
+			continue
+		}
+		commands, names = append(commands, peer.around(sleep, hz)), append(names, peer.name)
+	}
+
+	times := map[int]float64{1: sampleAt1Hz, 10: sampleAt10Hz, 100: 3}[hz]
+	r := tb.add(fmt.Sprintf("CPU of sampling at %d Hz, ms/s", hz), "%.2f", limit{cLoop, times}, limit{"perf.py's way", 0.4})
+	for i, c := range steady(t, window, commands...) {
+		r.values[names[i]] = c
+	}
+}
+
+// measureMemory measures the peak of resident memory, at 1 Hz and for many samples, with report and page.
+func measureMemory(t *testing.T, tb *table) {
+	short := tb.add("peak resident, 20 s at 1 Hz, MiB", "%.1f", limit{"", 12})
+	for _, peer := range tb.tools {
+		if peer.name == "GNU time" {
+			short.values[peer.name] = peak(t, "/bin/true")
+			continue
+		}
+		short.values[peer.name] = peak(t, peer.around([]string{"sleep", "20"}, 1)...)
+	}
+	long := tb.add("the same, 4,500 samples at 100 Hz, MiB", "%.1f", limit{"", 12})
+	long.values["perfagent"] = peak(t, perfagent(t).around([]string{"sleep", "45"}, 100)...)
+}
+
+// judge fails the test where our figure is above a limit, with slack.
+func (r *row) judge(t *testing.T) {
+	t.Helper()
+	for _, l := range r.limits {
+		if most := r.most(l); r.values["perfagent"] > slack*most {
+			t.Errorf("%s: %s, of %s at most, and %.1f times that where the machine is noisy",
+				r.name, r.text("perfagent"), fmt.Sprintf(r.format, most), slack)
+		}
+	}
+}
+
+// most is what a limit comes to; +Inf where the other tool is not there.
+func (r *row) most(l limit) float64 {
+	if l.of == "" {
+		return l.times
+	}
+	other, measured := r.values[l.of]
+	if !measured {
+		return math.Inf(1)
+	}
+	return l.times * other
+}
+
+func (r *row) text(tool string) string {
+	v, measured := r.values[tool]
+	if !measured {
+		return "–"
+	}
+	return fmt.Sprintf(r.format, v)
+}
+
+// String returns the table as Markdown.
+func (tb *table) String() string {
+	names := []string{cLoop}
+	for _, peer := range tb.tools {
+		names = append(names, peer.name)
+	}
+
+	var out strings.Builder
+	fmt.Fprintf(&out, "| | %s | goal |\n|---|%s---|\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
+	for _, r := range tb.rows {
+		fmt.Fprintf(&out, "| %s |", r.name)
+		for _, name := range names {
+			fmt.Fprintf(&out, " %s |", r.text(name))
+		}
+		var goals []string
+		for _, l := range r.limits {
+			goals = append(goals, l.text())
+		}
+		fmt.Fprintf(&out, " %s |\n", strings.Join(goals, ", "))
+	}
+	return out.String()
+}
+
+func (l limit) text() string {
+	if l.of == "" {
+		return "≤ " + format(l.times)
+	}
+	return "≤ " + format(l.times) + " × " + l.of
+}
+
+func format(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// writeTable writes the table into the documentation.
+func writeTable(t *testing.T, text string) {
+	t.Helper()
+	const begin, end = "<!-- floor:begin -->\n", "<!-- floor:end -->"
+	path := need.Repository(t, "docs/performance.md")
+	before, rest, found := strings.Cut(clitest.Read(t, path), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no part for the table", path)
+	}
+	clitest.Write(t, path, before+begin+text+end+after, 0o644)
+	t.Log("\n" + text)
+}

@@ -1,0 +1,147 @@
+//go:build e2e
+
+package floor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// A cost is what runs of a command took, in milliseconds: their medians, and their least.
+type cost struct{ wall, cpu, leastWall, leastCPU float64 }
+
+// inTurns runs commands in turn, so that a noisy machine disturbs all alike. The first runs warm the caches up.
+func inTurns(t *testing.T, rounds int, commands ...[]string) []cost {
+	t.Helper()
+	const warm = 2
+	walls, cpus := make([][]float64, len(commands)), make([][]float64, len(commands))
+	dir := t.TempDir()
+	for round := range warm + rounds {
+		for i, args := range commands {
+			wall, cpu := once(t, dir, args)
+			if round >= warm {
+				walls[i], cpus[i] = append(walls[i], wall), append(cpus[i], cpu)
+			}
+		}
+		reports, _ := filepath.Glob(dir + "/*") // a full directory is a slower one
+		for _, path := range reports {
+			_ = os.RemoveAll(path)
+		}
+	}
+
+	costs := make([]cost, len(commands))
+	for i := range costs {
+		costs[i] = cost{median(walls[i]), median(cpus[i]), slices.Min(walls[i]), slices.Min(cpus[i])}
+	}
+	return costs
+}
+
+// once runs a command to its end, and returns its wall time, and the CPU time of it and of all that it waited for.
+func once(t *testing.T, dir string, args []string) (wall, cpu float64) {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = dir
+	begin := time.Now()
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	wall = time.Since(begin).Seconds()
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return wall * 1e3, used.Seconds() * 1e3
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// steady runs commands side by side, and returns how many milliseconds of CPU each takes in a second once it has begun:
+// its own time by the scheduler's account, and that of the children that it waits for.
+func steady(t *testing.T, window time.Duration, commands ...[]string) []float64 {
+	t.Helper()
+	var running []*exec.Cmd
+	for i, args := range commands {
+		cmd := clitest.Command(t, args[0], args[1:]...)
+		cmd.Dir = t.TempDir()
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, cmd)
+		time.Sleep(time.Duration(i+1) * 37 * time.Millisecond) // they are not to wake up together
+	}
+	defer func() {
+		for _, cmd := range running {
+			_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+			_ = cmd.Wait()
+		}
+	}()
+
+	time.Sleep(3 * time.Second) // the start is not the steady state
+	before, from := make([]time.Duration, len(running)), make([]time.Time, len(running))
+	for i, cmd := range running {
+		before[i], from[i] = cpuTime(t, cmd.Process.Pid), time.Now()
+	}
+	time.Sleep(window)
+	costs := make([]float64, len(running))
+	for i, cmd := range running {
+		costs[i] = (cpuTime(t, cmd.Process.Pid) - before[i]).Seconds() * 1e3 / time.Since(from[i]).Seconds()
+	}
+	return costs
+}
+
+// cpuTime is what the scheduler gave to all threads of a process, and to the children that it waited for.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	dir := "/proc/" + strconv.Itoa(pid)
+	files, _ := filepath.Glob(dir + "/task/*/schedstat")
+	if len(files) == 0 {
+		t.Fatalf("no schedstat of process %d: it has ended, or the kernel is one without CONFIG_SCHED_INFO", pid)
+	}
+	sum := time.Duration(0)
+	for _, file := range files {
+		var ns int64
+		if data, err := os.ReadFile(file); err == nil { // else the thread has ended
+			_, _ = fmt.Sscan(string(data), &ns)
+		}
+		sum += time.Duration(ns)
+	}
+
+	var f [procfile.StatStart + 1][]byte
+	procfile.SplitStat([]byte(clitest.Read(t, dir+"/stat")), f[:])
+	for _, field := range []int{procfile.StatCUTime, procfile.StatCSTime} {
+		ticks, _ := procfile.ParseCount(f[field])
+		sum += time.Duration(ticks) * time.Second / procfile.UserHZ
+	}
+	return sum
+}
+
+// peak returns the peak resident memory of a command, in MiB, as GNU time has it: a child of a test would be charged
+// with what the test has.
+func peak(t *testing.T, args ...string) float64 {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := clitest.Command(t, gnuTime, append([]string{"-f", "%M", "-o", dir + "/time.txt"}, args...)...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v\n%s", args, err, out)
+	}
+	kib, err := strconv.ParseFloat(strings.TrimSpace(clitest.Read(t, dir+"/time.txt")), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib / 1024
+}

@@ -1,0 +1,40 @@
+// Reads ten kernel files and the usage of a file system so many times a second, until it is killed, and does nothing
+// with them: the least that a sampler can cost.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *files[] = {
+	"/proc/stat", "/proc/meminfo", "/proc/diskstats", "/proc/net/dev", "/proc/loadavg", "/proc/vmstat",
+	"/proc/pressure/cpu", "/proc/pressure/memory", "/proc/pressure/io", "/proc/self/stat",
+};
+enum { FILES = sizeof files / sizeof *files };
+
+int main(int argc, char **argv) {
+	static char data[1 << 16];
+	int fds[FILES];
+	long pause = 1000000000L / (argc > 1 ? atol(argv[1]) : 1);
+	struct timespec tick;
+	struct statfs usage;
+
+	for (int i = 0; i < FILES; i++)
+		fds[i] = open(files[i], O_RDONLY);
+
+	clock_gettime(CLOCK_MONOTONIC, &tick);
+	for (;;) {
+		tick.tv_nsec += pause;
+		if (tick.tv_nsec >= 1000000000L) {
+			tick.tv_nsec -= 1000000000L;
+			tick.tv_sec++;
+		}
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &tick, 0);
+
+		for (int i = 0; i < FILES; i++)
+			if (fds[i] >= 0 && pread(fds[i], data, sizeof data, 0) < 0)
+				data[0] = 0;
+		statfs("/", &usage);
+	}
+}

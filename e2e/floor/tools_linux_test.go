@@ -1,0 +1,82 @@
+//go:build e2e
+
+package floor
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// gnuTime is GNU time, which is not the shell's.
+const gnuTime = "/usr/bin/time"
+
+// A tool runs a job and says what it used. Its command line is for a job and a number of samples a second.
+type tool struct {
+	name   string
+	slow   bool // it takes a second or more for a job of no length
+	around func(job []string, hz int) []string
+	after  string // what samples at the given rate, if not from the beginning
+}
+
+// perfagent is ours.
+func perfagent(t *testing.T, flags ...string) tool {
+	return tool{name: "perfagent", around: func(job []string, hz int) []string {
+		args := append([]string{clitest.Binary(t), "run", "--quiet", "--interval", interval(hz)}, flags...)
+		return append(append(args, "--"), job...)
+	}}
+}
+
+// others are the tools that ours is compared with, as far as they are installed. What is missing is said.
+func others(t *testing.T) []tool {
+	t.Helper()
+	venv, crates := need.Repository(t, ".tools/peers/bin"), need.Repository(t, ".tools/floor/bin")
+	script := need.Repository(t, "e2e/floor/testdata/psutil_wrap.py")
+	all := []tool{
+		{name: "GNU time", around: func(job []string, _ int) []string {
+			return append([]string{gnuTime, "-o", "/dev/null"}, job...)
+		}},
+		{name: "denet 0.10.3", around: func(job []string, hz int) []string {
+			ms := interval(hz)
+			ms = ms[:len(ms)-len("ms")]
+			return append([]string{filepath.Join(crates, "denet"), "-q", "-i", ms, "-m", ms, "-o", "denet.json", "run", "--"}, job...)
+		}},
+		{name: "perf.py's way", around: func(job []string, hz int) []string {
+			seconds := (time.Second / time.Duration(hz)).Seconds()
+			return append([]string{filepath.Join(venv, "python"), script, format(seconds)}, job...)
+		}},
+		{name: "rt-rs 0.1.18", slow: true, around: func(job []string, hz int) []string {
+			return append([]string{filepath.Join(crates, "resource-tracker"), "--"}, job...)
+		}},
+		{name: "con-duct 0.23.0", around: func(job []string, hz int) []string {
+			every := format((time.Second / time.Duration(hz)).Seconds())
+			return append([]string{filepath.Join(venv, "con-duct"), "run", "-l", "NONE", "-p", "duct_", "--fail-time", "0",
+				"--sample-interval", every, "--report-interval", "60", "--"}, job...)
+		}},
+	}
+
+	var there []tool
+	for _, peer := range all {
+		if _, err := exec.LookPath(peer.around(nil, 1)[0]); err != nil {
+			t.Logf("not compared with %s, which is not installed: %v (make floor installs what it can)", peer.name, err)
+			continue
+		}
+		there = append(there, peer)
+	}
+	return there
+}
+
+// interval is the interval of so many samples a second, in milliseconds.
+func interval(hz int) string { return format(1e3/float64(hz)) + "ms" }
+
+// loop is the least that a sampler can cost: a program in C that reads ten kernel files.
+func loop(t *testing.T) string {
+	t.Helper()
+	cc := need.Tool(t, "cc", "apt-get install gcc libc6-dev, or your system's packages of them")
+	source := need.Repository(t, "e2e/floor/testdata/loop.c")
+	return clitest.Built(t, "loop", func(path string) *exec.Cmd { return exec.Command(cc, "-O2", "-o", path, source) })
+}
