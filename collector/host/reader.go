@@ -25,9 +25,10 @@ type Reader struct {
 	vmBegun   time.Duration // and first
 	gpus      *gpu.Monitor  // nil = GPUs are not followed
 	jobOnly   bool          // somebody else measures the host
-	gopsutil  *gopsutil     // nil = the kernel's files are read
-	name      string        // Auto or Gopsutil
-	scratch                 // buffers for the next Reading
+	rare      rareSources
+	gopsutil  *gopsutil // nil = the kernel's files are read
+	name      string    // Auto or Gopsutil
+	scratch             // buffers for the next Reading
 }
 
 // The names of a Reader say how it reads CPU times, memory, disks, network and load.
@@ -72,6 +73,7 @@ func NewReader(o Options) *Reader {
 		r.sys = filepath.Clean(o.Sys)
 	}
 	r.hostProc = r.proc != "/proc"
+	r.rare = newRareSources(r)
 	for k := range kinds {
 		r.devices[k] = kinds[k].open(r)
 	}
@@ -106,6 +108,7 @@ func (r *Reader) Name() string { return r.name }
 func (r *Reader) Close() {
 	r.oom.close()
 	r.scratch.close()
+	r.rare.close()
 	r.job.close()
 }
 
@@ -171,6 +174,8 @@ func (r *Reader) Read() *Reading {
 	if !r.jobOnly {
 		r.Classify(out)
 		r.readGauges(out)
+		r.readRare(out)
+		r.readHeat(out)
 	}
 
 	out.Job = r.job.read(out)
@@ -222,6 +227,9 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 
 	for k := range kinds {
+		if Kind(k).rare() {
+			continue
+		}
 		if err = guard(func() error { out.Devices[k], err = r.devices[k](out.At.Mono); return err }); err != nil {
 			out.fail(kinds[k].source, err)
 		}

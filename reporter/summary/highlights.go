@@ -35,6 +35,9 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 	}
 
 	out = append(out, traffic(n)...)
+	for _, r := range energyRows(n, wall) {
+		out = append(out, r.highlight(""))
+	}
 	fill := text.Percentage(n.Metric(reporter.MetricDiskPeak))
 	return append(out, Highlight{"disk space", valueOrDash(fill), "peak fill"})
 }
