@@ -328,6 +328,9 @@ func isOperation(name []byte) bool {
 // operation takes the line of an operation: calls, transmissions, timeouts, bytes sent and received,
 // milliseconds in the queue, until the answer, and in all.
 func (f *nfsFiles) operation(e *nfsEntry, w [][]byte) error {
+	if string(w[1]) == "0" { // it was never called
+		return nil
+	}
 	var n [8]uint64
 	for i := range n {
 		ok := false

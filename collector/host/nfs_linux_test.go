@@ -165,7 +165,7 @@ func TestReader_NFSPace(t *testing.T) {
 
 func TestPace_BoundsTheShareOfTheTime(t *testing.T) {
 	var p pace
-	p.done(0, 50*time.Millisecond, true)
+	p.done(0, 10*time.Millisecond, true)
 	for at, want := range map[time.Duration]bool{time.Second: false, 9 * time.Second: false, 10 * time.Second: true} {
 		same(t, at.String(), p.due(at, false), want)
 	}
@@ -326,6 +326,7 @@ func TestReader_NFSHangs(t *testing.T) {
 // nfsReader replaces the host's reader of NFS by one that the test can reach.
 func (h *rareHost) nfsReader(t *testing.T) *nfs {
 	t.Helper()
+	h.openRare()
 	n := newNFS(h.Reader)
 	h.devices[NFSMounts] = n.read
 	return n

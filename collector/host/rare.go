@@ -97,7 +97,7 @@ const (
 	rareEvery = 900 * time.Millisecond
 	// rareShare is the part of the time that reading a rare source may take: of a host with hundreds of
 	// mounts the kernel writes them all anew each time.
-	rareShare = 200
+	rareShare = 1000
 )
 
 // A pace says when a rare source is read: at first and at the end, else each rareEvery at most while it is
@@ -144,8 +144,22 @@ func (r *Reader) Late(base *Reading) *Reading {
 	return late
 }
 
+// openRare makes what reads rare sources, when the job does not wait for it any more.
+func (r *Reader) openRare() {
+	if r.rare.opened {
+		return
+	}
+	r.rare = newRareSources(r)
+	for k := range kinds {
+		if Kind(k).rare() {
+			r.devices[k] = kinds[k].open(r)
+		}
+	}
+}
+
 // readRare reads the file systems of servers and the counters of energy.
 func (r *Reader) readRare(out *Reading) {
+	r.openRare()
 	r.rare.mounts, r.rare.gaps = nil, nil
 	for k := range kinds {
 		if !Kind(k).rare() {

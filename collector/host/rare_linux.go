@@ -16,6 +16,7 @@ import (
 // rareSources are what a Reader keeps of the rare sources. What reads mounts puts them and what it may not
 // read into mounts and gaps, for the Reading that is taken now.
 type rareSources struct {
+	opened bool
 	mounts []Mount
 	gaps   []series.Gap
 	energy energyReader
@@ -24,6 +25,7 @@ type rareSources struct {
 
 func newRareSources(r *Reader) rareSources {
 	return rareSources{
+		opened: true,
 		energy: energyReader{dir: filepath.Join(r.sys, "class", "powercap")},
 		heat:   heatReader{sys: r.sys},
 	}

@@ -10,6 +10,7 @@ import (
 
 // Rare sources exist on Linux only.
 type rareSources struct {
+	opened bool
 	mounts []Mount
 	gaps   []series.Gap
 	energy noEnergy
@@ -21,7 +22,7 @@ type (
 	noHeat   struct{}
 )
 
-func newRareSources(*Reader) rareSources { return rareSources{} }
+func newRareSources(*Reader) rareSources { return rareSources{opened: true} }
 
 func (rareSources) close() {}
 

@@ -73,9 +73,10 @@ func NewReader(o Options) *Reader {
 		r.sys = filepath.Clean(o.Sys)
 	}
 	r.hostProc = r.proc != "/proc"
-	r.rare = newRareSources(r)
 	for k := range kinds {
-		r.devices[k] = kinds[k].open(r)
+		if !Kind(k).rare() {
+			r.devices[k] = kinds[k].open(r)
+		}
 	}
 	if r.now == nil {
 		r.now = Now
