@@ -75,7 +75,10 @@ func (e *energyReader) look() (gap series.Gap) {
 	slices.SortFunc(names, cmp.Compare)
 	for _, name := range names {
 		dir := filepath.Join(e.dir, name)
-		if !strings.HasPrefix(name, "intel-rapl:") || !counts(readWord(filepath.Join(dir, "name"))) || len(e.zones) == maxZones {
+		if !strings.HasPrefix(name, "intel-rapl:") || len(e.zones) == maxZones {
+			continue
+		}
+		if !counts(readWord(filepath.Join(dir, "name"))) {
 			continue
 		}
 		file, err := openCount(filepath.Join(dir, "energy_uj"))

@@ -85,12 +85,7 @@ type lliteFiles struct {
 }
 
 // answer reads the mounts.
-func (f *lliteFiles) answer() (a mountAnswer) {
-	begun := time.Now()
-	a.err = guard(func() error { return f.read(&a) })
-	a.took = time.Since(begun)
-	return a
-}
+func (f *lliteFiles) answer() mountAnswer { return answered(f.read) }
 
 func (f *lliteFiles) read(a *mountAnswer) error {
 	var errs []error

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -41,8 +42,18 @@ type mountAnswer struct {
 	mounts    []Mount
 	ages      []uint64
 	forbidden bool
-	took      time.Duration
+	took      time.Duration // of CPU time: on a busy host the clock tells how long others ran
 	err       error
+}
+
+// answered returns what read reads, with what that took.
+func answered(read func(*mountAnswer) error) (a mountAnswer) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begun := clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	a.err = guard(func() error { return read(&a) })
+	a.took = clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
+	return a
 }
 
 func openNFS(r *Reader) deviceReader { return newNFS(r).read }
@@ -135,10 +146,7 @@ type seat struct{ path, fstype, superblock string }
 
 // answer reads the mounts.
 func (f *nfsFiles) answer() (a mountAnswer) {
-	begun := time.Now()
-	a.err = guard(func() error { return f.read(&a, begun) })
-	a.took = time.Since(begun)
-	return a
+	return answered(func(a *mountAnswer) error { return f.read(a, time.Now()) })
 }
 
 func (f *nfsFiles) read(a *mountAnswer, now time.Time) error {
@@ -228,7 +236,10 @@ func parseSeats(data []byte) []seat {
 		where, what, ok := bytes.Cut(line, []byte(" - "))
 		var f [5][]byte
 		var fstype [1][]byte
-		if !ok || procfile.SplitFields(where, f[:]) < len(f) || procfile.SplitFields(what, fstype[:]) < 1 || !isNFS(fstype[0]) {
+		if !ok || procfile.SplitFields(where, f[:]) < len(f) || procfile.SplitFields(what, fstype[:]) == 0 {
+			continue
+		}
+		if !isNFS(fstype[0]) {
 			continue
 		}
 		seats = append(seats, seat{path: string(f[4]), fstype: string(fstype[0]), superblock: string(f[2])})

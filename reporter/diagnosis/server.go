@@ -22,8 +22,8 @@ const (
 func serverRule() Rule {
 	return Rule{
 		ID: findServer, Severity: SeverityWarning, judge: judgeServer,
-		When: fmt.Sprintf("calls to file systems of servers (`mounts`) took %d %% of the run or more, counted as if they came "+
-			"one after the other; those that read and write data of NFS only if tasks of the job (where that is not known, "+
+		When: fmt.Sprintf("calls to file systems of servers (`mounts`) took %d %% of the run or more, counted as if they "+
+			"came one after the other; those that read and write data of NFS only if tasks of the job (where that is not known, "+
 			"of the node) waited for storage in %d %% of the time or more, since the kernel reads ahead and writes behind; "+
 			"not where the job kept %.0f %% or more of the CPUs busy that it may use and has threads for",
 			serverWait, serverStorage, 100*serverBusy),
@@ -97,7 +97,7 @@ func (h *held) text() string {
 
 // movesData reports whether an operation reads or writes the data of files.
 func movesData(operation string) bool {
-	return slices.Contains([]string{"READ", "WRITE", "COMMIT", "READ_PLUS", "read", "write", "read_bytes", "write_bytes", "fsync"}, operation)
+	return slices.Contains([]string{"READ", "WRITE", "COMMIT", "READ_PLUS", "read", "write", "fsync"}, operation)
 }
 
 // mountName names a file system and where it is mounted.
@@ -112,12 +112,12 @@ func mountName(m *reporter.Mount) string {
 // waitingForStorage returns the share of the time in which a task waited for storage, in percent: of the job, else
 // of the node, else that in which CPUs had nothing else to do. It is NaN if none is known.
 func (e *ruleInput) waitingForStorage() float64 {
-	for _, v := range []float64{e.mean(collector.JobPSIIOSome), e.mean(collector.PSIIOSome), e.Metric(reporter.MetricIOWait)} {
-		if !math.IsNaN(v) {
+	for _, c := range []collector.Column{collector.JobPSIIOSome, collector.PSIIOSome} {
+		if v := e.mean(c); !math.IsNaN(v) {
 			return v
 		}
 	}
-	return math.NaN()
+	return e.Metric(reporter.MetricIOWait)
 }
 
 // keptBusy reports whether the job had the CPUs that it may use and has threads for.

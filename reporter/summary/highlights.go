@@ -171,7 +171,8 @@ func mountText(m *reporter.Mount) string {
 	}
 	if len(m.Operations) > 0 {
 		op := &m.Operations[0]
-		words += fmt.Sprintf(", of them %s %s in %s", text.Fixed(op.Calls, 0), text.Printable(op.Name), text.Seconds(op.ExecuteSeconds))
+		words += fmt.Sprintf(", of them %s %s in %s", text.Fixed(op.Calls, 0), text.Printable(op.Name),
+			text.Seconds(op.ExecuteSeconds))
 	}
 	return words
 }
