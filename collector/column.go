@@ -74,6 +74,19 @@ const (
 	NetIBSent
 	NetIBRecvRate
 	NetIBSentRate
+	CPUTemperature
+	CPUThrottleEvents
+	CPUThrottleSeconds
+	NodeEnergy
+	NodePower
+	NFSRead
+	NFSWrite
+	NFSReadRate
+	NFSWriteRate
+	LustreRead
+	LustreWrite
+	LustreReadRate
+	LustreWriteRate
 	NumColumns // of all but the GPUs
 )
 
@@ -274,6 +287,8 @@ const (
 	GroupLoopback Group = "loopback"
 
 	GroupInfiniBand Group = "InfiniBand"
+	GroupNFS        Group = "NFS"
+	GroupLustre     Group = "Lustre"
 )
 
 // columnTable has everything there is to know about each column.
@@ -623,6 +638,92 @@ var columnTable = [NumColumns]ColumnInfo{
 		Label:  "bytes sent by the node's ports of InfiniBand and other RDMA devices",
 		MLflow: "infiniband_transmit_megabytes_per_second", MLflowPeak: true,
 	},
+	CPUTemperature: {
+		Key: "cpu_temperature_celsius", Unit: Celsius, Kind: Gauge, Across: Max, Since: Device,
+		Source: host.SourceThermal, Needs: NeedDevice, Digits: 1,
+		Label:  "temperature of the node's hottest CPU package",
+		MLflow: "cpu_temperature_celsius", Prometheus: "cpu_temperature_celsius",
+	},
+	CPUThrottleEvents: {
+		Key: "cpu_throttle_events", Unit: Times, Kind: Counter, Across: Sum, Since: Device,
+		Source: host.SourceThermal, Needs: NeedDevice, Digits: 1,
+		Label:      "times that a core or a package of the node's CPUs was clocked down for its heat",
+		Prometheus: "cpu_throttle_events_total",
+	},
+	CPUThrottleSeconds: {
+		Key: "cpu_throttle_seconds", Unit: Seconds, Kind: Counter, Across: Sum, Since: Device,
+		Source: host.SourceThermal, Needs: NeedDevice, Digits: 3,
+		Label:      "for how long the core or package that was clocked down the longest was",
+		Prometheus: "cpu_throttle_seconds_total",
+	},
+	NodeEnergy: {
+		Key: "node_energy_joules", Unit: Joules, Kind: Counter, Across: Sum, Since: Device,
+		Source: host.SourceEnergy, Needs: NeedDevice, Digits: 3, Rate: NodePower,
+		Label:      "energy that the node's CPU packages and their memory took",
+		Prometheus: "node_energy_joules_total",
+	},
+	NodePower: {
+		Key: "node_power_watts", Unit: Watts, Kind: Rate, Across: Sum, Since: Device,
+		Source: host.SourceEnergy, Needs: NeedDevice, Digits: 3,
+		Label:  "power that the node's CPU packages and their memory draw",
+		MLflow: "node_power_usage_watts", MLflowPeak: true, Prometheus: "node_power_watts",
+	},
+	NFSRead: {
+		Key: "nfs_read_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
+		Source: host.SourceNFS, Needs: NeedDevice, Digits: 6,
+		Label: "bytes that came from NFS servers",
+		Group: GroupNFS, Word: "read", Short: "NFS read", Rate: NFSReadRate,
+		Prometheus: "nfs_read_bytes_total",
+		devices:    deviceSum{kind: host.NFSMounts, in: true, class: host.Counted},
+	},
+	NFSWrite: {
+		Key: "nfs_write_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
+		Source: host.SourceNFS, Needs: NeedDevice, Digits: 6,
+		Label: "bytes that went to NFS servers",
+		Group: GroupNFS, Word: "written", Short: "NFS write", Rate: NFSWriteRate,
+		Prometheus: "nfs_written_bytes_total",
+		devices:    deviceSum{kind: host.NFSMounts, class: host.Counted},
+	},
+	NFSReadRate: {
+		Key: "nfs_read_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
+		Source: host.SourceNFS, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes that came from NFS servers",
+		MLflow: "nfs_read_megabytes_per_second", MLflowPeak: true,
+	},
+	NFSWriteRate: {
+		Key: "nfs_write_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
+		Source: host.SourceNFS, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes that went to NFS servers",
+		MLflow: "nfs_write_megabytes_per_second", MLflowPeak: true,
+	},
+	LustreRead: {
+		Key: "lustre_read_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
+		Source: host.SourceLustre, Needs: NeedDevice, Digits: 6,
+		Label: "bytes that were read from Lustre, page cache hits included",
+		Group: GroupLustre, Word: "read", Short: "Lustre read", Rate: LustreReadRate,
+		Prometheus: "lustre_read_bytes_total",
+		devices:    deviceSum{kind: host.LustreMounts, in: true, class: host.Counted},
+	},
+	LustreWrite: {
+		Key: "lustre_write_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
+		Source: host.SourceLustre, Needs: NeedDevice, Digits: 6,
+		Label: "bytes that were written to Lustre",
+		Group: GroupLustre, Word: "written", Short: "Lustre write", Rate: LustreWriteRate,
+		Prometheus: "lustre_written_bytes_total",
+		devices:    deviceSum{kind: host.LustreMounts, class: host.Counted},
+	},
+	LustreReadRate: {
+		Key: "lustre_read_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
+		Source: host.SourceLustre, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes that were read from Lustre, page cache hits included",
+		MLflow: "lustre_read_megabytes_per_second", MLflowPeak: true,
+	},
+	LustreWriteRate: {
+		Key: "lustre_write_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
+		Source: host.SourceLustre, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes that were written to Lustre",
+		MLflow: "lustre_write_megabytes_per_second", MLflowPeak: true,
+	},
 }
 
 // needOwnGroup are the needs of what only the job's own control group tells.
@@ -666,7 +767,10 @@ var gpuTable = [numGPUKeys]ColumnInfo{
 // Traffic returns the counters of bytes that moved which people look at, in the order in which they
 // are shown.
 func Traffic() []Column {
-	return []Column{DiskRead, DiskWrite, NetExtRecv, NetExtSent, NetIBRecv, NetIBSent, NetLoRecv, NetLoSent}
+	return []Column{
+		DiskRead, DiskWrite, NFSRead, NFSWrite, LustreRead, LustreWrite,
+		NetExtRecv, NetExtSent, NetIBRecv, NetIBSent, NetLoRecv, NetLoSent,
+	}
 }
 
 // row returns the column's row of its table.

@@ -53,6 +53,9 @@ func (p *Progress) measureDevices(st step) {
 		c := &deviceCounters[i]
 		devs := st.Devices[c.kind]
 		if devs == nil {
+			if st.Held[c.kind] && p.meters[c.rate].begun {
+				st.sample.Values[c.total] = float64(p.moved[c.total]) / MiB
+			}
 			continue
 		}
 		moved, known := c.delta(p.devices[c.kind], devs)
@@ -71,7 +74,7 @@ func (p *Progress) measureDevices(st step) {
 }
 
 // delta returns the bytes that the counter's devices moved between two Readings. A device that was
-// not there before begins to count now. It reports false if nothing is known of any.
+// not there before begins to count now, unless it is fresh. It reports false if nothing is known of any.
 func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) {
 	known = !c.optional
 	for i := range cur {
@@ -80,7 +83,11 @@ func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) 
 			continue
 		}
 		known = true
-		if before := deviceNamed(prev, d.Name, i); before != nil {
+		before := deviceNamed(prev, d.Name, i)
+		switch {
+		case d.Class&host.Fresh != 0:
+			sum += c.kind.Moved(0, c.counts(d))
+		case before != nil:
 			sum += c.kind.Moved(c.counts(before), c.counts(d))
 		}
 	}

@@ -110,7 +110,7 @@ func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 	same(t, "columns without a port", rec.Columns(), first)
 	sample.Values[NetIBSent] = 0
 	s.holdDevices(&sample)
-	same(t, "columns with one", rec.Columns(), NumColumns)
+	same(t, "columns with one", rec.Columns(), NetIBSentRate+1)
 	rec.Add(&sample)
 	rec.Widen(2)
 	same(t, "columns with GPUs", rec.Columns(), GPUColumn(2, 0))

@@ -24,6 +24,7 @@ type Progress struct {
 	devices         [host.NumKinds][]host.Device // of the last good Reading; nil = none yet
 	moved           [NumColumns]uint64           // bytes since the first good Reading, by counter of devices
 	swapIn, swapOut series.Counter
+	rare            rareProgress
 	job             jobProgress
 	meters          [NumColumns]meter // of the columns that are rates
 }
@@ -72,6 +73,7 @@ func (p Progress) Next(r *host.Reading, minWindow time.Duration) (Progress, Samp
 	p.measureDevices(st)
 	p.measureSwap(st)
 	p.measurePressure(st)
+	p.measureRare(st)
 	p.measureJob(st)
 	return p, s
 }

@@ -46,6 +46,8 @@ type Recording struct {
 	// Processes are the job's, as the newest table has them; nil before the first. The list itself never
 	// changes.
 	Processes []process.Process
+	// Mounts are the file systems of servers that were used.
+	Mounts []Mount
 	// GPUs are the node's, in the order of their columns.
 	GPUs []GPU
 	// GPUTrouble is why nothing new is known of the GPUs at the newest Reading; "" if it is.
@@ -106,10 +108,13 @@ func Width(c Column) Column {
 	switch {
 	case gpu:
 		return GPUColumn(device+1, 0)
-	case c >= everywhere():
-		return NumColumns
+	case c < everywhere():
+		return everywhere()
 	}
-	return everywhere()
+	for source := c.row().Source; c < NumColumns && c.row().Source == source; {
+		c++
+	}
+	return c
 }
 
 // Widen makes room for the columns of n GPUs.
@@ -209,6 +214,7 @@ func (rec *Recording) Clone() *Recording {
 		c.GPUs[i].Throttle = slices.Clone(rec.GPUs[i].Throttle)
 	}
 
+	c.Mounts = cloneMounts(rec.Mounts)
 	c.Gaps = slices.Clone(rec.Gaps)
 	c.Clock = slices.Clone(rec.Clock)
 	c.Failures = slices.Clone(rec.Failures)

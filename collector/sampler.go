@@ -66,6 +66,7 @@ type Sampler struct {
 	rec      *Recording
 	sample   Sample // the newest
 	ledger   ledger
+	mounts   []host.Mount    // as they were read last
 	marks    *marks.Follower // nil if there is no file
 	intake   *intake.Intake  // nil if nothing is received
 	figures  []book.Figure   // of the intake, used again and again
@@ -159,6 +160,7 @@ func (s *Sampler) describe() {
 	s.rec.Host = s.reader.Info()
 	s.rec.Host.CPUs = cpus
 	s.reader.Classify(s.prev)
+	s.beginRare()
 	s.rec.BootMB = bootTotals(s.prev, false)
 	for i, v := range s.rec.BootMB {
 		if !math.IsNaN(v) {
@@ -179,6 +181,7 @@ func (s *Sampler) take(closing bool) {
 	s.noteFailures(r)
 	s.noteDevices(r)
 	s.noteLate(r)
+	s.noteRare(r)
 
 	sample := &s.sample
 	s.progress, *sample = s.progress.Next(r, MinWindow(s.opts.Interval))
@@ -375,7 +378,7 @@ func addCounted(names []string, devs []host.Device) []string {
 // noteLate remembers when counters began that the baseline lacked.
 func (s *Sampler) noteLate(r *host.Reading) {
 	for k, devs := range r.Devices {
-		if devs == nil || s.progress.devices[k] != nil {
+		if devs == nil || s.progress.devices[k] != nil || allFresh(devs) {
 			continue
 		}
 		if s.rec.Late == nil {

@@ -200,5 +200,6 @@ func TestColumn_KeysAndUnits(t *testing.T) {
 	}
 
 	same(t, "the key of a GPU", GPUColumn(3, GPUPower).Key(), "gpu_3_power_watts")
-	same(t, "counters", Counters(), []Column{DiskRead, DiskWrite, NetLoSent, NetExtSent, NetLoRecv, NetExtRecv, NetIBRecv, NetIBSent})
+	same(t, "counters", Counters(), []Column{DiskRead, DiskWrite, NetLoSent, NetExtSent, NetLoRecv, NetExtRecv, NetIBRecv, NetIBSent,
+		NFSRead, NFSWrite, LustreRead, LustreWrite})
 }

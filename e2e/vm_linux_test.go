@@ -192,6 +192,9 @@ func vmInitrd(t *testing.T, path, modules string, trials []vmTrial) string {
 	for _, name := range []string{"virtio/virtio_ring", "virtio/virtio", "virtio/virtio_pci_legacy_dev", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci", "block/virtio_blk"} {
 		vmArchive(w, "mod/"+filepath.Base(name)+".ko", 0o100644, vmRead(t, filepath.Join(modules, name+".ko")))
 	}
+	for _, name := range vmNFSModules() {
+		vmArchive(w, "mod/"+filepath.Base(name)+".ko", 0o100644, vmRead(t, filepath.Join(filepath.Dir(modules), name+".ko")))
+	}
 	vmArchive(w, "TRAILER!!!", 0, nil)
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)

@@ -57,6 +57,9 @@ func vmTrials() []vmTrial {
 		{Name: "a namespace with the mount of outside", Groups: []vmGroup{
 			{"outer", [][2]string{{"cgroup.subtree_control", "+cpu +memory"}, {"cpu.max", "150000 100000"}}}, {"outer/inner", [][2]string{{"memory.max", "48M"}}}}, In: "outer/inner",
 			Args: append([]string{"/init", "namespaced", "old"}, vmRun("", "hog 100 0")...), Watch: []string{"outer/inner/memory.events"}, check: vmNamespace},
+		{Name: "a network file system", Groups: []vmGroup{{"nfs", nil}}, In: "nfs",
+			Args: append([]string{"/init", "nfs"}, "/bin/perfagent", "run", "--interval", "250ms", "--disk-path", "/", "--disk-path", "/mnt/nfs",
+				"--", "/bin/sh", "-c", vmUseNFS), check: vmNFS},
 	}
 }
 

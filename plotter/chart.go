@@ -137,6 +137,9 @@ func chartPlans(gpus int, lines []reporter.WorkLine) []chartPlan {
 			aside:  []seriesPlan{{label: "free", key: collector.DiskFree}},
 		},
 		pressurePlan(),
+		serverPlan(),
+		powerPlan(),
+		temperaturePlan(),
 	)
 }
 
@@ -249,6 +252,49 @@ func pressurePlan() chartPlan {
 			{label: "job: memory, all", key: collector.JobPSIMemoryFull, color: 1, dash: 3},
 			{label: "job: storage, some", key: collector.JobPSIIOSome, color: 2, dash: 2},
 			{label: "job: storage, all", key: collector.JobPSIIOFull, color: 2, dash: 3},
+		},
+	}
+}
+
+// serverPlan returns the chart of the bytes that moved between the node and file systems of servers.
+func serverPlan() chartPlan {
+	return chartPlan{
+		id:           "network_file_systems",
+		title:        "Network file systems",
+		of:           collector.NFSReadRate,
+		whenMeasured: true,
+		series: []seriesPlan{
+			rateOf(collector.NFSRead, seriesPlan{}),
+			rateOf(collector.NFSWrite, seriesPlan{color: 1}),
+			rateOf(collector.LustreRead, seriesPlan{dash: 1}),
+			rateOf(collector.LustreWrite, seriesPlan{color: 1, dash: 1}),
+		},
+	}
+}
+
+// powerPlan returns the chart of what the node's CPU packages and their memory draw.
+func powerPlan() chartPlan {
+	return chartPlan{
+		id:           "node_power",
+		title:        "CPU and memory power",
+		of:           collector.NodePower,
+		whenMeasured: true,
+		series:       []seriesPlan{{label: "packages and memory", key: collector.NodePower}},
+	}
+}
+
+// temperaturePlan returns the chart of the temperature of the node's CPUs.
+func temperaturePlan() chartPlan {
+	return chartPlan{
+		id:           "cpu_temperature",
+		title:        "CPU temperature",
+		of:           collector.CPUTemperature,
+		level:        true,
+		whenMeasured: true,
+		series:       []seriesPlan{{label: "hottest package", key: collector.CPUTemperature}},
+		aside: []seriesPlan{
+			{label: "clocked down", key: collector.CPUThrottleEvents},
+			{label: "clocked down for", key: collector.CPUThrottleSeconds},
 		},
 	}
 }

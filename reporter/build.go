@@ -59,6 +59,7 @@ func New(in Input) *Report {
 		Job:       job,
 		Limits:    newLimits(rec),
 		GPUs:      newGPUs(rec),
+		Mounts:    newMounts(rec),
 		Metrics:   metrics,
 		Summaries: newQuantiles(rec),
 		Marks:     newMarks(rec),
@@ -110,7 +111,7 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	}
 
 	for _, g := range rec.Gaps {
-		if g.What == c.Key() {
+		if g.What == c.Key() || g.Code == host.RootOnly && g.What == c.Info().Source {
 			return &absence{cmp.Or(g.Code, Unreadable), g.Why}
 		}
 	}

@@ -67,7 +67,7 @@ func (c *combination) severalPieces() *Node {
 
 	base := c.base()
 	n := &Node{
-		Host: base.Host, Agent: c.agent(), Job: c.wholeJob(), Limits: c.limits(), GPUs: c.gpus(),
+		Host: base.Host, Agent: c.agent(), Job: c.wholeJob(), Limits: c.limits(), GPUs: c.gpus(), Mounts: c.mounts(),
 		Metrics: make(Values), Summaries: make(map[string]Quantile), Processes: c.processes(),
 		Missing: []Missing{}, Push: c.push(),
 	}

@@ -152,6 +152,16 @@ const (
 	MetricJobPSIMemory     = "job_psi_memory_full_avg_pct"
 	MetricJobPSIIO         = "job_psi_io_full_avg_pct"
 
+	MetricCPUTemperature     = "max_t_cpu_temperature_celsius"
+	MetricCPUThrottleEvents  = "total_cpu_throttle_events"
+	MetricCPUThrottleSeconds = "total_cpu_throttle_seconds"
+	MetricNodeEnergy         = "node_energy_joules"
+	MetricNodePowerPeak      = "max_t_node_power_watts"
+	MetricNFSRead            = "total_nfs_read_mb"
+	MetricNFSWritten         = "total_nfs_write_mb"
+	MetricLustreRead         = "total_lustre_read_mb"
+	MetricLustreWritten      = "total_lustre_write_mb"
+
 	// Of each GPU: see [GPUMetrics].
 	MetricGPUUtilization = "gpu_{i}_avg_utilization_pct"
 	MetricGPUMemoryPeak  = "max_t_gpu_{i}_memory_used_mb"

@@ -351,4 +351,61 @@ var metricTable = filled([]Metric{
 		How:     "growth of port_xmit_data of /sys/class/infiniband × 4; with the bytes of IP over InfiniBand",
 		formula: totalOf(collector.NetIBSent),
 	},
+	{
+		Name:    MetricCPUTemperature,
+		Meaning: "highest temperature of the node's CPU packages",
+		How:     "greatest over all samples, of the sensors of coretemp, k10temp, zenpower or x86_pkg_temp; read every 5 s",
+		formula: maxOf(collector.CPUTemperature),
+	},
+	{
+		Name:    MetricCPUThrottleEvents,
+		Meaning: "times that cores and packages of the node's CPUs were clocked down for their heat",
+		How: "growth of core_throttle_count and package_throttle_count of /sys/devices/system/cpu, of each core and " +
+			"package once, from the first second on",
+		formula: totalOf(collector.CPUThrottleEvents),
+	},
+	{
+		Name:    MetricCPUThrottleSeconds,
+		Meaning: "for how long the node's CPUs were clocked down for their heat",
+		How: "growth of core_throttle_total_time_ms and package_throttle_total_time_ms, of the core or package for " +
+			"which it is the longest; where the kernel counts it",
+		formula: totalOf(collector.CPUThrottleSeconds),
+	},
+	{
+		Name:    MetricNodeEnergy,
+		Meaning: "energy that the node's CPU packages and their memory took",
+		How: "growth of energy_uj of /sys/class/powercap/intel-rapl:*, of the packages and their dram; without fans, " +
+			"disks, GPUs and power supplies",
+		formula: totalOf(collector.NodeEnergy),
+	},
+	{
+		Name:    MetricNodePowerPeak,
+		Meaning: "highest power that the node's CPU packages and their memory drew",
+		How:     "greatest, over all samples, of the same energy / time",
+		formula: maxOf(collector.NodePower),
+	},
+	{
+		Name:    MetricNFSRead,
+		Meaning: "bytes that came from NFS servers to the node",
+		How:     "growth of the fifth number after bytes: of /proc/self/mountstats, of each superblock once",
+		formula: totalOf(collector.NFSRead),
+	},
+	{
+		Name:    MetricNFSWritten,
+		Meaning: "bytes that went from the node to NFS servers",
+		How:     "growth of the sixth number after bytes: of /proc/self/mountstats, of each superblock once",
+		formula: totalOf(collector.NFSWrite),
+	},
+	{
+		Name:    MetricLustreRead,
+		Meaning: "bytes that the node's processes read from Lustre",
+		How:     "growth of the sum of read_bytes of llite/*/stats; what came from the page cache is in it",
+		formula: totalOf(collector.LustreRead),
+	},
+	{
+		Name:    MetricLustreWritten,
+		Meaning: "bytes that the node's processes wrote to Lustre",
+		How:     "growth of the sum of write_bytes of llite/*/stats",
+		formula: totalOf(collector.LustreWrite),
+	},
 })

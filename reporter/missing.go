@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -110,6 +111,7 @@ var codeTable = []Reason{
 	{ParentOnly, "perfagent was attached to the job, and the kernel tells this to the parent of a process only", true},
 
 	{HostByAnother, "the perfagent of another rank measures the host", true},
+	{host.RootOnly, "only root may read it", true},
 
 	{NoSample, "no sample was taken", false},
 	{NoSampleYet, "no sample has been taken yet", false},
@@ -141,6 +143,7 @@ var codeTable = []Reason{
 		"the counter of a device is at the end of its range: what has moved since is not counted",
 		false,
 	},
+	{collector.MountsBeyond, "there are more network file systems than are listed", false},
 	{collector.MemoryAsRSS, "from some moment on resident sizes were added up (rss), " +
 		"in which shared pages count several times", false},
 	{collector.ProcessesUnread, "processes of the job could not be read one by one", false},

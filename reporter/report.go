@@ -68,6 +68,7 @@ type Node struct {
 	Ranks     Ranks               `json:"ranks,omitempty"`
 	Limits    *Limits             `json:"limits,omitempty"`
 	GPUs      []GPU               `json:"gpus,omitempty"`
+	Mounts    []Mount             `json:"mounts,omitempty"`  // the file systems of servers that were used
 	Verdict   *Verdict            `json:"verdict,omitempty"` // absent for a sidecar
 	Findings  []Finding           `json:"findings,omitzero"` // nil = of a version that had none
 	Metrics   Values              `json:"metrics"`

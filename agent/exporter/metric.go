@@ -135,6 +135,15 @@ func nodeMetrics() []Metric {
 		ofColumn(collector.NetLoSent),
 		ofColumn(collector.NetIBRecv),
 		ofColumn(collector.NetIBSent),
+		ofColumn(collector.NFSRead),
+		ofColumn(collector.NFSWrite),
+		ofColumn(collector.LustreRead),
+		ofColumn(collector.LustreWrite),
+		ofColumn(collector.NodeEnergy),
+		ofColumn(collector.NodePower),
+		ofColumn(collector.CPUTemperature),
+		ofColumn(collector.CPUThrottleEvents),
+		ofColumn(collector.CPUThrottleSeconds),
 	}
 }
 

@@ -544,8 +544,13 @@ func TestListen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 }
 
 // listenEverywhere reports whether a metric is there on every host and without more flags: those of a control group, a
-// limit, pressure, GPUs and a store are not.
+// limit, pressure, GPUs, other devices and a store are not.
 func listenEverywhere(name string) bool {
+	for _, rare := range []string{"nfs", "lustre", "node_energy", "node_power", "cpu_temperature", "cpu_throttle"} {
+		if strings.HasPrefix(name, "perfagent_"+rare+"_") {
+			return false
+		}
+	}
 	rest, ok := strings.CutPrefix(name, "perfagent_job_")
 	somewhere := func(part string) bool { return strings.Contains(name, part) }
 	return !ok && !slices.ContainsFunc([]string{"_gpu_", "_infiniband_", "_pressure_", "_oom_", "_operation_", "_transfer_", "_intake_", "_store_"}, somewhere) ||

@@ -430,6 +430,17 @@ var systemSeries = map[string]struct {
 	"infiniband_receive_megabytes_per_second_max":   {maxOf, 1.048576, []string{"net_ib_recv_mb_per_second"}},
 	"infiniband_transmit_megabytes_per_second":      {meanOf, 1.048576, []string{"net_ib_sent_mb_per_second"}},
 	"infiniband_transmit_megabytes_per_second_max":  {maxOf, 1.048576, []string{"net_ib_sent_mb_per_second"}},
+	"cpu_temperature_celsius":                       {meanOf, 1, []string{"cpu_temperature_celsius"}},
+	"node_power_usage_watts":                        {meanOf, 1, []string{"node_power_watts"}},
+	"node_power_usage_watts_max":                    {maxOf, 1, []string{"node_power_watts"}},
+	"nfs_read_megabytes_per_second":                 {meanOf, 1.048576, []string{"nfs_read_mb_per_second"}},
+	"nfs_read_megabytes_per_second_max":             {maxOf, 1.048576, []string{"nfs_read_mb_per_second"}},
+	"nfs_write_megabytes_per_second":                {meanOf, 1.048576, []string{"nfs_write_mb_per_second"}},
+	"nfs_write_megabytes_per_second_max":            {maxOf, 1.048576, []string{"nfs_write_mb_per_second"}},
+	"lustre_read_megabytes_per_second":              {meanOf, 1.048576, []string{"lustre_read_mb_per_second"}},
+	"lustre_read_megabytes_per_second_max":          {maxOf, 1.048576, []string{"lustre_read_mb_per_second"}},
+	"lustre_write_megabytes_per_second":             {meanOf, 1.048576, []string{"lustre_write_mb_per_second"}},
+	"lustre_write_megabytes_per_second_max":         {maxOf, 1.048576, []string{"lustre_write_mb_per_second"}},
 }
 
 // readFile reads a report with nothing but a JSON parser.

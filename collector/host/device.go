@@ -15,6 +15,10 @@ const (
 	Disks     Kind = iota // block devices
 	NICs                  // network interfaces
 	RDMAPorts             // of InfiniBand and other RDMA devices
+
+	// The file systems of servers. What they are read from most hosts do not have: see rare.
+	NFSMounts
+	LustreMounts
 	NumKinds
 )
 
@@ -32,7 +36,14 @@ var kinds = [NumKinds]struct {
 	NICs:  {SourceNetwork, 1, series.Delta, openNICs, (*Reader).classifyNICs},
 
 	RDMAPorts: {SourceInfiniBand, rdmaUnit, series.ResetDelta, openRDMA, nil},
+
+	NFSMounts:    {SourceNFS, 1, series.ResetDelta, openNFS, nil},
+	LustreMounts: {SourceLustre, 1, series.ResetDelta, openLustre, nil},
 }
+
+// rare reports whether most hosts have no devices of the kind. They are looked for when the job runs
+// already, and read at a pace of their own.
+func (k Kind) rare() bool { return k >= NFSMounts }
 
 // A deviceReader reads the devices of one kind, and has what it must keep from one Reading to the
 // next. Its argument is the time on the monotonic clock. Its error says what it cannot read; the
@@ -62,12 +73,12 @@ func (k Kind) Moved(prev, cur uint64) uint64 {
 	return kinds[k].delta(prev, cur, unit) * unit
 }
 
-// A Device is a block device, a network interface or an RDMA port with its counters, in the kernel's
-// own unit: sectors of 512 bytes for a disk, bytes for an interface, 4 bytes for a port.
+// A Device is a block device, a network interface, an RDMA port or a file system with its counters, in
+// the kernel's own unit: sectors of 512 bytes for a disk, 4 bytes for a port, bytes for the others.
 type Device struct {
 	Name string
-	// In counts what was read from a disk or received by an interface or port, Out what was written
-	// or sent.
+	// In counts what was read from a disk or file system or received by an interface or port, Out what
+	// was written or sent.
 	In, Out uint64
 	Class   Class
 }
@@ -89,6 +100,9 @@ const (
 	// Reading that finds it there first; in the later ones it is held, too.
 	FullIn
 	FullOut
+
+	// The device was made since the Reading before: what it has counted, it has counted since then.
+	Fresh
 )
 
 // topologyAge is how long a classification holds while the set of devices stays the same: a bond or

@@ -28,10 +28,11 @@ type Reader struct {
 	vmBegun   time.Duration // and first
 	gpus      *gpu.Monitor  // nil = GPUs are not followed
 	jobOnly   bool          // somebody else measures the host
-	gopsutil  *gopsutil     // nil = the kernel's files are read
-	name      string        // Auto or Gopsutil
-	scratch                 // buffers for the next Reading
-	spare     []*Reading    // that were given back
+	rare      rareSources
+	gopsutil  *gopsutil  // nil = the kernel's files are read
+	name      string     // Auto or Gopsutil
+	scratch              // buffers for the next Reading
+	spare     []*Reading // that were given back
 }
 
 // The names of a Reader say how it reads CPU times, memory, disks, network and load.
@@ -74,7 +75,9 @@ func NewReader(o Options) *Reader {
 	}
 	r.hostProc, r.scratch = r.proc != "/proc", newScratch(r.proc)
 	for k := range kinds {
-		r.devices[k] = kinds[k].open(r)
+		if !Kind(k).rare() {
+			r.devices[k] = kinds[k].open(r)
+		}
 	}
 	if r.now == nil {
 		r.now, r.realTime = Now, true
@@ -110,6 +113,7 @@ func (r *Reader) Name() string { return r.name }
 func (r *Reader) Close() {
 	r.oom.close()
 	r.scratch.close()
+	r.rare.close()
 	r.job.close()
 }
 
@@ -178,6 +182,8 @@ func (r *Reader) Read() *Reading {
 	if !r.jobOnly {
 		r.Classify(out)
 		r.readGauges(out)
+		r.readRare(out)
+		r.readHeat(out)
 	}
 
 	out.Job = r.job.read(out)
@@ -258,6 +264,9 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 
 	for k := range kinds {
+		if Kind(k).rare() {
+			continue
+		}
 		read, at, devices := r.devices[k], out.At.Mono, room.devices[k][:0]
 		if err = guard(func() error { out.Devices[k], err = read(at, devices); return err }); err != nil {
 			out.fail(kinds[k].source, err)

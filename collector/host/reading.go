@@ -32,7 +32,8 @@ func Sources() []string {
 	for k := range kinds {
 		sources = append(sources, kinds[k].source)
 	}
-	return append(sources, SourceLoad, SourceSwap, SourcePressure, SourceJob, SourceCgroup, SourceGPU)
+	return append(sources, SourceLoad, SourceSwap, SourcePressure, SourceJob, SourceCgroup, SourceGPU,
+		SourceEnergy, SourceThermal)
 }
 
 // An Instant is one moment on the three clocks that matter: the wall clock can be stepped, the
@@ -53,8 +54,12 @@ type Reading struct {
 	Disk   []DiskUsage
 	// Devices has every device of each kind that the kernel lists; nil if the kind was not read.
 	Devices [NumKinds][]Device
-	Load    *Load
-	VM      *VMStat
+	// Held reports of each kind that it was not read now, as it was read a moment ago: then Devices has
+	// none of it.
+	Held [NumKinds]bool
+	Rare
+	Load *Load
+	VM   *VMStat
 	// Pressure is the host's. A file that could not be read is NaN in it.
 	Pressure *cgroup.Pressure
 	Job      *JobUse // nil if there is no job

@@ -142,3 +142,17 @@ func TestCorrected_Slack(t *testing.T) {
 		}
 	}
 }
+
+func TestRangeDelta(t *testing.T) {
+	for _, c := range []struct{ prev, cur, span, most, want uint64 }{
+		{5, 9, 100, 50, 4}, {5, 5, 100, 50, 0}, {90, 10, 100, 50, 20}, {100, 0, 100, 50, 0}, {100, 7, 100, 50, 7},
+		{90, 41, 100, 50, 0}, {90, 40, 100, 50, 50}, // more than most
+		{40, 10, 100, 50, 0}, {90, 10, 0, 50, 0}, {90, 10, 80, 50, 0}, // no range, or beyond it
+		{0, math.MaxUint64, 100, 50, math.MaxUint64}, {math.MaxUint64, 0, math.MaxUint64, 50, 0},
+		{math.MaxUint64 - 1, 3, math.MaxUint64, 50, 4}, {10, 9, math.MaxUint64, math.MaxUint64, math.MaxUint64 - 1},
+	} {
+		if got := RangeDelta(c.prev, c.cur, c.span, c.most); got != c.want {
+			t.Errorf("from %d to %d of %d, at most %d: %d, want %d", c.prev, c.cur, c.span, c.most, got, c.want)
+		}
+	}
+}

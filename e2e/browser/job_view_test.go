@@ -25,7 +25,7 @@ func TestJobView_Browser(t *testing.T) {
 			b.says(reading(t, n, chart, 25)...)
 		}
 		b.metrics(n)
-		b.is(`document.querySelectorAll("[data-chart]").length === 9`)
+		b.is(`document.querySelectorAll("[data-chart]").length === 12`)
 		b.is(`document.querySelector("[data-verdict] .verdict.bad").innerText.startsWith("out of memory: the group /docker") && document.querySelectorAll("[data-advice] .advice").length === 2`)
 		b.is(`document.querySelector("[data-chart=cpu] .bar b").innerText === "CPU, CPUs (may use 2 of 8)"`)
 		b.is(`document.querySelector("[data-chart=memory] .bar b").innerText === "Memory, GiB (limit 1.0 GiB of 32.0 GiB)"`)
@@ -39,13 +39,13 @@ func TestJobView_Browser(t *testing.T) {
 		r := plottertest.LimitedNodes()
 		b := openReport(t, r, "")
 		b.is(`[...document.querySelectorAll("[data-heatmap]")].map(e => e.dataset.heatmap).join() === "cpu,job_cpu,memory"`)
-		for node, charts := range map[string]int{"1": 7, "2": 5, "3": 7, "0": 6} {
+		for node, charts := range map[string]int{"1": 10, "2": 5, "3": 10, "0": 9} {
 			b.do(chromedp.Evaluate(`location.hash = "#node=`+node+`"`, nil))
 			b.shows(r, node)
 			b.is(`[...document.querySelectorAll("[data-chart]")].filter(e => ` + shown("e") + `).length === ` + strconv.Itoa(charts))
 			b.is(`document.querySelectorAll("#nodeadvice .advice").length === ` + strconv.Itoa(len(r.Nodes[node].Findings)))
 			chart := plottertest.HostCharts()[0]
-			if charts > 6 {
+			if charts > 9 {
 				chart = plottertest.GPUCharts()[0]
 			}
 			b.bucket(chart, r, r.Nodes[node], 25)
@@ -65,7 +65,7 @@ func TestJobView_Browser(t *testing.T) {
 		b.scripts(false)
 		b.visit(fileOf(t, pageOf(t, plottertest.LimitedNodes())))
 		b.is(`document.querySelectorAll(".verdict.bad").length === 2 && document.body.innerText.includes("ask for 1.5 GiB")`)
-		b.is(`[...document.querySelectorAll("[data-chart]")].filter(e => ` + shown("e") + `).length === 6`)
+		b.is(`[...document.querySelectorAll("[data-chart]")].filter(e => ` + shown("e") + `).length === 9`)
 	})
 }
 
@@ -87,9 +87,9 @@ func TestJobView_LivePageGetsCharts(t *testing.T) {
 	server := serving(t, func() *reporter.Report { return soFar(int(seconds.Load())) })
 	b := newTab(t)
 	b.visit(server.URL + "/")
-	b.is(`document.querySelectorAll("[data-chart]").length === 6`)
+	b.is(`document.querySelectorAll("[data-chart]").length === 9`)
 	seconds.Store(30)
-	b.until(`document.querySelectorAll("[data-chart]").length === 9 && Number(document.querySelector("[data-chart=gpu_power]").dataset.to) === 30`)
+	b.until(`document.querySelectorAll("[data-chart]").length === 12 && Number(document.querySelector("[data-chart=gpu_power]").dataset.to) === 30`)
 	b.whole()
 	r := soFar(30)
 	b.tells("gpu_memory", r, r.Nodes["0"], 20)

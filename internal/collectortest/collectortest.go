@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,6 +60,32 @@ func CopyOfTree(t testing.TB) (proc, sys string) {
 	proc = t.TempDir()
 	if err := os.CopyFS(proc, os.DirFS(healthy)); err != nil {
 		t.Fatal(err)
+	}
+	return proc, sys
+}
+
+// Rare returns the roots of a healthy host that has, too, what an archive of testdata/rare holds.
+func Rare(t testing.TB, name string) (proc, sys string) {
+	t.Helper()
+	proc, healthy := CopyOfTree(t)
+	sys = t.TempDir()
+	if err := os.CopyFS(sys, os.DirFS(healthy)); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(Root(t), "testdata", "rare", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	roots := map[string]string{"proc": proc, "sys": sys}
+	_, rest, _ := strings.Cut(string(data), "\n-- ")
+	for file := range strings.SplitSeq(rest, "\n-- ") {
+		path, text, ok := strings.Cut(file, " --\n")
+		root, path, below := strings.Cut(path, "/")
+		if !ok || !below || roots[root] == "" {
+			t.Fatalf("%s: a file %q", name, path)
+		}
+		Write(t, roots[root], path, []byte(strings.TrimSuffix(text, "\n")+"\n"))
 	}
 	return proc, sys
 }

@@ -17,6 +17,7 @@ import (
 // a node with so many GPUs. The first half of them are the job's.
 func Limited(node, seconds, gpus int) *reporter.Report {
 	rec := Recording(0, time.Second, nil)
+	rec.Hold(collector.NumColumns - 1)
 	rec.Widen(gpus)
 	rec.Account = collector.NoAccount()
 	rec.Account.Source, rec.Account.Group, rec.Account.MemoryKind = host.JobFromGroup, "/docker/3f5a", host.MemoryGroup
@@ -120,6 +121,11 @@ func limitedSample(i, node, gpus int) collector.Sample {
 		collector.JobPSIMemoryFull:   5 * wave,
 		collector.JobPSIIOSome:       12 * wave,
 		collector.JobPSIIOFull:       9 * wave,
+		collector.CPUTemperature:     50 + 30*wave,
+		collector.CPUThrottleEvents:  float64(i / 20),
+		collector.CPUThrottleSeconds: float64(i/20) / 4,
+		collector.NodeEnergy:         80 * float64(i+1),
+		collector.NodePower:          60 + 40*wave,
 	} {
 		s.Values[c] = v
 	}
@@ -142,7 +148,8 @@ func WorkCharts() []string {
 
 // AllCharts returns all charts that the page of a job without operations can have, in their order.
 func AllCharts() []string {
-	return append(GPUCharts(), "cpu", "memory", "disk_io", "network", "disk_space", "pressure")
+	return append(GPUCharts(), "cpu", "memory", "disk_io", "network", "disk_space", "pressure",
+		"network_file_systems", "node_power", "cpu_temperature")
 }
 
 // GPUCharts returns the charts of up to three GPUs. More have lanes in the first of them.

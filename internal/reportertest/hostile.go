@@ -36,6 +36,8 @@ func HostileReport(text string) *reporter.Report {
 	n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = "cgroup", text, text
 	n.Limits = &reporter.Limits{CPUs: 2, CPUQuota: 2, MemoryMB: 512, CPUGroup: text, MemoryGroup: text}
 	n.GPUs = []reporter.GPU{{UUID: text, Name: text, OfJob: true, Throttle: []string{text}}, {Name: text}}
+	n.Mounts = []reporter.Mount{{Type: text, Source: text, MountedOn: []string{text, text},
+		Operations: []reporter.MountOperation{{Name: text}}}}
 	n.Verdict = &reporter.Verdict{Cause: text, Text: text, Evidence: map[string]any{text: text},
 		Conditions: []string{text}}
 	n.Findings = []reporter.Finding{{ID: "memory_tight", Severity: text, Text: text}, {ID: "throttled", Text: text +

@@ -108,6 +108,19 @@ func Speed(v float64) Quantity {
 	return Quantity{Fixed(v, 1), unit}
 }
 
+// Energy returns an energy in joules in its decimal unit: 0.8 J, 312 J, 1.5 kJ, 36 MJ.
+func Energy(joules float64) Quantity {
+	v, units := joules, []string{"J", "kJ", "MJ", "GJ"}
+	for math.Abs(v) >= 999.5 && len(units) > 1 {
+		v, units = v/1000, units[1:]
+	}
+	decimals := 0
+	if math.Abs(v) < 9.95 {
+		decimals = 1
+	}
+	return Quantity{Fixed(v, decimals), units[0]}
+}
+
 // Percentage returns a percentage with one decimal.
 func Percentage(v float64) Quantity { return Quantity{Fixed(v, 1), "%"} }
 

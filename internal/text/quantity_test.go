@@ -58,3 +58,12 @@ func TestNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestEnergy(t *testing.T) {
+	for joules, want := range map[float64]string{0: "0.0 J", 0.84: "0.8 J", 9.96: "10 J", 312: "312 J", 999.4: "999 J", 999.6: "1.0 kJ", 1500: "1.5 kJ",
+		36e6: "36 MJ", 7.25e9: "7.2 GJ", 5e13: "50000 GJ", math.Inf(1): "– GJ", math.NaN(): "– J"} {
+		if got := Energy(joules).String(); got != want {
+			t.Errorf("%v J: %q, want %q", joules, got, want)
+		}
+	}
+}

@@ -46,8 +46,11 @@ func trafficRows(n *reporter.Node, live LiveNode) []row {
 	for _, c := range collector.Traffic() {
 		counter := c.Info()
 		r := row{2, counter.Short, counter.Rate}
-		if counter.Group == collector.GroupLoopback {
+		switch counter.Group {
+		case collector.GroupLoopback:
 			r.rank = 10
+		case collector.GroupNFS, collector.GroupLustre: // they are of devices that have rows, too
+			r.rank = 9
 		}
 		if now, peak := numbersOf(n, live, c); counter.Always || !math.IsNaN(now) || !math.IsNaN(peak) {
 			rows = append(rows, r)

@@ -39,6 +39,8 @@ const (
 	findCPUsUnused    = "cpus_unused"
 	findThrottled     = "throttled"
 	findNeighbour     = "neighbour"
+	findClockedDown   = "clocked_down"
+	findServer        = "network_file_system"
 	findSwapping      = "swapping"
 	findMemoryUnused  = "memory_unused"
 	findImbalance     = "imbalance"
@@ -139,6 +141,8 @@ func Rules() []Rule {
 				reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull),
 			Advice: "ask for CPUs or memory of its own, or run it when the node is quieter",
 		},
+		clockRule(),
+		serverRule(),
 		{
 			ID: findSwapping, Severity: SeverityWarning, judge: judgeSwapping,
 			When: s("the node moved %v MiB or more from and to its swap, and %v MiB per second or more on average",
@@ -174,8 +178,8 @@ func Rules() []Rule {
 		},
 		{
 			ID: findOddNode, Severity: SeverityWarning,
-			When: "of several nodes, only one was throttled or swapping, as these rules say, or had processes of the job killed " +
-				"for lack of memory",
+			When: "of several nodes, only one was throttled, swapping or clocked down (as a warning), as these rules say, or had " +
+				"processes of the job killed for lack of memory",
 			Advice: "look at what is different on that node, or leave it out",
 		},
 		{

@@ -137,6 +137,29 @@ func findingFree(mb float64) func(*reporter.Node) {
 	}
 }
 
+// findingMount mounts a file system of NFS whose calls took some seconds, some of them for READ, while tasks waited for
+// storage in a share of the time.
+func findingMount(seconds, reading, storage float64) func(*reporter.Node) {
+	return func(n *reporter.Node) {
+		ops := []reporter.MountOperation{{Name: "GETATTR", MountCalls: reporter.MountCalls{Calls: 900, ExecuteSeconds: seconds - reading}},
+			{Name: "READ", MountCalls: reporter.MountCalls{Calls: 100, ExecuteSeconds: reading}}}
+		if reading > seconds-reading {
+			slices.Reverse(ops)
+		}
+		n.Mounts = []reporter.Mount{{Type: "nfs4", Source: "nfs1:/export/home", MountedOn: []string{"/home"}, ReadMB: 512,
+			MountCalls: reporter.MountCalls{Calls: 1000, ExecuteSeconds: seconds}, Operations: ops}}
+		n.Summaries = map[string]reporter.Quantile{collector.JobPSIIOSome.Key(): {Mean: storage}}
+	}
+}
+
+// findingLustre adds a file system of Lustre whose calls took some seconds.
+func findingLustre(seconds float64) func(*reporter.Node) {
+	return func(n *reporter.Node) {
+		n.Mounts = append(n.Mounts, reporter.Mount{Type: "lustre", Source: "scratch", MountCalls: reporter.MountCalls{Calls: 40, ExecuteSeconds: seconds},
+			Operations: []reporter.MountOperation{{Name: "read", MountCalls: reporter.MountCalls{Calls: 40, ExecuteSeconds: seconds}}}})
+	}
+}
+
 func findingSampling(s reporter.Sampling) func(*reporter.Node) {
 	return func(n *reporter.Node) { n.Sampling = &s }
 }
@@ -211,6 +234,19 @@ var findingCases = []findingCase{
 	{findNeighbour, "waiting for memory", findingMemory(60, 5), findingMemory(60, 4.999)},
 	{findNeighbour, "a limit of its own", findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, 89.9)),
 		findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, math.NaN()), func(n *reporter.Node) { delete(n.Summaries, collector.JobMemory.Key()) })},
+	{findClockedDown, "for long", findingSet(reporter.MetricCPUThrottleSeconds, 3.0, reporter.MetricCPUThrottleEvents, 17.0, reporter.MetricCPUTemperature, 97.0),
+		findingSet(reporter.MetricCPUThrottleSeconds, 0.59, reporter.MetricCPUThrottleEvents, 17.0, reporter.MetricCPUTemperature, 97.0)},
+	{findClockedDown, "for a moment", findingSet(reporter.MetricCPUThrottleSeconds, 0.6), findingSet(reporter.MetricCPUThrottleSeconds, 0.0)},
+	{findClockedDown, "without times", findingSet(reporter.MetricCPUThrottleEvents, 10.0), findingSet(reporter.MetricCPUThrottleEvents, 9.0)},
+	{findServer, "metadata", findingMount(12, 0, 0), findingMount(11.9, 0, 0)},
+	{findServer, "reading", findingMount(30, 24, 5), findingMount(30, 24, 4.9)},
+	{findServer, "the kernel reads ahead", findingMount(36, 24, 0), findingMount(35.9, 24, 0)},
+	{findServer, "Lustre", findingLustre(12), findingLustre(11.9)},
+	{findServer, "two", findingAll(findingMount(15, 1, 0), findingLustre(45.5)), findingAll(findingMount(2, 1, 0), findingLustre(10.9))},
+	{findServer, "it had CPUs", findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 7.19)),
+		findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 7.2))},
+	{findServer, "threads", findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 4.4, reporter.MetricJobThreads, 5.0)),
+		findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 4.5, reporter.MetricJobThreads, 5.0))},
 	{findSwapping, "amount", func(n *reporter.Node) {
 		findingSet(reporter.MetricWall, 10.0, reporter.MetricSwapIn, 24.0, reporter.MetricSwapOut, 40.0)(n)
 	},
@@ -269,8 +305,8 @@ func TestFinding_Rules(t *testing.T) {
 
 // TestFinding_Table: every id once, and nothing is empty.
 func TestFinding_Table(t *testing.T) {
-	want := []string{"cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
-		"odd_node", "one_busy_thread", "sampling_gaps", "straggler", "swapping", "throttled"}
+	want := []string{"clocked_down", "cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
+		"network_file_system", "odd_node", "one_busy_thread", "sampling_gaps", "straggler", "swapping", "throttled"}
 	var got []string
 	for _, r := range Rules() {
 		got = append(got, r.ID)
@@ -546,6 +582,12 @@ func TestFinding_Hostile(t *testing.T) {
 			}
 			n.Limits = &reporter.Limits{CPUs: pick(), CPUQuota: series.Optional(pick()), MemoryMB: series.Optional(pick())}
 			n.Host = &reporter.Host{CPUs: int(whole()), MemoryMB: pick()}
+			n.Mounts = []reporter.Mount{{Type: "nfs", Source: reportertest.Hostile, MountedOn: []string{reportertest.Hostile},
+				MountCalls: reporter.MountCalls{Calls: pick(), ExecuteSeconds: pick()},
+				Operations: []reporter.MountOperation{{Name: reportertest.Hostile, MountCalls: reporter.MountCalls{ExecuteSeconds: pick()}}}}, {}}
+			for _, name := range []string{reporter.MetricCPUThrottleEvents, reporter.MetricCPUThrottleSeconds, reporter.MetricCPUTemperature} {
+				n.Metrics[name] = pick()
+			}
 			n.Sampling = &reporter.Sampling{Samples: whole(), MissedTicks: whole(), LongestGapSeconds: pick(), IntervalSeconds: pick()}
 			n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: pick()}, collector.MemPercent.Key(): {Mean: pick()}, collector.JobMemory.Key(): {Mean: pick()}}
 			for g := range n.GPUs {

@@ -39,6 +39,13 @@ func oddities() []oddity {
 			},
 		},
 		{
+			key: "throttle_pct", holds: func(e *ruleInput) bool { return e.clockedDown() >= clockedMuch }, show: text.Percent,
+			value: (*ruleInput).clockedDown,
+			text: func(v float64, others string) string {
+				return "was too hot for " + text.Percent(v) + " of the run" + others
+			},
+		},
+		{
 			key: "oom_kills", holds: (*ruleInput).ranOutOfMemory, show: func(v float64) string { return text.Fixed(v, 0) },
 			value: (*ruleInput).oomKills,
 			text: func(v float64, _ string) string {

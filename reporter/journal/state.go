@@ -29,6 +29,7 @@ type state struct {
 	Columns  []string           `json:"columns,omitempty"`
 	Counters []string           `json:"counters,omitempty"`
 	Account  *collector.Account `json:"account,omitempty"`
+	Mounts   []collector.Mount  `json:"mounts,omitempty"`
 	GPUs     []collector.GPU    `json:"gpus,omitempty"`
 	Gaps     []series.Gap       `json:"gaps,omitempty"`
 	// GPUTrouble is why there are no new numbers of the GPUs.
@@ -54,7 +55,7 @@ func keyOf(rec *collector.Recording) metaKey {
 	}
 	k.columns, k.gaps, k.signals = len(columnsOf(rec)), len(rec.Gaps), len(rec.Account.Signals)
 	k.stopped = rec.Account.Stop != nil
-	if rec.Account.Source != "" || len(rec.GPUs) > 0 {
+	if rec.Account.Source != "" || len(rec.GPUs)+len(rec.Mounts) > 0 {
 		k.account = int((rec.End.Mono - rec.Start.Mono) / accountEvery)
 	}
 	return k
@@ -65,12 +66,21 @@ func stateOf(rec *collector.Recording) state {
 		Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
 		Failures: rec.Failures, Reader: rec.Reader, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs,
 		Late:    rec.Late,
-		Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble,
+		Account: &rec.Account, Mounts: listed(rec.Mounts), GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble,
 	}
 	if columns := columnsOf(rec); slices.ContainsFunc(columns, collector.Column.OfDevice) {
 		s.Columns, s.Counters = keysOf(columns), keysOf(countersOf(columns))
 	}
 	return s
+}
+
+// listed returns the mounts with the operations that a report has of each.
+func listed(mounts []collector.Mount) []collector.Mount {
+	out := slices.Clone(mounts)
+	for i := range out {
+		out[i].Ops = mounts[i].Slowest()
+	}
+	return out
 }
 
 // UnmarshalJSON rejects what only damage can produce: a sign in place of a digit. Only clock steps and
@@ -146,6 +156,7 @@ func (s state) into(rec *collector.Recording) {
 	if s.Account != nil {
 		rec.Account = *s.Account
 	}
+	rec.Mounts = s.Mounts[:min(len(s.Mounts), collector.MaxMounts)]
 	rec.GPUs, rec.Gaps, rec.GPUTrouble = s.GPUs, s.Gaps, s.GPUTrouble
 	if len(rec.GPUs) > collector.MaxGPUs {
 		rec.GPUs = rec.GPUs[:collector.MaxGPUs]

@@ -35,6 +35,9 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 	}
 
 	out = append(out, traffic(n)...)
+	for _, r := range energyRows(n, wall) {
+		out = append(out, r.highlight(""))
+	}
 	fill := text.Percentage(n.Metric(reporter.MetricDiskPeak))
 	return append(out, Highlight{"disk space", valueOrDash(fill), "peak fill"})
 }
@@ -139,6 +142,9 @@ func Details(n *reporter.Node) []Highlight {
 	for i := range n.GPUs {
 		add(fmt.Sprintf("GPU %d", i), gpuText(&n.GPUs[i], i))
 	}
+	for i := range n.Mounts {
+		add("file system", mountText(&n.Mounts[i]))
+	}
 
 	if n.Push != nil {
 		add("MLflow", wholePush(n.Push.MLflow))
@@ -150,6 +156,25 @@ func Details(n *reporter.Node) []Highlight {
 		add("origin", text.Printable(n.Origin))
 	}
 	return out
+}
+
+// mountText describes a file system of a server: what moved, and what was waited for the longest.
+func mountText(m *reporter.Mount) string {
+	words := m.Source
+	if len(m.MountedOn) > 0 {
+		words += " on " + strings.Join(m.MountedOn, ", ")
+	}
+	words = text.Printable(words + " (" + m.Type + ")")
+	words += fmt.Sprintf(": %s read, %s written", text.SizeText(m.ReadMB), text.SizeText(m.WriteMB))
+	if m.Calls > 0 {
+		words += fmt.Sprintf(", %s in %s", text.Count(m.Calls, "call", "calls"), text.Seconds(m.ExecuteSeconds))
+	}
+	if len(m.Operations) > 0 {
+		op := &m.Operations[0]
+		words += fmt.Sprintf(", of them %s %s in %s", text.Fixed(op.Calls, 0), text.Printable(op.Name),
+			text.Seconds(op.ExecuteSeconds))
+	}
+	return words
 }
 
 // hostText describes the host, with its full name.

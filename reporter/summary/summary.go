@@ -166,7 +166,7 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []row {
 		wall = 0 // rates of totals since boot mean nothing
 	}
 	rows := append(cpuRows(n), memoryRows(n)...)
-	return slices.Concat(rows, trafficRows(n, wall), nodeStrain(n, run.WallSeconds))
+	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodeStrain(n, run.WallSeconds))
 }
 
 func hostLine(h *reporter.Host) string {
@@ -293,6 +293,27 @@ func trafficRows(n *reporter.Node, wall float64) []row {
 
 	if fill := n.Metric(reporter.MetricDiskPeak); !math.IsNaN(fill) {
 		rows = append(rows, row{label: "node fill", value: text.Percentage(fill), note: "of the disk, peak"})
+	}
+	return rows
+}
+
+// energyRows returns the energy that the node's CPU packages and their memory took, and how hot they were.
+func energyRows(n *reporter.Node, wall float64) []row {
+	var rows []row
+	if joules := n.Metric(reporter.MetricNodeEnergy); joules > 0 {
+		r := row{label: "node energy", value: text.Energy(joules), note: "of CPU packages and memory"}
+		if wall > 0 {
+			r.note += ", " + text.Fixed(joules/wall, 1) + " W on average"
+		}
+		rows = append(rows, r)
+	}
+	if celsius := n.Metric(reporter.MetricCPUTemperature); celsius > 0 {
+		r := row{label: "node heat", value: text.Quantity{Number: text.Fixed(celsius, 1), Unit: collector.Celsius.Symbol()},
+			note: "hottest CPU package, peak"}
+		if times := n.Metric(reporter.MetricCPUThrottleEvents); times > 0 {
+			r.note += ", clocked down " + text.Count(times, "time", "times")
+		}
+		rows = append(rows, r)
 	}
 	return rows
 }

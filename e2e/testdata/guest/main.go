@@ -63,6 +63,12 @@ func play(part string, args []string) error {
 		return truth(args)
 	case "namespaced": // MOUNT PROGRAM...: in a control group namespace; MOUNT "new": with its own mount
 		return namespaced(args[0], args[1:])
+	case "nfs": // PROGRAM...: on a machine that mounts what it serves
+		return nfs(args)
+	case "usenfs": // MiB FILES
+		return useNFS(int(number(args[0])), int(number(args[1])))
+	case "hangnfs": // SECONDS: for which the server does not answer
+		return hangNFS(seconds(number(args[0])))
 	default:
 		return fmt.Errorf("guest: no part %q", part)
 	}

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"cmp"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// maxZones bounds the counters of energy that are followed: two of each package.
+const maxZones = 64
+
+// An energyReader reads the counters of energy that CPUs have (RAPL), in /sys/class/powercap: those of the
+// packages and of their memory. That of the cores and of what is beside them in the package is part of the
+// package's, and that of the platform (psys) has the packages in it.
+type energyReader struct {
+	dir   string
+	pace  pace
+	zones []energyZone
+	last  *Energy
+}
+
+// An energyZone is a counter, held open.
+type energyZone struct {
+	EnergyZone
+	file countFile
+}
+
+func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
+	if !e.pace.due(at, r.job.closing) {
+		if e.last == nil {
+			return nil, nil
+		}
+		held := *e.last
+		held.Held = true
+		return &held, nil
+	}
+
+	if len(e.zones) == 0 {
+		if gap := e.look(); gap.Code != "" {
+			r.rare.gaps = append(r.rare.gaps, gap)
+		}
+	}
+	e.pace.done(at, 0, len(e.zones) > 0)
+	if len(e.zones) == 0 {
+		return nil, nil
+	}
+
+	out := &Energy{At: r.now().Mono, Zones: make([]EnergyZone, 0, len(e.zones))}
+	var errs []error
+	for _, z := range e.zones {
+		n, err := z.file.read()
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		z.MicroJoules = n
+		out.Zones = append(out.Zones, z.EnergyZone)
+	}
+	e.last = out
+	err := errors.Join(errs...)
+	if gone(err) { // a driver that is loaded again has other files
+		e.close()
+	}
+	return out, err
+}
+
+// look looks for the counters. Since CVE-2020-8694 only root may read them: then that is the gap.
+func (e *energyReader) look() (gap series.Gap) {
+	names := listed(e.dir)
+	slices.SortFunc(names, cmp.Compare)
+	for _, name := range names {
+		dir := filepath.Join(e.dir, name)
+		if !strings.HasPrefix(name, "intel-rapl:") || len(e.zones) == maxZones {
+			continue
+		}
+		if !counts(readWord(filepath.Join(dir, "name"))) {
+			continue
+		}
+		file, err := openCount(filepath.Join(dir, "energy_uj"))
+		switch {
+		case forbidden(err):
+			gap = series.Gap{What: SourceEnergy, Code: RootOnly,
+				Why: filepath.Join(dir, "energy_uj") + ": only root may read the counters of energy"}
+		case err == nil:
+			span, _ := readCount(filepath.Join(dir, "max_energy_range_uj"))
+			e.zones = append(e.zones, energyZone{EnergyZone{Name: name, Range: span}, file})
+		}
+	}
+	return gap
+}
+
+// counts reports whether a zone of a name counts: each package, and the memory of each.
+func counts(name string) bool { return name == "dram" || strings.HasPrefix(name, "package-") }
+
+func (e *energyReader) close() {
+	for _, z := range e.zones {
+		z.file.close()
+	}
+	e.zones = nil
+}

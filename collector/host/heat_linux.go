@@ -1,0 +1,303 @@
+package host
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// heatEvery is how often the sensors and the counters of packages are read: what they say changes slowly,
+	// and a CPU that sleeps is woken to say it.
+	heatEvery = 5 * time.Second
+	// coresEvery is how often the counters of cores are read, of which a host has hundreds.
+	coresEvery = time.Minute
+	// heatFrom is how old a run is when they are looked for.
+	heatFrom = time.Second
+
+	maxCelsius = 150
+	maxSensors = 64
+	maxCores   = 1024
+)
+
+// A heatReader reads the temperatures of the CPUs' packages and how often packages and cores were clocked
+// down for heat.
+type heatReader struct {
+	sys      string
+	looked   time.Duration // when they were looked for; 0 = never
+	sensors  []countFile
+	packages []throttleFiles
+	cores    []throttlePath
+	at       time.Duration // when the sensors were read; 0 = never
+	coresAt  time.Duration // and the counters of cores
+	last     *Heat         // without the counters
+}
+
+// throttleFiles are the open counters of a package.
+type throttleFiles struct {
+	name         string
+	events, time countFile
+	timed        bool
+}
+
+// A throttlePath is where the counters of a core are.
+type throttlePath struct{ name, events, time string }
+
+func (h *heatReader) there() bool { return len(h.sensors)+len(h.packages)+len(h.cores) > 0 }
+
+func (h *heatReader) read(r *Reader, at time.Duration) (*Heat, error) {
+	if at-r.vmBegun < heatFrom {
+		return nil, nil
+	}
+	if !h.there() && (h.looked == 0 || at-h.looked >= topologyAge) {
+		h.look()
+		h.looked = at
+	}
+	switch {
+	case !h.there():
+		return nil, nil
+	case h.at != 0 && at-h.at < heatEvery && !r.job.closing:
+		return h.last, nil
+	}
+
+	h.at = at
+	celsius, err := h.celsius()
+	throttles, errThrottles := h.throttles(at, r.job.closing)
+	if err = errors.Join(err, errThrottles); gone(err) { // a CPU that was taken away and comes back has other files
+		h.close()
+		h.looked = at
+	}
+	h.last = &Heat{Celsius: celsius}
+	return &Heat{Celsius: celsius, Throttles: throttles}, err
+}
+
+// celsius returns the temperature of the hottest package.
+func (h *heatReader) celsius() (hottest float64, err error) {
+	hottest = math.NaN()
+	var errs []error
+	for _, f := range h.sensors {
+		n, err := f.read()
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if c := float64(n) / 1000; c > 0 && c <= maxCelsius && !(hottest >= c) {
+			hottest = c
+		}
+	}
+	return hottest, errors.Join(errs...)
+}
+
+// throttles returns what the packages have counted and, when it is time, the cores.
+func (h *heatReader) throttles(at time.Duration, closing bool) ([]Throttle, error) {
+	out := make([]Throttle, 0, len(h.packages))
+	var errs []error
+	for _, p := range h.packages {
+		t := Throttle{Name: p.name, Timed: p.timed}
+		var err, errTime error
+		t.Events, err = p.events.read()
+		if p.timed {
+			t.Millis, errTime = p.time.read()
+		}
+		if err = errors.Join(err, errTime); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		out = append(out, t)
+	}
+
+	if h.coresAt == 0 || at-h.coresAt >= coresEvery || closing {
+		h.coresAt = at
+		for _, c := range h.cores {
+			if t, ok := c.read(); ok {
+				out = append(out, t)
+			}
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// read reads the counters of a core. It reports false if the core is not there, or not any more.
+func (p throttlePath) read() (t Throttle, ok bool) {
+	t.Name = p.name
+	var err error
+	if t.Events, err = readCount(p.events); err != nil {
+		return t, false
+	}
+	if p.time != "" {
+		t.Millis, err = readCount(p.time)
+		t.Timed = err == nil
+	}
+	return t, true
+}
+
+// look looks for sensors and counters.
+func (h *heatReader) look() {
+	h.sensors = h.lookForSensors()
+	h.lookForThrottles()
+}
+
+// lookForSensors returns the sensors of packages: those of the drivers of Intel's and AMD's CPUs, or the
+// kernel's thermal zones of packages.
+func (h *heatReader) lookForSensors() (files []countFile) {
+	add := func(path string) {
+		if f, err := openCount(path); err == nil && len(files) < maxSensors {
+			files = append(files, f)
+		}
+	}
+
+	class := filepath.Join(h.sys, "class", "hwmon")
+	for _, name := range sorted(listed(class)) {
+		dir := filepath.Join(class, name)
+		switch readWord(filepath.Join(dir, "name")) {
+		case "coretemp": // the package comes first, then the cores
+			label := readWord(filepath.Join(dir, "temp1_label"))
+			if strings.HasPrefix(label, "Package id") || strings.HasPrefix(label, "Physical id") {
+				add(filepath.Join(dir, "temp1_input"))
+			}
+		case "k10temp", "zenpower": // Tctl is for the fans, and of some models too high
+			sensor := "temp1_input"
+			if readWord(filepath.Join(dir, "temp2_label")) == "Tdie" {
+				sensor = "temp2_input"
+			}
+			add(filepath.Join(dir, sensor))
+		}
+	}
+	if len(files) > 0 {
+		return files
+	}
+
+	class = filepath.Join(h.sys, "class", "thermal")
+	for _, name := range sorted(listed(class)) {
+		if readWord(filepath.Join(class, name, "type")) == "x86_pkg_temp" {
+			add(filepath.Join(class, name, "temp"))
+		}
+	}
+	return files
+}
+
+func sorted(names []string) []string {
+	slices.SortFunc(names, cmp.Compare)
+	return names
+}
+
+// lookForThrottles looks for the counters of packages and cores. Each CPU of a package counts for it, and
+// each thread of a core: the first one is asked.
+func (h *heatReader) lookForThrottles() {
+	cpus := filepath.Join(h.sys, "devices", "system", "cpu")
+	if !exists(filepath.Join(cpus, "cpu0", "thermal_throttle")) {
+		return
+	}
+
+	var inPackage, inCore []bool // by CPU: one of its package, of its core, was seen
+	for _, n := range cpuNumbers(listed(cpus)) {
+		dir := filepath.Join(cpus, "cpu"+strconv.Itoa(n))
+		counters := filepath.Join(dir, "thermal_throttle")
+		if !at(inPackage, n) {
+			name := "package " + readWord(filepath.Join(dir, "topology", "physical_package_id"))
+			h.addPackage(name, counters)
+			inPackage = mark(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
+		}
+		if !at(inCore, n) && len(h.cores) < maxCores {
+			h.addCore("core of CPU "+strconv.Itoa(n), counters)
+			inCore = mark(inCore, n, firstWord(dir, "core_cpus_list", "thread_siblings_list"))
+		}
+	}
+}
+
+func (h *heatReader) addPackage(name, dir string) {
+	if slices.ContainsFunc(h.packages, func(p throttleFiles) bool { return p.name == name }) {
+		return // the kernel does not list the CPUs of a package
+	}
+	events, err := openCount(filepath.Join(dir, "package_throttle_count"))
+	if err != nil {
+		return
+	}
+	p := throttleFiles{name: name, events: events}
+	if p.time, err = openCount(filepath.Join(dir, "package_throttle_total_time_ms")); err == nil {
+		p.timed = true
+	}
+	h.packages = append(h.packages, p)
+}
+
+func (h *heatReader) addCore(name, dir string) {
+	c := throttlePath{name: name, events: filepath.Join(dir, "core_throttle_count")}
+	if !exists(c.events) {
+		return
+	}
+	if time := filepath.Join(dir, "core_throttle_total_time_ms"); exists(time) {
+		c.time = time
+	}
+	h.cores = append(h.cores, c)
+}
+
+func (h *heatReader) close() {
+	for _, f := range h.sensors {
+		f.close()
+	}
+	for _, p := range h.packages {
+		p.events.close()
+		if p.timed {
+			p.time.close()
+		}
+	}
+	h.sensors, h.packages, h.cores, h.looked = nil, nil, nil, 0
+}
+
+// cpuNumbers returns the numbers of CPUs among names of folders, in order.
+func cpuNumbers(names []string) []int {
+	var out []int
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, "cpu")
+		n, err := strconv.ParseUint(digits, 10, 16)
+		if ok && err == nil {
+			out = append(out, int(n))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// firstWord returns the first line of the first of a CPU's files that is there: newer kernels have other
+// names for them.
+func firstWord(cpu string, names ...string) string {
+	for _, name := range names {
+		if word := readWord(filepath.Join(cpu, "topology", name)); word != "" {
+			return word
+		}
+	}
+	return ""
+}
+
+func at(seen []bool, n int) bool { return n < len(seen) && seen[n] }
+
+// mark marks a CPU, and those of a list such as "0-3,64-67".
+func mark(seen []bool, cpu int, list string) []bool {
+	set := func(from, to int) {
+		if len(seen) <= to {
+			seen = append(seen, make([]bool, to+1-len(seen))...)
+		}
+		for n := from; n <= to; n++ {
+			seen[n] = true
+		}
+	}
+
+	set(cpu, cpu)
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		from, err := strconv.ParseUint(first, 10, 16)
+		to := from
+		if err == nil && isRange {
+			to, err = strconv.ParseUint(last, 10, 16)
+		}
+		if err == nil && from <= to {
+			set(int(from), int(to))
+		}
+	}
+	return seen
+}

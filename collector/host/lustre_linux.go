@@ -1,0 +1,184 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// maxLlite bounds what is read of one mount of Lustre: a line for each of some forty calls.
+const maxLlite = 1 << 20
+
+// A lustre reads what the Lustre client counts of each mount, in llite/*/stats. Before Lustre 2.12 that is in
+// procfs; later it is in debugfs, which only root may enter, and sysfs lists the mounts for everybody.
+type lustre struct {
+	host  *Reader
+	pace  pace
+	known map[string]bool // by ID, at the Reading before
+	asked *patience.Asker[mountAnswer]
+	files lliteFiles // of the question
+}
+
+func openLustre(r *Reader) deviceReader { return newLustre(r).read }
+
+func newLustre(r *Reader) *lustre {
+	return &lustre{host: r, asked: patience.New[mountAnswer](), files: lliteFiles{
+		proc:  filepath.Join(r.proc, "fs", "lustre", "llite"),
+		sys:   filepath.Join(r.sys, "fs", "lustre", "llite"),
+		debug: filepath.Join(r.sys, "kernel", "debug", "lustre", "llite"),
+	}}
+}
+
+func (l *lustre) read(at time.Duration, _ []Device) ([]Device, error) {
+	if !l.pace.due(at, l.host.job.closing) {
+		return nil, l.pace.notDue()
+	}
+
+	again := l.pace.begun
+	if !exists(l.files.proc) && !exists(l.files.sys) {
+		l.pace.done(at, 0, false)
+		return nil, nil
+	}
+
+	a, ok := l.asked.Ask(mountsPatience, l.files.answer)
+	if !ok {
+		l.pace.done(at, 0, true)
+		return nil, fmt.Errorf("the statistics of Lustre's mounts did not come within %v", mountsPatience)
+	}
+	l.pace.done(at, a.took, len(a.mounts) > 0)
+	if a.forbidden {
+		l.host.rare.gaps = append(l.host.rare.gaps, series.Gap{What: SourceLustre, Code: RootOnly,
+			Why: l.files.debug + ": only root may read the statistics of Lustre's mounts"})
+	}
+	return l.devices(a, again), a.err
+}
+
+// devices returns the devices of mounts, and hands on the mounts. All that are mounted are seen, so that one
+// that was not there before is fresh.
+func (l *lustre) devices(a mountAnswer, again bool) []Device {
+	var devs []Device
+	known := make(map[string]bool, len(a.mounts))
+	for i := range a.mounts {
+		m := &a.mounts[i]
+		m.Fresh = again && !l.known[m.ID]
+		known[m.ID] = true
+		devs = append(devs, m.device())
+	}
+	l.known = known
+	l.host.rare.mounts = append(l.host.rare.mounts, a.mounts...)
+	return devs
+}
+
+// lliteFiles are the folders that have one for each mount.
+type lliteFiles struct {
+	proc, sys, debug string
+	buf              procfile.Buffer
+}
+
+// answer reads the mounts.
+func (f *lliteFiles) answer() mountAnswer { return answered(f.read) }
+
+func (f *lliteFiles) read(a *mountAnswer) error {
+	var errs []error
+	for _, id := range listed(f.proc) {
+		m, err := f.mount(f.proc, id)
+		switch {
+		case err == nil:
+			a.mounts = append(a.mounts, m)
+		case !errors.Is(err, fs.ErrNotExist): // those of a later Lustre are elsewhere
+			errs = append(errs, err)
+		}
+	}
+	if len(a.mounts) > 0 || len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+
+	for _, id := range listed(f.sys) {
+		m, err := f.mount(f.debug, id)
+		switch {
+		case err == nil:
+			a.mounts = append(a.mounts, m)
+		case forbidden(err), errors.Is(err, fs.ErrNotExist): // debugfs is not ours, or not mounted
+			a.forbidden = true
+		default:
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// mount reads the statistics of a mount.
+func (f *lliteFiles) mount(dir, id string) (Mount, error) {
+	m := Mount{Kind: LustreMounts, ID: id, Type: "lustre", Source: lustreName(id), Unit: time.Microsecond}
+	path := filepath.Join(dir, id, "stats")
+	data, err := f.buf.Read(path, maxLlite)
+	if err != nil {
+		return m, err
+	}
+	if err = parseLlite(data, &m); err != nil {
+		err = fmt.Errorf("read %s: %w", path, err)
+	}
+	return m, err
+}
+
+// listed returns the names in a folder; none if there is no such folder.
+func listed(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(1024)
+	return names
+}
+
+// lustreName returns the name of the file system of a mount: "scratch" of "scratch-ffff88105db50000".
+func lustreName(id string) string {
+	if at := strings.LastIndexByte(id, '-'); at > 0 {
+		return id[:at]
+	}
+	return id
+}
+
+// parseLlite takes the statistics of a mount: lines of "NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ". What has
+// not happened yet has no line. Only newer versions have times.
+func parseLlite(data []byte, m *Mount) error {
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		var w [7][]byte
+		n := procfile.SplitFields(line, w[:])
+		if n < 4 || string(w[2]) != "samples" {
+			continue // its time, or something newer
+		}
+		name, unit := string(w[0]), string(w[3])
+		isTime := (unit == "[usec]" || unit == "[usecs]") && name != "openclosetime"
+		if name != "read_bytes" && name != "write_bytes" && !isTime {
+			continue
+		}
+
+		count, okCount := procfile.ParseCount(w[1])
+		sum, okSum := procfile.ParseCount(w[6])
+		if n < 7 || !okCount || !okSum {
+			return fmt.Errorf("%.60q is not understood", line)
+		}
+		switch name {
+		case "read_bytes":
+			m.Read = sum
+		case "write_bytes":
+			m.Written = sum
+		default:
+			m.Ops = append(m.Ops, MountOp{Name: name, Calls: count, Execute: sum})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,409 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+const (
+	// mountsPatience is how long the counters of mounts are waited for. The kernel writes them from memory,
+	// but takes locks for it that a mount of a dead server may hold.
+	mountsPatience = statfsPatience
+	// maxMountstats bounds what is read of the mounts. An NFS mount takes about 5 KiB.
+	maxMountstats = 16 << 20
+)
+
+// An nfs reads what the NFS client counts of each superblock, in /proc/self/mountstats (fs/nfs/super.c,
+// net/sunrpc/stats.c). It asks for no mount where the client is not loaded.
+type nfs struct {
+	host   *Reader
+	client string // a file of the client's that is there while it is loaded
+	pace   pace
+	first  time.Duration     // when it was read first
+	ages   map[string]uint64 // seconds since they were mounted, by ID, at the Reading before
+	asked  *patience.Asker[mountAnswer]
+	files  nfsFiles // of the question
+}
+
+// A mountAnswer is what was read of mounts.
+type mountAnswer struct {
+	mounts    []Mount
+	ages      []uint64
+	forbidden bool
+	took      time.Duration // of CPU time: on a busy host the clock tells how long others ran
+	err       error
+}
+
+// answered returns what read reads, with what that took.
+func answered(read func(*mountAnswer) error) (a mountAnswer) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begun := clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	a.err = guard(func() error { return read(&a) })
+	a.took = clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
+	return a
+}
+
+func openNFS(r *Reader) deviceReader { return newNFS(r).read }
+
+func newNFS(r *Reader) *nfs {
+	dir := filepath.Join(r.proc, "self")
+	if r.hostProc {
+		dir = filepath.Join(r.proc, "1")
+	}
+	return &nfs{
+		host:   r,
+		client: filepath.Join(r.proc, "fs", "nfsfs"),
+		asked:  patience.New[mountAnswer](),
+		files:  nfsFiles{stats: filepath.Join(dir, "mountstats"), info: filepath.Join(dir, "mountinfo")},
+	}
+}
+
+func (n *nfs) read(at time.Duration, _ []Device) ([]Device, error) {
+	if !n.pace.due(at, n.host.job.closing) {
+		return nil, n.pace.notDue()
+	}
+
+	again := n.pace.begun
+	if !again {
+		n.first = at
+	}
+	var st unix.Stat_t
+	if unix.Lstat(n.client, &st) != nil {
+		n.pace.done(at, 0, false)
+		return nil, nil
+	}
+
+	a, ok := n.asked.Ask(mountsPatience, n.files.answer)
+	if !ok {
+		n.pace.done(at, 0, true)
+		return nil, fmt.Errorf("%s did not answer within %v", n.files.stats, mountsPatience)
+	}
+	n.pace.done(at, a.took, len(a.mounts) > 0)
+	if a.forbidden {
+		n.host.rare.gaps = append(n.host.rare.gaps, series.Gap{What: SourceNFS, Code: RootOnly,
+			Why: n.files.stats + ": only root may read what other users' processes have mounted"})
+	}
+	return n.devices(a, again, at), a.err
+}
+
+// devices returns the devices of mounts, and hands on the mounts.
+func (n *nfs) devices(a mountAnswer, again bool, at time.Duration) []Device {
+	var devs []Device
+	ages := make(map[string]uint64, len(a.mounts))
+	for i := range a.mounts {
+		m := &a.mounts[i]
+		before, was := n.ages[m.ID]
+		age := a.ages[i]
+		ages[m.ID] = age
+		switch {
+		case was: // mounted again meanwhile, and got the same number
+			m.Fresh = age < before
+		case again: // unless it was there before, where we could not see it
+			m.Fresh = float64(age) < (at - n.first).Seconds()
+		}
+		devs = append(devs, m.device())
+	}
+	n.ages = ages
+	n.host.rare.mounts = append(n.host.rare.mounts, a.mounts...)
+	return devs
+}
+
+// device returns the mount as a device.
+func (m *Mount) device() Device {
+	d := Device{Name: m.ID, In: m.Read, Out: m.Written, Class: Counted}
+	if m.Fresh {
+		d.Class |= Fresh
+	}
+	return d
+}
+
+// nfsFiles are the files of mounts. Which superblock a mount is of only mountinfo tells: one that was
+// mounted by several of its folders has several sources. It is read again when the mounts have changed,
+// and once a minute.
+type nfsFiles struct {
+	stats, info      string
+	statBuf, infoBuf procfile.Buffer
+	seats            []seat
+	looked           time.Time
+	names            map[string]string
+}
+
+// A seat is where an NFS file system is mounted, as both files list it, in the same order.
+type seat struct{ path, fstype, superblock string }
+
+// answer reads the mounts.
+func (f *nfsFiles) answer() (a mountAnswer) {
+	return answered(func(a *mountAnswer) error { return f.read(a, time.Now()) })
+}
+
+func (f *nfsFiles) read(a *mountAnswer, now time.Time) error {
+	if f.names == nil {
+		f.names = make(map[string]string)
+	}
+	if len(f.seats) == 0 || now.Sub(f.looked) >= topologyAge {
+		if err := f.look(now); err != nil || len(f.seats) == 0 {
+			return err
+		}
+	}
+
+	data, err := f.statBuf.Read(f.stats, maxMountstats)
+	if forbidden(err) {
+		a.forbidden = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	entries, err := f.parse(data)
+	if !f.seated(entries) {
+		if err := f.look(now); err != nil {
+			return err
+		}
+		f.seated(entries)
+	}
+	a.mounts, a.ages = superblocks(entries)
+	return err
+}
+
+// look reads which NFS file systems are mounted.
+func (f *nfsFiles) look(now time.Time) error {
+	data, err := f.infoBuf.Read(f.info, maxMountstats)
+	if err != nil {
+		return err
+	}
+	f.seats, f.looked = parseSeats(data), now
+	return nil
+}
+
+// seated gives the entries the superblocks of their seats, and reports whether it knew all. An entry without
+// one is out of reach: it is mounted outside of our root directory.
+func (f *nfsFiles) seated(entries []nfsEntry) bool {
+	next, all := 0, true
+	for i := range entries {
+		e := &entries[i]
+		at := next
+		for at < len(f.seats) && !(f.seats[at].path == e.path && f.seats[at].fstype == e.Type) {
+			at++
+		}
+		if at == len(f.seats) {
+			e.ID, all = "", false
+			continue
+		}
+		e.ID, next = f.seats[at].superblock, at+1
+	}
+	return all
+}
+
+// superblocks returns the mounts of entries, those of one superblock as one.
+func superblocks(entries []nfsEntry) (mounts []Mount, ages []uint64) {
+	mounts, ages = make([]Mount, 0, len(entries)), make([]uint64, 0, len(entries))
+	for _, e := range entries {
+		if e.ID == "" {
+			continue
+		}
+		i := slices.IndexFunc(mounts, func(m Mount) bool { return m.ID == e.ID })
+		if i < 0 {
+			i = len(mounts)
+			mounts, ages = append(mounts, e.Mount), append(ages, e.age)
+		}
+		mounts[i].Paths = append(mounts[i].Paths, unescaped(e.path))
+	}
+	return mounts, ages
+}
+
+// isNFS reports whether a file system is one whose mounts have counters.
+func isNFS(fstype []byte) bool { return string(fstype) == "nfs" || string(fstype) == "nfs4" }
+
+// parseSeats returns the NFS mounts of a mountinfo file (proc_pid_mountinfo(5)).
+func parseSeats(data []byte) []seat {
+	var seats []seat
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		where, what, ok := bytes.Cut(line, []byte(" - "))
+		var f [5][]byte
+		var fstype [1][]byte
+		if !ok || procfile.SplitFields(where, f[:]) < len(f) || procfile.SplitFields(what, fstype[:]) == 0 {
+			continue
+		}
+		if !isNFS(fstype[0]) {
+			continue
+		}
+		seats = append(seats, seat{path: string(f[4]), fstype: string(fstype[0]), superblock: string(f[2])})
+	}
+	return seats
+}
+
+// An nfsEntry is a mount in mountstats.
+type nfsEntry struct {
+	Mount
+	path  string // as the file has it
+	age   uint64
+	moved bool // it has the line of its bytes
+}
+
+// parse returns the NFS mounts of a mountstats file. One that is not understood is left out, and the error
+// says so.
+func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
+	var entries []nfsEntry
+	var e *nfsEntry // the one whose lines these are; nil if they are of another file system
+	var errs []error
+	end := func() {
+		if e != nil && !e.moved {
+			errs = append(errs, fmt.Errorf("read %s: no bytes of %s", f.stats, e.path))
+			entries = entries[:len(entries)-1]
+		}
+		e = nil
+	}
+
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		var w [10][]byte
+		switch n := procfile.SplitFields(line, w[:]); {
+		case n >= 8 && string(w[0]) == "device" && string(w[6]) == "fstype":
+			if end(); isNFS(w[7]) {
+				entries = append(entries, f.entry(w[:]))
+				e = &entries[len(entries)-1]
+			}
+		case n > 0 && string(w[0]) == "no": // "no device mounted on": it ends the one before
+			end()
+		case e != nil && n > 1:
+			if err := f.line(e, w[:n]); err != nil {
+				errs = append(errs, fmt.Errorf("read %s: %s: %w", f.stats, e.path, err))
+				entries, e = entries[:len(entries)-1], nil
+			}
+		}
+	}
+	end()
+	return entries, errors.Join(errs...)
+}
+
+// entry returns the entry of a line that begins one: "device S mounted on P with fstype T statvers=1.1".
+func (f *nfsFiles) entry(w [][]byte) nfsEntry {
+	return nfsEntry{path: f.name(w[4]), Mount: Mount{Kind: NFSMounts, Source: unescaped(f.name(w[1])), Type: f.name(w[7]),
+		Unit: time.Millisecond}}
+}
+
+// line takes another line of an entry.
+func (f *nfsFiles) line(e *nfsEntry, w [][]byte) error {
+	switch name := w[0]; {
+	case string(name) == "age:":
+		age, ok := procfile.ParseCount(w[1])
+		if !ok {
+			return fmt.Errorf("the age %.20q is not a number", w[1])
+		}
+		e.age = age
+	case string(name) == "bytes:":
+		if len(w) < 7 {
+			return fmt.Errorf("%d counts of bytes", len(w)-1)
+		}
+		read, okRead := procfile.ParseCount(w[5])
+		written, okWritten := procfile.ParseCount(w[6])
+		if !okRead || !okWritten {
+			return fmt.Errorf("%.20q bytes read, %.20q written", w[5], w[6])
+		}
+		e.Read, e.Written, e.moved = read, written, true
+	case e.moved && isOperation(name):
+		return f.operation(e, w)
+	}
+	return nil
+}
+
+// isOperation reports whether a word is the name of an operation: "READ:", and not "xprt:".
+func isOperation(name []byte) bool {
+	if len(name) < 2 || name[len(name)-1] != ':' {
+		return false
+	}
+	for _, c := range name[:len(name)-1] {
+		if !(c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// operation takes the line of an operation: calls, transmissions, timeouts, bytes sent and received,
+// milliseconds in the queue, until the answer, and in all.
+func (f *nfsFiles) operation(e *nfsEntry, w [][]byte) error {
+	if string(w[1]) == "0" { // it was never called
+		return nil
+	}
+	var n [8]uint64
+	for i := range n {
+		ok := false
+		if i+1 < len(w) {
+			n[i], ok = procfile.ParseCount(w[i+1])
+		}
+		if !ok {
+			return fmt.Errorf("%.40q is not understood", bytes.Join(w, []byte(" ")))
+		}
+	}
+	if n[0] > 0 {
+		name := f.name(w[0][:len(w[0])-1])
+		e.Ops = append(e.Ops, MountOp{Name: name, Calls: n[0], Sent: n[1], Timeouts: n[2],
+			Queue: n[5], RTT: n[6], Execute: n[7]})
+	}
+	return nil
+}
+
+// maxNames bounds the names that are kept of mounts and operations.
+const maxNames = 4096
+
+// name returns a name as a string, which is made once.
+func (f *nfsFiles) name(word []byte) string {
+	if s, ok := f.names[string(word)]; ok {
+		return s
+	}
+	if len(f.names) >= maxNames {
+		clear(f.names)
+	}
+	s := string(word)
+	f.names[s] = s
+	return s
+}
+
+// unescaped returns a name without the escapes of blanks and the like: "\040".
+func unescaped(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if c, ok := octal(s[i:]); ok {
+			out.WriteByte(c)
+			i += 3
+			continue
+		}
+		out.WriteByte(s[i])
+	}
+	return out.String()
+}
+
+// octal returns the byte of an escape at the beginning of s.
+func octal(s string) (c byte, ok bool) {
+	if len(s) < 4 || s[0] != '\\' {
+		return 0, false
+	}
+	n := 0
+	for _, d := range []byte(s[1:4]) {
+		if d < '0' || d > '7' {
+			return 0, false
+		}
+		n = n*8 + int(d-'0')
+	}
+	return byte(n), n < 256
+}

@@ -1,0 +1,387 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+// rareHost is a host of testdata/rare with a clock of the test's.
+type rareHost struct {
+	*Reader
+	proc, sys string
+	now       time.Duration
+}
+
+func openRare(t testing.TB, name string) *rareHost {
+	t.Helper()
+	proc, sys := collectortest.Rare(t, name)
+	h := &rareHost{proc: proc, sys: sys}
+	h.Reader = NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()},
+		Now: func() Instant { return instant(h.now) }})
+	h.disks.patience = time.Minute
+	t.Cleanup(h.Close)
+	return h
+}
+
+// begin takes the baseline and what it leaves out, and returns the latter.
+func (h *rareHost) begin() *Reading { return h.Late(h.Baseline()) }
+
+// after takes a Reading some time later.
+func (h *rareHost) after(d time.Duration) *Reading {
+	h.now += d
+	return h.Read()
+}
+
+// failedRare are the failures of rare sources.
+func failedRare(r *Reading) error {
+	return errors.Join(r.Failed[SourceNFS], r.Failed[SourceLustre], r.Failed[SourceEnergy], r.Failed[SourceThermal])
+}
+
+// mountText says of a mount what a person would look for.
+func mountText(m Mount) string {
+	ops := make([]string, 0, len(m.Ops))
+	for _, o := range m.Ops {
+		if o.Name == "READ" || o.Name == "GETATTR" || o.Name == "open" {
+			ops = append(ops, fmt.Sprintf("%s %d %d %d %d", o.Name, o.Calls, o.Queue, o.RTT, o.Execute))
+		}
+	}
+	return fmt.Sprintf("%s %s %s on %s: %d, %d; %d operations, %s", m.ID, m.Type, m.Source, strings.Join(m.Paths, " and "),
+		m.Read, m.Written, len(m.Ops), strings.Join(ops, ", "))
+}
+
+func TestReader_Mounts(t *testing.T) {
+	for name, want := range map[string][]string{
+		"nfs-shared": {
+			"0:48 nfs nasbox:/share/MD0_DATA/music on /nasbox/music and /nasbox/Public: 167, 0; 9 operations, " +
+				"GETATTR 4125 310200 37328 347664, READ 1 0 4 4",
+			"0:49 nfs nasbox:/share/external/sdt1 on /nasbox/newmovies: 0, 0; 6 operations, GETATTR 278 0 331 338",
+		},
+		"nfs-bound": {
+			"0:42 nfs4 192.168.1.1:/srv/test on /mnt/nfs/test and /mnt/nfs/test-dupe: 1210214218, 0; 1 operations, " +
+				"READ 1298 6 79386 79407",
+			"0:44 nfs 192.168.1.1:/srv/test on /mnt/nfs/test-dupe: 1210214218, 0; 2 operations, READ 1298 6 79386 79407",
+		},
+		"nfs-4.2": {
+			"0:45 nfs4 nfs.f24.local:/home on /home: 4406481497, 5911215386; 23 operations, " +
+				"READ 38821 950 824228 869033, GETATTR 141246 7428 165646 186058",
+		},
+		"nfs-rdma": {
+			"0:61 nfs example.com:/icds on /storage/icds: 2555904, 0; 6 operations, GETATTR 2 11 0 11, READ 49 0 15 17",
+			"0:62 nfs example.com:/group on /storage/group: 1730835995062, 212213971093; 18 operations, " +
+				"GETATTR 359470 6615 68172 77464, READ 36019499 406570 26116356 27160896",
+			"0:63 nfs example.com:/icds on /storage/icds: 3117996888, 0; 11 operations, " +
+				"GETATTR 1504197 5823 250532 346757, READ 106156 2442 102180 106716",
+		},
+		"lustre-2.10": {"lustrefs-ffff88105db50000 lustre lustrefs on : 4194304, 93813797294080; 0 operations, "},
+		"lustre-2.14": {"ai400x2-ff47bce9ca35d800 lustre ai400x2 on : 0, 0; 11 operations, open 35955554 0 0 3393651645"},
+		"amd":         nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openRare(t, name)
+			r := h.begin()
+			var got []string
+			devices := len(r.Devices[NFSMounts]) + len(r.Devices[LustreMounts])
+			for _, m := range r.Mounts {
+				got = append(got, mountText(m))
+			}
+			same(t, "mounts", got, want)
+			same(t, "devices", devices, len(want))
+			if err := failedRare(r); err != nil || r.Gaps != nil {
+				t.Errorf("failure %v, gaps %v", err, r.Gaps)
+			}
+		})
+	}
+}
+
+// What the baseline reads the job waits for: nothing of rare sources is in it.
+func TestReader_BaselineHasNothingRare(t *testing.T) {
+	for _, name := range []string{"nfs-bound", "lustre-2.10", "intel-four"} {
+		r := openRare(t, name).Baseline()
+		if r.Mounts != nil || r.Energy != nil || r.Heat != nil || r.Devices[NFSMounts] != nil || r.Devices[LustreMounts] != nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// edit replaces text in a file of a host, as often as it is there.
+func edit(t *testing.T, path, old, now string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), old) {
+		t.Fatalf("%s has no %q", path, old)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(data), old, now)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *rareHost) mountstats() string { return filepath.Join(h.proc, "1", "mountstats") }
+func (h *rareHost) mountinfo() string  { return filepath.Join(h.proc, "1", "mountinfo") }
+
+// bytesOf are the devices of NFS with their bytes, and F for one that is fresh.
+func bytesOf(r *Reading) (list []string) {
+	for _, d := range r.Devices[NFSMounts] {
+		text := fmt.Sprintf("%s %d %d", d.Name, d.In, d.Out)
+		if d.Class&Fresh != 0 {
+			text += " F"
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func TestReader_NFSPace(t *testing.T) {
+	h := openRare(t, "nfs-4.2")
+	h.begin()
+	edit(t, h.mountstats(), "4406481497 5911215386", "4406481597 5911215586")
+	for _, c := range []struct {
+		after time.Duration
+		held  bool
+	}{{100 * time.Millisecond, true}, {700 * time.Millisecond, true}, {200 * time.Millisecond, false}, {time.Millisecond, true}} {
+		r := h.after(c.after)
+		same(t, fmt.Sprintf("held %v after another %v", r.Held[NFSMounts], c.after), r.Held[NFSMounts], c.held)
+		if !c.held {
+			same(t, "bytes", bytesOf(r), []string{"0:45 4406481597 5911215586"})
+		}
+	}
+	r := h.Final()
+	same(t, "bytes at the end", bytesOf(r), []string{"0:45 4406481597 5911215586"})
+}
+
+func TestPace_BoundsTheShareOfTheTime(t *testing.T) {
+	var p pace
+	p.done(0, 10*time.Millisecond, true)
+	for at, want := range map[time.Duration]bool{time.Second: false, 9 * time.Second: false, 10 * time.Second: true} {
+		same(t, at.String(), p.due(at, false), want)
+	}
+	same(t, "at the end", p.due(time.Second, true), true)
+	p.done(0, 0, false)
+	for at, want := range map[time.Duration]bool{time.Second: false, 59 * time.Second: false, time.Minute: true} {
+		same(t, at.String(), p.due(at, false), want)
+	}
+	same(t, "just looked, at the end", p.due(time.Millisecond, true), false)
+	same(t, "later, at the end", p.due(2*time.Second, true), true)
+}
+
+// A host without the client of NFS is asked once a minute, and by nothing but one look for one file.
+func TestReader_NFSComesAndGoes(t *testing.T) {
+	h := openRare(t, "nfs-4.2")
+	client := filepath.Join(h.proc, "fs", "nfsfs")
+	hidden := client + "-hidden"
+	if err := os.Rename(client, hidden); err != nil {
+		t.Fatal(err)
+	}
+	r := h.begin()
+	same(t, "without the client", []any{bytesOf(r), r.Held[NFSMounts], failedRare(r)}, []any{[]string(nil), false, nil})
+	if err := os.Rename(hidden, client); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "within the minute", bytesOf(h.after(59*time.Second)), []string(nil))
+
+	// It was mounted 5547 s ago, where we could not see it: what it had counted is not ours.
+	same(t, "after the minute", bytesOf(h.after(time.Second)), []string{"0:45 4406481497 5911215386"})
+	if err := os.Rename(h.mountstats(), h.mountstats()+"-hidden"); err != nil {
+		t.Fatal(err)
+	}
+	r = h.after(time.Second)
+	if !errors.Is(r.Failed[SourceNFS], fs.ErrNotExist) || r.Devices[NFSMounts] != nil {
+		t.Errorf("failure %v, devices %v", r.Failed[SourceNFS], r.Devices[NFSMounts])
+	}
+	if err := os.Rename(h.mountstats()+"-hidden", h.mountstats()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "when it is back", bytesOf(h.after(time.Minute)), []string{"0:45 4406481497 5911215386"})
+}
+
+// A file system that the job has mounted, by an automounter or in person, counts from its first byte on.
+func TestReader_NFSMountedDuringTheRun(t *testing.T) {
+	h := openRare(t, "nfs-4.2")
+	stats, err := os.ReadFile(h.mountstats())
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.ReadFile(h.mountinfo())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.begin()
+	add := func(path, id, dir, age string) {
+		block := string(stats[strings.Index(string(stats), "device nfs.f24"):strings.Index(string(stats), "device tmpfs mounted on /run/user")])
+		block = strings.NewReplacer("mounted on /home ", "mounted on "+path+" ", "nfs.f24.local:/home", "nfs.f24.local:"+dir,
+			"age:\t5547", "age:\t"+age).Replace(block)
+		line := "300 60 " + id + " / " + path + " rw - nfs4 nfs.f24.local:" + dir + " rw\n"
+		for file, text := range map[string]string{h.mountstats(): block, h.mountinfo(): line} {
+			f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.WriteString(text)
+			if err := errors.Join(err, f.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	const home = "0:45 4406481497 5911215386"
+	add(`/data/a\040b`, "0:50", "/data", "3")
+	r := h.after(10 * time.Second)
+	same(t, "a new one", bytesOf(r), []string{home, "0:50 4406481497 5911215386 F"})
+	same(t, "its place", r.Mounts[1].Paths, []string{"/data/a b"})
+	same(t, "a second later", bytesOf(h.after(time.Second)), []string{home, "0:50 4406481497 5911215386"})
+
+	// One that was there before, and is bound to a place that we can see.
+	add("/opt", "0:51", "/opt", "4000")
+	same(t, "an old one", bytesOf(h.after(time.Second))[2], "0:51 4406481497 5911215386")
+
+	// Unmounted and mounted again between two Readings, with the number of before.
+	edit(t, h.mountstats(), "age:\t3\n", "age:\t1\n")
+	same(t, "mounted again", bytesOf(h.after(time.Second))[1], "0:50 4406481497 5911215386 F")
+
+	for file, data := range map[string][]byte{h.mountstats(): stats, h.mountinfo(): info} {
+		if err := os.WriteFile(file, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, "unmounted", bytesOf(h.after(time.Second)), []string{home})
+}
+
+// What is mounted outside of our root directory is in mountstats alone: the job cannot use it either.
+func TestReader_NFSOutOfReach(t *testing.T) {
+	h := openRare(t, "nfs-bound")
+	edit(t, h.mountinfo(), "/mnt/nfs/test rw shared:144", "/elsewhere rw shared:144")
+	edit(t, h.mountstats(), "mounted on /mnt/nfs/test with", "mounted on /unseen with")
+	r := h.begin()
+	same(t, "mounts", bytesOf(r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
+	same(t, "places", r.Mounts[0].Paths, []string{"/mnt/nfs/test-dupe"})
+}
+
+func TestReader_NFSDamaged(t *testing.T) {
+	for _, c := range []struct{ old, now, why string }{
+		{"bytes:\t4365236327 5911247130 0 0 4406481497", "bytes:\t4365236327 5911247130 0 0 many", `"many" bytes read`},
+		{"bytes:\t4365236327 5911247130 0 0 4406481497 5911215386 1075802 1473784", "bytes:\t4365236327", "1 counts of bytes"},
+		{"bytes:", "octets:", "no bytes of /home"},
+		{"READ: 38821 38821 0", "READ: 38821 x 0", `"READ: 38821 x 0`},
+		{"READ: 38821 38821 0 11491016 4414245700 950 824228 869033", "READ: 38821", `"READ: 38821" is not understood`},
+		{"age:\t5547", "age:\tlong", `the age "long" is not a number`},
+	} {
+		h := openRare(t, "nfs-4.2")
+		edit(t, h.mountstats(), c.old, c.now)
+		r := h.begin()
+		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), h.mountstats()) {
+			t.Errorf("%s: failure %v", c.now, err)
+		}
+		if len(r.Devices[NFSMounts]) > 0 {
+			t.Errorf("%s: %v", c.now, bytesOf(r))
+		}
+	}
+
+	// The other mounts count.
+	h := openRare(t, "nfs-bound")
+	edit(t, h.mountstats(), "READ: 1298 1298 0 207680 1210292152 6 79386 79407\n\t       WRITE: 0 0 0 0 0 0 0 0\n\ndevice", "READ: x\n\ndevice")
+	r := h.begin()
+	same(t, "the others", bytesOf(r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
+	if r.Failed[SourceNFS] == nil {
+		t.Error("no failure")
+	}
+}
+
+// A kernel that does not answer costs a fifth of a second once, and nothing after that.
+func TestReader_NFSHangs(t *testing.T) {
+	h := openRare(t, "nfs-4.2")
+	if err := os.Remove(h.mountstats()); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(h.mountstats(), 0o600); err != nil { // whoever reads at a place in it gets an error
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	n := h.nfsReader(t)
+	n.asked.Start(func() mountAnswer { <-release; return mountAnswer{} })
+	begin := time.Now()
+	r := h.begin()
+	if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
+		t.Errorf("failure %v", err)
+	}
+	if took := time.Since(begin); took > 100*time.Millisecond {
+		t.Errorf("an open question was waited for: %v", took)
+	}
+	close(release)
+}
+
+// nfsReader replaces the host's reader of NFS by one that the test can reach.
+func (h *rareHost) nfsReader(t *testing.T) *nfs {
+	t.Helper()
+	h.openRare()
+	n := newNFS(h.Reader)
+	h.devices[NFSMounts] = n.read
+	return n
+}
+
+// asNobody runs what does not leave the thread as a user without privileges.
+func asNobody(t *testing.T, do func()) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		do()
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Setfsuid(65534); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setfsuid(0)
+	do()
+}
+
+// What only root may read is not a failure.
+func TestReader_RootOnly(t *testing.T) {
+	closed := func(h *rareHost, path string) {
+		for _, dir := range []string{h.proc, h.sys} {
+			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
+	}
+
+	h := openRare(t, "nfs-4.2")
+	closed(h, h.mountstats())
+	asNobody(t, func() {
+		a := h.nfsReader(t).files.answer()
+		same(t, "nfs", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
+	})
+
+	h = openRare(t, "lustre-2.14")
+	closed(h, filepath.Join(h.sys, "kernel", "debug"))
+	asNobody(t, func() {
+		a := newLustre(h.Reader).files.answer()
+		same(t, "lustre", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
+	})
+
+	h = openRare(t, "intel-four")
+	file := filepath.Join(h.sys, "class/powercap/intel-rapl:0/energy_uj")
+	closed(h, file)
+	asNobody(t, func() {
+		e := energyReader{dir: filepath.Join(h.sys, "class", "powercap")}
+		defer e.close()
+		same(t, "energy", e.look(), series.Gap{What: SourceEnergy, Code: RootOnly, Why: file + ": only root may read the counters of energy"})
+	})
+}

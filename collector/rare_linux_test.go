@@ -1,0 +1,37 @@
+package collector
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+// A host of testdata/rare through the Sampler, as the shortest run sees it: what the host has begins at 0, and
+// nothing else is there.
+func TestSampler_RareHosts(t *testing.T) {
+	for name, want := range map[string][]Column{
+		"nfs-bound": {NFSRead, NFSWrite}, "lustre-2.10": {LustreRead, LustreWrite}, "intel-four": {NodeEnergy}, "amd": nil,
+	} {
+		proc, sys := collectortest.Rare(t, name)
+		s := NewSampler(openTree(t, proc, sys), Options{Interval: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		rec := s.Run(ctx)
+
+		var got []Column
+		for c := NetIBRecv; c < rec.Columns(); c++ {
+			if rec.Summaries[c].Count() > 0 {
+				got = append(got, c)
+				same(t, name+": "+c.Key(), summaryOf(rec, c).Max, 0.)
+			}
+		}
+		same(t, name, got, want)
+		for _, source := range []string{host.SourceNFS, host.SourceLustre, host.SourceEnergy, host.SourceThermal} {
+			same(t, name+": failures of "+source, failuresOf(rec, source), 0)
+		}
+		same(t, name+": late, mounts, gaps", len(rec.Late)+len(rec.Mounts)+len(rec.Gaps), 0)
+	}
+}

@@ -1,0 +1,53 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// vmNFSModules are the modules of the kernel's NFS server and client.
+func vmNFSModules() []string {
+	return []string{"net/sunrpc/sunrpc", "fs/nfs_common/grace", "fs/lockd/lockd", "fs/nfs_common/nfs_acl", "net/sunrpc/auth_gss/auth_rpcgss",
+		"fs/nfsd/nfsd", "fs/netfs/netfs", "fs/fscache/fscache", "fs/nfs/nfs", "net/dns_resolver/dns_resolver", "fs/nfs/nfsv4"}
+}
+
+// vmUseNFS uses the mount once perfagent is there, and not at its end. In between, the server hangs for 3 s.
+const vmUseNFS = "busybox sleep 1; /init usenfs 4 100 && /init hangnfs 3 && busybox sleep 1"
+
+// vmNFS: a real mount at two places counts once, each byte of it, and each call. The samples go on while its server
+// hangs, although it is one of the file systems whose usage is asked for.
+func vmNFS(t *testing.T, r *vmResult) {
+	if r.Code != 0 {
+		t.Fatalf("exit code %d", r.Code)
+	}
+	m := r.node.Metrics
+	if m[reporter.MetricNFSRead] != 4 || m[reporter.MetricNFSWritten] != 4 {
+		t.Errorf("%v MiB read, %v written, want 4 each", m[reporter.MetricNFSRead], m[reporter.MetricNFSWritten])
+	}
+	if len(r.node.Mounts) != 1 {
+		t.Fatalf("mounts %+v", r.node.Mounts)
+	}
+	mount := r.node.Mounts[0]
+	if mount.Type != "nfs4" || mount.Source != "127.0.0.1:/" || !slices.Equal(mount.MountedOn, []string{"/mnt/nfs", "/mnt/bound"}) {
+		t.Errorf("mount %+v", mount)
+	}
+	calls := map[string]float64{}
+	for _, op := range mount.Operations {
+		calls[op.Name] = op.Calls
+	}
+	if calls["LOOKUP"] < 101 || calls["LOOKUP"] > 110 || calls["WRITE"] < 4 || calls["READ"] < 4 || mount.ExecuteSeconds < 3 {
+		t.Errorf("calls %v, %v s", calls, mount.ExecuteSeconds)
+	}
+	if gap := r.node.Sampling.LongestGapSeconds; gap >= 2.5 {
+		t.Errorf("no sample for %v s: the server hung for 3 s", gap)
+	}
+	for _, source := range []string{"nfs", "lustre", "energy", "thermal"} {
+		if i := slices.IndexFunc(r.node.Missing, func(m reporter.Missing) bool { return m.What == source }); i >= 0 {
+			t.Errorf("missing %+v", r.node.Missing[i])
+		}
+	}
+}

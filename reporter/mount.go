@@ -1,0 +1,123 @@
+package reporter
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
+)
+
+// Mount is a file system of a server that was used while the run went on, by whomever on the node.
+type Mount struct {
+	Type      string   `json:"type"`   // "nfs", "nfs4", "lustre"
+	Source    string   `json:"source"` // "server:/export", or the name of the file system
+	MountedOn []string `json:"mounted_on,omitempty"`
+	ReadMB    float64  `json:"read_mb"`
+	WriteMB   float64  `json:"write_mb"`
+	MountCalls
+	// Operations are those on which most time was spent, the slowest first.
+	Operations []MountOperation `json:"operations,omitempty"`
+}
+
+// MountCalls is how often a Mount was called, and for how long calls waited: in the client's queue, for the
+// server's answer, and in all. Many calls may wait at once. What Lustre does not tell is absent.
+type MountCalls struct {
+	Calls           float64  `json:"calls"`
+	Retransmissions *float64 `json:"retransmissions,omitempty"`
+	Timeouts        *float64 `json:"timeouts,omitempty"`
+	QueueSeconds    *float64 `json:"queue_seconds,omitempty"`
+	RTTSeconds      *float64 `json:"rtt_seconds,omitempty"`
+	ExecuteSeconds  float64  `json:"execute_seconds"`
+}
+
+// MountOperation is a kind of calls: READ, GETATTR.
+type MountOperation struct {
+	Name string `json:"name"`
+	MountCalls
+}
+
+// newMounts returns the mounts of a Recording, those first that were waited for the longest.
+func newMounts(rec *collector.Recording) []Mount {
+	var out []Mount
+	for i := range rec.Mounts {
+		m := &rec.Mounts[i]
+		mount := Mount{Type: m.Type, Source: m.Source, MountedOn: m.Paths, ReadMB: plainjson.Round(m.ReadMB, 6),
+			WriteMB: plainjson.Round(m.WriteMB, 6), MountCalls: newMountCalls(&m.All)}
+		for _, op := range m.Slowest() {
+			mount.Operations = append(mount.Operations, MountOperation{op.Name, newMountCalls(&op)})
+		}
+		out = append(out, mount)
+	}
+	sortMounts(out)
+	return out
+}
+
+func newMountCalls(op *collector.MountOp) MountCalls {
+	known := func(v series.Optional) *float64 {
+		if !v.Known() {
+			return nil
+		}
+		return new(plainjson.Round(float64(v), 3))
+	}
+	return MountCalls{op.Calls, known(op.Again), known(op.Late), known(op.Queue), known(op.RTT),
+		plainjson.Round(op.Execute, 3)}
+}
+
+func sortMounts(list []Mount) {
+	slices.SortStableFunc(list, func(a, b Mount) int {
+		return cmp.Or(cmp.Compare(b.ExecuteSeconds, a.ExecuteSeconds), cmp.Compare(a.Source, b.Source))
+	})
+}
+
+// mounts adds up the mounts of ranks that measured the host one after the other.
+func (c *combination) mounts() []Mount {
+	var out []Mount
+	for _, h := range c.hosts {
+		for _, m := range h.Mounts {
+			i := slices.IndexFunc(out, m.same)
+			if i < 0 {
+				m.Operations = slices.Clone(m.Operations)
+				out = append(out, m)
+				continue
+			}
+			out[i].add(&m)
+		}
+	}
+	sortMounts(out)
+	return out
+}
+
+// same reports whether two entries are of one mount.
+func (m *Mount) same(o Mount) bool {
+	return m.Type == o.Type && m.Source == o.Source && slices.Equal(m.MountedOn, o.MountedOn)
+}
+
+func (m *Mount) add(o *Mount) {
+	m.ReadMB, m.WriteMB = m.ReadMB+o.ReadMB, m.WriteMB+o.WriteMB
+	m.MountCalls.add(&o.MountCalls)
+	for _, op := range o.Operations {
+		i := slices.IndexFunc(m.Operations, func(have MountOperation) bool { return have.Name == op.Name })
+		if i < 0 {
+			m.Operations = append(m.Operations, op)
+			continue
+		}
+		m.Operations[i].add(&op.MountCalls)
+	}
+	slices.SortStableFunc(m.Operations, func(a, b MountOperation) int {
+		return cmp.Compare(b.ExecuteSeconds, a.ExecuteSeconds)
+	})
+	m.Operations = m.Operations[:min(len(m.Operations), collector.MaxMountOps)]
+}
+
+func (c *MountCalls) add(o *MountCalls) {
+	both := func(a, b *float64) *float64 {
+		if a == nil || b == nil {
+			return cmp.Or(a, b)
+		}
+		return new(*a + *b)
+	}
+	*c = MountCalls{c.Calls + o.Calls, both(c.Retransmissions, o.Retransmissions), both(c.Timeouts, o.Timeouts),
+		both(c.QueueSeconds, o.QueueSeconds), both(c.RTTSeconds, o.RTTSeconds), c.ExecuteSeconds + o.ExecuteSeconds}
+}

@@ -1,0 +1,70 @@
+package summary_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// What most nodes do not have is said of those that have it.
+func TestWrite_RareSources(t *testing.T) {
+	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
+	n := r.Nodes["0"]
+	for name, v := range map[string]float64{
+		reporter.MetricNodeEnergy: 3_120_000, reporter.MetricCPUTemperature: 91.25, reporter.MetricCPUThrottleEvents: 1,
+		reporter.MetricNFSRead: 2048, reporter.MetricNFSWritten: 0, reporter.MetricLustreWritten: 10,
+	} {
+		n.Metrics[name] = v
+	}
+	n.Mounts = []reporter.Mount{
+		{Type: "nfs4", Source: "nfs1:/home", MountedOn: []string{"/home", "/mnt/home"}, ReadMB: 2048, MountCalls: reporter.MountCalls{Calls: 1500, ExecuteSeconds: 12.5},
+			Operations: []reporter.MountOperation{{Name: "GETATTR", MountCalls: reporter.MountCalls{Calls: 1000, ExecuteSeconds: 8}}}},
+		{Type: "lustre", Source: "scratch", WriteMB: 10},
+	}
+
+	var out strings.Builder
+	if err := summary.Write(&out, r, summary.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	for i, line := range lines {
+		lines[i] = strings.Join(strings.Fields(line), " ")
+	}
+	for _, want := range []string{
+		"node NFS 2.0 GiB read 102.4 MiB/s",
+		"node Lustre 10 MiB written 0.50 MiB/s",
+		"node energy 3.1 MJ of CPU packages and memory, 156000.0 W on average",
+		"node heat 91.2 °C hottest CPU package, peak, clocked down 1 time",
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no line %q in\n%s", want, out.String())
+		}
+	}
+
+	var got []string
+	for _, d := range summary.Details(n) {
+		if d.Label == "file system" {
+			got = append(got, d.Value)
+		}
+	}
+	want := []string{
+		"nfs1:/home on /home, /mnt/home (nfs4): 2.0 GiB read, 0 B written, 1500 calls in 12.5 s, of them 1000 GETATTR in 8.0 s",
+		"scratch (lustre): 0 B read, 10 MiB written",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("details %q", got)
+	}
+	var labels []string
+	for _, h := range summary.Highlights(n, 20) {
+		labels = append(labels, h.Label+" "+h.Value)
+	}
+	for _, want := range []string{"NFS 2.0 GiB", "node energy 3.1 MJ", "node heat 91.2 °C"} {
+		if !slices.Contains(labels, want) {
+			t.Errorf("no highlight %q in %q", want, labels)
+		}
+	}
+}
