@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -40,6 +41,17 @@ func TestSampler_AllocatesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes five seconds; go test without -short")
 	}
+	fewest := math.Inf(1)
+	for try := 0; try < 3 && fewest > 0.3; try++ { // the runtime has some for goroutines that wait, and others of this process
+		fewest = min(fewest, allocationsOfSample(t))
+	}
+	if fewest > 0.3 {
+		t.Errorf("%.2f allocations in a sample", fewest)
+	}
+}
+
+// allocationsOfSample returns how many allocations this process makes in a sample.
+func allocationsOfSample(t *testing.T) float64 {
 	const warm, most = 120, 320 // of 10 ms: the first table, and limits, then all beats but that of 5 s
 	var before, after runtime.MemStats
 	ctx, end := context.WithCancel(t.Context())
@@ -54,10 +66,7 @@ func TestSampler_AllocatesNothing(t *testing.T) {
 		}
 	}})
 	s.Run(ctx)
-
-	if n := float64(after.Mallocs-before.Mallocs) / most; n > 0.3 { // the runtime has some for goroutines that wait
-		t.Errorf("%.2f allocations in a sample", n)
-	}
+	return float64(after.Mallocs-before.Mallocs) / most
 }
 
 // BenchmarkSample_Job is all of a sample of this host and of a job of one process that sleeps.
