@@ -19,7 +19,7 @@ import (
 // openThrough opens a host that is read through gopsutil.
 func openThrough(t testing.TB, proc, sys string) *Reader {
 	t.Helper()
-	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}, Gopsutil: true})
+	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}, Gopsutil: true, Now: eachSecond()})
 	t.Cleanup(r.Close)
 	return r
 }

@@ -38,10 +38,19 @@ func openFixture(t testing.TB, name string) *Reader {
 
 func openHost(t testing.TB, proc, sys string) *Reader {
 	t.Helper()
-	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}})
+	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}, Now: eachSecond()})
 	r.disks.patience = time.Minute // these answer, however busy the machine is
 	t.Cleanup(r.Close)
 	return r
+}
+
+// eachSecond is a clock that is a second later each time: what is read now and then is due in each Reading.
+func eachSecond() func() Instant {
+	now := Now()
+	return func() Instant {
+		now.Mono, now.Boot, now.Wall = now.Mono+time.Second, now.Boot+time.Second, now.Wall.Add(time.Second)
+		return now
+	}
 }
 
 // namesOf lists the devices that have all bits of a class.

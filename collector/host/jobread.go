@@ -90,7 +90,7 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	j.ofGroup.cpu, j.ofGroup.bytes = !math.IsNaN(use.CPUSeconds), !math.IsNaN(use.Read)
 	switch {
 	case j.Running:
-		if err := guard(func() error { return j.readTree(use, out.At.Mono) }); err != nil {
+		if err := guard(func() error { return j.readTree(use, out) }); err != nil {
 			out.fail(SourceJob, err)
 		}
 		return use
@@ -117,7 +117,7 @@ func (j *jobReader) read(out *Reading) *JobUse {
 	use := out.jobUse()
 	err := guard(func() error { j.readGroup(use, out); return nil })
 	if err == nil {
-		err = guard(func() error { return j.readTree(use, out.At.Mono) })
+		err = guard(func() error { return j.readTree(use, out) })
 	}
 	if err != nil {
 		out.fail(SourceJob, err)
@@ -179,7 +179,11 @@ func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 }
 
 // readTree takes from the job's processes what the control group does not know.
-func (j *jobReader) readTree(use *JobUse, now time.Duration) error {
+func (j *jobReader) readTree(use *JobUse, out *Reading) error {
+	var newest int64
+	if out.Load != nil {
+		newest = out.Load.newest
+	}
 	var reaped Reaped
 	if j.Reaped != nil {
 		reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
@@ -188,7 +192,7 @@ func (j *jobReader) readTree(use *JobUse, now time.Duration) error {
 	counted := j.Source != JobFromTree && !slices.ContainsFunc(known[:], math.IsNaN)
 
 	switch {
-	case counted && !j.tableDue(now):
+	case counted && !j.tableDue(out.At.Mono):
 		return nil
 	case j.Tree == nil && j.Source != JobFromTree:
 		use.TableErr = j.NoTree
@@ -200,11 +204,11 @@ func (j *jobReader) readTree(use *JobUse, now time.Duration) error {
 	case j.Tree == nil:
 		return j.NoTree
 	case counted:
-		use.Table, use.TableErr = j.readTable()
+		use.Table, use.TableErr = j.readTable(newest)
 		return nil
 	}
 
-	a, err := j.tree.read(treeQuestion{memory: math.IsNaN(use.Memory), storage: true})
+	a, err := j.tree.read(treeQuestion{newest: newest, memory: math.IsNaN(use.Memory), storage: true})
 	if err != nil {
 		return err
 	}
@@ -255,8 +259,8 @@ func (j *jobReader) tableDue(now time.Duration) bool {
 }
 
 // readTable scans the processes for their table alone.
-func (j *jobReader) readTable() ([]process.Process, error) {
-	a, err := j.tree.read(treeQuestion{table: true})
+func (j *jobReader) readTable(newest int64) ([]process.Process, error) {
+	a, err := j.tree.read(treeQuestion{newest: newest, table: true})
 	if err != nil {
 		return nil, err
 	}

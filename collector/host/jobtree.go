@@ -33,8 +33,9 @@ type jobTree struct {
 type treeQuestion struct {
 	memory, storage, table bool
 
-	final bool // it is the last one
-	asked time.Time
+	newest int64 // see process.Tree.Newest; 0 = not known
+	final  bool  // it is the last one
+	asked  time.Time
 }
 
 type treeAnswer struct {
@@ -93,6 +94,7 @@ func (t *jobTree) look() (a treeAnswer) {
 	a.err = guard(func() (err error) {
 		t.tree.Memory(q.memory)
 		t.tree.Storage(q.storage)
+		t.tree.Newest(q.newest)
 		if q.final {
 			t.tree.Final()
 		}

@@ -23,12 +23,15 @@ func (r *Reader) readLoad() (load Load, known bool, err error) {
 	if load, err = parseLoad(data); err != nil {
 		return load, false, fmt.Errorf("read %s: %w", path, err)
 	}
+	if r.hostProc {
+		load.newest = 0
+	}
 	return load, true, nil
 }
 
 func parseLoad(data []byte) (Load, error) {
-	var f [4][]byte
-	if procfile.SplitFields(data, f[:]) < len(f) {
+	var f [5][]byte
+	if procfile.SplitFields(data, f[:]) < 4 {
 		return Load{}, errors.New("fewer than 4 fields")
 	}
 	one, ok := procfile.ParseDecimal(f[0])
@@ -41,5 +44,6 @@ func parseLoad(data []byte) (Load, error) {
 	if !ok {
 		return Load{}, fmt.Errorf("%.20q is not a number of tasks", running)
 	}
-	return Load{One: one, Running: float64(n)}, nil
+	newest, _ := procfile.ParseCount(f[4])
+	return Load{One: one, Running: float64(n), newest: int64(newest)}, nil
 }

@@ -117,7 +117,10 @@ func (t *Tree) scan() error {
 // threads, or of processes that have ended: there is no process clock for them. One that is being made has its ID
 // for a moment before it has a clock, hence two scans. It reports false if only a list can tell.
 func (t *Tree) findBegun() bool {
-	since, newest := t.before, t.dir.newest()
+	since, newest := t.before, t.told
+	if t.told = 0; newest == 0 || !t.dir.own {
+		newest = t.dir.newest()
+	}
 	t.before, t.newest, t.begun = t.newest, newest, t.begun[:0]
 	few := int64(len(t.all)) // a list costs less than asking for more
 	if t.scans%recheck == 0 || since == 0 || newest < since || newest-since > few || newest > since && !t.clocks {

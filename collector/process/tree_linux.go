@@ -36,6 +36,7 @@ type Tree struct {
 	seq         int64
 	newest      int64          // the process or thread that began last, at the newest scan; 0 = not known
 	before      int64          // the same, at the scan before
+	told        int64          // the same, as the caller has just read it; 0 = not told
 	begun       []int32        // the processes that have begun since then
 	calm        bool           // the newest scan listed nothing: what had begun was known
 	whole       bool           // the newest whole scan could read every process
@@ -167,6 +168,10 @@ func (t *Tree) Memory(wanted bool) { t.noMemory = !wanted }
 
 // Storage sets whether Read measures storage bytes. It does at first.
 func (t *Tree) Storage(wanted bool) { t.noIO = !wanted }
+
+// Newest tells the ID of the process or thread that began last, the last number of /proc/loadavg, if the caller has just
+// read it: then the next Read does not. 0 tells nothing.
+func (t *Tree) Newest(id int64) { t.told = id }
 
 // Close closes what is held open between scans. The Tree can be read again.
 func (t *Tree) Close() error {

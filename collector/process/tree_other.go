@@ -42,6 +42,9 @@ func (t *Tree) Foreign(int) bool { return false }
 // Ours reports false: nothing is known.
 func (t *Tree) Ours(int) bool { return false }
 
+// Newest does nothing.
+func (t *Tree) Newest(int64) {}
+
 // Close does nothing.
 func (t *Tree) Close() error { return nil }
 
