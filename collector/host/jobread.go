@@ -182,7 +182,7 @@ func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 func (j *jobReader) readTree(use *JobUse, out *Reading) error {
 	var newest int64
 	if out.Load != nil {
-		newest = out.Load.newest
+		newest = out.Load.Newest
 	}
 	var reaped Reaped
 	if j.Reaped != nil {

@@ -24,7 +24,7 @@ func (r *Reader) readLoad() (load Load, known bool, err error) {
 		return load, false, fmt.Errorf("read %s: %w", path, err)
 	}
 	if r.hostProc {
-		load.newest = 0
+		load.Newest = 0
 	}
 	return load, true, nil
 }
@@ -45,5 +45,5 @@ func parseLoad(data []byte) (Load, error) {
 		return Load{}, fmt.Errorf("%.20q is not a number of tasks", running)
 	}
 	newest, _ := procfile.ParseCount(f[4])
-	return Load{One: one, Running: float64(n), newest: int64(newest)}, nil
+	return Load{One: one, Running: float64(n), Newest: int64(newest)}, nil
 }

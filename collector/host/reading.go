@@ -88,8 +88,7 @@ type room struct {
 type Load struct {
 	One     float64 // mean of the last minute, uninterruptible sleep included
 	Running float64 // right now, running or waiting for a CPU
-
-	newest int64 // the ID of the process or thread that began last, in our PID namespace; 0 = not known
+	Newest  int64   // the ID of the process or thread that began last, in our PID namespace; 0 = not known
 }
 
 // VMStat is the part of /proc/vmstat that is used. It counts since boot.
