@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -170,9 +171,9 @@ func (o *output) abandon() {
 	}
 }
 
-// save writes the report, removes the journal, and returns the report's path. The error says why the
+// save writes the report, by fill, removes the journal, and returns the report's path. The error says why the
 // report could not be written anywhere. save gives up on a file system that hangs.
-func (o *output) save(data []byte) (path string, err error) {
+func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	if o.journal == nil {
 		return "", o.nowhere
 	}
@@ -182,7 +183,7 @@ func (o *output) save(data []byte) (path string, err error) {
 		err  error
 	}
 	r, ok := patience.Ask(diskPatience, func() result {
-		path, err := o.write(data)
+		path, err := o.write(fill)
 		return result{path, err}
 	})
 	if ok {
@@ -191,7 +192,7 @@ func (o *output) save(data []byte) (path string, err error) {
 
 	hangs := fmt.Sprintf("write report %s: no answer within %v", o.reportPath(), diskPatience)
 	path, ok = patience.Ask(diskPatience, func() string {
-		path, _ := writeElsewhere(filepath.Base(o.reportPath()), data)
+		path, _ := writeElsewhere(filepath.Base(o.reportPath()), fill)
 		return path
 	})
 	if !ok || path == "" {
@@ -211,19 +212,19 @@ func (o *output) lost(err error) error {
 }
 
 // write is save without a timeout.
-func (o *output) write(data []byte) (path string, err error) {
+func (o *output) write(fill func(io.Writer) error) (path string, err error) {
 	path = o.reportPath()
-	err = o.refresh(data)
+	err = o.refresh(fill)
 	for k := 2; errors.Is(err, fs.ErrExist); k++ { // another program ignored our claim
 		path = fmt.Sprintf("%s.%d.json", trimExt(o.reportPath()), k)
-		err = reportfile.WriteNew(path, data)
+		err = reportfile.WriteNew(path, fill)
 	}
 	if err == nil {
 		o.removeJournal()
 		return path, nil
 	}
 
-	if elsewhere, errTemp := writeElsewhere(filepath.Base(o.reportPath()), data); errTemp == nil {
+	if elsewhere, errTemp := writeElsewhere(filepath.Base(o.reportPath()), fill); errTemp == nil {
 		o.log.Warn(fmt.Sprintf("%v; the report is %s", err, elsewhere))
 		o.removeJournal()
 		return elsewhere, nil
@@ -236,12 +237,12 @@ func (o *output) write(data []byte) (path string, err error) {
 
 // refresh writes the report of an active recording. The first call takes the name that the journal
 // claimed; later calls replace the file.
-func (o *output) refresh(data []byte) error {
+func (o *output) refresh(fill func(io.Writer) error) error {
 	if o.claimed {
-		return reportfile.Write(o.reportPath(), data)
+		return reportfile.Write(o.reportPath(), fill)
 	}
 
-	err := reportfile.WriteNew(o.reportPath(), data)
+	err := reportfile.WriteNew(o.reportPath(), fill)
 	o.claimed = err == nil
 
 	return err
@@ -255,14 +256,14 @@ func (o *output) removeJournal() {
 }
 
 // writeElsewhere writes a report into a new temporary directory.
-func writeElsewhere(name string, data []byte) (path string, err error) {
+func writeElsewhere(name string, fill func(io.Writer) error) (path string, err error) {
 	dir, err := os.MkdirTemp("", "perfagent-")
 	if err != nil {
 		return "", err
 	}
 
 	path = filepath.Join(dir, name)
-	if err := reportfile.WriteNew(path, data); err != nil {
+	if err := reportfile.WriteNew(path, fill); err != nil {
 		os.Remove(dir)
 		return "", err
 	}

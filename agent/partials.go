@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,9 +90,10 @@ func (p *partials) run() {
 	defer to.Close()
 
 	for rec := range p.copies {
-		data, err := p.session.encode(p.report(rec), rec)
+		var data bytes.Buffer
+		err := p.session.encoding(p.report(rec), rec)(&data)
 		if err == nil {
-			err = p.put(to, data)
+			err = p.put(to, data.Bytes())
 		}
 		if errors.Is(err, errors.ErrUnsupported) { // no object of this store changes
 			return

@@ -31,7 +31,7 @@ type delivery struct {
 	node   string
 	base   string // what the node's reports are called: node-0
 	path   string // of the file, or of the journal if the file could not be written; "" = neither
-	data   []byte // of the file; nil if there is none
+	data   []byte // of the file; nil if there is none, or it is not sent anywhere
 	// toStore is the report as a store gets it; nil if there is no store.
 	toStore []byte
 	perfpy  bool // the file is in perf.py's layout, which has no place for the push's state
@@ -154,7 +154,7 @@ func (d *delivery) rewrite(data []byte, state string) error {
 	}
 
 	var errTemp error
-	d.path, errTemp = writeElsewhere(filepath.Base(d.path), data)
+	d.path, errTemp = writeElsewhere(filepath.Base(d.path), whole(data))
 
 	return errors.Join(err, errTemp)
 }

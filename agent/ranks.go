@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -181,14 +182,9 @@ func absolute(path string) string {
 // calls OnReport and pushes.
 func (s *session) deliverPiece(in diagnosis.Input, result *Result, cut <-chan string) error {
 	result.Piece, result.Report = true, s.makeReport(in)
-	data, err := s.encode(result.Report, in.Recording)
-	if err != nil {
-		s.leave("")
-		return err
-	}
-
 	s.output.rename(s.fileName())
-	result.ReportPath, err = s.output.save(data)
+	var err error
+	result.ReportPath, err = s.output.save(s.encoding(result.Report, in.Recording))
 	pieces := s.leave(result.ReportPath)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoReport, err)
@@ -223,24 +219,19 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 	}
 	name := node.NodeNames()[0] // the only one
 	page := s.startPage(node, node.Nodes[name].Samples.Len())
-	data, err := reporter.Encode(node)
+	d := delivery{report: node, node: name, base: s.nodeFileName(), program: s.program()}
+	file, err := s.prepare(&d, func(w io.Writer) error { return reporter.EncodeTo(w, node) })
 	if err != nil {
 		return err
 	}
-
-	stored, data := data, s.pendingIn(data, name)
-	path, err := s.replacePieces(pieces, dir, data)
+	d.path, err = s.replacePieces(pieces, dir, file)
 	if err != nil {
 		return err
 	}
 	result.Piece, result.Report = false, node
-	result.ReportPath, result.PagePath = path, s.output.savePage(path, page)
+	result.ReportPath, result.PagePath = d.path, s.output.savePage(d.path, page)
 
-	s.conclude(result, delivery{
-		report: node, node: name, base: s.nodeFileName(), path: path, data: data, toStore: stored,
-		program: s.program(),
-	}, cut)
-
+	s.conclude(result, d, cut)
 	return nil
 }
 
@@ -275,9 +266,10 @@ func readPiece(path string) (*reporter.Report, error) {
 }
 
 // replacePieces writes the report of a node and then removes its pieces. It returns the report's path.
-func (s *session) replacePieces(pieces []string, dir string, data []byte) (path string, err error) {
-	return answered("write report of the node into "+dir, func() (string, error) {
-		path, err := writeNode(dir, s.nodeFileName(), data)
+func (s *session) replacePieces(pieces []string, dir string, fill func(io.Writer) error) (path string, err error) {
+	return answered("write report of the node into "+dir, func() (path string, err error) {
+		defer noPanic(&err)
+		path, err = writeNode(dir, s.nodeFileName(), fill)
 		if err != nil {
 			return "", err
 		}
@@ -298,7 +290,7 @@ func noPanic(err *error) {
 }
 
 // writeNode writes the report of a node under the first name that no recording has.
-func writeNode(dir, base string, data []byte) (path string, err error) {
+func writeNode(dir, base string, fill func(io.Writer) error) (path string, err error) {
 	for k := 1; ; k++ {
 		name := base
 		if k > 1 {
@@ -308,7 +300,7 @@ func writeNode(dir, base string, data []byte) (path string, err error) {
 		if journal.Claimed(path) {
 			continue
 		}
-		if err = reportfile.WriteNew(path+".json", data); !errors.Is(err, fs.ErrExist) {
+		if err = reportfile.WriteNew(path+".json", fill); !errors.Is(err, fs.ErrExist) {
 			return path + ".json", err
 		}
 	}

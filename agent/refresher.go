@@ -59,11 +59,7 @@ func (r *refresher) run() {
 	out := r.session.output
 	for rec := range r.copies {
 		report := r.report(rec)
-		data, err := r.session.encode(report, rec)
-		if err == nil {
-			err = out.refresh(data)
-		}
-		if err != nil {
+		if err := out.refresh(r.session.encoding(report, rec)); err != nil {
 			r.session.log.Warn(err.Error())
 			continue
 		}

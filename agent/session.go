@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -182,12 +184,40 @@ func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 	return diagnosis.New(in)
 }
 
-// encode returns the bytes of a report's file, in our format or in perf.py's.
-func (s *session) encode(r *reporter.Report, rec *collector.Recording) ([]byte, error) {
-	if rec.PerfPy != nil {
-		return reporter.EncodePerfPy(map[string][]collector.Sample{s.nodeName(): rec.PerfPy.Items()})
+// encoding returns what writes a report's file, in our format or in perf.py's.
+func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io.Writer) error {
+	return func(w io.Writer) error {
+		if rec.PerfPy == nil {
+			return reporter.EncodeTo(w, r)
+		}
+		data, err := reporter.EncodePerfPy(map[string][]collector.Sample{s.nodeName(): rec.PerfPy.Items()})
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		return err
 	}
-	return reporter.Encode(r)
+}
+
+// prepare returns what writes the file of a report that an encoding writes. If the report is also to be sent, to a store
+// or a server, the delivery gets its bytes; else it is never in memory as a whole, which may take a few MiB.
+func (s *session) prepare(d *delivery, encoding func(io.Writer) error) (file func(io.Writer) error, err error) {
+	if s.stored == nil && !s.tracking.on() {
+		return encoding, nil
+	}
+	var out bytes.Buffer
+	if err := encoding(&out); err != nil {
+		return nil, fmt.Errorf("encode report: %w", err)
+	}
+	d.toStore, d.data = out.Bytes(), s.pendingIn(out.Bytes(), d.node)
+	return whole(d.data), nil
+}
+
+// whole returns what writes a file's bytes.
+func whole(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
 }
 
 // nodeName returns the node's key in a report.
@@ -244,7 +274,11 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 
 	result.Report = s.makeReport(in)
 	page := s.startPage(result.Report, kept)
-	data, err := s.encode(result.Report, in.Recording)
+	d := delivery{
+		report: result.Report, node: s.nodeName(), base: s.nodeFileName(),
+		perfpy: in.Recording.PerfPy != nil, program: s.program(),
+	}
+	file, err := s.prepare(&d, s.encoding(result.Report, in.Recording))
 	if err != nil {
 		s.log.Warn(err.Error())
 		return err
@@ -256,19 +290,13 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	}
 
 	var errSave error
-	stored, data := data, s.pendingIn(data, s.nodeName())
-	result.ReportPath, errSave = s.output.save(data)
+	result.ReportPath, errSave = s.output.save(file)
 	result.PagePath = s.output.savePage(result.ReportPath, page)
-
-	d := delivery{
-		report: result.Report, node: s.nodeName(), base: s.nodeFileName(), path: result.ReportPath, data: data,
-		toStore: stored, perfpy: in.Recording.PerfPy != nil, program: s.program(),
-	}
-	if d.path == "" {
+	if d.path = result.ReportPath; d.path == "" {
 		d.path, d.data = s.output.journalPath(), nil
 	}
 	s.conclude(result, d, cut)
-	if d.data == nil {
+	if errSave != nil {
 		return fmt.Errorf("%w: %w", ErrNoReport, errSave)
 	}
 

@@ -2,8 +2,18 @@ package reporter
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/perfagent/perfagent/internal/plainjson"
+)
+
+//go:generate go run ../scripts/jsongen.go Report Job Ranks Band Gather StoreState
+
+const (
+	// lineDepth is how deep values have lines of their own: fields, samples and envelopes.
+	lineDepth = 4
+	// shortReport is more than the report of a short run takes.
+	shortReport = 16 << 10
 )
 
 // Encode returns the report file's bytes: JSON with one line per field, per sample
@@ -13,93 +23,35 @@ func Encode(r *Report) ([]byte, error) { return encode(r, len(r.Nodes)) }
 
 // encode is Encode for a part of a report that has so many nodes.
 func encode(r *Report, nodes int) ([]byte, error) {
+	w := plainjson.Writer{Out: make([]byte, 0, shortReport), Depth: lineDepth}
+	if r.write(&w, nodes); w.Err != nil {
+		return nil, fmt.Errorf("encode report: %w", w.Err)
+	}
+	return w.Out, nil
+}
+
+// EncodeTo writes what Encode returns, of which it holds only a part in memory.
+func EncodeTo(to io.Writer, r *Report) error {
+	w := plainjson.Writer{Out: make([]byte, 0, shortReport), To: to, Depth: lineDepth}
+	r.write(&w, len(r.Nodes))
+	w.Flush()
+	return w.Err
+}
+
+func (r *Report) write(w *plainjson.Writer, nodes int) {
 	counted := *r
 	counted.Run.Nodes = 0
 	if nodes > 1 {
 		counted.Run.Nodes = nodes
 	}
 
-	compact, err := plainjson.Marshal(counted)
-	if err != nil {
-		return nil, fmt.Errorf("encode report: %w", err)
-	}
-	return indent(compact, 4), nil
+	counted.writeJSON(w)
+	w.Out = append(w.Out, '\n')
 }
 
-// indent breaks compact JSON into lines down to a depth. Deeper values stay on
-// their line.
-func indent(in []byte, depth int) []byte {
-	w := indenter{out: make([]byte, 0, len(in)+len(in)/16), depth: depth}
-	for i := 0; i < len(in); i++ {
-		if in[i] == '"' {
-			end := stringEnd(in, i)
-			w.out = append(w.out, in[i:end]...)
-			i = end - 1
-			continue
-		}
-		empty := i+1 < len(in) && in[i+1] == in[i]+2 // {} or []
-		if empty && (in[i] == '{' || in[i] == '[') {
-			w.out = append(w.out, in[i], in[i+1])
-			i++
-			continue
-		}
-		w.put(in[i])
-	}
-	return append(w.out, '\n')
-}
-
-// stringEnd returns the index behind the JSON string that begins at i.
-func stringEnd(in []byte, i int) int {
-	for i++; in[i] != '"'; i++ {
-		if in[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-// indenter is the state of indent.
-type indenter struct {
-	out          []byte
-	level, depth int
-}
-
-// put writes one byte outside strings, with the line break that belongs to it.
-func (w *indenter) put(c byte) {
-	switch c {
-	case '{', '[':
-		w.level++
-		w.out = append(w.out, c)
-		w.newline()
-	case '}', ']':
-		w.level--
-		if w.level < w.depth {
-			w.breakLine()
-		}
-		w.out = append(w.out, c)
-	case ',':
-		w.out = append(w.out, c)
-		w.newline()
-	case ':':
-		w.out = append(w.out, c)
-		if w.level <= w.depth {
-			w.out = append(w.out, ' ')
-		}
-	default:
-		w.out = append(w.out, c)
-	}
-}
-
-// newline breaks the line unless what follows is too deep.
-func (w *indenter) newline() {
-	if w.level <= w.depth {
-		w.breakLine()
-	}
-}
-
-func (w *indenter) breakLine() {
-	w.out = append(w.out, '\n')
-	for range w.level {
-		w.out = append(w.out, ' ', ' ')
-	}
+// compact returns a value on one line, as MarshalJSON does.
+func compact(v interface{ writeJSON(*plainjson.Writer) }) ([]byte, error) {
+	var w plainjson.Writer
+	v.writeJSON(&w)
+	return w.Out, w.Err
 }

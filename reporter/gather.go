@@ -1,9 +1,6 @@
 package reporter
 
-import (
-	"github.com/perfagent/perfagent/internal/plainjson"
-	"github.com/perfagent/perfagent/store"
-)
+import "github.com/perfagent/perfagent/store"
 
 // Gather says what of a run was found in a store when its nodes were merged.
 type Gather struct {
@@ -17,10 +14,7 @@ type Gather struct {
 }
 
 // MarshalJSON implements json.Marshaler. It hides the fields of those reports that were not gathered, as StoreState does.
-func (g *Gather) MarshalJSON() ([]byte, error) {
-	type fields Gather
-	return plainjson.Marshal((*fields)(g))
-}
+func (g *Gather) MarshalJSON() ([]byte, error) { return compact(g) }
 
 // WithSeries returns a copy of a node with the series of another report of it.
 func (n *Node) WithSeries(from *Node) *Node {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // WithPush returns the bytes of one of our reports with other states of the push to MLflow, by node, and every other byte
@@ -18,7 +16,7 @@ func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
 		if !ok {
 			return sink{}, nil
 		}
-		text, err := plainjson.Marshal(state)
+		text, err := compact(&state)
 		return sink{name: "mlflow", text: text}, err
 	})
 }
@@ -31,7 +29,7 @@ func WithStore(data []byte, states map[string]*StoreState) ([]byte, error) {
 		if !ok {
 			return sink{}, nil
 		}
-		text, err := plainjson.Marshal(state)
+		text, err := compact(state)
 		return sink{name: "store", text: text, before: `"mlflow":{"state":"off"},`}, err
 	})
 }

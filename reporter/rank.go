@@ -6,7 +6,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake/book"
-	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // A Rank is one of several processes of a launch on a node, each wrapped by a perfagent of its own. All
@@ -45,7 +44,7 @@ type Ranks map[string]*Rank
 
 // MarshalJSON implements json.Marshaler. It hides the fields of a Rank until there is one: encoding/json
 // makes a table of every type that it can reach, and what a Rank leads to is a third of a report's types.
-func (r Ranks) MarshalJSON() ([]byte, error) { return plainjson.Marshal(map[string]*Rank(r)) }
+func (r Ranks) MarshalJSON() ([]byte, error) { return compact(r) }
 
 // A Holder is a rank that measured the host for a time.
 type Holder struct {

@@ -142,7 +142,7 @@ type Agent struct {
 type Job struct {
 	PID int `json:"pid"`
 	// PIDs are the processes that perfagent was attached to, PID the first of them. Attached reports
-	// that it was: then there is no rusage, and what comes from it is neither written nor 0.
+	// that it was: then there is no rusage, and what comes from it is not 0 but left out (the tag unless).
 	PIDs     []int `json:"pids,omitempty"`
 	Attached bool  `json:"attached,omitempty"`
 	Start    Time  `json:"start"`
@@ -152,23 +152,23 @@ type Job struct {
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	// CPU time, seconds.
-	UserSeconds   float64 `json:"user_seconds"`
-	SystemSeconds float64 `json:"system_seconds"`
+	UserSeconds   float64 `json:"user_seconds" unless:"Attached"`
+	SystemSeconds float64 `json:"system_seconds" unless:"Attached"`
 	// MaxRSSMB is the peak memory of the largest single process, MiB.
-	MaxRSSMB float64 `json:"max_rss_mb"`
+	MaxRSSMB float64 `json:"max_rss_mb" unless:"Attached"`
 	// MaxRSSAtMost reports that MaxRSSMB is only an upper bound: the kernel counts
 	// the memory of perfagent itself, from which the job was forked.
 	MaxRSSAtMost bool `json:"max_rss_at_most,omitempty"`
 	// Storage traffic that the job caused, MiB (ru_inblock, ru_oublock).
-	BlockReadMB  float64 `json:"block_read_mb"`
-	BlockWriteMB float64 `json:"block_write_mb"`
-	MinorFaults  int64   `json:"minor_faults"`
-	MajorFaults  int64   `json:"major_faults"`
+	BlockReadMB  float64 `json:"block_read_mb" unless:"Attached"`
+	BlockWriteMB float64 `json:"block_write_mb" unless:"Attached"`
+	MinorFaults  int64   `json:"minor_faults" unless:"Attached"`
+	MajorFaults  int64   `json:"major_faults" unless:"Attached"`
 	// Context switches: the job waited, or was preempted.
-	VoluntarySwitches   int64 `json:"voluntary_context_switches"`
-	InvoluntarySwitches int64 `json:"involuntary_context_switches"`
+	VoluntarySwitches   int64 `json:"voluntary_context_switches" unless:"Attached"`
+	InvoluntarySwitches int64 `json:"involuntary_context_switches" unless:"Attached"`
 	// Orphans is how many re-parented descendants were reaped and counted.
-	Orphans int `json:"orphans"`
+	Orphans int `json:"orphans" unless:"Attached"`
 
 	// Source is where the numbers below and the job's samples come from: a control group
 	// that holds just us and the job ("cgroup"), one that was made for it ("created"), or
@@ -193,6 +193,9 @@ type Job struct {
 	CgroupPeakMB float64 `json:"cgroup_peak_mb,omitzero"`
 	CgroupStays  bool    `json:"cgroup_stays,omitempty"`
 }
+
+// MarshalJSON implements json.Marshaler: encoding/json does not know the tag unless.
+func (j Job) MarshalJSON() ([]byte, error) { return compact(&j) }
 
 // Limits is what bounds the job on its node.
 type Limits = host.Limits
@@ -265,6 +268,13 @@ type Phase struct {
 // seconds.
 type Stretch [2]float64
 
+func (s Stretch) writeJSON(w *plainjson.Writer) {
+	w.Open('[')
+	w.Item().Float(s[0])
+	w.Item().Float(s[1])
+	w.Shut(']')
+}
+
 // Push is where the report went.
 type Push struct {
 	MLflow PushState   `json:"mlflow"`
@@ -290,10 +300,7 @@ type StoreState struct {
 
 // MarshalJSON implements json.Marshaler. It hides the fields of those reports that no store has: encoding/json makes a
 // table of every type that it can reach.
-func (s *StoreState) MarshalJSON() ([]byte, error) {
-	type fields StoreState
-	return plainjson.Marshal((*fields)(s))
-}
+func (s *StoreState) MarshalJSON() ([]byte, error) { return compact(s) }
 
 // The states of a push.
 const (

@@ -33,31 +33,22 @@ func (s Samples) Column(key string) []float64 {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (s Samples) MarshalJSON() ([]byte, error) {
-	out := []byte{'['}
-	for row := range s.Len() {
-		if row > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, '{')
-		first := true
-		for i, key := range s.Keys {
-			v := s.Columns[i][row]
-			if math.IsNaN(v) {
-				continue
-			}
-			if !first {
-				out = append(out, ',')
-			}
-			first = false
-			out = plainjson.AppendString(out, key)
-			out = append(out, ':')
-			out = plainjson.AppendFloat(out, v)
-		}
-		out = append(out, '}')
-	}
+func (s Samples) MarshalJSON() ([]byte, error) { return compact(s) }
 
-	return append(out, ']'), nil
+func (s Samples) writeJSON(w *plainjson.Writer) {
+	w.Open('[')
+	for row := range s.Len() {
+		w.Item()
+		w.Open('{')
+		for i, key := range s.Keys {
+			if v := s.Columns[i][row]; !math.IsNaN(v) {
+				w.Key(key)
+				w.Out = plainjson.AppendFloat(w.Out, v)
+			}
+		}
+		w.Shut('}')
+	}
+	w.Shut(']')
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -71,22 +62,15 @@ func (s *Samples) UnmarshalJSON(data []byte) error {
 type Envelope map[string]Band
 
 // MarshalJSON implements json.Marshaler: keys in the order of the columns.
-func (e Envelope) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
+func (e Envelope) MarshalJSON() ([]byte, error) { return compact(e) }
+
+func (e Envelope) writeJSON(w *plainjson.Writer) {
+	w.Open('{')
 	for _, key := range e.keys() {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = plainjson.AppendString(out, key)
-		out = append(out, `:{"min":`...)
-		out = plainjson.AppendFloats(out, e[key].Min)
-		out = append(out, `,"mean":`...)
-		out = plainjson.AppendFloats(out, e[key].Mean)
-		out = append(out, `,"max":`...)
-		out = plainjson.AppendFloats(out, e[key].Max)
-		out = append(out, '}')
+		band := e[key]
+		band.writeJSON(w.Key(key))
 	}
-	return append(out, '}'), nil
+	w.Shut('}')
 }
 
 func (e Envelope) keys() []string {
@@ -110,7 +94,9 @@ func (e Envelope) keys() []string {
 type Numbers []float64
 
 // MarshalJSON implements json.Marshaler.
-func (n Numbers) MarshalJSON() ([]byte, error) { return plainjson.AppendFloats(nil, n), nil }
+func (n Numbers) MarshalJSON() ([]byte, error) { return compact(n) }
+
+func (n Numbers) writeJSON(w *plainjson.Writer) { w.Out = plainjson.AppendFloats(w.Out, n) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *Numbers) UnmarshalJSON(data []byte) error {

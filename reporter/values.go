@@ -15,17 +15,15 @@ import (
 type Values map[string]float64
 
 // MarshalJSON implements json.Marshaler.
-func (v Values) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
-	for i, name := range v.Names() {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = plainjson.AppendString(out, name)
-		out = append(out, ':')
-		out = plainjson.AppendFloat(out, v[name])
+func (v Values) MarshalJSON() ([]byte, error) { return compact(v) }
+
+func (v Values) writeJSON(w *plainjson.Writer) {
+	w.Open('{')
+	for _, name := range v.Names() {
+		w.Key(name)
+		w.Out = plainjson.AppendFloat(w.Out, v[name])
 	}
-	return append(out, '}'), nil
+	w.Shut('}')
 }
 
 // UnmarshalJSON implements json.Unmarshaler. null is absent, not 0.

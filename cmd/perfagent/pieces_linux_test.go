@@ -65,11 +65,8 @@ func (m madeRank) report(t testing.TB, dir string) (path string) {
 
 func writeReport(t testing.TB, path string, r *reporter.Report) {
 	t.Helper()
-	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), reportfile.WriteNew(path, data)); err != nil {
+	fill := func(w io.Writer) error { return reporter.EncodeTo(w, r) }
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), reportfile.WriteNew(path, fill)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,6 +19,11 @@ func TestSummary_JSONRoundTripsBitForBit(t *testing.T) {
 			if !sameSummary(s, &back) {
 				t.Fatalf("%s reads as something else", data)
 			}
+			var fields summaryJSON
+			must(t, json.Unmarshal(data, &fields))
+			if plain, err := json.Marshal(fields); err != nil || string(plain) != string(data) {
+				t.Fatalf("%s, want %s (%v)", data, plain, err)
+			}
 			for _, r := range samples(seed+1, 100, 1, 10) { // and goes on as the one that was never saved
 				s.Add(r.values[0], r.weights[0])
 				back.Add(r.values[0], r.weights[0])

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Marshal is json.Marshal without escapes for HTML.
@@ -46,17 +47,37 @@ func AppendFloats(out []byte, list []float64) []byte {
 	return append(out, ']')
 }
 
-// AppendString appends a string in quotes. strconv.AppendQuote will not do: JSON has no \x1b.
-// The names of metrics and samples take a short way.
+// AppendString appends a string in quotes, with the escapes that Marshal uses. strconv.AppendQuote will not do: JSON
+// has no \x1b.
 func AppendString(out []byte, s string) []byte {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == "" {
-		return append(append(append(out, '"'), s...), '"')
+	out = append(out, '"')
+	for done := 0; ; {
+		at := done
+		for at < len(s) && s[at] >= ' ' && s[at] < utf8.RuneSelf && s[at] != '"' && s[at] != '\\' {
+			at++
+		}
+		out = append(out, s[done:at]...)
+		if at == len(s) {
+			return append(out, '"')
+		}
+		r, size := utf8.DecodeRuneInString(s[at:])
+		out = appendRune(out, r, s[at:at+size])
+		done = at + size
 	}
-	quoted, err := Marshal(s)
-	if err != nil { // no string fails
-		return append(out, `""`...)
+}
+
+// appendRune appends a character that may need an escape. text is its bytes, which need not be UTF-8.
+func appendRune(out []byte, r rune, text string) []byte {
+	switch i := strings.IndexRune("\"\\\b\f\n\r\t", r); {
+	case i >= 0:
+		return append(out, '\\', `"\bfnrt`[i])
+	case r == utf8.RuneError && len(text) == 1:
+		return append(out, `\ufffd`...)
+	case r < ' ', r == '\u2028', r == '\u2029': // JavaScript took the last two for line breaks
+		const hex = "0123456789abcdef"
+		return append(out, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 	}
-	return append(out, quoted...)
+	return append(out, text...)
 }
 
 // Round rounds v to n decimals, so that it takes less room.

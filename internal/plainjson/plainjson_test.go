@@ -1,6 +1,7 @@
 package plainjson
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"testing"
@@ -47,9 +48,12 @@ func FuzzAppendString(f *testing.F) {
 		if err := json.Unmarshal(text, &back); err != nil {
 			t.Fatalf("%q: %s: %v", s, text, err)
 		}
-		encoded, err := json.Marshal(s)
+		encoded, err := Marshal(s)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !bytes.Equal(text, encoded) {
+			t.Errorf("%q is %s, want %s", s, text, encoded)
 		}
 		if err := json.Unmarshal(encoded, &want); err != nil || back != want {
 			t.Errorf("%q comes back as %q, want %q (%v)", s, back, want, err)

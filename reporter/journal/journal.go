@@ -17,6 +17,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
+//go:generate go run ../../scripts/jsongen.go Head snapshot said processTable
+
 // Schema is the format of the journal file.
 const Schema = "perfagent.journal/1"
 
@@ -103,9 +105,9 @@ func Create(dir string, head Head) (*Journal, error) {
 	columns := firstColumns()
 	head.Journal, head.Columns, head.Counters = Schema, keysOf(columns), keysOf(countersOf(columns))
 	head.Operations = head.Book != nil
-	line, err := plainjson.Marshal(head)
-	if err != nil {
-		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
+	var line plainjson.Writer
+	if head.writeJSON(&line); line.Err != nil {
+		return nil, fmt.Errorf("create journal in %s: %w", dir, line.Err)
 	}
 
 	f, reportPath, err := claim(filepath.Join(dir, cmp.Or(head.Name, BaseName(head.Node, "", ""))))
@@ -114,7 +116,7 @@ func Create(dir string, head Head) (*Journal, error) {
 	}
 
 	j := &Journal{
-		path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
+		path: f.Name(), reportPath: reportPath, head: append(line.Out, '\n'), cost: head.Cost,
 		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength),
 		done: make(chan struct{}), book: head.Book,
 	}

@@ -73,11 +73,19 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out = j.appendTable(out, rec)
 	if key := keyOf(rec); key != j.written {
 		j.written = key
-		if state, err := plainjson.Marshal(stateOf(rec)); err == nil {
-			out = append(append(out, `,"state":`...), state...)
-		}
+		state := stateOf(rec)
+		out = appendMember(out, `,"state":`, &state)
 	}
 	return append(out, '}', '\n')
+}
+
+// appendMember adds a member to a line, unless its value has no form in JSON.
+func appendMember(line []byte, name string, value interface{ writeJSON(*plainjson.Writer) }) []byte {
+	w := plainjson.Writer{Out: append(line, name...)}
+	if value.writeJSON(&w); w.Err != nil {
+		return line
+	}
+	return w.Out
 }
 
 // ownCPU returns the CPU time that the agent has used so far, in seconds rounded to microseconds, or 0

@@ -12,7 +12,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -37,18 +36,21 @@ func packRing(w io.Writer, rec *collector.Recording, ring *series.Ring, columns 
 		return err
 	}
 
-	write := func(v any) error {
-		data, err := plainjson.Marshal(v)
-		if err == nil {
-			_, err = packed.Write(data)
+	line, separator := []byte(nil), byte('[')
+	for _, s := range pick(rec.Summaries, columns) {
+		line, err = s.AppendJSON(append(line[:0], separator))
+		if err != nil {
+			return err
 		}
-		return err
+		if _, err := packed.Write(line); err != nil {
+			return err
+		}
+		separator = ','
 	}
-	if err := write(pick(rec.Summaries, columns)); err != nil {
+	if _, err := packed.Write([]byte{']'}); err != nil {
 		return err
 	}
 
-	var line []byte
 	for i := range ring.Len() {
 		line = newBucket(ring.Bucket(i), columns).append(line[:0])
 		if _, err := packed.Write(line); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // The table of processes is written when it has changed, and the more seldom the larger it is: a journal
@@ -17,6 +16,9 @@ const (
 	tableBytes = 1 << 10         // as many more take as much longer
 	tableLate  = 15 * time.Second
 )
+
+// A processTable is the table as a line has it.
+type processTable []process.Process
 
 // A writtenTable is the table of processes that was written last.
 type writtenTable struct {
@@ -30,14 +32,10 @@ func (j *Journal) appendTable(out []byte, rec *collector.Recording) []byte {
 	if len(rec.Processes) == 0 || at < j.table.next || slices.Equal(rec.Processes, j.table.list) {
 		return out
 	}
-	data, err := plainjson.Marshal(rec.Processes)
-	if err != nil {
-		return out
-	}
-
-	rest := tableEvery * time.Duration(tableBytes+len(data)) / tableBytes
+	line := appendMember(out, `,"processes":`, processTable(rec.Processes))
+	rest := tableEvery * time.Duration(tableBytes+len(line)-len(out)) / tableBytes
 	j.table = writtenTable{list: rec.Processes, next: at + min(rest, tableLate)}
-	return append(append(out, `,"processes":`...), data...)
+	return line
 }
 
 // checkTable rejects what only damage can produce.

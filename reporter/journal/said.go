@@ -45,11 +45,8 @@ func (j *Journal) appendSaid(out []byte, s *collector.Sample, rec *collector.Rec
 	for _, l := range news.Lines {
 		told.Lines = append(told.Lines, bytes.TrimSpace(l.Append(nil)))
 	}
-	if data, err := plainjson.Marshal(told); err == nil {
-		out = append(append(out, `,"said":`...), data...)
-	}
 
-	return out
+	return appendMember(out, `,"said":`, &told)
 }
 
 // into adds what the job has said before the sample at a time to the Recording.

@@ -26,9 +26,11 @@ func (w *writer) takeSignal(s collector.Signal) {
 	if w.failing {
 		return // the snapshot will have it
 	}
-	line, err := plainjson.Marshal(map[string]collector.Signal{"signal": s})
+	line := plainjson.Writer{Out: []byte(`{"signal":`)}
+	writeCollectorSignal(&line, &s)
+	err := line.Err
 	if err == nil {
-		err = w.write(append(line, '\n'))
+		err = w.write(append(line.Out, "}\n"...))
 	}
 	if err != nil {
 		w.fail(err)

@@ -77,11 +77,12 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: bootOf(rec, columns), State: stateOf(rec), Stride: ring.Stride(),
 		newestSample: newest, Marks: said, Work: lines, Processes: rec.Processes}
-	line, err := plainjson.Marshal(map[string]snapshot{"snapshot": snap})
-	if err != nil {
-		return fmt.Errorf("write snapshot: %w", err)
+	text := plainjson.Writer{Out: []byte(`{"snapshot":`)}
+	if snap.writeJSON(&text); text.Err != nil {
+		return fmt.Errorf("write snapshot: %w", text.Err)
 	}
 
+	line := append(text.Out, "}\n"...)
 	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers and base64 follow
 	out := bufio.NewWriterSize(w, 1<<15)
 	_, _ = out.Write(line[:at]) // Flush returns the error
@@ -89,7 +90,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 
-	_, _ = out.Write(append(line[at:], '\n'))
+	_, _ = out.Write(line[at:])
 	return out.Flush()
 }
 

@@ -45,10 +45,9 @@ func (j *Journal) appendWork(out []byte, w *collector.Work) []byte {
 
 	out = append(out, `,"work":{`...)
 	if len(w.Keys) != j.lines {
-		if keys, err := plainjson.Marshal(w.Keys); err == nil {
-			out = append(append(append(out, `"keys":`...), keys...), ',')
-			j.lines = len(w.Keys)
-		}
+		keys := plainjson.Writer{Out: append(out, `"keys":`...)}
+		keys.Strings(w.Keys)
+		out, j.lines = append(keys.Out, ','), len(w.Keys)
 	}
 
 	return append(plainjson.AppendFloats(append(out, `"points":`...), pointsOf(w.News)), '}')

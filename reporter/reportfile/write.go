@@ -9,15 +9,15 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// WriteNew writes a report to a file that must not exist yet, and waits until it is on disk.
+// WriteNew writes a report, by fill, to a file that must not exist yet, and waits until it is on disk.
 // The name never shows half a report. If it is taken, the error is fs.ErrExist.
-func WriteNew(path string, data []byte) error {
-	return writeError("report", path, durable.WriteNew(path, data))
+func WriteNew(path string, fill func(io.Writer) error) error {
+	return writeError("report", path, durable.WriteStream(path, false, fill))
 }
 
 // Write is like WriteNew but replaces an existing file.
-func Write(path string, data []byte) error {
-	return writeError("report", path, durable.Write(path, data))
+func Write(path string, fill func(io.Writer) error) error {
+	return writeError("report", path, durable.WriteStream(path, true, fill))
 }
 
 // WriteStream is like Write, or WriteNew unless replace is set, for a report that fill writes part by part. An error of

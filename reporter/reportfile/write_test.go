@@ -2,6 +2,7 @@ package reportfile
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,12 +17,16 @@ func TestWrite_Errors(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	one := func(w io.Writer) error {
+		_, err := io.WriteString(w, "1")
+		return err
+	}
 	for _, c := range []struct {
 		begin string
 		err   error
 		is    error
 	}{
-		{"write report " + path, WriteNew(path, nil), fs.ErrExist},
+		{"write report " + path, WriteNew(path, one), fs.ErrExist},
 		{"write page " + path, WritePicture(path, nil, false), fs.ErrExist},
 		{"write picture " + path + "/x.svg", WritePicture(path+"/x.svg", nil, true), nil},
 		{"write report " + path, Rewrite(path, []byte("other"), nil), ErrReplaced},
@@ -33,7 +38,7 @@ func TestWrite_Errors(t *testing.T) {
 	if data, err := os.ReadFile(path); string(data) != "old" {
 		t.Errorf("the file holds %q, %v", data, err)
 	}
-	if err := errors.Join(Write(path, []byte("1")), WritePicture(path, []byte("2"), true), Rewrite(path, []byte("2"), []byte("3"))); err != nil {
+	if err := errors.Join(Write(path, one), WritePicture(path, []byte("2"), true), Rewrite(path, []byte("2"), []byte("3"))); err != nil {
 		t.Error(err)
 	}
 }
