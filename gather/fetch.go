@@ -5,13 +5,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/parallel"
@@ -138,7 +139,8 @@ func Fetch(ctx context.Context, s *store.Store, object, dir string) (path string
 
 // check returns an error for what is no report: neither ours nor perf.py's.
 func check(data []byte) error {
-	if !json.Valid(data) {
+	// As encoding/json takes it, which is a third as fast.
+	if !jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
 		return errors.New("it is not JSON, or cut short")
 	}
 	if _, err := reporter.ReadHead(bytes.NewReader(data)); err != nil && !errors.Is(err, reporter.ErrForeign) {

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -244,8 +245,12 @@ func TestRedis_SaysTooMuch(t *testing.T) {
 	}
 }
 
-// TLS, with the certificates that SSL_CERT_FILE names.
+// TLS, with the certificates that SSL_CERT_FILE names. A process reads them once, so this one is another.
 func TestRedis_TLS(t *testing.T) {
+	if port := os.Getenv("STORE_TEST_TLS"); port != "" {
+		testTLS(t, port)
+		return
+	}
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -275,7 +280,15 @@ func TestRedis_TLS(t *testing.T) {
 	storetest.Redis(t, "--tls-port", port, "--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile,
 		"--tls-auth-clients", "no")
 
-	t.Setenv("SSL_CERT_FILE", certFile)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRedis_TLS$", "-test.v")
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+certFile, "STORE_TEST_TLS="+port)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestRedis_TLS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// testTLS uses a server whose certificate is that of 127.0.0.1.
+func testTLS(t *testing.T, port string) {
 	s := open(t, "rediss://127.0.0.1:"+port)
 	put(t, s, "job/node-0", "text")
 	want(t, s, "job/node-0", "text")
