@@ -41,9 +41,9 @@ func (j *Journal) appendTable(out []byte, rec *collector.Recording) []byte {
 // checkTable rejects what only damage can produce.
 func checkTable(list []process.Process) error {
 	for _, p := range list {
-		if p.PID < 0 || p.PPID < 0 || p.Start < 0 || p.End < 0 || p.Threads < 0 ||
+		if p.PID < 1 || p.PPID < 0 || p.Start < 0 || p.End < 0 || p.Threads < 0 ||
 			p.CPUSeconds < 0 || p.EndedChildren < 0 || p.PeakMemory < 0 {
-			return errors.New("a process with a number below 0")
+			return errors.New("a process without an ID, or with a number below 0")
 		}
 	}
 	return nil

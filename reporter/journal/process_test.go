@@ -43,12 +43,13 @@ func TestJournal_TableNowAndThen(t *testing.T) {
 	}
 }
 
-// A table with a number below 0 is damage.
+// A table with a number below 0, or a process without an ID, is damage.
 func TestCheckTable(t *testing.T) {
 	if err := checkTable([]process.Process{{PID: 1, CPUSeconds: 2, PeakMemory: 3}}); err != nil {
 		t.Error(err)
 	}
-	for _, p := range []process.Process{{PID: -1}, {PPID: -1}, {Start: -1}, {End: -1}, {Threads: -1}, {CPUSeconds: -1}, {EndedChildren: -1}, {PeakMemory: -1}} {
+	for _, p := range []process.Process{{}, {PID: -1}, {PID: 1, PPID: -1}, {PID: 1, Start: -1}, {PID: 1, End: -1}, {PID: 1, Threads: -1},
+		{PID: 1, CPUSeconds: -1}, {PID: 1, EndedChildren: -1}, {PID: 1, PeakMemory: -1}} {
 		if checkTable([]process.Process{p}) == nil {
 			t.Errorf("%+v is no damage", p)
 		}
