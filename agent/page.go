@@ -1,12 +1,11 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -17,18 +16,36 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// manySamples is the number of kept samples from which reports and pages make much garbage.
-const manySamples = 250
-
-// A renderedPage is a page in bytes, or why there is none.
+// A renderedPage is a page, or why there is none.
 type renderedPage struct {
-	data []byte
-	err  error
+	pieces pieces
+	err    error
 }
 
-// startPage renders the page of a report with the given number of kept samples, while the report
-// itself is being written. It returns nil if no page is wanted.
-func (s *session) startPage(r *reporter.Report, samples int) <-chan renderedPage {
+// Pieces keep what is written. Of a string they make no copy: most of a page is part of the program.
+type pieces []string
+
+// Write implements io.Writer.
+func (p *pieces) Write(data []byte) (int, error) { return p.WriteString(string(data)) }
+
+// WriteString implements io.StringWriter.
+func (p *pieces) WriteString(s string) (int, error) {
+	*p = append(*p, s)
+	return len(s), nil
+}
+
+// copyTo writes the pieces, one after the other.
+func (p pieces) copyTo(w io.Writer) error {
+	for _, s := range p {
+		if _, err := io.WriteString(w, s); err != nil {
+			return fmt.Errorf("write page: %w", err)
+		}
+	}
+	return nil
+}
+
+// startPage renders the page of a report while the report itself is being written. It returns nil if no page is wanted.
+func (s *session) startPage(r *reporter.Report) <-chan renderedPage {
 	if s.o.HTML == Never {
 		return nil
 	}
@@ -42,14 +59,9 @@ func (s *session) startPage(r *reporter.Report, samples int) <-chan renderedPage
 			}
 		}()
 
-		if s.o.TakeOver && samples > manySamples {
-			runtime.GC() // else the page would add to our peak memory
-		}
-
-		var out bytes.Buffer
-		out.Grow(1 << 18) // most pages fit
-		err := plotter.WritePage(&out, r, plotter.PageOptions{Siblings: s.output.siblings()})
-		page <- renderedPage{out.Bytes(), err}
+		var made renderedPage
+		made.err = plotter.WritePage(&made.pieces, r, plotter.PageOptions{Siblings: s.output.siblings()})
+		page <- made
 	}()
 
 	return page
@@ -99,7 +111,7 @@ func (o *output) savePage(path string, page <-chan renderedPage) string {
 		if made.err != nil {
 			return made.err
 		}
-		return reportfile.WritePicture(name, made.data, o.page == name)
+		return reportfile.WritePicture(name, o.page == name, made.pieces.copyTo)
 	})
 	if !ok {
 		err = fmt.Errorf("write page %s: no answer within %v", name, diskPatience)

@@ -222,7 +222,7 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 		debug.SetGCPercent(200) // it ends soon, and others wait for it
 	}
 	name := node.NodeNames()[0] // the only one
-	page := s.startPage(node, node.Nodes[name].Samples.Len())
+	page := s.startPage(node)
 	data, err := reporter.Encode(node)
 	if err != nil {
 		return err
