@@ -26,16 +26,16 @@ func TestPage_IsSaved(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "node-0.html")
 	core, logged := zaptest.New(zap.WarnLevel)
-	own, other := &session{output: &output{log: zap.New(core)}}, &session{output: &output{log: zap.New(core)}}
+	own, other := &session{log: zap.New(core), output: &output{}}, &session{log: zap.New(core), output: &output{}}
 	for range 2 {
-		if got := own.output.savePage(filepath.Join(dir, "node-0.json"), own.startPage(report)); got != name {
+		if got := own.savePage(filepath.Join(dir, "node-0.json"), report); got != name {
 			t.Fatalf("the page is %q: %v", got, logged.All())
 		}
 		if data, err := os.ReadFile(name); err != nil || !bytes.Equal(data, want.Bytes()) {
 			t.Errorf("%d bytes (%v), want %d", len(data), err, want.Len())
 		}
 	}
-	if got := other.output.savePage(filepath.Join(dir, "node-0.json"), other.startPage(report)); got != "" || logged.Len() != 1 {
+	if got := other.savePage(filepath.Join(dir, "node-0.json"), report); got != "" || logged.Len() != 1 {
 		t.Errorf("another's page was replaced by %q: %v", got, logged.All())
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
@@ -48,9 +48,9 @@ func TestPage_Panics(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	core, logged := zaptest.New(zap.WarnLevel)
-	s := &session{output: &output{log: zap.New(core)}}
-	page := s.startPage(&reporter.Report{Nodes: map[string]*reporter.Node{"0": nil}})
-	if got := s.output.savePage(filepath.Join(dir, "node-0.json"), page); got != "" {
+	s := &session{log: zap.New(core), output: &output{}}
+	report := &reporter.Report{Nodes: map[string]*reporter.Node{"0": nil}}
+	if got := s.savePage(filepath.Join(dir, "node-0.json"), report); got != "" {
 		t.Errorf("there is a page %s", got)
 	}
 	if all := logged.All(); len(all) != 1 || !strings.HasPrefix(all[0].Message, "write page: ") {

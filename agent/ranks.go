@@ -222,7 +222,6 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 		debug.SetGCPercent(200) // it ends soon, and others wait for it
 	}
 	name := node.NodeNames()[0] // the only one
-	page := s.startPage(node)
 	data, err := reporter.Encode(node)
 	if err != nil {
 		return err
@@ -234,7 +233,7 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 		return err
 	}
 	result.Piece, result.Report = false, node
-	result.ReportPath, result.PagePath = path, s.output.savePage(path, page)
+	result.ReportPath, result.PagePath = path, s.savePage(path, node)
 
 	s.conclude(result, delivery{
 		report: node, node: name, base: s.nodeFileName(), path: path, data: data, toStore: stored,

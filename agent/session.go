@@ -245,7 +245,6 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	s.leave("")
 
 	result.Report = s.makeReport(in)
-	page := s.startPage(result.Report)
 	data, err := s.encode(result.Report, in.Recording)
 	if err != nil {
 		s.log.Warn(err.Error())
@@ -260,7 +259,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	var errSave error
 	stored, data := data, s.pendingIn(data, s.nodeName())
 	result.ReportPath, errSave = s.output.save(data)
-	result.PagePath = s.output.savePage(result.ReportPath, page)
+	result.PagePath = s.savePage(result.ReportPath, result.Report)
 
 	d := delivery{
 		report: result.Report, node: s.nodeName(), base: s.nodeFileName(), path: result.ReportPath, data: data,
