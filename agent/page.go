@@ -1,12 +1,11 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -17,42 +16,26 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// manySamples is the number of kept samples from which reports and pages make much garbage.
-const manySamples = 250
+// Pieces keep what is written. Of a string they make no copy: most of a page is part of the program.
+type pieces []string
 
-// A renderedPage is a page in bytes, or why there is none.
-type renderedPage struct {
-	data []byte
-	err  error
+// Write implements io.Writer.
+func (p *pieces) Write(data []byte) (int, error) { return p.WriteString(string(data)) }
+
+// WriteString implements io.StringWriter.
+func (p *pieces) WriteString(s string) (int, error) {
+	*p = append(*p, s)
+	return len(s), nil
 }
 
-// startPage renders the page of a report with the given number of kept samples, while the report
-// itself is being written. It returns nil if no page is wanted.
-func (s *session) startPage(r *reporter.Report, samples int) <-chan renderedPage {
-	if s.o.HTML == Never {
-		return nil
-	}
-
-	page := make(chan renderedPage, 1)
-	go func() {
-		// A panic in a picture must not cost the job its exit code.
-		defer func() {
-			if v := recover(); v != nil {
-				page <- renderedPage{err: fmt.Errorf("write page: %v", v)}
-			}
-		}()
-
-		if s.o.TakeOver && samples > manySamples {
-			runtime.GC() // else the page would add to our peak memory
+// copyTo writes the pieces, one after the other.
+func (p pieces) copyTo(w io.Writer) error {
+	for _, s := range p {
+		if _, err := io.WriteString(w, s); err != nil {
+			return err
 		}
-
-		var out bytes.Buffer
-		out.Grow(1 << 18) // most pages fit
-		err := plotter.WritePage(&out, r, plotter.PageOptions{Siblings: s.output.siblings()})
-		page <- renderedPage{out.Bytes(), err}
-	}()
-
-	return page
+	}
+	return nil
 }
 
 const (
@@ -86,29 +69,42 @@ func (o *output) siblings() []string {
 	return out
 }
 
-// savePage writes the page beside the report at path and returns its path, or "" if there is none. It
-// logs an error in one line, and gives up on a file system that hangs.
-func (o *output) savePage(path string, page <-chan renderedPage) string {
-	if path == "" || page == nil {
+// savePage writes the page of a report beside the report at path and returns its path, or "" if there is none or none is
+// wanted. It logs an error in one line, and gives up on a file system that hangs.
+func (s *session) savePage(path string, r *reporter.Report) string {
+	if path == "" || s.o.HTML == Never {
 		return ""
 	}
 
-	name := plotter.PagePath(path)
+	name, out := plotter.PagePath(path), s.output
 	err, ok := patience.Ask(diskPatience, func() error {
-		made := <-page
-		if made.err != nil {
-			return made.err
+		page, err := renderPage(r, plotter.PageOptions{Siblings: out.siblings()})
+		if err != nil {
+			return err
 		}
-		return reportfile.WritePicture(name, made.data, o.page == name)
+		return reportfile.WritePicture(name, out.page == name, page.copyTo)
 	})
 	if !ok {
 		err = fmt.Errorf("write page %s: no answer within %v", name, diskPatience)
 	}
 	if err != nil {
-		o.log.Warn(err.Error())
+		s.log.Warn(err.Error())
 		return ""
 	}
-	o.page = name
+	out.page = name
 
 	return name
+}
+
+// renderPage makes a page in memory, before any of it is written: if the disk hangs, the report changes meanwhile. A
+// panic in a picture must not cost the job its exit code.
+func renderPage(r *reporter.Report, o plotter.PageOptions) (page pieces, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("write page: %v", v)
+		}
+	}()
+
+	err = plotter.WritePage(&page, r, o)
+	return page, err
 }

@@ -218,7 +218,6 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 		debug.SetGCPercent(200) // it ends soon, and others wait for it
 	}
 	name := node.NodeNames()[0] // the only one
-	page := s.startPage(node, node.Nodes[name].Samples.Len())
 	d := delivery{report: node, node: name, base: s.nodeFileName(), program: s.program()}
 	file, err := s.prepare(&d, func(w io.Writer) error { return reporter.EncodeTo(w, node) })
 	if err != nil {
@@ -229,7 +228,7 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 		return err
 	}
 	result.Piece, result.Report = false, node
-	result.ReportPath, result.PagePath = d.path, s.output.savePage(d.path, page)
+	result.ReportPath, result.PagePath = d.path, s.savePage(d.path, node)
 
 	s.conclude(result, d, cut)
 	return nil

@@ -65,7 +65,7 @@ func (r *refresher) run() {
 		}
 
 		if r.reports%pageEvery == 0 {
-			out.savePage(out.journal.ReportPath(), r.session.startPage(report, rec.Ring.Len()))
+			r.session.savePage(out.journal.ReportPath(), report)
 		}
 		r.reports++
 	}

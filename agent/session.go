@@ -253,12 +253,14 @@ func (s *session) liveReport(incomplete string) func(*collector.Recording) *repo
 	}
 }
 
+// manySamples is the number of kept samples from which a report makes much garbage.
+const manySamples = 250
+
 // deliver writes the report of a recording that has ended and its page, calls OnReport, and pushes. A
 // value from cut ends the push early. The error is perfagent's own. deliver fills in result even if
 // it fails.
 func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string) error {
-	kept := in.Recording.Ring.Len()
-	if kept > manySamples {
+	if in.Recording.Ring.Len() > manySamples {
 		s.o.workBeside()
 		if s.o.TakeOver {
 			debug.SetGCPercent(20) // a large report makes much garbage
@@ -273,7 +275,6 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	s.leave("")
 
 	result.Report = s.makeReport(in)
-	page := s.startPage(result.Report, kept)
 	d := delivery{
 		report: result.Report, node: s.nodeName(), base: s.nodeFileName(),
 		perfpy: in.Recording.PerfPy != nil, program: s.program(),
@@ -291,7 +292,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 
 	var errSave error
 	result.ReportPath, errSave = s.output.save(file)
-	result.PagePath = s.output.savePage(result.ReportPath, page)
+	result.PagePath = s.savePage(result.ReportPath, result.Report)
 	if d.path = result.ReportPath; d.path == "" {
 		d.path, d.data = s.output.journalPath(), nil
 	}

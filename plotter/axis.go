@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -46,10 +45,14 @@ func (a Axis) shortLabel(v float64, unit string) string {
 // short writes a number in at most four digits, as the page's script does: of two that are as near, the
 // one farther from 0.
 func short(v float64) string {
-	const digits = 30 // more than a number has that lies in the middle
-	_, rest, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', digits, 64), ".")
-	if len(rest) > digits && rest[3:digits] == "5"+strings.Repeat("0", digits-4) {
-		v = math.Nextafter(v, math.Copysign(math.Inf(1), v))
+	// A number in the middle of two has five digits, the last one a 5, and nothing behind them.
+	_, rest, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', -1, 64), ".")
+	if strings.IndexByte(rest, 'e') == 4 && rest[3] == '5' {
+		const digits = 30 // more than such a number has
+		_, rest, _ = strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', digits, 64), ".")
+		if rest[3:digits] == "5"+strings.Repeat("0", digits-4) {
+			v = math.Nextafter(v, math.Copysign(math.Inf(1), v))
+		}
 	}
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64) // always a number
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
@@ -102,11 +105,18 @@ func clock(seconds float64, decimals int) string {
 	whole := math.Round(seconds * unit)
 	minutes := math.Floor(whole / unit / 60)
 	rest := (whole - minutes*60*unit) / unit
-	width := 2
-	if decimals > 0 {
-		width += 1 + decimals
+	out := strconv.AppendFloat(nil, math.Floor(minutes/60), 'f', 0, 64)
+	for _, part := range []struct {
+		value    float64
+		decimals int
+	}{{math.Mod(minutes, 60), 0}, {rest, decimals}} {
+		out = append(out, ':')
+		if part.value < 10 {
+			out = append(out, '0')
+		}
+		out = strconv.AppendFloat(out, part.value, 'f', part.decimals, 64)
 	}
-	return fmt.Sprintf("%.0f:%02.0f:%0*.*f", math.Floor(minutes/60), math.Mod(minutes, 60), width, decimals, rest)
+	return string(out)
 }
 
 // multiples returns 0, step, 2 step, … up to end, but no more than limit of them.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
@@ -39,8 +40,9 @@ type Chart struct {
 	// Lanes are the GPUs, in the chart of many of them.
 	Lanes []Lane
 
-	stack stackPlan
-	level bool // it is a level, in which nothing happens unless it changes
+	stack        stackPlan
+	level        bool // it is a level, in which nothing happens unless it changes
+	whenMeasured bool // it is left out if nothing of it was measured
 }
 
 // A Series is one line of a chart with the band around it. The lists of the band are as long as the
@@ -84,7 +86,7 @@ func (p seriesPlan) unit() string {
 	if p.line.Kind != "" {
 		return p.line.Unit().Symbol()
 	}
-	return p.key.Info().Unit.Symbol()
+	return infoOf(p.key).Unit.Symbol()
 }
 
 type chartPlan struct {
@@ -104,10 +106,19 @@ func (p chartPlan) unit() string { return seriesPlan{key: p.of, line: p.line}.un
 
 // top returns the end of the axis, or 0 for that of the largest value.
 func (p chartPlan) top() float64 {
-	if p.line.Kind == "" && p.of.Percent() {
+	if p.line.Kind == "" && infoOf(p.of).Kind == collector.Share {
 		return 100
 	}
 	return 0
+}
+
+// infoOf returns what there is to know of a column but its names, which a GPU's have its number in: to look these up,
+// all of them are made.
+func infoOf(c collector.Column) collector.ColumnInfo {
+	if _, key, gpu := c.GPU(); gpu {
+		return key.Info()
+	}
+	return c.Info()
 }
 
 // bound returns the limit of the job that bounds the chart, and its text; 0 and "" if there is none.
@@ -115,13 +126,14 @@ func (p chartPlan) bound(l *reporter.Limits) (float64, string) {
 	if p.line.Kind != "" {
 		return 0, ""
 	}
-	return jobBound(p.of.Info().Bound, l)
+	return jobBound(infoOf(p.of).Bound, l)
 }
 
 // chartPlans returns the charts of a node with so many GPUs and with these lines of operations, in
 // order: those of GPUs, five that every node has, and those that only some nodes have.
 func chartPlans(gpus int, lines []reporter.WorkLine) []chartPlan {
-	plans := append(gpuPlans(gpus), cpuPlan())
+	plans := make([]chartPlan, 0, 16) // about as many as there are
+	plans = append(append(plans, gpuPlans(gpus)...), cpuPlan())
 	plans = append(plans, workPlans(lines)...) // beside the CPUs, so that both can be seen together
 	return append(
 		plans,
@@ -366,8 +378,14 @@ func Keys() []string {
 
 // gpusOf returns how many GPUs of a node were measured.
 func gpusOf(n *reporter.Node) int {
+	ofGPU := func(key string) bool { return strings.HasPrefix(key, "gpu_") }
+	some := slices.ContainsFunc(n.Samples.Keys, ofGPU)
+	for key := range n.Envelope {
+		some = some || ofGPU(key)
+	}
+
 	gpus := 0
-	for i := range collector.MaxGPUs {
+	for i := 0; i < collector.MaxGPUs && some; i++ {
 		for k := range collector.NumGPUKeys {
 			if _, ok := bandOf(n, collector.GPUColumn(i, collector.GPUKey(k)).Key()); ok {
 				gpus = i + 1
@@ -401,34 +419,41 @@ func Charts(n *reporter.Node) []Chart {
 // measured or not, and their plans.
 func chartsOf(n *reporter.Node, gpus int, lines []reporter.WorkLine) (charts []Chart, plans []chartPlan) {
 	plans = chartPlans(gpus, lines)
-	for _, p := range plans {
-		c := Chart{
-			ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), stack: p.stack, level: p.level,
-			Named: p.line.Kind != "", Signed: p.line.Signed(), Whole: p.stack.wholeOf(n),
-		}
-		c.Bound, c.BoundText = p.bound(n.Limits)
-		for _, s := range p.series {
-			if made, ok := s.of(n); ok && !(s.part == PartShare && c.part(PartAll) != nil) {
-				c.Series = append(c.Series, made)
-			}
-		}
-
-		for _, s := range p.aside {
-			if made, ok := s.of(n); ok && len(c.Series) > 0 {
-				made.Unit = s.asideUnit()
-				c.Asides = append(c.Asides, made)
-			}
-		}
-
-		if p.of == collector.JobMemory {
-			if c.Peak = jobPeak(n, c.part(PartJob)); c.Peak > 0 {
-				c.PeakText = peakText(c.Peak)
-			}
-		}
-		charts = append(charts, c)
+	charts = make([]Chart, len(plans))
+	for i := range plans {
+		plans[i].chart(n, &charts[i])
 	}
 
 	return charts, plans
+}
+
+// chart makes the chart of a node, measured or not.
+func (p *chartPlan) chart(n *reporter.Node, c *Chart) {
+	*c = Chart{
+		ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Whole: p.stack.wholeOf(n), Named: p.line.Kind != "",
+		Signed: p.line.Signed(), stack: p.stack, level: p.level, whenMeasured: p.whenMeasured,
+	}
+	c.Bound, c.BoundText = p.bound(n.Limits)
+	for i := range p.series {
+		s := &p.series[i]
+		if made, ok := s.of(n); ok && !(s.part == PartShare && c.part(PartAll) != nil) {
+			c.Series = append(c.Series, made)
+		}
+	}
+
+	for i := range p.aside {
+		s := &p.aside[i]
+		if made, ok := s.of(n); ok && len(c.Series) > 0 {
+			made.Unit = s.asideUnit()
+			c.Asides = append(c.Asides, made)
+		}
+	}
+
+	if p.of == collector.JobMemory {
+		if c.Peak = jobPeak(n, c.part(PartJob)); c.Peak > 0 {
+			c.PeakText = peakText(c.Peak)
+		}
+	}
 }
 
 // asideUnit returns the unit of an aside; "" if its label already says it.
@@ -657,7 +682,11 @@ func group(n, limit int) int { return max(1, (n+limit-1)/limit) }
 
 // thin merges each k neighboring buckets of a timeline.
 func (t Timeline) thin(k int) Timeline {
-	out := Timeline{Start: t.Start, Marks: t.Marks, Phases: t.Phases}
+	if k == 1 {
+		return t
+	}
+
+	out := Timeline{Start: t.Start, Marks: t.Marks, Phases: t.Phases, Ends: make([]float64, 0, len(t.Ends)/k+1)}
 	for i := 0; i < len(t.Ends); i += k {
 		out.Ends = append(out.Ends, t.Ends[min(i+k, len(t.Ends))-1])
 	}

@@ -18,10 +18,11 @@ type ink struct {
 	kind  inkKind
 	color int    // index into the palette
 	dash  int    // see dashes
-	tone  string // instead of color, for what is not the job's: see Part
+	tone  markup // instead of color, for what is not the job's: see Part
 	// data and name say what of the report a shape shows: "mark" and its text. An SVG has them as an
 	// attribute data-mark.
-	data, name string
+	data markup
+	name string
 }
 
 type inkKind int
@@ -77,6 +78,7 @@ type figure struct {
 	time   Timeline
 	plot   box // without the margins
 	xs, ys Axis
+	shape  []point // room for that of a series
 }
 
 // drawChart draws one chart.
@@ -99,7 +101,7 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 	f.plot.height -= rows * legendHeight
 	f.chart.Series = make([]Series, len(chart.Series))
 	for i, s := range chart.Series {
-		s.Band = s.Band.Fold(k, t.width)
+		s.Band = folded(s.Band, k, t)
 		f.chart.Series[i] = s
 	}
 
@@ -120,6 +122,14 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 	f.drawText(c, rows)
 }
 
+// folded returns a band of which each k neighbors are merged. It is only read.
+func folded(b reporter.Band, k int, t Timeline) reporter.Band {
+	if k == 1 {
+		return b
+	}
+	return b.Fold(k, t.width)
+}
+
 // layers draws the areas of a stack, each on top of those before it. A layer that was not measured at
 // some time takes no room there.
 func (f *figure) layers(c canvas) {
@@ -137,10 +147,7 @@ func (f *figure) layers(c canvas) {
 		}
 
 		for from, to := range stretches(s.Band.Mean) {
-			area := f.steps(upper, from, to)
-			for _, p := range slices.Backward(f.steps(base, from, to)) {
-				area = append(area, p)
-			}
+			area, _ := f.between(upper, base, from, to)
 			c.area(area, ink{kind: inkLayer, color: s.Color, tone: s.Part.tone()})
 		}
 		base = upper
@@ -433,28 +440,31 @@ func (f *figure) series(c canvas, s Series) {
 	}
 
 	for from, to := range stretches(s.Band.Max) {
-		top, bottom := f.steps(s.Band.Max, from, to), f.steps(s.Band.Min, from, to)
-		if flat(top, bottom) {
-			continue
+		if area, flat := f.between(s.Band.Max, s.Band.Min, from, to); !flat {
+			c.area(area, band)
 		}
-		for j := len(bottom) - 1; j >= 0; j-- {
-			top = append(top, bottom[j])
-		}
-		c.area(top, band)
 	}
 
 	for from, to := range stretches(s.Band.Mean) {
-		c.line(f.steps(s.Band.Mean, from, to), kind)
+		f.shape = f.steps(f.shape[:0], s.Band.Mean, from, to)
+		c.line(f.shape, kind)
 	}
 }
 
-func flat(a, b []point) bool {
-	for i := range a {
-		if i >= len(b) || math.Abs(a[i].y-b[i].y) > 0.5 {
-			return false
-		}
+// between returns the outline of what is between two lists in [from, to), and whether that is too flat to be seen. It
+// is valid until the next shape is made.
+func (f *figure) between(upper, lower reporter.Numbers, from, to int) (area []point, flat bool) {
+	area = f.steps(slices.Grow(f.shape[:0], 4*(to-from)), upper, from, to)
+	top := len(area)
+	area = f.steps(area, lower, from, to)
+	f.shape = area
+	bottom := area[top:]
+	flat = top <= len(bottom)
+	for i := 0; i < top && flat; i++ {
+		flat = math.Abs(area[i].y-bottom[i].y) <= 0.5
 	}
-	return true
+	slices.Reverse(bottom)
+	return area, flat
 }
 
 // stretches yields the ranges of a list that were measured.
@@ -476,18 +486,18 @@ func stretches(list reporter.Numbers) func(yield func(from, to int) bool) {
 	}
 }
 
-// steps returns the outline of the values in [from, to), each over the time of its bucket.
-func (f *figure) steps(list reporter.Numbers, from, to int) []point {
+// steps appends the outline of the values in [from, to), each over the time of its bucket.
+func (f *figure) steps(out []point, list reporter.Numbers, from, to int) []point {
 	begin := 0.0
 	if from > 0 {
 		begin = f.time.Ends[from-1]
 	}
 
-	var out []point
+	first := len(out)
 	for i := from; i < min(to, len(list)); i++ {
 		a, b := f.at(begin, list[i]), f.at(f.time.Ends[i], list[i])
 		begin = f.time.Ends[i]
-		if len(out) > 1 && out[len(out)-1].y == a.y { // extend the last segment
+		if len(out) > first+1 && out[len(out)-1].y == a.y { // extend the last segment
 			out[len(out)-1] = b
 			continue
 		}

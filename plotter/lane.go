@@ -115,7 +115,7 @@ func drawLanes(c canvas, chart Chart, t Timeline, in box) {
 		top := whole.y + float64(i)*laneHeight
 		c.text(point{whole.x - 5, top + laneHeat - 1}, lane.Label, anchorEnd, ink{kind: inkText})
 		if lane.Busy != nil {
-			f.heat(c, lane.Busy.Band.Fold(k, t.width).Mean, top)
+			f.heat(c, folded(lane.Busy.Band, k, t).Mean, top)
 		}
 
 		f.plot = box{whole.x, top + laneHeat + 1, whole.width, laneHeight - laneHeat - laneGap}
@@ -158,7 +158,7 @@ func (f *figure) laneLine(c canvas, s *Series, k int, t Timeline, full float64, 
 		return
 	}
 	f.ys = Axis{Max: full, Scale: 1}
-	f.series(c, Series{Band: s.Band.Fold(k, t.width), Color: color})
+	f.series(c, Series{Band: folded(s.Band, k, t), Color: color})
 }
 
 // laneTitle draws the title of a chart of lanes and says what its parts are.

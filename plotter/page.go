@@ -1,12 +1,9 @@
 package plotter
 
 import (
-	"bufio"
 	_ "embed" // the page's parts
 	"fmt"
-	"html/template"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,21 +18,17 @@ import (
 // The parts of the page. uPlot is the chart library; its licence is in the page.
 var (
 	//go:embed top.html
-	topHTML string // the beginning of every page: needs a Title
-	//go:embed page.html
-	pageHTML string
-	//go:embed page_nodes.html
-	nodesHTML string
+	topHTML markup // the beginning of every page, up to its title
 	//go:embed page.css
-	pageCSS string
+	pageCSS markup
 	//go:embed page.js
-	pageJS string
+	pageJS markup
 	//go:embed uplot/uPlot.iife.min.js
-	uplotJS string
+	uplotJS markup
 	//go:embed uplot/uPlot.min.css
-	uplotCSS string
+	uplotCSS markup
 	//go:embed uplot/LICENSE
-	uplotLicense string
+	uplotLicense markup
 )
 
 // PageOptions say how a page is made.
@@ -176,118 +169,82 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 
 	slices.SortFunc(p.nodes, func(a, b *pageNode) int { return reporter.CompareNodes(a.name, b.name) })
 	p.noteStarts()
-	// Parsed here, because a package variable would be made at each start of the program.
-	t, err := template.New("page").Parse(topHTML + pageHTML)
-	if err == nil && len(p.nodes) > 1 {
-		t, err = t.Parse(nodesHTML)
-	}
-	if err != nil {
-		return fmt.Errorf("write page: %w", err)
-	}
-	if err := p.write(w, t, run); err != nil {
+	if err := p.write(newHTMLWriter(w), run); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 
 	return nil
 }
 
-// write assembles the page. Scripts and styles are ours and are written as they are; text from
-// reports goes through the template or through encoding/json.
-func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error {
-	top, has, out := p.top(run), p.has(), bufio.NewWriterSize(w, 1<<16)
-	if err := t.ExecuteTemplate(out, "top", top); err != nil {
-		return err
-	}
-
-	ours(out, "<style>\n", uplotCSS, pageCSS, p.ranksStyle(run), "</style>\n")
-	if err := t.ExecuteTemplate(out, "head", top); err != nil {
-		return err
-	}
-
+func (p *Page) write(w *htmlWriter, run *reporter.Run) error {
+	top, shown := p.top(run), p.shown()
+	w.ours(topHTML).ours("<title>").text(top.Title).ours("</title>\n<style>\n")
+	w.ours(uplotCSS).ours(pageCSS).ours(p.ranksStyle(run)).ours("</style>\n")
+	top.write(w)
 	if len(p.nodes) > 1 {
-		maps, err := p.nodesData(run)
-		if err != nil {
+		if err := p.writeNodes(w, run); err != nil {
 			return err
 		}
-		if err := t.ExecuteTemplate(out, "nodes", maps); err != nil {
-			return err
+	} else {
+		p.ranksSection(w, run)
+	}
+
+	p.writeSection(w, run, shown)
+	p.writeData(w, run, shown)
+	w.ours("<script>\n/*\n").ours(uplotLicense).ours("*/\n").ours(uplotJS).ours("</script>\n<script>\n")
+	w.ours(pageJS).ours("</script>\n</body>\n</html>\n")
+	return w.flush()
+}
+
+// shown returns the places in chartPlans of the charts that the page shows: those that every page has, and those for
+// which some node has data.
+func (p *Page) shown() []int {
+	var shown []int
+	for i, chart := range p.nodes[0].charts { // all nodes have the same
+		if !chart.whenMeasured && p.elsewhere() < len(p.nodes) ||
+			slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 }) {
+			shown = append(shown, i)
 		}
 	}
-
-	if len(p.nodes) == 1 {
-		ours(out, string(p.ranksSection(run)))
-	}
-	section := p.nodes[0].section(len(p.nodes) > 1, p.metrics(), has, p.lanes())
-	if len(p.nodes) == 1 {
-		section.Work = p.workTables() + p.processTable(run)
-	}
-	if err := t.ExecuteTemplate(out, "node", section); err != nil {
-		return err
-	}
-	if err := p.writeData(out, run, has); err != nil {
-		return err
-	}
-
-	ours(
-		out,
-		"<script>\n/*\n",
-		uplotLicense,
-		"*/\n",
-		uplotJS,
-		"</script>\n<script>\n",
-		pageJS,
-		"</script>\n</body>\n</html>\n",
-	)
-	return out.Flush()
-}
-
-// has reports which of chartPlans the page shows: those that every page has, and those for which
-// some node has data.
-func (p *Page) has() []bool {
-	plans := chartPlans(0, nil)
-	has := make([]bool, len(plans))
-	for i, plan := range plans {
-		has[i] = !plan.whenMeasured && p.elsewhere() < len(p.nodes) ||
-			slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 })
-	}
-	return has
-}
-
-// ours writes text that contains nothing from reports. Errors surface when the writer is flushed.
-func ours(w *bufio.Writer, parts ...string) {
-	for _, s := range parts {
-		_, _ = w.WriteString(s)
-	}
+	return shown
 }
 
 // metrics returns the metrics that the page lists: the metrics of the table, without those of devices
 // that no node has, then the metrics that are not in the table, by name.
-func (p *Page) metrics() []reporter.Metric {
-	names, missing := make(map[string]bool), make(map[string]bool) // of any node
-	for _, n := range p.nodes {
-		for name := range n.metrics {
-			names[name] = true
-		}
-		for _, m := range n.missing {
-			missing[m.What] = true
-		}
-	}
-
-	var out []reporter.Metric
-	for _, m := range reporter.Metrics() {
-		if names[m.Name] || missing[m.Name] || !m.OfDevice() {
+func (p *Page) metrics() []*reporter.Metric {
+	table := reporter.Metrics()
+	out := make([]*reporter.Metric, 0, len(table))
+	for i := range table {
+		m := &table[i]
+		if !m.OfDevice() || slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return n.knows(m.Name) }) {
 			out = append(out, m)
 		}
-		delete(names, m.Name)
 	}
 
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	var others []string
+	for _, n := range p.nodes {
+		for name := range n.metrics {
+			if !slices.ContainsFunc(table, func(m reporter.Metric) bool { return m.Name == name }) {
+				others = append(others, name)
+			}
+		}
+	}
+	slices.Sort(others)
+	for _, name := range slices.Compact(others) {
 		m, _ := reporter.MetricNamed(name) // of a GPU
 		m.Name = name
-		out = append(out, m)
+		out = append(out, &m)
 	}
 
 	return out
+}
+
+// knows reports whether the node has a metric, or says why it has not.
+func (p *pageNode) knows(metric string) bool {
+	if _, has := p.metrics[metric]; has {
+		return true
+	}
+	return slices.ContainsFunc(p.missing, func(m reporter.Missing) bool { return m.What == metric })
 }
 
 // top returns the data of the upper part.

@@ -1,89 +1,114 @@
 package plotter
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"html/template"
 	"math"
 	"slices"
-	"strconv"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// nodesData is what the template shows of many nodes.
-type nodesData struct {
-	Count               string // of the nodes: 3, or 3 of 4
-	First, Last, Length string
-	Heatmaps            []heatmapData
-	Nodes               []nodeRow
-	Job                 bool // whether the table shows what the jobs used
-	Work                template.HTML
-	Ring                template.HTML // on the heat maps, where the first job failed
-}
+// tableOpen is how many rows the table of the nodes has at most, so that it is not folded.
+const tableOpen = 50
 
-type heatmapData struct {
-	ID, Title  string
-	Chart      string       // whose values the tooltip shows
-	Height     int          // pixels on the page
-	Mean, Peak template.URL // pictures made here
-}
-
-type nodeRow struct {
-	Name, Host, Exit, Mean, Peak, Memory, Unused string
-	JobCPUs, JobMemory                           string
-	Missing                                      int
-	First                                        bool // the first job failed there
-	Ranks                                        template.HTML
-}
-
-func (p *Page) nodesData(run *reporter.Run) (nodesData, error) {
-	start, length := p.span()
-	d := nodesData{
-		Count: strconv.Itoa(len(p.nodes)),
-		First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name, Length: text.Seconds(length),
-	}
+// writeNodes writes what the page shows of many nodes.
+func (p *Page) writeNodes(w *htmlWriter, run *reporter.Run) error {
+	w.ours("\n<section id=\"nodes\">\n<h2>").whole(len(p.nodes))
 	if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
-		d.Count += fmt.Sprintf(" of %d", run.Gather.NodesExpected)
+		w.ours(" of ").whole(run.Gather.NodesExpected)
 	}
-	for _, plan := range heatPlans() {
-		d.Job = d.Job || plan.ofJob && p.any(plan)
-		if plan.ofJob && !p.any(plan) || p.elsewhere() > 0 {
-			continue
-		}
-
-		h := heatmapData{ID: plan.id, Title: plan.title, Chart: plan.chart, Height: p.mapHeight()}
-		var err error
-		if h.Mean, err = p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }); err != nil {
-			return d, err
-		}
-		if h.Peak, err = p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }); err != nil {
-			return d, err
-		}
-
-		d.Heatmaps = append(d.Heatmaps, h)
+	w.ours(" nodes</h2>\n")
+	if err := p.writeMaps(w, run); err != nil {
+		return err
 	}
 
-	columns := 8
-	if d.Job {
+	w.ours("</div>\n<details id=\"table\"").when(len(p.nodes) <= tableOpen, " open")
+	w.ours(`><summary>Table of the nodes</summary>
+<div class="wide"><table><thead><tr><th>node</th><th>host</th><th>exit</th><th>CPU mean</th><th>CPU peak</th>`)
+	columns, job := 8, p.anyOfJob()
+	if job {
 		columns += 2
 	}
+	w.ours("<th>memory peak</th><th>unused CPU·h</th>").when(job, "<th>job CPUs</th><th>job memory</th>")
+	w.ours("<th>missing</th></tr></thead>\n<tbody>\n")
 	first, _, _, failed := p.first(run)
 	for i, n := range p.nodes {
-		row := n.row()
-		row.First, row.Ranks = failed && i == first, p.ranksOf(n, run, columns)
-		d.Nodes = append(d.Nodes, row)
+		n.writeRow(w, failed && i == first, job)
+		p.ranksOf(w, n, run, columns)
 	}
 
-	d.Ring = p.ring(run, start, length)
-	d.Work = p.workTables() + p.processTable(run)
-	return d, nil
+	w.ours("</tbody></table></div></details>\n")
+	p.workTables(w)
+	p.processTable(w, run)
+	w.ours("</section>\n")
+	return nil
+}
+
+// writeRow writes the node's line in the table of the nodes.
+func (p *pageNode) writeRow(w *htmlWriter, first, job bool) {
+	w.ours("<tr").when(first, ` class="first"`).ours(`><td><a href="`).link("#node=" + p.name).ours(`">`).text(p.name)
+	brief := summary.Brief(p.metrics)
+	cells := []string{p.host, p.exit, brief.CPUMean, brief.CPUPeak, brief.MemoryPeak, brief.UnusedHours}
+	if job {
+		cells = append(cells, brief.JobCPUs, brief.JobMemory)
+	}
+	w.ours("</a></td>")
+	for _, words := range cells {
+		w.ours("<td>").text(words).ours("</td>")
+	}
+	w.ours("<td>").whole(p.listed).ours("</td></tr>\n")
+}
+
+// writeMaps writes the heat maps, and before them how to read them. They are left out if the series are
+// elsewhere.
+func (p *Page) writeMaps(w *htmlWriter, run *reporter.Run) error {
+	if p.elsewhere() > 0 {
+		w.ours("<div class=\"maps\">\n")
+		return nil
+	}
+
+	start, length := p.span()
+	w.ours(`<p class="note noprint">Each row of a map is a node, from `).text(p.nodes[0].name)
+	w.ours(" at the top to ").text(p.nodes[len(p.nodes)-1].name).ours("; time runs to the right over ")
+	w.text(text.Seconds(length)).ours(". A click, or Enter, shows the node below.")
+	w.when(p.ringed(run, start), " The ring is where the first job failed.").ours("</p>\n<div class=\"maps\">\n")
+	for _, plan := range heatPlans() {
+		if plan.ofJob && !p.any(plan) {
+			continue
+		}
+		if err := p.writeMap(w, run, plan, start, length); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeMap writes a heat map.
+func (p *Page) writeMap(w *htmlWriter, run *reporter.Run, plan heatPlan, start, length float64) error {
+	mean, err := p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean })
+	if err != nil {
+		return err
+	}
+	peak, err := p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Max })
+	if err != nil {
+		return err
+	}
+
+	w.ours(`<figure class="heat" data-heatmap="`).ours(plan.id).ours(`" data-of="`).ours(plan.chart)
+	w.ours(`" tabindex="0" aria-label="`).ours(plan.title)
+	w.ours(" of all nodes over time; arrow keys move, Enter shows a node\">\n<figcaption>").ours(plan.title)
+	w.ours(` <label class="mean"><input type="radio" name="`).ours(plan.id)
+	w.ours(`"> mean</label> <label class="peak"><input type="radio" name="`).ours(plan.id)
+	w.ours(`" checked> peak</label> <span class="scale">0 <i></i> 100 %</span></figcaption>
+<div class="map" style="height:`).whole(p.mapHeight())
+	w.ours(`px"><img class="mean" alt="" src="data:image/png;base64,`).base64(mean)
+	w.ours(`"><img class="peak" alt="" src="data:image/png;base64,`).base64(peak)
+	w.ours(`"><div class="cross"></div>`)
+	p.ring(w, run, start, length)
+	w.ours("</div>\n</figure>\n")
+	return nil
 }
 
 // mapHeight returns the height of a heat map in pixels: several per node, but with many nodes only
@@ -91,15 +116,6 @@ func (p *Page) nodesData(run *reporter.Run) (nodesData, error) {
 func (p *Page) mapHeight() int {
 	each := min(18, max(1, 420/len(p.nodes)))
 	return max(60, each*len(p.nodes))
-}
-
-// row returns the node's line in the table.
-func (p *pageNode) row() nodeRow {
-	r := nodeRow{Name: p.name, Host: p.host, Exit: p.exit, Missing: p.listed}
-	brief := summary.Brief(p.metrics)
-	r.Mean, r.Peak, r.Memory, r.Unused = brief.CPUMean, brief.CPUPeak, brief.MemoryPeak, brief.UnusedHours
-	r.JobCPUs, r.JobMemory = brief.JobCPUs, brief.JobMemory
-	return r
 }
 
 // span returns the time that all nodes together cover: its start in seconds since 1970 and its
@@ -130,8 +146,9 @@ func (p *Page) heatColumns() int {
 
 // A heatPlan says what a heat map shows: a percentage of each node.
 type heatPlan struct {
-	id, title, chart string
-	ofJob            bool // left out if no node has it
+	id, title markup
+	chart     markup // whose values the tooltip shows
+	ofJob     bool   // left out if no node has it
 	// shares returns the values of a node and the factor that makes percentages of them; nil if there
 	// are none.
 	shares func(*pageNode) (*Series, float64)
@@ -170,12 +187,17 @@ func (p *Page) any(plan heatPlan) bool {
 	})
 }
 
-// heatmap draws nodes × time, one pixel per value.
+// anyOfJob reports whether the table shows what the jobs used.
+func (p *Page) anyOfJob() bool {
+	return slices.ContainsFunc(heatPlans(), func(plan heatPlan) bool { return plan.ofJob && p.any(plan) })
+}
+
+// heatmap draws nodes × time as a PNG, one pixel per value.
 func (p *Page) heatmap(
 	plan heatPlan,
 	start, length float64,
 	of func(reporter.Band) reporter.Numbers,
-) (template.URL, error) {
+) ([]byte, error) {
 	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
 	for i, n := range p.nodes {
 		s, scale := plan.shares(n)
@@ -190,11 +212,8 @@ func (p *Page) heatmap(
 	}
 
 	var picture bytes.Buffer
-	if err := encodeHeat(&picture, rows, columns); err != nil {
-		return "", err
-	}
-
-	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(picture.Bytes())), nil
+	err := encodeHeat(&picture, rows, columns)
+	return picture.Bytes(), err
 }
 
 // spread resamples values into columns of equal time. Each column has the maximum of the buckets
@@ -218,127 +237,4 @@ func spread(list reporter.Numbers, t Timeline, offset, length float64, columns i
 	}
 
 	return out
-}
-
-// planJSON is what the page's script knows about all nodes.
-type planJSON struct {
-	Charts []planChart `json:"charts"`
-	Run    string      `json:"run"` // distinguishes runs that are served at the same address
-	First  string      `json:"first"`
-	Nodes  []string    `json:"nodes"`
-	Hosts  []string    `json:"hosts"`
-	Start  float64     `json:"start"`
-	Length float64     `json:"length"`
-	Live   int64       `json:"live"` // ms between two updates; 0 if the run has ended
-	Packed bool        `json:"packed,omitempty"`
-	// Columns is the number of time columns of a heat map.
-	Columns int `json:"columns"`
-}
-
-// lacks reports whether a series is that of a device, other than a GPU, that no node has.
-func (p *Page) lacks(s seriesPlan) bool {
-	_, _, gpu := s.key.GPU()
-	if gpu || s.key.Info().Since != collector.Device {
-		return false
-	}
-	return !slices.ContainsFunc(p.nodes, func(n *pageNode) bool {
-		return slices.ContainsFunc(n.charts, func(c Chart) bool {
-			return slices.ContainsFunc(c.Series, func(have Series) bool { return have.Key == s.key.Key() })
-		})
-	})
-}
-
-type planChart struct {
-	ID     string       `json:"id"`
-	Title  string       `json:"title"`
-	Unit   string       `json:"unit"`
-	Top    float64      `json:"top"`
-	Series []planSeries `json:"series"`
-	Asides []planSeries `json:"asides"`
-	Maybe  bool         `json:"maybe,omitempty"` // left out if a node has no data for it
-	Signed bool         `json:"signed,omitempty"`
-	Stack  []string     `json:"stack,omitempty"`  // the labels of the plan
-	Lanes  bool         `json:"lanes,omitempty"`  // a lane for each GPU, with the next two charts in it
-	Within bool         `json:"within,omitempty"` // it is one of these two
-}
-
-type planSeries struct {
-	Label  string `json:"label"`
-	Spread bool   `json:"spread,omitempty"`
-	Color  int    `json:"color,omitempty"`
-	Dash   int    `json:"dash,omitempty"` // kind of line, see dashes
-	Unit   string `json:"unit,omitempty"`
-	Part   Part   `json:"part,omitempty"`
-}
-
-// writeData writes the page's data for its script.
-func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error {
-	d := planJSON{
-		Run:     fmt.Sprintf("%s@%d", run.ID, run.Start.UnixMicro()),
-		First:   p.nodes[0].name,
-		Live:    p.options.Live.Milliseconds(),
-		Packed:  p.limit > 0,
-		Columns: p.heatColumns(),
-		Charts:  []planChart{}, // not null
-	}
-	d.Start, d.Length = p.span()
-	gpus := 0
-	for _, n := range p.nodes {
-		gpus = max(gpus, n.gpus)
-	}
-
-	plans := chartPlans(gpus, p.lines())
-	for i, plan := range plans {
-		if !has[i] {
-			continue
-		}
-
-		c := planChart{
-			ID:     plan.id,
-			Title:  plan.title,
-			Unit:   plan.unit(),
-			Top:    plan.top(),
-			Maybe:  plan.whenMeasured,
-			Signed: plan.line.Signed(),
-			Lanes:  i == 0 && p.lanes(),
-			Within: i > 0 && i < gpuCharts && p.lanes(),
-		}
-		if plan.stack.rest != "" {
-			c.Stack = []string{plan.stack.rest, plan.stack.alone, plan.stack.share}
-		}
-		plan.series = slices.DeleteFunc(plan.series, p.lacks)
-		plans[i].series = plan.series
-		for _, s := range plan.series {
-			c.Series = append(c.Series, planSeries{
-				Label: s.label, Spread: s.upper != 0, Color: s.color, Dash: s.dash, Part: s.part,
-			})
-		}
-
-		for _, s := range plan.aside {
-			c.Asides = append(c.Asides, planSeries{Label: s.label, Spread: s.upper != 0, Unit: s.asideUnit()})
-		}
-
-		d.Charts = append(d.Charts, c)
-	}
-
-	for _, n := range p.nodes {
-		d.Nodes = append(d.Nodes, n.name)
-		if len(p.nodes) > 1 {
-			d.Hosts = append(d.Hosts, n.host)
-		}
-	}
-
-	data, err := json.Marshal(d) // escapes <, > and &
-	if err != nil {
-		return err
-	}
-
-	ours(out, `<script type="application/json" id="plan">`, string(data), "</script>\n")
-	for _, n := range p.nodes {
-		if err := n.writeJSON(out, plans, has, len(p.nodes) > 1); err != nil {
-			return err
-		}
-	}
-
-	return nil
 }

@@ -2,7 +2,6 @@ package plotter
 
 import (
 	"cmp"
-	"html/template"
 	"slices"
 	"strconv"
 	"time"
@@ -21,9 +20,9 @@ type nodeProcess struct {
 	reporter.Process
 }
 
-// processTable renders the processes of all nodes as a table, by CPU time; nothing if there are none.
-// Its script sorts it by other columns.
-func (p *Page) processTable(run *reporter.Run) template.HTML {
+// processTable writes the processes of all nodes as a table, by CPU time; nothing if there are none. The
+// page's script sorts it by other columns.
+func (p *Page) processTable(w *htmlWriter, run *reporter.Run) {
 	var rows []nodeProcess
 	for _, n := range p.nodes {
 		for _, row := range n.processes {
@@ -31,74 +30,65 @@ func (p *Page) processTable(run *reporter.Run) template.HTML {
 		}
 	}
 	if len(rows) == 0 {
-		return ""
+		return
 	}
 	many := len(p.nodes) > 1
 	if many {
 		rows = heaviest(rows)
 	}
 
-	out := tables(`<h2>Processes</h2>
-<p class="note">The processes that used the most CPU time or memory, of those that a scan saw. Ended children without a row
-are counted in the row of the parent that waited for them.</p>
-<div class="wide"><table data-processes><thead><tr>`)
-	heads := []string{"process", "command", "CPU", "ended children", "peak memory", "threads", "began", "lasted"}
-	if many {
-		heads = append([]string{"node"}, heads...)
-	}
-	for i, head := range heads {
-		if head == "CPU" {
-			out.words(`<th aria-sort="descending">`, heads[i], "</th>")
-			continue
-		}
-		out.words("<th>", head, "</th>")
-	}
-	out.words("</tr></thead>\n<tbody>\n")
-
+	w.ours(`<h2>Processes</h2>
+<p class="note">The processes that used the most CPU time or memory, of those that a scan saw. Ended children without
+a row are counted in the row of the parent that waited for them.</p>
+<div class="wide"><table data-processes><thead><tr>`).when(many, "<th>node</th>")
+	w.ours(`<th>process</th><th>command</th><th aria-sort="descending">CPU</th><th>ended children</th>`)
+	w.ours("<th>peak memory</th><th>threads</th><th>began</th><th>lasted</th></tr></thead>\n<tbody>\n")
 	for _, row := range rows {
-		out.process(run, row, many)
+		row.write(w, run, many)
 	}
-	out.words("</tbody></table></div>\n")
-	return template.HTML(out)
+	w.ours("</tbody></table></div>\n")
 }
 
-// process appends the row of a process. Each number has its exact value for sorting; what is not known
-// has none.
-func (t *tables) process(run *reporter.Run, p nodeProcess, many bool) {
-	t.words(`<tr data-pid="`, strconv.Itoa(p.PID), `">`)
+// write writes the row of a process.
+func (p *nodeProcess) write(w *htmlWriter, run *reporter.Run, many bool) {
+	w.ours(`<tr data-pid="`).whole(p.PID).ours(`">`)
 	if many {
-		t.words("<td>", text.Printable(p.node), "</td>")
+		w.ours("<td>").text(text.Printable(p.node)).ours("</td>")
 	}
-	cell := func(value float64, words string) {
-		t.words(`<td class="number" data-value="`, strconv.FormatFloat(value, 'f', -1, 64), `">`, words, "</td>")
-	}
-	unknown := func() { t.words(`<td class="number">`, text.Absent, "</td>") }
 
-	cell(float64(p.PID), strconv.Itoa(p.PID))
+	exactCell(w, float64(p.PID), strconv.Itoa(p.PID))
 	command := text.Printable(p.Command)
-	t.words(`<td title="`, command, `"><code>`, command, "</code></td>")
-	cell(p.CPUSeconds, text.Seconds(p.CPUSeconds))
-	cell(p.EndedChildrenCPUSeconds, text.Seconds(p.EndedChildrenCPUSeconds))
+	w.ours(`<td title="`).text(command).ours(`"><code>`).text(command).ours("</code></td>")
+	exactCell(w, p.CPUSeconds, text.Seconds(p.CPUSeconds))
+	exactCell(w, p.EndedChildrenCPUSeconds, text.Seconds(p.EndedChildrenCPUSeconds))
 	if p.PeakMemoryMB > 0 {
-		cell(p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB))
+		exactCell(w, p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB))
 	} else {
-		unknown()
+		w.ours(absentCell)
 	}
 	if p.Threads > 0 {
-		cell(float64(p.Threads), strconv.Itoa(p.Threads))
+		exactCell(w, float64(p.Threads), strconv.Itoa(p.Threads))
 	} else {
-		unknown()
+		w.ours(absentCell)
 	}
 
-	began := max(0, p.Start.Sub(run.Start.Time))
-	cell(began.Seconds(), text.Seconds(began.Seconds()))
+	began := max(0, p.Start.Sub(run.Start.Time)).Seconds()
+	exactCell(w, began, text.Seconds(began))
 	end := cmp.Or(p.End.Time, run.End.Time)
-	cell(max(0, end.Sub(p.Start.Time)).Seconds(), lasted(p, end))
-	t.words("</tr>\n")
+	exactCell(w, max(0, end.Sub(p.Start.Time)).Seconds(), p.lasted(end))
+	w.ours("</tr>\n")
 }
 
+// exactCell writes a number as people read it, with its exact value for sorting.
+func exactCell(w *htmlWriter, value float64, words string) {
+	w.ours(`<td class="number" data-value="`).number(value).ours(`">`).text(words).ours("</td>")
+}
+
+// absentCell is the cell of a number that is not known.
+const absentCell markup = `<td class="number">` + text.Absent + `</td>`
+
 // lasted returns for how long a process ran. One that had not ended ran on.
-func lasted(p nodeProcess, end time.Time) string {
+func (p *nodeProcess) lasted(end time.Time) string {
 	words := text.Seconds(max(0, end.Sub(p.Start.Time)).Seconds())
 	if p.End.IsZero() {
 		return "> " + words

@@ -5,7 +5,6 @@ import (
 	_ "embed" // the style of ranks
 	"encoding/base64"
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strconv"
@@ -18,7 +17,7 @@ import (
 )
 
 //go:embed page_ranks.css
-var ranksCSS string
+var ranksCSS markup
 
 const (
 	// mostRanks is the number of ranks of all nodes up to which a page has their use over time, and a row for
@@ -99,7 +98,7 @@ func (t *rankTable) strips(
 }
 
 // ranksStyle returns the style of what a page has of ranks and of the first failure, if it has some.
-func (p *Page) ranksStyle(run *reporter.Run) string {
+func (p *Page) ranksStyle(run *reporter.Run) markup {
 	_, _, _, failed := p.first(run)
 	if p.ranks == 0 && (!failed || len(p.nodes) == 1) {
 		return ""
@@ -156,34 +155,38 @@ func (p *Page) first(run *reporter.Run) (node, rank int, at time.Time, ok bool) 
 }
 
 // ring marks the first failure on a heat map of all nodes.
-func (p *Page) ring(run *reporter.Run, start, length float64) template.HTML {
-	node, _, at, ok := p.first(run)
-	if !ok || at.IsZero() || start == 0 {
-		return ""
+func (p *Page) ring(w *htmlWriter, run *reporter.Run, start, length float64) {
+	if !p.ringed(run, start) {
+		return
 	}
+	node, _, at, _ := p.first(run)
 	x := 100 * (float64(at.UnixMilli())/1000 - start) / length
 	y := 100 * (float64(node) + 0.5) / float64(len(p.nodes))
-	return template.HTML(fmt.Sprintf(`<i class="ring" style="left:%.2f%%;top:%.2f%%"></i>`, min(100, max(0, x)), y))
+	w.ours(`<i class="ring" style="left:`).fixed(min(100, max(0, x)), 2).ours("%;top:").fixed(y, 2).ours(`%"></i>`)
 }
 
-// ranksSection renders the ranks of the only node.
-func (p *Page) ranksSection(run *reporter.Run) template.HTML {
+// ringed reports whether the first failure is known, and when it was, so that heat maps have a ring.
+func (p *Page) ringed(run *reporter.Run, start float64) bool {
+	_, _, at, ok := p.first(run)
+	return ok && !at.IsZero() && start != 0
+}
+
+// ranksSection writes the ranks of the only node.
+func (p *Page) ranksSection(w *htmlWriter, run *reporter.Run) {
 	n := p.nodes[0]
 	if n.ranks == nil || len(n.ranks.rows) < 2 {
-		return ""
+		return
 	}
-	out := tables(nil)
-	out.words("<section>\n<h2>", text.Count(n.ranks.count(), "rank", "ranks"), "</h2>\n")
-	p.rankRows(&out, n, run)
-	out.words("</section>\n")
-	return template.HTML(out)
+	w.ours("<section>\n<h2>").text(text.Count(n.ranks.count(), "rank", "ranks")).ours("</h2>\n")
+	p.rankRows(w, n, run)
+	w.ours("</section>\n")
 }
 
-// ranksOf renders the ranks of one of several nodes, folded, as a row of the table of nodes. Those of the node
+// ranksOf writes the ranks of one of several nodes, folded, as a row of the table of nodes. Those of the node
 // where the first job failed are open.
-func (p *Page) ranksOf(n *pageNode, run *reporter.Run, columns int) template.HTML {
+func (p *Page) ranksOf(w *htmlWriter, n *pageNode, run *reporter.Run, columns int) {
 	if n.ranks == nil {
-		return ""
+		return
 	}
 	failed := 0
 	for _, row := range slices.Concat(n.ranks.rows, n.ranks.left) {
@@ -196,22 +199,18 @@ func (p *Page) ranksOf(n *pageNode, run *reporter.Run, columns int) template.HTM
 		words += fmt.Sprintf(", %d failed", failed)
 	}
 
-	out := tables(nil)
-	out.words(`<tr class="ranks"><td colspan="`, strconv.Itoa(columns), `"><details`)
-	if node, _, _, ok := p.first(run); ok && p.nodes[node] == n {
-		out.words(" open")
-	}
-	out.words("><summary>", words, "</summary>\n")
-	p.rankRows(&out, n, run)
-	out.words("</details></td></tr>\n")
-	return template.HTML(out)
+	node, _, _, known := p.first(run)
+	w.ours(`<tr class="ranks"><td colspan="`).whole(columns).ours(`"><details`)
+	w.when(known && p.nodes[node] == n, " open").ours("><summary>").text(words).ours("</summary>\n")
+	p.rankRows(w, n, run)
+	w.ours("</details></td></tr>\n")
 }
 
 // count returns how many ranks the node has.
 func (t *rankTable) count() int { return len(t.rows) + len(t.left) }
 
-// rankRows appends the table of a node's ranks.
-func (p *Page) rankRows(out *tables, n *pageNode, run *reporter.Run) {
+// rankRows writes the table of a node's ranks.
+func (p *Page) rankRows(w *htmlWriter, n *pageNode, run *reporter.Run) {
 	rows, left, first := slices.Clone(n.ranks.rows), n.ranks.left, -1
 	if node, rank, _, ok := p.first(run); ok && p.nodes[node] == n {
 		first = rank
@@ -226,61 +225,59 @@ func (p *Page) rankRows(out *tables, n *pageNode, run *reporter.Run) {
 		left = append(more, left...)
 	}
 
-	out.words(`<div class="wide" data-ranks="`, n.name, `" style="`)
-	for _, s := range []struct{ name, data string }{{"cpu", n.ranks.cpu.data}, {"memory", n.ranks.memory.data}} {
-		if s.data != "" {
-			out.words("--"+s.name+":url(data:image/png;base64,", s.data, ");")
-		}
-	}
-	out.words(`"><table><thead><tr><th>rank</th><th>exit</th><th>CPU</th><th>cores</th><th>peak memory</th>`,
-		`<th>length</th><th></th>`)
+	w.ours(`<div class="wide" data-ranks="`).text(n.name).ours(`" style="`)
+	n.ranks.cpu.variable(w, "cpu")
+	n.ranks.memory.variable(w, "memory")
+	w.ours(`"><table><thead><tr><th>rank</th><th>exit</th><th>CPU</th><th>cores</th><th>peak memory</th>`)
+	w.ours("<th>length</th><th></th>")
 	if n.ranks.cpu.data != "" {
-		out.words("<th>CPU, up to ", n.ranks.cpu.top, "</th>")
+		w.ours("<th>CPU, up to ").text(n.ranks.cpu.top).ours("</th>")
 	}
 	if n.ranks.memory.data != "" {
-		out.words("<th>memory, up to ", n.ranks.memory.top, "</th>")
+		w.ours("<th>memory, up to ").text(n.ranks.memory.top).ours("</th>")
 	}
-	out.words("</tr></thead>\n<tbody>\n")
+	w.ours("</tr></thead>\n<tbody>\n")
 	for i := range rows {
-		n.ranks.row(out, &rows[i], place[rows[i].Rank])
+		n.ranks.row(w, &rows[i], place[rows[i].Rank])
 	}
-	out.words("</tbody></table>")
+	w.ours("</tbody></table>")
 	if rest := summary.RestOfRanks(left); rest != "" {
-		out.words(`<p class="note">`, rest, "</p>")
+		w.ours(`<p class="note">`).text(rest).ours("</p>")
 	}
-	out.words("</div>\n")
+	w.ours("</div>\n")
 }
 
-// row appends the row of a rank, which is at a place of the strips.
-func (t *rankTable) row(out *tables, r *summary.RankRow, place int) {
-	look := ""
-	if r.Failed {
-		look = "failed"
+// variable writes the picture as a variable of the style.
+func (s rankStrips) variable(w *htmlWriter, name markup) {
+	if s.data != "" {
+		w.ours("--").ours(name).ours(":url(data:image/png;base64,").text(s.data).ours(");")
 	}
-	if r.First {
-		look += " first"
-	}
-	rank := strconv.Itoa(r.Rank)
-	out.words(`<tr data-rank="`, rank, `" class="`, look, `"><td>`, rank, "</td><td>", r.Exit, `</td><td class="number">`, r.CPU, `</td><td class="number">`, r.Cores, `</td><td class="number">`, r.Memory,
-		`</td><td class="number">`, r.Length, "</td><td>", r.Note(), "</td>")
-	t.strip(out, "cpu", t.cpu, r, place)
-	t.strip(out, "memory", t.memory, r, place)
-	out.words("</tr>\n")
 }
 
-// strip appends what a rank used over time. The picture of all ranks is the background of each; a bar marks the
+// row writes the row of a rank, which is at a place of the strips.
+func (t *rankTable) row(w *htmlWriter, r *summary.RankRow, place int) {
+	w.ours(`<tr data-rank="`).whole(r.Rank).ours(`" class="`).when(r.Failed, "failed").when(r.First, " first")
+	w.ours(`"><td>`).whole(r.Rank).ours("</td><td>").text(r.Exit).ours(`</td><td class="number">`).text(r.CPU)
+	w.ours(`</td><td class="number">`).text(r.Cores).ours(`</td><td class="number">`).text(r.Memory)
+	w.ours(`</td><td class="number">`).text(r.Length).ours("</td><td>").text(r.Note()).ours("</td>")
+	t.strip(w, "cpu", t.cpu, r, place)
+	t.strip(w, "memory", t.memory, r, place)
+	w.ours("</tr>\n")
+}
+
+// strip writes what a rank used over time. The picture of all ranks is the background of each; a bar marks the
 // first failure.
-func (t *rankTable) strip(out *tables, name string, s rankStrips, r *summary.RankRow, place int) {
+func (t *rankTable) strip(w *htmlWriter, name markup, s rankStrips, r *summary.RankRow, place int) {
 	if s.data == "" {
 		return
 	}
-	style := fmt.Sprintf("background-image:var(--%s);background-size:100%% %dpx;background-position:0 %dpx",
-		name, rankHeight*len(t.rows), -rankHeight*place)
-	label := name + " of rank " + strconv.Itoa(r.Rank)
-	out.words(`<td><i class="strip" role="img" aria-label="`, label, `" style="`, style, `">`)
+	w.ours(`<td><i class="strip" role="img" aria-label="`).ours(name).ours(" of rank ").whole(r.Rank)
+	w.ours(`" style="background-image:var(--`).ours(name)
+	w.ours(");background-size:100% ").whole(rankHeight * len(t.rows))
+	w.ours("px;background-position:0 ").whole(-rankHeight * place).ours(`px">`)
 	if length := t.time.Length(); r.First && !r.End.IsZero() && length > 0 {
 		x := 100 * (float64(r.End.UnixMilli())/1000 - t.time.Start) / length
-		out.words(fmt.Sprintf(`<b style="left:%.2f%%"></b>`, min(100, max(0, x))))
+		w.ours(`<b style="left:`).fixed(min(100, max(0, x)), 2).ours(`%"></b>`)
 	}
-	out.words("</i></td>")
+	w.ours("</i></td>")
 }

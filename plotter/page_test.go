@@ -204,6 +204,16 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
+// BenchmarkPageShort makes the page of a job that had ended at its first sample.
+func BenchmarkPageShort(b *testing.B) {
+	r := plottertest.Short()
+	for b.Loop() {
+		if err := WritePage(io.Discard, r, PageOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkPage1000 makes the page of a thousand nodes of a thousand buckets each, which
 // are in memory.
 func BenchmarkPage1000(b *testing.B) {

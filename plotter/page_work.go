@@ -2,8 +2,6 @@ package plotter
 
 import (
 	"fmt"
-	"html"
-	"html/template"
 	"math"
 	"slices"
 	"strconv"
@@ -48,27 +46,27 @@ func workOf(n *reporter.Node) *reporter.Node {
 	return out
 }
 
-// workTables renders the operations and transfers of all nodes as tables; nothing if none were recorded.
-func (p *Page) workTables() template.HTML {
+// workTables writes the operations and transfers of all nodes as tables; nothing if none were recorded.
+func (p *Page) workTables(w *htmlWriter) {
 	all, unseen := &reporter.Report{Nodes: make(map[string]*reporter.Node)}, 0
 	for _, n := range p.nodes {
 		all.Nodes[n.name] = n.work
 		unseen = max(unseen, n.unseen)
 	}
-	w := all.Work()
-	if w == nil {
-		return ""
+	work := all.Work()
+	if work == nil {
+		return
 	}
 
-	out := tables("<h2>Operations</h2>\n")
-	for _, words := range workNotes(w, unseen) {
-		out.words(`<p class="note">`, words, "</p>\n")
+	w.ours("<h2>Operations</h2>\n")
+	for _, words := range workNotes(work, unseen) {
+		w.ours(`<p class="note">`).text(words).ours("</p>\n")
 	}
-	for _, t := range []workTable{operationTable(w), counterTable(w), gaugeTable(w), valueTable(w), transferTable(w)} {
-		out.add(t)
+	for _, t := range []workTable{
+		operationTable(work), counterTable(work), gaugeTable(work), valueTable(work), transferTable(work),
+	} {
+		t.write(w)
 	}
-
-	return template.HTML(out)
 }
 
 // workNotes returns what must be known of the tables and of the charts.
@@ -92,47 +90,35 @@ func workNotes(w *reporter.Work, unseen int) []string {
 
 // A workTable is a table of one kind of series.
 type workTable struct {
-	name, title string   // title is "" for the first
-	heads       []string // of the columns; the first is the series
-	rows        [][]string
+	name  markup
+	title string   // "" for the first
+	heads []string // of the columns; the first is the series
+	rows  [][]string
 }
 
-// tables is HTML under construction.
-type tables []byte
-
-// words appends our own parts and, between them, text that is escaped.
-func (t *tables) words(parts ...string) {
-	for i, s := range parts {
-		if i%2 == 1 {
-			s = html.EscapeString(s)
-		}
-		*t = append(*t, s...)
-	}
-}
-
-// add appends a table, unless it is empty.
-func (t *tables) add(table workTable) {
-	if len(table.rows) == 0 {
+// write writes the table, unless it is empty.
+func (t *workTable) write(w *htmlWriter) {
+	if len(t.rows) == 0 {
 		return
 	}
 
-	if table.title != "" {
-		t.words("<h3>", table.title, "</h3>\n")
+	if t.title != "" {
+		w.ours("<h3>").text(t.title).ours("</h3>\n")
 	}
-	t.words(`<div class="wide"><table data-`+table.name+"><thead><tr>", "")
-	for _, head := range table.heads {
-		t.words("<th>", head, "</th>")
+	w.ours(`<div class="wide"><table data-`).ours(t.name).ours("><thead><tr>")
+	for _, head := range t.heads {
+		w.ours("<th>").text(head).ours("</th>")
 	}
 
-	t.words("</tr></thead>\n<tbody>\n")
-	for _, row := range table.rows {
-		t.words(`<tr data-series="`, row[0], `"><td>`, row[0], "</td>")
+	w.ours("</tr></thead>\n<tbody>\n")
+	for _, row := range t.rows {
+		w.ours(`<tr data-series="`).text(row[0]).ours(`"><td>`).text(row[0]).ours("</td>")
 		for _, cell := range row[1:] {
-			t.words(`<td class="number">`, cell, "</td>")
+			w.ours(`<td class="number">`).text(cell).ours("</td>")
 		}
-		t.words("</tr>\n")
+		w.ours("</tr>\n")
 	}
-	t.words("</tbody></table></div>\n")
+	w.ours("</tbody></table></div>\n")
 }
 
 func operationTable(w *reporter.Work) workTable {

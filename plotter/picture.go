@@ -47,7 +47,7 @@ func seriesColors() []color.NRGBA {
 
 // A tone is the color of a part of a stack that is not the job's.
 type tone struct {
-	name  string
+	name  markup
 	color color.NRGBA
 }
 
@@ -68,50 +68,46 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 		return err
 	}
 
-	var c svgCanvas
+	c := svgCanvas{newHTMLWriter(w)}
 	c.open(p.width, p.height(), p.title)
-	c.out = append(c.out, svgStyle(p)...)
-	c.out = append(c.out, `<rect class="paper" width="100%" height="100%"/>`...)
-	p.draw(&c)
+	c.style(p)
+	c.w.ours(`<rect class="paper" width="100%" height="100%"/>`)
+	p.draw(c)
 	c.close()
-	if _, err := w.Write(c.out); err != nil {
+	if err := c.w.flush(); err != nil {
 		return fmt.Errorf("write SVG: %w", err)
 	}
 
 	return nil
 }
 
-// svgStyle returns the style of a stand-alone picture: on white paper.
-func svgStyle(p *picture) string {
+// style writes the style of a stand-alone picture: on white paper.
+func (c svgCanvas) style(p *picture) {
 	marked := len(p.time.Marks)+len(p.time.Phases) > 0
-	out := `<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}` +
-		`.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
-		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}` +
-		`.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}` +
-		`.spread{fill:#888;fill-opacity:.3}`
-	if marked {
-		out += ".mark{stroke:#333}"
-	}
+	c.w.ours(`<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}`+
+		`.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}`+
+		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}`+
+		`.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}`+
+		`.spread{fill:#888;fill-opacity:.3}`).when(marked, ".mark{stroke:#333}")
 	lanes := slices.ContainsFunc(p.charts, func(c Chart) bool { return c.Lanes != nil })
 	for i := 0; i <= heatSteps && lanes; i++ {
-		h := heatColor(float64(i) / heatSteps)
-		out += fmt.Sprintf(".h%d{fill:#%02x%02x%02x}", i, h.R, h.G, h.B)
+		c.w.ours(".h").whole(i).ours("{fill:").color(heatColor(float64(i) / heatSteps)).ours("}")
 	}
 	for _, t := range tones() {
-		rgb := fmt.Sprintf("#%02x%02x%02x", t.color.R, t.color.G, t.color.B)
-		out += fmt.Sprintf(".line.%s{stroke:%s}.band.%s{fill:%s;fill-opacity:.35}.layer.%s{fill:%s}",
-			t.name, rgb, t.name, rgb, t.name, rgb)
+		c.w.ours(".line.").ours(t.name).ours("{stroke:").color(t.color)
+		c.w.ours("}.band.").ours(t.name).ours("{fill:").color(t.color).ours(";fill-opacity:.35}")
+		c.w.ours(".layer.").ours(t.name).ours("{fill:").color(t.color).ours("}")
 	}
-	for i, c := range seriesColors() {
-		rgb := fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
-		out += fmt.Sprintf(".line.s%d{stroke:%s}.band.s%d{fill:%s;fill-opacity:.35}.layer.s%d{fill:%s;fill-opacity:.7}",
-			i, rgb, i, rgb, i, rgb)
-		if !marked {
-			continue
+	for i, color := range seriesColors() {
+		c.w.ours(".line.s").whole(i).ours("{stroke:").color(color)
+		c.w.ours("}.band.s").whole(i).ours("{fill:").color(color).ours(";fill-opacity:.35}")
+		c.w.ours(".layer.s").whole(i).ours("{fill:").color(color).ours(";fill-opacity:.7}")
+		if marked {
+			c.w.ours(".phase.s").whole(i).ours("{fill:").color(color).ours(";fill-opacity:.07}")
+			c.w.ours(".strip.s").whole(i).ours("{fill:").color(color).ours(";fill-opacity:.6}")
 		}
-		out += fmt.Sprintf(".phase.s%d{fill:%s;fill-opacity:.07}.strip.s%d{fill:%s;fill-opacity:.6}", i, rgb, i, rgb)
 	}
-	return out + "</style>\n"
+	c.w.ours("</style>\n")
 }
 
 // WritePNG writes the same picture as a PNG file.

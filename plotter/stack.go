@@ -27,7 +27,7 @@ const (
 func (p Part) layer() bool { return p != PartLine && p != PartAll }
 
 // tone returns the color of the part by name; "" is the color of the series.
-func (p Part) tone() string {
+func (p Part) tone() markup {
 	switch p {
 	case PartAll, PartOthers:
 		return toneOthers
@@ -43,10 +43,10 @@ func (p Part) tone() string {
 
 // The tones are the colors of what is not the job's. They are neutral, so that the job stands out.
 const (
-	toneOthers = "others"
-	toneMixed  = "mixed"
-	toneCache  = "cache"
-	toneRest   = "rest"
+	toneOthers markup = "others"
+	toneMixed  markup = "mixed"
+	toneCache  markup = "cache"
+	toneRest   markup = "rest"
 )
 
 // A stackPlan says how a chart is stacked.
@@ -149,6 +149,9 @@ func (c Chart) inPercent(share Series) Chart {
 	c.Asides = slices.DeleteFunc(slices.Clone(c.Asides), func(s Series) bool { return s.Key == share.Key })
 	return c
 }
+
+// stackedTop returns the end of the axis of the stacked chart. The whole is known.
+func (c *Chart) stackedTop() float64 { return c.wholeTop(c.part(PartJob)) }
 
 // wholeTop returns the end of the axis: the whole, or near what the job needs if that is much less.
 func (c *Chart) wholeTop(job *Series) float64 {

@@ -1,44 +1,47 @@
 package plotter
 
 import (
-	"html"
 	"math"
-	"slices"
 	"strconv"
 )
 
 // An svgCanvas writes SVG elements. Their style is set by classes, so that a page can show them in
 // light and dark mode and in print.
-type svgCanvas struct{ out []byte }
+type svgCanvas struct{ w *htmlWriter }
 
-// class returns the classes of an ink: "line s0 dash".
-func (i ink) class() string {
-	name := [...]string{"grid", "level", "text", "title", "line", "band", "spread", "mark", "phase", "strip", "layer", "heat"}[i.kind]
-	switch {
-	case i.kind == inkHeat:
-		name += " h" + strconv.Itoa(i.color)
-	case i.tone != "":
-		name += " " + i.tone
-	case slices.Contains([]inkKind{inkLine, inkBand, inkPhase, inkStrip, inkLayer}, i.kind):
-		name += " s" + strconv.Itoa(i.color%len(seriesColors()))
+// class writes the classes of an ink: "line s0 dash".
+func (c svgCanvas) class(i ink) {
+	kinds := [...]markup{
+		"grid", "level", "text", "title", "line", "band", "spread", "mark", "phase", "strip", "layer", "heat",
+	}
+	c.w.ours(kinds[i.kind])
+	switch i.kind {
+	case inkHeat:
+		c.w.ours(" h").whole(i.color)
+	case inkLine, inkBand, inkPhase, inkStrip, inkLayer:
+		if i.tone != "" {
+			c.w.ours(" ").ours(i.tone)
+		} else {
+			c.w.ours(" s").whole(i.color % len(seriesColors()))
+		}
 	}
 	if i.dash > 0 {
-		name += [...]string{"", " dash", " dot", " dashdot"}[i.dash%len(dashes())]
+		styles := [...]markup{"", " dash", " dot", " dashdot"}
+		c.w.ours(styles[i.dash%len(styles)])
 	}
-	return name
 }
 
-func (c *svgCanvas) line(points []point, with ink) { c.path(points, with, "") }
-func (c *svgCanvas) area(points []point, with ink) { c.path(points, with, "Z") }
+func (c svgCanvas) line(points []point, with ink) { c.path(points, with, "") }
+func (c svgCanvas) area(points []point, with ink) { c.path(points, with, "Z") }
 
 // path writes a path. Horizontal and vertical segments use H and V, which are shorter.
-func (c *svgCanvas) path(points []point, with ink, end string) {
-	c.out = append(c.out, `<path class="`...)
-	c.out = append(c.out, with.class()...)
+func (c svgCanvas) path(points []point, with ink, end markup) {
+	c.w.ours(`<path class="`)
+	c.class(with)
 	if with.data != "" {
-		c.out = append(c.out, `" data-`+with.data+`="`+html.EscapeString(with.name)...)
+		c.w.ours(`" data-`).ours(with.data).ours(`="`).text(with.name)
 	}
-	c.out = append(c.out, `" d="`...)
+	c.w.ours(`" d="`)
 	for i, p := range points {
 		switch {
 		case i == 0:
@@ -54,56 +57,44 @@ func (c *svgCanvas) path(points []point, with ink, end string) {
 		}
 	}
 
-	c.out = append(c.out, end...)
-	c.out = append(c.out, "\"/>\n"...)
+	c.w.ours(end).ours("\"/>\n")
 }
 
 // number writes a coordinate with at most one decimal.
-func (c *svgCanvas) number(before byte, v float64) {
-	c.out = append(c.out, before)
+func (c svgCanvas) number(before byte, v float64) {
+	out := append(c.w.out, before)
 	tenths := math.Round(v * 10)
 	if !(math.Abs(tenths) < 1e9) {
-		c.out = strconv.AppendFloat(c.out, v, 'f', -1, 64)
+		c.w.out = strconv.AppendFloat(out, v, 'f', -1, 64)
 		return
 	}
 
 	// Most of a page consists of these: strconv's shortest decimal takes three times as long.
 	n := int64(tenths)
 	if n < 0 {
-		c.out, n = append(c.out, '-'), -n
+		out, n = append(out, '-'), -n
 	}
 
-	c.out = strconv.AppendInt(c.out, n/10, 10)
+	out = strconv.AppendInt(out, n/10, 10)
 	if n%10 != 0 {
-		c.out = append(c.out, '.', byte('0'+n%10))
+		out = append(out, '.', byte('0'+n%10))
 	}
+	c.w.out = out
+	c.w.filled()
 }
 
-func (c *svgCanvas) text(at point, s string, a anchor, with ink) {
-	c.out = append(c.out, `<text class="`...)
-	c.out = append(c.out, with.class()...)
-	c.out = append(c.out, [...]string{"", " mid", " end"}[a]...)
-	c.number2(`" x="`, at.x)
-	c.number2(`" y="`, at.y)
-	c.out = append(c.out, `">`...)
-	c.out = append(c.out, html.EscapeString(s)...)
-	c.out = append(c.out, "</text>\n"...)
-}
-
-func (c *svgCanvas) number2(before string, v float64) {
-	c.out = append(c.out, before...)
-	c.out = strconv.AppendFloat(c.out, v, 'f', 1, 64)
+func (c svgCanvas) text(at point, s string, a anchor, with ink) {
+	c.w.ours(`<text class="`)
+	c.class(with)
+	sides := [...]markup{"", " mid", " end"}
+	c.w.ours(sides[a]).ours(`" x="`).fixed(at.x, 1).ours(`" y="`).fixed(at.y, 1).ours(`">`).text(s).ours("</text>\n")
 }
 
 // open begins a picture of the given size in pixels. The label describes it for people who cannot
 // see it.
-func (c *svgCanvas) open(width, height float64, label string) {
-	size := strconv.FormatFloat(width, 'f', -1, 64) + " " + strconv.FormatFloat(height, 'f', -1, 64)
-	c.out = append(
-		c.out,
-		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 `+size+`" role="img" aria-label="`+html.EscapeString(
-			label,
-		)+`">`+"\n"...)
+func (c svgCanvas) open(width, height float64, label string) {
+	c.w.ours(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 `).number(width).ours(" ").number(height)
+	c.w.ours(`" role="img" aria-label="`).text(label).ours("\">\n")
 }
 
-func (c *svgCanvas) close() { c.out = append(c.out, "</svg>\n"...) }
+func (c svgCanvas) close() { c.w.ours("</svg>\n") }

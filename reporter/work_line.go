@@ -67,7 +67,10 @@ func (l WorkLine) place() int {
 // WorkLineOf returns the time line that a key of the envelope names: see [WorkLine.Key]. It reports false if the key
 // names none. A series may have colons.
 func WorkLineOf(key string) (l WorkLine, ok bool) {
-	kind, rest, _ := strings.Cut(key, ":")
+	kind, rest, named := strings.Cut(key, ":")
+	if !named { // most keys are of columns
+		return WorkLine{}, false
+	}
 	for _, row := range workLines {
 		series, found := rest, row.number == ""
 		if !found {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -342,12 +343,9 @@ func (o *diffOptions) writePage(c *comparer.Comparison) error {
 		return nil
 	}
 
-	var page bytes.Buffer
-	if err := plotter.WriteDiffPage(&page, c, agent.Version()); err != nil {
-		return err
-	}
-
-	return reportfile.WritePicture(o.html, page.Bytes(), o.force)
+	return reportfile.WritePicture(o.html, o.force, func(w io.Writer) error {
+		return plotter.WriteDiffPage(w, c, agent.Version())
+	})
 }
 
 func (o *diffOptions) print(c *comparer.Comparison) error {

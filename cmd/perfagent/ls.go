@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -110,12 +109,7 @@ func (o *lsOptions) writeIndex(objects []summary.Object) error {
 		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.html)))
 	}
 
-	var page bytes.Buffer
-	if err := plotter.WriteIndex(&page, x); err != nil {
-		return err
-	}
-
-	return reportfile.WritePicture(o.html, page.Bytes(), o.force)
+	return reportfile.WritePicture(o.html, o.force, func(w io.Writer) error { return plotter.WriteIndex(w, x) })
 }
 
 // indexRowOf returns the row of a run in an index that lies in dir.

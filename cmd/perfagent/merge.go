@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -294,12 +293,7 @@ func (o *mergeOptions) write(spool *reporter.Spool, merged *reporter.Report, pag
 		return err
 	}
 
-	var html bytes.Buffer
-	if err := drawn.Write(&html, &merged.Run); err != nil {
-		return err
-	}
-
-	return reportfile.WritePicture(page, html.Bytes(), o.force)
+	return reportfile.WritePicture(page, o.force, func(w io.Writer) error { return drawn.Write(w, &merged.Run) })
 }
 
 // replaceable returns an error unless path may be written: it does not exist, or force is set and it

@@ -94,7 +94,11 @@ func (o *plotOptions) plot(name string) error {
 	if err := o.draw(&out, found, series.resolve); err != nil {
 		return err
 	}
-	if err := reportfile.WritePicture(o.output, out.Bytes(), o.force); err != nil {
+	err = reportfile.WritePicture(o.output, o.force, func(w io.Writer) error {
+		_, err := out.WriteTo(w)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if !o.given.output {

@@ -39,11 +39,17 @@ func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 // WriteUnsynced writes a file that can be made again: whole or not at all, but without waiting
 // for the disk. Unless replace is set, it returns fs.ErrExist if the name is taken.
 func WriteUnsynced(path string, data []byte, replace bool) error {
+	return StreamUnsynced(path, replace, bytesOf(data))
+}
+
+// StreamUnsynced is like WriteUnsynced, for bytes that fill writes one after the other. An error of fill is returned as
+// it is.
+func StreamUnsynced(path string, replace bool, fill func(io.Writer) error) error {
 	place := renameNew
 	if replace {
 		place = os.Rename
 	}
-	return write(path, bytesOf(data), func(*os.File) error { return nil }, place)
+	return write(path, fill, func(*os.File) error { return nil }, place)
 }
 
 // ErrChanged is the error of Swap for a file that no longer holds the expected bytes.

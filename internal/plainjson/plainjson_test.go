@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"strconv"
 	"testing"
 )
 
@@ -18,9 +19,12 @@ func TestMarshal_LeavesHTMLAlone(t *testing.T) {
 	}
 }
 
-// Every finite number reads back as it was; all else is null.
+// Every finite number reads back as it was, and is the shortest that does; all else is null.
 func FuzzAppendFloat(f *testing.F) {
-	for _, v := range []float64{0, math.Copysign(0, -1), 1, -1.5, 0.1, 1e-7, 1e-6, 1e20, 1e21, 1e300, math.MaxFloat64, math.SmallestNonzeroFloat64} {
+	for _, v := range []float64{
+		0, math.Copysign(0, -1), 1, -1.5, 0.1, 33.3, 1e-7, 1e-6, 1.000001, 999999999.999999, 1e9 - 1e-6, 1e15, 1e15 + 0.5, 1e20, 1e21, 1e300,
+		math.MaxFloat64, math.SmallestNonzeroFloat64,
+	} {
 		f.Add(v)
 	}
 	f.Fuzz(func(t *testing.T, v float64) {
@@ -29,8 +33,18 @@ func FuzzAppendFloat(f *testing.F) {
 		if err := json.Unmarshal(text, &back); err != nil || len(back) != 4 {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if finite := !math.IsNaN(v) && !math.IsInf(v, 0); finite != (back[0] != nil) || finite && *back[0] != v {
+		finite := !math.IsNaN(v) && !math.IsInf(v, 0)
+		if finite != (back[0] != nil) || finite && *back[0] != v {
 			t.Errorf("%v is %s", v, text)
+		}
+		for scale := 1.0; scale < 1e12 && finite; scale *= 10 { // with few decimals
+			v := math.Round(v*scale) / scale
+			if a := math.Abs(v); a != 0 && a < 1e-6 || !(a < 1e21) {
+				continue
+			}
+			if got, want := string(AppendFloat(nil, v)), strconv.FormatFloat(v, 'f', -1, 64); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
 		}
 		if back[1] != nil || back[2] != nil || back[3] != nil {
 			t.Errorf("%s", text)
@@ -86,5 +100,13 @@ func TestRoundFigure(t *testing.T) {
 	}
 	if got := RoundFigure(math.NaN()); !math.IsNaN(got) {
 		t.Errorf("NaN becomes %v", got)
+	}
+}
+
+// BenchmarkAppendFloat writes numbers as reports have them.
+func BenchmarkAppendFloat(b *testing.B) {
+	list, out := []float64{0, 33.3, 1795357692.523, 0.015625, 12.345678, 1.0 / 3, 4096, 100}, []byte(nil)
+	for b.Loop() {
+		out = AppendFloats(out[:0], list)
 	}
 }

@@ -16,6 +16,10 @@ import (
 func Printable(s string) string {
 	first := 0
 	for first < len(s) {
+		if c := s[first]; ' ' <= c && c <= '~' { // most are
+			first++
+			continue
+		}
 		r, size := utf8.DecodeRuneInString(s[first:])
 		if !visible(r, size) {
 			break

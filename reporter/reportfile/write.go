@@ -34,15 +34,15 @@ func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 	return writeError("report", path, err)
 }
 
-// WritePicture writes a page or a picture, which can be made again from its report: whole or not
+// WritePicture writes a page or a picture, by fill, which can be made again from its report: whole or not
 // at all, but without waiting for the disk. Unless replace is set, the error is fs.ErrExist if
 // the name is taken.
-func WritePicture(path string, data []byte, replace bool) error {
+func WritePicture(path string, replace bool, fill func(io.Writer) error) error {
 	what := "picture"
 	if strings.EqualFold(filepath.Ext(path), ".html") {
 		what = "page"
 	}
-	return writeError(what, path, durable.WriteUnsynced(path, data, replace))
+	return writeError(what, path, durable.StreamUnsynced(path, replace, fill))
 }
 
 // ErrReplaced is the error of Rewrite for a file that no longer holds the expected bytes.

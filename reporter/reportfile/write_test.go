@@ -21,14 +21,15 @@ func TestWrite_Errors(t *testing.T) {
 		_, err := io.WriteString(w, "1")
 		return err
 	}
+	nothing := func(io.Writer) error { return nil }
 	for _, c := range []struct {
 		begin string
 		err   error
 		is    error
 	}{
 		{"write report " + path, WriteNew(path, one), fs.ErrExist},
-		{"write page " + path, WritePicture(path, nil, false), fs.ErrExist},
-		{"write picture " + path + "/x.svg", WritePicture(path+"/x.svg", nil, true), nil},
+		{"write page " + path, WritePicture(path, false, nothing), fs.ErrExist},
+		{"write picture " + path + "/x.svg", WritePicture(path+"/x.svg", true, nothing), nil},
 		{"write report " + path, Rewrite(path, []byte("other"), nil), ErrReplaced},
 	} {
 		if c.err == nil || !strings.HasPrefix(c.err.Error(), c.begin+": ") || c.is != nil && !errors.Is(c.err, c.is) {
@@ -38,7 +39,34 @@ func TestWrite_Errors(t *testing.T) {
 	if data, err := os.ReadFile(path); string(data) != "old" {
 		t.Errorf("the file holds %q, %v", data, err)
 	}
-	if err := errors.Join(Write(path, one), WritePicture(path, []byte("2"), true), Rewrite(path, []byte("2"), []byte("3"))); err != nil {
+	two := func(w io.Writer) error {
+		_, err := io.WriteString(w, "2")
+		return err
+	}
+	if err := errors.Join(Write(path, one), WritePicture(path, true, two), Rewrite(path, []byte("2"), []byte("3"))); err != nil {
 		t.Error(err)
+	}
+}
+
+// An error of what fills a file is told, and leaves no file.
+func TestWrite_FillFails(t *testing.T) {
+	t.Parallel()
+	dir, failed := t.TempDir(), errors.New("failed")
+	fill := func(w io.Writer) error {
+		if _, err := io.WriteString(w, "half"); err != nil {
+			return err
+		}
+		return failed
+	}
+	path := filepath.Join(dir, "a.html")
+	for name, err := range map[string]error{
+		"report": WriteStream(path, false, fill), "page": WritePicture(path, false, fill), "page again": WritePicture(path, true, fill),
+	} {
+		if !errors.Is(err, failed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v (%v)", left, err)
 	}
 }
