@@ -82,15 +82,21 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 	})
 }
 
-// answered asks a disk, and gives up if it hangs. what is asked is in the error.
+// answered asks a disk, and gives up if it hangs. what is asked is in the error. A panic is an error, too: in a
+// goroutine of its own it would cost the job its exit code.
 func answered[T any](what string, ask func() (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
-	a, ok := patience.Ask(diskPatience, func() answer {
-		value, err := ask()
-		return answer{value, err}
+	a, ok := patience.Ask(diskPatience, func() (a answer) {
+		defer func() {
+			if v := recover(); v != nil {
+				a.err = fmt.Errorf("%s: %v", what, v)
+			}
+		}()
+		a.value, a.err = ask()
+		return a
 	})
 	if !ok {
 		a.err = fmt.Errorf("%s: no answer within %v", what, diskPatience)

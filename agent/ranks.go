@@ -266,9 +266,8 @@ func readPiece(path string) (*reporter.Report, error) {
 
 // replacePieces writes the report of a node and then removes its pieces. It returns the report's path.
 func (s *session) replacePieces(pieces []string, dir string, fill func(io.Writer) error) (path string, err error) {
-	return answered("write report of the node into "+dir, func() (path string, err error) {
-		defer noPanic(&err)
-		path, err = writeNode(dir, s.nodeFileName(), fill)
+	return answered("write report of the node into "+dir, func() (string, error) {
+		path, err := writeNode(dir, s.nodeFileName(), fill)
 		if err != nil {
 			return "", err
 		}
