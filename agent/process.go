@@ -55,8 +55,7 @@ func (o *Options) workBeside() {
 
 // setUpRuntime sets up the runtime for a process that only measures. hears reports whether a job may send it much.
 func setUpRuntime(hears bool) {
-	// With one, a goroutine that becomes ready wakes no other thread, and what takes turns stays on one. Setting
-	// it also closes the descriptors that the runtime needs for the default, where few may be open.
+	// With one, a goroutine that becomes ready wakes no other thread, and what takes turns stays on one.
 	runtime.GOMAXPROCS(1)
 
 	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the

@@ -2,7 +2,10 @@
 
 package job
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // What the kernel handed to this process, noted before the Go runtime set its own
 // signal handlers and opened /dev/null for missing standard descriptors. Only a
@@ -13,7 +16,22 @@ import "syscall"
 var (
 	ignoredBits uint64 // bit n: signal n was ignored; bit 0: the program began at entry
 	closedBits  uint64 // bit n: descriptor n, of 0 to 2, was closed
+
+	// processorAdded is 1 if the environment did not have GOMAXPROCS, and entry added GOMAXPROCS=1. With more, the
+	// runtime makes four threads before the program begins, which costs a short run a twentieth.
+	processorAdded uint64
 )
+
+// OneProcessor reports whether the Go runtime of this process was told to run goroutines on one thread at a time,
+// though the environment did not say so. What it was told is no longer in the environment after the call, which must
+// come before others read that.
+func OneProcessor() bool {
+	if processorAdded == 0 {
+		return false
+	}
+	_ = os.Unsetenv("GOMAXPROCS")
+	return true
+}
 
 // PlainBuild reports whether this program was linked without the entry point that
 // notes ignored signals and closed descriptors. It is false on systems that have

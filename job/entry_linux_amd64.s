@@ -1,8 +1,14 @@
 #include "textflag.h"
 
+// oneProcessor is what entry adds to the environment.
+DATA ·oneProcessor+0(SB)/8, $"GOMAXPRO"
+DATA ·oneProcessor+8(SB)/8, $"CS=1\x00\x00\x00\x00"
+GLOBL ·oneProcessor(SB), RODATA|NOPTR, $16
+
 // entry is where the kernel begins the program, if the linker was told so. It
 // asks rt_sigaction(2) for each standard signal and fcntl(2) for each standard
-// descriptor, and jumps to where Go programs begin, with SP as it was.
+// descriptor, adds oneProcessor to the environment if that does not have the
+// variable, and jumps to where Go programs begin.
 TEXT ·entry(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ SP, R12
 	SUBQ $64, SP            // room for a struct sigaction
@@ -43,5 +49,35 @@ nextDescriptor:
 	JLE  descriptor
 	MOVQ R14, ·closedBits(SB)
 
+	// From R12 up there are argc, argc pointers and 0, the pointers of the environment and 0.
+	MOVQ 0(R12), R13
+	LEAQ 16(R12)(R13*8), R13
+	MOVQ ·oneProcessor(SB), R14   // "GOMAXPRO"
+variable:
+	MOVQ 0(R13), AX
+	TESTQ AX, AX
+	JEQ  add
+	CMPQ 0(AX), R14
+	JNE  nextVariable
+	MOVL 8(AX), DX
+	ANDL $0xffffff, DX
+	CMPL DX, $0x3d5343      // "CS="
+	JEQ  begin
+nextVariable:
+	ADDQ $8, R13
+	JMP  variable
+add:                            // move all of them down by one, and use the place that becomes free
+	MOVQ R12, SI
+	LEAQ -8(R12), DI
+	MOVQ R13, CX
+	SUBQ R12, CX
+	SHRQ $3, CX
+	CLD
+	REP; MOVSQ
+	LEAQ ·oneProcessor(SB), AX
+	MOVQ AX, -8(R13)
+	SUBQ $8, R12
+	MOVQ $1, ·processorAdded(SB)
+begin:
 	MOVQ R12, SP
 	JMP  _rt0_amd64_linux(SB)

@@ -1,8 +1,16 @@
 #include "textflag.h"
 
+// oneProcessor is what entry adds to the environment.
+DATA ·oneProcessor+0(SB)/8, $"GOMAXPRO"
+DATA ·oneProcessor+8(SB)/8, $"CS=1\x00\x00\x00\x00"
+GLOBL ·oneProcessor(SB), RODATA|NOPTR, $16
+
 // entry is where the kernel begins the program, if the linker was told so. It
 // asks rt_sigaction(2) for each standard signal and fcntl(2) for each standard
-// descriptor, and jumps to where Go programs begin, with RSP as it was.
+// descriptor, adds oneProcessor to the environment if that does not have the
+// variable, and jumps to where Go programs begin. The stack must stay aligned to
+// 16 bytes: what is moved moves by one place more than the variable needs, which
+// gets a copy of it.
 TEXT ·entry(SB), NOSPLIT|NOFRAME, $0-0
 	SUB  $64, RSP           // room for a struct sigaction
 	MOVD $1, R21            // bit 0: the program began here
@@ -46,4 +54,42 @@ nextDescriptor:
 	MOVD R21, ·closedBits(SB)
 
 	ADD  $64, RSP
+
+	// From RSP up there are argc, argc pointers and 0, the pointers of the environment and 0.
+	MOVD RSP, R22
+	MOVD 0(R22), R20
+	ADD  R20<<3, R22, R20
+	ADD  $16, R20
+	MOVD ·oneProcessor(SB), R21   // "GOMAXPRO"
+	MOVD $0x3d5343, R10           // "CS="
+variable:
+	MOVD 0(R20), R9
+	CBZ  R9, add
+	MOVD 0(R9), R11
+	CMP  R11, R21
+	BNE  nextVariable
+	MOVWU 8(R9), R11
+	AND  $0xffffff, R11, R11
+	CMP  R11, R10
+	BEQ  begin
+nextVariable:
+	ADD  $8, R20
+	B    variable
+add:                                  // move all of them down by two, and use the places that become free
+	MOVD R22, R11
+	SUB  $16, R22, R12
+move:
+	CMP  R20, R11
+	BEQ  moved
+	MOVD.P 8(R11), R9
+	MOVD.P R9, 8(R12)
+	B    move
+moved:
+	MOVD $·oneProcessor(SB), R9
+	MOVD R9, -16(R20)
+	MOVD R9, -8(R20)
+	SUB  $16, RSP
+	MOVD $1, R9
+	MOVD R9, ·processorAdded(SB)
+begin:
 	B    _rt0_arm64_linux(SB)

@@ -121,3 +121,6 @@ func PlainBuild() bool { return false }
 
 func ignoredAtStart(syscall.Signal) bool { return false }
 func closedAtStart(int) bool             { return false }
+
+// OneProcessor reports false: nobody told the Go runtime.
+func OneProcessor() bool { return false }

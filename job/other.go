@@ -117,6 +117,9 @@ func (j *Job) Release() {}
 // Headroom returns nil on this system: limits are not looked at.
 func Headroom([]TaskLimit) error { return nil }
 
+// OneProcessor reports false: nobody told the Go runtime.
+func OneProcessor() bool { return false }
+
 // PlainBuild is false: no build of this system has the entry point.
 func PlainBuild() bool { return false }
 

@@ -94,6 +94,29 @@ func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 	return set
 }
 
+// What entry tells the Go runtime is not in the job's environment, and what the user says to the job is.
+func TestInherit_EnvironmentOfBothBuilds(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{clitest.Binary(t), clitest.PlainBinary(t)} {
+		for _, env := range [][]string{nil, {"A=1", "B=2"}, {"GOMAXPROCS=3", "A=1"}, {"GOMAXPRO=1", "GOMAXPROCSX=2", "G="}} {
+			cmd := clitest.Command(t, path, "run", "--out", t.TempDir(), "--", "/usr/bin/env")
+			cmd.Env = append([]string{}, env...)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 0)
+
+			var own []string
+			for line := range strings.Lines(o.Out) {
+				if line = strings.TrimSuffix(line, "\n"); !strings.HasPrefix(line, "PERFAGENT_") {
+					own = append(own, line)
+				}
+			}
+			if !slices.Equal(own, env) {
+				t.Errorf("%s: the job has %q, want %q", path, own, env)
+			}
+		}
+	}
+}
+
 // Real signals: under trap ” TERM PIPE a job of the released program lives through both as it
 // would without us, and one of a plain build does not.
 func TestInherit_TrapsOfBothBuilds(t *testing.T) {
