@@ -18,7 +18,7 @@ func TestClient_ClockAhead(t *testing.T) {
 		least, most time.Duration
 	}{
 		{name: "the same"},
-		{name: "a cached Date", server: -1500 * time.Millisecond},
+		{name: "a cached Date", server: -time.Second},
 		{name: "behind", server: time.Minute, least: -time.Minute, most: -59 * time.Second},
 		{name: "ahead", server: -time.Minute, least: 58 * time.Second, most: 61 * time.Second},
 		{name: "the answer of a cache", server: -time.Minute, age: "60"},

@@ -96,7 +96,7 @@ def burn(seconds):
 boundary('load'); burn(0.6)
 boundary('wait'); time.sleep(1)
 boundary('train'); block = bytearray(b'x') * (200 << 20); burn(0.9); time.sleep(0.8)
-boundary('save'); del block
+boundary('save'); del block; time.sleep(0.3)
 with open('file', 'wb') as f: f.write(os.urandom(20 << 20)); os.fsync(f.fileno())
 time.sleep(0.6)
 boundary('load'); burn(0.3)

@@ -289,9 +289,8 @@ const (
 	// vmEvery is how often /proc/vmstat is read: the kernel sums up counters of all CPUs for its
 	// 150 lines, and we use three.
 	vmEvery = 5 * time.Second
-	// vmFirst is for how long it is read each vmEarly, so that a short job has its points.
+	// vmFirst is for how long it is read in every Reading, so that a short job has its points.
 	vmFirst = 20 * time.Second
-	vmEarly = 900 * time.Millisecond
 )
 
 // readVMWhenDue takes /proc/vmstat, or what was read of it before.
@@ -333,11 +332,7 @@ func (r *Reader) vmDue(now time.Duration) bool {
 	if r.jobOnly {
 		return first || r.job.closing
 	}
-	every := vmEarly
-	if now-r.vmBegun > vmFirst {
-		every = vmEvery
-	}
-	if !first && now-r.vmAt < every && !r.job.closing {
+	if now-r.vmBegun > vmFirst && now-r.vmAt < vmEvery && !r.job.closing {
 		return false
 	}
 	r.vmAt = now
