@@ -75,7 +75,7 @@ func TestReader_Heat(t *testing.T) {
 		"intel": {Celsius: 55, Throttles: []Throttle{{Name: "package 0", Events: 30}, {Name: "package 1", Events: 6},
 			{Name: "core of CPU 0", Events: 5}, {Name: "core of CPU 1"}, {Name: "core of CPU 2"}, {Name: "core of CPU 3", Events: 9}}},
 		"amd":     {Celsius: 64.5, Throttles: []Throttle{}},
-		"nfs-4.2": nil,
+		"nfs-4.1": nil,
 	} {
 		h := openRare(t, name)
 		h.begin()
@@ -109,7 +109,7 @@ func TestReader_HeatPace(t *testing.T) {
 // The threads of a core count for one core, and those of a package for one package, as newer and older
 // kernels list them. Newer ones count the time, too.
 func TestReader_HeatOfThreads(t *testing.T) {
-	h := openRare(t, "nfs-4.2")
+	h := openRare(t, "nfs-4.1")
 	cpu := func(n string, files map[string]string) {
 		for name, text := range files {
 			write(t, h.sys, "devices/system/cpu/cpu"+n+"/"+name, []byte(text+"\n"))
@@ -151,7 +151,7 @@ func TestReader_HeatDamaged(t *testing.T) {
 
 // Without a sensor of a driver the kernel's thermal zone stands in.
 func TestReader_HeatOfZones(t *testing.T) {
-	h := openRare(t, "nfs-4.2")
+	h := openRare(t, "nfs-4.1")
 	write(t, h.sys, "class/thermal/thermal_zone0/type", []byte("acpitz\n"))
 	write(t, h.sys, "class/thermal/thermal_zone0/temp", []byte("99000\n"))
 	write(t, h.sys, "class/thermal/thermal_zone1/type", []byte("x86_pkg_temp\n"))

@@ -64,25 +64,24 @@ func mountText(m Mount) string {
 func TestReader_Mounts(t *testing.T) {
 	for name, want := range map[string][]string{
 		"nfs-shared": {
-			"0:48 nfs nasbox:/share/MD0_DATA/music on /nasbox/music and /nasbox/Public: 167, 0; 9 operations, " +
-				"GETATTR 4125 310200 37328 347664, READ 1 0 4 4",
-			"0:49 nfs nasbox:/share/external/sdt1 on /nasbox/newmovies: 0, 0; 6 operations, GETATTR 278 0 331 338",
+			"0:48 nfs 1.2.3.4:/storage/home on /nfs/home and /nfs/projects: 1134399088816, 407107155723; 21 operations, " +
+				"GETATTR 100 105 106 107, READ 600 605 606 607",
+			"0:49 nfs 1.2.3.4:/archive on /nfs/archive: 0, 0; 3 operations, GETATTR 12 0 7 9",
 		},
 		"nfs-bound": {
 			"0:42 nfs4 192.168.1.1:/srv/test on /mnt/nfs/test and /mnt/nfs/test-dupe: 1210214218, 0; 1 operations, " +
 				"READ 1298 6 79386 79407",
 			"0:44 nfs 192.168.1.1:/srv/test on /mnt/nfs/test-dupe: 1210214218, 0; 2 operations, READ 1298 6 79386 79407",
 		},
-		"nfs-4.2": {
-			"0:45 nfs4 nfs.f24.local:/home on /home: 4406481497, 5911215386; 23 operations, " +
-				"READ 38821 950 824228 869033, GETATTR 141246 7428 165646 186058",
+		"nfs-4.1": {
+			"0:45 nfs4 fs.example.com:/home on /home: 1788561151, 39087991255; 28 operations, " +
+				"READ 34096 2272 464840 467945, GETATTR 52480 2930 30069 34502",
 		},
 		"nfs-rdma": {
-			"0:61 nfs example.com:/icds on /storage/icds: 2555904, 0; 6 operations, GETATTR 2 11 0 11, READ 49 0 15 17",
-			"0:62 nfs example.com:/group on /storage/group: 1730835995062, 212213971093; 18 operations, " +
-				"GETATTR 359470 6615 68172 77464, READ 36019499 406570 26116356 27160896",
-			"0:63 nfs example.com:/icds on /storage/icds: 3117996888, 0; 11 operations, " +
-				"GETATTR 1504197 5823 250532 346757, READ 106156 2442 102180 106716",
+			"0:61 nfs storage.example.com:/apps on /storage/apps: 1048576, 0; 5 operations, GETATTR 3 2 4 7, READ 4 1 8 9",
+			"0:62 nfs storage.example.com:/data on /storage/data: 2013200952170479, 0; 8 operations, " +
+				"GETATTR 512052 107131 612667 751847, READ 2654501510 6347457114 31407021389 37927280438",
+			"0:63 nfs storage.example.com:/apps on /storage/apps: 8192, 0; 3 operations, GETATTR 1 0 1 1, READ 1 0 2 2",
 		},
 		"lustre-2.10": {"lustrefs-ffff88105db50000 lustre lustrefs on : 4194304, 93813797294080; 0 operations, "},
 		"lustre-2.14": {"ai400x2-ff47bce9ca35d800 lustre ai400x2 on : 0, 0; 11 operations, open 35955554 0 0 3393651645"},
@@ -146,9 +145,9 @@ func bytesOf(r *Reading) (list []string) {
 }
 
 func TestReader_NFSPace(t *testing.T) {
-	h := openRare(t, "nfs-4.2")
+	h := openRare(t, "nfs-4.1")
 	h.begin()
-	edit(t, h.mountstats(), "4406481497 5911215386", "4406481597 5911215586")
+	edit(t, h.mountstats(), "1788561151 39087991255", "1788561251 39087991455")
 	for _, c := range []struct {
 		after time.Duration
 		held  bool
@@ -156,11 +155,11 @@ func TestReader_NFSPace(t *testing.T) {
 		r := h.after(c.after)
 		same(t, fmt.Sprintf("held %v after another %v", r.Held[NFSMounts], c.after), r.Held[NFSMounts], c.held)
 		if !c.held {
-			same(t, "bytes", bytesOf(r), []string{"0:45 4406481597 5911215586"})
+			same(t, "bytes", bytesOf(r), []string{"0:45 1788561251 39087991455"})
 		}
 	}
 	r := h.Final()
-	same(t, "bytes at the end", bytesOf(r), []string{"0:45 4406481597 5911215586"})
+	same(t, "bytes at the end", bytesOf(r), []string{"0:45 1788561251 39087991455"})
 }
 
 func TestPace_BoundsTheShareOfTheTime(t *testing.T) {
@@ -180,7 +179,7 @@ func TestPace_BoundsTheShareOfTheTime(t *testing.T) {
 
 // A host without the client of NFS is asked once a minute, and by nothing but one look for one file.
 func TestReader_NFSComesAndGoes(t *testing.T) {
-	h := openRare(t, "nfs-4.2")
+	h := openRare(t, "nfs-4.1")
 	client := filepath.Join(h.proc, "fs", "nfsfs")
 	hidden := client + "-hidden"
 	if err := os.Rename(client, hidden); err != nil {
@@ -193,8 +192,8 @@ func TestReader_NFSComesAndGoes(t *testing.T) {
 	}
 	same(t, "within the minute", bytesOf(h.after(59*time.Second)), []string(nil))
 
-	// It was mounted 5547 s ago, where we could not see it: what it had counted is not ours.
-	same(t, "after the minute", bytesOf(h.after(time.Second)), []string{"0:45 4406481497 5911215386"})
+	// It was mounted 83520 s ago, where we could not see it: what it had counted is not ours.
+	same(t, "after the minute", bytesOf(h.after(time.Second)), []string{"0:45 1788561151 39087991255"})
 	if err := os.Rename(h.mountstats(), h.mountstats()+"-hidden"); err != nil {
 		t.Fatal(err)
 	}
@@ -205,12 +204,12 @@ func TestReader_NFSComesAndGoes(t *testing.T) {
 	if err := os.Rename(h.mountstats()+"-hidden", h.mountstats()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "when it is back", bytesOf(h.after(time.Minute)), []string{"0:45 4406481497 5911215386"})
+	same(t, "when it is back", bytesOf(h.after(time.Minute)), []string{"0:45 1788561151 39087991255"})
 }
 
 // A file system that the job has mounted, by an automounter or in person, counts from its first byte on.
 func TestReader_NFSMountedDuringTheRun(t *testing.T) {
-	h := openRare(t, "nfs-4.2")
+	h := openRare(t, "nfs-4.1")
 	stats, err := os.ReadFile(h.mountstats())
 	if err != nil {
 		t.Fatal(err)
@@ -221,10 +220,10 @@ func TestReader_NFSMountedDuringTheRun(t *testing.T) {
 	}
 	h.begin()
 	add := func(path, id, dir, age string) {
-		block := string(stats[strings.Index(string(stats), "device nfs.f24"):strings.Index(string(stats), "device tmpfs mounted on /run/user")])
-		block = strings.NewReplacer("mounted on /home ", "mounted on "+path+" ", "nfs.f24.local:/home", "nfs.f24.local:"+dir,
-			"age:\t5547", "age:\t"+age).Replace(block)
-		line := "300 60 " + id + " / " + path + " rw - nfs4 nfs.f24.local:" + dir + " rw\n"
+		block := string(stats[strings.Index(string(stats), "device fs.example"):strings.Index(string(stats), "device tmpfs mounted on /run/user")])
+		block = strings.NewReplacer("mounted on /home ", "mounted on "+path+" ", "fs.example.com:/home", "fs.example.com:"+dir,
+			"age:\t83520", "age:\t"+age).Replace(block)
+		line := "300 60 " + id + " / " + path + " rw - nfs4 fs.example.com:" + dir + " rw\n"
 		for file, text := range map[string]string{h.mountstats(): block, h.mountinfo(): line} {
 			f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
@@ -237,20 +236,20 @@ func TestReader_NFSMountedDuringTheRun(t *testing.T) {
 		}
 	}
 
-	const home = "0:45 4406481497 5911215386"
+	const home = "0:45 1788561151 39087991255"
 	add(`/data/a\040b`, "0:50", "/data", "3")
 	r := h.after(10 * time.Second)
-	same(t, "a new one", bytesOf(r), []string{home, "0:50 4406481497 5911215386 F"})
+	same(t, "a new one", bytesOf(r), []string{home, "0:50 1788561151 39087991255 F"})
 	same(t, "its place", r.Mounts[1].Paths, []string{"/data/a b"})
-	same(t, "a second later", bytesOf(h.after(time.Second)), []string{home, "0:50 4406481497 5911215386"})
+	same(t, "a second later", bytesOf(h.after(time.Second)), []string{home, "0:50 1788561151 39087991255"})
 
 	// One that was there before, and is bound to a place that we can see.
 	add("/opt", "0:51", "/opt", "4000")
-	same(t, "an old one", bytesOf(h.after(time.Second))[2], "0:51 4406481497 5911215386")
+	same(t, "an old one", bytesOf(h.after(time.Second))[2], "0:51 1788561151 39087991255")
 
 	// Unmounted and mounted again between two Readings, with the number of before.
 	edit(t, h.mountstats(), "age:\t3\n", "age:\t1\n")
-	same(t, "mounted again", bytesOf(h.after(time.Second))[1], "0:50 4406481497 5911215386 F")
+	same(t, "mounted again", bytesOf(h.after(time.Second))[1], "0:50 1788561151 39087991255 F")
 
 	for file, data := range map[string][]byte{h.mountstats(): stats, h.mountinfo(): info} {
 		if err := os.WriteFile(file, data, 0o666); err != nil {
@@ -272,14 +271,14 @@ func TestReader_NFSOutOfReach(t *testing.T) {
 
 func TestReader_NFSDamaged(t *testing.T) {
 	for _, c := range []struct{ old, now, why string }{
-		{"bytes:\t4365236327 5911247130 0 0 4406481497", "bytes:\t4365236327 5911247130 0 0 many", `"many" bytes read`},
-		{"bytes:\t4365236327 5911247130 0 0 4406481497 5911215386 1075802 1473784", "bytes:\t4365236327", "1 counts of bytes"},
+		{"bytes:\t2021340783 39056395530 0 0 1788561151", "bytes:\t2021340783 39056395530 0 0 many", `"many" bytes read`},
+		{"bytes:\t2021340783 39056395530 0 0 1788561151 39087991255 442605 9557343", "bytes:\t4365236327", "1 counts of bytes"},
 		{"bytes:", "octets:", "no bytes of /home"},
-		{"READ: 38821 38821 0", "READ: 38821 x 0", `"READ: 38821 x 0`},
-		{"READ: 38821 38821 0 11491016 4414245700 950 824228 869033", "READ: 38821", `"READ: 38821" is not understood`},
-		{"age:\t5547", "age:\tlong", `the age "long" is not a number`},
+		{"READ: 34096 34096 0", "READ: 34096 x 0", `"READ: 34096 x 0`},
+		{"READ: 34096 34096 0 7103096 1792122744 2272 464840 467945 0", "READ: 34096", `"READ: 34096" is not understood`},
+		{"age:\t83520", "age:\tlong", `the age "long" is not a number`},
 	} {
-		h := openRare(t, "nfs-4.2")
+		h := openRare(t, "nfs-4.1")
 		edit(t, h.mountstats(), c.old, c.now)
 		r := h.begin()
 		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), h.mountstats()) {
@@ -302,7 +301,7 @@ func TestReader_NFSDamaged(t *testing.T) {
 
 // A kernel that does not answer costs a fifth of a second once, and nothing after that.
 func TestReader_NFSHangs(t *testing.T) {
-	h := openRare(t, "nfs-4.2")
+	h := openRare(t, "nfs-4.1")
 	if err := os.Remove(h.mountstats()); err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +361,7 @@ func TestReader_RootOnly(t *testing.T) {
 		t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
 	}
 
-	h := openRare(t, "nfs-4.2")
+	h := openRare(t, "nfs-4.1")
 	closed(h, h.mountstats())
 	asNobody(t, func() {
 		a := h.nfsReader(t).files.answer()
