@@ -13,6 +13,7 @@ DESTDIR ?=
 BIN   = bin/perfagent
 READY = .tools/ready
 PEERS = .tools/peers/installed
+FLOOR = .tools/floor/installed
 KUBERNETES = .tools/kubernetes/installed
 PLATFORMS = linux/arm64 darwin/arm64 darwin/amd64 windows/amd64
 
@@ -29,7 +30,7 @@ export PERFAGENT_TEST_JUPYTER = $(CURDIR)/.tools/jupyter
 export PERFAGENT_TEST_WORKFLOWS = $(CURDIR)/.tools/workflows
 
 .DEFAULT_GOAL = help
-.PHONY: help build install dist demo test bench peers e2e-kubernetes fuzz lint cross picture pictures clean
+.PHONY: help build install dist demo test bench floor peers e2e-kubernetes fuzz lint cross picture pictures clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +56,9 @@ test: $(READY) ## install what the tests need, then run them all
 
 bench: build $(READY) $(PEERS) ## run the benchmarks
 	CGO_ENABLED=0 $(GO) test -tags e2e -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+
+floor: $(PEERS) $(FLOOR) ## measure what a run and a sample cost beside other tools, and write the table of docs/performance.md
+	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 30m ./e2e/floor -v -floor
 
 peers: build $(PEERS) ## measure beside other tools and write the tables of docs/job.md and docs/performance.md
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/peers -v -peers
@@ -95,6 +99,10 @@ $(READY): scripts/requirements.txt scripts/requirements-mlflow3.txt scripts/requ
 # Not among what the tests need. A machine on which it cannot be installed benches all else.
 $(PEERS): scripts/requirements-peers.txt
 	@sh scripts/test-tools.sh $(PEERS) peers
+
+# Nor is this, which needs Rust's cargo. Without it, make floor compares with the others.
+$(FLOOR):
+	@sh scripts/test-tools.sh $(FLOOR) floor
 
 # Nor is this. make test skips what needs it.
 $(KUBERNETES): scripts/kubernetes/go.mod scripts/kubernetes/go.sum

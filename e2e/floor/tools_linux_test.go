@@ -20,7 +20,6 @@ type tool struct {
 	name   string
 	slow   bool // it takes a second or more for a job of no length
 	around func(job []string, hz int) []string
-	after  string // what samples at the given rate, if not from the beginning
 }
 
 // perfagent is ours.
@@ -37,15 +36,15 @@ func others(t *testing.T) []tool {
 	venv, crates := need.Repository(t, ".tools/peers/bin"), need.Repository(t, ".tools/floor/bin")
 	script := need.Repository(t, "e2e/floor/testdata/psutil_wrap.py")
 	all := []tool{
-		{name: "GNU time", around: func(job []string, _ int) []string {
+		{name: gnu, around: func(job []string, _ int) []string {
 			return append([]string{gnuTime, "-o", "/dev/null"}, job...)
 		}},
-		{name: "denet 0.10.3", around: func(job []string, hz int) []string {
+		{name: denet, around: func(job []string, hz int) []string {
 			ms := interval(hz)
 			ms = ms[:len(ms)-len("ms")]
 			return append([]string{filepath.Join(crates, "denet"), "-q", "-i", ms, "-m", ms, "-o", "denet.json", "run", "--"}, job...)
 		}},
-		{name: "perf.py's way", around: func(job []string, hz int) []string {
+		{name: psutil, around: func(job []string, hz int) []string {
 			seconds := (time.Second / time.Duration(hz)).Seconds()
 			return append([]string{filepath.Join(venv, "python"), script, format(seconds)}, job...)
 		}},
