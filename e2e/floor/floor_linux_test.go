@@ -24,7 +24,7 @@ const (
 	slack = 1.3
 
 	runToTrue     = 12.0 // CPU of a run of true by that of true
-	sampleAt1Hz   = 4.0 // CPU by that of the C loop
+	sampleAt1Hz   = 4.0  // CPU by that of the C loop
 	sampleAt10Hz  = 3.0
 	sampleAt100Hz = 3.0
 )
