@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -306,12 +307,13 @@ func TestParse_LinesOfAnotherWidth(t *testing.T) {
 	}
 }
 
-// Journals that the version before left behind when it was killed: of a few samples, with a
-// snapshot, after SIGTERM, and with a GPU. Beside each are the metrics that it made of them itself.
+// Journals that the versions before left behind when they were killed: of a few samples, with a
+// snapshot, after SIGTERM, with a GPU, and of a job with phases and operations. Beside each are the numbers that they
+// made of them themselves.
 func TestParse_JournalsOfTheVersionBefore(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/*.jsonl")
-	if err != nil || len(paths) != 4 {
+	if err != nil || len(paths) != 5 {
 		t.Fatalf("%q, %v", paths, err)
 	}
 	for _, path := range paths {
@@ -330,6 +332,8 @@ func TestParse_JournalsOfTheVersionBefore(t *testing.T) {
 		}
 		n := r.Nodes["0"]
 		delete(n.Metrics, "gpu_0_energy_joules") // which that version did not estimate
+		maps.Copy(n.Metrics, n.PhaseValues())
+		maps.Copy(n.Metrics, n.WorkValues())
 		if d := cmp.Diff(want["0"], n.Metrics); d != "" {
 			t.Errorf("%s: metrics (-then +now):\n%s", path, d)
 		}
