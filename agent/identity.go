@@ -53,7 +53,8 @@ func (s *session) identity() *reporter.Identity {
 	if rank, err := strconv.Atoi(s.standing.rank); err == nil && id.Rank == nil {
 		id.Rank = &rank
 	}
-	if id.NodeFrom == scheduler.None && id.Scheduler == "" && id.Rank == nil {
+	named := s.o.identity.From["node_name"] != "" // by a variable such as NODE_NAME of a Pod
+	if id.NodeFrom == scheduler.None && id.Scheduler == "" && id.Rank == nil && !named {
 		return nil
 	}
 	return &id

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -97,9 +96,9 @@ func (c *cluster) startHosts() {
 	if root, err := filepath.EvalSymlinks(need.Repository(c.t, ".tools/containerd")); err == nil {
 		packages = append(packages, root)
 	}
-	c.control = hosttest.New(c.t, "control", network+"1", names, packages)
+	c.control = hosttest.NewApart(c.t, "control", network+"1", names, packages)
 	c.nodes = []*hosttest.Host{
-		hosttest.New(c.t, "node1", network+"11", names, packages), hosttest.New(c.t, "node2", network+"12", names, packages),
+		hosttest.NewApart(c.t, "node1", network+"11", names, packages), hosttest.NewApart(c.t, "node2", network+"12", names, packages),
 	}
 	c.control.Connect(c.t, c.nodes)
 	c.do(c.control, `mount --bind "$1/volume" /srv`)
@@ -111,13 +110,13 @@ func (c *cluster) do(h *hosttest.Host, script string) {
 	clitest.Perform(c.t, h.Command(c.t, c.dir, "sh", "-ec", script, "sh", c.dir)).Want(c.t, 0)
 }
 
-// daemon starts a program in the foreground. timeout(1) ends it if nobody else does.
+// daemon starts a program in the foreground, which ends with its host.
 func (c *cluster) daemon(h *hosttest.Host, name string, args ...string) {
 	c.t.Helper()
 	if path := filepath.Join(c.programs, name); clitest.Exists(path) {
 		name = path
 	}
-	cmd := h.Command(c.t, c.dir, "timeout", append([]string{"-k", "5", "1200", name}, args...)...)
+	cmd := h.Command(c.t, c.dir, name, args...)
 	cmd.Env = append(cmd.Env, c.env...)
 	said, err := os.Create(c.path(filepath.Base(name) + "." + h.Name + ".log"))
 	if err != nil {
@@ -286,9 +285,6 @@ func (c *cluster) command(name string, args ...string) *exec.Cmd {
 func (c *cluster) stop() {
 	if c.t.Failed() {
 		c.logTails()
-	}
-	for _, cmd := range c.daemons {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
 	}
 	for _, h := range append(c.nodes, c.control) {
 		h.Kill(c.t)

@@ -29,10 +29,10 @@ type image struct {
 func images(t *testing.T) []image {
 	t.Helper()
 	busybox := need.Tool(t, "busybox", "apt-get install busybox-static (make test does it as root)")
-	version := strings.TrimSpace(clitest.Read(t, need.Repository(t, "VERSION")))
+	names := imageNames(t)
 	return []image{
-		{"registry.example.com/perfagent:" + version, map[string]string{"perfagent": clitest.Binary(t)}, []string{"/perfagent"}},
-		{"registry.example.com/job:v1", map[string]string{
+		{names["perfagent"], map[string]string{"perfagent": clitest.Binary(t)}, []string{"/perfagent"}},
+		{names["job"], map[string]string{
 			"bin/busybox": busybox, "bin/sh": "-> busybox", "bin/sleep": "-> busybox", "bin/dd": "-> busybox",
 		}, nil},
 		{pause, map[string]string{"busybox": busybox}, []string{"/busybox", "sleep", "1000000"}},
@@ -41,6 +41,22 @@ func images(t *testing.T) []image {
 
 // pause is the image of the container that keeps a Pod's network.
 const pause = "registry.example.com/pause:v1"
+
+// The images are such that an engine takes them, which podman is too. It checks the sum of the layer.
+func TestImages(t *testing.T) {
+	podman := need.Tool(t, "podman", "apt-get install podman (make test does it as root)")
+	need.Root(t, "for podman's store")
+	dir := t.TempDir()
+	store := []string{"--root=" + dir + "/graph", "--runroot=" + dir + "/run", "--storage-driver=vfs"}
+	for _, i := range images(t) {
+		path := clitest.Write(t, dir+"/image.tar", i.archive(t), 0o600)
+		clitest.Perform(t, clitest.Command(t, podman, append(store, "load", "-q", "-i", path)...)).Want(t, 0)
+		o := clitest.Perform(t, clitest.Command(t, podman, append(store, "image", "inspect", "-f", "{{.Config.Entrypoint}} {{.RepoTags}}", i.name)...))
+		if want := fmt.Sprintf("%v [%s]\n", i.entrypoint, i.name); o.Out != want {
+			t.Errorf("podman says %q%s, want %q", o.Out, o.Err, want)
+		}
+	}
+}
 
 // archive returns an image in the form of "docker save".
 func (i image) archive(t *testing.T) string {

@@ -4,6 +4,7 @@ package kubernetes
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/hosttest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -38,6 +40,8 @@ func TestKubernetes(t *testing.T) {
 	t.Run("pod-sidecar.yaml", func(t *testing.T) { sidecar(t, c) })
 	t.Run("daemonset.yaml", func(t *testing.T) { daemons(t, c) })
 	t.Run("out of memory", func(t *testing.T) { hungry(t, c) })
+	t.Run("a Pod that fails", func(t *testing.T) { failing(t, c) })
+	t.Run("a node that is lost", func(t *testing.T) { lost(t, c) })
 }
 
 // restricted: Kubernetes itself says what its profile "restricted" would forbid, which are the DaemonSet's folders.
@@ -65,6 +69,13 @@ spec: {accessModes: [ReadWriteMany], capacity: {storage: 1Gi}, hostPath: {path: 
 	clitest.Perform(c.t, c.command("kubectl", "apply", "-f", path)).Want(c.t, 0)
 }
 
+// apply applies a variant of a manifest.
+func (c *cluster) apply(t *testing.T, file, name string) {
+	t.Helper()
+	path := clitest.Write(t, c.path(name+".yaml"), variant(t, file, name), 0o600)
+	clitest.Perform(t, c.command("kubectl", "apply", "-f", path)).Want(t, 0)
+}
+
 // log returns the log of a container.
 func (c *cluster) log(t *testing.T, args ...string) string {
 	t.Helper()
@@ -87,13 +98,8 @@ func wrapped(t *testing.T, c *cluster) {
 func indexed(t *testing.T, c *cluster, applied string) {
 	names := make(map[string]bool)
 	for i := range 2 {
-		index := strconv.Itoa(i)
-		var r reporter.Report
-		if err := json.Unmarshal([]byte(clitest.Read(t, filepath.Join(c.path("volume"), "perfagent-indexed", "node-"+index+".json"))), &r); err != nil {
-			t.Fatal(err)
-		}
-		id := r.Nodes[index].Identity
-		if r.Run.ID != "perfagent-indexed" || id.NodeFrom != "JOB_COMPLETION_INDEX" {
+		r, id := c.report(t, "perfagent-indexed", i)
+		if r.Run.ID != "perfagent-indexed" || id.NodeFrom != "JOB_COMPLETION_INDEX" || id.Scheduler != "Kubernetes" {
 			t.Errorf("run %s, %+v", r.Run.ID, id)
 		}
 		names[id.NodeName] = true
@@ -108,6 +114,26 @@ func indexed(t *testing.T, c *cluster, applied string) {
 	if !strings.Contains(text, "\nperfagent-indexed ") || strings.Count(text, "\nperfagent-indexed-") != 2 {
 		t.Errorf("the transcript is %s", text)
 	}
+}
+
+// report returns the report of a node in the volume, and what the node calls itself.
+func (c *cluster) report(t *testing.T, run string, node int) (reporter.Report, reporter.Identity) {
+	t.Helper()
+	index := strconv.Itoa(node)
+
+	return readReport(t, filepath.Join(c.path("volume"), run, "node-"+index+".json"), index)
+}
+
+func readReport(t *testing.T, path, index string) (r reporter.Report, id reporter.Identity) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(clitest.Read(t, path)), &r); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	if i := r.Nodes[index].Identity; i != nil {
+		id = *i
+	}
+
+	return r, id
 }
 
 // sidecar: it ends after the job, by TERM, with a summary.
@@ -137,7 +163,8 @@ func sidecar(t *testing.T, c *cluster) {
 	}
 }
 
-// daemons: each node has one, which answers Prometheus and has named its node.
+// daemons: each node has one, which answers Prometheus. Its report has the node's name and the network of the node, not
+// that of its Pod, which a few probes reach.
 func daemons(t *testing.T, c *cluster) {
 	o := clitest.Perform(t, c.command("kubectl", "get", "pods", "-l", "app.kubernetes.io/name=perfagent",
 		"-o", `jsonpath={range .items[*]}{.spec.nodeName} {.status.podIP}{"\n"}{end}`))
@@ -148,42 +175,109 @@ func daemons(t *testing.T, c *cluster) {
 	}
 	for _, line := range lines {
 		name, address, _ := strings.Cut(line, " ")
-		host := c.nodes[0]
-		if name == c.nodes[1].Name {
-			host = c.nodes[1]
+		r, id := c.daemonReport(t, name) // which is there after the first sample, as the metrics are
+		if network := r.Nodes["0"].Metrics["boot_total_net_io_ext_recv_mb"]; id.NodeName != name || network < 0.05 {
+			t.Errorf("the report of %s is of %q, with a network of %v MiB since its start", name, id.NodeName, network)
 		}
-		o := clitest.Perform(t, host.Command(t, c.dir, "busybox", "wget", "-qO-", "http://"+address+":9123/metrics"))
+
+		o := clitest.Perform(t, c.host(t, name).Command(t, c.dir, "busybox", "wget", "-qO-", "http://"+address+":9123/metrics"))
 		if o.Code != 0 || !strings.Contains(o.Out, "\nperfagent_cpu_busy_ratio{") || !strings.Contains(o.Out, "\nperfagent_network_receive_bytes_total{") {
 			t.Errorf("%s: %.1000s%s", line, o.Out, o.Err)
 		}
 	}
 }
 
+// daemonReport waits for the report of the DaemonSet on a node, in a volume that the kubelet has made.
+func (c *cluster) daemonReport(t *testing.T, node string) (r reporter.Report, id reporter.Identity) {
+	t.Helper()
+	pattern := filepath.Join(c.path(node), "kubelet/pods/*/volumes/kubernetes.io~empty-dir/reports/2*/node-0.json")
+	clitest.Until(t, "a report of the DaemonSet on "+node, func() bool {
+		paths, _ := filepath.Glob(pattern)
+		if len(paths) == 1 {
+			r, id = readReport(t, paths[0], "0")
+		}
+		return len(paths) == 1
+	})
+
+	return r, id
+}
+
 // hungry: job.yaml with a command that takes more memory than the limit. The report says what Kubernetes says.
 func hungry(t *testing.T, c *cluster) {
-	text := clitest.Read(t, need.Repository(t, "deploy/kubernetes/job.yaml"))
-	for _, r := range []struct{ old, new string }{
-		{"name: perfagent-wrapped", "name: hungry"}, {"image: perfagent", "image: " + images(t)[0].name}, {"image: job", "image: " + images(t)[1].name},
-		{`args: [sh, -c, "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 1"]`, "args: [dd, if=/dev/zero, of=/dev/null, bs=300M, count=1]"},
-	} {
-		if strings.Count(text, r.old) != 1 {
-			t.Fatalf("job.yaml has not one %q", r.old)
-		}
-		text = strings.Replace(text, r.old, r.new, 1)
-	}
-	clitest.Perform(t, c.command("kubectl", "apply", "-f", clitest.Write(t, c.path("hungry.yaml"), text, 0o600))).Want(t, 0)
+	c.apply(t, "job.yaml", "hungry")
 	clitest.Perform(t, c.command("kubectl", "wait", "--for=condition=failed", "job/hungry", "--timeout=110s")).Want(t, 0)
 
 	said := c.run(t, "kubectl get pods -l job-name=hungry") + c.run(t, "kubectl logs job/hungry -c job | head -n 5")
 	keep(t, "kubernetes-oom", said)
-	for _, want := range []string{" OOMKilled ", "(exit 137)", "killed by the kernel: dd", "hit the memory limit of 256 MiB"} {
-		if !strings.Contains(strings.Join(strings.Fields(said), " "), want) {
-			t.Errorf("no %s in\n%s", want, said)
-		}
+	wantWords(t, said, " OOMKilled ", "(exit 137)", "killed by the kernel: dd", "hit the memory limit of 256 MiB")
+}
+
+// failing: of two Pods one fails, and Kubernetes ends the other. Its job gets TERM, and its report is whole.
+func failing(t *testing.T, c *cluster) {
+	c.apply(t, "indexed-job.yaml", "failing")
+	clitest.Perform(t, c.command("kubectl", "wait", "--for=condition=failed", "job/failing", "--timeout=110s")).Want(t, 0)
+	clitest.Until(t, "the Pod that Kubernetes ended is deleted", func() bool {
+		o := clitest.Perform(t, c.command("kubectl", "get", "pods", "-l", "job-name=failing", "-o", "name"))
+		return o.Code == 0 && strings.Count(o.Out, "\n") == 1
+	})
+
+	said := c.run(t, "kubectl get pods -l job-name=failing -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,"+
+		"EXIT:.status.containerStatuses[0].state.terminated.exitCode") + c.run(t, "perfagent show --out /srv failing | head -n 3")
+	keep(t, "kubernetes-failing", said)
+	_, first := c.report(t, "failing", 1)
+	wantWords(t, said, " "+first.NodeName+" 7", "node 1 failed: exit 7", "node 0: killed by SIGTERM")
+	if r, _ := c.report(t, "failing", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 143 || r.Run.Incomplete != "" {
+		t.Errorf("the report of the Pod that Kubernetes ended is %+v", r.Run)
 	}
 }
 
-const clustersDoc = "docs/clusters.md"
+// lost: the power of a node fails. What it had recorded is in the volume, and the other node's report is whole.
+func lost(t *testing.T, c *cluster) {
+	c.apply(t, "indexed-job.yaml", "lost")
+	journal := filepath.Join(c.path("volume"), "lost", "node-1.jsonl")
+	clitest.Until(t, "three samples of the node that will be lost", func() bool {
+		data, _ := os.ReadFile(journal)
+		return strings.Count(string(data), "\n") >= 5
+	})
+	o := clitest.Perform(t, c.command("kubectl", "get", "pods", "-l", "batch.kubernetes.io/job-completion-index=1,job-name=lost",
+		"-o", "jsonpath={.items[0].spec.nodeName}"))
+	o.Want(t, 0)
+	c.host(t, o.Out).PowerOff(t)
+	clitest.Write(t, filepath.Join(c.path("volume"), "powerless"), "", 0o644)
+	clitest.Perform(t, c.command("kubectl", "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod",
+		"-l", "batch.kubernetes.io/job-completion-index=0,job-name=lost", "--timeout=110s")).Want(t, 0)
+
+	said := c.run(t, "perfagent ls --out /srv | head -n 2") + c.run(t, "perfagent show --out /srv lost")
+	keep(t, "kubernetes-lost", said)
+	wantWords(t, said, " 2 lost ", "on node 1: the job's end is not known")
+	if r, _ := c.report(t, "lost", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 0 || r.Run.Incomplete != "" {
+		t.Errorf("the report of the node that went on is %+v", r.Run)
+	}
+}
+
+// host returns the node of a name.
+func (c *cluster) host(t *testing.T, name string) *hosttest.Host {
+	t.Helper()
+	for _, h := range c.nodes {
+		if h.Name == name {
+			return h
+		}
+	}
+	t.Fatalf("there is no node %q", name)
+
+	return nil
+}
+
+// wantWords looks for words in a text, in which a line's end counts as a space.
+func wantWords(t *testing.T, text string, words ...string) {
+	t.Helper()
+	folded := strings.Join(strings.Fields(text), " ")
+	for _, want := range words {
+		if !strings.Contains(folded, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
 
 // run runs a command as it is typed, and returns it with what it prints.
 func (c *cluster) run(t *testing.T, command string) string {

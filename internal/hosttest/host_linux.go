@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,19 +17,38 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// A Host is a machine made of namespaces: its host name, network, mounts and /dev/shm are its own. It has the
-// processes, files and control groups of the test's machine.
+// A Host is a machine made of namespaces: its host name, network, mounts and /dev/shm are its own. It has the files
+// and control groups of the test's machine, and its processes unless [NewApart] made it.
 type Host struct {
 	Name    string
 	Address string
 	holder  *clitest.Process // keeps the namespaces
+	pid     int              // of a process in all of them
+	enters  []string         // which of them a process enters
 }
 
 // New makes a host that is connected to nothing. names is a file as /etc/hosts, and packages are directories with
 // unpacked packages, which are installed on the host.
 func New(t *testing.T, name, address, names string, packages []string) *Host {
 	t.Helper()
+	return launch(t, &Host{Name: name, Address: address, enters: []string{"--net", "--uts", "--mount"}}, nil, names, packages)
+}
+
+// NewApart makes a host as [New] does that has processes of its own, too: its /proc shows no others, and all of them end
+// with the test, daemons and containers included, even if the test is killed.
+func NewApart(t *testing.T, name, address, names string, packages []string) *Host {
+	t.Helper()
+	h := &Host{Name: name, Address: address, enters: []string{"--net", "--uts", "--mount", "--pid"}}
+
+	return launch(t, h, []string{"--fork", "--kill-child"}, names, packages)
+}
+
+// launch starts the process that keeps a host's namespaces. options are more of unshare(1).
+func launch(t *testing.T, h *Host, options []string, names string, packages []string) *Host {
+	t.Helper()
 	script := `set -e
+read -r pid rest </proc/self/stat # as the test's /proc numbers it
+[ "$pid" = $$ ] || mount -t proc proc /proc
 hostname "$1"
 ip link set lo up
 names=$2
@@ -39,14 +59,18 @@ for dir; do
 done
 mount --bind "$names" /etc/hosts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-echo ready
+echo "ready $pid"
 exec cat` // until the test closes the pipe, or dies
-	args := []string{"--net", "--uts", "--mount", "sh", "-c", script, "host", name, names}
-	cmd := clitest.Command(t, "unshare", append(args, packages...)...)
+	args := slices.Concat(h.enters, options, []string{"sh", "-c", script, "host", h.Name, names}, packages)
+	cmd := clitest.Command(t, "unshare", args...)
 	input, hold := clitest.Pipe(t)
 	cmd.Stdin = input
-	h := &Host{Name: name, Address: address, holder: clitest.Launch(t, cmd)}
-	h.holder.Expect("ready")
+	h.holder = clitest.Launch(t, cmd)
+	pid, err := strconv.Atoi(h.holder.Field("ready"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.pid = pid
 	input.Close()
 	t.Cleanup(func() {
 		hold.Close()
@@ -56,7 +80,7 @@ exec cat` // until the test closes the pipe, or dies
 }
 
 // PID returns a process that is in the host's namespaces as long as the host exists.
-func (h *Host) PID() int { return h.holder.Cmd.Process.Pid }
+func (h *Host) PID() int { return h.pid }
 
 // Command prepares a process on the host, in a directory.
 func (h *Host) Command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
@@ -67,22 +91,25 @@ func (h *Host) Command(t *testing.T, dir, name string, args ...string) *exec.Cmd
 
 // enter returns the words that begin a command on the host, in a directory.
 func (h *Host) enter(dir string) []string {
-	return []string{"nsenter", "--target", strconv.Itoa(h.PID()), "--net", "--uts", "--mount", "--wdns=" + dir, "--"}
+	words := append([]string{"nsenter", "--target", strconv.Itoa(h.PID())}, h.enters...)
+	return append(words, "--wdns="+dir, "--")
 }
 
-// do runs a shell's script on the host. What it says is an error.
+// do runs a shell's script in the host's network, with the test's processes. What it says is an error.
 func (h *Host) do(t *testing.T, script string, args ...string) {
 	t.Helper()
-	o := clitest.Perform(t, h.Command(t, "/", "sh", append([]string{"-ec", script, "host"}, args...)...))
+	words := append([]string{"--target", strconv.Itoa(h.PID()), "--net", "sh", "-ec", script, "host"}, args...)
+	o := clitest.Perform(t, clitest.Command(t, "nsenter", words...))
 	if o.Code != 0 || o.Out+o.Err != "" {
 		t.Fatalf("%s on %s: exit code %d: %s%s", script, h.Name, o.Code, o.Out, o.Err)
 	}
 }
 
-// Connect makes this host a switch, and connects others with it.
+// Connect makes this host a switch, and connects others with it. The switch has a fixed address: it would take that of a
+// port, and another one when that port's host goes, which the others notice half a minute later.
 func (h *Host) Connect(t *testing.T, others []*Host) {
 	t.Helper()
-	h.do(t, `ip link add cluster type bridge; ip addr add "$1/24" dev cluster; ip link set cluster up`, h.Address)
+	h.do(t, `ip link add cluster address 02:00:00:00:00:01 type bridge; ip addr add "$1/24" dev cluster; ip link set cluster up`, h.Address)
 	for i, other := range others {
 		h.do(t, `ip link add "$1" type veth peer name eth0 netns "$2"; ip link set "$1" master cluster up`,
 			fmt.Sprintf("port%d", i+1), strconv.Itoa(other.PID()))
@@ -134,7 +161,7 @@ func (h *Host) Processes() []int {
 	paths, _ := filepath.Glob("/proc/[0-9]*/ns/uts")
 	for _, path := range paths {
 		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
-		if ns, err := os.Readlink(path); err == nil && ns == own && pid != h.PID() {
+		if ns, err := os.Readlink(path); err == nil && ns == own && pid != h.PID() && pid != h.holder.Cmd.Process.Pid {
 			pids = append(pids, pid)
 		}
 	}
@@ -151,6 +178,15 @@ func (h *Host) Kill(t *testing.T) {
 		}
 		return len(pids) == 0
 	})
+}
+
+// PowerOff ends a host that [NewApart] made, with all its processes at once.
+func (h *Host) PowerOff(t *testing.T) {
+	t.Helper()
+	if err := unix.Kill(h.PID(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Until(t, "the end of "+h.Name, func() bool { return clitest.ProcessState(h.PID()) == "" })
 }
 
 // WriteShell writes a program that runs a command on one of the hosts, as ssh does.

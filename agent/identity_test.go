@@ -1,0 +1,22 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/scheduler"
+)
+
+// A report says what its node is called if a Pod was told. A host's own name is in the report anyway.
+func TestIdentity_OfAPodWithoutIndex(t *testing.T) {
+	told := map[string]string{"KUBERNETES_SERVICE_HOST": "10.97.0.1", "NODE_NAME": "node1"}
+	for _, variables := range []map[string]string{told, nil} {
+		lookup := func(name string) (string, bool) { value, ok := variables[name]; return value, ok }
+		s := &session{o: Options{identity: scheduler.Detect(scheduler.Environment{Lookup: lookup, Hostname: "perfagent-x9rhz"})}}
+		switch id := s.identity(); {
+		case variables == nil && id != nil:
+			t.Errorf("of a host alone: %+v", id)
+		case variables != nil && (id == nil || id.NodeName != "node1" || id.NodeFrom != scheduler.None || id.Node != nil):
+			t.Errorf("of a Pod: %+v", id)
+		}
+	}
+}
