@@ -237,7 +237,7 @@ func (s *streams) descriptors() []uintptr {
 			fds[i] = file.Fd()
 			continue
 		}
-		if _, err := unix.FcntlInt(fds[i], unix.F_GETFD, 0); err != nil || closedAtStart(i) {
+		if _, err := unix.FcntlInt(fds[i], unix.F_GETFD, 0); err == unix.EBADF || closedAtStart(i) {
 			fds[i] = ^uintptr(0)
 		}
 	}
