@@ -43,10 +43,10 @@ func (c Command) search(execute func(file string, argv []string) error) error {
 		}
 	}
 	return search(c.Args[0], func(file string) error {
-		if err := executable(file); err != nil {
+		if err := executable(file); errors.Is(err, syscall.ENOENT) || speaksOfFile(err) {
 			return err
 		}
-		return attempt(file, c.Args, execute)
+		return attempt(file, c.Args, execute) // the kernel decides
 	})
 }
 
