@@ -30,7 +30,7 @@ export PERFAGENT_TEST_JUPYTER = $(CURDIR)/.tools/jupyter
 export PERFAGENT_TEST_WORKFLOWS = $(CURDIR)/.tools/workflows
 
 .DEFAULT_GOAL = help
-.PHONY: help build install dist demo test bench floor peers e2e-kubernetes fuzz lint cross picture pictures clean
+.PHONY: help build install dist demo test bench floor peers campaign e2e-kubernetes fuzz lint cross picture pictures clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,10 @@ floor: $(PEERS) $(FLOOR) ## measure what a run and a sample cost beside other to
 
 peers: build $(PEERS) ## measure beside other tools and write the tables of docs/job.md and docs/performance.md
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/peers -v -peers
+
+campaign: $(READY) ## kill 15,000 runs, fail each system call of one, simulate a week; writes docs/reliability.md
+	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 2h ./e2e/campaign -kills 15200 -faults $(TESTFLAGS)
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 1h ./agent -run 'TestSoak$$' -v -soak
 
 e2e-kubernetes: $(KUBERNETES) ## run a real cluster and write its transcripts of docs/clusters.md; builds Kubernetes first
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/kubernetes -v -kubernetes $(TESTFLAGS)

@@ -36,7 +36,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	rules := o.redaction()
 	path, err := job.Resolve(o.Args[0])
-	if err != nil {
+	if err != nil && !errors.Is(err, job.ErrNoProcess) { // else job.Start looks again
 		return nil, rules.Error(err, o.Args)
 	}
 	leave, err := enter(o)

@@ -80,6 +80,8 @@ type session struct {
 	observers observers
 	stored    *store.Store // nil if there is no store
 	partials  *partials    // nil if none are put
+
+	now func() host.Instant // nil = the machine's clocks are read; a test may have its own
 }
 
 // newSession prepares a recording. It opens nothing yet. The command is redacted here, so that no
@@ -148,7 +150,7 @@ func (s *session) sampling(followGPUs func()) collector.Options {
 // reader opens the host, at HOST_PROC and HOST_SYS if these are set.
 func (s *session) reader(o host.Options) *host.Reader {
 	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
-	o.Gopsutil, o.JobOnly = s.o.Reader == Gopsutil, !s.standing.holds
+	o.Gopsutil, o.JobOnly, o.Now = s.o.Reader == Gopsutil, !s.standing.holds, s.now
 	return host.NewReader(o)
 }
 

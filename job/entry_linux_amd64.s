@@ -40,8 +40,8 @@ descriptor:
 	XORL DX, DX
 	MOVL $72, AX            // SYS_fcntl
 	SYSCALL
-	TESTQ AX, AX
-	JGE  nextDescriptor
+	CMPQ AX, $-9            // EBADF: only that says that it is closed
+	JNE  nextDescriptor
 	BTSQ R13, R14
 nextDescriptor:
 	INCQ R13

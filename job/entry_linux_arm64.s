@@ -43,7 +43,8 @@ descriptor:
 	MOVD $0, R2
 	MOVD $25, R8            // SYS_fcntl
 	SVC
-	TBZ  $63, R0, nextDescriptor
+	CMN  $9, R0             // -EBADF: only that says that it is closed
+	BNE  nextDescriptor
 	MOVD $1, R9
 	LSL  R20, R9, R9
 	ORR  R9, R21, R21

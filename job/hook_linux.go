@@ -194,14 +194,23 @@ func (s *Signals) release() {
 	theBell.ring()
 }
 
+// unheard is how often awaitChild looks although nothing was heard, in case a stroke of the bell failed.
+const unheard = 5 * time.Second
+
 // awaitChild returns when a child may have changed as the options of waitid(2) say.
 func (s *Signals) awaitChild(options int) {
+	again := time.NewTicker(unheard)
+	defer again.Stop()
 	for {
 		changed, err := look(unix.P_ALL, 0, options|unix.WNOHANG)
 		if changed || err != nil { // the error is met again
 			return
 		}
-		<-s.children
+		select {
+		case <-s.children:
+		case <-again.C:
+			s.hear()
+		}
 	}
 }
 

@@ -23,7 +23,8 @@ var (
 	ErrNotExecutable = errors.New("command cannot be executed")
 
 	// ErrNoProcess means that the system has no process, memory or descriptor
-	// left for a child. The caller may still become the job with Exec.
+	// left for a child, or failed otherwise than by saying that the command is not
+	// there or not executable. The caller may still become the job with Exec.
 	ErrNoProcess = errors.New("cannot make a process")
 )
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,7 +21,7 @@ const defaultPath = "/bin:/usr/bin"
 // a slash, else the first executable file in the directories of PATH. As in
 // execvp(3), an empty directory means the current one, an unset PATH means
 // /bin:/usr/bin, and a file without permission does not end the search. The errors
-// are ErrNotFound and ErrNotExecutable.
+// are ErrNotFound, ErrNotExecutable, and ErrNoProcess if the kernel did not answer about the file.
 func Resolve(name string) (string, error) {
 	var found string
 	err := search(name, func(file string) error {
@@ -42,10 +43,10 @@ func (c Command) search(execute func(file string, argv []string) error) error {
 		}
 	}
 	return search(c.Args[0], func(file string) error {
-		if err := executable(file); err != nil {
+		if err := executable(file); errors.Is(err, syscall.ENOENT) || speaksOfFile(err) {
 			return err
 		}
-		return attempt(file, c.Args, execute)
+		return attempt(file, c.Args, execute) // the kernel decides
 	})
 }
 
@@ -143,18 +144,26 @@ func isText(file string) bool {
 	return !strings.Contains(string(head[:n]), "\x00")
 }
 
-// explain turns an errno into one of the package's errors.
+// explain turns an errno into one of the package's errors. What does not speak of the file may be the fault of making a
+// process: there the command may still be executed in place, and the kernel says again if it cannot be.
 func explain(name string, err error) error {
-	kind := ErrNotExecutable
+	kind := ErrNoProcess
 	switch {
 	case errors.Is(err, syscall.ENOENT):
 		kind = ErrNotFound
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
-		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		kind = ErrNoProcess
+	case speaksOfFile(err):
+		kind = ErrNotExecutable
 	}
 	if err == syscall.ENOENT {
 		return fmt.Errorf("run %q: %w", name, kind)
 	}
 	return fmt.Errorf("run %q: %w: %w", name, kind, err)
+}
+
+// speaksOfFile reports whether an errno says that the file, or the arguments, cannot be executed at all.
+func speaksOfFile(err error) bool {
+	return slices.ContainsFunc([]syscall.Errno{
+		syscall.EACCES, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG,
+		syscall.E2BIG, syscall.ETXTBSY, syscall.EINVAL, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT,
+	}, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }

@@ -66,17 +66,36 @@ func Start(c Command, s *Signals) (*Job, error) {
 	}
 
 	s.yieldIgnored()
+	children := usedByChildren()
 	if err := j.execute(c); err != nil {
 		s.resumeIgnored()
 		j.family.disband()
 		pipes.close()
-		return nil, explain(c.Args[0], err)
+		return nil, explainStart(c.Args[0], err, usedByChildren() != children)
 	}
 
 	s.attach(j.pid)
 	j.floor = PeakRSS()
 	pipes.start()
 	return j, nil
+}
+
+// usedByChildren returns what the children used that were waited for. Any child leaves a trace in it.
+func usedByChildren() (ru syscall.Rusage) {
+	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru)
+	return ru
+}
+
+// explainStart is explain for a command that was to be started. made reports whether there was a child, which may have
+// been the job if what failed was the question what became of it. No job may run twice, so unless the kernel says that
+// the child could not become the job, the caller must not become the job either.
+func explainStart(name string, err error, made bool) error {
+	explained := explain(name, err)
+	known := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
+	if !made || known || !errors.Is(explained, ErrNoProcess) {
+		return explained
+	}
+	return fmt.Errorf("run %q: %w: the process that was made for it failed: %w", name, ErrNotExecutable, err)
 }
 
 // execute makes the job's process. Its errors are errnos.
@@ -218,7 +237,7 @@ func (s *streams) descriptors() []uintptr {
 			fds[i] = file.Fd()
 			continue
 		}
-		if _, err := unix.FcntlInt(fds[i], unix.F_GETFD, 0); err != nil || closedAtStart(i) {
+		if _, err := unix.FcntlInt(fds[i], unix.F_GETFD, 0); err == unix.EBADF || closedAtStart(i) {
 			fds[i] = ^uintptr(0)
 		}
 	}

@@ -4,7 +4,7 @@
 # and .tools/ops-old, with ProxyStore 0.6 in .tools/ops-06, with Jupyter's kernel in .tools/jupyter, with Snakemake and
 # Dask in .tools/workflows, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH in .tools/mpich, Redis in .tools/redis,
 # a server of S3 in .tools/versitygw, the command ip,
-# GNU time, curl, Chromium with a font, podman and qemu with a static busybox, a kernel for the virtual machine in
+# GNU time, strace, curl, Chromium with a font, podman and qemu with a static busybox, a kernel for the virtual machine in
 # .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
 # With a second argument "peers" it installs only the tools that benchmarks compare us with, in .tools/peers.
@@ -282,6 +282,10 @@ fi
 
 if ! has_gnu_time && ! apt_install time; then
 	lacking "GNU time is missing, the comparison with it is skipped" "apt-get install time"
+fi
+
+if ! command -v strace >/dev/null 2>&1 && ! apt_install strace; then
+	lacking "strace is missing, no system call is made to fail" "apt-get install strace"
 fi
 
 if ! has_prometheus && ! apt_unpack prometheus prometheus; then

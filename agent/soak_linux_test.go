@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/collectortest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// soakFlag has TestSoak simulate a whole week.
+var soakFlag = flag.Bool("soak", false, "simulate seven days instead of two hours")
+
+const (
+	soakNet   = 64 << 10  // bytes that come in each second
+	soakBurst = 256 << 20 // and in one of them
+	soakBusy  = 25        // ticks of each CPU that are busy in each second
+)
+
+// A soak is a host under a load that is known, and an observer that moves it on by a second with each sample.
+type soak struct {
+	t       *testing.T
+	proc    string
+	journal func() string
+	burstAt int
+	began   time.Time
+
+	seconds  int
+	received int
+	largest  int64    // size of the journal
+	heaps    []uint64 // bytes in use at each tenth of the time
+	tenth    int
+}
+
+func (k *soak) now() host.Instant {
+	d := time.Since(k.began)
+	return host.Instant{Wall: k.began.Add(d), Mono: time.Hour + d, Boot: 2*time.Hour + d}
+}
+
+func (k *soak) begin(*collector.Recording) {}
+
+func (k *soak) end() []reporter.Missing { return nil }
+
+// observe writes what the kernel would say a second later.
+func (k *soak) observe(*collector.Sample, *collector.Recording) {
+	k.seconds++
+	k.received += soakNet
+	if k.seconds == k.burstAt {
+		k.received += soakBurst
+	}
+	k.write()
+	if st, err := os.Stat(k.journal()); err == nil {
+		k.largest = max(k.largest, st.Size())
+	}
+	if k.seconds%k.tenth == 0 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		k.heaps = append(k.heaps, m.HeapAlloc)
+	}
+}
+
+func (k *soak) write() {
+	busy, idle := 1000+soakBusy*k.seconds, 100_000+(100-soakBusy)*k.seconds
+	k.file("stat", "cpu 0 0 0 0 0 0 0\ncpu0 %d 0 0 %d 0 0 0\ncpu1 %d 0 0 %d 0 0 0\n", busy, idle, busy, idle)
+	k.file("net/dev", "a|b\nc|d\nlo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\neth0: %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", k.received)
+}
+
+func (k *soak) file(name, format string, values ...any) {
+	if err := os.WriteFile(filepath.Join(k.proc, name), fmt.Appendf(nil, format, values...), 0o644); err != nil {
+		k.t.Error(err)
+	}
+}
+
+// For days, a recording takes no more memory and no more of the disk than in its first hours, and its totals are exact.
+func TestSoak(t *testing.T) {
+	seconds := 2 * 3600
+	if *soakFlag {
+		seconds = 7 * 24 * 3600
+	} else {
+		need.Time(t, "some seconds, to simulate two hours")
+	}
+	dir := soakDir(t)
+	t.Setenv("TMPDIR", dir)
+	proc, sys := collectortest.CopyOfTree(t)
+	t.Setenv("HOST_PROC", proc)
+	t.Setenv("HOST_SYS", sys)
+
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(Options{Out: dir, MLflow: Off}.settled(), nil)
+		k := &soak{t: t, proc: proc, burstAt: seconds * 4 / 7, tenth: seconds / 10, began: time.Now()}
+		s.standing.holds, s.now = true, k.now
+		if err := s.begin(sharedMarks, sidecarRuns); err != nil {
+			t.Fatal(err)
+		}
+		k.journal = s.output.journalPath
+		s.observe(k)
+		k.write()
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(seconds)*time.Second+time.Second/2)
+		defer cancel()
+		rec, err := s.sample(ctx, host.JobOptions{}, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := s.finishBeside(s.input(rec, s.observers.end()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.check(t, result, seconds)
+	})
+}
+
+// soakDir returns a directory for all files, in memory where that is possible: a week has 200,000 syncs.
+func soakDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "perfagent-soak-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// check checks the report, and what was needed meanwhile.
+func (k *soak) check(t *testing.T, result *Result, seconds int) {
+	t.Helper()
+	const mib = 1 << 20
+	n := reportertest.ReadFile(t, result.ReportPath).Nodes["0"]
+	// The last second's sample is followed by the closing one, which comes half a second later.
+	if n.Sampling.Samples != int64(seconds)+1 || n.Sampling.MissedTicks != 0 || n.Sampling.LongestGapSeconds != 1 {
+		t.Errorf("sampling: %+v", n.Sampling)
+	}
+	for name, want := range map[string]float64{
+		"total_net_io_ext_recv_mb": float64(k.received-soakNet) / mib,
+		"cpu_avg_utilization_pct":  soakBusy,
+		"node_cpu_hours":           2 * float64(seconds) / 3600,
+	} {
+		if got, ok := n.Metrics[name]; !ok || math.Abs(got-want) > want/10_000 {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	for _, m := range n.Missing {
+		if m.Code != reporter.NoJob && m.Code != reporter.AgentNotApart && reportertest.WentWrong(m) {
+			t.Errorf("missing: %+v", m)
+		}
+	}
+
+	first, last := k.heaps[1], k.heaps[len(k.heaps)-1]
+	st, err := os.Stat(result.ReportPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d samples; heap %.1f MiB after a fifth and %.1f at the end; journal up to %.2f MiB, report %.2f MiB",
+		k.seconds, float64(first)/mib, float64(last)/mib, float64(k.largest)/mib, float64(st.Size())/mib)
+	if last > first+mib || k.largest > 2*mib || st.Size() > 2*mib {
+		t.Error("that is not bounded")
+	}
+}

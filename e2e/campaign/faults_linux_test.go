@@ -1,0 +1,296 @@
+//go:build e2e
+
+package campaign
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// faultsFlag has each call of a run fail, and the table written.
+var faultsFlag = flag.Bool("faults", false, "have each system call of a run fail, and write the table")
+
+// Of each kind of call, at most so many calls of a thread are made to fail, evenly among those that a trace shows.
+const (
+	mostOfAKind  = 40
+	shortOfAKind = 2
+)
+
+// faultErrors are what the kernel is made to answer.
+var faultErrors = []string{"EPERM", "ENOSYS", "EIO", "ENOSPC", "EMFILE", "EINTR"}
+
+// spared are calls that cannot fail: close(2), too, always closes, while one that strace answers leaves a pipe open.
+var spared = []string{"close", "exit", "exit_group", "rt_sigreturn",
+	"getpid", "gettid", "getppid", "geteuid", "getuid", "getegid"}
+
+// fatal are calls without which no program runs at all: Go's runtime gives up, which is only allowed before the job
+// begins. Where the job has begun, it must end with its own code.
+var fatal = []string{"fcntl", "mmap", "arch_prctl", "rt_sigprocmask", "sigaltstack", "rt_sigaction", "clone",
+	"sched_getaffinity", "futex", "epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "pipe2", "munmap"}
+
+// tracer prepares perfagent under strace, around a job, with the arguments of strace. strace lets go of the job when that
+// is executed.
+func tracer(t testing.TB, j job, args ...string) *process {
+	t.Helper()
+	strace := need.Tool(t, "strace", "apt-get install strace")
+	args = slices.Concat([]string{"-f", "-qq", "-b", "execve", "-o", "trace"}, args,
+		[]string{clitest.Binary(t), "run", "--interval", "10ms", "--summary", "line", "--"}, j.words(t))
+	return launch(t, clitest.Command(t, strace, args...))
+}
+
+// faultJob is the job that is wrapped, with 7 as its exit code.
+func faultJob(t testing.TB) job { return job{t.TempDir(), 3, 64, 25, 7} }
+
+// callsOfARun returns how often a thread of perfagent makes each call in a run, as traces show.
+func callsOfARun(t *testing.T) map[string]int {
+	t.Helper()
+	line := regexp.MustCompile(`^(\d+) +([a-z0-9_]+)\(`)
+	most := make(map[string]int)
+	for range 5 {
+		p := tracer(t, faultJob(t))
+		if code := p.wait(t); code != 7 {
+			t.Fatalf("exit code %d under strace: %s", code, p.stderr.String())
+		}
+		made := make(map[string]int) // by thread and call
+		for text := range strings.Lines(clitest.Read(t, filepath.Join(p.Dir, "trace"))) {
+			if m := line.FindStringSubmatch(text); m != nil {
+				made[m[1]+" "+m[2]]++
+				most[m[2]] = max(most[m[2]], made[m[1]+" "+m[2]])
+			}
+		}
+	}
+	for _, name := range spared {
+		delete(most, name)
+	}
+	return most
+}
+
+// evenly returns at most limit of the numbers from 1 to n, the first and the last among them.
+func evenly(n, limit int) (out []int) {
+	if n <= limit {
+		limit = n
+	}
+	for i := range limit {
+		out = append(out, 1+int(math.Round(float64(i*(n-1))/float64(max(limit-1, 1)))))
+	}
+	return slices.Compact(out)
+}
+
+// Whatever call of a run fails, and however: the job runs once, unharmed, with its own exit code and output, and there is
+// a report, or one line that says why not.
+func TestFaults(t *testing.T) {
+	need.Time(t, "a minute, to have system calls fail")
+	limit, kinds := mostOfAKind, faultErrors
+	if !*faultsFlag {
+		limit = shortOfAKind
+	}
+
+	calls := callsOfARun(t)
+	names := make([]string, 0, len(calls))
+	for name := range calls {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+
+	all := newFaultTable()
+	t.Run("calls", func(t *testing.T) {
+		for i, name := range names {
+			for _, n := range evenly(calls[name], limit) {
+				for k, kind := range kinds {
+					if !*faultsFlag && (i+n+k)%len(kinds) != 0 {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s/%d/%s", name, n, kind), func(t *testing.T) {
+						t.Parallel()
+						all.add(name, kind, fail(t, name, n, kind))
+					})
+				}
+			}
+		}
+	})
+	if *faultsFlag {
+		writeTable(t, "faults", all.String())
+	}
+	t.Log("\n" + all.String())
+}
+
+// madeAndFailed is what perfagent says where the kernel refused something to the child that was to become the job.
+const madeAndFailed = "the process that was made for it failed"
+
+// gaveUp matches what Go's runtime says when it ends the program.
+var gaveUp = regexp.MustCompile(`(?m)^(fatal error:|SIGSEGV:|SIGABRT:|futexwakeup addr|runtime:)`)
+
+// What once harmed a job does so no more.
+func TestFaults_Found(t *testing.T) {
+	need.Time(t, "some seconds, to have system calls fail")
+	for _, fault := range []struct {
+		call, kind string
+		until      int // how many of the first calls of a thread
+	}{
+		{"write", "EMFILE", 2}, {"newfstatat", "ENOSPC", 1}, {"faccessat2", "EINTR", 1}, {"pipe2", "ENOSYS", 1},
+		{"read", "EMFILE", 6}, {"fcntl", "EPERM", 12},
+	} {
+		for n := 1; n <= fault.until; n++ {
+			t.Run(fmt.Sprintf("%s/%d", fault.call, n), func(t *testing.T) {
+				t.Parallel()
+				if fail(t, fault.call, n, fault.kind) == missed {
+					t.Logf("no thread made %d calls", n)
+				}
+			})
+		}
+	}
+}
+
+// A faultOutcome is what became of a run in which a call failed.
+type faultOutcome int
+
+const (
+	missed    faultOutcome = iota // the run made no such call
+	reported                      // there is a report
+	explained                     // there is none, and a line says why
+	bare                          // the job ran without being measured, and a line says so
+	refused                       // the job was not started, and a line says why
+	aborted                       // the runtime gave up before the job
+	lost                          // it gave up beside the job, which went on
+	unknown                       // the kernel did not tell the exit code, and a line says so
+)
+
+// fail has the n-th call of a name of each thread fail, and checks what comes of it.
+func fail(t *testing.T, name string, n int, kind string) faultOutcome {
+	j := faultJob(t)
+	p := tracer(t, j, "-e", "trace="+name, "-e", fmt.Sprintf("inject=%s:error=%s:when=%d", name, kind, n))
+	code := p.wait(t)
+	trace, _ := os.ReadFile(filepath.Join(p.Dir, "trace"))
+	if !strings.Contains(string(trace), "(INJECTED)") {
+		return missed
+	}
+
+	s, said := j.story(t), p.stderr.String()
+	if strings.Contains(said, "without being measured") { // strace let perfagent go when that became the job
+		code = s.code
+	}
+	report, _ := filepath.Glob(filepath.Join(p.Dir, "perfagent-out/*/node-0.json"))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("exit code %d; %+v; stdout %q; report %q; stderr:\n%.1500s\ntrace:\n%.3000s",
+				code, s, p.stdout.String(), report, said, trace)
+		}
+	})
+
+	if s.begun == 0 {
+		return begunNever(t, name, code, said)
+	}
+	if s.begun != 1 || s.ended != 1 || s.signals > 0 || p.stdout.String() != "said\n" {
+		t.Errorf("the job was harmed")
+	}
+	switch {
+	case (slices.Contains(fatal, name) || strings.Contains(said, "netpollBreak write")) && gaveUp.MatchString(said):
+		if status, orphan := p.statuses[s.pid]; orphan && status.ExitStatus() != j.end {
+			t.Errorf("the job ended with %v", status)
+		}
+		return lost
+	case name == "wait4" && code == 255 && strings.Contains(said, "how the job ended is not known"),
+		name == "read" && code == 126 && strings.Contains(said, madeAndFailed): // the answer of its exec
+		return unknown
+	case code != j.end:
+		t.Errorf("exit code %d, want the job's, %d", code, j.end)
+	}
+	switch {
+	case len(report) == 1:
+		wantReport(t, report[0], s, j.end, false)
+		return reported
+	case strings.Contains(said, "without being measured"):
+		return bare
+	case !strings.Contains(said, "perfagent: "):
+		t.Errorf("there is no report, and nothing says why")
+	}
+	for _, elsewhere := range reportsSaid(p.Dir, said) {
+		wantReport(t, elsewhere, s, j.end, false)
+	}
+	return explained
+}
+
+// begunNever checks a run whose job was not started.
+func begunNever(t *testing.T, name string, code int, said string) faultOutcome {
+	t.Helper()
+	switch {
+	case code == 126 && (name == "execve" || strings.Contains(said, madeAndFailed)):
+		return refused
+	case slices.Contains(fatal, name) && (code == -1 || gaveUp.MatchString(said)):
+		return aborted
+	}
+	t.Errorf("the job was not started")
+	return refused
+}
+
+// A faultTable counts outcomes by call and error.
+type faultTable struct {
+	mu     sync.Mutex
+	counts map[string]map[faultOutcome]int // by call
+	errors map[string]int                  // faults by error
+}
+
+func newFaultTable() *faultTable {
+	return &faultTable{counts: make(map[string]map[faultOutcome]int), errors: make(map[string]int)}
+}
+
+func (f *faultTable) add(name, kind string, o faultOutcome) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.counts[name] == nil {
+		f.counts[name] = make(map[faultOutcome]int)
+	}
+	f.counts[name][o]++
+	if o != missed {
+		f.errors[kind]++
+	}
+}
+
+// String returns the table as Markdown.
+func (f *faultTable) String() string {
+	var out strings.Builder
+	out.WriteString("| call | runs with a fault | report | no report, and why | not measured | not started | " +
+		"runtime gave up before the job | beside it | exit code not told |\n|---|---|---|---|---|---|---|---|---|\n")
+	names, sum := make([]string, 0, len(f.counts)), make(map[faultOutcome]int)
+	for name := range f.counts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		writeFaults(&out, "`"+name+"`", f.counts[name])
+		for o, n := range f.counts[name] {
+			sum[o] += n
+		}
+	}
+	writeFaults(&out, "all", sum)
+
+	var kinds []string
+	for _, kind := range faultErrors {
+		kinds = append(kinds, fmt.Sprintf("%s %d", kind, f.errors[kind]))
+	}
+	fmt.Fprintf(&out, "\nRuns by error: %s.\n", strings.Join(kinds, ", "))
+	return out.String()
+}
+
+// writeFaults writes a row, unless no run had a fault.
+func writeFaults(out *strings.Builder, name string, of map[faultOutcome]int) {
+	all := 0
+	for o := reported; o <= unknown; o++ {
+		all += of[o]
+	}
+	if all > 0 {
+		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %d | %d | %d | %d |\n",
+			name, all, of[reported], of[explained], of[bare], of[refused], of[aborted], of[lost], of[unknown])
+	}
+}

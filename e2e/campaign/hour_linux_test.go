@@ -1,0 +1,63 @@
+//go:build e2e
+
+package campaign
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// hourFlag is how long TestHour records: a real hour, or less to try the test.
+var hourFlag = flag.Duration("hour", 0, "record for so long at 100 Hz: 1h")
+
+// What an hour at 100 Hz may take, whatever its length: MiB resident, bytes of the journal.
+const (
+	mostResident = 32
+	mostJournal  = 2 << 20
+)
+
+// For an hour at 100 Hz, memory and journal are bounded, no more than one tick in a thousand is missed, and the
+// totals are right.
+func TestHour(t *testing.T) {
+	if *hourFlag == 0 {
+		t.Skip("needs an hour: go test -tags e2e -timeout 2h ./e2e/campaign -run TestHour -hour 1h")
+	}
+	j := job{t.TempDir(), 500, 1024, int(hourFlag.Milliseconds()), 7}
+	p := launch(t, clitest.Perfagent(t, append([]string{"run", "--interval", "10ms", "--run-id", "hour",
+		"--out", "out", "--"}, j.words(t)...)...))
+
+	largest, done := int64(0), make(chan int)
+	go func() { done <- p.waitFor(t, *hourFlag+patience) }()
+	code := 0
+	for look := time.NewTicker(time.Second); code == 0; {
+		select {
+		case code = <-done:
+			look.Stop()
+		case <-look.C:
+			if st, err := os.Stat(filepath.Join(p.Dir, "out/hour/node-0.jsonl")); err == nil {
+				largest = max(largest, st.Size())
+			}
+		}
+	}
+	path := filepath.Join(p.Dir, "out/hour/node-0.json")
+	if code != j.end {
+		t.Fatalf("exit code %d: %s", code, p.stderr.String())
+	}
+
+	r := reportertest.ReadFile(t, path)
+	wantReport(t, path, j.story(t), j.end, false)
+	n, want := r.Nodes["0"], hourFlag.Seconds()*100
+	t.Logf("%d samples, %d ticks missed, the longest gap %.3f s; %s MiB resident, %.1f CPU seconds; journal up to %d bytes",
+		n.Sampling.Samples, n.Sampling.MissedTicks, n.Sampling.LongestGapSeconds,
+		strconv.FormatFloat(n.Agent.MaxRSSMB, 'f', 1, 64), n.Agent.CPUSeconds, largest)
+	if float64(n.Sampling.Samples) < 0.999*want || n.Agent.MaxRSSMB > mostResident || largest > mostJournal || largest == 0 {
+		t.Error("that is not what was promised")
+	}
+}

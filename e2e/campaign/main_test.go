@@ -1,0 +1,14 @@
+//go:build e2e
+
+// Package campaign looks for what harms a job, loses numbers, or makes them wrong: it kills at random moments, and has
+// each system call of a run fail. make campaign runs all of it and writes the tables of docs/reliability.md.
+package campaign
+
+import (
+	"os"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+func TestMain(m *testing.M) { os.Exit(clitest.Main(m, nil)) }

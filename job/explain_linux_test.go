@@ -1,0 +1,40 @@
+package job
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+)
+
+// Where it is not the file that the kernel refuses, the caller may become the job. But where there was a child already,
+// that may have been the job, and no job runs twice.
+func TestExplainStart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		errno syscall.Errno
+		made  bool
+		want  error
+	}{
+		{syscall.ENOENT, false, ErrNotFound},
+		{syscall.ENOENT, true, ErrNotFound},
+		{syscall.EACCES, true, ErrNotExecutable},
+		{syscall.ENOEXEC, true, ErrNotExecutable},
+		{syscall.EPERM, false, ErrNoProcess},
+		{syscall.ENOSYS, false, ErrNoProcess},
+		{syscall.ENOSPC, false, ErrNoProcess},
+		{syscall.EMFILE, false, ErrNoProcess},
+		{syscall.EAGAIN, true, ErrNoProcess},
+		{syscall.ENOMEM, true, ErrNoProcess},
+		{syscall.ENOSPC, true, ErrNotExecutable},
+		{syscall.EMFILE, true, ErrNotExecutable},
+	} {
+		if err := explainStart("job", c.errno, c.made); !errors.Is(err, c.want) {
+			t.Errorf("%v, child %v: %v, want %v", c.errno, c.made, err, c.want)
+		}
+		for _, other := range []error{ErrNotFound, ErrNotExecutable, ErrNoProcess} {
+			if err := explainStart("job", c.errno, c.made); other != c.want && errors.Is(err, other) {
+				t.Errorf("%v, child %v: %v is %v, too", c.errno, c.made, err, other)
+			}
+		}
+	}
+}

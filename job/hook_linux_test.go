@@ -1,0 +1,33 @@
+//go:build amd64 || arm64
+
+package job
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The end of a job is noticed even if nobody strikes the bell for it.
+func TestSignals_AwaitChildUnheard(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sleep", "0.5")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan struct{})
+	go func() {
+		(&Signals{children: make(chan struct{}, 1)}).awaitChild(unix.WEXITED)
+		close(seen)
+	}()
+	select {
+	case <-seen:
+	case <-time.After(10 * unheard):
+		t.Error("the end of a child was not noticed")
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
