@@ -57,7 +57,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	}
 
 	if n[procfile.StatParent] > maxPIDs || n[procfile.StatThreads] > maxPIDs || n[procfile.StatRSS] > maxPages ||
-		len(f[procfile.StatState]) != 1 {
+		len(f[procfile.StatState]) != 1 || f[procfile.StatState][0] == 0 {
 		return s, damaged("a field makes no sense")
 	}
 	for i := procfile.StatUTime; i <= procfile.StatCSTime; i++ {
