@@ -106,7 +106,7 @@ func (r *redactor) clean(text string) string {
 // numbers, or that are replaced because they are not UTF-8.
 func (r *redactor) unescape(text string) string {
 	for range 4 {
-		text = strings.ToValidUTF8(text, "") // or what stands on both sides of an escape becomes a character
+		text = strings.ToValidUTF8(text, "\ufffd") // or what stands beside an escape becomes part of a character
 		next := r.escape.ReplaceAllStringFunc(text, unescapeOne)
 		if next == text {
 			break
