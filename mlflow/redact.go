@@ -33,7 +33,7 @@ type redactor struct {
 }
 
 // A secret is a text that must not be shown: as it is, and as unescape leaves it. The latter is ""
-// if that is too short to be looked for.
+// if that is too short to be looked for, or the secret is not UTF-8.
 type secret struct{ raw, plain string }
 
 // newRedactor returns a redactor for the credentials of a config. The expressions are compiled
@@ -60,7 +60,7 @@ func newRedactor(cfg Config) *redactor {
 			break
 		}
 		plain := r.unescape(s)
-		if len(plain) < minSecret {
+		if len(plain) < minSecret || !utf8.ValidString(s) {
 			plain, r.opaque = "", true
 		}
 		r.secrets = append(r.secrets, secret{raw: s, plain: plain})
@@ -106,7 +106,6 @@ func (r *redactor) clean(text string) string {
 // numbers, or that are replaced because they are not UTF-8.
 func (r *redactor) unescape(text string) string {
 	for range 4 {
-		text = strings.ToValidUTF8(text, "\ufffd") // or what stands beside an escape becomes part of a character
 		next := r.escape.ReplaceAllStringFunc(text, unescapeOne)
 		if next == text {
 			break
