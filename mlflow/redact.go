@@ -33,7 +33,7 @@ type redactor struct {
 }
 
 // A secret is a text that must not be shown: as it is, and as unescape leaves it. The latter is ""
-// if that is too short to be looked for, or the secret is not UTF-8.
+// if that is too short to be looked for.
 type secret struct{ raw, plain string }
 
 // newRedactor returns a redactor for the credentials of a config. The expressions are compiled
@@ -60,7 +60,7 @@ func newRedactor(cfg Config) *redactor {
 			break
 		}
 		plain := r.unescape(s)
-		if len(plain) < minSecret || !utf8.ValidString(s) {
+		if len(plain) < minSecret {
 			plain, r.opaque = "", true
 		}
 		r.secrets = append(r.secrets, secret{raw: s, plain: plain})

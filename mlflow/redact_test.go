@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestError_HidesEscapedSecrets(t *testing.T) {
@@ -165,8 +166,8 @@ func FuzzRedactor(f *testing.F) {
 	f.Add("pä\"ss<w>&\\x'", "see ", uint16(0x123))
 	f.Add("a+b/c==%41", "a%b\\", uint16(0x4321))
 	f.Fuzz(func(t *testing.T, secret, before string, ways uint16) {
-		if len(secret) < minSecret || strings.ContainsAny(secret, "*") {
-			return
+		if len(secret) < minSecret || strings.ContainsAny(secret, "*") || !utf8.ValidString(secret) {
+			return // what is not UTF-8 is replaced by some escapes, so that nothing is to be recognized
 		}
 		r := newRedactor(Config{Token: secret})
 		text := secret
