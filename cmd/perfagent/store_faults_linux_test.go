@@ -49,7 +49,7 @@ func s3Faults(t *testing.T) map[string]storeFault {
 		"S3 bucket":   {status(404, "<Error><Code>NoSuchBucket</Code></Error>"), "404 NoSuchBucket", false},
 		"S3 clock":    {status(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"), "RequestTimeTooSkewed", false},
 		"certificate": {"s3://runs?endpoint=" + tls.URL, "certificate", false},
-		"S3 hangs":    {server(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), "--push-timeout of 1s", true},
+		"S3 hangs":    {server(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), "--push-timeout of 3s", true},
 		"S3 unasked": {server(func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			io.WriteString(conn, "HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\nmore lines")
@@ -86,8 +86,8 @@ func redisFaults(t *testing.T) map[string]storeFault {
 
 	return map[string]storeFault{
 		"refused":   {"redis://" + storetest.FreeAddress(t), "connection refused", true},
-		"hangs":     {server("", at), "--push-timeout of 1s", true},
-		"drips":     {server("+"+strings.Repeat("x", 1000), time.Second/4), "--push-timeout of 1s", true},
+		"hangs":     {server("", at), "--push-timeout of 3s", true},
+		"drips":     {server("+"+strings.Repeat("x", 1000), time.Second/4), "--push-timeout of 3s", true},
 		"READONLY":  {server("-READONLY You can't write against a read only replica.\r\n", at), "READONLY", true},
 		"OOM":       {server("-OOM command not allowed\r\n", at), "OOM", true},
 		"LOADING":   {server("-LOADING Redis is loading\r\n", at), "LOADING", true},
@@ -132,7 +132,7 @@ func TestStore_Faults(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			begun := time.Now()
-			o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", f.address, "--push-timeout", "1s", "--html", "never",
+			o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", f.address, "--push-timeout", "3s", "--html", "never",
 				"--", "sh", "-c", "sleep 0.1; exit 6")
 			took := time.Since(begun)
 			o.Want(t, 6)

@@ -80,27 +80,39 @@ func TestIntake_Rates(t *testing.T) {
 		rate, lines int
 	}{{20000, 1}, {3334, 30}} {
 		t.Run(fmt.Sprintf("%d of %d lines", tt.rate, tt.lines), func(t *testing.T) {
-			in := opened(t, "on")
-			in.budget.most = time.Hour
-			in.Start(time.Now())
-			before := ownCPU(t)
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d 3", senderVar, in.sockets[0].address, tt.rate, tt.lines))
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
+			const tries = 4 // a machine may be busy with others for a while
+			for range tries {
+				if receivesAll(t, tt.rate, tt.lines) {
+					return
+				}
 			}
-			ops := closed(t, in)
-			used := ownCPU(t) - before
-
-			got := *ops.Sources[0].Datagrams
-			each := used / time.Duration(got)
-			t.Logf("%s sent, %d received, %d dropped, %v of CPU each", out, got, ops.Dropped.Kernel, each)
-			if fmt.Sprint(got) != string(out) || ops.Dropped.Kernel != 0 || ops.Sources[0].Events != got*int64(tt.lines) {
-				t.Errorf("%s were sent: %+v", out, ops)
-			}
+			t.Errorf("%d times some of what was sent was not received", tries)
 		})
 	}
+}
+
+// receivesAll has another process send, and reports whether all of that was received. What was not is counted.
+func receivesAll(t *testing.T, rate, lines int) bool {
+	t.Helper()
+	in := opened(t, "on")
+	in.budget.most = time.Hour
+	in.Start(time.Now())
+	before := ownCPU(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d 3", senderVar, in.sockets[0].address, rate, lines))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := closed(t, in)
+	used := ownCPU(t) - before
+
+	got, lost := *ops.Sources[0].Datagrams, ops.Dropped.Kernel+ops.Dropped.Rate
+	t.Logf("%s sent, %d received, %d lost, %v of CPU each", out, got, lost, used/time.Duration(max(1, got)))
+	if fmt.Sprint(got+lost) != string(out) || ops.Sources[0].Events != got*int64(lines) {
+		t.Fatalf("%s were sent: %+v", out, ops)
+	}
+	return lost == 0
 }
 
 // The job waits while the sockets are opened. The budget is 100 µs.
