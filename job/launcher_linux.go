@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,9 +22,11 @@ func (s *Signals) reachedJob(sig syscall.Signal) bool {
 		return false
 	}
 
-	name := nameOf(pid)
-	if !signalsGroups(name) || !procfile.Descends(pid) {
-		return false
+	name, known := s.launchers[pid] // it may have ended since it sent the signal
+	if !known {
+		if name = nameOf(pid); !signalsGroups(name) || !procfile.Descends(pid) {
+			return false
+		}
 	}
 	if group, err := unix.Getpgid(s.pid); err != nil || group != unix.Getpgrp() {
 		return false
@@ -31,6 +34,26 @@ func (s *Signals) reachedJob(sig syscall.Signal) bool {
 
 	return name != slurmStepd || !inSlurmGroup()
 }
+
+// noteLaunchers remembers the launchers above this process, where the environment says that there is one.
+func (s *Signals) noteLaunchers() {
+	if !slices.ContainsFunc(launcherVariables, func(name string) bool { return os.Getenv(name) != "" }) {
+		return
+	}
+	launchers := make(map[int]string)
+	for p := range procfile.Ancestors() {
+		if signalsGroups(p.Name) {
+			launchers[p.PID] = p.Name
+		}
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.launchers = launchers
+}
+
+// launcherVariables are set by the launchers that signal process groups, each in its way.
+var launcherVariables = []string{"PMI_RANK", "PMI_FD", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}
 
 // slurmStepd is the process of Slurm that starts the tasks of a step.
 const slurmStepd = "slurmstepd"

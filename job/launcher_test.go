@@ -139,6 +139,32 @@ func TestSignals_JobLeftGroupOfLauncher(t *testing.T) {
 	l.terminate()
 }
 
+// A launcher may have ended by the time at which the agent looks at what it sent.
+func TestSignals_LauncherEnded(t *testing.T) {
+	t.Setenv("PMI_RANK", "0")
+	l := launch(t, "hydra_pmi_proxy")
+	_ = unix.Kill(l.agent, syscall.SIGSTOP)
+	until(t, "the agent stops", func() bool { return state(l.agent) == "T" })
+	l.order("group", syscall.SIGUSR1)
+	l.expect("SIGUSR1") // the job has it
+	_ = l.cmd.Process.Kill()
+	_, _ = l.cmd.Process.Wait()
+	_ = unix.Kill(l.agent, syscall.SIGCONT)
+	_ = unix.Kill(l.agent, syscall.SIGXCPU)
+
+	for line := range l.lines {
+		if line == "SIGUSR1" {
+			t.Error("the job saw SIGUSR1 a second time")
+		}
+		if line == "SIGXCPU" {
+			break
+		}
+	}
+	_ = unix.Kill(l.agent, syscall.SIGTERM)
+	for range l.lines { // until both have ended
+	}
+}
+
 // A launcher that the agent does not descend from means the agent.
 func TestSignals_ForeignLauncher(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,7 @@ func (s *Signals) attach(pid int) {
 		return
 	}
 	s.resumeIgnored()
+	s.noteLaunchers()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// What was delivered until now may have come before the job existed, whoever it was sent to.

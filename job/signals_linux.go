@@ -50,6 +50,8 @@ type Signals struct {
 	seen  [lastSignal + 1]origins
 	first [lastSignal + 1]origins // the counts when catching began
 	sent  []Sent                  // oldest first
+
+	launchers map[int]string // the names of those above us, by process ID
 }
 
 // Catch takes this process over for one job. It begins to catch what the process
