@@ -130,7 +130,7 @@ func streamSlowly(data []byte) (*reporter.Report, error) {
 	return r, nil
 }
 
-// streamDoubtful reports whether JSON has keys twice, of which our reader refuses some.
+// streamDoubtful reports whether JSON has keys twice, capital or small letters, of which our reader refuses some.
 func streamDoubtful(data []byte) bool {
-	return !jsontext.Value(data).IsValid(jsontext.AllowInvalidUTF8(true))
+	return !jsontext.Value(bytes.ToLower(data)).IsValid(jsontext.AllowInvalidUTF8(true))
 }

@@ -150,9 +150,10 @@ func FuzzWriteMarkdown(f *testing.F) {
 	for _, words := range reportertest.HostileTexts {
 		f.Add(words)
 	}
+	f.Add("")
 	f.Fuzz(func(t *testing.T, words string) {
 		for name, r := range reportertest.HostileReports(words) {
-			showMarkdownForm(t, name, showMarkdown(t, r, words, words))
+			showMarkdownForm(t, name, showMarkdown(t, r, "chart "+words, "chart "+words))
 		}
 	})
 }
