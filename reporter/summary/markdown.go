@@ -89,14 +89,23 @@ func (m *markdown) head(r *reporter.Report) {
 	m.advice(r)
 }
 
-// title returns the headline. What is not the name of a signal is not in it, because a heading is Markdown.
+// title returns the headline. What is not the name of a signal is not in it, because a heading is Markdown; names are
+// in it as far as they are text.
 func (m *markdown) title(r *reporter.Report) string {
 	titled := *r
-	if strings.Trim(r.Run.Signal, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != "" {
+	if oddSignal(r) {
 		titled.Run.Signal = "a signal"
 	}
 	_, end := ending(&titled)
-	return end
+	return unlinked.Replace(end)
+}
+
+// unlinked takes out of the name of a node or host what GitHub makes a mention, a reference or a link of.
+var unlinked = strings.NewReplacer("@", "?", "#", "?", "/", "?", "www.", "www?")
+
+// oddSignal reports whether what is to be the name of the signal is none.
+func oddSignal(r *reporter.Report) bool {
+	return strings.Trim(r.Run.Signal, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != ""
 }
 
 // verdicts writes how the job ended, if that says more than the title: a bad end as a caution.
@@ -112,7 +121,7 @@ func (m *markdown) verdicts(r *reporter.Report) {
 // about writes what the run was.
 func (m *markdown) about(r *reporter.Report) {
 	p := &layout{width: markdownAbout, label: labelWidth}
-	if m.title(r) != Headline(r) {
+	if oddSignal(r) && m.title(r) != Headline(r) {
 		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(r.Run.Signal))
 	}
 	p.about(r)

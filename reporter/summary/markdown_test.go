@@ -151,6 +151,7 @@ func FuzzWriteMarkdown(f *testing.F) {
 		f.Add(words)
 	}
 	f.Add("")
+	f.Add(" @")
 	f.Fuzz(func(t *testing.T, words string) {
 		for name, r := range reportertest.HostileReports(words) {
 			showMarkdownForm(t, name, showMarkdown(t, r, "chart "+words, "chart "+words))
