@@ -86,7 +86,7 @@ func (b *bell) ring() {
 type ear struct {
 	closed atomic.Bool
 	was    [lastSignal + 1]sigaction // the dispositions of the signals that are caught, before
-	died   uint32                    // deliveries of SIGCHLD that relay knows of
+	died   origins                   // deliveries of SIGCHLD that relay knows of
 }
 
 // caught returns all signals that are caught.
@@ -169,7 +169,8 @@ func (s *Signals) hear() {
 			s.deliver(sig)
 		}
 	}
-	if n := counted(syscall.SIGCHLD).kernel; n != s.ear.died {
+	// One that a process sent counts too: while it is pending, the kernel's own is merged into it.
+	if n := counted(syscall.SIGCHLD); n != s.ear.died {
 		s.ear.died = n
 		select {
 		case s.children <- struct{}{}:

@@ -102,6 +102,29 @@ os.execv(sys.argv[1], sys.argv[1:])`, os.Args[0], "sh", "-c", "echo ready $$; re
 	}
 }
 
+// A SIGCHLD that a process sent may be all that is delivered of the job's end: the kernel merges its own into one that
+// is pending.
+func TestSignals_ChildOfAnotherSender(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; read x; exit 7")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, cmd)
+	pid := w.pid("ready")
+	w.signal(syscall.SIGSTOP)
+	until(t, "the agent stops", func() bool { return state(w.cmd.Process.Pid) == "T" })
+
+	w.signal(syscall.SIGCHLD)
+	stdin.Close()
+	until(t, "the job ends", func() bool { return state(pid) == "Z" })
+	w.signal(syscall.SIGCONT)
+	if code, _ := w.end(); code != 7 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func TestSignals_DeliversEarlyOne(t *testing.T) {
 	t.Parallel()
 	code, st := start(t, command(t, "early", "", "sleep", "60")).end()
