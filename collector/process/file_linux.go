@@ -98,20 +98,11 @@ func (d *procDir) readStart(pid int32, name string) ([]byte, error) {
 }
 
 // readOpen reads an open file from its beginning. It takes one system call: the kernel hands these
-// files over whole.
+// files over whole. It is one that the runtime's scheduler knows of, unlike procfile.PreadAtOnce: newer kernels do
+// not answer for the stat of a process as long as that hangs in exec, and then signals are still relayed, and the
+// job's end is seen, while the scan waits.
 func (d *procDir) readOpen(fd int) ([]byte, error) {
 	n, err := d.fill(fd)
-	return d.whole(n, err)
-}
-
-// readCounters is readOpen for a stat, or another file that procfile.PreadAtOnce reads.
-func (d *procDir) readCounters(fd int) ([]byte, error) {
-	n, err := procfile.PreadAtOnce(fd, d.buf, 0)
-	return d.whole(n, err)
-}
-
-// whole returns the n bytes that were read of a file.
-func (d *procDir) whole(n int, err error) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err

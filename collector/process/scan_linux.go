@@ -246,7 +246,7 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	}
 
 	if p.held > 0 {
-		if data, err := t.dir.readCounters(int(p.held) - 1); !gone(err) {
+		if data, err := t.dir.readOpen(int(p.held) - 1); !gone(err) {
 			return data, err
 		}
 		p.drop(&t.held) // another process may have its ID by now
@@ -263,7 +263,7 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	} else {
 		defer unix.Close(fd)
 	}
-	return t.dir.readCounters(fd)
+	return t.dir.readOpen(fd)
 }
 
 // release closes the files that are held of processes.

@@ -23,8 +23,8 @@ func Clock(id int32) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), true
 }
 
-// PreadAtOnce is pread(2) for a file of procfs or of a control group that the kernel writes from counters. A file of a
-// process that takes a lock of that process is none: it may hold it for as long as a disk does not answer.
+// PreadAtOnce is pread(2) for a file of procfs that the kernel writes from counters. A file of another process is none,
+// not even its stat: it may wait for a lock that the process holds for as long as a disk does not answer.
 func PreadAtOnce(fd int, p []byte, offset int64) (int, error) {
 	if strconv.IntSize < 64 || len(p) == 0 { // with 32 bits the offset has two parts
 		return unix.Pread(fd, p, offset)
