@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -66,7 +67,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 	}
 
 	s.yieldIgnored()
-	if err := j.execute(c); err != nil {
+	if err := j.make(c); err != nil {
 		s.resumeIgnored()
 		j.family.disband()
 		pipes.close()
@@ -77,6 +78,26 @@ func Start(c Command, s *Signals) (*Job, error) {
 	j.floor = PeakRSS()
 	pipes.start()
 	return j, nil
+}
+
+// make executes the job. With Signals a thread does nothing else until Wait has seen the end: the kernel offers
+// SIGCHLD to the thread that made the process first, and does not take it back where that one waits for a disk.
+func (j *Job) make(c Command) error {
+	if j.signals == nil {
+		return j.execute(c)
+	}
+
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread() // a thread that ended would be the end of a parent to the job (PR_SET_PDEATHSIG)
+		err := j.execute(c)
+		made <- err
+		if err == nil {
+			<-j.done
+		}
+	}()
+	return <-made
 }
 
 // execute makes the job's process. Its errors are errnos.
