@@ -319,7 +319,7 @@ func (g *Group) inside(name string, made func(own string) bool) *Group {
 
 // Enter calls start, in which one child is to be forked, so that the child begins in the made
 // groups: in v2 by the descriptor fd, for SysProcAttr.CgroupFD (-1: there is none), in v1 because
-// the calling thread is in them, which every child inherits. start runs in a goroutine of its own
+// the calling thread is in them, which every child inherits. In v1 start runs in a goroutine of its own
 // that is locked to its thread.
 //
 // The error is start's own, or says that the groups could not be entered and start was not called.
