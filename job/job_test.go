@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -193,6 +196,32 @@ func TestStart_Searches(t *testing.T) {
 			t.Errorf("Resolve(%q) = %q, %v", c.name, file, err)
 		}
 	}
+}
+
+// The kernel offers SIGCHLD first to the thread that made the job, so that one must not come to wait for a disk: no
+// other goroutine has it, not even the caller's.
+func TestStart_ThreadOfItsOwn(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	file := "/proc/self/task/" + strconv.Itoa(unix.Gettid()) + "/children"
+	if _, err := os.Stat(file); err != nil {
+		need.Missing(t, "the children of a thread are told by kernels with CONFIG_PROC_CHILDREN")
+	}
+
+	s := Catch()
+	defer s.Stop()
+	j, err := Start(Command{Args: []string{"sleep", "60"}}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := os.ReadFile(file)
+	if err != nil || slices.Contains(strings.Fields(string(ours)), strconv.Itoa(j.Pid())) {
+		t.Errorf("the job %d is a child of the caller's thread: %q, %v", j.Pid(), ours, err)
+	}
+	if err := j.Signal(syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	j.Wait()
 }
 
 func TestStart_WithoutArguments(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -67,7 +68,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 
 	s.yieldIgnored()
 	children := usedByChildren()
-	if err := j.execute(c); err != nil {
+	if err := j.make(c); err != nil {
 		s.resumeIgnored()
 		j.family.disband()
 		pipes.close()
@@ -96,6 +97,26 @@ func explainStart(name string, err error, made bool) error {
 		return explained
 	}
 	return fmt.Errorf("run %q: %w: the process that was made for it failed: %w", name, ErrNotExecutable, err)
+}
+
+// make executes the job. With Signals a thread does nothing else until Wait has seen the end: the kernel offers
+// SIGCHLD to the thread that made the process first, and does not take it back where that one waits for a disk.
+func (j *Job) make(c Command) error {
+	if j.signals == nil {
+		return j.execute(c)
+	}
+
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread() // a thread that ended would be the end of a parent to the job (PR_SET_PDEATHSIG)
+		err := j.execute(c)
+		made <- err
+		if err == nil {
+			<-j.done
+		}
+	}()
+	return <-made
 }
 
 // execute makes the job's process. Its errors are errnos.

@@ -319,13 +319,17 @@ func (g *Group) inside(name string, made func(own string) bool) *Group {
 
 // Enter calls start, in which one child is to be forked, so that the child begins in the made
 // groups: in v2 by the descriptor fd, for SysProcAttr.CgroupFD (-1: there is none), in v1 because
-// the calling thread is in them, which every child inherits. start runs in a goroutine of its own
+// the calling thread is in them, which every child inherits. In v1 start runs in a goroutine of its own
 // that is locked to its thread.
 //
 // The error is start's own, or says that the groups could not be entered and start was not called.
 // The thread goes back before Enter returns. If the kernel refuses that, the thread ends, so that
 // nothing of this process stays inside, and Missing says so.
 func (m *Made) Enter(start func(fd int) error) error {
+	if len(m.v1) == 0 { // no thread has to go inside: start keeps the caller's
+		err, _ := m.enter(start)
+		return err
+	}
 	result := make(chan error, 1)
 	go m.enterLocked(start, result)
 	return <-result

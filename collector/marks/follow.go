@@ -87,7 +87,8 @@ func Follow(path string) *Follower {
 
 // Look returns what was added since the look before. A line without its end waits for it.
 func (f *Follower) Look() News {
-	if !f.asked.Open() && f.glance != nil && f.glance.same() {
+	unchanged := !f.asked.Open() && f.glance != nil && f.glance.same()
+	if unchanged && f.standing.Why == "" { // what could not be read may be readable now, though it is the same
 		return f.standing
 	}
 

@@ -51,6 +51,25 @@ func wantTexts(t *testing.T, news News, want ...string) {
 	}
 }
 
+// What could not be read is read as soon as it can be, though the file has not changed.
+func TestFollower_TriesAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "node-0.marks")
+	add(t, path, "one\n")
+	f := Follow(path)
+	look := f.look
+	f.look = func() News {
+		f.glance = newGlance(path)
+		return News{Why: "too many open files"}
+	}
+	if news := f.Look(); news.Why == "" {
+		t.Error("the look did not fail")
+	}
+
+	f.look = look
+	wantTexts(t, f.Look(), "one")
+	wantTexts(t, f.Look())
+}
+
 func TestFollower_ReadsWhatIsAdded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
