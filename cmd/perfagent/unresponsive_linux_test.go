@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -22,9 +21,7 @@ import (
 // hangingDir is on a file system that nobody answers for, as a dead file server's.
 func hangingDir(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	hangs(t, dir)
-	return dir
+	return hangs(t, t.TempDir())
 }
 
 // openFuse opens the kernel's side of such a file system. Nobody reads from it.
@@ -37,8 +34,8 @@ func openFuse(t *testing.T) *os.File {
 	return os.NewFile(uintptr(fd), "/dev/fuse")
 }
 
-// hangs mounts such a file system over a directory, or over a file, and returns the kernel's side.
-func hangs(t *testing.T, path string) *os.File {
+// hangs mounts such a file system over a directory, or over a file.
+func hangs(t *testing.T, path string) string {
 	t.Helper()
 	var at unix.Stat_t
 	if err := unix.Stat(path, &at); err != nil {
@@ -56,7 +53,7 @@ func hangs(t *testing.T, path string) *os.File {
 			t.Error(err)
 		}
 	})
-	return fuse
+	return path
 }
 
 // A directory of the PATH that hangs, behind that of the command, holds nobody up: a shell
@@ -296,89 +293,5 @@ func TestHang_Process(t *testing.T) {
 				t.Errorf("%d samples of the host, %d of the job's processes: %v", host, job, n.Envelope["job_processes"])
 			}
 		})
-	}
-}
-
-// The kernel really tells nothing of this process of the job: its exec closes a file whose server does not answer.
-// Signals reach the job all the same, samples are taken, and the job's end is seen.
-func TestHang_Exec(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	closes := make(chan struct{})
-	go serveFile(hangs(t, file), closes)
-
-	job := append(clitest.Python(t, `
-import os, signal, sys
-def end(*_):
-    print("told", flush=True)
-    os._exit(7)
-signal.signal(signal.SIGTERM, end)
-if os.fork() == 0:
-    os.closerange(0, 3)
-    os.open(sys.argv[1], os.O_RDONLY) # closed by exec
-    os.execvp("true", ["true"])
-while True: signal.pause()
-`), file)
-	cmd := clitest.Perfagent(t, append([]string{"run", "--run-id", "x", "--interval", "200ms", "--"}, job...)...)
-	l := clitest.Launch(t, cmd)
-	select {
-	case <-closes:
-	case <-time.After(noise):
-		t.Fatal("the job's process does not close the file")
-	}
-	samples := func() int {
-		data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
-		return strings.Count(string(data), "\n")
-	}
-	n := samples() + 15 // the scan is waited for 2 s
-	clitest.Until(t, "there are more samples", func() bool { return samples() >= n })
-
-	begin := time.Now()
-	l.Signal(syscall.SIGTERM)
-	l.Expect("told")
-	if took := time.Since(begin); took > noise {
-		t.Errorf("the signal took %v", took)
-	}
-	o, _ := l.End()
-	if took := time.Since(begin); took > 4*time.Second+noise {
-		t.Errorf("its end took %v", took)
-	}
-	o.Want(t, 7)
-}
-
-// serveFile answers for a FUSE file system that is one file, but for what is asked when that is closed: then it
-// closes a channel.
-func serveFile(fuse *os.File, closes chan<- struct{}) {
-	request := make([]byte, 1<<17)
-	for {
-		n, err := unix.Read(int(fuse.Fd()), request)
-		if err != nil || n < 16 {
-			return
-		}
-
-		answer := make([]byte, 16, 128) // struct fuse_out_header
-		copy(answer[8:], request[8:16])
-		le := binary.LittleEndian
-		switch le.Uint32(request[4:]) {
-		case 26: // INIT: version 7.31, and sizes
-			answer = le.AppendUint32(le.AppendUint32(answer, 7), 31)
-			answer = append(answer, make([]byte, 56)...)
-		case 3: // GETATTR: the mode
-			answer = append(answer, make([]byte, 104)...)
-			le.PutUint64(answer[16+16:], 1)
-			le.PutUint32(answer[16+76:], unix.S_IFREG|0o644)
-		case 14: // OPEN
-			answer = append(answer, make([]byte, 16)...)
-		case 25: // FLUSH
-			close(closes)
-			return
-		default:
-			le.PutUint32(answer[4:], ^uint32(unix.ENOSYS)+1)
-		}
-		le.PutUint32(answer, uint32(len(answer)))
-		_, _ = unix.Write(int(fuse.Fd()), answer)
 	}
 }

@@ -1,0 +1,125 @@
+//go:build e2e
+
+package campaign
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// The kernel really tells nothing of this process of the job: its exec closes a file whose server does not answer.
+// Signals reach the job all the same, samples are taken, and the job's end is seen. It is here because every perfagent
+// of the machine meets that process meanwhile: no other test may run beside it.
+func TestHang_Exec(t *testing.T) {
+	need.Root(t, "to mount a file system whose server does not answer")
+	const noise = 20 * time.Second
+	file := filepath.Join(t.TempDir(), "file")
+	clitest.Write(t, file, "", 0o600)
+	closes := make(chan struct{})
+	go serveFile(mounted(t, file), closes)
+
+	job := append(clitest.Python(t, `
+import os, signal, sys
+def end(*_):
+    print("told", flush=True)
+    os._exit(7)
+signal.signal(signal.SIGTERM, end)
+if os.fork() == 0:
+    os.closerange(0, 3)
+    os.open(sys.argv[1], os.O_RDONLY) # closed by exec
+    os.execvp("true", ["true"])
+while True: signal.pause()
+`), file)
+	cmd := clitest.Perfagent(t, append([]string{"run", "--run-id", "x", "--interval", "200ms", "--"}, job...)...)
+	l := clitest.Launch(t, cmd)
+	select {
+	case <-closes:
+	case <-time.After(noise):
+		t.Fatal("the job's process does not close the file")
+	}
+	samples := func() int {
+		data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
+		return strings.Count(string(data), "\n")
+	}
+	n := samples() + 15 // the scan is waited for 2 s
+	clitest.Until(t, "there are more samples", func() bool { return samples() >= n })
+
+	begin := time.Now()
+	l.Signal(syscall.SIGTERM)
+	l.Expect("told")
+	if took := time.Since(begin); took > noise {
+		t.Errorf("the signal took %v", took)
+	}
+	o, _ := l.End()
+	if took := time.Since(begin); took > 4*time.Second+noise {
+		t.Errorf("its end took %v", took)
+	}
+	o.Want(t, 7)
+}
+
+// mounted mounts a FUSE file system over a file, and returns the kernel's side.
+func mounted(t *testing.T, path string) *os.File {
+	t.Helper()
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skipf("what hangs needs /dev/fuse (modprobe fuse): %v", err)
+	}
+	fuse := os.NewFile(uintptr(fd), "/dev/fuse")
+	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=0,group_id=0,allow_other", fd, unix.S_IFREG)
+	if err := unix.Mount("hangs", path, "fuse", 0, options); err != nil {
+		fuse.Close()
+		t.Skipf("what hangs needs the right to mount: %v", err)
+	}
+	t.Cleanup(func() {
+		fuse.Close() // whoever waits gets an error
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return fuse
+}
+
+// serveFile answers for a FUSE file system that is one file, but for what is asked when that is closed: then it
+// closes a channel.
+func serveFile(fuse *os.File, closes chan<- struct{}) {
+	request := make([]byte, 1<<17)
+	for {
+		n, err := unix.Read(int(fuse.Fd()), request)
+		if err != nil || n < 16 {
+			return
+		}
+
+		answer := make([]byte, 16, 128) // struct fuse_out_header
+		copy(answer[8:], request[8:16])
+		le := binary.LittleEndian
+		switch le.Uint32(request[4:]) {
+		case 26: // INIT: version 7.31, and sizes
+			answer = le.AppendUint32(le.AppendUint32(answer, 7), 31)
+			answer = append(answer, make([]byte, 56)...)
+		case 3: // GETATTR: the mode
+			answer = append(answer, make([]byte, 104)...)
+			le.PutUint64(answer[16+16:], 1)
+			le.PutUint32(answer[16+76:], unix.S_IFREG|0o644)
+		case 14: // OPEN
+			answer = append(answer, make([]byte, 16)...)
+		case 25: // FLUSH
+			close(closes)
+			return
+		default:
+			le.PutUint32(answer[4:], ^uint32(unix.ENOSYS)+1)
+		}
+		le.PutUint32(answer, uint32(len(answer)))
+		_, _ = unix.Write(int(fuse.Fd()), answer)
+	}
+}
