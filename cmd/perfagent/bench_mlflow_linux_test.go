@@ -153,7 +153,7 @@ func BenchmarkPushHour(b *testing.B) {
 		b.ReportMetric(float64(plan.Points), "points")
 		client.Close()
 	}
-	b.ReportMetric(median(took), "s/push")
+	b.ReportMetric(clitest.Median(took), "s/push")
 }
 
 // BenchmarkPushNodes pushes one merged report of sixty nodes, each of 1000 seconds, to a real server, as perfagent push

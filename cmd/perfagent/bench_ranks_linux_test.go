@@ -21,7 +21,7 @@ func BenchmarkRanks(b *testing.B) {
 		spent := ranksCPU(b, long) - ranksCPU(b, short)
 		share = append(share, 100*spent.Seconds()/(long-short))
 	}
-	b.ReportMetric(median(share), "%-of-a-core")
+	b.ReportMetric(clitest.Median(share), "%-of-a-core")
 }
 
 // ranksCPU returns the CPU time of 64 ranks that sleep for so many seconds, their perfagents included.

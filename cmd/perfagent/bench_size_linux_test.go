@@ -47,9 +47,9 @@ func BenchmarkSize(b *testing.B) {
 				usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 				memory = append(memory, float64(usage.Maxrss)/1024)
 			}
-			b.ReportMetric(median(wall), "s")
-			b.ReportMetric(median(cpu), "cpu-s")
-			b.ReportMetric(median(memory), "max-rss-MiB")
+			b.ReportMetric(clitest.Median(wall), "s")
+			b.ReportMetric(clitest.Median(cpu), "cpu-s")
+			b.ReportMetric(clitest.Median(memory), "max-rss-MiB")
 		})
 	}
 }

@@ -94,6 +94,6 @@ func benchmarkCommand(b *testing.B, args []string) {
 		usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 		memory = append(memory, float64(usage.Maxrss)/1024)
 	}
-	b.ReportMetric(median(wall), "s")
-	b.ReportMetric(median(memory), "max-rss-MiB")
+	b.ReportMetric(clitest.Median(wall), "s")
+	b.ReportMetric(clitest.Median(memory), "max-rss-MiB")
 }

@@ -8,9 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,10 +29,10 @@ func BenchmarkAddedLatency(b *testing.B) {
 		wrapped = append(wrapped, milliseconds(b, dir, bin, "run", "--run-id", "r"+id, "--", "true"))
 		heard = append(heard, milliseconds(b, dir, bin, "run", "--ops", "on", "--run-id", "o"+id, "--", "true"))
 	}
-	b.ReportMetric(median(alone), "true-ms")
-	b.ReportMetric(median(wrapped), "run-ms")
-	b.ReportMetric(median(wrapped)-median(alone), "added-ms")
-	b.ReportMetric(median(heard)-median(wrapped), "ops-added-ms")
+	b.ReportMetric(clitest.Median(alone), "true-ms")
+	b.ReportMetric(clitest.Median(wrapped), "run-ms")
+	b.ReportMetric(clitest.Median(wrapped)-clitest.Median(alone), "added-ms")
+	b.ReportMetric(clitest.Median(heard)-clitest.Median(wrapped), "ops-added-ms")
 }
 
 // BenchmarkRecordAddedLatency is what "perfagent record -- true" adds to "true".
@@ -52,8 +50,8 @@ func BenchmarkRecordAddedLatency(b *testing.B) {
 		alone = append(alone, milliseconds(b, dir, "true"))
 		recorded = append(recorded, milliseconds(b, dir, bin, "record", "--", "true"))
 	}
-	b.ReportMetric(median(alone), "true-ms")
-	b.ReportMetric(median(recorded)-median(alone), "added-ms")
+	b.ReportMetric(clitest.Median(alone), "true-ms")
+	b.ReportMetric(clitest.Median(recorded)-clitest.Median(alone), "added-ms")
 }
 
 // milliseconds runs a command to its end.
@@ -66,11 +64,6 @@ func milliseconds(tb testing.TB, dir string, args ...string) float64 {
 		tb.Fatalf("%v: %v", args, err)
 	}
 	return float64(time.Since(start)) / 1e6
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }
 
 // BenchmarkSamplingCost is the CPU that sampling takes in steady state, journal
@@ -136,23 +129,11 @@ func samplingCost(b *testing.B, interval string, window time.Duration) (ours, th
 // cpuTime is what the scheduler gave to all threads of a process.
 func cpuTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
-	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
-	if err != nil || len(files) == 0 {
+	used, ok := clitest.ThreadTime(b, pid)
+	if !ok {
 		b.Skipf("no schedstat of process %d: a kernel without CONFIG_SCHED_INFO", pid)
 	}
-	sum := time.Duration(0)
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			continue // the thread ended
-		}
-		ns, err := strconv.ParseInt(strings.Fields(string(data))[0], 10, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		sum += time.Duration(ns)
-	}
-	return sum
+	return used
 }
 
 // BenchmarkOutput is a job that writes 2 GiB to stdout, without us and with us.
@@ -165,9 +146,9 @@ func BenchmarkOutput(b *testing.B) {
 				alone = append(alone, outputSeconds(b, to, job))
 				wrapped = append(wrapped, outputSeconds(b, to, append([]string{clitest.Binary(b), "run", "--"}, job...)))
 			}
-			b.ReportMetric(median(alone), "alone-s")
-			b.ReportMetric(median(wrapped), "wrapped-s")
-			b.ReportMetric(median(wrapped)/median(alone), "ratio")
+			b.ReportMetric(clitest.Median(alone), "alone-s")
+			b.ReportMetric(clitest.Median(wrapped), "wrapped-s")
+			b.ReportMetric(clitest.Median(wrapped)/clitest.Median(alone), "ratio")
 		})
 	}
 }

@@ -947,10 +947,10 @@ func TestListen_ExitIsNotDelayed(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("the end with clients: %.3f s, without: %.3f s", median(with), median(without))
+	t.Logf("the end with clients: %.3f s, without: %.3f s", clitest.Median(with), clitest.Median(without))
 	// What clients delay they delay each time.
-	if slices.Min(with) > median(without)+0.25 {
-		t.Errorf("the end takes %.3f s with clients, %.3f s without", median(with), median(without))
+	if slices.Min(with) > clitest.Median(without)+0.25 {
+		t.Errorf("the end takes %.3f s with clients, %.3f s without", clitest.Median(with), clitest.Median(without))
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -21,39 +19,9 @@ import (
 // hangingDir is on a file system that nobody answers for, as a dead file server's.
 func hangingDir(t *testing.T) string {
 	t.Helper()
-	return hangs(t, t.TempDir())
-}
-
-// openFuse opens the kernel's side of such a file system. Nobody reads from it.
-func openFuse(t *testing.T) *os.File {
-	t.Helper()
-	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Skipf("what hangs needs root and /dev/fuse (modprobe fuse): %v", err)
-	}
-	return os.NewFile(uintptr(fd), "/dev/fuse")
-}
-
-// hangs mounts such a file system over a directory, or over a file.
-func hangs(t *testing.T, path string) string {
-	t.Helper()
-	var at unix.Stat_t
-	if err := unix.Stat(path, &at); err != nil {
-		t.Fatal(err)
-	}
-	fuse := openFuse(t)
-	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=0,group_id=0,allow_other", fuse.Fd(), at.Mode&unix.S_IFMT)
-	if err := unix.Mount("hangs", path, "fuse", 0, options); err != nil {
-		fuse.Close()
-		t.Skipf("what hangs needs the right to mount: %v", err)
-	}
-	t.Cleanup(func() {
-		fuse.Close() // whoever waits gets an error
-		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return path
+	dir := t.TempDir()
+	clitest.MountFUSE(t, dir)
+	return dir
 }
 
 // A directory of the PATH that hangs, behind that of the command, holds nobody up: a shell
@@ -143,7 +111,7 @@ func TestHang_WorkingDirectory(t *testing.T) {
 	cmd.Env = append(cmd.Env, "PWD="+cmd.Dir)
 	l := clitest.Launch(t, cmd)
 	l.Expect("ready")
-	hangs(t, cmd.Dir)
+	clitest.MountFUSE(t, cmd.Dir)
 	begin := time.Now()
 	goOn.Close()
 	o, _ := l.End()
@@ -187,7 +155,7 @@ func TestHang_Reports(t *testing.T) {
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	l := clitest.Launch(t, cmd)
 	l.Expect("ready")
-	hangs(t, filepath.Join(cmd.Dir, "perfagent-out/x"))
+	clitest.MountFUSE(t, filepath.Join(cmd.Dir, "perfagent-out/x"))
 	goOn.Close()
 	o, _ := l.End()
 	o.Want(t, 7)
@@ -208,7 +176,7 @@ func TestHang_LastRankOut(t *testing.T) {
 			last := launch(cmd, t)
 			first.finish().Want(t, 0)
 
-			hangs(t, filepath.Join(s.out, what))
+			clitest.MountFUSE(t, filepath.Join(s.out, what))
 			begin := time.Now()
 			o := last.finish()
 			if took := time.Since(begin); took > 2*diskPatience+noise {
@@ -232,7 +200,7 @@ func TestHang_Process(t *testing.T) {
 	for _, name := range []string{"for a while", "to the end"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fuse := openFuse(t)
+			fuse := clitest.OpenFUSE(t)
 			defer fuse.Close() // whoever waits gets an error
 			cmd := clitest.Perfagent(t, "run", "--run-id", "x", "--cgroup", "off", "--interval", "500ms", "--", "sh", "-c", `
 				sleep 60 >/dev/null 2>&1 3<&- & c=$! d=/proc/$!

@@ -1,25 +1,12 @@
 package host
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
-
-// lustreOf are the devices of Lustre with their bytes, and F for one that is fresh.
-func lustreOf(r *Reading) (list []string) {
-	for _, d := range r.Devices[LustreMounts] {
-		text := fmt.Sprintf("%s %d %d", d.Name, d.In, d.Out)
-		if d.Class&Fresh != 0 {
-			text += " F"
-		}
-		list = append(list, text)
-	}
-	return list
-}
 
 func TestReader_LustreMountsComeAndGo(t *testing.T) {
 	h := openRare(t, "lustre-2.10")
@@ -29,17 +16,17 @@ func TestReader_LustreMountsComeAndGo(t *testing.T) {
 	stats := "snapshot_time 1510950459.7 secs.nsecs\nwrite_bytes 1 samples [bytes] 4096 4096 4096\n"
 	write(t, h.proc, "fs/lustre/llite/home-ffff0001/stats", []byte(stats))
 	r := h.after(time.Second)
-	same(t, "a new one", lustreOf(r), []string{"home-ffff0001 0 4096 F", first})
-	same(t, "a second later", lustreOf(h.after(time.Second)), []string{"home-ffff0001 0 4096", first})
+	same(t, "a new one", bytesOf(LustreMounts, r), []string{"home-ffff0001 0 4096 F", first})
+	same(t, "a second later", bytesOf(LustreMounts, h.after(time.Second)), []string{"home-ffff0001 0 4096", first})
 	if err := os.RemoveAll(filepath.Join(h.proc, "fs/lustre/llite/home-ffff0001")); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "unmounted", lustreOf(h.after(time.Second)), []string{first})
+	same(t, "unmounted", bytesOf(LustreMounts, h.after(time.Second)), []string{first})
 	if err := os.RemoveAll(filepath.Join(h.proc, "fs/lustre")); err != nil {
 		t.Fatal(err)
 	}
 	r = h.after(time.Second)
-	same(t, "without the client", []any{lustreOf(r), failedRare(r)}, []any{[]string(nil), nil})
+	same(t, "without the client", []any{bytesOf(LustreMounts, r), failedRare(r)}, []any{[]string(nil), nil})
 	same(t, "held", h.after(time.Second).Held[LustreMounts], false)
 }
 
@@ -54,7 +41,7 @@ func TestReader_LustreDamaged(t *testing.T) {
 		if err := r.Failed[SourceLustre]; err == nil || !strings.Contains(err.Error(), `stats: "`+line+`" is not understood`) {
 			t.Errorf("%s: %v", line, err)
 		}
-		same(t, line, lustreOf(r), []string(nil))
+		same(t, line, bytesOf(LustreMounts, r), []string(nil))
 	}
 }
 

@@ -132,9 +132,9 @@ func edit(t *testing.T, path, old, now string) {
 func (h *rareHost) mountstats() string { return filepath.Join(h.proc, "1", "mountstats") }
 func (h *rareHost) mountinfo() string  { return filepath.Join(h.proc, "1", "mountinfo") }
 
-// bytesOf are the devices of NFS with their bytes, and F for one that is fresh.
-func bytesOf(r *Reading) (list []string) {
-	for _, d := range r.Devices[NFSMounts] {
+// bytesOf are the devices of a kind with their bytes, and F for one that is fresh.
+func bytesOf(kind Kind, r *Reading) (list []string) {
+	for _, d := range r.Devices[kind] {
 		text := fmt.Sprintf("%s %d %d", d.Name, d.In, d.Out)
 		if d.Class&Fresh != 0 {
 			text += " F"
@@ -155,11 +155,11 @@ func TestReader_NFSPace(t *testing.T) {
 		r := h.after(c.after)
 		same(t, fmt.Sprintf("held %v after another %v", r.Held[NFSMounts], c.after), r.Held[NFSMounts], c.held)
 		if !c.held {
-			same(t, "bytes", bytesOf(r), []string{"0:45 1788561251 39087991455"})
+			same(t, "bytes", bytesOf(NFSMounts, r), []string{"0:45 1788561251 39087991455"})
 		}
 	}
 	r := h.Final()
-	same(t, "bytes at the end", bytesOf(r), []string{"0:45 1788561251 39087991455"})
+	same(t, "bytes at the end", bytesOf(NFSMounts, r), []string{"0:45 1788561251 39087991455"})
 }
 
 func TestPace_BoundsTheShareOfTheTime(t *testing.T) {
@@ -186,14 +186,14 @@ func TestReader_NFSComesAndGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := h.begin()
-	same(t, "without the client", []any{bytesOf(r), r.Held[NFSMounts], failedRare(r)}, []any{[]string(nil), false, nil})
+	same(t, "without the client", []any{bytesOf(NFSMounts, r), r.Held[NFSMounts], failedRare(r)}, []any{[]string(nil), false, nil})
 	if err := os.Rename(hidden, client); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "within the minute", bytesOf(h.after(59*time.Second)), []string(nil))
+	same(t, "within the minute", bytesOf(NFSMounts, h.after(59*time.Second)), []string(nil))
 
 	// It was mounted 83520 s ago, where we could not see it: what it had counted is not ours.
-	same(t, "after the minute", bytesOf(h.after(time.Second)), []string{"0:45 1788561151 39087991255"})
+	same(t, "after the minute", bytesOf(NFSMounts, h.after(time.Second)), []string{"0:45 1788561151 39087991255"})
 	if err := os.Rename(h.mountstats(), h.mountstats()+"-hidden"); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestReader_NFSComesAndGoes(t *testing.T) {
 	if err := os.Rename(h.mountstats()+"-hidden", h.mountstats()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "when it is back", bytesOf(h.after(time.Minute)), []string{"0:45 1788561151 39087991255"})
+	same(t, "when it is back", bytesOf(NFSMounts, h.after(time.Minute)), []string{"0:45 1788561151 39087991255"})
 }
 
 // A file system that the job has mounted, by an automounter or in person, counts from its first byte on.
@@ -239,24 +239,24 @@ func TestReader_NFSMountedDuringTheRun(t *testing.T) {
 	const home = "0:45 1788561151 39087991255"
 	add(`/data/a\040b`, "0:50", "/data", "3")
 	r := h.after(10 * time.Second)
-	same(t, "a new one", bytesOf(r), []string{home, "0:50 1788561151 39087991255 F"})
+	same(t, "a new one", bytesOf(NFSMounts, r), []string{home, "0:50 1788561151 39087991255 F"})
 	same(t, "its place", r.Mounts[1].Paths, []string{"/data/a b"})
-	same(t, "a second later", bytesOf(h.after(time.Second)), []string{home, "0:50 1788561151 39087991255"})
+	same(t, "a second later", bytesOf(NFSMounts, h.after(time.Second)), []string{home, "0:50 1788561151 39087991255"})
 
 	// One that was there before, and is bound to a place that we can see.
 	add("/opt", "0:51", "/opt", "4000")
-	same(t, "an old one", bytesOf(h.after(time.Second))[2], "0:51 1788561151 39087991255")
+	same(t, "an old one", bytesOf(NFSMounts, h.after(time.Second))[2], "0:51 1788561151 39087991255")
 
 	// Unmounted and mounted again between two Readings, with the number of before.
 	edit(t, h.mountstats(), "age:\t3\n", "age:\t1\n")
-	same(t, "mounted again", bytesOf(h.after(time.Second))[1], "0:50 1788561151 39087991255 F")
+	same(t, "mounted again", bytesOf(NFSMounts, h.after(time.Second))[1], "0:50 1788561151 39087991255 F")
 
 	for file, data := range map[string][]byte{h.mountstats(): stats, h.mountinfo(): info} {
 		if err := os.WriteFile(file, data, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	same(t, "unmounted", bytesOf(h.after(time.Second)), []string{home})
+	same(t, "unmounted", bytesOf(NFSMounts, h.after(time.Second)), []string{home})
 }
 
 // What is mounted outside of our root directory is in mountstats alone: the job cannot use it either.
@@ -265,7 +265,7 @@ func TestReader_NFSOutOfReach(t *testing.T) {
 	edit(t, h.mountinfo(), "/mnt/nfs/test rw shared:144", "/elsewhere rw shared:144")
 	edit(t, h.mountstats(), "mounted on /mnt/nfs/test with", "mounted on /unseen with")
 	r := h.begin()
-	same(t, "mounts", bytesOf(r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
+	same(t, "mounts", bytesOf(NFSMounts, r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
 	same(t, "places", r.Mounts[0].Paths, []string{"/mnt/nfs/test-dupe"})
 }
 
@@ -285,7 +285,7 @@ func TestReader_NFSDamaged(t *testing.T) {
 			t.Errorf("%s: failure %v", c.now, err)
 		}
 		if len(r.Devices[NFSMounts]) > 0 {
-			t.Errorf("%s: %v", c.now, bytesOf(r))
+			t.Errorf("%s: %v", c.now, bytesOf(NFSMounts, r))
 		}
 	}
 
@@ -293,7 +293,7 @@ func TestReader_NFSDamaged(t *testing.T) {
 	h := openRare(t, "nfs-bound")
 	edit(t, h.mountstats(), "READ: 1298 1298 0 207680 1210292152 6 79386 79407\n\t       WRITE: 0 0 0 0 0 0 0 0\n\ndevice", "READ: x\n\ndevice")
 	r := h.begin()
-	same(t, "the others", bytesOf(r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
+	same(t, "the others", bytesOf(NFSMounts, r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
 	if r.Failed[SourceNFS] == nil {
 		t.Error("no failure")
 	}

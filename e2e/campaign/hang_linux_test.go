@@ -4,7 +4,6 @@ package campaign
 
 import (
 	"encoding/binary"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +26,7 @@ func TestHang_Exec(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	clitest.Write(t, file, "", 0o600)
 	closes := make(chan struct{})
-	go serveFile(mounted(t, file), closes)
+	go serveFile(clitest.MountFUSE(t, file), closes)
 
 	job := append(clitest.Python(t, `
 import os, signal, sys
@@ -66,28 +65,6 @@ while True: signal.pause()
 		t.Errorf("its end took %v", took)
 	}
 	o.Want(t, 7)
-}
-
-// mounted mounts a FUSE file system over a file, and returns the kernel's side.
-func mounted(t *testing.T, path string) *os.File {
-	t.Helper()
-	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Skipf("what hangs needs /dev/fuse (modprobe fuse): %v", err)
-	}
-	fuse := os.NewFile(uintptr(fd), "/dev/fuse")
-	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=0,group_id=0,allow_other", fd, unix.S_IFREG)
-	if err := unix.Mount("hangs", path, "fuse", 0, options); err != nil {
-		fuse.Close()
-		t.Skipf("what hangs needs the right to mount: %v", err)
-	}
-	t.Cleanup(func() {
-		fuse.Close() // whoever waits gets an error
-		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return fuse
 }
 
 // serveFile answers for a FUSE file system that is one file, but for what is asked when that is closed: then it

@@ -3,7 +3,6 @@
 package floor
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,7 +43,7 @@ func inTurns(t *testing.T, rounds int, commands ...[]string) []cost {
 
 	costs := make([]cost, len(commands))
 	for i := range costs {
-		costs[i] = cost{median(walls[i]), median(cpus[i]), slices.Min(walls[i]), slices.Min(cpus[i])}
+		costs[i] = cost{clitest.Median(walls[i]), clitest.Median(cpus[i]), slices.Min(walls[i]), slices.Min(cpus[i])}
 	}
 	return costs
 }
@@ -61,11 +60,6 @@ func once(t *testing.T, dir string, args []string) (wall, cpu float64) {
 	wall = time.Since(begin).Seconds()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return wall * 1e3, used.Seconds() * 1e3
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }
 
 // steady runs commands side by side, and returns how many milliseconds of CPU each takes in a second once it has begun:
@@ -109,22 +103,13 @@ func steady(t *testing.T, window time.Duration, commands ...[]string) []float64 
 // cpuTime is what the scheduler gave to all threads of a process, and to the children that it waited for.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
-	dir := "/proc/" + strconv.Itoa(pid)
-	files, _ := filepath.Glob(dir + "/task/*/schedstat")
-	if len(files) == 0 {
+	sum, ok := clitest.ThreadTime(t, pid)
+	if !ok {
 		t.Fatalf("no schedstat of process %d: it has ended, or the kernel is one without CONFIG_SCHED_INFO", pid)
-	}
-	sum := time.Duration(0)
-	for _, file := range files {
-		var ns int64
-		if data, err := os.ReadFile(file); err == nil { // else the thread has ended
-			_, _ = fmt.Sscan(string(data), &ns)
-		}
-		sum += time.Duration(ns)
 	}
 
 	var f [procfile.StatStart + 1][]byte
-	procfile.SplitStat([]byte(clitest.Read(t, dir+"/stat")), f[:])
+	procfile.SplitStat([]byte(clitest.Read(t, "/proc/"+strconv.Itoa(pid)+"/stat")), f[:])
 	for _, field := range []int{procfile.StatCUTime, procfile.StatCSTime} {
 		ticks, _ := procfile.ParseCount(f[field])
 		sum += time.Duration(ticks) * time.Second / procfile.UserHZ

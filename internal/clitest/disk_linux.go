@@ -1,6 +1,7 @@
 package clitest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,38 @@ func Mount(t *testing.T, options string, flags uintptr) string {
 		}
 	})
 	return dir
+}
+
+// OpenFUSE opens the kernel's side of a FUSE file system. It is one that hangs as long as nobody reads from it.
+func OpenFUSE(t *testing.T) *os.File {
+	t.Helper()
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skipf("what hangs needs root and /dev/fuse (modprobe fuse): %v", err)
+	}
+	return os.NewFile(uintptr(fd), "/dev/fuse")
+}
+
+// MountFUSE mounts a FUSE file system over a directory, or over a file, and returns the kernel's side.
+func MountFUSE(t *testing.T, path string) *os.File {
+	t.Helper()
+	var at unix.Stat_t
+	if err := unix.Stat(path, &at); err != nil {
+		t.Fatal(err)
+	}
+	fuse := OpenFUSE(t)
+	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=0,group_id=0,allow_other", fuse.Fd(), at.Mode&unix.S_IFMT)
+	if err := unix.Mount("hangs", path, "fuse", 0, options); err != nil {
+		fuse.Close()
+		t.Skipf("what hangs needs the right to mount: %v", err)
+	}
+	t.Cleanup(func() {
+		fuse.Close() // whoever waits gets an error
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return fuse
 }
 
 // ReadOnly returns a directory that no user can write to.

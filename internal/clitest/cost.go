@@ -1,0 +1,39 @@
+package clitest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ThreadTime returns what the scheduler gave to all threads of a process. It reports false if that is not known: the
+// process has ended, or the kernel is one without CONFIG_SCHED_INFO.
+func ThreadTime(tb testing.TB, pid int) (sum time.Duration, ok bool) {
+	tb.Helper()
+	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
+	if err != nil || len(files) == 0 {
+		return 0, false
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread ended
+		}
+		ns, err := strconv.ParseInt(strings.Fields(string(data))[0], 10, 64)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		sum += time.Duration(ns)
+	}
+	return sum, true
+}
+
+// Median returns the value in the middle; of an even number of values the greater of the two.
+func Median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
