@@ -61,7 +61,7 @@ func parseMounts(data []byte) []mount {
 		if len(f) < 6 || !strings.HasPrefix(f[3], "/") || !strings.HasPrefix(f[4], "/") {
 			continue
 		}
-		m := mount{root: unescape(f[3]), point: unescape(f[4])}
+		m := mount{root: procfile.Unescape(f[3]), point: procfile.Unescape(f[4])}
 		switch {
 		case bytes.HasPrefix(right, []byte("2 ")):
 			m.v2 = true
@@ -75,25 +75,6 @@ func parseMounts(data []byte) []mount {
 
 	return all
 }
-
-// unescape undoes the \OOO that the kernel writes for white space and backslash.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) && octal(s[i+1]) && s[i+1] < '4' && octal(s[i+2]) && octal(s[i+3]) {
-			b = append(b, (s[i+1]-'0')<<6|(s[i+2]-'0')<<3|(s[i+3]-'0'))
-			i += 3
-			continue
-		}
-		b = append(b, s[i])
-	}
-	return string(b)
-}
-
-func octal(c byte) bool { return c >= '0' && c <= '7' }
 
 // below returns what follows root in path: "" if they are the same group. It reports false if path
 // is not below root, and if it leads out by "..", which is how a control group namespace shows what

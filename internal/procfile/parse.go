@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // ParseCount parses a decimal number. It reports false if b is none or has more than 64 bits.
@@ -135,4 +136,23 @@ func StatusValue(status []byte, key string) string {
 func HasSignal(status []byte, set string, sig uint) bool {
 	bits, err := strconv.ParseUint(StatusValue(status, set), 16, 64)
 	return err == nil && sig > 0 && bits>>(sig-1)&1 == 1
+}
+
+// Unescape undoes the \OOO that the kernel writes for white space and backslashes in paths, as mountinfo has them.
+func Unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	octal := func(c byte) bool { return c >= '0' && c <= '7' }
+
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) && octal(s[i+1]) && s[i+1] < '4' && octal(s[i+2]) && octal(s[i+3]) {
+			b = append(b, (s[i+1]-'0')<<6|(s[i+2]-'0')<<3|(s[i+3]-'0'))
+			i += 3
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
 }

@@ -86,3 +86,14 @@ func TestExiting_Flags(t *testing.T) {
 		}
 	}
 }
+
+func TestUnescape(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "/a": "/a", `/a\040b`: "/a b", `\011\012\134`: "\t\n\\", `\377`: "\xff",
+		`\400`: `\400`, `\08`: `\08`, `\04`: `\04`, `\`: `\`, `\\040`: `\ `, `\04x`: `\04x`,
+	} {
+		if got := Unescape(in); got != want {
+			t.Errorf("Unescape(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
