@@ -1,10 +1,8 @@
 package host
 
 import (
-	"cmp"
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,9 +69,7 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 
 // look looks for the counters. Since CVE-2020-8694 only root may read them: then that is the gap.
 func (e *energyReader) look() (gap series.Gap) {
-	names := listed(e.dir)
-	slices.SortFunc(names, cmp.Compare)
-	for _, name := range names {
+	for _, name := range listed(e.dir) {
 		dir := filepath.Join(e.dir, name)
 		if !strings.HasPrefix(name, "intel-rapl:") || len(e.zones) == maxZones {
 			continue

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"path/filepath"
@@ -152,7 +151,7 @@ func (h *heatReader) lookForSensors() (files []countFile) {
 	}
 
 	class := filepath.Join(h.sys, "class", "hwmon")
-	for _, name := range sorted(listed(class)) {
+	for _, name := range listed(class) {
 		dir := filepath.Join(class, name)
 		switch readWord(filepath.Join(dir, "name")) {
 		case "coretemp": // the package comes first, then the cores
@@ -173,17 +172,12 @@ func (h *heatReader) lookForSensors() (files []countFile) {
 	}
 
 	class = filepath.Join(h.sys, "class", "thermal")
-	for _, name := range sorted(listed(class)) {
+	for _, name := range listed(class) {
 		if readWord(filepath.Join(class, name, "type")) == "x86_pkg_temp" {
 			add(filepath.Join(class, name, "temp"))
 		}
 	}
 	return files
-}
-
-func sorted(names []string) []string {
-	slices.SortFunc(names, cmp.Compare)
-	return names
 }
 
 // lookForThrottles looks for the counters of packages and cores. Each CPU of a package counts for it, and

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,61 +22,40 @@ const maxLlite = 1 << 20
 // A lustre reads what the Lustre client counts of each mount, in llite/*/stats. Before Lustre 2.12 that is in
 // procfs; later it is in debugfs, which only root may enter, and sysfs lists the mounts for everybody.
 type lustre struct {
-	host  *Reader
-	pace  pace
+	mountReader
 	known map[string]bool // by ID, at the Reading before
-	asked *patience.Asker[mountAnswer]
-	files lliteFiles // of the question
+	files lliteFiles      // of the question
 }
 
 func openLustre(r *Reader) deviceReader { return newLustre(r).read }
 
 func newLustre(r *Reader) *lustre {
-	return &lustre{host: r, asked: patience.New[mountAnswer](), files: lliteFiles{
+	l := &lustre{files: lliteFiles{
 		proc:  filepath.Join(r.proc, "fs", "lustre", "llite"),
 		sys:   filepath.Join(r.sys, "fs", "lustre", "llite"),
 		debug: filepath.Join(r.sys, "kernel", "debug", "lustre", "llite"),
 	}}
+	l.mountReader = mountReader{
+		host: r, asked: patience.New[mountAnswer](), there: l.loaded, answer: l.files.answer, fresh: l.fresh,
+		late: "the statistics of Lustre's mounts did not come",
+		closed: series.Gap{What: SourceLustre, Code: RootOnly,
+			Why: l.files.debug + ": only root may read the statistics of Lustre's mounts"},
+	}
+	return l
 }
 
-func (l *lustre) read(at time.Duration, _ []Device) ([]Device, error) {
-	if !l.pace.due(at, l.host.job.closing) {
-		return nil, l.pace.notDue()
-	}
+// loaded reports whether the client is.
+func (l *lustre) loaded() bool { return exists(l.files.proc) || exists(l.files.sys) }
 
-	again := l.pace.begun
-	if !exists(l.files.proc) && !exists(l.files.sys) {
-		l.pace.done(at, 0, false)
-		return nil, nil
-	}
-
-	a, ok := l.asked.Ask(mountsPatience, l.files.answer)
-	if !ok {
-		l.pace.done(at, 0, true)
-		return nil, fmt.Errorf("the statistics of Lustre's mounts did not come within %v", mountsPatience)
-	}
-	l.pace.done(at, a.took, len(a.mounts) > 0)
-	if a.forbidden {
-		l.host.rare.gaps = append(l.host.rare.gaps, series.Gap{What: SourceLustre, Code: RootOnly,
-			Why: l.files.debug + ": only root may read the statistics of Lustre's mounts"})
-	}
-	return l.devices(a, again), a.err
-}
-
-// devices returns the devices of mounts, and hands on the mounts. All that are mounted are seen, so that one
-// that was not there before is fresh.
-func (l *lustre) devices(a mountAnswer, again bool) []Device {
-	var devs []Device
+// fresh tells new mounts by their names: all that are mounted are seen, so that one that was not there before is new.
+func (l *lustre) fresh(a mountAnswer, again bool, _ time.Duration) {
 	known := make(map[string]bool, len(a.mounts))
 	for i := range a.mounts {
 		m := &a.mounts[i]
 		m.Fresh = again && !l.known[m.ID]
 		known[m.ID] = true
-		devs = append(devs, m.device())
 	}
 	l.known = known
-	l.host.rare.mounts = append(l.host.rare.mounts, a.mounts...)
-	return devs
 }
 
 // lliteFiles are the folders that have one for each mount.
@@ -130,7 +110,7 @@ func (f *lliteFiles) mount(dir, id string) (Mount, error) {
 	return m, err
 }
 
-// listed returns the names in a folder; none if there is no such folder.
+// listed returns the names in a folder, in order; none if there is no such folder.
 func listed(dir string) []string {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -138,6 +118,7 @@ func listed(dir string) []string {
 	}
 	defer f.Close()
 	names, _ := f.Readdirnames(1024)
+	slices.Sort(names)
 	return names
 }
 

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,43 +15,16 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-const (
-	// mountsPatience is how long the counters of mounts are waited for. The kernel writes them from memory,
-	// but takes locks for it that a mount of a dead server may hold.
-	mountsPatience = statfsPatience
-	// maxMountstats bounds what is read of the mounts. An NFS mount takes about 5 KiB.
-	maxMountstats = 16 << 20
-)
+// maxMountstats bounds what is read of the mounts. An NFS mount takes about 5 KiB.
+const maxMountstats = 16 << 20
 
 // An nfs reads what the NFS client counts of each superblock, in /proc/self/mountstats (fs/nfs/super.c,
 // net/sunrpc/stats.c). It asks for no mount where the client is not loaded.
 type nfs struct {
-	host   *Reader
-	client string // a file of the client's that is there while it is loaded
-	pace   pace
-	first  time.Duration     // when it was read first
+	mountReader
+	client string            // a file of the client's that is there while it is loaded
 	ages   map[string]uint64 // seconds since they were mounted, by ID, at the Reading before
-	asked  *patience.Asker[mountAnswer]
-	files  nfsFiles // of the question
-}
-
-// A mountAnswer is what was read of mounts.
-type mountAnswer struct {
-	mounts    []Mount
-	ages      []uint64
-	forbidden bool
-	took      time.Duration // of CPU time: on a busy host the clock tells how long others ran
-	err       error
-}
-
-// answered returns what read reads, with what that took.
-func answered(read func(*mountAnswer) error) (a mountAnswer) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	begun := clock(unix.CLOCK_THREAD_CPUTIME_ID)
-	a.err = guard(func() error { return read(&a) })
-	a.took = clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
-	return a
+	files  nfsFiles          // of the question
 }
 
 func openNFS(r *Reader) deviceReader { return newNFS(r).read }
@@ -63,50 +34,31 @@ func newNFS(r *Reader) *nfs {
 	if r.hostProc {
 		dir = filepath.Join(r.proc, "1")
 	}
-	return &nfs{
-		host:   r,
+	n := &nfs{
 		client: filepath.Join(r.proc, "fs", "nfsfs"),
-		asked:  patience.New[mountAnswer](),
 		files:  nfsFiles{stats: filepath.Join(dir, "mountstats"), info: filepath.Join(dir, "mountinfo")},
 	}
+	n.mountReader = mountReader{
+		host: r, asked: patience.New[mountAnswer](), there: n.loaded, answer: n.files.answer, fresh: n.fresh,
+		late: n.files.stats + " did not answer",
+		closed: series.Gap{What: SourceNFS, Code: RootOnly,
+			Why: n.files.stats + ": only root may read what other users' processes have mounted"},
+	}
+	return n
 }
 
-func (n *nfs) read(at time.Duration, _ []Device) ([]Device, error) {
-	if !n.pace.due(at, n.host.job.closing) {
-		return nil, n.pace.notDue()
-	}
-
-	again := n.pace.begun
-	if !again {
-		n.first = at
-	}
+// loaded reports whether the client is.
+func (n *nfs) loaded() bool {
 	var st unix.Stat_t
-	if unix.Lstat(n.client, &st) != nil {
-		n.pace.done(at, 0, false)
-		return nil, nil
-	}
-
-	a, ok := n.asked.Ask(mountsPatience, n.files.answer)
-	if !ok {
-		n.pace.done(at, 0, true)
-		return nil, fmt.Errorf("%s did not answer within %v", n.files.stats, mountsPatience)
-	}
-	n.pace.done(at, a.took, len(a.mounts) > 0)
-	if a.forbidden {
-		n.host.rare.gaps = append(n.host.rare.gaps, series.Gap{What: SourceNFS, Code: RootOnly,
-			Why: n.files.stats + ": only root may read what other users' processes have mounted"})
-	}
-	return n.devices(a, again, at), a.err
+	return unix.Lstat(n.client, &st) == nil
 }
 
-// devices returns the devices of mounts, and hands on the mounts.
-func (n *nfs) devices(a mountAnswer, again bool, at time.Duration) []Device {
-	var devs []Device
+// fresh tells new mounts by their age.
+func (n *nfs) fresh(a mountAnswer, again bool, at time.Duration) {
 	ages := make(map[string]uint64, len(a.mounts))
 	for i := range a.mounts {
-		m := &a.mounts[i]
+		m, age := &a.mounts[i], a.ages[i]
 		before, was := n.ages[m.ID]
-		age := a.ages[i]
 		ages[m.ID] = age
 		switch {
 		case was: // mounted again meanwhile, and got the same number
@@ -114,20 +66,8 @@ func (n *nfs) devices(a mountAnswer, again bool, at time.Duration) []Device {
 		case again: // unless it was there before, where we could not see it
 			m.Fresh = float64(age) < (at - n.first).Seconds()
 		}
-		devs = append(devs, m.device())
 	}
 	n.ages = ages
-	n.host.rare.mounts = append(n.host.rare.mounts, a.mounts...)
-	return devs
-}
-
-// device returns the mount as a device.
-func (m *Mount) device() Device {
-	d := Device{Name: m.ID, In: m.Read, Out: m.Written, Class: Counted}
-	if m.Fresh {
-		d.Class |= Fresh
-	}
-	return d
 }
 
 // nfsFiles are the files of mounts. Which superblock a mount is of only mountinfo tells: one that was
@@ -219,7 +159,7 @@ func superblocks(entries []nfsEntry) (mounts []Mount, ages []uint64) {
 			i = len(mounts)
 			mounts, ages = append(mounts, e.Mount), append(ages, e.age)
 		}
-		mounts[i].Paths = append(mounts[i].Paths, unescaped(e.path))
+		mounts[i].Paths = append(mounts[i].Paths, procfile.Unescape(e.path))
 	}
 	return mounts, ages
 }
@@ -294,7 +234,7 @@ func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 
 // entry returns the entry of a line that begins one: "device S mounted on P with fstype T statvers=1.1".
 func (f *nfsFiles) entry(w [][]byte) nfsEntry {
-	return nfsEntry{path: f.name(w[4]), Mount: Mount{Kind: NFSMounts, Source: unescaped(f.name(w[1])), Type: f.name(w[7]),
+	return nfsEntry{path: f.name(w[4]), Mount: Mount{Kind: NFSMounts, Source: procfile.Unescape(f.name(w[1])), Type: f.name(w[7]),
 		Unit: time.Millisecond}}
 }
 
@@ -374,36 +314,4 @@ func (f *nfsFiles) name(word []byte) string {
 	s := string(word)
 	f.names[s] = s
 	return s
-}
-
-// unescaped returns a name without the escapes of blanks and the like: "\040".
-func unescaped(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var out strings.Builder
-	for i := 0; i < len(s); i++ {
-		if c, ok := octal(s[i:]); ok {
-			out.WriteByte(c)
-			i += 3
-			continue
-		}
-		out.WriteByte(s[i])
-	}
-	return out.String()
-}
-
-// octal returns the byte of an escape at the beginning of s.
-func octal(s string) (c byte, ok bool) {
-	if len(s) < 4 || s[0] != '\\' {
-		return 0, false
-	}
-	n := 0
-	for _, d := range []byte(s[1:4]) {
-		if d < '0' || d > '7' {
-			return 0, false
-		}
-		n = n*8 + int(d-'0')
-	}
-	return byte(n), n < 256
 }
