@@ -90,11 +90,7 @@ func answered[T any](what string, ask func() (T, error)) (T, error) {
 		err   error
 	}
 	a, ok := patience.Ask(diskPatience, func() (a answer) {
-		defer func() {
-			if v := recover(); v != nil {
-				a.err = fmt.Errorf("%s: %v", what, v)
-			}
-		}()
+		defer noPanic(what, &a.err)
 		a.value, a.err = ask()
 		return a
 	})
@@ -103,6 +99,13 @@ func answered[T any](what string, ask func() (T, error)) (T, error) {
 	}
 
 	return a.value, a.err
+}
+
+// noPanic makes an error of a panic in what is done: it must not cost a job its exit code. It is deferred.
+func noPanic(what string, err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("%s: %v", what, v)
+	}
 }
 
 // degrade records in the report and in the log that something does not work.

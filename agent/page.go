@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -77,16 +76,13 @@ func (s *session) savePage(path string, r *reporter.Report) string {
 	}
 
 	name, out := plotter.PagePath(path), s.output
-	err, ok := patience.Ask(diskPatience, func() error {
+	_, err := answered("write page "+name, func() (struct{}, error) {
 		page, err := renderPage(r, plotter.PageOptions{Siblings: out.siblings()})
 		if err != nil {
-			return err
+			return struct{}{}, err
 		}
-		return reportfile.WritePicture(name, out.page == name, page.copyTo)
+		return struct{}{}, reportfile.WritePicture(name, out.page == name, page.copyTo)
 	})
-	if !ok {
-		err = fmt.Errorf("write page %s: no answer within %v", name, diskPatience)
-	}
 	if err != nil {
 		s.log.Warn(err.Error())
 		return ""
@@ -99,11 +95,7 @@ func (s *session) savePage(path string, r *reporter.Report) string {
 // renderPage makes a page in memory, before any of it is written: if the disk hangs, the report changes meanwhile. A
 // panic in a picture must not cost the job its exit code.
 func renderPage(r *reporter.Report, o plotter.PageOptions) (page pieces, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("write page: %v", v)
-		}
-	}()
+	defer noPanic("write page", &err)
 
 	err = plotter.WritePage(&page, r, o)
 	return page, err

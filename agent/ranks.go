@@ -236,7 +236,7 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 
 // combine reads the pieces of a node and puts them together.
 func combine(paths []string) (node *reporter.Report, err error) {
-	defer noPanic(&err)
+	defer noPanic("damaged report", &err)
 
 	var sources []reporter.Source
 	err = parallel.InOrder(len(paths), func(i int, emit func(reporter.Source) error) error {
@@ -259,7 +259,7 @@ func combine(paths []string) (node *reporter.Report, err error) {
 // readPiece reads the report of a rank.
 func readPiece(path string) (*reporter.Report, error) {
 	return answered("read report "+path, func() (piece *reporter.Report, err error) {
-		defer noPanic(&err)
+		defer noPanic("damaged report", &err)
 		return reportfile.Read(path, 0)
 	})
 }
@@ -278,13 +278,6 @@ func (s *session) replacePieces(pieces []string, dir string, fill func(io.Writer
 		}
 		return path, nil
 	})
-}
-
-// noPanic makes an error of a panic over one report: it must not cost the job of another rank its exit code.
-func noPanic(err *error) {
-	if v := recover(); v != nil {
-		*err = fmt.Errorf("damaged report: %v", v)
-	}
 }
 
 // writeNode writes the report of a node under the first name that no recording has.

@@ -189,7 +189,7 @@ func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 // encoding returns what writes a report's file, in our format or in perf.py's.
 func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io.Writer) error {
 	return func(w io.Writer) (err error) {
-		defer noPanic(&err)
+		defer noPanic("damaged report", &err)
 		if rec.PerfPy == nil {
 			return reporter.EncodeTo(w, r)
 		}
