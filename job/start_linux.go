@@ -68,7 +68,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 
 	s.yieldIgnored()
 	children := usedByChildren()
-	if err := j.make(c); err != nil {
+	if err := j.executeApart(c); err != nil {
 		s.resumeIgnored()
 		j.family.disband()
 		pipes.close()
@@ -99,9 +99,9 @@ func explainStart(name string, err error, made bool) error {
 	return fmt.Errorf("run %q: %w: the process that was made for it failed: %w", name, ErrNotExecutable, err)
 }
 
-// make executes the job. With Signals a thread does nothing else until Wait has seen the end: the kernel offers
+// executeApart is execute, with Signals by a thread that does nothing else until Wait has seen the end: the kernel offers
 // SIGCHLD to the thread that made the process first, and does not take it back where that one waits for a disk.
-func (j *Job) make(c Command) error {
+func (j *Job) executeApart(c Command) error {
 	if j.signals == nil {
 		return j.execute(c)
 	}

@@ -40,7 +40,7 @@ type trial struct {
 	random *rand.Rand
 	victim victim
 	after  time.Duration // since the start
-	sound  bool          // nobody is killed: the length of such a run is measured
+	sound  bool          // the trial kills nobody: it measures how long a run takes
 }
 
 // An outcome says what a trial came to.
@@ -104,7 +104,7 @@ func TestKills(t *testing.T) {
 	fmt.Print(table)
 }
 
-// soundLength returns how long a run takes in which nobody is killed: the third longest of some.
+// soundLength returns how long a run takes without a kill: the third longest of several runs.
 func soundLength(t *testing.T, k kind) time.Duration {
 	t.Helper()
 	var took []time.Duration

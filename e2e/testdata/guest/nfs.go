@@ -68,7 +68,7 @@ func serveNFS() error {
 	for cache, reply := range map[string]func([]string) string{
 		"auth.unix.ip": func(f []string) string { return f[0] + " " + f[1] + " " + later() + " guest" },
 		"nfsd.fh":      func(f []string) string { return strings.Join(f[:3], " ") + " " + later() + " " + exported },
-		// Insecure ports, no_subtree_check and an fsid, by linux/nfsd/export.h; nobody is squashed, and the fsid is 0.
+		// Insecure ports, no_subtree_check and an fsid, by linux/nfsd/export.h; no user is mapped to another, and the fsid is 0.
 		"nfsd.export": func(f []string) string {
 			return fmt.Sprintf("%s %s %s %d 65534 65534 0", f[0], f[1], later(), 0x2|0x400|0x2000)
 		},
