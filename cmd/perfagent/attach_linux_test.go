@@ -159,45 +159,6 @@ func missingOf(r *reporter.Report, what string) (m reporter.Missing) {
 	return m
 }
 
-// The CPU time from the moment of attachment counts, with children and those that are orphans at their end; what was
-// before does not.
-func TestAttach_CountsFromTheMoment(t *testing.T) {
-	t.Parallel()
-	p := startTold(t, nil)
-	p.do("burn(0.5)")
-	l, ready := attach(t, "--run-id", "a", p.pid())
-	if ready.RunID != "a" || ready.PID != l.Cmd.Process.Pid || ready.Dir != filepath.Join(l.Cmd.Dir, "perfagent-out/a") ||
-		ready.Marks != ready.Dir+"/node-0.marks" {
-		t.Errorf("ready %+v", ready)
-	}
-
-	p.do("burn(0.2)")
-	p.do("child(0.3)")
-	p.do("orphan(0.2)")
-	untilCounted(t, ready, 0.7)
-	p.tell("sys.exit(7)")
-	p.End()
-	r := attachedReport(t, l)
-
-	n := r.Nodes["0"]
-	if exited(r) != 7 || r.Run.Verdict == nil || r.Run.Verdict.Cause != "exited" {
-		t.Errorf("run %+v", r.Run)
-	}
-	if r.Run.Command[0] != p.Cmd.Args[0] || !slices.Equal(n.Job.PIDs, []int{p.Cmd.Process.Pid}) || !n.Job.Attached {
-		t.Errorf("command %q, job %+v", r.Run.Command, n.Job)
-	}
-	if !r.Run.Start.Equal(n.Sampling.Start.Time) || !r.Run.Start.Equal(n.Job.Start.Time) {
-		t.Errorf("start %v, of the samples %v, of the job %v", r.Run.Start, n.Sampling.Start, n.Job.Start)
-	}
-	wantCPU(t, r, 0.7)
-	if len(n.Marks) != 1 || n.Marks[0].Text != "begun" {
-		t.Errorf("marks %+v", n.Marks)
-	}
-	if most := n.Metrics["max_t_job_processes"]; most != 3 {
-		t.Errorf("at most %v processes, want 3", most)
-	}
-}
-
 func TestAttach_EndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	p := startTold(t, nil)
@@ -401,48 +362,6 @@ func withoutPidfd() {
 		err = unix.Exec(os.Args[1], os.Args[1:], os.Environ())
 	}
 	panic(err)
-}
-
-// Processes with a control group of their own are counted by it, wherever perfagent is.
-func TestAttach_OwnGroup(t *testing.T) {
-	t.Parallel()
-	_, dirs := findingGroups(t, "cpuacct/notify_on_release=0", "memory/notify_on_release=0")
-	enter := ""
-	for _, dir := range dirs {
-		enter += "echo $$ > " + dir + "/cgroup.procs && "
-	}
-	inside := func(cmd *exec.Cmd) {
-		cmd.Args = append([]string{"sh", "-c", enter + `exec "$@"`, "sh"}, cmd.Args...)
-		cmd.Path, _ = exec.LookPath("sh")
-	}
-	for _, c := range []struct {
-		name string
-		both bool
-	}{{"perfagent outside", false}, {"perfagent inside", true}} {
-		t.Run(c.name, func(t *testing.T) {
-			p := startTold(t, inside)
-			cmd := clitest.Perfagent(t, "attach", "--ready", "--interval", "50ms", "--quiet", p.pid())
-			if c.both {
-				inside(cmd)
-			}
-			p.do("burn(0.4)")
-			p.do("m = bytearray(64 << 20)")
-			l, _ := readyOf(t, cmd)
-			p.do("child(0.3)")
-			p.do("time.sleep(0.2)")
-			p.tell("sys.exit(0)")
-			p.End()
-			r := attachedReport(t, l)
-			n := r.Nodes["0"]
-			if n.Job.Source != "cgroup" || exited(r) != 0 {
-				t.Errorf("job %+v, run %+v", n.Job, r.Run)
-			}
-			wantCPU(t, r, 0.3)
-			if mb := n.Metrics["job_peak_memory_mb"]; mb < 60 || mb > 110 {
-				t.Errorf("peak memory %v MiB, want 64 and Python", mb)
-			}
-		})
-	}
 }
 
 // A sidecar ends by itself, too.

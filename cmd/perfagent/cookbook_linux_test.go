@@ -33,42 +33,11 @@ var recipes = map[string]func(t *testing.T, r recipe){
 	"multiprocessing, joblib, DataLoader: which worker took the memory": cookPool,
 }
 
-// testedElsewhere has a test of its own: TestDeploy_GrafanaHasData.
+// testedElsewhere has a test of its own: TestE2E_Deploy_GrafanaHasData.
 const testedElsewhere = "Prometheus and Grafana"
 
 // A recipe is one part of the cookbook.
 type recipe struct{ blocks []block }
-
-// TestDocs_Cookbook cooks the recipes with the tools that they name. A recipe is marked as tested if a test runs it, and
-// only then.
-func TestDocs_Cookbook(t *testing.T) {
-	t.Parallel()
-	parts := strings.Split(readDocument(t, cookbookDoc), "\n## ")[1:]
-	var titles []string
-	for _, part := range parts {
-		title, text, _ := strings.Cut(part, "\n")
-		titles = append(titles, title)
-		r := recipe{blocks: blocks(text + "\n")}
-		cook := recipes[title]
-
-		commands := slices.ContainsFunc(r.blocks, func(b block) bool { return b.language == "sh" })
-		marked := strings.Contains(strings.ToLower(text), "*tested")
-		if tested := cook != nil || commands || title == testedElsewhere; marked != tested {
-			t.Errorf("%s: marked as tested: %v, and a test runs it: %v", title, marked, tested)
-		}
-		if cook != nil {
-			t.Run(title, func(t *testing.T) {
-				t.Parallel()
-				cook(t, r)
-			})
-		}
-	}
-	for title := range recipes {
-		if !slices.Contains(titles, title) {
-			t.Errorf("the cookbook has no recipe %q", title)
-		}
-	}
-}
 
 // TestDocs_PythonBlocks runs each block of Python in docs/python.md as a script.
 func TestDocs_PythonBlocks(t *testing.T) {

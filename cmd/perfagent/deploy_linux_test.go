@@ -72,34 +72,6 @@ func (d dashboard) queries(t *testing.T) map[string]string {
 	return all
 }
 
-// Every query of the dashboards gives data on a real Prometheus that has scraped a run; those of the GPUs, a run on a
-// node with a fake nvidia-smi.
-func TestDeploy_GrafanaHasData(t *testing.T) {
-	t.Parallel()
-	listenTool(t, "prometheus")
-	for _, name := range []string{"perfagent.json", "perfagent-gpu.json"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			queries := readDashboard(t, name).queries(t)
-			if len(queries) < 8 {
-				t.Fatalf("%d queries", len(queries))
-			}
-
-			cmd := clitest.Perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0", "--interval", "200ms"}, holdOpen...)...)
-			if name == "perfagent-gpu.json" {
-				env, _ := withGPUs(t, smi)
-				cmd.Env = append(cmd.Env, env...)
-			}
-			l := listenStart(t, cmd)
-			p := listenPrometheus(t, l.address())
-			for where, q := range queries {
-				clitest.Until(t, where+": "+q, func() bool { n, there := p.query("count(" + q + ")"); return there && n >= 1 })
-			}
-			l.finish().Want(t, 7)
-		})
-	}
-}
-
 // The batch script is a task that has no step ID. The report is in a folder of sacct's name for it.
 func TestDeploy_SlurmBatchScript(t *testing.T) {
 	t.Parallel()

@@ -1,19 +1,16 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
-	"golang.org/x/sys/unix"
 )
 
 // limits sets limits by bash's ulimit and runs a job under perfagent in them.
@@ -108,44 +105,4 @@ func TestRun_OrdinaryUser(t *testing.T) {
 	o.Want(t, 7)
 	_, path := reportertest.Only(t, tmp)
 	o.WantLine(t, path)
-}
-
-// A job that uses up all processes that its control group may have gets EAGAIN, as
-// without us, and we are still there for its exit code.
-func TestRun_JobThatUsesUpItsProcesses(t *testing.T) {
-	group := "/sys/fs/cgroup/pids/perfagent-test-" + strconv.Itoa(os.Getpid())
-	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Skipf("no pids controller of cgroup v1 to write to (%v): run as root on such a host", err)
-	}
-	defer os.Remove(group)
-	if err := os.WriteFile(group+"/pids.max", []byte("50"), 0o644); err != nil {
-		t.Skip(err)
-	}
-	const job = `import os, signal, sys, time
-pids = []
-try:
-    while True:
-        pid = os.fork()
-        if pid == 0:
-            signal.pause()
-        pids.append(pid)
-except BlockingIOError:
-    time.sleep(0.5)
-for pid in pids:
-    os.kill(pid, signal.SIGKILL)
-sys.exit(6)`
-	for range 5 {
-		cmd := exec.Command("sh", "-c", fmt.Sprintf(`echo $$ >%s/cgroup.procs; exec "$@"`, group), "sh",
-			clitest.Binary(t), "run", "--summary", "never", "--interval", "10ms", "--", need.Python(t), "-c", job)
-		cmd.Dir = t.TempDir()
-		o := clitest.Perform(t, cmd)
-		o.Want(t, 6)
-		if o.Err != "" {
-			t.Errorf("stderr %q", o.Err)
-		}
-		clitest.Until(t, "the control group is empty", func() bool {
-			n, err := os.ReadFile(group + "/pids.current")
-			return err != nil || strings.TrimSpace(string(n)) == "0"
-		})
-	}
 }

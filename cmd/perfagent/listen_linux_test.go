@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/agent/exporter"
@@ -357,28 +356,6 @@ func promtoolCheck(t testing.TB, text string) (string, error) {
 	return string(out), err
 }
 
-func TestListen_PromtoolTakesTheMetrics(t *testing.T) {
-	t.Parallel()
-	listenTool(t, "promtool")
-	l := listenRun(t, append([]string{"--interval", "100ms"}, holdOpen...)...)
-	l.untilSampled(2)
-	_, _, text := l.get("/metrics")
-	for _, m := range exporter.Metrics() {
-		if listenEverywhere(m.Name) && !strings.Contains(text, "\n"+m.Name+"{") {
-			t.Errorf("%s is missing", m.Name)
-		}
-	}
-	check := func(text string) (string, error) { return promtoolCheck(t, text) }
-	if out, err := check(text); err != nil || out != "" {
-		t.Errorf("promtool: %v\n%s\n%s", err, out, text)
-	}
-	// It does look.
-	if out, err := check(strings.ReplaceAll(text, "perfagent_samples_total", "perfagent_samples")); err == nil {
-		t.Errorf("promtool takes a counter without _total: %s", out)
-	}
-	l.finish().Want(t, 7)
-}
-
 // What a job says of its work is there while it runs, under names of any kind.
 func TestListen_Work(t *testing.T) {
 	t.Parallel()
@@ -488,59 +465,6 @@ func listenSpent(t testing.TB, columns ...int) float64 {
 		sum += n / 100
 	}
 	return sum
-}
-
-// A real Prometheus gives the CPU seconds back that a job burned: at least the job's own
-// account (less 0.1 s and 3 %, as the kernel samples what it counts in /proc/stat). Other
-// processes count, too: all together lie between what /proc/stat grew by just inside
-// and just outside of what was scraped, to two ticks.
-func TestListen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
-	before := listenSpent(t, 0, 1, 2)
-	l := listenStart(t, cmd)
-	l.PID("ready")
-	inside := listenSpent(t, 0, 1, 2) // the baseline was taken before the job
-	p := listenPrometheus(t, l.address())
-	const busy = `sum(perfagent_cpu_seconds_total{mode=~"user|nice|system",run_id="prom-1",node="0"})`
-	var idle float64
-	clitest.Until(t, "Prometheus has scraped", func() bool {
-		var there bool
-		idle, there = p.query(busy)
-		return there
-	})
-	from := listenSpent(t, 0, 1, 2)
-	fmt.Fprintln(l.hold.(*os.File))
-	burnt, err := strconv.ParseFloat(l.Field("burnt"), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := listenSpent(t, 0, 1, 2)
-	least := now - inside
-	samples, _ := l.series("perfagent_samples_total")
-	clitest.Until(t, "Prometheus has scraped a sample after the end of the burning", func() bool {
-		v, _ := p.query("perfagent_samples_total")
-		return v > samples
-	})
-	var after float64
-	clitest.Until(t, "Prometheus has the CPU seconds", func() (there bool) { after, there = p.query(busy); return there })
-	most := listenSpent(t, 0, 1, 2) - before
-	t.Logf("Prometheus: %.2f s, then %.2f s; the job burned %.2f s, the node %.2f to %.2f s", idle, after, burnt, least, most)
-	// While a virtual machine stands still its processes' clocks go on, the ticks do not.
-	if after-idle < min(burnt*0.97-0.1, now-from-0.02) {
-		t.Errorf("Prometheus says that %.2f s went by while the job burned %.2f s", after-idle, burnt)
-	}
-	if after < least-0.02 || after > most+0.02 {
-		t.Errorf("Prometheus says %.2f s, /proc/stat %.2f to %.2f s", after, least, most)
-	}
-	clitest.Until(t, "Prometheus says that it is up", func() bool { up, _ := p.query(`up{job="perfagent"}`); return up == 1 })
-	for _, m := range exporter.Metrics() {
-		if !listenEverywhere(m.Name) {
-			continue
-		}
-		clitest.Until(t, "Prometheus has "+m.Name, func() bool { n, _ := p.query("count(" + m.Name + `{run_id="prom-1",node="0"})`); return n >= 1 })
-	}
-	l.finish().Want(t, 0)
 }
 
 // listenEverywhere reports whether a metric is there on every host and without more flags: those of a control group, a
@@ -788,22 +712,6 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 		t.Fatalf("the port is not free while what the job left goes on: %v", err)
 	}
 	again.Close()
-}
-
-// Hundreds of clients of the bad kinds: the sampling keeps its grid, a good client is
-// answered, and nothing delays the job's end.
-func TestListen_BadClientsDisturbNobody(t *testing.T) {
-	t.Parallel()
-	for try := 1; ; try++ {
-		harm := listenBesieged(t)
-		switch {
-		case harm == "":
-			return
-		case try == 5: // what clients really do is there each time
-			t.Fatal(harm)
-		}
-		t.Logf("try %d: %s", try, harm)
-	}
 }
 
 // listenBesieged says what bad clients did to a run (nothing: ""), beside a run without.
@@ -1061,32 +969,3 @@ func TestDocs_ListenTable(t *testing.T) {
 
 // patientCurl is curl that asks again where nobody listens yet.
 const patientCurl = "curl() { command curl --retry 30 --retry-delay 1 --retry-all-errors \"$@\"; }\n"
-
-// TestDocs_ListenCommands runs every block that is fenced as "sh curl", each in a new
-// directory, and with a port that is free in the place of the documents'.
-func TestDocs_ListenCommands(t *testing.T) {
-	t.Parallel()
-	need.Tool(t, "curl", "apt-get install curl")
-	path := filepath.Dir(clitest.Binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
-	for _, file := range []string{readme, "../../docs/listen.md"} {
-		for _, b := range fenced(t, file, "sh curl") {
-			dir, home := t.TempDir(), t.TempDir()
-			runBlock(t, b.line, patientCurl+strings.ReplaceAll(b.text, "9123", freePort(t)), dir, "PATH="+path, "HOME="+home, "TMPDIR="+home)
-		}
-	}
-}
-
-// TestDocs_ListenPrometheus: promtool takes the configuration that docs/listen.md shows.
-func TestDocs_ListenPrometheus(t *testing.T) {
-	t.Parallel()
-	promtool := listenTool(t, "promtool")
-	config := fenced(t, "../../docs/listen.md", "yaml")[0].text
-	cmd := clitest.Command(t, promtool, "check", "config", "--lint-fatal", "prometheus.yml")
-	clitest.Write(t, filepath.Join(cmd.Dir, "prometheus.yml"), config, 0o644)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if diff := cmp.Diff(true, strings.Contains(config, "static_configs")); diff != "" {
-		t.Error(diff)
-	}
-}

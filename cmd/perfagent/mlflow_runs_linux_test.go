@@ -33,66 +33,17 @@ func TestMLflow_SystemSeries(t *testing.T) {
 	}
 }
 
+// What most users meet, with the newest version. TestE2E_MLflow_Version3 has the rest.
 func TestMLflow_Version3(t *testing.T) {
 	t.Parallel()
-	s := mlflowServers.Get(t, mlflowtest.Options{Version: 3})
-	long := startLongJob(t, s)
-	t.Run("meanwhile", testMLflow3)
-	t.Run("live", func(t *testing.T) { long.testLivePushing(t, s) })
-}
-
-// testMLflow3 is what goes on while a job of some length runs.
-func testMLflow3(t *testing.T) {
 	onServer(t, mlflowtest.Options{Version: 3},
 		serverCase{"own run of the job", testJobsOwnRun},
-		serverCase{"shapes of jobs", testShapesOfJobs},
 		serverCase{"a run of our own", testOwnRuns},
-		serverCase{"environment of the job", testJobsEnvironment},
 		serverCase{"a given run", testGivenRun},
-		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
-		serverCase{"twin recordings", testTwinRecordings},
 		serverCase{"pushed again", testPushedAgain},
-		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
-		serverCase{"an answer is lost", testAnswerIsLost},
-		serverCase{"the shell names the server", testPushToTheShellsServer},
-		serverCase{"a read-only folder", testReadOnlyFolder},
-		serverCase{"perf.py", testPushPerfPy},
 		serverCase{"merged", testPushMerged},
-		serverCase{"node after node", testPushNodeAfterNode},
 		serverCase{"a journal", testPushJournal},
-		serverCase{"two nodes at once", testTwoNodesAtOnce},
-		serverCase{"run of another node", testRunOfAnotherNode},
-		serverCase{"an hour", testPushAnHour},
-		serverCase{"TLS", testTLS},
-		serverCase{"sidecar", testSidecarPushes},
-	)
-}
-
-func TestMLflow_Version2(t *testing.T) {
-	t.Parallel()
-	onServer(t, mlflowtest.Options{Version: 2},
-		serverCase{"own run of the job", testJobsOwnRun},
-		serverCase{"a run of our own", testOwnRuns},
-		serverCase{"a given run", testGivenRun},
-		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
-		serverCase{"twin recordings", testTwinRecordings},
-		serverCase{"pushed again", testPushedAgain},
-		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
-		serverCase{"an answer is lost", testAnswerIsLost},
 		serverCase{"the shell names the server", testPushToTheShellsServer},
-		serverCase{"two nodes at once", testTwoNodesAtOnce},
-		serverCase{"a journal", testPushJournal},
-	)
-}
-
-// A store in files takes the same point twice, so only what a lock keeps apart is
-// pushed at once here.
-func TestMLflow_Version2FileStore(t *testing.T) {
-	t.Parallel()
-	onServer(t, mlflowtest.Options{Version: 2, FileStore: true},
-		serverCase{"a run of our own", testOwnRuns},
-		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
-		serverCase{"pushed again", testPushedAgain},
 	)
 }
 
@@ -537,31 +488,5 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 			}
 			wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
 		})
-	}
-}
-
-// The phases of a job are metrics of its run, under names that the server accepts.
-func TestMLflow_PhasesOfAJob(t *testing.T) {
-	t.Parallel()
-	s := mlflowServers.Get(t, mlflowtest.Options{})
-	experiment := study(t)
-	o := clitest.Perform(t, wrapped(t, s, experiment, "sh", "-c",
-		`echo '{"phase":"load <1>"}' >> "$PERFAGENT_MARKS"; sleep 0.3; echo '{"phase":"train"}' >> "$PERFAGENT_MARKS"; sleep 0.3`))
-	o.Want(t, 0)
-
-	n, run := o.Report(t).Nodes["0"], onlyRun(t, s, experiment)
-	for phase, prefix := range map[string]string{"load <1>": "phase/load _1_/", "train": "phase/train/"} {
-		p := n.Phase(phase)
-		if p == nil {
-			t.Fatalf("phases %+v", n.Phases)
-		}
-		for key, want := range map[string]float64{
-			"seconds": p.Seconds, "job_avg_cpu_cores": p.Metrics["job_avg_cpu_cores"],
-			"job_peak_memory_mb": p.Metrics["job_peak_memory_mb"],
-		} {
-			if got := run.Metrics[prefix+key]; len(got) != 1 || got[0].Value != want || got[0].Step != 0 {
-				t.Errorf("%s%s: %v, want %v", prefix, key, got, want)
-			}
-		}
 	}
 }

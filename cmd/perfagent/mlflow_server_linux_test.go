@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -331,49 +329,6 @@ func endFaults() map[string]fault {
 	}
 }
 
-// Whatever the server does at the job's end, the job is as without us, one line
-// tells what to do later, and doing that brings everything.
-func TestMLflow_ServerFailsAtTheEnd(t *testing.T) {
-	together(t, endFaults(), func(t *testing.T, f fault) {
-		s := newSite(t)
-		f.begin(t, s)
-		allowed := 1500 * time.Millisecond
-		limit := allowed
-		if f.limit > 0 {
-			allowed, limit = f.limit, f.limit
-		}
-		if f.quick { // who waited all the same would wait for longer than noise
-			allowed, limit = 0, 2*noise
-		}
-		cmd := pushing(t, s.uri, "--push-timeout", limit.String(), "--", "sh", "-c", trackedJob)
-		cmd.Env = append(cmd.Env, "HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=")
-		start := time.Now()
-		o := clitest.Perform(t, cmd)
-		took := time.Since(start)
-		wantUnharmed(t, o, took, allowed)
-		why, line := pendingLine(o, t, jobSays)
-		path := wantPending(o, t, f.words...)
-		if state := reportertest.ReadFile(t, path).Nodes["0"].Push.MLflow; state.Error != why {
-			t.Errorf("stderr gives the error %q, the report %q", why, state.Error)
-		}
-		if n := len(s.Runs()); n != 0 {
-			t.Errorf("the broken server has %d runs", n)
-		}
-		if f.lost {
-			pushElsewhere(t, s, line)
-		} else {
-			s.heal()
-			var env []string
-			if f.env != nil {
-				env = f.env(s)
-			}
-			later(t, line, env...).Want(t, 0)
-		}
-		wantWhole(t, s.only(t), path)
-		wantPushed(t, path, s.only(t).Info.RunID)
-	})
-}
-
 // pushElsewhere pushes to another server what the first will never get.
 func pushElsewhere(t *testing.T, s *site, line string) {
 	t.Helper()
@@ -381,73 +336,6 @@ func pushElsewhere(t *testing.T, s *site, line string) {
 	o.Want(t, 1)
 	o.WantLine(t, "resolve")
 	later(t, strings.Replace(line, " push ", " push --mlflow "+s.URL+" ", 1)).Want(t, 0)
-}
-
-// A server that is well again while we wait gets everything, and nothing is said.
-func TestMLflow_ServerRecoversAtTheEnd(t *testing.T) {
-	failing := mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`)
-	together(t, map[string]struct {
-		hook func(f *mlflowtest.Fake) mlflowtest.Hook
-		gap  time.Duration // least time between the first three requests
-	}{
-		"500":       {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(3, failing) }, 0},
-		"429":       {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(2, mlflowtest.RetryAfter(1)) }, time.Second},
-		"half JSON": {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(3, mlflowtest.HalfJSON()) }, 0},
-		"a lost answer": {func(f *mlflowtest.Fake) mlflowtest.Hook {
-			return mlflowtest.On("log-batch", mlflowtest.First(2, f.Applied(mlflowtest.Drop())))
-		}, 0},
-		"a lost upload": {func(f *mlflowtest.Fake) mlflowtest.Hook {
-			return mlflowtest.On("artifacts", mlflowtest.First(2, f.Applied(mlflowtest.Drop())))
-		}, 0},
-		"a lost new run": {func(f *mlflowtest.Fake) mlflowtest.Hook {
-			return mlflowtest.On("runs/create", mlflowtest.First(1, f.Applied(mlflowtest.Drop())))
-		}, 0},
-		"a lost new run, told so": {func(f *mlflowtest.Fake) mlflowtest.Hook {
-			return mlflowtest.On("runs/create", mlflowtest.First(1, f.Applied(mlflowtest.HTML502())))
-		}, 0},
-		"half a new run": {func(f *mlflowtest.Fake) mlflowtest.Hook {
-			return mlflowtest.On("runs/create", mlflowtest.First(1, f.Applied(mlflowtest.HalfJSON())))
-		}, 0},
-		"a lost experiment": {func(f *mlflowtest.Fake) mlflowtest.Hook {
-			return mlflowtest.On("experiments/create", mlflowtest.First(1, f.Applied(mlflowtest.Drop())))
-		}, 0},
-	}, func(t *testing.T, c struct {
-		hook func(f *mlflowtest.Fake) mlflowtest.Hook
-		gap  time.Duration
-	}) {
-		s := newSite(t)
-		s.SetBefore(c.hook(s.Fake))
-		cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
-		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=new one")
-		start := time.Now()
-		o := clitest.Perform(t, cmd)
-		wantUnharmed(t, o, time.Since(start), 10*time.Second)
-		if o.Err != jobSays {
-			t.Errorf("stderr %q", o.Err)
-		}
-		_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
-		wantWhole(t, s.only(t), path)
-		wantPushed(t, path, s.only(t).Info.RunID)
-		requests := s.Requests()
-		for i := 1; i <= 2; i++ {
-			if gap := requests[i].Time.Sub(requests[i-1].Time); gap < c.gap {
-				t.Errorf("request %d came %v after the one before, want %v", i, gap, c.gap)
-			}
-		}
-	})
-}
-
-// Nothing is waited for, and nothing lost, when there is no time for pushing.
-func TestMLflow_NoTimeToPush(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	start := time.Now()
-	o := clitest.Perform(t, pushing(t, s.uri, "--push-timeout", "0", "--", "sh", "-c", trackedJob))
-	wantUnharmed(t, o, time.Since(start), 0)
-	_, line := pendingLine(o, t, jobSays)
-	path := wantPending(o, t)
-	later(t, line).Want(t, 0)
-	wantWhole(t, s.only(t), path)
 }
 
 // serverless are tracking URIs that have no server.
@@ -504,28 +392,6 @@ func TestMLflow_BadURI(t *testing.T) {
 		if len(reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))) != 0 {
 			t.Errorf("--mlflow %q: there is a report", uri)
 		}
-	}
-}
-
-// Bad settings of MLflow's own do not stop a job, but they stop a push.
-func TestMLflow_BadSettings(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ variable, value string }{
-		{"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "junk"}, {"MLFLOW_HTTP_REQUEST_TIMEOUT", "-1"}, {"MLFLOW_TRACKING_AWS_SIGV4", "true"}, {"MLFLOW_TRACKING_TOKEN", "a\nb"},
-	} {
-		s := newSite(t)
-		cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
-		cmd.Env = append(cmd.Env, c.variable+"="+c.value)
-		start := time.Now()
-		o := clitest.Perform(t, cmd)
-		wantUnharmed(t, o, time.Since(start), 0)
-		_, line := pendingLine(o, t, jobSays)
-		path := wantPending(o, t, c.variable)
-		p := later(t, line, c.variable+"="+c.value)
-		p.Want(t, 1)
-		p.WantLine(t, c.variable)
-		later(t, line).Want(t, 0)
-		wantWhole(t, s.only(t), path)
 	}
 }
 
@@ -616,31 +482,6 @@ func TestMLflow_SameExperimentAtOnce(t *testing.T) {
 	}
 }
 
-// A deleted experiment is not pushed to; once it is restored, the command does it.
-func TestMLflow_DeletedExperiment(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	e, err := s.client(t).EnsureExperiment(t.Context(), "gone")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.DeleteExperiment("gone")
-	cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
-	cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=gone")
-	start := time.Now()
-	o := clitest.Perform(t, cmd)
-	wantUnharmed(t, o, time.Since(start), 0)
-	_, line := pendingLine(o, t, jobSays)
-	path := wantPending(o, t, "gone", "deleted", "restore")
-	later(t, line).Want(t, 1)
-	s.post(t, "experiments/restore", fmt.Sprintf(`{"experiment_id": %q}`, e.ID))
-	later(t, line).Want(t, 0)
-	wantWhole(t, s.only(t), path)
-	if name := s.only(t).Info.ExperimentName; name != "gone" {
-		t.Errorf("the run is in %q", name)
-	}
-}
-
 // post does what no client of ours does.
 func (s *site) post(t testing.TB, name, body string) {
 	t.Helper()
@@ -702,83 +543,6 @@ func occurs(t testing.TB, what string, event <-chan struct{}) {
 	}
 }
 
-// A push that is killed anywhere goes on when it is started again.
-func TestPush_GoesOnAfterAKill(t *testing.T) {
-	together(t, map[string]struct {
-		path string
-		n    int // requests that pass
-		sig  syscall.Signal
-	}{
-		"before the run is made":    {"runs/create", 0, syscall.SIGKILL},
-		"at the first batch":        {"log-batch", 0, syscall.SIGKILL},
-		"in the middle":             {"log-batch", 5, syscall.SIGKILL},
-		"before the artifact":       {"artifacts", 0, syscall.SIGKILL},
-		"before the end":            {"runs/update", 0, syscall.SIGKILL},
-		"interrupted in the middle": {"log-batch", 5, syscall.SIGINT},
-	}, func(t *testing.T, c struct {
-		path string
-		n    int
-		sig  syscall.Signal
-	}) {
-		s, path, came := newSite(t), bigReport(t), make(chan struct{})
-		s.SetBefore(mlflowtest.On(c.path, after(c.n, came)))
-		l := clitest.Launch(t, clitest.Perfagent(t, "push", "--mlflow", s.URL, path))
-		occurs(t, "the push is in the middle", came)
-		l.Signal(c.sig)
-		if o, _ := l.End(); c.sig == syscall.SIGINT {
-			o.Want(t, 1)
-			clitest.WantLines(t, o.Err, 1, 3) // perhaps one of progress
-		}
-		s.SetBefore(nil)
-		o := call("push", "--mlflow", s.URL, path)
-		o.Want(t, 0)
-		got := s.only(t)
-		if n := len(got.Metrics[oneSeries]); n != 500 {
-			t.Errorf("%d points, want 500", n)
-		}
-		wantWhole(t, got, path)
-		wantPushed(t, path, got.Info.RunID)
-	})
-}
-
-// The batches whose answers were lost are in the run once.
-func TestPush_LostAnswers(t *testing.T) {
-	t.Parallel()
-	s, path := newSite(t), bigReport(t)
-	var n atomic.Int64
-	lose := s.Applied(mlflowtest.Drop())
-	s.SetBefore(mlflowtest.On("log-batch", func(w http.ResponseWriter, r *http.Request) bool { return n.Add(1)%3 == 0 && lose(w, r) }))
-	call("push", "--mlflow", s.URL, path).Want(t, 0)
-	wantWhole(t, s.only(t), path)
-}
-
-// A signal after the job's end cuts the pushing short; the report is there before.
-func TestMLflow_SignalWhilePushing(t *testing.T) {
-	together(t, map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}, func(t *testing.T, sig syscall.Signal) {
-		s, came := newSite(t), make(chan struct{})
-		s.SetBefore(after(0, came))
-		l := clitest.Launch(t, pushing(t, s.uri, "--push-timeout", "60s", "--", "sh", "-c", trackedJob))
-		occurs(t, "the push has begun", came)
-		r, path := reportertest.Only(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
-		wantPendingIn(t, r)
-		start := time.Now()
-		l.Signal(sig)
-		o, rest := l.End()
-		if took := time.Since(start); took > noise {
-			t.Errorf("it took %v to give up", took)
-		}
-		o.Want(t, 7)
-		if strings.Join(rest, "\n")+"\n" != jobSays {
-			t.Errorf("stdout %q", rest)
-		}
-		_, line := pendingLine(o, t, jobSays)
-		wantPending(o, t)
-		s.heal()
-		later(t, line).Want(t, 0)
-		wantWhole(t, s.only(t), path)
-	})
-}
-
 // So does Ctrl-C.
 func TestMLflow_CtrlCWhilePushing(t *testing.T) {
 	t.Parallel()
@@ -797,32 +561,6 @@ func TestMLflow_CtrlCWhilePushing(t *testing.T) {
 		t.Errorf("on the screen: %s", screen)
 	}
 	wantPending(clitest.Outcome{Dir: cmd.Dir}, t)
-}
-
-// A sidecar answers TERM in time, whatever its server does.
-func TestSidecar_ServerThatHangs(t *testing.T) {
-	together(t, map[string]func(t *testing.T, s *site){"hangs": hook(mlflowtest.Hang()), "silent": silent, "slow": hook(mlflowtest.Slow())},
-		func(t *testing.T, begin func(*testing.T, *site)) {
-			s := newSite(t)
-			begin(t, s)
-			l, path := beside(t, []string{"MLFLOW_TRACKING_URI=" + s.uri}, "--push-timeout", "1s")
-			clitest.Until(t, "there are points to push", func() bool {
-				text, _ := os.ReadFile(strings.TrimSuffix(path, ".json") + ".jsonl")
-				return bytes.Count(text, []byte("\n")) > 60
-			})
-			start := time.Now()
-			l.Signal(syscall.SIGTERM)
-			o, _ := l.End()
-			o.Want(t, 0)
-			if took := time.Since(start); took > time.Second+noise {
-				t.Errorf("TERM was answered after %v", took)
-			}
-			_, line := pendingLine(o, t, "")
-			wantPending(o, t)
-			s.heal()
-			later(t, line).Want(t, 0)
-			wantWhole(t, s.only(t), path)
-		})
 }
 
 // livePatience is how long a live run's last push may take.
@@ -895,23 +633,6 @@ func (r *liveRun) whole(o clitest.Outcome) {
 
 // batchesBetween are the requests of a time that brought points.
 func (r *liveRun) since(n int) []mlflowtest.Request { return r.Requests()[n:] }
-
-// Whatever the server does while the job runs, the points are in the run at the
-// end, each once, and live again as soon as it is well.
-func TestMLflow_ServerFailsWhileTheJobRuns(t *testing.T) {
-	together(t, map[string]func(t *testing.T){
-		"dies and comes back":     liveServerDies,
-		"500 for a while":         liveServerErrors,
-		"answers are lost":        liveAnswersLost,
-		"429":                     liveTooMany,
-		"hangs":                   liveServerHangs,
-		"the run is deleted":      liveRunDeleted,
-		"our own run":             liveOwnRun,
-		"our own run, unanswered": liveOwnRunLost,
-		"never there":             liveNeverThere,
-		"a wrong password":        liveRefused,
-	}, func(t *testing.T, test func(*testing.T)) { test(t) })
-}
 
 func liveServerDies(t *testing.T) {
 	r := begin(t, newSite(t), nil, 21.5)

@@ -10,13 +10,11 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // opsServer is a server of prometheus_client with vLLM's seven metrics of NIXL, in vLLM's buckets, and a counter
@@ -148,56 +146,6 @@ func (s *opsServed) tell(line string) {
 	}
 }
 
-// What a server counted over a restart is what Prometheus says of the same server, and what numpy computes of the
-// transfers themselves.
-func TestOperations_ScrapedBesidePrometheus(t *testing.T) {
-	t.Parallel()
-	transfers, numpy := opsTransfers(240), opsEnvironment(t, "OPS")
-	python, port := opsPython(t), freePort(t)
-	s := opsServe(t, clitest.Perfagent(t, "run", "--interval", "50ms", "--scrape", "http://127.0.0.1:"+port+"/metrics",
-		"--scrape-interval", "1s", "--", "sh", "-c", `"$0" server.py `+port+`; "$0" server.py `+port, python), transfers)
-	p := listenPrometheus(t, "127.0.0.1:"+port)
-	s.scraped(2, nil) // Prometheus sees the counters at 0, too
-	s.feed(100)
-	s.scraped(2, nil)
-	s.tell("exit")
-	s.Expect("ready")
-	s.scraped(2, nil)
-	s.feed(140)
-	s.scraped(2, nil)
-	s.scraped(2, nil) // the one before has been read
-	increase := p.increase("rows_total")
-	failures := []float64{
-		p.increase("vllm:nixl_num_failed_transfers_total"),
-		p.increase("vllm:nixl_num_failed_notifications_total"),
-		p.increase("vllm:nixl_num_kv_expired_reqs_total"),
-	}
-	xfer90 := p.quantile90("vllm:nixl_xfer_time_seconds_bucket")
-	post90 := p.quantile90("vllm:nixl_post_time_seconds_bucket")
-	s.tell("exit")
-	o, _ := s.End()
-	o.Want(t, 0)
-
-	n := o.Report(t).Nodes["0"]
-	if got := n.Operations.Counters["rows_total"]; got != 240 || got != increase {
-		t.Errorf("the counter grew by %v, Prometheus says %v, the server counted 240", got, increase)
-	}
-	nixl := n.Transfers["nixl"]
-	wantReduced(t, nixl.Reduced, numpyReduces(t, numpy, transfers), true)
-	if got := []float64{nixl.FailedTransfers, nixl.FailedNotifications, nixl.KVExpired}; !slices.Equal(got, failures) ||
-		!slices.Equal(got, []float64{2, 4, 6}) {
-		t.Errorf("failures %v, Prometheus says %v, the server counted 2, 4 and 6", got, failures)
-	}
-	if math.Abs(nixl.Reduced.P90Xfer-xfer90*1000) > 0.00051 || math.Abs(nixl.Reduced.P90Post-post90*1000) > 0.00051 ||
-		len(nixl.Estimated) != 2 || nixl.Source != "scrape" {
-		t.Errorf("Prometheus has the P90 %v and %v s; %+v", xfer90, post90, nixl)
-	}
-	source := n.Operations.Sources[0]
-	if source.Kind != "scrape" || source.Failures == 0 || source.Why == "" || *source.Scrapes-source.Failures < 5 {
-		t.Errorf("the server was not there at first, and then five times: %+v", source)
-	}
-}
-
 // span returns, for the one series of a name, the range that goes from its first sample to its last, and the time of
 // that one: what is asked over it is not extrapolated.
 func (p *prometheus) span(name string) (length, end string) {
@@ -283,26 +231,5 @@ func TestOperations_ScrapedAtTheEnd(t *testing.T) {
 	}
 	if before := n.Operations.Sources[0].SecondsBeforeEnd; before == nil || *before > 60 {
 		t.Errorf("the last scrape: %+v", n.Operations.Sources[0])
-	}
-}
-
-// Of a server that was there before, only growth counts.
-func TestOperations_ScrapedBesideASidecar(t *testing.T) {
-	t.Parallel()
-	python, port := opsPython(t), freePort(t)
-	s := opsServe(t, clitest.Command(t, python, "server.py", port), opsTransfers(100))
-	s.feed(70)
-	l, path := beside(t, nil, "--scrape", "http://127.0.0.1:"+port+"/metrics", "--scrape-interval", "1s")
-	s.scraped(1, nil)
-	s.feed(30)
-	s.scraped(1, nil)
-	s.scraped(1, nil)
-	l.Signal(syscall.SIGTERM)
-	o, _ := l.End()
-	o.Want(t, 0)
-
-	n := reportertest.ReadFile(t, path).Nodes["0"]
-	if got, nixl := n.Operations.Counters["rows_total"], n.Transfers["nixl"]; got != 30 || nixl.Reduced.Transfers != 30 {
-		t.Errorf("the counter grew by %v, and there were %v transfers, want 30", got, nixl.Reduced.Transfers)
 	}
 }

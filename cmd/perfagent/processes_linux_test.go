@@ -30,64 +30,6 @@ def child(work):
     return pid
 `
 
-// The rows of a job of up to twenty processes add up to its CPU time, which is the kernel's.
-func TestProcesses_AddUp(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, job string
-		orphans   int
-	}{
-		{"tree", `
-def level(n):
-    burn(60)
-    if n > 0: os.waitpid(child(lambda: level(n - 1)), 0)
-    burn(60)
-level(9)
-`, 0},
-		{"side by side", `
-for pid in [child(lambda i=i: (burn(100 * i), time.sleep(0.3))) for i in range(1, 7)]: os.waitpid(pid, 0)
-`, 0},
-		{"short ones by the thousand", `
-for _ in range(1000): os.waitpid(child(lambda: None), 0)
-burn(100)
-`, 0},
-		{"a daemon that ends", `
-def daemon():
-    os.setsid()
-    child(lambda: burn(500))
-os.waitpid(child(daemon), 0)
-time.sleep(1.5)
-`, 1},
-		{"orphans by the hundred", `
-for _ in range(300): os.waitpid(child(lambda: child(lambda: burn(2))), 0)
-time.sleep(0.5)
-`, 250},
-		{"another program", `
-burn(400)
-os.execv(sys.executable, [sys.executable, "-c", "import time\nwhile time.process_time() < 0.9: pass", "second"])
-`, 0},
-	} {
-		for _, mode := range []string{"off", "create"} {
-			t.Run(c.name+"/"+mode, func(t *testing.T) {
-				args := append([]string{"run", "--cgroup", mode, "--interval", "100ms", "--"}, clitest.Python(t, burning, c.job)...)
-				o := clitest.Perform(t, clitest.Perfagent(t, args...))
-				o.Want(t, 0)
-				n := o.Report(t).Nodes["0"]
-				if n.Job.Orphans < c.orphans {
-					t.Errorf("%d orphans, want %d", n.Job.Orphans, c.orphans)
-				}
-				wantSum(t, n)
-				if main := processRow(t, n, n.Job.PID); !main.End.Equal(n.Job.End.Time) && n.Job.End.Sub(main.End.Time).Abs() > 50e6 {
-					t.Errorf("the main process ended at %v, the job at %v", main.End, n.Job.End)
-				}
-				if main := processRow(t, n, n.Job.PID); c.name == "another program" && (len(n.Processes) != 1 || !strings.HasSuffix(main.Command, " second")) {
-					t.Errorf("%+v", n.Processes)
-				}
-			})
-		}
-	}
-}
-
 // wantSum wants the CPU time of the rows to be that of the job.
 func wantSum(t *testing.T, n *reporter.Node) {
 	t.Helper()
@@ -124,29 +66,6 @@ func TestProcesses_OfAShortJob(t *testing.T) {
 		t.Errorf("%+v, job %+v", n.Processes, n.Job)
 	}
 	wantSum(t, n)
-}
-
-// The kernel's high-water mark counts, and the greatest number of threads.
-func TestProcesses_PeakAndThreads(t *testing.T) {
-	t.Parallel()
-	const job = `
-import threading
-threads = [threading.Thread(target=time.sleep, args=(0.5,)) for _ in range(5)]
-for th in threads: th.start()
-for th in threads: th.join()
-memory = bytearray(200 << 20)
-for i in range(0, len(memory), 4096): memory[i] = 1
-del memory
-time.sleep(4)
-`
-	args := append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, burning, job)...)
-	o := clitest.Perform(t, clitest.Perfagent(t, args...))
-	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
-	p := processRow(t, n, n.Job.PID)
-	if math.Abs(p.PeakMemoryMB-n.Job.MaxRSSMB) > 1 || p.PeakMemoryMB < 200 || p.Threads != 6 {
-		t.Errorf("%+v; wait4: %v MiB", p, n.Job.MaxRSSMB)
-	}
 }
 
 // A perfagent that was killed leaves the table in its journal.

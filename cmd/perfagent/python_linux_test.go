@@ -196,49 +196,6 @@ if __name__ == "__main__":
 	}
 }
 
-// The interpreter as process 1 of a container, with no privilege at all.
-func TestMonitor_InContainers(t *testing.T) {
-	t.Parallel()
-	need.Root(t, "to make namespaces and to drop privileges")
-	unshare := need.Tool(t, "unshare", "apt-get install util-linux")
-	setpriv := need.Tool(t, "setpriv", "apt-get install util-linux")
-	powerless := []string{setpriv, "--bounding-set=-all", "--inh-caps=-all", "--securebits=+noroot", "--no-new-privs"}
-	process1 := []string{unshare, "--pid", "--fork", "--mount-proc"}
-	for name, wrap := range map[string][]string{
-		"process 1":                      process1,
-		"no capabilities":                powerless,
-		"process 1, and no capabilities": append(slices.Clone(process1), powerless...),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := moduleScript(t, wrap, `
-import perfagent
-with open("/proc/self/status") as status:
-    print([line.split()[1] for line in status if line.startswith("CapEff")][0].strip("0"))
-with perfagent.Monitor(interval=0.05):
-    burn(0.2)
-    if os.fork() == 0:
-        burn(0.1)
-        os._exit(0)
-    os.wait()
-    time.sleep(0.1)
-`)
-			cmd.Dir = clitest.OpenTemp(t)
-			o := clitest.Perform(t, cmd)
-			if has := o.Out != "\n"; has == slices.Contains(wrap, setpriv) {
-				t.Errorf("capabilities %q", o.Out)
-			}
-			r := wantMonitored(t, o, 0.3)
-			if kind := r.Nodes["0"].Job.MemoryKind; kind != "pss" && kind != "cgroup" {
-				t.Errorf("memory kind %q", kind)
-			}
-			if pid := r.Nodes["0"].Job.PID; slices.Contains(wrap, unshare) && pid != 1 {
-				t.Errorf("process %d, want 1", pid)
-			}
-		})
-	}
-}
-
 // The report is written when nobody finalizes, and when the interpreter is killed.
 func TestMonitor_WithoutFinalize(t *testing.T) {
 	t.Parallel()
@@ -448,31 +405,3 @@ run("assert m.report['run']['id'] == 'second'; m")
 client.stop_channels()
 manager.shutdown_kernel(now=True)
 `
-
-func TestMonitor_JupyterKernelRestarts(t *testing.T) {
-	t.Parallel()
-	environment := os.Getenv("PERFAGENT_TEST_JUPYTER")
-	python := filepath.Join(environment, "bin/python")
-	if environment == "" || !clitest.Exists(python) {
-		need.Missing(t, "needs Python with ipykernel: make test installs it, PERFAGENT_TEST_JUPYTER names the environment")
-	}
-	for _, c := range []struct{ name, now string }{{"asked", "False"}, {"killed", "True"}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			cmd := withModule(t, clitest.Command(t, python, "-c", strings.Replace(jupyter, "NOW", c.now, 1)))
-			cmd.Env = append(cmd.Env, "HOME="+cmd.Dir, "JUPYTER_PLATFORM_DIRS=1")
-			o := clitest.Perform(t, cmd)
-			o.Want(t, 0)
-			first := filepath.Join(o.Dir, "perfagent-out/first/node-0.json")
-			clitest.Until(t, "there is a report of the kernel before", func() bool { return clitest.Exists(first) })
-			r := reportertest.ReadFile(t, first)
-			if n := r.Nodes["0"]; len(n.Phases) != 1 || n.Phases[0].Name != "cell" || n.Sampling.Samples < 4 {
-				t.Errorf("phases %+v, sampling %+v", n.Phases, n.Sampling)
-			}
-			if c.name == "killed" && exited(r) != 137 {
-				t.Errorf("run %+v", r.Run)
-			}
-			reportertest.ReadFile(t, filepath.Join(o.Dir, "perfagent-out/second/node-0.json"))
-		})
-	}
-}

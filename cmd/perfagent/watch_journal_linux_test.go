@@ -1,12 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -118,70 +116,6 @@ func TestWatch_OfAJournalElsewhere(t *testing.T) {
 		t.Errorf("on the screen: %s", left)
 	}
 	l.End()
-}
-
-// Killed in mid-view: the view says so, keeps what is known, and q leaves.
-func TestWatch_OfAnAgentThatIsKilled(t *testing.T) {
-	t.Parallel()
-	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
-	w := watchOn(t, run.Cmd.Dir, nil)
-	measured := regexp.MustCompile(`^CPU .* %$`)
-	w.next("a sample", func(f watchFrame) bool { return measured.MatchString(f.row("CPU")) })
-	plain := clitest.Launch(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "100ms"))
-	plain.Next()
-	if err := unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	gone := regexp.MustCompile(`^perfagent is gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ s   run r, node 0`)
-	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
-	if !strings.Contains(f.String(), " last ") || f.row("CPU") == "" {
-		t.Errorf("what is known is not shown:\n%s", f)
-	}
-	o, lines := plain.End()
-	o.Want(t, 1)
-	o.WantLine(t, `run "r" has no end`, "perfagent show perfagent-out/r/node-0.jsonl")
-	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "perfagent is gone since ") {
-		t.Errorf("the last line: %q", last)
-	}
-	w.Send("q")
-	w.leaves(0)
-
-	// Nobody looked while it was killed.
-	w = watchOn(t, run.Cmd.Dir, nil, "r")
-	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
-	w.Send("q")
-	w.leaves(0)
-	o = clitest.Perform(t, watchCommand(t, run.Cmd.Dir, nil))
-	o.Want(t, 1)
-	o.WantLine(t, "no run is active")
-}
-
-// A journal without a whole line that nobody writes: its agent never got further.
-func TestWatch_OfAJournalWithoutABeginning(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{"empty": "", "half a head": `{"schema":"perf`} {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "perfagent-out/r/node-0.jsonl")
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		clitest.Write(t, path, text, 0o644)
-		w := watchOn(t, dir, nil, "--refresh", "1h", "r")
-		w.shows("starting")
-		old := time.Now().Add(-time.Minute)
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
-		w.shows("perfagent is gone") // after five seconds in which it did not grow
-		w.Send("q")
-		w.leaves(0)
-		o := clitest.Perform(t, watchCommand(t, dir, nil, "r"))
-		o.Want(t, 1)
-		o.WantLine(t, `run "r" has no end: its perfagent is gone`)
-		if !strings.HasPrefix(o.Out, "perfagent is gone: ") {
-			t.Errorf("%s: on stdout: %q", name, o.Out)
-		}
-	}
 }
 
 // The journal goes and no report comes in its place, or something that is none.
@@ -337,45 +271,4 @@ func watchTail(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	return string(tail)
-}
-
-// A journal at its bound, which grows by a sample each second, costs the watcher next
-// to nothing.
-func TestWatch_OfALongRunIsCheap(t *testing.T) {
-	t.Parallel()
-	clitest.Binary(t)
-	dir := t.TempDir()
-	j, rec := watchJournal(t, dir, "long", journal.Head{Run: reporter.Run{Command: []string{"x"}}}, host.Info{CPUs: 2})
-	defer func() { _ = j.Stop(clitest.Longest) }()
-	n := 0
-	for ; n < 1960; n++ {
-		watchSample(j, rec, n)
-		if n%32 == 0 { // the journal's queue is short
-			at := fmt.Sprint(rec.Start.Wall.Unix() + int64(n))
-			clitest.Until(t, "the sample in the journal", func() bool { return strings.Contains(watchTail(t, j.Path()), at) })
-		}
-	}
-	st, err := os.Stat(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := watchOn(t, dir, nil, "long")
-	begin := time.Now()
-	known := func() string { return fmt.Sprintf("%d × 1 s sampled", n) }
-	watchSample(j, rec, n)
-	n++
-	w.shows(known())
-	for range 4 {
-		watchSample(j, rec, n)
-		n++
-		w.shows(known())
-	}
-	w.Send("q")
-	w.leaves(0)
-	wall, state := time.Since(begin), w.Cmd.ProcessState
-	cpu := state.UserTime() + state.SystemTime()
-	t.Logf("journal of %d bytes: %v of CPU in %v, start included", st.Size(), cpu.Round(time.Millisecond), wall.Round(time.Millisecond))
-	if cpu > wall/4 {
-		t.Errorf("the watcher took %v of CPU in %v", cpu, wall)
-	}
 }

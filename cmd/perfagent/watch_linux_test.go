@@ -1,11 +1,9 @@
 package main
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -261,37 +259,6 @@ func TestWatch_PlainLines(t *testing.T) {
 	}
 }
 
-// Several nodes of a run: one in full, a line for each other.
-func TestWatch_OfManyNodes(t *testing.T) {
-	t.Parallel()
-	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
-	dir := first.Cmd.Dir
-	second := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "1")
-	ended := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "9")
-	ended.ends(0)
-	w := watchOn(t, dir, nil, "--refresh", "200ms")
-	line := regexp.MustCompile(`^node 1 +[▁▂▃▄▅▆▇█]+ +CPU +[0-9.]+ %  memory +[0-9.]+ %$`)
-	w.next("two nodes", func(f watchFrame) bool {
-		return strings.Contains(f.row("running"), "run r, node 0") && line.MatchString(f.row("node 1")) && strings.Contains(f.String(), "1 ended before")
-	})
-	late := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "2") // joins
-	w.shows("node 1 ", "node 2 ")
-	second.ends(5)
-	w.shows("node 1 ", "failed (exit 5) after ")
-	first.ends(0)
-	w.shows("exit 0 after ", "run r, node 0", "node 2 ")
-
-	picked := watchOn(t, dir, nil, "--node", "2", "r")
-	picked.shows("run r, node 2", "q quits")
-	late.ends(0)
-	if left := w.leaves(0); !strings.HasSuffix(left, "\r\nperfagent: run r: 4 nodes, 1 failed (node 1 exit 5); perfagent show perfagent-out/r/node-1.json\r\n") {
-		t.Errorf("on the screen: %s", left)
-	}
-	if left := picked.leaves(0); !strings.Contains(left, "run r, node 2: exit 0 after") || !strings.Contains(left, "perfagent show perfagent-out/r/node-2.json") {
-		t.Errorf("on the screen of --node 2: %s", left)
-	}
-}
-
 // Plain lines go on to the last node, and end with what all nodes did.
 func TestWatch_PlainLinesOfManyNodes(t *testing.T) {
 	t.Parallel()
@@ -355,31 +322,6 @@ func TestWatch_PlainLinesOfANodeThatIsKilled(t *testing.T) {
 	o.WantLine(t, "run r: 2 nodes, 1 unfinished (node 0 its perfagent is gone); perfagent show perfagent-out/r/node-0.jsonl")
 }
 
-// More nodes than have room are all watched to their end.
-func TestWatch_OfMoreNodesThanLines(t *testing.T) {
-	t.Parallel()
-	nodes := []*watchRun{watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")}
-	dir := nodes[0].Cmd.Dir
-	w := watchOn(t, dir, nil, "--refresh", "100ms", "r")
-	w.shows("q quits")
-	w.vt.height = 2
-	clitest.Resize(t, w.TTY, 2, 80)
-	w.next("two lines", func(f watchFrame) bool { return f.wide == "" && len(f.lines) <= 2 })
-	for n := 1; n < 4; n++ {
-		nodes = append(nodes, watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", strconv.Itoa(n)))
-	}
-	w.shows("nodes      3 more")
-	for _, n := range []int{1, 0, 3, 2} {
-		nodes[n].ends(n)
-		if n == 1 { // makes room for node 2
-			w.shows("nodes      2 more, 1 ended before")
-		}
-	}
-	if left := w.leaves(0); !strings.Contains(left, "run r: 4 nodes, 3 failed (node 1 exit 1, node 2 exit 2, node 3 exit 3); ") {
-		t.Errorf("on the screen: %s", left)
-	}
-}
-
 // The end is seen at once, however seldom there is a picture.
 func TestWatch_SeesTheEndBetweenPictures(t *testing.T) {
 	t.Parallel()
@@ -431,29 +373,6 @@ func TestWatch_TakesTheNewestRun(t *testing.T) {
 	old.ends(0)
 }
 
-// Of several recordings of one node it is the one that goes on.
-func TestWatch_OfASecondRecording(t *testing.T) {
-	t.Parallel()
-	first := watched(t, "", "--run-id", "r", "--interval", "50ms")
-	dir := first.Cmd.Dir
-	first.ends(0)
-	killed := watched(t, dir, "--run-id", "r", "--interval", "50ms")
-	killed.Signal(unix.SIGKILL)
-	killed.goOn.Close() // its job lives
-	killed.End()
-	again := watched(t, dir, "--run-id", "r", "--interval", "50ms", "--compat", "perf.py")
-	w := watchOn(t, dir, nil, "r")
-	w.shows("running for", "run r, node 0")
-	again.ends(4)
-	if left := w.leaves(0); !strings.Contains(left, "perf.py's samples of ") || !strings.Contains(left, "perfagent show perfagent-out/r/node-0.3.json") {
-		t.Errorf("on the screen: %s", left)
-	}
-	w = watchOn(t, dir, nil, "r") // what is left is that of the killed one
-	w.shows("perfagent is gone")
-	w.Send("q")
-	w.leaves(0)
-}
-
 // A sidecar is watched like any run.
 func TestWatch_OfASidecar(t *testing.T) {
 	t.Parallel()
@@ -486,53 +405,6 @@ func TestWatch_WithoutKeys(t *testing.T) {
 	w.Send("\x03")
 	w.leaves(130)
 	run.ends(0)
-}
-
-// The job does not notice: the same work takes as long with watchers as without, also
-// with some that are killed and started again all the time; its report lacks nothing.
-func TestWatch_TheJobDoesNotNotice(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	times, missed := make(map[bool][]time.Duration), make(map[bool][]float64)
-	for round := range 3 {
-		for _, watchers := range []bool{false, true} {
-			id := "r" + strconv.Itoa(round) + strconv.FormatBool(watchers)
-			cmd := clitest.Perfagent(t, "run", "--run-id", id, "--interval", "100ms", "--", "sh", "-c", "i=0; while [ $i -lt 250000 ]; do i=$((i+1)); done; exit 6")
-			cmd.Dir = dir
-			stop := func() {}
-			begin := time.Now()
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if watchers {
-				stop = watchAndKill(t, dir, id)
-			}
-			clitest.Wait(t, cmd)
-			took := time.Since(begin)
-			stop()
-			times[watchers] = append(times[watchers], took)
-			if code := cmd.ProcessState.ExitCode(); code != 6 {
-				t.Errorf("exit code %d", code)
-			}
-			r := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out", id, "node-0.json"))
-			s := r.Nodes["0"].Sampling
-			if s.Samples+s.MissedTicks < int64(r.Run.WallSeconds*10)-1 {
-				t.Errorf("watchers %v: %d samples, %d missed in %v s", watchers, s.Samples, s.MissedTicks, r.Run.WallSeconds)
-			}
-			missed[watchers] = append(missed[watchers], float64(s.MissedTicks)/float64(s.Samples+s.MissedTicks))
-		}
-	}
-	ratio := math.Inf(1) // what watchers cost they cost each time; other tests come and go
-	for round, took := range times[true] {
-		ratio = min(ratio, float64(took)/float64(times[false][round]))
-	}
-	t.Logf("the job took %v without watchers, %v with three of them: ratio %.3f", times[false], times[true], ratio)
-	if share := slices.Min(missed[true]); share > 0.5 {
-		t.Errorf("with watchers %.0f %% of the ticks were missed at best", 100*share)
-	}
-	if ratio > 2 { // other tests run beside this one
-		t.Errorf("ratio %.2f", ratio)
-	}
 }
 
 // watchAndKill keeps three watchers on a run, of which one is killed again and again.

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -11,7 +13,7 @@ import (
 )
 
 // make install puts the released program where it is told, with the commit that it is of.
-func TestMake_InstallsTheReleasedProgram(t *testing.T) {
+func TestE2E_Make_InstallsTheReleasedProgram(t *testing.T) {
 	t.Parallel()
 	mk := need.Tool(t, "make", "apt-get install make")
 	dir := t.TempDir()

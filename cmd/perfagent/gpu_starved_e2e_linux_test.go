@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -10,9 +12,9 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// TestGPUStarved: a GPU that waits while the job keeps a CPU busy is found, by the strict fake; one
+// TestE2E_GPUStarved: a GPU that waits while the job keeps a CPU busy is found, by the strict fake; one
 // that is busy all the time is not. Its energy is an estimate.
-func TestGPUStarved(t *testing.T) {
+func TestE2E_GPUStarved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 7 s")
 	}

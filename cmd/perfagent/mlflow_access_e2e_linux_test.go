@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -22,7 +24,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-func TestMLflow_Authentication(t *testing.T) {
+func TestE2E_MLflow_Authentication(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, BasicAuth: true},
 		serverCase{"who may", testWhoMay},
@@ -31,7 +33,7 @@ func TestMLflow_Authentication(t *testing.T) {
 }
 
 // Without a store of the server's own, files go through the server.
-func TestMLflow_WithoutServedArtifacts(t *testing.T) {
+func TestE2E_MLflow_WithoutServedArtifacts(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, NoServeArtifacts: true}, serverCase{"run", func(t *testing.T, s *mlflowtest.Server) {
 		experiment := study(t)

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -10,7 +12,7 @@ import (
 )
 
 // Twice as many busy loops as there are CPUs leave a job with one loop less than a CPU.
-func TestFinding_Neighbour(t *testing.T) {
+func TestE2E_Finding_Neighbour(t *testing.T) {
 	const loop = "while :; do :; done"
 	for range 2 * runtime.NumCPU() {
 		other := clitest.Command(t, "timeout", "60", "sh", "-c", loop)

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -71,7 +73,7 @@ func newDaskDoc(t *testing.T) *daskDoc {
 }
 
 // The commands and programs of docs/dask.md for one machine.
-func TestDask_OneMachine(t *testing.T) {
+func TestE2E_Dask_OneMachine(t *testing.T) {
 	t.Parallel()
 	d := newDaskDoc(t)
 	clitest.Write(t, filepath.Join(d.dir, "job.py"), d.block(t, "python job.py"), 0o600)
@@ -97,7 +99,7 @@ func TestDask_OneMachine(t *testing.T) {
 
 // The commands of docs/dask.md for a cluster by hand, each perfagent on a machine of its own: one page; and the programs that
 // read its reports by reference, with what ProxyStore counts.
-func TestDask_Cluster(t *testing.T) {
+func TestE2E_Dask_Cluster(t *testing.T) {
 	t.Parallel()
 	need.Root(t, "for machines made of namespaces")
 	d := newDaskDoc(t)

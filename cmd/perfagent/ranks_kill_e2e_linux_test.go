@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -19,7 +21,7 @@ import (
 
 // Whenever perfagents of ranks are killed, be it the one that measures the host or the last one while it closes the
 // node: the exit codes of the others are those of their jobs, no rank's recording is lost, and none is there twice.
-func TestRanks_RandomKills(t *testing.T) {
+func TestE2E_Ranks_RandomKills(t *testing.T) {
 	t.Parallel()
 	const ranks, kills, each = 8, 100, 4 // that find a perfagent alive; at most each of a step
 	seed := uint64(time.Now().UnixNano())
@@ -117,7 +119,7 @@ func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 }
 
 // When the last one out is killed at any moment while it closes the node, no rank is lost or there twice.
-func TestRanks_KilledWhileClosing(t *testing.T) {
+func TestE2E_Ranks_KilledWhileClosing(t *testing.T) {
 	t.Parallel()
 	const ranks, tries = 8, 40
 	var f killFigures
@@ -141,7 +143,7 @@ func TestRanks_KilledWhileClosing(t *testing.T) {
 }
 
 // 256 ranks that begin and end at once are one node.
-func TestRanks_Many(t *testing.T) {
+func TestE2E_Ranks_Many(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 256)
 	var cmds []*exec.Cmd

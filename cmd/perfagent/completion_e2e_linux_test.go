@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -24,7 +26,7 @@ var shellsOnTerminals = []struct {
 }
 
 // Where a word can be completed in one way only, a press of Tab writes it, in every shell.
-func TestCompletion_PressOfTab(t *testing.T) {
+func TestE2E_Completion_PressOfTab(t *testing.T) {
 	t.Parallel()
 	bin := filepath.Dir(clitest.Binary(t))
 	for _, shell := range shellsOnTerminals {

@@ -1,0 +1,263 @@
+//go:build e2e
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// TestE2E_Account_CPUIsTheKernels holds the CPU time that we tell against the kernel's own counter of a
+// control group around perfagent and all that it starts.
+func TestE2E_Account_CPUIsTheKernels(t *testing.T) {
+	for _, c := range []struct{ name, job string }{
+		{"children", clitest.ManyChildren}, {"daemon", clitest.DaemonBurns}, {"thread", clitest.ThreadForks}, {"sharing", clitest.Sharing},
+	} {
+		for _, mode := range []string{"off", "create"} {
+			t.Run(c.name+"/"+mode, func(t *testing.T) {
+				usage := func() float64 { return math.NaN() }
+				cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", mode, "--interval", "100ms", "--"}, clitest.Python(t, c.job)...)...)
+				if mode == "off" { // a group made by perfagent is its own truth
+					usage = accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
+				}
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer w.Close()
+				cmd.ExtraFiles = []*os.File{6: r} // descriptor 9
+				o, own := performAlone(t, cmd)
+				r.Close()
+				o.Want(t, 0)
+				n := o.Report(t).Nodes["0"]
+				truth := usage() - own
+				if mode == "create" {
+					wantSource(t, n, "created")
+					truth = n.Job.UserSeconds + n.Job.SystemSeconds // another counter of the kernel's
+					if c.name == "daemon" {
+						var told float64
+						if _, err := fmt.Sscan(o.Out, &told); err != nil {
+							t.Fatal(err)
+						}
+						truth += told
+						w.Close() // it ends
+						stays(t, filepath.Base(n.Job.Cgroup))
+					}
+				} else {
+					wantSource(t, n, "tree")
+				}
+				if got := n.Job.CPUSeconds; math.Abs(got-truth) > 0.01*truth+0.02 {
+					t.Errorf("%.3f s of CPU, want %.3f (wait4: %.3f)", got, truth, n.Job.UserSeconds+n.Job.SystemSeconds)
+				}
+				if v := n.Metrics["job_cpu_seconds"]; v != n.Job.CPUSeconds {
+					t.Errorf("job_cpu_seconds %v, job.cpu_seconds %v", v, n.Job.CPUSeconds)
+				}
+				if c.name == "sharing" {
+					if n.Job.PeakMemoryMB < 300 || n.Job.PeakMemoryMB > 345 {
+						t.Errorf("peak of four processes that share 300 MiB: %v MiB (%s); %v", n.Job.PeakMemoryMB, n.Job.MemoryKind, n.Missing)
+					}
+					if got := n.Metrics["max_t_job_processes"]; got != 4 {
+						t.Errorf("%v processes, want 4", got)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestE2E_Account_Alone starts perfagent alone in a group that limits nothing: the group's
+// counters are then the job's.
+func TestE2E_Account_Alone(t *testing.T) {
+	cmd := clitest.Perfagent(t, append([]string{"run", "--"}, clitest.Python(t, clitest.ManyChildren)...)...)
+	usage := accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
+	o, own := performAlone(t, cmd)
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
+	wantSource(t, n, "cgroup")
+	truth := usage() - own
+	if math.Abs(n.Job.CPUSeconds-truth) > 0.01*truth+0.02 {
+		t.Errorf("%.3f s of CPU, want %.3f", n.Job.CPUSeconds, truth)
+	}
+}
+
+// TestE2E_Account_HangingHost makes the final sample wait for the kernel for ever: the group, which
+// may be being read, is left, and that is said; the journal has the run.
+func TestE2E_Account_HangingHost(t *testing.T) {
+	t.Parallel()
+	cmd := underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--", "sh", "-c", "cat /proc/self/cgroup; exit 7")
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 7)
+	found := regexp.MustCompile(`:cpuacct:.*/(perfagent-hangs\.0\.\d+)\n`).FindStringSubmatch(o.Out)
+	if found == nil {
+		t.Skipf("no control group of v1 can be made here: %s%s", o.Out, o.Err)
+	}
+	if groups := stays(t, found[1]); len(groups) == 0 {
+		t.Error("the group was removed, though it may be being read")
+	}
+	o.WantLine(t, "final sample", "journal", found[1]+" stays", "rmdir")
+	if !clitest.Exists(filepath.Join(o.Dir, "perfagent-out/hangs/node-0.jsonl")) {
+		t.Error("there is no journal")
+	}
+}
+
+// TestE2E_Account_HangingGroup has the removal of the group wait for the kernel for ever.
+func TestE2E_Account_HangingGroup(t *testing.T) {
+	t.Parallel()
+	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 7)
+	n := o.Report(t).Nodes["0"]
+	if n.Job.Source != "created" {
+		t.Skipf("no control group can be made here: %v", n.Missing)
+	}
+	if len(stays(t, filepath.Base(n.Job.Cgroup))) == 0 || !n.Job.CgroupStays {
+		t.Errorf("the group was removed, or nothing is said of it: cgroup_stays %v", n.Job.CgroupStays)
+	}
+	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
+		return m.What == "cgroup" && strings.Contains(m.Why, "no answer within")
+	}) {
+		t.Errorf("no reason is given: %v", n.Missing)
+	}
+}
+
+// TestE2E_Account_GPUsThatFail has a driver that does not answer, in three ways: the job does not
+// notice, and the report says why there is nothing.
+func TestE2E_Account_GPUsThatFail(t *testing.T) {
+	for name, c := range map[string]struct{ program, why string }{
+		"no driver": {"#!/bin/sh\necho \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\necho $$ > $SMI_PID\nexit 9\n", "driver"},
+		"hangs":     {"#!/bin/sh\necho $$ > $SMI_PID\nexec sleep 60\n", ""},
+		"no format": {"#!/no/such/interpreter\n", "nvidia-smi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env, _ := withGPUs(t, c.program)
+			job := `until [ -s "$SMI_PID" ]; do sleep 0.05; done; sleep 1; exit 3` // it has said what it has to say
+			if name == "no format" {
+				job = "sleep 1; exit 3" // it is never started
+			}
+			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", job)
+			cmd.Env = append(cmd.Env, env...)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 3)
+			r := o.Report(t)
+			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // one that hangs does so for 60 s
+				t.Errorf("the job took %v s; gpus %v", r.Run.WallSeconds, r.Nodes["0"].GPUs)
+			}
+			if c.why != "" && !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool {
+				return strings.Contains(m.What, "gpu") && strings.Contains(m.Why, c.why)
+			}) {
+				t.Errorf("missing has no reason: %v", r.Nodes["0"].Missing)
+			}
+		})
+	}
+}
+
+// TestE2E_Account_IgnoredChildren has children of which the kernel throws the account away.
+func TestE2E_Account_IgnoredChildren(t *testing.T) {
+	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, clitest.Burn+`
+import signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for i in range(2):
+    if os.fork() == 0:
+        burn(1)
+        time.sleep(0.6) # what is used after the last look is not known
+        os._exit(0)
+    try: os.wait()
+    except ChildProcessError: pass
+`)...)...)
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
+	if cpu := n.Job.CPUSeconds; cpu < 1.5 || cpu > 2.3 {
+		t.Errorf("%v s of CPU, of which the kernel accounts %v; 2 s were used, and seen", cpu, n.Job.UserSeconds+n.Job.SystemSeconds)
+	}
+}
+
+// TestE2E_Account_GPUsInGroup has perfagent alone in a group, and an nvidia-smi that is a script
+// around one which uses a CPU and 60 MiB: neither is the job's.
+func TestE2E_Account_GPUsInGroup(t *testing.T) {
+	busy := "#!/bin/sh\n" + `"$0.real" "$@" | cat` + "\n"
+	env, pidFile := withGPUs(t, busy)
+	real := strings.Replace(smi, "while :; do\n", "x=$(head -c 60000000 /dev/zero | tr '\\0' x)\nwhile :; do\n", 1)
+	real = strings.Replace(real, "sleep 0.2", "for i in {1..20000}; do :; done", 1)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), []byte(real), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := clitest.Perfagent(t, "run", "--interval", "250ms", "--", "cat")
+	cmd.Env = append(cmd.Env, env...)
+	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
+	o := besideGPUs(t, cmd, pidFile, 2500*time.Millisecond)
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
+	wantSource(t, n, "cgroup")
+	memory, processes := n.Samples.Column("job_memory_mb"), n.Envelope["job_processes"].Max
+	if len(memory) < 4 || len(processes) != len(memory) {
+		t.Fatalf("%d samples", len(memory))
+	}
+	half := len(memory) / 2 // before that processes of nvidia-smi end while they are counted
+	low := slices.ContainsFunc(memory[half:len(memory)-1], func(v float64) bool { return v <= 30 })
+	if n.Job.CPUSeconds > 0.3 || !low || slices.Max(processes[half:]) > 1 {
+		t.Errorf("nvidia-smi was counted (%s): %v s, %v MiB, %v processes", n.Job.Source, n.Job.CPUSeconds, memory, processes)
+	}
+	if len(n.GPUs) != 2 {
+		t.Errorf("%d GPUs; missing: %v", len(n.GPUs), n.Missing)
+	}
+}
+
+// Children that nobody has waited for are neither processes nor threads of the job, wherever
+// the numbers come from.
+func TestE2E_Account_Zombies(t *testing.T) {
+	for _, mode := range []string{"off", "create"} {
+		o := clitest.Run(t, append([]string{"run", "--cgroup", mode, "--interval", "200ms", "--"}, clitest.Python(t, `
+import os, time
+for i in range(50):
+    if os.fork() == 0: os._exit(0)
+time.sleep(1.5)
+`)...)...)
+		o.Want(t, 0)
+		n := o.Report(t).Nodes["0"]
+		for _, key := range []string{"job_processes", "job_threads"} {
+			most := n.Envelope[key].Max
+			if len(most) < 4 || most[len(most)/2] != 1 { // in the last ones it may have ended
+				t.Errorf("%s, source %s: %s %v, want 1", mode, n.Job.Source, key, most)
+			}
+		}
+	}
+}
+
+// What the ticks of many processes cut off is not told as used in the last window.
+func TestE2E_Account_ManyAtTheEnd(t *testing.T) {
+	t.Parallel()
+	const many = `
+import os, time
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+for i in range(90):
+    if os.fork() == 0:
+        burn(0.0085)
+        time.sleep(60)
+        os._exit(0)
+time.sleep(4)
+os.killpg(0, 9)
+`
+	n := clitest.Run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", need.Python(t), "-c", many).Report(t).Nodes["0"]
+	cores, times := n.Envelope["job_cpu_cores"].Mean, n.Envelope["timestamp"].Mean
+	last := len(cores) - 1
+	if last < 5 {
+		t.Fatalf("%d windows", len(cores))
+	}
+	// 0.76 s are cut off. To end so many processes costs, too. NaN: the window was too short.
+	if spent := cores[last] * (times[last] - times[last-1]); spent > 0.4 {
+		t.Errorf("a job that sleeps at its end used %.2f s there; CPUs %v", spent, cores)
+	}
+}

@@ -1,0 +1,37 @@
+//go:build e2e
+
+package main
+
+import (
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// Every query of the dashboards gives data on a real Prometheus that has scraped a run; those of the GPUs, a run on a
+// node with a fake nvidia-smi.
+func TestE2E_Deploy_GrafanaHasData(t *testing.T) {
+	t.Parallel()
+	listenTool(t, "prometheus")
+	for _, name := range []string{"perfagent.json", "perfagent-gpu.json"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			queries := readDashboard(t, name).queries(t)
+			if len(queries) < 8 {
+				t.Fatalf("%d queries", len(queries))
+			}
+
+			cmd := clitest.Perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0", "--interval", "200ms"}, holdOpen...)...)
+			if name == "perfagent-gpu.json" {
+				env, _ := withGPUs(t, smi)
+				cmd.Env = append(cmd.Env, env...)
+			}
+			l := listenStart(t, cmd)
+			p := listenPrometheus(t, l.address())
+			for where, q := range queries {
+				clitest.Until(t, where+": "+q, func() bool { n, there := p.query("count(" + q + ")"); return there && n >= 1 })
+			}
+			l.finish().Want(t, 7)
+		})
+	}
+}

@@ -1,0 +1,62 @@
+//go:build e2e
+
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// merge waits for a node that is late, as many as the reports say, or --nodes; and not for ever.
+func TestE2E_Gather_Waits(t *testing.T) {
+	t.Parallel()
+	for kind, address := range stores(t) {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			begin := func(name string, more ...string) *clitest.Process {
+				script := fmt.Sprintf(`exec "$P" merge '%s#job' -o '%s' --html never %s 2>&1`,
+					address, filepath.Join(dir, name), strings.Join(more, " "))
+				return clitest.Launch(t, clitest.Script(t, "sh", script))
+			}
+			heard := func(p *clitest.Process, words string) {
+				for !strings.Contains(p.Next(), words) {
+				}
+			}
+			first, second := begin("a.json", "--wait", "1m"), begin("b.json", "--wait", "1m", "--nodes", "3")
+			heard(first, "0 of ? nodes of job are there; waiting for up to 1m0s")
+			heard(second, "0 of 3 nodes of job are there")
+			put(t, address, "job/node-0", 0, 2)
+			put(t, address, "job/node-1.partial", 1, 2)
+			heard(first, "1 of 2 nodes of job are there")
+			put(t, address, "job/node-1", 1, 2)
+			if o, _ := first.End(); o.Code != 0 {
+				t.Errorf("%d: %s", o.Code, o.Out)
+			}
+			put(t, address, "job/node-2", 2, 2)
+			if o, _ := second.End(); o.Code != 0 {
+				t.Errorf("%d: %s", o.Code, o.Out)
+			}
+			if g := readReport(t, filepath.Join(dir, "b.json")).Run.Gather; g.NodesFound != 3 || g.WaitedSeconds <= 0 {
+				t.Errorf("%+v", g)
+			}
+
+			begun := time.Now()
+			o := clitest.Run(t, "merge", address+"#job", "-o", dir+"/c.json", "--html", "never", "--nodes", "4", "--wait", "1s")
+			o.Want(t, 1)
+			says(t, o, "1 of 4 nodes missing: 3 (no object job/node-3 in ")
+			if took := time.Since(begun); took < time.Second {
+				t.Errorf("it waited for %v", took)
+			}
+			o = clitest.Run(t, "merge", address+"#none", "-o", dir+"/d.json", "--wait", "100ms")
+			o.Want(t, 1)
+			if !strings.Contains(o.Err, "no run none in "+address) || clitest.Exists(dir+"/d.json") {
+				t.Errorf("%s", o.Err)
+			}
+		})
+	}
+}

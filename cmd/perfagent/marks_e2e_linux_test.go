@@ -1,0 +1,72 @@
+//go:build e2e
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// The numbers of each phase are those that the kernel has at its boundaries, but for what may be used in
+// one interval at each.
+func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
+	t.Parallel()
+	const interval = 0.1
+	o := clitest.Run(t, "run", "--interval", "100ms", "--", need.Python(t), "-c", kernelJob)
+	o.Want(t, 0)
+	n := wantPhases(t, o.Report(t), "load", "wait", "train", "save")
+
+	type numbers struct{ cpu, written, seconds float64 }
+	var last numbers
+	var of string
+	kernel := make(map[string]numbers)
+	for line := range strings.Lines(o.Out) {
+		var name string
+		var now numbers
+		if _, err := fmt.Sscan(line, &name, &now.cpu, &now.written, &now.seconds); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		k := kernel[of]
+		kernel[of] = numbers{k.cpu + now.cpu - last.cpu, k.written + now.written - last.written, k.seconds + now.seconds - last.seconds}
+		last, of = now, name
+	}
+
+	// A machine that is busy with others takes samples late.
+	gap := max(interval, n.Sampling.LongestGapSeconds)
+	for _, p := range n.Phases {
+		k, boundaries := kernel[p.Name], float64(2*p.Count)
+		for _, c := range []struct {
+			what             string
+			got, want, slack float64
+		}{
+			{"CPU seconds", p.Metrics["job_cpu_seconds"], k.cpu, boundaries*gap + 0.03},
+			{"seconds", p.Seconds, k.seconds, 0.05},
+			{"MiB written", p.Metrics["total_job_io_write_mb"], k.written, 1 + k.written*0.05},
+		} {
+			if c.what == "MiB written" && gap > 2*interval {
+				continue // a late sample may have all of it
+			}
+			if math.Abs(c.got-c.want) > c.slack {
+				t.Errorf("%s: %v %s, the kernel has %v (longest gap %v s)", p.Name, c.got, c.what, c.want, gap)
+			}
+		}
+	}
+
+	train, wait := n.Phase("train").Metrics["job_peak_memory_mb"], n.Phase("wait").Metrics["job_peak_memory_mb"]
+	if train < 200 || wait > 100 {
+		t.Errorf("peak memory: %v MiB in train, %v MiB in wait", train, wait)
+	}
+	whole := n.Metrics["job_cpu_seconds"]
+	sum := 0.0
+	for _, p := range n.Phases {
+		sum += p.Metrics["job_cpu_seconds"]
+	}
+	if sum > whole+1e-3 || sum < whole-0.5 {
+		t.Errorf("the phases have %v CPU seconds together, the job %v", sum, whole)
+	}
+}

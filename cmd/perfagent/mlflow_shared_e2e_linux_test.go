@@ -1,0 +1,89 @@
+//go:build e2e
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/mlflow"
+)
+
+// A push that has no number to send, only a tag, may take its time.
+func TestE2E_Push_OnlyTagsToASlowServer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	path := pendingReport(t, s.URL, "--", "true")
+	call("push", path).Want(t, 0)
+	other := clitest.Write(t, filepath.Join(t.TempDir(), "other.json"), textOf(t, path), 0o644)
+	s.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
+		select { // slower than what progress is silent about
+		case <-time.After(1100 * time.Millisecond):
+		case <-r.Context().Done():
+		}
+		return false
+	})
+	call("push", other).Want(t, 0)
+	if got := s.only(t); len(got.Artifacts) != 2 {
+		t.Errorf("artifacts %+v", got.Artifacts)
+	}
+}
+
+// Of two nodes that end at once the failure stands.
+func TestE2E_MLflow_FailureOfOneNodeStands(t *testing.T) {
+	t.Parallel()
+	for k := range 4 {
+		s := newSite(t)
+		job := func(node, code int) *exec.Cmd {
+			return pushing(t, s.URL, "--run-id", "two", "--node", fmt.Sprint(node), "--", "sh", "-c", fmt.Sprintf("sleep 0.5; exit %d", code))
+		}
+		sideBySide(t, job(0, 5*(k%2)), job(1, 5*((k+1)%2)))
+		got := s.only(t)
+		if got.Info.Status != mlflow.Failed || got.Tags[pusher.TagExitCode] != "5" {
+			t.Errorf("status %s, exit code %s", got.Info.Status, got.Tags[pusher.TagExitCode])
+		}
+	}
+}
+
+// What has the report's name when the push ends is not replaced, where it is not the
+// report; that one is kept elsewhere.
+func TestE2E_MLflow_ReportReplacedWhilePushing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.SetBefore(mlflowtest.Hang())
+	cmd := pushing(t, s.URL, "--push-timeout", "10s", "--run-id", "x", "--", "sh", "-c", "exit 5")
+	precious := clitest.Write(t, filepath.Join(cmd.Dir, "precious.txt"), "mine", 0o644)
+	l := clitest.Launch(t, cmd)
+	path := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.json")
+	clitest.Until(t, "the push has begun", func() bool { return len(s.Requests()) > 0 })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(precious, path); err != nil {
+		t.Fatal(err)
+	}
+	o, _ := l.End()
+	o.Want(t, 5)
+	if got := textOf(t, precious); got != "mine" {
+		t.Errorf("it was replaced by %q", got)
+	}
+	said := o.Err[strings.Index(o.Err, "perfagent: MLflow"):]
+	line := ourLine.FindStringSubmatch(said)
+	if line == nil {
+		t.Fatalf("said %q", o.Err)
+	}
+	s.SetBefore(nil)
+	later(t, line[2]).Want(t, 0)
+	if s.only(t).Tags[pusher.TagExitCode] != "5" {
+		t.Error("what was kept is not the report")
+	}
+}

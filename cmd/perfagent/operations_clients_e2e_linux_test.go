@@ -1,0 +1,92 @@
+//go:build e2e
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// The requests of gunicorn, which runs as the documents say, are those of its access log, in number, status and time.
+func TestE2E_Operations_OfGunicorn(t *testing.T) {
+	t.Parallel()
+	python, port := opsPython(t), freePort(t)
+	recipe := fenced(t, operationsDoc, "sh gunicorn")[0].text
+	cmd := clitest.Command(t, "sh", "-c", "exec "+recipe)
+	clitest.Write(t, filepath.Join(cmd.Dir, "app.py"), opsApp, 0o600)
+	cmd.Env = append(cmd.Env,
+		"PATH="+filepath.Dir(clitest.Binary(t))+":"+filepath.Dir(python)+":"+os.Getenv("PATH"),
+		"GUNICORN_CMD_ARGS=--bind 127.0.0.1:"+port+" --workers 2 --log-level warning "+
+			"--access-logfile access.log --access-logformat '%(s)s %(D)s'")
+	l := clitest.Launch(t, cmd)
+	client := listenClient()
+	ask := func(path string) error {
+		answer, err := client.Get("http://127.0.0.1:" + port + path)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		_, err = io.Copy(io.Discard, answer.Body)
+		return err
+	}
+	clitest.Until(t, "gunicorn answers", func() bool { return ask("/first") == nil })
+	for i := range 300 {
+		path := "/"
+		if i%10 == 0 {
+			path = "/none"
+		}
+		if err := ask(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Signal(syscall.SIGTERM)
+	o, _ := l.End()
+	o.Want(t, 0)
+	r, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+	n := r.Nodes["0"]
+
+	logged := map[string]float64{}
+	var times []float64
+	for line := range strings.Lines(clitest.Read(t, filepath.Join(cmd.Dir, "access.log"))) {
+		var status string
+		var us float64
+		if _, err := fmt.Sscan(line, &status, &us); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		logged["gunicorn.requests"]++
+		logged["gunicorn.request.status."+status]++
+		times = append(times, us/1000)
+	}
+	for name, want := range logged {
+		if got := n.Operations.Counters[name]; got != want {
+			t.Errorf("%s is %v, the access log has %v", name, got, want)
+		}
+	}
+	if len(times) < 301 || logged["gunicorn.request.status.404"] != 30 {
+		t.Errorf("the access log has %v", logged)
+	}
+	took, ok := n.Operations.Times["gunicorn.request.duration"]
+	if !ok {
+		t.Fatalf("no duration: %+v", n.Operations)
+	}
+	last := &times[len(times)-1] // two workers write the log, so the last line may be that of another request
+	wantNumbers(t, "gunicorn.request.duration", times, took.Count, took.Avg, took.Min, took.Max, last, took.P90)
+
+	// The page has the requests beside the CPU.
+	page := clitest.Read(t, strings.TrimSuffix(path, ".json")+".html")
+	for _, part := range []string{
+		`data-chart="cpu"`, `data-chart="counters"`, `data-chart="operations"`, "gunicorn.requests",
+	} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %s", part)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+//go:build e2e
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// A journal that a killed perfagent left behind can be drawn.
+func TestE2E_Plot_Journal(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "10ms", "--", "sleep", "20")
+	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")
+	l := clitest.Launch(t, cmd)
+	clitest.Until(t, "samples are in the journal", func() bool {
+		text, _ := os.ReadFile(journal)
+		return strings.Count(string(text), "\n") > 4
+	})
+	l.Signal(unix.SIGKILL)
+	l.End()
+	if got := plotPages(t, filepath.Join(cmd.Dir, "perfagent-out")); len(got) != 0 {
+		t.Errorf("a killed perfagent left %q", got)
+	}
+	for _, name := range []string{"x.html", "x.svg"} {
+		o := clitest.Run(t, "plot", journal, "-o", name)
+		o.Want(t, 0)
+		text, err := os.ReadFile(filepath.Join(o.Dir, name))
+		if err != nil || !regexp.MustCompile(`still running or lost; last sample at`).Match(text) {
+			t.Errorf("%s does not say that the end is missing: %v", name, err)
+		}
+	}
+}

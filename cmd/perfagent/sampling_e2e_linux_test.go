@@ -1,0 +1,37 @@
+//go:build e2e
+
+package main
+
+import (
+	"math"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// The peak memory is what GNU time says of the same job.
+func TestE2E_Sampling_PeakMemoryIsGNUTimes(t *testing.T) {
+	t.Parallel()
+	const gnuTime = "/usr/bin/time"
+	if out, err := exec.Command(gnuTime, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "GNU") {
+		need.Missing(t, "GNU time is missing: apt-get install time")
+	}
+	o := clitest.Perform(t, clitest.AsPart(clitest.Perfagent(t, "run", "--", gnuTime, "-f", "%M"), "hog")) // both look at the same process
+	o.Want(t, 0)
+	kib, err := strconv.ParseFloat(strings.TrimSpace(o.Err), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := o.Report(t)
+	got, want := r.Nodes["0"].Metrics["job_max_rss_mb"], kib/1024
+	if math.Abs(got-want) > want/100 || r.Nodes["0"].Job.MaxRSSAtMost {
+		t.Errorf("%.1f MiB, GNU time says %.1f MiB", got, want)
+	}
+	if w := r.Run.WallSeconds; w < 0.3 || w > 60 {
+		t.Errorf("%v s", w)
+	}
+}

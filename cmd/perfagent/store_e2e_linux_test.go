@@ -1,0 +1,50 @@
+//go:build e2e
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// A node that dies leaves what was known in the store.
+func TestE2E_Store_Partial(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	address := filepath.Join(dir, "store")
+	begin := func(id, script string) *clitest.Process {
+		cmd := clitest.Perfagent(t, "run", "--out", dir+"/out", "--run-id", id, "--store", address, "--store-every", "10s", "--", "sh", "-c", script)
+		return clitest.Launch(t, cmd)
+	}
+	dying, ending := begin("dying", "echo pid $$; exec sleep 60"), begin("ending", "sleep 15")
+	job := dying.PID("pid")
+	partial := func(id string) string { return filepath.Join(address, id, "node-0.partial.json") }
+	clitest.Until(t, "both have a partial report", func() bool { return clitest.Exists(partial("dying")) && clitest.Exists(partial("ending")) })
+
+	dying.Signal(syscall.SIGKILL)
+	if err := syscall.Kill(job, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	dying.End()
+	if o, _ := ending.End(); o.Code != 0 {
+		t.Errorf("the job ended with %d", o.Code)
+	}
+	if clitest.Exists(partial("ending")) || !clitest.Exists(filepath.Join(address, "ending", "node-0.json")) {
+		t.Error("after the end the partial report is there, or the last one is not")
+	}
+	metrics := storeState(t, filepath.Join(dir, "out", "ending", "node-0.json"), "0").Metrics
+	if puts := metrics.Keys["ending/node-0.partial.json"].Times["store.put"].Count; puts < 1 || metrics.Times["store.put"].Count != puts+1 {
+		t.Errorf("%v puts of the partial report, %v of all", puts, metrics.Times["store.put"].Count)
+	}
+	r := readReport(t, partial("dying"))
+	if r.Run.Incomplete == "" || r.Nodes["0"].Sampling.Samples < 5 {
+		t.Errorf("incomplete %q, %d samples", r.Run.Incomplete, r.Nodes["0"].Sampling.Samples)
+	}
+	if o := clitest.Run(t, "ls", "file://"+address); !strings.Contains(o.Out, "1 (1 partial)") {
+		t.Errorf("ls: %s", o.Out)
+	}
+}

@@ -1,0 +1,78 @@
+//go:build e2e
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// Where neither the directory of the reports answers nor the temporary one, the job runs all
+// the same, and a line says that there is no report.
+func TestE2E_Hang_NoDirectoryAnswers(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
+	cmd.Env = append(cmd.Env, "TMPDIR="+hangingDir(t))
+	begin := time.Now()
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 7)
+	if took := time.Since(begin); o.Out != "job\n" || took > 4*diskPatience+noise {
+		t.Errorf("stdout %q after %v", o.Out, took)
+	}
+	o.WantLine(t, "no answer within 5s", "nor can the temporary directory", "there will be no report file")
+}
+
+// A directory of the reports that begins to hang while the job runs costs nothing but time:
+// the report is elsewhere.
+func TestE2E_Hang_Reports(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
+	goOn, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmp := t.TempDir()
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
+	clitest.MountFUSE(t, filepath.Join(cmd.Dir, "perfagent-out/x"))
+	goOn.Close()
+	o, _ := l.End()
+	o.Want(t, 7)
+	_, path := reportertest.Only(t, tmp)
+	o.WantLine(t, "no answer within 5s; the report is "+path)
+}
+
+// The last rank out does not wait for the reports of the others where they have begun to hang.
+func TestE2E_Hang_LastRankOut(t *testing.T) {
+	t.Parallel()
+	for what, says := range map[string]string{"": "the report is ", "node-0.rank-0.json": "read report "} {
+		t.Run("hangs "+what, func(t *testing.T) {
+			t.Parallel()
+			s := newStep(t, 2)
+			first := s.launch(0, "exit 0")
+			cmd := s.command(1, "--summary", "never", "--", "sh", "-c", "echo up; read go; exit 7")
+			cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
+			last := launch(cmd, t)
+			first.finish().Want(t, 0)
+
+			clitest.MountFUSE(t, filepath.Join(s.out, what))
+			begin := time.Now()
+			o := last.finish()
+			if took := time.Since(begin); took > 2*diskPatience+noise {
+				t.Errorf("its end took %v", took)
+			}
+			o.Want(t, 7)
+			for _, words := range []string{says, "no answer within 5s", "their reports stay as they are"} {
+				if !strings.Contains(o.Err, words) {
+					t.Errorf("it does not say %q: %s", words, o.Err)
+				}
+			}
+		})
+	}
+}

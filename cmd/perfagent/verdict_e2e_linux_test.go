@@ -1,0 +1,57 @@
+//go:build e2e
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// timeout(1) around perfagent is known by its name, and as the command by its exit code.
+func TestE2E_Verdict_Timeout(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, clitest.Script(t, "sh", `timeout 3 "$P" run --out out -- sleep 60; exit 0`))
+	r, _ := reportertest.Only(t, filepath.Join(o.Dir, "out"))
+	reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "time_limit", "SIGTERM from timeout"), map[string]any{"sender": "timeout", "signal": "SIGTERM"})
+	reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "timeout", "0.1", "sleep", "60").Report(t), "time_limit", "code 124")
+	// Before its time timeout passes on what somebody sent it.
+	o = clitest.Perform(t, clitest.Script(t, "sh", `timeout 1000 "$P" run --out out -- sh -c "touch began; exec sleep 60" &
+while [ ! -e began ]; do sleep 0.01; done; kill $!; wait; exit 0`))
+	r, _ = reportertest.Only(t, filepath.Join(o.Dir, "out"))
+	reportertest.WantVerdict(t, r, "signal", "SIGTERM from timeout")
+	stubborn := "trap '' TERM; while :; do sleep 0.05; done"
+	reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "timeout", "-k", "0.1", "3", "sh", "-c", stubborn).Report(t), "time_limit", "SIGKILL")
+}
+
+// A job that removes what it could not finish leaves room; the samples of a watched file
+// system have it that there was none. Root's share of it they do not tell, where it has
+// one: a tmpfs has none.
+func TestE2E_Verdict_DiskThatWasFull(t *testing.T) {
+	t.Parallel()
+	for name, uid := range map[string]uint32{"root": 0, "nobody": 65534} {
+		t.Run(name, func(t *testing.T) {
+			full := clitest.Mount(t, "size=1m,mode=777", 0)
+			dir := t.TempDir()
+			for up := dir; strings.Contains(up, "TestVerdict"); up = filepath.Dir(up) {
+				if err := os.Chmod(up, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(dir, "out"), "--interval", "100ms", "--disk-path", full, "--",
+				"sh", "-c", "head -c 2m /dev/zero >file || { sleep 2; rm file; exit 5; }")
+			cmd.Dir = full
+			cmd.Env = append(cmd.Env, "TMPDIR="+full)
+			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 5)
+			r, _ := reportertest.Only(t, filepath.Join(dir, "out"))
+			reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "disk_full", "no room was left on the file system of "+full+" in the last samples"), map[string]any{"path": full})
+		})
+	}
+}
