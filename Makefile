@@ -12,6 +12,7 @@ DESTDIR ?=
 
 BIN   = bin/perfagent
 READY = .tools/ready
+ENGINES = .tools/engines
 PEERS = .tools/peers/installed
 FLOOR = .tools/floor/installed
 KUBERNETES = .tools/kubernetes/installed
@@ -30,7 +31,7 @@ export PERFAGENT_TEST_JUPYTER = $(CURDIR)/.tools/jupyter
 export PERFAGENT_TEST_WORKFLOWS = $(CURDIR)/.tools/workflows
 
 .DEFAULT_GOAL = help
-.PHONY: help build install dist demo test bench floor peers campaign e2e-kubernetes fuzz lint cross picture pictures clean
+.PHONY: help build install dist demo test e2e race check times bench floor peers campaign e2e-kubernetes fuzz lint cross picture pictures clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -51,8 +52,20 @@ demo: build ## wrap a real job of about ten seconds, then show its report
 	$(BIN) run --summary never --out perfagent-out -- $(PYTHON) testdata/demo/job.py
 	$(BIN) show
 
-test: $(READY) ## install what the tests need, then run them all
-	@sh scripts/test.sh $(TESTFLAGS)
+test: $(READY) ## install what the tests need, then run those that need no engine, browser or virtual machine
+	@sh scripts/test.sh test $(TESTFLAGS)
+
+e2e: $(READY) $(ENGINES) ## install engines, then run the end-to-end tests: browser, Slurm, MPI, containers, packages, virtual machine
+	@sh scripts/test.sh e2e $(TESTFLAGS)
+
+race: ## run the packages in which goroutines share something under the race detector
+	@sh scripts/test-tools.sh .tools/race race
+	@sh scripts/test.sh race $(TESTFLAGS)
+
+check: lint cross test race e2e ## the whole check
+
+times: $(READY) ## run the tests of make test, and write into docs/testing.md where the time goes
+	@sh scripts/test.sh times
 
 bench: build $(READY) $(PEERS) ## run the benchmarks
 	CGO_ENABLED=0 $(GO) test -tags e2e -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
@@ -94,11 +107,14 @@ pictures: ## make the pictures of the report's page in docs/ with a real browser
 clean: ## remove the binary, the packages, the tools and the demo's reports
 	rm -rf bin dist .tools perfagent-out
 
-# The script leaves this stamp only when nothing was missing; until then it asks again each time.
-$(READY): scripts/requirements.txt scripts/requirements-mlflow3.txt scripts/requirements-mlflow2.txt \
-		scripts/requirements-ops.txt scripts/requirements-ops-old.txt scripts/requirements-ops-06.txt \
-		scripts/requirements-jupyter.txt scripts/requirements-workflows.txt scripts/test-tools.sh
+# The script leaves these stamps only when nothing was missing; until then it asks again each time.
+$(READY): scripts/requirements.txt scripts/requirements-mlflow3.txt scripts/requirements-ops.txt \
+		scripts/requirements-ops-old.txt scripts/requirements-ops-06.txt scripts/test-tools.sh
 	@sh scripts/test-tools.sh $(READY)
+
+$(ENGINES): scripts/requirements-mlflow2.txt scripts/requirements-jupyter.txt scripts/requirements-workflows.txt \
+		scripts/test-tools.sh
+	@sh scripts/test-tools.sh $(ENGINES) e2e
 
 # Not among what the tests need. A machine on which it cannot be installed benches all else.
 $(PEERS): scripts/requirements-peers.txt

@@ -40,5 +40,15 @@ echo "lint: staticcheck $version"
 staticcheck=$(pwd)/$staticcheck
 for module in $modules; do (cd "$module" && "$staticcheck" -tags e2e ./...); done
 
+# make e2e finds them by this name, make test leaves them out by this tag.
+echo "lint: names of end-to-end tests"
+tagged=$(git ls-files '*_test.go' ':!e2e' | xargs grep -l '^//go:build e2e$')
+others=$(git ls-files '*_test.go' ':!e2e' | xargs grep -L '^//go:build e2e$')
+# shellcheck disable=SC2086 # several words
+if grep -n '^func Test' $tagged | grep -v ':func TestE2E_' || grep -n '^func TestE2E_' $others; then
+	echo "lint: a test has the tag e2e if and only if its name begins with TestE2E_"
+	exit 1
+fi
+
 echo "lint: house rules"
 "$go" run scripts/funcs.go

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Installs what the tests need: Pythons with psutil, cmarkgfm, gunicorn, mpi4py and clients of StatsD and Prometheus in
-# .tools/venv, with MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops
-# and .tools/ops-old, with ProxyStore 0.6 in .tools/ops-06, with Jupyter's kernel in .tools/jupyter, with Snakemake and
-# Dask in .tools/workflows, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH in .tools/mpich, Redis in .tools/redis,
-# a server of S3 in .tools/versitygw, the command ip,
-# GNU time, strace, curl, Chromium with a font, podman and qemu with a static busybox, a kernel for the virtual machine in
-# .tools/kernel, and in CI a C compiler.
+# Installs what the tests need.
+# Without a second argument, what make test needs: Pythons with psutil, cmarkgfm, gunicorn, mpi4py and clients of StatsD and
+# Prometheus in .tools/venv, with MLflow's server and client in .tools/mlflow3, with ProxyStore and numpy in .tools/ops,
+# .tools/ops-old and .tools/ops-06; Redis in .tools/redis; a server of S3 in .tools/versitygw.
+# With "e2e", what make e2e needs as well: MLflow 2 in .tools/mlflow2, Jupyter's kernel in .tools/jupyter, Snakemake and Dask
+# in .tools/workflows, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, Open MPI in .tools/openmpi, MPICH
+# in .tools/mpich, a kernel for the virtual machine in .tools/kernel, the command ip, GNU time, strace, curl, shells, Chromium
+# with a font, podman and qemu with a static busybox, rpm, cpio, mandoc and an emulation of arm64 for the packages of make dist.
+# With "race", in CI, a C compiler. With "peers" or "floor", the tools that benchmarks compare us with, in .tools/peers and
+# .tools/floor, the latter where Rust's cargo is. With "kubernetes", Kubernetes in .tools/kubernetes, containerd and etcd in
+# .tools/containerd.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
-# With a second argument "peers" it installs only the tools that benchmarks compare us with, in .tools/peers.
-# With "floor" it builds more of those, in .tools/floor, where Rust's cargo is.
-# With "kubernetes" it builds Kubernetes in .tools/kubernetes, and unpacks containerd and etcd into .tools/containerd.
-# For the packages of make dist it installs rpm, cpio, mandoc and an emulation of arm64.
-# Usage: scripts/test-tools.sh STAMP [peers | floor | kubernetes]
+# Usage: scripts/test-tools.sh STAMP [e2e | race | peers | floor | kubernetes]
 set -eu
 stamp=$1
 python=${PYTHON:-python3}
@@ -221,30 +221,104 @@ finish() {
 	[ "${CI:-}" != true ] || exit 1
 }
 
-# They are made at the same time: pip waits for the network, and for one core.
-make_venvs() {
-	if ! has_venv && ! has_outer_pip && ! apt_install python3-venv; then
+# can_make_venvs reports whether Python environments can be made here, and says what is skipped where they can't.
+can_make_venvs() {
+	if ! command -v "$python" >/dev/null 2>&1; then
+		lacking "$python is missing, the tests that need Python are skipped" "install Python 3, or name one: make test PYTHON=..."
+	elif ! has_venv && ! has_outer_pip && ! apt_install python3-venv; then
 		lacking "Python's venv module is missing, comparisons with psutil and tests against MLflow's server are skipped" "apt-get install python3-venv, or your system's package of it"
-		[ "${CI:-}" != true ] || exit 1
+	else
 		return 0
 	fi
+	[ "${CI:-}" != true ] || exit 1
+	return 1
+}
+
+# They are made at the same time: pip waits for the network, and for one core.
+make_test_venvs() {
 	begin venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn.app.wsgiapp, mpi4py"
 	begin mlflow3 scripts/requirements-mlflow3.txt "mlflow.cli, mlflow.server.fastapi_app, flask_wtf, sklearn.linear_model, psutil"
-	begin mlflow2 scripts/requirements-mlflow2.txt "mlflow.cli, mlflow.server.handlers, flask_wtf, gunicorn.app.wsgiapp"
 	begin ops scripts/requirements-ops.txt "proxystore.store.metrics, numpy, boto3"
 	begin ops-old scripts/requirements-ops-old.txt "proxystore.store.stats, numpy"
 	begin ops-06 scripts/requirements-ops-06.txt "proxystore.store, proxystore.connectors.file, proxystore.connectors.redis"
-	begin jupyter scripts/requirements-jupyter.txt "ipykernel.kernelapp, jupyter_client"
-	begin workflows scripts/requirements-workflows.txt "snakemake.cli, distributed.cli.dask_scheduler, distributed.cli.dask_worker, dask_jobqueue, proxystore.store"
-	wait
+}
+
+finish_test_venvs() {
 	finish venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn and mpi4py could not be installed, comparisons with them are skipped" "make test, with access to a Python package index"
 	finish mlflow3 scripts/requirements-mlflow3.txt "MLflow 3 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
-	finish mlflow2 scripts/requirements-mlflow2.txt "MLflow 2 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish ops scripts/requirements-ops.txt "ProxyStore, numpy and boto3 could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish ops-old scripts/requirements-ops-old.txt "old versions of ProxyStore and numpy could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or 3.12"
 	finish ops-06 scripts/requirements-ops-06.txt "ProxyStore 0.6 could not be installed, comparisons with it are skipped" "make test, with access to a Python package index"
-	finish jupyter scripts/requirements-jupyter.txt "Jupyter's kernel for Python could not be installed, the tests in it are skipped" "make test, with access to a Python package index"
-	finish workflows scripts/requirements-workflows.txt "Snakemake, Dask and ProxyStore could not be installed, their recipes of docs/cookbook.md and docs/dask.md are not tried" "make test, with access to a Python package index and Python 3.11 or newer"
+}
+
+make_e2e_venvs() {
+	begin mlflow2 scripts/requirements-mlflow2.txt "mlflow.cli, mlflow.server.handlers, flask_wtf, gunicorn.app.wsgiapp"
+	begin jupyter scripts/requirements-jupyter.txt "ipykernel.kernelapp, jupyter_client"
+	begin workflows scripts/requirements-workflows.txt "snakemake.cli, distributed.cli.dask_scheduler, distributed.cli.dask_worker, dask_jobqueue, proxystore.store"
+}
+
+finish_e2e_venvs() {
+	finish mlflow2 scripts/requirements-mlflow2.txt "MLflow 2 could not be installed, tests against its server are skipped" "make e2e, with access to a Python package index and Python 3.11 or newer"
+	finish jupyter scripts/requirements-jupyter.txt "Jupyter's kernel for Python could not be installed, the tests in it are skipped" "make e2e, with access to a Python package index"
+	finish workflows scripts/requirements-workflows.txt "Snakemake, Dask and ProxyStore could not be installed, their recipes of docs/cookbook.md and docs/dask.md are not tried" "make e2e, with access to a Python package index and Python 3.11 or newer"
+}
+
+# install_engines installs what runs, draws, scrapes or packs in the end-to-end tests.
+install_engines() {
+	if ! has_shells && ! apt_install bash-completion zsh fish; then
+		lacking "a shell is missing, the Tab key is not pressed in it" "apt-get install bash-completion zsh fish"
+	fi
+
+	if ! has_gnu_time && ! apt_install time; then
+		lacking "GNU time is missing, the comparison with it is skipped" "apt-get install time"
+	fi
+
+	if ! command -v strace >/dev/null 2>&1 && ! apt_install strace; then
+		lacking "strace is missing, no system call is made to fail" "apt-get install strace"
+	fi
+
+	if ! has_prometheus && ! apt_unpack prometheus prometheus; then
+		lacking "Prometheus is missing, the tests that scrape with it are skipped" "apt-get install prometheus"
+	fi
+
+	if ! command -v curl >/dev/null 2>&1 && ! apt_install curl ca-certificates; then
+		lacking "curl is missing, the commands of docs/listen.md are not tried" "apt-get install curl"
+	fi
+
+	if { ! has_chromium || ! has_font; } && ! apt_install chromium fonts-dejavu-core; then
+		lacking "Chromium is missing, the tests in a real browser are skipped" "apt-get install chromium fonts-dejavu-core"
+	fi
+
+	engines="podman runc busybox-static catatonit"
+	if is_amd64; then engines="$engines qemu-system-x86"; fi
+	# shellcheck disable=SC2086 # several words
+	if ! has_engines && ! apt_install $engines; then
+		lacking "podman, runc, busybox or qemu is missing, the tests in containers and on cgroup v2 are skipped" "apt-get install $engines"
+	fi
+
+	if ! has_packagers && ! apt_install rpm rpm2cpio cpio qemu-user-static mandoc; then
+		lacking "rpm, cpio, mandoc or qemu for arm64 is missing, the tests of these packages are skipped" "apt-get install rpm rpm2cpio cpio qemu-user-static mandoc"
+	fi
+
+	if ! has_kernel && ! unpack_kernel; then
+		lacking "a kernel for the virtual machine is missing, the tests on cgroup v2 are skipped" "make e2e as root on Debian: it unpacks the package of linux-image-cloud-amd64 into .tools/kernel"
+	fi
+
+	if ! has_slurm && ! unpack_slurm; then
+		lacking "Slurm or munge is missing, the tests in its steps are skipped" "apt-get install slurm-wlm slurm-client munge"
+	fi
+
+	if ! has_openmpi && ! unpack_with_libraries openmpi openmpi-bin; then
+		lacking "Open MPI is missing, the tests below its mpirun are skipped" "apt-get install openmpi-bin"
+	fi
+
+	if ! has_mpich && ! unpack_with_libraries mpich mpich; then
+		lacking "MPICH is missing, the tests below its mpiexec are skipped" "apt-get install mpich"
+	fi
+
+	if ! command -v ip >/dev/null 2>&1 && ! apt_install iproute2; then
+		lacking "the command ip is missing, the tests on several hosts are skipped" "apt-get install iproute2"
+	fi
 }
 
 mkdir -p .tools
@@ -269,63 +343,27 @@ if [ "${2:-}" = kubernetes ]; then
 	exit
 fi
 
-if ! command -v "$python" >/dev/null 2>&1; then
-	lacking "$python is missing, the tests that need Python are skipped" "install Python 3, or name one: make test PYTHON=..."
-	[ "${CI:-}" != true ] || exit 1
-else
-	make_venvs
+if [ "${2:-}" = race ]; then
+	# Worth an install in CI, not on somebody's machine.
+	if [ "${CI:-}" = true ] && ! sh scripts/has-cc.sh && ! apt_install gcc libc6-dev; then
+		lacking "no C compiler, nothing is tried with the race detector" "apt-get install gcc libc6-dev"
+	fi
+	exit
 fi
 
-if ! has_shells && ! apt_install bash-completion zsh fish; then
-	lacking "a shell is missing, the Tab key is not pressed in it" "apt-get install bash-completion zsh fish"
+if [ "${2:-}" = e2e ]; then
+	if can_make_venvs; then venvs=true; else venvs=false; fi
+	if $venvs; then make_e2e_venvs; fi
+	install_engines
+	wait
+	if $venvs; then finish_e2e_venvs; fi
+	if $complete; then : >"$stamp"; fi
+	exit
 fi
 
-if ! has_gnu_time && ! apt_install time; then
-	lacking "GNU time is missing, the comparison with it is skipped" "apt-get install time"
-fi
-
-if ! command -v strace >/dev/null 2>&1 && ! apt_install strace; then
-	lacking "strace is missing, no system call is made to fail" "apt-get install strace"
-fi
-
-if ! has_prometheus && ! apt_unpack prometheus prometheus; then
-	lacking "Prometheus is missing, the tests that scrape with it are skipped" "apt-get install prometheus"
-fi
-
-if ! command -v curl >/dev/null 2>&1 && ! apt_install curl ca-certificates; then
-	lacking "curl is missing, the commands of docs/listen.md are not tried" "apt-get install curl"
-fi
-
-if { ! has_chromium || ! has_font; } && ! apt_install chromium fonts-dejavu-core; then
-	lacking "Chromium is missing, the tests in a real browser are skipped" "apt-get install chromium fonts-dejavu-core"
-fi
-
-engines="podman runc busybox-static catatonit"
-if is_amd64; then engines="$engines qemu-system-x86"; fi
-# shellcheck disable=SC2086 # several words
-if ! has_engines && ! apt_install $engines; then
-	lacking "podman, runc, busybox or qemu is missing, the tests in containers and on cgroup v2 are skipped" "apt-get install $engines"
-fi
-
-if ! has_packagers && ! apt_install rpm rpm2cpio cpio qemu-user-static mandoc; then
-	lacking "rpm, cpio, mandoc or qemu for arm64 is missing, the tests of these packages are skipped" "apt-get install rpm rpm2cpio cpio qemu-user-static mandoc"
-fi
-
-if ! has_kernel && ! unpack_kernel; then
-	lacking "a kernel for the virtual machine is missing, the tests on cgroup v2 are skipped" "make test as root on Debian: it unpacks the package of linux-image-cloud-amd64 into .tools/kernel"
-fi
-
-if ! has_slurm && ! unpack_slurm; then
-	lacking "Slurm or munge is missing, the tests in its steps are skipped" "apt-get install slurm-wlm slurm-client munge"
-fi
-
-if ! has_openmpi && ! unpack_with_libraries openmpi openmpi-bin; then
-	lacking "Open MPI is missing, the tests below its mpirun are skipped" "apt-get install openmpi-bin"
-fi
-
-if ! has_mpich && ! unpack_with_libraries mpich mpich; then
-	lacking "MPICH is missing, the tests below its mpiexec are skipped" "apt-get install mpich"
-fi
+# The server of S3 is compiled, and Redis unpacked, while pip waits for the network.
+if can_make_venvs; then venvs=true; else venvs=false; fi
+if $venvs; then make_test_venvs; fi
 
 if ! has_redis && ! unpack_with_libraries redis redis-server; then
 	lacking "Redis is missing, the tests of stores in it are skipped" "apt-get install redis-server"
@@ -337,15 +375,7 @@ if ! has_versitygw && ! build_versitygw; then
 	[ "${CI:-}" != true ] || exit 1
 fi
 
-if ! command -v ip >/dev/null 2>&1 && ! apt_install iproute2; then
-	lacking "the command ip is missing, the tests on several hosts are skipped" "apt-get install iproute2"
-fi
+wait
+if $venvs; then finish_test_venvs; fi
 
-# Only wanted for the race detector: worth an install in CI, not on somebody's machine.
-if [ "${CI:-}" = true ] && ! sh scripts/has-cc.sh && ! apt_install gcc libc6-dev; then
-	lacking "no C compiler, the tests run without the race detector" "apt-get install gcc libc6-dev"
-fi
-
-if $complete; then
-	: >"$stamp"
-fi
+if $complete; then : >"$stamp"; fi

@@ -1,21 +1,53 @@
 #!/bin/sh
-# Runs all Go tests, those in e2e/ too, with the race detector where there is a C compiler. Arguments go to go test.
+# Runs a lane of the tests; docs/testing.md says what is in which.
+# Usage: scripts/test.sh test | e2e | race | times [ARGUMENT OF GO TEST...]
 set -eu
-race=-race
-export CGO_ENABLED=1
-if ! sh scripts/has-cc.sh; then
-	echo "test: no C compiler, running without the race detector (to get it: apt-get install gcc libc6-dev)"
-	race=
-	CGO_ENABLED=0
-fi
-# Under the race detector, on two cores, a package may take longer than the ten minutes that go test would give it.
-# Most tests that run beside others wait for a job or a server; four of them keep two cores busy.
-run() { "${GO:-go}" test $race -count=1 -shuffle=on -parallel 4 -timeout 40m "$@"; }
+go=${GO:-go}
+lane=$1
+shift
 
-# The end-to-end tests come afterwards, one package after the other: an emulated machine and a browser that share two
-# cores with all other tests get too little of them.
+# run runs tests. make lint has vetted them, and no debugger needs symbols.
+run() { "$go" test -vet=off -ldflags=-w -count=1 -shuffle=on -timeout 20m "$@"; }
+
+# outside lists the packages of end-to-end tests that are not below e2e/: tests that need the program's own names.
+outside() {
+	git ls-files '*_test.go' | grep -v '^e2e/' | xargs grep -l '^//go:build e2e$' | xargs -n 1 dirname | sort -u | sed 's|^|./|'
+}
+
+# shared lists the packages in which goroutines share something.
+shared="./agent/... ./collector ./collector/gpu ./collector/host ./collector/intake ./collector/marks ./gather ./internal/parallel
+	./internal/patience ./job ./mlflow ./reporter ./reporter/journal ./reporter/reportfile ./store"
+
+export CGO_ENABLED=0
 status=0
-run "$@" ./... || status=1
-(cd scripts/dist && run "$@" ./...) || status=1 # a module of its own
-run -tags e2e -p 1 "$@" ./e2e/... || status=1
+case $lane in
+test)
+	# Most tests wait for a job or a server, so more of them run at once than there are CPUs.
+	run -parallel 8 "$@" ./...
+	;;
+times)
+	run -parallel 8 -json ./... >.tools/times.json || status=1
+	"$go" run scripts/testtimes.go docs/testing.md <.tools/times.json
+	;;
+race)
+	if ! sh scripts/has-cc.sh; then
+		echo "test: no C compiler, nothing is tried with the race detector (to get it: apt-get install gcc libc6-dev)"
+		[ "${CI:-}" != true ]
+		exit
+	fi
+	# shellcheck disable=SC2086 # several words
+	CGO_ENABLED=1 run -race -short "$@" $shared
+	;;
+e2e)
+	# One package after the other: an emulated machine and a browser that share two cores with all else get too little.
+	# shellcheck disable=SC2046 # several words
+	run -tags e2e -p 1 -parallel 8 -run '^TestE2E_' "$@" $(outside) || status=1
+	(cd scripts/dist && run "$@" ./...) || status=1 # a module of its own
+	run -tags e2e -p 1 -parallel 4 "$@" ./e2e/... || status=1
+	;;
+*)
+	echo "test: no lane $lane (there are test, e2e, race and times)" >&2
+	exit 2
+	;;
+esac
 exit $status

@@ -3,10 +3,43 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
+
+const (
+	cookbookDoc = "../../docs/cookbook.md"
+	pythonDoc   = "../../docs/python.md"
+)
+
+// recipes are those that need more than a shell, by their titles.
+var recipes = map[string]func(t *testing.T, r recipe){
+	"GitHub Actions":           cookActions,
+	"Snakemake":                cookSnakemake,
+	"Dask":                     cookDask,
+	"Jupyter":                  cookJupyter,
+	"A message at the end":     cookMessage,
+	"pandas over many reports": cookPandas,
+	"multiprocessing, joblib, DataLoader: which worker took the memory": cookPool,
+}
+
+// testedElsewhere has a test of its own: TestDeploy_GrafanaHasData.
+const testedElsewhere = "Prometheus and Grafana"
+
+// A recipe is one part of the cookbook.
+type recipe struct{ blocks []block }
 
 // TestE2E_Docs_Cookbook cooks the recipes with the tools that they name. A recipe is marked as tested if a test runs it, and
 // only then.
@@ -36,5 +69,214 @@ func TestE2E_Docs_Cookbook(t *testing.T) {
 		if !slices.Contains(titles, title) {
 			t.Errorf("the cookbook has no recipe %q", title)
 		}
+	}
+}
+
+// TestE2E_Docs_PythonBlocks runs each block of Python in docs/python.md as a script.
+func TestE2E_Docs_PythonBlocks(t *testing.T) {
+	t.Parallel()
+	python := need.Python(t)
+	dir := clitest.OpenTemp(t)
+	for _, b := range fenced(t, pythonDoc, "python") {
+		cmd := withModule(t, clitest.Command(t, python, "-c", b.text))
+		cmd.Dir = dir
+		if o := clitest.Perform(t, cmd); o.Code != 0 || o.Err != "" {
+			t.Errorf("line %d: exit code %d, stderr %q", b.line, o.Code, o.Err)
+		}
+	}
+
+	n := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/training/node-0.json")).Nodes["0"]
+	if len(n.Phases) != 1 || n.Phases[0].Name != "load" || len(n.Marks) != 1 || n.Marks[0].Text != "summed" {
+		t.Errorf("phases %+v, marks %+v", n.Phases, n.Marks)
+	}
+	reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/notebook/node-0.json"))
+}
+
+// block returns the text of the only block of a language.
+func (r recipe) block(t *testing.T, language string) string {
+	t.Helper()
+	found := slices.DeleteFunc(slices.Clone(r.blocks), func(b block) bool { return b.language != language })
+	if len(found) != 1 {
+		t.Fatalf("%d blocks are fenced as %s", len(found), language)
+	}
+	return found[0].text
+}
+
+// environmentOf returns the folder of the programs of a Python environment that scripts/test-tools.sh makes.
+func environmentOf(t *testing.T, variable, tools string) string {
+	t.Helper()
+	dir := os.Getenv(variable)
+	if dir == "" || !clitest.Exists(filepath.Join(dir, "bin", "python")) {
+		need.Missing(t, "needs "+tools+": make test installs them, "+variable+" names the environment")
+	}
+	return filepath.Join(dir, "bin")
+}
+
+// perform runs a script in the directory of a recipe, with perfagent and a folder of programs on the PATH.
+func perform(t *testing.T, dir, bin, script string, env ...string) clitest.Outcome {
+	t.Helper()
+	cmd := clitest.Command(t, "bash", "-eu", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(),
+		"PATH="+strings.Join([]string{bin, filepath.Dir(clitest.Binary(t)), os.Getenv("PATH")}, ":"))
+	o := clitest.Perform(t, cmd)
+	if o.Code != 0 {
+		t.Fatalf("exit code %d\n%s\n%s\n%s", o.Code, script, o.Out, o.Err)
+	}
+	return o
+}
+
+// cookPandas tabulates two runs.
+func cookPandas(t *testing.T, r recipe) {
+	bin := environmentOf(t, "PERFAGENT_TEST_MLFLOW3", "pandas")
+	dir := clitest.OpenTemp(t)
+	clitest.Write(t, filepath.Join(dir, "table.py"), r.block(t, "python"), 0o644)
+	o := perform(t, dir, bin, "for id in a b; do perfagent run --run-id $id -- sleep 0.1; done; python table.py")
+	if !regexp.MustCompile(`(?m)^count +2\.0+ +2\.0+$`).MatchString(o.Out) || !strings.Contains(o.Out, "job_cpu_seconds") {
+		t.Errorf("printed %q", o.Out)
+	}
+}
+
+// cookSnakemake runs a workflow of one rule.
+func cookSnakemake(t *testing.T, r recipe) {
+	bin := environmentOf(t, "PERFAGENT_TEST_WORKFLOWS", "Snakemake and Dask")
+	dir := clitest.OpenTemp(t)
+	clitest.Write(t, filepath.Join(dir, "Snakefile"), r.block(t, "python"), 0o644)
+	clitest.Write(t, filepath.Join(dir, "train.py"), "import sys; open(sys.argv[1], 'w').write('model')", 0o644)
+	perform(t, dir, bin, "snakemake --cores 1")
+	clitest.Read(t, filepath.Join(dir, "model.bin"))
+	if run := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/train-0/node-0.json")).Run; run.Tags["rule"] != "train" {
+		t.Errorf("tags %v", run.Tags)
+	}
+}
+
+// daskWork is a program that uses a worker, and ends it.
+const daskWork = `
+from dask.distributed import Client
+if __name__ == "__main__":
+    client = Client("tcp://127.0.0.1:8786")
+    assert client.submit(lambda n: sum(range(n)), 3_000_000).result() == 4499998500000
+    client.shutdown()
+`
+
+// cookDask lets a worker do a task.
+func cookDask(t *testing.T, r recipe) {
+	bin := environmentOf(t, "PERFAGENT_TEST_WORKFLOWS", "Snakemake and Dask")
+	dir := clitest.OpenTemp(t)
+	port := strings.NewReplacer("8786", freePort(t))
+	clitest.Write(t, filepath.Join(dir, "work.py"), port.Replace(daskWork), 0o644)
+	o := perform(t, dir, bin, port.Replace(r.block(t, "bash")), "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=2m",
+		"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP=2m")
+	report := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/worker-1/node-0.json"))
+	if code := exited(report); code != 0 || clitest.Metric(t, report.Nodes["0"], "job_cpu_seconds") < 0.1 {
+		t.Errorf("exit code %d, processes %+v", code, report.Nodes["0"].Processes)
+	}
+	if !strings.Contains(o.Out, "dask worker tcp://") {
+		t.Errorf("show prints %q", o.Out)
+	}
+}
+
+// kernelSession starts the kernel that is called measured, and has it calculate.
+const kernelSession = `
+import jupyter_client
+manager = jupyter_client.KernelManager(kernel_name="measured", shutdown_wait_time=60)
+manager.start_kernel()
+client = manager.client()
+client.start_channels()
+client.wait_for_ready(timeout=60)
+assert client.execute_interactive("sum(range(1000000))", timeout=60)["content"]["status"] == "ok"
+client.stop_channels()
+manager.shutdown_kernel()
+`
+
+// cookJupyter measures a kernel from its start to its end.
+func cookJupyter(t *testing.T, r recipe) {
+	bin := environmentOf(t, "PERFAGENT_TEST_JUPYTER", "Jupyter's kernel")
+	dir := clitest.OpenTemp(t)
+	kernel := filepath.Join(dir, "kernels", "measured")
+	if err := os.MkdirAll(kernel, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, filepath.Join(kernel, "kernel.json"), r.block(t, "json"), 0o644)
+	clitest.Write(t, filepath.Join(dir, "session.py"), kernelSession, 0o644)
+	perform(t, dir, bin, "python session.py", "JUPYTER_PLATFORM_DIRS=1", "JUPYTER_PATH="+dir, "PERFAGENT_RUN_ID=kernel")
+	report := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/kernel/node-0.json"))
+	if exited(report) != 0 || !slices.Contains(report.Run.Command, "ipykernel_launcher") {
+		t.Errorf("run %+v", report.Run)
+	}
+}
+
+// cookActions runs the commands of the steps, as a runner does, without the installation.
+func cookActions(t *testing.T, r recipe) {
+	need.Tool(t, "make", "apt-get install make")
+	dir := clitest.OpenTemp(t)
+	clitest.Write(t, filepath.Join(dir, "Makefile"), "test:\n\tsleep 0.2\n", 0o644)
+	var commands []string
+	for _, m := range regexp.MustCompile(`(?m)^(?:- |  )run: (.*)$`).FindAllStringSubmatch(r.block(t, "yaml"), -1) {
+		commands = append(commands, m[1])
+	}
+	if len(commands) != 3 || !strings.HasPrefix(commands[0], "pip install ") {
+		t.Fatalf("commands %q", commands)
+	}
+
+	summary := filepath.Join(dir, "summary.md")
+	perform(t, dir, "", strings.Join(commands[1:], "\n"), "GITHUB_STEP_SUMMARY="+summary)
+	if text := clitest.Read(t, summary); !strings.HasPrefix(text, "### perfagent: exit 0 after ") || !strings.Contains(text, "make test") {
+		t.Errorf("the step's summary is %q", text)
+	}
+}
+
+// cookMessage sends the summary to a server.
+func cookMessage(t *testing.T, r recipe) {
+	need.Tool(t, "curl", "apt-get install curl")
+	bodies := make(chan []byte, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		bodies <- body
+	}))
+	defer s.Close()
+
+	dir := clitest.OpenTemp(t)
+	clitest.Write(t, filepath.Join(dir, "train.py"), "print(1)", 0o644)
+	script := strings.NewReplacer("https://example.org", s.URL, "python ", need.Python(t)+" ").Replace(r.block(t, "bash"))
+	perform(t, dir, "", script, "NO_PROXY=*")
+	select {
+	case body := <-bodies:
+		var summary struct {
+			Schema   string `json:"schema"`
+			ExitCode *int   `json:"exit_code"`
+		}
+		if err := json.Unmarshal(body, &summary); err != nil || summary.Schema != "perfagent.summary/1" || summary.ExitCode == nil {
+			t.Errorf("the server got %s: %v", body, err)
+		}
+	default:
+		t.Error("the server got nothing")
+	}
+}
+
+// poolWork says which worker takes the memory.
+const poolWork = `
+import multiprocessing, os, time
+def work(size):
+    data = b"x" * (size << 20)
+    time.sleep(3)
+    return os.getpid()
+if __name__ == "__main__":
+    with multiprocessing.Pool(3) as pool:
+        print("large", pool.map(work, [10, 200, 20], chunksize=1)[1])
+`
+
+// cookPool looks for the worker with the memory.
+func cookPool(t *testing.T, r recipe) {
+	dir := clitest.OpenTemp(t)
+	clitest.Write(t, filepath.Join(dir, "train.py"), poolWork, 0o644)
+	o := perform(t, dir, "", strings.ReplaceAll(r.block(t, "bash"), "-- python ", "-- "+need.Python(t)+" "))
+	pid := regexp.MustCompile(`(?m)^large (\d+)$`).FindStringSubmatch(o.Out)
+	if pid == nil {
+		t.Fatalf("printed %q", o.Out)
+	}
+	if !regexp.MustCompile(`(?m)^` + pid[1] + ` .* 2\d\d MiB `).MatchString(o.Out) {
+		t.Errorf("process %s does not stand out:\n%s", pid[1], o.Out)
 	}
 }

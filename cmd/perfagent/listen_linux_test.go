@@ -356,31 +356,6 @@ func promtoolCheck(t testing.TB, text string) (string, error) {
 	return string(out), err
 }
 
-// What a job says of its work is there while it runs, under names of any kind.
-func TestListen_Work(t *testing.T) {
-	t.Parallel()
-	l := listenRun(t, "--interval", "100ms", "--ops", "on", "--", need.Tool(t, "bash", "apt-get install bash"), "-c", `exec 9> /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT
-		for i in 1 2 3; do echo '{"op":"get","ms":20,"tags":{"a":"\"\\\n</script>"}}' >&9; echo '{"op":"<b>","ok":false}' >&9; done
-		printf 'rows:-2.5|c\nqueue:7|g\nnonsense\n' >&9
-		echo '{"transfer":"nixl","xfer_us":1000,"bytes":1048576}' >&9; echo '{"transfer":"nixl","failed":"notification"}' >&9
-		read line; exit 7`)
-	for name, want := range map[string]float64{
-		"perfagent_operation_seconds_count": 0, "perfagent_operation_errors_total{operation=_b_}": 3,
-		"perfagent_job_value{series=rows}": -2.5, "perfagent_job_value{series=queue}": 7,
-		"perfagent_transfer_seconds_sum": 0.001, "perfagent_transfer_bytes_total": 1048576,
-		"perfagent_transfer_failures_total{kind=notification}": 1,
-		"perfagent_intake_events_total{source=statsd}":         10, "perfagent_intake_dropped_total{reason=malformed}": 1,
-	} {
-		clitest.Until(t, fmt.Sprintf("%s is %v", name, want), func() bool { v, there := l.series(name); return there && v == want })
-	}
-
-	_, _, text := l.get("/metrics")
-	if out, err := promtoolCheck(t, text); err != nil || out != "" {
-		t.Errorf("promtool: %v\n%s\n%s", err, out, text)
-	}
-	l.finish().Want(t, 7)
-}
-
 // prometheus is a real server that scrapes each second.
 type prometheus struct {
 	t   testing.TB

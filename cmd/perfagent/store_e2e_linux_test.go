@@ -48,3 +48,22 @@ func TestE2E_Store_Partial(t *testing.T) {
 		t.Errorf("ls: %s", o.Out)
 	}
 }
+
+// What is done in a store while the job runs is on /metrics, and what fails there.
+func TestE2E_Store_Listen(t *testing.T) {
+	t.Parallel()
+	listenTool(t, "promtool")
+	for name, address := range map[string]string{
+		"perfagent_store_seconds_count{operation=put}": t.TempDir(), "perfagent_store_errors_total{operation=put}": "/dev/full",
+	} {
+		// The last node of 64 is the first whose partial report is put.
+		args := []string{"--interval", "100ms", "--node", "63", "--store-every", "10s", "--push-timeout", "1s", "--store", address}
+		l := listenRun(t, append(args, holdOpen...)...)
+		clitest.Until(t, name+" is 1 or more", func() bool { v, there := l.series(name); return there && v >= 1 })
+		_, _, text := l.get("/metrics")
+		if out, err := promtoolCheck(t, text); err != nil || out != "" {
+			t.Errorf("promtool: %v\n%s\n%s", err, out, text)
+		}
+		l.finish().Want(t, 7)
+	}
+}

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package book
 
 import (
@@ -23,7 +25,7 @@ func promtool(t *testing.T) string {
 }
 
 // Quantiles are those of Prometheus itself, to the last bit, for 200 random histograms.
-func TestDistribution_QuantileIsPrometheus(t *testing.T) {
+func TestE2E_Distribution_QuantileIsPrometheus(t *testing.T) {
 	tool := promtool(t)
 	r := rand.New(rand.NewPCG(7, 8))
 	float := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
