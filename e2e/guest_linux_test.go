@@ -30,7 +30,7 @@ func guest(t testing.TB) string {
 // busybox is a shell that needs no library.
 func busybox(t testing.TB) string {
 	t.Helper()
-	return need.Tool(t, "busybox", "apt-get install busybox-static (make test does it as root)")
+	return need.Tool(t, "busybox", "apt-get install busybox-static (make e2e does it as root)")
 }
 
 // guestTruth finds in a job's output what it read of the kernel before and after its work.

@@ -75,9 +75,9 @@ func newPodmanStore(t *testing.T) *podmanStore {
 	if os.Getuid() != 0 {
 		t.Skip("containers with limits need root: run the tests as root")
 	}
-	s := &podmanStore{t: t, path: need.Tool(t, "podman", "apt-get install podman runc (make test does it as root)"),
+	s := &podmanStore{t: t, path: need.Tool(t, "podman", "apt-get install podman runc (make e2e does it as root)"),
 		parent: fmt.Sprintf("/perfagent-test-%d", os.Getpid())}
-	need.Tool(t, "runc", "apt-get install runc (make test does it as root)")
+	need.Tool(t, "runc", "apt-get install runc (make e2e does it as root)")
 	var err error
 	if s.dir, err = os.MkdirTemp("", "perfagent-podman-"); err != nil { // overlay's paths are bounded
 		t.Fatal(err)

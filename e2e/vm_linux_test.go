@@ -94,7 +94,7 @@ func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the virtual machine is an amd64 one: run the tests on amd64")
 	}
-	qemu := need.Tool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86 (make test does it as root)")
+	qemu := need.Tool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86 (make e2e does it as root)")
 	kernel, modules := vmKernel(t)
 	initrd := vmInitrd(t, filepath.Join(t.TempDir(), "initrd"), modules, trials)
 	for try := 1; ; try++ {
@@ -163,7 +163,7 @@ func vmKernel(t *testing.T) (kernel, modules string) {
 	t.Helper()
 	kernels, _ := filepath.Glob(need.Repository(t, ".tools/kernel/boot/vmlinuz-*"))
 	if len(kernels) != 1 {
-		need.Missing(t, "the kernel for the virtual machine is missing: make test fetches it into .tools/kernel with apt-get download, as root on Debian")
+		need.Missing(t, "the kernel for the virtual machine is missing: make e2e fetches it into .tools/kernel with apt-get download, as root on Debian")
 	}
 	version := strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")
 	return kernels[0], need.Repository(t, ".tools/kernel/lib/modules/"+version+"/kernel/drivers")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -100,6 +101,7 @@ func TestPage_OfQuotesAndBrackets(t *testing.T) {
 
 // TestPage_OfAThousandNodesIsSmall: also where every node's texts are long.
 func TestPage_OfAThousandNodesIsSmall(t *testing.T) {
+	need.Time(t, "a page of a thousand nodes")
 	if n := len(pageMany(t)); n > plottertest.ManyBytes {
 		t.Errorf("%d bytes, more than %d", n, plottertest.ManyBytes)
 	}

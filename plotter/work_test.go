@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -247,6 +248,7 @@ func TestPage_OfManyNodesWithWork(t *testing.T) {
 
 // No name of a series is more than text, in a chart, in a table, or in the data of the script.
 func TestWork_OfHostileNames(t *testing.T) {
+	need.Time(t, "a page of each name")
 	for name, evil := range plottertest.Evil() {
 		t.Run(name, func(t *testing.T) {
 			r := worked()

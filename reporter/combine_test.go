@@ -13,6 +13,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -153,6 +154,7 @@ func TestNew_IsTooShortForTheHost(t *testing.T) {
 
 // A run of ranks at whole seconds, of which each measures the host for a time, comes out as computed from the plans.
 func TestCombine_IsWhatThePlansSay(t *testing.T) {
+	need.Time(t, "plans of many shapes")
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 25 {
 		var plans []plan

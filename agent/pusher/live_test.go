@@ -18,6 +18,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/mlflow"
 )
 
@@ -339,6 +340,7 @@ func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 
 // A server that refuses connections for a long time gets all windows later.
 func TestLive_SurvivesRefusedConnections(t *testing.T) {
+	need.Time(t, "half an hour of refused connections, simulated")
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.outside(s.l.Close)

@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -169,6 +170,7 @@ func thousand() int { return 1000 / shortStride(4) }
 // A server sees about 20 requests a second of a thousand nodes while they run, and 40 when all end at once. All
 // that they measured arrives, in one run.
 func TestPace_OfAThousandNodes(t *testing.T) {
+	need.Time(t, "the minutes of a thousand nodes, simulated")
 	t.Parallel()
 	inCluster(t, thousand(), func(t *testing.T, c *cluster) {
 		const known = 150  // seconds until all nodes send: 80 until there is a run, 50 to find it, some more

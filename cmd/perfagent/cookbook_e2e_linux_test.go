@@ -107,7 +107,7 @@ func environmentOf(t *testing.T, variable, tools string) string {
 	t.Helper()
 	dir := os.Getenv(variable)
 	if dir == "" || !clitest.Exists(filepath.Join(dir, "bin", "python")) {
-		need.Missing(t, "needs "+tools+": make test installs them, "+variable+" names the environment")
+		need.Missing(t, "needs "+tools+": make e2e installs them, "+variable+" names the environment")
 	}
 	return filepath.Join(dir, "bin")
 }

@@ -336,7 +336,7 @@ func TestListen_MetricsAreTheReports(t *testing.T) {
 	l.finish().Want(t, 7)
 }
 
-// listenTool finds a program of Prometheus: where make test puts it, or installed.
+// listenTool finds a program of Prometheus: where make e2e puts it, or installed.
 func listenTool(t testing.TB, name string) string {
 	t.Helper()
 	if path, err := filepath.Abs("../../.tools/prometheus/usr/bin/" + name); err == nil {
@@ -344,7 +344,7 @@ func listenTool(t testing.TB, name string) string {
 			return path
 		}
 	}
-	return need.Tool(t, name, "make test, as root on Debian; or install Prometheus")
+	return need.Tool(t, name, "make e2e, as root on Debian; or install Prometheus")
 }
 
 // promtoolCheck runs promtool over a text. It complains on stdout and by its exit code.

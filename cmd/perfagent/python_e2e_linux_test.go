@@ -62,7 +62,7 @@ func TestE2E_Monitor_JupyterKernelRestarts(t *testing.T) {
 	environment := os.Getenv("PERFAGENT_TEST_JUPYTER")
 	python := filepath.Join(environment, "bin/python")
 	if environment == "" || !clitest.Exists(python) {
-		need.Missing(t, "needs Python with ipykernel: make test installs it, PERFAGENT_TEST_JUPYTER names the environment")
+		need.Missing(t, "needs Python with ipykernel: make e2e installs it, PERFAGENT_TEST_JUPYTER names the environment")
 	}
 	for _, c := range []struct{ name, now string }{{"asked", "False"}, {"killed", "True"}} {
 		t.Run(c.name, func(t *testing.T) {

@@ -79,7 +79,7 @@ func TestStopIf_HangAtAShortInterval(t *testing.T) {
 
 func TestStopIf_TrueForTooShort(t *testing.T) {
 	t.Parallel()
-	script := `sleep 0.2 & sleep 0.2 & sleep 0.2 & wait; exit 3`
+	script := `for i in 1 2 3; do sleep 60 & all="$all $!"; done; ` + untilSampledSo(3) + `; kill $all; exit 3`
 	o := clitest.Run(t, stopArgs("10s", script, "job_processes >= 3 for 30")...)
 	o.Want(t, 3)
 	r := o.Report(t)

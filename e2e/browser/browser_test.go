@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 // running returns the running browser, which the first test starts.
 func running(t testing.TB) context.Context {
 	t.Helper()
-	path := need.Tool(t, "chromium", "apt-get install chromium fonts-dejavu-core (make test does it as root)")
+	path := need.Tool(t, "chromium", "apt-get install chromium fonts-dejavu-core (make e2e does it as root)")
 	b := &chromium
 	b.once.Do(func() {
 		options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path),

@@ -350,7 +350,7 @@ func deb(t *testing.T, d distribution) {
 
 // rpm: its digests are right, it needs nothing and runs nothing, and what it holds works.
 func rpm(t *testing.T, d distribution) {
-	const how = "apt-get install rpm rpm2cpio cpio (make test does it as root)"
+	const how = "apt-get install rpm rpm2cpio cpio (make e2e does it as root)"
 	tool, unpack, _ := need.Tool(t, "rpm", how), need.Tool(t, "rpm2cpio", how), need.Tool(t, "cpio", how)
 	_, machine := native(t)
 	path := d.path("perfagent-%s-1.%s.rpm", d.version, machine)
@@ -452,7 +452,7 @@ func arm64(t *testing.T, d distribution) {
 	path := filepath.Join(root, fmt.Sprintf("perfagent_%s_linux_arm64", d.version), "perfagent")
 	static(t, path, elf.EM_AARCH64)
 
-	qemu := need.Tool(t, "qemu-aarch64-static", "apt-get install qemu-user-static (make test does it as root)")
+	qemu := need.Tool(t, "qemu-aarch64-static", "apt-get install qemu-user-static (make e2e does it as root)")
 	o := clitest.Perform(t, clitest.Command(t, qemu, path, "version"))
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") || !strings.Contains(o.Out, "linux/arm64") {
@@ -521,7 +521,7 @@ func image(t *testing.T, d distribution) {
 // podman loads and runs the image, in a store of its own.
 func podman(t *testing.T, d distribution, path string) {
 	need.Root(t, "to run a container")
-	tool := need.Tool(t, "podman", "apt-get install podman runc (make test does it as root)")
+	tool := need.Tool(t, "podman", "apt-get install podman runc (make e2e does it as root)")
 	dir, err := os.MkdirTemp("", "perfagent-dist-") // overlay's paths are bounded
 	if err != nil {
 		t.Fatal(err)

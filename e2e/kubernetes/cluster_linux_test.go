@@ -49,7 +49,7 @@ func start(t *testing.T) *cluster {
 		t.Skip("needs a real cluster, for which Kubernetes is built: make e2e-kubernetes")
 	}
 	need.Root(t, "for control groups and for hosts made of namespaces")
-	need.Tool(t, "runc", "apt-get install runc (make test does it as root)")
+	need.Tool(t, "runc", "apt-get install runc (make e2e does it as root)")
 	if !clitest.Exists("/sys/fs/cgroup/memory/memory.limit_in_bytes") {
 		t.Skip("the nodes of the cluster are made with control groups v1: boot with systemd.unified_cgroup_hierarchy=0")
 	}

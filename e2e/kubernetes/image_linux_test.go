@@ -28,7 +28,7 @@ type image struct {
 // network. There is no registry from which a node could take them.
 func images(t *testing.T) []image {
 	t.Helper()
-	busybox := need.Tool(t, "busybox", "apt-get install busybox-static (make test does it as root)")
+	busybox := need.Tool(t, "busybox", "apt-get install busybox-static (make e2e does it as root)")
 	names := imageNames(t)
 	return []image{
 		{names["perfagent"], map[string]string{"perfagent": clitest.Binary(t)}, []string{"/perfagent"}},
@@ -44,7 +44,7 @@ const pause = "registry.example.com/pause:v1"
 
 // The images are such that an engine takes them, which podman is too. It checks the sum of the layer.
 func TestImages(t *testing.T) {
-	podman := need.Tool(t, "podman", "apt-get install podman (make test does it as root)")
+	podman := need.Tool(t, "podman", "apt-get install podman (make e2e does it as root)")
 	need.Root(t, "for podman's store")
 	dir := t.TempDir()
 	store := []string{"--root=" + dir + "/graph", "--runroot=" + dir + "/run", "--storage-driver=vfs"}

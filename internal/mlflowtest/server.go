@@ -98,7 +98,7 @@ func python(tb testing.TB, version int) string {
 		return path
 	}
 
-	need.Missing(tb, fmt.Sprintf("needs MLflow %d: make test installs it; or name a venv that has it in %s",
+	need.Missing(tb, fmt.Sprintf("needs MLflow %d: make test (of version 2: make e2e) installs it; or name a venv that has it in %s",
 		version, variable))
 	return ""
 }

@@ -75,7 +75,7 @@ func only(t *testing.T, pattern string) string {
 	t.Helper()
 	found, _ := filepath.Glob(pattern)
 	if len(found) != 1 {
-		t.Fatalf("%q: %q, want one: remove .tools, and run make test", pattern, found)
+		t.Fatalf("%q: %q, want one: remove .tools, and run make e2e", pattern, found)
 	}
 	return found[0]
 }
@@ -94,7 +94,7 @@ func (e *Engine) link(t *testing.T, root string, programs map[string]string, ins
 	targets := map[string]string{"perfagent": clitest.Binary(t)}
 	for name, program := range programs {
 		if root == "" {
-			targets[name] = need.Tool(t, program, install+" (make test unpacks it into .tools, as root on Debian)")
+			targets[name] = need.Tool(t, program, install+" (make e2e unpacks it into .tools, as root on Debian)")
 		} else {
 			targets[name] = filepath.Join(root, "usr/bin", program)
 		}

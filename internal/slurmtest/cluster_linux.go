@@ -136,7 +136,7 @@ const mpirun = "/usr/bin/mpirun.openmpi"
 func (c *Cluster) NeedOpenMPI(t *testing.T) {
 	t.Helper()
 	if o := clitest.Perform(t, c.Command(t, "mpirun", "--version")); o.Code != 0 {
-		need.Missing(t, "needs Open MPI: apt-get install openmpi-bin (make test unpacks it into .tools/openmpi, as root on Debian)")
+		need.Missing(t, "needs Open MPI: apt-get install openmpi-bin (make e2e unpacks it into .tools/openmpi, as root on Debian)")
 	}
 }
 

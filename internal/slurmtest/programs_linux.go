@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/need"
 )
 
-const install = "apt-get install slurm-wlm slurm-client munge (make test unpacks them into .tools/slurm, as root on Debian)"
+const install = "apt-get install slurm-wlm slurm-client munge (make e2e unpacks them into .tools/slurm, as root on Debian)"
 
 // Programs are those of Slurm and munge.
 type Programs struct {
@@ -20,7 +20,7 @@ type Programs struct {
 	Libraries, Plugins string
 }
 
-// FindPrograms looks for the packages that make test unpacks, else for installed ones, and puts links into dir.
+// FindPrograms looks for the packages that make e2e unpacks, else for installed ones, and puts links into dir.
 func FindPrograms(t *testing.T, dir string) Programs {
 	t.Helper()
 	p := Programs{Dir: dir}
@@ -28,7 +28,7 @@ func FindPrograms(t *testing.T, dir string) Programs {
 	if clitest.Exists(filepath.Join(root, "usr/sbin/slurmctld-wlm")) {
 		paths, _ := filepath.Glob(root + "/usr/lib/*/slurm-wlm")
 		if len(paths) != 1 {
-			t.Fatalf("%s has no libraries of Slurm: remove it, and run make test", root)
+			t.Fatalf("%s has no libraries of Slurm: remove it, and run make e2e", root)
 		}
 		p.Plugins, p.Libraries = paths[0], filepath.Dir(paths[0])
 	}
@@ -60,7 +60,7 @@ func unpacked(t *testing.T, root, name string) string {
 			return path
 		}
 	}
-	t.Fatalf("%s has no %s: remove it, and run make test", root, name)
+	t.Fatalf("%s has no %s: remove it, and run make e2e", root, name)
 	return ""
 }
 

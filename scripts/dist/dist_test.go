@@ -78,7 +78,7 @@ Use \(dqperfagent help\(dq for more.
 func TestManPage_ForMandoc(t *testing.T) {
 	mandoc, err := exec.LookPath("mandoc")
 	if err != nil {
-		t.Skip("needs mandoc: apt-get install mandoc (make test does it as root)")
+		t.Skip("needs mandoc: apt-get install mandoc (make e2e does it as root)")
 	}
 	page := manPage{name: "perfagent-thing", short: "do something", version: "1.0.0", time: time.Unix(0, 0)}
 	cmd := exec.Command(mandoc, "-T", "lint", "-W", "warning")

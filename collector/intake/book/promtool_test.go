@@ -21,7 +21,7 @@ func promtool(t *testing.T) string {
 	if own := need.Repository(t, ".tools/prometheus/usr/bin/promtool"); exec.Command(own, "--version").Run() == nil {
 		return own
 	}
-	return need.Tool(t, "promtool", "make test unpacks Debian's package of Prometheus into .tools")
+	return need.Tool(t, "promtool", "make e2e unpacks Debian's package of Prometheus into .tools")
 }
 
 // Quantiles are those of Prometheus itself, to the last bit, for 200 random histograms.

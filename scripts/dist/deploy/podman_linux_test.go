@@ -32,7 +32,7 @@ func newPodman(t *testing.T) *podman {
 	}
 	for _, tool := range []string{"podman", "runc", "busybox", "catatonit"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s: apt-get install podman runc busybox-static catatonit (make test does it as root)", tool)
+			t.Skipf("needs %s: apt-get install podman runc busybox-static catatonit (make e2e does it as root)", tool)
 		}
 	}
 	dir, err := os.MkdirTemp("", "perfagent-deploy-") // overlay's paths are bounded
