@@ -199,6 +199,9 @@ type GPU struct {
 	// Idle is when the device, one of the job's, was idle.
 	Idle Idleness `json:"idle,omitzero"`
 
+	// looks counts the looks at the job's processes, visible those in which one of them could use the device.
+	looks, visible float64
+
 	energy series.Counter
 	gap    Idleness // the time for which the device has been idle now; it may still be too short
 }

@@ -78,10 +78,14 @@ func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
 // noteJob accounts for what the job itself has used.
 func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 	j := r.Job
-	a.Limits, a.MemoryInner = j.Limits, j.MemoryInner
-	if length := (r.At.Mono - l.last).Seconds(); length > 0 {
-		a.LimitCPUSeconds += j.Limits.CPUs * length
+	cpus := j.Limits.CPUs
+	if a.Limits.CPUs > 0 { // one that changed did so in between
+		cpus = (a.Limits.CPUs + cpus) / 2
 	}
+	if length := (r.At.Mono - l.last).Seconds(); length > 0 {
+		a.LimitCPUSeconds += cpus * length
+	}
+	a.Limits, a.MemoryInner = j.Limits.Since(&a.Limits, l.onAxis(r.At)), j.MemoryInner
 
 	if !math.IsNaN(j.CPUSeconds) {
 		a.CPUSeconds = series.Optional(e.cpuSeconds)
@@ -191,7 +195,7 @@ func (l *ledger) noteOOM(a *Account, at host.Instant, closing bool) {
 	}
 
 	if a.OOMAt.IsZero() || ours && l.oomSeen == 0 { // a kill in our group says more than one elsewhere
-		a.OOMAt = l.start.Wall.Add(at.Boot - l.start.Boot)
+		a.OOMAt = l.onAxis(at)
 	}
 	if ours {
 		l.oomSeen = a.OOMKills
@@ -201,6 +205,9 @@ func (l *ledger) noteOOM(a *Account, at host.Instant, closing bool) {
 	}
 	l.lookedAt = at.Mono
 }
+
+// onAxis returns the time of a Reading on the axis of the samples.
+func (l *ledger) onAxis(at host.Instant) time.Time { return l.start.Wall.Add(at.Boot - l.start.Boot) }
 
 // newer replaces a value by what is known now, if it is known.
 func newer(into *series.Optional, now series.Optional) {

@@ -98,3 +98,23 @@ func TestLedger_MemoryLimit(t *testing.T) {
 		}
 	}
 }
+
+// Of a limit that changes, the account has what the job could have used, and how far the limit moved.
+func TestLedger_LimitThatChanges(t *testing.T) {
+	reading := func(second int, cpus float64) *host.Reading {
+		at := time.Duration(second) * time.Second
+		return &host.Reading{At: host.Instant{Mono: at, Boot: at, Wall: time.Unix(1000, 0).Add(at)}, Job: &host.JobUse{
+			CPUSeconds: math.NaN(), Limits: host.Limits{CPUs: cpus, CPUQuota: series.Unknown(), MemoryMB: series.Unknown()}}}
+	}
+	base := reading(0, 8) // what perfagent itself may use, before the job's processes are known
+	l, a := newLedger(base, host.JobOptions{}), NoAccount()
+	for second, cpus := range []float64{2, 2, 1, 1} {
+		l, a = l.next(a, reading(second+1, cpus), entry{})
+	}
+	if got := a.LimitCPUSeconds; got != 2+2+1.5+1 {
+		t.Errorf("%v CPU seconds were allowed", got)
+	}
+	if r := a.Limits.CPUsRange; r == nil || r.Min != 1 || r.Max != 2 || r.Changes != 1 || !r.ChangedAt.Equal(time.Unix(1003, 0)) {
+		t.Errorf("range %+v", r)
+	}
+}

@@ -299,7 +299,11 @@ func (s *Sampler) noteGPUs(r *host.Reading) {
 	}
 
 	var gaps []series.Gap
-	s.rec.GPUs, gaps = noteGPUs(s.rec.GPUs, r.GPUs, s.reader.Job())
+	var environs [][]string
+	if r.Job != nil {
+		environs = r.Job.Environs
+	}
+	s.rec.GPUs, gaps = noteGPUs(s.rec.GPUs, r.GPUs, s.reader.Job(), environs)
 	for _, g := range gaps {
 		s.rec.addGap(g)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -347,16 +346,16 @@ func (p seriesPlan) styled(place int) seriesPlan {
 	return p
 }
 
-// jobBound returns the limit of the job that bounds a chart, and its text; 0 and "" if there is
-// none.
+// jobBound returns the limit of the job that bounds a chart, of one that changed the highest, and its text; 0 and ""
+// if there is none.
 func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 	switch {
 	case l == nil:
 		return 0, ""
 	case b == collector.BoundCPUs && l.CPUs > 0 && !math.IsInf(l.CPUs, 0):
-		return l.CPUs, "may use " + strconv.FormatFloat(math.Round(l.CPUs*100)/100, 'f', -1, 64)
-	case b == collector.BoundMemory && l.MemoryMB > 0 && !math.IsInf(float64(l.MemoryMB), 0):
-		return float64(l.MemoryMB), "limit " + text.SizeText(float64(l.MemoryMB))
+		return l.MostCPUs(), "may use " + reporter.CPUsText(l)
+	case b == collector.BoundMemory && l.MostMemoryMB() > 0 && !math.IsInf(float64(l.MostMemoryMB()), 0):
+		return float64(l.MostMemoryMB()), "limit " + reporter.MemoryLimitText(l, text.SizeText)
 	}
 	return 0, ""
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -46,11 +47,20 @@ func TestJobView_Bounds(t *testing.T) {
 		if axis := chart.valueAxis(4); (chart.Bound > 0 && axis.Max >= limit) != drawn {
 			t.Errorf("a limit of %v: the axis goes to %v", limit, axis.Max)
 		}
-		said := "may use " + strconv.FormatFloat(limit, 'f', -1, 64)
+		said := "may use " + text.CPUs(limit)
 		if finite := limit > 0 && !math.IsInf(limit, 0); strings.Contains(string(pictureSVG(t, r, PictureOptions{Width: 800})), "CPU, CPUs ("+said+" of 8)") != finite {
 			t.Errorf("a limit of %v: the picture does not say %q", limit, said)
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
+	}
+
+	l := &reporter.Limits{CPUs: .5, MemoryMB: 100, CPUsRange: &reporter.LimitRange{Min: .5, Max: 2},
+		MemoryRange: &reporter.LimitRange{Min: 100, Max: 200}}
+	if v, said := jobBound(collector.BoundCPUs, l); v != 2 || said != "may use 0.5 to 2" {
+		t.Errorf("CPUs that changed: %v, %q", v, said)
+	}
+	if v, said := jobBound(collector.BoundMemory, l); v != 200 || said != "limit 100 MiB to 200 MiB" {
+		t.Errorf("a memory limit that changed: %v, %q", v, said)
 	}
 }
 

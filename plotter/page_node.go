@@ -66,7 +66,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	}
 
 	if n.Limits != nil && n.Limits.CPUs > 0 {
-		p.cpus = n.Limits.CPUs
+		p.cpus = n.Limits.MeanCPUs()
 	}
 
 	if n.Job != nil {

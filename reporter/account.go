@@ -103,10 +103,16 @@ func unseenCache(j *Job, a *collector.Account) float64 {
 }
 
 func newLimits(rec *collector.Recording) *Limits {
-	if rec.Account.Source == "" {
+	a := &rec.Account
+	if a.Source == "" {
 		return nil
 	}
-	return new(rec.Account.Limits)
+	l := a.Limits
+	if length := (rec.End.Mono - rec.Start.Mono).Seconds(); l.CPUsRange != nil && length > 0 && a.LimitCPUSeconds > 0 {
+		l.CPUsRange = new(*l.CPUsRange)
+		l.CPUsRange.Mean = series.Optional(a.LimitCPUSeconds / length)
+	}
+	return &l
 }
 
 // newGPUIdle returns when a GPU was idle; nil if it never was.

@@ -114,7 +114,7 @@ func (c *combination) jobMetric(n *Node, m *Metric) (float64, error) {
 		if n.Limits == nil || !(n.Limits.CPUs > 0) {
 			return 0, absent(LimitUnknown)
 		}
-		share, err := c.perWall(n.Limits.CPUs)
+		share, err := c.perWall(n.Limits.MeanCPUs())
 		return min(100, 100*share), err
 	case MetricJobMaxRSS:
 		return c.greatest(m.Name)
@@ -318,6 +318,12 @@ func (c *combination) limits() *Limits {
 			out.CPUs = v
 		}
 	}
+	out.CPUsRange = c.cpusMoved(out.CPUs)
+	out.QuotaRange, out.MemoryRange = c.moved()
+	out.GivenCPUs, out.GivenMemoryMB = 0, 0
+	if given := min(c.given(), cmp.Or(float64(cpus), math.Inf(1))); given > out.CPUs {
+		out.GivenCPUs = given
+	}
 	for _, p := range c.pieces {
 		if p.Limits != nil && p.Limits.CPUGroup != out.CPUGroup {
 			out.CPUGroup = ""
@@ -327,6 +333,56 @@ func (c *combination) limits() *Limits {
 		}
 	}
 	return &out
+}
+
+// cpusMoved returns how far the number of CPUs moved that the ranks could use together, which are so many now: in
+// proportion as the sum of theirs did.
+func (c *combination) cpusMoved(now float64) *LimitRange {
+	var sum, least, mean, most float64
+	var out *LimitRange
+	for _, p := range c.pieces {
+		l := p.Limits
+		if l == nil {
+			continue
+		}
+		sum, least, mean, most = sum+l.CPUs, least+l.LeastCPUs(), mean+l.MeanCPUs(), most+l.MostCPUs()
+		if r := l.CPUsRange; r != nil && (out == nil || r.ChangedAt.After(out.ChangedAt)) {
+			out = new(*r)
+		}
+	}
+	if out == nil || !(sum > 0) {
+		return nil
+	}
+	of := func(v float64) series.Optional { return series.Optional(now * v / sum) }
+	out.Min, out.Mean, out.Max = of(least), of(mean), of(most)
+	return out
+}
+
+// moved returns how far the limits moved of the groups that all ranks have in common: other ranges do not add up.
+func (c *combination) moved() (quota, memory *LimitRange) {
+	base := c.base().Limits
+	for i := range c.pieces {
+		l := c.pieces[i].Limits
+		if l == nil || base == nil || l.CPUGroup != base.CPUGroup || l.MemoryGroup != base.MemoryGroup {
+			return nil, nil
+		}
+	}
+	return base.QuotaRange, base.MemoryRange
+}
+
+// given adds up the CPUs that the ranks were given, of those that have bound themselves to fewer; 0 if none has.
+func (c *combination) given() (sum float64) {
+	some := false
+	for _, p := range c.pieces {
+		if l := p.Limits; l != nil {
+			some = some || l.GivenCPUs > 0
+			sum += max(l.GivenCPUs, l.CPUs)
+		}
+	}
+	if !some {
+		return 0
+	}
+	return sum
 }
 
 // bound adds up a limit over the groups that set it; unknown if one of them sets none.

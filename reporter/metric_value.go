@@ -227,10 +227,10 @@ func limitMemory(f *facts) (float64, error) {
 // between samples, without page cache that may have come and gone.
 func limitReached(f *facts) float64 {
 	a := f.account
-	if a == nil || f.job == nil || !(a.Limits.MemoryMB > 0) {
+	if a == nil || f.job == nil || !(a.Limits.LeastMemoryMB() > 0) {
 		return math.NaN()
 	}
-	return float64(a.LimitReachedPct) - 100*unseenCache(f.job, a)/float64(a.Limits.MemoryMB)
+	return float64(a.LimitReachedPct) - 100*unseenCache(f.job, a)/float64(a.Limits.LeastMemoryMB())
 }
 
 func throttledPeriods(f *facts) (float64, error) {

@@ -200,6 +200,9 @@ func (j Job) MarshalJSON() ([]byte, error) { return compact(&j) }
 // Limits is what bounds the job on its node.
 type Limits = host.Limits
 
+// LimitRange is how far a limit moved in the course of a run.
+type LimitRange = host.LimitRange
+
 // GPU is a device of the node.
 type GPU struct {
 	Index           int             `json:"index"`

@@ -111,6 +111,12 @@ type Counters struct {
 	Failed map[string]error
 }
 
+// TakeLimits takes the counters of what limits another group.
+func (c *Counters) TakeLimits(of *Counters) {
+	c.Periods, c.ThrottledPeriods, c.ThrottledSeconds = of.Periods, of.ThrottledPeriods, of.ThrottledSeconds
+	c.LimitWorkingSet, c.LimitPageCache, c.LimitPeak = of.LimitWorkingSet, of.LimitPageCache, of.LimitPeak
+}
+
 // Pressure is how long work waited for resources (PSI).
 type Pressure struct{ CPU, Memory, IO Stall }
 

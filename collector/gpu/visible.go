@@ -37,6 +37,17 @@ func OfJob(devices []Device, env []string) (ofJob []bool, note string) {
 	return ofJob, note
 }
 
+// Chooses reports whether OfJob reads a variable of this name.
+func Chooses(name string) bool {
+	switch name {
+	case "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES":
+		return true
+	}
+	return strings.HasSuffix(name, "_GPUS") && slices.ContainsFunc(scheduler.Systems(), func(s scheduler.System) bool {
+		return slices.Contains(s.GPUs, name)
+	})
+}
+
 // chooseNVIDIA returns the positions of the job's devices in the list of all.
 func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note string) {
 	list, set := lookup(env, "CUDA_VISIBLE_DEVICES")

@@ -6,7 +6,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/collector/series"
 )
 
 // The sources of the job's numbers.
@@ -39,7 +38,7 @@ type JobOptions struct {
 	Running bool
 	// Apart reports that this process is not in Group.
 	Apart bool
-	// PID is a process of the job, whose affinity is the job's; 0 is this process.
+	// PID is a process of the job, whose affinity and control groups are what the job was given; 0 is this process.
 	PID int
 	// Reaped returns what the dead processes of the job have used that we waited for. It must be
 	// set before Run. nil means nothing.
@@ -81,6 +80,9 @@ type JobUse struct {
 	Limits Limits
 	// MemoryInner is the innermost of several groups with the memory limit, or "" if there is one.
 	MemoryInner string
+	// Environs are the different environments of the job's processes, of each what gpu.OfJob reads; nil if they
+	// were not read.
+	Environs [][]string
 	// Table has the job's processes, see process.Tree.Table. It is made now and then, else nil, and
 	// never changes. TableErr is why some or all of them could not be read, where they were read for
 	// the Table alone.
@@ -93,33 +95,4 @@ func unknownUse() JobUse {
 	nan := math.NaN()
 	return JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan,
 		Processes: nan, Threads: nan}
-}
-
-// Limits are the bounds on the job's use of CPUs and memory.
-type Limits struct {
-	// CPUs is the least of the CPU quota over the visible control groups, their cpuset, and
-	// the affinity mask; 0 is unknown.
-	CPUs         float64         `json:"cpus,omitzero"`
-	CPUQuota     series.Optional `json:"cpu_quota,omitzero"`     // in CPUs; unknown is none
-	CPUSetCPUs   int             `json:"cpuset_cpus,omitzero"`   // 0 is unknown
-	AffinityCPUs int             `json:"affinity_cpus,omitzero"` // 0 is unknown
-	// MemoryMB is the least over the visible control groups, MiB; unknown is none.
-	MemoryMB series.Optional `json:"memory_mb,omitzero"`
-	// CPUGroup and MemoryGroup are the groups that set the quota and the limit.
-	CPUGroup    string `json:"cpu_group,omitempty"`
-	MemoryGroup string `json:"memory_group,omitempty"`
-}
-
-// limited reports whether CPU time or memory is limited.
-func (l Limits) limited() bool { return l.CPUQuota.Known() || l.MemoryMB.Known() }
-
-// minCPUs returns the least of the bounds on CPUs; 0 is unknown.
-func (l Limits) minCPUs() float64 {
-	least := 0.0
-	for _, v := range [...]float64{float64(l.CPUQuota), float64(l.CPUSetCPUs), float64(l.AffinityCPUs)} {
-		if v > 0 && (least == 0 || v < least) { // NaN is not
-			least = v
-		}
-	}
-	return least
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/collector/series"
@@ -26,9 +27,12 @@ const (
 // A jobReader reads what the job uses.
 type jobReader struct {
 	JobOptions
-	limits   Limits
+	limits   Limits // that it was given
 	limitsAt time.Duration
-	beside   bool // somebody else measures the host
+	bound    bound
+	entered  *cgroup.Group // that all its processes have entered, see bound; nil = none
+	within   cgroup.Limits // of that group
+	beside   bool          // somebody else measures the host
 	// memoryInner is the innermost of several groups with the memory limit.
 	memoryInner string
 	// limitsFailed says, by file, why some of them could not be read.
@@ -70,6 +74,7 @@ func (j *jobReader) close() {
 	if j.Group != nil {
 		j.Group.Close()
 	}
+	j.leave()
 	j.tree.close()
 }
 
@@ -118,6 +123,9 @@ func (j *jobReader) read(out *Reading) *JobUse {
 	err := guard(func() error { j.readGroup(use, out); return nil })
 	if err == nil {
 		err = guard(func() error { return j.readTree(use, out) })
+	}
+	if err == nil {
+		err = guard(func() error { j.bind(use, out); return nil })
 	}
 	if err != nil {
 		out.fail(SourceJob, err)
@@ -204,15 +212,14 @@ func (j *jobReader) readTree(use *JobUse, out *Reading) error {
 	case j.Tree == nil:
 		return j.NoTree
 	case counted:
-		use.Table, use.TableErr = j.readTable(newest)
+		use.TableErr = j.readTable(use, newest)
 		return nil
 	}
 
-	a, err := j.tree.read(treeQuestion{newest: newest, memory: math.IsNaN(use.Memory), storage: true})
+	a, err := j.ask(use, treeQuestion{newest: newest, memory: math.IsNaN(use.Memory), storage: true})
 	if err != nil {
 		return err
 	}
-	use.Table = a.table
 	j.takeTree(use, a, reaped)
 	return treeError(a.use)
 }
@@ -259,12 +266,24 @@ func (j *jobReader) tableDue(now time.Duration) bool {
 }
 
 // readTable scans the processes for their table alone.
-func (j *jobReader) readTable(newest int64) ([]process.Process, error) {
-	a, err := j.tree.read(treeQuestion{newest: newest, table: true})
+func (j *jobReader) readTable(use *JobUse, newest int64) error {
+	a, err := j.ask(use, treeQuestion{newest: newest, table: true})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return a.table, treeError(a.use)
+	return treeError(a.use)
+}
+
+// ask reads the job's processes. It takes their table, and to what they have bound themselves.
+func (j *jobReader) ask(use *JobUse, q treeQuestion) (treeAnswer, error) {
+	q.groups, q.environs = j.Source == JobFromTree, j.gpus != nil && len(j.gpus.Read().Devices) > 0
+	a, err := j.tree.read(q)
+	if err != nil {
+		return a, err
+	}
+	use.Table, use.Environs = a.table, a.bound.environs
+	j.takeBound(a.bound)
+	return a, nil
 }
 
 // orElse returns v, or another value if v is NaN.
@@ -314,8 +333,11 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 	}
 	if j.Group != nil {
 		g := j.Group.Limits()
-		l.CPUQuota, l.CPUSetCPUs, l.MemoryMB = series.Optional(g.CPUs), g.CPUSet, series.Optional(g.Memory/mib)
-		l.CPUGroup, l.MemoryGroup, j.memoryInner = g.CPUGroup, g.MemoryGroup, g.MemoryInner
+		if l.take(&g); len(g.Failed) > 0 && j.limitsAt > 0 { // they are as they were, as far as is known
+			l = j.limits
+		} else {
+			j.memoryInner = g.MemoryInner
+		}
 		j.limitsFailed = g.Failed
 	}
 	l.CPUs = l.minCPUs()

@@ -82,7 +82,7 @@ func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
 			panic("index out of range")
 		}
 		return Reaped{}
-	}}, tree: newJobTree(nil)}
+	}}, tree: newJobTree(JobOptions{})}
 
 	for what, read := range map[string]func() *Reading{"baseline": reader.Baseline, "reading": reader.Read} {
 		damaged = true

@@ -20,6 +20,8 @@ const longScan = 250 * time.Millisecond
 // A jobTree reads the job's processes.
 type jobTree struct {
 	tree    *process.Tree // nil = they cannot be found
+	pid     int           // see JobOptions.PID
+	home    string        // the control groups of that process at first, as procfs lists them; "" = not read yet
 	asked   *patience.Asker[treeAnswer]
 	answer  func() treeAnswer // to the open question
 	open    treeQuestion
@@ -32,6 +34,9 @@ type jobTree struct {
 // bytes, and the table, also if that is not due.
 type treeQuestion struct {
 	memory, storage, table bool
+	// With the table it is read to what the processes have bound themselves: the masks of their threads and, if
+	// these are set, their control groups and environments.
+	groups, environs bool
 
 	newest int64 // see process.Tree.Newest; 0 = not known
 	final  bool  // it is the last one
@@ -41,6 +46,7 @@ type treeQuestion struct {
 type treeAnswer struct {
 	use   process.Use
 	table []process.Process // nil if it was not made
+	bound bound             // nothing is known where the table was not made
 	took  time.Duration     // since the question
 	err   error
 }
@@ -49,8 +55,8 @@ type treeAnswer struct {
 // usual interval that is in each third sample.
 const tableEvery = 2900 * time.Millisecond
 
-func newJobTree(tree *process.Tree) *jobTree {
-	t := &jobTree{tree: tree, asked: patience.New[treeAnswer]()}
+func newJobTree(o JobOptions) *jobTree {
+	t := &jobTree{tree: o.Tree, pid: o.PID, asked: patience.New[treeAnswer]()}
 	t.answer = t.look
 	return t
 }
@@ -101,6 +107,7 @@ func (t *jobTree) look() (a treeAnswer) {
 		a.use, err = t.tree.Read()
 		if err == nil && q.table {
 			a.table = t.tree.Table()
+			a.bound = t.readBound(t.tree.Workers(), q)
 		}
 		return err
 	})

@@ -14,13 +14,14 @@ import (
 )
 
 // aChild is a process for the trees to find.
-func aChild(t *testing.T) {
+func aChild(t *testing.T) (pid int) {
 	t.Helper()
 	child := exec.Command("sleep", "60")
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	return child.Process.Pid
 }
 
 // The job's processes are waited for once; what comes late is not told as of now.
@@ -29,11 +30,11 @@ func TestJobTree_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var scans atomic.Int32
-		tree := newJobTree(process.NewTree(process.Options{Root: os.Getpid(), Ignore: func(int) bool {
+		tree := newJobTree(JobOptions{Tree: process.NewTree(process.Options{Root: os.Getpid(), Ignore: func(int) bool {
 			scans.Add(1)
 			<-release
 			return false
-		}}))
+		}})})
 		var took []time.Duration
 		read := func() (process.Use, error) {
 			begin := time.Now()
@@ -72,7 +73,7 @@ func TestJobTree_Hangs(t *testing.T) {
 func TestJobTree_TakesLong(t *testing.T) {
 	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
-		long, tree := true, newJobTree(nil)
+		long, tree := true, newJobTree(JobOptions{})
 		options := process.Options{Root: os.Getpid(), Ignore: func(int) bool {
 			if long {
 				time.Sleep(longScan + time.Millisecond)
@@ -122,7 +123,7 @@ func TestHelper_DoesNotAnswer(t *testing.T) {
 }
 
 func TestJobTree_Panics(t *testing.T) {
-	tree := newJobTree(nil) // its methods do
+	tree := newJobTree(JobOptions{}) // its methods do
 	for range 2 {
 		if _, err := tree.read(treeQuestion{memory: true}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
 			t.Error(err)

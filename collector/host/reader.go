@@ -65,7 +65,7 @@ type Options struct {
 // NewReader returns a Reader. It reads nothing yet. Close it when done.
 func NewReader(o Options) *Reader {
 	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, jobOnly: o.JobOnly, name: Auto}
-	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper(),
+	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job), helper: newHelper(),
 		beside: o.JobOnly}
 	if o.Proc != "" {
 		r.proc = filepath.Clean(o.Proc)

@@ -64,7 +64,8 @@ type Tree struct {
 	ioKnown  bool // storage bytes of some process have been read
 	noIO     bool // and storage bytes
 
-	table table
+	table  table
+	worked map[int32]worked // at the last call of Workers, by process ID
 }
 
 // An instant is a moment on two clocks: the monotonic one, and the CPU time of the thread, which is

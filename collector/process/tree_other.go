@@ -39,6 +39,9 @@ func (t *Tree) Final() {}
 // Foreign reports false: nothing is known.
 func (t *Tree) Foreign(int) bool { return false }
 
+// Workers returns nothing.
+func (t *Tree) Workers() []int { return nil }
+
 // Ours reports false: nothing is known.
 func (t *Tree) Ours(int) bool { return false }
 

@@ -90,9 +90,9 @@ func boundOf(n *reporter.Node, c collector.Column) float64 {
 	device, _, isGPU := c.GPU()
 	switch bound := c.Info().Bound; {
 	case bound == collector.BoundCPUs && n.Limits != nil:
-		return n.Limits.CPUs
-	case bound == collector.BoundMemory && n.Limits != nil && n.Limits.MemoryMB.Known():
-		return float64(n.Limits.MemoryMB)
+		return n.Limits.MostCPUs()
+	case bound == collector.BoundMemory && n.Limits != nil && n.Limits.MostMemoryMB().Known():
+		return float64(n.Limits.MostMemoryMB())
 	case bound == collector.BoundDeviceMemory && isGPU && device < len(n.GPUs) && n.GPUs[device].MemoryMB.Known():
 		return float64(n.GPUs[device].MemoryMB)
 	}

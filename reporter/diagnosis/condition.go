@@ -108,7 +108,7 @@ func quotaOfOthers(n *reporter.Node) bool {
 	if n.Job == nil || n.Job.Source != host.JobFromTree || n.Limits == nil {
 		return false
 	}
-	return n.Metric(reporter.MetricJobCores) < quotaPart*float64(n.Limits.CPUQuota)
+	return n.Metric(reporter.MetricJobCores) < quotaPart*float64(n.Limits.LeastQuota())
 }
 
 func (q *verdictInput) memoryStarved() bool {

@@ -39,26 +39,48 @@ func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 // positive reports whether a number is known, finite and above 0.
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// cpuLimit returns the number of CPUs that the job may use, or NaN if it is not known.
+// cpuLimit returns the number of CPUs that the job could use, the mean over the run, or NaN if it is not known.
 func (e *ruleInput) cpuLimit() float64 {
-	if e.Limits == nil || !positive(e.Limits.CPUs) {
+	if e.Limits == nil || !positive(e.Limits.MeanCPUs()) {
 		return math.NaN()
 	}
-	return e.Limits.CPUs
+	return e.Limits.MeanCPUs()
 }
+
+// cpusGiven returns the number of CPUs that the job was given, at least, or NaN if it is not known.
+func (e *ruleInput) cpusGiven() float64 {
+	switch {
+	case e.Limits == nil:
+		return math.NaN()
+	case positive(e.Limits.GivenCPUs):
+		return e.Limits.GivenCPUs
+	case positive(e.Limits.LeastCPUs()):
+		return e.Limits.LeastCPUs()
+	}
+	return math.NaN()
+}
+
+// bound reports whether the job has bound itself to fewer CPUs than it was given.
+func (e *ruleInput) bound() bool { return e.Limits != nil && positive(e.Limits.GivenCPUs) }
 
 // cpusAskedFor reports whether the job's number of CPUs was chosen, by a quota, or by a cpuset or an
 // affinity that excludes CPUs of the node.
 func (e *ruleInput) cpusAskedFor() bool {
-	if !positive(e.cpuLimit()) {
+	given := e.cpusGiven()
+	if !e.bound() && e.Limits != nil { // CPUs that went offline were not chosen
+		given = e.Limits.MostCPUs()
+	}
+	if !positive(given) {
 		return false
 	}
-	return positive(float64(e.Limits.CPUQuota)) || e.Host != nil && e.Limits.CPUs < float64(e.Host.CPUs)
+	quota := float64(e.Limits.CPUQuota)
+	own := e.bound() && quota <= e.Limits.CPUs // set by the job itself
+	return positive(quota) && !own || e.Host != nil && given < float64(e.Host.CPUs)
 }
 
 func (e *ruleInput) oneThread() bool {
 	mean := e.Metric(reporter.MetricJobCores)
-	return mean >= findThreadMin && mean <= findThreadMax && e.cpuLimit() >= 2
+	return mean >= findThreadMin && mean <= findThreadMax && e.cpusGiven() >= 2
 }
 
 func (e *ruleInput) throttled() bool {
@@ -77,22 +99,39 @@ func (e *ruleInput) waitingForCPU() float64 {
 	return e.Metric(reporter.MetricPSICPUSome)
 }
 
-// memoryLimit returns the memory that the job may use in MiB, or NaN if there is no limit.
+// memoryLimit returns the memory that the job may use in MiB, of a limit that changed the least, or NaN if there was
+// no limit.
 func (e *ruleInput) memoryLimit() float64 {
-	if e.Limits == nil || !positive(float64(e.Limits.MemoryMB)) {
+	if e.Limits == nil || !positive(float64(e.Limits.LeastMemoryMB())) {
 		return math.NaN()
 	}
-	return float64(e.Limits.MemoryMB)
+	return float64(e.Limits.LeastMemoryMB())
+}
+
+// memoryGiven returns the memory that the job was given in MiB, at least, or NaN if there was no limit.
+func (e *ruleInput) memoryGiven() float64 {
+	if e.Limits != nil && positive(e.Limits.GivenMemoryMB) {
+		return e.Limits.GivenMemoryMB
+	}
+	return e.memoryLimit()
 }
 
 // peakMemory returns the peak memory in MiB of the job or of the group that has the limit, whichever
 // is higher. It returns NaN if neither is known.
 func (e *ruleInput) peakMemory() float64 {
-	job, group := e.Metric(reporter.MetricJobMemoryPeak), e.Metric(reporter.MetricLimitMemory)/100*e.memoryLimit()
+	job, group := e.Metric(reporter.MetricJobMemoryPeak), e.groupPeak()
 	if math.IsNaN(job) || group > job {
 		return group
 	}
 	return job
+}
+
+// groupPeak returns the peak memory in use in MiB of the group that has the limit, or NaN if it is not known.
+func (e *ruleInput) groupPeak() float64 {
+	if q, ok := e.Summaries[collector.LimitMemory.Key()]; ok && e.Limits != nil && e.Limits.MemoryRange != nil {
+		return q.Max // the share is of a limit that changed
+	}
+	return e.Metric(reporter.MetricLimitMemory) / 100 * e.memoryLimit()
 }
 
 // gpuUse returns the mean utilization of a device in percent, or NaN if it is not known.

@@ -25,14 +25,18 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	peak := pct / 100 * limit
+	peak := e.groupPeak()
 	ask, least := roundSize(peak*findTightRoom), ""
 	if kills > 0 {
+		peak = pct / 100 * limit
 		ask, least = roundSize(limit*findKilledRoom), "at least "
 	}
 
 	words := "The memory in use came to " + text.Percent(pct) + " of the limit"
-	if positive(limit) {
+	switch {
+	case !(kills > 0) && e.Limits != nil && e.Limits.MemoryRange != nil:
+		words += " of " + reporter.MemoryLimitText(e.Limits, text.WholeSize) + " (" + reporter.ChangedText(e.Limits.MemoryRange) + ")"
+	case positive(limit):
 		words += " of " + text.WholeSize(limit)
 	}
 	if kills > 0 {
@@ -149,10 +153,14 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpuLimit()
+	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpusGiven()
 	f := &reporter.Finding{Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit)}
-	words := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", text.CPUs(mean), text.CPUs(limit))
+	words := "The job kept " + text.CPUs(mean) + " of " + e.itsCPUs() + " busy on average"
 	switch {
+	case e.bound() && !e.cpusAskedFor(): // it could use more, and chose not to
+		return nil
+	case e.bound():
+		f.Text, f.Evidence["ask_cpus"] = words+": let it use the others, or ask for 1 CPU", 1.0
 	case peak > findPhasesPeak:
 		f.Text = fmt.Sprintf("%s, and up to %s: let the parts with one busy thread work in parallel",
 			words, text.CPUs(peak))
@@ -168,18 +176,30 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 	return f
 }
 
+// itsCPUs returns the CPUs of the job in words: "its 8 CPUs".
+func (e *ruleInput) itsCPUs() string {
+	if e.bound() {
+		return "the " + text.CPUs(e.Limits.GivenCPUs) + " CPUs it was given, of which it bound itself to " +
+			reporter.CPUsText(e.Limits) + ","
+	}
+	return "its " + reporter.CPUsText(e.Limits) + " CPUs"
+}
+
 // judgeCPUsUnused fires if more CPUs were requested than used.
 func judgeCPUsUnused(e *ruleInput) *reporter.Finding {
-	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpuLimit()
+	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpusGiven()
 	ask := max(1, math.Ceil(peak*findCPURoom))
+	if e.bound() {
+		ask = max(1, min(ask, math.Ceil(e.Limits.MostCPUs())))
+	}
 	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || e.waitedForCPU() || !(mean >= 0) || !(peak >= 0) ||
 		!(mean < limit/2) ||
 		!(limit-ask >= max(1, findCPUsOver*limit)) {
 		return nil
 	}
 	return &reporter.Finding{
-		Text: fmt.Sprintf("The job kept %s of its %s CPUs busy on average, and up to %s: ask for %s instead of %s.",
-			text.CPUs(mean), text.CPUs(limit), text.CPUs(peak), text.CPUs(ask), text.CPUs(limit)),
+		Text: fmt.Sprintf("The job kept %s of %s busy on average, and up to %s: ask for %s instead of %s.",
+			text.CPUs(mean), e.itsCPUs(), text.CPUs(peak), text.CPUs(ask), text.CPUs(limit)),
 		Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit, "ask_cpus", ask)}
 }
 
@@ -191,9 +211,12 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 
 	pct, stopped, quota := e.Metric(reporter.MetricThrottled), e.Metric(reporter.MetricThrottledSeconds), math.NaN()
 	words := "The CPU quota"
-	if e.Limits != nil && positive(float64(e.Limits.CPUQuota)) {
-		quota = float64(e.Limits.CPUQuota)
-		words += " of " + text.CPUs(quota) + " CPUs"
+	if l := e.Limits; l != nil && positive(float64(l.LeastQuota())) {
+		quota = float64(l.LeastQuota()) // which stops soonest
+		words += " of " + reporter.QuotaText(l) + " CPUs"
+		if l.QuotaRange != nil {
+			words += " (" + reporter.ChangedText(l.QuotaRange) + ")"
+		}
 	}
 
 	words += " stopped the job in " + text.Percent(pct) + " of its periods"
@@ -208,7 +231,11 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 	if used := e.Metric(reporter.MetricJobCPU); stopped < findThrottledLoss*used { // little was lost
 		severity = SeverityInfo
 	}
-	return &reporter.Finding{Severity: severity, Text: words + ": ask for more CPUs, or run fewer threads.",
+	remedy := ": ask for more CPUs, or run fewer threads."
+	if e.bound() && e.Limits.CPUs == float64(e.Limits.CPUQuota) { // in a group that the job entered
+		remedy = ": the job was given " + text.CPUs(e.Limits.GivenCPUs) + ", so raise the quota, or run fewer threads."
+	}
+	return &reporter.Finding{Severity: severity, Text: words + remedy,
 		Evidence: evidence("throttled_periods_pct", pct, "throttled_seconds", stopped, "cpu_quota", quota)}
 }
 
@@ -241,7 +268,7 @@ func judgeSwapping(e *ruleInput) *reporter.Finding {
 
 // judgeMemoryUnused fires if much more memory was requested than used.
 func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
-	limit, peak := e.memoryLimit(), e.peakMemory()
+	limit, peak := e.memoryGiven(), e.peakMemory()
 	ask := roundSize(findMemoryRoom * peak)
 	switch {
 	case e.Metric(reporter.MetricJobOOMKills) > 0: // the kernel killed: the memory was needed

@@ -555,6 +555,21 @@ func writeHostLimits(w *plainjson.Writer, v *host.Limits) {
 	if v.MemoryGroup != "" {
 		w.Key("memory_group").String(v.MemoryGroup)
 	}
+	if v.GivenCPUs != 0 {
+		w.Key("given_cpus").Float(v.GivenCPUs)
+	}
+	if v.GivenMemoryMB != 0 {
+		w.Key("given_memory_mb").Float(v.GivenMemoryMB)
+	}
+	if v.CPUsRange != nil {
+		writeHostLimitRange(w.Key("cpus_range"), v.CPUsRange)
+	}
+	if v.QuotaRange != nil {
+		writeHostLimitRange(w.Key("quota_range"), v.QuotaRange)
+	}
+	if v.MemoryRange != nil {
+		writeHostLimitRange(w.Key("memory_range"), v.MemoryRange)
+	}
 	w.Shut('}')
 }
 
@@ -640,6 +655,20 @@ func writeCollectorIdleness(w *plainjson.Writer, v *collector.Idleness) {
 	writeCollectorMeanwhile(w.Key("job_cpus"), &v.JobCPUs)
 	writeCollectorMeanwhile(w.Key("disk_rate"), &v.DiskRate)
 	writeCollectorMeanwhile(w.Key("waiting"), &v.Waiting)
+	w.Shut('}')
+}
+
+func writeHostLimitRange(w *plainjson.Writer, v *host.LimitRange) {
+	w.Open('{')
+	w.Key("min").Optional(float64(v.Min))
+	if !v.Max.IsZero() {
+		w.Key("max").Optional(float64(v.Max))
+	}
+	if !v.Mean.IsZero() {
+		w.Key("mean").Optional(float64(v.Mean))
+	}
+	w.Key("changes").Int(int64(v.Changes))
+	w.Key("changed_at").Time(v.ChangedAt)
 	w.Shut('}')
 }
 

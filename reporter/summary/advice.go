@@ -145,7 +145,7 @@ func demandOf(n *reporter.Node) demand {
 		out.mb = askable(diagnosis.RoomyMemory(n))
 	}
 	if n.Limits != nil {
-		out.limit = askable(n.Limits.CPUs)
+		out.limit = askable(max(n.Limits.CPUs, n.Limits.GivenCPUs))
 	}
 	if out.cpus == 0 {
 		out.cpus = out.limit

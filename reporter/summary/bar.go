@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -33,9 +34,10 @@ type Bar struct {
 	Label   string  // "GPU mem"
 	Percent float64 // of what there is; it may exceed 100
 	Used    float64 // CPUs or MiB; NaN for BarGPU
-	Of      float64 // CPUs, MiB or GPUs
+	Of      float64 // CPUs, MiB or GPUs; of a limit that changed its mean over time, or what it was at the peak
 
-	note string // what the numbers are of, if not of all nodes
+	moved string // in words, a limit that changed: "0.5 to 2"
+	note  string // what the numbers are of, if not of all nodes
 }
 
 // Share returns the percentage in words: "36 %".
@@ -48,15 +50,18 @@ func (b Bar) Share() string {
 
 // Whole returns in words what the percentage is of: "of 4 CPUs", "of 8.0 GiB".
 func (b Bar) Whole() string {
-	of := text.SizeText(b.Of)
+	of := b.of(text.SizeText)
 	switch b.Key {
 	case BarCPU:
-		of = text.CPUs(b.Of) + " " + text.Plural(b.Of, "CPU", "CPUs")
+		of = b.of(text.CPUs) + " " + text.Plural(b.Of, "CPU", "CPUs")
 	case BarGPU:
 		of = text.Count(b.Of, "GPU", "GPUs")
 	}
 	return "of " + of + b.note
 }
+
+// of returns in words what the percentage is of, as format writes it.
+func (b Bar) of(format func(float64) string) string { return cmp.Or(b.moved, format(b.Of)) }
 
 // barCells is the width of the picture of a bar.
 const barCells = 10
@@ -104,10 +109,26 @@ func Bars(r *reporter.Report) []Bar {
 		{Key: BarGPU, Label: "GPU"}, {Key: BarGPUMemory, Label: "GPU mem"},
 	} {
 		if sums[i].bar(&b, len(r.Nodes)) {
+			b.moved = moved(r, b.Key)
 			out = append(out, b)
 		}
 	}
 	return out
+}
+
+// moved returns the limit that a bar is of in words, if it changed and there is one node. Otherwise it returns "".
+func moved(r *reporter.Report, key string) string {
+	n := onlyNode(r)
+	if len(r.Nodes) != 1 || n == nil || n.Limits == nil {
+		return ""
+	}
+	switch l := n.Limits; {
+	case key == BarCPU && l.CPUsRange != nil:
+		return reporter.CPUsText(l)
+	case key == BarMemory && l.MemoryRange != nil:
+		return reporter.MemoryLimitText(l, text.SizeText)
+	}
+	return ""
 }
 
 // A barSum adds up the numbers of a bar over the nodes.
@@ -172,9 +193,17 @@ func cpuBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 		return n.Metric(reporter.MetricCPUMean) / 100 * of, of
 	}
 	if n.Limits != nil && n.Limits.CPUs > 0 {
-		of = n.Limits.CPUs
+		of = n.Limits.MeanCPUs()
 	}
 	return jobCores(n, run), of
+}
+
+// cpusGiven returns how many CPUs were the job's, of which it may use so many.
+func cpusGiven(n *reporter.Node, mayUse float64) float64 {
+	if n.Limits != nil && n.Limits.GivenCPUs > mayUse {
+		return n.Limits.GivenCPUs
+	}
+	return mayUse
 }
 
 // jobCores returns how many CPUs the job kept busy on average, or NaN. While the job runs, that is the mean
@@ -192,6 +221,26 @@ func jobCores(n *reporter.Node, run *reporter.Run) float64 {
 	return math.NaN()
 }
 
+// limitAtPeak returns the memory limit in MiB that was in force when the job came closest to it, given the peak of
+// the job, or 0 if there was none: of a limit that changed, what the share that was reached makes it.
+func limitAtPeak(n *reporter.Node, peak float64) float64 {
+	switch l := n.Limits; {
+	case l == nil:
+		return 0
+	case l.MemoryRange == nil:
+		return float64(l.MemoryMB)
+	default:
+		limit := 100 * peak / n.Metric(reporter.MetricLimitMemory)
+		if math.IsNaN(limit) {
+			limit = float64(l.MemoryRange.Max)
+		}
+		if most := float64(l.MemoryRange.Max); most > 0 {
+			limit = min(limit, most)
+		}
+		return max(limit, float64(l.MemoryRange.Min))
+	}
+}
+
 // memoryBar returns the peak memory of the job in MiB, and its limit, or else the memory of the node. A job
 // that the kernel killed for its limit had reached it, whatever was seen of it between two samples.
 func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
@@ -205,11 +254,12 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	if used = jobPeak(n); used == 0 {
 		used = math.NaN()
 	}
-	if n.Limits == nil || !(n.Limits.MemoryMB > 0) || of > 0 && float64(n.Limits.MemoryMB) > of {
+	limit := limitAtPeak(n, used)
+	if !(limit > 0) || of > 0 && limit > of {
 		return used, of
 	}
 
-	of = float64(n.Limits.MemoryMB)
+	of = limit
 	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
 		used = greatest(used, greatest(n.Metric(reporter.MetricLimitMemory)/100*of, v.Number("peak_mb")))
 	}

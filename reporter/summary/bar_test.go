@@ -79,6 +79,17 @@ func TestBars(t *testing.T) {
 			Host: &reporter.Host{CPUs: 1, MemoryMB: 1024}, Metrics: reporter.Values{
 				reporter.MetricCPUMean: 50, reporter.MetricMemoryPeak: 25},
 		}}}, "cpu █████····· 50 % of 1 CPU\nmemory ██▌······· 25 % of 1.0 GiB"},
+		"limits that changed": {with(func(n *reporter.Node) {
+			n.GPUs, n.Limits.CPUs, n.Limits.MemoryMB = nil, .5, 2048
+			n.Limits.CPUsRange = &reporter.LimitRange{Min: .5, Max: 4, Mean: 3.6, Changes: 1}
+			n.Limits.MemoryRange = &reporter.LimitRange{Min: 2048, Max: 4096, Changes: 1}
+			n.Metrics[reporter.MetricLimitMemory] = 68
+		}), "cpu ████······ 40 % of 0.5 to 4 CPUs\nmemory ██████▊··· 68 % of 2.0 GiB to 4.0 GiB"},
+		"a limit that went": {with(func(n *reporter.Node) {
+			n.GPUs, n.Limits.MemoryMB = nil, series.Unknown()
+			n.Limits.MemoryRange = &reporter.LimitRange{Min: 2785, Max: series.Unknown(), Changes: 1}
+			n.Metrics[reporter.MetricLimitMemory] = 100
+		}), "cpu ███▌······ 36 % of 4 CPUs\nmemory ██████████ 100 % of 2.7 GiB to no limit"},
 		"more than there is": {with(func(n *reporter.Node) {
 			n.Limits.CPUs, n.GPUs, n.Metrics[reporter.MetricJobMemoryPeak] = 1, nil, 0
 		}), "cpu ██████████ 144 % of 1 CPU"},

@@ -242,11 +242,14 @@ func limitsText(l *reporter.Limits) string {
 			words = append(words, fmt.Sprintf(format, args...))
 		}
 	}
-	add(l.CPUs > 0, "%s CPUs", text.CPUs(l.CPUs))
+	add(l.CPUs > 0, "%s CPUs", reporter.CPUsText(l))
+	add(l.CPUsRange != nil, "%s", reporter.ChangedText(l.CPUsRange))
+	add(l.GivenCPUs > 0, "%s", reporter.BoundText(l))
 	add(l.CPUQuota > 0, "quota %s by %s", text.CPUs(float64(l.CPUQuota)), orNone(l.CPUGroup))
 	add(l.CPUSetCPUs > 0, "cpuset of %d", l.CPUSetCPUs)
 	add(l.AffinityCPUs > 0, "affinity to %d", l.AffinityCPUs)
-	add(l.MemoryMB > 0, "memory %s by %s", text.SizeText(float64(l.MemoryMB)), orNone(l.MemoryGroup))
+	add(l.LeastMemoryMB() > 0, "memory %s by %s", reporter.MemoryLimitText(l, text.SizeText), orNone(l.MemoryGroup))
+	add(l.MemoryRange != nil, "%s", reporter.ChangedText(l.MemoryRange))
 	return strings.Join(words, ", ")
 }
 

@@ -70,10 +70,11 @@ func jobBusyRows(n *reporter.Node, cpu, wall float64) []row {
 	}
 }
 
-// jobIdleRows returns how many of the CPUs that the job may use it did not use. A run of less than a second
+// jobIdleRows returns how many of the CPUs that the job was given it did not use. A run of less than a second
 // says nothing of that.
 func jobIdleRows(n *reporter.Node, run *reporter.Run) []row {
 	used, of := cpuBar(n, run)
+	of = cpusGiven(n, of)
 	if run.WallSeconds < notableAfter || !(of > 0) {
 		return nil
 	}
@@ -103,7 +104,7 @@ func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
 	if n.Limits == nil || !(n.Limits.CPUs > 0) {
 		return [2]string{busy + " CPUs busy", busy + " CPUs busy"}
 	}
-	of := text.CPUs(n.Limits.CPUs)
+	of := reporter.CPUsText(n.Limits)
 	return [2]string{busy + " CPUs busy of " + of + " allowed", busy + " of " + of + " CPUs busy"}
 }
 
@@ -159,18 +160,31 @@ func limitRows(n *reporter.Node) []row {
 		by, of := cpuLimitedBy(l)
 		rows = append(rows, row{label: "CPU limit", value: text.Quantity{Number: text.CPUs(l.CPUs), Unit: "CPUs"},
 			note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), by), of: of})
+		rows = append(rows, changeRows(l.CPUsRange, reporter.CPUsText(l)+" CPUs")...)
+	}
+	if l.GivenCPUs > 0 {
+		rows = append(rows, row{note: "the job " + reporter.BoundText(l)})
 	}
 
-	if v := n.Metric(reporter.MetricThrottled); !math.IsNaN(v) && l.CPUQuota > 0 {
+	if v := n.Metric(reporter.MetricThrottled); !math.IsNaN(v) && l.LeastQuota() > 0 {
 		rows = append(rows, row{label: "throttled", value: text.Percentage(v),
 			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	}
-	if l.MemoryMB > 0 {
+	if l.LeastMemoryMB() > 0 {
 		rows = append(rows, row{label: "mem limit", value: text.Size(float64(l.MemoryMB)),
 			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), setBy(l.MemoryGroup)),
 			of:   text.Printable(l.MemoryGroup)})
+		rows = append(rows, changeRows(l.MemoryRange, reporter.MemoryLimitText(l, text.SizeText))...)
 	}
 	return rows
+}
+
+// changeRows returns a row on a limit that changed in the course of the run; none if it did not.
+func changeRows(r *reporter.LimitRange, moved string) []row {
+	if r == nil {
+		return nil
+	}
+	return []row{{note: moved + ", " + reporter.ChangedText(r)}}
 }
 
 // setBy returns the words before the group that sets a limit, or "" if the group is not known.

@@ -120,6 +120,26 @@ func TestJobView_Limits(t *testing.T) {
 	}
 }
 
+// Limits that changed, and fewer CPUs than the job was given, have a line of their own. What was idle is of the given.
+func TestJobView_ChangedAndBound(t *testing.T) {
+	n := reportertest.Container(0, 20, 0).Nodes["0"]
+	n.Limits = &reporter.Limits{CPUs: 1, AffinityCPUs: 1, GivenCPUs: 2, MemoryMB: 2048,
+		MemoryRange: &reporter.LimitRange{Min: 1024, Max: 2048, Changes: 1, ChangedAt: time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)}}
+	n.Metrics[reporter.MetricJobCores] = 0.96
+	var notes []string
+	for _, r := range limitRows(n) {
+		notes = append(notes, r.note)
+	}
+	for _, want := range []string{"the job bound itself to 1 of the 2 CPUs it was given", "1.0 GiB to 2.0 GiB, changed at 12:00:18 UTC"} {
+		if !slices.Contains(notes, want) {
+			t.Errorf("%q has no %q", notes, want)
+		}
+	}
+	if rows := jobIdleRows(n, &reporter.Run{WallSeconds: 20}); len(rows) != 1 || rows[0].note != "1.04 of 2 CPUs idle (52 %)" {
+		t.Errorf("%+v", rows)
+	}
+}
+
 // One of them is no "threads".
 func TestJobView_OneThread(t *testing.T) {
 	n := reportertest.Container(0, 20, 0).Nodes["0"]

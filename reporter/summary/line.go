@@ -68,9 +68,11 @@ func (b Bar) words() string {
 	case b.Key == BarGPU:
 		return b.Label + " " + b.Share()
 	case b.Key == BarCPU && b.Used < 0.95:
-		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.Fixed(b.Used, 2), text.CPUs(b.Of), b.Share())
+		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.Fixed(b.Used, 2), b.of(text.CPUs), b.Share())
 	case b.Key == BarCPU:
-		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.Fixed(b.Used, 1), text.CPUs(b.Of), b.Share())
+		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.Fixed(b.Used, 1), b.of(text.CPUs), b.Share())
+	case b.moved != "":
+		return fmt.Sprintf("%s %s of %s (%s)", b.Label, used, b.moved, b.Share())
 	case used.Unit == of.Unit: // said once
 		return fmt.Sprintf("%s %s of %s (%s)", b.Label, used.Number, of, b.Share())
 	}

@@ -155,7 +155,8 @@ func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
 		row.exit, row.jobCPU = exitText(n.Job.ExitCode), cpuOfJob(n)
 		row.failed = n.Job.ExitCode != nil && *n.Job.ExitCode != 0
 	}
-	if row.used, row.mayUse = cpuBar(n, run); !math.IsNaN(row.wall) {
+	row.used, row.mayUse = cpuBar(n, run)
+	if row.mayUse = cpusGiven(n, row.mayUse); !math.IsNaN(row.wall) {
 		row.idleHours = (row.mayUse - row.used) * row.wall / 3600
 	}
 	if peak := jobPeak(n); peak > 0 {

@@ -1,0 +1,150 @@
+package host
+
+import (
+	"math"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// Limits are the bounds on the job's use of CPUs and memory.
+type Limits struct {
+	// CPUs is the least of the CPU quota over the visible control groups, their cpuset, and
+	// the affinity mask; 0 is unknown.
+	CPUs         float64         `json:"cpus,omitzero"`
+	CPUQuota     series.Optional `json:"cpu_quota,omitzero"`     // in CPUs; unknown is none
+	CPUSetCPUs   int             `json:"cpuset_cpus,omitzero"`   // 0 is unknown
+	AffinityCPUs int             `json:"affinity_cpus,omitzero"` // 0 is unknown
+	// MemoryMB is the least over the visible control groups, MiB; unknown is none.
+	MemoryMB series.Optional `json:"memory_mb,omitzero"`
+	// CPUGroup and MemoryGroup are the groups that set the quota and the limit.
+	CPUGroup    string `json:"cpu_group,omitempty"`
+	MemoryGroup string `json:"memory_group,omitempty"`
+
+	// GivenCPUs and GivenMemoryMB are what the job was given, where it has bound itself to less: by the masks of
+	// its threads, or by a control group that its processes entered. 0 where it has not.
+	GivenCPUs     float64 `json:"given_cpus,omitzero"`
+	GivenMemoryMB float64 `json:"given_memory_mb,omitzero"`
+
+	// Of a run, CPUsRange, QuotaRange and MemoryRange are how far CPUs, CPUQuota and MemoryMB moved in its
+	// course; nil if they did not. They never change.
+	CPUsRange   *LimitRange `json:"cpus_range,omitempty"`
+	QuotaRange  *LimitRange `json:"quota_range,omitempty"`
+	MemoryRange *LimitRange `json:"memory_range,omitempty"`
+}
+
+// A LimitRange is how far a limit moved in the course of a run.
+type LimitRange struct {
+	Min series.Optional `json:"min"`
+	Max series.Optional `json:"max,omitzero"` // unknown if there was no limit for some of the time
+	// Mean is that over time. The report has it, of CPUs.
+	Mean      series.Optional `json:"mean,omitzero"`
+	Changes   int             `json:"changes"`
+	ChangedAt time.Time       `json:"changed_at"` // the last time
+}
+
+// limited reports whether CPU time or memory is limited.
+func (l Limits) limited() bool { return l.CPUQuota.Known() || l.MemoryMB.Known() }
+
+// minCPUs returns the least of the bounds on CPUs; 0 is unknown.
+func (l Limits) minCPUs() float64 {
+	least := 0.0
+	for _, v := range [...]float64{float64(l.CPUQuota), float64(l.CPUSetCPUs), float64(l.AffinityCPUs)} {
+		if v > 0 && (least == 0 || v < least) { // NaN is not
+			least = v
+		}
+	}
+	return least
+}
+
+// take takes the limits of a control group.
+func (l *Limits) take(g *cgroup.Limits) {
+	l.CPUQuota, l.CPUSetCPUs, l.MemoryMB = series.Optional(g.CPUs), g.CPUSet, series.Optional(g.Memory/mib)
+	l.CPUGroup, l.MemoryGroup = g.CPUGroup, g.MemoryGroup
+}
+
+// Since returns the limits with how far they have moved since they were as in before, which has how far they
+// had moved by then. Limits of which nothing was known before have not.
+func (l Limits) Since(before *Limits, at time.Time) Limits {
+	l.CPUsRange, l.QuotaRange, l.MemoryRange = before.CPUsRange, before.QuotaRange, before.MemoryRange
+	if before.CPUs == 0 {
+		return l
+	}
+	if l.CPUs > 0 {
+		l.CPUsRange = l.CPUsRange.moved(series.Optional(before.CPUs), series.Optional(l.CPUs), at)
+	}
+	l.QuotaRange = l.QuotaRange.moved(before.CPUQuota, l.CPUQuota, at)
+	l.MemoryRange = l.MemoryRange.moved(before.MemoryMB, l.MemoryMB, at)
+	return l
+}
+
+// moved returns the range after a limit has become another.
+func (r *LimitRange) moved(from, to series.Optional, at time.Time) *LimitRange {
+	if from == to || !from.Known() && !to.Known() {
+		return r
+	}
+	next := LimitRange{Min: from, Max: from}
+	if r != nil {
+		next = *r
+	}
+	none := series.Optional(math.Inf(1))
+	number := func(v series.Optional) series.Optional {
+		if !v.Known() {
+			return none
+		}
+		return v
+	}
+	next.Min, next.Max = min(number(next.Min), number(to)), max(number(next.Max), number(to))
+	if next.Max == none {
+		next.Max = series.Unknown()
+	}
+	next.Changes, next.ChangedAt = next.Changes+1, at.UTC()
+	return &next
+}
+
+// LeastCPUs, MeanCPUs and MostCPUs return how many CPUs the job could use in the course of the run; 0 is unknown.
+func (l *Limits) LeastCPUs() float64 {
+	return l.cpus(func(r *LimitRange) series.Optional { return r.Min })
+}
+
+// MeanCPUs is described with LeastCPUs.
+func (l *Limits) MeanCPUs() float64 {
+	return l.cpus(func(r *LimitRange) series.Optional { return r.Mean })
+}
+
+// MostCPUs is described with LeastCPUs.
+func (l *Limits) MostCPUs() float64 {
+	return l.cpus(func(r *LimitRange) series.Optional { return r.Max })
+}
+
+func (l *Limits) cpus(of func(*LimitRange) series.Optional) float64 {
+	if l.CPUsRange != nil && of(l.CPUsRange) > 0 {
+		return float64(of(l.CPUsRange))
+	}
+	return l.CPUs
+}
+
+// MostMemoryMB returns the highest memory limit in the course of the run; unknown is none.
+func (l *Limits) MostMemoryMB() series.Optional {
+	if r := l.MemoryRange; r != nil {
+		return r.Max
+	}
+	return l.MemoryMB
+}
+
+// LeastQuota returns the lowest CPU quota in the course of the run; unknown is none.
+func (l *Limits) LeastQuota() series.Optional {
+	if l.QuotaRange != nil {
+		return l.QuotaRange.Min
+	}
+	return l.CPUQuota
+}
+
+// LeastMemoryMB returns the lowest memory limit in the course of the run; unknown is none.
+func (l *Limits) LeastMemoryMB() series.Optional {
+	if l.MemoryRange != nil {
+		return l.MemoryRange.Min
+	}
+	return l.MemoryMB
+}

@@ -1,0 +1,97 @@
+package diagnosis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// judged returns the text of the finding with an id of a node that was changed; "" if it does not fire.
+func judged(id string, change func(*reporter.Node)) (words string, evidence map[string]any) {
+	n := findingNode()
+	change(n)
+	for _, f := range findings(n, findingRun) {
+		if f.ID == id {
+			return f.Severity + ": " + f.Text, f.Evidence
+		}
+	}
+	return "", nil
+}
+
+func limitRange(low, high float64) *reporter.LimitRange {
+	return &reporter.LimitRange{Min: series.Optional(low), Max: series.Optional(high), Mean: series.Optional((low + high) / 2), Changes: 1,
+		ChangedAt: time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)}
+}
+
+// Findings say what a limit was in the course of the run, and judge by the least of it.
+func TestFinding_LimitsThatChanged(t *testing.T) {
+	for name, c := range map[string]struct {
+		id     string
+		change func(*reporter.Node)
+		want   string
+		number string
+		value  any
+	}{
+		"throttled": {findThrottled, findingAll(findingSet(reporter.MetricThrottled, 40.0, reporter.MetricThrottledSeconds, 100.0),
+			func(n *reporter.Node) { n.Limits.QuotaRange, n.Limits.CPUsRange = limitRange(6, 8), limitRange(6, 8) }),
+			"warning: The CPU quota of 6 to 8 CPUs (changed at 12:00:18 UTC) stopped the job in 40.0 %", "cpu_quota", 6.0},
+		"tight": {MemoryTight, findingAll(findingSet(reporter.MetricLimitMemory, 95.0), func(n *reporter.Node) {
+			n.Limits.MemoryRange = limitRange(4096, 8192)
+			n.Summaries[collector.LimitMemory.Key()] = reporter.Quantile{Max: 6000}
+		}), "warning: The memory in use came to 95.0 % of the limit of 4 GiB to 8 GiB (changed at 12:00:18 UTC): ask for 8 GiB.",
+			"peak_mb", 6000.0},
+		"unused where it was least": {findMemoryUnused, findingAll(
+			findingSet(reporter.MetricJobMemoryPeak, 1500.0, reporter.MetricLimitMemory, 18.0),
+			func(n *reporter.Node) { n.Limits.MemoryRange = limitRange(4096, 8192) }), "", "", nil},
+		"CPUs unused where they were fewest": {findCPUsUnused, findingAll(
+			findingSet(reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0),
+			func(n *reporter.Node) { n.Limits.CPUsRange = limitRange(2, 8) }), "", "", nil},
+		"CPUs unused": {findCPUsUnused, findingAll(
+			findingSet(reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0),
+			func(n *reporter.Node) { n.Limits.CPUsRange = limitRange(6, 8) }),
+			"warning: The job kept 1.3 of its 6 to 8 CPUs busy on average, and up to 2: ask for 3 instead of 6.", "limit_cpus", 6.0},
+		"offline CPUs were not chosen": {findCPUsUnused, findingAll(
+			findingSet(reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0),
+			findingLimits(reporter.Limits{CPUs: 32, AffinityCPUs: 32, CPUsRange: limitRange(32, 64)})), "", "", nil},
+	} {
+		got, evidence := judged(c.id, c.change)
+		if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) || c.number != "" && evidence[c.number] != c.value {
+			t.Errorf("%s: %q with %v, want %q", name, got, evidence, c.want)
+		}
+	}
+}
+
+// A job that has bound itself to fewer CPUs than it was given is advised of what it was given.
+func TestFinding_BoundJobs(t *testing.T) {
+	one := findingSet(reporter.MetricJobCores, 0.97, reporter.MetricJobCoresPeak, 1.0)
+	for name, c := range map[string]struct {
+		id     string
+		change func(*reporter.Node)
+		want   string
+	}{
+		"one of the CPUs that were asked for": {findOneThread,
+			findingAll(one, findingLimits(reporter.Limits{CPUs: 1, CPUQuota: 8, AffinityCPUs: 1, GivenCPUs: 8})),
+			"warning: The job kept 0.97 of the 8 CPUs it was given, of which it bound itself to 1, busy on average: " +
+				"let it use the others, or ask for 1 CPU."},
+		"one of the node's": {findOneThread,
+			findingAll(one, findingLimits(reporter.Limits{CPUs: 1, AffinityCPUs: 1, GivenCPUs: 64})), ""},
+		"four of eight": {findCPUsUnused, findingAll(
+			findingSet(reporter.MetricJobCores, 3.8, reporter.MetricJobCoresPeak, 4.0),
+			findingLimits(reporter.Limits{CPUs: 4, CPUQuota: 8, AffinityCPUs: 4, GivenCPUs: 8})),
+			"warning: The job kept 3.8 of the 8 CPUs it was given, of which it bound itself to 4, busy on average, and up to 4: " +
+				"ask for 4 instead of 8."},
+		"a quota of its own": {findThrottled, findingAll(
+			findingSet(reporter.MetricThrottled, 40.0, reporter.MetricThrottledSeconds, 100.0, reporter.MetricJobCores, 1.9),
+			findingLimits(reporter.Limits{CPUs: 2, CPUQuota: 2, GivenCPUs: 64})),
+			"warning: The CPU quota of 2 CPUs stopped the job in 40.0 % of its periods, for 1 min 40 s summed over CPUs: " +
+				"the job was given 64, so raise the quota, or run fewer threads."},
+	} {
+		if got, _ := judged(c.id, c.change); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
