@@ -26,6 +26,18 @@ func platform(id scheduler.Identity) string {
 	return ""
 }
 
+// memoryPer returns what memory was requested for, as the report names it. "" = for a node, or it is not known.
+func memoryPer(id scheduler.Identity) string {
+	switch {
+	case id.Scheduler != scheduler.Slurm:
+	case os.Getenv("SLURM_MEM_PER_CPU") != "":
+		return reporter.MemoryPerCPU
+	case os.Getenv("SLURM_MEM_PER_GPU") != "":
+		return reporter.MemoryPerGPU
+	}
+	return ""
+}
+
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

@@ -21,6 +21,20 @@ func TestPlatform(t *testing.T) {
 	}
 }
 
+// What memory was requested for counts under Slurm alone.
+func TestMemoryPer(t *testing.T) {
+	for _, c := range []struct{ slurm, cpu, gpu, want string }{
+		{"4711", "2048", "", reporter.MemoryPerCPU}, {"4711", "", "8192", reporter.MemoryPerGPU}, {"4711", "", "", ""}, {"", "2048", "", ""},
+	} {
+		t.Setenv("SLURM_JOB_ID", c.slurm)
+		t.Setenv("SLURM_MEM_PER_CPU", c.cpu)
+		t.Setenv("SLURM_MEM_PER_GPU", c.gpu)
+		if got := memoryPer(scheduler.Detect(scheduler.Self())); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
 // The mounts are those of a container of Podman 5, and of a virtual machine that boots from an image of Docker's.
 func TestPlatform_Container(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,8 @@ type session struct {
 func newSession(o Options, command []string) *session {
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o), stored: openStore(&o),
-		run: reporter.Run{ID: o.RunID, Command: o.redaction().Args(command), Platform: platform(o.identity), Tags: o.Tags},
+		run: reporter.Run{ID: o.RunID, Command: o.redaction().Args(command), Platform: platform(o.identity), Tags: o.Tags,
+			MemoryPer: memoryPer(o.identity)},
 	}
 }
 

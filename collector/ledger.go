@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
@@ -22,6 +23,8 @@ type ledger struct {
 	// The counters of a group that sets a limit count from when it began to set it.
 	periods, throttled, throttledSeconds series.Counter
 	oomKills, hostOOMKills               series.Counter
+	refaults, highs                      series.Counter
+	heldGroup                            string // which they are of
 	jobStall, hostStall                  stallCounters
 	// peak and limitPeak are high-water marks from before the job, or from before the group set the
 	// limit.
@@ -87,6 +90,9 @@ func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 	}
 	a.Limits, a.MemoryInner = j.Limits.Since(&a.Limits, l.onAxis(r.At)), j.MemoryInner
 
+	if j.Held != nil {
+		l.noteHeld(&a.Limits, j.Held)
+	}
 	if !math.IsNaN(j.CPUSeconds) {
 		a.CPUSeconds = series.Optional(e.cpuSeconds)
 	}
@@ -104,6 +110,32 @@ func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 		return // once an upper bound, always one; and the group is silent when a job is small
 	}
 	a.MemoryKind = j.MemoryKind
+}
+
+// noteHeld accounts for what held the memory of the job down.
+func (l *ledger) noteHeld(to *host.Limits, h *cgroup.Held) {
+	var held host.HeldDown
+	if to.HeldDown != nil {
+		held = *to.HeldDown
+	}
+	before := held
+	if l.heldGroup != to.MemoryGroup { // what another group had counted is not the job's
+		l.heldGroup = to.MemoryGroup
+		l.refaults.Rebase(series.Optional(held.RefaultedMB*MiB), h.Refaults)
+		l.highs.Rebase(0, h.HighEvents)
+	}
+	if v := l.refaults.Increase(h.Refaults); v > 0 {
+		held.RefaultedMB = float64(v) / MiB
+	}
+	if l.highs.Increase(h.HighEvents) > 0 {
+		held.HighMB = h.High / MiB
+	}
+	if swap := h.Swap / MiB; swap > held.SwapMB {
+		held.SwapMB = swap
+	}
+	if held != before {
+		to.HeldDown = &held
+	}
 }
 
 // noteGroup accounts for what the job's control group has counted.

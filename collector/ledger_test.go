@@ -118,3 +118,30 @@ func TestLedger_LimitThatChanges(t *testing.T) {
 		t.Errorf("range %+v", r)
 	}
 }
+
+// What held the job's memory down counts from the first time that it was read, and from when another group has the
+// limit.
+func TestLedger_HeldDown(t *testing.T) {
+	l, a := ledger{start: host.Instant{}}, NoAccount()
+	u := math.NaN()
+	for _, h := range []struct {
+		group string
+		held  cgroup.Held
+	}{
+		{"a", cgroup.Held{Swap: 0, Refaults: 700 * MiB, High: 100 * MiB, HighEvents: 7}},
+		{"a", cgroup.Held{Swap: 30 * MiB, Refaults: 705 * MiB, High: 100 * MiB, HighEvents: 7}},
+		{"a", cgroup.Held{Swap: 20 * MiB, Refaults: 710 * MiB, High: u, HighEvents: u}},
+		{"b", cgroup.Held{Swap: 0, Refaults: 9000 * MiB, High: 50 * MiB, HighEvents: 99}},
+		{"b", cgroup.Held{Swap: 0, Refaults: 9001 * MiB, High: 50 * MiB, HighEvents: 99}},
+	} {
+		a.Limits.MemoryGroup = h.group
+		l.noteHeld(&a.Limits, &h.held)
+	}
+	if got, want := a.Limits.HeldDown, (host.HeldDown{SwapMB: 30, RefaultedMB: 11}); got == nil || *got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	l.noteHeld(&a.Limits, &cgroup.Held{Swap: u, Refaults: u, High: 50 * MiB, HighEvents: 100})
+	if got := a.Limits.HeldDown.HighMB; got != 50 {
+		t.Errorf("memory.high was exceeded: %v MiB", got)
+	}
+}

@@ -318,6 +318,7 @@ func (c *combination) limits() *Limits {
 			out.CPUs = v
 		}
 	}
+	out.HeldDown = c.heldDown()
 	out.CPUsRange = c.cpusMoved(out.CPUs)
 	out.QuotaRange, out.MemoryRange = c.moved()
 	out.GivenCPUs, out.GivenMemoryMB = 0, 0
@@ -333,6 +334,22 @@ func (c *combination) limits() *Limits {
 		}
 	}
 	return &out
+}
+
+// heldDown returns what held the memory of the ranks down, the most of each.
+func (c *combination) heldDown() (out *HeldDown) {
+	for _, p := range c.pieces {
+		if p.Limits == nil || p.Limits.HeldDown == nil {
+			continue
+		}
+		if out == nil {
+			out = &HeldDown{}
+		}
+		h := p.Limits.HeldDown
+		out.HighMB, out.SwapMB = max(out.HighMB, h.HighMB), max(out.SwapMB, h.SwapMB)
+		out.RefaultedMB = max(out.RefaultedMB, h.RefaultedMB)
+	}
+	return out
 }
 
 // cpusMoved returns how far the number of CPUs moved that the ranks could use together, which are so many now: in

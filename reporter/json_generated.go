@@ -201,6 +201,9 @@ func (v *Run) writeJSON(w *plainjson.Writer) {
 	if v.Platform != "" {
 		w.Key("platform").String(v.Platform)
 	}
+	if v.MemoryPer != "" {
+		w.Key("memory_per").String(v.MemoryPer)
+	}
 	if !v.Start.IsZero() {
 		v.Start.writeJSON(w.Key("start"))
 	}
@@ -642,6 +645,9 @@ func writeHostLimits(w *plainjson.Writer, v *host.Limits) {
 	if v.GivenMemoryMB != 0 {
 		w.Key("given_memory_mb").Float(v.GivenMemoryMB)
 	}
+	if v.HeldDown != nil {
+		writeHostHeldDown(w.Key("held_down"), v.HeldDown)
+	}
 	if v.CPUsRange != nil {
 		writeHostLimitRange(w.Key("cpus_range"), v.CPUsRange)
 	}
@@ -889,6 +895,20 @@ func (v *Holder) writeJSON(w *plainjson.Writer) {
 	w.Key("rank").Int(int64(v.Rank))
 	v.Start.writeJSON(w.Key("start"))
 	v.End.writeJSON(w.Key("end"))
+	w.Shut('}')
+}
+
+func writeHostHeldDown(w *plainjson.Writer, v *host.HeldDown) {
+	w.Open('{')
+	if v.HighMB != 0 {
+		w.Key("high_mb").Float(v.HighMB)
+	}
+	if v.SwapMB != 0 {
+		w.Key("swap_mb").Float(v.SwapMB)
+	}
+	if v.RefaultedMB != 0 {
+		w.Key("refaulted_mb").Float(v.RefaultedMB)
+	}
 	w.Shut('}')
 }
 

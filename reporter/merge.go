@@ -156,7 +156,7 @@ func (r *Run) join(o Run) {
 		r.Command = o.Command
 	}
 	if r.Platform == "" {
-		r.Platform = o.Platform
+		r.Platform, r.MemoryPer = o.Platform, o.MemoryPer
 	}
 	if r.Incomplete == "" {
 		r.Incomplete = o.Incomplete

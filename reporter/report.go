@@ -24,6 +24,8 @@ type Run struct {
 	Command []string `json:"command,omitempty"` // absent for a sidecar
 	// Platform is where the run was started, if that has words of its own for CPUs and memory.
 	Platform string `json:"platform,omitempty"`
+	// MemoryPer is what memory was requested for there, if not for a node: MemoryPerCPU, MemoryPerGPU.
+	MemoryPer string `json:"memory_per,omitempty"`
 	// Start, End and WallSeconds are left out where they are not known: a file of
 	// perf.py's without timestamps, a journal cut off before its first sample.
 	Start Time `json:"start,omitzero"`
@@ -51,6 +53,12 @@ const (
 	PlatformKubernetes = "kubernetes"
 	PlatformDocker     = "docker"
 	PlatformPodman     = "podman"
+)
+
+// What memory is requested for, if not for a node.
+const (
+	MemoryPerCPU = "cpu"
+	MemoryPerGPU = "gpu"
 )
 
 // Node is what one node used.
@@ -199,6 +207,9 @@ func (j Job) MarshalJSON() ([]byte, error) { return compact(&j) }
 
 // Limits is what bounds the job on its node.
 type Limits = host.Limits
+
+// HeldDown is what may have kept the memory of a job below what it needs.
+type HeldDown = host.HeldDown
 
 // LimitRange is how far a limit moved in the course of a run.
 type LimitRange = host.LimitRange

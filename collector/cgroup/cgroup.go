@@ -111,6 +111,18 @@ type Counters struct {
 	Failed map[string]error
 }
 
+// Held is what may have held the memory of a group down, so that its peak does not say how much it needs. NaN is
+// absent.
+type Held struct {
+	Swap float64 // bytes that are swapped out now
+	// Refaults counts the bytes that were brought back after the kernel had dropped or swapped them out
+	// (workingset_refault_file and _anon of memory.stat).
+	Refaults float64
+	// High is the lowest memory.high, in bytes, over the group that the Limits are of and its visible ancestors.
+	// HighEvents counts how often it was exceeded and memory was taken back (v2 only).
+	High, HighEvents float64
+}
+
 // TakeLimits takes the counters of what limits another group.
 func (c *Counters) TakeLimits(of *Counters) {
 	c.Periods, c.ThrottledPeriods, c.ThrottledSeconds = of.Periods, of.ThrottledPeriods, of.ThrottledSeconds

@@ -22,6 +22,7 @@ func (g *Group) Path() string         { return "" }
 func (g *Group) MemoryPath() string   { return "" }
 func (g *Group) Limits() Limits       { return noLimits() }
 func (g *Group) Read() Counters       { return absent() }
+func (g *Group) Held() Held           { return Held{} }
 func (g *Group) Close()               {}
 func (g *Group) Pids() ([]int, error) { return nil, ErrNone }
 

@@ -2,6 +2,7 @@ package host
 
 import (
 	"math"
+	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 )
@@ -62,6 +63,7 @@ func (j *jobReader) bind(use *JobUse, out *Reading) {
 		l.AffinityCPUs = j.bound.cpus
 	}
 	l.CPUs = l.minCPUs()
+	j.readHeld(use, out.At.Mono)
 	if j.Running { // what it was given is not known
 		return
 	}
@@ -71,6 +73,22 @@ func (j *jobReader) bind(use *JobUse, out *Reading) {
 	if given.MemoryMB > l.MemoryMB {
 		l.GivenMemoryMB = float64(given.MemoryMB)
 	}
+}
+
+// heldEvery is how often it is read what held the job's memory down.
+const heldEvery = 4900 * time.Millisecond
+
+// readHeld reads what held the job's memory down.
+func (j *jobReader) readHeld(use *JobUse, now time.Duration) {
+	group := j.Group
+	if j.entered != nil {
+		group = j.entered
+	}
+	if group == nil || j.heldAt > 0 && now-j.heldAt < heldEvery && !j.closing {
+		return
+	}
+	j.heldAt = now
+	use.Held = new(group.Held())
 }
 
 // readEntered reads the counters of limits in the group that the processes have entered. Kills are those in the group

@@ -83,6 +83,8 @@ type JobUse struct {
 	// Environs are the different environments of the job's processes, of each what gpu.OfJob reads; nil if they
 	// were not read.
 	Environs [][]string
+	// Held is of the group that Limits.MemoryMB is of; nil if it was not read.
+	Held *cgroup.Held
 	// Table has the job's processes, see process.Tree.Table. It is made now and then, else nil, and
 	// never changes. TableErr is why some or all of them could not be read, where they were read for
 	// the Table alone.

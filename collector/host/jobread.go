@@ -32,6 +32,7 @@ type jobReader struct {
 	bound    bound
 	entered  *cgroup.Group // that all its processes have entered, see bound; nil = none
 	within   cgroup.Limits // of that group
+	heldAt   time.Duration // when cgroup.Held was read last
 	beside   bool          // somebody else measures the host
 	// memoryInner is the innermost of several groups with the memory limit.
 	memoryInner string

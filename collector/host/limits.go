@@ -27,11 +27,23 @@ type Limits struct {
 	GivenCPUs     float64 `json:"given_cpus,omitzero"`
 	GivenMemoryMB float64 `json:"given_memory_mb,omitzero"`
 
+	// Of a run, HeldDown is what may have kept the memory of the job below what it needs; nil if nothing was seen.
+	// It never changes.
+	HeldDown *HeldDown `json:"held_down,omitempty"`
+
 	// Of a run, CPUsRange, QuotaRange and MemoryRange are how far CPUs, CPUQuota and MemoryMB moved in its
 	// course; nil if they did not. They never change.
 	CPUsRange   *LimitRange `json:"cpus_range,omitempty"`
 	QuotaRange  *LimitRange `json:"quota_range,omitempty"`
 	MemoryRange *LimitRange `json:"memory_range,omitempty"`
+}
+
+// HeldDown is what may have kept the memory of the job, or of the group that limits it, below what it needs. The peak
+// then does not say how much that is. MiB.
+type HeldDown struct {
+	HighMB      float64 `json:"high_mb,omitzero"`      // memory.high, if memory was taken back for it
+	SwapMB      float64 `json:"swap_mb,omitzero"`      // the most that was swapped out
+	RefaultedMB float64 `json:"refaulted_mb,omitzero"` // brought back after the kernel had dropped it
 }
 
 // A LimitRange is how far a limit moved in the course of a run.
@@ -68,6 +80,7 @@ func (l *Limits) take(g *cgroup.Limits) {
 // had moved by then. Limits of which nothing was known before have not.
 func (l Limits) Since(before *Limits, at time.Time) Limits {
 	l.CPUsRange, l.QuotaRange, l.MemoryRange = before.CPUsRange, before.QuotaRange, before.MemoryRange
+	l.HeldDown = before.HeldDown
 	if before.CPUs == 0 {
 		return l
 	}

@@ -153,11 +153,15 @@ func Rules() []Rule {
 			ID: findMemoryUnused, Severity: SeverityWarning, judge: judgeMemoryUnused,
 			When: s(
 				"a control group limits the memory to less than the node has, and %d × the peak (of the job or of "+
-					"that group, whichever is greater) is less than half the limit; info where the limit is less than %s",
+					"that group, whichever is greater) is less than half the limit; info where the limit is less than %s, or "+
+					"where the peak does not show how much the job needs: memory.high held it down, %.0f %% of the peak or "+
+					"more were in swap, %.0f %% or more were read again after the kernel had dropped them, or a program "+
+					"decides by an option how much it takes",
 				findMemoryRoom,
-				text.WholeSize(findSmallLimit),
+				text.WholeSize(findSmallLimit), 100*heldSwap, 100*heldRefaults,
 			),
-			Advice: s("ask for %d × the peak, rounded up to a size of few digits", findMemoryRoom),
+			Advice: s("ask for %d × the peak, rounded up to a size of few digits; no amount where the need is not known",
+				findMemoryRoom),
 		},
 		{
 			ID: findImbalance, Severity: SeverityWarning,

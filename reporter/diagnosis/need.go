@@ -51,13 +51,17 @@ func ShortVerdict(v *reporter.Verdict) string {
 	return words
 }
 
-// RoomyMemory returns twice the peak memory of the job in MiB, rounded up, but not more than its limit. It
-// returns NaN if the peak is not known.
-func RoomyMemory(n *reporter.Node) float64 {
-	e := ruleInput{Node: n}
-	ask := roundSize(findMemoryRoom * e.peakMemory())
-	if limit := e.memoryLimit(); ask > limit {
-		return math.Floor(limit)
+// RoomyMemory returns twice the peak memory of the job in MiB, rounded up, but not more than its limit, unless that is
+// less than 1.25 × the peak. It returns NaN if it is not known how much the job needs.
+func RoomyMemory(n *reporter.Node, run *reporter.Run) float64 {
+	e := ruleInput{Node: n, command: commandOf(n, run)}
+	if why, _ := e.heldDown(); why != "" || e.sizedBy() != "" {
+		return math.NaN()
+	}
+	peak := e.peakMemory()
+	ask := roundSize(findMemoryRoom * peak)
+	if limit := e.memoryGiven(); ask > limit {
+		return max(math.Floor(limit), roundSize(findTightRoom*peak))
 	}
 	return ask
 }

@@ -14,7 +14,8 @@ import (
 // A ruleInput is a node that rules are applied to.
 type ruleInput struct {
 	*reporter.Node
-	wall float64 // seconds that the run took on it
+	wall    float64 // seconds that the run took on it
+	command []string
 }
 
 // newRuleInput returns the input of the rules for a node. It returns nil if the rules do not apply:
@@ -33,7 +34,15 @@ func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 		return nil
 	}
 
-	return &ruleInput{n, wall}
+	return &ruleInput{n, wall, commandOf(n, run)}
+}
+
+// commandOf returns the command that was wrapped on a node.
+func commandOf(n *reporter.Node, run *reporter.Run) []string {
+	if len(n.Command) == 0 && run != nil {
+		return run.Command
+	}
+	return n.Command
 }
 
 // positive reports whether a number is known, finite and above 0.

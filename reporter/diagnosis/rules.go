@@ -26,10 +26,17 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	}
 
 	peak := e.groupPeak()
-	ask, least := roundSize(peak*findTightRoom), ""
+	ask, least := roundSize(max(peak, known(e.peakMemory()))*findTightRoom), ""
+	held, _ := e.heldDown()
 	if kills > 0 {
-		peak = pct / 100 * limit
-		ask, least = roundSize(limit*findKilledRoom), "at least "
+		needed := limit * findKilledRoom
+		if e.Limits.MemoryRange != nil { // it was raised, and the job went on
+			needed = max(needed, known(peak)*findTightRoom)
+		}
+		ask, peak = roundSize(needed), pct/100*limit
+	}
+	if kills > 0 || held != "" {
+		least = "at least "
 	}
 
 	words := "The memory in use came to " + text.Percent(pct) + " of the limit"
@@ -52,6 +59,8 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		severity = SeverityInfo
 		words += "; the job itself had at most " + text.WholeSize(own) +
 			": look what else its control group holds, or ask for more memory."
+	case positive(ask) && held != "" && !(kills > 0):
+		words += ", and " + held + ": ask for " + least + text.WholeSize(ask) + "; how much it needs is not known."
 	case positive(ask):
 		words += ": ask for " + least + text.WholeSize(ask) + "."
 	default:
@@ -279,13 +288,17 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
+	used := fmt.Sprintf("The job used at most %s of its %s of memory", text.WholeSize(peak), text.WholeSize(limit))
+	if f := e.needNotKnown(used); f != nil {
+		f.Evidence["peak_mb"], f.Evidence["limit_mb"] = plainjson.Round(peak, 3), plainjson.Round(limit, 3)
+		return f
+	}
 	severity := ""
 	if limit < findSmallLimit {
 		severity = SeverityInfo
 	}
 	return &reporter.Finding{Severity: severity,
-		Text: fmt.Sprintf("The job used at most %s of its %s of memory: ask for %s instead of %s.",
-			text.WholeSize(peak), text.WholeSize(limit), text.WholeSize(ask), text.WholeSize(limit)),
+		Text:     fmt.Sprintf("%s: ask for %s instead of %s.", used, text.WholeSize(ask), text.WholeSize(limit)),
 		Evidence: evidence("peak_mb", peak, "limit_mb", limit, "ask_mb", ask)}
 }
 

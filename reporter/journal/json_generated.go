@@ -111,6 +111,9 @@ func writeReporterRun(w *plainjson.Writer, v *reporter.Run) {
 	if v.Platform != "" {
 		w.Key("platform").String(v.Platform)
 	}
+	if v.MemoryPer != "" {
+		w.Key("memory_per").String(v.MemoryPer)
+	}
 	if !v.Start.IsZero() {
 		w.Key("start").Marshaled(v.Start.MarshalJSON())
 	}
@@ -561,6 +564,9 @@ func writeHostLimits(w *plainjson.Writer, v *host.Limits) {
 	if v.GivenMemoryMB != 0 {
 		w.Key("given_memory_mb").Float(v.GivenMemoryMB)
 	}
+	if v.HeldDown != nil {
+		writeHostHeldDown(w.Key("held_down"), v.HeldDown)
+	}
 	if v.CPUsRange != nil {
 		writeHostLimitRange(w.Key("cpus_range"), v.CPUsRange)
 	}
@@ -655,6 +661,20 @@ func writeCollectorIdleness(w *plainjson.Writer, v *collector.Idleness) {
 	writeCollectorMeanwhile(w.Key("job_cpus"), &v.JobCPUs)
 	writeCollectorMeanwhile(w.Key("disk_rate"), &v.DiskRate)
 	writeCollectorMeanwhile(w.Key("waiting"), &v.Waiting)
+	w.Shut('}')
+}
+
+func writeHostHeldDown(w *plainjson.Writer, v *host.HeldDown) {
+	w.Open('{')
+	if v.HighMB != 0 {
+		w.Key("high_mb").Float(v.HighMB)
+	}
+	if v.SwapMB != 0 {
+		w.Key("swap_mb").Float(v.SwapMB)
+	}
+	if v.RefaultedMB != 0 {
+		w.Key("refaulted_mb").Float(v.RefaultedMB)
+	}
 	w.Shut('}')
 }
 

@@ -103,19 +103,20 @@ func request(r *reporter.Report) string {
 	var all demand
 	for _, name := range r.NodeNames() {
 		if n := r.Nodes[name]; n != nil {
-			of := demandOf(n)
+			of := demandOf(n, &r.Run)
 			all.mb, all.cpus, all.limit = max(all.mb, of.mb), max(all.cpus, of.cpus), max(all.limit, of.limit)
 			all.asked, all.more, all.ranks = all.asked || of.asked, all.more || of.more, max(all.ranks, of.ranks)
+			all.gpus, all.unknown = max(all.gpus, of.gpus), all.unknown || of.mb == 0
 		}
 	}
 
-	if all.cpus == all.limit { // a node needs what it has
-		all.cpus = 0
+	if all.unknown && !all.more { // less is advised of other nodes only
+		all.mb, all.asked = 0, false
 	}
-	if all.cpus == 0 && !all.asked {
+	if all.changed = all.cpus != all.limit; !all.changed && !all.asked { // a node needs what it has
 		return ""
 	}
-	return all.request(r.Run.Platform)
+	return all.request(&r.Run)
 }
 
 // A demand is what the job needs on a node; 0 = it is not known.
@@ -125,11 +126,14 @@ type demand struct {
 	ranks    int     // on the node
 	asked    bool    // a finding asks for that much memory
 	more     bool    // which is more than the job has
+	gpus     int     // the job's on the node
+	unknown  bool    // of some node it is not known how much memory it needs
+	changed  bool    // it is another number of CPUs than the job has
 }
 
 // demandOf returns what the findings of a node ask for. What they do not speak of is as it was, but no more
 // memory than twice the peak.
-func demandOf(n *reporter.Node) demand {
+func demandOf(n *reporter.Node, run *reporter.Run) demand {
 	out := demand{ranks: len(n.Ranks)}
 	list := n.Findings
 	if f := diagnosis.KilledForMemory(n); f != nil && !tight(n) {
@@ -142,29 +146,36 @@ func demandOf(n *reporter.Node) demand {
 	}
 
 	if out.asked = out.mb > 0; !out.asked {
-		out.mb = askable(diagnosis.RoomyMemory(n))
+		out.mb = askable(diagnosis.RoomyMemory(n, run))
 	}
 	if n.Limits != nil {
+		out.more = out.more || n.Limits.MemoryMB > 0 && out.mb > math.Ceil(float64(n.Limits.MemoryMB))
 		out.limit = askable(max(n.Limits.CPUs, n.Limits.GivenCPUs))
 	}
 	if out.cpus == 0 {
 		out.cpus = out.limit
 	}
+	for i := range n.GPUs {
+		if n.GPUs[i].OfJob {
+			out.gpus++
+		}
+	}
 	return out
 }
 
-// request returns the line in the words of a platform, or "" if they are not known.
-func (a demand) request(platform string) string {
+// request returns the line in the words of the platform of a run, or "" if they are not known.
+func (a demand) request(run *reporter.Run) string {
 	cpus := text.Fixed(math.Ceil(a.cpus), 0)
 	size, unit := text.Fixed(math.Ceil(a.mb), 0), "M"
 	if gib := a.mb / 1024; gib == math.Trunc(gib) {
 		size, unit = text.Fixed(gib, 0), "G"
 	}
 
-	switch platform {
-	case reporter.PlatformSlurm: // each rank is a task
-		cpus = text.Fixed(math.Ceil(a.cpus/float64(max(1, a.ranks))), 0)
-		return "#SBATCH " + a.join(" ", "--cpus-per-task="+cpus, "--mem="+size+unit)
+	switch run.Platform {
+	case reporter.PlatformSlurm:
+		if words := a.slurm(run.MemoryPer, size+unit); words != "" {
+			return "#SBATCH " + words
+		}
 	case reporter.PlatformKubernetes:
 		memory, limits := "memory: "+size+unit+"i", ""
 		if a.more {
@@ -177,10 +188,31 @@ func (a demand) request(platform string) string {
 	return ""
 }
 
+// slurm returns the options of Slurm. Each rank is a task. The memory, of that size, is requested for what it was
+// requested for before: Slurm takes one of the three options.
+func (a demand) slurm(memoryPer, size string) string {
+	perTask := math.Ceil(a.cpus / float64(max(1, a.ranks)))
+	memory, parts := "--mem="+size, 0.0
+	switch memoryPer {
+	case reporter.MemoryPerCPU:
+		memory, parts = "--mem-per-cpu=", perTask*float64(max(1, a.ranks))
+	case reporter.MemoryPerGPU:
+		memory, parts = "--mem-per-gpu=", float64(a.gpus)
+	}
+	switch {
+	case memoryPer == "":
+	case parts > 0:
+		memory += text.Fixed(math.Ceil(a.mb/parts), 0) + "M"
+	default: // of how many is not known
+		a.mb = 0
+	}
+	return a.join(" ", "--cpus-per-task="+text.Fixed(perTask, 0), memory)
+}
+
 // join joins the parts of what is known.
 func (a demand) join(separator, cpus, memory string) string {
 	var words []string
-	if a.cpus > 0 {
+	if a.changed {
 		words = append(words, cpus)
 	}
 	if a.mb > 0 {

@@ -115,6 +115,41 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
+// Slurm's memory is requested for what it was requested for before, and not at all if it is not known how much.
+func TestAdvice_ToPasteOnSlurm(t *testing.T) {
+	t.Parallel()
+	fewer := reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
+	less := reporter.Finding{ID: "memory_unused", Severity: diagnosis.SeverityInfo, Text: "ask for 640 MiB", Evidence: map[string]any{"ask_mb": 640.0}}
+	with := func(command string, findings ...reporter.Finding) *reporter.Node {
+		n := barNode()
+		n.Findings, n.Metrics[reporter.MetricLimitMemory], n.Command = findings, 34, strings.Fields(command)
+		return n
+	}
+	for name, c := range map[string]struct {
+		per   string
+		nodes []*reporter.Node
+		want  string
+	}{
+		"per node":                   {"", []*reporter.Node{with("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem=6G"},
+		"per CPU":                    {reporter.MemoryPerCPU, []*reporter.Node{with("x", fewer)}, "#SBATCH --cpus-per-task=2 --mem-per-cpu=3072M"},
+		"per CPU, as many":           {reporter.MemoryPerCPU, []*reporter.Node{with("x", less)}, "#SBATCH --mem-per-cpu=160M"},
+		"per GPU":                    {reporter.MemoryPerGPU, []*reporter.Node{with("x", less)}, "#SBATCH --mem-per-gpu=160M"},
+		"a program with its own":     {"", []*reporter.Node{with("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
+		"one node's is not known":    {"", []*reporter.Node{with("x", fewer, less), with("java -Xmx3g", fewer)}, "#SBATCH --cpus-per-task=2"},
+		"per GPU that are not known": {reporter.MemoryPerGPU, []*reporter.Node{func() *reporter.Node { n := with("x", less); n.GPUs = nil; return n }()}, ""},
+	} {
+		r := barReport(c.nodes...)
+		r.Run.Platform, r.Run.MemoryPer = reporter.PlatformSlurm, c.per
+		paste := ""
+		if list := Advice(r); len(list) > 0 && list[0].Paste {
+			paste = list[0].Text
+		}
+		if paste != c.want {
+			t.Errorf("%s: %q, want %q", name, paste, c.want)
+		}
+	}
+}
+
 // The line to paste is in the words of the place where the run was started.
 func TestAdvice_ToPaste(t *testing.T) {
 	t.Parallel()
@@ -141,7 +176,7 @@ func TestAdvice_ToPaste(t *testing.T) {
 		"less memory":              {[]*reporter.Node{with(less)}, [3]string{"#SBATCH --mem=640M", `resources: {requests: {memory: 640Mi}}`, "docker run --memory=640m"}},
 		"no limit":                 {[]*reporter.Node{unlimited}, [3]string{"#SBATCH --cpus-per-task=2 --mem=6G", `resources: {requests: {cpu: "2", memory: 6Gi}}`, "docker run --cpus=2 --memory=6g"}},
 		"memory is not known":      {[]*reporter.Node{unmeasured}, [3]string{"#SBATCH --cpus-per-task=2", `resources: {requests: {cpu: "2"}}`, "docker run --cpus=2"}},
-		"no more than the limit":   {[]*reporter.Node{full}, [3]string{"#SBATCH --cpus-per-task=2 --mem=8G", `resources: {requests: {cpu: "2", memory: 8Gi}}`, "docker run --cpus=2 --memory=8g"}},
+		"1.25 × the peak at least": {[]*reporter.Node{full}, [3]string{"#SBATCH --cpus-per-task=2 --mem=10G", `resources: {requests: {cpu: "2", memory: 10Gi}, limits: {memory: 10Gi}}`, "docker run --cpus=2 --memory=10g"}},
 		"what the fullest needs":   {[]*reporter.Node{with(fewer, less), with(), nil}, [3]string{"#SBATCH --mem=6G", `resources: {requests: {memory: 6Gi}}`, "docker run --memory=6g"}},
 		"one node needs its CPUs":  {[]*reporter.Node{with(fewer), with()}, [3]string{}},
 		"killed, however short":    {[]*reporter.Node{killedReport().Nodes["0"]}, [3]string{"#SBATCH --mem=3G", `resources: {requests: {memory: 3Gi}, limits: {memory: 3Gi}}`, "docker run --memory=3g"}},
