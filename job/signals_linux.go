@@ -51,7 +51,9 @@ type Signals struct {
 	first [lastSignal + 1]origins // the counts when catching began
 	sent  []Sent                  // oldest first
 
-	launchers map[int]string // the names of those above us, by process ID
+	family  *family    // of the job
+	witness *witness   // nil where nobody is known to signal more than this process
+	doubts  []sighting // signals of which it is not known yet whether the job has them, oldest first
 }
 
 // Catch takes this process over for one job. It begins to catch what the process
@@ -124,7 +126,8 @@ func (s *Signals) deliver(sig syscall.Signal) {
 	case before:
 		s.keep(sig, user+kernel)
 	case running:
-		for range s.lacking(sig, user) + s.missed(sig, kernel) {
+		s.passOn(sig, user)
+		for range s.missed(sig, kernel) {
 			s.send(sig)
 		}
 	case ended:
