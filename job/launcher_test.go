@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -319,5 +321,93 @@ func TestWitness(t *testing.T) {
 			for range l.lines { // until all have ended
 			}
 		})
+	}
+}
+
+// What a launcher set to end its child together with itself ends the job, in a process of its own or in ours. Nothing does
+// where it set nothing.
+func TestStart_LauncherDeath(t *testing.T) {
+	runtime.LockOSThread() // the parent in the kernel's eyes
+	defer runtime.UnlockOSThread()
+	for _, part := range []string{"agent", "inplace"} {
+		for _, sig := range []syscall.Signal{0, syscall.SIGUSR2} {
+			cmd := command(t, part, "mortal", os.Args[0])
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: sig}
+			w := start(t, cmd)
+			if got := w.pid("dies"); got != int(sig) {
+				t.Errorf("%s: the job has %d, want %d", part, got, sig)
+			}
+			for range w.lines {
+			}
+			_ = cmd.Wait()
+		}
+	}
+}
+
+// What the witness was sent as well has reached a job that is where it began. All else is passed on, when it is late or known.
+func TestSignals_Judge(t *testing.T) {
+	t.Parallel()
+	w := start(t, command(t, "counter", ""))
+	job := w.pid("ready")
+	defer w.signal(syscall.SIGTERM)
+	groups, err := groupsOf(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const sig = syscall.SIGUSR1
+	now, late := time.Now(), time.Now().Add(-suspense)
+	for _, c := range []struct {
+		name   string
+		counts uint32 // of the witness
+		groups string
+		doubts []sighting
+		passed int
+		left   int
+	}{
+		{"of the witness, too", 1, string(groups), []sighting{{sig, now}}, 0, 0},
+		{"of the witness, too, long ago", 1, string(groups), []sighting{{sig, late}}, 0, 0},
+		{"not yet", 0, string(groups), []sighting{{sig, now.Add(time.Minute)}}, 0, 1},
+		{"of ours alone", 0, string(groups), []sighting{{sig, late}}, 1, 0},
+		{"once of the witness, too", 1, string(groups), []sighting{{sig, late}, {sig, late}}, 1, 0},
+		{"another signal", 1, string(groups), []sighting{{syscall.SIGUSR2, late}}, 1, 0},
+		{"the job has moved", 1, "0::/elsewhere\n", []sighting{{sig, now}}, 1, 0},
+	} {
+		s := &Signals{phase: running, pid: job, doubts: c.doubts}
+		s.witness = &witness{pid: os.Getpid(), counts: &testimony{}, groups: []byte(c.groups)}
+		s.witness.counts.counts[sig] = c.counts
+		s.judge()
+		_ = unix.Kill(job, syscall.SIGXCPU)
+		if _, passed := w.expect("SIGXCPU"); passed != c.passed || len(s.doubts) != c.left {
+			t.Errorf("%s: %d were passed on, %d are left, want %d and %d", c.name, passed, len(s.doubts), c.passed, c.left)
+		}
+	}
+}
+
+// A stop that is not known to have reached the job does not follow the signal that ends it.
+func TestSignals_DoubtStop(t *testing.T) {
+	s := &Signals{}
+	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGCONT} {
+		s.doubt(sig, 1)
+	}
+	if len(s.doubts) != 2 || s.doubts[0].sig != syscall.SIGTERM || s.doubts[1].sig != syscall.SIGCONT {
+		t.Errorf("%v, want TERM and CONT", s.doubts)
+	}
+	if s.doubt(syscall.SIGTSTP, 1); len(s.doubts) != 2 || s.doubts[1].sig != syscall.SIGTSTP {
+		t.Errorf("%v, want TERM and TSTP", s.doubts)
+	}
+}
+
+// What the witness was sent and we were not does not stand for the next signal.
+func TestWitness_Forgets(t *testing.T) {
+	w := &witness{counts: &testimony{}}
+	w.counts.counts[syscall.SIGTERM] = 2
+	w.look()
+	if !w.saw(syscall.SIGTERM) || w.saw(syscall.SIGHUP) || len(w.alone) != 1 {
+		t.Errorf("%v are left", w.alone)
+	}
+	w.alone[0].at = w.alone[0].at.Add(-2 * suspense)
+	if w.forget(); w.saw(syscall.SIGTERM) {
+		t.Error("an old one is left")
 	}
 }

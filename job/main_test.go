@@ -79,6 +79,8 @@ func TestMain(m *testing.M) {
 		tight()
 	case "inplace":
 		inPlace()
+	case "mortal":
+		fmt.Println("dies", int(launcherDeath))
 	}
 }
 
@@ -311,7 +313,7 @@ func tight() {
 // inPlace becomes the job.
 func inPlace() {
 	fmt.Println("pid", os.Getpid())
-	fmt.Println(Exec(Command{Args: os.Args[1:], Env: []string{role + "=", "A=b"}}, Catch()))
+	fmt.Println(Exec(Command{Args: os.Args[1:], Env: []string{role + "=" + os.Getenv(nextRole), "A=b"}}, Catch()))
 	os.Exit(125)
 }
 
