@@ -360,25 +360,33 @@ func TestSignals_Judge(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		counts uint32 // of the witness
+		alone  []sighting
 		groups string
 		doubts []sighting
 		passed int
 		left   int
 	}{
-		{"of the witness, too", 1, string(groups), []sighting{{sig, now}}, 0, 0},
-		{"of the witness, too, long ago", 1, string(groups), []sighting{{sig, late}}, 0, 0},
-		{"not yet", 0, string(groups), []sighting{{sig, now.Add(time.Minute)}}, 0, 1},
-		{"of ours alone", 0, string(groups), []sighting{{sig, late}}, 1, 0},
-		{"once of the witness, too", 1, string(groups), []sighting{{sig, late}, {sig, late}}, 1, 0},
-		{"another signal", 1, string(groups), []sighting{{syscall.SIGUSR2, late}}, 1, 0},
-		{"the job has moved", 1, "0::/elsewhere\n", []sighting{{sig, now}}, 1, 0},
+		{"of the witness, too", 1, nil, string(groups), []sighting{{sig, now}}, 0, 0},
+		{"of the witness, too, long ago", 1, nil, string(groups), []sighting{{sig, late}}, 0, 0},
+		{"not yet", 0, nil, string(groups), []sighting{{sig, now.Add(time.Minute)}}, 0, 1},
+		{"of ours alone", 0, nil, string(groups), []sighting{{sig, late}}, 1, 0},
+		{"once of the witness, too", 1, nil, string(groups), []sighting{{sig, late}, {sig, late}}, 1, 0},
+		{"another signal", 1, nil, string(groups), []sighting{{syscall.SIGUSR2, late}}, 1, 0},
+		{"once of the witness alone", 0, []sighting{{sig, late}}, string(groups), []sighting{{sig, late}}, 1, 0},
+		{"of the witness before", 0, []sighting{{sig, now}}, string(groups), []sighting{{sig, now}}, 0, 0},
+		{"the job has moved", 1, nil, "0::/elsewhere\n", []sighting{{sig, now}}, 1, 0},
 	} {
 		s := &Signals{phase: running, pid: job, doubts: c.doubts}
-		s.witness = &witness{pid: os.Getpid(), counts: &testimony{}, groups: []byte(c.groups)}
+		s.witness = &witness{pid: os.Getpid(), counts: &testimony{}, alone: c.alone, groups: []byte(c.groups)}
 		s.witness.counts.counts[sig] = c.counts
 		s.judge()
-		_ = unix.Kill(job, syscall.SIGXCPU)
-		if _, passed := w.expect("SIGXCPU"); passed != c.passed || len(s.doubts) != c.left {
+		passed := 0
+		for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} { // as in times
+			_ = unix.Kill(job, last)
+			_, before := w.expect(unix.SignalName(last))
+			passed += before
+		}
+		if passed != c.passed || len(s.doubts) != c.left {
 			t.Errorf("%s: %d were passed on, %d are left, want %d and %d", c.name, passed, len(s.doubts), c.passed, c.left)
 		}
 	}

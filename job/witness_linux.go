@@ -110,6 +110,7 @@ func (s *Signals) judge() {
 	if s.witness == nil {
 		return
 	}
+	s.witness.forget()
 	s.witness.look()
 	s.doubts = slices.DeleteFunc(s.doubts, func(d sighting) bool {
 		switch age := time.Since(d.at); {
@@ -127,7 +128,6 @@ func (s *Signals) judge() {
 		}
 		return true
 	})
-	s.witness.forget()
 	if len(s.doubts) > 0 {
 		hearSoon()
 	}
