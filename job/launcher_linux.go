@@ -4,7 +4,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -49,10 +48,9 @@ func isLauncher(pid int) bool {
 	return strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec")
 }
 
-// fromJob reports whether the newest delivery of sig comes from a process of the job that is in our process group: a
-// "kill 0" in a script, say. The job has it then, unless it has left the group. The caller holds the lock.
-func (s *Signals) fromJob(sig syscall.Signal) bool {
-	pid := sentBy(sig)
+// fromJob reports whether the sender of a signal is a process of the job that is in our process group, as with "kill 0" in
+// a script. The job has the signal then, unless it has left the group. The caller holds the lock.
+func (s *Signals) fromJob(pid int) bool {
 	if pid <= 0 || !inOurGroup(pid) || !inOurGroup(s.pid) {
 		return false
 	}

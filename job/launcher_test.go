@@ -197,6 +197,7 @@ func TestSignals_LauncherEnded(t *testing.T) {
 	for range l.lines { // until both have ended
 	}
 }
+
 // A launcher that the agent does not descend from means the agent.
 func TestSignals_ForeignLauncher(t *testing.T) {
 	t.Parallel()
@@ -273,6 +274,23 @@ func TestSignals_JobSignalsItsGroup(t *testing.T) {
 	}
 	_ = unix.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 	w.end()
+}
+
+// The job may do so before this process knows of it.
+func TestSignals_JobSignalsItsGroupAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		cmd := command(t, "agent", "", "sh", "-c", `trap 'echo SIGTERM' TERM; trap 'echo SIGXCPU' XCPU; trap 'echo SIGUSR2; exit' USR2
+			kill 0; while :; do sleep 0.01; done`)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		w := start(t, cmd)
+		w.expect("SIGTERM")
+		for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGUSR2} {
+			w.signal(last)
+			w.expectOnly(unix.SignalName(last))
+		}
+		w.end()
+	}
 }
 
 // A child that this process had before it became the agent is not the job's: it means the agent by its process ID.

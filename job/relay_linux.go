@@ -30,8 +30,10 @@ func (s *Signals) attach(pid int, f *family) {
 		s.deliver(sig)
 	}
 	s.phase, s.pid, s.family = running, pid, f
-	for _, sig := range s.early {
-		s.send(sig)
+	for _, e := range s.early {
+		if !s.fromJob(e.sender) { // which has begun meanwhile
+			s.send(e.sig)
+		}
 	}
 	s.early = nil
 }
@@ -59,7 +61,7 @@ func (s *Signals) passOn(sig syscall.Signal, n uint32) {
 	case s.witness != nil:
 		s.doubt(sig, n)
 		return
-	case s.fromJob(sig):
+	case s.fromJob(sentBy(sig)):
 		s.hasAlready(sig)
 		n-- // of those before the newest the sender is not known
 	}

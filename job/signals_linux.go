@@ -33,6 +33,12 @@ const (
 // origins counts deliveries of one signal by sender.
 type origins struct{ user, kernel uint32 }
 
+// An earlySignal was delivered before the job was known.
+type earlySignal struct {
+	sig    syscall.Signal
+	sender int // as sentBy returns it
+}
+
 // Signals catches what this process is sent and relays it to the job. The methods
 // may be called on nil, which catches nothing.
 type Signals struct {
@@ -46,7 +52,7 @@ type Signals struct {
 	mu    sync.Mutex // guards what follows; held while a child is reaped
 	phase phase
 	pid   int
-	early []syscall.Signal // sent before the job existed
+	early []earlySignal // oldest first
 	seen  [lastSignal + 1]origins
 	first [lastSignal + 1]origins // the counts when catching began
 	sent  []Sent                  // oldest first
@@ -99,9 +105,13 @@ func (s *Signals) stop() []syscall.Signal {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(s.early, func(sig syscall.Signal) bool {
-		return slices.Contains(s.ignored, sig)
-	})
+	var lost []syscall.Signal
+	for _, e := range s.early {
+		if !slices.Contains(s.ignored, e.sig) {
+			lost = append(lost, e.sig)
+		}
+	}
+	return lost
 }
 
 // Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end,
@@ -141,7 +151,7 @@ func (s *Signals) keep(sig syscall.Signal, n uint32) {
 		return // the job will ask for the size
 	}
 	for range min(n, lastSignal) {
-		s.early = append(s.early, sig)
+		s.early = append(s.early, earlySignal{sig, sentBy(sig)})
 	}
 }
 
