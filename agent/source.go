@@ -70,7 +70,7 @@ func (g ownGroup) taskLimits() []job.TaskLimit {
 // if one is wanted. The job waits for it.
 func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
-	src.options = host.JobOptions{Source: host.JobFromTree, Reaped: src.reaped, Env: os.Environ()}
+	src.options = host.JobOptions{Source: host.JobFromTree, Reaped: src.reaped, Idle: src.idle, Env: os.Environ()}
 	src.options.Tree, src.options.NoTree = newTree(process.Options{
 		Root: os.Getpid(), Ignore: func(pid int) bool { return src.job.Other(pid) },
 		Ended: src.endedProcesses, Command: o.Args, Redact: o.redaction().Args,
@@ -178,7 +178,7 @@ const gpuPatience = 30 * time.Millisecond
 // end removes what was made. A group in which processes of the job are still running stays, and end
 // records that in j. The group must not be read concurrently.
 func (src *jobSource) end(j *reporter.Job) {
-	src.endGPUs()
+	src.endHelpers()
 	if src.made == nil {
 		return
 	}
@@ -200,7 +200,7 @@ func (src *jobSource) end(j *reporter.Job) {
 // leave is end for a sampler that did not return: it may still be reading the group, which therefore
 // stays. leave returns a message about that.
 func (src *jobSource) leave() string {
-	src.endGPUs()
+	src.endHelpers()
 	if src.made == nil {
 		return ""
 	}
@@ -208,16 +208,17 @@ func (src *jobSource) leave() string {
 	return fmt.Sprintf("; control group %s stays: once it is empty, remove it with rmdir", src.options.Group.Path())
 }
 
-func (src *jobSource) endGPUs() {
+// endHelpers ends the processes that are ours and not the job's.
+func (src *jobSource) endHelpers() {
 	src.stop()
-	if !src.following.Load() {
-		return
+	if src.following.Load() {
+		if _, ok := patience.Receive(src.ended, gpuPatience); !ok {
+			src.gpus.Kill() // before it is reaped
+		}
 	}
-
-	if _, ok := patience.Receive(src.ended, gpuPatience); !ok {
-		src.gpus.Kill() // before it is reaped
+	if src.job != nil {
+		src.job.ReapHelpers()
 	}
-	src.job.ReapHelpers()
 }
 
 // miss notes what does not work with the job's control group.
@@ -238,6 +239,14 @@ func (src *jobSource) reaped() host.Reaped {
 		CPUSeconds: u.UserSeconds + u.SystemSeconds,
 		ReadBytes:  float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit,
 	}
+}
+
+// idle returns how many processes of ours are in our control group that use nothing.
+func (src *jobSource) idle() int {
+	if src.job == nil || src.job.Witness() == 0 {
+		return 0
+	}
+	return 1
 }
 
 // endedProcesses returns the job's processes that were waited for since the last call.

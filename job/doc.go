@@ -29,7 +29,8 @@
 // unless [Command] names others, every other inherited descriptor that is not
 // close-on-exec, and stays in the caller's process group, session and control
 // group, on its terminal. It outlives a caller that is killed: nothing ties its
-// life to the caller's.
+// life to the caller's, unless the caller's own launcher tied the caller's life to its
+// own (PR_SET_PDEATHSIG), which is passed on.
 //
 // # Signals
 //
@@ -44,11 +45,10 @@
 // A signal that a process sends to the whole group, as kill(-pgid) and timeout(1)
 // do, or to each process of a container, as a scheduler may, reaches the job
 // directly and again through the relay. The kernel does not say how a signal was
-// addressed, and one too many is better than none at all. Launchers of parallel
-// programs are the exception: Open MPI's, Hydra and, unless it tracks processes by
-// control groups, Slurm signal the process group of what they started. What such an
-// ancestor sends is not relayed to a job that is still in our group; see
-// launcher_linux.go.
+// addressed, and one too many is better than none at all. Below a launcher of parallel
+// programs or a batch system a witness, which is where the job is, shows what has
+// reached the job; see witness_linux.go. What the job sends to its own group is not
+// relayed to it.
 //
 // SIGPIPE and SIGXFSZ, which failing writes of this process may raise, are
 // swallowed. Nothing is ever ignored while the job could inherit that, except

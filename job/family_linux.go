@@ -94,12 +94,14 @@ func (f *family) expectsHelper() bool {
 	return f.nameless
 }
 
-// ReapHelpers reaps the helpers that have ended, or are about to, after Wait. Left
-// to process 1 they would remain zombies in a container where that reaps nothing.
+// ReapHelpers ends the witness, and reaps the helpers that have ended, or are about to, after Wait.
+// Left to process 1 they would remain zombies in a container where that reaps nothing.
 func (j *Job) ReapHelpers() {
 	if j.family == nil {
 		return
 	}
+	<-j.settled
+	j.signals.dismiss()
 	j.family.mu.Lock()
 	helpers := slices.Clone(j.family.helpers)
 	j.family.mu.Unlock()
@@ -128,6 +130,13 @@ func (j *Job) Other(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Contains(f.others, pid)
+}
+
+// isJobs reports whether a child is the job's. It waits for no helper that is just being made.
+func (f *family) isJobs(pid int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !slices.Contains(f.others, pid)
 }
 
 // forget is Other for a child that has been reaped, which therefore is not just

@@ -163,12 +163,21 @@ func (s *Signals) relay() {
 func (s *Signals) hear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.take()
+}
 
+// hearSoon has hear called again.
+func hearSoon() { time.AfterFunc(withoutBell, theBell.ring) }
+
+// take is hear for a caller that holds the lock.
+func (s *Signals) take() {
 	for _, sig := range relayed() {
 		if counted(sig) != s.seen[sig] {
 			s.deliver(sig)
 		}
 	}
+	s.judge()
+
 	// One that a process sent counts too: while it is pending, the kernel's own is merged into it.
 	if n := counted(syscall.SIGCHLD); n != s.ear.died {
 		s.ear.died = n

@@ -1,87 +1,66 @@
 package job
 
 import (
-	"bytes"
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// reachedJob reports whether the newest delivery of sig has reached the job directly. The
-// kernel does not say how a signal was addressed, but the sender is known: launchers of
-// parallel programs signal the whole process group of what they started. The caller holds
-// the lock.
-func (s *Signals) reachedJob(sig syscall.Signal) bool {
-	pid := sentBy(sig)
-	if pid <= 0 {
-		return false
-	}
-
-	name, known := s.launchers[pid] // it may have ended since it sent the signal
-	if !known {
-		if name = nameOf(pid); !signalsGroups(name) || !procfile.Descends(pid) {
-			return false
-		}
-	}
-	if group, err := unix.Getpgid(s.pid); err != nil || group != unix.Getpgrp() {
-		return false
-	}
-
-	return name != slurmStepd || !inSlurmGroup()
+// launched reports whether a launcher of parallel programs or a batch system started this process. Those signal process
+// groups, trees, or each process of a control group. A wrong answer loses no signal.
+func launched() bool {
+	return slices.ContainsFunc(launcherVariables, func(name string) bool { return os.Getenv(name) != "" }) ||
+		isLauncher(os.Getppid()) || isLauncher(starter())
 }
 
-// noteLaunchers remembers the launchers above this process, where the environment says that there is one.
-func (s *Signals) noteLaunchers() {
-	if !slices.ContainsFunc(launcherVariables, func(name string) bool { return os.Getenv(name) != "" }) {
-		return
-	}
-	launchers := make(map[int]string)
-	for p := range procfile.Ancestors() {
-		if signalsGroups(p.Name) {
-			launchers[p.PID] = p.Name
-		}
-	}
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.launchers = launchers
+// launcherVariables are set by launchers and batch systems, each in its way.
+var launcherVariables = []string{
+	"PMI_RANK", "PMI_FD", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", // Hydra, Open MPI
+	"SLURM_PROCID", "FLUX_TASK_RANK", "PALS_RANKID", "JSM_NAMESPACE_RANK", "TORCHELASTIC_RUN_ID",
+	"PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID", "PARALLEL_SEQ", // the last is GNU parallel's
 }
 
-// launcherVariables are set by the launchers that signal process groups, each in its way.
-var launcherVariables = []string{"PMI_RANK", "PMI_FD", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}
+// starter returns the parent of the leader of our process group: the environment of a container may lack the launcher's
+// variables. It is 0 if that is not known.
+func starter() int {
+	group := unix.Getpgrp()
+	if group == os.Getpid() {
+		return 0 // which leaves our parent
+	}
+	leader, _ := procfile.ReadProcess(group)
+	return leader.Parent
+}
 
-// slurmStepd is the process of Slurm that starts the tasks of a step.
-const slurmStepd = "slurmstepd"
-
-// signalsGroups reports whether a program of this name (comm) signals process groups:
-// those of Open MPI, PRRTE, and Hydra, which is MPICH's and Intel MPI's, do; slurmstepd does
-// unless it tracks processes by control groups.
-func signalsGroups(name string) bool {
+// isLauncher reports whether a process has the name of a launcher.
+func isLauncher(pid int) bool {
+	name := ""
+	if pid > 0 {
+		name = nameOf(pid)
+	}
 	switch name {
-	case slurmStepd, "orterun", "orted", "prterun", "prted", "hydra_pmi_proxy":
+	case "slurmstepd", "orterun", "orted", "prterun", "prted", "hydra_pmi_proxy":
 		return true
 	}
 	return strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec")
 }
 
-// inSlurmGroup reports whether this process is in a control group of a Slurm step. Then
-// Slurm may track the step by that group (proctrack/cgroup), and signals only the process
-// that it started, which is this one.
-func inSlurmGroup() bool {
-	groups, err := procfile.ReadFile("/proc/self/cgroup")
-	return err != nil || hasSlurmStep(groups)
-}
-
-// hasSlurmStep reports whether any line of a cgroup file of procfs names a step's group:
-// /slurm/uid_0/job_4711/step_0/task_0, or /system.slice/slurmstepd.scope/job_4711/step_0/user.
-func hasSlurmStep(groups []byte) bool {
-	return slices.ContainsFunc(bytes.Split(groups, []byte{'\n'}), func(line []byte) bool {
-		above, _, ok := bytes.Cut(line, []byte("/step_"))
-		return ok && bytes.Contains(above, []byte("slurm")) && bytes.Contains(above, []byte("/job_"))
-	})
+// fromJob reports whether the sender of a signal is a process of the job that is in our process group, as with "kill 0" in
+// a script. The job has the signal then, unless it has left the group. The caller holds the lock.
+func (s *Signals) fromJob(pid int) bool {
+	if pid <= 0 || !inOurGroup(pid) || !inOurGroup(s.pid) {
+		return false
+	}
+	for p := range procfile.Lineage(pid) {
+		if p.PID == s.pid {
+			return true
+		}
+		if p.Parent == os.Getpid() { // an orphan of the job, or a child that we had before
+			return s.family.isJobs(p.PID)
+		}
+	}
+	return false
 }

@@ -8,8 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,56 +27,76 @@ func named(t *testing.T, name string) string {
 	return path
 }
 
-// A launched agent has a launcher that sends what the test asks for.
-type launched struct {
+// An underLauncher is an agent below a launcher that sends what the test asks for.
+type underLauncher struct {
 	*wrapped
 	orders io.Writer
 	agent  int // its process ID
 }
 
 // launch starts an agent whose job is a counter, below a launcher of a name. before are the words before the job's.
-func launch(t *testing.T, name string, before ...string) *launched {
+func launch(t *testing.T, name string, before ...string) *underLauncher {
+	t.Helper()
+	return launchWith(t, nil, name, before...)
+}
+
+// launchWith is launch with variables.
+func launchWith(t *testing.T, env []string, name string, before ...string) *underLauncher {
 	t.Helper()
 	job := append(append([]string{os.Args[0]}, before...), os.Args[0])
 	cmd := command(t, "launcher", "counter", job...)
-	cmd.Path = named(t, name)
+	cmd.Path, cmd.Env = named(t, name), append(cmd.Env, env...)
 	orders, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	l := &launched{wrapped: start(t, cmd), orders: orders}
+	l := &underLauncher{wrapped: start(t, cmd), orders: orders}
 	l.agent = parent(t, l.pid("ready"))
 
 	return l
 }
 
-// order has the launcher send a signal.
-func (l *launched) order(whom string, sig syscall.Signal) {
+// awaitWitness waits for the witness, and returns its process ID.
+func (l *underLauncher) awaitWitness() (pid int) {
 	l.t.Helper()
-	if _, err := fmt.Fprintln(l.orders, whom, unix.SignalName(sig)); err != nil {
+	until(l.t, "there is a witness", func() bool {
+		for _, child := range addressees("each", l.agent)[1:] {
+			if nameOf(child) == "signal-witness" {
+				pid = child
+			}
+		}
+		return pid != 0
+	})
+	return pid
+}
+
+// order has the launcher send a signal.
+func (l *underLauncher) order(way string, sig syscall.Signal) {
+	l.t.Helper()
+	if _, err := fmt.Fprintln(l.orders, unix.SignalName(sig), way); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-// times returns how often the job sees a signal that was ordered: what is relayed of it has been relayed before
+// times returns how often the job sees a signal that was sent: what is relayed of it has been relayed before
 // two signals that the test itself sends to the agent.
-func (l *launched) times(sig syscall.Signal) (n int) {
-	l.t.Helper()
-	_, before := l.expect(unix.SignalName(sig))
+func (w *wrapped) times(agent int, sig syscall.Signal) (n int) {
+	w.t.Helper()
+	_, before := w.expect(unix.SignalName(sig))
 	n = 1 + before
 	for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} {
-		if err := unix.Kill(l.agent, last); err != nil {
-			l.t.Fatal(err)
+		if err := unix.Kill(agent, last); err != nil {
+			w.t.Fatal(err)
 		}
-		_, before := l.expect(unix.SignalName(last))
+		_, before := w.expect(unix.SignalName(last))
 		n += before
 	}
 	return n
 }
 
 // terminate ends the job.
-func (l *launched) terminate() {
+func (l *underLauncher) terminate() {
 	l.t.Helper()
 	l.order("group", syscall.SIGTERM)
 	if code, st := l.end(); code != 0 || st.Signal != "" {
@@ -81,30 +104,35 @@ func (l *launched) terminate() {
 	}
 }
 
-// What a launcher sends to the group of the agent reaches the job once.
-func TestSignals_LauncherSignalsGroup(t *testing.T) {
+// ways are those in which launchers signal what they started.
+var ways = []string{"process", "group", "each", "each, backwards"}
+
+// What a launcher sends reaches the job once, in whichever way the launcher sends it, and whatever it is called. Some
+// are known by what they add to the environment, others by their names.
+func TestSignals_Launcher(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{
-		"slurmstepd", "mpirun", "mpirun.openmpi", "mpiexec.hydra", "orterun", "orted", "prterun", "prted",
-		"hydra_pmi_proxy",
+	for name, env := range map[string][]string{
+		"slurm-of-2031": {"SLURM_PROCID=0"}, "pbs_mom": {"PBS_JOBID=1.host"}, "slurmstepd": nil, "mpirun.openmpi": nil,
 	} {
-		if name == slurmStepd && inSlurmGroup() {
-			continue
-		}
-		l := launch(t, name)
-		for _, sig := range []syscall.Signal{
-			syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGUSR2, syscall.SIGINT, syscall.SIGCONT, syscall.SIGUSR1,
-		} {
-			l.order("group", sig)
-			if n := l.times(sig); n != 1 {
-				t.Errorf("%v from %s to the group: the job saw it %d times", sig, name, n)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := launchWith(t, env, name)
+			l.awaitWitness()
+			for _, way := range ways {
+				for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGINT, syscall.SIGCONT} {
+					l.order(way, sig)
+					if n := l.times(l.agent, sig); n != 1 {
+						t.Errorf("%v from %s to %s: the job saw it %d times", sig, name, way, n)
+					}
+				}
 			}
-		}
-		l.terminate()
+			l.terminate()
+		})
 	}
 }
 
-// Any other program may as well have meant the agent alone. (Two signals that come at the same time are one.)
+// Where nothing is known of a launcher there is no witness, and the group may well have been the agent alone. (Two signals
+// that come at the same time are one.)
 func TestSignals_OthersSignalGroup(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"srun", "my-mpirun", "hydra"} {
@@ -112,14 +140,14 @@ func TestSignals_OthersSignalGroup(t *testing.T) {
 		most := 0
 		for i := 0; i < 100 && most < 2; i++ {
 			l.order("group", syscall.SIGUSR1)
-			most = max(most, l.times(syscall.SIGUSR1))
+			most = max(most, l.times(l.agent, syscall.SIGUSR1))
 		}
 		if most != 2 {
 			t.Errorf("from %s to the group: the job saw it %d times, want 2", name, most)
 		}
 
 		l.order("process", syscall.SIGUSR2)
-		if n := l.times(syscall.SIGUSR2); n != 1 {
+		if n := l.times(l.agent, syscall.SIGUSR2); n != 1 {
 			t.Errorf("from %s to the agent: the job saw it %d times, want 1", name, n)
 		}
 		l.terminate()
@@ -130,19 +158,24 @@ func TestSignals_OthersSignalGroup(t *testing.T) {
 func TestSignals_JobLeftGroupOfLauncher(t *testing.T) {
 	t.Parallel()
 	l := launch(t, "mpirun", "setsid")
+	l.awaitWitness()
 	for range 3 {
 		l.order("group", syscall.SIGUSR1)
-		if n := l.times(syscall.SIGUSR1); n != 1 {
+		if n := l.times(l.agent, syscall.SIGUSR1); n != 1 {
 			t.Errorf("the job saw it %d times, want 1", n)
 		}
 	}
-	l.terminate()
+	l.order("process", syscall.SIGTERM)
+	if code, st := l.end(); code != 0 || st.Signal != "" {
+		t.Errorf("exit code %d, %+v", code, st)
+	}
 }
 
 // A launcher may have ended by the time at which the agent looks at what it sent.
 func TestSignals_LauncherEnded(t *testing.T) {
-	t.Setenv("PMI_RANK", "0")
-	l := launch(t, "hydra_pmi_proxy")
+	t.Parallel()
+	l := launchWith(t, []string{"PMI_RANK=0"}, "proxy")
+	l.awaitWitness()
 	_ = unix.Kill(l.agent, syscall.SIGSTOP)
 	until(t, "the agent stops", func() bool { return state(l.agent) == "T" })
 	l.order("group", syscall.SIGUSR1)
@@ -174,7 +207,7 @@ func TestSignals_ForeignLauncher(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if n := l.times(syscall.SIGUSR1); n != 1 {
+	if n := l.times(l.agent, syscall.SIGUSR1); n != 1 {
 		t.Errorf("the job saw it %d times, want 1", n)
 	}
 	l.terminate()
@@ -184,6 +217,7 @@ func TestSignals_ForeignLauncher(t *testing.T) {
 func TestSignals_ContinuedByLauncher(t *testing.T) {
 	t.Parallel()
 	l := launch(t, "orted")
+	l.awaitWitness()
 	for range 3 {
 		l.order("group", syscall.SIGSTOP)
 		until(t, "the agent stops", func() bool { return state(l.agent) == "T" })
@@ -193,7 +227,7 @@ func TestSignals_ContinuedByLauncher(t *testing.T) {
 			} else {
 				l.order(whom, syscall.SIGCONT)
 			}
-			if n := l.times(syscall.SIGCONT); n != 1 {
+			if n := l.times(l.agent, syscall.SIGCONT); n != 1 {
 				t.Errorf("to the %s: the job saw it %d times, want 1", whom, n)
 			}
 		}
@@ -215,28 +249,191 @@ func TestSignals_DeliveredBeforeStart(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.attach(cmd.Process.Pid)
+	s.attach(cmd.Process.Pid, nil)
 	_ = cmd.Wait()
 	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGUSR2 {
 		t.Errorf("ended with %v, want SIGUSR2", cmd.ProcessState)
 	}
 }
 
-func TestHasSlurmStep(t *testing.T) {
+// A process of the job that signals its group has signalled the job.
+func TestSignals_JobSignalsItsGroup(t *testing.T) {
 	t.Parallel()
-	for groups, want := range map[string]bool{
-		"": false,
-		"0::/user.slice/user-0.slice/session-1.scope\n":                          false,
-		"9:freezer:/slurm/uid_0/job_3/step_0\n0::/\n":                            true,
-		"9:memory:/slurm_node1/uid_54321/job_3/step_batch/task_0\n":              true,
-		"0::/system.slice/slurmstepd.scope/job_3/step_0/user/task_0\n":           true,
-		"0::/system.slice/node1_slurmstepd.scope/job_3/step_interactive/user/\n": true,
-		"0::/system.slice/slurmd.service\n":                                      false, // without task/cgroup
-		"0::/ci/job_3/step_0\n":                                                  false,
-		"0::/ci/step_1/slurm/job_3\n1:name=systemd:/slurm/uid_0/job_3\n":         false,
-	} {
-		if hasSlurmStep([]byte(groups)) != want {
-			t.Errorf("%q: want %v", groups, want)
+	cmd := command(t, "agent", "insider", os.Args[0])
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	w := start(t, cmd)
+	w.pid("ready")
+	for range 10 {
+		for _, by := range []syscall.Signal{syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGINT} {
+			w.signal(by)
+			w.expectOnly(unix.SignalName(by))
+			if n := w.times(cmd.Process.Pid, syscall.SIGUSR1); n != 1 {
+				t.Errorf("%v: the job saw SIGUSR1 %d times, want 1", by, n)
+			}
 		}
+	}
+	_ = unix.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+	w.end()
+}
+
+// The job may do so before this process knows of it.
+func TestSignals_JobSignalsItsGroupAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		cmd := command(t, "agent", "", "sh", "-c", `trap 'echo SIGTERM' TERM; trap 'echo SIGXCPU' XCPU; trap 'echo SIGUSR2; exit' USR2
+			kill 0; while :; do sleep 0.01; done`)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		w := start(t, cmd)
+		w.expect("SIGTERM")
+		for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGUSR2} {
+			w.signal(last)
+			w.expectOnly(unix.SignalName(last))
+		}
+		w.end()
+	}
+}
+
+// A child that this process had before it became the agent is not the job's: it means the agent by its process ID.
+func TestSignals_ChildFromBefore(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "agent", "counter", "-c", `(read x; kill -USR1 $$) <&3 & exec "$0" "$0"`, os.Args[0])
+	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	r, goOn, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{r}
+	w := start(t, cmd)
+	r.Close()
+	w.pid("ready")
+	goOn.Close()
+	if n := w.times(cmd.Process.Pid, syscall.SIGUSR1); n != 1 {
+		t.Errorf("the job saw SIGUSR1 %d times, want 1", n)
+	}
+	w.signal(syscall.SIGTERM)
+	w.end()
+}
+
+// The witness holds nothing open, is no process of the job's, and ends with the agent, however that ends.
+func TestWitness(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(l *underLauncher){
+		"job ends":        func(l *underLauncher) { l.terminate() },
+		"agent is killed": func(l *underLauncher) { _ = unix.Kill(l.agent, syscall.SIGKILL) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := launch(t, "orted")
+			pid := l.awaitWitness()
+			line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			if err != nil || !withCgo && len(line) > 0 {
+				t.Errorf("command line %q, %v", line, err)
+			}
+			if group, _ := unix.Getpgid(pid); group != l.agent || parent(t, pid) != l.agent {
+				t.Errorf("group %d, parent %d, want %d", group, parent(t, pid), l.agent)
+			}
+			end(l)
+			until(t, "the witness is gone", func() bool { s := state(pid); return s == "" || s == "Z" })
+			_ = unix.Kill(-l.agent, syscall.SIGKILL)
+			for range l.lines { // until all have ended
+			}
+		})
+	}
+}
+
+// What a launcher set to end its child together with itself ends the job, in a process of its own or in ours. Nothing does
+// where it set nothing.
+func TestStart_LauncherDeath(t *testing.T) {
+	runtime.LockOSThread() // the parent in the kernel's eyes
+	defer runtime.UnlockOSThread()
+	for _, part := range []string{"agent", "inplace"} {
+		for _, sig := range []syscall.Signal{0, syscall.SIGUSR2} {
+			cmd := command(t, part, "mortal", os.Args[0])
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: sig}
+			w := start(t, cmd)
+			if got := w.pid("dies"); got != int(sig) {
+				t.Errorf("%s: the job has %d, want %d", part, got, sig)
+			}
+			for range w.lines {
+			}
+			_ = cmd.Wait()
+		}
+	}
+}
+
+// What the witness was sent as well has reached a job that is where it began. All else is passed on, when it is late or known.
+func TestSignals_Judge(t *testing.T) {
+	t.Parallel()
+	w := start(t, command(t, "counter", ""))
+	job := w.pid("ready")
+	defer w.signal(syscall.SIGTERM)
+	groups, err := groupsOf(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const sig = syscall.SIGUSR1
+	now, late := time.Now(), time.Now().Add(-suspense)
+	for _, c := range []struct {
+		name   string
+		counts uint32 // of the witness
+		alone  []sighting
+		groups string
+		doubts []sighting
+		passed int
+		left   int
+	}{
+		{"of the witness, too", 1, nil, string(groups), []sighting{{sig, now}}, 0, 0},
+		{"of the witness, too, long ago", 1, nil, string(groups), []sighting{{sig, late}}, 0, 0},
+		{"not yet", 0, nil, string(groups), []sighting{{sig, now.Add(time.Minute)}}, 0, 1},
+		{"of ours alone", 0, nil, string(groups), []sighting{{sig, late}}, 1, 0},
+		{"once of the witness, too", 1, nil, string(groups), []sighting{{sig, late}, {sig, late}}, 1, 0},
+		{"another signal", 1, nil, string(groups), []sighting{{syscall.SIGUSR2, late}}, 1, 0},
+		{"once of the witness alone", 0, []sighting{{sig, late}}, string(groups), []sighting{{sig, late}}, 1, 0},
+		{"of the witness before", 0, []sighting{{sig, now}}, string(groups), []sighting{{sig, now}}, 0, 0},
+		{"the job has moved", 1, nil, "0::/elsewhere\n", []sighting{{sig, now}}, 1, 0},
+	} {
+		s := &Signals{phase: running, pid: job, doubts: c.doubts}
+		s.witness = &witness{pid: os.Getpid(), counts: &testimony{}, alone: c.alone, groups: []byte(c.groups)}
+		s.witness.counts.counts[sig] = c.counts
+		s.judge()
+		passed := 0
+		for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} { // as in times
+			_ = unix.Kill(job, last)
+			_, before := w.expect(unix.SignalName(last))
+			passed += before
+		}
+		if passed != c.passed || len(s.doubts) != c.left {
+			t.Errorf("%s: %d were passed on, %d are left, want %d and %d", c.name, passed, len(s.doubts), c.passed, c.left)
+		}
+	}
+}
+
+// A stop that is not known to have reached the job does not follow the signal that ends it.
+func TestSignals_DoubtStop(t *testing.T) {
+	s := &Signals{}
+	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGCONT} {
+		s.doubt(sig, 1)
+	}
+	if len(s.doubts) != 2 || s.doubts[0].sig != syscall.SIGTERM || s.doubts[1].sig != syscall.SIGCONT {
+		t.Errorf("%v, want TERM and CONT", s.doubts)
+	}
+	if s.doubt(syscall.SIGTSTP, 1); len(s.doubts) != 2 || s.doubts[1].sig != syscall.SIGTSTP {
+		t.Errorf("%v, want TERM and TSTP", s.doubts)
+	}
+}
+
+// What the witness was sent and we were not does not stand for the next signal.
+func TestWitness_Forgets(t *testing.T) {
+	w := &witness{counts: &testimony{}}
+	w.counts.counts[syscall.SIGTERM] = 2
+	w.look()
+	if !w.saw(syscall.SIGTERM) || w.saw(syscall.SIGHUP) || len(w.alone) != 1 {
+		t.Errorf("%v are left", w.alone)
+	}
+	w.alone[0].at = w.alone[0].at.Add(-2 * suspense)
+	if w.forget(); w.saw(syscall.SIGTERM) {
+		t.Error("an old one is left")
 	}
 }

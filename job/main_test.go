@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -59,7 +60,13 @@ func TestMain(m *testing.M) {
 		pid, _ := strconv.Atoi(os.Args[1])
 		_ = unix.Kill(pid, syscall.SIGUSR1)
 	case "counter":
-		counter()
+		counter(nil)
+	case "insider":
+		counter(map[os.Signal]func(){
+			syscall.SIGHUP:  func() { _ = unix.Kill(0, syscall.SIGUSR1) },
+			syscall.SIGQUIT: func() { _ = exec.Command("sh", "-c", killsAndLives).Start() },
+			syscall.SIGINT:  func() { _ = exec.Command("sh", "-c", "("+killsAndLives+") &").Run() }, // an orphan
+		})
 	case "selfstop":
 		selfStop()
 	case "editor":
@@ -72,6 +79,8 @@ func TestMain(m *testing.M) {
 		tight()
 	case "inplace":
 		inPlace()
+	case "mortal":
+		fmt.Println("dies", int(launcherDeath))
 	}
 }
 
@@ -100,6 +109,7 @@ func agent(h hooks) int {
 	if h.ended != nil {
 		h.ended(j)
 	}
+	j.ReapHelpers()
 	if file := os.Getenv(result); file != "" {
 		text, _ := json.Marshal(st)
 		if err := os.WriteFile(file, text, 0o600); err != nil {
@@ -128,7 +138,7 @@ func sendEarly(s *Signals) {
 }
 
 // launcher starts an agent in a process group of its own, as launchers of parallel programs do, and sends what
-// standard input says: "group SIGUSR1" or "process SIGUSR1". It ends with the agent.
+// standard input says: "SIGUSR1 group". It ends with the agent.
 func launcher() int {
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Env = append(os.Environ(), role+"=agent")
@@ -140,17 +150,40 @@ func launcher() int {
 
 	go func() {
 		for sc := bufio.NewScanner(os.Stdin); sc.Scan(); {
-			whom, name, _ := strings.Cut(sc.Text(), " ")
-			pid := cmd.Process.Pid
-			if whom == "group" {
-				pid = -pid
+			name, way, _ := strings.Cut(sc.Text(), " ")
+			for _, pid := range addressees(way, cmd.Process.Pid) {
+				_ = unix.Kill(pid, unix.SignalNum(name))
 			}
-			_ = unix.Kill(pid, unix.SignalNum(name))
 		}
 	}()
 
 	_ = cmd.Wait()
 	return cmd.ProcessState.ExitCode()
+}
+
+// addressees returns to whom a launcher sends a signal for an agent, in its order: to the process that it started
+// (Slurm's proctrack/cgroup), to the group (proctrack/pgid), to each process below it (proctrack/linuxproc, and
+// SignalChildrenProcesses=yes), or to these in the reverse order.
+func addressees(way string, agent int) []int {
+	switch way {
+	case "process":
+		return []int{agent}
+	case "group":
+		return []int{-agent}
+	}
+	pids := []int{agent}
+	for i := 0; i < len(pids); i++ {
+		entries, _ := os.ReadDir("/proc")
+		for _, e := range entries {
+			if pid, err := strconv.Atoi(e.Name()); err == nil && parentOf(pid) == pids[i] {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	if way == "each, backwards" {
+		slices.Reverse(pids)
+	}
+	return pids
 }
 
 // startHelper has a helper made that outlives the job.
@@ -178,8 +211,11 @@ func startHungHelper(j *Job) {
 	fmt.Println("made", <-made)
 }
 
-// counter says every signal it gets, until a TERM.
-func counter() {
+// killsAndLives is a script that signals its group, and can be looked at after that.
+const killsAndLives = "trap '' USR1; kill -USR1 0; exec sleep 60"
+
+// counter says every signal it gets, until a TERM, and what is to be done then.
+func counter(do map[os.Signal]func()) {
 	ch := make(chan os.Signal, 100)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
 		syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU)
@@ -190,6 +226,9 @@ func counter() {
 	fmt.Fprintln(out, "ready", os.Getpid())
 	for sig := range ch {
 		fmt.Fprintln(out, unix.SignalName(sig.(syscall.Signal)))
+		if do[sig] != nil {
+			do[sig]()
+		}
 		if sig == syscall.SIGTERM {
 			return
 		}
@@ -274,7 +313,7 @@ func tight() {
 // inPlace becomes the job.
 func inPlace() {
 	fmt.Println("pid", os.Getpid())
-	fmt.Println(Exec(Command{Args: os.Args[1:], Env: []string{role + "=", "A=b"}}, Catch()))
+	fmt.Println(Exec(Command{Args: os.Args[1:], Env: []string{role + "=" + os.Getenv(nextRole), "A=b"}}, Catch()))
 	os.Exit(125)
 }
 

@@ -93,6 +93,21 @@ func foreground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
+// take does nothing: what is delivered comes by the channel.
+func (*Signals) take() {}
+
+// There is no witness without the sender of a signal.
+func hearSoon() {}
+
+// bear makes no witness.
+func bear() (pid int, t *testimony, err error) { return 0, nil, syscall.ENOSYS }
+
+// A testimony does not exist here.
+type testimony struct{}
+
+func (*testimony) of(syscall.Signal) uint32 { return 0 }
+func (*testimony) end()                     {}
+
 func (s *Signals) resume(sig syscall.Signal) { signal.Notify(s.ear.ch, sig) }
 func sentBy(syscall.Signal) int              { return -1 }
 func ignored(sig syscall.Signal) bool        { return signal.Ignored(sig) }

@@ -94,6 +94,9 @@ func (j *Job) StartHelper(fork func() (pid int, err error)) error {
 // ReapHelpers has nothing to do on this system.
 func (j *Job) ReapHelpers() {}
 
+// Witness returns 0: there is none on this system.
+func (j *Job) Witness() int { return 0 }
+
 // Other reports whether a child of this process is not the job's main process.
 func (j *Job) Other(pid int) bool { return pid != j.proc.Pid }
 

@@ -18,21 +18,22 @@ func (s *Signals) busy() bool {
 }
 
 // attach names the process that signals go to, and delivers the early ones.
-func (s *Signals) attach(pid int) {
+func (s *Signals) attach(pid int, f *family) {
 	if s == nil {
 		return
 	}
 	s.resumeIgnored()
-	s.noteLaunchers()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// What was delivered until now may have come before the job existed, whoever it was sent to.
 	for _, sig := range relayed() {
 		s.deliver(sig)
 	}
-	s.phase, s.pid = running, pid
-	for _, sig := range s.early {
-		s.send(sig)
+	s.phase, s.pid, s.family = running, pid, f
+	for _, e := range s.early {
+		if !s.fromJob(e.sender) { // which has begun meanwhile
+			s.send(e.sig)
+		}
 	}
 	s.early = nil
 }
@@ -48,18 +49,32 @@ func (s *Signals) detach() {
 func (s *Signals) forget(sig syscall.Signal) {
 	if s != nil {
 		s.seen[sig] = s.counted(sig)
+		s.dropDoubts(sig)
 	}
 }
 
-// lacking returns how many of n signals that processes sent us the job lacks.
-func (s *Signals) lacking(sig syscall.Signal, n uint32) uint32 {
-	if n == 0 || !s.reachedJob(sig) {
-		return n
+// passOn gives the job n signals that processes sent us, or those of them that it lacks.
+func (s *Signals) passOn(sig syscall.Signal, n uint32) {
+	switch {
+	case n == 0:
+		return
+	case s.witness != nil:
+		s.doubt(sig, n)
+		return
+	case s.fromJob(sentBy(sig)):
+		s.hasAlready(sig)
+		n-- // of those before the newest the sender is not known
 	}
+	for range n {
+		s.send(sig)
+	}
+}
+
+// hasAlready notes that a signal has reached the job directly.
+func (s *Signals) hasAlready(sig syscall.Signal) {
 	if sig == syscall.SIGCONT {
 		s.continued() // by this one; the next one that is sent to us alone must be passed on
 	}
-	return n - 1 // of those before the newest the sender is not known
 }
 
 // missed returns how many of n signals that the kernel sent us the job lacks.

@@ -33,6 +33,12 @@ const (
 // origins counts deliveries of one signal by sender.
 type origins struct{ user, kernel uint32 }
 
+// An earlySignal was delivered before the job was known.
+type earlySignal struct {
+	sig    syscall.Signal
+	sender int // as sentBy returns it
+}
+
 // Signals catches what this process is sent and relays it to the job. The methods
 // may be called on nil, which catches nothing.
 type Signals struct {
@@ -46,12 +52,14 @@ type Signals struct {
 	mu    sync.Mutex // guards what follows; held while a child is reaped
 	phase phase
 	pid   int
-	early []syscall.Signal // sent before the job existed
+	early []earlySignal // oldest first
 	seen  [lastSignal + 1]origins
 	first [lastSignal + 1]origins // the counts when catching began
 	sent  []Sent                  // oldest first
 
-	launchers map[int]string // the names of those above us, by process ID
+	family  *family    // of the job
+	witness *witness   // nil where nobody is known to signal more than this process
+	doubts  []sighting // signals of which it is not known yet whether the job has them, oldest first
 }
 
 // Catch takes this process over for one job. It begins to catch what the process
@@ -97,9 +105,13 @@ func (s *Signals) stop() []syscall.Signal {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(s.early, func(sig syscall.Signal) bool {
-		return slices.Contains(s.ignored, sig)
-	})
+	var lost []syscall.Signal
+	for _, e := range s.early {
+		if !slices.Contains(s.ignored, e.sig) {
+			lost = append(lost, e.sig)
+		}
+	}
+	return lost
 }
 
 // Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end,
@@ -124,7 +136,8 @@ func (s *Signals) deliver(sig syscall.Signal) {
 	case before:
 		s.keep(sig, user+kernel)
 	case running:
-		for range s.lacking(sig, user) + s.missed(sig, kernel) {
+		s.passOn(sig, user)
+		for range s.missed(sig, kernel) {
 			s.send(sig)
 		}
 	case ended:
@@ -138,7 +151,7 @@ func (s *Signals) keep(sig syscall.Signal, n uint32) {
 		return // the job will ask for the size
 	}
 	for range min(n, lastSignal) {
-		s.early = append(s.early, sig)
+		s.early = append(s.early, earlySignal{sig, sentBy(sig)})
 	}
 }
 

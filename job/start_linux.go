@@ -23,6 +23,9 @@ type Job struct {
 	streams *streams
 	done    chan struct{} // closed when Wait knows how the job ended
 
+	attached chan struct{} // closed when the signals go to the job
+	settled  chan struct{} // closed when there is a witness, or will be none
+
 	// Of a process that was taken over; both are nil in one that was not.
 	signals *Signals
 	family  *family
@@ -61,7 +64,8 @@ func Start(c Command, s *Signals) (*Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %q: %w", c.Args[0], err)
 	}
-	j := &Job{signals: s, streams: pipes, done: make(chan struct{}), reaping: &sync.Mutex{}}
+	j := &Job{signals: s, streams: pipes, done: make(chan struct{}), reaping: &sync.Mutex{},
+		attached: make(chan struct{}), settled: make(chan struct{})}
 	if s != nil {
 		j.family, j.reaping = newFamily(), &s.mu
 	}
@@ -75,7 +79,8 @@ func Start(c Command, s *Signals) (*Job, error) {
 		return nil, explainStart(c.Args[0], err, usedByChildren() != children)
 	}
 
-	s.attach(j.pid)
+	s.attach(j.pid, j.family)
+	close(j.attached)
 	j.floor = PeakRSS()
 	pipes.start()
 	return j, nil
@@ -113,6 +118,9 @@ func (j *Job) executeApart(c Command) error {
 		err := j.execute(c)
 		made <- err
 		if err == nil {
+			<-j.attached
+			j.summon() // by this thread: the witness ends with it
+			close(j.settled)
 			<-j.done
 		}
 	}()
@@ -132,7 +140,7 @@ func (j *Job) execute(c Command) error {
 // kernel refuses that, the process is made in our own group.
 func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr) (err error) {
 	in := func(fd int) error {
-		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: fd >= 0, CgroupFD: fd}
+		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: fd >= 0, CgroupFD: fd, Pdeathsig: j.deathSignal()}
 		j.pid, err = syscall.ForkExec(file, argv, attr)
 		return err
 	}
@@ -245,6 +253,9 @@ func Exec(c Command, s *Signals) error {
 
 	env := c.environ()
 	yieldStart()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	dieWithLauncher() // the setting belongs to a thread
 	err := c.search(func(file string, argv []string) error { return syscall.Exec(file, argv, env) })
 	return explain(c.Args[0], err)
 }

@@ -114,6 +114,9 @@ func look(kind, id, options int) (changed bool, err error) {
 func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err error) {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
+	if j.signals != nil {
+		j.signals.take() // what a process sent that is reaped now
+	}
 
 	child, options, expecting := -1, syscall.WUNTRACED|syscall.WNOHANG, false
 	if j.family == nil {

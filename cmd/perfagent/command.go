@@ -35,7 +35,10 @@ func (s streams) wait(command job.Command) (job.Status, error) {
 		return job.Status{}, redact.Rules{}.Error(err, command.Args)
 	}
 
-	return j.Wait(), nil
+	status := j.Wait()
+	j.ReapHelpers()
+
+	return status, nil
 }
 
 // concluded returns the exit code of a command as an error, or the error because of which it was not started. If the

@@ -29,7 +29,8 @@ func (o *recordOptions) wantsSummary() bool {
 }
 
 // wantsLine reports whether the one line about a run is printed. Off a terminal stderr is the job's: after success
-// the line is for the logs of schedulers and CI systems only.
+// the line is for the logs of schedulers and CI systems only. When the reader of a pipeline has had
+// enough, shells say nothing either.
 func (o *recordOptions) wantsLine(r *reporter.Report) bool {
 	switch {
 	case o.summary == summaryLine:
@@ -37,7 +38,8 @@ func (o *recordOptions) wantsLine(r *reporter.Report) bool {
 	case o.summary != summaryAuto || isTerminal(o.streams.err):
 		return false
 	}
-	return summary.Failed(r) || inBatch()
+	unread := o.piped && r.Run.Signal == "SIGPIPE"
+	return summary.Failed(r) && !unread || inBatch()
 }
 
 // inBatch reports whether a scheduler or a CI system runs this process.

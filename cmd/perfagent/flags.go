@@ -26,6 +26,7 @@ type recordOptions struct {
 	tags        []string
 	summary     string
 	quiet       bool
+	piped       bool // the job of run writes to a pipe
 	logLevel    string
 	logFormat   string
 	length      time.Duration // of sidecar and attach; 0 = until a signal

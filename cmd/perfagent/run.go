@@ -49,7 +49,7 @@ func (o *recordOptions) run(cmd *cobra.Command, args []string) error {
 		return errNoCommand
 	}
 
-	o.Args = args
+	o.Args, o.piped = args, isPipe(o.streams.out)
 	result, err := agent.Run(context.Background(), o.Options)
 	o.conclude(result)
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
@@ -42,6 +43,61 @@ func TestSignals_ReachTheJobOnce(t *testing.T) {
 	}
 	if r := o.Report(t); *r.Run.ExitCode != 9 || r.Run.Signal != "" {
 		t.Errorf("run %+v", r.Run)
+	}
+}
+
+// The witness that a launcher's environment brings about is bare: no memory, no command line that a search of processes
+// could find, no descriptor of its own. In a group of perfagent's own it is none of the job's processes.
+func TestSignals_WitnessIsBare(t *testing.T) {
+	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--interval", "100ms", "--"), "counter")
+	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
+	cmd.Env = append(cmd.Env, "SLURM_PROCID=0")
+	l := clitest.Launch(t, cmd)
+	job := l.PID("ready")
+	agent := clitest.ParentOf(t, job)
+	witness := 0
+	clitest.Until(t, "there is a witness", func() bool {
+		children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", agent))
+		for _, file := range children {
+			list, _ := os.ReadFile(file)
+			for _, pid := range procfile.AppendPIDs(nil, list) {
+				if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(comm) == "signal-witness\n" {
+					witness = pid
+				}
+			}
+		}
+		return witness != 0
+	})
+	clitest.Until(t, "it holds no memory", func() bool {
+		statm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", witness))
+		var size, resident int
+		_, _ = fmt.Sscan(string(statm), &size, &resident)
+		return resident < 64
+	})
+	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", witness)); err != nil || len(line) > 0 {
+		t.Errorf("command line %q, %v", line, err)
+	}
+	names := func(pid int) string {
+		entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		return fmt.Sprint(entries)
+	}
+	clitest.Until(t, "it has perfagent's table of descriptors", func() bool { return names(agent) == names(witness) })
+
+	clitest.Until(t, "a sample in the journal", func() bool {
+		journals, _ := filepath.Glob(filepath.Join(cmd.Dir, "perfagent-out/*/*.jsonl"))
+		return len(journals) == 1 && strings.Contains(clitest.Read(t, journals[0]), `{"sample"`)
+	})
+	l.Signal(syscall.SIGTERM)
+	l.Expect("SIGTERM")
+	o, _ := l.End()
+	o.Want(t, 9)
+	n := o.Report(t).Nodes["0"]
+	wantSource(t, n, "cgroup")
+	if most := n.Metrics["max_t_job_processes"]; most != 1 || n.Job.Orphans != 0 {
+		t.Errorf("%v processes, %d orphans, want the job alone", most, n.Job.Orphans)
+	}
+	if state := clitest.ProcessState(witness); state != "" {
+		t.Errorf("the witness is left in state %s", state)
 	}
 }
 

@@ -84,6 +84,28 @@ func TestStreams_ShellSeesTheSame(t *testing.T) {
 	}
 }
 
+// A command in a pipeline that ends as its reader has had enough is no failure to speak of. Elsewhere it is, and in the log
+// of a batch job.
+func TestSummary_Pipeline(t *testing.T) {
+	t.Parallel()
+	bash := need.Tool(t, "bash", "apt-get install bash")
+	for _, c := range []struct {
+		script string
+		spoken bool
+	}{
+		{`$P run -- yes | head -1; exit ${PIPESTATUS[0]}`, false},
+		{`CI=true $P run -- yes | head -1; exit ${PIPESTATUS[0]}`, true},
+		{`$P run -- sh -c 'kill -PIPE $$' >file`, true},
+		{`$P run -- sh -c 'kill -TERM $$' | cat; exit 141`, true},
+	} {
+		o := clitest.Perform(t, clitest.Script(t, bash, c.script))
+		o.Want(t, 141)
+		if spoken := strings.Contains(o.Err, "killed by SIG"); spoken != c.spoken {
+			t.Errorf("%s: stderr %q", c.script, o.Err)
+		}
+	}
+}
+
 // With stderr redirected nothing of ours is on it, unless asked for; colours are
 // for terminals.
 func TestSummary_GoesWhereItIsWanted(t *testing.T) {

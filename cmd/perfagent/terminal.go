@@ -31,6 +31,16 @@ func descriptor(w io.Writer) int {
 
 func isTerminal(w io.Writer) bool { return term.IsTerminal(descriptor(w)) }
 
+// isPipe reports whether what is written to w goes through a pipe.
+func isPipe(w io.Writer) bool {
+	f, ok := asItIs(w).(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
+}
+
 // colorful reports whether to write colours to w, following NO_COLOR and TERM.
 func colorful(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

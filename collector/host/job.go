@@ -43,6 +43,9 @@ type JobOptions struct {
 	// Reaped returns what the dead processes of the job have used that we waited for. It must be
 	// set before Run. nil means nothing.
 	Reaped func() Reaped
+	// Idle returns how many children of this process are in its group that are not the job's, use nothing and have one
+	// thread. nil means none.
+	Idle func() int
 	// Env is the job's environment: it says which GPUs are the job's.
 	Env []string
 }

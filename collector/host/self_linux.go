@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 )
 
-// selfUsage returns the part of the group's numbers that belongs to this process and its helper:
+// selfUsage returns the part of the group's numbers that belongs to this process and its helpers:
 // nothing where they are not in it.
 func (j *jobReader) selfUsage() process.Usage {
 	if j.Source == JobFromCreated || j.Apart {
@@ -22,7 +22,12 @@ func (j *jobReader) selfUsage() process.Usage {
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
 		u.CPUSeconds = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
 	}
-	return u.Plus(j.helper.read(j.helperPid()))
+	u = u.Plus(j.helper.read(j.helperPid()))
+	if j.Idle != nil {
+		n := float64(j.Idle())
+		u.Processes, u.Threads = u.Processes+n, u.Threads+n
+	}
+	return u
 }
 
 // A helper is the process that queries the GPUs. When one has ended, its time still has to be left

@@ -39,9 +39,12 @@ const maxAncestors = 64
 
 // Ancestors returns the processes above this one, the parent first. If one may not be looked at, it is the last, and
 // only its PID is known.
-func Ancestors() iter.Seq[Process] {
+func Ancestors() iter.Seq[Process] { return Lineage(os.Getppid()) }
+
+// Lineage returns a process and those above it, as Ancestors does.
+func Lineage(pid int) iter.Seq[Process] {
 	return func(yield func(Process) bool) {
-		pid := os.Getppid()
+		pid := pid
 		for range maxAncestors {
 			if pid <= 0 {
 				return

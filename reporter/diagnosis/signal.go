@@ -214,6 +214,8 @@ func (q *verdictInput) signal() (cause, words string) {
 	}
 
 	switch {
+	case name == "SIGPIPE":
+		return CauseSignal, words + ": the reader of its pipe or socket had gone, or the signal was sent to it"
 	case crash(name):
 		return CauseSignal, words + crashText(name)
 	case name == "SIGKILL":

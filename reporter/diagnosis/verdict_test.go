@@ -203,6 +203,7 @@ func TestVerdict_Causes(t *testing.T) {
 		{"kill", 143, "SIGTERM", sentTo(term(5, 77, "bash")), CauseSignal, "killed by SIGTERM from bash (process 77) at 12:00:05 UTC"},
 		{"kill of the group", 143, "SIGTERM", sentTo(term(20.3, 77, "bash")), CauseSignal, "from bash"},
 		{"kill after the end", 1, "", sentTo(term(20.3, 77, "timeout")), CauseExited, "exited with code 1"},
+		{"no reader", 141, "SIGPIPE", nothing, CauseSignal, "killed by SIGPIPE: the reader of its pipe or socket had gone"},
 		{"kill of the job alone", 143, "SIGTERM", nothing, CauseSignal, "sent to the job directly"},
 		{"kill from another namespace", 143, "SIGTERM", sentTo(term(5, 0, "")), CauseSignal, "outside of this process namespace"},
 		{"kill by nobody knows whom", 143, "SIGTERM", sentTo(term(5, -1, "")), CauseSignal, "from a process at"},
