@@ -16,7 +16,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// burning is what the jobs below begin with: burn uses the processor for some milliseconds.
+// burning is what the jobs below begin with: burn uses the processor for some milliseconds, say names an orphan, and
+// until_reaped waits until perfagent has reaped all that were named.
 const burning = `
 import os, sys, time
 def burn(ms):
@@ -28,6 +29,12 @@ def child(work):
         work()
         os._exit(0)
     return pid
+named, namer = os.pipe()
+def say(pid): os.write(namer, b"%d\n" % pid)
+def until_reaped():
+    os.close(namer)
+    for pid in open(named):
+        while os.path.exists("/proc/" + pid.strip()): time.sleep(0.01)
 `
 
 // wantSum wants the CPU time of the rows to be that of the job.

@@ -38,7 +38,7 @@ func TestE2E_Verdict_DiskThatWasFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			full := clitest.Mount(t, "size=1m,mode=777", 0)
 			dir := t.TempDir()
-			for up := dir; strings.Contains(up, "TestVerdict"); up = filepath.Dir(up) {
+			for up := dir; strings.Contains(up, "TestE2E_Verdict"); up = filepath.Dir(up) {
 				if err := os.Chmod(up, 0o777); err != nil {
 					t.Fatal(err)
 				}
