@@ -87,6 +87,7 @@ const (
 	LustreWrite
 	LustreReadRate
 	LustreWriteRate
+	JobMemorySwap
 	NumColumns // of all but the GPUs
 )
 
@@ -723,6 +724,12 @@ var columnTable = [NumColumns]ColumnInfo{
 		Source: host.SourceLustre, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
 		Label:  "bytes that were written to Lustre",
 		MLflow: "lustre_write_megabytes_per_second", MLflowPeak: true,
+	},
+	JobMemorySwap: {
+		Key: "job_memory_swap_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Digits: 3,
+		Label:      "part of the job's memory that was swapped out",
+		Prometheus: "job_swap_bytes",
 	},
 }
 

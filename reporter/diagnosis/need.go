@@ -27,7 +27,7 @@ func KilledForMemory(n *reporter.Node) *reporter.Finding {
 		return nil
 	}
 
-	ask := roundSize(limit * findKilledRoom)
+	ask := roundSize((limit + (&ruleInput{Node: n}).swappedOut()) * findKilledRoom)
 	killed := text.Count(max(kills, 1), "process", "processes")
 	return &reporter.Finding{
 		ID: MemoryTight, Severity: SeverityWarning,
@@ -51,15 +51,20 @@ func ShortVerdict(v *reporter.Verdict) string {
 	return words
 }
 
-// RoomyMemory returns twice the peak memory of the job in MiB, rounded up, but not more than its limit. It
-// returns NaN if the peak is not known.
+// RoomyMemory returns twice the peak memory of the job in MiB, rounded up, but not more than its limit, unless
+// the job lived on swap. It returns NaN if the peak is not known.
 func RoomyMemory(n *reporter.Node) float64 {
 	e := ruleInput{Node: n}
-	ask := roundSize(findMemoryRoom * e.peakMemory())
-	if limit := e.memoryLimit(); ask > limit {
-		return math.Floor(limit)
+	need := e.neededMemory()
+	ask := roundSize(findMemoryRoom * need)
+	limit := e.memoryLimit()
+	switch least := roundSize(findTightRoom * need); {
+	case !(ask > limit):
+		return ask
+	case least > limit && e.swappedOut() > 0: // swap made up for what the limit lacks
+		return least
 	}
-	return ask
+	return math.Floor(limit)
 }
 
 // ShortAdvice returns the advice of a rule in a few words, or "" if it is not known.

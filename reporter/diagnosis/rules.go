@@ -25,15 +25,18 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	peak := pct / 100 * limit
-	ask, least := roundSize(peak*findTightRoom), ""
+	peak, swapped := pct/100*limit, e.swappedOut()
+	ask, least := roundSize((peak+swapped)*findTightRoom), ""
 	if kills > 0 {
-		ask, least = roundSize(limit*findKilledRoom), "at least "
+		ask, least = roundSize((limit+swapped)*findKilledRoom), "at least "
 	}
 
 	words := "The memory in use came to " + text.Percent(pct) + " of the limit"
 	if positive(limit) {
 		words += " of " + text.WholeSize(limit)
+	}
+	if swapped >= 1 {
+		words += ", and " + text.WholeSize(swapped) + " of the job's were swapped out"
 	}
 	if kills > 0 {
 		words += ", and the kernel killed " + text.Count(kills, "process", "processes") + " for it"
@@ -54,9 +57,13 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		words += ": ask for more memory."
 	}
 
-	return &reporter.Finding{Severity: severity, Text: words,
+	f := &reporter.Finding{Severity: severity, Text: words,
 		Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit,
 			"ask_mb", ask, "oom_kills", kills)}
+	if swapped > 0 {
+		f.Evidence["swapped_mb"] = plainjson.Round(swapped, 3)
+	}
+	return f
 }
 
 // judgeDisk fires if a file system was nearly full.
@@ -242,11 +249,12 @@ func judgeSwapping(e *ruleInput) *reporter.Finding {
 // judgeMemoryUnused fires if much more memory was requested than used.
 func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 	limit, peak := e.memoryLimit(), e.peakMemory()
-	ask := roundSize(findMemoryRoom * peak)
+	need := e.neededMemory()
+	ask := roundSize(findMemoryRoom * need)
 	switch {
 	case e.Metric(reporter.MetricJobOOMKills) > 0: // the kernel killed: the memory was needed
 		return nil
-	case !positive(peak) || !(findMemoryRoom*peak < limit/2) || !(ask < limit):
+	case !positive(peak) || !(findMemoryRoom*need < limit/2) || !(ask < limit):
 		return nil
 	case e.Host != nil && positive(e.Host.MemoryMB) && limit >= e.Host.MemoryMB: // it limits nothing
 		return nil
