@@ -70,6 +70,7 @@ const (
 	JobPSIMemoryFull
 	JobPSIIOSome
 	JobPSIIOFull
+	JobMemorySwap
 	NetIBRecv
 	NetIBSent
 	NetIBRecvRate
@@ -87,7 +88,6 @@ const (
 	LustreWrite
 	LustreReadRate
 	LustreWriteRate
-	JobMemorySwap
 	NumColumns // of all but the GPUs
 )
 
@@ -611,6 +611,12 @@ var columnTable = [NumColumns]ColumnInfo{
 		Label:  "share of time in which all tasks of the job waited for storage",
 		MLflow: "job_pressure_io_percentage",
 	},
+	JobMemorySwap: {
+		Key: "job_memory_swap_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Digits: 3,
+		Label:      "part of the job's memory that was swapped out",
+		Prometheus: "job_swap_bytes",
+	},
 	NetIBRecv: {
 		Key: "net_ib_recv_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
 		Source: host.SourceInfiniBand, Needs: NeedDevice, Digits: 6,
@@ -724,12 +730,6 @@ var columnTable = [NumColumns]ColumnInfo{
 		Source: host.SourceLustre, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
 		Label:  "bytes that were written to Lustre",
 		MLflow: "lustre_write_megabytes_per_second", MLflowPeak: true,
-	},
-	JobMemorySwap: {
-		Key: "job_memory_swap_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Digits: 3,
-		Label:      "part of the job's memory that was swapped out",
-		Prometheus: "job_swap_bytes",
 	},
 }
 
