@@ -102,6 +102,9 @@ func (t *Tree) readShared(begin instant) {
 	open := t.readOpenFiles(mapped)
 	end := t.clock()
 	s.due, s.looked, s.at = after(from, end, sharedPart), end.wall, host
+	if !s.known && t.o.Running {
+		s.before -= mapped + open // the job had that already
+	}
 	s.known = true
 	t.use.MemoryFresh = t.use.MemoryFresh || open != s.open
 	s.open = open

@@ -90,6 +90,13 @@ func TestTree_SharedMemoryWithoutOwner(t *testing.T) {
 	if u := treeRead(t, tree); !(u.Unowned > much/2 && u.Unowned < 2*much) || u.Memory > much/2 {
 		t.Errorf("%+v", u)
 	}
+	running := NewTree(Options{Root: os.Getpid(), Running: true})
+	defer running.Close()
+	running.ours = []*proc{{weight: weight{rollup: rollup{shmem: much}}}}
+	running.readShared(running.clock())
+	if was := tree.shared.before + much - running.shared.before; !(was > much/2 && was < 2*much) {
+		t.Errorf("of what a running job has mapped %v bytes are left out", was)
+	}
 	if left := tree.LeftShared(); !(left > much/2 && left < 2*much) {
 		t.Errorf("%v bytes are left", left)
 	}
