@@ -38,6 +38,7 @@ type sharedMemory struct {
 	begun  time.Time // files that are older have something in them that is not the job's; zero = none has
 	before float64   // bytes of shared memory of the host when the Tree was made
 	at     float64   // the same, at the newest look
+	most   float64   // the most of it that was the job's: what it has closed since is its own all the same
 	due    time.Duration
 	looked time.Duration
 	known  bool // there was a look
@@ -106,16 +107,20 @@ func (t *Tree) readShared(begin instant) {
 		s.before -= mapped + open // the job had that already
 	}
 	s.known = true
+	s.most = max(s.most, mapped+open)
 	t.use.MemoryFresh = t.use.MemoryFresh || open != s.open
 	s.open = open
 	if t.measured == begin.wall || t.rssOnly != nil || t.steady(t.resident()) { // else mapped is old
-		t.use.Unowned = max(0, min(host, readHost().shared)-s.before-mapped-open)
+		t.use.Unowned = s.beyond(min(host, readHost().shared))
 	}
 }
 
-// LeftShared returns by how many bytes the shared memory of the host has grown since the Tree was made: what a job
-// of which no process is left may have left there. NaN is unknown.
-func (t *Tree) LeftShared() float64 { return max(0, readHost().shared-t.shared.before) }
+// beyond returns by how many bytes the host's shared memory has grown beyond what was the job's.
+func (s *sharedMemory) beyond(host float64) float64 { return max(0, host-s.before-s.most) }
+
+// LeftShared returns what a job of which no process is left may have left in the shared memory of the host, see
+// Use.Unowned. NaN is unknown.
+func (t *Tree) LeftShared() float64 { return t.shared.beyond(readHost().shared) }
 
 // mappedShared returns the shared memory that the job's processes have mapped. Where PSS does not tell,
 // it reads their status, which also has what they have swapped out.

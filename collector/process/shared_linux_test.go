@@ -90,6 +90,11 @@ func TestTree_SharedMemoryWithoutOwner(t *testing.T) {
 	if u := treeRead(t, tree); !(u.Unowned > much/2 && u.Unowned < 2*much) || u.Memory > much/2 {
 		t.Errorf("%+v", u)
 	}
+	tree.shared.most = much // of the job, which has closed it since
+	if left := tree.LeftShared(); left > much/2 {
+		t.Errorf("%v bytes are told twice", left)
+	}
+	tree.shared.most = 0
 	running := NewTree(Options{Root: os.Getpid(), Running: true})
 	defer running.Close()
 	running.ours = []*proc{{weight: weight{rollup: rollup{shmem: much}}}}

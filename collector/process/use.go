@@ -45,7 +45,7 @@ type Use struct {
 	// them); "" before the first measurement.
 	MemoryKind string
 	// Unowned is by how many bytes the shared memory of the host, with its tmpfs, has grown since the
-	// Tree was made, beyond what is in Memory. NaN is unknown: it is looked at as often as descriptors
+	// Tree was made, beyond the most that was in Memory at a time. NaN is unknown: it is looked at as often as descriptors
 	// are.
 	Unowned float64
 	// ReadBytes and WriteBytes came from and went to storage, counted for the same processes as
