@@ -45,6 +45,10 @@ type Account struct {
 	CacheMB series.Optional `json:"cache_mb"`
 	OwnMB   series.Optional `json:"own_mb"`
 
+	// UnownedMB is the most by which the host's shared memory had grown beyond what is known to be the
+	// job's, MiB: files in /dev/shm of which it is not known to whom they belong.
+	UnownedMB series.Optional `json:"unowned_mb"`
+
 	Limits host.Limits `json:"limits"`
 	// MemoryInner is the innermost of several groups with the memory limit, or "" if there is one.
 	MemoryInner string `json:"memory_inner,omitempty"`
@@ -144,7 +148,7 @@ func NoAccount() Account {
 	u := series.Unknown()
 	none := Stalls{u, u, u, u, u, u}
 	return Account{
-		CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u,
+		CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u, UnownedMB: u,
 		Limits:  host.Limits{CPUQuota: u, MemoryMB: u},
 		Periods: u, Throttled: u, ThrottledSeconds: u,
 		LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, FullAtKillMB: u,

@@ -70,6 +70,7 @@ const (
 	JobPSIMemoryFull
 	JobPSIIOSome
 	JobPSIIOFull
+	JobMemorySwap
 	NetIBRecv
 	NetIBSent
 	NetIBRecvRate
@@ -609,6 +610,12 @@ var columnTable = [NumColumns]ColumnInfo{
 		Source: host.SourceCgroup, Files: []string{"io.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true, Digits: 3,
 		Label:  "share of time in which all tasks of the job waited for storage",
 		MLflow: "job_pressure_io_percentage",
+	},
+	JobMemorySwap: {
+		Key: "job_memory_swap_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Digits: 3,
+		Label:      "part of the job's memory that was swapped out",
+		Prometheus: "job_swap_bytes",
 	},
 	NetIBRecv: {
 		Key: "net_ib_recv_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,

@@ -97,6 +97,7 @@ func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 		a.CPUSeconds = series.Optional(e.cpuSeconds)
 	}
 	a.CPUOpen = math.IsNaN(j.CPUSeconds) && e.closing && l.source == host.JobFromTree && l.found
+	highest(&a.UnownedMB, series.Optional(j.Unowned/MiB))
 	a.Living = series.Optional(j.Living) // at this very Reading: what has ended since is not living
 
 	if j.MemoryKind == "" {

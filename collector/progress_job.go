@@ -25,6 +25,7 @@ func (p *Progress) measureJob(st step) {
 		return
 	}
 	v[JobMemory], v[JobProcesses], v[JobThreads] = round3(j.Memory/MiB), j.Processes, j.Threads
+	v[JobMemorySwap] = round3(j.Swap / MiB)
 	st.sample.MemoryHeld = j.MemoryHeld
 	p.measureJobCounters(st)
 	p.measureGroup(st)

@@ -21,6 +21,9 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	j.Source, j.MemoryKind, j.Cgroup = a.Source, a.MemoryKind, a.Group
 	j.CPUSeconds, j.CPUAtLeast = wholeCPU(&j, a), a.CPUOpen || j.Attached && !a.CPUSeconds.Known()
 	j.PeakMemoryMB = peakMemory(&j, rec)
+	if a.Source == host.JobFromTree && a.UnownedMB >= leastUnowned {
+		j.UnownedMB = float64(a.UnownedMB)
+	}
 	if j.PeakMemoryMB > 0 && j.MemoryKind == "" { // it ended before it was read: wait4's own peak
 		j.MemoryKind = host.MemoryRSS
 	}
@@ -29,6 +32,10 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	}
 	return &j
 }
+
+// leastUnowned is by how much a node's shared memory must have grown to be mentioned, MiB: processes come and go on
+// each.
+const leastUnowned = 4
 
 // wholeCPU returns all CPU time of the job. wait4 has the exact time of processes that have
 // ended, except for children of parents that ignore SIGCHLD; the time of running processes is

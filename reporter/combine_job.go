@@ -67,6 +67,7 @@ func (j *Job) add(o *Job) {
 	if o.MaxRSSMB > j.MaxRSSMB {
 		j.MaxRSSMB, j.MaxRSSAtMost = o.MaxRSSMB, o.MaxRSSAtMost
 	}
+	j.UnownedMB = min(j.UnownedMB, o.UnownedMB) // what one knows to be its own, the other does not
 	j.CgroupStays = j.CgroupStays || o.CgroupStays
 	if j.Source != o.Source {
 		j.Source = ""

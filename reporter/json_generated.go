@@ -99,6 +99,9 @@ func (v *Job) writeJSON(w *plainjson.Writer) {
 	if v.MemoryKind != "" {
 		w.Key("memory_kind").String(v.MemoryKind)
 	}
+	if v.UnownedMB != 0 {
+		w.Key("shared_memory_of_unknown_owner_mb").Float(v.UnownedMB)
+	}
 	if v.PeakMemoryFrom != "" {
 		w.Key("job_peak_memory_from").String(v.PeakMemoryFrom)
 	}

@@ -185,7 +185,7 @@ var metricTable = filled([]Metric{
 	{
 		Name: MetricJobMemoryPeak, Unit: collector.Mebibytes, Across: collector.Max,
 		Meaning: "highest memory of the whole job",
-		How: "greatest of the samples (pss, rss or cgroup, see job.memory_kind), of the largest process (wait4), " +
+		How: "greatest of the samples (pss, rss or cgroup, see job.memory_kind, with swap), of the largest process (wait4), " +
 			"and of the control group's own peak less its page cache, and less what the job read from storage and " +
 			"wrote",
 		formula: inPhases(computed(jobPeakMemory, collector.JobMemory)),

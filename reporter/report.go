@@ -192,6 +192,9 @@ type Job struct {
 	// says: pss, rss or cgroup. 0 = not known.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
 	MemoryKind   string  `json:"memory_kind,omitempty"`
+	// UnownedMB is the most by which the node's shared memory (/dev/shm, other tmpfs) grew while the job ran, beyond
+	// what is known to be the job's, MiB. It is not in PeakMemoryMB, and may be of others.
+	UnownedMB float64 `json:"shared_memory_of_unknown_owner_mb,omitzero"`
 	// PeakMemoryFrom is PeakFromRanks if PeakMemoryMB is that of several ranks; else "".
 	PeakMemoryFrom string `json:"job_peak_memory_from,omitempty"`
 	// Cgroup is the path of the control group, CgroupPeakMB the kernel's own peak of it,

@@ -55,6 +55,7 @@ func jobMetrics() []Metric {
 			write: ofAccount(func(a *account) optional { return a.CPUSeconds }, 1),
 		},
 		ofColumn(collector.JobMemory, "counted as perfagent_job_info says"),
+		ofColumn(collector.JobMemorySwap, "it is in perfagent_job_memory_bytes"),
 		ofColumn(collector.JobPageCache),
 		ofColumn(collector.JobProcesses),
 		ofColumn(collector.JobThreads),

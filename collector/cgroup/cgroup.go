@@ -82,6 +82,10 @@ type Counters struct {
 	// (memory.peak from Linux 5.19, memory.max_usage_in_bytes).
 	Memory, WorkingSet, PageCache, PeakMemory float64
 
+	// Swap is what of the group's memory was swapped out; it is not in Memory. (v2 memory.swap.current, v1
+	// total_swap of memory.stat.)
+	Swap float64
+
 	// LimitWorkingSet, LimitPageCache and LimitPeak are WorkingSet, PageCache and PeakMemory of the
 	// group that sets Limits.Memory: the group's own, or an ancestor's, with all that runs
 	// beside us in it. NaN without a limit, and if a hidden ancestor sets it.
@@ -141,7 +145,7 @@ func absent() Counters {
 	n := math.NaN()
 	return Counters{
 		CPUSeconds: n, Periods: n, ThrottledPeriods: n, ThrottledSeconds: n,
-		Memory: n, WorkingSet: n, PageCache: n, PeakMemory: n,
+		Memory: n, WorkingSet: n, PageCache: n, PeakMemory: n, Swap: n,
 		LimitWorkingSet: n, LimitPageCache: n, LimitPeak: n, OOMKills: n,
 		ReadBytes: n, WriteBytes: n, Processes: n, Threads: n,
 		Pressure: noPressure(),

@@ -54,7 +54,7 @@ type Group struct {
 func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limiting: -1} }
 
 // memoryFiles are the files of a group's memory; "" if the kernel has none.
-type memoryFiles struct{ usage, stat, peak, oom string }
+type memoryFiles struct{ usage, stat, peak, oom, swap string }
 
 // settle decides what is read from where.
 func (g *Group) settle(v1 [len(controllers)]*membership, onV1 func(string) bool) {
@@ -168,14 +168,13 @@ func memoryFilesOf(p *membership) memoryFiles {
 }
 
 func memoryFilesIn(dir string, v2 bool) memoryFiles {
-	names := memoryFiles{"memory.usage_in_bytes", "memory.stat", "memory.max_usage_in_bytes", "memory.oom_control"}
+	file := func(name string) string { return ifThere(filepath.Join(dir, name)) }
 	if v2 {
-		names = memoryFiles{"memory.current", "memory.stat", "memory.peak", "memory.events"}
+		return memoryFiles{file("memory.current"), file("memory.stat"), file("memory.peak"), file("memory.events"),
+			file("memory.swap.current")}
 	}
-	return memoryFiles{
-		ifThere(filepath.Join(dir, names.usage)), ifThere(filepath.Join(dir, names.stat)),
-		ifThere(filepath.Join(dir, names.peak)), ifThere(filepath.Join(dir, names.oom)),
-	}
+	return memoryFiles{usage: file("memory.usage_in_bytes"), stat: file("memory.stat"),
+		peak: file("memory.max_usage_in_bytes"), oom: file("memory.oom_control")}
 }
 
 // Version returns "v1", "v2" or "hybrid" (both), by what is visible.

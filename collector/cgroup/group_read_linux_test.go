@@ -19,7 +19,7 @@ import (
 func wantV2() Counters {
 	return Counters{
 		CPUSeconds: 5.5, Periods: 300, ThrottledPeriods: 120, ThrottledSeconds: 4.5,
-		Memory: 5e8, WorkingSet: 4.1e8, PageCache: 1.2e8, PeakMemory: 6e8,
+		Memory: 5e8, WorkingSet: 4.1e8, PageCache: 1.2e8, PeakMemory: 6e8, Swap: 7e7,
 		LimitWorkingSet: 7e8, LimitPageCache: 2e8, LimitPeak: 9e8, OOMKills: 1,
 		ReadBytes: 1005, WriteBytes: 2006, Processes: 5, Threads: 5,
 		Pressure: Pressure{Stall{2.5, 1.5}, Stall{30e-6, 20e-6}, Stall{7e-6, math.NaN()}},
@@ -29,7 +29,7 @@ func wantV2() Counters {
 func wantV1() Counters {
 	return Counters{
 		CPUSeconds: 2.5, Periods: 40, ThrottledPeriods: 30, ThrottledSeconds: 1.5,
-		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8,
+		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8, Swap: 5e6,
 		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, OOMKills: 3,
 		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 3, // 3 of the 6 tasks have ended
 		Pressure: noPressure(),
@@ -55,9 +55,9 @@ func TestGroup_Read(t *testing.T) {
 				"kube/pod/app/cgroup.procs": "42\n", "kube/pod/app/cgroup.threads": "42\n43\n", "kube/pod/app/cgroup.events": "",
 				"kube/pod/app/cpu.stat": "usage_usec 100\nuser_usec 50\nsystem_usec 50\n"}},
 			with(absent(), func(c *Counters) { c.CPUSeconds, c.Processes, c.Threads = 1e-4, 1, 2 })},
-		"v2, no pids controller, no peak, no io": {
-			groupV2().with(map[string]string{"kube/pod/app/pids.current": "-", "kube/pod/app/memory.peak": "-", "kube/pod/app/io.stat": "-"}),
-			with(wantV2(), func(c *Counters) { c.Threads, c.PeakMemory, c.ReadBytes, c.WriteBytes = 7, n, n, n })},
+		"v2, no pids controller, no peak, no io, no swap": {
+			groupV2().with(map[string]string{"kube/pod/app/pids.current": "-", "kube/pod/app/memory.peak": "-", "kube/pod/app/io.stat": "-", "kube/pod/app/memory.swap.current": "-"}),
+			with(wantV2(), func(c *Counters) { c.Threads, c.PeakMemory, c.ReadBytes, c.WriteBytes, c.Swap = 7, n, n, n, n })},
 		"v2, no storage used yet": {
 			groupV2().with(map[string]string{"kube/pod/app/io.stat": ""}),
 			with(wantV2(), func(c *Counters) { c.ReadBytes, c.WriteBytes = 0, 0 })},
@@ -88,17 +88,18 @@ func TestGroup_Read(t *testing.T) {
 
 // groupFields are the fields that a file of groupV2's app fills.
 var groupFields = map[string]func(*Counters){
-	"cpu.stat":        func(c *Counters) { c.CPUSeconds = nan },
-	"memory.current":  func(c *Counters) { c.Memory, c.WorkingSet = nan, nan },
-	"memory.peak":     func(c *Counters) { c.PeakMemory = nan },
-	"memory.stat":     func(c *Counters) { c.WorkingSet, c.PageCache = nan, nan },
-	"memory.events":   func(c *Counters) { c.OOMKills = nan },
-	"io.stat":         func(c *Counters) { c.ReadBytes, c.WriteBytes = nan, nan },
-	"pids.current":    func(c *Counters) { c.Threads = nan },
-	"cgroup.procs":    func(c *Counters) { c.Processes = nan },
-	"cpu.pressure":    func(c *Counters) { c.Pressure.CPU = Stall{nan, nan} },
-	"memory.pressure": func(c *Counters) { c.Pressure.Memory = Stall{nan, nan} },
-	"io.pressure":     func(c *Counters) { c.Pressure.IO = Stall{nan, nan} },
+	"cpu.stat":            func(c *Counters) { c.CPUSeconds = nan },
+	"memory.current":      func(c *Counters) { c.Memory, c.WorkingSet = nan, nan },
+	"memory.peak":         func(c *Counters) { c.PeakMemory = nan },
+	"memory.stat":         func(c *Counters) { c.WorkingSet, c.PageCache = nan, nan },
+	"memory.swap.current": func(c *Counters) { c.Swap = nan },
+	"memory.events":       func(c *Counters) { c.OOMKills = nan },
+	"io.stat":             func(c *Counters) { c.ReadBytes, c.WriteBytes = nan, nan },
+	"pids.current":        func(c *Counters) { c.Threads = nan },
+	"cgroup.procs":        func(c *Counters) { c.Processes = nan },
+	"cpu.pressure":        func(c *Counters) { c.Pressure.CPU = Stall{nan, nan} },
+	"memory.pressure":     func(c *Counters) { c.Pressure.Memory = Stall{nan, nan} },
+	"io.pressure":         func(c *Counters) { c.Pressure.IO = Stall{nan, nan} },
 }
 
 // Each file empty, short, nonsense, huge, a directory, unreadable or gone: its own

@@ -102,7 +102,10 @@ func (g *Group) readMemory(c *Counters) {
 		v2 := g.memory.v2
 		c.Memory = c.number(&g.r, g.own.usage)
 		c.PeakMemory = c.number(&g.r, g.own.peak)
-		c.WorkingSet, c.PageCache = g.workingSet(c, g.own.stat, c.Memory)
+		c.WorkingSet, c.PageCache, c.Swap = g.workingSet(c, g.own.stat, c.Memory)
+		if v2 {
+			c.Swap = c.number(&g.r, g.own.swap)
+		}
 		if g.own.oom != "" {
 			var err error
 			if c.OOMKills, err = oomKills(g.r.files.Again, g.own.oom); err != nil {
@@ -119,27 +122,27 @@ func (g *Group) readMemory(c *Counters) {
 		c.LimitWorkingSet, c.LimitPageCache = c.WorkingSet, c.PageCache
 		c.LimitPeak = c.PeakMemory
 	default:
-		c.LimitWorkingSet, c.LimitPageCache = g.workingSet(c, g.limit.stat, c.number(&g.r, g.limit.usage))
+		c.LimitWorkingSet, c.LimitPageCache, _ = g.workingSet(c, g.limit.stat, c.number(&g.r, g.limit.usage))
 		c.LimitPeak = c.number(&g.r, g.limit.peak)
 	}
 }
 
-// workingSet returns usage less what could be dropped at once, and the page cache that belongs to
-// files.
-func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache float64) {
+// workingSet returns usage less what could be dropped at once, the page cache that belongs to
+// files, and, in v1, what was swapped out.
+func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache, swap float64) {
 	if stat == "" {
-		return nan, nan
+		return nan, nan, nan
 	}
-	keys := []string{"total_inactive_file", "total_cache", "total_shmem"}
+	var v [4]float64
+	keys := []string{"total_inactive_file", "total_cache", "total_shmem", "total_swap"}
 	if g.memory.v2 {
 		keys = []string{"inactive_file", "file", "shmem"}
 	}
-	var v [3]float64
 	if err := g.r.keys(stat, keys, v[:]); err != nil {
 		c.fail("memory.stat", err)
 	}
 	// The three numbers are not read at one instant.
-	return max(usage-v[0], 0), max(v[1]-v[2], 0)
+	return max(usage-v[0], 0), max(v[1]-v[2], 0), v[3]
 }
 
 // readTraffic reads the storage bytes from the first file that has some.

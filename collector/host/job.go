@@ -69,6 +69,11 @@ type JobUse struct {
 	// Memory is in bytes, counted as MemoryKind says. PageCache, which the kernel takes back when
 	// memory is short, is not in it.
 	Memory, PageCache float64
+	// Swap is the part of Memory that was swapped out, in bytes.
+	Swap float64
+	// Unowned is by how many bytes the host's shared memory has grown since the baseline, beyond what is in
+	// Memory: see process.Use. It is known only where Memory is that of processes.
+	Unowned float64
 	// Own is what the group's memory has beside these two: our own, and what was there before the
 	// job. Bytes.
 	Own        float64
@@ -99,5 +104,5 @@ type JobUse struct {
 func unknownUse() JobUse {
 	nan := math.NaN()
 	return JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan,
-		Processes: nan, Threads: nan}
+		Swap: nan, Unowned: nan, Processes: nan, Threads: nan}
 }

@@ -159,8 +159,8 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	use.PageCache, use.Own = c.PageCache, self.Private+j.before
 	// Our own part is an estimate: if nothing is left, the job is too small for it, and its
 	// processes are read instead.
-	if memory := c.Memory - c.PageCache - use.Own; memory > 0 {
-		use.Memory = memory
+	if memory := c.Memory + known(c.Swap) - c.PageCache - use.Own; memory > 0 {
+		use.Memory, use.Swap = memory, c.Swap
 	}
 	use.Read, use.Write = c.ReadBytes, c.WriteBytes
 	use.Processes, use.Threads = max(0, c.Processes-self.Processes), max(0, c.Threads-self.Threads)
@@ -170,7 +170,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 
 	if use.Processes == 0 && (j.Running || j.Reaped != nil && j.Reaped().Over) {
 		// Without processes nothing is known of the job at this moment.
-		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
+		use.Processes, use.Threads, use.Memory, use.Swap = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}
 }
 
@@ -209,6 +209,9 @@ func (j *jobReader) readTree(use *JobUse, out *Reading) error {
 	case reaped.Over: // no process is left
 		j.takeReaped(use, reaped)
 		use.Table = j.tree.settled()
+		if j.Source == JobFromTree {
+			use.Unowned = j.tree.left()
+		}
 		return j.NoTree
 	case j.Tree == nil:
 		return j.NoTree
@@ -236,6 +239,7 @@ func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped) {
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
 		use.Memory, use.MemoryKind, use.MemoryHeld = tree.Memory, tree.MemoryKind, !tree.MemoryFresh
+		use.Swap, use.Unowned = tree.Swap, tree.Unowned
 	}
 	if tree.Processes > 0 { // without processes nothing is known of the job
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)
@@ -294,6 +298,9 @@ func orElse(v, other float64) float64 {
 	}
 	return v
 }
+
+// known returns v, or 0 if it is not known.
+func known(v float64) float64 { return orElse(v, 0) }
 
 // takeReaped takes the usage of a job that has no processes left. Its memory and its number of
 // processes are unknown then.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/process"
@@ -125,6 +126,15 @@ func (t *jobTree) settled() []process.Process {
 	}
 	t.tree.Settle()
 	return t.tree.Table()
+}
+
+// left returns the shared memory that a job of which no process is left may have left on the host; NaN if that is
+// not known.
+func (t *jobTree) left() float64 {
+	if t.tree == nil {
+		return math.NaN()
+	}
+	return t.tree.LeftShared()
 }
 
 // close closes what the tree holds open, unless it is still being read.

@@ -124,10 +124,13 @@ func (d *procDir) fill(fd int) (n int, err error) {
 }
 
 // openFile opens a file of a process for reading.
-func (d *procDir) openFile(pid int32, name string) (int, error) {
+func (d *procDir) openFile(pid int32, name string) (int, error) { return d.openAs(pid, name, 0) }
+
+// openAs opens a file or a folder of a process.
+func (d *procDir) openAs(pid int32, name string, flags uintptr) (int, error) {
 	d.path = append(append(strconv.AppendInt(d.path[:0], int64(pid), 10), '/'), name...)
 	d.path = append(d.path, 0)
-	return openAt(d.fd, d.path, 0)
+	return openAt(d.fd, d.path, flags)
 }
 
 // openAt is unix.Openat for reading, without the copy of the path, which ends with a 0. A FIFO that
@@ -216,22 +219,34 @@ func (d *procDir) pids(list []proc) ([]proc, error) {
 
 // appendPIDs appends the processes whose names are numbers in linux_dirent64 records.
 func appendPIDs(list []proc, records []byte) []proc {
-	const header = 19 // d_ino 8, d_off 8, d_reclen 2, d_type 1
-	for len(records) > header {
-		size := int(binary.NativeEndian.Uint16(records[16:]))
-		if size <= header || size > len(records) {
-			break
-		}
-		name := records[header:size]
-		if end := slices.Index(name, 0); end >= 0 {
-			name = name[:end]
+	for {
+		name, inode, rest := nextEntry(records)
+		if name == nil {
+			return list
 		}
 		if pid, ok := procfile.ParseCount(name); ok && pid > 0 && pid <= maxPIDs && name[0] != '0' {
-			list = append(list, proc{pid: int32(pid), inode: binary.NativeEndian.Uint64(records)})
+			list = append(list, proc{pid: int32(pid), inode: inode})
 		}
-		records = records[size:]
+		records = rest
 	}
-	return list
+}
+
+// nextEntry returns the name and the inode of the first of linux_dirent64 records, and the records after it. The
+// name is nil if there is none.
+func nextEntry(records []byte) (name []byte, inode uint64, rest []byte) {
+	const header = 19 // d_ino 8, d_off 8, d_reclen 2, d_type 1
+	if len(records) <= header {
+		return nil, 0, nil
+	}
+	size := int(binary.NativeEndian.Uint16(records[16:]))
+	if size <= header || size > len(records) {
+		return nil, 0, nil
+	}
+	name = records[header:size]
+	if end := slices.Index(name, 0); end >= 0 {
+		name = name[:end]
+	}
+	return name, binary.NativeEndian.Uint64(records), records[size:]
 }
 
 // sorted sorts by process ID, as the kernel does already, and keeps one of each: that with the

@@ -30,6 +30,7 @@ type treeLine struct {
 	pages, pssKB  int
 	faults        int
 	read, written int
+	rollup        string // more lines of smaps_rollup
 }
 
 func treeFixture(tb testing.TB) treeProc {
@@ -58,8 +59,8 @@ func (p treeProc) put(l treeLine) {
 	}
 	p.file(l.pid, "stat", fmt.Sprintf("%d (%s) %s %d 1 1 0 -1 4194304 %d 20 30 40 %d %d %d %d 20 0 %d 0 %d 1000 %d 18446744073709551615 1 1 0\n",
 		l.pid, l.comm, l.state, l.parent, l.faults, l.ticks[0], l.ticks[1], l.ticks[2], l.ticks[3], max(l.threads, 1), l.start, l.pages))
-	p.file(l.pid, "smaps_rollup", fmt.Sprintf("00400000-7fff0000 ---p 00000000 00:00 0                          [rollup]\nRss:    %8d kB\nPss:    %8d kB\nPss_Dirty:   1 kB\n",
-		4*l.pages, l.pssKB))
+	p.file(l.pid, "smaps_rollup", fmt.Sprintf("00400000-7fff0000 ---p 00000000 00:00 0                          [rollup]\nRss:    %8d kB\nPss:    %8d kB\nPss_Dirty:   1 kB\n%s",
+		4*l.pages, l.pssKB, l.rollup))
 	p.file(l.pid, "io", fmt.Sprintf("rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n", l.read, l.written))
 }
 
@@ -133,6 +134,7 @@ func TestTree_Fixture(t *testing.T) {
 	tree := p.tree(func(pid int) bool { return pid == 210 })
 	page := float64(os.Getpagesize())
 	u := treeWant(t, tree, 60, 200, 201, 220)
+	u.Unowned = 0 // the host's
 	want := Use{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", ReadBytes: 101, WriteBytes: 1010,
 		IOFresh: true, MemoryFresh: true, Fresh: true}
 	if fmt.Sprint(u) != fmt.Sprint(want) {
@@ -340,7 +342,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		}
 		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
 		got := u
-		got.Failed = nil
+		got.Failed, got.Unowned = nil, 0 // the host's
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
 		}
@@ -503,9 +505,10 @@ func FuzzTreePSS(f *testing.F) {
 	f.Add(own)
 	f.Add([]byte("Pss: 18446744073709551615 kB\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if n, err := parsePSS(data); err == nil && (n%1024 != 0 || !strings.Contains(string(data), "Pss:")) {
-			t.Fatal(n)
+		if r, err := parseRollup(data); err == nil && (r.pss%1024 != 0 || !strings.Contains(string(data), "Pss:")) {
+			t.Fatalf("%+v", r)
 		}
+		_, _ = parseStatus(data)
 	})
 }
 

@@ -1,8 +1,10 @@
 package process
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +31,8 @@ const (
 	maxOnePSS = 100 * time.Millisecond
 	// pacePages is how many pages a process must have for its pace to count.
 	pacePages = 4096
+	// raceSlack is by how much more than the sum of a pass a job must have for the pass to have raced.
+	raceSlack = 0.01
 
 	insteadOfPSS = "resident pages are counted instead, shared ones once for each process"
 )
@@ -45,32 +49,51 @@ func (p pace) of(pages uint64) time.Duration {
 	return time.Duration(min(float64(p)*float64(pages), float64(time.Hour)))
 }
 
+// A weight is the memory of a process, as it was when that was measured. A pss of 0 is none.
+type weight struct {
+	rollup
+	weighed uint64 // its faults then
+	pssAt   time.Duration
+}
+
 // readMemory measures the memory of the job's processes, if it is due: PSS, or RSS where there is
-// no PSS. If no process is left, the last value stays.
+// no PSS, and what they hold in shared memory otherwise. If no process is left, the last value stays.
 func (t *Tree) readMemory() {
 	if len(t.ours) == 0 {
 		return
 	}
 	begin := t.clock()
+	t.host = readHost()
 	if t.rssOnly == nil {
-		if begin.wall < t.due.memory {
-			return
-		}
-		resident := t.resident()
-		if t.steady(resident) && begin.wall < t.measured+t.rest {
-			return
-		}
-		whole := t.readPSS(begin)
-		end := t.clock()
-		t.due.memory, t.rest = t.afterPSS(begin, end), resting(end.cpu-begin.cpu)
-		t.weighed, t.measured = resident, begin.wall
-		if !whole {
-			t.weighed.processes = 0 // the rest is due as soon as it may be
-		}
+		t.weighMemory(begin)
 	}
-
 	if t.rssOnly != nil {
 		t.sumRSS()
+	}
+	t.readShared(begin)
+	if t.use.MemoryKind != "" {
+		t.use.Memory = t.mapped + t.shared.open
+	}
+}
+
+// weighMemory makes a pass over PSS, if one is due. One that raced with a process that began or ended
+// is repeated at the next scan, though only once: two in a row cost twice their share.
+func (t *Tree) weighMemory(begin instant) {
+	if begin.wall < t.due.memory && !t.again {
+		return
+	}
+	resident := t.resident()
+	if t.steady(resident) && begin.wall < t.measured+t.rest {
+		return
+	}
+
+	whole, raced := t.readPSS(begin)
+	t.again = raced && !t.again
+	end := t.clock()
+	t.due.memory, t.rest = t.afterPSS(begin, end), resting(end.cpu-begin.cpu)
+	t.weighed, t.swapped, t.measured = resident, t.host.swap, begin.wall
+	if !whole || raced {
+		t.weighed.processes = 0 // another pass is due as soon as it may be
 	}
 }
 
@@ -97,12 +120,28 @@ func (t *Tree) steady(now residency) bool {
 	if t.use.MemoryKind == "" || now.processes != was.processes {
 		return false
 	}
+	if math.Abs(t.host.swap-t.swapped) > t.mapped/100 { // what is swapped out makes room for as much
+		return false
+	}
 	// Most pages of many processes may be shared, but it is the PSS that has to be right.
-	most := uint64(t.use.Memory) / uint64(os.Getpagesize()) / 100
+	most := uint64(t.mapped) / uint64(os.Getpagesize()) / 100
 	if max(now.pages, was.pages)-min(now.pages, was.pages) > most {
 		return false
 	}
-	return now.processes == 1 || t.faults() <= most
+	if t.hugePages { // they are not resident pages, and a fault may be one of 1 GiB
+		most = 0
+	}
+	return now.processes == 1 && !t.hugePages || t.faults() <= most
+}
+
+// hasHugePages reports whether the host has a pool of huge pages, or makes one on demand.
+func hasHugePages() bool {
+	files, _ := filepath.Glob("/sys/kernel/mm/hugepages/*/nr_*hugepages")
+	return slices.ContainsFunc(files, func(file string) bool {
+		data, err := os.ReadFile(file)
+		n, ok := procfile.ParseCount(bytes.TrimSpace(data))
+		return err == nil && ok && n > 0
+	})
 }
 
 // faults returns how many minor faults the job's processes have had since their PSS was measured.
@@ -129,48 +168,59 @@ func (t *Tree) afterPSS(begin, end instant) time.Duration {
 	return min(from+time.Duration(float64(end.cpu-begin.cpu)/pssPart), begin.wall+maxBeat)
 }
 
-// sumRSS adds up the resident pages that the scan found.
+// sumRSS adds up the resident pages that the scan found, and what was swapped out when that was read last.
 func (t *Tree) sumRSS() {
-	var bytes float64
-	alive := false
+	var sum pssSum
 	for _, p := range t.ours {
 		if !p.dead() {
-			alive = true
-			bytes += float64(p.rss())
+			sum.measured(p, p.rss())
 		}
 	}
 	t.fail("memory", t.rssOnly)
-	if alive {
-		t.use.Memory, t.use.MemoryKind, t.use.MemoryFresh = bytes, "rss", true
+	if sum.alive > 0 {
+		t.take(&sum, "rss")
 	}
+}
+
+// take makes a sum the memory of the job.
+func (t *Tree) take(sum *pssSum, kind string) {
+	t.mapped = sum.total() + sum.swap + sum.huge + sum.hugeShared
+	t.use.Swap, t.use.MemoryKind, t.use.MemoryFresh = sum.swap, kind, true
+}
+
+// A weighing is what a pass makes of a process.
+type weighing struct {
+	*proc
+	bytes uint64
+	guess bool // the pass did not reach it, and none did before
 }
 
 // readPSS adds up the PSS of the job's processes, which counts a page that n of them share as one
 // n-th for each. The RSS stands in for what cannot be read. Once the budget is spent, the other
 // processes count with the PSS that they had, and those that had none are taken to share as much as
-// the rest. It reports whether it measured all of them.
-func (t *Tree) readPSS(begin instant) (whole bool) {
-	var sum pssSum
+// the rest. It reports whether it measured all of them, and whether it raced with one that began or ended,
+// which had pages counted for it that are the others' alone, or the reverse.
+func (t *Tree) readPSS(begin instant) (whole, raced bool) {
 	var unread failure
 	last, whole := begin, true
+	t.pass = t.pass[:0]
 	for _, p := range t.neediest() {
 		if p.dead() {
 			continue
 		}
 		if last.cpu-begin.cpu > maxPSS {
-			sum.unmeasured(p)
+			t.pass = append(t.pass, weighing{p, p.pss, p.pss == 0})
 			whole = false
 			continue
 		}
 		n, err := t.pss(p, last.wall-begin.wall > maxPSSWall, &unread)
 		if t.rssOnly != nil {
-			return whole
+			return whole, raced
 		}
-		switch err {
-		case nil:
-			sum.measured(p, n)
-		case errEnding:
-			whole = false // should it live on, the next pass measures it
+		if err == nil {
+			t.pass = append(t.pass, weighing{p, n, false})
+		} else {
+			raced = true
 		}
 		at := t.clock()
 		p.pssAt, p.weighed = at.wall, p.faults
@@ -180,16 +230,69 @@ func (t *Tree) readPSS(begin instant) (whole bool) {
 		last = at
 	}
 
+	raced = t.dropEnded() || raced
+	sum := t.sumPass()
+	raced = t.proveSum(&sum, raced) || raced
 	t.fail("memory", sum.why(unread.why("the PSS", len(t.ours))))
-	if sum.alive == 0 {
-		return whole
+	switch {
+	case sum.alive == 0:
+	case unread.n > 0:
+		t.take(&sum, "rss")
+	default:
+		t.take(&sum, "pss")
 	}
+	return whole, raced
+}
 
-	t.use.Memory, t.use.MemoryKind, t.use.MemoryFresh = sum.total(), "pss", true
-	if unread.n > 0 {
-		t.use.MemoryKind = "rss"
+// dropEnded leaves out of the pass what has ended since it was measured, if it shared much of its memory:
+// that is counted in full by those that were measured later. It reports whether there was any.
+func (t *Tree) dropEnded() bool {
+	var all uint64
+	for _, w := range t.pass {
+		all += w.bytes
 	}
-	return whole
+	before := len(t.pass)
+	t.pass = slices.DeleteFunc(t.pass, func(w weighing) bool {
+		return w.paced && float64(w.shared()) > raceSlack*float64(all) && t.ends(w.proc)
+	})
+	return len(t.pass) < before
+}
+
+// ends reports whether a process has begun to end since the scan.
+func (t *Tree) ends(p *proc) bool {
+	if p.state == 'Z' {
+		return false // its first thread alone has ended, see dead
+	}
+	data, err := t.readStat(p, p)
+	if err != nil {
+		return gone(err)
+	}
+	now, err := parseStat(data, p.pid)
+	return err == nil && (now.start != p.start || now.threads <= 1 && procfile.Exiting(data))
+}
+
+// sumPass adds up the processes of the pass.
+func (t *Tree) sumPass() (sum pssSum) {
+	for _, w := range t.pass {
+		if w.guess {
+			sum.guess(w.proc)
+		} else {
+			sum.measured(w.proc, w.bytes)
+		}
+	}
+	return sum
+}
+
+// proveSum raises a sum to what its processes are proved to have, and reports whether it did. Pages that others
+// share with them belong to the job, unless its processes were not started by Root. The sum lacks them if those
+// others have ended, or have begun since the scan. If nothing has, the kernel shares pages for other reasons (KSM).
+func (t *Tree) proveSum(sum *pssSum, raced bool) bool {
+	least := sum.private + sum.beyond
+	if t.o.Root == 0 || least <= (1+raceSlack)*sum.bytes || !raced && t.dir.newest() == t.newest {
+		return false
+	}
+	sum.bytes = least
+	return true
 }
 
 // neediest returns the job's processes in the order in which they are measured: the ones that were
@@ -220,21 +323,28 @@ type pssSum struct {
 	resident       float64 // resident bytes of those that bytes counts
 	guessed        int
 	guessedResides float64
+	private        float64 // the part of bytes that is of one process alone
+	beyond         float64 // the most that one process has beyond its private memory, shared pages in full
+	swap           float64 // beside bytes, as are huge pages
+	huge           float64 // of one process alone
+	hugeShared     float64 // the most of one process: how many share a page is not told
 }
 
-// measured adds a process with its PSS.
+// measured adds a process with its PSS, or what stands in for it.
 func (s *pssSum) measured(p *proc, bytes uint64) {
 	s.alive++
 	s.bytes += float64(bytes)
 	s.resident += float64(p.rss())
+	private := float64(min(p.private, bytes))
+	s.private += private
+	s.beyond = max(s.beyond, float64(bytes)+float64(p.shared())-private)
+	s.swap += float64(p.swap)
+	s.huge += float64(p.huge)
+	s.hugeShared = max(s.hugeShared, float64(p.hugeShared))
 }
 
-// unmeasured adds a process that this pass does not reach.
-func (s *pssSum) unmeasured(p *proc) {
-	if p.pss > 0 {
-		s.measured(p, p.pss)
-		return
-	}
+// guess adds a process that was never measured.
+func (s *pssSum) guess(p *proc) {
 	s.alive++
 	s.guessed++
 	s.guessedResides += float64(p.rss())
@@ -288,9 +398,9 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 
 	data, err := t.dir.read(p.pid, file)
 	if err == nil {
-		var n uint64
-		if n, err = parsePSS(data); err == nil {
-			p.pss, p.paced = n, true
+		var r rollup
+		if r, err = parseRollup(data); err == nil {
+			p.rollup, p.paced = r, true
 		}
 	}
 
@@ -304,7 +414,19 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	}
 
 	t.note(unread, p.pid, "smaps_rollup", err)
+	if r, err := t.status(p); err == nil {
+		p.rollup = r
+	}
 	return p.rss(), nil
+}
+
+// status returns what the status of a process has of its memory.
+func (t *Tree) status(p *proc) (rollup, error) {
+	data, err := t.dir.read(p.pid, "status")
+	if err != nil {
+		return rollup{}, err
+	}
+	return parseStatus(data)
 }
 
 const (
@@ -317,18 +439,13 @@ const (
 
 // threadRollup returns the name of the smaps_rollup of a thread other than the first one.
 func (t *Tree) threadRollup(pid int32) (name string, err error) {
-	first := strconv.Itoa(int(pid))
-	threads, err := os.ReadDir(filepath.Join(t.o.Proc, first, "task"))
+	threads, err := t.otherThreads(pid)
 	if err != nil && t.dir.exists(pid) {
 		return "", errFirstThread
 	}
 
 	err = errEnding
-	for _, e := range threads {
-		thread := "task/" + e.Name()
-		if e.Name() == first {
-			continue
-		}
+	for _, thread := range threads {
 		if t.dir.has(pid, thread+"/smaps_rollup") {
 			return thread + "/smaps_rollup", nil
 		}
@@ -337,6 +454,39 @@ func (t *Tree) threadRollup(pid int32) (name string, err error) {
 		}
 	}
 	return "", err
+}
+
+// otherThreads returns the folders of the threads of a process without the first one.
+func (t *Tree) otherThreads(pid int32) (folders []string, err error) {
+	first := strconv.Itoa(int(pid))
+	threads, err := os.ReadDir(filepath.Join(t.o.Proc, first, "task"))
+	for _, e := range threads {
+		if e.Name() != first {
+			folders = append(folders, "task/"+e.Name())
+		}
+	}
+	return folders, err
+}
+
+// fillResident takes the resident pages of processes whose first thread has ended from another thread: the kernel
+// tells none of such a process.
+func (t *Tree) fillResident() {
+	for _, p := range t.ours {
+		if p.state != 'Z' || p.dead() {
+			continue
+		}
+		threads, _ := t.otherThreads(p.pid)
+		for _, thread := range threads {
+			data, err := t.dir.read(p.pid, thread+"/stat")
+			if err != nil || procfile.Exiting(data) {
+				continue
+			}
+			if s, err := parseStat(data, anyPID); err == nil {
+				p.pages = s.pages
+				break
+			}
+		}
+	}
 }
 
 // runs reports whether a thread exists that has not begun to end. The kernel has no smaps_rollup of

@@ -88,15 +88,6 @@ func parseValue(data []byte, key string) (uint64, bool) {
 	return 0, false
 }
 
-// parsePSS returns the bytes of the line "Pss:" of /proc/PID/smaps_rollup.
-func parsePSS(data []byte) (uint64, error) {
-	kb, ok := parseValue(data, "Pss")
-	if !ok || kb > maxPages {
-		return 0, damaged("it has no line of Pss in kB")
-	}
-	return kb << 10, nil
-}
-
 // parseIO returns the bytes from and to storage of /proc/PID/io.
 func parseIO(data []byte) (read, written uint64, err error) {
 	read, okRead := parseValue(data, "read_bytes")

@@ -43,6 +43,8 @@ func TestMain(m *testing.M) {
 		treeZombie()
 	case "leaderless":
 		treeLeaderless(n)
+	case "hold":
+		treeHold(part[1], n)
 	case "read":
 		treeReader(part[1], part[2])
 	case "mount":
@@ -115,23 +117,33 @@ func treeThread() {
 	treeReady(fmt.Sprintf(" %d", <-done))
 }
 
+// treeTouched is memory that is resident.
+func treeTouched(bytes int) []byte {
+	held := make([]byte, bytes)
+	for i := 0; i < len(held); i += 4096 {
+		held[i] = 1
+	}
+	return held
+}
+
 // treeLeaderless ends its first thread, and goes on in others with some MiB of memory.
 func treeLeaderless(mib int) {
 	runtime.LockOSThread()
 	if unix.Gettid() != os.Getpid() {
 		treeMust(fmt.Errorf("the main goroutine is not on the first thread"))
 	}
-	held := make([]byte, mib<<20)
-	for i := 0; i < len(held); i += 4096 {
-		held[i] = 1
-	}
+	held := treeTouched(mib << 20)
 
 	go func() {
 		var state byte
 		for ; state != 'Z'; time.Sleep(time.Millisecond) {
 			state = treeStat(os.Getpid()).state
 		}
-		treeReady("")
+		fmt.Println("ready")
+		if _, err := os.Stdin.Read(make([]byte, 1)); err == nil { // it is to grow
+			held = append(held, treeTouched(2*mib<<20)...)
+			treeReady("")
+		}
 		runtime.KeepAlive(held)
 		os.Exit(0)
 	}()

@@ -37,10 +37,8 @@ type proc struct {
 	read    uint64        // bytes from storage, newest
 	written uint64        // and to storage
 	seq     int64         // the order of readings: later ones have higher numbers
-	pss     uint64        // bytes, newest; 0 = never measured
-	weighed uint64        // its faults at pssAt, when that was measured
-	pssAt   time.Duration
-	paced   bool // pss was measured after this scan
+	weight                // of its memory, newest
+	paced   bool          // weight was measured after this scan
 }
 
 // dead reports whether nothing is left of a process but its times. One whose first thread has ended
@@ -213,10 +211,10 @@ func (t *Tree) load(p *proc) {
 
 	switch {
 	case err == nil:
-		p.class, p.was, p.pss, p.weighed, p.pssAt = unknown, unknown, 0, 0, 0
+		p.class, p.was, p.weight = unknown, unknown, weight{}
 		p.read, p.written = 0, 0
 		if old != nil && old.start == p.start {
-			p.was, p.pss, p.weighed, p.pssAt = old.remembered(), old.pss, old.weighed, old.pssAt
+			p.was, p.weight = old.remembered(), old.weight
 			p.read, p.written = old.read, old.written
 		}
 		return
@@ -228,7 +226,7 @@ func (t *Tree) load(p *proc) {
 	t.note(&t.unread, p.pid, "stat", err)
 	switch {
 	case old != nil && old.inode == p.inode && old.remembered() != unknown:
-		p.stat, p.pss, p.weighed, p.pssAt = old.stat, old.pss, old.weighed, old.pssAt
+		p.stat, p.weight = old.stat, old.weight
 		p.was, p.class, p.stale = old.remembered(), unknown, true
 	case denied(err):
 		p.class, t.hiddenBy = hidden, err

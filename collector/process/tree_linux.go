@@ -48,17 +48,24 @@ type Tree struct {
 	maxHeld     int
 	hiddenBy    error // why the newest hidden process is hidden
 
-	unread   failure // stat, in this scan
-	use      Use     // what the last Read gave
-	failed   map[string]error
-	rssOnly  error         // why PSS is no longer measured
-	weighed  residency     // when PSS was measured last
-	measured time.Duration // and when that was
-	rest     time.Duration // and how long it holds while nothing moves
-	byNeed   []*proc       // the order of the newest pass
-	pace     pace          // of the newest smaps_rollup that was large enough
-	due      struct{ scan, memory, io time.Duration }
-	clock    func() instant
+	unread    failure // stat, in this scan
+	use       Use     // what the last Read gave
+	failed    map[string]error
+	rssOnly   error         // why PSS is no longer measured
+	host      hostMemory    // at the newest Read that measured memory
+	swapped   float64       // swap of the host in use when PSS was measured last
+	weighed   residency     // when PSS was measured last
+	measured  time.Duration // and when that was
+	rest      time.Duration // and how long it holds while nothing moves
+	byNeed    []*proc       // the order of the newest pass
+	pass      []weighing    // and what it made of them
+	again     bool          // it raced, and is to be repeated
+	hugePages bool          // the host has a pool of them
+	mapped    float64       // bytes that the processes have mapped, by the newest pass
+	shared    sharedMemory
+	pace      pace // of the newest smaps_rollup that was large enough
+	due       struct{ scan, memory, io time.Duration }
+	clock     func() instant
 
 	noMemory bool // somebody else measures memory
 	ioKnown  bool // storage bytes of some process have been read
@@ -77,14 +84,16 @@ func NewTree(o Options) *Tree {
 	if o.Proc == "" {
 		o.Proc = "/proc"
 	}
-	t := &Tree{o: o, clock: now, pace: firstPace}
+	t := &Tree{o: o, clock: now, pace: firstPace, hugePages: hasHugePages(),
+		shared: newSharedMemory(o.Running)}
 	t.use = nothing()
 	return t
 }
 
 func nothing() Use {
 	nan := math.NaN()
-	return Use{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, ReadBytes: nan, WriteBytes: nan}
+	return Use{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan,
+		ReadBytes: nan, WriteBytes: nan}
 }
 
 func (t *Tree) proc() string { return t.o.Proc }
@@ -128,6 +137,7 @@ func (t *Tree) Read() (Use, error) {
 		return nothing(), err
 	}
 
+	t.fillResident()
 	t.sum()
 	t.sumExact()
 	t.account()

@@ -17,7 +17,7 @@ func NewTree(Options) *Tree { return &Tree{} }
 // Read returns an error: processes are not read on this system.
 func (t *Tree) Read() (Use, error) {
 	nan := math.NaN()
-	return Use{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, ReadBytes: nan, WriteBytes: nan},
+	return Use{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan, ReadBytes: nan, WriteBytes: nan},
 		fmt.Errorf("read the job's processes: perfagent does so on Linux only, and this is %s", runtime.GOOS)
 }
 
@@ -35,6 +35,9 @@ func (t *Tree) Settle() {}
 
 // Final does nothing.
 func (t *Tree) Final() {}
+
+// LeftShared returns NaN: it is not known.
+func (t *Tree) LeftShared() float64 { return math.NaN() }
 
 // Foreign reports false: nothing is known.
 func (t *Tree) Foreign(int) bool { return false }

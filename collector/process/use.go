@@ -37,11 +37,17 @@ type Use struct {
 	Processes, Threads float64
 	// Memory is in bytes. It is the newest measurement, at most 5 s old unless scans are put off
 	// for longer; NaN before the first. If no process is left it is the last one that was taken.
-	Memory float64
+	// It includes what was swapped out (Swap), huge pages, and files of tmpfs and memfd_create(2) that
+	// processes hold open and have not mapped.
+	Memory, Swap float64
 	// MemoryKind is "pss" (shared pages divided among those that share them, from
 	// /proc/PID/smaps_rollup) or "rss" (shared pages counted for each process, if only for some of
 	// them); "" before the first measurement.
 	MemoryKind string
+	// Unowned is by how many bytes the shared memory of the host, with its tmpfs, has grown since the
+	// Tree was made, beyond the most that was in Memory at a time. NaN is unknown: it is looked at as often as descriptors
+	// are.
+	Unowned float64
 	// ReadBytes and WriteBytes came from and went to storage, counted for the same processes as
 	// CPUSeconds and for the children that they waited for (/proc/PID/io). They are the newest
 	// measurement, at most 5 s old as Memory is.

@@ -103,6 +103,7 @@ func limitedSample(i, node, gpus int) collector.Sample {
 		collector.JobReadRate:        1,
 		collector.JobWriteRate:       2 + wave,
 		collector.JobPageCache:       120 * wave,
+		collector.JobMemorySwap:      40 * wave,
 		collector.JobThrottled:       31,
 		collector.LimitMemory:        320 + 660*wave,
 		collector.LimitMemoryPercent: 31 + 64*wave,

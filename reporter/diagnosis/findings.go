@@ -92,7 +92,8 @@ func Rules() []Rule {
 			When: s("the working set of the control group that has the memory limit came to %d %% of the limit or "+
 				"more; info where the job itself had less than %.0f %% of it and nothing was killed",
 				findTightPct, 100*findTightOwn),
-			Advice: s("ask for %v × its peak; for %v × the limit when processes were killed for it",
+			Advice: s("ask for %v × its peak; for %v × the limit when processes were killed for it; of both with what "+
+				"was swapped out of the job",
 				findTightRoom, findKilledRoom),
 		},
 		{

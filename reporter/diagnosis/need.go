@@ -27,7 +27,7 @@ func KilledForMemory(n *reporter.Node) *reporter.Finding {
 		return nil
 	}
 
-	ask := roundSize(limit * findKilledRoom)
+	ask := roundSize((limit + (&ruleInput{Node: n}).swappedOut()) * findKilledRoom)
 	killed := text.Count(max(kills, 1), "process", "processes")
 	return &reporter.Finding{
 		ID: MemoryTight, Severity: SeverityWarning,
@@ -51,17 +51,17 @@ func ShortVerdict(v *reporter.Verdict) string {
 	return words
 }
 
-// RoomyMemory returns twice the peak memory of the job in MiB, rounded up, but not more than its limit, unless that is
-// less than 1.25 × the peak. It returns NaN if it is not known how much the job needs.
+// RoomyMemory returns twice the memory in MiB that the job needed, rounded up, but not more than its limit, unless that is
+// less than 1.25 × the need. It returns NaN if it is not known how much the job needs.
 func RoomyMemory(n *reporter.Node, run *reporter.Run) float64 {
 	e := ruleInput{Node: n, command: commandOf(n, run)}
 	if why, _ := e.heldDown(); why != "" || e.sizedBy() != "" {
 		return math.NaN()
 	}
-	peak := e.peakMemory()
-	ask := roundSize(findMemoryRoom * peak)
+	need := e.neededMemory()
+	ask := roundSize(findMemoryRoom * need)
 	if limit := e.memoryGiven(); ask > limit {
-		return max(math.Floor(limit), roundSize(findTightRoom*peak))
+		return max(math.Floor(limit), roundSize(findTightRoom*need))
 	}
 	return ask
 }

@@ -87,7 +87,7 @@ func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 		return nil
 	}
 
-	used, job := e.mean(collector.MemPercent)/100*e.Host.MemoryMB, e.mean(collector.JobMemory)
+	used, job := e.mean(collector.MemPercent)/100*e.Host.MemoryMB, e.mean(collector.JobMemory)-known(e.mean(collector.JobMemorySwap))
 	others := used - job
 	if !(others >= neighbourShare*e.Host.MemoryMB/100) || others > e.Host.MemoryMB {
 		return nil

@@ -143,6 +143,24 @@ func (e *ruleInput) groupPeak() float64 {
 	return e.Metric(reporter.MetricLimitMemory) / 100 * e.memoryLimit()
 }
 
+// neededMemory returns peakMemory, with the shared memory of the node that the job may have filled.
+func (e *ruleInput) neededMemory() float64 {
+	peak := e.peakMemory()
+	if job := e.Metric(reporter.MetricJobMemoryPeak); e.Job != nil && job+e.Job.UnownedMB > peak {
+		return job + e.Job.UnownedMB
+	}
+	return peak
+}
+
+// swappedOut returns the most of the job's memory that was swapped out, in MiB, or 0. It is in the peak of the
+// job, and not in what its control group used of a limit.
+func (e *ruleInput) swappedOut() float64 {
+	if q, ok := e.Summaries[collector.JobMemorySwap.Key()]; ok && positive(q.Max) {
+		return q.Max
+	}
+	return 0
+}
+
 // gpuUse returns the mean utilization of a device in percent, or NaN if it is not known.
 func (e *ruleInput) gpuUse(device int) float64 {
 	return e.GPUMetric(reporter.MetricGPUUtilization, device)

@@ -25,11 +25,11 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	peak := e.groupPeak()
-	ask, least := roundSize(max(peak, known(e.peakMemory()))*findTightRoom), ""
+	peak, swapped := e.groupPeak(), e.swappedOut()
+	ask, least := roundSize(max(peak+swapped, known(e.peakMemory()))*findTightRoom), ""
 	held, _ := e.heldDown()
 	if kills > 0 {
-		needed := limit * findKilledRoom
+		needed := (limit + swapped) * findKilledRoom
 		if e.Limits.MemoryRange != nil { // it was raised, and the job went on
 			needed = max(needed, known(peak)*findTightRoom)
 		}
@@ -45,6 +45,9 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		words += " of " + reporter.MemoryLimitText(e.Limits, text.WholeSize) + " (" + reporter.ChangedText(e.Limits.MemoryRange) + ")"
 	case positive(limit):
 		words += " of " + text.WholeSize(limit)
+	}
+	if swapped >= 1 {
+		words += ", and " + text.WholeSize(swapped) + " of the job's were swapped out"
 	}
 	if kills > 0 {
 		words += ", and the kernel killed " + text.Count(kills, "process", "processes") + " for it"
@@ -67,9 +70,13 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		words += ": ask for more memory."
 	}
 
-	return &reporter.Finding{Severity: severity, Text: words,
+	f := &reporter.Finding{Severity: severity, Text: words,
 		Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit,
 			"ask_mb", ask, "oom_kills", kills)}
+	if swapped > 0 {
+		f.Evidence["swapped_mb"] = plainjson.Round(swapped, 3)
+	}
+	return f
 }
 
 // judgeDisk fires if a file system was nearly full.
@@ -278,11 +285,12 @@ func judgeSwapping(e *ruleInput) *reporter.Finding {
 // judgeMemoryUnused fires if much more memory was requested than used.
 func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 	limit, peak := e.memoryGiven(), e.peakMemory()
-	ask := roundSize(findMemoryRoom * peak)
+	need := e.neededMemory()
+	ask := roundSize(findMemoryRoom * need)
 	switch {
 	case e.Metric(reporter.MetricJobOOMKills) > 0: // the kernel killed: the memory was needed
 		return nil
-	case !positive(peak) || !(findMemoryRoom*peak < limit/2) || !(ask < limit):
+	case !positive(peak) || !(findMemoryRoom*need < limit/2) || !(ask < limit):
 		return nil
 	case e.Host != nil && positive(e.Host.MemoryMB) && limit >= e.Host.MemoryMB: // it limits nothing
 		return nil

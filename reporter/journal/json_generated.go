@@ -428,6 +428,7 @@ func writeCollectorAccount(w *plainjson.Writer, v *collector.Account) {
 	w.Key("peak_mb").Optional(float64(v.PeakMB))
 	w.Key("cache_mb").Optional(float64(v.CacheMB))
 	w.Key("own_mb").Optional(float64(v.OwnMB))
+	w.Key("unowned_mb").Optional(float64(v.UnownedMB))
 	writeHostLimits(w.Key("limits"), &v.Limits)
 	if v.MemoryInner != "" {
 		w.Key("memory_inner").String(v.MemoryInner)

@@ -260,6 +260,9 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	}
 
 	of = limit
+	if jobSwapped(n) > 0 { // which the limit does not count
+		used = min(used, of)
+	}
 	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
 		used = greatest(used, greatest(n.Metric(reporter.MetricLimitMemory)/100*of, v.Number("peak_mb")))
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -19,6 +20,7 @@ func jobRows(n *reporter.Node, run *reporter.Run) []row {
 	case peak > 0:
 		rows = append(rows, row{label: "job memory", value: text.Size(peak),
 			note: jobMemoryNote(n, peak, noteWidth)})
+		rows = append(rows, unownedRows(n, peak)...)
 	case n.Job != nil && n.Job.MaxRSSMB > 0 && !n.Job.MaxRSSAtMost:
 		rows = append(rows, row{label: "job memory", value: text.Size(n.Job.MaxRSSMB),
 			note: "peak of the largest process"})
@@ -138,6 +140,9 @@ func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 	case host.MemoryPSS, host.MemoryRSS, host.MemoryGroup:
 		note += " (" + j.MemoryKind + ")"
 	}
+	if swapped := jobSwapped(n); swapped >= 1 {
+		note += ", " + text.SizeText(swapped) + " swapped out"
+	}
 	if j.MaxRSSAtMost || !(j.MaxRSSMB > 0) || j.MaxRSSMB > 0.95*peak {
 		return note
 	}
@@ -145,6 +150,28 @@ func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 		return more
 	}
 	return note
+}
+
+// jobSwapped returns the most of the job's memory that was swapped out, in MiB, or 0.
+func jobSwapped(n *reporter.Node) float64 {
+	if q, ok := n.Summaries[collector.JobMemorySwap.Key()]; ok && q.Max > 0 {
+		return q.Max
+	}
+	return 0
+}
+
+// The growth of the node's shared memory that is worth a row.
+const (
+	notableUnowned      = 16   // MiB
+	notableUnownedShare = 0.05 // of the job's peak
+)
+
+// unownedRows returns by how much the node's shared memory grew beyond the job's, if that is notable.
+func unownedRows(n *reporter.Node, peak float64) []row {
+	if n.Job == nil || !(n.Job.UnownedMB >= max(notableUnowned, notableUnownedShare*peak)) {
+		return nil
+	}
+	return []row{{value: text.Size(n.Job.UnownedMB), note: "more in /dev/shm or a tmpfs, owner not known"}}
 }
 
 // limitRows returns the limits of the job, if they are lower than the node's, and how close the job came

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -199,5 +200,26 @@ func TestGPUsOfAll_Rows(t *testing.T) {
 		if got := gpus.rows(); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%+v, want\n%+v", name, got, c.want)
 		}
+	}
+}
+
+// What was swapped out, and what nobody is known to have, stand next to the job's memory.
+func TestJobView_MemoryApart(t *testing.T) {
+	n := &reporter.Node{
+		Job:       &reporter.Job{PeakMemoryMB: 151, MemoryKind: host.MemoryGroup, UnownedMB: 300},
+		Limits:    &reporter.Limits{MemoryMB: 100},
+		Summaries: map[string]reporter.Quantile{collector.JobMemorySwap.Key(): {Max: 51}},
+	}
+	rows := jobRows(n, &reporter.Run{})[1:] // the first has the CPU time
+	if len(rows) != 2 || rows[0].note != "peak of the whole job (cgroup), 51 MiB swapped out" ||
+		rows[1].note != "more in /dev/shm or a tmpfs, owner not known" || rows[1].value != text.Size(300) {
+		t.Errorf("%+v", rows)
+	}
+	if used, of := memoryBar(n, &reporter.Run{Command: []string{"x"}}); used != 100 || of != 100 {
+		t.Errorf("the bar has %v of %v MiB", used, of)
+	}
+	n.Job.UnownedMB = 5
+	if rows := jobRows(n, &reporter.Run{})[1:]; len(rows) != 1 {
+		t.Errorf("%+v", rows)
 	}
 }

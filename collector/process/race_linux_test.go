@@ -1,0 +1,165 @@
+package process
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Swap and huge pages belong to the memory; huge pages that processes share count once.
+func TestTree_SwapAndHugePages(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 1000, rollup: "Swap: 900 kB\nSwapPss: 300 kB\nPrivate_Hugetlb: 2048 kB\nShared_Hugetlb: 4096 kB\n"})
+	p.put(treeLine{pid: 201, parent: 100, start: 60, pssKB: 1000, rollup: "SwapPss: 100 kB\nPrivate_Hugetlb: 0 kB\nShared_Hugetlb: 4096 kB\n"})
+	p.put(treeLine{pid: 202, parent: 100, start: 60, pages: 10})
+	p.file(202, "status", "Name:\tx\nVmRSS:\t40 kB\nRssShmem:\t0 kB\nVmSwap:\t50 kB\nHugetlbPages:\t2048 kB\n")
+	p.write(filepath.Join(p.dir, "202", "smaps_rollup"), "")
+	u := treeRead(t, p.tree(nil))
+	rss := float64(find(p.read().all, 202).rss())
+	if want := (2000+400+50+2*2048+4096)*1024.0 + rss; u.Memory != want || u.Swap != 450<<10 {
+		t.Errorf("%+v, want %v bytes", u, want)
+	}
+}
+
+// read returns a Tree that has been read.
+func (p treeProc) read() *Tree {
+	tree := p.tree(nil)
+	treeRead(p.tb, tree)
+	return tree
+}
+
+// Where no PSS is read, swap and huge pages are taken from the status.
+func TestTree_SwapWithoutPSS(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20})
+	p.file(200, "status", "VmRSS:\t1 kB\nVmSwap:\t2048 kB\nHugetlbPages:\t1024 kB\n")
+	tree := p.tree(nil)
+	treeRead(t, tree)
+	u := treeRead(t, tree)
+	if p := tree.ours[0]; u.MemoryKind != "rss" || u.Memory != float64(p.rss()+3072<<10) || u.Swap != 2048<<10 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// A fork-join: a process of 132 MiB shares all of it with workers that end, or begin, while they are measured. What
+// it has is never less, and never more, and the pass is repeated at the next scan.
+func TestTree_RacesWithForkJoin(t *testing.T) {
+	const kib = 132 << 10
+	line := func(pid, sharers int) treeLine {
+		pss, private := kib/sharers, 0
+		if sharers == 1 {
+			private = kib
+		}
+		return treeLine{pid: pid, parent: 100, start: 60, pages: kib / 4, pssKB: pss, rollup: fmt.Sprintf(
+			"Pss_Anon: %d kB\nPss_Shmem: 0 kB\nPrivate_Dirty: %d kB\nAnonymous: %d kB\n", pss, private, kib)}
+	}
+	const main = 300
+	for name, c := range map[string]struct {
+		workers []int // below main's ID they are measured before it
+		sharers int   // when the pass begins
+		at      int   // after so many were measured
+		then    func(p treeProc, tree *Tree)
+	}{
+		"a worker ends before it is measured": {[]int{301, 302}, 3, 1, func(p treeProc, _ *Tree) { p.end(301); p.end(302) }},
+		"workers end once they were measured": {[]int{201, 202}, 3, 2, func(p treeProc, _ *Tree) { p.end(201); p.end(202); p.put(line(main, 1)) }},
+		"one of two ends":                     {[]int{201, 302}, 3, 1, func(p treeProc, _ *Tree) { p.end(201); p.put(line(main, 2)); p.put(line(302, 2)) }},
+		"workers begin":                       {nil, 3, 1, func(_ treeProc, tree *Tree) { tree.newest = -1 }}, // not the newest any more
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := treeFixture(t)
+			for _, pid := range append(c.workers, main) {
+				p.put(line(pid, c.sharers))
+			}
+			tree := p.tree(nil)
+			clock, looks := &treeClock{look: 10 * time.Millisecond}, 0
+			tree.clock = func() instant {
+				if looks++; looks == 3+c.at { // of Read, of readMemory; then one for each that was measured
+					c.then(p, tree)
+				}
+				return clock.now()
+			}
+			if u := treeRead(t, tree); u.Memory != kib<<10 || u.MemoryKind != "pss" {
+				t.Errorf("%.1f MiB, want 132", u.Memory/(1<<20))
+			}
+
+			for _, pid := range c.workers {
+				p.remove(filepath.Join(p.dir, strconv.Itoa(pid)))
+			}
+			p.put(line(main, 1))
+			clock.at.wall += time.Second // less than the 2 s and more for which the pass had to pay
+			if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != kib<<10 {
+				t.Errorf("at the next scan: %+v", u)
+			}
+		})
+	}
+}
+
+// While a process of 120 MiB has workers fifty times, which end at once, its memory is never seen as less, or as more
+// than it and what they have of their own.
+func TestTree_FiftyForkJoins(t *testing.T) {
+	python := treePython(t)
+	j := treeStart(t, exec.Command(python, "-c", `
+import os, sys
+block = bytearray(120 << 20)
+for i in range(0, len(block), 4096): block[i] = 1
+print("ready", flush=True)
+for _ in range(50):
+    workers = []
+    for _ in range(3):
+        worker = os.fork()
+        if worker == 0:
+            os._exit(0)
+        workers.append(worker)
+    for worker in workers:
+        os.waitpid(worker, 0)
+print("done", flush=True)
+sys.stdin.read()
+`))
+	if got := j.line(t); got != "ready" {
+		t.Fatal(got)
+	}
+	done := make(chan string, 1)
+	go func() { done <- j.line(t) }()
+	passes, least, most := 0, 1e9, 0.0
+	for over := false; !over; {
+		tree := treeOwn() // it measures at once
+		for range 3 {
+			u := treeRead(t, tree)
+			if u.MemoryFresh {
+				passes++
+			}
+			least, most = min(least, u.Memory/(1<<20)), max(most, u.Memory/(1<<20))
+		}
+		tree.Close()
+		select {
+		case got := <-done:
+			if over = true; got != "done" {
+				t.Fatal(got)
+			}
+		default:
+		}
+	}
+	t.Logf("%d passes: %.1f to %.1f MiB", passes, least, most)
+	if least < 118 || most > 150 {
+		t.Errorf("%.1f to %.1f MiB were seen of 120 and Python", least, most)
+	}
+}
+
+// The memory of a process whose first thread has ended is followed like any other.
+func TestTree_MemoryGrowsWithoutFirstThread(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	j := treeStart(t, treeSelf("leaderless 32"))
+	j.line(t)
+	before := treeRead(t, tree)
+	if _, err := j.input.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	j.line(t)
+	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory < before.Memory+60<<20 || tree.ours[0].rss() < 90<<20 {
+		t.Errorf("it grew by 64 MiB: %+v, before %+v", u, before)
+	}
+}

@@ -1,0 +1,371 @@
+package process
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+const (
+	// sharedBeat is how often descriptors are looked at where nothing says that files grew, and
+	// sharedPart the share of a core that may be spent on it where something does.
+	sharedBeat = 10 * time.Second
+	sharedPart = 0.001
+	// sharedMoves is by how many bytes the host's shared memory must move to be looked into.
+	sharedMoves = 1 << 20
+	// maxDescriptors bounds how many are looked at in a row. The rest has its turn later.
+	maxDescriptors = 1000
+	// maxSharedTable bounds what is read of a table of mounts or of mappings.
+	maxSharedTable = 4 << 20
+	// maxMappings bounds how many processes are asked for their mappings in a row.
+	maxMappings = 64
+)
+
+// sharedMemory is what the job has in shared memory beside what its processes have mapped: files of
+// tmpfs and of memfd_create(2) that they hold open. The kernel charges it to the job's control group,
+// and to no process.
+type sharedMemory struct {
+	open  float64 // bytes
+	files map[fileID]*openFile
+	next  int32 // the process to go on with; those before it have been looked at in this round
+	round int
+
+	begun  time.Time // files that are older have something in them that is not the job's; zero = none has
+	before float64   // bytes of shared memory of the host when the Tree was made
+	at     float64   // the same, at the newest look
+	most   float64   // the most of it that was the job's: what it has closed since is its own all the same
+	due    time.Duration
+	looked time.Duration
+	known  bool // there was a look
+
+	mounts map[uint64]bool // by ID: whether it is of a tmpfs; of the look that goes on
+	tabled int32           // the process whose mounts were added last
+	file   procfile.Buffer
+	room   [64]byte // the beginning of a link
+}
+
+// A fileID identifies a file on this host.
+type fileID struct {
+	dev uint64
+	ino uint64
+}
+
+// An openFile is a file in memory that processes of the job hold open.
+type openFile struct {
+	bytes  uint64
+	base   uint64 // what it had before the job
+	mapped uint64 // bytes that processes have mapped, at most
+	round  int    // in which it was seen last
+}
+
+// newSharedMemory returns the state before the job.
+func newSharedMemory(running bool) sharedMemory {
+	s := sharedMemory{before: readHost().shared, files: map[fileID]*openFile{}}
+	s.at = s.before
+	if !running {
+		s.begun = time.Now()
+	}
+	return s
+}
+
+// hostMemory is what the kernel says of the host in less than a microsecond, in bytes: its shared memory, all of
+// tmpfs included (the line Shmem of /proc/meminfo), and its swap in use. NaN is unknown.
+type hostMemory struct{ shared, swap float64 }
+
+// readHost reads the memory of the host (sysinfo(2)).
+func readHost() hostMemory {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return hostMemory{math.NaN(), math.NaN()}
+	}
+	unit := float64(max(info.Unit, 1))
+	return hostMemory{float64(info.Sharedram) * unit, (float64(info.Totalswap) - float64(info.Freeswap)) * unit}
+}
+
+// readShared looks at what processes hold open, if that is due: at first, once the host's shared memory
+// has moved, and every 10 s as long as the job has some.
+func (t *Tree) readShared(begin instant) {
+	s, host := &t.shared, t.host.shared
+	t.use.Unowned = math.NaN()
+	moved := math.Abs(host-s.at) >= max(sharedMoves, t.mapped/100)
+	idle := s.open == 0 && t.rssOnly == nil || begin.wall < s.looked+sharedBeat
+	if begin.wall < s.due || s.known && !moved && idle {
+		return
+	}
+
+	from := t.clock()
+	mapped := t.mappedShared()
+	open := t.readOpenFiles(mapped)
+	end := t.clock()
+	s.due, s.looked, s.at = after(from, end, sharedPart), end.wall, host
+	if !s.known && t.o.Running {
+		s.before -= mapped + open // the job had that already
+	}
+	s.known = true
+	s.most = max(s.most, mapped+open)
+	t.use.MemoryFresh = t.use.MemoryFresh || open != s.open
+	s.open = open
+	if t.measured == begin.wall || t.rssOnly != nil || t.steady(t.resident()) { // else mapped is old
+		t.use.Unowned = s.beyond(min(host, readHost().shared))
+	}
+}
+
+// beyond returns by how many bytes the host's shared memory has grown beyond what was the job's.
+func (s *sharedMemory) beyond(host float64) float64 { return max(0, host-s.before-s.most) }
+
+// LeftShared returns what a job of which no process is left may have left in the shared memory of the host, see
+// Use.Unowned. NaN is unknown.
+func (t *Tree) LeftShared() float64 { return t.shared.beyond(readHost().shared) }
+
+// mappedShared returns the shared memory that the job's processes have mapped. Where PSS does not tell,
+// it reads their status, which also has what they have swapped out.
+func (t *Tree) mappedShared() (sum float64) {
+	for i, p := range t.ours {
+		if !p.dead() && i < maxDescriptors && (t.rssOnly != nil || p.pss > 0 && !p.parts) {
+			r, err := t.status(p)
+			switch {
+			case err != nil:
+			case t.rssOnly != nil:
+				p.rollup = r
+			default:
+				p.shmem = r.shmem
+			}
+		}
+		sum += float64(p.shmem)
+	}
+	return sum
+}
+
+// readOpenFiles returns the bytes of the files in memory that processes hold open, without what they have
+// mapped, which is counted there.
+func (t *Tree) readOpenFiles(mapped float64) float64 {
+	s := &t.shared
+	s.mounts, s.tabled = map[uint64]bool{}, 0 // numbers of mounts are used again
+	left := maxDescriptors
+	first := 0
+	for i, p := range t.ours {
+		if p.pid < s.next {
+			first = i + 1
+		}
+	}
+	for i := first; i < len(t.ours) && left > 0; i++ {
+		left -= t.readDescriptors(t.ours[i], left)
+		s.next = t.ours[i].pid + 1
+	}
+	if left > 0 { // all have had their turn
+		t.endRound()
+	}
+
+	var all, both float64
+	known := len(s.files) == 0 || mapped == 0 || t.readMappings()
+	for _, f := range s.files {
+		own := f.bytes - min(f.bytes, f.base)
+		all += float64(own)
+		both += float64(min(f.mapped, own))
+	}
+	if !known {
+		both = all
+	}
+	return all - min(both, mapped) // not all that is mapped has been touched
+}
+
+// endRound forgets the files that nobody held open in the round that ends, and begins another.
+func (t *Tree) endRound() {
+	s := &t.shared
+	for id, f := range s.files {
+		if f.round != s.round {
+			delete(s.files, id)
+		}
+	}
+	s.round++
+	s.next = 0
+}
+
+// readDescriptors looks at the files that a process holds open, at most so many, and returns their number.
+func (t *Tree) readDescriptors(p *proc, most int) (n int) {
+	if p.dead() || p.state == 'D' {
+		return 0
+	}
+	fd, err := t.dir.openAs(p.pid, "fd", unix.O_DIRECTORY)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+
+	for {
+		size, err := unix.Getdents(fd, t.dir.list)
+		if err != nil || size <= 0 {
+			return n
+		}
+		for name, _, rest := nextEntry(t.dir.list[:size]); name != nil; name, _, rest = nextEntry(rest) {
+			if name[0] == '.' {
+				continue
+			}
+			if n++; n > most {
+				return most
+			}
+			t.readDescriptor(p, fd, string(name))
+		}
+	}
+}
+
+// readDescriptor takes the size of a file that a process holds open, if it is in memory. No other file is asked for it:
+// one of a file server might never answer.
+func (t *Tree) readDescriptor(p *proc, dir int, name string) {
+	s := &t.shared
+	n, err := unix.Readlinkat(dir, name, s.room[:])
+	if err != nil || !t.inMemory(p, name, s.room[:n]) {
+		return
+	}
+	const wanted = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_BLOCKS | unix.STATX_CTIME | unix.STATX_BTIME
+	var x unix.Statx_t
+	if unix.Statx(dir, name, 0, wanted, &x) != nil || x.Mode&unix.S_IFMT != unix.S_IFREG {
+		return
+	}
+
+	id := fileID{deviceOf(uint64(x.Dev_major), uint64(x.Dev_minor)), x.Ino}
+	f := s.files[id]
+	if f == nil {
+		f = &openFile{}
+		if s.older(&x) {
+			f.base = x.Blocks * blockSize
+		}
+		s.files[id] = f
+	}
+	f.bytes, f.round = x.Blocks*blockSize, s.round
+}
+
+// blockSize is the unit of st_blocks (stat(3type)).
+const blockSize = 512
+
+// clockStep is by how much the times of files may be behind: one tick of the kernel.
+const clockStep = 10 * time.Millisecond
+
+// older reports whether a file was there before the job. Old kernels do not tell when a file was made.
+func (s *sharedMemory) older(x *unix.Statx_t) bool {
+	made := x.Ctime
+	if x.Mask&unix.STATX_BTIME != 0 {
+		made = x.Btime
+	}
+	return time.Unix(made.Sec, int64(made.Nsec)).Before(s.begun.Add(-clockStep))
+}
+
+// deviceOf returns the number by which a fileID has a device.
+func deviceOf(major, minor uint64) uint64 { return major<<32 | minor }
+
+// inMemory reports whether a descriptor is of a file in memory, by what it links to: one of memfd_create(2), or one of
+// a tmpfs.
+func (t *Tree) inMemory(p *proc, name string, link []byte) bool {
+	switch {
+	case bytes.HasPrefix(link, []byte("/memfd:")):
+		return true
+	case len(link) == 0 || link[0] != '/':
+		return false // a pipe, a socket
+	case bytes.HasPrefix(link, []byte("/dev/")) && !bytes.HasPrefix(link, []byte("/dev/shm/")):
+		return false // devices
+	}
+	data, err := t.dir.read(p.pid, "fdinfo/"+name)
+	if err != nil {
+		return false
+	}
+	id, ok := parseValue(data, "mnt_id")
+	return ok && t.isTmpfs(p, id)
+}
+
+// isTmpfs reports whether a mount is of a tmpfs. A process may have mounts that others do not see.
+func (t *Tree) isTmpfs(p *proc, mount uint64) bool {
+	s := &t.shared
+	is, known := s.mounts[mount]
+	if !known && s.tabled != p.pid {
+		s.tabled = p.pid
+		data, _ := s.file.Read(t.fileOf(p, "mountinfo"), maxSharedTable)
+		s.addMounts(data)
+		is, known = s.mounts[mount]
+	}
+	if !known { // the kernel's own
+		s.mounts[mount] = false
+	}
+	return is
+}
+
+// addMounts adds the mounts of a table (/proc/PID/mountinfo).
+func (s *sharedMemory) addMounts(table []byte) {
+	for len(table) > 0 {
+		var line []byte
+		line, table, _ = bytes.Cut(table, []byte{'\n'})
+		first, _, _ := bytes.Cut(line, []byte{' '})
+		_, kind, found := bytes.Cut(line, []byte(" - "))
+		if id, ok := procfile.ParseCount(first); ok && found {
+			s.mounts[id] = bytes.HasPrefix(kind, []byte("tmpfs "))
+		}
+	}
+}
+
+// fileOf returns the path of a file of a process.
+func (t *Tree) fileOf(p *proc, name string) string {
+	return t.proc() + "/" + strconv.Itoa(int(p.pid)) + "/" + name
+}
+
+// readMappings finds out how much of the open files processes have mapped. It reports false if that is not known of all.
+func (t *Tree) readMappings() (whole bool) {
+	s := &t.shared
+	for _, f := range s.files {
+		f.mapped = 0
+	}
+	whole = true
+	tables := 0
+	for _, p := range t.ours {
+		if p.shmem == 0 || p.dead() {
+			continue
+		}
+		if tables++; tables > maxMappings || p.state == 'D' {
+			whole = false
+			continue
+		}
+		data, err := s.file.Read(t.fileOf(p, "maps"), maxSharedTable)
+		s.addMappings(data)
+		whole = whole && (err == nil || gone(err))
+	}
+	return whole
+}
+
+// addMappings adds the mappings of a process (/proc/PID/maps): lines "from-to perms offset major:minor inode path".
+func (s *sharedMemory) addMappings(table []byte) {
+	for len(table) > 0 {
+		var line []byte
+		line, table, _ = bytes.Cut(table, []byte{'\n'})
+		var f [6][]byte
+		if procfile.SplitFields(line, f[:]) < len(f) {
+			continue
+		}
+		ino, ok := procfile.ParseCount(f[4])
+		if !ok || ino == 0 {
+			continue
+		}
+		major, minor, ok := parsePair(f[3], ':')
+		if !ok {
+			continue
+		}
+		if file := s.files[fileID{deviceOf(major, minor), ino}]; file != nil {
+			if from, to, ok := parsePair(f[0], '-'); ok && to > from {
+				file.mapped += to - from
+			}
+		}
+	}
+}
+
+// parsePair parses two hexadecimal numbers with a byte between them.
+func parsePair(text []byte, between byte) (a, b uint64, ok bool) {
+	first, second, _ := bytes.Cut(text, []byte{between})
+	a, err := strconv.ParseUint(string(first), 16, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	b, err = strconv.ParseUint(string(second), 16, 64)
+	return a, b, err == nil
+}

@@ -1,0 +1,217 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// treeHold holds some MiB in one file in memory, once its input says so, and gives them back when it says so again.
+func treeHold(how string, mib int) {
+	next := func() { _, _ = os.Stdin.Read(make([]byte, 1)) }
+	fmt.Println("ready")
+	next()
+
+	fd, err := unix.MemfdCreate("held", unix.MFD_CLOEXEC)
+	if how == "tmpfs" {
+		fd, err = unix.Open("/dev/shm", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	}
+	treeMust(err)
+	size := mib << 20
+	treeMust(unix.Ftruncate(fd, int64(size)))
+	mapped := map[string]int{"mapped": size, "half": size / 2}[how]
+	if mapped > 0 {
+		data, err := unix.Mmap(fd, 0, mapped, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		treeMust(err)
+		for i := 0; i < len(data); i += 4096 {
+			data[i] = 1
+		}
+	}
+	block := make([]byte, 1<<16)
+	for at := mapped; at < size; at += len(block) {
+		_, err := unix.Pwrite(fd, block, int64(at))
+		treeMust(err)
+	}
+	fmt.Println("held")
+	next()
+	if mapped == 0 {
+		treeMust(unix.Close(fd))
+	}
+	fmt.Println("closed")
+	next()
+}
+
+// What a process has in memory files counts once, whether it has mapped them or only holds them open, as in its
+// control group.
+func TestTree_CountsFilesInMemory(t *testing.T) {
+	const mib = 24 // containers have 64 MiB of /dev/shm
+	for _, how := range []string{"memfd", "tmpfs", "mapped", "half"} {
+		t.Run(how, func(t *testing.T) {
+			tree := treeOwn()
+			defer tree.Close()
+			j := treeStart(t, treeSelf("hold "+how+" "+strconv.Itoa(mib)))
+			step := func(want string) float64 {
+				if got := j.line(t); got != want {
+					t.Fatalf("%q, want %q", got, want)
+				}
+				u := treeRead(t, tree)
+				if u.MemoryKind != "pss" {
+					t.Fatalf("%+v", u)
+				}
+				_, _ = j.input.Write([]byte("x"))
+				return u.Memory / (1 << 20)
+			}
+			before, held, after := step("ready"), step("held"), step("closed")
+			if grown := held - before; grown < 0.98*mib || grown > 1.05*mib+1 {
+				t.Errorf("%d MiB held: it grew from %.1f to %.1f MiB", mib, before, held)
+			}
+			if how == "memfd" || how == "tmpfs" {
+				if after > before+1 {
+					t.Errorf("%.1f MiB after it was closed, %.1f before", after, before)
+				}
+			}
+		})
+	}
+}
+
+// What the host's shared memory has grown by, and no process holds, is told apart.
+func TestTree_SharedMemoryWithoutOwner(t *testing.T) {
+	const much = 1 << 40 // more than any host has: what others do beside the test is little
+	tree := treeOwn()
+	defer tree.Close()
+	treeStart(t, treeSelf("linger 1")).line(t)
+	tree.shared.before -= much
+	if u := treeRead(t, tree); !(u.Unowned > much/2 && u.Unowned < 2*much) || u.Memory > much/2 {
+		t.Errorf("%+v", u)
+	}
+	tree.shared.most = much // of the job, which has closed it since
+	if left := tree.LeftShared(); left > much/2 {
+		t.Errorf("%v bytes are told twice", left)
+	}
+	tree.shared.most = 0
+	running := NewTree(Options{Root: os.Getpid(), Running: true})
+	defer running.Close()
+	running.ours = []*proc{{weight: weight{rollup: rollup{shmem: much}}}}
+	running.readShared(running.clock())
+	if was := tree.shared.before + much - running.shared.before; !(was > much/2 && was < 2*much) {
+		t.Errorf("of what a running job has mapped %v bytes are left out", was)
+	}
+	if left := tree.LeftShared(); !(left > much/2 && left < 2*much) {
+		t.Errorf("%v bytes are left", left)
+	}
+}
+
+// treeOpens makes descriptors of a process: links, by number, and the mount that each is on.
+func (p treeProc) opens(pid int, links map[int]string, mounts map[int]int) {
+	p.tb.Helper()
+	p.make(os.MkdirAll(filepath.Join(p.dir, strconv.Itoa(pid), "fd"), 0o755))
+	for fd, to := range links {
+		p.make(os.Symlink(to, filepath.Join(p.dir, strconv.Itoa(pid), "fd", strconv.Itoa(fd))))
+		if mounts[fd] == 0 {
+			continue
+		}
+		p.file(pid, "fdinfo/"+strconv.Itoa(fd), fmt.Sprintf("pos:\t0\nflags:\t0100002\nmnt_id:\t%d\nino:\t9\n", mounts[fd]))
+	}
+}
+
+const treeMounts = `21 1 0:21 / / rw - ext4 /dev/vda rw
+22 21 0:22 / /shm rw,relatime shared:3 - tmpfs tmpfs rw,size=1024k
+23 21 0:23 / /net rw - nfs4 server:/export rw
+`
+
+// Only files of a tmpfs are asked for their size, each counts once, and of those from before the job what they grow by.
+func TestTree_OpenFiles(t *testing.T) {
+	p := treeFixture(t)
+	block := strings.Repeat("x", 256<<10)
+	file := func(name string, blocks int) (path string, bytes float64) {
+		path = filepath.Join(t.TempDir(), name)
+		p.write(path, strings.Repeat(block, blocks))
+		var st unix.Stat_t
+		p.make(unix.Stat(path, &st))
+		return path, float64(st.Blocks * blockSize)
+	}
+	shm, shmBytes := file("shm", 4)
+	net, _ := file("net", 4)
+	old, oldBytes := file("old", 2)
+	disk, _ := file("disk", 4)
+
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
+	p.put(treeLine{pid: 201, parent: 100, start: 60, pssKB: 8})
+	for _, pid := range []int{200, 201} {
+		p.file(pid, "mountinfo", treeMounts)
+	}
+	p.opens(200, map[int]string{0: "pipe:[17]", 1: shm, 2: net, 3: disk, 4: "/dev/null", 5: shm}, map[int]int{1: 22, 2: 23, 3: 21, 4: 22, 5: 22})
+	p.opens(201, map[int]string{7: shm, 8: old}, map[int]int{7: 22, 8: 22})
+	tree := p.tree(nil)
+	tree.shared.begun = time.Time{}
+	if u := treeRead(t, tree); u.Memory != 16<<10+shmBytes+oldBytes {
+		t.Errorf("%v bytes, want %v in the files", u.Memory-16<<10, shmBytes+oldBytes)
+	}
+
+	tree = p.tree(nil)
+	tree.shared.begun = time.Now().Add(time.Hour)
+	if u := treeRead(t, tree); u.Memory != 16<<10 {
+		t.Errorf("files from before the job count: %v bytes", u.Memory)
+	}
+	p.write(old, strings.Repeat(block, 3))
+	var st unix.Stat_t
+	p.make(unix.Stat(old, &st))
+	tree.shared.known = false // a look is due
+	if u := treeRead(t, tree); u.Memory != 16<<10+float64(st.Blocks*blockSize)-oldBytes {
+		t.Errorf("%v bytes, want what the old file grew by", u.Memory-16<<10)
+	}
+}
+
+// Of more descriptors than are looked at in a row the others have their turn, and what was found stays meanwhile.
+func TestTree_ManyDescriptors(t *testing.T) {
+	p := treeFixture(t)
+	path := filepath.Join(t.TempDir(), "file")
+	p.write(path, strings.Repeat("x", 1<<20))
+	links, mounts := map[int]string{}, map[int]int{}
+	for fd := range maxDescriptors + 100 {
+		links[fd] = "socket:[1]"
+	}
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
+	p.opens(200, links, mounts)
+	p.put(treeLine{pid: 201, parent: 100, start: 60, pssKB: 8})
+	p.file(201, "mountinfo", treeMounts)
+	p.opens(201, map[int]string{3: path}, map[int]int{3: 22})
+	tree := p.tree(nil)
+	tree.shared.begun = time.Time{}
+	for look, want := range []bool{false, true, true, true} {
+		tree.shared.known = false
+		if u := treeRead(t, tree); (u.Memory > 1<<20) != want {
+			t.Errorf("look %d: %v bytes", look, u.Memory)
+		}
+	}
+	p.remove(filepath.Join(p.dir, "201", "fd", "3"))
+	for range 4 {
+		tree.shared.known = false
+		treeRead(t, tree)
+	}
+	if u := treeRead(t, tree); u.Memory > 1<<20 {
+		t.Errorf("a file that was closed still counts: %v bytes", u.Memory)
+	}
+}
+
+// Mappings of an open file are found by device and inode, and only what both have counts.
+func TestSharedMemory_AddMappings(t *testing.T) {
+	id := fileID{deviceOf(0, 0x1d), 42}
+	s := sharedMemory{files: map[fileID]*openFile{id: {bytes: 1 << 20}}}
+	s.addMappings([]byte(`557e20d2c000-557e20d2e000 r--p 00000000 fe:00 42                          /usr/bin/x
+7f0000000000-7f0000080000 rw-s 00000000 00:1d 42                          /dev/shm/x (deleted)
+7f0000100000-7f0000180000 rw-s 00080000 00:1d 43                          /dev/shm/y
+7f0000200000-7f0000210000 rw-p 00000000 00:00 0
+nonsense
+zz-yy rw-s 0 00:1d 42 x
+`))
+	if got := s.files[id].mapped; got != 0x80000 {
+		t.Errorf("%#x bytes are mapped", got)
+	}
+}
