@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	"github.com/perfagent/perfagent/collector"
@@ -83,7 +84,7 @@ func newWrap(o Options) *wrap {
 	w := &wrap{session: newSession(o, o.Args), own: findOwnGroup()}
 	w.join()
 	w.command = job.Command{
-		Args: o.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
+		Args: o.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Plain: os.Environ(),
 		Env: append(w.tracking.jobEnv(o.RunID), o.jobEnv()...),
 	}
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
@@ -13,7 +15,7 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 		return job.Command{}, redact.Rules{}.Error(err, args)
 	}
 
-	command := job.Command{Path: path, Args: args, Env: env}
+	command := job.Command{Path: path, Args: args, Env: env, Plain: os.Environ()}
 	if !s.inside && job.Headroom(nil) != nil {
 		return command, job.Exec(command, nil)
 	}
