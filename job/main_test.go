@@ -70,6 +70,8 @@ func TestMain(m *testing.M) {
 		full()
 	case "headroom":
 		tight()
+	case "titled":
+		titled()
 	case "inplace":
 		inPlace()
 	}

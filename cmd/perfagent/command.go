@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/perfagent/perfagent/agent"
@@ -23,8 +24,15 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 	return command, nil
 }
 
-// wait runs a command to its end, in the manners of run, but without a report.
-func (s streams) wait(command job.Command) (job.Status, error) {
+// title makes text the command line that others see of perfagent.
+func (s streams) title(text string) {
+	if !s.inside {
+		job.SetTitle(text)
+	}
+}
+
+// wait runs a command to its end, in the manners of run, but without a report. name is the command of perfagent.
+func (s streams) wait(name string, command job.Command) (job.Status, error) {
 	var signals *job.Signals
 	if s.inside {
 		command.Stdin, command.Stdout, command.Stderr = s.in, asItIs(s.out), asItIs(s.err)
@@ -32,10 +40,12 @@ func (s streams) wait(command job.Command) (job.Status, error) {
 		signals = job.Catch()
 	}
 
+	s.title("perfagent: " + name)
 	j, err := job.Start(command, signals)
 	if err != nil {
 		return job.Status{}, redact.Rules{}.Error(err, command.Args)
 	}
+	s.title(fmt.Sprintf("perfagent: %s of process %d", name, j.Pid()))
 
 	return j.Wait(), nil
 }
