@@ -2,6 +2,7 @@ package book
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ type Endpoint struct {
 	begun    bool    // there was a scrape
 	process  float64 // process_start_time_seconds of the last scrape, or NaN
 
-	text    wire.Text
+	text    *wire.Text
 	scrape  int // the number of the scrape
 	metrics map[string]*metric
 	touched []*metric // of this scrape, in the order of the body
@@ -62,7 +63,7 @@ type reading struct {
 // NewEndpoint returns an Endpoint of which nothing is known. jobStart is when the job started, or zero if perfagent did
 // not start it: all that the server had counted before the first scrape is then left out.
 func NewEndpoint(jobStart time.Time) *Endpoint {
-	e := &Endpoint{jobStart: math.NaN(), process: math.NaN(), metrics: map[string]*metric{}}
+	e := &Endpoint{jobStart: math.NaN(), process: math.NaN(), metrics: map[string]*metric{}, text: wire.NewText(nil)}
 	if !jobStart.IsZero() {
 		e.jobStart = unixSeconds(jobStart)
 	}
@@ -76,8 +77,9 @@ func (e *Endpoint) Absent() {
 	}
 }
 
-// Read reads the body of a scrape. An error says that it is not in the text format 0.0.4; the scrape is then left out.
-func (e *Endpoint) Read(body []byte) error {
+// Read reads the body of a scrape, of which a small piece is in memory at a time. An error says that it cannot be read, or
+// is not in the text format 0.0.4; the scrape is then left out.
+func (e *Endpoint) Read(body io.Reader) error {
 	e.scrape++
 	e.touched, e.start, e.taken, e.refused, e.tooLong = e.touched[:0], math.NaN(), 0, 0, 0
 	for e.text.Reset(body); e.text.Next(); {

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -26,7 +27,7 @@ func scrape(t *testing.T, e *Endpoint, b *Book, at float64, body string) int {
 
 // apply reads a body and adds it to a Book.
 func apply(e *Endpoint, body []byte, b *Book, at time.Time) (int, error) {
-	if err := e.Read(body); err != nil {
+	if err := e.Read(bytes.NewReader(body)); err != nil {
 		return 0, err
 	}
 	return e.AddTo(b, at), nil
