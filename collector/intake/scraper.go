@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/intake/book"
@@ -82,7 +84,7 @@ func (s *scraper) scrape(ctx context.Context) {
 	within := min(maxScrape, s.in.options.ScrapeInterval)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	answered, err := s.read(ctx)
+	err := s.read(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no complete answer within %v", within)
 	}
@@ -94,7 +96,7 @@ func (s *scraper) scrape(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		if !answered {
+		if nobodyThere(err) {
 			s.endpoint.Absent()
 		}
 		s.in.book.Scraped(s.source, 0, err.Error(), at)
@@ -103,11 +105,11 @@ func (s *scraper) scrape(ctx context.Context) {
 	s.in.book.Scraped(s.source, int64(s.endpoint.AddTo(s.in.book, at)), "", at)
 }
 
-// read gives the body to the endpoint. It reports whether anybody answered.
-func (s *scraper) read(ctx context.Context) (answered bool, err error) {
+// read gives the body to the endpoint.
+func (s *scraper) read(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), nil)
 	if err != nil {
-		return false, err
+		return err
 	}
 	request.Header.Set("Accept", "text/plain;version=0.0.4")
 	if s.user != nil {
@@ -119,17 +121,24 @@ func (s *scraper) read(ctx context.Context) (answered bool, err error) {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err // without the URL
 		}
-		return false, err
+		return err
 	}
 	defer response.Body.Close()
 	if err := checkAnswer(response); err != nil {
-		return true, err
+		return err
 	}
 
 	s.in.reading.Lock()
 	defer s.in.reading.Unlock()
 
-	return true, s.endpoint.Read(&piecewise{response.Body, maxBody, &s.in.reading})
+	return s.endpoint.Read(&piecewise{response.Body, maxBody, &s.in.reading})
+}
+
+// nobodyThere reports whether an error says that there is no server. One that does not answer may only be slow.
+func nobodyThere(err error) bool {
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op == "dial" && !failed.Timeout() &&
+		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // we have no descriptor left to ask with
 }
 
 // A piecewise reads a body piece by piece. While it waits for one, other scrapers may work on theirs.

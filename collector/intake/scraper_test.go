@@ -2,6 +2,7 @@ package intake
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,6 +205,41 @@ func TestScraper_RedirectToTheSameHost(t *testing.T) {
 	}
 }
 
+// Only a server that was not there when the job started has counted nothing: one that is slow may have counted before.
+func TestScraper_SlowServerIsOlder(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprintf(w, "# TYPE a counter\na %d\n", 7000)
+	}))
+	defer server.Close()
+	in := scraping(t, 100*time.Millisecond, server.URL)
+	in.Start(time.Now())
+	ops := wait(t, in, "second scrape", scrapes(2))
+	if ops.Sources[0].Failures != 1 || ops.Counters["a"] != 0 {
+		t.Errorf("%+v", ops)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for err, want := range map[error]bool{
+		refused: true, fmt.Errorf("ask: %w", refused): true,
+		&net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}:                true,
+		&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}:                         false,
+		&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}:   false,
+		&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}: false,
+		errors.New("it answers with status 503"):                                      false,
+	} {
+		if nobodyThere(err) != want {
+			t.Errorf("%v: %t", err, !want)
+		}
+	}
+}
+
 func TestSameHost_NeverToHTTP(t *testing.T) {
 	from, to := &http.Request{URL: &url.URL{Scheme: "https", Host: "a:1"}}, &http.Request{URL: &url.URL{Scheme: "http", Host: "a:1"}}
 	if sameHost(to, []*http.Request{from}) == nil || sameHost(from, []*http.Request{to}) != nil {
@@ -246,7 +283,7 @@ func serving(t testing.TB, body []byte) *scraper {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
 	t.Cleanup(server.Close)
 	s := scraping(t, time.Hour, server.URL).scrapers[0]
-	s.endpoint = book.NewEndpoint(time.Now())
+	s.endpoint = book.NewEndpoint(time.Now(), time.Time{})
 	return s
 }
 
