@@ -121,13 +121,11 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	w.output = <-opened
 	w.followMarks(sampler)
 	w.followIntake(sampler)
-	w.title("perfagent: run")
-	j, err := job.Start(w.receiving(w.marking(w.command)), w.signals)
+	j, err := w.start()
 	if err != nil {
 		reader.Close()
 		return nil, w.cannotStart(err)
 	}
-	w.title(fmt.Sprintf("perfagent: run of process %d", j.Pid()))
 	w.startIntake(j.Started())
 	w.source.begin(j, w.standing.holds)
 	w.observe(&signalObserver{w})
@@ -155,12 +153,21 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	return w.finish(ctx, status, rec)
 }
 
-// title makes text the command line of a process that was taken over. What looks for the job by its arguments, such as
-// pgrep -f, finds the job alone, and ps shows no secret of it twice.
-func (w *wrap) title(text string) {
-	if w.o.TakeOver {
-		job.SetTitle(text)
+// start starts the job. In a process that was taken over, it changes the command line before: what looks for the job by
+// its arguments, such as pgrep -f, finds the job alone, and ps shows no secret of it twice.
+func (w *wrap) start() (*job.Job, error) {
+	command := w.receiving(w.marking(w.command))
+	if !w.o.TakeOver {
+		return job.Start(command, nil)
 	}
+
+	job.SetTitle("perfagent: run")
+	j, err := job.Start(command, w.signals)
+	if err == nil {
+		job.SetTitle(fmt.Sprintf("perfagent: run of process %d", j.Pid()))
+	}
+
+	return j, err
 }
 
 // wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job,
