@@ -131,7 +131,7 @@ func importance() func(key string) int {
 		switch {
 		case m.PerfPy:
 			ranks[m.Name] = 0
-		case m.Name == reporter.MetricWall, strings.HasPrefix(m.Name, "job_"):
+		case m.Name == reporter.MetricWall, strings.Contains(m.Name, "job_"): // max_t_job_…, too
 			ranks[m.Name] = 1
 		default:
 			ranks[m.Name] = 2
