@@ -27,7 +27,7 @@ const (
 // openOutput claims the files of the recording. There are no marks where OUT cannot be written, and none
 // in perf.py's format, which has no place for them.
 func (s *session) openOutput(head journal.Head, which marksFile) *output {
-	o := openOutput(s.o.Out, head, s.log)
+	o := openOutput(s.o, head)
 	if o.journal == nil || len(o.missing) > 0 || s.o.Compat != "" {
 		return o
 	}

@@ -194,6 +194,7 @@ type Options struct {
 	TakeOver bool
 
 	identity  scheduler.Identity // of this process; settled finds it
+	usualOut  bool               // reports whether Out is the default
 	nodeGiven bool               // reports whether Node was given
 	ownRunID  bool               // reports whether RunID was made from the time and random digits
 }
@@ -226,6 +227,7 @@ func (o Options) settled() Options {
 	}
 
 	setDefault(&o.Out, DefaultOut)
+	o.usualOut = o.Out == DefaultOut
 	setDefault(&o.Interval, DefaultInterval)
 	setDefault(&o.MaxLength, DefaultMaxLength)
 	setDefault(&o.MLflow, Auto)

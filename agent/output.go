@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -29,6 +30,7 @@ type output struct {
 	nowhere error            // why not
 	missing []reporter.Missing
 	log     *zap.Logger
+	madeOut atomic.Bool // the directory for the reports is the default one, and was made for this recording
 
 	marks   string // the file in which the job says what it does, an absolute path; "" if there is none
 	shared  bool   // other recordings of the node may follow it, too
@@ -42,12 +44,17 @@ type output struct {
 
 // openOutput claims a name in OUT/RUN-ID. If that cannot be written, it claims one in a new temporary
 // directory, and logs one line.
-func openOutput(out string, head journal.Head, log *zap.Logger) *output {
-	o := &output{log: log}
-	dir := filepath.Join(out, head.Run.ID)
+func openOutput(options Options, head journal.Head) *output {
+	o := &output{log: options.Log}
+	dir := filepath.Join(options.Out, head.Run.ID)
 
 	var err, errTemp error
-	o.journal, err = createJournal(dir, head, func() (string, error) { return dir, os.MkdirAll(dir, 0o777) })
+	o.journal, err = createJournal(dir, head, func() (string, error) {
+		if options.usualOut {
+			o.makeOut(options.Out)
+		}
+		return dir, os.MkdirAll(dir, 0o777)
+	})
 	if err == nil {
 		return o
 	}
@@ -64,6 +71,18 @@ func openOutput(out string, head journal.Head, log *zap.Logger) *output {
 	o.degrade(reporter.NoReportFile, fmt.Errorf("%w; there will be no report file", o.nowhere))
 
 	return o
+}
+
+// ignoreName is the file by which git leaves out a directory and what is in it, itself included.
+const ignoreName = ".gitignore"
+
+// makeOut makes the default directory for the reports, unless it is there. Git does not see it: the user has not
+// asked for it, and what is built from a checkout with untracked files is stamped as modified.
+func (o *output) makeOut(out string) {
+	if os.Mkdir(out, 0o777) == nil {
+		o.madeOut.Store(true)
+		_ = os.WriteFile(filepath.Join(out, ignoreName), []byte("*\n"), 0o666) // a full disk is met again
+	}
 }
 
 // createJournal makes a directory and the journal in it. where names the directory in the error of a
@@ -176,8 +195,16 @@ func (o *output) abandon() {
 	o.removeMarks()
 	dir := filepath.Dir(o.journal.Path())
 	if os.Remove(dir) == nil { // only when nothing else is in it
-		os.Remove(filepath.Dir(dir))
+		o.removeOut(filepath.Dir(dir))
 	}
+}
+
+// removeOut removes the directory for the reports if nothing is in it that is not ours.
+func (o *output) removeOut(out string) {
+	if left, err := os.ReadDir(out); err == nil && len(left) == 1 && o.madeOut.Load() {
+		os.Remove(filepath.Join(out, ignoreName))
+	}
+	os.Remove(out)
 }
 
 // save writes the report, by fill, removes the journal, and returns the report's path. The error says why the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	"github.com/perfagent/perfagent/collector"
@@ -83,7 +84,7 @@ func newWrap(o Options) *wrap {
 	w := &wrap{session: newSession(o, o.Args), own: findOwnGroup()}
 	w.join()
 	w.command = job.Command{
-		Args: o.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
+		Args: o.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Plain: os.Environ(),
 		Env: append(w.tracking.jobEnv(o.RunID), o.jobEnv()...),
 	}
 
@@ -120,7 +121,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	w.output = <-opened
 	w.followMarks(sampler)
 	w.followIntake(sampler)
-	j, err := job.Start(w.receiving(w.marking(w.command)), w.signals)
+	j, err := w.start()
 	if err != nil {
 		reader.Close()
 		return nil, w.cannotStart(err)
@@ -150,6 +151,23 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	}
 
 	return w.finish(ctx, status, rec)
+}
+
+// start starts the job. In a process that was taken over, it changes the command line before: what looks for the job by
+// its arguments, such as pgrep -f, finds the job alone, and ps shows no secret of it twice.
+func (w *wrap) start() (*job.Job, error) {
+	command := w.receiving(w.marking(w.command))
+	if !w.o.TakeOver {
+		return job.Start(command, nil)
+	}
+
+	job.SetTitle("perfagent: run")
+	j, err := job.Start(command, w.signals)
+	if err == nil {
+		job.SetTitle(fmt.Sprintf("perfagent: run of process %d", j.Pid()))
+	}
+
+	return j, err
 }
 
 // wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job,

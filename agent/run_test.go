@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"sort"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -103,6 +105,55 @@ func TestRun_SaysWhatALibraryCannotKnow(t *testing.T) {
 	if whyMissing(node, "orphans") == "" {
 		t.Error("nothing is said of orphans")
 	}
+}
+
+// An environment that has room for the command's arguments alone is the job's as it is.
+func TestRun_EnvironmentWithoutRoom(t *testing.T) {
+	fillEnvironment(t)
+	o := shell(t, `test -z "$PERFAGENT_MARKS"`)
+
+	r := mustRun(t, o)
+
+	if r.ExitCode != 0 {
+		t.Errorf("exit code %d, want 0: the job has a variable of ours", r.ExitCode)
+	}
+	if why := whyMissing(read(t, r).Nodes["0"], "environment"); !strings.Contains(why, "no room") {
+		t.Errorf("the reason in missing is %q", why)
+	}
+}
+
+// fillEnvironment fills the environment of the test until a shell can just be started in it.
+func fillEnvironment(t *testing.T) {
+	const part = 100 << 10 // the kernel takes no string of more than 128 KiB
+	fill := func(n int) {
+		for i := 0; n > 0; i++ {
+			name := fmt.Sprintf("PERFAGENT_TEST_FILL_%d", i)
+			t.Setenv(name, strings.Repeat("x", min(n, part)))
+			n -= part
+		}
+	}
+	tooLarge := func() bool {
+		err := exec.Command("sh", "-c", `test -z "$PERFAGENT_MARKS"`).Run()
+		if err != nil && !errors.Is(err, syscall.E2BIG) {
+			t.Fatal(err)
+		}
+		return err != nil
+	}
+
+	const parts = 80
+	n := 0
+	for ; n < parts && !tooLarge(); n++ {
+		fill((n + 1) * part)
+	}
+	if n == parts {
+		t.Skip("this system has room for 8 MB")
+	}
+	last := fmt.Sprintf("PERFAGENT_TEST_FILL_%d", n-1)
+	size := sort.Search(part, func(k int) bool {
+		t.Setenv(last, strings.Repeat("x", k))
+		return tooLarge()
+	})
+	t.Setenv(last, strings.Repeat("x", size-1))
 }
 
 func TestRun_KilledJob(t *testing.T) {

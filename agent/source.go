@@ -143,6 +143,9 @@ func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 // begin is called once the job runs. holds reports whether the host, with its GPUs, is ours to measure.
 func (src *jobSource) begin(j *job.Job, holds bool) {
 	src.job = j
+	if j.Plain() {
+		src.missing = append(src.missing, reporter.Lacking("environment", reporter.EnvironmentFull))
+	}
 	if src.made != nil && j.Outside() {
 		src.miss(
 			reporter.CgroupUnmade,

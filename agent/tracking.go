@@ -64,6 +64,7 @@ func newTracking(o Options) *tracking {
 	t.dest = pusher.Destination{
 		RunID: run, Given: run != "", Invocation: pusher.NewInvocation(t.node),
 		ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"), ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"),
+		FewNames: pusher.TakesFewNames(t.uri, os.LookupEnv),
 	}
 	t.state = reporter.PushState{
 		State: reporter.PushPending, URI: t.state.URI, RunID: run, Given: t.dest.Given, Invocation: t.dest.Invocation,

@@ -48,6 +48,10 @@ type Command struct {
 	// that already exists is replaced in place.
 	Env []string
 
+	// Plain, if not nil, is the environment of a second try, if the kernel finds the
+	// arguments together with Environ and Env too large.
+	Plain []string
+
 	// Stdin, Stdout and Stderr are the job's standard streams. A nil stream is
 	// the calling process's own descriptor 0, 1 or 2, passed on as it is. The
 	// descriptor of an *os.File is passed on, too. For any other reader or
@@ -203,6 +207,16 @@ func (u Usage) plus(v Usage) Usage {
 type TaskLimit struct {
 	Name      string // "/sys/fs/cgroup/job/pids.max"
 	Max, Used int64
+}
+
+// withEnviron calls execute with the command's environment, and once more with Plain if the kernel
+// finds the first one too large. plain reports whether the second counts. The errors of execute are errnos.
+func (c Command) withEnviron(execute func(env []string) error) (plain bool, err error) {
+	err = execute(c.environ())
+	if c.Plain == nil || !errors.Is(err, syscall.E2BIG) {
+		return false, err
+	}
+	return true, execute(c.Plain)
 }
 
 // environ returns the inherited environment with the command's additions.

@@ -398,6 +398,28 @@ func TestStatus_CopyErr(t *testing.T) {
 	}
 }
 
+// What the kernel finds too large with our variables is started without them.
+func TestCommand_Plain(t *testing.T) {
+	large := "LARGE=" + strings.Repeat("x", 128<<10) // more than the kernel takes in one string
+	var out strings.Builder
+	c := shellCommand(&out, `echo "$OWN ${LARGE:-none}"`)
+	c.Env = []string{large}
+	if _, err := Start(c, nil); !errors.Is(err, ErrNotExecutable) || !errors.Is(err, syscall.E2BIG) {
+		t.Errorf("without a plain environment: %v", err)
+	}
+
+	c.Plain = []string{"OWN=kept", "PATH=" + os.Getenv("PATH")}
+	j := library(t, c)
+	if st := j.Wait(); st.ExitCode != 0 || out.String() != "kept none\n" || !j.Plain() {
+		t.Errorf("exit code %d, output %q, plain %t", st.ExitCode, &out, j.Plain())
+	}
+
+	c.Env = nil
+	if j := library(t, c); j.Wait().ExitCode != 0 || j.Plain() {
+		t.Error("an environment that fits was not taken")
+	}
+}
+
 // A command that cannot be started leaves no pipe and no goroutine behind.
 func TestStart_FailureLeavesNothing(t *testing.T) {
 	open := func() int {

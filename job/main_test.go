@@ -77,6 +77,8 @@ func TestMain(m *testing.M) {
 		full()
 	case "headroom":
 		tight()
+	case "titled":
+		titled()
 	case "inplace":
 		inPlace()
 	case "mortal":

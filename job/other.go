@@ -17,6 +17,7 @@ type Job struct {
 	streams *streams
 	done    chan struct{} // closed when Wait knows how the job ended
 	signals *Signals
+	plain   bool // its environment is the command's Plain
 }
 
 // Start runs the command and, with s, relays what this process is sent to it. See
@@ -31,11 +32,13 @@ func Start(c Command, s *Signals) (*Job, error) {
 	}
 
 	j := &Job{signals: s, streams: pipes, done: make(chan struct{})}
-	attr := &os.ProcAttr{Env: c.environ(), Files: pipes.orOurs()}
-	err = c.search(func(file string, argv []string) (err error) {
-		j.start = time.Now()
-		j.proc, err = os.StartProcess(file, argv, attr)
-		return err
+	j.plain, err = c.withEnviron(func(env []string) error {
+		attr := &os.ProcAttr{Env: env, Files: pipes.orOurs()}
+		return c.search(func(file string, argv []string) (err error) {
+			j.start = time.Now()
+			j.proc, err = os.StartProcess(file, argv, attr)
+			return err
+		})
 	})
 	if err != nil {
 		pipes.close()
@@ -113,6 +116,9 @@ func (j *Job) Over() bool { return false }
 
 // Outside reports whether the job is outside its control group. Here there are none.
 func (j *Job) Outside() bool { return true }
+
+// Plain reports whether the job has the command's Plain environment, because there was no room for the other.
+func (j *Job) Plain() bool { return j.plain }
 
 // Release does nothing on this system.
 func (j *Job) Release() {}

@@ -70,8 +70,9 @@ func Exec(c Command, s *Signals) error {
 		return fmt.Errorf("execute job: %w", errNoCommand)
 	}
 	s.Stop()
-	env := c.environ()
-	err := c.search(func(file string, argv []string) error { return syscall.Exec(file, argv, env) })
+	_, err := c.withEnviron(func(env []string) error {
+		return c.search(func(file string, argv []string) error { return syscall.Exec(file, argv, env) })
+	})
 	return explain(c.Args[0], err)
 }
 

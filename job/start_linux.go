@@ -20,6 +20,7 @@ type Job struct {
 	start   time.Time
 	floor   int64
 	outside bool // of the control group that it was to enter
+	plain   bool // its environment is the command's Plain
 	streams *streams
 	done    chan struct{} // closed when Wait knows how the job ended
 
@@ -128,12 +129,15 @@ func (j *Job) executeApart(c Command) error {
 }
 
 // execute makes the job's process. Its errors are errnos.
-func (j *Job) execute(c Command) error {
-	env, files := c.environ(), j.streams.descriptors()
-	return c.search(func(file string, argv []string) error {
-		j.start = time.Now()
-		return j.fork(c, file, argv, &syscall.ProcAttr{Env: env, Files: files})
+func (j *Job) execute(c Command) (err error) {
+	files := j.streams.descriptors()
+	j.plain, err = c.withEnviron(func(env []string) error {
+		return c.search(func(file string, argv []string) error {
+			j.start = time.Now()
+			return j.fork(c, file, argv, &syscall.ProcAttr{Env: env, Files: files})
+		})
 	})
+	return err
 }
 
 // fork makes the job's process, inside its control group if it has one. If the
@@ -173,6 +177,9 @@ func (j *Job) Done() <-chan struct{} { return j.done }
 // Outside reports whether the job could not be started inside the control group
 // that it was to enter.
 func (j *Job) Outside() bool { return j.outside }
+
+// Plain reports whether the job has the command's Plain environment, because there was no room for the other.
+func (j *Job) Plain() bool { return j.plain }
 
 // Reaped returns what the job's processes used that have been waited for so far.
 // Without Signals that is nothing before the job's end.
@@ -251,12 +258,13 @@ func Exec(c Command, s *Signals) error {
 		}
 	}
 
-	env := c.environ()
 	yieldStart()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithLauncher() // the setting belongs to a thread
-	err := c.search(func(file string, argv []string) error { return syscall.Exec(file, argv, env) })
+	_, err := c.withEnviron(func(env []string) error {
+		return c.search(func(file string, argv []string) error { return syscall.Exec(file, argv, env) })
+	})
 	return explain(c.Args[0], err)
 }
 

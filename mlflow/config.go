@@ -61,6 +61,10 @@ type Config struct {
 	// wait is how long it will be until then. If it returns false, there is no further try.
 	OnRetry func(err error, wait time.Duration) (again bool)
 
+	// OnWait, if not nil, is called in a goroutine of its own when a request has waited for its answer for 5 s, and may
+	// wait until limit is over. op says what was requested.
+	OnWait func(op string, limit time.Duration)
+
 	// UserAgent is sent as User-Agent. "" means that of package net/http.
 	UserAgent string
 

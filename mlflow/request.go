@@ -75,10 +75,17 @@ func (c *Client) post(ctx context.Context, op, path string, in any, decode func(
 	return c.do(ctx, q)
 }
 
+// longWait is after which time Config.OnWait is called.
+const longWait = 5 * time.Second
+
 // try sends a call once and follows redirects. Config.Timeout covers all of it.
 func (c *Client) try(ctx context.Context, q *call) *Error {
 	ctx, stop := context.WithTimeout(ctx, c.config.Timeout)
 	defer stop()
+	if c.config.OnWait != nil {
+		waiting := time.AfterFunc(longWait, func() { c.config.OnWait(q.op, c.config.Timeout) })
+		defer waiting.Stop()
+	}
 
 	target := q.url
 	if len(q.query) > 0 {

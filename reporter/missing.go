@@ -83,6 +83,7 @@ const (
 
 	OperationsUnheard   Code = "operations_not_received"
 	OperationsElsewhere Code = "operations_sent_elsewhere"
+	EnvironmentFull     Code = "environment_full"
 )
 
 // A Reason is a row of the table of codes.
@@ -172,6 +173,8 @@ var codeTable = []Reason{
 	{MarksUnread, "the job's file of marks is not read", false},
 	{OperationsUnheard, "the sockets for operations could not be opened", false},
 	{OperationsElsewhere, "the job sends operations to where the user has said", false},
+	{EnvironmentFull, "the job's arguments and environment leave no room for perfagent's variables: " +
+		"the job cannot say what it does", false},
 }
 
 // codeNamed returns the code of a reason whose text is always the same, or "".

@@ -31,6 +31,10 @@ type Destination struct {
 	// CheckFirst looks for the experiment before anything is sent, for a dry run.
 	CheckFirst bool
 
+	// FewNames is set if the server takes few names of metrics a run. The live push then leaves room for those of the
+	// end.
+	FewNames bool
+
 	// Invocation is the tag of the job's own runs, or "" if there was none.
 	Invocation string
 }

@@ -51,7 +51,8 @@ type Live struct {
 	// These belong to our own goroutine.
 	client *mlflow.Client
 	run    *mlflow.Run
-	unsure bool // a request failed halfway: the server may have its points
+	room   *room // nil unless the run takes few names
+	unsure bool  // a request failed halfway: the server may have its points
 	rest   time.Duration
 }
 
@@ -237,6 +238,15 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 		// for the run before any of them sends.
 		if err != nil || l.run == nil || b.pace.on() && !created {
 			return err
+		}
+	}
+
+	if l.dest.FewNames {
+		if l.room == nil {
+			l.room = newRoom(l.run, b.pace.nodes)
+		}
+		if b.windows = l.room.keep(b.windows); len(b.windows) == 0 {
+			return nil
 		}
 	}
 

@@ -116,8 +116,13 @@ func (p *Plan) sendValues(ctx context.Context) error {
 	tags = missingTags(p.amend(tags), p.Run.Tags)
 
 	sent, all := 0, p.Metrics+p.Points
-	for _, b := range pack(p.metrics, tags, p.windows) {
-		if err := logBatch(ctx, p.client, p.Run.ID, b); err != nil {
+	batches := pack(p.metrics, tags, p.windows)
+	for i, b := range batches {
+		err := logBatch(ctx, p.client, p.Run.ID, b)
+		if refused(err) {
+			return p.sendWithin(ctx, batches[i:], err)
+		}
+		if err != nil {
 			return err
 		}
 		sent += len(b.Metrics)
@@ -149,6 +154,9 @@ func (p *Plan) tags() (all []mlflow.Tag, notes []string) {
 func (p *Plan) amend(tags []mlflow.Tag) []mlflow.Tag {
 	if p.Run.Tags[tagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		tags = append(tags, mlflow.Tag{Key: tagIncomplete, Value: "false"})
+	}
+	if said := p.Run.Tags[tagCommand] != "" || p.opts.Turns != nil; said && !p.id.leads { // by the node that leads
+		tags = slices.DeleteFunc(tags, func(t mlflow.Tag) bool { return t.Key == tagCommand })
 	}
 	code := p.exitCode() // of all nodes that share the run
 	if code != "" {

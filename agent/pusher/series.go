@@ -156,5 +156,8 @@ func (s gpuSeries) forDevice(i int, d device) (series Series, ok bool) {
 	return series, whole > 0
 }
 
+// seriesPrefix begins the names of all series.
+const seriesPrefix = "system/"
+
 // folder returns the folder of a node's series.
-func folder(node string) string { return "system/" + node + "/" }
+func folder(node string) string { return seriesPrefix + node + "/" }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -63,6 +64,7 @@ func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	ctx, stop := o.untilSignal()
 	defer stop()
 
+	o.streams.title("perfagent attach " + strings.Join(args, " "))
 	result, err := agent.Attach(ctx, pids, o.Options)
 	o.conclude(result)
 

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/job"
@@ -13,7 +16,7 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 		return job.Command{}, redact.Rules{}.Error(err, args)
 	}
 
-	command := job.Command{Path: path, Args: args, Env: env}
+	command := job.Command{Path: path, Args: args, Env: env, Plain: os.Environ()}
 	if !s.inside && job.Headroom(nil) != nil {
 		return command, job.Exec(command, nil)
 	}
@@ -21,8 +24,15 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 	return command, nil
 }
 
-// wait runs a command to its end, in the manners of run, but without a report.
-func (s streams) wait(command job.Command) (job.Status, error) {
+// title makes text the command line that others see of perfagent.
+func (s streams) title(text string) {
+	if !s.inside {
+		job.SetTitle(text)
+	}
+}
+
+// wait runs a command to its end, in the manners of run, but without a report. name is the command of perfagent.
+func (s streams) wait(name string, command job.Command) (job.Status, error) {
 	var signals *job.Signals
 	if s.inside {
 		command.Stdin, command.Stdout, command.Stderr = s.in, asItIs(s.out), asItIs(s.err)
@@ -30,10 +40,12 @@ func (s streams) wait(command job.Command) (job.Status, error) {
 		signals = job.Catch()
 	}
 
+	s.title("perfagent: " + name)
 	j, err := job.Start(command, signals)
 	if err != nil {
 		return job.Status{}, redact.Rules{}.Error(err, command.Args)
 	}
+	s.title(fmt.Sprintf("perfagent: %s of process %d", name, j.Pid()))
 
 	status := j.Wait()
 	j.ReapHelpers()

@@ -18,6 +18,7 @@ func main() {
 	// nothing.
 	runtime.LockOSThread()
 	log.SetOutput(io.Discard) // net/http prints what servers send unasked, and stderr is the job's
+	job.CopyArgs()
 	one, args := job.OneProcessor(), os.Args[1:]
 	go func() {
 		growStack()

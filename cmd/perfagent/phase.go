@@ -82,7 +82,7 @@ func (s streams) runInPhase(name string, args []string) error {
 	}
 
 	s.writeMark(marks.Line{Phase: true, Text: name})
-	status, err := s.wait(command)
+	status, err := s.wait("phase", command)
 	s.writeMark(marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
 
 	return concluded(status, err)

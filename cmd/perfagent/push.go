@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -304,7 +305,10 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pushedFile, g *group)
 	}
 
 	progress := &progress{to: o.streams.err, began: time.Now()}
-	cfg.OnRetry = progress.retry
+	cfg.OnRetry, cfg.OnWait = progress.retry, progress.wait
+	if o.dryRun {
+		beBrief(&cfg)
+	}
 	client, err := mlflow.New(cfg)
 	if err != nil {
 		return err
@@ -322,6 +326,20 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pushedFile, g *group)
 	}
 
 	return errors.Join(errs...)
+}
+
+// dryRunPatience is how long a dry run waits for an answer, unless MLFLOW_HTTP_REQUEST_TIMEOUT says how long.
+const dryRunPatience = 30 * time.Second
+
+// beBrief makes a client wait for one answer only, and not for long: nothing is lost if it does not come.
+func beBrief(cfg *mlflow.Config) {
+	if os.Getenv("MLFLOW_HTTP_REQUEST_TIMEOUT") == "" {
+		cfg.Timeout = dryRunPatience
+	}
+	retry := cfg.OnRetry
+	cfg.OnRetry = func(err error, wait time.Duration) bool {
+		return !errors.Is(err, context.DeadlineExceeded) && retry(err, wait)
+	}
 }
 
 // splitGroup splits a group further if the job of each node made a run of its own.
@@ -520,7 +538,9 @@ func size(n int) string {
 type progress struct {
 	to          io.Writer
 	began, last time.Time
-	shown       bool
+
+	mu    sync.Mutex // guards what follows, and the writing
+	shown bool
 }
 
 func (p *progress) show(sent, all int) {
@@ -537,25 +557,38 @@ func (p *progress) show(sent, all int) {
 	left := time.Duration(float64(now.Sub(p.began)) / float64(sent) * float64(all-sent)).Round(time.Second)
 	words := fmt.Sprintf("%d of %d values sent (%d %%), %v left", sent, all, 100*sent/all, left)
 	if terminal {
-		fmt.Fprintf(p.to, "\r\x1b[K%s", words)
-		p.shown = true
-		return
+		p.print(words, true)
+	} else {
+		p.print("perfagent: "+words+"\n", false)
 	}
+}
 
-	fmt.Fprintf(p.to, "perfagent: %s\n", words)
+// wait prints what is waited for.
+func (p *progress) wait(op string, limit time.Duration) {
+	p.print(fmt.Sprintf("perfagent: waiting for the server to %s, for %v at most\n", text.Printable(op), limit), false)
 }
 
 // retry prints the reason for a long wait.
 func (p *progress) retry(err error, wait time.Duration) bool {
 	if wait >= 2*time.Second {
-		p.end()
-		fmt.Fprintf(p.to, "perfagent: %s; trying again in %v\n", text.Printable(err.Error()), wait.Round(time.Second))
+		again := wait.Round(time.Second)
+		p.print(fmt.Sprintf("perfagent: %s; trying again in %v\n", text.Printable(err.Error()), again), false)
 	}
 	return true
 }
 
-func (p *progress) end() {
-	if p.shown {
-		fmt.Fprint(p.to, "\r\x1b[K")
+func (p *progress) end() { p.print("", false) }
+
+// print prints words in the place of those that were shown.
+func (p *progress) print(words string, shown bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.shown || shown {
+		words = "\r\x1b[K" + words
+	}
+	p.shown = shown
+	if words != "" {
+		fmt.Fprint(p.to, words)
 	}
 }

@@ -83,7 +83,7 @@ func (s streams) recordCommand(op operation, args []string) error {
 	var status job.Status
 	command, err := s.resolve(args)
 	if err == nil {
-		status, err = s.wait(command)
+		status, err = s.wait("record", command)
 	}
 
 	if op.Name == "" {

@@ -40,6 +40,7 @@ func (o *recordOptions) watch(cmd *cobra.Command) error {
 	ctx, stop := o.untilSignal()
 	defer stop()
 
+	o.streams.title("perfagent sidecar")
 	result, err := agent.Sidecar(ctx, o.Options)
 	o.conclude(result)
 

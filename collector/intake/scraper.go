@@ -1,14 +1,16 @@
 package intake
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/intake/book"
@@ -18,7 +20,6 @@ import (
 const (
 	maxBody   = 8 << 20 // bytes
 	maxScrape = 5 * time.Second
-	keepBody  = 1 << 20 // a larger buffer is not kept
 )
 
 // A scraper scrapes one endpoint from time to time.
@@ -30,7 +31,6 @@ type scraper struct {
 	endpoint *book.Endpoint
 	client   *http.Client
 	now      chan struct{}
-	body     bytes.Buffer
 }
 
 // newScraper returns the scraper of an endpoint. It has a connection of its own for each scrape: a server with a single
@@ -84,11 +84,8 @@ func (s *scraper) scrape(ctx context.Context) {
 	within := min(maxScrape, s.in.options.ScrapeInterval)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	answered, err := s.get(ctx)
-	switch {
-	case err == nil:
-		err = s.endpoint.Read(s.body.Bytes())
-	case errors.Is(err, context.DeadlineExceeded):
+	err := s.read(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no complete answer within %v", within)
 	}
 	at := s.in.options.Now()
@@ -99,7 +96,7 @@ func (s *scraper) scrape(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		if !answered {
+		if nobodyThere(err) {
 			s.endpoint.Absent()
 		}
 		s.in.book.Scraped(s.source, 0, err.Error(), at)
@@ -108,11 +105,11 @@ func (s *scraper) scrape(ctx context.Context) {
 	s.in.book.Scraped(s.source, int64(s.endpoint.AddTo(s.in.book, at)), "", at)
 }
 
-// get reads the body. It reports whether anybody answered.
-func (s *scraper) get(ctx context.Context) (answered bool, err error) {
+// read gives the body to the endpoint.
+func (s *scraper) read(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), nil)
 	if err != nil {
-		return false, err
+		return err
 	}
 	request.Header.Set("Accept", "text/plain;version=0.0.4")
 	if s.user != nil {
@@ -124,23 +121,44 @@ func (s *scraper) get(ctx context.Context) (answered bool, err error) {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err // without the URL
 		}
-		return false, err
+		return err
 	}
 	defer response.Body.Close()
 	if err := checkAnswer(response); err != nil {
-		return true, err
+		return err
 	}
 
-	if s.body.Cap() > keepBody {
-		s.body = bytes.Buffer{}
-	}
-	s.body.Reset()
-	n, err := s.body.ReadFrom(io.LimitReader(response.Body, maxBody+1))
-	if err == nil && n > maxBody {
-		err = fmt.Errorf("it answers with more than %d MiB", maxBody>>20)
+	s.in.reading.Lock()
+	defer s.in.reading.Unlock()
+
+	return s.endpoint.Read(&piecewise{response.Body, maxBody, &s.in.reading})
+}
+
+// nobodyThere reports whether an error says that there is no server. One that does not answer may only be slow.
+func nobodyThere(err error) bool {
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op == "dial" && !failed.Timeout() &&
+		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // we have no descriptor left to ask with
+}
+
+// A piecewise reads a body piece by piece. While it waits for one, other scrapers may work on theirs.
+type piecewise struct {
+	body    io.Reader
+	left    int         // bytes that the body may still have
+	reading *sync.Mutex // held by whoever works on a piece
+}
+
+// Read implements io.Reader.
+func (p *piecewise) Read(piece []byte) (n int, err error) {
+	p.reading.Unlock()
+	defer p.reading.Lock()
+
+	n, err = p.body.Read(piece)
+	if p.left -= n; p.left < 0 {
+		return 0, fmt.Errorf("it answers with more than %d MiB", maxBody>>20)
 	}
 
-	return true, err
+	return n, err
 }
 
 // checkAnswer returns an error unless a response may be a text of Prometheus.

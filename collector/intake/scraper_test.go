@@ -1,14 +1,18 @@
 package intake
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -201,6 +205,41 @@ func TestScraper_RedirectToTheSameHost(t *testing.T) {
 	}
 }
 
+// Only a server that was not there when the job started has counted nothing: one that is slow may have counted before.
+func TestScraper_SlowServerIsOlder(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprintf(w, "# TYPE a counter\na %d\n", 7000)
+	}))
+	defer server.Close()
+	in := scraping(t, 100*time.Millisecond, server.URL)
+	in.Start(time.Now())
+	ops := wait(t, in, "second scrape", scrapes(2))
+	if ops.Sources[0].Failures != 1 || ops.Counters["a"] != 0 {
+		t.Errorf("%+v", ops)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for err, want := range map[error]bool{
+		refused: true, fmt.Errorf("ask: %w", refused): true,
+		&net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}:                true,
+		&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}:                         false,
+		&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}:   false,
+		&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}: false,
+		errors.New("it answers with status 503"):                                      false,
+	} {
+		if nobodyThere(err) != want {
+			t.Errorf("%v: %t", err, !want)
+		}
+	}
+}
+
 func TestSameHost_NeverToHTTP(t *testing.T) {
 	from, to := &http.Request{URL: &url.URL{Scheme: "https", Host: "a:1"}}, &http.Request{URL: &url.URL{Scheme: "http", Host: "a:1"}}
 	if sameHost(to, []*http.Request{from}) == nil || sameHost(from, []*http.Request{to}) != nil {
@@ -227,21 +266,88 @@ func TestScraper_CloseDoesNotWait(t *testing.T) {
 	}
 }
 
-// The budget is 3 ms of CPU for a scrape of a vLLM server, the server's own included here.
+// largeBody returns a body of 4 MB in the order of which a client writes it.
+func largeBody() []byte {
+	var out bytes.Buffer
+	for k := 0; out.Len() < 4<<20; k++ {
+		fmt.Fprintf(&out, "# HELP app_requests_%d_total How many.\n# TYPE app_requests_%d_total counter\n", k, k)
+		for path := range 20 {
+			fmt.Fprintf(&out, "app_requests_%d_total{code=\"200\",method=\"GET\",path=\"/objects/%d\"} %d\n", k, path, k)
+		}
+	}
+	return out.Bytes()
+}
+
+// serving returns a scraper of a server that answers with a body.
+func serving(t testing.TB, body []byte) *scraper {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
+	t.Cleanup(server.Close)
+	s := scraping(t, time.Hour, server.URL).scrapers[0]
+	s.endpoint = book.NewEndpoint(time.Now(), time.Time{})
+	return s
+}
+
+// Of a body only a piece is in memory, however large it is.
+func TestScraper_MemoryOfABody(t *testing.T) {
+	body := largeBody()
+	s := serving(t, body)
+	s.scrape(t.Context()) // makes what is kept
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s.scrape(t.Context())
+	runtime.ReadMemStats(&after)
+	if made := after.TotalAlloc - before.TotalAlloc; made > 1<<20 { // most of it is the server's
+		t.Errorf("a body of %d bytes was read with %d", len(body), made)
+	}
+	if ops := s.in.Book().Operations(time.Now()); ops.Sources[0].Failures > 0 || ops.Sources[0].Events == 0 {
+		t.Errorf("%+v", ops.Sources[0])
+	}
+}
+
+// A server that does not end its answer keeps no other one waiting.
+func TestScraper_BesideASlowOne(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "a 1\n")
+		w.(http.Flusher).Flush()
+		close(asked)
+		<-release
+	}))
+	defer slow.Close()
+	defer close(release)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-asked
+		fmt.Fprint(w, "b 1\n")
+	}))
+	defer other.Close()
+
+	in := scraping(t, time.Hour, slow.URL, other.URL)
+	in.Start(time.Now())
+	wait(t, in, "scrape of the other one", func(ops book.Operations) bool { return *ops.Sources[1].Scrapes == 1 })
+	if ops := in.Book().Operations(time.Now()); *ops.Sources[0].Scrapes != 0 || ops.Gauges["b"].Last != 1 {
+		t.Errorf("%+v", ops)
+	}
+}
+
+// The budget is 3 ms of CPU for a scrape of a vLLM server, the server's own included here. A large body shows what a
+// byte costs.
 func BenchmarkScraper(b *testing.B) {
-	body, err := os.ReadFile("wire/testdata/vllm.txt")
+	vllm, err := os.ReadFile("wire/testdata/vllm.txt")
 	if err != nil {
 		b.Fatal(err)
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
-	defer server.Close()
-	in := scraping(b, time.Hour, server.URL)
-	s := in.scrapers[0]
-	s.endpoint = book.NewEndpoint(time.Now())
-	for b.Loop() {
-		s.scrape(b.Context())
-	}
-	if ops := in.Book().Operations(time.Now()); ops.Sources[0].Failures > 0 {
-		b.Fatal(ops.Sources[0].Why)
+	for name, body := range map[string][]byte{"vLLM": vllm, "4 MB": largeBody()} {
+		b.Run(name, func(b *testing.B) {
+			s := serving(b, body)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				s.scrape(b.Context())
+			}
+			if ops := s.in.Book().Operations(time.Now()); ops.Sources[0].Failures > 0 {
+				b.Fatal(ops.Sources[0].Why)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package book
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -14,11 +15,12 @@ import (
 // Create one with [NewEndpoint].
 type Endpoint struct {
 	jobStart float64 // Unix seconds; NaN if the server may be older
-	zero     bool    // the server did not answer when the job started, so it had counted nothing
+	inTicks  float64 // the same as the kernel says it: whole seconds of the boot and ticks of 10 ms since then
+	zero     bool    // there was no server when the job started, so it had counted nothing
 	begun    bool    // there was a scrape
 	process  float64 // process_start_time_seconds of the last scrape, or NaN
 
-	text    wire.Text
+	text    *wire.Text
 	scrape  int // the number of the scrape
 	metrics map[string]*metric
 	touched []*metric // of this scrape, in the order of the body
@@ -60,24 +62,33 @@ type reading struct {
 }
 
 // NewEndpoint returns an Endpoint of which nothing is known. jobStart is when the job started, or zero if perfagent did
-// not start it: all that the server had counted before the first scrape is then left out.
-func NewEndpoint(jobStart time.Time) *Endpoint {
-	e := &Endpoint{jobStart: math.NaN(), process: math.NaN(), metrics: map[string]*metric{}}
-	if !jobStart.IsZero() {
-		e.jobStart = unixSeconds(jobStart)
+// not start it: all that the server had counted before the first scrape is then left out. booted is when the machine was
+// booted; zero is not known.
+func NewEndpoint(jobStart, booted time.Time) *Endpoint {
+	e := &Endpoint{jobStart: math.NaN(), inTicks: math.NaN(), process: math.NaN(), metrics: map[string]*metric{}, text: wire.NewText(nil)}
+	if jobStart.IsZero() {
+		return e
+	}
+
+	e.jobStart = unixSeconds(jobStart)
+	e.inTicks = e.jobStart
+	if !booted.IsZero() {
+		ticks := math.Floor(jobStart.Sub(booted).Seconds() * ticksPerSecond)
+		e.inTicks = float64(booted.Unix()) + ticks/ticksPerSecond
 	}
 	return e
 }
 
-// Absent says that nobody answered when the job started. A server that answers later has counted from 0.
+// Absent says that there was no server when the job started. One that answers later has counted from 0.
 func (e *Endpoint) Absent() {
 	if !e.begun && !math.IsNaN(e.jobStart) {
 		e.zero = true
 	}
 }
 
-// Read reads the body of a scrape. An error says that it is not in the text format 0.0.4; the scrape is then left out.
-func (e *Endpoint) Read(body []byte) error {
+// Read reads the body of a scrape, of which a small piece is in memory at a time. An error says that it cannot be read, or
+// is not in the text format 0.0.4; the scrape is then left out.
+func (e *Endpoint) Read(body io.Reader) error {
 	e.scrape++
 	e.touched, e.start, e.taken, e.refused, e.tooLong = e.touched[:0], math.NaN(), 0, 0, 0
 	for e.text.Reset(body); e.text.Next(); {
@@ -187,8 +198,8 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 // commit counts by how much each series grew.
 func (e *Endpoint) commit(b *Book, at time.Time) {
 	restarted := e.begun && !math.IsNaN(e.start) && !math.IsNaN(e.process) && e.start != e.process
-	older := e.start < e.jobStart-startError // a server that was only too slow to answer had counted before
-	zero := e.begun || e.zero && !older || e.start >= e.jobStart-startError
+	older := e.start < e.jobStart-startError // a server that was not ready yet may have counted before
+	zero := e.begun || e.zero && !older || e.startedByJob()
 	for _, m := range e.touched {
 		if !m.possible() {
 			b.refuse([]byte(m.series), wire.NotFinite)
@@ -218,9 +229,25 @@ func (e *Endpoint) commit(b *Book, at time.Time) {
 	}
 }
 
-// startError is by how many seconds process_start_time_seconds may be too early: clients add it up from the kernel's
-// boot time, which is in whole seconds.
+// startError is by how many seconds process_start_time_seconds may be too early.
 const startError = 1
+
+// ticksPerSecond is how exactly the kernel says when a process started (USER_HZ).
+const ticksPerSecond = 100
+
+// startedByJob reports whether the process of the server started after the job did, which it says itself. Most clients
+// add the start in ticks since the boot to the boot time in whole seconds, and may be early by up to a second: so is
+// inTicks. Those of Node.js round to a second. Others have the wall clock.
+func (e *Endpoint) startedByJob() bool {
+	ticks := e.start * ticksPerSecond
+	switch {
+	case e.start == math.Trunc(e.start):
+		return e.start >= e.jobStart+0.5
+	case math.Abs(ticks-math.Round(ticks)) < 1e-3:
+		return math.Round(ticks) >= math.Round(e.inTicks*ticksPerSecond)
+	}
+	return e.start >= e.jobStart
+}
 
 // forget makes the series that a restarted server does not have yet count from 0 when they appear again.
 func (e *Endpoint) forget() {

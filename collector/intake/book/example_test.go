@@ -2,6 +2,7 @@ package book_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/intake/book"
@@ -38,10 +39,10 @@ func ExampleBook() {
 // Growth is counted from scrape to scrape, restarts of the server included.
 func ExampleEndpoint() {
 	start := time.Unix(1795357692, 0)
-	b, endpoint := book.New(book.Options{}, start), book.NewEndpoint(start)
+	b, endpoint := book.New(book.Options{}, start), book.NewEndpoint(start, start)
 	endpoint.Absent() // nobody answered when the job started
 	for _, value := range []string{"5", "8", "2"} {
-		if err := endpoint.Read([]byte("# TYPE requests_total counter\nrequests_total " + value + "\n")); err != nil {
+		if err := endpoint.Read(strings.NewReader("# TYPE requests_total counter\nrequests_total " + value + "\n")); err != nil {
 			fmt.Println(err)
 			return
 		}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"os"
 	"testing"
 )
@@ -35,9 +36,9 @@ func BenchmarkText(b *testing.B) {
 	}
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
-	t := NewText(nil)
+	t := NewText(bytes.NewReader(nil))
 	for b.Loop() {
-		for t.Reset(body); t.Next(); {
+		for t.Reset(bytes.NewReader(body)); t.Next(); {
 		}
 		if t.Err() != nil {
 			b.Fatal(t.Err())

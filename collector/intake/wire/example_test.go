@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
@@ -24,7 +25,7 @@ func ExampleEvent_Parse() {
 }
 
 func ExampleText() {
-	text := wire.NewText([]byte("# TYPE took_seconds summary\ntook_seconds_sum 3\ntook_seconds_count 2\n"))
+	text := wire.NewText(strings.NewReader("# TYPE took_seconds summary\ntook_seconds_sum 3\ntook_seconds_count 2\n"))
 	for text.Next() {
 		fmt.Printf("%s %v %v\n", text.Sample.Series, text.Sample.Part == wire.Count, text.Sample.Value)
 	}

@@ -147,15 +147,21 @@ func FuzzText(f *testing.F) {
 	for _, tt := range badBodies {
 		f.Add([]byte(tt.body))
 	}
-	used := NewText(nil)
+	used := NewText(bytes.NewReader(nil))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		used.Reset(body)
+		used.Reset(bytes.NewReader(body))
 		n := 0
 		for used.Next() {
 			n++
 			s := &used.Sample
 			if (s.Series == nil) != (s.Reason != Accepted) || len(s.Name) == 0 || !utf8.Valid(s.Series) {
 				t.Errorf("series %q of %q, %v", s.Series, s.Name, s.Reason)
+			}
+			if s.Reason == Accepted {
+				got := string(s.Series)
+				if want, _ := used.builder.series(s.Name); got != string(want) {
+					t.Errorf("series %q, want %q", got, want)
+				}
 			}
 			if (s.Part == Bucket) == math.IsNaN(s.Bound) {
 				t.Errorf("part %d with bound %v", s.Part, s.Bound)
@@ -164,7 +170,7 @@ func FuzzText(f *testing.F) {
 		if lines := bytes.Count(body, []byte("\n")); n > lines {
 			t.Errorf("%d samples in %d lines", n, lines)
 		}
-		if again := NewText(body); !samePlaces(again, n, used.Err()) {
+		if again := NewText(bytes.NewReader(body)); !samePlaces(again, n, used.Err()) {
 			t.Errorf("read twice, %q gives %v and %v", body, used.Err(), again.Err())
 		}
 	})

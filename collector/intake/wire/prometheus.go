@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -56,57 +58,87 @@ func (s *Sample) Label(name string) []byte {
 	return nil
 }
 
+// pieceSize is how much of a body is in memory at a time, and the length of the longest line that is read whole.
+const pieceSize = 32 << 10
+
 // A Text reads a body in Prometheus' text format 0.0.4, sample by sample, as bufio.Scanner reads lines. Create one with
 // [NewText].
 type Text struct {
 	Sample Sample
 
-	rest    []byte
+	lines   *bufio.Reader
 	line    int
 	family  []byte // of the last TYPE line
 	kind    MetricType
+	long    []byte // the beginning of a line that is too long
 	builder seriesBuilder
 	err     error
 }
 
 // NewText returns a Text at the beginning of a body.
-func NewText(body []byte) *Text {
-	t := &Text{}
+func NewText(body io.Reader) *Text {
+	t := &Text{lines: bufio.NewReaderSize(nil, pieceSize)}
 	t.Reset(body)
 	return t
 }
 
 // Reset goes to the beginning of a body, and keeps the memory that was used for another one.
-func (t *Text) Reset(body []byte) {
-	*t = Text{rest: body, builder: seriesBuilder{out: t.builder.out}}
+func (t *Text) Reset(body io.Reader) {
+	t.lines.Reset(body)
+	*t = Text{lines: t.lines, family: t.family[:0], long: t.long[:0], builder: seriesBuilder{out: t.builder.out}}
 }
 
-// Err returns the error that ended Next before the body's end. It names the line.
+// Err returns the error that ended Next before the body's end: that of the reader, or one that names the line.
 func (t *Text) Err() error { return t.err }
 
 // Next reads the next sample into t.Sample. It reports false at the end, and at the first line that cannot be read.
 func (t *Text) Next() bool {
-	for len(t.rest) > 0 && t.err == nil {
-		line, rest, ended := Cut(t.rest, '\n')
-		t.rest = rest
-		t.line++
-		if !ended {
-			t.fail(errors.New("the last line does not end"))
-			return false
-		}
-
-		line = bytes.Trim(line, " \t\r")
+	for t.err == nil {
+		line, whole, ok := t.nextLine()
 		switch {
+		case !ok:
+			return false
 		case len(line) == 0:
-		case line[0] == '#':
+		case line[0] == '#' && whole:
 			t.fail(t.comment(line[1:]))
-		default:
+		case line[0] == '#': // a HELP line of any length is nothing of use
+		case whole:
 			t.fail(t.sample(line))
+			return t.err == nil
+		default:
+			t.fail(t.longSample(line))
 			return t.err == nil
 		}
 	}
 
 	return false
+}
+
+// nextLine returns the next line without the white space around it, or the beginning of one that is too long to be
+// whole. It reports false at the end of the body.
+func (t *Text) nextLine() (line []byte, whole, ok bool) {
+	line, err := t.lines.ReadSlice('\n')
+	if whole = !errors.Is(err, bufio.ErrBufferFull); !whole {
+		t.long = append(t.long[:0], line[:MaxText+1]...)
+		line = t.long
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = t.lines.ReadSlice('\n')
+		}
+	}
+	switch {
+	case err == io.EOF && len(line) == 0:
+		return nil, false, false
+	case err == io.EOF:
+		t.line++
+		t.fail(errors.New("the last line does not end"))
+		return nil, false, false
+	case err != nil:
+		t.err = err
+		return nil, false, false
+	}
+	t.line++
+
+	return bytes.Trim(line, " \t\r\n"), whole, true
 }
 
 // fail notes an error with the line that has it.
@@ -142,7 +174,18 @@ func (t *Text) comment(line []byte) error {
 	default:
 		return fmt.Errorf("%q is no type of the text format 0.0.4", short(kind))
 	}
-	t.family = name
+	t.family = append(t.family[:0], name...) // the line goes
+
+	return nil
+}
+
+// longSample reads the name of a line that is too long.
+func (t *Text) longSample(line []byte) error {
+	n := metricName(line)
+	if n == 0 {
+		return fmt.Errorf("%q is no name of a metric", short(line))
+	}
+	t.Sample = Sample{Name: line[:n], Bound: math.NaN(), Reason: TooLong}
 
 	return nil
 }
@@ -170,13 +213,17 @@ func (t *Text) sample(line []byte) error {
 	if err := t.numbers(rest); err != nil {
 		return err
 	}
-
 	if s.Part == Bucket && math.IsNaN(s.Bound) {
 		return errors.New("a bucket has no label le")
 	}
 	if s.Reason == Accepted {
 		s.labels = t.builder.tags[:t.builder.n]
-		s.Series, s.Reason = t.builder.series(s.Name)
+		written := line[:len(line)-len(rest)]
+		if len(s.Name) == n && t.builder.isWritten(n, written) {
+			s.Series = written
+		} else {
+			s.Series, s.Reason = t.builder.series(s.Name)
+		}
 	}
 
 	return nil
@@ -266,6 +313,12 @@ func labelValue(rest []byte) (value, after []byte, err error) {
 		return nil, nil, errors.New("the value of a label is not between quotation marks")
 	}
 
+	if end := bytes.IndexByte(rest[1:], '"'); end >= 0 && bytes.IndexByte(rest[1:1+end], '\\') < 0 {
+		if value = rest[1 : 1+end]; validText(value) {
+			return value, rest[end+2:], nil
+		}
+	}
+
 	escaped := false
 	for i := 1; i < len(rest); i++ {
 		switch rest[i] {
@@ -333,6 +386,9 @@ func (t *Text) numbers(rest []byte) error {
 
 // promNumber reads a number as Prometheus does: as Go does, without hexadecimal digits and underscores.
 func promNumber(b []byte) (float64, error) {
+	if v, ok := plain(b); ok {
+		return v, nil
+	}
 	if bytes.ContainsAny(b, "pP_xX") {
 		return 0, strconv.ErrSyntax
 	}

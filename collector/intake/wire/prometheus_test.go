@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -10,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +22,7 @@ import (
 
 // samples reads a body into lines of text.
 func samples(body string) (lines []string, err error) {
-	t := NewText([]byte(body))
+	t := NewText(strings.NewReader(body))
 	for t.Next() {
 		s := &t.Sample
 		line := fmt.Sprintf("%s %s %s %v", [...]string{"untyped", "counter", "gauge", "histogram", "summary"}[s.Type],
@@ -149,7 +153,7 @@ for family in text_string_to_metric_families(open(sys.argv[1]).read()):
 	want := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	slices.Sort(want)
 	var got []string
-	text := NewText(body)
+	text := NewText(bytes.NewReader(body))
 	for text.Next() {
 		got = append(got, asPython(t, &text.Sample))
 	}
@@ -197,4 +201,104 @@ func btoi(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// A series is as perfagent writes it, however the server has written its labels.
+func TestText_LabelsOfASeries(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`a{b="1",c="2"} 1`:         `a{b="1",c="2"}`,
+		`a{c="2",b="1"} 1`:         `a{b="1",c="2"}`,
+		`a {b="1",c="2"} 1`:        `a{b="1",c="2"}`,
+		`a{b="1", c="2"} 1`:        `a{b="1",c="2"}`,
+		`a{b = "1",c="2"} 1`:       `a{b="1",c="2"}`,
+		`a{b="1",c="2",} 1`:        `a{b="1",c="2"}`,
+		`a{b="1",c="",d="3"} 1`:    `a{b="1",d="3"}`,
+		`a{b="1",b="1"} 1`:         `a{b="1"}`,
+		`a{b="1\n",c="\"\\"} 1`:    `a{b="1\n",c="\"\\"}`,
+		`a{} 1`:                    `a`,
+		`a{b="ä, {}"} 1`:           `a{b="ä, {}"}`,
+		`a_bucket{b="1",le="1"} 1`: `a_bucket{b="1",le="1"}`,
+		"# TYPE a histogram\na_bucket{b=\"1\",le=\"1\"} 1": `a{b="1"}`,
+		"# TYPE a summary\na{b=\"1\",quantile=\"0.5\"} 1":  `a{b="1"}`,
+		"# TYPE a summary\na_count{b=\"1\",c=\"2\"} 1":     `a{b="1",c="2"}`,
+		strings.Repeat("a", MaxText) + `{b="1"} 1`:         strings.Repeat("a", MaxText) + `{b="1"}`,
+	} {
+		text := NewText(strings.NewReader(line + "\n"))
+		if !text.Next() || string(text.Sample.Series) != want {
+			t.Errorf("%s: %s, want %s, %v", line, text.Sample.Series, want, text.Err())
+		}
+	}
+
+	long := NewText(strings.NewReader(strings.Repeat("a", MaxText+1) + "{b=\"1\"} 1\n"))
+	if !long.Next() || long.Sample.Reason != TooLong || long.Sample.Series != nil {
+		t.Errorf("a name that is too long: %+v", long.Sample)
+	}
+}
+
+// However a body is cut into pieces, it is the same body.
+func TestText_Pieces(t *testing.T) {
+	t.Parallel()
+	body, err := os.ReadFile("testdata/vllm.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func(r io.Reader) (out []string) {
+		text := NewText(r)
+		for text.Next() {
+			out = append(out, asPython(t, &text.Sample))
+		}
+		if text.Err() != nil {
+			t.Error(text.Err())
+		}
+		return out
+	}
+
+	want := all(bytes.NewReader(body))
+	if len(body) < 4*pieceSize || len(want) < 1000 {
+		t.Fatalf("%d samples in %d bytes", len(want), len(body))
+	}
+	for name, r := range map[string]io.Reader{
+		"bytes": iotest.OneByteReader(bytes.NewReader(body)), "halves": iotest.HalfReader(bytes.NewReader(body)),
+		"an end with data": iotest.DataErrReader(bytes.NewReader(body)),
+	} {
+		if diff := cmp.Diff(want, all(r)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// A line that no piece has room for is too long, and what comes after it is read.
+func TestText_LongLine(t *testing.T) {
+	t.Parallel()
+	x := strings.Repeat("x", 3*pieceSize)
+	text := NewText(strings.NewReader("# HELP a " + x + "\na 1\nb{c=\"" + x + "\"} 2\nd 3\n"))
+	var got []string
+	for text.Next() {
+		got = append(got, fmt.Sprintf("%s %s %v", text.Sample.Name, text.Sample.Series, text.Sample.Reason))
+	}
+	want := []string{"a a " + Accepted.String(), "b  " + TooLong.String(), "d d " + Accepted.String()}
+	if diff := cmp.Diff(want, got); diff != "" || text.Err() != nil {
+		t.Errorf("%v: %s", text.Err(), diff)
+	}
+
+	for body, want := range map[string]string{
+		"a 1\n" + x:              "line 2: the last line does not end",
+		"{" + x + "\n":           `line 1: "{` + x[:39] + `" is no name of a metric`,
+		"# TYPE a gauge\na 1\nb": "line 3: the last line does not end",
+	} {
+		text.Reset(strings.NewReader(body))
+		for text.Next() {
+		}
+		if text.Err() == nil || text.Err().Error() != want {
+			t.Errorf("%v, want %s", text.Err(), want)
+		}
+	}
+
+	text.Reset(io.MultiReader(strings.NewReader("a 1\nb"), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	for text.Next() {
+	}
+	if !errors.Is(text.Err(), io.ErrUnexpectedEOF) {
+		t.Errorf("a reader that fails: %v", text.Err())
+	}
 }

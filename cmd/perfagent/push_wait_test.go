@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/mlflow"
+)
+
+// A dry run waits for one answer, for 30 s or as long as the user says.
+func TestBeBrief(t *testing.T) {
+	asked := 0
+	cfg := mlflow.Config{Timeout: 2 * time.Minute, OnRetry: func(error, time.Duration) bool { asked++; return true }}
+	t.Setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
+	beBrief(&cfg)
+	if cfg.Timeout != 2*time.Minute {
+		t.Errorf("the user's time is %v", cfg.Timeout)
+	}
+
+	t.Setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "")
+	beBrief(&cfg)
+	if cfg.Timeout != dryRunPatience {
+		t.Errorf("it waits for %v", cfg.Timeout)
+	}
+	if cfg.OnRetry(fmt.Errorf("search: %w", context.DeadlineExceeded), 0) || asked != 0 {
+		t.Error("a server that did not answer is asked again")
+	}
+	if !cfg.OnRetry(errors.New("status 503"), 0) || asked != 1 {
+		t.Error("a server that is starting is not asked again")
+	}
+}
+
+func TestProgress_Wait(t *testing.T) {
+	var out bytes.Buffer
+	p := &progress{to: &out}
+	p.wait("search experiments", 30*time.Second)
+	if want := "perfagent: waiting for the server to search experiments, for 30s at most\n"; out.String() != want {
+		t.Errorf("%q", out.String())
+	}
+}

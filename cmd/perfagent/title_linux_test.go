@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// awaitsTitle is a job that prints the command lines that perfagent has, until it has its last one.
+const awaitsTitle = `for i in $(seq 1000); do
+	line=$(tr '\0' ' ' </proc/$PPID/cmdline); echo "$line"
+	case $line in *"process $$ ") exit 7;; esac
+	sleep 0.01
+done`
+
+// Who looks for a job by its arguments, secrets among them, finds the job alone, from its first moment on.
+func TestTitle_OfWhatRunsACommand(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"run", "--run-id", "train.py"}, {"phase", "train.py"}, {"record", "--key", "train.py"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			args := append(args, "--", "sh", "-c", awaitsTitle, "train.py", "--password=opensesame")
+			cmd := clitest.Perfagent(t, args...)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 7)
+
+			lines := strings.Split(strings.TrimSpace(o.Out), "\n")
+			title := "perfagent: " + args[0]
+			for _, line := range lines {
+				if strings.TrimSpace(line) != title && !strings.HasPrefix(line, title+" of process ") {
+					t.Errorf("the command line was %q", line)
+				}
+			}
+		})
+	}
+}
+
+// attach and sidecar have no flags in their command lines, such as the address of a store with its password.
+func TestTitle_OfWhatRunsBeside(t *testing.T) {
+	t.Parallel()
+	job := exec.Command("sleep", "600")
+	if err := job.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = job.Process.Kill(), job.Wait() }()
+	pid := strconv.Itoa(job.Process.Pid)
+
+	for title, args := range map[string][]string{
+		"perfagent attach " + pid: {"attach", "--tag", "name=train.py", pid},
+		"perfagent sidecar":       {"sidecar", "--tag", "name=train.py"},
+	} {
+		l := clitest.Launch(t, clitest.Perfagent(t, args...))
+		clitest.Until(t, "the command line is "+title, func() bool {
+			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", l.Cmd.Process.Pid))
+			return err == nil && strings.TrimRight(string(line), "\x00") == title
+		})
+		l.Signal(unix.SIGTERM)
+		o, _ := l.End()
+		o.Want(t, 0)
+	}
+}

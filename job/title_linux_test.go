@@ -1,0 +1,84 @@
+package job
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// titled takes the titles that it is called with one after the other, and prints the command line that others see.
+func titled() {
+	CopyArgs()
+	titles, environ := os.Args[1:], strings.Join(os.Environ(), "\n")
+	for _, text := range titles {
+		SetTitle(text)
+		line, err := os.ReadFile("/proc/self/cmdline")
+		fmt.Printf("%q %v\n", line, err)
+	}
+	fmt.Println(strings.Join(os.Args[1:], "|"), strings.Join(os.Environ(), "\n") == environ)
+}
+
+// canMoveTitle reports whether the kernel lets a process say where its command line is.
+func canMoveTitle() bool {
+	var size uint32
+	_, _, errno := unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_MM, unix.PR_SET_MM_MAP_SIZE,
+		uintptr(unsafe.Pointer(&size)), 0, 0, 0)
+	return errno == 0
+}
+
+func TestSetTitle(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("words and ", 20) + "more"
+	longest := "any " + strings.Repeat("x", 1000)
+	titles := []string{"a title", long, longest, "", "the last one"}
+
+	out, err := command(t, "titled", "", titles...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) != len(titles)+1 {
+		t.Fatalf("%q", lines)
+	}
+	if want := strings.Join(titles, "|") + " true"; lines[len(titles)] != want {
+		t.Errorf("arguments, and whether the environment stayed: %q, want %q", lines[len(titles)], want)
+	}
+	for i, text := range titles {
+		var line string
+		if _, err := fmt.Sscanf(lines[i], "%q <nil>", &line); err != nil {
+			t.Fatalf("%q: %v", lines[i], err)
+		}
+		want := wordsWithin(text, len(title)-1)
+		if !canMoveTitle() {
+			line, want = strings.TrimRight(line, "\x00")+"\x00", text
+		}
+		if line != want+"\x00" {
+			t.Errorf("the command line is %q, want %q", line, want)
+		}
+	}
+}
+
+func TestWordsWithin(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{
+		0: "", 5: "", 9: "", 10: "perfagent:", 13: "perfagent:", 14: "perfagent: run", 24: "perfagent: run of",
+		25: "perfagent: run of process", 29: "perfagent: run of process", 30: "perfagent: run of process 4711", 99: "perfagent: run of process 4711",
+	} {
+		if got := wordsWithin("perfagent: run of process 4711", n); got != want {
+			t.Errorf("%d bytes: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func BenchmarkSetTitle(b *testing.B) {
+	was := arguments
+	defer func() { arguments = was }()
+	arguments = make([]byte, 100)
+	for b.Loop() {
+		SetTitle("perfagent: run of process 4711")
+	}
+}
