@@ -36,16 +36,25 @@ func (w *wrap) guard(ctx context.Context, reader *host.Reader) {
 	}
 }
 
-// newStopper returns the stopper for the rules of the options, which were checked before.
+// newStopper returns the stopper for the rules of the options.
 func newStopper(ctx context.Context, w *wrap, reader *host.Reader) *stopper {
 	s := &stopper{wrap: w, ctx: ctx, reader: reader}
-	for _, words := range w.o.StopIf {
-		if rule, err := collector.ParseRule(words); err == nil {
-			s.watches = append(s.watches, collector.Watch{Rule: rule})
-		}
+	for _, rule := range w.o.rules() {
+		s.watches = append(s.watches, collector.Watch{Rule: rule})
 	}
 
 	return s
+}
+
+// rules returns the rules of StopIf, which were checked before.
+func (o Options) rules() (rules []collector.Rule) {
+	for _, words := range o.StopIf {
+		if rule, err := collector.ParseRule(words); err == nil {
+			rules = append(rules, rule)
+		}
+	}
+
+	return rules
 }
 
 func (s *stopper) begin(*collector.Recording) {}

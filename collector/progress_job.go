@@ -41,6 +41,9 @@ func (p *Progress) measureJobCounters(st step) {
 	if !math.IsNaN(j.CPUSeconds) {
 		late := st
 		late.now += j.Lag
+		if j.Late > 0 { // it is not of this window alone
+			p.meters[JobCPU].begin(late.now, p.job.cpu.Total())
+		}
 		p.measureRate(late, JobCPU, p.job.cpu.Total(), 1)
 		dropImpossible(st)
 	}

@@ -46,13 +46,18 @@ type JobOptions struct {
 	Reaped func() Reaped
 	// Env is the job's environment: it says which GPUs are the job's.
 	Env []string
+	// Prove holds the CPU time of the job's group against that of its processes in each Reading: a
+	// rule is judged by it. Else that is done whenever the processes are scanned.
+	Prove bool
 }
 
 // Reaped is the usage of processes that are dead and were waited for: seconds of user and system
-// time, bytes read from and written to storage. Over reports that no process of the job is left.
+// time, bytes read from and written to storage. Over reports that no process of the job is left. Main is
+// the job's main process; 0 = it has ended, or is not known.
 type Reaped struct {
 	CPUSeconds, ReadBytes, WriteBytes float64
 	Over                              bool
+	Main                              int
 }
 
 // JobUse is what the job used at one instant. NaN is unknown.
@@ -64,6 +69,11 @@ type JobUse struct {
 	Living float64
 	// Lag is how long after the Reading CPUSeconds was known; the job ran on until then.
 	Lag time.Duration
+	// Outside reports that the group has not counted all processes of the job: what the processes say
+	// is taken from then on, where it is more. Late is the part of CPUSeconds that earlier Readings
+	// lacked therefore.
+	Outside bool
+	Late    float64
 	// Memory is in bytes, counted as MemoryKind says. PageCache, which the kernel takes back when
 	// memory is short, is not in it.
 	Memory, PageCache float64

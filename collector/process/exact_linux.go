@@ -15,6 +15,15 @@ func processClock(pid int32) (time.Duration, bool) {
 	return procfile.Clock(^pid<<3 | cpuClock)
 }
 
+// CPUTime returns the CPU time of a process, without that of its children, by its clock: the kernel answers at once,
+// whatever the process does, and also where procfs hides it. It reports false if there is no process with that ID.
+func CPUTime(pid int) (time.Duration, bool) {
+	if pid <= 0 {
+		return 0, false
+	}
+	return processClock(int32(pid))
+}
+
 // sumExact adds what the ticks of /proc/PID/stat cut off, up to 20 ms for each process. The kernel
 // has a clock for the CPU time of each (clock_getcpuclockid(3)), in nanoseconds. Of short windows
 // ticks are a large part. A clock that is not near the ticks belongs to another process, which took
