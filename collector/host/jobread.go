@@ -135,9 +135,7 @@ func (j *jobReader) read(out *Reading) *JobUse {
 		if lives {
 			err = cmp.Or(err, j.noteMain(use))
 		}
-		if use.Threads < use.Processes { // they are not counted at one moment
-			use.Threads = use.Processes
-		}
+		use.settleTasks()
 		return err
 	})
 	if err != nil {
@@ -280,6 +278,17 @@ func (j *jobReader) noteMain(use *JobUse) error {
 		return errHidden
 	}
 	return nil
+}
+
+// settleTasks makes the numbers of processes and threads agree, which are not counted at one moment. Without processes
+// nothing is known.
+func (u *JobUse) settleTasks() {
+	switch {
+	case u.Processes == 0:
+		u.Processes, u.Threads = math.NaN(), math.NaN()
+	case u.Threads < u.Processes:
+		u.Threads = u.Processes
+	}
 }
 
 var errHidden = errors.New("read the job's processes: procfs hides the main one (hidepid), as that of another user")

@@ -144,6 +144,16 @@ func TestWeigher(t *testing.T) {
 	}
 }
 
+func TestJobUse_Tasks(t *testing.T) {
+	for _, c := range []struct{ processes, threads, wantProcesses, wantThreads float64 }{
+		{1, 0, 1, 1}, {3, 2, 3, 3}, {2, 5, 2, 5}, {0, 1, nan, nan}, {0, 0, nan, nan}, {nan, nan, nan, nan}, {2, nan, 2, nan},
+	} {
+		use := JobUse{Processes: c.processes, Threads: c.threads}
+		use.settleTasks()
+		same(t, fmt.Sprint(c), [2]float64{use.Processes, use.Threads}, [2]float64{c.wantProcesses, c.wantThreads})
+	}
+}
+
 // While the main process lives, the job has a process, and no fewer threads than processes. If none is seen, procfs hides
 // them: what they use is not known, and is not 0.
 func TestReader_MainProcess(t *testing.T) {
