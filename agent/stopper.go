@@ -67,10 +67,11 @@ func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 	}
 
 	var broken *collector.Rule
+	var by float64
 	for i := range s.watches {
 		w := &s.watches[i]
-		if w.Check(sample, rec.End.Mono) && broken == nil {
-			broken = &w.Rule
+		if value, holds := w.Check(sample, rec.End.Mono); holds && broken == nil {
+			broken, by = &w.Rule, value
 		}
 		if w.Unmeasured(rec.End.Mono) {
 			s.log.Warn(fmt.Sprintf("--stop-if %q: %s has not been measured for %v; the rule cannot hold without it",
@@ -78,7 +79,7 @@ func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 		}
 	}
 	if broken != nil {
-		s.stop(broken, sample.Values[broken.Column], rec)
+		s.stop(broken, by, rec)
 	}
 }
 

@@ -25,7 +25,7 @@ func (p *Progress) measureJob(st step) {
 		return
 	}
 	v[JobMemory], v[JobProcesses], v[JobThreads] = round3(j.Memory/MiB), j.Processes, j.Threads
-	st.sample.MemoryHeld = j.MemoryHeld
+	st.sample.MemoryHeld, st.sample.MemoryProven = j.MemoryHeld, round3(j.MemoryProven/MiB)
 	p.measureJobCounters(st)
 	p.measureGroup(st)
 }

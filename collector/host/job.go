@@ -81,8 +81,11 @@ type JobUse struct {
 	// job. Bytes.
 	Own        float64
 	MemoryKind string
-	// MemoryHeld reports whether Memory was measured for an earlier Reading.
-	MemoryHeld         bool
+	// MemoryHeld reports whether Memory was measured for an earlier Reading, and may have gone down since.
+	MemoryHeld bool
+	// MemoryProven is the memory that the job certainly has, in bytes: the greatest of that of its group, of
+	// its largest process and of the sum of PSS. A sum of resident sizes proves nothing.
+	MemoryProven       float64
 	Processes, Threads float64
 	// Group has the counters of the control group that the job is in; nil if there is none. Shared
 	// reports that others are in it, too: then only its limits are the job's.
@@ -102,7 +105,7 @@ type JobUse struct {
 func unknownUse() JobUse {
 	nan := math.NaN()
 	return JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan,
-		Processes: nan, Threads: nan}
+		MemoryProven: nan, Processes: nan, Threads: nan}
 }
 
 // Limits are the bounds on the job's use of CPUs and memory.

@@ -171,7 +171,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	// Our own part is an estimate: if nothing is left, the job is too small for it, and its
 	// processes are read instead.
 	if memory := c.Memory - c.PageCache - use.Own; memory > 0 {
-		use.Memory = memory
+		use.Memory, use.MemoryProven = memory, memory
 	}
 	use.Read, use.Write = c.ReadBytes, c.WriteBytes
 	use.Processes, use.Threads = max(0, c.Processes-self.Processes), max(0, c.Threads-self.Threads)
@@ -181,7 +181,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 
 	if use.Processes == 0 && (j.Running || j.Reaped != nil && j.Reaped().Over) {
 		// Without processes nothing is known of the job at this moment.
-		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
+		use.Processes, use.Threads, use.Memory, use.MemoryProven = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}
 }
 
@@ -255,7 +255,8 @@ func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped, now time.
 		use.Living = math.NaN()
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
-		use.Memory, use.MemoryKind, use.MemoryHeld = tree.Memory, tree.MemoryKind, !tree.MemoryFresh
+		use.Memory, use.MemoryKind, use.MemoryHeld = tree.Memory, tree.MemoryKind, !tree.MemoryHolds
+		use.MemoryProven = tree.Proven
 	}
 	if tree.Processes > 0 { // without processes nothing is known of the job
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)

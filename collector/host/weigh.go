@@ -97,5 +97,6 @@ func (j *jobReader) takeOutside(use *JobUse, a treeAnswer, reaped Reaped) {
 	if tree.Memory > use.Memory {
 		use.Memory, use.MemoryKind = tree.Memory, tree.MemoryKind
 	}
+	use.MemoryProven = max(use.MemoryProven, tree.Proven)
 	use.Processes, use.Threads = max(use.Processes, tree.Processes), max(use.Threads, tree.Threads)
 }

@@ -144,6 +144,24 @@ func TestWeigher(t *testing.T) {
 	}
 }
 
+// A memory that is judged not to have moved is that of this Reading, and can be proved.
+func TestReader_MemoryThatHolds(t *testing.T) {
+	aChild(t)
+	now := time.Second
+	r := NewReader(Options{
+		Job:     JobOptions{Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()})},
+		JobOnly: true, Now: func() Instant { return Instant{Mono: now} },
+	})
+	t.Cleanup(r.Close)
+	r.Baseline()
+	for range 4 {
+		now += time.Second
+		if use := r.Read().Job; use.MemoryHeld || !(use.Memory > 0) || !(use.MemoryProven > 0) {
+			t.Errorf("%v bytes, proven %v, held %v", use.Memory, use.MemoryProven, use.MemoryHeld)
+		}
+	}
+}
+
 func TestJobUse_Tasks(t *testing.T) {
 	for _, c := range []struct{ processes, threads, wantProcesses, wantThreads float64 }{
 		{1, 0, 1, 1}, {3, 2, 3, 3}, {2, 5, 2, 5}, {0, 1, nan, nan}, {0, 0, nan, nan}, {nan, nan, nan, nan}, {2, nan, 2, nan},

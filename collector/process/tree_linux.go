@@ -55,10 +55,12 @@ type Tree struct {
 	weighed  residency     // when PSS was measured last
 	measured time.Duration // and when that was
 	rest     time.Duration // and how long it holds while nothing moves
-	byNeed   []*proc       // the order of the newest pass
-	pace     pace          // of the newest smaps_rollup that was large enough
-	due      struct{ scan, memory, io time.Duration }
-	clock    func() instant
+	// measuredPSS is the sum of what the newest pass read of smaps_rollup.
+	measuredPSS float64
+	byNeed      []*proc // the order of the newest pass
+	pace        pace    // of the newest smaps_rollup that was large enough
+	due         struct{ scan, memory, io time.Duration }
+	clock       func() instant
 
 	noMemory bool // somebody else measures memory
 	ioKnown  bool // storage bytes of some process have been read
@@ -142,7 +144,10 @@ func (t *Tree) Read() (Use, error) {
 		t.readMemory()
 	}
 	t.use.Failed = t.failed
-	return t.use, nil
+
+	use := t.use
+	t.judgeMemory(&use)
+	return use, nil
 }
 
 // maxHeld bounds the descriptors that are held. Each costs the kernel about 4.5 KiB.
