@@ -2,11 +2,17 @@ package process
 
 import "os"
 
-// judgeMemory says how far the memory can be trusted at this moment. One that was put off may be too low by now, and is
-// raised to what the resident sizes prove; or it may be too high.
-func (t *Tree) judgeMemory(u *Use) {
-	if u.MemoryKind == "" || u.Skipped {
-		return
+// A judgement says how far the memory can be trusted at the moment of a scan: see Use.
+type judgement struct {
+	memory, proven float64
+	holds          bool
+}
+
+// judge judges the memory. One that was put off may be too low by now, and is raised to what the resident sizes prove;
+// or it may be too high.
+func (t *Tree) judge(u Use) judgement {
+	if u.MemoryKind == "" || t.noMemory {
+		return judgement{memory: u.Memory}
 	}
 
 	now, largest, all, measured := t.resident(), 0., 0., 0.
@@ -20,22 +26,24 @@ func (t *Tree) judgeMemory(u *Use) {
 		t.measuredPSS = measured
 	}
 
-	put := u.MemoryKind == "pss" && !u.MemoryFresh && len(t.ours) > 0 && !t.steady(now)
-	u.MemoryHolds = !put || float64(now.pages) >= 0.99*float64(t.weighed.pages)
+	j, off := judgement{memory: u.Memory, holds: true}, u.MemoryKind == "pss" && !u.MemoryFresh && len(t.ours) > 0 && !t.steady(now)
 	switch grown := float64(now.pages) - float64(t.weighed.pages); {
-	case !put || !u.MemoryHolds:
+	case !off:
+	case grown < -0.01*float64(t.weighed.pages):
+		j.holds = false
 	case now.processes == 1 && t.weighed.processes == 1: // what it has got since is its own
-		u.Memory += max(0, grown) * float64(os.Getpagesize())
+		j.memory += max(0, grown) * float64(os.Getpagesize())
 	default:
-		u.Memory = max(u.Memory, largest)
+		j.memory = max(j.memory, largest)
 	}
 
 	switch {
 	case u.MemoryKind != "pss" || t.failed["memory"] != nil:
-		u.Proven = max(largest, t.measuredPSS)
-	case !u.MemoryHolds:
-		u.Proven = max(largest, min(u.Memory, all))
+		j.proven = max(largest, t.measuredPSS)
+	case !j.holds:
+		j.proven = max(largest, min(j.memory, all))
 	default:
-		u.Proven = max(largest, u.Memory)
+		j.proven = max(largest, j.memory)
 	}
+	return j
 }

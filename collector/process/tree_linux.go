@@ -57,6 +57,7 @@ type Tree struct {
 	rest     time.Duration // and how long it holds while nothing moves
 	// measuredPSS is the sum of what the newest pass read of smaps_rollup.
 	measuredPSS float64
+	judged      judgement
 	byNeed      []*proc // the order of the newest pass
 	pace        pace    // of the newest smaps_rollup that was large enough
 	due         struct{ scan, memory, io time.Duration }
@@ -114,8 +115,9 @@ func (t *Tree) Read() (Use, error) {
 	begin := t.clock()
 	t.use.Fresh, t.use.MemoryFresh, t.use.IOFresh, t.use.Skipped = false, false, false, false
 	if begin.wall < t.due.scan {
-		t.use.Skipped = true
-		return t.use, nil
+		use := t.use
+		use.Skipped, use.Memory, use.MemoryHolds, use.Proven = true, t.judged.memory, t.judged.holds, t.judged.proven
+		return use, nil
 	}
 	if t.maxHeld == 0 {
 		t.maxHeld = descriptors()
@@ -146,7 +148,8 @@ func (t *Tree) Read() (Use, error) {
 	t.use.Failed = t.failed
 
 	use := t.use
-	t.judgeMemory(&use)
+	t.judged = t.judge(use)
+	use.Memory, use.MemoryHolds, use.Proven = t.judged.memory, t.judged.holds, t.judged.proven
 	return use, nil
 }
 
