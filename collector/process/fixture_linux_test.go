@@ -458,7 +458,7 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 
 // How long memory that does not move is left alone grows with what it costs to look.
 func TestResting_GrowsWithTheCost(t *testing.T) {
-	for cost, want := range map[time.Duration]time.Duration{0: maxBeat, 5 * time.Millisecond: maxBeat, 20 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
+	for cost, want := range map[time.Duration]time.Duration{0: maxBeat, 1500 * time.Microsecond: maxBeat, 6 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
 		if got := resting(cost); got != want {
 			t.Errorf("after %v: %v, want %v", cost, got, want)
 		}
