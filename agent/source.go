@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
@@ -70,7 +71,10 @@ func (g ownGroup) taskLimits() []job.TaskLimit {
 // if one is wanted. The job waits for it.
 func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
-	src.options = host.JobOptions{Source: host.JobFromTree, Reaped: src.reaped, Idle: src.idle, Env: os.Environ()}
+	src.options = host.JobOptions{
+		Source: host.JobFromTree, Reaped: src.reaped, Idle: src.idle, Env: os.Environ(),
+		Prove: slices.ContainsFunc(o.rules(), func(r collector.Rule) bool { return r.Column.Info().Since == collector.Job }),
+	}
 	src.options.Tree, src.options.NoTree = newTree(process.Options{
 		Root: os.Getpid(), Ignore: func(pid int) bool { return src.job.Other(pid) },
 		Ended: src.endedProcesses, Command: o.Args, Redact: o.redaction().Args,
@@ -235,9 +239,14 @@ func (src *jobSource) reaped() host.Reaped {
 		return host.Reaped{}
 	}
 
+	main := src.job.Pid()
+	if closed(src.job.Done()) {
+		main = 0
+	}
 	u := src.job.Reaped()
 
 	return host.Reaped{
+		Main:       main,
 		Over:       src.job.Over(),
 		CPUSeconds: u.UserSeconds + u.SystemSeconds,
 		ReadBytes:  float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit,

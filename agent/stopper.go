@@ -36,16 +36,25 @@ func (w *wrap) guard(ctx context.Context, reader *host.Reader) {
 	}
 }
 
-// newStopper returns the stopper for the rules of the options, which were checked before.
+// newStopper returns the stopper for the rules of the options.
 func newStopper(ctx context.Context, w *wrap, reader *host.Reader) *stopper {
 	s := &stopper{wrap: w, ctx: ctx, reader: reader}
-	for _, words := range w.o.StopIf {
-		if rule, err := collector.ParseRule(words); err == nil {
-			s.watches = append(s.watches, collector.Watch{Rule: rule})
-		}
+	for _, rule := range w.o.rules() {
+		s.watches = append(s.watches, collector.Watch{Rule: rule})
 	}
 
 	return s
+}
+
+// rules returns the rules of StopIf, which were checked before.
+func (o Options) rules() (rules []collector.Rule) {
+	for _, words := range o.StopIf {
+		if rule, err := collector.ParseRule(words); err == nil {
+			rules = append(rules, rule)
+		}
+	}
+
+	return rules
 }
 
 func (s *stopper) begin(*collector.Recording) {}
@@ -58,10 +67,11 @@ func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 	}
 
 	var broken *collector.Rule
+	var by float64
 	for i := range s.watches {
 		w := &s.watches[i]
-		if w.Check(sample, rec.End.Mono) && broken == nil {
-			broken = &w.Rule
+		if value, holds := w.Check(sample, rec.End.Mono); holds && broken == nil {
+			broken, by = &w.Rule, value
 		}
 		if w.Unmeasured(rec.End.Mono) {
 			s.log.Warn(fmt.Sprintf("--stop-if %q: %s has not been measured for %v; the rule cannot hold without it",
@@ -69,7 +79,7 @@ func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 		}
 	}
 	if broken != nil {
-		s.stop(broken, sample.Values[broken.Column], rec)
+		s.stop(broken, by, rec)
 	}
 }
 

@@ -36,8 +36,12 @@ type Account struct {
 	CPUSeconds series.Optional `json:"cpu_seconds"`
 	// CPUOpen reports that the last Reading found processes of the job and could not read what they
 	// have used.
-	CPUOpen bool            `json:"cpu_open,omitempty"`
-	Living  series.Optional `json:"living_cpu_seconds"`
+	CPUOpen bool `json:"cpu_open,omitempty"`
+	// Outside reports that the group has not counted all processes of the job, LateCPUSeconds is the
+	// part of CPUSeconds that samples lack therefore: it was known later.
+	Outside        bool            `json:"outside,omitempty"`
+	LateCPUSeconds float64         `json:"late_cpu_seconds,omitzero"`
+	Living         series.Optional `json:"living_cpu_seconds"`
 	// PeakMB is the kernel's peak of the group that holds the job, page cache included, if it rose
 	// while the job ran. CacheMB is the most page cache that was seen in it, OwnMB the most that is
 	// not the job's: ours, and what was there before it. All are MiB.

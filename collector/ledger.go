@@ -96,6 +96,8 @@ func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 	if !math.IsNaN(j.CPUSeconds) {
 		a.CPUSeconds = series.Optional(e.cpuSeconds)
 	}
+	a.Outside = a.Outside || j.Outside
+	a.LateCPUSeconds += j.Late
 	a.CPUOpen = math.IsNaN(j.CPUSeconds) && e.closing && l.source == host.JobFromTree && l.found
 	highest(&a.UnownedMB, series.Optional(j.Unowned/MiB))
 	a.Living = series.Optional(j.Living) // at this very Reading: what has ended since is not living

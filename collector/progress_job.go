@@ -26,7 +26,7 @@ func (p *Progress) measureJob(st step) {
 	}
 	v[JobMemory], v[JobProcesses], v[JobThreads] = round3(j.Memory/MiB), j.Processes, j.Threads
 	v[JobMemorySwap] = round3(j.Swap / MiB)
-	st.sample.MemoryHeld = j.MemoryHeld
+	st.sample.MemoryHeld, st.sample.MemoryProven = j.MemoryHeld, round3(j.MemoryProven/MiB)
 	p.measureJobCounters(st)
 	p.measureGroup(st)
 }
@@ -42,6 +42,9 @@ func (p *Progress) measureJobCounters(st step) {
 	if !math.IsNaN(j.CPUSeconds) {
 		late := st
 		late.now += j.Lag
+		if j.Late > 0 { // it is not of this window alone
+			p.meters[JobCPU].begin(late.now, p.job.cpu.Total())
+		}
 		p.measureRate(late, JobCPU, p.job.cpu.Total(), 1)
 		dropImpossible(st)
 	}

@@ -49,3 +49,31 @@ func TestProgress_LateCPUTime(t *testing.T) {
 		}
 	}
 }
+
+// What the job's group had not counted for several samples is the job's, and nobody knows when it was used: the sample has
+// no rate, and the account says how much it was.
+func TestProgress_OutsideOfTheGroup(t *testing.T) {
+	at := func(mono time.Duration, cpu, late float64) *host.Reading {
+		nan := math.NaN()
+		r := &host.Reading{Job: &host.JobUse{
+			CPUSeconds: cpu, Late: late, Outside: late > 0, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan,
+		}}
+		r.At.Mono = mono * time.Second
+		return r
+	}
+
+	base := at(0, 0, 0)
+	p, l, a := Begin(base), newLedger(base, host.JobOptions{Source: host.JobFromCreated}), NoAccount()
+	for _, step := range []struct{ cpu, late, want float64 }{{0, 0, 0}, {0, 0, 0}, {2.5, 2.4, math.NaN()}, {3.5, 0, 1}} {
+		r := at(time.Duration(p.last.Mono/time.Second)+1, step.cpu, step.late)
+		var s Sample
+		p, s = p.Next(r, 0)
+		l, a = l.next(a, r, entry{cpuSeconds: p.jobCPUSeconds()})
+		if got := s.Values[JobCPU]; got != step.want && !(math.IsNaN(got) && math.IsNaN(step.want)) {
+			t.Errorf("%+v: %v CPUs", step, got)
+		}
+	}
+	if a.CPUSeconds != 3.5 || a.LateCPUSeconds != 2.4 || !a.Outside {
+		t.Errorf("%+v", a)
+	}
+}

@@ -178,21 +178,22 @@ func (w *Watch) Unmeasured(at time.Duration) bool {
 }
 
 // Check takes the sample that was made at a time of the monotonic clock, and reports whether the rule
-// has held for as long as it asks for. A sample without the value proves nothing: the duration starts
+// has held for as long as it asks for, and the value by which it was judged. A sample without the value proves nothing: the duration starts
 // again. But a percentage or a rate that is measured over several samples stands for all of them.
-func (w *Watch) Check(s *Sample, at time.Duration) bool {
+func (w *Watch) Check(s *Sample, at time.Duration) (value float64, holds bool) {
 	if !s.Has(w.Column) {
 		if !w.missed {
 			w.missed, w.blind = true, at
 		}
-		return false
+		return math.NaN(), false
 	}
 
+	value = s.judged(w.Rule)
 	window := time.Duration(s.Weights[w.Column] * float64(time.Second))
 	if broken := w.missed && at-window > w.last+clockTick; !w.on || broken {
 		w.since = at
 	}
-	w.on, w.last, w.missed = w.Holds(s.Values[w.Column]), at, false
+	w.on, w.last, w.missed = w.Holds(value), at, false
 
-	return w.on && at-w.since >= w.For
+	return value, w.on && at-w.since >= w.For
 }

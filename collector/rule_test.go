@@ -146,11 +146,44 @@ func TestWatch(t *testing.T) {
 		w := Watch{Rule: rule}
 		for _, step := range test.samples {
 			var s Sample
-			s.Values[rule.Column], s.Weights[rule.Column] = step.value, step.window
+			s.Values[rule.Column], s.Weights[rule.Column], s.MemoryProven = step.value, step.window, step.value
 			at := time.Duration(step.at * float64(time.Second))
-			if got := w.Check(&s, at); got != step.fires {
+			if _, got := w.Check(&s, at); got != step.fires {
 				t.Errorf("%s: %v at %v s", name, got, step.at)
 			}
+		}
+	}
+}
+
+// That a job has much memory, or little, has to be proven.
+func TestWatch_ProvenMemory(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	for _, c := range []struct {
+		rule           string
+		memory, proven float64
+		by             float64
+		holds          bool
+	}{
+		{"job_memory_mb > 600", 1200, 409, 409, false}, // resident sizes, added up
+		{"job_memory_mb >= 400", 1200, 409, 409, true},
+		{"job_memory_mb < 600", 1200, 409, 1200, false},
+		{"job_memory_mb <= 1200", 1200, 409, 1200, true},
+		{"job_memory_mb < 100", 46, 132, 132, false}, // the largest process has more
+		{"job_memory_mb > 100", 46, 132, 132, true},
+		{"job_memory_mb > 100", 132, nan, 132, true},
+		{"job_memory_mb > 100", nan, 132, nan, false},
+		{"job_processes > 1", 2, 0, 2, true},
+	} {
+		rule, err := ParseRule(c.rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s Sample
+		s.Values[rule.Column], s.MemoryProven = c.memory, c.proven
+		w := Watch{Rule: rule}
+		if by, holds := w.Check(&s, time.Second); holds != c.holds || by != c.by && !math.IsNaN(c.by) {
+			t.Errorf("%+v: %v by %v", c, holds, by)
 		}
 	}
 }

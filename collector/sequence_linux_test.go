@@ -52,8 +52,8 @@ func (q *sequence) sequenceJob() host.JobOptions {
 		"proc/42/cgroup":                  "0::/job\n",
 		"proc/42/mountinfo":               "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
 		"sys/fs/cgroup/cgroup.procs":      "1\n",
-		"sys/fs/cgroup/job/cgroup.procs":  "",
-		"sys/fs/cgroup/job/cgroup.events": "populated 0\n",
+		"sys/fs/cgroup/job/cgroup.procs":  "7\n8\n",
+		"sys/fs/cgroup/job/cgroup.events": "populated 1\n",
 		"sys/fs/cgroup/job/cpu.max":       "150000 100000\n",
 		"sys/fs/cgroup/job/memory.max":    "1073741824\n",
 	} {

@@ -57,20 +57,15 @@ func wholeCPU(j *Job, a *collector.Account) float64 {
 	return ended
 }
 
-// leftGroup returns a remark if processes of the job used much CPU time outside of the job's
-// control group, because the samples lack that time. Otherwise it returns "".
+// leftGroup returns a remark if the job used much CPU time that its control group did not count and that was known
+// too late for the samples. Otherwise it returns "".
 func leftGroup(j *Job, rec *collector.Recording) string {
-	a := &rec.Account
-	if j == nil || a.Source == host.JobFromTree || !a.CPUSeconds.Known() {
+	late := rec.Account.LateCPUSeconds
+	if j == nil || late < 0.1*j.CPUSeconds+0.1 {
 		return ""
 	}
-	ended, inside := j.UserSeconds+j.SystemSeconds, float64(a.CPUSeconds)
-	if ended < 1.1*inside+0.1 {
-		return ""
-	}
-	return fmt.Sprintf("processes of the job used %s of CPU outside of its control group, "+
-		"which the samples do not have; --cgroup off follows them",
-		text.Seconds(ended-inside))
+	return fmt.Sprintf("processes of the job used %s of CPU that its control group did not count, "+
+		"which the samples do not have; --cgroup off follows them", text.Seconds(late))
 }
 
 // peakMemory returns the highest memory of the whole job, MiB; 0 = not known. Nothing is
@@ -84,7 +79,7 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 		peak = v
 	}
 	if largest := j.MaxRSSMB; !j.MaxRSSAtMost {
-		if a.Source != host.JobFromTree && a.PeakMB > 0 { // wait4 counts pages of files, too
+		if a.Source != host.JobFromTree && !a.Outside && a.PeakMB > 0 { // wait4 counts pages of files, too
 			largest = min(largest, float64(a.PeakMB))
 		}
 		peak = max(peak, largest)

@@ -54,18 +54,21 @@ func TestAccount_LimitBetweenSamples(t *testing.T) {
 
 func TestAccount_WholeCPU(t *testing.T) {
 	for _, c := range []struct {
-		name, source        string
-		account, living     series.Optional
-		user, want, outside float64
+		name, source     string
+		account, living  series.Optional
+		user, want, late float64
+		said             bool
 	}{
-		{"all has ended", host.JobFromTree, 5, 0, 5, 5, 0},
-		{"a daemon goes on", host.JobFromTree, 5.9, 1, 5, 6, 0},
-		{"children of which nobody has the account", host.JobFromTree, 5, 0, 0.2, 5, 0},
-		{"not looked at", host.JobFromTree, series.Unknown(), series.Unknown(), 5, 5, 0},
-		{"a group has short children", host.JobFromCreated, 7, series.Unknown(), 5, 7, 0},
-		{"left the group", host.JobFromGroup, 1, series.Unknown(), 5, 5, 4},
+		{"all has ended", host.JobFromTree, 5, 0, 5, 5, 0, false},
+		{"a daemon goes on", host.JobFromTree, 5.9, 1, 5, 6, 0, false},
+		{"children of which nobody has the account", host.JobFromTree, 5, 0, 0.2, 5, 0, false},
+		{"not looked at", host.JobFromTree, series.Unknown(), series.Unknown(), 5, 5, 0, false},
+		{"a group has short children", host.JobFromCreated, 7, series.Unknown(), 5, 7, 0, false},
+		{"left the group, and was followed", host.JobFromGroup, 5, series.Unknown(), 5, 5, 0.5, false},
+		{"left the group unseen", host.JobFromGroup, 5, series.Unknown(), 5, 5, 4, true},
 	} {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
+			a.LateCPUSeconds = c.late
 			a.Source, a.CPUSeconds, a.Living, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
 		})
 		if n.Job.CPUSeconds != c.want {
@@ -73,9 +76,9 @@ func TestAccount_WholeCPU(t *testing.T) {
 		}
 		said := false
 		for _, m := range n.Missing {
-			said = said || strings.Contains(m.Why, "outside of its control group")
+			said = said || m.Code == reporter.JobOutside && strings.Contains(m.Why, "used 4.0 s of CPU that its control group did not count")
 		}
-		if said != (c.outside > 0) {
+		if said != c.said {
 			t.Errorf("%s: it is said that the job left its group: %v", c.name, said)
 		}
 	}
@@ -104,6 +107,13 @@ func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
 	})
 	if n.Job.PeakMemoryMB != 97 {
 		t.Errorf("peak %v MiB in a group that had 97", n.Job.PeakMemoryMB)
+	}
+
+	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
+		a.Source, a.Outside, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = host.JobFromCreated, true, 97, 5, 0, 103
+	})
+	if n.Job.PeakMemoryMB != 103 {
+		t.Errorf("peak %v MiB of a process that had 103 outside of the group", n.Job.PeakMemoryMB)
 	}
 }
 

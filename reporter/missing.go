@@ -137,7 +137,7 @@ var codeTable = []Reason{
 	{CPUStill, "the kernel's CPU counters did not advance", false},
 	{JobGoesOn, "the job's end is not known", false},
 	{JobCPUOpen, "what processes of the job that go on have used could not be read at its end", false},
-	{JobOutside, "processes of the job used CPU outside of its control group, " +
+	{JobOutside, "processes of the job used CPU that its control group did not count, " +
 		"which the samples do not have; --cgroup off follows them", false},
 	{
 		collector.CounterFull,

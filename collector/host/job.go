@@ -48,13 +48,18 @@ type JobOptions struct {
 	Idle func() int
 	// Env is the job's environment: it says which GPUs are the job's.
 	Env []string
+	// Prove holds the CPU time of the job's group against that of its processes in each Reading: a
+	// rule is judged by it. Else that is done whenever the processes are scanned.
+	Prove bool
 }
 
 // Reaped is the usage of processes that are dead and were waited for: seconds of user and system
-// time, bytes read from and written to storage. Over reports that no process of the job is left.
+// time, bytes read from and written to storage. Over reports that no process of the job is left. Main is
+// the job's main process; 0 = it has ended, or is not known.
 type Reaped struct {
 	CPUSeconds, ReadBytes, WriteBytes float64
 	Over                              bool
+	Main                              int
 }
 
 // JobUse is what the job used at one instant. NaN is unknown.
@@ -66,6 +71,11 @@ type JobUse struct {
 	Living float64
 	// Lag is how long after the Reading CPUSeconds was known; the job ran on until then.
 	Lag time.Duration
+	// Outside reports that the group has not counted all processes of the job: what the processes say
+	// is taken from then on, where it is more. Late is the part of CPUSeconds that earlier Readings
+	// lacked therefore.
+	Outside bool
+	Late    float64
 	// Memory is in bytes, counted as MemoryKind says. PageCache, which the kernel takes back when
 	// memory is short, is not in it.
 	Memory, PageCache float64
@@ -78,8 +88,11 @@ type JobUse struct {
 	// job. Bytes.
 	Own        float64
 	MemoryKind string
-	// MemoryHeld reports whether Memory was measured for an earlier Reading.
-	MemoryHeld         bool
+	// MemoryHeld reports whether Memory was measured for an earlier Reading, and may have gone down since.
+	MemoryHeld bool
+	// MemoryProven is the memory that the job certainly has, in bytes: the greatest of that of its group, of
+	// its largest process and of the sum of PSS. A sum of resident sizes proves nothing.
+	MemoryProven       float64
 	Processes, Threads float64
 	// Group has the counters of the control group that the job is in; nil if there is none. Shared
 	// reports that others are in it, too: then only its limits are the job's.
@@ -104,5 +117,5 @@ type JobUse struct {
 func unknownUse() JobUse {
 	nan := math.NaN()
 	return JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan,
-		Swap: nan, Unowned: nan, Processes: nan, Threads: nan}
+		Swap: nan, Unowned: nan, MemoryProven: nan, Processes: nan, Threads: nan}
 }

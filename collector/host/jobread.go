@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"math"
@@ -52,6 +53,8 @@ type jobReader struct {
 	tree    *jobTree
 	begun   time.Duration // the baseline
 	tabled  time.Duration // when the processes were scanned last for the table alone
+	weigher weigher
+	hidden  bool // the main process lives, and is not seen
 }
 
 // helperPid returns the process that queries the GPUs; 0 if there is none.
@@ -94,9 +97,10 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	}
 
 	j.ofGroup.cpu, j.ofGroup.bytes = !math.IsNaN(use.CPUSeconds), !math.IsNaN(use.Read)
+	j.weigher.begin(out.At.Mono, use, j.Running)
 	switch {
 	case j.Running:
-		if err := guard(func() error { return j.readTree(use, out) }); err != nil {
+		if err := guard(func() error { return j.readTree(use, out, Reaped{}, math.NaN()) }); err != nil {
 			out.fail(SourceJob, err)
 		}
 		return use
@@ -121,16 +125,30 @@ func (j *jobReader) read(out *Reading) *JobUse {
 		return nil
 	}
 	use := out.jobUse()
-	err := guard(func() error { j.readGroup(use, out); return nil })
-	if err == nil {
-		err = guard(func() error { return j.readTree(use, out) })
-	}
-	if err == nil {
-		err = guard(func() error { j.bind(use, out); return nil })
-	}
+	err := guard(func() error {
+		var reaped Reaped
+		if j.Reaped != nil {
+			reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
+		}
+		main, lives := process.CPUTime(reaped.Main) // before the group is read, which has it, too
+		j.readGroup(use, out)
+		atLeast := reaped.CPUSeconds + main.Seconds()
+		if j.Source != JobFromTree && j.weigher.lacks(use.CPUSeconds, atLeast) {
+			j.weigher.outside = true
+		}
+		err := j.readTree(use, out, reaped, atLeast)
+		use.Outside = j.weigher.outside
+		if lives {
+			err = cmp.Or(err, j.noteMain(use))
+		}
+		use.settleTasks()
+		j.bind(use, out)
+		return err
+	})
 	if err != nil {
 		out.fail(SourceJob, err)
 	}
+	j.weigher.last = out.At.Mono
 	return use
 }
 
@@ -160,7 +178,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	// Our own part is an estimate: if nothing is left, the job is too small for it, and its
 	// processes are read instead.
 	if memory := c.Memory + known(c.Swap) - c.PageCache - use.Own; memory > 0 {
-		use.Memory, use.Swap = memory, c.Swap
+		use.Memory, use.MemoryProven, use.Swap = memory, memory, c.Swap
 	}
 	use.Read, use.Write = c.ReadBytes, c.WriteBytes
 	use.Processes, use.Threads = max(0, c.Processes-self.Processes), max(0, c.Threads-self.Threads)
@@ -170,7 +188,8 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 
 	if use.Processes == 0 && (j.Running || j.Reaped != nil && j.Reaped().Over) {
 		// Without processes nothing is known of the job at this moment.
-		use.Processes, use.Threads, use.Memory, use.Swap = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
+		use.MemoryProven, use.Swap = math.NaN(), math.NaN()
 	}
 }
 
@@ -187,24 +206,21 @@ func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 	return true
 }
 
-// readTree takes from the job's processes what the control group does not know.
-func (j *jobReader) readTree(use *JobUse, out *Reading) error {
-	var newest int64
-	if out.Load != nil {
-		newest = out.Load.Newest
-	}
-	var reaped Reaped
-	if j.Reaped != nil {
-		reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
-	}
+// readTree takes from the job's processes what the control group does not know. atLeast is the CPU time that the job has
+// used, as far as that is known without them.
+func (j *jobReader) readTree(use *JobUse, out *Reading, reaped Reaped, atLeast float64) error {
 	known := [...]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}
-	counted := j.Source != JobFromTree && !slices.ContainsFunc(known[:], math.IsNaN)
+	counted := j.Source != JobFromTree && !j.weigher.outside && !slices.ContainsFunc(known[:], math.IsNaN)
+	table := counted && j.tableDue(out.At.Mono)
 
 	switch {
-	case counted && !j.tableDue(out.At.Mono):
+	case counted && !table && !j.Prove:
 		return nil
 	case j.Tree == nil && j.Source != JobFromTree:
 		use.TableErr = j.NoTree
+		if j.weigher.outside {
+			j.weigher.takeCPU(use, atLeast)
+		}
 		return nil
 	case reaped.Over: // no process is left
 		j.takeReaped(use, reaped)
@@ -215,22 +231,34 @@ func (j *jobReader) readTree(use *JobUse, out *Reading) error {
 		return j.NoTree
 	case j.Tree == nil:
 		return j.NoTree
-	case counted:
-		use.TableErr = j.readTable(use, newest)
-		return nil
 	}
 
-	a, err := j.ask(use, treeQuestion{newest: newest, memory: math.IsNaN(use.Memory), storage: true})
-	if err != nil {
-		return err
+	q := treeQuestion{memory: !counted && (j.weigher.outside || math.IsNaN(use.Memory)), storage: !counted, table: table}
+	if out.Load != nil {
+		q.newest = out.Load.Newest
 	}
-	j.takeTree(use, a, reaped)
-	return treeError(a.use)
+	a, err := j.ask(use, q)
+	if err == nil {
+		err = treeError(a.use)
+		j.takeTree(use, a, reaped, out.At.Mono)
+	} else if j.weigher.outside { // what the group has would be less than before
+		use.CPUSeconds, use.Read, use.Write = math.NaN(), math.NaN(), math.NaN()
+	}
+	if counted { // they were scanned for the table alone
+		use.TableErr, err = err, nil
+	}
+	return err
 }
 
 // takeTree takes what the processes say of what is unknown so far.
-func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped) {
+func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped, now time.Duration) {
 	tree := a.use
+	if j.Source != JobFromTree {
+		j.prove(use, tree, reaped, now)
+	}
+	if j.weigher.outside {
+		j.takeOutside(use, a, reaped)
+	}
 	if math.IsNaN(use.CPUSeconds) && !j.ofGroup.cpu && tree.Fresh {
 		use.CPUSeconds, use.Living, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, a.took
 	}
@@ -238,8 +266,8 @@ func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped) {
 		use.Living = math.NaN()
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
-		use.Memory, use.MemoryKind, use.MemoryHeld = tree.Memory, tree.MemoryKind, !tree.MemoryFresh
-		use.Swap, use.Unowned = tree.Swap, tree.Unowned
+		use.Memory, use.MemoryKind, use.MemoryHeld = tree.Memory, tree.MemoryKind, !tree.MemoryHolds
+		use.MemoryProven, use.Swap, use.Unowned = tree.Proven, tree.Swap, tree.Unowned
 	}
 	if tree.Processes > 0 { // without processes nothing is known of the job
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)
@@ -248,6 +276,34 @@ func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped) {
 		use.Read, use.Write = reaped.ReadBytes+tree.ReadBytes, reaped.WriteBytes+tree.WriteBytes
 	}
 }
+
+// noteMain notes that the job's main process lives: it is a process, and has a thread. If none at all is seen,
+// processes are hidden, so what was read of them is not what the job uses.
+func (j *jobReader) noteMain(use *JobUse) error {
+	hid := j.hidden
+	j.hidden = j.Source == JobFromTree && j.Tree != nil && math.IsNaN(use.Processes)
+	if j.hidden {
+		use.CPUSeconds, use.Living, use.Read, use.Write = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+	}
+	use.Processes = max(use.Processes, 1)
+	if hid && j.hidden { // else it may just be ending
+		return errHidden
+	}
+	return nil
+}
+
+// settleTasks makes the numbers of processes and threads agree, which are not counted at one moment. Without processes
+// nothing is known.
+func (u *JobUse) settleTasks() {
+	switch {
+	case u.Processes == 0:
+		u.Processes, u.Threads = math.NaN(), math.NaN()
+	case u.Threads < u.Processes:
+		u.Threads = u.Processes
+	}
+}
+
+var errHidden = errors.New("read the job's processes: procfs hides the main one (hidepid), as that of another user")
 
 // tableEarly and tableLate are how often the processes of a job that is counted by its control group
 // are scanned: in its first seconds, and then.
@@ -268,15 +324,6 @@ func (j *jobReader) tableDue(now time.Duration) bool {
 	}
 	j.tabled = now
 	return true
-}
-
-// readTable scans the processes for their table alone.
-func (j *jobReader) readTable(use *JobUse, newest int64) error {
-	a, err := j.ask(use, treeQuestion{newest: newest, table: true})
-	if err != nil {
-		return err
-	}
-	return treeError(a.use)
 }
 
 // ask reads the job's processes. It takes their table, and to what they have bound themselves.
@@ -305,6 +352,10 @@ func known(v float64) float64 { return orElse(v, 0) }
 // takeReaped takes the usage of a job that has no processes left. Its memory and its number of
 // processes are unknown then.
 func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
+	if j.weigher.outside {
+		j.weigher.takeCPU(use, reaped.CPUSeconds)
+		j.weigher.takeStorage(use, reaped.ReadBytes, reaped.WriteBytes)
+	}
 	if math.IsNaN(use.CPUSeconds) {
 		use.CPUSeconds, use.Living = reaped.CPUSeconds, 0
 	}

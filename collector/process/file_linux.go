@@ -258,8 +258,11 @@ func sorted(list []proc) []proc {
 		}
 		return int(b.seq - a.seq)
 	}
-	if !slices.IsSortedFunc(list, byPID) {
-		slices.SortStableFunc(list, byPID)
+	for i := range list[min(1, len(list)):] { // a process is large to be copied
+		if list[i].pid >= list[i+1].pid {
+			slices.SortStableFunc(list, byPID)
+			return slices.CompactFunc(list, func(a, b proc) bool { return a.pid == b.pid })
+		}
 	}
-	return slices.CompactFunc(list, func(a, b proc) bool { return a.pid == b.pid })
+	return list
 }

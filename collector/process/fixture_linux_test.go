@@ -137,7 +137,7 @@ func TestTree_Fixture(t *testing.T) {
 	u.Unowned = 0 // the host's
 	want := Use{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", ReadBytes: 101, WriteBytes: 1010,
 		IOFresh: true, MemoryFresh: true, Fresh: true}
-	if fmt.Sprint(u) != fmt.Sprint(want) {
+	if u.MemoryHolds, u.Proven = false, 0; fmt.Sprint(u) != fmt.Sprint(want) {
 		t.Fatalf("got  %+v\nwant %+v", u, want)
 	}
 	if first := tree.ours[0]; first.pid != 60 || first.start != 90 || first.rss() != uint64(10*page) {
@@ -342,7 +342,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		}
 		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
 		got := u
-		got.Failed, got.Unowned = nil, 0 // the host's
+		got.Failed, got.MemoryHolds, got.Proven, got.Unowned = nil, false, 0, 0 // TestTree_ProvenMemory; the host's
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
 		}
@@ -460,7 +460,7 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 
 // How long memory that does not move is left alone grows with what it costs to look.
 func TestResting_GrowsWithTheCost(t *testing.T) {
-	for cost, want := range map[time.Duration]time.Duration{0: maxBeat, 5 * time.Millisecond: maxBeat, 20 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
+	for cost, want := range map[time.Duration]time.Duration{0: maxBeat, 1500 * time.Microsecond: maxBeat, 6 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
 		if got := resting(cost); got != want {
 			t.Errorf("after %v: %v, want %v", cost, got, want)
 		}

@@ -25,7 +25,7 @@ const (
 	// restingPart is the share of a core that is spent on processes whose memory does not move, and
 	// maxRest is for how long they are left alone at most: other processes may come to share more
 	// with them, or less.
-	restingPart = 0.001
+	restingPart = 0.0003
 	maxRest     = time.Minute
 	// maxOnePSS is the CPU time that one process may be expected to take.
 	maxOnePSS = 100 * time.Millisecond

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -18,6 +19,8 @@ type stat struct {
 	faults  uint64 // minor page faults: one for each shared page that it got a copy of
 	name    name
 	stack   uint64 // where it begins: another place once it executes a program; 0 or 1 = not known
+	// clock is the CPU time of the process by its clock, just before the file was read; 0 = not known.
+	clock time.Duration
 }
 
 // numFields is how many fields of /proc/PID/stat are looked at.

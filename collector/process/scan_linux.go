@@ -2,7 +2,7 @@ package process
 
 import (
 	"fmt"
-	"slices"
+	"sort"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,16 +39,22 @@ type proc struct {
 	seq     int64         // the order of readings: later ones have higher numbers
 	weight                // of its memory, newest
 	paced   bool          // weight was measured after this scan
+	kept    bool          // its stat is that of an earlier scan: it has not run since
+	ioAt    time.Duration // its clock when its storage bytes were read; 0 = they were not
 }
 
 // dead reports whether nothing is left of a process but its times. One whose first thread has ended
 // while others run is in state Z, too.
-func (p *proc) dead() bool {
-	return (p.state == 'Z' || p.state == 'X' || p.state == 'x') && p.threads <= 1
+func (s *stat) dead() bool {
+	return (s.state == 'Z' || s.state == 'X' || s.state == 'x') && s.threads <= 1
 }
 
-// recheck is in how many scans each of the others' processes is read once.
-const recheck = 30
+// recheck is in how many scans each of the others' processes is read once, and reread each of the job's that does not
+// run: the kernel takes back memory of such, too.
+const (
+	recheck = 30
+	reread  = 10
+)
 
 // maxRounds bounds how often a scan reads again what changed while it was read.
 const maxRounds = 4
@@ -57,7 +63,7 @@ const maxRounds = 4
 // time. It is the job's if its chain of parents leads to the root, or if it was the job's at an
 // earlier scan, whoever has adopted it since.
 //
-// Every process of the job is read each time. Somebody else's is not read as long as its folder in
+// Every process of the job is read each time, unless its clock says that it has not run since. Somebody else's is not read as long as its folder in
 // procfs has the same inode number: the kernel gives a new one to a folder when another process
 // takes the ID (and, which costs no more than a reading, when it had dropped it from its cache). A
 // process gets new parents only among its ancestors, so it cannot become the job's. A thirtieth of
@@ -145,12 +151,11 @@ func (t *Tree) refresh() bool {
 
 	t.anew = t.anew[:0]
 	for _, p := range t.ours {
-		data, err := t.readStat(p, p)
-		if err != nil || p.stale {
+		if p.stale {
 			return false
 		}
-		now, err := parseStat(data, p.pid)
-		if err != nil || now.start != p.start || now.ppid != p.ppid {
+		now, _, err := t.statOf(p, p, false)
+		if err != nil || now.start != p.start || now.ppid != p.ppid || now.dead() && !p.dead() {
 			return false
 		}
 		t.anew = append(t.anew, now)
@@ -160,6 +165,28 @@ func (t *Tree) refresh() bool {
 		p.stat, p.paced = t.anew[i], false
 	}
 	return true
+}
+
+// statOf returns the stat of a process, and whether it is the one that is known, because the process has not run since:
+// its clock stands still. The clock costs a twentieth of the file. It is read before it, so that what runs meanwhile is
+// seen at the next scan.
+func (t *Tree) statOf(p, old *proc, again bool) (s stat, kept bool, err error) {
+	if p.held == 0 && old != nil && old.inode == p.inode {
+		p.held, old.held = old.held, 0
+	}
+
+	clock := t.clockOf(p.pid)
+	if !again && clock > 0 && old != nil && clock == old.clock && old.class == ours && old.inode == p.inode && !old.stale &&
+		(int(p.pid)+t.scans)%reread != 0 {
+		return old.stat, true, nil
+	}
+
+	data, err := t.readStat(p, old)
+	if err == nil {
+		s, err = parseStat(data, p.pid)
+	}
+	s.clock = clock
+	return s, false, err
 }
 
 // list returns the processes of the procfs, by ID, with nothing but their IDs and inodes. Some may have ended.
@@ -189,7 +216,7 @@ func (t *Tree) fill(p *proc) {
 	old := find(t.all, p.pid)
 	if old == nil || old.inode != p.inode || old.class != foreign && old.class != hidden ||
 		!t.calm && (int(p.pid)+t.scans)%recheck == 0 {
-		t.load(p)
+		t.load(p, false)
 		return
 	}
 	*p = *old
@@ -198,24 +225,22 @@ func (t *Tree) fill(p *proc) {
 	}
 }
 
-// load reads the stat of a process. It sets its class to unknown, or to what keeps it from being
-// read.
-func (t *Tree) load(p *proc) {
+// load reads the stat of a process, or takes over what is known of it; again means that it is to be read. It sets its
+// class to unknown, or to what keeps it from being read.
+func (t *Tree) load(p *proc, again bool) {
 	old := find(t.all, p.pid)
 	t.seq++
 	p.seq, p.stale, p.paced = t.seq, false, false
-	data, err := t.readStat(p, old)
-	if err == nil {
-		p.stat, err = parseStat(data, p.pid)
-	}
+	var err error
+	p.stat, p.kept, err = t.statOf(p, old, again)
 
 	switch {
 	case err == nil:
 		p.class, p.was, p.weight = unknown, unknown, weight{}
-		p.read, p.written = 0, 0
+		p.read, p.written, p.ioAt = 0, 0, 0
 		if old != nil && old.start == p.start {
 			p.was, p.weight = old.remembered(), old.weight
-			p.read, p.written = old.read, old.written
+			p.read, p.written, p.ioAt = old.read, old.written, old.ioAt
 		}
 		return
 	case gone(err):
@@ -239,10 +264,6 @@ func (t *Tree) load(p *proc) {
 // is kept open, which halves the cost of reading it; it cannot come to mean another process with
 // the same ID.
 func (t *Tree) readStat(p, old *proc) ([]byte, error) {
-	if p.held == 0 && old != nil && old.inode == p.inode {
-		p.held, old.held = old.held, 0
-	}
-
 	if p.held > 0 {
 		if data, err := t.dir.readOpen(int(p.held) - 1); !gone(err) {
 			return data, err
@@ -288,10 +309,11 @@ func (p *proc) remembered() class {
 	return unknown
 }
 
-// find returns the process with an ID in a list that is sorted by ID, or nil.
+// find returns the process with an ID in a list that is sorted by ID, or nil. It does not copy the processes that it
+// compares, as slices.BinarySearchFunc does.
 func find(list []proc, pid int32) *proc {
-	i, ok := slices.BinarySearchFunc(list, pid, func(p proc, pid int32) int { return int(p.pid - pid) })
-	if !ok {
+	i := sort.Search(len(list), func(i int) bool { return list[i].pid >= pid })
+	if i == len(list) || list[i].pid != pid {
 		return nil
 	}
 	return &list[i]
@@ -420,7 +442,8 @@ func (t *Tree) retry() (changed bool) {
 		parent := find(t.next, p.ppid)
 		switch {
 		case p.class == ours:
-			if parent == nil || parent.class != ours || parent.seq <= p.seq || p.stale {
+			adopted := p.kept && !t.belowRoot(p) && (parent == nil || parent.class == ended || parent.dead())
+			if !adopted && (parent == nil || parent.class != ours || parent.seq <= p.seq || p.stale) {
 				continue
 			}
 			t.reload(p)
@@ -448,7 +471,7 @@ func (t *Tree) missing(pid int32) bool {
 		}
 	}
 	p := proc{pid: pid}
-	if t.load(&p); p.class == ended {
+	if t.load(&p, true); p.class == ended {
 		return false
 	}
 	t.late = append(t.late, p)
@@ -459,7 +482,7 @@ func (t *Tree) missing(pid int32) bool {
 // all others of the same user's where procfs hides the rest (hidepid).
 func (t *Tree) reload(p *proc) {
 	before, class := p.stat, p.class
-	t.load(p)
+	t.load(p, true)
 	switch {
 	case p.class != unknown:
 	case class == ours && p.start != before.start:

@@ -48,24 +48,26 @@ type Tree struct {
 	maxHeld     int
 	hiddenBy    error // why the newest hidden process is hidden
 
-	unread    failure // stat, in this scan
-	use       Use     // what the last Read gave
-	failed    map[string]error
-	rssOnly   error         // why PSS is no longer measured
-	host      hostMemory    // at the newest Read that measured memory
-	swapped   float64       // swap of the host in use when PSS was measured last
-	weighed   residency     // when PSS was measured last
-	measured  time.Duration // and when that was
-	rest      time.Duration // and how long it holds while nothing moves
-	byNeed    []*proc       // the order of the newest pass
-	pass      []weighing    // and what it made of them
-	again     bool          // it raced, and is to be repeated
-	hugePages bool          // the host has a pool of them
-	mapped    float64       // bytes that the processes have mapped, by the newest pass
-	shared    sharedMemory
-	pace      pace // of the newest smaps_rollup that was large enough
-	due       struct{ scan, memory, io time.Duration }
-	clock     func() instant
+	unread      failure // stat, in this scan
+	use         Use     // what the last Read gave
+	failed      map[string]error
+	rssOnly     error         // why PSS is no longer measured
+	host        hostMemory    // at the newest Read that measured memory
+	swapped     float64       // swap of the host in use when PSS was measured last
+	weighed     residency     // when PSS was measured last
+	measured    time.Duration // and when that was
+	rest        time.Duration // and how long it holds while nothing moves
+	byNeed      []*proc       // the order of the newest pass
+	pass        []weighing    // and what it made of them
+	measuredPSS float64       // the sum of what it read of smaps_rollup
+	judged      judgement
+	again       bool    // it raced, and is to be repeated
+	hugePages   bool    // the host has a pool of them
+	mapped      float64 // bytes that the processes have mapped, by the newest pass
+	shared      sharedMemory
+	pace        pace // of the newest smaps_rollup that was large enough
+	due         struct{ scan, memory, io time.Duration }
+	clock       func() instant
 
 	noMemory bool // somebody else measures memory
 	ioKnown  bool // storage bytes of some process have been read
@@ -122,8 +124,9 @@ func (t *Tree) Read() (Use, error) {
 	begin := t.clock()
 	t.use.Fresh, t.use.MemoryFresh, t.use.IOFresh, t.use.Skipped = false, false, false, false
 	if begin.wall < t.due.scan {
-		t.use.Skipped = true
-		return t.use, nil
+		use := t.use
+		use.Skipped, use.Memory, use.MemoryHolds, use.Proven = true, t.judged.memory, t.judged.holds, t.judged.proven
+		return use, nil
 	}
 	if t.maxHeld == 0 {
 		t.maxHeld = descriptors()
@@ -153,7 +156,11 @@ func (t *Tree) Read() (Use, error) {
 		t.readMemory()
 	}
 	t.use.Failed = t.failed
-	return t.use, nil
+
+	use := t.use
+	t.judged = t.judge(use)
+	use.Memory, use.MemoryHolds, use.Proven = t.judged.memory, t.judged.holds, t.judged.proven
+	return use, nil
 }
 
 // maxHeld bounds the descriptors that are held. Each costs the kernel about 4.5 KiB.

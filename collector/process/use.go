@@ -44,6 +44,12 @@ type Use struct {
 	// /proc/PID/smaps_rollup) or "rss" (shared pages counted for each process, if only for some of
 	// them); "" before the first measurement.
 	MemoryKind string
+	// MemoryHolds reports that Memory is what the processes have at this moment: it was measured in this
+	// call, or it has not moved, or it has grown since and is at least that. Proven is how much memory
+	// they certainly have, in bytes: the greater of the largest process and of the sum of PSS, without the
+	// resident sizes that stand in for it. 0 is not known.
+	MemoryHolds bool
+	Proven      float64
 	// Unowned is by how many bytes the shared memory of the host, with its tmpfs, has grown since the
 	// Tree was made, beyond the most that was in Memory at a time. NaN is unknown: it is looked at as often as descriptors
 	// are.

@@ -27,6 +27,7 @@ const (
 	sampleAt1Hz   = 4.0  // CPU by that of the C loop
 	sampleAt10Hz  = 3.0
 	sampleAt100Hz = 3.0
+	sampleOfMany  = 1.5 // CPU by that of the C loop, which reads the stat of each process
 )
 
 // A doubling of what a run or a sample costs does not pass unseen.
@@ -47,6 +48,15 @@ func TestFloor_Short(t *testing.T) {
 			return costs[1] / costs[0]
 		})
 	}
+	within(t, "CPU of sampling 300 sleeping processes at 1 Hz, by that of the C loop", 2*sampleOfMany, func() float64 {
+		costs := steady(t, 8*time.Second, []string{loop(t), "1", "300"}, ours.around(sleepers(300), 1))
+		return costs[1] / costs[0]
+	})
+}
+
+// sleepers is a job of n processes that sleep.
+func sleepers(n int) []string {
+	return []string{"sh", "-c", fmt.Sprintf("i=1; while [ $i -lt %d ]; do sleep 120 & i=$((i+1)); done; exec sleep 120", n)}
 }
 
 // within fails a test where a ratio is above a limit, and stays so: a machine may be busy with others for a while.
@@ -72,6 +82,9 @@ func TestFloor_Table(t *testing.T) {
 	measureStart(t, table)
 	for _, hz := range []int{1, 10, 100} {
 		measureSampling(t, table, hz)
+	}
+	for _, n := range []int{300, 1000} {
+		measureMany(t, table, n)
 	}
 	measureMemory(t, table)
 
@@ -170,6 +183,14 @@ func measureSampling(t *testing.T, tb *table, hz int) {
 	for i, c := range steady(t, window, others...) { // apart: they empty the caches of the others
 		r.values[theirs[i]] = c
 	}
+}
+
+// measureMany measures what perfagent takes beside a job of n processes that sleep.
+func measureMany(t *testing.T, tb *table, n int) {
+	limits := []limit{{cLoop, sampleOfMany}}
+	r := tb.add(fmt.Sprintf("CPU of sampling %d sleeping processes at 1 Hz, ms/s", n), "%.2f", limits, limits)
+	costs := steady(t, 30*time.Second, []string{loop(t), "1", strconv.Itoa(n)}, perfagent(t).around(sleepers(n), 1))
+	r.values[cLoop], r.values["perfagent"] = costs[0], costs[1]
 }
 
 // measureMemory measures the peak of resident memory, at 1 Hz and for many samples, with report and page.

@@ -424,6 +424,12 @@ func writeCollectorAccount(w *plainjson.Writer, v *collector.Account) {
 	if v.CPUOpen {
 		w.Key("cpu_open").Bool(v.CPUOpen)
 	}
+	if v.Outside {
+		w.Key("outside").Bool(v.Outside)
+	}
+	if v.LateCPUSeconds != 0 {
+		w.Key("late_cpu_seconds").Float(v.LateCPUSeconds)
+	}
 	w.Key("living_cpu_seconds").Optional(float64(v.Living))
 	w.Key("peak_mb").Optional(float64(v.PeakMB))
 	w.Key("cache_mb").Optional(float64(v.CacheMB))

@@ -1,0 +1,102 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// treeAwait waits until a process has a state.
+func treeAwait(t *testing.T, pid int, state string) {
+	t.Helper()
+	for treeWaits(t, pid) != state {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// The stat of a process that has not run is not read again, but in one of ten scans: a value that the test has put there
+// stays. Once it runs it is read at once.
+func TestTree_KeepsWhatHasNotRun(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	j := treeStart(t, exec.Command("sh", "-c", "echo ready; read x; "+treeShort+"; echo ready; read x"))
+	j.line(t)
+	pid := j.cmd.Process.Pid
+	treeAwait(t, pid, "S")
+	before := treeRead(t, tree)
+
+	const mark = 1 << 40
+	stays := func() bool {
+		find(tree.all, int32(pid)).faults = mark
+		u := treeRead(t, tree)
+		if u.Processes != 1 || u.CPUSeconds != before.CPUSeconds {
+			t.Errorf("it used %v s, and %v s before: %+v", u.CPUSeconds, before.CPUSeconds, u)
+		}
+		return find(tree.all, int32(pid)).faults == mark
+	}
+	kept := 0
+	for range 3 * reread {
+		if stays() {
+			kept++
+		}
+	}
+	if kept != 3*(reread-1) {
+		t.Errorf("kept in %d of %d scans", kept, 3*reread)
+	}
+
+	for (pid+tree.scans)%reread == 0 { // the next scan would read it anyway
+		treeRead(t, tree)
+	}
+	find(tree.all, int32(pid)).faults = mark
+	if _, err := j.input.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	j.line(t)
+	treeAwait(t, pid, "S")
+	u, want := treeRead(t, tree), treeStat(pid)
+	if p := find(tree.all, int32(pid)); p.faults != want.faults || p.own != want.own || !(u.CPUSeconds > before.CPUSeconds) {
+		t.Errorf("read %+v, want %+v; %v s, and %v s before", p.stat, want, u.CPUSeconds, before.CPUSeconds)
+	}
+}
+
+// A process that does not run gets another parent when its own ends.
+func TestTree_AdoptedWhileItSleeps(t *testing.T) {
+	treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	defer func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
+	for _, reaped := range []bool{true, false} {
+		tree := treeOwn()
+		j := treeStart(t, treeSelf("middle"))
+		j.line(t)
+		for range 2 {
+			treeRead(t, tree)
+		}
+		middle := j.cmd.Process.Pid
+		var daemon int
+		for _, p := range tree.ours {
+			if int(p.pid) != middle {
+				daemon = int(p.pid)
+			}
+		}
+
+		treeMust(j.cmd.Process.Kill())
+		for s := treeStat(middle); !s.dead(); s = treeStat(middle) {
+			time.Sleep(time.Millisecond)
+		}
+		if reaped {
+			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
+		}
+		treeRead(t, tree)
+		if p := find(tree.all, int32(daemon)); p == nil || int(p.ppid) != os.Getpid() {
+			t.Errorf("its parent reaped %v: %+v", reaped, p)
+		}
+		treeMust(j.input.Close()) // ends the daemon
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(daemon, &status, 0, nil); err != nil {
+			t.Error(err)
+		}
+		tree.Close()
+	}
+}
