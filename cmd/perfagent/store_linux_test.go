@@ -516,6 +516,35 @@ func TestStore_Passwords(t *testing.T) {
 	}
 }
 
+// No command repeats the password of an address that is misspelt, whatever it takes the argument for.
+func TestStore_MisspeltAddresses(t *testing.T) {
+	dir := t.TempDir()
+	for _, address := range []string{
+		"redis:/:hunter2@host", "redis::hunter2@host", "redis:hunter2@host#job", "redis;//:hunter2@host", "redis//:hunter2@host#job@2",
+		":hunter2@host:6379", "user:hunter2@host", "rdis://:hunter2@host#job", "redis:///:hunter2@host", `redis:\\:hunter2@host`,
+		"redis://:hunter2/@host#job", "redis://:hunter2@host:99x#job", "http:/user:hunter2@host/metrics",
+	} {
+		for _, args := range [][]string{
+			{"show", address}, {"show", "--out=" + address}, {"show", "--format", address}, {"ls", address}, {"ls", "--out", address},
+			{"plot", address}, {"plot", "--node", address}, {"merge", "-o", filepath.Join(dir, "m.json"), address}, {"merge", "--wait", address},
+			{"diff", address, address}, {"push", address}, {"push", "--mlflow", address, "x"}, {"push", "--store", address, "x"},
+			{"prune", "--out", address}, {"watch", address}, {"attach", address}, {"run", "--listen", address, "true"},
+			{"run", "--scrape=" + address, "--", "true"}, {"run", "--run-id", address, "true"}, {"run", "--tag", address, "true"},
+			{"run", "--stop-if", address, "true"}, {"run", "--" + address}, {"record", address}, {"help", address},
+			{"completion", address}, {"metrics", address}, {address}, {"--" + address},
+		} {
+			if o := call(args...); o.Code == 0 && o.Err != "" || strings.Contains(o.Out+o.Err, "hunter2") {
+				t.Errorf("%q: %d, %s%s", args, o.Code, o.Out, o.Err)
+			}
+		}
+		t.Setenv("PERFAGENT_SCRAPE", address)
+		if o := call("run", "--out", dir, "--", "true"); strings.Contains(o.Out+o.Err, "hunter2") {
+			t.Errorf("PERFAGENT_SCRAPE: %s", o.Err)
+		}
+		t.Setenv("PERFAGENT_SCRAPE", "")
+	}
+}
+
 // Wrong use is said before the job starts.
 func TestStore_BadFlags(t *testing.T) {
 	t.Parallel()
