@@ -20,24 +20,34 @@ import (
 )
 
 // opsPorts returns a port of 127.0.0.1 that is free for UDP, as the next one is. It is none of those that the kernel
-// gives to clients, so nobody takes it before perfagent does.
+// gives to clients, and its TCP port reserves it until the test ends, as the UDP port does that of mlflowtest.FreePort.
 func opsPorts(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 10000 + rand.IntN(20000)
-		first, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
-		if err != nil {
-			continue
-		}
-		second, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port + 1})
-		first.Close()
-		if err == nil {
-			second.Close()
+		if reserve(t, port) && reserve(t, port+1) {
 			return port
 		}
 	}
 	t.Fatal("no two free ports follow each other")
 	return 0
+}
+
+// reserve holds the TCP port of a number until the test ends, and reports whether its UDP port is free.
+func reserve(t testing.TB, port int) bool {
+	t.Helper()
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	held, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	t.Cleanup(func() { held.Close() })
+	udp, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return false
+	}
+	udp.Close()
+	return true
 }
 
 // opsMissing returns why operations are missing, by the code of the reason.
