@@ -27,7 +27,6 @@ import (
 
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -145,7 +144,7 @@ func (l *listened) finish() clitest.Outcome {
 // freePort is one that nobody listens on.
 func freePort(t testing.TB) string {
 	t.Helper()
-	return strconv.Itoa(mlflowtest.FreePort(t))
+	return strconv.Itoa(need.FreePort(t))
 }
 
 // listenClient keeps no connection, and does not wait for ever.

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -20,7 +19,7 @@ import (
 )
 
 // opsPorts returns a port of 127.0.0.1 that is free for UDP, as the next one is. It is none of those that the kernel
-// gives to clients, and its TCP port reserves it until the test ends, as the UDP port does that of mlflowtest.FreePort.
+// gives to clients, and its TCP port reserves it until the test ends, as the UDP port does that of need.FreePort.
 func opsPorts(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
@@ -67,7 +66,7 @@ var opsVariables = []string{"sh", "-c", `env | grep -E '^(PERFAGENT_OPS_|STATSD_
 // A port that is taken costs a line and an entry; the job runs as it would have.
 func TestOperations_PortIsTaken(t *testing.T) {
 	t.Parallel()
-	taken := mlflowtest.FreePort(t) // of which the UDP port is held
+	taken := need.FreePort(t) // of which the UDP port is held
 	for _, address := range []string{fmt.Sprintf("127.0.0.1:%d", taken), fmt.Sprint(taken), fmt.Sprint(taken - 1)} {
 		args := []string{"run", "--summary", "never", "--ops", address, "--"}
 		o := clitest.Run(t, append(args, opsVariables...)...)
