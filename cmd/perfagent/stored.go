@@ -234,7 +234,7 @@ func (c *copies) named(words string) string {
 }
 
 // copiedLetters are what the names of copied files are made of.
-const copiedLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/" + string(filepath.Separator)
+const copiedLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/\\"
 
 // said returns what is said of something: its name, unless the words have it, and the words.
 func said(name, words string) string {
