@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/slurmtest"
 	"github.com/perfagent/perfagent/reporter"
@@ -105,7 +105,7 @@ func (s *slurm) configure() {
 	}
 	s.programs = slurmtest.FindPrograms(s.t, s.dir+"/bin")
 	conf := strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
-		"PORT1", strconv.Itoa(mlflowtest.FreePort(s.t)), "PORT2", strconv.Itoa(mlflowtest.FreePort(s.t))).Replace(slurmConf)
+		"PORT1", strconv.Itoa(need.FreePort(s.t)), "PORT2", strconv.Itoa(need.FreePort(s.t))).Replace(slurmConf)
 	s.env = clitest.Env(s.programs.Configure(s.t, s.dir, conf)...)
 }
 

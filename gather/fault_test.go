@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,6 +80,23 @@ func (f *faulty) wantObjects(t *testing.T, want map[string][]byte) {
 	t.Helper()
 	if diff := cmp.Diff(want, f.objects); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// An object with a name that leads elsewhere is copied where all others are.
+func TestFetch_LeadsNowhereElse(t *testing.T) {
+	f := new(faulty)
+	s, above := openFaulty(t, f), t.TempDir()
+	dir := filepath.Join(above, "copies")
+	for _, name := range []string{"../node-0", "/node-0", "..", "job/../node-0", "../../node-0"} {
+		f.objects[name] = report(t, 0, 20)
+		path, err := gather.Fetch(t.Context(), s, name, dir)
+		if err != nil || filepath.Dir(path) != dir {
+			t.Errorf("%s is at %s, %v", name, path, err)
+		}
+	}
+	if list, err := os.ReadDir(above); err != nil || len(list) != 1 {
+		t.Errorf("beside the copies: %v, %v", list, err)
 	}
 }
 

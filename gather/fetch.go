@@ -86,6 +86,9 @@ func fetch(ctx context.Context, s *store.Store, n name, dir string) (Fetched, er
 	}
 
 	in, lies := s.Dir()
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		err = causeOf(err)
+	}
 	if err == nil && !lies { // what is wrong with the rest of a file shows when it is read
 		err = check(data)
 	}
@@ -120,14 +123,19 @@ func write(name string, data []byte, dir string) (string, error) {
 // Object is the name of the file, without extension, of an object whose name Python has made.
 const Object = "object"
 
-// Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path.
+// Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path. An error names the
+// reference of an object that is no report.
 func Fetch(ctx context.Context, s *store.Store, object, dir string) (path string, err error) {
+	reference := s.ProxyFromKey(object, store.RefOptions{})
 	data, err := s.Get(ctx, object)
-	if err != nil {
+	if errors.Is(err, store.ErrNotFound) {
 		return "", err
 	}
+	if err != nil {
+		return "", fmt.Errorf("%v: %w", reference, causeOf(err))
+	}
 	if err := check(data); err != nil {
-		return "", fmt.Errorf("%v: %w", s.ProxyFromKey(object, store.RefOptions{}), err)
+		return "", fmt.Errorf("%v: %w", reference, err)
 	}
 
 	name := Object
@@ -135,6 +143,14 @@ func Fetch(ctx context.Context, s *store.Store, object, dir string) (path string
 		name = n.String()
 	}
 	return write(name, data, dir)
+}
+
+// causeOf returns why a store could not do something, without what it was: a reference says that.
+func causeOf(err error) error {
+	if cause := errors.Unwrap(err); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // check returns an error for what is no report: neither ours nor perf.py's.

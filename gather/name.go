@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/store"
 )
 
 // A name says which recording an object is.
@@ -33,7 +34,7 @@ func (n name) String() string {
 func parse(s string) (n name, ok bool) {
 	run, base, _ := strings.Cut(s, "/")
 	of, ok := catalog.ParseName(base + ".json")
-	if !ok || run == "" || of.Rank >= 0 {
+	if !ok || !store.IsName(s) || of.Rank >= 0 {
 		return name{}, false
 	}
 	return name{run, journal.BaseName(of.Node, of.Host, ""), of.Nth, of.Partial}, true

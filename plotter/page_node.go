@@ -60,8 +60,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p.messages, p.advice = summary.Verdicts(alone), summary.Advice(alone)
 	p.phases, p.phase = summary.Phases(alone), text.Printable(n.CurrentPhase())
 	wall := run.WallSeconds
+	p.host = text.Printable(n.HostName())
 	if n.Host != nil {
-		p.host = text.Printable(n.Host.Hostname)
 		p.cpus = float64(n.Host.CPUs)
 	}
 

@@ -157,8 +157,8 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 
 	p.time, p.charts = drawn(&r.Run, n, p.charts)
 	p.title = summary.Headline(r) + ", node " + name
-	if n.Host != nil && n.Host.Hostname != "" {
-		p.title += " (" + text.Printable(n.Host.Hostname) + ")"
+	if host := n.HostName(); host != "" {
+		p.title += " (" + text.Printable(host) + ")"
 	}
 
 	return p, nil

@@ -97,6 +97,19 @@ func pictureEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float
 
 // TestPicture_WeekShowsTheBurst: two seconds of a week reach the top of the SVG and of
 // the PNG. Without the envelope they would not.
+// In a Pod the host is named after the Pod: the node has the name that its scheduler gave it, on the page and in a picture.
+func TestPage_NamesTheNode(t *testing.T) {
+	r := plottertest.Minute(0)
+	r.Nodes["0"].Host.Hostname = "job-4711-xk2vp"
+	r.Nodes["0"].Identity = &reporter.Identity{NodeName: "worker-7"}
+	if svg := string(pictureSVG(t, r, PictureOptions{Width: 800})); !strings.Contains(svg, "(worker-7)") || strings.Contains(svg, "xk2vp") {
+		t.Error("the title of the picture has another name")
+	}
+	if p := newPageNode(&r.Run, "0", r.Nodes["0"]); p.host != "worker-7" {
+		t.Errorf("the page has %q", p.host)
+	}
+}
+
 func TestPicture_WeekShowsTheBurst(t *testing.T) {
 	r := plottertest.Week(t)
 	n := r.Nodes["0"]

@@ -1,6 +1,7 @@
 package reporter
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,8 @@ type Head struct {
 // errEnough ends the reading of a head.
 var errEnough = errors.New("all is known")
 
-// ReadHead reads the head of a report. It reads up to the numbers of the first node, if the members of the report
-// are in our order. The error is ErrForeign for what is not a report.
+// ReadHead reads the head of a report. It reads up to the numbers of the first node, if Encode wrote the report: then its
+// members are in our order. The error is ErrForeign for what is not a report.
 func ReadHead(file io.Reader) (*Head, error) {
 	h := headReading{in: newReader(file)}
 	if h.in.PeekKind() != '{' {
@@ -63,6 +64,7 @@ type headReading struct {
 	head   Head
 	schema string
 	run    bool // has been read
+	ours   bool // Encode wrote the report
 
 	wantsRanks bool
 	ranks      map[string]time.Time
@@ -93,19 +95,28 @@ func (h *headReading) node(quoted []byte) error {
 	}
 	h.head.Node = unquote(quoted)
 
-	return h.in.object("not an object", h.nodeMember)
+	err := h.in.object("not an object", h.nodeMember)
+	if err == nil && h.schema != "" && h.run {
+		err = errEnough
+	}
+	return err
 }
 
 // nodeMember reads a member of the first node. In our order all that a head has stands before the metrics.
 func (h *headReading) nodeMember(quoted []byte) error {
-	ours := h.schema != "" && h.run
+	ours := h.ours && h.schema != "" && h.run
 	switch key := strings.ToLower(unquote(quoted)); {
 	case key == "identity":
 		return h.read(&h.head.Identity)
 	case key == "host":
 		return h.read(&h.head.Host)
 	case key == "sampling":
-		return h.read(&h.head.Sampling)
+		data, err := h.in.value()
+		if err != nil {
+			return err
+		}
+		h.ours = isEncoded(data)
+		return json.Unmarshal(data, &h.head.Sampling)
 	case key == "ranks":
 		h.head.Ranked = h.in.PeekKind() == '{'
 		if ours && !h.wantsRanks {
@@ -117,6 +128,14 @@ func (h *headReading) nodeMember(quoted []byte) error {
 	}
 
 	return h.in.skip()
+}
+
+// isEncoded reports whether Encode wrote the sampling part of a node, which stands before all numbers: its members have lines
+// of their own, and a list is on one line. Other programs write both on one line, or neither, and their members may be in
+// any order.
+func isEncoded(sampling []byte) bool {
+	before, list, found := bytes.Cut(sampling, []byte(`": [`))
+	return found && bytes.IndexByte(before, '\n') >= 0 && len(list) > 0 && bytes.IndexByte([]byte("\r\n]"), list[0]) < 0
 }
 
 // rankKeys reads the ranks of the first node.

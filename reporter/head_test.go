@@ -2,8 +2,11 @@ package reporter_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +86,102 @@ func TestReadHead_InAnotherOrder(t *testing.T) {
 	if start, ok := ranks["1"]; err != nil || len(ranks) != 1 || !ok || !start.IsZero() {
 		t.Errorf("%v, %v", ranks, err)
 	}
+}
+
+// Members that another program moved behind the numbers or the series count as in their place, however it lays them out.
+func TestHeads_OfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	r := concluded(t, 200)
+	r.Nodes["3"].Identity = &reporter.Identity{Node: new(3), NodeFrom: "SLURM_NODEID", Nodes: 4}
+	written := encodedReport(t, r)
+	whole, err := reporter.Decode(written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := whole.Nodes["3"]
+
+	for _, moved := range []string{"identity", "host", "sampling", "ranks", "missing", "verdict", "job", "findings", "phases"} {
+		for layout, data := range map[string][]byte{
+			"one line": movedToEnd(t, written, moved, ""), "two blanks": append(movedToEnd(t, written, moved, "  "), '\n'),
+			"tabs": movedToEnd(t, written, moved, "\t"),
+		} {
+			head, err := reporter.ReadHead(bytes.NewReader(data))
+			if err != nil {
+				t.Fatalf("%s at the end, %s: %v", moved, layout, err)
+			}
+			want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Ranked: true}
+			if d := cmp.Diff(want, head); d != "" {
+				t.Errorf("%s at the end, %s (-report +head)\n%s", moved, layout, d)
+			}
+			if ranks, err := reporter.ReadRanks(bytes.NewReader(data)); err != nil || len(ranks) != len(n.Ranks) {
+				t.Errorf("%s at the end, %s: ranks %v, %v", moved, layout, ranks, err)
+			}
+			if numbers, ok := reporter.ScanHead(bytes.NewReader(data), int64(len(data))); ok {
+				t.Errorf("%s at the end, %s: the beginning told %+v", moved, layout, numbers.Nodes["3"])
+			}
+		}
+	}
+}
+
+// movedToEnd returns a report as other programs write it, with a member of its first node behind all others.
+func movedToEnd(t *testing.T, report []byte, member, indent string) []byte {
+	t.Helper()
+	in := json.NewDecoder(bytes.NewReader(report))
+	var nodes json.RawMessage
+	var head struct{ Schema, Run, Nodes json.RawMessage }
+	if err := in.Decode(&head); err != nil {
+		t.Fatal(err)
+	}
+	var node map[string]json.RawMessage
+	byName := make(map[string]json.RawMessage)
+	if err := json.Unmarshal(head.Nodes, &byName); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range byName { // one
+		if err := json.Unmarshal(data, &node); err != nil {
+			t.Fatal(err)
+		}
+		order := jsonKeys(t, data)
+		if i := slices.Index(order, member); i >= 0 {
+			order = append(slices.Delete(order, i, i+1), member)
+		}
+		var members []string
+		for _, key := range order {
+			members = append(members, fmt.Sprintf("%q:%s", key, node[key]))
+		}
+		nodes = fmt.Appendf(nil, "{%q:{%s}}", name, strings.Join(members, ","))
+	}
+
+	var out bytes.Buffer
+	data := fmt.Appendf(nil, `{"schema":%s,"run":%s,"nodes":%s}`, head.Schema, head.Run, nodes)
+	err := json.Compact(&out, data)
+	if indent != "" {
+		out.Reset()
+		err = json.Indent(&out, data, "", indent)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// jsonKeys returns the keys of an object in their order.
+func jsonKeys(t *testing.T, object []byte) []string {
+	t.Helper()
+	in := json.NewDecoder(bytes.NewReader(object))
+	var keys []string
+	_, err := in.Token()
+	for err == nil && in.More() {
+		var key json.Token
+		var value json.RawMessage
+		key, err = in.Token()
+		err = errors.Join(err, in.Decode(&value))
+		keys = append(keys, key.(string))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
 }
 
 func TestReadHead_Errors(t *testing.T) {

@@ -1,6 +1,7 @@
 package reporter
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -49,9 +50,16 @@ var (
 
 // numbersOfNode reads a node up to its series.
 func numbersOfNode(r *reader) (*Node, error) {
-	n := &Node{}
+	n, ours := &Node{}, false
 	err := r.object("not an object", func(quoted []byte) error {
 		switch key := unquote(quoted); {
+		case strings.EqualFold(key, "sampling"):
+			data, err := r.value()
+			if err != nil {
+				return err
+			}
+			ours = isEncoded(data)
+			return json.Unmarshal(data, &n.Sampling)
 		case strings.EqualFold(key, "samples"), strings.EqualFold(key, "envelope"):
 			return errAtSeries
 		case strings.EqualFold(key, "ranks"):
@@ -60,10 +68,7 @@ func numbersOfNode(r *reader) (*Node, error) {
 		return readMember(r, quoted, n)
 	})
 
-	// In the order of the alphabet, which is that of some other programs, sampling comes behind samples. Earlier
-	// versions wrote missing and push there.
-	ours := n.Sampling != nil && n.Missing != nil
-	if !errors.Is(err, errAtSeries) || !ours || n.needsColumns() {
+	if !errors.Is(err, errAtSeries) || !ours || n.Missing == nil || n.needsColumns() {
 		return nil, errNoHead
 	}
 	withCodes(n.Missing)

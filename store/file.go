@@ -16,15 +16,40 @@ import (
 // A directory is a Connector with the layout of --out: the object RUN-ID/node-N is DIR/RUN-ID/node-N.json.
 type directory struct{ dir string }
 
-var errIrregular = errors.New("it is not a regular file")
+var (
+	errIrregular = errors.New("it is not a regular file")
+	errOutside   = errors.New("a link leads out of the store")
+)
 
-// path returns where the object of a name lies, unless ctx has ended.
+// path returns where the object of a name lies, unless ctx has ended or that is out of the directory.
 func (d directory) path(ctx context.Context, name string) (string, error) {
 	run, node, ok := splitName(name)
 	if !ok {
 		return "", ErrName
 	}
-	return filepath.Join(d.dir, run, node+".json"), ctx.Err()
+	path := filepath.Join(d.dir, run, node+".json")
+	return path, cmp.Or(ctx.Err(), CheckInside(d.dir, path))
+}
+
+// CheckInside returns an error if a symbolic link leads from a path below a directory out of that directory. What cannot
+// be found leads nowhere.
+func CheckInside(dir, path string) error {
+	home, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil
+	}
+
+	for dir = filepath.Clean(dir); path != dir && path != filepath.Dir(path); path = filepath.Dir(path) {
+		at, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) { // the object is yet to be put, perhaps the run's directory, too
+			continue
+		}
+		if rel, errRel := filepath.Rel(home, at); err == nil && (errRel != nil || !filepath.IsLocal(rel)) {
+			return errOutside
+		}
+		break
+	}
+	return nil
 }
 
 // Put implements Connector. A directory or a FIFO under the name has taken it, too.
@@ -145,6 +170,9 @@ func (d directory) List(ctx context.Context, prefix string) ([]Entry, error) {
 		if !strings.HasPrefix(run.Name(), prefix) {
 			continue
 		}
+		if run.Type()&fs.ModeSymlink != 0 && CheckInside(d.dir, filepath.Join(d.dir, run.Name())) != nil {
+			continue
+		}
 		of, err := d.listRun(ctx, run.Name(), prefix)
 		if err != nil {
 			return nil, err
@@ -162,7 +190,11 @@ func (d directory) listRun(ctx context.Context, run, prefix string) ([]Entry, er
 		return nil, err
 	}
 
-	files, err := readDir(filepath.Join(d.dir, run))
+	path := filepath.Join(d.dir, run)
+	if err := CheckInside(d.dir, path); err != nil {
+		return nil, err
+	}
+	files, err := readDir(path)
 	if err != nil {
 		return nil, err
 	}

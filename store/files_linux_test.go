@@ -66,6 +66,61 @@ func TestStore_StrangeFiles(t *testing.T) {
 	}
 }
 
+// A link out of a store leads to nothing: neither the object nor the run is there. One within the store does.
+func TestStore_Links(t *testing.T) {
+	outside := t.TempDir()
+	dir := filepath.Join(outside, "store")
+	write := func(path, words string) {
+		t.Helper()
+		path = filepath.Join(outside, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(words), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("secret.json", "secret")
+	write("run/node-0.json", "secret")
+	write("perfagent.job.node-2.json", "US\nsecret")
+	write("store/job/node-0.json", "ours")
+	write("store/perfagent.job.node-2.json.ready", "")
+	for to, at := range map[string]string{
+		filepath.Join(outside, "secret.json"): "job/node-1.json", "../run": "out", "job": "in",
+		filepath.Join(outside, "perfagent.job.node-2.json"): "perfagent.job.node-2.json", "/nothing/there": "job/node-3.json",
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	s := open(t, dir)
+	want(t, s, "in/node-0", "ours")
+	list, err := s.List(t.Context(), "")
+	if err != nil || len(list) != 2 || list[0].Name != "in/node-0" || list[1].Name != "job/node-0" {
+		t.Errorf("%v, %v", list, err)
+	}
+	if list, err := s.List(t.Context(), "out/"); err == nil {
+		t.Errorf("a run that lies elsewhere: %v", list)
+	}
+
+	python := open(t, "proxystore+file://"+dir)
+	for name, s := range map[string]*store.Store{"job/node-1": s, "out/node-0": s, "out/node-9": s, "job/node-2": python} {
+		data, err := s.Get(t.Context(), name)
+		if err == nil || !strings.HasSuffix(err.Error(), ": a link leads out of the store") {
+			t.Errorf("get %s: %q, %v", name, data, err)
+		}
+		if err := errors.Join(s.Put(t.Context(), name, []byte("new")), s.Evict(t.Context(), name)); err == nil {
+			t.Errorf("put and evict %s", name)
+		}
+	}
+	if _, err := s.Get(t.Context(), "job/node-3"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a link to nothing: %v", err)
+	}
+	for _, path := range []string{"secret.json", "run/node-0.json"} {
+		if data, err := os.ReadFile(filepath.Join(outside, path)); err != nil || string(data) != "secret" {
+			t.Errorf("%s has %q, %v", path, data, err)
+		}
+	}
+}
+
 // A disk that takes nothing costs one error, and leaves nothing behind.
 func TestStore_PutFails(t *testing.T) {
 	const full = "/dev/full" // no directory can be made below it

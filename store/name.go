@@ -11,6 +11,13 @@ func splitName(name string) (run, node string, ok bool) {
 	return run, node, isElement(run) && isElement(node) && strings.HasPrefix(node, "node-")
 }
 
+// IsName reports whether a text is RUN-ID/node-N, the form of a name in every store. Such a name leads to no other place
+// when it is made the path of a file.
+func IsName(s string) bool {
+	_, _, ok := splitName(s)
+	return ok
+}
+
 // isElement reports whether a text is a run id or the name of a node's report: letters, digits, '.', '_' and '-'.
 func isElement(s string) bool {
 	if s == "" || s == "." || s == ".." || len(s) > maxElement {

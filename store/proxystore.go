@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (proxyDirectory) nameOf(key string) (name string, ok bool) {
 	return base[:at] + "/" + base[at+1:], true
 }
 
-// path returns where the object of a name lies, unless ctx has ended.
+// path returns where the object of a name lies, unless ctx has ended or that is out of the directory.
 func (d proxyDirectory) path(ctx context.Context, name string) (string, error) {
 	key := d.Key(name)
 	bad := key == "" || key == "." || key == ".." || len(key) > 255-len(ready) || strings.HasSuffix(key, ready) ||
@@ -96,7 +97,8 @@ func (d proxyDirectory) path(ctx context.Context, name string) (string, error) {
 	if bad {
 		return "", ErrName
 	}
-	return filepath.Join(d.dir, key), ctx.Err()
+	path := filepath.Join(d.dir, key)
+	return path, cmp.Or(ctx.Err(), CheckInside(d.dir, path))
 }
 
 // Put implements Connector. A reader never sees a part of the object: the marker comes last.

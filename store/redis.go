@@ -323,14 +323,16 @@ func scanned(answer any) (cursor string, keys []string, ok bool) {
 	return cursor, keys, isText && isList
 }
 
-// look asks for the size and the time of objects.
+// look asks for the size and the time of objects. What is not a string, or is empty, is listed, too: no report can be read
+// from it, and whoever tries says so.
 func (r *redis) look(ctx context.Context, keys []string, into map[string]Entry) error {
 	var names []string
 	var commands [][]string
 	for _, key := range keys {
 		if name, ok := r.nameOf(key); ok {
 			names = append(names, name)
-			commands = append(commands, []string{"STRLEN", key}, []string{"GETRANGE", key, "0", strconv.Itoa(gzipHeader - 1)})
+			commands = append(commands, []string{"EXISTS", key}, []string{"STRLEN", key},
+				[]string{"GETRANGE", key, "0", strconv.Itoa(gzipHeader - 1)})
 		}
 	}
 	if len(names) == 0 {
@@ -342,12 +344,13 @@ func (r *redis) look(ctx context.Context, keys []string, into map[string]Entry) 
 	}
 
 	for i, name := range names {
-		size, ok := answers[2*i].(int64)
-		if !ok || size == 0 { // no string, or gone
+		of := answers[3*i : 3*i+3]
+		if of[0] == int64(0) { // it is gone
 			continue
 		}
-		e := Entry{Name: name, Size: size}
-		if head, ok := answers[2*i+1].(string); ok && r.timed {
+		e := Entry{Name: name}
+		e.Size, _ = of[1].(int64)
+		if head, ok := of[2].(string); ok && r.timed {
 			e.Modified = gzipTime(head)
 		}
 		into[name] = e

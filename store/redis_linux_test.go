@@ -115,6 +115,32 @@ func TestRedis_Bytes(t *testing.T) {
 	}
 }
 
+// A value that is empty or no string takes its name and is listed, and whoever gets it learns why it is of no use. A key that
+// is gone is not listed.
+func TestRedis_StrangeValues(t *testing.T) {
+	address := storetest.Redis(t)
+	raw := rawRedis(t, address)
+	raw(`SET perfagent:job:node-0 ""`)
+	raw("LPUSH perfagent:job:node-1 x")
+	raw("SET perfagent:job:node-2 x PX 1")
+	for raw("EXISTS perfagent:job:node-2") != "0" {
+	}
+
+	s := open(t, "redis://"+address)
+	list, err := s.List(t.Context(), "job/")
+	if err != nil || len(list) != 2 || list[0].Name != "job/node-0" || list[1].Name != "job/node-1" {
+		t.Errorf("%v, %v", list, err)
+	}
+	for name, words := range map[string]string{"job/node-0": "it is empty", "job/node-1": "WRONGTYPE"} {
+		if _, err := s.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("get %s: %v", name, err)
+		}
+		if err := s.Put(t.Context(), name, []byte("x")); !errors.Is(err, store.ErrExists) {
+			t.Errorf("put %s: %v", name, err)
+		}
+	}
+}
+
 // rawRedis sends commands without a word of ours, and returns what a shell would print.
 func rawRedis(t *testing.T, address string) func(command string) string {
 	t.Helper()
@@ -153,7 +179,6 @@ func TestRedis_ListsMany(t *testing.T) {
 	raw(fmt.Sprintf(`EVAL "for i=1,%d do redis.call('SET','perfagent:run-'..i..':node-0','x') end return 1" 0`, n))
 	raw("SET perfagent:other 1")
 	raw("SET perfagent:a:node-0:b 1")
-	raw("LPUSH perfagent:list:node-0 1")
 	raw("CONFIG RESETSTAT")
 
 	list, err := open(t, "redis://"+address).List(t.Context(), "")

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -28,6 +29,9 @@ func (zipping) encode(data []byte) ([]byte, error) {
 
 // decode unpacks an object, up to MaxSize: a small one may hold a huge one.
 func (zipping) decode(stored []byte) ([]byte, error) {
+	if len(stored) == 0 {
+		return nil, errors.New("it is empty")
+	}
 	r, err := gzip.NewReader(bytes.NewReader(stored))
 	if err != nil {
 		return nil, fmt.Errorf("it is not what perfagent stores: %w", err)

@@ -249,8 +249,11 @@ func rowOf(o summary.Object) lsRow {
 	if o.CPU != nil {
 		cells[lsCPU] = text.Fixed(*o.CPU.Used, 2) + " of " + text.CPUs(*o.CPU.Of)
 	}
-	if o.Memory != nil {
+	switch {
+	case o.Memory != nil:
 		cells[lsMemory] = text.SizeText(*o.Memory.UsedMB)
+	case o.MaxRSSAtMostMB > 0:
+		cells[lsMemory] = "≤ " + text.SizeText(o.MaxRSSAtMostMB)
 	}
 
 	for i, cell := range cells {

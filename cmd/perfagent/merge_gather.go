@@ -19,6 +19,7 @@ import (
 // A gathering is a run in a store that is being merged.
 type gathering struct {
 	store  *store.Store
+	copies *copies
 	run    string                    // RUN-ID or RUN-ID@K
 	files  map[string]gather.Fetched // what was fetched, by the file that has it
 	lost   []gather.Fetched          // what cannot be read
@@ -34,7 +35,7 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	}
 	ctx, stop := untilSignal()
 	defer stop()
-	g := &gathering{store: s, run: object, files: make(map[string]gather.Fetched)}
+	g := &gathering{store: s, copies: &o.runs.copies, run: object, files: make(map[string]gather.Fetched)}
 	o.gathered = g
 	run, _ := runIn(object)
 	if o.wait > 0 {
@@ -63,7 +64,11 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 		return nil, nil
 	}
 
-	found, err := g.find(dir, fetched)
+	outside, err := o.runs.outside("merge", object, copied{dir: dir, store: s.URL()})
+	if err != nil {
+		return nil, err
+	}
+	found, err := g.find(dir, fetched, outside)
 	if err != nil {
 		return nil, err
 	}
@@ -87,19 +92,18 @@ func (o *mergeOptions) awaited(run string) gather.Awaited {
 	}}
 }
 
-// find returns the run in a directory that has what was fetched.
-func (g *gathering) find(dir string, fetched []gather.Fetched) (*catalog.Found, error) {
-	var unreadable []string
+// find returns the run in a directory that has what was fetched, without what is in some files.
+func (g *gathering) find(dir string, fetched []gather.Fetched, without []string) (*catalog.Found, error) {
 	for _, f := range fetched {
 		if f.Err != nil {
 			g.lost = append(g.lost, f)
-			unreadable = append(unreadable, filepath.Join(dir, filepath.FromSlash(f.Name)+".json"))
+			without = append(without, filepath.Join(dir, filepath.FromSlash(f.Name)+".json"))
 			continue
 		}
 		g.files[f.Path] = f
 	}
 
-	found, err := catalog.FindRun(dir, g.run, unreadable...)
+	found, err := catalog.FindRun(dir, g.run, without...)
 	if err != nil && len(g.lost) > 0 {
 		return nil, fmt.Errorf("nothing of run %s can be read: %s", g.run, text.List(g.whys(), namedLost))
 	}
@@ -122,7 +126,7 @@ func (g *gathering) whys() []string {
 }
 
 func (g *gathering) why(f gather.Fetched) string {
-	return fmt.Sprintf("%s: %v", referenceOf(g.store, f.Name), f.Err)
+	return said(referenceOf(g.store, f.Name), g.copies.named(f.Err.Error()))
 }
 
 // lose notes that a file could not be read after all. It reports false for one that is not from the store.

@@ -109,7 +109,7 @@ func (f *runFinder) sayClocks(command string, l *catalog.Launch) {
 
 // say prints a line on stderr.
 func (f *runFinder) say(command, words string) {
-	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", command, text.Printable(words))
+	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", command, text.Printable(f.copies.named(words)))
 }
 
 // The most that one line names.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -123,6 +124,9 @@ func TestLs(t *testing.T) {
 	}
 	if b := strings.Fields(lines[1]); b[0] != "b" || !strings.Contains(lines[1], " 2 ") || !strings.Contains(lines[1], "exit 7") {
 		t.Errorf("the newest run: %s", lines[1])
+	}
+	if !strings.Contains(lines[2], " of ") || strings.Contains(lines[2], text.Absent) || !strings.Contains(lines[2], "iB  sh -c") {
+		t.Errorf("a number is absent: %s", lines[2])
 	}
 	if !strings.HasPrefix(lines[2], "a ") || !strings.HasSuffix(lines[2], "sh -c 'exit 0'") {
 		t.Errorf("the oldest run: %s", lines[2])

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -20,24 +19,34 @@ import (
 )
 
 // opsPorts returns a port of 127.0.0.1 that is free for UDP, as the next one is. It is none of those that the kernel
-// gives to clients, so nobody takes it before perfagent does.
+// gives to clients, and its TCP port reserves it until the test ends, as the UDP port does that of need.FreePort.
 func opsPorts(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 10000 + rand.IntN(20000)
-		first, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
-		if err != nil {
-			continue
-		}
-		second, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port + 1})
-		first.Close()
-		if err == nil {
-			second.Close()
+		if reserve(t, port) && reserve(t, port+1) {
 			return port
 		}
 	}
 	t.Fatal("no two free ports follow each other")
 	return 0
+}
+
+// reserve holds the TCP port of a number until the test ends, and reports whether its UDP port is free.
+func reserve(t testing.TB, port int) bool {
+	t.Helper()
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	held, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	t.Cleanup(func() { held.Close() })
+	udp, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return false
+	}
+	udp.Close()
+	return true
 }
 
 // opsMissing returns why operations are missing, by the code of the reason.
@@ -57,7 +66,7 @@ var opsVariables = []string{"sh", "-c", `env | grep -E '^(PERFAGENT_OPS_|STATSD_
 // A port that is taken costs a line and an entry; the job runs as it would have.
 func TestOperations_PortIsTaken(t *testing.T) {
 	t.Parallel()
-	taken := mlflowtest.FreePort(t) // of which the UDP port is held
+	taken := need.FreePort(t) // of which the UDP port is held
 	for _, address := range []string{fmt.Sprintf("127.0.0.1:%d", taken), fmt.Sprint(taken), fmt.Sprint(taken - 1)} {
 		args := []string{"run", "--summary", "never", "--ops", address, "--"}
 		o := clitest.Run(t, append(args, opsVariables...)...)

@@ -104,7 +104,7 @@ func TestProcesses_OfAKilledAgent(t *testing.T) {
 	}
 }
 
-// show --processes fits into 80 columns, and says why there is nothing.
+// show --processes fits into a terminal, is whole in a pipe, and says why there is nothing.
 func TestShow_Processes(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "sh", "-c", "true \x1b[31m"+strings.Repeat(" long", 50))
@@ -113,9 +113,13 @@ func TestShow_Processes(t *testing.T) {
 	shown := clitest.Run(t, "show", "--processes", "--out", report)
 	shown.Want(t, 0)
 	clitest.WantPrintable(t, shown.Out)
-	for line := range strings.Lines(shown.Out) {
-		if w := text.Width(strings.TrimRight(line, "\n")); w > 80 {
-			t.Errorf("%d columns: %q", w, line)
+	if !strings.Contains(shown.Out, strings.Repeat(" long", 30)) {
+		t.Errorf("cut in a pipe:\n%s", shown.Out)
+	}
+	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "show", "--processes", "--out", report)).End()
+	for line := range strings.Lines(screen) {
+		if w := text.Width(strings.TrimRight(line, "\r\n")); w > 80 || code != 0 {
+			t.Errorf("exit code %d, %d columns: %q", code, w, line)
 		}
 	}
 

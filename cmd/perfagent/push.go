@@ -114,7 +114,7 @@ func (o *pushOptions) run(names []string) error {
 	for i := range nodes {
 		n := &nodes[i]
 		if err := o.send(ctx, n); err != nil {
-			fmt.Fprintf(o.streams.err, "perfagent push: %s: %s\n", text.Printable(o.runs.copies.nameOf(n.Path())), text.Printable(err.Error()))
+			o.runs.say("push", said(o.runs.copies.named(n.Path()), o.runs.copies.named(err.Error())))
 			failed++
 		}
 		if ctx.Err() != nil {
@@ -405,7 +405,7 @@ func (o *pushOptions) pushPart(
 		return errors.Join(err, o.noteFailure(file, g, plan, options.Destination, client.URI(), err))
 	}
 
-	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.nameOf(file.Path)), text.Printable(plan.Outcome(client)))
+	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.named(file.Path)), text.Printable(plan.Outcome(client)))
 	err = note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Given(), plan.Notes)))
 	if errors.Is(err, reportfile.ErrReplaced) { // by a sidecar, say, whose later samples are not pushed yet
 		return err
@@ -494,7 +494,7 @@ func (o *pushOptions) describe(c *mlflow.Client, file *pushedFile, opts pusher.O
 		fmt.Fprintf(out, "  %-10s%s\n", label, text.Printable(fmt.Sprintf(format, args...)))
 	}
 
-	fmt.Fprintf(out, "%s would go to\n", text.Printable(o.runs.copies.nameOf(file.Path)))
+	fmt.Fprintf(out, "%s would go to\n", text.Printable(o.runs.copies.named(file.Path)))
 	line("server", "%s", c.URI())
 	switch {
 	case plan.Run != nil && plan.Own():

@@ -90,7 +90,7 @@ func (o *pushOptions) put(ctx context.Context, file *pushedFile, key string) (*r
 		return state, err
 	}
 
-	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.nameOf(file.Path)), text.Printable(state.Reference))
+	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.named(file.Path)), text.Printable(state.Reference))
 	return state, nil
 }
 

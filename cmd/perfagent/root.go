@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -30,6 +32,9 @@ func execute(args []string, s streams) int {
 		s.defaults = noDefaults
 	}
 
+	if logins := redact.Logins(given(args)); len(logins) > 0 { // a line may end up in a log
+		s.err = redact.NewWriter(s.err, logins)
+	}
 	s = s.inLocale()
 	root := newRoot(s, calledIn(args))
 	adapt(root, s, args)
@@ -43,6 +48,20 @@ func execute(args []string, s streams) int {
 	}
 
 	return code
+}
+
+// given returns what somebody wrote for perfagent and not for a job: the arguments up to "--", and its variables.
+func given(args []string) []string {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	out := slices.Clip(args)
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "PERFAGENT_") {
+			out = append(out, variable)
+		}
+	}
+	return out
 }
 
 // warn prints a line on what goes wrong without harm: what a job says about itself never fails a script.

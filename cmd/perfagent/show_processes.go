@@ -39,7 +39,11 @@ func (o *showOptions) printProcesses(report *reporter.Report) error {
 	}
 
 	if o.format != formatJSON {
-		return summary.WriteProcesses(o.streams.out, report)
+		columns := 0 // in a pipe lines are whole
+		if isTerminal(o.streams.out) {
+			columns = width(o.streams.out)
+		}
+		return summary.WriteProcesses(o.streams.out, report, columns)
 	}
 	return o.streams.printJSON(nodes)
 }

@@ -135,6 +135,7 @@ func TestStore_WrongReferences(t *testing.T) {
 	address := "proxystore+file://" + dir
 	for name, data := range map[string]string{
 		"perfagent.cut.node-0.json": "US\n{\"schema\":", "perfagent.dict.node-0.json": "PK\n\x80\x05}", "key": "XX\nwhat",
+		"plain": "US\n{\"a\":1}", "perfagent.other.node-0.json": "US\n{\"a\":1}",
 	} {
 		clitest.Write(t, filepath.Join(dir, name), data, 0o600)
 		clitest.Write(t, filepath.Join(dir, name+".ready"), "", 0o600)
@@ -146,19 +147,61 @@ func TestStore_WrongReferences(t *testing.T) {
 		address + "#cut":                    address + "#cut/node-0: it is not JSON, or cut short",
 		address + "#whole@0":                `no run "whole@0"; the runs in ` + address + " are whole",
 		address + "#cut/node-0":             address + "#cut/node-0: it is not JSON, or cut short",
-		address + "#dict/node-0":            "it is a pickle (tag PK), which perfagent never reads; store the report as a text: store.put(json.dumps(report))",
-		address + "#key":                    "it has the unknown tag XX",
+		address + "#dict/node-0":            address + "#dict/node-0: it is a pickle (tag PK), which perfagent never reads; store the report as a text: store.put(json.dumps(report))",
+		address + "#key":                    address + "#key: it has the unknown tag XX",
+		address + "#plain":                  address + "#plain is not a report: it has no \"schema\"",
+		address + "#other/node-0":           address + "#other/node-0 is not a report: it has no \"schema\"",
 		address + "?clear=1#a":              "unknown option",
 		"gopher://u:s3cr3t@h/#a":            "unknown scheme",
 		"file://" + dir + "#nothing":        "nothing",
-		"file://" + dir + "#nothing/node-0": "nothing/node-0.json",
+		"file://" + dir + "#nothing/node-0": "no object file://" + dir + "#nothing/node-0",
 		address + "#../x":                   "no object has such a name",
 	} {
-		o := clitest.Run(t, "show", argument)
-		o.Want(t, 1)
-		if !strings.Contains(o.Err, words) || strings.Contains(o.Err, "s3cr3t") || strings.Contains(o.Err, "perfagent-store-") {
-			t.Errorf("%s: %q, want %q", argument, o.Err, words)
+		for _, args := range [][]string{{"show", argument}, {"push", "--store", t.TempDir(), argument}} {
+			o := call(args...)
+			o.Want(t, 1)
+			if !strings.Contains(o.Err, words) || strings.Contains(o.Err, "s3cr3t") || strings.Contains(o.Err, "perfagent-store-") {
+				t.Errorf("%s %s: %q, want %q", args[0], argument, o.Err, words)
+			}
 		}
+	}
+}
+
+// Nothing outside of a directory that is a store is read, whatever the name says and wherever links lead.
+func TestStore_LeadsNowhereElse(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	dir, tmp := filepath.Join(outside, "store"), t.TempDir()
+	put(t, outside, "secret/node-0", 0, 1)
+	put(t, dir, "job/node-0", 0, 1)
+	for at, to := range map[string]string{"job/node-1.json": "secret/node-0.json", "link": "secret"} {
+		if err := os.Symlink(filepath.Join(outside, to), filepath.Join(dir, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	page, merged, ours := filepath.Join(tmp, "p.html"), filepath.Join(tmp, "m.json"), dir+"#job/node-0"
+	for _, args := range [][]string{
+		{"show"}, {"plot", "-o", page}, {"merge", "-o", merged}, {"diff", ours}, {"push", "--store", filepath.Join(tmp, "other")}, {"watch"},
+	} {
+		for _, name := range []string{
+			"../secret/node-0", "job/../../secret/node-0", filepath.Join(outside, "secret/node-0"), "job/node-1", "link", "link/node-0",
+			"..", "../secret",
+		} {
+			o := call(append(args, dir+"#"+name)...)
+			if o.Code == 0 || o.Out != "" {
+				t.Errorf("%s %s: %d, %s", args[0], name, o.Code, o.Out)
+			}
+		}
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("written: %v, %v", left, err)
+	}
+
+	o := call("merge", "-o", merged, dir+"#job")
+	o.Want(t, 0)
+	if r := readReport(t, merged); len(r.Nodes) != 1 || !strings.Contains(o.Err, "left out: file://"+dir+"#job/node-1: a link leads out") {
+		t.Errorf("%d nodes, %q", len(r.Nodes), o.Err)
 	}
 }
 
@@ -470,6 +513,35 @@ func TestStore_Passwords(t *testing.T) {
 		if strings.Contains(line, secret) || strings.Contains(line, "hugo") {
 			t.Errorf("it is told (%v): %.300s", err, line)
 		}
+	}
+}
+
+// No command repeats the password of an address that is misspelt, whatever it takes the argument for.
+func TestStore_MisspeltAddresses(t *testing.T) {
+	dir := t.TempDir()
+	for _, address := range []string{
+		"redis:/:hunter2@host", "redis::hunter2@host", "redis:hunter2@host#job", "redis;//:hunter2@host", "redis//:hunter2@host#job@2",
+		":hunter2@host:6379", "user:hunter2@host", "rdis://:hunter2@host#job", "redis:///:hunter2@host", `redis:\\:hunter2@host`,
+		"redis://:hunter2/@host#job", "redis://:hunter2@host:99x#job", "http:/user:hunter2@host/metrics",
+	} {
+		for _, args := range [][]string{
+			{"show", address}, {"show", "--out=" + address}, {"show", "--format", address}, {"ls", address}, {"ls", "--out", address},
+			{"plot", address}, {"plot", "--node", address}, {"merge", "-o", filepath.Join(dir, "m.json"), address}, {"merge", "--wait", address},
+			{"diff", address, address}, {"push", address}, {"push", "--mlflow", address, "x"}, {"push", "--store", address, "x"},
+			{"prune", "--out", address}, {"watch", address}, {"attach", address}, {"run", "--listen", address, "true"},
+			{"run", "--scrape=" + address, "--", "true"}, {"run", "--run-id", address, "true"}, {"run", "--tag", address, "true"},
+			{"run", "--stop-if", address, "true"}, {"run", "--" + address}, {"record", address}, {"help", address},
+			{"completion", address}, {"metrics", address}, {address}, {"--" + address},
+		} {
+			if o := call(args...); o.Code == 0 && o.Err != "" || strings.Contains(o.Out+o.Err, "hunter2") {
+				t.Errorf("%q: %d, %s%s", args, o.Code, o.Out, o.Err)
+			}
+		}
+		t.Setenv("PERFAGENT_SCRAPE", address)
+		if o := call("run", "--out", dir, "--", "true"); strings.Contains(o.Out+o.Err, "hunter2") {
+			t.Errorf("PERFAGENT_SCRAPE: %s", o.Err)
+		}
+		t.Setenv("PERFAGENT_SCRAPE", "")
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -64,16 +65,16 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 		return nil, err
 	}
 	defer s.Close()
+	ctx, stop := untilSignal()
+	defer stop()
 	if dir, ok := s.Dir(); ok {
-		return f.findInDirectory(command, dir, object, copied{dir: dir, store: s.URL()})
+		return f.findInDirectory(ctx, command, s, object, copied{dir: dir, store: s.URL()})
 	}
 
 	dir, err := f.copies.add(s.URL(), object)
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := untilSignal()
-	defer stop()
 
 	if run, ok := runIn(object); ok {
 		fetched, err := gather.FetchRun(ctx, s, run, dir)
@@ -113,21 +114,66 @@ func runIn(object string) (run string, ok bool) {
 }
 
 // findInDirectory returns what the name of an object stands for in a directory that is a store.
-func (f *runFinder) findInDirectory(command, dir, object string, in copied) (*catalog.Found, error) {
-	if _, ok := runIn(object); !ok {
-		return catalog.Find(dir, filepath.Join(dir, filepath.FromSlash(object)+".json"))
+func (f *runFinder) findInDirectory(
+	ctx context.Context, command string, s *store.Store, object string, in copied,
+) (*catalog.Found, error) {
+	if _, ok := runIn(object); ok {
+		return f.findRun(command, object, in)
 	}
-	return f.findRun(command, object, in)
+
+	reference := text.Printable(referenceOf(s, object))
+	if !store.IsName(object) {
+		return nil, fmt.Errorf("%s: %w", reference, store.ErrName)
+	}
+	there, err := s.Exists(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, fmt.Errorf("no object %s", reference)
+	}
+	return &catalog.Found{File: filepath.Join(in.dir, filepath.FromSlash(object)+".json")}, nil
 }
 
 // findRun returns a run in a directory with what is in a store, and says what is partial.
 func (f *runFinder) findRun(command, run string, in copied) (*catalog.Found, error) {
-	found, err := catalog.FindRun(in.dir, run)
+	outside, err := f.outside(command, run, in)
+	if err != nil {
+		return nil, err
+	}
+	found, err := catalog.FindRun(in.dir, run, outside...)
 	if err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), in.dir, in.store))
 	}
 	f.tellPartial(command, found.Launch, in)
 	return found, nil
+}
+
+// outside returns the files of a run that are links out of the directory that is a store, and says so: a store has
+// nothing but what lies in it. It returns an error if all of the run is such a link.
+func (f *runFinder) outside(command, object string, in copied) ([]string, error) {
+	run, _ := runIn(object)
+	if !store.IsName(run + "/node-0") {
+		return nil, nil // nor is it the name of a run
+	}
+	dir := filepath.Join(in.dir, run)
+	if err := store.CheckInside(in.dir, dir); err != nil {
+		return nil, fmt.Errorf("%s: %w", text.Printable(in.store+"#"+run), err)
+	}
+
+	var out []string
+	entries, _ := os.ReadDir(dir) // what is wrong with it shows when the run is read
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if _, ours := catalog.ParseName(e.Name()); !ours || e.Type()&os.ModeSymlink == 0 {
+			continue
+		}
+		if err := store.CheckInside(in.dir, path); err != nil {
+			f.say(command, fmt.Sprintf("left out: %s: %v", in.nameOf(path), err))
+			out = append(out, path)
+		}
+	}
+	return out, nil
 }
 
 // tellLost says what could not be fetched, and returns how much that is.
@@ -173,14 +219,29 @@ func (f *runFinder) tellPartial(command string, l *catalog.Launch, in copied) {
 	}
 }
 
-// nameOf returns what people call a file: the reference, if it was copied from a store.
-func (c *copies) nameOf(path string) string {
+// named returns a text in which files that were copied have the names that people know: their references.
+func (c *copies) named(words string) string {
 	for _, of := range c.list {
-		if strings.HasPrefix(path, of.dir) {
-			return of.nameOf(path)
+		parts := strings.Split(words, of.dir+string(filepath.Separator))
+		for i := 1; i < len(parts); i++ {
+			rest := strings.TrimLeft(parts[i], copiedLetters)
+			name := strings.TrimSuffix(parts[i], rest)
+			parts[i] = of.nameOf(filepath.Join(of.dir, name)) + rest
 		}
+		words = strings.Join(parts, "")
 	}
-	return path
+	return words
+}
+
+// copiedLetters are what the names of copied files are made of.
+const copiedLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/\\"
+
+// said returns what is said of something: its name, unless the words have it, and the words.
+func said(name, words string) string {
+	if strings.Contains(words, name) {
+		return words
+	}
+	return name + ": " + words
 }
 
 // end removes the copies. It returns the error of the command, in which files have the names that people know. If
@@ -188,8 +249,10 @@ func (c *copies) nameOf(path string) string {
 func (c *copies) end(err error) error {
 	for _, of := range c.list {
 		_ = os.RemoveAll(of.dir)
-		if err != nil && strings.Contains(err.Error(), of.dir) {
-			err = renamed(err, strings.ReplaceAll(err.Error(), of.dir+string(filepath.Separator), of.store+"#"))
+	}
+	if err != nil {
+		if words := c.named(err.Error()); words != err.Error() {
+			err = renamed(err, words)
 		}
 	}
 	if err == nil && c.lost {

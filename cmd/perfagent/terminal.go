@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -15,6 +16,9 @@ import (
 // call File.Fd, which may make the open file blocking for the job, too.
 func descriptor(w io.Writer) int {
 	w = asItIs(w)
+	if r, ok := w.(*redact.Writer); ok {
+		w = r.Unwrap()
+	}
 	if p, ok := w.(*patientWriter); ok {
 		w = p.w
 	}

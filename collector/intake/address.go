@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -82,7 +83,7 @@ func ParseEndpoint(value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("an endpoint is no URL: %w", err.(*url.Error).Err) // without the value, which may have a password
+		return nil, errors.New("an endpoint is no URL: give http://HOST:PORT/PATH") // it may have a password, and its error a part
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("%s is no URL of an endpoint: give http://HOST:PORT/PATH", u.Redacted())
 	}

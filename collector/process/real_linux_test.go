@@ -18,6 +18,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // treeRole is the variable that makes the test binary play a part.
@@ -447,10 +449,7 @@ func treePython(t *testing.T) string {
 	if python == "" {
 		python = "python3"
 	}
-	if _, err := exec.LookPath(python); err != nil {
-		t.Skip("needs Python 3 (apt-get install python3, or make test): ", err)
-	}
-	return python
+	return need.Tool(t, python, "apt-get install python3, or make test")
 }
 
 // Four processes that share 300 MB by copy on write have them once.

@@ -3,9 +3,13 @@
 package mpi
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/hosttest"
 	"github.com/perfagent/perfagent/internal/mpitest"
 )
@@ -28,6 +32,30 @@ func TestMPICH_Failures(t *testing.T) {
 		{how: "7", code: 7, wrapped: 9, chance: []int{1, 7, 9}},
 		{how: "finalize", code: 0, wrapped: 0},
 	})
+}
+
+// Where another engine is installed, too, programs use the one that is asked for.
+func TestEngines_AreNotMixedUp(t *testing.T) {
+	mpich, openmpi := mpitest.MPICH(t), mpitest.OpenMPI(t)
+	for _, c := range []struct {
+		asked, other mpitest.Engine
+		name         string
+		library      string // of the other
+	}{{mpich, openmpi, "MPICH", "libmpi.so.40"}, {openmpi, mpich, "Open MPI", "libmpi.so.12"}} {
+		decoy := t.TempDir()
+		for _, dir := range c.other.Libraries() {
+			if path := filepath.Join(dir, c.library); clitest.Exists(path) {
+				if err := os.Symlink(path, filepath.Join(decoy, "libmpi.so")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		o := clitest.Perform(t, script(t, c.asked, `LD_LIBRARY_PATH="$LD_LIBRARY_PATH:`+decoy+
+			`" python3 -c 'from mpi4py import MPI; print(MPI.Get_library_version())'`))
+		if o.Want(t, 0); !strings.Contains(o.Out, c.name) {
+			t.Errorf("asked for %s, got %s", c.name, o.Out)
+		}
+	}
 }
 
 func TestMPICH_Abort(t *testing.T) { wantAbort(t, mpitest.MPICH(t)) }

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // quiet returns a logger for the complaints of test servers.
@@ -114,7 +116,7 @@ type Listener struct {
 // Serve starts a server that runs until the test ends or it is closed.
 func Serve(tb testing.TB, handler http.Handler) *Listener {
 	tb.Helper()
-	l := &Listener{tb: tb, handler: handler, address: fmt.Sprintf("127.0.0.1:%d", FreePort(tb))}
+	l := &Listener{tb: tb, handler: handler, address: fmt.Sprintf("127.0.0.1:%d", need.FreePort(tb))}
 	l.URL = "http://" + l.address
 	l.Reopen()
 	tb.Cleanup(l.Close)

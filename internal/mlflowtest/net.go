@@ -8,9 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"math/big"
-	random "math/rand/v2"
 	"net"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -20,30 +18,6 @@ import (
 	"testing"
 	"time"
 )
-
-// FreePort returns a port of loopback that is not in use, below the range for outgoing connections.
-// FreePort does not return it again until the test ends: the UDP port of the same number reserves
-// it.
-func FreePort(tb testing.TB) int {
-	tb.Helper()
-	for range 1000 {
-		port := 10000 + random.IntN(20000)
-		ours, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		l, err := net.Listen("tcp", ours.LocalAddr().String())
-		if err != nil {
-			ours.Close()
-			continue
-		}
-		l.Close()
-		tb.Cleanup(func() { ours.Close() })
-		return port
-	}
-	tb.Fatal("no free port")
-	return 0
-}
 
 // TLSProxy starts an HTTPS front of a server. The authority of its certificate is in the file
 // caPath and known nowhere else.

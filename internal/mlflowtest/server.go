@@ -111,7 +111,7 @@ func (s *Server) start(tb testing.TB) {
 	given := s.Port
 	for range 3 {
 		if given == 0 {
-			s.Port = FreePort(tb)
+			s.Port = need.FreePort(tb)
 			s.URL = fmt.Sprintf("http://127.0.0.1:%d", s.Port)
 		}
 		err := s.launch()

@@ -3,6 +3,7 @@ package mpitest
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
@@ -29,6 +30,7 @@ func OpenMPI(t *testing.T) Engine {
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
 		"OMPI_MCA_mca_base_component_show_load_errors=0", // of network cards that are not there
 		"PMIX_MCA_pcompress_base_silence_warning=1",
+		"MPI4PY_MPIABI=openmpi", // else mpi4py takes the first libmpi.so that it finds, perhaps of another engine
 	}}
 	root := unpacked(t, "openmpi", "usr/bin/orterun")
 	e.link(t, root, map[string]string{"mpirun": "mpirun.openmpi", "orted": "orted"}, "apt-get install openmpi-bin")
@@ -46,7 +48,7 @@ func OpenMPI(t *testing.T) Engine {
 // MPICH returns MPICH with its launcher, Hydra.
 func MPICH(t *testing.T) Engine {
 	t.Helper()
-	e := Engine{Launcher: "mpiexec"}
+	e := Engine{Launcher: "mpiexec", Env: []string{"MPI4PY_MPIABI=mpich"}}
 	root := unpacked(t, "mpich", "usr/bin/mpiexec.hydra")
 	names := map[string]string{"mpiexec": "mpiexec.mpich", "hydra_pmi_proxy": "hydra_pmi_proxy"}
 	e.link(t, root, names, "apt-get install mpich")
@@ -104,6 +106,16 @@ func (e *Engine) link(t *testing.T, root string, programs map[string]string, ins
 			t.Fatal(err)
 		}
 	}
+}
+
+// Libraries returns the directories of the engine's libraries; none if they lie where all others do.
+func (e Engine) Libraries() []string {
+	for _, variable := range e.Env {
+		if dirs, ok := strings.CutPrefix(variable, "LD_LIBRARY_PATH="); ok {
+			return filepath.SplitList(dirs)
+		}
+	}
+	return nil
 }
 
 // Environ returns the environment of a command that uses the engine: its own, after Bin in the PATH.

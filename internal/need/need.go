@@ -1,4 +1,4 @@
-// Package need says what a test needs that the machine may lack: programs, rights, time. Where it is lacking, the test
+// Package need says what a test needs that the machine may lack: programs, rights, time, a free port. Where it is lacking, the test
 // is skipped, with one line that says what it needs and how to get it; "go test -v" shows that line. In CI (CI=true) a
 // program that is lacking fails the test instead, because scripts/test-tools.sh installs them all.
 package need
@@ -13,9 +13,13 @@ import (
 	"testing"
 )
 
-// Tool returns the path of a program that a test needs. install says how to get it.
+// Tool returns the path of a program that a test needs. install says how to get it. Under -short the test is skipped: what
+// runs then is the same wherever it runs, and needs nothing but Go.
 func Tool(t testing.TB, name, install string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skipf("needs %s: run it without -short, or make test", name)
+	}
 	path, err := exec.LookPath(name)
 	if err != nil {
 		Missing(t, "needs "+name+": "+install)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -82,13 +83,8 @@ func redisProgram(t testing.TB) (program, libraries string) {
 	return program, strings.Join(dirs, ":")
 }
 
-// FreeAddress returns HOST:PORT of this machine that nobody listens on.
+// FreeAddress returns HOST:PORT of this machine that nobody listens on until the test ends, but for what the test starts.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", need.FreePort(t))
 }

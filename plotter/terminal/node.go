@@ -28,7 +28,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	if len(r.Run.Command) > 0 {
 		lines = append(lines, line{4, "", text.PadRight("command", labelWidth) + commandWords(r.Run.Command, o.Width)})
 	}
-	if host := hostWords(n.Host); host != "" {
+	if host := hostWords(n); host != "" {
 		lines = append(lines, line{8, "", text.PadRight("host", labelWidth) + host})
 	}
 
@@ -88,13 +88,14 @@ func commandWords(command []string, width int) string {
 }
 
 // hostWords names the machine.
-func hostWords(h *reporter.Host) string {
+func hostWords(n *reporter.Node) string {
+	h := n.Host
 	if h == nil {
 		return ""
 	}
 	var words []string
-	if h.Hostname != "" {
-		words = append(words, text.Clip(text.Printable(h.Hostname), 40))
+	if name := n.HostName(); name != "" {
+		words = append(words, text.Clip(text.Printable(name), 40))
 	}
 	if h.CPUs > 0 {
 		words = append(words, fmt.Sprintf("%d CPUs", h.CPUs))

@@ -84,6 +84,11 @@ func screenIs(t *testing.T, what string, got []string, want string) {
 }
 
 func TestScreen_OfATerminal(t *testing.T) {
+	pod := screenReport(1)
+	pod.Nodes["0"].Identity = &reporter.Identity{NodeName: "worker-7"}
+	if lines := Screen(pod, screenOptions(1, 79, 24)); !strings.HasPrefix(lines[2], "host       worker-7, 2 CPUs") {
+		t.Errorf("the node is called %q", lines[2])
+	}
 	screenIs(t, "80 × 24", Screen(screenReport(1), screenOptions(1, 79, 24)), `
 running for 1 min 30 s   run trial-7, node 0, 2026-01-31 12:00 UTC
 command    python train.py

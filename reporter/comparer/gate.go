@@ -213,8 +213,8 @@ func (c *Comparison) unknown(name string) string {
 	if m.Kind != "" && !slices.ContainsFunc(c.Metrics, func(m Metric) bool { return m.of.Kind != "" }) {
 		return "operations were not recorded: perfagent run --ops on"
 	}
-	if m.Kind != "" && slices.ContainsFunc(c.Metrics, func(o Metric) bool {
-		return o.of.Kind == m.Kind && o.of.Series == m.Series
+	if (m.Kind != "" || m.Phase != "") && slices.ContainsFunc(c.Metrics, func(o Metric) bool {
+		return o.of.Kind == m.Kind && o.of.Series == m.Series && o.of.Phase == m.Phase
 	}) {
 		return "that " + subjectOf(&m) + " has no such number on any node of A or B"
 	}

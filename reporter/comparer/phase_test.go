@@ -51,12 +51,17 @@ func TestCompare_Phases(t *testing.T) {
 			t.Errorf("%s: %+v", gate, v)
 		}
 	}
-	g, err := ParseGate("phase.other.seconds > 1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := c.Judge(g); v.Fired != nil || v.Reason != "no node of A or B has that phase" {
-		t.Errorf("%+v", v)
+	for gate, want := range map[string]string{
+		"phase.other.seconds > 1":           "no node of A or B has that phase",
+		"phase.only.job_peak_memory_mb > 1": "that phase has no such number on any node of A or B",
+	} {
+		g, err := ParseGate(gate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := c.Judge(g); v.Fired != nil || v.Reason != want {
+			t.Errorf("%s: %+v", gate, v)
+		}
 	}
 	for _, bad := range []string{"phase.a.wall_seconds > 1", "phase.a > 1", "phase.a.seconds > 10%"} {
 		if _, err := ParseGate(bad); err == nil {

@@ -116,7 +116,7 @@ func Details(n *reporter.Node) []Highlight {
 		}
 	}
 	if h := n.Host; h != nil {
-		add("host", hostText(h))
+		add("host", hostText(n))
 		add("system", strings.Join(strings.Fields(text.Printable(h.OS+" "+h.Kernel+" "+h.Arch)), " "))
 		add("CPU model", text.Printable(h.CPUModel))
 		add("boot", text.Printable(h.BootID))
@@ -177,16 +177,24 @@ func mountText(m *reporter.Mount) string {
 	return words
 }
 
-// hostText describes the host, with its full name.
-func hostText(h *reporter.Host) string {
-	numbers := hostLine(&reporter.Host{CPUs: h.CPUs, MemoryMB: h.MemoryMB})
+// hostText describes the host, with its full name: that of the node and, in a Pod, that of the Pod.
+func hostText(n *reporter.Node) string {
+	name, own := n.HostName(), n.Host.Hostname
 	switch {
-	case h.Hostname == "":
+	case strings.HasPrefix(own, name+"."):
+		name = own
+	case own != name && own != "":
+		name += " (" + own + ")"
+	}
+
+	switch numbers := hostLine("", n.Host); {
+	case name == "":
 		return numbers
 	case numbers == text.Absent:
-		return text.Printable(h.Hostname)
+		return text.Printable(name)
+	default:
+		return text.Printable(name) + ", " + numbers
 	}
-	return text.Printable(h.Hostname) + ", " + numbers
 }
 
 // jobLine returns which process the job was and how it ended.

@@ -138,7 +138,7 @@ func markdownRows(r *reporter.Report) (job, node []row, cost string) {
 	}
 	n := onlyNode(r)
 	if n.Host != nil {
-		node = []row{{label: "node", of: hostLine(n.Host)}}
+		node = []row{{label: "node", of: hostLine(n.HostName(), n.Host)}}
 	}
 	return jobNumbers(n, &r.Run), append(node, nodeNumbers(n, &r.Run)...), nodeCost(n)
 }

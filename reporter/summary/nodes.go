@@ -148,8 +148,8 @@ func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
 		return row
 	}
 
-	if n.Host != nil && n.Host.Hostname != "" {
-		row.host, row.hostname = shortHost(text.Printable(n.Host.Hostname)), n.Host.Hostname
+	if host := n.HostName(); host != "" {
+		row.host, row.hostname = shortHost(text.Printable(host)), host
 	}
 	if n.Job != nil {
 		row.exit, row.jobCPU = exitText(n.Job.ExitCode), cpuOfJob(n)

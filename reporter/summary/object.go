@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"math"
 	"path/filepath"
 	"strconv"
 
@@ -45,6 +46,10 @@ type Object struct {
 	Memory    *Use `json:"memory,omitempty"`     // the peak, of the fullest node
 	GPU       *Use `json:"gpu,omitempty"`        // the mean
 	GPUMemory *Use `json:"gpu_memory,omitempty"` // the peak
+
+	// MaxRSSAtMostMB bounds the memory of the largest process, where the job ended before its memory was looked at: there
+	// is no Memory then, and the kernel counts what perfagent had at the fork, too.
+	MaxRSSAtMostMB float64 `json:"max_rss_at_most_mb,omitzero"`
 
 	// Dir, Report and Page are absolute paths: of the run's directory, and of the report and page of its
 	// first failed node, or else of its lowest node.
@@ -113,6 +118,9 @@ func NewObject(r *reporter.Report, report, page string) Object {
 			o.GPUMemory = b.use()
 		}
 	}
+	if o.Memory == nil {
+		o.MaxRSSAtMostMB = plainjson.Round(largestAtMost(r), 3)
+	}
 	for _, a := range Advice(r) {
 		o.Advice = append(o.Advice, a.Text)
 	}
@@ -132,6 +140,16 @@ func NewObject(r *reporter.Report, report, page string) Object {
 	}
 
 	return o
+}
+
+// largestAtMost returns the highest peak, MiB, of the largest process on any node; 0 if none is known.
+func largestAtMost(r *reporter.Report) (most float64) {
+	for _, n := range r.Nodes {
+		if n != nil && n.Job != nil && !math.IsInf(n.Job.MaxRSSMB, 0) {
+			most = max(most, n.Job.MaxRSSMB)
+		}
+	}
+	return most
 }
 
 // ranksOf returns how many ranks a run had; 0 if no node had several.

@@ -64,6 +64,22 @@ func TestObject_WithoutAnEnd(t *testing.T) {
 	}
 }
 
+// Where nothing but a bound of the memory is known, the bound is there, and is no memory.
+func TestObject_OfAShortJob(t *testing.T) {
+	t.Parallel()
+	job := func(mb float64) *reporter.Node {
+		return &reporter.Node{Host: &reporter.Host{MemoryMB: 8192}, Job: &reporter.Job{MaxRSSMB: mb, MaxRSSAtMost: true}}
+	}
+	r := &reporter.Report{Run: reporter.Run{Command: []string{"true"}}, Nodes: map[string]*reporter.Node{"0": job(11.5), "1": job(12.25), "2": nil}}
+	if o := summary.NewObject(r, "", ""); o.Memory != nil || o.MaxRSSAtMostMB != 12.25 {
+		t.Errorf("%+v, at most %v", o.Memory, o.MaxRSSAtMostMB)
+	}
+	r.Nodes["1"].Job.PeakMemoryMB = 3
+	if o := summary.NewObject(r, "", ""); o.Memory == nil || *o.Memory.UsedMB != 3 || o.MaxRSSAtMostMB != 0 {
+		t.Errorf("%+v, at most %v", o.Memory, o.MaxRSSAtMostMB)
+	}
+}
+
 // A job that ended well although the kernel killed one of its processes has failed, in the line and in the list.
 func TestObject_OfAKillThatTheJobSurvived(t *testing.T) {
 	t.Parallel()

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// WriteProcesses writes the processes of each node as a table, by CPU time, in lines of at most Width
-// cells. No command can make it write control characters.
-func WriteProcesses(w io.Writer, r *reporter.Report) error {
+// WriteProcesses writes the processes of each node as a table, by CPU time, in lines of at most width cells; 0 is any
+// number. No command can make it write control characters.
+func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 	out := new(bytes.Buffer)
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
@@ -24,9 +25,9 @@ func WriteProcesses(w io.Writer, r *reporter.Report) error {
 			out.WriteByte('\n')
 		}
 		if len(r.Nodes) > 1 {
-			out.WriteString(text.Clip("node "+text.Printable(name), Width) + "\n")
+			out.WriteString("node " + text.Printable(name) + "\n")
 		}
-		writeProcesses(out, n.Processes)
+		writeProcesses(out, n.Processes, width)
 	}
 
 	if _, err := w.Write(out.Bytes()); err != nil {
@@ -35,7 +36,7 @@ func WriteProcesses(w io.Writer, r *reporter.Report) error {
 	return nil
 }
 
-func writeProcesses(out *bytes.Buffer, list []reporter.Process) {
+func writeProcesses(out *bytes.Buffer, list []reporter.Process, width int) {
 	t := &table{heads: []string{"PID", "CPU", "CHILDREN", "MEMORY", "THREADS", "COMMAND"}, words: true, whole: true}
 	for _, p := range list {
 		memory, threads := text.Absent, text.Absent
@@ -51,7 +52,10 @@ func writeProcesses(out *bytes.Buffer, list []reporter.Process) {
 
 	lines := new(bytes.Buffer)
 	t.write(lines)
-	for line := range bytes.Lines(lines.Bytes()) {
-		out.WriteString(text.Clip(string(bytes.TrimRight(line, "\n")), Width) + "\n")
+	for line := range strings.Lines(lines.String()) {
+		if line = strings.TrimRight(line, "\n"); width > 0 {
+			line = text.Clip(line, width)
+		}
+		out.WriteString(line + "\n")
 	}
 }

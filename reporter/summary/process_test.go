@@ -10,8 +10,26 @@ import (
 )
 
 func TestWriteProcesses(t *testing.T) {
+	r := reportertest.Processes(reportertest.NodeReport(0, 60, 0, nil))
+	command := "python3 " + strings.Repeat("--option value ", 20) + "é"
+	r.Nodes["0"].Processes[0].Command = command
+	var whole strings.Builder
+	if err := summary.WriteProcesses(&whole, r, 0); err != nil || !strings.Contains(whole.String(), "  "+command+"\n") {
+		t.Errorf("%v\n%s", err, whole.String())
+	}
+	for _, width := range []int{40, 80, 200} {
+		var out strings.Builder
+		if err := summary.WriteProcesses(&out, r, width); err != nil {
+			t.Fatal(err)
+		}
+		if line := strings.Split(out.String(), "\n")[1]; text.Width(line) != width {
+			t.Errorf("%d cells of %d: %q", text.Width(line), width, line)
+		}
+	}
+
+	r = reportertest.Processes(reportertest.NodeReport(0, 60, 0, nil))
 	var out strings.Builder
-	if err := summary.WriteProcesses(&out, reportertest.Processes(reportertest.NodeReport(0, 60, 0, nil))); err != nil {
+	if err := summary.WriteProcesses(&out, r, summary.Width); err != nil {
 		t.Fatal(err)
 	}
 	const want = `PID        CPU  CHILDREN   MEMORY  THREADS  COMMAND

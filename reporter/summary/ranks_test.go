@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -105,6 +106,33 @@ func TestRanks_Golden(t *testing.T) {
 
 // TestRanks_Chosen: the first that failed is on top, then come those that failed and those that are uneven,
 // in their order, and nothing is lost.
+// A node has one name in all tables: that of the scheduler. In a Pod the host is named after the Pod.
+func TestNodes_HaveOneName(t *testing.T) {
+	for nodes := 1; nodes <= 2; nodes++ {
+		r := reportertest.Ranks(nodes, 2, 20)
+		for i, n := range r.Nodes {
+			n.Host.Hostname, n.Identity.NodeName = "job-4711-"+i+"-xk2vp", "worker-"+i
+		}
+		var text, markdown strings.Builder
+		if err := errors.Join(Write(&text, r, Options{}), WriteMarkdown(&markdown, r, MarkdownOptions{})); err != nil {
+			t.Fatal(err)
+		}
+		for _, out := range []string{text.String(), markdown.String()} {
+			if strings.Count(out, "worker-0") < 3 || strings.Contains(out, "xk2vp") { // the node's line, and those of two ranks
+				t.Errorf("of %d nodes\n%s", nodes, out)
+			}
+		}
+		if d := Details(r.Nodes["0"])[0]; !strings.HasPrefix(d.Value, "worker-0 (job-4711-0-xk2vp), ") {
+			t.Errorf("details: %+v", d)
+		}
+	}
+
+	r := reportertest.Ranks(1, 2, 20)
+	if d := Details(r.Nodes["0"])[0]; !strings.HasPrefix(d.Value, "node1.cluster.example.org, ") {
+		t.Errorf("details: %+v", d)
+	}
+}
+
 func TestRanks_Chosen(t *testing.T) {
 	r := withVerdict(t, manyRanks())
 	rows := rankRows(r)

@@ -147,7 +147,7 @@ func (p *layout) node(r *reporter.Report, o Options) {
 // host writes what the node is.
 func (p *layout) host(n *reporter.Node) {
 	if n.Host != nil {
-		p.line(plain, text.PadRight("node", labelWidth)+hostLine(n.Host))
+		p.line(plain, text.PadRight("node", labelWidth)+hostLine(n.HostName(), n.Host))
 	}
 }
 
@@ -169,10 +169,11 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []row {
 	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodeStrain(n, run.WallSeconds))
 }
 
-func hostLine(h *reporter.Host) string {
+// hostLine describes a host by the name of its node.
+func hostLine(name string, h *reporter.Host) string {
 	var words []string
-	if h.Hostname != "" {
-		words = append(words, text.Clip(text.Printable(h.Hostname), 40))
+	if name != "" {
+		words = append(words, text.Clip(text.Printable(name), 40))
 	}
 	if h.CPUs > 0 {
 		words = append(words, fmt.Sprintf("%d CPUs", h.CPUs))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -113,8 +114,9 @@ func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 		number := func() float64 { return (rng.Float64() - 0.2) * math.Pow(10, float64(rng.IntN(40)-10)) }
 		r := reports[i%len(reports)]
 		r.Run.WallSeconds = number()
-		for _, n := range r.Nodes {
-			for name := range n.Metrics {
+		for _, key := range r.NodeNames() { // the same numbers in each run
+			n := r.Nodes[key]
+			for _, name := range slices.Sorted(maps.Keys(n.Metrics)) {
 				n.Metrics[name] = number()
 			}
 			n.Host.MemoryMB, n.Host.CPUs = number(), rng.Int()

@@ -1,0 +1,75 @@
+package redact
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Logins returns what may be the user and the password of an address among arguments. The address may be misspelt, so that
+// it is no URL: redis:/:PASSWORD@HOST. Then it is all between the first colon and the last @.
+func Logins(args []string) []string {
+	var out []string
+	for _, arg := range args {
+		found := userInfo(arg)
+		if len(found) == 0 && !isPath(arg) {
+			found = append(found, misspelt(arg))
+		}
+		for _, at := range found {
+			if login := arg[at.from:at.to]; login != "" && !slices.Contains(out, login) {
+				out = append(out, login)
+			}
+		}
+	}
+	return out
+}
+
+// misspelt finds the user info of what may be a misspelt URL; it is empty if there is none.
+func misspelt(s string) span {
+	if hash := strings.LastIndexByte(s, '#'); hash >= 0 {
+		_, nth, found := strings.Cut(s[hash:], "@")
+		if found && strings.Trim(nth, "0123456789") == "" { // #RUN-ID@K
+			s = s[:hash]
+		}
+	}
+	before, rest, _ := strings.Cut(s, ":")
+	at := strings.LastIndexByte(s, '@')
+	if at < len(before) || strings.HasPrefix(rest, "//") && !strings.Contains(s[len(before)+1:at], ":") {
+		return span{}
+	}
+	login := strings.TrimLeft(s[len(before)+1:at], `/\;:`)
+	return span{at - len(login), at}
+}
+
+// isPath reports whether an argument begins as paths do.
+func isPath(arg string) bool {
+	return strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") && !strings.HasPrefix(arg, "//")
+}
+
+// A Writer hides logins in what is written, each of which is followed by @.
+type Writer struct {
+	w        io.Writer
+	replacer *strings.Replacer
+}
+
+// NewWriter returns a Writer on w.
+func NewWriter(w io.Writer, logins []string) *Writer {
+	var pairs []string
+	for _, login := range logins {
+		quoted := strconv.Quote(login)
+		pairs = append(pairs, login+"@", mask+"@", quoted[1:len(quoted)-1]+"@", mask+"@")
+	}
+	return &Writer{w, strings.NewReplacer(pairs...)}
+}
+
+// Write implements io.Writer. What is to be hidden lies in one call.
+func (w *Writer) Write(data []byte) (int, error) {
+	if _, err := io.WriteString(w.w, w.replacer.Replace(string(data))); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// Unwrap returns the writer below.
+func (w *Writer) Unwrap() io.Writer { return w.w }
