@@ -12,6 +12,32 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
+// askAtLimit returns how much memory in MiB a job should ask for that came to a share of its limit, and the peak that
+// this is made from. Where the kernel killed for the limit, the peak shows less than the need.
+func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
+	peak = e.groupPeak()
+	if kills > 0 {
+		needed := (limit + e.swappedOut()) * findKilledRoom
+		if e.Limits.MemoryRange != nil { // it was raised, and the job went on
+			needed = max(needed, known(peak)*findTightRoom)
+		}
+		return roundSize(needed), pct / 100 * limit
+	}
+	return roundSize(max(peak+e.swappedOut(), known(e.peakMemory())) * findTightRoom), peak
+}
+
+// ofLimit returns " of 2 GiB", with all values of a limit that changed, or "" if it is not known. Of a kill only the
+// limit that caused it is named.
+func (e *ruleInput) ofLimit(limit, kills float64) string {
+	switch {
+	case !(kills > 0) && e.Limits != nil && e.Limits.MemoryRange != nil:
+		return " of " + reporter.MemoryLimitText(e.Limits, text.WholeSize) + " (" + reporter.ChangedText(e.Limits.MemoryRange) + ")"
+	case positive(limit):
+		return " of " + text.WholeSize(limit)
+	}
+	return ""
+}
+
 // judgeMemoryTight fires if the job came close to its memory limit.
 func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	pct, limit, kills := e.Metric(reporter.MetricLimitMemory), e.memoryLimit(), 0.0
@@ -25,27 +51,18 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	peak, swapped := e.groupPeak(), e.swappedOut()
-	ask, least := roundSize(max(peak+swapped, known(e.peakMemory()))*findTightRoom), ""
-	held, _ := e.heldDown()
-	if kills > 0 {
-		needed := (limit + swapped) * findKilledRoom
-		if e.Limits.MemoryRange != nil { // it was raised, and the job went on
-			needed = max(needed, known(peak)*findTightRoom)
-		}
-		ask, peak = roundSize(needed), pct/100*limit
+	swapped := e.swappedOut()
+	held, by := e.heldDown()
+	if by == "swap" && swapped >= 1 { // which is said anyway
+		held = ""
 	}
-	if kills > 0 || held != "" {
+	ask, peak := e.askAtLimit(pct, limit, kills)
+	least := ""
+	if kills > 0 || by != "" {
 		least = "at least "
 	}
 
-	words := "The memory in use came to " + text.Percent(pct) + " of the limit"
-	switch {
-	case !(kills > 0) && e.Limits != nil && e.Limits.MemoryRange != nil:
-		words += " of " + reporter.MemoryLimitText(e.Limits, text.WholeSize) + " (" + reporter.ChangedText(e.Limits.MemoryRange) + ")"
-	case positive(limit):
-		words += " of " + text.WholeSize(limit)
-	}
+	words := "The memory in use came to " + text.Percent(pct) + " of the limit" + e.ofLimit(limit, kills)
 	if swapped >= 1 {
 		words += ", and " + text.WholeSize(swapped) + " of the job's were swapped out"
 	}
@@ -62,8 +79,11 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		severity = SeverityInfo
 		words += "; the job itself had at most " + text.WholeSize(own) +
 			": look what else its control group holds, or ask for more memory."
-	case positive(ask) && held != "" && !(kills > 0):
-		words += ", and " + held + ": ask for " + least + text.WholeSize(ask) + "; how much it needs is not known."
+	case positive(ask) && by != "" && !(kills > 0):
+		if held != "" {
+			words += ", and " + held
+		}
+		words += ": ask for " + least + text.WholeSize(ask) + "; how much it needs is not known."
 	case positive(ask):
 		words += ": ask for " + least + text.WholeSize(ask) + "."
 	default:
