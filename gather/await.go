@@ -35,18 +35,20 @@ func Await(ctx context.Context, s *store.Store, run string, a Awaited) (time.Dur
 	there := arrivals{s, run, make(map[string]*reporter.Head)}
 	for delay := firstDelay; ; delay = min(delay*3/2, lastDelay) {
 		final, of, err := there.count(ctx, a.Nodes)
+		all := err == nil && of > 0 && final >= of
+		if err == nil && !all && final != told { // also where counting took all of the time
+			a.Tell(final, of)
+			told = final
+		}
+
 		left := a.Limit - time.Since(begun)
 		switch {
 		case ctx.Err() != nil:
 			return time.Since(begun), context.Cause(ctx)
 		case err != nil && (left <= 0 || !store.Temporary(err)):
 			return time.Since(begun), err
-		case err == nil && of > 0 && final >= of, left <= 0:
+		case all, left <= 0:
 			return time.Since(begun), nil
-		}
-		if err == nil && final != told {
-			a.Tell(final, of)
-			told = final
 		}
 
 		select {

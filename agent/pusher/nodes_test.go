@@ -16,7 +16,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -166,36 +165,6 @@ func most(seconds []int) (peak int, mean float64) {
 
 // thousand is how many nodes a test simulates: fewer under -short.
 func thousand() int { return 1000 / shortStride(4) }
-
-// A server sees about 20 requests a second of a thousand nodes while they run, and 40 when all end at once. All
-// that they measured arrives, in one run.
-func TestPace_OfAThousandNodes(t *testing.T) {
-	need.Time(t, "the minutes of a thousand nodes, simulated")
-	t.Parallel()
-	inCluster(t, thousand(), func(t *testing.T, c *cluster) {
-		const known = 150  // seconds until all nodes send: 80 until there is a run, 50 to find it, some more
-		c.run(known + 100) // each node sends twice more
-		peak, mean := most(c.seconds[:known])
-		t.Logf("until the run is known: %.1f requests a second, at most %d", mean, peak)
-		if peak > 80 {
-			t.Errorf("%d requests a second", peak)
-		}
-		peak, mean = most(c.seconds[known:])
-		t.Logf("while the jobs run: %.1f requests a second, at most %d", mean, peak)
-		if peak > 30 || mean > 21 || mean < 19 {
-			t.Errorf("%.1f requests a second, at most %d", mean, peak)
-		}
-
-		at := len(c.seconds)
-		c.end(t, 3*time.Minute, func(node int) int { return map[bool]int{true: 9}[node == 123] })
-		peak, mean = most(c.seconds[at:])
-		t.Logf("at the end: %.1f requests a second, at most %d, for %d s", mean, peak, len(c.seconds)-at)
-		if peak > 50 || mean > 42 {
-			t.Errorf("%.1f requests a second at the end, at most %d", mean, peak)
-		}
-		c.wantAll(t, "FAILED", "9")
-	})
-}
 
 // wantAll checks that the server has one run, with everything of all nodes.
 func (c *cluster) wantAll(t *testing.T, status, code string) {

@@ -21,9 +21,12 @@ const (
 	MaxFile      = 1 << 20 // bytes
 )
 
-// answerWithin is how long a look at the file is waited for. A file system whose server is gone blocks
-// forever; it is waited for once, not in every look.
-const answerWithin = 200 * time.Millisecond
+// answerWithin is how long a look at the file is waited for, and lastWithin the last one, which has no other after it.
+// A file system whose server is gone blocks forever; it is waited for once, not in every look.
+const (
+	answerWithin = 200 * time.Millisecond
+	lastWithin   = 2 * time.Second
+)
 
 // A Lost counts what is beyond the bounds.
 type Lost struct {
@@ -92,13 +95,13 @@ func (f *Follower) Look() News {
 		return f.standing
 	}
 
-	news := f.ask(f.look)
+	news := f.ask(f.look, 0, answerWithin)
 	f.standing = News{Why: news.Why, Lost: Lost{Bytes: news.Lost.Bytes}}
 	return news
 }
 
 // Last is the last Look: a line counts without its end. It closes the file.
-func (f *Follower) Last() News { return f.ask(f.last) }
+func (f *Follower) Last() News { return f.ask(f.last, lastWithin, lastWithin) }
 
 // Skip passes over what is in the file already, which is from before the recording. Only the phase that is
 // on then remains: the next Look has it first, with a time before all others.
@@ -106,7 +109,7 @@ func (f *Follower) Skip() {
 	f.ask(func() News {
 		f.file.skip()
 		return News{}
-	})
+	}, 0, answerWithin)
 }
 
 // skip passes over what is in the file.
@@ -124,22 +127,24 @@ func (f *file) skip() {
 	}
 }
 
-// ask asks a question once the one before is answered.
-func (f *Follower) ask(question func() News) News {
-	none := News{Why: fmt.Sprintf("read marks %s: no answer within %v", f.file.path, answerWithin)}
+// ask asks a question once the one before is answered, which may take as long as before, and the answer within.
+func (f *Follower) ask(question func() News, before, within time.Duration) News {
+	none := func(limit time.Duration) News {
+		return News{Why: fmt.Sprintf("read marks %s: no answer within %v", f.file.path, max(limit, answerWithin))}
+	}
 	var earlier News
 	if f.asked.Open() {
-		answer, ok := f.asked.Answer(0)
+		answer, ok := f.asked.Answer(before)
 		if !ok {
-			return none
+			return none(before)
 		}
 		earlier = answer
 	}
 
 	f.asked.Start(question)
-	news, ok := f.asked.Answer(answerWithin)
+	news, ok := f.asked.Answer(within)
 	if !ok {
-		news = none
+		news = none(within)
 	}
 
 	return earlier.followedBy(news)

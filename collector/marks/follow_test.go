@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -318,4 +319,27 @@ func TestAppend_AfterAnUnfinishedLine(t *testing.T) {
 		}
 	}
 	wantTexts(t, f.Last(), "half done", "[test]", "[]")
+}
+
+// The last look has no other after it, so a busy machine gets more time for it, and for the one that is still open.
+func TestFollower_LastIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "marks")
+	if err := os.WriteFile(path, []byte("the end"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := Follow(path)
+		f.asked.Start(func() News {
+			time.Sleep(time.Second)
+			return News{Lines: []Line{{Text: "late"}}}
+		})
+		if news := f.Look(); news.Why == "" {
+			t.Errorf("a look waits for another: %+v", news)
+		}
+		news := f.Last()
+		if len(news.Lines) != 2 || news.Lines[0].Text != "late" || news.Lines[1].Text != "the end" {
+			t.Errorf("%+v", news)
+		}
+	})
 }

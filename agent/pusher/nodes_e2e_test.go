@@ -1,0 +1,37 @@
+//go:build e2e
+
+package pusher
+
+import (
+	"testing"
+	"time"
+)
+
+// A server sees about 20 requests a second of a thousand nodes while they run, and 40 when all end at once. All
+// that they measured arrives, in one run.
+func TestE2E_Pace_OfAThousandNodes(t *testing.T) {
+	t.Parallel()
+	inCluster(t, thousand(), func(t *testing.T, c *cluster) {
+		const known = 150  // seconds until all nodes send: 80 until there is a run, 50 to find it, some more
+		c.run(known + 100) // each node sends twice more
+		peak, mean := most(c.seconds[:known])
+		t.Logf("until the run is known: %.1f requests a second, at most %d", mean, peak)
+		if peak > 80 {
+			t.Errorf("%d requests a second", peak)
+		}
+		peak, mean = most(c.seconds[known:])
+		t.Logf("while the jobs run: %.1f requests a second, at most %d", mean, peak)
+		if peak > 30 || mean > 21 || mean < 19 {
+			t.Errorf("%.1f requests a second, at most %d", mean, peak)
+		}
+
+		at := len(c.seconds)
+		c.end(t, 3*time.Minute, func(node int) int { return map[bool]int{true: 9}[node == 123] })
+		peak, mean = most(c.seconds[at:])
+		t.Logf("at the end: %.1f requests a second, at most %d, for %d s", mean, peak, len(c.seconds)-at)
+		if peak > 50 || mean > 42 {
+			t.Errorf("%.1f requests a second at the end, at most %d", mean, peak)
+		}
+		c.wantAll(t, "FAILED", "9")
+	})
+}
