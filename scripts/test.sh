@@ -22,11 +22,11 @@ export CGO_ENABLED=0
 status=0
 case $lane in
 test)
-	# Most tests wait for a job or a server, so more of them run at once than there are CPUs.
-	run -parallel 8 "$@" ./...
+	# Most tests wait for a job or a server, so more of them run at once than there are CPUs. The longest package is first.
+	run -p 3 -parallel 8 "$@" ./cmd/... ./...
 	;;
 times)
-	run -parallel 8 -json ./... >.tools/times.json || status=1
+	run -p 3 -parallel 8 -json ./cmd/... ./... >.tools/times.json || status=1
 	"$go" run scripts/testtimes.go docs/testing.md <.tools/times.json
 	;;
 race)
