@@ -31,6 +31,8 @@ func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
 
 	if status.ExitCode != 0 {
 		e.Space, e.DiskPaths = w.o.freeAfter()
+		e.CoreDumped = status.CoreDumped
+		w.findCores(&e, status.Start)
 		select {
 		case e.SpaceBefore = <-w.freeBefore:
 		default: // a file system that does not answer
@@ -39,6 +41,25 @@ func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
 
 	return e
 }
+
+// findCores looks for core files of the job, if these may have filled a file system.
+func (w *wrap) findCores(e *diagnosis.ExitContext, since time.Time) {
+	if !e.CoreDumped && !slices.ContainsFunc(e.Space, diagnosis.Full) {
+		return
+	}
+	type found struct {
+		cores   []host.Core
+		written bool
+	}
+	f, _ := patience.Ask(time.Second, func() (f found) { // a directory may hang
+		f.cores, f.written = host.Cores(w.o.writtenPaths(), since.Add(-fileClock))
+		return f
+	})
+	e.Cores, e.CoresWritten = f.cores, f.written
+}
+
+// fileClock is more than the clock of file systems is behind: it moves with the kernel's ticks.
+const fileClock = 50 * time.Millisecond
 
 // A signalObserver adds the signals that this process was sent to the recording. If perfagent is
 // killed together with the job, the journal still says who wanted the job to end.

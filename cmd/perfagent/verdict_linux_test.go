@@ -496,6 +496,36 @@ func TestVerdict_FullDisk(t *testing.T) {
 	}
 }
 
+// A core that fills a file system is not why the job failed, and one for which there was no room has not filled it.
+func TestVerdict_CoreFillsTheDisk(t *testing.T) {
+	t.Parallel()
+	if pattern := clitest.Read(t, "/proc/sys/kernel/core_pattern"); !strings.HasPrefix(pattern, "core") {
+		t.Skipf("cores are not written to the working directory: %s(sysctl kernel.core_pattern=core)", pattern)
+	}
+	const abort = "ulimit -c unlimited; kill -ABRT $$"
+	for _, test := range []struct {
+		name, script string
+		code         int
+		cause, text  string
+	}{
+		{"main process", abort, 134, "signal", "killed by SIGABRT: it aborted itself, or the signal was sent to it; a core file of "},
+		{"child", "sh -c '" + abort + "'; exit 5", 5, "exited", "exited with code 5; a core file of "},
+		{"no room", "head -c 2m /dev/zero >file; " + abort, 134, "disk_full", "died of SIGABRT, and no room was left"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(t.TempDir(), "out"), "--", "sh", "-c", test.script)
+			cmd.Dir = clitest.Mount(t, "size=1m", 0)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, test.code)
+			r, _ := reportertest.Only(t, cmd.Args[3])
+			v := reportertest.WantVerdict(t, r, test.cause, test.text, cmd.Dir)
+			if mb, _ := v.Evidence["core_mb"].(float64); test.name != "no room" && (mb <= 0 || mb > 1) {
+				t.Errorf("a core of %v MiB", v.Evidence["core_mb"])
+			}
+		})
+	}
+}
+
 const verdictDoc = "../../docs/verdict.md"
 
 // The tables of docs/verdict.md are those of the program.

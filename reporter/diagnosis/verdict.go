@@ -95,18 +95,18 @@ func Causes() []Cause {
 			When: "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely " +
 				"to write to, with room when it began, had less than " + text.Fixed(fullMB, 0) +
 				" MiB or no inode left when it ended, or one of --disk-path in the last " +
-				strconv.Itoa(lastSamples) + " samples",
+				strconv.Itoa(lastSamples) + " samples, and not because of a core file",
 			Evidence: []string{"path", "available_mb", "available_inodes", "time"},
 		},
 		{
 			Name:     CauseSignal,
 			When:     "a signal killed the job, or it exited with 128+n after signal n had been sent to it",
-			Evidence: []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time"},
+			Evidence: []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time", "core_dumped", "core_mb"},
 		},
 		{
 			Name:     CauseExited,
 			When:     "the job exited by itself",
-			Evidence: []string{"exit_code"},
+			Evidence: []string{"exit_code", "core_mb"},
 		},
 	}
 }
@@ -289,7 +289,7 @@ func (q *verdictInput) exited() string {
 	case q.code == 128+9:
 		words += ", as a shell does when SIGKILL ended its command; who sent it is not known"
 	}
-	return words + q.elsewhere() + q.stillFull()
+	return words + q.coreText() + q.elsewhere() + q.stillFull()
 }
 
 // killed reports whether SIGKILL ended the job, or a command of a job that is a shell.

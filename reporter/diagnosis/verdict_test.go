@@ -192,6 +192,18 @@ func roomLeft(rooms ...host.FreeSpace) func(*verdictCase) {
 	return func(c *verdictCase) { c.in.Exit.Space = rooms }
 }
 
+// core is a core file on the file system of a path.
+func core(mb float64, path string) host.Core {
+	return host.Core{File: path + "/core", MB: mb, Paths: []string{path}}
+}
+
+// dumped has the main process leave a core, in a file if it was found.
+func dumped(cores ...host.Core) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.in.Exit.CoreDumped, c.in.Exit.CoresWritten, c.in.Exit.Cores = true, true, cores
+	}
+}
+
 // stopAt has a rule stop the job so many seconds after the start.
 func stopAt(seconds float64) func(*verdictCase) {
 	return func(c *verdictCase) {
@@ -389,6 +401,18 @@ func TestVerdict_Causes(t *testing.T) {
 		{"full disk, checkpoint, failure", 1, "", all(roomLeft(full), sentTo(usr1)), CauseDiskFull, ""},
 		{"full disk, OOM", 1, "", all(roomLeft(full), oomInGroup(child)), CauseOOMCgroup, ""},
 		{"room enough", 1, "", roomLeft(room("/", 1, 1)), CauseExited, ""},
+		{"full of a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal,
+			"killed by SIGABRT: it aborted itself, or the signal was sent to it; a core file of 24 MiB filled the file system of /scratch"},
+		{"full of a core, segmentation fault", 139, "SIGSEGV", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal, "; a core file of 24 MiB filled the file system of /scratch"},
+		{"full of a child's core", 134, "", all(roomLeft(full), func(c *verdictCase) { c.in.Exit.Cores = []host.Core{core(24, "/scratch")} }), CauseExited,
+			"exited with code 134; a core file of 24 MiB filled the file system of /scratch"},
+		{"full, and no room for a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(0, "/scratch"))), CauseDiskFull, "died of SIGABRT, and no room"},
+		{"full, a core elsewhere", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/tmp"))), CauseDiskFull, "died of SIGABRT, and no room"},
+		{"full of a core, another is full, too", 134, "SIGABRT", all(roomLeft(full, room("/tmp", 0, 9)), dumped(core(24, "/scratch"))), CauseDiskFull, "of /tmp when it ended"},
+		{"full, a core that was not found", 134, "SIGABRT", all(roomLeft(full), dumped()), CauseSignal, "; its core was dumped, and no room was left on the file system of /scratch"},
+		{"full, a core for a program", 134, "SIGABRT", all(roomLeft(full), dumped(), func(c *verdictCase) { c.in.Exit.CoresWritten = false }), CauseDiskFull, "no room"},
+		{"full before, a core", 134, "SIGABRT", all(roomLeft(full), fullBefore("/scratch"), dumped(core(0.5, "/scratch"))), CauseSignal, "killed by SIGABRT: it aborted itself, or the signal was sent to it"},
+		{"was full of a core", 134, "SIGABRT", all(freed(0), dumped(core(24, "/scratch")), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseSignal, "killed by SIGABRT"},
 
 		{"disk was full", 1, "", all(freed(0.5), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseDiskFull, "of /scratch in the last samples"},
 		{"disk was not", 1, "", all(freed(1), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
@@ -439,6 +463,7 @@ func TestVerdict_Evidence(t *testing.T) {
 		{3, "", oomInGroup(ofNodes(host.OOMOfCPUSet, "0-1", ours(victim("worker", 4300, "/slurm/job_1", false)))), map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0,
 			"nodes": "0-1", "process": "worker", "pid": 4300.0, "command": "worker", "time": "2024-05-01T12:00:07Z"}},
 		{0, "", oomInGroup(foreign(victim("other", 99, "/slurm/job_1", false))), map[string]any{"exit_code": 0.0}},
+		{139, "SIGSEGV", dumped(core(24, "/scratch"), core(3, "/tmp")), map[string]any{"exit_code": 139.0, "signal": "SIGSEGV", "core_dumped": true, "core_mb": 24.0}},
 		{1, "", roomLeft(room("/scratch/", 0.25, 7)), map[string]any{"exit_code": 1.0, "path": "/scratch", "available_mb": 0.25,
 			"available_inodes": 7.0, "time": "2024-05-01T12:00:20Z"}},
 	} {
