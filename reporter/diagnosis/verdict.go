@@ -61,12 +61,12 @@ func Causes() []Cause {
 		{
 			Name:     CauseOOMCPUSet,
 			When:     "the same for the NUMA nodes that a cpuset allows: the kernel's log says so (CONSTRAINT_CPUSET)",
-			Evidence: slices.Concat([]string{"nodes", "oom_kills"}, killed),
+			Evidence: slices.Concat([]string{"nodes", "oom_kills", "limit_kills"}, killed),
 		},
 		{
 			Name:     CauseOOMNUMA,
 			When:     "the same for the NUMA nodes that a memory policy allows (CONSTRAINT_MEMORY_POLICY), as of numactl --membind",
-			Evidence: slices.Concat([]string{"nodes", "oom_kills"}, killed),
+			Evidence: slices.Concat([]string{"nodes", "oom_kills", "limit_kills"}, killed),
 		},
 		{
 			Name: CauseOOM,
