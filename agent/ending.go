@@ -125,8 +125,19 @@ func (o Options) writtenPaths() []string {
 	return unique
 }
 
-// freeBefore measures their free space while the job is being started. The job does not wait for it.
-func (o Options) freeBefore() <-chan []host.FreeSpace {
+// freePatience is how long the job waits for the free space: what it fills at once was not full before.
+const freePatience = 10 * time.Millisecond
+
+// awaitFree waits for the free space, which was measured while the output was opened, but not for a file
+// system that does not answer.
+func (w *wrap) awaitFree() {
+	if before, ok := patience.Receive(w.freeBefore, freePatience); ok {
+		w.freeBefore <- before // it has room for one
+	}
+}
+
+// freeBefore measures their free space while the job is being started.
+func (o Options) freeBefore() chan []host.FreeSpace {
 	before := make(chan []host.FreeSpace, 1)
 	go func() {
 		paths := o.writtenPaths()

@@ -39,8 +39,8 @@ type ledger struct {
 	killsBefore, hostKillsBefore series.Optional
 	limits                       limitWatch
 	// scarce is the least memory that the host had available at the Readings since all kills were
-	// counted last; nil = not known.
-	scarce *host.Memory
+	// counted last; its Total is 0 if that is not known.
+	scarce host.Memory
 
 	// look reports whether the kernel's log is to be searched for the victims of new OOM kills.
 	look bool
@@ -91,10 +91,10 @@ func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
 func (l *ledger) noteMemory(r *host.Reading, groupCounts bool) {
 	counted := r.VM == nil || !r.VM.Held
 	if counted && (!groupCounts || r.Job != nil && r.Job.Group != nil) {
-		l.scarce = nil
+		l.scarce = host.Memory{}
 	}
-	if m := r.Memory; m != nil && (l.scarce == nil || m.Available < l.scarce.Available) {
-		l.scarce = new(*m) // Readings are used again
+	if m := r.Memory; m != nil && (l.scarce.Total == 0 || m.Available < l.scarce.Available) {
+		l.scarce = *m
 	}
 }
 
@@ -272,7 +272,7 @@ func (l *ledger) noteKill(a *Account, at host.Instant) {
 	}
 
 	k := &Kill{At: l.onAxis(at), AvailableMB: series.Unknown(), AvailablePct: series.Unknown()}
-	if m := l.scarce; m != nil {
+	if m := l.scarce; m.Total > 0 {
 		k.AvailableMB, k.AvailablePct = series.Optional(float64(m.Available)/MiB), availablePct(m)
 	}
 	if ours {

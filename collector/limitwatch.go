@@ -48,8 +48,8 @@ const (
 	HostRoomPct = 5
 )
 
-// next takes another Reading of the group. scarce is the host's memory before it; nil = not known.
-func (w *limitWatch) next(j *host.JobUse, scarce *host.Memory) {
+// next takes another Reading of the group. scarce is the host's memory before it.
+func (w *limitWatch) next(j *host.JobUse, scarce host.Memory) {
 	g := j.Group
 	w.own.next(g.OOMs)
 	w.limit.next(g.LimitOOMs)
@@ -80,9 +80,9 @@ func (w *limitWatch) full(peak series.Optional) bool {
 	return w.atLimit || !w.counted && peak >= fullGroup
 }
 
-// availablePct returns the share of the host's memory that is available; nil is not known.
-func availablePct(m *host.Memory) series.Optional {
-	if m == nil {
+// availablePct returns the share of the host's memory that is available.
+func availablePct(m host.Memory) series.Optional {
+	if m.Total == 0 {
 		return series.Unknown()
 	}
 	return series.Optional(100 * float64(m.Available) / float64(m.Total))

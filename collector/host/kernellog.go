@@ -94,7 +94,7 @@ func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 // recognize asks the scans for killed processes that were gone when they were looked at: only the
 // newest ones know whose a process was.
 func (r *Reader) recognize() {
-	if log := r.oom.opened(); log != nil {
+	if log := r.oom.opened(); log != nil && log.hasVictims() {
 		log.recognize(r.job.tree.seen)
 	}
 }

@@ -31,7 +31,7 @@ type kernelLog struct {
 
 	mu     sync.Mutex
 	found  []found // so far; the newest few
-	ended  []exit // of SIGKILL; the newest few
+	ended  []exit  // of SIGKILL; the newest few
 	record [8 << 10]byte
 	// pids reports that our process IDs are the log's, which are of the first pid namespace.
 	pids bool
@@ -251,6 +251,13 @@ func (l *kernelLog) add(v Victim) {
 		l.lost = true
 	}
 	l.found = append(l.found, found{Victim: v})
+}
+
+// hasVictims reports whether any was found.
+func (l *kernelLog) hasVictims() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.found) > 0
 }
 
 // victims returns the processes that were found, the newest few.

@@ -19,6 +19,8 @@ func (*kernelLog) await() {}
 
 func (*kernelLog) recognize(func(int) process.Relation) {}
 
+func (*kernelLog) hasVictims() bool { return false }
+
 func (*kernelLog) victims() []Victim { return nil }
 
 func (*kernelLog) whole() bool { return false }

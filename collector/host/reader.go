@@ -239,17 +239,12 @@ func (r *Reader) readDisks(out *Reading) {
 	}
 }
 
-// Memory returns the host's memory, or nil if that is not known or somebody else measures the host.
-func (r *Reader) Memory() *Memory {
-	if r.jobOnly {
-		return nil
+// Memory returns the host's memory. Its Total is 0 if that is not known, or somebody else measures the host.
+func (r *Reader) Memory() (m Memory) {
+	if !r.jobOnly {
+		_ = guard(func() (err error) { m, err = r.readMemory(); return err })
 	}
-	var m Memory
-	var err error
-	if guard(func() error { m, err = r.readMemory(); return err }) != nil {
-		return nil
-	}
-	return &m
+	return m
 }
 
 // Final takes the last Reading of a run, which is complete: it reads anew what Read reads only now
