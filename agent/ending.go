@@ -31,6 +31,8 @@ func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
 
 	if status.ExitCode != 0 {
 		e.Space, e.DiskPaths = w.o.freeAfter()
+		e.CoreDumped = status.CoreDumped
+		w.findCores(&e, status.Start)
 		select {
 		case e.SpaceBefore = <-w.freeBefore:
 		default: // a file system that does not answer
@@ -39,6 +41,25 @@ func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
 
 	return e
 }
+
+// findCores looks for core files of the job, if these may have filled a file system.
+func (w *wrap) findCores(e *diagnosis.ExitContext, since time.Time) {
+	if !e.CoreDumped && !slices.ContainsFunc(e.Space, diagnosis.Full) {
+		return
+	}
+	type found struct {
+		cores   []host.Core
+		written bool
+	}
+	f, _ := patience.Ask(time.Second, func() (f found) { // a directory may hang
+		f.cores, f.written = host.Cores(w.o.writtenPaths(), since.Add(-fileClock))
+		return f
+	})
+	e.Cores, e.CoresWritten = f.cores, f.written
+}
+
+// fileClock is more than the clock of file systems is behind: it moves with the kernel's ticks.
+const fileClock = 50 * time.Millisecond
 
 // A signalObserver adds the signals that this process was sent to the recording. If perfagent is
 // killed together with the job, the journal still says who wanted the job to end.
@@ -104,8 +125,19 @@ func (o Options) writtenPaths() []string {
 	return unique
 }
 
-// freeBefore measures their free space while the job is being started. The job does not wait for it.
-func (o Options) freeBefore() <-chan []host.FreeSpace {
+// freePatience is how long the job waits for the free space: what it fills at once was not full before.
+const freePatience = 10 * time.Millisecond
+
+// awaitFree waits for the free space, which was measured while the output was opened, but not for a file
+// system that does not answer.
+func (w *wrap) awaitFree() {
+	if before, ok := patience.Receive(w.freeBefore, freePatience); ok {
+		w.freeBefore <- before // it has room for one
+	}
+}
+
+// freeBefore measures their free space while the job is being started.
+func (o Options) freeBefore() chan []host.FreeSpace {
 	before := make(chan []host.FreeSpace, 1)
 	go func() {
 		paths := o.writtenPaths()

@@ -12,6 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 // Run runs the command of o.Args and writes a report of what it used. It returns when the report
@@ -77,7 +78,7 @@ type wrap struct {
 	stopper *stopper // nil if no rule may stop the job
 
 	// freeBefore receives the free space measured before the job started.
-	freeBefore <-chan []host.FreeSpace
+	freeBefore chan []host.FreeSpace
 }
 
 func newWrap(o Options) *wrap {
@@ -104,7 +105,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	// Access the disk and the kernel concurrently, because the job waits for them.
 	opened := make(chan *output, 1)
 	w.freeBefore = w.o.freeBefore()
-	go func() { opened <- w.openOutput(head, ownMarks) }()
+	go func() { opened <- w.openAll(head) }()
 
 	if w.serves() {
 		w.page = w.newLivePage()
@@ -168,6 +169,13 @@ func (w *wrap) start() (*job.Job, error) {
 	}
 
 	return j, err
+}
+
+// openAll claims the files of the recording, and waits for what is measured before the job starts.
+func (w *wrap) openAll(head journal.Head) *output {
+	o := w.openOutput(head, ownMarks)
+	w.awaitFree()
+	return o
 }
 
 // wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job,

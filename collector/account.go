@@ -77,11 +77,19 @@ type Account struct {
 	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
 
 	// OOMKills counts the processes that were killed in the group, HostOOMKills those on the whole
-	// host.
-	OOMKills     series.Optional `json:"oom_kills"`
-	HostOOMKills series.Optional `json:"host_oom_kills"`
-	OOMAt        time.Time       `json:"oom_at,omitzero"`
-	Victims      []host.Victim   `json:"victims,omitempty"`
+	// host. LimitOOMKills counts those of OOMKills for which the kernel's counters prove that the
+	// job's memory limit was the reason.
+	OOMKills      series.Optional `json:"oom_kills"`
+	HostOOMKills  series.Optional `json:"host_oom_kills"`
+	LimitOOMKills series.Optional `json:"limit_oom_kills"`
+	// Kill is the newest kill in the group or, where no group counts them, on the host; nil if there
+	// was none.
+	Kill *Kill `json:"kill,omitempty"`
+	// Neighbours is 0 if the group held nothing but the job, us and what is above us whenever a kill
+	// was counted, and more if it held others. It is unknown if that was not looked at.
+	Neighbours series.Optional `json:"neighbours"`
+	OOMAt      time.Time       `json:"oom_at,omitzero"`
+	Victims    []host.Victim   `json:"victims,omitempty"`
 	// LogPIDs reports that Victims are all that the kernel's log has, with process IDs that are
 	// ours.
 	LogPIDs bool `json:"log_pids,omitempty"`
@@ -95,6 +103,22 @@ type Account struct {
 	Signals []Signal `json:"signals,omitempty"`
 	// Stop is what stopped the job; nil if nothing did. The caller fills it in.
 	Stop *Stop `json:"stop,omitempty"`
+}
+
+// A Kill is what the Readings around an out-of-memory kill say of it. It never changes.
+type Kill struct {
+	At time.Time `json:"at"` // of the first Reading that had counted it
+	// InGroup and AtLimit report whether the counters prove that a limit of the job's group or of one
+	// below it was the reason, and the job's memory limit.
+	InGroup bool `json:"in_group"`
+	AtLimit bool `json:"at_limit"`
+	// Counted reports whether the kernel counts how often a limit was the reason, so that its silence
+	// proves that none was (v2).
+	Counted bool `json:"counted"`
+	// AvailableMB is the memory, MiB, that the host had available at the last Reading before the kill,
+	// and AvailablePct that share of its memory.
+	AvailableMB  series.Optional `json:"available_mb"`
+	AvailablePct series.Optional `json:"available_pct"`
 }
 
 // A Stop is the end that perfagent made to a job because a Rule held. It never changes.
@@ -156,7 +180,7 @@ func NoAccount() Account {
 		Limits:  host.Limits{CPUQuota: u, MemoryMB: u},
 		Periods: u, Throttled: u, ThrottledSeconds: u,
 		LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, FullAtKillMB: u,
-		OOMKills: u, HostOOMKills: u,
+		OOMKills: u, HostOOMKills: u, LimitOOMKills: u, Neighbours: u,
 		JobStall: none, HostStall: none,
 	}
 }

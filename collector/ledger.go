@@ -35,6 +35,12 @@ type ledger struct {
 	// last.
 	oomSeen, hostOOMSeen series.Optional
 	lookedAt             time.Duration
+	// killsBefore and hostKillsBefore are the OOM kills that were counted before the newest Reading.
+	killsBefore, hostKillsBefore series.Optional
+	limits                       limitWatch
+	// scarce is the least memory that the host had available at the Readings since all kills were
+	// counted last; its Total is 0 if that is not known.
+	scarce host.Memory
 
 	// look reports whether the kernel's log is to be searched for the victims of new OOM kills.
 	look bool
@@ -45,7 +51,7 @@ type ledger struct {
 // newLedger returns a ledger that begins at the baseline Reading.
 func newLedger(base *host.Reading, job host.JobOptions) ledger {
 	l := ledger{start: base.At, source: job.Source, found: job.Tree != nil, last: base.At.Mono,
-		peak: series.Unknown(), limitPeak: series.Unknown()}
+		peak: series.Unknown(), limitPeak: series.Unknown(), limits: newLimitWatch()}
 	l, _ = l.next(NoAccount(), base, entry{})
 	return l
 }
@@ -73,9 +79,23 @@ func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
 		}
 	}
 
+	l.noteKill(&a, r.At)
 	l.noteOOM(&a, r.At, e.closing)
+	l.noteMemory(r, a.OOMKills.Known())
 	l.last = r.At.Mono
 	return l, a
+}
+
+// noteMemory keeps how much memory the host has. A group that limits nothing and /proc/vmstat are not
+// read in each Reading.
+func (l *ledger) noteMemory(r *host.Reading, groupCounts bool) {
+	counted := r.VM == nil || !r.VM.Held
+	if counted && (!groupCounts || r.Job != nil && r.Job.Group != nil) {
+		l.scarce = host.Memory{}
+	}
+	if m := r.Memory; m != nil && (l.scarce.Total == 0 || m.Available < l.scarce.Available) {
+		l.scarce = *m
+	}
 }
 
 // noteJob accounts for what the job itself has used.
@@ -150,6 +170,10 @@ func (l *ledger) noteGroup(a *Account, j *host.JobUse) {
 	newer(&a.Throttled, l.throttled.Increase(g.ThrottledPeriods))
 	newer(&a.ThrottledSeconds, l.throttledSeconds.Increase(g.ThrottledSeconds))
 	newer(&a.OOMKills, l.oomKills.Increase(g.OOMKills))
+	l.limits.next(j, l.scarce)
+	if more := a.OOMKills - orZero(killed); more > 0 && l.limits.atLimit {
+		a.LimitOOMKills = orZero(a.LimitOOMKills) + more
+	}
 
 	l.noteLimit(a, j, killed)
 	if !l.peak.Known() {
@@ -180,16 +204,13 @@ func (l *ledger) follow(a *Account, j *host.JobUse) {
 
 	if j.Limits.MemoryGroup != l.memoryGroup {
 		l.memoryGroup, l.limitPeak = j.Limits.MemoryGroup, series.Optional(g.LimitPeak)
+		l.limits.limit = newOOMCounter()
 		a.LimitPeakMB, a.LimitCacheMB = series.Unknown(), series.Unknown()
 	}
 	if !l.limitPeak.Known() {
 		l.limitPeak = series.Optional(g.LimitPeak)
 	}
 }
-
-// fullGroup is the part of its limit at which a group counts as full: the kernel counts pages for
-// each CPU apart, and charges some in advance.
-const fullGroup = 0.98
 
 // noteLimit accounts for how much of the memory limit was reached since the last Reading: the
 // kernel's peak, if it rose since then, less the most page cache that was seen, which the kernel
@@ -204,13 +225,9 @@ func (l *ledger) noteLimit(a *Account, j *host.JobUse, killed series.Optional) {
 	if rose {
 		l.limitPeak = series.Optional(g.LimitPeak)
 	}
-	if !killed.Known() {
-		killed = 0
-	}
-
 	switch {
 	case !(limit > 0):
-	case a.OOMKills > killed && peak >= fullGroup*limit && !a.FullAtKillMB.Known():
+	case a.OOMKills > orZero(killed) && l.limits.full(peak/limit) && !a.FullAtKillMB.Known():
 		a.FullAtKillMB = limit
 	case rose:
 		highest(&a.LimitReachedPct, min(100, 100*(peak-a.LimitCacheMB)/limit))
@@ -244,11 +261,40 @@ func (l *ledger) noteOOM(a *Account, at host.Instant, closing bool) {
 // onAxis returns the time of a Reading on the axis of the samples.
 func (l *ledger) onAxis(at host.Instant) time.Time { return l.start.Wall.Add(at.Boot - l.start.Boot) }
 
+// noteKill keeps what is known of the newest kill in the group or, where no group counts them, on the
+// host.
+func (l *ledger) noteKill(a *Account, at host.Instant) {
+	inGroup, onHost := orZero(a.OOMKills), orZero(a.HostOOMKills)
+	ours, anybodys := inGroup > l.killsBefore, onHost > l.hostKillsBefore && !a.OOMKills.Known()
+	l.killsBefore, l.hostKillsBefore = inGroup, onHost
+	if !ours && !anybodys {
+		return
+	}
+
+	k := &Kill{At: l.onAxis(at), AvailableMB: series.Unknown(), AvailablePct: series.Unknown()}
+	if m := l.scarce; m.Total > 0 {
+		k.AvailableMB, k.AvailablePct = series.Optional(float64(m.Available)/MiB), availablePct(m)
+	}
+	if ours {
+		k.InGroup, k.AtLimit, k.Counted = l.limits.inGroup, l.limits.atLimit, l.limits.counted
+		l.limits.settle()
+	}
+	a.Kill = k
+}
+
 // newer replaces a value by what is known now, if it is known.
 func newer(into *series.Optional, now series.Optional) {
 	if now.Known() {
 		*into = now
 	}
+}
+
+// orZero returns a value, or 0 if it is not known.
+func orZero(v series.Optional) series.Optional {
+	if !v.Known() {
+		return 0
+	}
+	return v
 }
 
 // highest raises a value to what is known now, if that is more.

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -27,7 +28,8 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 		at := time.Duration(i) * time.Second
 		return &host.Reading{At: host.Instant{Mono: at, Boot: at}, Job: &host.JobUse{CPUSeconds: math.NaN(), Read: math.NaN(), Memory: math.NaN(),
 			Group: &cgroup.Counters{Periods: g.periods, ThrottledPeriods: g.throttled, ThrottledSeconds: g.throttled / 10,
-				LimitPeak: g.peak * MiB, LimitPageCache: g.cache * MiB, LimitWorkingSet: math.NaN(), OOMKills: g.oomKills},
+				LimitPeak: g.peak * MiB, LimitPageCache: g.cache * MiB, LimitWorkingSet: math.NaN(), LimitHeld: math.NaN(), OOMKills: g.oomKills,
+				OOMs: math.NaN(), LimitOOMs: math.NaN()},
 			Limits: host.Limits{CPUQuota: 1, MemoryMB: series.Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
 	}
 
@@ -143,5 +145,78 @@ func TestLedger_HeldDown(t *testing.T) {
 	l.noteHeld(&a.Limits, &cgroup.Held{Swap: u, Refaults: u, High: 50 * MiB, HighEvents: 100})
 	if got := a.Limits.HeldDown.HighMB; got != 50 {
 		t.Errorf("memory.high was exceeded: %v MiB", got)
+	}
+}
+
+// killReading is what a Reading says of memory: the host's, in percent available (0 = not known), and the group's.
+type killReading struct {
+	available, held float64 // percent
+	kills, ooms     float64 // of the group and those below it
+	limitOOMs       float64 // of the group with the limit
+	under           bool    // v1
+	host            float64 // kills on the host
+}
+
+// A kill is put down to a limit if the kernel's counters say so: those of v2 count how often a limit was the reason,
+// which page cache does not raise. In v1 what could not be reclaimed before it must do. What the host had available is
+// known from before the kill, too: the kill itself makes room.
+func TestLedger_Kill(t *testing.T) {
+	n := math.NaN()
+	v1 := func(available, held, kills float64) killReading {
+		return killReading{available: available, held: held, kills: kills, ooms: n, limitOOMs: n}
+	}
+	v2 := func(kills, ooms, limitOOMs float64) killReading {
+		return killReading{available: 50, held: 99, kills: kills, ooms: ooms, limitOOMs: limitOOMs}
+	}
+	root := func(available, host float64) killReading {
+		return killReading{available: available, held: n, kills: n, ooms: n, limitOOMs: n, host: host}
+	}
+	for name, c := range map[string]struct {
+		readings []killReading // the first is the baseline
+		want     *Kill         // without its time and AvailableMB
+		at       int           // the Reading that counted it
+		atLimit  series.Optional
+	}{
+		"none":                                   {[]killReading{v2(3, 3, 3), v2(3, 3, 3)}, nil, 0, series.Unknown()},
+		"v2, the job's limit":                    {[]killReading{v2(3, 3, 3), v2(4, 4, 4)}, &Kill{InGroup: true, AtLimit: true, Counted: true, AvailablePct: series.Unknown()}, 1, 1},
+		"v2, counted a Reading earlier":          {[]killReading{v2(3, 3, 3), v2(3, 4, 4), v2(4, 4, 4)}, &Kill{InGroup: true, AtLimit: true, Counted: true, AvailablePct: 50}, 2, 1},
+		"v2, a limit below":                      {[]killReading{v2(0, 0, 0), v2(0, 0, 0), v2(2, 1, 0)}, &Kill{InGroup: true, Counted: true, AvailablePct: 50}, 2, series.Unknown()},
+		"v2, the limit around, of others before": {[]killReading{v2(0, 0, 0), v2(0, 0, 5), v2(0, 0, 5), v2(1, 0, 5)}, &Kill{Counted: true, AvailablePct: 50}, 3, series.Unknown()},
+		"v2, not at a limit":                     {[]killReading{v2(0, 7, 7), v2(0, 7, 7), v2(1, 7, 7)}, &Kill{Counted: true, AvailablePct: 50}, 2, series.Unknown()},
+		"v2, at the limit, then the host's":      {[]killReading{v2(0, 0, 0), v2(1, 1, 1), v2(2, 1, 1)}, &Kill{Counted: true, AvailablePct: 50}, 2, 1},
+		"v2, twice at the limit":                 {[]killReading{v2(0, 0, 0), v2(1, 1, 1), v2(3, 3, 3)}, &Kill{InGroup: true, AtLimit: true, Counted: true, AvailablePct: 50}, 2, 3},
+		"v2, nothing counts limits":              {[]killReading{v2(0, 0, n), v2(0, 0, n), v2(1, 0, n)}, &Kill{InGroup: true, AtLimit: true, AvailablePct: 50}, 2, 1},
+		"v1, held":                               {[]killReading{v1(50, 10, 0), v1(50, 90, 0), v1(50, 10, 1)}, &Kill{InGroup: true, AtLimit: true, AvailablePct: 50}, 2, 1},
+		"v1, held after it":                      {[]killReading{v1(50, 10, 0), v1(50, 89, 0), v1(50, 95, 1)}, &Kill{AvailablePct: 50}, 2, series.Unknown()},
+		"v1, held, and the host was short":       {[]killReading{v1(50, 10, 0), v1(4.9, 95, 0), v1(50, 10, 1)}, &Kill{AvailablePct: 4.9}, 2, series.Unknown()},
+		"v1, held, nothing known of the host":    {[]killReading{v1(0, 95, 0), v1(0, 95, 0), v1(50, 10, 1)}, &Kill{AvailablePct: series.Unknown()}, 2, series.Unknown()},
+		"v1, seen":                               {[]killReading{v1(50, 10, 0), {available: 50, held: 10, ooms: n, limitOOMs: n, under: true}, v1(50, 10, 1)}, &Kill{InGroup: true, AtLimit: true, AvailablePct: 50}, 2, 1},
+		"no group, the host was short":           {[]killReading{root(50, 0), root(1, 0), root(88, 1)}, &Kill{AvailablePct: 1}, 2, series.Unknown()},
+		"a kill elsewhere":                       {[]killReading{{available: 50, ooms: n, limitOOMs: n}, {available: 1, ooms: n, limitOOMs: n}, {available: 50, host: 1, ooms: n, limitOOMs: n}}, nil, 0, series.Unknown()},
+	} {
+		reading := func(i int) *host.Reading {
+			k, at := c.readings[i], time.Duration(i)*time.Second
+			r := &host.Reading{At: host.Instant{Wall: time.Unix(100, 0), Mono: at, Boot: at}, VM: &host.VMStat{OOMKills: k.host}, Job: &host.JobUse{
+				CPUSeconds: n, Read: n, Memory: n, Limits: host.Limits{CPUQuota: series.Unknown(), MemoryMB: 100},
+				Group: &cgroup.Counters{LimitPeak: 100 * MiB, LimitHeld: k.held * MiB, OOMKills: k.kills, OOMs: k.ooms, LimitOOMs: k.limitOOMs, UnderOOM: k.under}}}
+			if k.available > 0 && i > 0 { // a baseline reads no gauges
+				r.Memory = &host.Memory{Total: 1000 * MiB, Available: uint64(k.available * 10 * MiB)}
+			}
+			return r
+		}
+		l, a := newLedger(reading(0), host.JobOptions{}), NoAccount()
+		for i := range c.readings[1:] {
+			l, a = l.next(a, reading(i+1), entry{})
+		}
+		got := a.Kill
+		if got != nil {
+			if at := time.Unix(100+int64(c.at), 0); !got.At.Equal(at) || got.AvailablePct.Known() && math.Abs(float64(got.AvailableMB-10*got.AvailablePct)) > 0.01 {
+				t.Errorf("%s: %+v, want it at %v", name, got, at)
+			}
+			got = &Kill{InGroup: got.InGroup, AtLimit: got.AtLimit, Counted: got.Counted, AvailablePct: got.AvailablePct}
+		}
+		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.want) || fmt.Sprint(a.LimitOOMKills) != fmt.Sprint(c.atLimit) {
+			t.Errorf("%s: %+v, %v at the limit; want %+v, %v", name, got, a.LimitOOMKills, c.want, c.atLimit)
+		}
 	}
 }

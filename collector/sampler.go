@@ -118,6 +118,8 @@ func (s *Sampler) FollowMarks(path string, begun bool) {
 // Recording. It blocks: the caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
 	defer s.reader.Close()
+	s.reader.Watch()
+	s.ledger.scarce = s.reader.Memory()
 	s.describe()
 	if s.opts.Begin != nil {
 		s.opts.Begin(s.rec)
@@ -268,6 +270,9 @@ func (s *Sampler) account(r *host.Reading, closing bool) {
 
 	if s.ledger.look {
 		rec.Account.Victims, rec.Account.LogPIDs = s.reader.Victims(r.At)
+		if n, known := s.reader.Neighbours(); known {
+			highest(&rec.Account.Neighbours, series.Optional(n))
+		}
 	}
 	if g := s.ledger.gap; g != nil {
 		rec.addGap(*g)

@@ -149,6 +149,8 @@ func vmTry(t *testing.T, qemu, kernel, initrd string) (results map[string]*vmRes
 	ctx, cancel := context.WithTimeout(t.Context(), vmLongest)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, qemu, "-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "768", "-smp", "2",
+		"-object", "memory-backend-ram,id=m0,size=640M", "-numa", "node,cpus=0-1,memdev=m0",
+		"-object", "memory-backend-ram,id=m1,size=128M", "-numa", "node,memdev=m1",
 		"-kernel", kernel, "-initrd", initrd, "-append", "console=ttyS0 panic=-1 quiet",
 		"-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio",
 		"-drive", "file="+disks[0]+",format=raw,if=virtio,cache=unsafe", "-drive", "file="+disks[1]+",format=raw,if=virtio,cache=unsafe")

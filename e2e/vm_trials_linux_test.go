@@ -29,6 +29,14 @@ func vmTrials() []vmTrial {
 			Args: vmRun("", "parent 0 hog 100 0"), Watch: []string{"spared/memory.events"}, check: vmSpared},
 		{Name: "an old kill is none", Groups: []vmGroup{{"old", [][2]string{{"memory.max", "48M"}}}}, In: "old",
 			Args: []string{"/bin/sh", "-c", "/init hog 100 0; exec /bin/perfagent run -- /init parent 7 nothing"}, Watch: []string{"old/memory.events"}, check: vmOldKill},
+		{Name: "killed at memory.max, no log", Groups: []vmGroup{{"nolog", [][2]string{{"memory.max", "48M"}}}}, In: "nolog",
+			Args: []string{"/bin/sh", "-c", vmNoLog + "/init hog 100 0"}, Watch: []string{"nolog/memory.events"}, check: vmKilledNoLog},
+		{Name: "killed for the host", Groups: []vmGroup{{"host", [][2]string{{"memory.max", "48M"}}}}, In: "host",
+			Args: []string{"/bin/perfagent", "run", "--", "/bin/sh", "-c", vmHostKill}, Watch: []string{"host/memory.events"}, check: vmHost},
+		{Name: "killed for the host, no log", Groups: []vmGroup{{"hostless", [][2]string{{"memory.max", "48M"}}}}, In: "hostless",
+			Args: []string{"/bin/sh", "-c", vmNoLog + "/bin/sh -c '" + vmHostKill + "'"}, Watch: []string{"hostless/memory.events"}, check: vmHostNoLog},
+		{Name: "killed for a NUMA node", Groups: []vmGroup{{"node", [][2]string{{"cpuset.mems", "1"}}}}, In: "node",
+			Args: vmRun("", "hog 200 0"), Watch: []string{"node/memory.events"}, check: vmNode},
 		{Name: "memory within the limit", Groups: []vmGroup{{"fit", [][2]string{{"memory.max", "300M"}}}}, In: "fit",
 			Args: vmRun("--interval 50ms", "hog 60 0.3"), Watch: []string{"fit/memory.peak"}, check: vmFits},
 		{Name: "throttled by cpu.max", Groups: []vmGroup{{"slow", [][2]string{{"cpu.max", "50000 100000"}}}}, In: "slow",
@@ -65,6 +73,12 @@ func vmTrials() []vmTrial {
 
 // vmSlow throttles the group before the job, too: that is not to be counted.
 const vmSlow = "/init burn 0.2 2; busybox cat /sys/fs/cgroup/slow/cpu.stat; exec /bin/perfagent run -- /init truth burn 0.4 2 8"
+
+// vmNoLog wraps a job with so few descriptors that perfagent leaves the kernel's log alone.
+const vmNoLog = "ulimit -n 60; exec /bin/perfagent run -- "
+
+// vmHostKill fills its group with page cache, and then has the kernel kill it as a host does that is out of memory.
+const vmHostKill = `busybox dd if=/dev/vda of=/dev/null bs=1M 2>/dev/null; echo 1000 >/proc/self/oom_score_adj; echo f >/proc/sysrq-trigger; busybox sleep 20`
 
 // vmFill starts processes until the kernel refuses, and then stays for two seconds
 // without starting anything.
@@ -107,6 +121,50 @@ func vmKilled(t *testing.T, r *vmResult) {
 	guestNear(t, "peak_mb", r.node.Verdict.Evidence["peak_mb"].(float64), r.number(t, r.After, "kill/memory.peak", "")/guestMiB, 0)
 	if n := r.number(t, r.After, "kill/memory.events", "oom_kill"); n != 1 {
 		t.Errorf("the kernel killed %v", n)
+	}
+}
+
+// The counters of v2 prove that the limit was the reason.
+func vmKilledNoLog(t *testing.T, r *vmResult) {
+	guestKilled(t, r.node, r.run, 48)
+	if n := r.number(t, r.After, "nolog/memory.events", "oom"); n < 1 {
+		t.Errorf("the kernel was at the limit %v times", n)
+	}
+}
+
+// A host's kill is none of the group's limit, though page cache has filled the group.
+func vmHost(t *testing.T, r *vmResult) {
+	v := r.node.Verdict
+	if r.Code != 137 || v.Cause != "oom_host" || v.Evidence["limit_mb"] != nil || v.Evidence["limit_kills"] != 0.0 || v.Evidence["pid"] != float64(r.node.Job.PID) {
+		t.Errorf("exit code %d, verdict %+v", r.Code, v)
+	}
+	vmNotAtLimit(t, r, "host/memory.events")
+}
+
+// Nothing proves more than the kill where the log cannot be read and the host had memory.
+func vmHostNoLog(t *testing.T, r *vmResult) {
+	v := r.node.Verdict
+	if r.Code != 137 || v.Cause != "oom" || !strings.Contains(v.Text, "or of the host: which is not known") || v.Evidence["limit_kills"] != 0.0 {
+		t.Errorf("exit code %d, verdict %+v", r.Code, v)
+	}
+	vmNotAtLimit(t, r, "hostless/memory.events")
+}
+
+// vmNotAtLimit checks that the group was full, and that nothing was killed for that.
+func vmNotAtLimit(t *testing.T, r *vmResult, events string) {
+	t.Helper()
+	full, ooms, kills := r.number(t, r.After, events, "max"), r.number(t, r.After, events, "oom"), r.number(t, r.After, events, "oom_kill")
+	if full < 1 || ooms != 0 || kills != 1 {
+		t.Errorf("max %v, oom %v, oom_kill %v: want some, 0, 1", full, ooms, kills)
+	}
+}
+
+// A kill for the memory of the NUMA node that a cpuset allows.
+func vmNode(t *testing.T, r *vmResult) {
+	v := r.node.Verdict
+	if r.Code != 137 || v.Cause != "oom_cpuset" || v.Evidence["nodes"] != "1" || v.Evidence["pid"] != float64(r.node.Job.PID) ||
+		!strings.Contains(v.Text, "was killed because NUMA node 1, all that its cpuset allows, was out of memory") {
+		t.Errorf("exit code %d, verdict %+v", r.Code, v)
 	}
 }
 

@@ -96,7 +96,7 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 // the page cache that it can.
 func unseenCache(j *Job, a *collector.Account) float64 {
 	switch {
-	case a.OOMKills > 0 && a.FullAtKillMB.Known():
+	case a.FullAtKillMB.Known() && LimitKills(a, j) > 0:
 		return 0
 	case j.Attached: // these bytes are not known
 		return math.NaN()

@@ -42,7 +42,7 @@ func TestAccount_LimitBetweenSamples(t *testing.T) {
 			a.Limits.MemoryMB, a.LimitReachedPct = 200, c.reached
 			j.BlockReadMB, j.BlockWriteMB = c.read, c.wrote
 			if c.killed {
-				a.OOMKills, a.FullAtKillMB = 1, 200
+				a.OOMKills, a.FullAtKillMB, a.Kill = 1, 200, &collector.Kill{AtLimit: true}
 			}
 		})
 		got, ok := n.Metrics[reporter.MetricLimitMemory]
@@ -122,13 +122,14 @@ func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
 	for _, c := range []struct {
 		read, wrote float64
 		kills       series.Optional
+		proved      bool // that the limit was the reason
 		want        float64
-	}{{0, 0, 0, 150}, {20, 30, 0, 100}, {100, 200, 0, 7}, {100, 200, 1, 150}} {
+	}{{0, 0, 0, false, 150}, {20, 30, 0, false, 100}, {100, 200, 0, false, 7}, {100, 200, 1, true, 150}, {100, 200, 1, false, 7}} {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 			a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = host.JobFromCreated, 160, 6, 4, 7
 			j.BlockReadMB, j.BlockWriteMB, a.OOMKills = c.read, c.wrote, c.kills
 			if c.kills > 0 {
-				a.FullAtKillMB = 160
+				a.FullAtKillMB, a.Kill = 160, &collector.Kill{AtLimit: c.proved}
 			}
 		})
 		if n.Job.PeakMemoryMB != c.want {

@@ -214,7 +214,7 @@ func jobPeakMemory(f *facts) (float64, error) {
 // the kernel's own peak, and the fact that the kernel killed.
 func limitMemory(f *facts) (float64, error) {
 	pct, err := maxOf(collector.LimitMemoryPercent).value(f)
-	if f.account != nil && f.account.FullAtKillMB.Known() && LimitKills(f.account) > 0 {
+	if f.account != nil && f.account.FullAtKillMB.Known() && LimitKills(f.account, f.job) > 0 {
 		return 100, nil
 	}
 	if between := limitReached(f); between > pct {

@@ -280,7 +280,7 @@ func endOf(o summary.Object) string {
 		return "running"
 	case o.State == summary.Incomplete && (o.ExitCode == nil || *o.ExitCode == 0): // else a rank is known to have failed
 		return "lost"
-	case o.Cause == diagnosis.CauseOOMCgroup || o.Cause == diagnosis.CauseOOMHost:
+	case diagnosis.OutOfMemory(o.Cause):
 		return "out of memory"
 	case o.Cause == diagnosis.CauseTimeLimit:
 		return "time limit"

@@ -188,10 +188,11 @@ func (f *fallen) take(g *Group) float64 {
 		if dir == own {
 			return nil
 		}
-		v, err := oomKills(g.r.files.Once, filepath.Join(dir, "memory.oom_control"))
+		counts, err := readOOM(g.r.files.Once, filepath.Join(dir, "memory.oom_control"))
 		if err != nil {
 			return nil
 		}
+		v := counts.kills
 		last, known := f.seen[dir]
 		if !known && len(f.seen) >= maxGroups {
 			return nil
@@ -211,17 +212,19 @@ func (f *fallen) take(g *Group) float64 {
 	return f.sum
 }
 
-// oomKills reads oom_kill of memory.events or memory.oom_control. It returns NaN if the kernel does
-// not count them (before Linux 4.13).
-func oomKills(read func(string, int) ([]byte, error), path string) (float64, error) {
+// oomCounts are what memory.events or memory.oom_control have of running out of memory; NaN is absent.
+type oomCounts struct{ kills, ooms, under float64 }
+
+// readOOM reads such a file. The kernel does not count kills before Linux 4.13.
+func readOOM(read func(string, int) ([]byte, error), path string) (oomCounts, error) {
 	data, err := read(path, maxFile)
 	if err != nil {
-		return nan, err
+		return oomCounts{nan, nan, nan}, err
 	}
-	v := [2]float64{nan, nan}
-	parseKeys(data, []string{"oom_kill", "under_oom"}, v[:])
-	if math.IsNaN(v[0]) && math.IsNaN(v[1]) {
-		return nan, malformed(path, data)
+	v := [3]float64{nan, nan, nan}
+	parseKeys(data, []string{"oom_kill", "oom", "under_oom"}, v[:])
+	if math.IsNaN(v[0]) && math.IsNaN(v[2]) {
+		err = malformed(path, data)
 	}
-	return v[0], nil
+	return oomCounts{v[0], v[1], v[2]}, err
 }

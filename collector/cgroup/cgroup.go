@@ -88,14 +88,24 @@ type Counters struct {
 
 	// LimitWorkingSet, LimitPageCache and LimitPeak are WorkingSet, PageCache and PeakMemory of the
 	// group that sets Limits.Memory: the group's own, or an ancestor's, with all that runs
-	// beside us in it. NaN without a limit, and if a hidden ancestor sets it.
-	LimitWorkingSet, LimitPageCache, LimitPeak float64
+	// beside us in it. LimitHeld is its Memory less its PageCache: what the kernel cannot reclaim
+	// without swap. NaN without a limit, and if a hidden ancestor sets it.
+	LimitWorkingSet, LimitPageCache, LimitPeak, LimitHeld float64
 
 	// OOMKills counts the out-of-memory kills in the group and in all below it, for any group's
 	// limit or for the host's memory. (v2 memory.events oom_kill, which includes the groups below;
 	// v1 memory.oom_control counts in the victim's own group only, so the groups below are added
 	// up. A removed group stays in the sum with its last count.)
 	OOMKills float64
+
+	// OOMs counts how often a limit of the group, or of one below it, left the kernel nothing but
+	// to kill, LimitOOMs how often the limit of the group that sets Limits.Memory did, wherever the
+	// killed process was. (v2 oom of memory.events and memory.events.local; NaN in v1.)
+	OOMs, LimitOOMs float64
+
+	// UnderOOM reports that the group was in that state at this very moment, for its own limit or
+	// one above it. (v1 under_oom.)
+	UnderOOM bool
 
 	// ReadBytes and WriteBytes are storage bytes without discards, of devices that are not made of
 	// others. (v2 io.stat; v1 blkio.throttle.io_service_bytes, which counts only where there is a
@@ -146,7 +156,8 @@ func absent() Counters {
 	return Counters{
 		CPUSeconds: n, Periods: n, ThrottledPeriods: n, ThrottledSeconds: n,
 		Memory: n, WorkingSet: n, PageCache: n, PeakMemory: n, Swap: n,
-		LimitWorkingSet: n, LimitPageCache: n, LimitPeak: n, OOMKills: n,
+		LimitWorkingSet: n, LimitPageCache: n, LimitPeak: n, LimitHeld: n,
+		OOMKills: n, OOMs: n, LimitOOMs: n,
 		ReadBytes: n, WriteBytes: n, Processes: n, Threads: n,
 		Pressure: noPressure(),
 	}

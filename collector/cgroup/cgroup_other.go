@@ -26,6 +26,9 @@ func (g *Group) Held() Held           { return Held{} }
 func (g *Group) Close()               {}
 func (g *Group) Pids() ([]int, error) { return nil, ErrNone }
 
+// MemoryPids returns ErrNone on this system.
+func (g *Group) MemoryPids() ([]int, error) { return nil, ErrNone }
+
 // TaskLimits returns nil on this system.
 func (g *Group) TaskLimits() []TaskLimit { return nil }
 

@@ -298,7 +298,7 @@ func TestGroup_Inside(t *testing.T) {
 	want := absent()
 	want.CPUSeconds, want.Processes, want.Threads = 1, 1, 9
 	want.Periods, want.ThrottledPeriods, want.ThrottledSeconds = 40, 30, 1.5
-	want.LimitWorkingSet, want.LimitPageCache, want.LimitPeak = 1.3e8, 5e7, 209715200
+	want.LimitWorkingSet, want.LimitPageCache, want.LimitPeak, want.LimitHeld = 1.3e8, 5e7, 209715200, 1e8
 	groupSame(t, "counters", in.Read(), want)
 	if l := in.Limits(); l.Memory != 209715200 || l.CPUs != .5 || l.CPUGroup != "/job" || in.Path() != "/job/task/made" {
 		t.Errorf("limits %+v of %s", l, in.Path())

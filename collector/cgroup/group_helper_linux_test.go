@@ -115,6 +115,7 @@ func groupV2() groupTree {
 			"kube/pod/memory.peak":                    "900000000\n",
 			"kube/pod/memory.stat":                    "anon 1\nfile 200000000\nshmem 0\ninactive_file 100000000\n",
 			"kube/pod/memory.events":                  "low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n",
+			"kube/pod/memory.events.local":            "low 0\nhigh 0\nmax 8\noom 2\noom_kill 0\noom_group_kill 0\n",
 			"kube/pod/app/cgroup.procs":               "42\n43\n",
 			"kube/pod/app/cgroup.threads":             "42\n43\n44\n",
 			"kube/pod/app/cgroup.events":              "populated 1\nfrozen 0\n",

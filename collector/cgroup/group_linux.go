@@ -54,7 +54,7 @@ type Group struct {
 func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limiting: -1} }
 
 // memoryFiles are the files of a group's memory; "" if the kernel has none.
-type memoryFiles struct{ usage, stat, peak, oom, swap string }
+type memoryFiles struct{ usage, stat, peak, oom, local, swap string }
 
 // settle decides what is read from where.
 func (g *Group) settle(v1 [len(controllers)]*membership, onV1 func(string) bool) {
@@ -171,7 +171,7 @@ func memoryFilesIn(dir string, v2 bool) memoryFiles {
 	file := func(name string) string { return ifThere(filepath.Join(dir, name)) }
 	if v2 {
 		return memoryFiles{file("memory.current"), file("memory.stat"), file("memory.peak"), file("memory.events"),
-			file("memory.swap.current")}
+			file("memory.events.local"), file("memory.swap.current")}
 	}
 	return memoryFiles{usage: file("memory.usage_in_bytes"), stat: file("memory.stat"),
 		peak: file("memory.max_usage_in_bytes"), oom: file("memory.oom_control")}
@@ -336,11 +336,23 @@ func (g *Group) parsed(l *Limits, path string, parse func([]byte) (float64, bool
 // of memory, if these are two. 0 is a process of another pid namespace. It is an error if the
 // process is in root groups only, which is not a group.
 func (g *Group) Pids() ([]int, error) {
-	if len(g.homes) == 0 {
+	return g.list(g.homes...)
+}
+
+// MemoryPids returns the processes of the group that counts memory, and of those below it, sorted.
+func (g *Group) MemoryPids() ([]int, error) {
+	if !g.memory.hasCounters() {
+		return g.list()
+	}
+	return g.list(g.memory)
+}
+
+func (g *Group) list(groups ...*membership) ([]int, error) {
+	if len(groups) == 0 {
 		return nil, fmt.Errorf("list the processes of control group %s: it is the root group, which has all", g.path)
 	}
 	var pids []int
-	for _, p := range g.homes {
+	for _, p := range groups {
 		err := walk(p.dir(), func(dir string) error {
 			data, err := g.r.read(filepath.Join(dir, "cgroup.procs"), maxTable)
 			if err == nil {

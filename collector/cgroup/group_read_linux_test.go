@@ -20,7 +20,7 @@ func wantV2() Counters {
 	return Counters{
 		CPUSeconds: 5.5, Periods: 300, ThrottledPeriods: 120, ThrottledSeconds: 4.5,
 		Memory: 5e8, WorkingSet: 4.1e8, PageCache: 1.2e8, PeakMemory: 6e8, Swap: 7e7,
-		LimitWorkingSet: 7e8, LimitPageCache: 2e8, LimitPeak: 9e8, OOMKills: 1,
+		LimitWorkingSet: 7e8, LimitPageCache: 2e8, LimitPeak: 9e8, LimitHeld: 6e8, OOMKills: 1, OOMs: 1, LimitOOMs: 2,
 		ReadBytes: 1005, WriteBytes: 2006, Processes: 5, Threads: 5,
 		Pressure: Pressure{Stall{2.5, 1.5}, Stall{30e-6, 20e-6}, Stall{7e-6, math.NaN()}},
 	}
@@ -30,7 +30,7 @@ func wantV1() Counters {
 	return Counters{
 		CPUSeconds: 2.5, Periods: 40, ThrottledPeriods: 30, ThrottledSeconds: 1.5,
 		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8, Swap: 5e6,
-		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, OOMKills: 3,
+		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, LimitHeld: 1e8, OOMKills: 3, OOMs: math.NaN(), LimitOOMs: math.NaN(),
 		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 3, // 3 of the 6 tasks have ended
 		Pressure: noPressure(),
 	}
@@ -93,7 +93,7 @@ var groupFields = map[string]func(*Counters){
 	"memory.peak":         func(c *Counters) { c.PeakMemory = nan },
 	"memory.stat":         func(c *Counters) { c.WorkingSet, c.PageCache = nan, nan },
 	"memory.swap.current": func(c *Counters) { c.Swap = nan },
-	"memory.events":       func(c *Counters) { c.OOMKills = nan },
+	"memory.events":       func(c *Counters) { c.OOMKills, c.OOMs = nan, nan },
 	"io.stat":             func(c *Counters) { c.ReadBytes, c.WriteBytes = nan, nan },
 	"pids.current":        func(c *Counters) { c.Threads = nan },
 	"cgroup.procs":        func(c *Counters) { c.Processes = nan },

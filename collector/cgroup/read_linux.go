@@ -99,20 +99,14 @@ func (g *Group) readCPU(c *Counters) {
 
 func (g *Group) readMemory(c *Counters) {
 	if g.own != (memoryFiles{}) {
-		v2 := g.memory.v2
 		c.Memory = c.number(&g.r, g.own.usage)
 		c.PeakMemory = c.number(&g.r, g.own.peak)
 		c.WorkingSet, c.PageCache, c.Swap = g.workingSet(c, g.own.stat, c.Memory)
-		if v2 {
+		if g.memory.v2 {
 			c.Swap = c.number(&g.r, g.own.swap)
 		}
 		if g.own.oom != "" {
-			var err error
-			if c.OOMKills, err = oomKills(g.r.files.Again, g.own.oom); err != nil {
-				c.fail(filepath.Base(g.own.oom), err)
-			} else if !v2 {
-				c.OOMKills += g.fallen.take(g)
-			}
+			g.readOOM(c)
 		}
 	}
 
@@ -120,11 +114,33 @@ func (g *Group) readMemory(c *Counters) {
 	case memoryFiles{}:
 	case g.own:
 		c.LimitWorkingSet, c.LimitPageCache = c.WorkingSet, c.PageCache
-		c.LimitPeak = c.PeakMemory
+		c.LimitPeak, c.LimitHeld = c.PeakMemory, max(c.Memory-c.PageCache, 0)
 	default:
-		c.LimitWorkingSet, c.LimitPageCache, _ = g.workingSet(c, g.limit.stat, c.number(&g.r, g.limit.usage))
-		c.LimitPeak = c.number(&g.r, g.limit.peak)
+		usage := c.number(&g.r, g.limit.usage)
+		c.LimitWorkingSet, c.LimitPageCache, _ = g.workingSet(c, g.limit.stat, usage)
+		c.LimitPeak, c.LimitHeld = c.number(&g.r, g.limit.peak), max(usage-c.LimitPageCache, 0)
 	}
+}
+
+// readOOM takes what the kernel counts of running out of memory.
+func (g *Group) readOOM(c *Counters) {
+	own, err := readOOM(g.r.files.Again, g.own.oom)
+	if err != nil {
+		c.fail(filepath.Base(g.own.oom), err)
+	}
+	c.OOMKills, c.OOMs, c.UnderOOM = own.kills, own.ooms, own.under > 0
+	if !g.memory.v2 {
+		c.OOMKills += g.fallen.take(g)
+	}
+
+	if g.limit.local == "" {
+		return
+	}
+	limit, err := readOOM(g.r.files.Again, g.limit.local)
+	if err != nil {
+		c.fail(filepath.Base(g.limit.local), err)
+	}
+	c.LimitOOMs = limit.ooms
 }
 
 // workingSet returns usage less what could be dropped at once, the page cache that belongs to

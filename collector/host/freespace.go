@@ -16,6 +16,13 @@ type FreeSpace struct {
 	Inodes    series.Optional // files that can still be made; unknown if the file system has no such bound
 }
 
+// A Core is a core file, which the kernel has written of a process that a signal ended.
+type Core struct {
+	File  string
+	MB    float64  // MiB that it takes
+	Paths []string // of those asked for, the ones on its file system
+}
+
 // FreeSpaces asks file systems for their free space, all at once, and waits at most 200 ms for the
 // answers: one whose server is gone never answers. It leaves out those that fail, that do not
 // answer or that are read-only, and returns the others in the order of paths.

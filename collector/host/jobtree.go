@@ -147,10 +147,24 @@ func (t *jobTree) close() {
 	}
 }
 
-// foreign reports whether a process is known not to be the job's (process.Tree.Foreign). It is not
-// known while a question is open.
-func (t *jobTree) foreign(pid int) bool {
-	return t.tree != nil && !t.asked.Open() && t.tree.Foreign(pid)
+// seen returns whether a process is known to be the job's (process.Tree.Seen). It is not known while
+// a question is open.
+func (t *jobTree) seen(pid int) process.Relation {
+	if t.tree == nil || t.asked.Open() {
+		return process.NotKnown
+	}
+	return t.tree.Seen(pid)
+}
+
+// relation does the same for a process that is there.
+func (t *jobTree) relation(pid int) process.Relation {
+	if t.tree == nil {
+		return process.NotKnown
+	}
+	if seen := t.seen(pid); seen != process.NotKnown {
+		return seen
+	}
+	return t.tree.Look(pid)
 }
 
 // copy returns the job's processes for another goroutine, or nil if they cannot be found. What was

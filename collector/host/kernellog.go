@@ -1,12 +1,22 @@
 package host
 
-import "time"
+import (
+	"os"
+	"time"
 
+	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// maxKernelLog bounds what is read of the kernel's log at once.
+const maxKernelLog = 8 << 20
+
+// The constraints under which the kernel ran out of memory, by its log.
 const (
-	// maxKernelLog bounds what is read of the kernel's log after an OOM kill, maxKernelPoll what is
-	// read at other times.
-	maxKernelLog  = 8 << 20
-	maxKernelPoll = 64 << 10
+	OOMOfGroup  = "memcg"         // at a limit of a control group
+	OOMOfHost   = "none"          // all memory of the host was in use
+	OOMOfCPUSet = "cpuset"        // the memory of the NUMA nodes of a cpuset was
+	OOMOfPolicy = "memory_policy" // that of the nodes of a process's memory policy was
 )
 
 // A Victim is a process that the kernel's OOM killer killed.
@@ -15,10 +25,17 @@ type Victim struct {
 	PID     int       `json:"pid"`     // 0 = unknown
 	At      time.Time `json:"at,omitzero"`
 	Group   string    `json:"group,omitempty"` // of the victim
+	// Constraint is one of those above; "" = unknown.
+	Constraint string `json:"constraint,omitempty"`
 	// LimitGroup is the group whose limit was hit: the victim's or one above it; "" = unknown.
 	LimitGroup string `json:"limit_group,omitempty"`
-	Host       bool   `json:"host"`              // the host was out of memory, not a group
-	Foreign    bool   `json:"foreign,omitempty"` // it was seen among processes that are not the job's
+	// Nodes are the NUMA nodes of the cpuset or policy, as the kernel lists them: "0-1,3".
+	Nodes string `json:"nodes,omitempty"`
+	// Parent is the process that was its parent when it ended; 0 = unknown.
+	Parent  int  `json:"parent,omitempty"`
+	Host    bool `json:"host"`              // no group's limit was hit
+	Ours    bool `json:"ours,omitempty"`    // it was the job's, by its parents
+	Foreign bool `json:"foreign,omitempty"` // it was not the job's, by its parents
 }
 
 // An oomLog reads from the kernel's log which processes the OOM killer has killed since the
@@ -52,6 +69,14 @@ func (o *oomLog) close() {
 	o.log = nil
 }
 
+// Watch begins to follow which processes the kernel kills: whose one was can be seen of its parents,
+// until one of them has waited for it. It is called once the job runs.
+func (r *Reader) Watch() {
+	if log := r.oom.opened(); log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
+		log.watch(r.oom.start, r.job.tree.tree)
+	}
+}
+
 // Victims returns the processes that the OOM killer is known to have killed since
 // the baseline, or nil where its log cannot be read. It reports whether they are all that the log
 // has, with process IDs that are ours.
@@ -60,17 +85,37 @@ func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	if log == nil {
 		return nil, false
 	}
-	log.read(r.oom.start, now, r.job.tree.foreign, maxKernelLog)
+	log.read(r.oom.start, now)
+	log.await()
+	log.recognize(r.job.tree.seen)
 	return log.victims(), log.whole()
 }
 
-// pollLog reads on in the kernel's log, if others are in the job's group, before a counter reports
-// a kill: only the newest scans know whose a process was.
-func (r *Reader) pollLog(now Instant) {
-	if r.job.Source != JobFromTree || r.job.Group == nil {
-		return
+// recognize asks the scans for killed processes that were gone when they were looked at: only the
+// newest ones know whose a process was.
+func (r *Reader) recognize() {
+	if log := r.oom.opened(); log != nil && log.hasVictims() {
+		log.recognize(r.job.tree.seen)
 	}
-	if log := r.oom.opened(); log != nil {
-		log.read(r.oom.start, now, r.job.tree.foreign, maxKernelPoll)
+}
+
+// Neighbours returns how many processes are in the group that counts the job's memory and are neither
+// the job's nor needed for it: perfagent's own, and those above it, which live as it does. It stops
+// at the first. It returns false if that is not known.
+func (r *Reader) Neighbours() (n int, known bool) {
+	if r.job.Group == nil || r.job.Tree == nil {
+		return 0, false
 	}
+	pids, err := r.job.Group.MemoryPids()
+	if err != nil {
+		return 0, false
+	}
+
+	for _, pid := range pids {
+		needed := func() bool { return pid == os.Getpid() || pid == r.job.helperPid() || procfile.Descends(pid) }
+		if r.job.tree.relation(pid) == process.Foreign && !needed() {
+			return 1, true
+		}
+	}
+	return 0, true
 }

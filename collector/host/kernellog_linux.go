@@ -6,9 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // scarceFiles is the limit of descriptors below which none is held for the log.
@@ -19,13 +24,34 @@ const maxVictims = 20
 
 // A kernelLog is the kernel's log (/dev/kmsg) from a moment on. A nil one cannot be read.
 type kernelLog struct {
-	fd     int
-	found  []Victim // so far; the newest few
+	file     *os.File
+	conn     syscall.RawConn
+	exits    *process.Exits // nil = the kernel does not say them
+	watching atomic.Bool
+
+	mu     sync.Mutex
+	found  []found // so far; the newest few
+	ended  []exit  // of SIGKILL; the newest few
 	record [8 << 10]byte
 	// pids reports that our process IDs are the log's, which are of the first pid namespace.
 	pids bool
 	// lost reports that not all victims are among those found.
 	lost bool
+}
+
+// An exit is that of a process that SIGKILL ended, whoever sent it.
+type exit struct {
+	pid, parent int
+	whose       process.Relation
+}
+
+// maxEnded is more than end of SIGKILL between the kernel's decision and our reading of it.
+const maxEnded = 256
+
+// A found is a Victim, and whether its parents were looked at.
+type found struct {
+	Victim
+	looked bool
 }
 
 // openKernelLog opens the log at its end: the entries in it were written before the job. Their times
@@ -46,20 +72,156 @@ func openKernelLog() *kernelLog {
 		unix.Close(fd)
 		return nil
 	}
-	return &kernelLog{fd: fd}
+	l := &kernelLog{file: os.NewFile(uintptr(fd), "/dev/kmsg")}
+	l.conn, _ = l.file.SyscallConn() // it fails for a nil file only
+	return l
 }
 
 func (l *kernelLog) close() {
-	if l != nil {
-		unix.Close(l.fd)
+	if l == nil {
+		return
+	}
+	l.file.Close()
+	if l.exits != nil {
+		l.exits.Close()
 	}
 }
 
-// read reads on in the log, at most limit bytes of it, for out-of-memory kills. It asks foreign at
-// once whose the processes were.
-func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, limit int) {
-	for read := 0; read < limit; {
-		n, err := unix.Read(l.fd, l.record[:]) // one record
+// watchPart is how much of each second may be spent on following the log, which may be flooded. A
+// reading takes some 10 µs.
+const watchPart = 20 * time.Millisecond
+
+// watch begins to follow the log, and the kernel's word on processes that SIGKILL ends, until it is
+// closed.
+func (l *kernelLog) watch(start Instant, tree *process.Tree) {
+	l.watching.Store(true)
+	go l.follow(start, tree.Look)
+	if exits, err := process.OpenExits(); err == nil {
+		l.exits = exits
+		go l.followExits(exits, tree.LookAbove)
+	}
+}
+
+// follow follows the log, and looks at the parents of each process that was killed. The kernel says
+// which one it will be before it kills, so that it is often still there.
+func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
+	defer l.watching.Store(false)
+	spent, since := time.Duration(0), time.Now()
+	tired := func(uintptr) bool {
+		begin := time.Now()
+		if begin.Sub(since) > time.Second {
+			spent, since = 0, begin
+		}
+		l.read(start, Now())
+		l.look(look)
+		spent += time.Since(begin)
+		return spent > watchPart // else wait for more
+	}
+	for l.conn.Read(tired) == nil {
+		time.Sleep(time.Second)
+	}
+}
+
+// followExits looks at the parents of each process that SIGKILL ended.
+func (l *kernelLog) followExits(exits *process.Exits, look func(pid, parent int) process.Relation) {
+	for {
+		pid, parent, err := exits.Next()
+		if err != nil {
+			return
+		}
+		if parent == 0 {
+			continue
+		}
+		e := exit{pid, parent, look(pid, parent)}
+		l.mu.Lock()
+		if len(l.ended) == maxEnded {
+			l.ended = slices.Delete(l.ended, 0, maxEnded/2)
+		}
+		l.ended = append(l.ended, e)
+		l.mu.Unlock()
+	}
+}
+
+// look looks at the parents of those that were found since the last call.
+func (l *kernelLog) look(look func(pid int) process.Relation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := 0; i < len(l.found); i++ {
+		if l.found[i].looked {
+			continue
+		}
+		pid := l.found[i].PID
+		l.mu.Unlock()
+		whose := look(pid) // may take long
+		l.mu.Lock()
+		if i = slices.IndexFunc(l.found, func(f found) bool { return f.PID == pid }); i >= 0 {
+			l.found[i].set(whose)
+			l.found[i].looked = true
+		}
+	}
+}
+
+// set sets whose process it was, if that is known.
+func (f *found) set(whose process.Relation) {
+	if whose != process.NotKnown {
+		f.Ours, f.Foreign = whose == process.Ours, whose == process.Foreign
+	}
+}
+
+// await waits until it is known of those that were found whose they were, if somebody looks. It does
+// not wait for long.
+func (l *kernelLog) await() {
+	for range 20 {
+		l.mu.Lock()
+		left := slices.ContainsFunc(l.found, func(f found) bool { return !l.knows(f) })
+		l.mu.Unlock()
+		if !left || !l.watching.Load() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// knows reports whether all that can be known of a victim is known.
+func (l *kernelLog) knows(f found) bool {
+	return f.Ours || f.Foreign || f.looked && l.exits == nil ||
+		slices.ContainsFunc(l.ended, func(e exit) bool { return e.pid == f.PID })
+}
+
+// recognize sets whose those were that were gone when they were looked at, or were adopted by then.
+func (l *kernelLog) recognize(seen func(pid int) process.Relation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.found {
+		f := &l.found[i]
+		if f.Ours || !l.samePIDs() {
+			continue
+		}
+		for _, e := range l.ended {
+			if e.pid == f.PID {
+				f.Parent = e.parent
+				f.set(e.whose)
+			}
+		}
+		if !f.Foreign && f.Parent > 0 {
+			f.set(seen(f.Parent))
+		}
+		f.set(seen(f.PID))
+	}
+}
+
+// read reads on in the log for out-of-memory kills.
+func (l *kernelLog) read(start, now Instant) {
+	_ = l.conn.Control(func(fd uintptr) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.readFrom(int(fd), start, now)
+	})
+}
+
+func (l *kernelLog) readFrom(fd int, start, now Instant) {
+	for read := 0; read < maxKernelLog; {
+		n, err := unix.Read(fd, l.record[:]) // one record
 		switch {
 		case err == unix.EINTR || err == unix.EPIPE: // EPIPE: overwritten before we read it; the next one is there
 			l.lost = l.lost || err == unix.EPIPE
@@ -70,29 +232,51 @@ func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, limit i
 		}
 
 		read += n
-		v, at, ok := parseVictim(l.record[:n])
-		if !ok || slices.ContainsFunc(l.found, func(w Victim) bool { return w.PID == v.PID }) {
-			continue // the second line about the same kill has no group
+		if v, at, ok := parseVictim(l.record[:n]); ok {
+			v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
+			l.add(v)
 		}
-
-		v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
-		v.Foreign = l.samePIDs() && foreign(v.PID)
-		if len(l.found) == maxVictims {
-			// Keep those with the most detail.
-			i := max(0, slices.IndexFunc(l.found, func(w Victim) bool { return w.LimitGroup == "" && !w.Host }))
-			l.found = slices.Delete(l.found, i, i+1)
-			l.lost = true
-		}
-
-		l.found = append(l.found, v)
 	}
 }
 
+// add adds a victim. The second line about the same kill has no group.
+func (l *kernelLog) add(v Victim) {
+	if slices.ContainsFunc(l.found, func(f found) bool { return f.PID == v.PID }) {
+		return
+	}
+	if len(l.found) == maxVictims {
+		// Keep those with the most detail.
+		i := max(0, slices.IndexFunc(l.found, func(f found) bool { return f.LimitGroup == "" && !f.Host }))
+		l.found = slices.Delete(l.found, i, i+1)
+		l.lost = true
+	}
+	l.found = append(l.found, found{Victim: v})
+}
+
+// hasVictims reports whether any was found.
+func (l *kernelLog) hasVictims() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.found) > 0
+}
+
 // victims returns the processes that were found, the newest few.
-func (l *kernelLog) victims() []Victim { return slices.Clone(l.found) }
+func (l *kernelLog) victims() []Victim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []Victim
+	for _, f := range l.found {
+		list = append(list, f.Victim)
+	}
+	return list
+}
 
 // whole reports whether all victims were found, with process IDs that are ours.
-func (l *kernelLog) whole() bool { return !l.lost && l.samePIDs() }
+func (l *kernelLog) whole() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.lost && l.samePIDs()
+}
 
 // samePIDs reports whether we are in the first pid namespace, whose inode number is the same on
 // every machine (PROC_PID_INIT_INO).
@@ -109,6 +293,7 @@ func (l *kernelLog) samePIDs() bool {
 // kill the kernel says (mm/oom_kill.c, dump_oom_summary):
 //
 //	oom-kill:constraint=CONSTRAINT_MEMCG,…,oom_memcg=/a,task_memcg=/a/b,task=python,pid=42,uid=0
+//	oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/c,mems_allowed=0-1,global_oom,task_memcg=…
 //	Memory cgroup out of memory: Killed process 42 (python) total-vm:…
 //
 // The first has been there since Linux 5.0, and is left out after ten kills within 5 s.
@@ -148,10 +333,29 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 		return v, 0, false
 	}
 	before, v.Group, _ = strings.Cut(before, ",task_memcg=")
-	if v.Host = !strings.Contains(before, "constraint=CONSTRAINT_MEMCG"); !v.Host {
-		_, v.LimitGroup, _ = strings.Cut(before, ",oom_memcg=")
-	}
+	v.setConstraint(before)
 	return v, at, true
+}
+
+// setConstraint reads the part of the line before the victim's group.
+func (v *Victim) setConstraint(text string) {
+	constraint, rest, _ := strings.Cut(strings.TrimPrefix(text, "constraint=CONSTRAINT_"), ",nodemask=")
+	v.Constraint = strings.ToLower(constraint)
+	v.Host = v.Constraint != OOMOfGroup
+	mask, rest, _ := strings.Cut(rest, ",cpuset=")
+	switch v.Constraint {
+	case OOMOfGroup:
+		_, v.LimitGroup, _ = strings.Cut(rest, ",oom_memcg=")
+	case OOMOfPolicy:
+		v.Nodes = mask
+	case OOMOfCPUSet: // its name may contain anything
+		if at := strings.LastIndex(rest, ",mems_allowed="); at >= 0 {
+			v.Nodes = strings.TrimSuffix(rest[at+len(",mems_allowed="):], ",global_oom")
+		}
+	case OOMOfHost:
+	default: // of a later kernel
+		v.Constraint = ""
+	}
 }
 
 // parseKilled parses the second of these lines.
@@ -173,5 +377,9 @@ func parseKilled(line string) (v Victim, ok bool) {
 	if err != nil || pid <= 0 {
 		return v, false
 	}
-	return Victim{Process: name[:end], PID: pid, Host: strings.HasPrefix(before, "Out of memory")}, true
+	v = Victim{Process: name[:end], PID: pid, Host: strings.HasPrefix(before, "Out of memory")}
+	if strings.HasPrefix(before, "Memory cgroup") {
+		v.Constraint = OOMOfGroup
+	}
+	return v, true
 }

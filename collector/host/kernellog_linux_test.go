@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // logOf is the kernel's log from now on.
@@ -23,8 +25,8 @@ func logOf(t testing.TB) *kernelLog {
 	return l
 }
 
-// killForMemory has the kernel kill a process for want of memory in a group of its own, v1.
-func killForMemory(t *testing.T) (group string, pid int) {
+// hogForMemory prepares a process that the kernel kills for want of memory in a group of its own, v1.
+func hogForMemory(t *testing.T) (group string, hog *exec.Cmd) {
 	t.Helper()
 	const root = "/sys/fs/cgroup/memory"
 	group = fmt.Sprintf("/perfagent-log-%d", time.Now().UnixNano())
@@ -48,19 +50,72 @@ func killForMemory(t *testing.T) (group string, pid int) {
 			t.Fatal(err)
 		}
 	}
+	return group, exec.Command("/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" && exec tail /dev/zero`, root+group)
+}
 
-	hog := exec.Command("/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" && exec tail /dev/zero`, root+group)
+// killForMemory has the kernel kill such a process.
+func killForMemory(t *testing.T) (group string, pid int) {
+	t.Helper()
+	group, hog := hogForMemory(t)
 	if err := hog.Run(); err == nil {
 		t.Fatal("it was not killed")
 	}
 	return group, hog.Process.Pid
 }
 
+// Whose a killed process was is seen at once, by its parents, without a scan.
+func TestKernelLog_LooksAtVictims(t *testing.T) {
+	for name, c := range map[string]struct {
+		root int
+		want [2]bool // ours, foreign
+	}{
+		"the job's":       {os.Getpid(), [2]bool{true, false}},
+		"somebody else's": {os.Getppid(), [2]bool{false, true}},
+	} {
+		l := logOf(t)
+		tree := process.NewTree(process.Options{Root: c.root, Ignore: func(int) bool { return c.want[1] }})
+		l.watch(Now(), tree)
+		_, hog := hogForMemory(t)
+		if err := hog.Start(); err != nil {
+			t.Fatal(err)
+		}
+		victim := func() *Victim {
+			for _, v := range l.victims() {
+				if v.PID == hog.Process.Pid {
+					return &v
+				}
+			}
+			return nil
+		}
+		for begin := time.Now(); time.Since(begin) < time.Minute && (victim() == nil || !victim().Ours && !victim().Foreign); {
+			time.Sleep(time.Millisecond)
+		}
+		if v := victim(); v == nil || [2]bool{v.Ours, v.Foreign} != c.want {
+			t.Errorf("%s: victim %+v", name, v)
+		}
+		if err := hog.Wait(); err == nil { // until then it is there
+			t.Error("it was not killed")
+		}
+	}
+}
+
+// What is known of a killed process does not get lost: a scan that met it as the job's is right where
+// somebody has adopted it since.
+func TestKernelLog_Recognizes(t *testing.T) {
+	l := &kernelLog{pids: true, found: []found{{Victim: Victim{PID: 1, Foreign: true}}, {Victim: Victim{PID: 2, Ours: true}}, {Victim: Victim{PID: 3}}}}
+	l.recognize(func(pid int) process.Relation {
+		return map[int]process.Relation{1: process.Ours, 2: process.Foreign, 3: process.Foreign}[pid]
+	})
+	l.recognize(func(int) process.Relation { return process.NotKnown })
+	for i, want := range [][2]bool{{true, false}, {true, false}, {false, true}} {
+		if v := l.victims()[i]; [2]bool{v.Ours, v.Foreign} != want {
+			t.Errorf("%+v, want ours and foreign %v", v, want)
+		}
+	}
+}
+
 // What the log tells is of this run if it came after the beginning, whatever the clocks
 // say: the log's own runs apart from the others.
-// nobody is a foreign process.
-func nobody(int) bool { return false }
-
 func TestKernelLog_FindsVictims(t *testing.T) {
 	l := logOf(t)
 	start := Now()
@@ -76,7 +131,7 @@ func TestKernelLog_FindsVictims(t *testing.T) {
 		return &victims[i]
 	}
 
-	l.read(start, now, nobody, maxKernelLog)
+	l.read(start, now)
 	v := of(l.victims())
 	if v == nil || v.Process != "tail" || v.Host || v.Foreign {
 		t.Fatalf("victim %+v, want process %d", v, pid)
@@ -91,11 +146,11 @@ func TestKernelLog_FindsVictims(t *testing.T) {
 	if !v.At.Equal(start.Wall) {
 		t.Errorf("time %v, want that of the start, %v: it cannot have been before", v.At, start.Wall)
 	}
-	if l.read(start, now, nobody, maxKernelLog); of(l.victims()) == nil {
+	if l.read(start, now); of(l.victims()) == nil {
 		t.Error("what was found is forgotten")
 	}
 	later := logOf(t)
-	later.read(Instant{}, now, nobody, maxKernelLog)
+	later.read(Instant{}, now)
 	if old := of(later.victims()); old != nil {
 		t.Errorf("a log that was opened later tells %+v", old)
 	}
@@ -105,10 +160,10 @@ func TestKernelLog_FindsVictims(t *testing.T) {
 func TestKernelLog_IsBounded(t *testing.T) {
 	l := logOf(t)
 	for pid := range maxVictims {
-		l.found = append(l.found, Victim{PID: -1 - pid})
+		l.found = append(l.found, found{Victim: Victim{PID: -1 - pid}})
 	}
 	_, pid := killForMemory(t)
-	l.read(Now(), Now(), nobody, maxKernelLog)
+	l.read(Now(), Now())
 	victims := l.victims()
 	// Another test's may come after it, but none of those of before.
 	at := slices.IndexFunc(victims, func(v Victim) bool { return v.PID == pid })
@@ -120,17 +175,18 @@ func TestKernelLog_IsBounded(t *testing.T) {
 // Where the log may not be read, nothing is told.
 func TestReader_KernelLogUnreadable(t *testing.T) {
 	r := NewReader(Options{})
-	r.pollLog(Now())
+	r.Watch()
+	r.recognize()
 	if v, whole := r.Victims(Now()); v != nil || whole {
 		t.Errorf("victims %+v, all: %v", v, whole)
 	}
 	r.Close()
 }
 
-func BenchmarkPollKernelLog(b *testing.B) {
+func BenchmarkReadKernelLog(b *testing.B) {
 	l := logOf(b)
 	for b.Loop() {
-		l.read(Instant{}, Instant{}, nobody, maxKernelPoll)
+		l.read(Instant{}, Instant{})
 	}
 }
 

@@ -194,7 +194,7 @@ func (r *Reader) Read() *Reading {
 	if !r.jobOnly {
 		r.readDisks(out)
 	}
-	r.pollLog(out.At)
+	r.recognize()
 
 	return out
 }
@@ -237,6 +237,14 @@ func (r *Reader) readDisks(out *Reading) {
 	if out.room.disk, out.Disk = disk, disk; err != nil {
 		out.fail(SourceDisk, err)
 	}
+}
+
+// Memory returns the host's memory. Its Total is 0 if that is not known, or somebody else measures the host.
+func (r *Reader) Memory() (m Memory) {
+	if !r.jobOnly {
+		_ = guard(func() (err error) { m, err = r.readMemory(); return err })
+	}
+	return m
 }
 
 // Final takes the last Reading of a run, which is complete: it reads anew what Read reads only now

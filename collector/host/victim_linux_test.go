@@ -9,9 +9,14 @@ import (
 func TestParseVictim_OfAllKernels(t *testing.T) {
 	const head = "6,568,34361325065,-;"
 	for line, want := range map[string]Victim{
-		"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=python3,pid=27157,uid=0":                               {Process: "python3", PID: 27157, Group: "/a/b", LimitGroup: "/a"},
-		"oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/u,task=x,pid=1,uid=0,pid=7,uid=0":                                  {Process: "x,pid=1,uid=0", PID: 7, Group: "/u", Host: true},
-		"Memory cgroup out of memory: Killed process 27157 (python3) total-vm:77996kB, anon-rss:20224kB, file-rss:6224kB, shmem-rss:0kB, UID:0 pgtables:100kB oom_score_adj:0": {Process: "python3", PID: 27157},
+		"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=python3,pid=27157,uid=0":    {Process: "python3", PID: 27157, Group: "/a/b", LimitGroup: "/a", Constraint: OOMOfGroup},
+		"oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/u,task=x,pid=1,uid=0,pid=7,uid=0":       {Process: "x,pid=1,uid=0", PID: 7, Group: "/u", Host: true, Constraint: OOMOfHost},
+		"oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/a,mems_allowed=9,mems_allowed=1,global_oom,task_memcg=/u,task=x,pid=7,uid=0": {Process: "x", PID: 7, Group: "/u", Host: true, Constraint: OOMOfCPUSet, Nodes: "1"},
+		"oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=0,cpuset=/,mems_allowed=0-1,3,global_oom,task_memcg=/u,task=x,pid=7,uid=0":                  {Process: "x", PID: 7, Group: "/u", Host: true, Constraint: OOMOfCPUSet, Nodes: "0-1,3"},
+		"oom-kill:constraint=CONSTRAINT_MEMORY_POLICY,nodemask=0,2,cpuset=/,mems_allowed=0-3,global_oom,task_memcg=/u,task=x,pid=7,uid=0":           {Process: "x", PID: 7, Group: "/u", Host: true, Constraint: OOMOfPolicy, Nodes: "0,2"},
+		"oom-kill:constraint=CONSTRAINT_NEW,nodemask=0,2,cpuset=/,mems_allowed=0-3,global_oom,task_memcg=/u,task=x,pid=7,uid=0":                     {Process: "x", PID: 7, Group: "/u", Host: true},
+		"oom-kill:task=x,pid=7,uid=0": {},
+		"Memory cgroup out of memory: Killed process 27157 (python3) total-vm:77996kB, anon-rss:20224kB, file-rss:6224kB, shmem-rss:0kB, UID:0 pgtables:100kB oom_score_adj:0": {Process: "python3", PID: 27157, Constraint: OOMOfGroup},
 		"Out of memory: Killed process 7 (a) (b) total-vm:1kB, anon-rss:1kB, file-rss:1kB, shmem-rss:0kB":                                                                      {Process: "a) (b", PID: 7, Host: true},
 		"Out of memory: Killed process 7 (x), UID 0, total-vm:1kB, anon-rss:1kB":                                                                                               {Process: "x", PID: 7, Host: true},
 		"Killed process 42 (python) total-vm:77996kB, anon-rss:20224kB, file-rss:6224kB, shmem-rss:0kB":                                                                        {Process: "python", PID: 42},

@@ -1,36 +1,96 @@
 package process
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
 
 // A process is known not to be the job's while one of the two newest scans has it, and
 // whose it is is known.
-func TestTree_Foreign(t *testing.T) {
+func TestTree_Seen(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 80})
 	p.put(treeLine{pid: 210, parent: 100, start: 81}) // ignored
 	p.put(treeLine{pid: 300, parent: 1, start: 60})
 	p.put(treeLine{pid: 301, parent: 300, start: 61})
 	tree := p.tree(func(pid int) bool { return pid == 210 })
-	want := func(foreign bool, pids ...int) {
+	want := func(relation Relation, pids ...int) {
 		t.Helper()
 		for _, pid := range pids {
-			if got := tree.Foreign(pid); got != foreign {
-				t.Errorf("process %d: foreign %v, want %v", pid, got, foreign)
+			if got := tree.Seen(pid); got != relation {
+				t.Errorf("process %d: relation %v, want %v", pid, got, relation)
 			}
 		}
 	}
 
-	want(false, 200, 300)
+	want(NotKnown, 200, 300)
 	treeRead(t, tree)
-	want(true, 1, 210, 300, 301)
-	want(false, 200, 299, 0, -1, 1<<40)
+	want(Foreign, 1, 210, 300, 301)
+	want(Ours, 200)
+	want(NotKnown, 299, 0, -1, 1<<40)
 	p.end(200)
 	p.end(300)
 	p.end(301)
 	treeRead(t, tree)
-	want(true, 300, 301)
-	want(false, 200)
+	want(Foreign, 300, 301)
+	want(Ours, 200)
 	p.put(treeLine{pid: 300, parent: 100, start: 90}) // somebody took the id
 	treeRead(t, tree)
-	want(false, 300, 301)
+	want(Ours, 300)
+	want(NotKnown, 301)
+}
+
+// Whose a process is follows from its parents as they are, without a scan.
+func TestTree_Look(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "sleep 60 & echo $!; read -r x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var below int
+	if _, err := fmt.Fscan(out, &below); err != nil {
+		t.Fatal(err)
+	}
+	self, child := os.Getpid(), cmd.Process.Pid
+	is := func(ignored int) func(int) bool { return func(pid int) bool { return pid == ignored } }
+	for name, c := range map[string]struct {
+		o    Options
+		pid  int
+		want Relation
+	}{
+		"a child of the root":           {Options{Root: self}, child, Ours},
+		"below the root":                {Options{Root: self, Ignore: is(0)}, below, Ours},
+		"an ignored child":              {Options{Root: self, Ignore: is(child)}, child, Foreign},
+		"below an ignored child":        {Options{Root: self, Ignore: is(child)}, below, Foreign},
+		"the root":                      {Options{Root: self}, self, Foreign},
+		"the first process":             {Options{Root: self}, 1, Foreign},
+		"below another root":            {Options{Root: child}, below, Ours},
+		"above that root":               {Options{Root: child}, child, Foreign},
+		"none":                          {Options{Root: self}, 1 << 30, NotKnown},
+		"named":                         {Options{Named: []int{child}}, child, Ours},
+		"below a named one":             {Options{Named: []int{child}, Ignore: is(self)}, below, Ours},
+		"the one that follows the rest": {Options{Named: []int{child}, Ignore: is(self)}, self, Foreign},
+		"not below a named one":         {Options{Named: []int{below}}, child, Foreign},
+	} {
+		if got := NewTree(c.o).Look(c.pid); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+
+	if p, err := os.FindProcess(below); err != nil || p.Kill() != nil {
+		t.Errorf("process %d is not there: %v", below, err)
+	}
+	in.Close()
+	if cmd.Wait(); NewTree(Options{Root: self}).Look(child) != NotKnown {
+		t.Error("a process that is gone is known")
+	}
 }

@@ -2,6 +2,16 @@ package process
 
 import "time"
 
+// A Relation says whether a process is the job's.
+type Relation int
+
+// The Relations. A process may be gone before anybody looks.
+const (
+	NotKnown Relation = iota
+	Ours
+	Foreign
+)
+
 // A Process is what one process of the job has used, as far as it was seen.
 type Process struct {
 	PID  int `json:"pid"`

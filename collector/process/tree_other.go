@@ -39,8 +39,11 @@ func (t *Tree) Final() {}
 // LeftShared returns NaN: it is not known.
 func (t *Tree) LeftShared() float64 { return math.NaN() }
 
-// Foreign reports false: nothing is known.
-func (t *Tree) Foreign(int) bool { return false }
+// Seen, Look and LookAbove return NotKnown.
+func (t *Tree) Seen(int) Relation { return NotKnown }
+func (t *Tree) Look(int) Relation { return NotKnown }
+
+func (t *Tree) LookAbove(int, int) Relation { return NotKnown }
 
 // Workers returns nothing.
 func (t *Tree) Workers() []int { return nil }

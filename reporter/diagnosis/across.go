@@ -29,7 +29,7 @@ func memoryRanShort(r *reporter.Report) bool {
 		if n == nil {
 			continue
 		}
-		if v := n.Verdict; v != nil && (v.Cause == CauseOOMCgroup || v.Cause == CauseOOMHost) {
+		if v := n.Verdict; v != nil && OutOfMemory(v.Cause) {
 			return true
 		}
 		if slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == MemoryTight }) {

@@ -34,6 +34,7 @@ func TestAcross_Texts(t *testing.T) {
 	swapping.Nodes["0"].Metrics[reporter.MetricSwapOut] = 3000
 	killed := reportertest.Ranks(2, 2, 30)
 	killed.Nodes["0"].Metrics[reporter.MetricJobOOMKills] = 2
+	reportertest.RankOf(killed, 0).Verdict = &reporter.Verdict{Cause: CauseExited, Evidence: map[string]any{"oom_kills": 2.0}}
 	killed.Nodes["0"].Metrics[reporter.MetricSwapOut] = 3000
 	memory := reportertest.Ranks(1, 4, 30)
 	reportertest.RankOf(memory, 0).Metrics[reporter.MetricJobMemoryPeak] = 4000

@@ -21,6 +21,11 @@ type ExitContext struct {
 	// DiskPaths are the watched paths that the job's user can write to until disk_free_mb, that of
 	// the fullest of them, is 0.
 	DiskPaths []string
+	// CoreDumped reports whether the kernel wrote a core of the main process. Cores are the core
+	// files of the job that were found on the file systems of Space, if one of these is full or
+	// CoreDumped is set; CoresWritten reports whether the kernel writes cores to files.
+	CoreDumped, CoresWritten bool
+	Cores                    []host.Core
 	// Scheduler is the scheduler of the job ("Slurm"); "" if none is known. Limit is when it ends
 	// the job; zero if that is not known.
 	Scheduler string

@@ -680,7 +680,7 @@ func TestFinding_LimitBetweenSamples(t *testing.T) {
 		*a = collector.NoAccount()
 		a.Source, a.Limits.CPUs, a.Limits.MemoryMB, a.LimitReachedPct = host.JobFromTree, 2, 200, 100
 		if killed {
-			a.LimitReachedPct, a.OOMKills, a.FullAtKillMB = 70, 1, 200
+			a.LimitReachedPct, a.OOMKills, a.FullAtKillMB, a.Kill = 70, 1, 200, &collector.Kill{AtLimit: true}
 		}
 		n := New(in).Nodes["0"]
 		if n.Metrics[reporter.MetricLimitMemory] != 100 {

@@ -137,10 +137,10 @@ func (e *ending) byLauncher() bool {
 // it, or when it ended.
 func (e *ending) failedAt() time.Time {
 	key := ""
-	switch e.verdict.Cause {
-	case CauseOOMCgroup, CauseOOMHost:
+	switch c := e.verdict.Cause; {
+	case OutOfMemory(c):
 		key = "time"
-	case CauseStopped:
+	case c == CauseStopped:
 		key = "signal_time"
 	}
 

@@ -2,9 +2,8 @@ package diagnosis
 
 import (
 	"math"
-	"slices"
+	"strings"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
@@ -12,30 +11,29 @@ import (
 )
 
 // outOfMemory looks for an out-of-memory kill of a process of the job. A counter of kills must have
-// grown while the job ran, and the counter of the job's own group or the kernel's log must show that
-// a process of the job was killed. Kills of others on the same host prove nothing.
+// grown while the job ran, and it must be known that a process of the job was killed: by the kernel's
+// log and the process's parents, or because the group holds nothing else. Kills of others on the same
+// host, or in the same group, prove nothing.
 func (q *verdictInput) outOfMemory() (cause, words string) {
-	victim, named := q.victim()
-	inGroup := q.account.OOMKills > 0
 	switch {
-	case !inGroup && !(q.account.HostOOMKills > 0):
+	case !(q.account.OOMKills > 0) && !(q.account.HostOOMKills > 0):
 		return "", ""
 	case q.job.Signal != "" && q.job.Signal != "SIGKILL" && !crash(q.job.Signal) && !q.endedByRule():
 		return "", "" // a signal ended the job, even if it had lost processes before
 	case q.job.Signal == "" && q.endedOtherwise():
 		return "", ""
-	case named && victim.Host:
-		return CauseOOMHost, q.hostText(victim) + q.noteHeaviest()
-	case named:
-		return CauseOOMCgroup, q.groupText(victim) + q.noteHeaviest()
-	case inGroup && q.othersKilled():
-		return "", ""
-	case inGroup && !q.hostFull():
-		return CauseOOMCgroup, q.groupText(q.presumedVictim()) + q.noteHeaviest()
-	case (inGroup || len(q.account.Victims) == 0) && q.killed() && q.hostMemory() >= hostMemoryFull:
-		return CauseOOMHost, q.hostText(q.presumedVictim()) + q.noteHeaviest()
 	}
 
+	v, known := q.victim()
+	if !known {
+		v, known = q.presumedVictim()
+	}
+	switch cause := q.reason(v); {
+	case known:
+		return cause, q.killedFor(cause, v) + q.noteHeaviest()
+	case q.sharedKill():
+		return CauseOOM, q.sharedText() + q.noteHeaviest()
+	}
 	return "", ""
 }
 
@@ -46,85 +44,69 @@ func (q *verdictInput) endedOtherwise() bool {
 	return q.code == 126 || q.code == 127 || signalled || q.ownTimeout() != ""
 }
 
-// victim returns the process of the job that was killed according to the kernel's log.
-func (q *verdictInput) victim() (host.Victim, bool) {
-	var best host.Victim
-	found := 0
-	for _, v := range q.account.Victims {
-		if r := q.certainty(v); r > found {
-			best, found = v, r
+// reason returns the cause of a kill.
+func (q *verdictInput) reason(v host.Victim) string {
+	switch k := q.account.Kill; {
+	case v.Constraint == host.OOMOfGroup:
+		return CauseOOMCgroup
+	case v.Constraint == host.OOMOfHost:
+		return CauseOOMHost
+	case v.Constraint == host.OOMOfCPUSet:
+		return CauseOOMCPUSet
+	case v.Constraint == host.OOMOfPolicy:
+		return CauseOOMNUMA
+	case !v.Host && (k != nil && k.InGroup || q.limitProved()):
+		return CauseOOMCgroup
+	case q.hostWasShort():
+		return CauseOOMHost
+	}
+	return CauseOOM
+}
+
+// limitProved reports whether the job's memory limit is proved to be the reason, without the log.
+func (q *verdictInput) limitProved() bool { return reporter.LimitProved(q.account, q.job) }
+
+// killedFor fills in the evidence for a kill and returns the sentence.
+func (q *verdictInput) killedFor(cause string, v host.Victim) string {
+	if cause == CauseOOMCgroup {
+		return q.groupText(v)
+	}
+	if cause == CauseOOMHost {
+		return q.hostText(v)
+	}
+
+	q.noteKills(float64(q.account.OOMKills))
+	switch cause {
+	case CauseOOMCPUSet:
+		return q.nodesText(v, "its cpuset allows")
+	case CauseOOMNUMA:
+		return q.nodesText(v, "its memory policy allows")
+	}
+	return q.killText(v, " ran out of memory") + notKnownWhich
+}
+
+// notKnownWhich ends the sentence on a kill of which nothing proves the reason.
+const notKnownWhich = "; it was a limit of its control group, or of the host: which is not known"
+
+// sharedText does the same for a kill in a group that holds others.
+func (q *verdictInput) sharedText() string {
+	q.noteKills(float64(q.account.OOMKills))
+	q.noteTime("time", q.account.Kill.At)
+	return "killed by SIGKILL when the kernel had killed a process of its control group, which holds others, too, " +
+		"for lack of memory" + notKnownWhich
+}
+
+// nodesText does the same for NUMA nodes that were out of memory.
+func (q *verdictInput) nodesText(v host.Victim, which string) string {
+	nodes, were := "the NUMA nodes", "were"
+	if v.Nodes != "" {
+		q.evidence["nodes"] = text.Printable(v.Nodes)
+		nodes = "NUMA nodes " + text.Printable(v.Nodes)
+		if !strings.ContainsAny(v.Nodes, "-,") {
+			nodes, were = "NUMA node "+text.Printable(v.Nodes), "was"
 		}
 	}
-	return best, found > 0
-}
-
-// certainty returns how certain it is that a victim was the job's, from 0 (it was not, or that is not
-// known) to 3 (it was the job's main process).
-func (q *verdictInput) certainty(v host.Victim) int {
-	home, killed := q.account.MemoryHome, q.mainKilled()
-	if v.Group == "" && !v.Host && q.account.OOMKills > 0 {
-		v.Group = home // not in the log, and there was one
-	}
-
-	switch {
-	case killed && v.PID == q.job.PID:
-		return 3
-	case v.Foreign:
-		return 0
-	case killed && q.account.LogPIDs && v.PID > 0:
-		return 0 // its main process is not among the victims: something else killed it
-	case killed && reporter.InGroup(v.Group, home) && (q.ownGroup() || v.Process == q.commandName()):
-		return 2 // in another process namespace, or the whole group was killed at once
-	case killed:
-		return 0 // another process in the same group
-	case reporter.InGroup(v.Group, home) && (q.ownGroup() || q.killed()):
-		return 2
-	case reporter.InGroup(v.Group, home):
-		return 1
-	// A job in the root group has no counter of its own. The log has the victims of the root
-	// group, which no limit of a group can have hit.
-	case v.Host && v.Group == home && q.killed():
-		return 1
-	}
-
-	return 0
-}
-
-// ownGroup reports whether the control group holds only perfagent and the job.
-func (q *verdictInput) ownGroup() bool {
-	return q.account.Source == host.JobFromGroup || q.account.Source == host.JobFromCreated
-}
-
-// othersKilled reports whether the kernel's log names victims in the job's group, or all victims on
-// the host. It is called if none of them was the job's.
-func (q *verdictInput) othersKilled() bool {
-	named := q.account.Victims
-	inGroup := func(v host.Victim) bool { return reporter.InGroup(v.Group, q.account.MemoryHome) }
-	noGroup := func(v host.Victim) bool { return v.Group == "" }
-	if slices.ContainsFunc(named, inGroup) {
-		return true
-	}
-	return slices.ContainsFunc(named, noGroup) && float64(len(named)) >= float64(q.account.HostOOMKills)
-}
-
-// presumedVictim returns the victim if no log names one: the main process, if SIGKILL ended it.
-func (q *verdictInput) presumedVictim() host.Victim {
-	v := host.Victim{At: q.account.OOMAt}
-	if q.mainKilled() {
-		v.Process, v.PID = q.commandName(), q.job.PID
-	}
-	return v
-}
-
-// hostFull reports, without a log, whether a kill in the group happened because the host was out of
-// memory. The kernel counts such a kill in the victim's group, too. A limit that was reached speaks
-// against it.
-func (q *verdictInput) hostFull() bool {
-	if !(q.hostMemory() >= hostMemoryFull) {
-		return false
-	}
-	limit, peak := float64(q.account.Limits.MemoryMB), q.peakMB()
-	return math.IsNaN(limit) || peak < reporter.LimitReached*limit
+	return q.killText(v, " was killed because "+nodes+", all that "+which+", "+were+" out of memory")
 }
 
 // noteKills adds to the evidence the kills in the job's group, and how many of them were caused by the
@@ -132,21 +114,8 @@ func (q *verdictInput) hostFull() bool {
 func (q *verdictInput) noteKills(kills float64) {
 	q.note("oom_kills", kills)
 	if kills > 0 {
-		q.note("limit_kills", reporter.LimitKills(q.account))
+		q.note("limit_kills", reporter.LimitKills(q.account, q.job))
 	}
-}
-
-// hostMemory returns the host's memory in use in the newest sample, in percent.
-func (q *verdictInput) hostMemory() float64 { return q.newest(collector.MemPercent) }
-
-// newest returns the maximum of a column in the newest bucket of the ring. That is the newest sample,
-// unless the run was so long that a bucket stands for several.
-func (q *verdictInput) newest(c collector.Column) float64 {
-	n := q.rec.Ring.Len()
-	if n == 0 {
-		return math.NaN()
-	}
-	return q.rec.Ring.Bucket(n - 1).Stats[c].Max
 }
 
 // peakMB returns the peak memory of the group that has the limit, else the job's own.
@@ -173,9 +142,9 @@ func (q *verdictInput) groupText(v host.Victim) string {
 	at, known := reporter.HitLimit(q.account, v)
 	switch {
 	case known && !at:
-		q.evidence["limit_group"] = text.Printable(v.LimitGroup)
+		q.noteGroup(v.LimitGroup)
 		return q.killText(v, " hit the memory limit of the control group "+text.Printable(v.LimitGroup))
-	case !known && (reporter.LimitFree(q.account) || q.account.OOMKills > 0 && reporter.LimitKills(q.account) == 0):
+	case !known && !q.limitProved():
 		return q.killText(v, " hit the memory limit of a control group within or around its own")
 	}
 
@@ -188,10 +157,7 @@ func (q *verdictInput) groupText(v host.Victim) string {
 
 	q.note("limit_mb", limit)
 	q.note("peak_mb", peak)
-	if q.account.Limits.MemoryGroup != "" {
-		q.evidence["limit_group"] = text.Printable(q.account.Limits.MemoryGroup)
-	}
-
+	q.noteGroup(q.account.Limits.MemoryGroup)
 	what := " hit the memory limit of its control group"
 	if limit > 0 {
 		what = " hit the memory limit of " + text.SizeText(limit) + " of its control group"
@@ -208,14 +174,21 @@ func (q *verdictInput) groupText(v host.Victim) string {
 func (q *verdictInput) hostText(v host.Victim) string {
 	q.note("host_oom_kills", float64(q.account.HostOOMKills))
 	q.noteKills(float64(q.account.OOMKills))
-	used := q.hostMemory()
-	q.note("host_memory_pct", used)
-
 	words := q.killText(v, " was killed because the host was out of memory")
-	if used > 0 {
-		words += "; " + text.Fixed(used, 0) + " % of it was in use in the last sample"
+	k := q.account.Kill
+	if k == nil || !k.AvailablePct.Known() {
+		return words
 	}
-	return words
+	q.note("available_mb", float64(k.AvailableMB))
+	q.note("host_memory_pct", 100-float64(k.AvailablePct))
+	return words + "; " + text.Fixed(100-float64(k.AvailablePct), 0) + " % of it was in use in the sample before"
+}
+
+// noteGroup adds to the evidence the group with the limit, if it is known.
+func (q *verdictInput) noteGroup(name string) {
+	if name != "" {
+		q.evidence["group"], q.evidence["limit_group"] = text.Printable(name), text.Printable(name)
+	}
 }
 
 // killText returns who was killed, when, and how the job ended. what follows the victim.
@@ -225,6 +198,9 @@ func (q *verdictInput) killText(v host.Victim, what string) string {
 	}
 	if v.PID > 0 {
 		q.evidence["pid"] = float64(v.PID)
+	}
+	if command := q.commandOf(v); command != "" {
+		q.evidence["command"] = text.Printable(command)
 	}
 
 	at := v.At
@@ -253,13 +229,16 @@ func (q *verdictInput) endText() string {
 	return "exited with code " + text.Fixed(float64(q.code), 0)
 }
 
-// groupKills returns the number of processes that the kernel killed in the job's control group,
-// without those known not to be the job's.
-func groupKills(a *collector.Account) float64 {
-	kills := float64(a.OOMKills)
-	for _, v := range a.Victims {
-		if v.Foreign && !v.Host && (v.Group == "" || reporter.InGroup(v.Group, a.MemoryHome)) {
-			kills--
+// jobKills returns how many processes in the job's control group were killed and are known to be the
+// job's.
+func (q *verdictInput) jobKills() float64 {
+	if q.alone() {
+		return reporter.GroupKills(q.account)
+	}
+	kills := 0.0
+	for _, v := range q.account.Victims {
+		if q.ours(v) && q.inGroup(v) {
+			kills++
 		}
 	}
 	return kills
@@ -267,7 +246,7 @@ func groupKills(a *collector.Account) float64 {
 
 // survived returns the kills in a job that succeeded nevertheless.
 func (q *verdictInput) survived() string {
-	kills := groupKills(q.account)
+	kills := q.jobKills()
 	if !(kills > 0) {
 		return ""
 	}
@@ -276,17 +255,23 @@ func (q *verdictInput) survived() string {
 }
 
 // elsewhere returns the kills that did not end the job: of other processes in a group of the job's
-// own, or on the host, if they are not proved to be the job's.
+// own, in the group that it shares with others, or on the host.
 func (q *verdictInput) elsewhere() string {
-	if kills := groupKills(q.account); q.ownGroup() && kills > 0 {
-		q.noteKills(kills)
-		return "; before, its control group had " + text.Count(kills, "out-of-memory kill", "out-of-memory kills") +
-			" of other processes"
+	all, count := float64(q.account.OOMKills), func(n float64) string {
+		return text.Count(n, "out-of-memory kill", "out-of-memory kills")
 	}
-	if q.killed() && q.account.HostOOMKills > 0 {
+	switch kills := reporter.GroupKills(q.account); {
+	case q.alone() && kills > 0:
+		q.noteKills(kills)
+		return "; before, its control group had " + count(kills) + " of other processes"
+	case all > 0 && kills == 0:
+		return "; its control group had " + count(all) + ", not of the job's processes"
+	case all > 0:
+		return "; its control group had " + count(all) + ", not known to be the job's"
+	case q.killed() && q.account.HostOOMKills > 0:
 		q.note("host_oom_kills", float64(q.account.HostOOMKills))
-		kills := text.Count(float64(q.account.HostOOMKills), "out-of-memory kill", "out-of-memory kills")
-		return "; this host had " + kills + " during the run, not known to be the job's"
+		return "; this host had " + count(float64(q.account.HostOOMKills)) +
+			" during the run, not known to be the job's"
 	}
 	return ""
 }

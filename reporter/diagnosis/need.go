@@ -39,7 +39,7 @@ func KilledForMemory(n *reporter.Node) *reporter.Finding {
 
 // ShortVerdict returns the sentence of a verdict. For a kill for memory it leaves out the time and the peak.
 func ShortVerdict(v *reporter.Verdict) string {
-	if v.Cause != CauseOOMCgroup && v.Cause != CauseOOMHost {
+	if !OutOfMemory(v.Cause) {
 		return v.Text
 	}
 

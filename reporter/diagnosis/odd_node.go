@@ -62,10 +62,17 @@ func (e *ruleInput) swapped() float64 {
 
 // ranOutOfMemory reports whether the kernel killed a process of the job for lack of memory.
 func (e *ruleInput) ranOutOfMemory() bool {
-	if e.Verdict != nil && (e.Verdict.Cause == CauseOOMCgroup || e.Verdict.Cause == CauseOOMHost) {
-		return true
+	if e.Verdict == nil {
+		return positive(e.Metric(reporter.MetricJobOOMKills))
 	}
-	return positive(e.Metric(reporter.MetricJobOOMKills))
+	verdicts := []*reporter.Verdict{e.Verdict}
+	for _, r := range e.Ranks {
+		verdicts = append(verdicts, r.Verdict)
+	}
+	// The metric counts the kills of others in the same group, too.
+	return slices.ContainsFunc(verdicts, func(v *reporter.Verdict) bool {
+		return v != nil && (OutOfMemory(v.Cause) || v.Number("oom_kills") > 0)
+	})
 }
 
 // oomKills returns how many processes of the job the kernel killed for lack of memory. At least one was if the verdict

@@ -217,7 +217,7 @@ func (q *verdictInput) signal() (cause, words string) {
 	case name == "SIGPIPE":
 		return CauseSignal, words + ": the reader of its pipe or socket had gone, or the signal was sent to it"
 	case crash(name):
-		return CauseSignal, words + crashText(name)
+		return CauseSignal, words + crashText(name) + q.coreText()
 	case name == "SIGKILL":
 		words += "; the kernel does not say who sent it" + q.elsewhere()
 		if s, sent := q.lastEndSignal(); sent {
@@ -256,7 +256,12 @@ func (q *verdictInput) diskFull() (cause, words string) {
 		return "", ""
 	}
 
-	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return full(r) && !q.fullBefore(r.Path) })
+	if q.coreLost() {
+		return "", ""
+	}
+	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool {
+		return Full(r) && !q.fullBefore(r.Path) && !q.filledByCore(r)
+	})
 	if i < 0 {
 		return q.fullInSamples()
 	}
@@ -287,7 +292,9 @@ func (q *verdictInput) fullInSamples() (cause, words string) {
 		}
 	}
 
-	if !(lowest < fullMB) || len(q.end.DiskPaths) == 0 || slices.ContainsFunc(q.end.DiskPaths, q.fullBefore) {
+	filled := func(path string) bool { return q.filledByCore(host.FreeSpace{Path: path}) }
+	if !(lowest < fullMB) || len(q.end.DiskPaths) == 0 || slices.ContainsFunc(q.end.DiskPaths, q.fullBefore) ||
+		slices.ContainsFunc(q.end.DiskPaths, filled) {
 		return "", ""
 	}
 
@@ -300,13 +307,13 @@ func (q *verdictInput) fullInSamples() (cause, words string) {
 
 // fullBefore reports whether the file system of path was full before the job started.
 func (q *verdictInput) fullBefore(path string) bool {
-	return slices.ContainsFunc(q.end.SpaceBefore, func(r host.FreeSpace) bool { return r.Path == path && full(r) })
+	return slices.ContainsFunc(q.end.SpaceBefore, func(r host.FreeSpace) bool { return r.Path == path && Full(r) })
 }
 
 // stillFull returns a remark on a failed job that had a full file system from the start, or "" if it
 // had none.
 func (q *verdictInput) stillFull() string {
-	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return full(r) && q.fullBefore(r.Path) })
+	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return Full(r) && q.fullBefore(r.Path) })
 	if i < 0 || q.code == 0 || q.endedOtherwise() {
 		return ""
 	}
@@ -314,5 +321,5 @@ func (q *verdictInput) stillFull() string {
 		" was full before it began, and is"
 }
 
-// full reports whether nothing more can be written. Unknown free space (NaN) is not full.
-func full(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }
+// Full reports whether nothing more can be written. Unknown free space (NaN) is not full.
+func Full(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }

@@ -42,7 +42,7 @@ func (q *verdictInput) stopped() (cause, words string) {
 		words += "; the job " + q.endText()
 	}
 
-	if kills := groupKills(q.account); kills > 0 {
+	if kills := q.jobKills(); kills > 0 {
 		q.noteKills(kills)
 		words += "; its control group had " + text.Count(kills, "out-of-memory kill", "out-of-memory kills")
 	}

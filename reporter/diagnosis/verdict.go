@@ -18,6 +18,9 @@ const (
 	CauseSignal    = "signal"
 	CauseOOMCgroup = "oom_cgroup"
 	CauseOOMHost   = "oom_host"
+	CauseOOMCPUSet = "oom_cpuset"
+	CauseOOMNUMA   = "oom_numa"
+	CauseOOM       = "oom"
 	CauseTimeLimit = "time_limit"
 	CauseDiskFull  = "disk_full"
 	CauseStopped   = "stopped_by_rule"
@@ -34,6 +37,7 @@ type Cause struct {
 // Causes returns the table of causes, in the order in which they are checked. The first one that is
 // proved is the verdict.
 func Causes() []Cause {
+	killed := []string{"process", "pid", "command", "time", "heaviest", "heaviest_pid", "heaviest_mb"}
 	return []Cause{
 		{
 			Name: CauseUnknown,
@@ -41,26 +45,39 @@ func Causes() []Cause {
 		},
 		{
 			Name: CauseOOMCgroup,
-			When: "the job failed, and the kernel killed a process of its control group, or below it, for a group's " +
-				"memory limit while it ran; `limit_mb` and `peak_mb` are there if it was the limit that the job had " +
-				"from outside",
-			Evidence: []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "limit_kills",
-				"process", "pid", "time", "heaviest", "heaviest_pid", "heaviest_mb"},
+			When: "the job failed, and the kernel killed a process of it for a memory limit of a control group: its " +
+				"log says so, or its counters (v2: `oom` of `memory.events` rose), or, with v1, " + percentOf(collector.LimitHeldPct) +
+				" of the limit could not be reclaimed while the host had " + percentOf(collector.HostRoomPct) + " or more available; " +
+				"`limit_mb` and `peak_mb` are there if it was the limit that the job had from outside",
+			Evidence: slices.Concat([]string{"limit_mb", "group", "limit_group", "peak_mb", "oom_kills", "limit_kills"}, killed),
 		},
 		{
 			Name: CauseOOMHost,
 			When: "the job failed, and the kernel killed a process of it because the host was out of memory: its log " +
-				"names it, or the job died of SIGKILL while " + percentOf(
-				hostMemoryFull,
-			) +
-				" or more of the host's memory was in use",
-			Evidence: []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time", "heaviest", "heaviest_pid",
-				"heaviest_mb"},
+				"says so, or less than " + percentOf(hostShort) + " of the host's memory was available before, and no " +
+				"control group of the job was at its limit",
+			Evidence: slices.Concat([]string{"available_mb", "host_oom_kills", "host_memory_pct", "oom_kills", "limit_kills"}, killed),
+		},
+		{
+			Name:     CauseOOMCPUSet,
+			When:     "the same for the NUMA nodes that a cpuset allows: the kernel's log says so (CONSTRAINT_CPUSET)",
+			Evidence: slices.Concat([]string{"nodes", "oom_kills", "limit_kills"}, killed),
+		},
+		{
+			Name:     CauseOOMNUMA,
+			When:     "the same for the NUMA nodes that a memory policy allows (CONSTRAINT_MEMORY_POLICY), as of numactl --membind",
+			Evidence: slices.Concat([]string{"nodes", "oom_kills", "limit_kills"}, killed),
+		},
+		{
+			Name: CauseOOM,
+			When: "the job failed, and the kernel killed a process of it for lack of memory, or its main process died of " +
+				"SIGKILL just then: whether for a control group's limit or the host's memory is not known",
+			Evidence: slices.Concat([]string{"oom_kills", "limit_kills"}, killed),
 		},
 		{
 			Name: CauseStopped,
 			When: "a rule of --stop-if held, and perfagent ended the job for it, whatever its exit code; a job that " +
-				"failed after a kill by the kernel that came first is `oom_cgroup` or `oom_host`",
+				"failed after a kill by the kernel that came first is `oom_cgroup` or another `oom`",
 			Evidence: []string{"rule", "key", "value", "for_seconds", "sent_signal", "signal_time", "killed"},
 		},
 		{
@@ -78,26 +95,26 @@ func Causes() []Cause {
 			When: "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely " +
 				"to write to, with room when it began, had less than " + text.Fixed(fullMB, 0) +
 				" MiB or no inode left when it ended, or one of --disk-path in the last " +
-				strconv.Itoa(lastSamples) + " samples",
+				strconv.Itoa(lastSamples) + " samples, and not because of a core file",
 			Evidence: []string{"path", "available_mb", "available_inodes", "time"},
 		},
 		{
 			Name:     CauseSignal,
 			When:     "a signal killed the job, or it exited with 128+n after signal n had been sent to it",
-			Evidence: []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time"},
+			Evidence: []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time", "core_dumped", "core_mb"},
 		},
 		{
 			Name:     CauseExited,
 			When:     "the job exited by itself",
-			Evidence: []string{"exit_code"},
+			Evidence: []string{"exit_code", "core_mb"},
 		},
 	}
 }
 
 const (
-	// hostMemoryFull is the share of the host's memory in use, in percent, from which a SIGKILL is
-	// attributed to the host being out of memory, if the kernel killed on the host.
-	hostMemoryFull = 90
+	// hostShort is the share of the host's memory that was available, in percent, below which a kill
+	// is put down to the host without the kernel's log.
+	hostShort = 2
 	// fullMB is the free space in MiB below which a file system counts as full.
 	fullMB = 1
 	// killGrace is the longest time after SIGTERM in which SIGKILL is attributed to a scheduler that
@@ -107,6 +124,11 @@ const (
 	limitSlack = 10 * time.Second
 )
 
+// OutOfMemory reports whether the kernel killed a process for lack of memory by a cause.
+func OutOfMemory(cause string) bool {
+	return slices.Contains([]string{CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM}, cause)
+}
+
 // percentOf returns a text such as "90 %".
 func percentOf(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
 
@@ -115,7 +137,7 @@ func rank(v *reporter.Verdict) int {
 	code, _ := v.Evidence["exit_code"].(float64)
 	signal, _ := v.Evidence["signal"].(string)
 	switch v.Cause {
-	case CauseOOMCgroup, CauseOOMHost:
+	case CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM:
 		return 9
 	case CauseStopped:
 		return 8
@@ -248,7 +270,7 @@ func (q *verdictInput) notKnown() string {
 
 // killsBefore returns the out-of-memory kills before an end that is not known.
 func (q *verdictInput) killsBefore() string {
-	kills := groupKills(q.account)
+	kills := reporter.GroupKills(q.account)
 	if !(kills > 0) {
 		return ""
 	}
@@ -267,7 +289,7 @@ func (q *verdictInput) exited() string {
 	case q.code == 128+9:
 		words += ", as a shell does when SIGKILL ended its command; who sent it is not known"
 	}
-	return words + q.elsewhere() + q.stillFull()
+	return words + q.coreText() + q.elsewhere() + q.stillFull()
 }
 
 // killed reports whether SIGKILL ended the job, or a command of a job that is a shell.

@@ -78,26 +78,70 @@ func term(seconds float64, pid int, process string) collector.Signal {
 	return collector.Signal{Signal: "SIGTERM", Number: 15, At: reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second))), PID: pid, Process: process}
 }
 
-// oomInGroup is one kill in the job's group, of which the kernel's log tells that much.
+// oomInGroup is one kill in the job's group, of which the kernel's log has that much. Its counters prove nothing.
 func oomInGroup(victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.OOMKills, c.a.HostOOMKills = 1, 1
 		c.a.Limits.MemoryMB, c.a.LimitPeakMB = 2048, 2048
 		c.a.OOMAt = reportertest.RunStart.Add(9 * time.Second)
 		c.a.Victims = victims
+		c.a.Kill = &collector.Kill{At: c.job.End.Time, AvailableMB: 8000, AvailablePct: 50}
 	}
 }
+
+// counted has the counters of v2 say whether a limit of the group or below it was the reason, and the job's.
+func counted(inGroup, atLimit bool) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.a.Kill.Counted, c.a.Kill.InGroup, c.a.Kill.AtLimit = true, inGroup, atLimit
+		if atLimit {
+			c.a.LimitOOMKills = 1
+		}
+	}
+}
+
+// available has that share of the host's memory available before the kill.
+func available(pct series.Optional) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.a.Kill.AvailablePct, c.a.Kill.AvailableMB = pct, 160*pct
+	}
+}
+
+// largest has the largest process reach that much memory.
+func largest(mb float64) func(*verdictCase) { return func(c *verdictCase) { c.job.MaxRSSMB = mb } }
+
+// alone has the group hold nothing but the job, crowded others too.
+func alone(c *verdictCase)   { c.a.Neighbours = 0 }
+func crowded(c *verdictCase) { c.a.Neighbours = 1 }
+
+// earlier is a kill that was counted long before the end.
+func earlier(c *verdictCase) { c.a.Kill.At = reportertest.RunStart.Add(9 * time.Second) }
 
 func victim(name string, pid int, group string, machine bool) host.Victim {
-	return host.Victim{Process: name, PID: pid, At: reportertest.RunStart.Add(7 * time.Second), Group: group, Host: machine}
+	v := host.Victim{Process: name, PID: pid, At: reportertest.RunStart.Add(7 * time.Second), Group: group, Host: machine, Constraint: host.OOMOfGroup}
+	if machine {
+		v.Constraint = host.OOMOfHost
+	}
+	return v
 }
 
-// hostOOM is a kill somewhere on the host.
-func hostOOM(memory float64, victims ...host.Victim) func(*verdictCase) {
+// ofNodes is a victim of NUMA nodes that were out of memory.
+func ofNodes(constraint, nodes string, v host.Victim) host.Victim {
+	v.Constraint, v.Nodes, v.Host = constraint, nodes, true
+	return v
+}
+
+// hostOOM is a kill somewhere on the host, where no group counts the job's.
+func hostOOM(memory series.Optional, victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
-		c.a.HostOOMKills, c.a.OOMKills, c.a.Victims = 1, 0, victims
-		c.last.Values[collector.MemPercent], c.last.Weights[collector.MemPercent] = memory, 1
+		c.a.HostOOMKills, c.a.Victims = 1, victims
+		c.a.Kill = &collector.Kill{At: c.job.End.Time, AvailableMB: 160 * (100 - memory), AvailablePct: 100 - memory}
 	}
+}
+
+// ours is a victim that was the job's, by its parents.
+func ours(v host.Victim) host.Victim {
+	v.Ours = true
+	return v
 }
 
 // limitedBy is a victim of the limit of a group.
@@ -148,6 +192,18 @@ func roomLeft(rooms ...host.FreeSpace) func(*verdictCase) {
 	return func(c *verdictCase) { c.in.Exit.Space = rooms }
 }
 
+// core is a core file on the file system of a path.
+func core(mb float64, path string) host.Core {
+	return host.Core{File: path + "/core", MB: mb, Paths: []string{path}}
+}
+
+// dumped has the main process leave a core, in a file if it was found.
+func dumped(cores ...host.Core) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.in.Exit.CoreDumped, c.in.Exit.CoresWritten, c.in.Exit.Cores = true, true, cores
+	}
+}
+
 // stopAt has a rule stop the job so many seconds after the start.
 func stopAt(seconds float64) func(*verdictCase) {
 	return func(c *verdictCase) {
@@ -184,9 +240,11 @@ func TestVerdict_Causes(t *testing.T) {
 		return func(c *verdictCase) { c.last.Values[collector.DiskFree], c.last.Weights[collector.DiskFree] = mb, 1 }
 	}
 	own := func(c *verdictCase) { c.a.Source = host.JobFromGroup }
-	noLog := oomInGroup()
+	noLog := all(oomInGroup(), alone)
 	main := victim("python", 4242, "/slurm/job_1", false)
-	child := victim("worker", 4300, "/slurm/job_1/step", false)
+	stranger := victim("worker", 4300, "/slurm/job_1/step", false)
+	child := ours(stranger)
+	inKernel := func(v host.Victim) host.Victim { v.Group, v.Constraint = "", ""; return v } // the log has no more of it
 	for _, test := range []struct {
 		name   string
 		code   int
@@ -217,10 +275,10 @@ func TestVerdict_Causes(t *testing.T) {
 		{"a rule, and the time limit after it", 143, "SIGTERM", all(stopAt(9), sentTo(term(15, 77, "timeout"))), CauseStopped, "stopped by the rule"},
 		{"a rule, and a full disk", 1, "", all(stopAt(9), roomLeft(full)), CauseStopped, "stopped by the rule"},
 		{"a rule before the OOM kill", 137, "SIGKILL", all(oomInGroup(main), stopAt(5)), CauseStopped, "; the job died of SIGKILL; its control group had 1 out-of-memory kill"},
-		{"a rule after the OOM kill", 143, "SIGTERM", all(oomInGroup(child), stopAt(9)), CauseOOMCgroup, "died of SIGTERM after the kernel killed a process: worker (process 4300) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; peak 2.0 GiB; then the rule 'job_memory_mb > 8000' stopped the job at 12:00:09 UTC"},
+		{"a rule after the OOM kill", 143, "SIGTERM", all(oomInGroup(child), counted(true, true), stopAt(9)), CauseOOMCgroup, "died of SIGTERM after the kernel killed a process: worker (process 4300) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; peak 2.0 GiB; then the rule 'job_memory_mb > 8000' stopped the job at 12:00:09 UTC"},
 		{"a rule after the OOM kill, killed", 137, "SIGKILL", all(oomInGroup(child), logPIDs, stopAt(9), stopKilled), CauseOOMCgroup, "died of SIGKILL after the kernel killed a process: worker (process 4300)"},
 		{"a rule after an OOM kill that did no harm", 0, "", all(oomInGroup(child), stopAt(9)), CauseStopped, "; its control group had 1 out-of-memory kill"},
-		{"a rule after an OOM kill of a neighbour", 143, "SIGTERM", all(oomInGroup(foreign(child)), stopAt(9)), CauseStopped, "stopped by the rule"},
+		{"a rule after an OOM kill of a neighbour", 143, "SIGTERM", all(oomInGroup(foreign(stranger)), stopAt(9)), CauseStopped, "stopped by the rule"},
 		{"128+n", 143, "", sentTo(term(5, 77, "bash")), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
 		{"128+n, then another", 143, "", sentTo(term(5, 77, "bash"), usr1), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
 		{"128+n of USR1", 138, "", sentTo(usr1), CauseSignal, "exited with code 138, as programs do after SIGUSR1 from bash"},
@@ -230,20 +288,48 @@ func TestVerdict_Causes(t *testing.T) {
 		{"saved and done", 0, "", sentTo(term(5, 77, "timeout")), CauseExited, "exited with code 0"},
 		{"Ctrl-C", 130, "SIGINT", sentTo(collector.Signal{Signal: "SIGINT", Number: 2, At: reportertest.RunStart, Kernel: true, PID: -1}), CauseSignal, "from the terminal (Ctrl-C)"},
 
-		{"OOM of the main process", 137, "SIGKILL", oomInGroup(main), CauseOOMCgroup,
+		{"OOM of the main process", 137, "SIGKILL", all(oomInGroup(main), counted(true, true)), CauseOOMCgroup,
 			"killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; peak 2.0 GiB"},
-		{"OOM, no log", 137, "SIGKILL", noLog, CauseOOMCgroup, "killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB"},
-		{"OOM of a child", 1, "", oomInGroup(child), CauseOOMCgroup, "exited with code 1 after the kernel killed a process: worker (process 4300) hit"},
-		{"OOM of a child, no log", 1, "", noLog, CauseOOMCgroup, "after the kernel killed a process: a process hit the memory limit of 2.0 GiB of its control group at 12:00:09 UTC"},
+		{"OOM, counted", 137, "SIGKILL", all(noLog, counted(true, true)), CauseOOMCgroup, "killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB"},
+		{"OOM, held", 137, "SIGKILL", all(noLog, largest(1900)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB"},
+		{"OOM, held, the host was short, too", 137, "SIGKILL", all(noLog, largest(1900), available(4.9)), CauseOOM, "which is not known"},
+		{"OOM, held, but the kernel counts", 137, "SIGKILL", all(noLog, largest(1900), counted(false, false)), CauseOOM, "which is not known"},
+		{"OOM, nothing proved", 137, "SIGKILL", all(noLog, largest(1700)), CauseOOM,
+			"killed by the kernel: python (process 4242) ran out of memory at 12:00:09 UTC; it was a limit of its control group, or of the host: which is not known"},
+		{"OOM, no limit", 137, "SIGKILL", all(noLog, func(c *verdictCase) { c.a.Limits.MemoryMB = series.Unknown() }), CauseOOM, "which is not known"},
+		{"OOM of the host, no log", 137, "SIGKILL", all(noLog, available(1.9)), CauseOOMHost, "because the host was out of memory at 12:00:09 UTC; 98 % of it was in use in the sample before"},
+		{"OOM of a child of the host, no log", 1, "", all(noLog, available(1.9)), CauseOOMHost, "exited with code 1 after the kernel killed a process: a process was killed because the host"},
+		{"OOM, counted, and the host was short", 137, "SIGKILL", all(noLog, available(1.9), counted(true, true)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB"},
+		{"OOM of a child, counted", 1, "", all(noLog, counted(true, true)), CauseOOMCgroup, "after the kernel killed a process: a process hit the memory limit of 2.0 GiB of its control group at 12:00:09 UTC"},
+		{"OOM of a child, nothing proved", 1, "", noLog, CauseOOM, "exited with code 1 after the kernel killed a process: a process ran out of memory"},
+		{"OOM of a child of a shell, in a group of others", 137, "", oomInGroup(), CauseExited, "its control group had 1 out-of-memory kill, not known to be the job's"},
+		{"OOM of a child, in a group of others", 1, "", all(oomInGroup(), counted(true, true)), CauseExited, "exited with code 1; its control group had 1 out-of-memory kill, not known to be the job's"},
+		{"OOM, others came into its group", 1, "", all(own, noLog, counted(true, true), crowded), CauseExited, "not known to be the job's"},
+		{"OOM in a group of others", 137, "SIGKILL", all(oomInGroup(), counted(true, true)), CauseOOM,
+			"killed by SIGKILL when the kernel had killed a process of its control group, which holds others, too, for lack of memory; it was"},
+		{"OOM in a group of others, earlier", 137, "SIGKILL", all(oomInGroup(), counted(true, true), earlier), CauseSignal, "not known to be the job's"},
+		{"OOM that it survived, then kill -9", 137, "SIGKILL", all(noLog, counted(true, true), earlier), CauseSignal, "does not say who sent it; before, its control group had 1 out-of-memory kill of other processes"},
+		{"OOM of a cpuset", 137, "SIGKILL", oomInGroup(ofNodes(host.OOMOfCPUSet, "1", main)), CauseOOMCPUSet,
+			"killed by the kernel: python (process 4242) was killed because NUMA node 1, all that its cpuset allows, was out of memory at 12:00:07 UTC"},
+		{"OOM of a memory policy", 3, "", oomInGroup(ofNodes(host.OOMOfPolicy, "0-1,3", child)), CauseOOMNUMA,
+			"exited with code 3 after the kernel killed a process: worker (process 4300) was killed because NUMA nodes 0-1,3, all that its memory policy allows, were out of memory at"},
+		{"OOM of a cpuset, without nodes", 137, "SIGKILL", oomInGroup(ofNodes(host.OOMOfCPUSet, "", main)), CauseOOMCPUSet, "because the NUMA nodes, all that its cpuset allows, were out"},
+		{"OOM of all the host's, by what kernel", 137, "SIGKILL", oomInGroup(ofNodes("", "", main)), CauseOOM, "which is not known"},
+		{"OOM of a stranger", 3, "", oomInGroup(stranger), CauseExited, "exited with code 3; its control group had 1 out-of-memory kill, not known to be the job's"},
+		{"OOM of a stranger, crash", 139, "SIGSEGV", all(oomInGroup(stranger), counted(true, true)), CauseSignal, "killed by SIGSEGV"},
+		{"OOM of a stranger, a shell's 137", 137, "", oomInGroup(stranger), CauseExited, "not known to be the job's"},
+		{"OOM of a stranger of the host's", 3, "", oomInGroup(victim("worker", 4300, "/slurm/job_1/step", true)), CauseExited, "not known to be the job's"},
+		{"OOM of a stranger in a group of the job's", 3, "", all(alone, oomInGroup(stranger)), CauseOOMCgroup, "worker (process 4300)"},
+		{"OOM, the second line only", 3, "", all(alone, oomInGroup(inKernel(stranger)), counted(true, true)), CauseOOMCgroup, "worker (process 4300) hit the memory limit of 2.0 GiB"},
 		{"OOM survived", 0, "", oomInGroup(child), CauseExited, "although its control group had 1 out-of-memory kill"},
 		{"OOM of a sibling, kill -9", 137, "SIGKILL", oomInGroup(victim("other", 99, "/slurm/job_1", false)), CauseSignal, "does not say who"},
-		{"OOM of all of the group", 137, "SIGKILL", all(own, oomInGroup(child)), CauseOOMCgroup, "worker"},
+		{"OOM of all of the group", 137, "SIGKILL", all(own, oomInGroup(stranger)), CauseOOMCgroup, "worker"},
 		{"OOM of a child, then TERM", 143, "SIGTERM", all(oomInGroup(child), sentTo(term(5, 77, "bash"))), CauseSignal, "SIGTERM from bash"},
 		{"OOM of a child, then abort", 134, "SIGABRT", oomInGroup(child), CauseOOMCgroup, "died of SIGABRT after the kernel killed"},
 		{"OOM before TERM then KILL", 137, "SIGKILL", all(oomInGroup(main), sentTo(term(5, 77, "bash"))), CauseOOMCgroup, "python"},
-		{"OOM of a neighbour", 4, "", oomInGroup(foreign(child)), CauseExited, "exited with code 4"},
-		{"OOM of a neighbour, success", 0, "", oomInGroup(foreign(child)), CauseExited, "exited with code 0"},
-		{"OOM of a neighbour, a shell's 137", 137, "", oomInGroup(foreign(child)), CauseExited, "not known to be the job's"},
+		{"OOM of a neighbour", 4, "", oomInGroup(foreign(stranger)), CauseExited, "exited with code 4; its control group had 1 out-of-memory kill, not of the job's processes"},
+		{"OOM of a neighbour, success", 0, "", oomInGroup(foreign(stranger)), CauseExited, "exited with code 0"},
+		{"OOM of a neighbour, a shell's 137", 137, "", oomInGroup(foreign(stranger)), CauseExited, "not of the job's processes"},
 		{"OOM of a neighbour and of a child", 4, "", oomInGroup(foreign(victim("other", 99, "/slurm/job_1", false)), child), CauseOOMCgroup, "worker"},
 		{"OOM at a limit below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup,
 			"worker (process 4300) hit the memory limit of the control group /slurm/job_1/inner at 12:00:07 UTC"},
@@ -255,21 +341,23 @@ func TestVerdict_Causes(t *testing.T) {
 			"killed by SIGKILL; the kernel does not say who sent it; before, its control group had 1 out-of-memory kill of other processes"},
 		{"OOM of a child, then TERM that is heeded", 143, "", all(oomInGroup(child), sentTo(term(15, 77, "bash"))), CauseSignal, "as programs do after SIGTERM"},
 		{"OOM of a child, then no such command", 127, "", oomInGroup(child), CauseExited, "exited with code 127"},
-		{"OOM of some, unnamed, after named ones below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child), victim("other", 4301, "", false)), limitOf("/slurm/job_1", 2048)), CauseOOMCgroup, "the control group /slurm/job_1/inner"},
+		{"OOM of some, unnamed, after named ones below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child), inKernel(victim("other", 4301, "", false))), limitOf("/slurm/job_1", 2048)), CauseOOMCgroup, "the control group /slurm/job_1/inner"},
 		{"OOM at a higher limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
-		{"OOM, no log, low peak", 3, "", all(noLog, limitOf("/slurm", 52)), CauseOOMCgroup, "a process hit the memory limit of a control group within or around its own at 12:00:09 UTC"},
+		{"OOM, at a limit below, counted", 3, "", all(noLog, counted(true, false)), CauseOOMCgroup, "a process hit the memory limit of a control group within or around its own at 12:00:09 UTC"},
 		{"the log's group is another's", 1, "", hostOOM(50, victim("hog", 99, "/other", false)), CauseExited, "exited with code 1"},
 
 		{"host OOM by the log", 137, "SIGKILL", hostOOM(97, victim("python", 4242, "/slurm/job_1", true)), CauseOOMHost,
-			"killed by the kernel: python (process 4242) was killed because the host was out of memory at 12:00:07 UTC; 97 % of it"},
+			"killed by the kernel: python (process 4242) was killed because the host was out of memory at 12:00:07 UTC; 97 % of it was in use in the sample before"},
+		{"host OOM by the log, sampled long before", 137, "SIGKILL", hostOOM(12, victim("python", 4242, "/slurm/job_1", true)), CauseOOMHost, "12 % of it was in use in the sample before"},
 		{"host OOM counted in the group, too", 137, "SIGKILL", all(hostOOM(97, victim("python", 4242, "/slurm/job_1", true)),
 			func(c *verdictCase) { c.a.OOMKills = 1 }), CauseOOMHost, "host was out of memory"},
-		{"host OOM, no log", 137, "SIGKILL", hostOOM(97), CauseOOMHost, "host was out of memory"},
-		{"host OOM of a child in the root group", 137, "", all(hostOOM(97, victim("worker", 99, "/", true)),
+		{"host OOM, no log", 137, "SIGKILL", hostOOM(98.1), CauseOOMHost, "host was out of memory"},
+		{"host OOM, no log, the group counted none", 137, "SIGKILL", all(hostOOM(98.1), func(c *verdictCase) { c.a.OOMKills = 0 }), CauseSignal, "not known to be the job's"},
+		{"host OOM of a child in the root group", 137, "", all(hostOOM(97, ours(victim("worker", 99, "/", true))),
 			func(c *verdictCase) { c.a.MemoryHome = "/" }), CauseOOMHost, "worker"},
-		{"host OOM of others, kill -9", 137, "SIGKILL", hostOOM(97, victim("hog", 99, "/other", true)), CauseSignal, "not known to be the job's"},
-		{"others' OOM, kill -9, memory is free", 137, "SIGKILL", hostOOM(40), CauseSignal, "does not say who"},
-		{"others' OOM, failure", 1, "", hostOOM(97), CauseExited, "exited with code 1"},
+		{"host OOM of others, kill -9", 137, "SIGKILL", hostOOM(99, victim("hog", 99, "/other", true)), CauseSignal, "not known to be the job's"},
+		{"others' OOM, kill -9, memory is free", 137, "SIGKILL", hostOOM(97.9), CauseSignal, "does not say who"},
+		{"others' OOM, failure", 1, "", hostOOM(99), CauseExited, "exited with code 1"},
 
 		{"TERM, then KILL", 137, "SIGKILL", all(old, sentTo(term(15, 77, "slurmstepd"))), CauseTimeLimit,
 			"ended at a time limit of Slurm: SIGTERM from slurmstepd (process 77) at 12:00:15 UTC, SIGKILL 5.0 s later"},
@@ -313,6 +401,18 @@ func TestVerdict_Causes(t *testing.T) {
 		{"full disk, checkpoint, failure", 1, "", all(roomLeft(full), sentTo(usr1)), CauseDiskFull, ""},
 		{"full disk, OOM", 1, "", all(roomLeft(full), oomInGroup(child)), CauseOOMCgroup, ""},
 		{"room enough", 1, "", roomLeft(room("/", 1, 1)), CauseExited, ""},
+		{"full of a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal,
+			"killed by SIGABRT: it aborted itself, or the signal was sent to it; a core file of 24 MiB filled the file system of /scratch"},
+		{"full of a core, segmentation fault", 139, "SIGSEGV", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal, "; a core file of 24 MiB filled the file system of /scratch"},
+		{"full of a child's core", 134, "", all(roomLeft(full), func(c *verdictCase) { c.in.Exit.Cores = []host.Core{core(24, "/scratch")} }), CauseExited,
+			"exited with code 134; a core file of 24 MiB filled the file system of /scratch"},
+		{"full, and no room for a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(0, "/scratch"))), CauseDiskFull, "died of SIGABRT, and no room"},
+		{"full, a core elsewhere", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/tmp"))), CauseDiskFull, "died of SIGABRT, and no room"},
+		{"full of a core, another is full, too", 134, "SIGABRT", all(roomLeft(full, room("/tmp", 0, 9)), dumped(core(24, "/scratch"))), CauseDiskFull, "of /tmp when it ended"},
+		{"full, a core that was not found", 134, "SIGABRT", all(roomLeft(full), dumped()), CauseSignal, "; its core was dumped, and no room was left on the file system of /scratch"},
+		{"full, a core for a program", 134, "SIGABRT", all(roomLeft(full), dumped(), func(c *verdictCase) { c.in.Exit.CoresWritten = false }), CauseDiskFull, "no room"},
+		{"full before, a core", 134, "SIGABRT", all(roomLeft(full), fullBefore("/scratch"), dumped(core(0.5, "/scratch"))), CauseSignal, "killed by SIGABRT: it aborted itself, or the signal was sent to it"},
+		{"was full of a core", 134, "SIGABRT", all(freed(0), dumped(core(24, "/scratch")), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseSignal, "killed by SIGABRT"},
 
 		{"disk was full", 1, "", all(freed(0.5), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseDiskFull, "of /scratch in the last samples"},
 		{"disk was not", 1, "", all(freed(1), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
@@ -348,16 +448,22 @@ func TestVerdict_Evidence(t *testing.T) {
 		{7, "", func(*verdictCase) {}, map[string]any{"exit_code": 7.0}},
 		{143, "SIGTERM", sentTo(term(5, 77, "bash")), map[string]any{"exit_code": 143.0, "signal": "SIGTERM", "sender": "bash",
 			"sender_pid": 77.0, "sent_signal": "SIGTERM", "signal_time": "2024-05-01T12:00:05Z"}},
-		{137, "SIGKILL", oomInGroup(victim("python", 4242, "/slurm/job_1", false)), map[string]any{"exit_code": 137.0, "signal": "SIGKILL",
-			"limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "limit_kills": 1.0, "process": "python", "pid": 4242.0, "time": "2024-05-01T12:00:07Z"}},
-		{1, "", oomInGroup(), map[string]any{"exit_code": 1.0, "limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "limit_kills": 1.0, "time": "2024-05-01T12:00:09Z"}},
-		{3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", victim("worker", 4300, "/slurm/job_1/inner", false))), limitOf("/slurm/job_1", 52)),
-			map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0, "process": "worker", "pid": 4300.0, "limit_group": "/slurm/job_1/inner", "time": "2024-05-01T12:00:07Z"}},
-		{3, "", all(oomInGroup(limitedBy("/slurm", victim("worker", 4300, "/slurm/job_1/inner", false))), limitOf("/slurm", 2048)),
-			map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 1.0, "process": "worker", "pid": 4300.0, "limit_group": "/slurm", "limit_mb": 2048.0,
+		{137, "SIGKILL", all(oomInGroup(victim("python", 4242, "/slurm/job_1", false)), counted(true, true)), map[string]any{"exit_code": 137.0, "signal": "SIGKILL",
+			"limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "limit_kills": 1.0, "process": "python", "pid": 4242.0, "command": "/opt/bin/python train.py", "time": "2024-05-01T12:00:07Z"}},
+		{1, "", all(oomInGroup(), alone, counted(true, true)), map[string]any{"exit_code": 1.0, "limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "limit_kills": 1.0, "time": "2024-05-01T12:00:09Z"}},
+		{3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", ours(victim("worker", 4300, "/slurm/job_1/inner", false)))), limitOf("/slurm/job_1", 52)),
+			map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0, "process": "worker", "pid": 4300.0, "command": "worker", "group": "/slurm/job_1/inner", "limit_group": "/slurm/job_1/inner", "time": "2024-05-01T12:00:07Z"}},
+		{3, "", all(oomInGroup(limitedBy("/slurm", ours(victim("worker", 4300, "/slurm/job_1/inner", false)))), limitOf("/slurm", 2048)),
+			map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 1.0, "process": "worker", "pid": 4300.0, "command": "worker", "group": "/slurm", "limit_group": "/slurm", "limit_mb": 2048.0,
 				"peak_mb": 2048.0, "time": "2024-05-01T12:00:07Z"}},
-		{3, "", all(oomInGroup(), limitOf("/slurm", 1800)), map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0, "time": "2024-05-01T12:00:09Z"}},
+		{3, "", all(oomInGroup(), alone), map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0, "time": "2024-05-01T12:00:09Z"}},
+		{137, "SIGKILL", oomInGroup(), map[string]any{"exit_code": 137.0, "signal": "SIGKILL", "oom_kills": 1.0, "limit_kills": 0.0, "time": "2024-05-01T12:00:20Z"}},
+		{137, "SIGKILL", all(oomInGroup(), alone, available(1)), map[string]any{"exit_code": 137.0, "signal": "SIGKILL", "oom_kills": 1.0, "limit_kills": 0.0, "host_oom_kills": 1.0,
+			"available_mb": 160.0, "host_memory_pct": 99.0, "process": "python", "pid": 4242.0, "command": "/opt/bin/python train.py", "time": "2024-05-01T12:00:09Z"}},
+		{3, "", oomInGroup(ofNodes(host.OOMOfCPUSet, "0-1", ours(victim("worker", 4300, "/slurm/job_1", false)))), map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0,
+			"nodes": "0-1", "process": "worker", "pid": 4300.0, "command": "worker", "time": "2024-05-01T12:00:07Z"}},
 		{0, "", oomInGroup(foreign(victim("other", 99, "/slurm/job_1", false))), map[string]any{"exit_code": 0.0}},
+		{139, "SIGSEGV", dumped(core(24, "/scratch"), core(3, "/tmp")), map[string]any{"exit_code": 139.0, "signal": "SIGSEGV", "core_dumped": true, "core_mb": 24.0}},
 		{1, "", roomLeft(room("/scratch/", 0.25, 7)), map[string]any{"exit_code": 1.0, "path": "/scratch", "available_mb": 0.25,
 			"available_inodes": 7.0, "time": "2024-05-01T12:00:20Z"}},
 	} {
@@ -381,22 +487,29 @@ func TestVerdict_LimitKills(t *testing.T) {
 	}{
 		{"none", 0, "/slurm", 2048, nil, 0},
 		{"not known", series.Unknown(), "/slurm", 2048, nil, 0},
-		{"no log", 2, "/slurm", 2048, nil, 2},
-		{"no log, no peak", 2, "/slurm", series.Unknown(), nil, 2},
-		{"no log, low peak", 2, "/slurm", 1800, nil, 0},
+		{"nothing proved", 2, "/slurm", 2048, nil, 0},
+		{"one counted", 2, "/slurm", 2048, nil, 1},
+		{"the newest counted", 2, "/slurm", 2048, nil, 2},
+		{"of somebody else", 1, "/slurm", 2048, []host.Victim{foreign(limitedBy("/slurm", child))}, 0},
 		{"at the limit", 1, "/slurm", 52, []host.Victim{limitedBy("/slurm", child)}, 1},
 		{"below it", 1, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
 		{"both", 3, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
-		{"of others", 1, "/slurm", 2048, []host.Victim{limitedBy("/other", elsewhere)}, 1},
+		{"of others", 1, "/slurm", 2048, []host.Victim{limitedBy("/other", elsewhere)}, 0},
 		{"of the host", 1, "/slurm", 52, []host.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
-		{"at a hidden limit", 1, "", series.Unknown(), []host.Victim{limitedBy("/slurm", child)}, 1},
+		{"perhaps at a hidden limit", 1, "", series.Unknown(), []host.Victim{limitedBy("/slurm", child)}, 0},
 		{"below a hidden limit", 1, "", series.Unknown(), []host.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
-		{"under another name", 1, "/", series.Unknown(), []host.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 1},
+		{"under another name", 1, "/", series.Unknown(), []host.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 0},
 	} {
 		a := collector.NoAccount()
 		a.OOMKills, a.MemoryHome, a.Victims = test.kills, "/slurm/job_1", test.victims
 		a.Limits.MemoryMB, a.Limits.MemoryGroup, a.LimitPeakMB = 2048, test.group, test.peak
-		if got := reporter.LimitKills(&a); got != test.want {
+		switch test.name {
+		case "one counted":
+			a.LimitOOMKills, a.Kill = 1, &collector.Kill{Counted: true}
+		case "the newest counted":
+			a.LimitOOMKills, a.Kill = 1, &collector.Kill{Counted: true, AtLimit: true}
+		}
+		if got := reporter.LimitKills(&a, nil); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}

@@ -451,6 +451,11 @@ func writeCollectorAccount(w *plainjson.Writer, v *collector.Account) {
 	}
 	w.Key("oom_kills").Optional(float64(v.OOMKills))
 	w.Key("host_oom_kills").Optional(float64(v.HostOOMKills))
+	w.Key("limit_oom_kills").Optional(float64(v.LimitOOMKills))
+	if v.Kill != nil {
+		writeCollectorKill(w.Key("kill"), v.Kill)
+	}
+	w.Key("neighbours").Optional(float64(v.Neighbours))
 	if !v.OOMAt.IsZero() {
 		w.Key("oom_at").Time(v.OOMAt)
 	}
@@ -586,6 +591,17 @@ func writeHostLimits(w *plainjson.Writer, v *host.Limits) {
 	w.Shut('}')
 }
 
+func writeCollectorKill(w *plainjson.Writer, v *collector.Kill) {
+	w.Open('{')
+	w.Key("at").Time(v.At)
+	w.Key("in_group").Bool(v.InGroup)
+	w.Key("at_limit").Bool(v.AtLimit)
+	w.Key("counted").Bool(v.Counted)
+	w.Key("available_mb").Optional(float64(v.AvailableMB))
+	w.Key("available_pct").Optional(float64(v.AvailablePct))
+	w.Shut('}')
+}
+
 func writeHostVictim(w *plainjson.Writer, v *host.Victim) {
 	w.Open('{')
 	w.Key("process").String(v.Process)
@@ -596,10 +612,22 @@ func writeHostVictim(w *plainjson.Writer, v *host.Victim) {
 	if v.Group != "" {
 		w.Key("group").String(v.Group)
 	}
+	if v.Constraint != "" {
+		w.Key("constraint").String(v.Constraint)
+	}
 	if v.LimitGroup != "" {
 		w.Key("limit_group").String(v.LimitGroup)
 	}
+	if v.Nodes != "" {
+		w.Key("nodes").String(v.Nodes)
+	}
+	if v.Parent != 0 {
+		w.Key("parent").Int(int64(v.Parent))
+	}
 	w.Key("host").Bool(v.Host)
+	if v.Ours {
+		w.Key("ours").Bool(v.Ours)
+	}
 	if v.Foreign {
 		w.Key("foreign").Bool(v.Foreign)
 	}

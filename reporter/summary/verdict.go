@@ -48,11 +48,12 @@ func onlyCode(line string, code float64) bool {
 
 // causeText returns a cause in a word or two.
 func causeText(cause string) string {
+	if diagnosis.OutOfMemory(cause) {
+		return "out of memory"
+	}
 	switch cause {
 	case diagnosis.CauseSignal:
 		return "killed"
-	case diagnosis.CauseOOMCgroup, diagnosis.CauseOOMHost:
-		return "out of memory"
 	case diagnosis.CauseTimeLimit:
 		return "time limit"
 	case diagnosis.CauseDiskFull:

@@ -1,0 +1,62 @@
+package host
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A core is found where the kernel's pattern says, and is known by its content and its time.
+func TestCores(t *testing.T) {
+	core := make([]byte, 8192)
+	copy(core, "\x7fELF")
+	binary.NativeEndian.PutUint16(core[16:], 4)
+	program := append([]byte{}, core...)
+	binary.NativeEndian.PutUint16(program[16:], 2)
+	for name, c := range map[string]struct {
+		pattern, file string
+		content       []byte
+		old, want     bool
+		mb            float64
+	}{
+		"the default":          {"core", "core", core, false, true, 8.0 / 1024},
+		"with its process":     {"core", "core.4711", core, false, true, 8.0 / 1024},
+		"by name and time":     {"c[%e]-%t%%", "c[py]-99%", core, false, true, 8.0 / 1024},
+		"elsewhere":            {"/DIR/%p.core", "17.core", core, false, true, 8.0 / 1024},
+		"none":                 {"core", "score", core, false, false, 0},
+		"no room for it":       {"core", "core", nil, false, true, 0},
+		"room for a little":    {"core", "core", core[:17], false, true, 0},
+		"from before":          {"core", "core", core, true, false, 0},
+		"a program":            {"core", "core", program, false, false, 0},
+		"a text":               {"core", "core", []byte("the core of the matter"), false, false, 0},
+		"given to a program":   {"|/usr/lib/systemd-coredump %P", "core", core, false, false, 0},
+		"given to a socket":    {"@@/run/cores", "core", core, false, false, 0},
+		"a pattern of nothing": {"", "core.1", core, false, true, 8.0 / 1024},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, c.file)
+		if err := os.WriteFile(path, c.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		since := time.Now().Add(-time.Minute)
+		if c.old {
+			since = time.Now().Add(time.Minute)
+		}
+		if c.pattern == "/DIR/%p.core" {
+			c.pattern = dir + "/%p.core"
+		}
+		found, written := coresBy(c.pattern, []string{dir, "/proc"}, since)
+		if toFile := c.pattern == "" || c.pattern[0] != '|' && c.pattern[0] != '@'; written != toFile {
+			t.Errorf("%s: written to files: %v", name, written)
+		}
+		if len(found) > 1 || len(found) == 1 != c.want {
+			t.Errorf("%s: %+v", name, found)
+			continue
+		}
+		if c.want && (found[0].File != path || c.mb > 0 && found[0].MB < c.mb || len(found[0].Paths) != 1 || found[0].Paths[0] != dir) {
+			t.Errorf("%s: %+v, want %s with %v MiB", name, found[0], path, c.mb)
+		}
+	}
+}
