@@ -141,6 +141,7 @@ type Held struct {
 func (c *Counters) TakeLimits(of *Counters) {
 	c.Periods, c.ThrottledPeriods, c.ThrottledSeconds = of.Periods, of.ThrottledPeriods, of.ThrottledSeconds
 	c.LimitWorkingSet, c.LimitPageCache, c.LimitPeak = of.LimitWorkingSet, of.LimitPageCache, of.LimitPeak
+	c.LimitHeld, c.LimitOOMs = of.LimitHeld, of.LimitOOMs
 }
 
 // Pressure is how long work waited for resources (PSI).

@@ -96,7 +96,7 @@ func (j *jobReader) readHeld(use *JobUse, now time.Duration) {
 func (j *jobReader) readEntered(use *JobUse, out *Reading) {
 	c := j.entered.Read()
 	if use.Group == nil {
-		c.OOMKills = math.NaN()
+		c.OOMKills, c.OOMs, c.UnderOOM = math.NaN(), math.NaN(), false
 		out.room.group = c
 		use.Group, use.Shared = &out.room.group, true
 		return
