@@ -14,6 +14,13 @@ import (
 type Exits struct {
 	file *os.File
 	conn syscall.RawConn
+
+	// Of the newest message. They are kept here because a host may end many processes a second, and nothing is to be
+	// allocated for each.
+	receive func(fd uintptr) bool
+	message [256]byte
+	length  int
+	failed  error
 }
 
 // The numbers of linux/connector.h and linux/cn_proc.h.
@@ -58,6 +65,10 @@ func OpenExits() (*Exits, error) {
 	}
 
 	e := &Exits{file: os.NewFile(uintptr(fd), "connector")}
+	e.receive = func(fd uintptr) bool {
+		e.length, e.failed = unix.Read(int(fd), e.message[:])
+		return e.failed != unix.EAGAIN
+	}
 	e.conn, err = e.file.SyscallConn()
 	return e, err
 }
@@ -77,18 +88,12 @@ func sendOp(fd int, op uint32) error {
 
 // Next waits for a process that SIGKILL ended. Its parent is 0 if it had been waited for already.
 func (e *Exits) Next() (pid, parent int, err error) {
-	var m [256]byte
 	for err == nil {
-		var n int
-		var failed error
-		err = e.conn.Read(func(fd uintptr) bool {
-			n, _, failed = unix.Recvfrom(int(fd), m[:], 0)
-			return failed != unix.EAGAIN
-		})
-		if failed != nil && failed != unix.EINTR && failed != unix.ENOBUFS { // some are lost
-			return 0, 0, failed
+		err = e.conn.Read(e.receive)
+		if e.failed != nil && e.failed != unix.EINTR && e.failed != unix.ENOBUFS { // some are lost
+			return 0, 0, e.failed
 		}
-		if pid, parent = parseExit(m[:max(0, n)]); failed == nil && pid > 0 {
+		if pid, parent = parseExit(e.message[:max(0, e.length)]); e.failed == nil && pid > 0 {
 			return pid, parent, err
 		}
 	}

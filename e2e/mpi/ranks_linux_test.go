@@ -103,7 +103,7 @@ func wantFailedRank(t *testing.T, dir string, f failure) {
 	}
 
 	seen := map[string]bool{}
-	runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/*"))
+	runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/[^.]*"))
 	for _, path := range reportertest.InDir(t, filepath.Join(dir, "perfagent-out")) {
 		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), "l"), ".json")
 		seen[strings.TrimPrefix(name, "node-0.")] = true
@@ -203,7 +203,7 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 	if names := slices.Sorted(maps.Keys(all)); !slices.Equal(names, []string{"node-node1.json", "node-node2.json"}) {
 		t.Fatalf("reports %q, want one of each host", names)
 	}
-	if runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/*")); len(runs) != 1 {
+	if runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/[^.]*")); len(runs) != 1 {
 		t.Errorf("runs %q, want one", runs)
 	}
 	for file, ranks := range map[string][]string{"node-node1.json": {"0", "1"}, "node-node2.json": {"2", "3"}} {
@@ -227,7 +227,7 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 // only returns the directory of the one run.
 func only(t *testing.T, dir string) string {
 	t.Helper()
-	runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/*"))
+	runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/[^.]*"))
 	if len(runs) != 1 {
 		t.Fatalf("runs %q, want one", runs)
 	}
