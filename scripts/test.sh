@@ -39,10 +39,10 @@ race)
 	CGO_ENABLED=1 run -race -short "$@" $shared
 	;;
 e2e)
-	# One package after the other: an emulated machine and a browser that share two cores with all else get too little.
 	# shellcheck disable=SC2046 # several words
-	run -tags e2e -p 1 -parallel 8 -run '^TestE2E_' "$@" $(outside) || status=1
+	run -tags e2e -p 3 -parallel 8 -run '^TestE2E_' "$@" $(outside) || status=1
 	(cd scripts/dist && run "$@" ./...) || status=1 # a module of its own
+	# One package after the other: an emulated machine and a browser that share two cores with all else get too little.
 	run -tags e2e -p 1 -parallel 4 "$@" ./e2e/... || status=1
 	;;
 *)
