@@ -150,7 +150,7 @@ type searchCase struct {
 
 func searchCases(two, usual string) []searchCase {
 	return []searchCase{
-		{"later", usual, 5, nil, ""}, {"plain", usual, 6, nil, ""}, {"empty", usual, 0, nil, ""},
+		{"later", usual, 5, nil, ""}, {"plain", usual, 6, nil, ""}, {"mixed", usual, 4, nil, ""}, {"empty", usual, 0, nil, ""},
 		{"both", usual, 9, nil, ""}, {two + "/plain", "", 6, nil, ""}, {"true", "unset", 0, nil, ""},
 		{"here", two + ":", 8, nil, ""}, {"here", ":" + two, 8, nil, ""}, {"./here", "/", 8, nil, ""},
 		{"here", two, 0, ErrNotFound, ""}, {"", usual, 0, ErrNotFound, ""}, {"./no", usual, 0, ErrNotFound, ""},
@@ -167,6 +167,7 @@ func TestStart_Searches(t *testing.T) {
 	write(t, one+"/later", "exit 1", 0o644)
 	write(t, two+"/later", "#!/bin/sh\nexit 5", 0o755)
 	write(t, two+"/plain", "echo \"$0 $1\" >/dev/null; exit 6", 0o755)
+	write(t, two+"/mixed", "MZ='\n\x00\x00'\nexit 4", 0o755)
 	write(t, two+"/empty", "", 0o755)
 	write(t, two+"/binary", "\x01\x02\x00\x03", 0o755)
 	write(t, two+"/orphan", "#!/no/such/interpreter\n", 0o755)

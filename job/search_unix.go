@@ -3,6 +3,7 @@
 package job
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -128,8 +129,9 @@ func attempt(file string, args []string, execute func(file string, argv []string
 	return err
 }
 
-// isText reports whether the shell may read file: it can be opened and its beginning
-// holds no NUL byte. An empty file is an empty script.
+// isText reports whether the shell may read file: it can be opened, and its first line holds no NUL byte, which is what
+// bash asks. What follows may be data, as in programs that are a script for the shell and more. An empty file is an
+// empty script.
 func isText(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -141,7 +143,8 @@ func isText(file string) bool {
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return false
 	}
-	return !strings.Contains(string(head[:n]), "\x00")
+	first, _, _ := bytes.Cut(head[:n], []byte("\n"))
+	return !bytes.Contains(first, []byte{0})
 }
 
 // explain turns an errno into one of the package's errors. What does not speak of the file may be the fault of making a

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -213,8 +214,8 @@ func (j *Job) Signal(sig syscall.Signal) error {
 
 // Release gives up this process's own stdin and stdout and every other descriptor
 // that it inherited, now that the job has them: a pipe that the job closes is then
-// closed, and a lock that it drops is dropped. stderr stays open for what remains
-// to be said at the end. Only a program that needs none of them may call Release;
+// closed, and a lock that it drops is dropped. A descriptor with a lock of fcntl(2) stays open, because such
+// a lock belongs to this process, whoever set it before exec. stderr stays open for what remains to be said at the end. Only a program that needs none of them may call Release;
 // without Signals it does nothing.
 func (j *Job) Release() {
 	if j.signals == nil {
@@ -238,10 +239,17 @@ func (j *Job) Release() {
 			continue
 		}
 		// The runtime's and our own are all close-on-exec.
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 && !holdsLock(fd) {
 			unix.Close(fd)
 		}
 	}
+}
+
+// holdsLock reports whether this process holds a lock of fcntl(2) by a descriptor. The locks of flock(2) belong to what
+// the job has inherited.
+func holdsLock(fd int) bool {
+	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	return err == nil && bytes.Contains(info, []byte(": POSIX "))
 }
 
 // Exec replaces this process by the command, for when no child can be made: the

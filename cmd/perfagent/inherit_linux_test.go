@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // What was ignored or closed when perfagent was executed is so in the job, as it
@@ -136,5 +137,32 @@ func TestInherit_TrapsOfBothBuilds(t *testing.T) {
 				t.Errorf("%q, %s: exit code %d, want %d", path, signal, o.Code, code)
 			}
 		}
+	}
+}
+
+// A lock of fcntl(2) belongs to the process that was started, and stays locked while the job runs.
+func TestInherit_LockOfTheLauncher(t *testing.T) {
+	t.Parallel()
+	const locks = `
+import fcntl, os, sys
+f = os.open("lock", os.O_RDWR | os.O_CREAT)
+fcntl.lockf(f, fcntl.LOCK_EX)
+os.set_inheritable(f, True)
+os.execv(sys.argv[1], sys.argv[1:])`
+	const job = `
+import fcntl, os, time
+while os.readlink("/proc/%d/fd/0" % os.getppid()) != "/dev/null": time.sleep(0.01) # perfagent has given up what it inherited
+try:
+    fcntl.lockf(os.open("lock", os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    print("free")
+except BlockingIOError:
+    print("locked")`
+	python := need.Python(t)
+	cmd := clitest.Command(t, python, "-c", locks, clitest.Binary(t), "run", "--", python, "-c", job)
+	cmd.Stdin = strings.NewReader("a pipe")
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	if o.Out != "locked\n" {
+		t.Errorf("the lock is %q", o.Out)
 	}
 }
