@@ -198,12 +198,20 @@ func limitRows(n *reporter.Node) []row {
 			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	}
 	if l.LeastMemoryMB() > 0 {
-		rows = append(rows, row{label: "mem limit", value: text.Size(float64(l.MemoryMB)),
+		rows = append(rows, row{label: "mem limit", value: memoryLimit(l),
 			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), setBy(l.MemoryGroup)),
 			of:   text.Printable(l.MemoryGroup)})
 		rows = append(rows, changeRows(l.MemoryRange, reporter.MemoryLimitText(l, text.SizeText))...)
 	}
 	return rows
+}
+
+// memoryLimit returns the memory limit that was in force last: "none" if it had gone by then.
+func memoryLimit(l *reporter.Limits) text.Quantity {
+	if !(l.MemoryMB > 0) {
+		return text.Quantity{Number: "none"}
+	}
+	return text.Size(float64(l.MemoryMB))
 }
 
 // changeRows returns a row on a limit that changed in the course of the run; none if it did not.

@@ -139,6 +139,11 @@ func TestJobView_ChangedAndBound(t *testing.T) {
 	if rows := jobIdleRows(n, &reporter.Run{WallSeconds: 20}); len(rows) != 1 || rows[0].note != "1.04 of 2 CPUs idle (52 %)" {
 		t.Errorf("%+v", rows)
 	}
+
+	n.Limits.MemoryMB, n.Limits.MemoryRange.Max, n.Limits.GivenCPUs = 0, 0, 0
+	if rows := limitRows(n); len(rows) < 2 || rows[len(rows)-2].value.String() != "none" || !strings.HasPrefix(rows[len(rows)-1].note, "1.0 GiB to no limit, ") {
+		t.Errorf("the limit has gone: %+v", rows)
+	}
 }
 
 // One of them is no "threads".
