@@ -220,6 +220,15 @@ func TestJobView_MemoryApart(t *testing.T) {
 		rows[1].note != "more in /dev/shm or a tmpfs, owner not known" || rows[1].value != text.Size(300) {
 		t.Errorf("%+v", rows)
 	}
+	more := Highlight{"job memory", "300 MiB", "more in /dev/shm or a tmpfs, owner not known"}
+	if all := Highlights(n, 20); !slices.Contains(all, more) {
+		t.Errorf("%+v has no %+v", all, more)
+	}
+	early := &reporter.Node{Job: &reporter.Job{MaxRSSMB: 14, MaxRSSAtMost: true, UnownedMB: 300}}
+	if rows := jobRows(early, &reporter.Run{})[1:]; len(rows) != 1 || rows[0].label != "job memory" ||
+		rows[0].note != "in /dev/shm or a tmpfs, owner not known" || rows[0].value != text.Size(300) {
+		t.Errorf("the job ended before it was looked at: %+v", rows)
+	}
 	if used, of := memoryBar(n, &reporter.Run{Command: []string{"x"}}); used != 100 || of != 100 {
 		t.Errorf("the bar has %v of %v MiB", used, of)
 	}
