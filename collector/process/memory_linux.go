@@ -230,7 +230,7 @@ func (t *Tree) readPSS(begin instant) (whole, raced bool) {
 		last = at
 	}
 
-	raced = t.dropEnded() || raced
+	raced = t.dropLeft() || raced
 	sum := t.sumPass()
 	raced = t.proveSum(&sum, raced) || raced
 	t.fail("memory", sum.why(unread.why("the PSS", len(t.ours))))
@@ -244,22 +244,23 @@ func (t *Tree) readPSS(begin instant) (whole, raced bool) {
 	return whole, raced
 }
 
-// dropEnded leaves out of the pass what has ended since it was measured, if it shared much of its memory:
-// that is counted in full by those that were measured later. It reports whether there was any.
-func (t *Tree) dropEnded() bool {
+// dropLeft leaves out of the pass what has ended since it was measured, or has executed another program, if it shared
+// much of its memory: that is counted in full by those that were measured later. It reports whether there was any.
+func (t *Tree) dropLeft() bool {
 	var all uint64
 	for _, w := range t.pass {
 		all += w.bytes
 	}
 	before := len(t.pass)
 	t.pass = slices.DeleteFunc(t.pass, func(w weighing) bool {
-		return w.paced && float64(w.shared()) > raceSlack*float64(all) && t.ends(w.proc)
+		return w.paced && float64(w.shared()) > raceSlack*float64(all) && t.left(w.proc)
 	})
 	return len(t.pass) < before
 }
 
-// ends reports whether a process has begun to end since the scan.
-func (t *Tree) ends(p *proc) bool {
+// left reports whether a process has given back the memory that it shared since the scan: it has begun to end, or what
+// it executes now is smaller. Half of it is more than the kernel's count of resident pages is off by.
+func (t *Tree) left(p *proc) bool {
 	if p.state == 'Z' {
 		return false // its first thread alone has ended, see dead
 	}
@@ -268,7 +269,7 @@ func (t *Tree) ends(p *proc) bool {
 		return gone(err)
 	}
 	now, err := parseStat(data, p.pid)
-	return err == nil && (now.start != p.start || now.threads <= 1 && procfile.Exiting(data))
+	return err == nil && (now.start != p.start || now.threads <= 1 && procfile.Exiting(data) || now.rss() < p.shared()/2)
 }
 
 // sumPass adds up the processes of the pass.

@@ -44,8 +44,8 @@ func TestTree_SwapWithoutPSS(t *testing.T) {
 	}
 }
 
-// A fork-join: a process of 132 MiB shares all of it with workers that end, or begin, while they are measured. What
-// it has is never less, and never more, and the pass is repeated at the next scan.
+// A fork-join: a process of 132 MiB shares all of it with workers that end, begin, or execute another program, while
+// they are measured. What it has is never less, and never more, and the pass is repeated at the next scan.
 func TestTree_RacesWithForkJoin(t *testing.T) {
 	const kib = 132 << 10
 	line := func(pid, sharers int) treeLine {
@@ -56,6 +56,7 @@ func TestTree_RacesWithForkJoin(t *testing.T) {
 		return treeLine{pid: pid, parent: 100, start: 60, pages: kib / 4, pssKB: pss, rollup: fmt.Sprintf(
 			"Pss_Anon: %d kB\nPss_Shmem: 0 kB\nPrivate_Dirty: %d kB\nAnonymous: %d kB\n", pss, private, kib)}
 	}
+	small := func(pid int) treeLine { return treeLine{pid: pid, parent: 100, start: 60, pages: 100, pssKB: 40} }
 	const main = 300
 	for name, c := range map[string]struct {
 		workers []int // below main's ID they are measured before it
@@ -66,6 +67,7 @@ func TestTree_RacesWithForkJoin(t *testing.T) {
 		"a worker ends before it is measured": {[]int{301, 302}, 3, 1, func(p treeProc, _ *Tree) { p.end(301); p.end(302) }},
 		"workers end once they were measured": {[]int{201, 202}, 3, 2, func(p treeProc, _ *Tree) { p.end(201); p.end(202); p.put(line(main, 1)) }},
 		"one of two ends":                     {[]int{201, 302}, 3, 1, func(p treeProc, _ *Tree) { p.end(201); p.put(line(main, 2)); p.put(line(302, 2)) }},
+		"workers execute a small program":     {[]int{201, 202}, 3, 3, func(p treeProc, _ *Tree) { p.put(small(201)); p.put(small(202)); p.put(line(main, 1)) }},
 		"workers begin":                       {nil, 3, 1, func(_ treeProc, tree *Tree) { tree.newest = -1 }}, // not the newest any more
 	} {
 		t.Run(name, func(t *testing.T) {

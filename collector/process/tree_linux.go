@@ -245,4 +245,4 @@ func (p *proc) ownSeconds() float64 { return p.own/procfile.UserHZ + p.cut.Secon
 func (p *proc) childSeconds() float64 { return (p.ticks - p.own) / procfile.UserHZ }
 
 // rss returns the resident bytes.
-func (p *proc) rss() uint64 { return p.pages * uint64(os.Getpagesize()) }
+func (p *stat) rss() uint64 { return p.pages * uint64(os.Getpagesize()) }

@@ -74,6 +74,9 @@ var sizeValue = regexp.MustCompile(`^\d+(\.\d+)?([kKmMgGtT]([iI]?[bB])?|[bB]|%)?
 // unitValue is one that says its unit.
 var unitValue = regexp.MustCompile(`^\d+(\.\d+)?([kKmMgGtT]([iI]?[bB])?|%)$`)
 
+// shellSigns are characters that a shell takes from around a word: sh -c "(java -Xmx3g; sort -S 2G)".
+const shellSigns = "\"'`;&|()"
+
 // sizedBy returns the argument of a command by which it decides how much memory it takes, or "".
 func sizedBy(command []string) string {
 	var args []string
@@ -85,7 +88,7 @@ func sizedBy(command []string) string {
 		if i+1 < len(args) {
 			next = args[i+1]
 		}
-		if by := sizeOption(strings.Trim(arg, `"'`), strings.Trim(next, `"'`)); by != "" {
+		if by := sizeOption(strings.Trim(arg, shellSigns), strings.Trim(next, shellSigns)); by != "" {
 			return by
 		}
 	}
@@ -138,7 +141,7 @@ func namesMemory(name string) bool {
 	}
 	for i, word := range words {
 		switch strings.ToLower(word) {
-		case "mem", "memory", "ram", "heap", "maxmem", "maxmemory", "maxram", "maxheap", "heapsize":
+		case "mem", "memory", "ram", "heap", "localmem", "maxmem", "maxmemory", "maxram", "maxheap", "heapsize":
 			return true
 		case "buffer", "space":
 			if i+1 < len(words) && strings.EqualFold(words[i+1], "size") {

@@ -83,6 +83,9 @@ func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 		}
 		out = append(out, rss)
 	}
+	if more := unowned(n); more > 0 {
+		out = append(out, Highlight{"job memory", text.SizeText(more), "more " + unownedNote})
+	}
 
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
 	if !math.IsNaN(read) || !math.IsNaN(written) {

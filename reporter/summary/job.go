@@ -15,16 +15,7 @@ const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
 
 // jobRows returns what the job itself used: CPU, memory, processes, storage.
 func jobRows(n *reporter.Node, run *reporter.Run) []row {
-	rows := jobCPURows(n, run)
-	switch peak := jobPeak(n); {
-	case peak > 0:
-		rows = append(rows, row{label: "job memory", value: text.Size(peak),
-			note: jobMemoryNote(n, peak, noteWidth)})
-		rows = append(rows, unownedRows(n, peak)...)
-	case n.Job != nil && n.Job.MaxRSSMB > 0 && !n.Job.MaxRSSAtMost:
-		rows = append(rows, row{label: "job memory", value: text.Size(n.Job.MaxRSSMB),
-			note: "peak of the largest process"})
-	}
+	rows := append(jobCPURows(n, run), jobMemoryRows(n)...)
 	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
 		r := row{label: "job tasks", value: text.Quantity{Number: text.Fixed(processes, 0)},
 			note: text.Plural(processes, "process", "processes") + " at once"}
@@ -40,6 +31,25 @@ func jobRows(n *reporter.Node, run *reporter.Run) []row {
 			note: "read, " + text.SizeText(written) + " written"})
 	}
 	return rows
+}
+
+// jobMemoryRows returns the memory of the job, and below it what may be the job's, too. That stands alone if the job
+// ended before it was looked at.
+func jobMemoryRows(n *reporter.Node) (rows []row) {
+	switch peak := jobPeak(n); {
+	case peak > 0:
+		rows = []row{{label: "job memory", value: text.Size(peak), note: jobMemoryNote(n, peak, noteWidth)}}
+	case n.Job != nil && n.Job.MaxRSSMB > 0 && !n.Job.MaxRSSAtMost:
+		rows = []row{{label: "job memory", value: text.Size(n.Job.MaxRSSMB), note: "peak of the largest process"}}
+	}
+	switch more := unowned(n); {
+	case more == 0:
+		return rows
+	case rows == nil:
+		return []row{{label: "job memory", value: text.Size(more), note: unownedNote}}
+	default:
+		return append(rows, row{value: text.Size(more), note: "more " + unownedNote})
+	}
 }
 
 // cpuOfJob returns the whole CPU time of the job, or NaN if it is not known.
@@ -166,12 +176,15 @@ const (
 	notableUnownedShare = 0.05 // of the job's peak
 )
 
-// unownedRows returns by how much the node's shared memory grew beyond the job's, if that is notable.
-func unownedRows(n *reporter.Node, peak float64) []row {
-	if n.Job == nil || !(n.Job.UnownedMB >= max(notableUnowned, notableUnownedShare*peak)) {
-		return nil
+// unownedNote says what memory it is that is told beside the job's.
+const unownedNote = "in /dev/shm or a tmpfs, owner not known"
+
+// unowned returns by how many MiB the node's shared memory grew beyond the job's, or 0 if that is not notable.
+func unowned(n *reporter.Node) float64 {
+	if n.Job == nil || !(n.Job.UnownedMB >= max(notableUnowned, notableUnownedShare*jobPeak(n))) {
+		return 0
 	}
-	return []row{{value: text.Size(n.Job.UnownedMB), note: "more in /dev/shm or a tmpfs, owner not known"}}
+	return n.Job.UnownedMB
 }
 
 // limitRows returns the limits of the job, if they are lower than the node's, and how close the job came
@@ -198,12 +211,20 @@ func limitRows(n *reporter.Node) []row {
 			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	}
 	if l.LeastMemoryMB() > 0 {
-		rows = append(rows, row{label: "mem limit", value: text.Size(float64(l.MemoryMB)),
+		rows = append(rows, row{label: "mem limit", value: memoryLimit(l),
 			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), setBy(l.MemoryGroup)),
 			of:   text.Printable(l.MemoryGroup)})
 		rows = append(rows, changeRows(l.MemoryRange, reporter.MemoryLimitText(l, text.SizeText))...)
 	}
 	return rows
+}
+
+// memoryLimit returns the memory limit that was in force last: "none" if it had gone by then.
+func memoryLimit(l *reporter.Limits) text.Quantity {
+	if !(l.MemoryMB > 0) {
+		return text.Quantity{Number: "none"}
+	}
+	return text.Size(float64(l.MemoryMB))
 }
 
 // changeRows returns a row on a limit that changed in the course of the run; none if it did not.

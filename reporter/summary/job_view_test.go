@@ -139,6 +139,11 @@ func TestJobView_ChangedAndBound(t *testing.T) {
 	if rows := jobIdleRows(n, &reporter.Run{WallSeconds: 20}); len(rows) != 1 || rows[0].note != "1.04 of 2 CPUs idle (52 %)" {
 		t.Errorf("%+v", rows)
 	}
+
+	n.Limits.MemoryMB, n.Limits.MemoryRange.Max, n.Limits.GivenCPUs = 0, 0, 0
+	if rows := limitRows(n); len(rows) < 2 || rows[len(rows)-2].value.String() != "none" || !strings.HasPrefix(rows[len(rows)-1].note, "1.0 GiB to no limit, ") {
+		t.Errorf("the limit has gone: %+v", rows)
+	}
 }
 
 // One of them is no "threads".
@@ -214,6 +219,15 @@ func TestJobView_MemoryApart(t *testing.T) {
 	if len(rows) != 2 || rows[0].note != "peak of the whole job (cgroup), 51 MiB swapped out" ||
 		rows[1].note != "more in /dev/shm or a tmpfs, owner not known" || rows[1].value != text.Size(300) {
 		t.Errorf("%+v", rows)
+	}
+	more := Highlight{"job memory", "300 MiB", "more in /dev/shm or a tmpfs, owner not known"}
+	if all := Highlights(n, 20); !slices.Contains(all, more) {
+		t.Errorf("%+v has no %+v", all, more)
+	}
+	early := &reporter.Node{Job: &reporter.Job{MaxRSSMB: 14, MaxRSSAtMost: true, UnownedMB: 300}}
+	if rows := jobRows(early, &reporter.Run{})[1:]; len(rows) != 1 || rows[0].label != "job memory" ||
+		rows[0].note != "in /dev/shm or a tmpfs, owner not known" || rows[0].value != text.Size(300) {
+		t.Errorf("the job ended before it was looked at: %+v", rows)
 	}
 	if used, of := memoryBar(n, &reporter.Run{Command: []string{"x"}}); used != 100 || of != 100 {
 		t.Errorf("the bar has %v of %v MiB", used, of)
