@@ -13,6 +13,7 @@ import (
 
 // Twice as many busy loops as there are CPUs leave a job with one loop less than a CPU.
 func TestE2E_Finding_Neighbour(t *testing.T) {
+	clitest.Binary(t) // built before the loops begin, which do not live for long
 	const loop = "while :; do :; done"
 	for range 2 * runtime.NumCPU() {
 		other := clitest.Command(t, "timeout", "60", "sh", "-c", loop)
