@@ -235,7 +235,8 @@ func TestStopIf_TermWhileItWaits(t *testing.T) {
 func TestStopIf_KernelFirst(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
-	args := stopArgs("10s", verdictHog+"; exec sleep 60", "job_memory_mb < 20 for 500ms")
+	// After the first sample the kernel's log is open.
+	args := stopArgs("10s", untilSampledSo(1)+"; "+verdictHog+"; exec sleep 60", "job_memory_mb < 20 for 500ms")
 	o := clitest.Perform(t, verdictInside(clitest.Perfagent(t, args...), group))
 	o.Want(t, 143)
 	v := reportertest.WantVerdict(t, o.Report(t), "oom_cgroup", "died of SIGTERM after the kernel killed a process: tail (process ",

@@ -48,13 +48,15 @@ func verdictGroup(t *testing.T, limitMB int) string {
 
 // verdictInside makes a prepared process begin inside a control group.
 func verdictInside(cmd *exec.Cmd, group string) *exec.Cmd {
-	inner := append([]string{"/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, group}, cmd.Path)
+	inner := append([]string{"/bin/sh", "-c", `echo -1000 2>/dev/null >/proc/self/oom_score_adj
+echo $$ >"$0/cgroup.procs" && exec "$@"`, group}, cmd.Path)
 	cmd.Path, cmd.Args = "/bin/sh", append(inner, cmd.Args[1:]...)
 	return cmd
 }
 
-// verdictHog takes all the memory that it can get: the kernel must end it.
-const verdictHog = "tail /dev/zero"
+// verdictHog takes all the memory that it can get: the kernel must end it, and nothing else of what verdictInside starts,
+// however long it takes to give the memory back.
+const verdictHog = `sh -c "echo 1000 >/proc/self/oom_score_adj; exec tail /dev/zero"`
 
 func TestVerdict_Exit(t *testing.T) {
 	v := reportertest.WantVerdict(t, inside(t, "run", "--", "true").Report(t), "exited", "exited with code 0")
@@ -398,7 +400,9 @@ func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
 			clitest.Until(t, "the group below is removed", func() bool { return unix.Rmdir(other) == nil || !clitest.Exists(other) })
 		})
 	}
-	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; while [ ! -e go ]; do sleep 0.02; done; "+end)
+	// After the first sample the kernel's log is open.
+	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c",
+		untilSampledSo(1)+"; echo ready; while [ ! -e go ]; do sleep 0.02; done; "+end)
 	l := clitest.Launch(t, verdictInside(cmd, group))
 	l.Expect("ready")
 	clitest.Perform(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", "exec "+verdictHog), other))
