@@ -41,3 +41,17 @@ func TestClient_ClockAhead(t *testing.T) {
 		}
 	}
 }
+
+// A busy server's Date is old now and then: what one answer shows counts only if all of them show it.
+func TestClock_OldDate(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
+	client := Client{clock: new(clock)}
+	for _, old := range []time.Duration{5 * time.Second, 0} {
+		header := http.Header{"Date": {now.Add(-old).Format(http.TimeFormat)}}
+		client.clock.note(now, now, header)
+	}
+	if got := client.ClockAhead(); got != 0 {
+		t.Errorf("ahead by %v", got)
+	}
+}
