@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -106,9 +105,11 @@ func read() (packages, tests []span, err error) {
 		}
 	}
 
-	for name := range perTest { // the time of a test with subtests is theirs
-		if parent, _, ok := cutLast(name, "/"); ok {
-			delete(perTest, parent)
+	for _, t := range sorted(perTest) { // the time of a test with subtests is theirs
+		for i, c := range t.name {
+			if c == '/' {
+				delete(perTest, t.name[:i])
+			}
 		}
 	}
 	return sorted(perPackage), sorted(perTest), in.Err()
@@ -122,18 +123,10 @@ func at(spans map[string]*span, name string) *span {
 	return spans[name]
 }
 
-// cutLast slices s around the last instance of sep.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
-}
-
 // sorted returns the spans, the longest first.
 func sorted(spans map[string]*span) []span {
 	var list []span
-	for _, s := range slices.Collect(maps.Values(spans)) {
+	for _, s := range spans {
 		list = append(list, *s)
 	}
 	slices.SortFunc(list, func(a, b span) int {
