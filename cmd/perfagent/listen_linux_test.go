@@ -749,7 +749,8 @@ func listenBesieged(t *testing.T) (harm string) {
 	}
 	s, quiet := o.Report(t).Nodes["0"].Sampling, c.Report(t).Nodes["0"].Sampling
 	t.Logf("%d samples, %d missed ticks, longest gap %.3f s, end after %v", s.Samples, s.MissedTicks, s.LongestGapSeconds, took)
-	if s.Samples < 10 || s.MissedTicks > 1 || s.LongestGapSeconds > 0.75 || took > 2*time.Second { // 1 tick is the noise of a shared machine
+	// One tick is the noise of a shared machine; what befalls the run without clients at the same time is not their doing.
+	if s.Samples < 10 || s.MissedTicks > 1+2*quiet.MissedTicks || s.LongestGapSeconds > 0.75+2*quiet.LongestGapSeconds || took > 2*time.Second+3*alone {
 		harm = fmt.Sprintf("the end took %v, sampling %+v; without clients %v, %+v", took, s, alone, quiet)
 	}
 	return harm

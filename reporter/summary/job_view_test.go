@@ -157,20 +157,24 @@ func TestJobView_OneThread(t *testing.T) {
 	}
 }
 
-// A summary of a thousand nodes with findings is quick and short.
+// The summary of a thousand nodes with findings is short, and takes as many allocations a node as that of a hundred.
 func TestJobView_ManyNodes(t *testing.T) {
-	r := reportertest.Container(0, 5, 0)
-	for i := range 1000 {
-		r.Nodes[fmt.Sprint(i)] = r.Nodes["0"]
+	nodes := func(n int) *reporter.Report {
+		r := reportertest.Container(0, 5, 0)
+		for i := range n {
+			r.Nodes[fmt.Sprint(i)] = r.Nodes["0"]
+		}
+		return r
 	}
-	words, best := "", time.Hour
-	for i := 0; i < 3 && best > 5*time.Second; i++ { // the machine may have other work
-		begin := time.Now()
-		words = summaryOf(t, r, Options{})
-		best = min(best, time.Since(begin))
+	hundred, thousand := nodes(100), nodes(1000)
+	words := summaryOf(t, thousand, Options{})
+	if !strings.Contains(words, "node 0, 1 and 998 more: killed by the kernel") || strings.Count(words, "for 12 GiB instead") != 1 {
+		t.Errorf("%.3000s", words)
 	}
-	if !strings.Contains(words, "node 0, 1 and 998 more: killed by the kernel") || strings.Count(words, "for 12 GiB instead") != 1 || best > 5*time.Second {
-		t.Errorf("%v\n%.3000s", best, words)
+	few := testing.AllocsPerRun(1, func() { summaryOf(t, hundred, Options{}) })
+	many := testing.AllocsPerRun(1, func() { summaryOf(t, thousand, Options{}) })
+	if many > 12*few {
+		t.Errorf("%.0f allocations for 1,000 nodes, %.0f for 100: more than in proportion", many, few)
 	}
 }
 
