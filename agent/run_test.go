@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -295,6 +296,7 @@ func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
 // A descendant that outlives the job and holds its stdout is waited for, but what the node does
 // meanwhile is not the run's.
 func TestRun_SamplesEndWithTheJob(t *testing.T) {
+	need.Time(t, "seconds for what outlives its job")
 	t.Parallel()
 	o := shell(t, "sleep 0.2; (sleep 2; echo late) & exit 3")
 	var out strings.Builder

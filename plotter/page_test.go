@@ -62,6 +62,7 @@ func pageSamples(n int) *reporter.Report {
 }
 
 func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
+	need.Time(t, "a second of CPU for its large pages")
 	reports := map[string]*reporter.Report{
 		"nothing": plottertest.Absent(), "one sample": plottertest.Short(), "1000 samples": pageSamples(1000), "1999 samples": pageSamples(1999),
 		"gaps": plottertest.Gaps(), "a week": plottertest.Week(t), "64 CPUs": reportertest.Large(0, 1, 1000), "12 nodes": plottertest.Few(), "perf.py": plottertest.PerfPy(t),

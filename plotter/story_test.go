@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -123,6 +124,7 @@ func TestPage_LivePhase(t *testing.T) {
 
 // A thousand nodes that mark as much as they may leave the page small.
 func TestPage_OfManyMarksIsSmall(t *testing.T) {
+	need.Time(t, "a second of CPU for its large page")
 	p := NewPage(PageOptions{})
 	long := strings.Repeat("x", 199)
 	var run *reporter.Run

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -70,6 +71,7 @@ func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 
 // Putting 64 ranks together takes little more memory than the result.
 func TestCombine_Memory(t *testing.T) {
+	need.Time(t, "a second of CPU for its many ranks")
 	pieces := decodedPieces(t, manyRanks(t, 64, 1000))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -90,6 +91,7 @@ func TestReadHead_InAnotherOrder(t *testing.T) {
 
 // Members that another program moved behind the numbers or the series count as in their place, however it lays them out.
 func TestHeads_OfOtherPrograms(t *testing.T) {
+	need.Time(t, "a second of CPU")
 	t.Parallel()
 	r := concluded(t, 200)
 	r.Nodes["3"].Identity = &reporter.Identity{Node: new(3), NodeFrom: "SLURM_NODEID", Nodes: 4}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -128,6 +129,7 @@ func spoolCases(t *testing.T) map[string][]reporter.Source {
 
 // By way of a file comes what comes without one, at any limit.
 func TestSpool_MergesAsMerge(t *testing.T) {
+	need.Time(t, "seconds of CPU for merging large reports")
 	for name, inputs := range spoolCases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

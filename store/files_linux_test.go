@@ -146,6 +146,7 @@ func TestStore_PutFails(t *testing.T) {
 
 // An object that Python clears away before its marker is there is put again: a marker alone would take the name for ever.
 func TestProxyStore_ClearedDuringPut(t *testing.T) {
+	need.Time(t, "a second for its hundred races")
 	dir := filepath.Join(t.TempDir(), "ps")
 	s := open(t, "proxystore+file://"+dir)
 	payload := filepath.Join(dir, "perfagent.job.node-0.json")

@@ -26,6 +26,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/storetest"
 	"github.com/perfagent/perfagent/store"
 )
@@ -411,6 +412,7 @@ func TestRedis_Faults(t *testing.T) {
 
 // A put is tried again as long as there is time.
 func TestRedis_TriesAgain(t *testing.T) {
+	need.Time(t, "a second between two tries")
 	address := storetest.FreeAddress(t)
 	s := open(t, "redis://"+address)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -438,6 +440,7 @@ func TestRedis_TriesAgain(t *testing.T) {
 
 // A small object that unpacks to more than any report is refused.
 func TestRedis_ZipBomb(t *testing.T) {
+	need.Time(t, "a second of CPU")
 	var bomb bytes.Buffer
 	w := gzip.NewWriter(&bomb)
 	for zeros, i := make([]byte, 1<<20), 0; i <= store.MaxSize>>20; i++ {

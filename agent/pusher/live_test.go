@@ -169,6 +169,7 @@ func TestLive_TakesTheJobsRun(t *testing.T) {
 // After a failure that may pass, Live tries again each window; after others it tries less and less
 // often.
 func TestLive_RestsAfterFailures(t *testing.T) {
+	need.Time(t, "a second of CPU for its many days")
 	t.Parallel()
 	refused := mlflowtest.Status(http.StatusUnauthorized, "text/plain", "no")
 	for name, c := range map[string]struct {

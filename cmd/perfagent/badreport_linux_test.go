@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
@@ -103,6 +104,7 @@ func TestShow_FileThatIsNoReport(t *testing.T) {
 		wantRefused(t, path)
 	})
 	t.Run("without end", func(t *testing.T) {
+		need.Time(t, "a second of CPU")
 		t.Parallel()
 		wantRefused(t, "/dev/zero")
 	})

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -280,6 +281,7 @@ func TestPlot_PageOfPerfPy(t *testing.T) {
 }
 
 func TestPlot_Pictures(t *testing.T) {
+	need.Time(t, "a second of CPU for its pictures")
 	week := plottertest.WeekFile(t)
 	plot := func(args ...string) []byte {
 		t.Helper()

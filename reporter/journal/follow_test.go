@@ -70,6 +70,7 @@ func followText(t testing.TB, r *reporter.Report) string {
 // Wherever the bytes are cut, what was read before and after the cut gives what reading
 // the whole file gives, and before it what the whole lines give.
 func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
+	need.Time(t, "a second of CPU")
 	t.Parallel()
 	for n, snapshot := range map[int]bool{2: false, 3: true} {
 		data, _ := journalOf(t, n, snapshot)

@@ -19,6 +19,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -173,6 +174,7 @@ func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 // A job with as many lists, series and names as are taken, all of them as bad to pack as can be, leaves a journal of at
 // most 4 MiB.
 func TestJournal_OperationsBound(t *testing.T) {
+	need.Time(t, "a second of CPU")
 	synctest.Test(t, boundOperations)
 }
 
