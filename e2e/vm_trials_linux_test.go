@@ -58,6 +58,10 @@ func vmTrials() []vmTrial {
 			Args: vmRun("--cgroup create", "daemon 60"), Watch: []string{"stay/cgroup.procs", "stay/*/cgroup.procs"}, check: vmStays},
 		{Name: "a group below one with more processes", Groups: []vmGroup{{"shared", nil}}, In: "shared",
 			Args: []string{"/bin/sh", "-c", "/bin/perfagent run --cgroup create --interval 100ms -- /init hog 40 0.5; exit $?"}, Watch: []string{"shared/cgroup.*"}, check: vmShared},
+		{Name: "a job that divides perfagent's group", Groups: []vmGroup{{"divide", nil}}, In: "divide",
+			Args: []string{"/bin/perfagent", "run", "--", "/bin/sh", "-c", vmDivide}, check: vmDivides(1)},
+		{Name: "a job that divides its own group", Groups: []vmGroup{{"divideown", nil}}, In: "divideown",
+			Args: []string{"/bin/perfagent", "run", "--cgroup", "create", "--", "/bin/sh", "-c", vmDivide}, check: vmDivides(0)},
 		{Name: "a shell waits in the group", Groups: []vmGroup{{"shell", [][2]string{{"memory.max", "300M"}, {"cpu.max", "150000 100000"}}}}, In: "shell",
 			Args: []string{"/bin/sh", "-c", "/bin/perfagent run -- /init hog 60 0; exit $?"}, check: vmShell},
 		{Name: "a namespace", Groups: []vmGroup{{"space", [][2]string{{"memory.max", "48M"}, {"cpu.max", "150000 100000"}}}}, In: "space",
@@ -79,6 +83,10 @@ const vmNoLog = "ulimit -n 60; exec /bin/perfagent run -- "
 
 // vmHostKill fills its group with page cache, and then has the kernel kill it as a host does that is out of memory.
 const vmHostKill = `busybox dd if=/dev/vda of=/dev/null bs=1M 2>/dev/null; echo 1000 >/proc/self/oom_score_adj; echo f >/proc/sysrq-trigger; busybox sleep 20`
+
+// vmDivide moves the job to a group below its own, and then enables a controller for that one: docs/limits.md.
+const vmDivide = `read -r line </proc/self/cgroup; own=/sys/fs/cgroup${line#0::}
+busybox mkdir $own/below && echo $$ >$own/below/cgroup.procs && echo +memory >$own/cgroup.subtree_control`
 
 // vmFill starts processes until the kernel refuses, and then stays for two seconds
 // without starting anything.
@@ -300,6 +308,15 @@ func vmCreatedKilled(t *testing.T, r *vmResult) {
 	guestLimits(t, r.node, 0.9, 48)
 	guestKilled(t, r.node, r.run, 48)
 	clitest.Metric(t, r.node, "job_throttled_periods_pct")
+}
+
+// vmDivides returns the check of vmDivide with an exit code.
+func vmDivides(code int) func(*testing.T, *vmResult) {
+	return func(t *testing.T, r *vmResult) {
+		if busy := strings.Contains(r.Err, "busy"); r.Code != code || busy != (code != 0) {
+			t.Errorf("exit code %d, want %d; stderr %q", r.Code, code, r.Err)
+		}
+	}
 }
 
 func vmStays(t *testing.T, r *vmResult) {
