@@ -1,0 +1,389 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/plotter/terminal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+)
+
+// outputInputs is the directory of the recordings, each in a directory of its own, with the goldens of its outputs next
+// to it: testdata/outputs/README.md.
+const outputInputs = "testdata/outputs"
+
+// A goldenSet compares outputs with the files of a directory.
+type goldenSet struct {
+	dir    string            // absolute
+	hidden *strings.Replacer // of what differs from one test run to the next
+}
+
+// check compares an output with its golden file, which -update writes.
+func (g goldenSet) check(t *testing.T, name, got string) {
+	t.Helper()
+	file, got := filepath.Join(g.dir, name), g.hidden.Replace(got)
+	if *update {
+		if err := errors.Join(os.MkdirAll(g.dir, 0o755), os.WriteFile(file, []byte(got), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s is not current (go test ./cmd/perfagent -run Outputs -update):\n%s", file, diff)
+	}
+}
+
+// run compares what a command prints with a golden: stdout and, where there are any, stderr and the exit code.
+func (g goldenSet) run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	o := callTo(nil, args...)
+	if o.Err != "" {
+		o.Out += "[stderr]\n" + o.Err
+	}
+	if o.Code != 0 {
+		o.Out += fmt.Sprintf("[exit code %d]\n", o.Code)
+	}
+	g.check(t, name, o.Out)
+}
+
+// layOutputs copies the recordings into perfagent-out below a new directory, which becomes the working directory, and
+// returns their names and the goldens of each. The files are old: no perfagent is at work.
+func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenSet) {
+	t.Helper()
+	root, err := filepath.Abs(outputInputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob(filepath.Join(root, "*", "node-*"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no recordings", err)
+	}
+	dir := t.TempDir()
+	for _, path := range append(paths, filepath.Join(root, "perfpy", "perf.json")) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(filepath.Dir(path))
+		to := filepath.Join(dir, "perfagent-out", name, filepath.Base(path))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if old := time.Unix(1_767_225_600, 0); os.Chtimes(to, old, old) != nil {
+			t.Fatal("cannot make a file old")
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "MLFLOW_") || strings.HasPrefix(name, "PERFAGENT_") {
+			t.Setenv(name, "")
+			os.Unsetenv(name)
+		}
+	}
+	local := time.Local
+	time.Local = time.UTC // ls shows the local time
+	t.Cleanup(func() { time.Local = local })
+	t.Setenv("LC_ALL", "C.UTF-8")
+	t.Setenv("TERM", "xterm")
+	t.Chdir(dir)
+
+	return names, func(name string) goldenSet {
+		return goldenSet{filepath.Join(root, name), strings.NewReplacer(dir, "/data")}
+	}
+}
+
+// isForComparisons reports whether a recording is one of four on a side of a comparison.
+func isForComparisons(name string) bool {
+	return strings.HasPrefix(name, "old-") || strings.HasPrefix(name, "new-")
+}
+
+// pathOf returns the path of a recording: its file, if it has but one, else its directory.
+func pathOf(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join("perfagent-out", name)
+	files, err := filepath.Glob(filepath.Join(dir, "*.json*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 1 {
+		return files[0]
+	}
+	return dir
+}
+
+// Each output of each recording is as its golden file has it.
+func TestOutputs_OfRecordings(t *testing.T) {
+	names, goldens := layOutputs(t)
+	parts := map[string]string{}
+	for _, name := range names {
+		if isForComparisons(name) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			g, path := goldens(name), pathOf(t, name)
+			for output, args := range map[string][]string{
+				"show.txt": nil, "show.md": {"--format", "markdown"}, "show.csv": {"--format", "csv"},
+				"numbers.json": {"--json", "-v"}, "processes.txt": {"--processes"}, "ops.txt": {"--ops"},
+				"ops.json": {"--ops", "--json"}, "ops-key.txt": {"--ops", "--key", "k1"},
+			} {
+				g.run(t, output, append([]string{"show", path, "--cpus", "4"}, args...)...)
+			}
+			checkPage(t, g, path, parts)
+			checkScreen(t, g, path)
+			checkMerged(t, g, path)
+		})
+	}
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		parts["all"] += part + " " + parts[part] + "\n"
+	}
+	goldens("all").check(t, "page-parts.txt", parts["all"])
+}
+
+// checkPage checks the page of a recording, and the picture. The scripts and styles are put into parts.
+func checkPage(t *testing.T, g goldenSet, path string, parts map[string]string) {
+	t.Helper()
+	for _, name := range []string{"page.html", "picture.svg"} {
+		if o := callTo(nil, "plot", path, "--cpus", "4", "-o", name, "--force"); o.Code != 0 || o.Err != "" {
+			t.Fatalf("%s: %+v", name, o)
+		}
+	}
+	page, err := os.ReadFile("page.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := os.ReadFile("picture.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.check(t, "page.txt", textOfPage(t, string(page), parts)+"[picture]\n"+textOfPicture(string(picture)))
+}
+
+var (
+	pageElement = regexp.MustCompile(`(?s)<(script|style|svg)\b([^>]*)>(.*?)</(?:script|style|svg)>`)
+	pageTag     = regexp.MustCompile(`\s*(<[^>]*>)\s*`)
+	pageBlock   = regexp.MustCompile(`\n?(<(?:p|div|section|details|summary|table|caption|thead|tbody|tr|ul|ol|li|h[1-6]|dl|dt|dd|figure|` +
+		`header|footer|main|nav|body|head|title|meta|link|form|template)\b|⟦)`)
+	pageImage   = regexp.MustCompile(`data:[a-z/+;]+base64,[^"]*`)
+	pictureText = regexp.MustCompile(`(?s)<(?:text|title|tspan)\b[^>]*>(.*?)</`)
+	blanks      = regexp.MustCompile(`\s+`)
+)
+
+// textOfPage returns a page without what has no meaning: spaces, and pictures, of which only the text and a hash
+// are left. Data has a line for each list of numbers. Scripts and styles are put into parts by their hash.
+func textOfPage(t *testing.T, page string, parts map[string]string) string {
+	t.Helper()
+	var data []string
+	keep := func(text string) string {
+		data = append(data, text)
+		return fmt.Sprintf("⟦%d⟧", len(data)-1)
+	}
+	page = pageElement.ReplaceAllStringFunc(page, func(all string) string {
+		m := pageElement.FindStringSubmatch(all)
+		switch {
+		case m[1] == "svg":
+			return keep("[picture]\n" + textOfPicture(all))
+		case strings.Contains(m[2], "application/json"):
+			return keep("[data" + m[2] + "]\n" + linesOfJSON(t, m[3]))
+		}
+		sum := hashOf(m[3])
+		parts[m[1]+" "+sum] = fmt.Sprint(len(m[3]), " bytes")
+		return keep("[" + m[1] + " " + sum + "]\n")
+	})
+	page = pageImage.ReplaceAllStringFunc(page, func(image string) string { return "data:" + hashOf(image) })
+	page = pageTag.ReplaceAllString(blanks.ReplaceAllString(page, " "), "$1")
+	page = pageBlock.ReplaceAllString(page, "\n$1")
+	for i, text := range data {
+		page = strings.Replace(page, fmt.Sprintf("⟦%d⟧", i), text, 1)
+	}
+
+	return strings.TrimPrefix(page, "\n")
+}
+
+// textOfPicture returns the text of a picture in a line, and a hash of all of it.
+func textOfPicture(svg string) string {
+	var words []string
+	for _, m := range pictureText.FindAllStringSubmatch(svg, -1) {
+		words = append(words, blanks.ReplaceAllString(m[1], " "))
+	}
+	return hashOf(svg) + " " + strings.Join(words, " | ") + "\n"
+}
+
+func hashOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12] }
+
+var numbersOfJSON = regexp.MustCompile(`\[[^\[\]{}"]*\]`)
+
+// linesOfJSON returns JSON with a value in each line, but lists of numbers in one.
+func linesOfJSON(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(text), "", " "); err != nil {
+		t.Fatal(err)
+	}
+	return numbersOfJSON.ReplaceAllStringFunc(out.String(), func(list string) string {
+		return blanks.ReplaceAllString(list, "")
+	}) + "\n"
+}
+
+// checkScreen checks what watch shows of a recording, on a wide terminal and on a narrow one.
+func checkScreen(t *testing.T, g goldenSet, path string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), filepath.Base(path), "node-0*"))
+	if err != nil || len(files) == 0 {
+		files = []string{path}
+	}
+	r, err := reportfile.Read(files[0], 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, o := range []terminal.Options{{Width: 120, Height: 60}, {Width: 60, Height: 25, ASCII: true}} {
+		o.Node, o.Footer = "0", "q: quit"
+		fmt.Fprintf(&out, "[%d × %d]\n%s\n", o.Width, o.Height, strings.Join(terminal.Screen(r, o), "\n"))
+	}
+	g.check(t, "watch.txt", out.String())
+}
+
+// checkMerged checks the report that merge makes of a recording. The golden of a report that stays as it is has a line.
+func checkMerged(t *testing.T, g goldenSet, path string) {
+	t.Helper()
+	o := callTo(nil, "merge", path, "--cpus", "4", "-o", "merged.json", "--force", "--html", "never")
+	merged, err := os.ReadFile("merged.json")
+	if err != nil {
+		t.Fatal(err, o)
+	}
+	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, merged) {
+		merged = []byte("the same\n")
+	}
+	g.check(t, "merged.json", o.Out+string(merged))
+	g.check(t, "merged.txt", o.Err)
+	if err := os.Remove("merged.json"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What the program says of all recordings together, or of none, is as the golden files have it.
+func TestOutputs_OfAll(t *testing.T) {
+	names, goldens := layOutputs(t)
+	g := goldens("all")
+	for output, args := range map[string][]string{
+		"ls.txt": {"ls"}, "ls.json": {"ls", "--json"}, "metrics.txt": {"metrics"}, "metrics.json": {"metrics", "--json"},
+	} {
+		g.run(t, output, args...)
+	}
+	if o := callTo(nil, "ls", "--html", "index.html"); o.Code != 0 {
+		t.Fatal(o)
+	}
+	index, err := os.ReadFile("index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]string{}
+	g.check(t, "index.txt", textOfPage(t, string(index), parts))
+
+	t.Setenv("LC_ALL", "C")
+	for _, name := range []string{"gpus", "operations", "ranks"} {
+		goldens(name).run(t, "show-ascii.txt", "show", pathOf(t, name))
+	}
+	if len(names) < 20 {
+		t.Errorf("%d recordings", len(names))
+	}
+}
+
+// Comparisons are as the golden files have them.
+func TestOutputs_OfComparisons(t *testing.T) {
+	_, goldens := layOutputs(t)
+	g := goldens("diff")
+	olds, news := []string{"old-1", "old-2", "old-3", "old-4"}, []string{"new-1", "new-2", "new-3", "new-4"}
+	for name, sides := range map[string][2][]string{
+		"four": {olds, news}, "one": {{"plain"}, {"cgroup"}}, "work": {{"operations"}, {"crash"}}, "ranks": {{"ranks"}, {"pieces"}},
+		"nodes": {{"nodes"}, {"devices"}}, "phases": {{"marks"}, {"nodes"}}, "gpus": {{"gpus"}, {"plain"}},
+	} {
+		runs := slices.Concat(sides[0], []string{"--"}, sides[1])
+		g.run(t, name+".txt", append([]string{"diff", "--all"}, runs...)...)
+		g.run(t, name+".md", append([]string{"diff", "--format", "markdown"}, runs...)...)
+		g.run(t, name+".json", append([]string{"diff", "--format", "json", "--html", name + ".html", "--fail-if", "job_cpu_seconds > +10%",
+			"--fail-if", "wall_seconds < 1"}, runs...)...)
+		page, err := os.ReadFile(name + ".html")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.check(t, name+".page.txt", textOfPage(t, string(page), map[string]string{}))
+	}
+}
+
+// What an MLflow server gets of each recording is as the golden files have it. A push waits for the server now and then,
+// so all are made at once.
+func TestOutputs_ForMLflow(t *testing.T) {
+	names, goldens := layOutputs(t)
+	var pushes sync.WaitGroup
+	for _, name := range names {
+		if isForComparisons(name) {
+			continue
+		}
+		fake := mlflowtest.NewFake()
+		server := httptest.NewServer(fake)
+		path := pathOf(t, name)
+		pushes.Go(func() {
+			defer server.Close()
+			if o := callTo(nil, "push", "--mlflow", server.URL, "--cpus", "4", path); o.Code != 0 {
+				t.Errorf("%s: %+v", name, o)
+			}
+			var out strings.Builder
+			for _, run := range fake.Runs() {
+				writeRun(&out, run)
+			}
+			g := goldens(name)
+			g.hidden = strings.NewReplacer(server.URL, "http://mlflow", strings.TrimPrefix(server.URL, "http://"), "mlflow")
+			g.check(t, "mlflow.txt", out.String())
+		})
+	}
+	pushes.Wait()
+}
+
+// writeRun writes what a server has of a run, but for what it makes up itself.
+func writeRun(out *strings.Builder, run mlflowtest.RunData) {
+	fmt.Fprintf(out, "run %q, %s\n", run.Info.RunName, run.Info.Status)
+	for _, kind := range []struct {
+		name  string
+		pairs map[string]string
+	}{{"tag", run.Tags}, {"param", run.Params}} {
+		for _, key := range slices.Sorted(maps.Keys(kind.pairs)) {
+			fmt.Fprintf(out, "%s %s: %s\n", kind.name, key, kind.pairs[key])
+		}
+	}
+	for _, a := range run.Artifacts {
+		fmt.Fprintf(out, "artifact %s\n", a.Path)
+	}
+	for _, key := range slices.Sorted(maps.Keys(run.Metrics)) {
+		fmt.Fprintf(out, "%s:", key)
+		for _, p := range run.Metrics[key] {
+			fmt.Fprintf(out, " %d@%d=%v", p.Step, p.Timestamp, p.Value)
+		}
+		fmt.Fprintln(out)
+	}
+}

@@ -1,0 +1,89 @@
+package journal
+
+import (
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// update rewrites the golden files: go test ./reporter/journal -run Outputs -update.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// What /metrics would have served at the end of each recording is as its golden file has it, but for the order of lines.
+// The other outputs of the recordings are tested in cmd/perfagent.
+func TestOutputs_Metrics(t *testing.T) {
+	paths, err := filepath.Glob("../../cmd/perfagent/testdata/outputs/*/*.jsonl")
+	if err != nil || len(paths) < 8 {
+		t.Fatal(paths, err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := strings.TrimSuffix(path, ".jsonl") + ".prom"
+		got := metricsOf(t, data)
+		if *update {
+			if err := os.WriteFile(file, []byte(strings.Join(got, "")), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(slices.Collect(strings.Lines(string(want))), got); diff != "" {
+			t.Errorf("%s is not current (go test ./reporter/journal -run Outputs -update):\n%s", file, diff)
+		}
+	}
+}
+
+// metricsOf returns the sorted lines of /metrics after the newest sample of a journal.
+func metricsOf(t *testing.T, data []byte) []string {
+	t.Helper()
+	var j reading
+	for line := range lines(data) {
+		if err := j.take(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.closeWork()
+	options := exporter.Options{
+		RunID: j.head.Run.ID, Node: j.head.Node, Version: j.head.Agent.Version, Interval: j.head.Interval,
+		Agent: func() reporter.Agent { return reporter.Agent{CPUSeconds: j.agentCPU, MaxRSSMB: 14.5} },
+	}
+	if j.rec.Work != nil {
+		options.Book = func() *book.Book { return j.rec.Work.Book }
+	}
+
+	var s collector.Sample
+	for c := range s.Values {
+		s.Values[c] = float64(series.Unknown())
+		if c < len(j.newest) && j.newest[c].at > 0 {
+			s.Values[c] = j.newest[c].value
+		}
+	}
+	e := exporter.New(options)
+	e.Begin(j.head.recording())
+	e.Observe(&s, j.rec)
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9100/metrics", nil))
+	if w.Code != http.StatusOK {
+		t.Fatal(w.Code, w.Body)
+	}
+
+	return slices.Sorted(strings.Lines(w.Body.String()))
+}
