@@ -14,10 +14,10 @@ import (
 )
 
 // rareJob is a job on a host of testdata/rare: it changes the host's counters once perfagent has taken a sample with a
-// word in it, and ends.
+// word in it, and ends: after a second, as the summary of a shorter one has no rows of the node.
 func rareJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
 	t.Helper()
-	job := `until grep -q '` + word + `' perfagent-out/*/node-0.jsonl 2>/dev/null; do sleep 0.02; done; cd "$0"; ` + change
+	job := `until grep -q '` + word + `' perfagent-out/*/node-0.jsonl 2>/dev/null; do sleep 0.02; done; sleep 1; cd "$0"; ` + change
 	cmd := clitest.Perfagent(t, "run", "--interval", "100ms", "--summary", "always", "--", "sh", "-euc", job, filepath.Dir(proc))
 	cmd.Env = append(cmd.Env, "HOST_PROC="+proc, "HOST_SYS="+sys)
 	o := clitest.Perform(t, cmd)
@@ -52,7 +52,7 @@ func TestRare_CountersOfAHost(t *testing.T) {
 			map[string]float64{"total_nfs_read_mb": 10, "total_nfs_write_mb": 3}, "node NFS"},
 		"lustre-2.10": {sample, `sed -i 's/1 samples .bytes. 4194304 4194304 4194304/2 samples [bytes] 4194304 4194304 9437184/' proc/fs/lustre/llite/*/stats`,
 			map[string]float64{"total_lustre_read_mb": 5, "total_lustre_write_mb": 0}, "node Lustre"},
-		"intel-four": {sample, `sleep 1; echo 100050000000 >sys/class/powercap/intel-rapl:0/energy_uj; echo 37881987688 >sys/class/powercap/intel-rapl:0:0/energy_uj; ` +
+		"intel-four": {sample, `echo 100050000000 >sys/class/powercap/intel-rapl:0/energy_uj; echo 37881987688 >sys/class/powercap/intel-rapl:0:0/energy_uj; ` +
 			`echo 9999999999 >sys/class/powercap/intel-rapl:4/energy_uj`, map[string]float64{"node_energy_joules": 60}, "node energy"},
 		"intel": {"cpu_throttle_event[s]", `echo 33 >sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count; ` +
 			`echo 7 >sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count; echo 93500 >sys/class/hwmon/hwmon1/temp1_input`,

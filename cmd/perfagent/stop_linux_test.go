@@ -235,12 +235,13 @@ func TestStopIf_TermWhileItWaits(t *testing.T) {
 func TestStopIf_KernelFirst(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
-	// After the first sample the kernel's log is open.
-	args := stopArgs("10s", untilSampledSo(1)+"; "+verdictHog+"; exec sleep 60", "job_memory_mb < 20 for 500ms")
+	// After the first sample the kernel's log is open. The rule holds only after the kill.
+	const rule = "job_processes >= 5 for 100ms"
+	args := stopArgs("10s", untilSampledSo(1)+"; "+verdictHog+"; for k in 1 2 3 4; do sleep 60 & done; exec sleep 60", rule)
 	o := clitest.Perform(t, verdictInside(clitest.Perfagent(t, args...), group))
 	o.Want(t, 143)
 	v := reportertest.WantVerdict(t, o.Report(t), "oom_cgroup", "died of SIGTERM after the kernel killed a process: tail (process ",
-		"; then the rule 'job_memory_mb < 20 for 500ms' stopped the job at ")
+		"; then the rule '"+rule+"' stopped the job at ")
 	reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "limit_mb": 64})
 }
 

@@ -11,10 +11,6 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 )
 
-// mountsPatience is how long the counters of mounts are waited for. The kernel writes them from memory,
-// but takes locks for it that a mount of a dead server may hold.
-const mountsPatience = statfsPatience
-
 // A mountReader reads what a client of servers counts of each mount, at a pace. What is special to a client are the
 // functions and texts.
 type mountReader struct {
@@ -63,10 +59,12 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 		return nil, nil
 	}
 
-	a, ok := m.asked.Ask(mountsPatience, m.answer)
+	// The kernel writes them from memory, but takes locks that a mount of a dead server may hold.
+	limit := m.host.disks.patience
+	a, ok := m.asked.Ask(limit, m.answer)
 	if !ok {
 		m.pace.done(at, 0, true)
-		return nil, fmt.Errorf("%s within %v", m.late, mountsPatience)
+		return nil, fmt.Errorf("%s within %v", m.late, limit)
 	}
 	m.pace.done(at, a.took, len(a.mounts) > 0)
 	if a.forbidden {

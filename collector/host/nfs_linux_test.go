@@ -304,6 +304,7 @@ func TestReader_NFSDamaged(t *testing.T) {
 func TestReader_NFSHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openRare(t, "nfs-4.1")
+		h.disks.patience = statfsPatience
 		if err := os.Remove(h.mountstats()); err != nil {
 			t.Fatal(err)
 		}
