@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -193,28 +192,6 @@ func (a *Account) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*a = Account(p)
-	return a.takeOldLimits(data)
-}
-
-// takeOldLimits reads what journals of the version before called otherwise.
-func (a *Account) takeOldLimits(data []byte) error {
-	var old struct {
-		Limits struct {
-			Quota            *series.Optional
-			CPUSet, Affinity int
-			MemoryInner      string `json:"memory_inner"`
-		}
-	}
-	if err := json.Unmarshal(data, &old); err != nil {
-		return err
-	}
-
-	l := &a.Limits
-	if q := old.Limits.Quota; q != nil {
-		l.CPUQuota = *q
-	}
-	l.CPUSetCPUs, l.AffinityCPUs = cmp.Or(l.CPUSetCPUs, old.Limits.CPUSet), cmp.Or(l.AffinityCPUs, old.Limits.Affinity)
-	a.MemoryInner = cmp.Or(a.MemoryInner, old.Limits.MemoryInner)
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector/marks"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // MaxPhases is how many phases of different names are recorded.
@@ -56,7 +56,7 @@ type span struct {
 func placed(lines []marks.Line, start float64, in span) []marks.Line {
 	out := slices.Clone(lines)
 	for i := range out {
-		at := plainjson.Round(out[i].At-in.step, 6)
+		at := text.Round(out[i].At-in.step, 6)
 		switch {
 		case math.IsNaN(at):
 			at = in.to

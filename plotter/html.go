@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // A markup is a part of a page that is ours. Only literals and embedded files are: text from reports is a string, which
@@ -174,7 +174,7 @@ func (w *htmlWriter) whole(n int) *htmlWriter {
 // number writes a number with as many digits as it has: as text, or as data of a script, in which one that is not finite
 // is null.
 func (w *htmlWriter) number(v float64) *htmlWriter {
-	w.out = plainjson.AppendFloat(w.out, v)
+	w.out = text.AppendFloat(w.out, v)
 	return w.filled()
 }
 
@@ -200,7 +200,8 @@ func (w *htmlWriter) fixed(v float64, decimals int) *htmlWriter {
 // quoted writes text as data of a script: a string of JSON in which nothing looks like markup.
 func (w *htmlWriter) quoted(s string) *htmlWriter {
 	from := len(w.out)
-	w.out = plainjson.AppendString(w.out, s)
+	data, _ := text.JSON(s) // every string has a form in JSON
+	w.out = append(w.out, data...)
 	if bytes.ContainsAny(w.out[from:], "<>&") {
 		json := string(w.out[from:])
 		w.out = w.out[:from]

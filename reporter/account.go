@@ -7,7 +7,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -123,12 +122,12 @@ func newGPUIdle(i *collector.Idleness) *GPUIdle {
 		return nil
 	}
 	mean := func(m collector.Meanwhile) series.Optional {
-		return series.Optional(plainjson.Round(float64(m.Mean()), 3))
+		return series.Optional(text.Round(float64(m.Mean()), 3))
 	}
 	return &GPUIdle{
-		Seconds:            plainjson.Round(i.Seconds, 3),
+		Seconds:            text.Round(i.Seconds, 3),
 		Gaps:               i.Gaps,
-		LongestGapSeconds:  plainjson.Round(i.LongestSeconds, 3),
+		LongestGapSeconds:  text.Round(i.LongestSeconds, 3),
 		JobCPUs:            mean(i.JobCPUs),
 		DiskMBPerSecond:    mean(i.DiskRate),
 		WaitingForStorePct: mean(i.Waiting),

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Input is what a Report of one node is made from.
@@ -182,13 +182,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		out = append(out, Missing{What: host.SourceGPU, Code: gpu.Silent, Why: rec.GPUTrouble})
 	}
 
-	for _, g := range rec.Gaps {
-		if g.Code == "" { // a journal of a version that had no codes
-			g.Code = cmp.Or(codeNamed(g.Why), Unreadable)
-		}
-		out = append(out, g)
-	}
-
+	out = append(out, rec.Gaps...)
 	for _, e := range rec.Clock {
 		code, why := ClockStep, "the wall clock was stepped by %v near %s: all times follow the clock of the start"
 		if e.Suspend {
@@ -304,9 +298,9 @@ func addLines(envelope Envelope, work *collector.Work, from, to int) {
 		var band Band
 		for i := from; i < to; i++ {
 			s := work.Lines.Bucket(i).Stats[place]
-			least, greatest := plainjson.RoundFigure(s.Min), plainjson.RoundFigure(s.Max)
+			least, greatest := text.RoundFigure(s.Min), text.RoundFigure(s.Max)
 			band.Min, band.Max = append(band.Min, least), append(band.Max, greatest)
-			band.Mean = append(band.Mean, clamped(plainjson.RoundFigure(s.Mean()), least, greatest))
+			band.Mean = append(band.Mean, clamped(text.RoundFigure(s.Mean()), least, greatest))
 		}
 		envelope[key] = band
 	}
@@ -328,9 +322,9 @@ func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, 
 	case math.IsNaN(mean):
 		return math.NaN(), math.NaN(), math.NaN()
 	case c.Info().EnvelopeOnly:
-		least, greatest = plainjson.Round(least, decimals), plainjson.Round(greatest, decimals)
+		least, greatest = text.Round(least, decimals), text.Round(greatest, decimals)
 	case c == collector.Timestamp:
 		decimals = 3
 	}
-	return least, clamped(plainjson.Round(mean, decimals), least, greatest), greatest
+	return least, clamped(text.Round(mean, decimals), least, greatest), greatest
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // decimals is how many of a number that was computed are kept: more would only fill the file.
@@ -237,9 +237,9 @@ func pointOf(b Band, shares []share) (least, mean, greatest float64) {
 	case math.IsNaN(least) || math.IsNaN(greatest):
 		return math.NaN(), math.NaN(), math.NaN()
 	case weight > 0:
-		return least, clamped(plainjson.Round(sum/weight, decimals), least, greatest), greatest
+		return least, clamped(text.Round(sum/weight, decimals), least, greatest), greatest
 	}
-	return least, clamped(plainjson.Round(plain/count, decimals), least, greatest), greatest
+	return least, clamped(text.Round(plain/count, decimals), least, greatest), greatest
 }
 
 // resampledValues returns the kept samples of a piece on the time axis of the node: at each point, that with which it
@@ -476,7 +476,7 @@ func across[E any](row collector.ColumnInfo, list []E, of func(E) []float64) []f
 			out[i] /= max(1, n)
 		}
 		if n > 1 {
-			out[i] = plainjson.Round(out[i], decimals)
+			out[i] = text.Round(out[i], decimals)
 		}
 	}
 	return out

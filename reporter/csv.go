@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -280,5 +279,5 @@ func appendCSV(out []byte, v float64) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return out
 	}
-	return plainjson.AppendFloat(out, v)
+	return text.AppendFloat(out, v)
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Decode returns the report that Encode wrote, or an older version did. It returns ErrForeign if
-// the data are not a perfagent report.
+// Decode returns the report that Encode wrote. It returns ErrForeign if the data are not a perfagent report.
 func Decode(data []byte) (*Report, error) {
 	nodes := make(map[string]*Node)
 	keep := func(_ *Run, name string, n *Node) error {

@@ -1,20 +1,16 @@
 package reporter
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
-//go:generate go run ../scripts/jsongen.go Report Job Ranks Band Gather StoreState
-
-const (
-	// lineDepth is how deep values have lines of their own: fields, samples and envelopes.
-	lineDepth = 4
-	// shortReport is more than the report of a short run takes.
-	shortReport = 16 << 10
-)
+// lineDepth is how deep values have lines of their own: fields, samples and envelopes.
+const lineDepth = 4
 
 // Encode returns the report file's bytes: JSON with one line per field, per sample
 // and per envelope, so that it can be read, searched and compared by line, and
@@ -23,35 +19,86 @@ func Encode(r *Report) ([]byte, error) { return encode(r, len(r.Nodes)) }
 
 // encode is Encode for a part of a report that has so many nodes.
 func encode(r *Report, nodes int) ([]byte, error) {
-	w := plainjson.Writer{Out: make([]byte, 0, shortReport), Depth: lineDepth}
-	if r.write(&w, nodes); w.Err != nil {
-		return nil, fmt.Errorf("encode report: %w", w.Err)
+	var out bytes.Buffer
+	if err := r.write(&out, nodes); err != nil {
+		return nil, fmt.Errorf("encode report: %w", err)
 	}
-	return w.Out, nil
+	return out.Bytes(), nil
 }
 
 // EncodeTo writes what Encode returns, of which it holds only a part in memory.
-func EncodeTo(to io.Writer, r *Report) error {
-	w := plainjson.Writer{Out: make([]byte, 0, shortReport), To: to, Depth: lineDepth}
-	r.write(&w, len(r.Nodes))
-	w.Flush()
-	return w.Err
-}
+func EncodeTo(to io.Writer, r *Report) error { return r.write(to, len(r.Nodes)) }
 
-func (r *Report) write(w *plainjson.Writer, nodes int) {
+func (r *Report) write(to io.Writer, nodes int) error {
 	counted := *r
 	counted.Run.Nodes = 0
 	if nodes > 1 {
 		counted.Run.Nodes = nodes
 	}
 
-	counted.writeJSON(w)
-	w.Out = append(w.Out, '\n')
+	lines := lineBreaker{out: bufio.NewWriterSize(to, 32<<10)}
+	if err := text.WriteJSON(&lines, &counted); err != nil {
+		return err
+	}
+	_ = lines.out.WriteByte('\n') // Flush returns the error
+	return lines.out.Flush()
 }
 
-// compact returns a value on one line, as MarshalJSON does.
-func compact(v interface{ writeJSON(*plainjson.Writer) }) ([]byte, error) {
-	var w plainjson.Writer
-	v.writeJSON(&w)
-	return w.Out, w.Err
+// A lineBreaker writes compact JSON with line breaks: down to lineDepth, each member has a line of its own.
+type lineBreaker struct {
+	out     *bufio.Writer
+	level   int
+	opened  bool // just behind the brace that begins a value
+	quoted  bool // in a string
+	escaped bool // behind a backslash in it
+}
+
+// Write implements io.Writer.
+func (l *lineBreaker) Write(data []byte) (int, error) {
+	from := 0 // of what is still to be written
+	for i, c := range data {
+		switch {
+		case l.quoted:
+			l.quoted, l.escaped = c != '"' || l.escaped, c == '\\' && !l.escaped
+			continue
+		case c >= '-' && c <= '9' && !l.opened: // most are of numbers
+			continue
+		}
+
+		closes := c == '}' || c == ']'
+		if closes {
+			l.level--
+		}
+		if l.opened && !closes && l.level <= lineDepth || closes && !l.opened && l.level < lineDepth {
+			_, _ = l.out.Write(data[from:i])
+			l.breakLine()
+			from = i
+		}
+		l.opened = false
+
+		switch c {
+		case '"':
+			l.quoted = true
+		case '{', '[':
+			l.level, l.opened = l.level+1, true
+		case ',', ':':
+			if l.level > lineDepth {
+				continue
+			}
+			_, _ = l.out.Write(data[from : i+1])
+			if from = i + 1; c == ',' {
+				l.breakLine()
+			} else {
+				_ = l.out.WriteByte(' ')
+			}
+		}
+	}
+
+	_, err := l.out.Write(data[from:])
+	return len(data), err
+}
+
+func (l *lineBreaker) breakLine() {
+	const indents = "\n        " // of lineDepth levels
+	_, _ = l.out.WriteString(indents[:1+2*l.level])
 }

@@ -5,110 +5,62 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
-	"math/rand/v2"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/store"
 )
 
-// plain returns a struct as package json writes it without its MarshalJSON.
-func plain(t *testing.T, v any) []byte {
+// checkEncoding compares the file of a report with its value on one line.
+func checkEncoding(t *testing.T, r *reporter.Report) {
 	t.Helper()
-	from := reflect.ValueOf(v)
-	data, err := plainjson.Marshal(from.Convert(reflect.StructOf(reflect.VisibleFields(from.Type()))).Interface())
+	file, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data
-}
-
-// checkEncoding compares the file of a report with what package json makes of it.
-func checkEncoding(t *testing.T, r *reporter.Report) {
-	t.Helper()
-	got, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
+	var stream, line bytes.Buffer
+	if err := reporter.EncodeTo(&stream, r); err != nil || !bytes.Equal(stream.Bytes(), file) {
+		t.Fatalf("EncodeTo does not write what Encode returns (%v)", err)
 	}
 
 	counted := *r
 	if counted.Run.Nodes = 0; len(r.Nodes) > 1 {
 		counted.Run.Nodes = len(r.Nodes)
 	}
-	compact, err := plainjson.Marshal(counted)
+	want, err := text.JSON(counted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := plainjson.Writer{Depth: 4}
-	want.Raw(compact)
-	if d := cmp.Diff(string(want.Out)+"\n", string(got)); d != "" {
+	if err := json.Compact(&line, file); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), line.String()); d != "" {
 		t.Fatal(d)
 	}
+	checkLines(t, file)
+}
 
-	var stream bytes.Buffer
-	if err := reporter.EncodeTo(&stream, r); err != nil || !bytes.Equal(stream.Bytes(), got) {
-		t.Fatalf("EncodeTo does not write what Encode returns (%v)", err)
-	}
-	for i, line := range strings.Split(string(got), "\n") {
-		if strings.TrimRight(line, " ") != line {
+// checkLines checks that each member down to the fourth level has a line of its own.
+func checkLines(t *testing.T, file []byte) {
+	t.Helper()
+	for i, line := range strings.Split(string(file), "\n") {
+		switch indent := len(line) - len(strings.TrimLeft(line, " ")); {
+		case strings.TrimRight(line, " ") != line:
 			t.Errorf("line %d ends in a space", i+1)
-		}
-	}
-}
-
-// Whatever a report has, its file is what package json makes of it.
-func TestEncode_OfRandomReports(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(500) {
-		var r reporter.Report
-		reportertest.Fill(rand.New(rand.NewPCG(seed, 1)), &r)
-		checkEncoding(t, &r)
-		if t.Failed() {
-			t.Fatalf("with seed %d", seed)
-		}
-	}
-}
-
-// What package json writes by a method of ours is its fields all the same.
-func TestEncode_OfTypesWithMarshalJSON(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(500) {
-		random := rand.New(rand.NewPCG(seed, 2))
-		var (
-			job    reporter.Job
-			gather reporter.Gather
-			state  reporter.StoreState
-			ranks  reporter.Ranks
-		)
-		for _, v := range []any{&job, &gather, &state, &ranks} {
-			reportertest.Fill(random, v)
-		}
-		job.Attached = false
-		for _, v := range []struct {
-			it   json.Marshaler
-			want []byte
-		}{{job, plain(t, job)}, {&gather, plain(t, gather)}, {&state, plain(t, state)}} {
-			if got, err := v.it.MarshalJSON(); err != nil || !bytes.Equal(got, v.want) {
-				t.Fatalf("seed %d: %T is %s, want %s (%v)", seed, v.it, got, v.want, err)
-			}
-		}
-		want, err := plainjson.Marshal(map[string]*reporter.Rank(ranks))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := ranks.MarshalJSON(); err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("seed %d: ranks are %s, want %s (%v)", seed, got, want, err)
+		case indent%2 != 0 || indent > 8:
+			t.Errorf("line %d has an indent of %d", i+1, indent)
 		}
 	}
 }
@@ -116,29 +68,30 @@ func TestEncode_OfTypesWithMarshalJSON(t *testing.T) {
 // Of a job that perfagent was attached to, nothing is written that only wait4(2) knows.
 func TestEncode_OfAnAttachedJob(t *testing.T) {
 	t.Parallel()
-	var job reporter.Job
-	reportertest.Fill(rand.New(rand.NewPCG(1, 3)), &job)
-	job.Attached = true
-	var got, want map[string]any
-	data, err := job.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for into, text := range map[*map[string]any][]byte{&got: data, &want: plain(t, job)} {
-		if err := json.Unmarshal(text, into); err != nil {
+	keys := func(j reporter.Job) []string {
+		data, err := json.Marshal(j)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	for _, name := range []string{
-		"user_seconds", "system_seconds", "max_rss_mb", "block_read_mb", "block_write_mb", "minor_faults", "major_faults",
-		"voluntary_context_switches", "involuntary_context_switches", "orphans",
-	} {
-		if _, ok := want[name]; !ok {
-			t.Errorf("no job has %s", name)
+		var members map[string]any
+		if err := json.Unmarshal(data, &members); err != nil {
+			t.Fatal(err)
 		}
-		delete(want, name)
+		return slices.Sorted(maps.Keys(members))
 	}
-	if d := cmp.Diff(want, got); d != "" {
+
+	waited := reporter.Job{PID: 7, UserSeconds: 1, Orphans: 2, MaxRSSMB: 3}
+	attached := waited
+	attached.Attached = true
+	ours := []string{
+		"block_read_mb", "block_write_mb", "involuntary_context_switches", "major_faults", "max_rss_mb", "minor_faults",
+		"orphans", "system_seconds", "user_seconds", "voluntary_context_switches",
+	}
+	rest := []string{"cpu_seconds", "end", "pid", "start"}
+	if d := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(ours, rest))), keys(waited)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(slices.Sorted(slices.Values(append(rest, "attached"))), keys(attached)); d != "" {
 		t.Error(d)
 	}
 }

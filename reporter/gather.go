@@ -13,9 +13,6 @@ type Gather struct {
 	Metrics       *store.Metrics `json:"metrics"` // of the listing and the gets
 }
 
-// MarshalJSON implements json.Marshaler. It hides the fields of those reports that were not gathered, as StoreState does.
-func (g *Gather) MarshalJSON() ([]byte, error) { return compact(g) }
-
 // WithSeries returns a copy of a node with the series of another report of it.
 func (n *Node) WithSeries(from *Node) *Node {
 	out := *n

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Source is a report and the file that it comes from.
@@ -130,7 +132,7 @@ func mergeNode(have, add *Node, command []string) (*Node, error) {
 func withoutPush(n *Node) ([]byte, error) {
 	bare := *n
 	bare.Push, bare.Findings, bare.Command = nil, nil, nil // findings change with the nodes that a report has
-	return compact(&bare)
+	return text.JSON(&bare)
 }
 
 // pushed ranks the states of a push, so that merging keeps the most advanced one.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/need"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -211,7 +211,7 @@ func TestNode_HalveMergesNeighbours(t *testing.T) {
 		Sampling: &reporter.Sampling{Stride: 4},
 	}
 	reporter.Halve(n)
-	got, err := plainjson.Marshal(n)
+	got, err := text.JSON(n)
 	if err != nil {
 		t.Fatal(err)
 	}

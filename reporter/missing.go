@@ -177,20 +177,6 @@ var codeTable = []Reason{
 		"the job cannot say what it does", false},
 }
 
-// codeNamed returns the code of a reason whose text is always the same, or "".
-func codeNamed(why string) Code {
-	if i := slices.IndexFunc(codeTable, func(r Reason) bool { return r.Why == why }); i >= 0 {
-		return codeTable[i].Code
-	}
-	for c := range collector.Column(collector.NumPerfPyKeys) {
-		if noPerfPyValue(c) == why {
-			return PerfPyNoValue
-		}
-	}
-
-	return ""
-}
-
 // reasonOf returns the row of a code, or one without a text if the table has none.
 func reasonOf(code Code) Reason {
 	if i := slices.IndexFunc(codeTable, func(r Reason) bool { return r.Code == code }); i >= 0 {
@@ -220,16 +206,6 @@ func CauseOf(m Missing) string {
 
 // ofReadings returns the end of Why for a source that failed now and then.
 func ofReadings(count, of int64) string { return fmt.Sprintf(" (%d of %d readings)", count, of) }
-
-// withCodes gives codes to the reasons of a report of a version that had none, where their text is
-// always the same.
-func withCodes(missing []Missing) {
-	for i, m := range missing {
-		if m.Code == "" {
-			missing[i].Code = codeNamed(m.Why)
-		}
-	}
-}
 
 // An absence is the error of a metric that is absent.
 type absence struct {

@@ -116,26 +116,6 @@ func TestCodes_AreThoseOfTheSchema(t *testing.T) {
 	}
 }
 
-// A report of the version before has no codes. It gets those of the texts that are always the same.
-func TestDecode_GivesCodesToAReportThatHasNone(t *testing.T) {
-	report, err := reporter.Decode([]byte(`{"schema": "perfagent.report/1", "run": {"id": "old"}, "nodes": {"0": {
-		"metrics": {}, "samples": [], "missing": [
-		{"what": "job_cpu_seconds", "why": "no job was wrapped"},
-		{"what": "cpu", "why": "open /proc/stat: permission denied (3 of 10 readings)"},
-		{"what": "cpu", "code": "of_a_later_version", "why": "no job was wrapped"}]}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var got []reporter.Code
-	for _, m := range report.Nodes["0"].Missing {
-		got = append(got, m.Code)
-	}
-	if want := []reporter.Code{reporter.NoJob, "", "of_a_later_version"}; !slices.Equal(got, want) {
-		t.Errorf("codes %q, want %q", got, want)
-	}
-}
-
 // Whoever says that something is missing says it with a code.
 func TestMissing_HasACodeWhereverItIsMade(t *testing.T) {
 	made := 0

@@ -6,7 +6,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Mount is a file system of a server that was used while the run went on, by whomever on the node.
@@ -43,8 +43,8 @@ func newMounts(rec *collector.Recording) []Mount {
 	var out []Mount
 	for i := range rec.Mounts {
 		m := &rec.Mounts[i]
-		mount := Mount{Type: m.Type, Source: m.Source, MountedOn: m.Paths, ReadMB: plainjson.Round(m.ReadMB, 6),
-			WriteMB: plainjson.Round(m.WriteMB, 6), MountCalls: newMountCalls(&m.All)}
+		mount := Mount{Type: m.Type, Source: m.Source, MountedOn: m.Paths, ReadMB: text.Round(m.ReadMB, 6),
+			WriteMB: text.Round(m.WriteMB, 6), MountCalls: newMountCalls(&m.All)}
 		for _, op := range m.Slowest() {
 			mount.Operations = append(mount.Operations, MountOperation{op.Name, newMountCalls(&op)})
 		}
@@ -59,10 +59,10 @@ func newMountCalls(op *collector.MountOp) MountCalls {
 		if !v.Known() {
 			return nil
 		}
-		return new(plainjson.Round(float64(v), 3))
+		return new(text.Round(float64(v), 3))
 	}
 	return MountCalls{op.Calls, known(op.Again), known(op.Late), known(op.Queue), known(op.RTT),
-		plainjson.Round(op.Execute, 3)}
+		text.Round(op.Execute, 3)}
 }
 
 func sortMounts(list []Mount) {

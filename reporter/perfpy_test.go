@@ -13,7 +13,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/need"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -73,8 +72,8 @@ func TestNewPerfPyReport_GivesTheNumbersOfItsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, _ := plainjson.Marshal(r.Nodes["3"])
-	read, _ := plainjson.Marshal(file.Nodes["3"])
+	live, _ := text.JSON(r.Nodes["3"])
+	read, _ := text.JSON(file.Nodes["3"])
 	if !bytes.Equal(live, read) {
 		t.Errorf("live\n%s\nfile\n%s", live, read)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -42,7 +41,7 @@ func newPhases(rec *collector.Recording, end Time) []Phase {
 		for _, st := range p.Stretches {
 			p.Seconds += st[1]
 		}
-		p.Seconds = plainjson.Round(p.Seconds, 6)
+		p.Seconds = text.Round(p.Seconds, 6)
 		p.Metrics, _ = phaseFacts(rec, of, p.Seconds).compute() // what is absent is left out
 		out = append(out, p)
 	}
@@ -60,7 +59,7 @@ func stretchesOf(m *collector.Marks, phase int, end Time) []Stretch {
 		if open := m.Open && i == len(m.Stretches)-1; open {
 			st.End = max(st.Start, min(st.End, float64(end.UnixMicro())/1e6))
 		}
-		out = append(out, Stretch{st.Start, plainjson.Round(st.End-st.Start, 6)})
+		out = append(out, Stretch{st.Start, text.Round(st.End-st.Start, 6)})
 	}
 
 	return out
@@ -70,7 +69,7 @@ func stretchesOf(m *collector.Marks, phase int, end Time) []Stretch {
 func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *facts {
 	account := collector.NoAccount()
 	if rec.Account.CPUSeconds.Known() && seconds > 0 {
-		account.CPUSeconds = series.Optional(plainjson.Round(p.CPUSeconds, 9)) // shares leave some dust
+		account.CPUSeconds = series.Optional(text.Round(p.CPUSeconds, 9)) // shares leave some dust
 	}
 
 	f := &facts{

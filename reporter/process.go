@@ -6,7 +6,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Process is what one process of the job used, as far as it was seen.
@@ -34,9 +34,9 @@ func newProcesses(rec *collector.Recording, end Time) []Process {
 		row := Process{
 			PID: p.PID, PPID: p.PPID, Command: p.Command, Threads: p.Threads,
 			Start:                   Time{onClock(rec, p.Start)},
-			CPUSeconds:              plainjson.Round(p.CPUSeconds, 6),
-			EndedChildrenCPUSeconds: plainjson.Round(p.EndedChildren, 6),
-			PeakMemoryMB:            plainjson.Round(p.PeakMemory/collector.MiB, 3),
+			CPUSeconds:              text.Round(p.CPUSeconds, 6),
+			EndedChildrenCPUSeconds: text.Round(p.EndedChildren, 6),
+			PeakMemoryMB:            text.Round(p.PeakMemory/collector.MiB, 3),
 		}
 		if p.End > 0 {
 			row.End = Time{onClock(rec, p.End)}
@@ -55,7 +55,7 @@ func largestProcess(rec *collector.Recording) float64 {
 	for _, p := range rec.Processes {
 		peak = max(peak, p.PeakMemory)
 	}
-	return plainjson.Round(peak/collector.MiB, 3)
+	return text.Round(peak/collector.MiB, 3)
 }
 
 // onClock returns a time since boot on the time axis of the samples.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // WithPush returns the bytes of one of our reports with other states of the push to MLflow, by node, and every other byte
@@ -16,8 +18,8 @@ func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
 		if !ok {
 			return sink{}, nil
 		}
-		text, err := compact(&state)
-		return sink{name: "mlflow", text: text}, err
+		data, err := text.JSON(&state)
+		return sink{name: "mlflow", text: data}, err
 	})
 }
 
@@ -29,8 +31,8 @@ func WithStore(data []byte, states map[string]*StoreState) ([]byte, error) {
 		if !ok {
 			return sink{}, nil
 		}
-		text, err := compact(state)
-		return sink{name: "store", text: text, before: `"mlflow":{"state":"off"},`}, err
+		data, err := text.JSON(state)
+		return sink{name: "store", text: data, before: `"mlflow":{"state":"off"},`}, err
 	})
 }
 

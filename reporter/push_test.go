@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -91,7 +91,7 @@ func TestWithPush(t *testing.T) {
 		"no nodes":                 {`{"x":{"0":{"push":1}}}`, `{"x":{"0":{"push":1}}}`},
 		"a BOM-less umlaut before": {`{"ü":"ö","nodes":{"0":{"push":§}}}`, ""},
 	} {
-		text, err := plainjson.Marshal(reporter.Push{MLflow: somePush()})
+		push, err := text.JSON(reporter.Push{MLflow: somePush()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,11 +105,11 @@ func TestWithPush(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		state, err := plainjson.Marshal(somePush())
+		state, err := text.JSON(somePush())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := strings.NewReplacer("§", string(text), "¶", string(state)).Replace(after); string(got) != want {
+		if want := strings.NewReplacer("§", string(push), "¶", string(state)).Replace(after); string(got) != want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
 		}
 		again, err := reporter.WithPush(got, states("0", "1", "77"))

@@ -42,10 +42,6 @@ type Rank struct {
 // Ranks are the ranks of a node, by number as decimal text.
 type Ranks map[string]*Rank
 
-// MarshalJSON implements json.Marshaler. It hides the fields of a Rank until there is one: encoding/json
-// makes a table of every type that it can reach, and what a Rank leads to is a third of a report's types.
-func (r Ranks) MarshalJSON() ([]byte, error) { return compact(r) }
-
 // A Holder is a rank that measured the host for a time.
 type Holder struct {
 	Rank  int  `json:"rank"`

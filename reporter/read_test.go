@@ -59,23 +59,3 @@ func TestWhyAbsent(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestDecode_PutsRoundedMeansBackBetweenTheExtremes reads an envelope as an earlier version rounded
-// it: the second mean is above its maximum, the third below its minimum.
-func TestDecode_PutsRoundedMeansBackBetweenTheExtremes(t *testing.T) {
-	const mean = `"mean":[1.5,33.333333,33.333334,null,7]`
-	file := `{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{"0":{"samples":[{"k":1},{"k":33},{"k":33},{},{"k":7}],` +
-		`"envelope":{"k":{"min":[1,33,33.3333345,null,null],` + mean + `,"max":[2,33.3333325,34,null,null]}}}}}`
-	r, err := reporter.Decode([]byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	want := `"mean":[1.5,33.3333325,33.3333345,null,7]`
-	if got := string(encodedReport(t, r)); !strings.Contains(got, want) {
-		t.Errorf("read, the report has not %s:\n%s", want, got)
-	}
-	if merged := mustMerge(t, reporter.Source{Path: "old.json", Report: r}); !strings.Contains(string(encodedReport(t, merged)), want) {
-		t.Errorf("merged, the report has not %s", want)
-	}
-}

@@ -4,7 +4,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -78,7 +78,7 @@ type Node struct {
 	GPUs      []GPU               `json:"gpus,omitempty"`
 	Mounts    []Mount             `json:"mounts,omitempty"`  // the file systems of servers that were used
 	Verdict   *Verdict            `json:"verdict,omitempty"` // absent for a sidecar
-	Findings  []Finding           `json:"findings,omitzero"` // nil = of a version that had none
+	Findings  []Finding           `json:"findings,omitzero"` // nil = not looked for
 	Metrics   Values              `json:"metrics"`
 	Summaries map[string]Quantile `json:"summaries,omitempty"`
 	Marks     []Mark              `json:"marks,omitempty"`
@@ -150,7 +150,7 @@ type Agent struct {
 type Job struct {
 	PID int `json:"pid"`
 	// PIDs are the processes that perfagent was attached to, PID the first of them. Attached reports
-	// that it was: then there is no rusage, and what comes from it is not 0 but left out (the tag unless).
+	// that it was: then there is no rusage, and MarshalJSON leaves out what comes from it.
 	PIDs     []int `json:"pids,omitempty"`
 	Attached bool  `json:"attached,omitempty"`
 	Start    Time  `json:"start"`
@@ -160,23 +160,23 @@ type Job struct {
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	// CPU time, seconds.
-	UserSeconds   float64 `json:"user_seconds" unless:"Attached"`
-	SystemSeconds float64 `json:"system_seconds" unless:"Attached"`
+	UserSeconds   float64 `json:"user_seconds"`
+	SystemSeconds float64 `json:"system_seconds"`
 	// MaxRSSMB is the peak memory of the largest single process, MiB.
-	MaxRSSMB float64 `json:"max_rss_mb" unless:"Attached"`
+	MaxRSSMB float64 `json:"max_rss_mb"`
 	// MaxRSSAtMost reports that MaxRSSMB is only an upper bound: the kernel counts
 	// the memory of perfagent itself, from which the job was forked.
 	MaxRSSAtMost bool `json:"max_rss_at_most,omitempty"`
 	// Storage traffic that the job caused, MiB (ru_inblock, ru_oublock).
-	BlockReadMB  float64 `json:"block_read_mb" unless:"Attached"`
-	BlockWriteMB float64 `json:"block_write_mb" unless:"Attached"`
-	MinorFaults  int64   `json:"minor_faults" unless:"Attached"`
-	MajorFaults  int64   `json:"major_faults" unless:"Attached"`
+	BlockReadMB  float64 `json:"block_read_mb"`
+	BlockWriteMB float64 `json:"block_write_mb"`
+	MinorFaults  int64   `json:"minor_faults"`
+	MajorFaults  int64   `json:"major_faults"`
 	// Context switches: the job waited, or was preempted.
-	VoluntarySwitches   int64 `json:"voluntary_context_switches" unless:"Attached"`
-	InvoluntarySwitches int64 `json:"involuntary_context_switches" unless:"Attached"`
+	VoluntarySwitches   int64 `json:"voluntary_context_switches"`
+	InvoluntarySwitches int64 `json:"involuntary_context_switches"`
 	// Orphans is how many re-parented descendants were reaped and counted.
-	Orphans int `json:"orphans" unless:"Attached"`
+	Orphans int `json:"orphans"`
 
 	// Source is where the numbers below and the job's samples come from: a control group
 	// that holds just us and the job ("cgroup"), one that was made for it ("created"), or
@@ -205,8 +205,30 @@ type Job struct {
 	CgroupStays  bool    `json:"cgroup_stays,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: encoding/json does not know the tag unless.
-func (j Job) MarshalJSON() ([]byte, error) { return compact(&j) }
+// MarshalJSON implements json.Marshaler. Of a job that perfagent was attached to, it leaves out what only rusage has.
+func (j Job) MarshalJSON() ([]byte, error) {
+	type plain Job
+	if !j.Attached {
+		return text.JSON(plain(j))
+	}
+	return text.JSON(struct {
+		plain
+		// These hide the fields of the same names.
+		UserSeconds         *none `json:"user_seconds,omitempty"`
+		SystemSeconds       *none `json:"system_seconds,omitempty"`
+		MaxRSSMB            *none `json:"max_rss_mb,omitempty"`
+		BlockReadMB         *none `json:"block_read_mb,omitempty"`
+		BlockWriteMB        *none `json:"block_write_mb,omitempty"`
+		MinorFaults         *none `json:"minor_faults,omitempty"`
+		MajorFaults         *none `json:"major_faults,omitempty"`
+		VoluntarySwitches   *none `json:"voluntary_context_switches,omitempty"`
+		InvoluntarySwitches *none `json:"involuntary_context_switches,omitempty"`
+		Orphans             *none `json:"orphans,omitempty"`
+	}{plain: plain(j)})
+}
+
+// none is the type of a field that is never there.
+type none struct{}
 
 // Limits is what bounds the job on its node.
 type Limits = host.Limits
@@ -285,13 +307,6 @@ type Phase struct {
 // seconds.
 type Stretch [2]float64
 
-func (s Stretch) writeJSON(w *plainjson.Writer) {
-	w.Open('[')
-	w.Item().Float(s[0])
-	w.Item().Float(s[1])
-	w.Shut(']')
-}
-
 // Push is where the report went.
 type Push struct {
 	MLflow PushState   `json:"mlflow"`
@@ -314,10 +329,6 @@ type StoreState struct {
 	Unconditional bool           `json:"unconditional,omitempty"`
 	Metrics       *store.Metrics `json:"metrics,omitempty"` // of the last attempt
 }
-
-// MarshalJSON implements json.Marshaler. It hides the fields of those reports that no store has: encoding/json makes a
-// table of every type that it can reach.
-func (s *StoreState) MarshalJSON() ([]byte, error) { return compact(s) }
 
 // The states of a push.
 const (

@@ -11,7 +11,7 @@ import (
 
 // ScanHead reads the numbers of a perfagent report of one node, but not its series: these come last in the file,
 // of which it reads the beginning and a few bytes of the end. It reports false where that does not tell all of them:
-// for a report of several nodes, one that another program or an earlier version wrote, one that is cut off or not a
+// for a report of several nodes, one that another program wrote, one that is cut off or not a
 // report. Use Scan there, with the columns of NumberColumns.
 func ScanHead(file io.ReaderAt, size int64) (*Report, bool) {
 	end := make([]byte, len(endOfReport))
@@ -71,7 +71,6 @@ func numbersOfNode(r *reader) (*Node, error) {
 	if !errors.Is(err, errAtSeries) || !ours || n.Missing == nil || n.needsColumns() {
 		return nil, errNoHead
 	}
-	withCodes(n.Missing)
 
 	return n, nil
 }

@@ -97,6 +97,5 @@ func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 	if n.Missing == nil { // left out by another program
 		n.Missing = []Missing{}
 	}
-	withCodes(n.Missing)
 	return n, rows, err
 }

@@ -2,11 +2,14 @@ package reporter
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Samples are the kept samples, one column per key. In JSON they are perf.py's
@@ -33,22 +36,31 @@ func (s Samples) Column(key string) []float64 {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (s Samples) MarshalJSON() ([]byte, error) { return compact(s) }
+func (s Samples) MarshalJSON() ([]byte, error) { return text.JSON(s) }
 
-func (s Samples) writeJSON(w *plainjson.Writer) {
-	w.Open('[')
+// MarshalJSONTo implements json.MarshalerTo: one sample at a time, as all of them may take a few MiB.
+func (s Samples) MarshalJSONTo(to *jsontext.Encoder) error {
+	err := to.WriteToken(jsontext.BeginArray)
+	var sample []byte
 	for row := range s.Len() {
-		w.Item()
-		w.Open('{')
+		sample = append(sample[:0], '{')
 		for i, key := range s.Keys {
 			if v := s.Columns[i][row]; !math.IsNaN(v) {
-				w.Key(key)
-				w.Out = plainjson.AppendFloat(w.Out, v)
+				sample = text.AppendFloat(appendKey(sample, len(sample)-1, key), v)
 			}
 		}
-		w.Shut('}')
+		err = errors.Join(err, to.WriteValue(append(sample, '}')))
 	}
-	w.Shut(']')
+	return errors.Join(err, to.WriteToken(jsontext.EndArray))
+}
+
+// appendKey appends the key of a member of an object; n is 0 for the first one.
+func appendKey(out []byte, n int, key string) []byte {
+	if n > 0 {
+		out = append(out, ',')
+	}
+	out, _ = jsontext.AppendQuote(out, key) // what is not UTF-8 is replaced
+	return append(out, ':')
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -62,15 +74,20 @@ func (s *Samples) UnmarshalJSON(data []byte) error {
 type Envelope map[string]Band
 
 // MarshalJSON implements json.Marshaler: keys in the order of the columns.
-func (e Envelope) MarshalJSON() ([]byte, error) { return compact(e) }
+func (e Envelope) MarshalJSON() ([]byte, error) { return text.JSON(e) }
 
-func (e Envelope) writeJSON(w *plainjson.Writer) {
-	w.Open('{')
+// MarshalJSONTo implements json.MarshalerTo: one band at a time, as all of them may take a few MiB.
+func (e Envelope) MarshalJSONTo(to *jsontext.Encoder) error {
+	err := to.WriteToken(jsontext.BeginObject)
+	var band []byte
 	for _, key := range e.keys() {
-		band := e[key]
-		band.writeJSON(w.Key(key))
+		b := e[key]
+		band = text.AppendFloats(append(band[:0], `{"min":`...), b.Min)
+		band = text.AppendFloats(append(band, `,"mean":`...), b.Mean)
+		band = text.AppendFloats(append(band, `,"max":`...), b.Max)
+		err = errors.Join(err, to.WriteToken(jsontext.String(key)), to.WriteValue(append(band, '}')))
 	}
-	w.Shut('}')
+	return errors.Join(err, to.WriteToken(jsontext.EndObject))
 }
 
 func (e Envelope) keys() []string {
@@ -94,9 +111,7 @@ func (e Envelope) keys() []string {
 type Numbers []float64
 
 // MarshalJSON implements json.Marshaler.
-func (n Numbers) MarshalJSON() ([]byte, error) { return compact(n) }
-
-func (n Numbers) writeJSON(w *plainjson.Writer) { w.Out = plainjson.AppendFloats(w.Out, n) }
+func (n Numbers) MarshalJSON() ([]byte, error) { return text.AppendFloats(nil, n), nil }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *Numbers) UnmarshalJSON(data []byte) error {

@@ -145,8 +145,7 @@ func (e *Envelope) read(r *reader, wanted Wanted) error {
 }
 
 // readBand reads one key's envelope; null is an empty one. Keys are matched in either case, as
-// encoding/json does. Earlier versions rounded means without regard to the extremes, which may have
-// put a mean outside of them: readBand puts it back.
+// encoding/json does.
 func readBand(r *reader) (b Band, err error) {
 	if r.PeekKind() == 'n' {
 		return b, r.skip()
@@ -164,10 +163,6 @@ func readBand(r *reader) (b Band, err error) {
 		}
 		return err
 	})
-
-	for i := range min(len(b.Min), len(b.Mean), len(b.Max)) {
-		b.Mean[i] = clamped(b.Mean[i], b.Min[i], b.Max[i])
-	}
 
 	return b, err
 }

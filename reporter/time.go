@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-
-	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // Time is a time in a report: RFC 3339 in UTC with microseconds.
@@ -14,10 +12,8 @@ type Time struct{ time.Time }
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
 // MarshalJSON implements json.Marshaler.
-func (t Time) MarshalJSON() ([]byte, error) { return compact(t) }
-
-func (t Time) writeJSON(w *plainjson.Writer) {
-	w.Out = t.UTC().AppendFormat(w.Out, `"`+timeFormat+`"`)
+func (t Time) MarshalJSON() ([]byte, error) {
+	return t.UTC().AppendFormat(nil, `"`+timeFormat+`"`), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler; any RFC 3339 time will do.

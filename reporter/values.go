@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Values are metrics by name. In JSON they are in the table's order; names that
@@ -15,15 +15,12 @@ import (
 type Values map[string]float64
 
 // MarshalJSON implements json.Marshaler.
-func (v Values) MarshalJSON() ([]byte, error) { return compact(v) }
-
-func (v Values) writeJSON(w *plainjson.Writer) {
-	w.Open('{')
-	for _, name := range v.Names() {
-		w.Key(name)
-		w.Out = plainjson.AppendFloat(w.Out, v[name])
+func (v Values) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, name := range v.Names() {
+		out = text.AppendFloat(appendKey(out, i, name), v[name])
 	}
-	w.Shut('}')
+	return append(out, '}'), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler. null is absent, not 0.

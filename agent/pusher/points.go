@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -178,9 +178,9 @@ func (src *source) weight(k int, seconds float64) float64 {
 // rounded returns a value as it is sent. More digits are noise that would fill the requests.
 func (src *source) rounded(v float64) float64 {
 	if src.job {
-		return plainjson.RoundFigure(v)
+		return text.RoundFigure(v)
 	}
-	return plainjson.Round(v, 6)
+	return text.Round(v, 6)
 }
 
 // sources returns the sources of all series. The host's come last, because they are in every window

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -85,11 +84,11 @@ func Moment(what string, at float64) Line { return Line{Text: text.Prefix(what, 
 func (l Line) Append(out []byte) []byte {
 	switch {
 	case !l.Phase:
-		out = plainjson.AppendString(append(out, `{"mark":`...), l.Text)
+		out = append(append(out, `{"mark":`...), quoted(l.Text)...)
 	case l.Text == "":
 		out = append(out, `{"phase":null`...)
 	default:
-		out = plainjson.AppendString(append(out, `{"phase":`...), l.Text)
+		out = append(append(out, `{"phase":`...), quoted(l.Text)...)
 	}
 
 	if !math.IsNaN(l.At) && !math.IsInf(l.At, 0) {
@@ -97,6 +96,12 @@ func (l Line) Append(out []byte) []byte {
 	}
 
 	return append(out, '}', '\n')
+}
+
+// quoted returns a string as JSON.
+func quoted(s string) []byte {
+	data, _ := text.JSON(s) // every string has a form in JSON
+	return data
 }
 
 // UnixSeconds returns a time as lines give it.

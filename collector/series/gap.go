@@ -4,7 +4,7 @@ package series
 // word for what it is.
 type Gap struct {
 	What string `json:"what"`
-	// Code is the kind of the reason, for programs; "" is unknown: an older version wrote it.
+	// Code is the kind of the reason, for programs; "" is unknown.
 	Code Code   `json:"code,omitempty"`
 	Why  string `json:"why"`
 	// Count is how many are missing (readings, lines, devices) and Of out of how many; 0 if the

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // summaryJSON is a Summary in a file. Floats are written in the shortest form that reads back to the same bits.
@@ -27,36 +25,22 @@ type histogram [][]float64
 
 // MarshalJSON writes the whole state: {"count":2,"weight":2,"sum":3,"min":1,"max":2}, with "thresholds" and the weight
 // "above" each, and a sparse "histogram" of [bin, weight] pairs, where the Summary has them.
-func (s Summary) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil) }
-
-// AppendJSON appends what MarshalJSON returns. A journal has many of them again and again.
-func (s *Summary) AppendJSON(out []byte) ([]byte, error) {
-	w := plainjson.Writer{Out: out}
-	w.Open('{')
-	w.Key("count").Int(s.all.Count)
-	w.Key("weight").Float(s.all.Weight)
-	w.Key("sum").Float(s.all.Sum)
+func (s Summary) MarshalJSON() ([]byte, error) {
+	w := summaryJSON{
+		Count: s.all.Count, Weight: s.all.Weight, Sum: s.all.Sum, Thresholds: s.thresholds, Above: s.above,
+	}
 	if s.all.Count > 0 {
-		w.Key("min").Float(s.all.Min)
-		w.Key("max").Float(s.all.Max)
+		w.Min, w.Max = &s.all.Min, &s.all.Max
 	}
-	if len(s.thresholds) > 0 {
-		w.Key("thresholds").Floats(s.thresholds)
-		w.Key("above").Floats(s.above)
-	}
-
 	if s.bins != nil {
-		w.Key("histogram").Open('[')
+		w.Histogram = new(histogram{})
 		for i, weight := range s.bins {
 			if weight != 0 {
-				w.Item().Floats([]float64{float64(i), weight})
+				*w.Histogram = append(*w.Histogram, []float64{float64(i), weight})
 			}
 		}
-		w.Shut(']')
 	}
-	w.Shut('}')
-
-	return w.Out, w.Err
+	return json.Marshal(w)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote, bit for bit. What no Summary can be (a negative count, a mean outside

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Stream makes samples as a busy host gives them, the same each time.
@@ -59,7 +59,7 @@ func (s *Stream) Next(rec *collector.Recording) *collector.Sample {
 		moved := float64(s.rnd.IntN(200<<20)) / collector.MiB
 		s.total[i] += moved
 		set(c, s.total[i])
-		set(c.Info().Rate, plainjson.Round(moved/weight, 6))
+		set(c.Info().Rate, text.Round(moved/weight, 6))
 	}
 
 	set(collector.Timestamp, float64(s.Start.Wall.UnixMilli())/1000+float64(s.n))

@@ -30,8 +30,8 @@ func placeOf(r *Recording) place {
 	return p
 }
 
-// newPlace returns the place of a node of a report. A node other than 0 has its index from somebody, even if an older
-// version did not write who that was.
+// newPlace returns the place of a node of a report. A node other than 0 has its index from somebody, even if the report
+// does not say from whom.
 func newPlace(key string, id *reporter.Identity, host *reporter.Host) place {
 	var p place
 	p.index, _ = count(key)

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -255,7 +254,7 @@ func evidence(pairs ...any) map[string]any {
 		switch v := pairs[i+1].(type) {
 		case float64:
 			if !math.IsNaN(v) && !math.IsInf(v, 0) {
-				out[name] = plainjson.Round(v, 3)
+				out[name] = text.Round(v, 3)
 			}
 		default:
 			out[name] = v

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -163,7 +162,7 @@ type uneven struct {
 
 // add adds a measure.
 func (u *uneven) add(m *measure, o *outlier) {
-	u.evidence[m.name], u.evidence["median_"+m.name] = plainjson.Round(o.value, 3), plainjson.Round(o.median, 3)
+	u.evidence[m.name], u.evidence["median_"+m.name] = text.Round(o.value, 3), text.Round(o.median, 3)
 	if o.more > 0 {
 		u.evidence["more_"+m.name] = o.more
 	}

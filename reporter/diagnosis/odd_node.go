@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -113,7 +112,7 @@ func oddNodes(nodes []part) []found {
 			out = append(out, found{odd, &reporter.Finding{Evidence: odd.evidence(len(nodes))}})
 		}
 		v := finite(o.value(odd.input))
-		out[i].Evidence[o.key], out[i].Evidence["others_"+o.key] = plainjson.Round(v, 3), plainjson.Round(most, 3)
+		out[i].Evidence[o.key], out[i].Evidence["others_"+o.key] = text.Round(v, 3), text.Round(most, 3)
 		texts[odd.node] = append(texts[odd.node], o.text(v, o.others(most, len(nodes)-1)))
 	}
 

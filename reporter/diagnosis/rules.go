@@ -7,7 +7,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -94,7 +93,7 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit,
 			"ask_mb", ask, "oom_kills", kills)}
 	if swapped > 0 {
-		f.Evidence["swapped_mb"] = plainjson.Round(swapped, 3)
+		f.Evidence["swapped_mb"] = text.Round(swapped, 3)
 	}
 	return f
 }
@@ -127,7 +126,7 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 		}
 		own++
 		if e.gpuIsIdle(i) {
-			idle, use = append(idle, g.Index), append(use, plainjson.Round(e.gpuUse(i), 3))
+			idle, use = append(idle, g.Index), append(use, text.Round(e.gpuUse(i), 3))
 		}
 	}
 
@@ -162,7 +161,7 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 		if all := float64(g.MemoryMB); g.OfJob && positive(all) && positive(peak) &&
 			100*(peak/all) >= findGPUMemoryPct {
 			full = append(full, g.Index)
-			used, total = append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(all, 3))
+			used, total = append(used, text.Round(peak, 3)), append(total, text.Round(all, 3))
 		}
 	}
 
@@ -318,7 +317,7 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 
 	used := fmt.Sprintf("The job used at most %s of its %s of memory", text.WholeSize(peak), text.WholeSize(limit))
 	if f := e.needNotKnown(used); f != nil {
-		f.Evidence["peak_mb"], f.Evidence["limit_mb"] = plainjson.Round(peak, 3), plainjson.Round(limit, 3)
+		f.Evidence["peak_mb"], f.Evidence["limit_mb"] = text.Round(peak, 3), text.Round(limit, 3)
 		return f
 	}
 	severity := ""

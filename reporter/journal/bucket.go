@@ -6,7 +6,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -29,7 +29,7 @@ func newBucket(b series.Bucket, columns []collector.Column) bucket {
 	out := bucket{Values: make(reporter.Numbers, len(columns)), Stats: make([]reporter.Numbers, len(columns))}
 	for i, c := range columns {
 		s, digits := b.Stats[c], c.Info().Digits
-		value := plainjson.Round(b.Values[c], digits)
+		value := text.Round(b.Values[c], digits)
 		out.Values[i] = value
 		if s.Count == 0 {
 			out.Stats[i] = notMeasured()
@@ -38,11 +38,11 @@ func newBucket(b series.Bucket, columns []collector.Column) bucket {
 		if out.Count == 0 {
 			out.Weight, out.Count = s.Weight, s.Count
 		}
-		round := func(v float64) float64 { return plainjson.Round(v, digits) }
+		round := func(v float64) float64 { return text.Round(v, digits) }
 		least, mean, most := round(s.Min), round(s.Mean()), round(s.Max)
 		switch {
 		case s.Weight != out.Weight || s.Count != out.Count:
-			out.Stats[i] = reporter.Numbers{least, mean, most, plainjson.Round(s.Weight, 9), float64(s.Count)}
+			out.Stats[i] = reporter.Numbers{least, mean, most, text.Round(s.Weight, 9), float64(s.Count)}
 		case least == value && most == least:
 			out.Stats[i] = reporter.Numbers{}
 		case least == value:
@@ -58,15 +58,15 @@ func newBucket(b series.Bucket, columns []collector.Column) bucket {
 // append appends the bucket as JSON. It is written by hand because each rewrite of a journal has
 // thousands of them.
 func (b bucket) append(out []byte) []byte {
-	out = plainjson.AppendFloats(append(out, `{"v":`...), b.Values)
-	out = plainjson.AppendFloat(append(out, `,"w":`...), b.Weight)
+	out = text.AppendFloats(append(out, `{"v":`...), b.Values)
+	out = text.AppendFloat(append(out, `,"w":`...), b.Weight)
 	out = strconv.AppendInt(append(out, `,"n":`...), b.Count, 10)
 	out = append(out, `,"s":[`...)
 	for i, s := range b.Stats {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = plainjson.AppendFloats(out, s)
+		out = text.AppendFloats(out, s)
 	}
 	return append(out, "]}\n"...)
 }

@@ -119,8 +119,7 @@ func (f *Follower) Report() *reporter.Report {
 const newestFor = 200 * time.Millisecond
 
 // Newest returns the newest values by column: of the newest sample or, if its window was too short, of
-// one just before it. NaN means not measured. The result is nil if no sample was taken, or
-// if the journal is of an older version without these values.
+// one just before it. NaN means not measured. The result is nil if no sample was taken.
 func (f *Follower) Newest() []float64 {
 	var out []float64
 	for _, v := range f.journal.newest {

@@ -17,8 +17,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/need"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -277,7 +277,8 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 	rec := s.Recording(10)
 	j := &Journal{}
 	f, path := followed(t)
-	line, err := plainjson.Marshal(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: keysOf(firstColumns())})
+	line, err := text.JSON(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: keysOf(firstColumns()),
+		Counters: keysOf(countersOf(firstColumns()))})
 	if err != nil {
 		t.Fatal(err)
 	}

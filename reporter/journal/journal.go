@@ -13,11 +13,9 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/book"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
-
-//go:generate go run ../../scripts/jsongen.go Head snapshot said processTable
 
 // Schema is the format of the journal file.
 const Schema = "perfagent.journal/1"
@@ -105,9 +103,9 @@ func Create(dir string, head Head) (*Journal, error) {
 	columns := firstColumns()
 	head.Journal, head.Columns, head.Counters = Schema, keysOf(columns), keysOf(countersOf(columns))
 	head.Operations = head.Book != nil
-	var line plainjson.Writer
-	if head.writeJSON(&line); line.Err != nil {
-		return nil, fmt.Errorf("create journal in %s: %w", dir, line.Err)
+	line, err := text.JSON(&head)
+	if err != nil {
+		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
 
 	f, reportPath, err := claim(filepath.Join(dir, cmp.Or(head.Name, BaseName(head.Node, "", ""))))
@@ -116,7 +114,7 @@ func Create(dir string, head Head) (*Journal, error) {
 	}
 
 	j := &Journal{
-		path: f.Name(), reportPath: reportPath, head: append(line.Out, '\n'), cost: head.Cost,
+		path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
 		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength),
 		done: make(chan struct{}), book: head.Book,
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/need"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -432,7 +432,8 @@ func FuzzParse(f *testing.F) {
 	for range 9 {
 		s.Next(rec)
 	}
-	head, err := plainjson.Marshal(Head{Journal: Schema, Interval: time.Second, MaxLength: 4, Columns: keysOf(firstColumns())})
+	head, err := text.JSON(Head{Journal: Schema, Interval: time.Second, MaxLength: 4, Columns: keysOf(firstColumns()),
+		Counters: keysOf(countersOf(firstColumns()))})
 	if err != nil {
 		f.Fatal(err)
 	}

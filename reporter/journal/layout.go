@@ -77,14 +77,8 @@ func pick[T any](list []T, columns []collector.Column) []T {
 	return out
 }
 
-// newLayout returns the layout for the lists in the head: of columns and of counters since boot. A
-// journal of the version before has no list of counters: they are in the order of its columns.
+// newLayout returns the layout for the lists in the head: of columns and of counters since boot.
 func newLayout(keys, counters []string) layout {
-	if counters == nil {
-		isNone := func(key string) bool { return counterNamed(key) == noCounter }
-		counters = slices.DeleteFunc(slices.Clone(keys), isNone)
-	}
-
 	l := layout{columns: make([]collector.Column, len(keys)), counters: make([]int, len(counters))}
 	for place, key := range keys {
 		c, ok := collector.ColumnNamed(key)

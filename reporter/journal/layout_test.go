@@ -23,7 +23,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// laterColumns are those that perf.py does not have, as an earlier version may lack them.
+// laterColumns are those that perf.py does not have, as another journal may lack them.
 func laterColumns() []string {
 	return append([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, keysOf(firstColumns())[collector.JobCPU:]...)
 }
@@ -103,10 +103,14 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 }
 
 // rewritten changes the columns of a journal: move gives for each new place the old one, −1 for a
-// column that we don't know. counters does so for those since boot, which are named by names; nil is a
-// journal of the version before, which did not name them.
+// column that we don't know. counters does so for those since boot, which are named by names; nil are our names.
 func rewritten(t *testing.T, data []byte, columns []string, move, counters []int, names []string) []byte {
 	t.Helper()
+	if names == nil {
+		for _, i := range counters {
+			names = append(names, firstCounters()[i].Key())
+		}
+	}
 	var out []string
 	for line := range strings.Lines(string(data)) {
 		var m map[string]any
@@ -212,8 +216,8 @@ func sameBut(t *testing.T, what string, want, got *reporter.Report, without ...s
 	}
 }
 
-// A journal of an earlier version is read; what it lacks is absent, never 0.
-func TestParse_JournalOfAnEarlierVersion(t *testing.T) {
+// A journal with fewer columns is read; what it lacks is absent, never 0.
+func TestParse_JournalWithFewerColumns(t *testing.T) {
 	t.Parallel()
 	lacking := append(laterColumns(), "net_io_ext_recv_mb", "net_io_ext_recv_mb_per_second")
 	columns, move, counters := without(lacking)
@@ -307,10 +311,9 @@ func TestParse_LinesOfAnotherWidth(t *testing.T) {
 	}
 }
 
-// Journals that the versions before left behind when they were killed: of a few samples, with a
-// snapshot, after SIGTERM, with a GPU, and of a job with phases and operations. Beside each are the numbers that they
-// made of them themselves.
-func TestParse_JournalsOfTheVersionBefore(t *testing.T) {
+// Journals that perfagent left behind when it was killed: of a few samples, with a snapshot, after SIGTERM, with a GPU,
+// and of a job with phases and operations. Beside each are the numbers that were made of it then.
+func TestParse_JournalsOfKilledRuns(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/*.jsonl")
 	if err != nil || len(paths) != 5 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -42,9 +42,9 @@ type sampleLine struct {
 func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out := make([]byte, 0, 512)
 	columns := columnsOf(rec)
-	out = plainjson.AppendFloats(append(out, `{"sample":`...), pick(s.Values[:], columns))
+	out = text.AppendFloats(append(out, `{"sample":`...), pick(s.Values[:], columns))
 	common := s.Weights[collector.Timestamp]
-	out = plainjson.AppendFloat(append(out, `,"weight":`...), common)
+	out = text.AppendFloat(append(out, `,"weight":`...), common)
 	sep := `,"weights":{`
 	for place, c := range columns {
 		w := s.Weights[c]
@@ -53,7 +53,7 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 		}
 		out = append(out, sep...)
 		out = append(strconv.AppendInt(append(out, '"'), int64(place), 10), `":`...)
-		out = plainjson.AppendFloat(out, w)
+		out = text.AppendFloat(out, w)
 		sep = ","
 	}
 
@@ -64,9 +64,9 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out = strconv.AppendInt(append(out, `,"i":`...), rec.Samples-1, 10)
 	out = strconv.AppendInt(append(out, `,"mono_ns":`...), int64(rec.End.Mono-rec.Start.Mono), 10)
 	out = strconv.AppendInt(append(out, `,"boot_ns":`...), int64(rec.End.Boot-rec.Start.Boot), 10)
-	out = plainjson.AppendFloats(append(out, `,"boot_mb":`...), bootOf(rec, columns))
+	out = text.AppendFloats(append(out, `,"boot_mb":`...), bootOf(rec, columns))
 	if cpu := j.ownCPU(); cpu > 0 {
-		out = plainjson.AppendFloat(append(out, `,"agent_cpu_s":`...), cpu)
+		out = text.AppendFloat(append(out, `,"agent_cpu_s":`...), cpu)
 	}
 	out = j.appendSaid(out, s, rec)
 	out = j.appendWork(out, rec.Work)
@@ -80,12 +80,12 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 }
 
 // appendMember adds a member to a line, unless its value has no form in JSON.
-func appendMember(line []byte, name string, value interface{ writeJSON(*plainjson.Writer) }) []byte {
-	w := plainjson.Writer{Out: append(line, name...)}
-	if value.writeJSON(&w); w.Err != nil {
+func appendMember(line []byte, name string, value any) []byte {
+	data, err := text.JSON(value)
+	if err != nil {
 		return line
 	}
-	return w.Out
+	return append(append(line, name...), data...)
 }
 
 // ownCPU returns the CPU time that the agent has used so far, in seconds rounded to microseconds, or 0
@@ -94,7 +94,7 @@ func (j *Journal) ownCPU() float64 {
 	if j.cost == nil {
 		return 0
 	}
-	return plainjson.Round(j.cost(), 6)
+	return text.Round(j.cost(), 6)
 }
 
 // into adds the line of a sample, which is in our order, to what was read before it.

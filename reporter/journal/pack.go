@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -30,27 +31,16 @@ const (
 // base64. It writes them one after the other, because all of them would take several times the memory of
 // the ring. The fastest level compresses nearly as well as the best.
 func packRing(w io.Writer, rec *collector.Recording, ring *series.Ring, columns []collector.Column) error {
-	text := base64.NewEncoder(base64.StdEncoding, w)
-	packed, err := gzip.NewWriterLevel(text, gzip.BestSpeed)
+	encoded := base64.NewEncoder(base64.StdEncoding, w)
+	packed, err := gzip.NewWriterLevel(encoded, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
 
-	line, separator := []byte(nil), byte('[')
-	for _, s := range pick(rec.Summaries, columns) {
-		line, err = s.AppendJSON(append(line[:0], separator))
-		if err != nil {
-			return err
-		}
-		if _, err := packed.Write(line); err != nil {
-			return err
-		}
-		separator = ','
-	}
-	if _, err := packed.Write([]byte{']'}); err != nil {
+	if err := text.WriteJSON(packed, pick(rec.Summaries, columns)); err != nil {
 		return err
 	}
-
+	var line []byte
 	for i := range ring.Len() {
 		line = newBucket(ring.Bucket(i), columns).append(line[:0])
 		if _, err := packed.Write(line); err != nil {
@@ -61,7 +51,7 @@ func packRing(w io.Writer, rec *collector.Recording, ring *series.Ring, columns 
 	if err := packed.Close(); err != nil {
 		return err
 	}
-	return text.Close()
+	return encoded.Close()
 }
 
 // unpack is the inverse of packRing. The result is in our order.

@@ -17,9 +17,6 @@ const (
 	tableLate  = 15 * time.Second
 )
 
-// A processTable is the table as a line has it.
-type processTable []process.Process
-
 // A writtenTable is the table of processes that was written last.
 type writtenTable struct {
 	list []process.Process
@@ -32,7 +29,7 @@ func (j *Journal) appendTable(out []byte, rec *collector.Recording) []byte {
 	if len(rec.Processes) == 0 || at < j.table.next || slices.Equal(rec.Processes, j.table.list) {
 		return out
 	}
-	line := appendMember(out, `,"processes":`, processTable(rec.Processes))
+	line := appendMember(out, `,"processes":`, rec.Processes)
 	rest := tableEvery * time.Duration(tableBytes+len(line)-len(out)) / tableBytes
 	j.table = writtenTable{list: rec.Processes, next: at + min(rest, tableLate)}
 	return line

@@ -11,7 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/marks"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // said is what the job has said of itself since the sample before, with times on the axis of the samples.
@@ -27,7 +27,7 @@ func (j *Journal) appendSaid(out []byte, s *collector.Sample, rec *collector.Rec
 		return out
 	}
 	if s.JobCPUSeconds > 0 {
-		out = plainjson.AppendFloat(append(out, `,"job_cpu_s":`...), s.JobCPUSeconds)
+		out = text.AppendFloat(append(out, `,"job_cpu_s":`...), s.JobCPUSeconds)
 	}
 
 	if s.MemoryHeld {
@@ -94,7 +94,7 @@ func unpackMarks(data []byte) (*collector.Marks, error) {
 
 // pack returns a value as JSON with gzip.
 func pack(v any) ([]byte, error) {
-	data, err := plainjson.Marshal(v)
+	data, err := text.JSON(v)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // maxSignals is the number of newest signals from lines that are kept: an agent may receive USR1 all the
@@ -26,11 +26,9 @@ func (w *writer) takeSignal(s collector.Signal) {
 	if w.failing {
 		return // the snapshot will have it
 	}
-	line := plainjson.Writer{Out: []byte(`{"signal":`)}
-	writeCollectorSignal(&line, &s)
-	err := line.Err
+	line, err := text.JSON(map[string]collector.Signal{"signal": s})
 	if err == nil {
-		err = w.write(append(line.Out, "}\n"...))
+		err = w.write(append(line, '\n'))
 	}
 	if err != nil {
 		w.fail(err)

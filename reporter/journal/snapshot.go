@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -77,12 +77,12 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: bootOf(rec, columns), State: stateOf(rec), Stride: ring.Stride(),
 		newestSample: newest, Marks: said, Work: lines, Processes: rec.Processes}
-	text := plainjson.Writer{Out: []byte(`{"snapshot":`)}
-	if snap.writeJSON(&text); text.Err != nil {
-		return fmt.Errorf("write snapshot: %w", text.Err)
+	line, err := text.JSON(map[string]*snapshot{"snapshot": &snap})
+	if err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
 	}
 
-	line := append(text.Out, "}\n"...)
+	line = append(line, '\n')
 	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers and base64 follow
 	out := bufio.NewWriterSize(w, 1<<15)
 	_, _ = out.Write(line[:at]) // Flush returns the error

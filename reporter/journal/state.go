@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -90,10 +89,6 @@ func (s *state) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
 		return err
 	}
-	if err := s.takeOldHost(data); err != nil {
-		return err
-	}
-
 	var values map[string]any
 	if err := json.Unmarshal(data, &values); err != nil {
 		return err
@@ -103,24 +98,6 @@ func (s *state) UnmarshalJSON(data []byte) error {
 	if belowZero(values) {
 		return errors.New("a state with a number below 0")
 	}
-	return nil
-}
-
-// takeOldHost reads the host as the version before wrote it, with the names of Go's fields as keys.
-func (s *state) takeOldHost(data []byte) error {
-	var old struct {
-		Host struct {
-			BootID, CPUModel string
-			MemoryMB         float64
-		}
-	}
-	if err := json.Unmarshal(data, &old); err != nil {
-		return err
-	}
-
-	h := &s.Host
-	h.BootID, h.CPUModel = cmp.Or(h.BootID, old.Host.BootID), cmp.Or(h.CPUModel, old.Host.CPUModel)
-	h.MemoryMB = cmp.Or(h.MemoryMB, old.Host.MemoryMB)
 	return nil
 }
 

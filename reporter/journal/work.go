@@ -13,7 +13,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -43,14 +42,11 @@ func (j *Journal) appendWork(out []byte, w *collector.Work) []byte {
 		return out
 	}
 
-	out = append(out, `,"work":{`...)
+	line := workLine{Points: pointsOf(w.News)}
 	if len(w.Keys) != j.lines {
-		keys := plainjson.Writer{Out: append(out, `"keys":`...)}
-		keys.Strings(w.Keys)
-		out, j.lines = append(keys.Out, ','), len(w.Keys)
+		line.Keys, j.lines = w.Keys, len(w.Keys)
 	}
-
-	return append(plainjson.AppendFloats(append(out, `"points":`...), pointsOf(w.News)), '}')
+	return appendMember(out, `,"work":`, &line)
 }
 
 // pointsOf returns four numbers of each line: min, mean, max and weight.

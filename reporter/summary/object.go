@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -72,8 +72,8 @@ type Use struct {
 
 // use returns a bar as a Use.
 func (b Bar) use() *Use {
-	used, of := plainjson.Round(b.Used, 3), plainjson.Round(b.Of, 3)
-	u := &Use{Percent: plainjson.Round(b.Percent, 1)}
+	used, of := text.Round(b.Used, 3), text.Round(b.Of, 3)
+	u := &Use{Percent: text.Round(b.Percent, 1)}
 	switch b.Key {
 	case BarCPU:
 		u.Used, u.Of = &used, &of
@@ -119,7 +119,7 @@ func NewObject(r *reporter.Report, report, page string) Object {
 		}
 	}
 	if o.Memory == nil {
-		o.MaxRSSAtMostMB = plainjson.Round(largestAtMost(r), 3)
+		o.MaxRSSAtMostMB = text.Round(largestAtMost(r), 3)
 	}
 	for _, a := range Advice(r) {
 		o.Advice = append(o.Advice, a.Text)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/opstats"
 )
 
@@ -37,13 +36,6 @@ type Operations struct {
 	Keys       map[string]map[string]opstats.TimeStats `json:"keys,omitempty"`       // by series and key
 	Dropped    Dropped                                 `json:"dropped,omitzero"`
 	Examples   []Example                               `json:"examples,omitempty"`
-}
-
-// MarshalJSON implements json.Marshaler. It hides the fields until a job has operations: encoding/json makes a
-// table of every type that it can reach.
-func (o *Operations) MarshalJSON() ([]byte, error) {
-	type fields Operations
-	return plainjson.Marshal((*fields)(o))
 }
 
 // The names of the quantiles of a Time and of a Value in a report, and in Estimated.

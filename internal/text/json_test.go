@@ -1,20 +1,19 @@
-package plainjson
+package text
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
 	"testing"
 )
 
-func TestMarshal_LeavesHTMLAlone(t *testing.T) {
+func TestJSON_LeavesHTMLAlone(t *testing.T) {
 	t.Parallel()
-	data, err := Marshal(map[string]string{"a": "<b> & c"})
+	data, err := JSON(map[string]string{"a": "<b> & c"})
 	if err != nil || string(data) != `{"a":"<b> & c"}` {
 		t.Errorf("%s, %v", data, err)
 	}
-	if _, err := Marshal(math.NaN()); err == nil {
+	if _, err := JSON(math.NaN()); err == nil {
 		t.Error("a number that JSON has no word for is taken")
 	}
 }
@@ -48,29 +47,6 @@ func FuzzAppendFloat(f *testing.F) {
 		}
 		if back[1] != nil || back[2] != nil || back[3] != nil {
 			t.Errorf("%s", text)
-		}
-	})
-}
-
-func FuzzAppendString(f *testing.F) {
-	for _, s := range []string{"", "a_1", "A", "é", "\x1b", "\"\\", "<>&", "\u2028", "\xff"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		text := AppendString(nil, s)
-		var back, want string
-		if err := json.Unmarshal(text, &back); err != nil {
-			t.Fatalf("%q: %s: %v", s, text, err)
-		}
-		encoded, err := Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(text, encoded) {
-			t.Errorf("%q is %s, want %s", s, text, encoded)
-		}
-		if err := json.Unmarshal(encoded, &want); err != nil || back != want {
-			t.Errorf("%q comes back as %q, want %q (%v)", s, back, want, err)
 		}
 	})
 }

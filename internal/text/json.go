@@ -1,25 +1,43 @@
-// Package plainjson writes JSON that is no larger than it must be: without the escapes that
-// only HTML needs, and with numbers in their shortest form.
-package plainjson
+package text
 
 import (
 	"bytes"
-	"encoding/json"
+	encodingjson "encoding/json"
+	"io"
 	"math"
 	"strconv"
-	"strings"
+	"sync"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Marshal is json.Marshal without escapes for HTML.
-func Marshal(v any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
+// JSON returns v as JSON on one line: as encoding/json does, by the same tags and methods, but without the escapes that
+// only HTML needs. A number that is not finite is an error.
+func JSON(v any) ([]byte, error) { return json.Marshal(v, jsonOptions()) }
+
+// WriteJSON writes what JSON returns, of which it holds only a part in memory.
+func WriteJSON(to io.Writer, v any) error { return json.MarshalWrite(to, v, jsonOptions()) }
+
+var jsonOptions = sync.OnceValue(func() json.Options {
+	return json.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), jsontext.AllowDuplicateNames(true),
+		json.WithMarshalers(json.MarshalToFunc(writeInvalid)))
+})
+
+// writeInvalid writes a string that is not UTF-8: \ufffd for each byte that belongs to no character.
+func writeInvalid(to *jsontext.Encoder, s string) error {
+	if utf8.ValidString(s) {
+		return json.SkipFunc
 	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
+	var quoted bytes.Buffer
+	as := encodingjson.NewEncoder(&quoted)
+	as.SetEscapeHTML(false)
+	if err := as.Encode(s); err != nil {
+		return err
+	}
+	return to.WriteValue(quoted.Bytes())
 }
 
 // AppendFloat appends the shortest number that reads back as v. A value that is not finite
@@ -78,39 +96,6 @@ func AppendFloats(out []byte, list []float64) []byte {
 		out = AppendFloat(out, v)
 	}
 	return append(out, ']')
-}
-
-// AppendString appends a string in quotes, with the escapes that Marshal uses. strconv.AppendQuote will not do: JSON
-// has no \x1b.
-func AppendString(out []byte, s string) []byte {
-	out = append(out, '"')
-	for done := 0; ; {
-		at := done
-		for at < len(s) && s[at] >= ' ' && s[at] < utf8.RuneSelf && s[at] != '"' && s[at] != '\\' {
-			at++
-		}
-		out = append(out, s[done:at]...)
-		if at == len(s) {
-			return append(out, '"')
-		}
-		r, size := utf8.DecodeRuneInString(s[at:])
-		out = appendRune(out, r, s[at:at+size])
-		done = at + size
-	}
-}
-
-// appendRune appends a character that may need an escape. text is its bytes, which need not be UTF-8.
-func appendRune(out []byte, r rune, text string) []byte {
-	switch i := strings.IndexRune("\"\\\b\f\n\r\t", r); {
-	case i >= 0:
-		return append(out, '\\', `"\bfnrt`[i])
-	case r == utf8.RuneError && len(text) == 1:
-		return append(out, `\ufffd`...)
-	case r < ' ', r == '\u2028', r == '\u2029': // JavaScript took the last two for line breaks
-		const hex = "0123456789abcdef"
-		return append(out, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
-	}
-	return append(out, text...)
 }
 
 // Round rounds v to n decimals, so that it takes less room.
