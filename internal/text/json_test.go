@@ -5,13 +5,28 @@ import (
 	"math"
 	"strconv"
 	"testing"
+	"time"
 )
 
-func TestJSON_LeavesHTMLAlone(t *testing.T) {
+func TestJSON(t *testing.T) {
 	t.Parallel()
-	data, err := JSON(map[string]string{"a": "<b> & c"})
-	if err != nil || string(data) != `{"a":"<b> & c"}` {
-		t.Errorf("%s, %v", data, err)
+	type fields struct {
+		Wait  time.Duration
+		Floor float64 `json:"floor,omitempty"`
+		Names []string
+	}
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{map[string]string{"b": "\x1b\u2028", "a": "<b> & c"}, `{"a":"<b> & c","b":"\u001b\u2028"}`},
+		{"a\xffé\ufffd", `"a\ufffdé` + "\ufffd" + `"`},
+		{[]float64{1e-9, 1234567.5, 1e20, 1e21}, `[1e-9,1234567.5,100000000000000000000,1e+21]`},
+		{fields{Wait: time.Second}, `{"Wait":1000000000,"Names":null}`},
+	} {
+		if data, err := JSON(c.v); err != nil || string(data) != c.want {
+			t.Errorf("%v is %s, want %s (%v)", c.v, data, c.want, err)
+		}
 	}
 	if _, err := JSON(math.NaN()); err == nil {
 		t.Error("a number that JSON has no word for is taken")

@@ -277,8 +277,8 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 	rec := s.Recording(10)
 	j := &Journal{}
 	f, path := followed(t)
-	line, err := text.JSON(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: keysOf(firstColumns()),
-		Counters: keysOf(countersOf(firstColumns()))})
+	line, err := text.JSON(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10,
+		Columns: keysOf(firstColumns()), Counters: keysOf(countersOf(firstColumns()))})
 	if err != nil {
 		t.Fatal(err)
 	}
