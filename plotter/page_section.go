@@ -1,10 +1,6 @@
 package plotter
 
-import (
-	"strings"
-
-	"github.com/perfagent/perfagent/reporter"
-)
+import "github.com/perfagent/perfagent/reporter"
 
 // writeSection writes what the page shows of a node: of the only one, or of the one that is chosen, which is the first
 // until its script chooses another.
@@ -135,25 +131,6 @@ func (c *pageChart) write(w *htmlWriter, t Timeline) {
 	w.ours("</div></figure>\n")
 }
 
-// metricGroups are the groups of the page's metric table, in their order.
-func metricGroups() []markup { return []markup{"Job", "Limits", "GPU", "Node", "Since boot"} }
-
-// metricGroup returns the group that a metric belongs to.
-func metricGroup(name string) markup {
-	has := func(start string) bool { return strings.HasPrefix(name, start) }
-	switch {
-	case has("boot_"):
-		return "Since boot"
-	case has("gpu_") || has("max_t_gpu_"):
-		return "GPU"
-	case has("limit_") || has("max_t_limit_") || strings.Contains(name, "throttled"):
-		return "Limits"
-	case has("job_") || has("max_t_job_") || name == reporter.MetricWall:
-		return "Job"
-	}
-	return "Node"
-}
-
 // writeMetrics writes the rows of the metric table in groups.
 func (p *pageNode) writeMetrics(w *htmlWriter, metrics []*reporter.Metric) {
 	why := make(map[string]string, len(p.missing))
@@ -161,14 +138,14 @@ func (p *pageNode) writeMetrics(w *htmlWriter, metrics []*reporter.Metric) {
 		why[m.What] = m.Why
 	}
 
-	for _, group := range metricGroups() {
+	for _, group := range reporter.Groups() {
 		head := false
 		for _, m := range metrics {
-			if metricGroup(m.Name) != group {
+			if m.Group != group {
 				continue
 			}
 			if !head {
-				w.ours(`<tbody><tr class="group"><th colspan="4">`).ours(group).ours("</th></tr>\n")
+				w.ours(`<tbody><tr class="group"><th colspan="4">`).text(string(group)).ours("</th></tr>\n")
 				head = true
 			}
 			p.writeMetric(w, m, why[m.Name])

@@ -131,10 +131,10 @@ type (
 func referenceMetrics(p *Page) []referenceGroup {
 	n := p.nodes[0]
 	var groups []referenceGroup
-	for _, name := range metricGroups() {
+	for _, name := range reporter.Groups() {
 		g := referenceGroup{Name: string(name)}
 		for _, m := range p.metrics() {
-			if metricGroup(m.Name) != name {
+			if m.Group != name {
 				continue
 			}
 			v, has := n.metrics[m.Name]

@@ -3,6 +3,7 @@ package reporter
 import (
 	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/perfagent/perfagent/collector"
 )
@@ -10,6 +11,7 @@ import (
 // Metric is one row of the table: a number that every report gives.
 type Metric struct {
 	Name    string         `json:"name"`
+	Group   Group          `json:"-"`
 	Unit    collector.Unit `json:"unit"`
 	Meaning string         `json:"meaning"`
 	How     string         `json:"how"` // how it is computed
@@ -33,10 +35,36 @@ type Metric struct {
 	formula
 }
 
-// A formula is how a metric is computed. Its unit and Across apply if the row does not set its
+// A Group is the heading under which a metric is listed.
+type Group string
+
+// The groups. A metric of no other group is of the node.
+const (
+	GroupJob        Group = "Job"
+	GroupLimits     Group = "Limits"
+	GroupPhases     Group = "Phases"
+	GroupOperations Group = "Operations"
+	GroupGPU        Group = "GPU"
+	GroupNode       Group = "Node"
+	GroupBoot       Group = "Since boot"
+)
+
+// Groups returns the groups in the order of every list of metrics for people.
+func Groups() []Group {
+	return []Group{GroupJob, GroupLimits, GroupPhases, GroupOperations, GroupGPU, GroupNode, GroupBoot}
+}
+
+// ByGroup compares two metrics by the order of their groups.
+func ByGroup(a, b Metric) int {
+	groups := Groups()
+	return slices.Index(groups, a.Group) - slices.Index(groups, b.Group)
+}
+
+// A formula is how a metric is computed. Its group, unit and Across apply if the row does not set its
 // own.
 type formula struct {
 	value  func(*facts) (float64, error)
+	group  Group
 	unit   collector.Unit
 	across collector.Across
 	// column is the column that the value is made from, or the one that is absent for the same
@@ -63,12 +91,7 @@ func (m *Metric) OfDevice() bool {
 }
 
 // OfJob reports whether the metric is of the job, and not of its host.
-func (m *Metric) OfJob() bool {
-	if m.column == noColumn { // the length of the run, its CPU time, or CPU hours that the node offered
-		return !m.PerfPy
-	}
-	return m.column.Info().Since == collector.Job
-}
+func (m *Metric) OfJob() bool { return m.Group == GroupJob || m.Group == GroupLimits }
 
 // TotalOf returns the name of the metric that is the total of a counter; "" if there is none.
 func TotalOf(c collector.Column) string {
@@ -90,6 +113,7 @@ func filled(rows []Metric) []Metric {
 
 func (m *Metric) fill(of formula) {
 	m.formula, m.Unit, m.Across = of, cmp.Or(m.Unit, of.unit), cmp.Or(m.Across, of.across)
+	m.Group = cmp.Or(m.Group, of.group, GroupNode)
 }
 
 // Metrics is the one table of metrics, in the order of output: perf.py's

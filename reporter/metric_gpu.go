@@ -85,6 +85,7 @@ func gpuMetrics() []gpuMetric {
 	}
 
 	for i := range rows {
+		rows[i].Group = GroupGPU
 		rows[i].fill(rows[i].of(0))
 	}
 	return rows

@@ -115,20 +115,20 @@ var metricTable = filled([]Metric{
 		formula: totalOf(collector.NetExtRecv),
 	},
 	{
-		Name: MetricWall, Unit: collector.Seconds, Across: collector.Max,
+		Name: MetricWall, Group: GroupJob, Unit: collector.Seconds, Across: collector.Max,
 		Meaning: "how long the job ran",
 		How:     "from its start to its end on the monotonic clock; exact",
 		formula: computed(jobWall, noColumn),
 	},
 	{
-		Name: MetricJobCPU, Unit: collector.Seconds, Across: collector.Sum,
+		Name: MetricJobCPU, Group: GroupJob, Unit: collector.Seconds, Across: collector.Sum,
 		Meaning: "CPU time of the job",
 		How: "user + system of all its processes to its end, short children and daemons included; wait4 and what " +
 			"goes on, or the job's control group; exact",
 		formula: inPhases(computed(jobCPUSeconds, noColumn)),
 	},
 	{
-		Name: MetricJobMaxRSS, Unit: collector.Mebibytes, Across: collector.Max,
+		Name: MetricJobMaxRSS, Group: GroupJob, Unit: collector.Mebibytes, Across: collector.Max,
 		Meaning: "peak memory of the job's largest process",
 		How: "greatest ru_maxrss of the same processes (wait4); exact, but an upper bound where the job is " +
 			"smaller than perfagent; of an attached job the highest peak in the table of processes",
@@ -171,19 +171,19 @@ var metricTable = filled([]Metric{
 		formula: bootOf(collector.NetExtRecv),
 	},
 	{
-		Name: MetricJobCores, Unit: collector.CPUs, Across: collector.Sum,
+		Name: MetricJobCores, Group: GroupJob, Unit: collector.CPUs, Across: collector.Sum,
 		Meaning: "CPUs that the job kept busy, on average",
 		How:     "job_cpu_seconds / wall_seconds",
 		formula: inPhases(computed(jobCores, noColumn)),
 	},
 	{
-		Name:    MetricJobCoresPeak,
+		Name: MetricJobCoresPeak, Group: GroupJob,
 		Meaning: "most CPUs that the job kept busy in a sample",
 		How:     "greatest, over all samples, of the job's CPU time / time",
 		formula: maxOf(collector.JobCPU),
 	},
 	{
-		Name: MetricJobMemoryPeak, Unit: collector.Mebibytes, Across: collector.Max,
+		Name: MetricJobMemoryPeak, Group: GroupJob, Unit: collector.Mebibytes, Across: collector.Max,
 		Meaning: "highest memory of the whole job",
 		How: "greatest of the samples (pss, rss or cgroup, see job.memory_kind, with swap), of the largest process (wait4), " +
 			"and of the control group's own peak less its page cache, and less what the job read from storage and " +
@@ -191,44 +191,44 @@ var metricTable = filled([]Metric{
 		formula: inPhases(computed(jobPeakMemory, collector.JobMemory)),
 	},
 	{
-		Name:    MetricJobProcesses,
+		Name: MetricJobProcesses, Group: GroupJob,
 		Meaning: "most processes that the job had at once",
 		How:     "greatest over all samples",
 		formula: maxOf(collector.JobProcesses),
 	},
 	{
-		Name:    MetricJobThreads,
+		Name: MetricJobThreads, Group: GroupJob,
 		Meaning: "most threads that the job had at once",
 		How:     "greatest over all samples",
 		formula: maxOf(collector.JobThreads),
 	},
 	{
-		Name:    MetricJobRead,
+		Name: MetricJobRead, Group: GroupJob,
 		Meaning: "bytes that the job read from storage",
 		How: "read_bytes of /proc/PID/io and ru_inblock of what has ended, or io.stat of the job's control " +
 			"group; page cache hits are not in it",
 		formula: totalOf(collector.JobRead),
 	},
 	{
-		Name:    MetricJobWritten,
+		Name: MetricJobWritten, Group: GroupJob,
 		Meaning: "bytes that the job wrote to storage",
 		How:     "write_bytes of /proc/PID/io and ru_oublock of what has ended, or io.stat of the job's control group",
 		formula: totalOf(collector.JobWrite),
 	},
 	{
-		Name: MetricLimitCPU, Unit: collector.Percent, Across: collector.Mean,
+		Name: MetricLimitCPU, Group: GroupLimits, Unit: collector.Percent, Across: collector.Mean,
 		Meaning: "how much of the CPUs that it may use the job used",
 		How:     "job_cpu_seconds / (wall_seconds × limits.cpus), of a limit that changes its mean over time",
 		formula: computed(limitCPU, noColumn),
 	},
 	{
-		Name: MetricThrottled, Unit: collector.PercentOfPeriods, Across: collector.Mean,
+		Name: MetricThrottled, Group: GroupLimits, Unit: collector.PercentOfPeriods, Across: collector.Mean,
 		Meaning: "CPU quota periods in which the job was stopped",
 		How:     "growth of nr_throttled / growth of nr_periods of the group that sets the quota (cpu.stat)",
 		formula: computed(throttledPeriods, collector.JobThrottled),
 	},
 	{
-		Name: MetricThrottledSeconds, Unit: collector.Seconds, Across: collector.Sum,
+		Name: MetricThrottledSeconds, Group: GroupLimits, Unit: collector.Seconds, Across: collector.Sum,
 		Meaning: "how long the CPU quota stopped the job, summed over CPUs",
 		How:     "growth of throttled_time (v1) or throttled_usec (v2) of the same group",
 		formula: ofAccount(func(a *collector.Account) series.Optional {
@@ -236,7 +236,7 @@ var metricTable = filled([]Metric{
 		}, collector.JobThrottled),
 	},
 	{
-		Name: MetricLimitMemory, Unit: collector.Percent, Across: collector.Max,
+		Name: MetricLimitMemory, Group: GroupLimits, Unit: collector.Percent, Across: collector.Max,
 		Meaning: "how close the job came to its memory limit",
 		How: "greatest of the samples' working set (use less inactive page cache) of the group that sets the " +
 			"limit and, between samples, of the kernel's own peak of that group less its page cache, and less what " +
@@ -244,7 +244,7 @@ var metricTable = filled([]Metric{
 		formula: computed(limitMemory, collector.LimitMemoryPercent),
 	},
 	{
-		Name: MetricJobOOMKills, Unit: collector.Processes, Across: collector.Sum,
+		Name: MetricJobOOMKills, Group: GroupJob, Unit: collector.Processes, Across: collector.Sum,
 		Meaning: "out-of-memory kills in the control group that the job is in",
 		How:     "growth of oom_kill of memory.events or memory.oom_control",
 		formula: ofAccount(func(a *collector.Account) series.Optional { return a.OOMKills }, collector.JobPageCache),
@@ -256,7 +256,7 @@ var metricTable = filled([]Metric{
 		formula: ofAccount(func(a *collector.Account) series.Optional { return a.HostOOMKills }, collector.SwapIn),
 	},
 	{
-		Name:    MetricJobPSICPU,
+		Name: MetricJobPSICPU, Group: GroupJob,
 		Meaning: "time in which a task of the job waited for a CPU",
 		How:     "growth of total of cpu.pressure some / time",
 		formula: stallOf(func(a *collector.Account) series.Optional {
@@ -264,7 +264,7 @@ var metricTable = filled([]Metric{
 		}, collector.JobPSICPUSome),
 	},
 	{
-		Name:    MetricJobPSIMemory,
+		Name: MetricJobPSIMemory, Group: GroupJob,
 		Meaning: "time in which all tasks of the job waited for memory",
 		How:     "growth of total of memory.pressure full / time",
 		formula: stallOf(func(a *collector.Account) series.Optional {
@@ -272,7 +272,7 @@ var metricTable = filled([]Metric{
 		}, collector.JobPSIMemoryFull),
 	},
 	{
-		Name:    MetricJobPSIIO,
+		Name: MetricJobPSIIO, Group: GroupJob,
 		Meaning: "time in which all tasks of the job waited for storage",
 		How:     "growth of total of io.pressure full / time",
 		formula: stallOf(func(a *collector.Account) series.Optional {

@@ -137,7 +137,7 @@ func bootOf(counter collector.Column) formula {
 		}
 		return 0, f.why(counter)
 	}
-	return formula{value: value, unit: counter.Info().Unit, column: counter}
+	return formula{value: value, group: GroupBoot, unit: counter.Info().Unit, column: counter}
 }
 
 // jobWall returns the length of a run that wrapped a job.

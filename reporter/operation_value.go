@@ -116,7 +116,7 @@ func WorkNumbers(kind WorkKind) []string {
 func (row *workNumber) metric(series string) Metric {
 	m := Metric{
 		Name: WorkValue(row.kind, series, row.name), Unit: row.unit,
-		Kind: row.kind, Series: series, Number: row.name,
+		Group: GroupOperations, Kind: row.kind, Series: series, Number: row.name,
 	}
 	m.Meaning, m.Across, m.column = row.meaning+" of "+series, collector.Sum, noColumn
 	return m

@@ -68,7 +68,7 @@ func PhaseMetric(name string) (m Metric, ok bool) {
 		}
 		m.Meaning, m.PerfPy = m.Meaning+", in the phase "+phase, false
 	}
-	m.Name, m.Phase, m.Number = name, phase, number
+	m.Name, m.Group, m.Phase, m.Number = name, GroupPhases, phase, number
 
 	return m, true
 }

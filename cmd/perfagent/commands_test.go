@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // output returns what a command line prints, which must succeed and say nothing on stderr.
@@ -151,24 +152,17 @@ func TestMetrics_AreInTheirOrder(t *testing.T) {
 	if len(rest) < 30 || !strings.HasPrefix(rest[0], "boot_") || !strings.Contains(rest[len(rest)-1], "gpu_{i}_") {
 		t.Errorf("after them: %q", rest)
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return ofJob(b) - ofJob(a) })
+	all := allMetrics()
+	slices.SortStableFunc(all, reporter.ByGroup) // for people
 	printed := output(t, "metrics")
 	at := 0
-	for _, name := range names {
-		next := strings.Index(printed[at:], "\n"+name+" ")
+	for _, m := range all {
+		next := strings.Index(printed[at:], "\n"+m.Name+" ")
 		if next < 0 {
-			t.Fatalf("%s does not follow in:\n%s", name, printed)
+			t.Fatalf("%s does not follow in:\n%s", m.Name, printed)
 		}
 		at += next
 	}
-}
-
-// ofJob is 1 for a metric of the job, which text lists before the others.
-func ofJob(name string) int {
-	if name == "wall_seconds" || strings.HasPrefix(name, "job_") {
-		return 1
-	}
-	return 0
 }
 
 func TestCompletion_OfEveryShell(t *testing.T) {

@@ -21,8 +21,9 @@ func newMetrics(s streams) *cobra.Command {
 		Use:   "metrics [TEXT]",
 		Short: "list the metrics with their units, meanings and how they are computed",
 		Long: `List every metric, or those with TEXT in their name, with its unit, its meaning
-and how it is computed: those of the job first, then the node's, then those of
-each GPU; {i} is its number. The JSON list has the order of the report.`,
+and how it is computed: those of the job and its limits first, then those of
+each GPU, {i} is its number, then the node's. The JSON list has the order of the
+report.`,
 		Example: `  perfagent metrics
   perfagent metrics psi
   perfagent metrics --json`,
@@ -38,10 +39,12 @@ each GPU; {i} is its number. The JSON list has the order of the report.`,
 				return noMetric(args[0])
 			case asJSON:
 				return s.printJSON(metrics)
-			case isTerminal(s.out):
-				return printMetricsFolded(s.out, jobFirst(metrics))
 			}
-			return printMetrics(s.out, jobFirst(metrics))
+			slices.SortStableFunc(metrics, reporter.ByGroup)
+			if isTerminal(s.out) {
+				return printMetricsFolded(s.out, metrics)
+			}
+			return printMetrics(s.out, metrics)
 		},
 	}
 
@@ -70,19 +73,6 @@ func noMetric(part string) error {
 
 	return fmt.Errorf(`no metric has "%s" in its name; %s`, part, text.DidYouMean(text.Nearest(part, names), `"%s"`,
 		"perfagent metrics lists them all"))
-}
-
-// jobFirst returns the metrics of the job, then all others, each in their order.
-func jobFirst(metrics []reporter.Metric) []reporter.Metric {
-	rank := func(m reporter.Metric) int {
-		if strings.HasPrefix(m.Name, "job_") || m.Name == reporter.MetricWall {
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(metrics, func(a, b reporter.Metric) int { return rank(a) - rank(b) })
-
-	return metrics
 }
 
 func printMetrics(w io.Writer, metrics []reporter.Metric) error {

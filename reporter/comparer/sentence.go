@@ -210,39 +210,11 @@ func apart(a, b string) (shortA, shortB string) {
 	return clip(a, maxCommand), clip(b, maxCommand)
 }
 
-// A place is where a metric is listed.
-type place int
-
-// The places in their order.
-const (
-	placeWall place = iota
-	placeJob
-	placeGPU
-	placeNode
-)
-
-// place returns where the metric is listed. What the job says of itself, its phases and operations, follows the job.
-func (m Metric) place() place {
-	name := "_" + m.Name
-	switch {
-	case m.Name == reporter.MetricWall:
-		return placeWall
-	case m.of != nil && (m.of.Phase != "" || m.of.Kind != ""):
-		return placeJob
-	case strings.Contains(name, "_gpu_"):
-		return placeGPU
-	case strings.Contains(name, "_job_") || strings.Contains(name, "_limit_"):
-		return placeJob
-	}
-
-	return placeNode
-}
-
-// listed returns the metrics that the tables show, in the order of their places: all of them, or those that have
+// listed returns the metrics that the tables show, in the order of their groups: all of them, or those that have
 // changed and those that a gate is on.
 func (c *Comparison) listed(all bool) []Metric {
 	list := slices.DeleteFunc(c.shown(), func(m Metric) bool { return !all && !m.gated && !m.moved() })
-	slices.SortStableFunc(list, func(a, b Metric) int { return int(a.place() - b.place()) })
+	slices.SortStableFunc(list, func(a, b Metric) int { return reporter.ByGroup(*a.of, *b.of) })
 
 	return list
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -266,22 +265,6 @@ func (m *markdown) missing(r *reporter.Report) {
 	m.fence(lines, markdownWidth)
 }
 
-// jobFirst returns names of metrics with those of the job first.
-func jobFirst(names []string) []string {
-	rank := func(name string) int {
-		switch {
-		case name == reporter.MetricWall || strings.Contains(name, "job_"):
-			return 0
-		case strings.Contains(name, "limit_"):
-			return 1
-		case strings.Contains(name, "gpu_"):
-			return 2
-		}
-		return 3
-	}
-	return slices.SortedStableFunc(slices.Values(names), func(a, b string) int { return rank(a) - rank(b) })
-}
-
 // metrics writes all metrics of a node, folded up, the job's first. Numbers are rounded. The metrics of the table
 // have their meaning, the others only their name.
 func (m *markdown) metrics(values reporter.Values) {
@@ -294,17 +277,18 @@ func (m *markdown) metrics(values reporter.Values) {
 	m.line("| name | value | unit | meaning |")
 	m.line("|---|---:|---|---|")
 	var unknown []string
-	for _, name := range jobFirst(values.Names()) {
-		number := text.Absent
-		if v := values[name]; !math.IsNaN(v) && !math.IsInf(v, 0) {
-			number = text.Number(v)
-		}
+	var known []reporter.Metric
+	for _, name := range values.Names() {
 		if metric, ok := reporter.MetricNamed(name); ok {
-			m.line("| " + codeSpan(name) + " | " + number + " | " +
-				markdownText(string(metric.Unit)) + " | " + markdownText(metric.Meaning) + " |")
-			continue
+			known = append(known, metric)
+		} else {
+			unknown = append(unknown, text.Printable(name)+" = "+text.Number(values[name]))
 		}
-		unknown = append(unknown, text.Printable(name)+" = "+number)
+	}
+	slices.SortStableFunc(known, reporter.ByGroup)
+	for _, metric := range known {
+		m.line("| " + codeSpan(metric.Name) + " | " + text.Number(values[metric.Name]) + " | " +
+			markdownText(string(metric.Unit)) + " | " + markdownText(metric.Meaning) + " |")
 	}
 
 	m.line("")

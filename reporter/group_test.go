@@ -1,0 +1,33 @@
+package reporter_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func TestGroup_OfMetrics(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]reporter.Group{
+		"wall_seconds": reporter.GroupJob, "max_t_job_cpu_cores": reporter.GroupJob, "total_job_io_read_mb": reporter.GroupJob,
+		"job_throttled_periods_pct": reporter.GroupLimits, "max_t_limit_memory_pct": reporter.GroupLimits,
+		"gpu_1_energy_joules": reporter.GroupGPU, "max_t_gpu_0_power_watts": reporter.GroupGPU,
+		"node_cpu_hours": reporter.GroupNode, "host_oom_kills": reporter.GroupNode,
+		"boot_total_disk_io_read_mb": reporter.GroupBoot,
+	} {
+		if m, ok := reporter.MetricNamed(name); !ok || m.Group != want {
+			t.Errorf("%s is in %q, want %q", name, m.Group, want)
+		}
+	}
+	phase, _ := reporter.PhaseMetric("phase.train.job_cpu_seconds")
+	work, _ := reporter.WorkMetric("op.get.count")
+	if phase.Group != reporter.GroupPhases || work.Group != reporter.GroupOperations {
+		t.Errorf("a phase is in %q, an operation in %q", phase.Group, work.Group)
+	}
+	for _, m := range slices.Concat(reporter.Metrics(), reporter.GPUMetrics()) {
+		if !slices.Contains(reporter.Groups(), m.Group) {
+			t.Errorf("%s is in %q, which no list has", m.Name, m.Group)
+		}
+	}
+}
