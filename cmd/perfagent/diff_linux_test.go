@@ -182,7 +182,7 @@ func TestDiff_ExitCodes(t *testing.T) {
 		{"gate fires", gate("job_cpu_seconds > +10%", "fast", "slow"), 1, 1, []string{"gate 'job_cpu_seconds > +10%' FAILED: +20.00 %"}},
 		{"gate fires, as JSON", gate("job_cpu_seconds > +10%", "--format", "json", "fast", "slow"), 1, 1, []string{"FAILED"}},
 		{"gate fires, as Markdown", gate("job_cpu_seconds > +10%", "--format=markdown", "fast", "slow"), 1, 1, []string{"FAILED"}},
-		{"two gates fire", append(gate("job_cpu_seconds > +10%"), gate("job_cpu_seconds>=1.2", "fast", "slow")...), 1, 2, []string{"+20.00 %", "B has 1.200 s"}},
+		{"two gates fire", append(gate("job_cpu_seconds > +10%"), gate("job_cpu_seconds>=1.2", "fast", "slow")...), 1, 2, []string{"+20.00 %", "B has 1.2 s"}},
 		{"few runs", gate("job_cpu_seconds > +10%", "one", "other"), 1, 1, []string{"too few runs", "plain difference"}},
 		{"few runs, not beyond", gate("job_cpu_seconds > +30%", "one", "other"), 0, 0, nil},
 		{"gate without its metric", gate("job_cpu_seconds > +10%", "fast", "nojob.json"), 2, 1, []string{"cannot be judged", "B lacks the metric"}},

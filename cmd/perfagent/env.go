@@ -6,11 +6,11 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -66,15 +66,7 @@ func (s streams) identify() agent.Detected {
 // printDetected prints what was found, from where, and what does not count.
 func printDetected(w io.Writer, found agent.Detected) error {
 	var out strings.Builder
-	tab := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	for _, row := range detectedRows(found) {
-		fmt.Fprintf(tab, "%s\t%s", row.name, text.Printable(row.value))
-		if row.from != "" {
-			fmt.Fprintf(tab, "\t%s", row.from)
-		}
-		fmt.Fprintln(tab)
-	}
-	_ = tab.Flush() // a strings.Builder takes everything
+	_ = detectedTable(found).WriteText(&out, 0, false) // a strings.Builder takes everything
 
 	for i, variable := range found.Ignored {
 		if i == 0 {
@@ -88,16 +80,11 @@ func printDetected(w io.Writer, found agent.Detected) error {
 	return err
 }
 
-// A detectedRow is one thing that was found.
-type detectedRow struct{ name, value, from string }
-
-// detectedRows returns what was found. The run id and the node have a row in any case.
-func detectedRows(found agent.Detected) []detectedRow {
-	id := found.Identity
-	rows := []detectedRow{
-		{"run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"]},
-		{"node", cmp.Or(index(id.Node), "0, as nobody tells"), found.From["node"]},
-	}
+// detectedTable returns what was found. The run id and the node have a row in any case.
+func detectedTable(found agent.Detected) *table.Table {
+	id, t := found.Identity, &table.Table{Columns: table.Left("", "", "")}
+	t.Add(table.Words("run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"])...)
+	t.Add(table.Words("node", cmp.Or(index(id.Node), "0, as nobody tells"), found.From["node"])...)
 	for _, row := range []struct{ name, value, key string }{
 		{"node name", id.NodeName, "node_name"},
 		{"nodes", count(id.Nodes), "nodes"},
@@ -111,11 +98,11 @@ func detectedRows(found agent.Detected) []detectedRow {
 		{"restart", count(id.Restart), "restart"},
 	} {
 		if row.value != "" {
-			rows = append(rows, detectedRow{row.name, row.value, found.From[row.key]})
+			t.Add(table.Words(row.name, row.value, found.From[row.key])...)
 		}
 	}
 
-	return rows
+	return t
 }
 
 // index returns an index as text, "" if it is not known.

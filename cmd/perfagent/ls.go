@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/internal/parallel"
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -115,10 +115,10 @@ func (o *lsOptions) writeIndex(objects []summary.Object) error {
 // indexRowOf returns the row of a run in an index that lies in dir.
 func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
 	line := rowOf(o)
+	words := func(column int) string { return line.Cells[column].String() }
 	row := plotter.IndexRow{
-		Run: line.cells[lsRun], Start: line.cells[lsStart], Length: line.cells[lsLength],
-		Nodes: line.cells[lsNodes], End: line.cells[lsEnd], Command: line.cells[lsCommand],
-		CPU: plotter.Gauge{Words: line.cells[lsCPU]}, Memory: plotter.Gauge{Words: line.cells[lsMemory]},
+		Run: words(lsRun), Start: words(lsStart), Length: words(lsLength), Nodes: words(lsNodes), End: words(lsEnd),
+		Command: words(lsCommand), CPU: plotter.Gauge{Words: words(lsCPU)}, Memory: plotter.Gauge{Words: words(lsMemory)},
 	}
 	if o.CPU != nil {
 		row.CPU.Percent = min(100, o.CPU.Percent)
@@ -130,7 +130,7 @@ func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
 	switch {
 	case o.State == summary.Running:
 		row.State = "live"
-	case line.bad:
+	case line.Style == table.Bad:
 		row.State = "failed"
 	}
 	if whole, err := filepath.Abs(dir); err == nil && o.Page != "" {
@@ -167,12 +167,6 @@ func (f *runFinder) list(command string, names []string) ([]*catalog.Launch, err
 	return launches, nil
 }
 
-// A lsRow is the line of a run.
-type lsRow struct {
-	cells []string
-	bad   bool
-}
-
 // The columns.
 const (
 	lsRun = iota
@@ -192,77 +186,58 @@ func (o *lsOptions) print(objects []summary.Object) error {
 		return nil
 	}
 
-	rows := []lsRow{{cells: []string{"RUN", "START", "LENGTH", "NODES", "END", "CPU", "MEMORY", "COMMAND"}}}
+	t := &table.Table{Columns: table.Left("RUN", "START", "LENGTH", "NODES", "END", "CPU", "MEMORY", "COMMAND")}
 	for _, object := range objects {
-		rows = append(rows, rowOf(object))
+		t.Rows = append(t.Rows, rowOf(object))
 	}
-	return o.printTable(rows)
+	return o.streams.printTable(t)
 }
 
-// printTable writes rows with as many cells each.
-func (o *lsOptions) printTable(rows []lsRow) error {
-	wide := make([]int, len(rows[0].cells))
-	for _, row := range rows {
-		for i, cell := range row.cells {
-			wide[i] = max(wide[i], text.Width(cell))
+// printTable prints a table: on a terminal in colour, its lines cut to the width.
+func (s streams) printTable(t *table.Table) error {
+	columns := 0 // in a pipe lines are whole
+	if isTerminal(s.out) {
+		columns = width(s.out)
+	}
+	return t.WriteText(s.out, columns, colorful(s.out))
+}
+
+// rowOf returns the row of a run.
+func rowOf(o summary.Object) table.Row {
+	cells := make([]table.Cell, lsColumns)
+	for i := range cells {
+		cells[i] = table.Absent()
+	}
+	set := func(column int, words string) {
+		if words != "" {
+			cells[column] = table.Quote(words)
 		}
 	}
-
-	var out strings.Builder
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row.cells {
-			if i < len(wide)-1 {
-				cell = text.PadRight(cell, wide[i]+2)
-			}
-			line.WriteString(cell)
-		}
-		out.WriteString(o.look(strings.TrimRight(line.String(), " "), row.bad) + "\n")
-	}
-	_, err := io.WriteString(o.streams.out, out.String())
-
-	return err
-}
-
-// look cuts a line to the terminal, and makes that of a failure red.
-func (o *lsOptions) look(line string, bad bool) string {
-	if isTerminal(o.streams.out) {
-		line = text.Clip(line, width(o.streams.out))
-	}
-	if bad && colorful(o.streams.out) {
-		return "\x1b[31m" + line + "\x1b[0m"
-	}
-	return line
-}
-
-// rowOf returns the line of a run. What is not known is a dash.
-func rowOf(o summary.Object) lsRow {
-	cells := [lsColumns]string{
-		lsRun: cmp.Or(o.ID, o.RunID), lsNodes: nodesOf(o), lsEnd: endOf(o), lsCommand: summary.CommandLine(o.Command),
-	}
+	set(lsRun, cmp.Or(o.ID, o.RunID))
+	set(lsNodes, nodesOf(o))
+	set(lsEnd, endOf(o))
+	set(lsCommand, summary.CommandLine(o.Command))
 	if !o.Start.IsZero() {
-		cells[lsStart] = o.Start.Local().Format("2006-01-02 15:04")
+		set(lsStart, o.Start.Local().Format("2006-01-02 15:04"))
 	}
 	if o.WallSeconds > 0 {
-		cells[lsLength] = text.Seconds(o.WallSeconds)
+		cells[lsLength] = table.Number(text.Duration(o.WallSeconds))
 	}
 	if o.CPU != nil {
-		cells[lsCPU] = text.Fixed(*o.CPU.Used, 2) + " of " + text.CPUs(*o.CPU.Of)
+		set(lsCPU, text.Fixed(*o.CPU.Used, 2)+" of "+text.CPUs(*o.CPU.Of))
 	}
 	switch {
 	case o.Memory != nil:
-		cells[lsMemory] = text.SizeText(*o.Memory.UsedMB)
+		cells[lsMemory] = table.Number(text.Size(*o.Memory.UsedMB))
 	case o.MaxRSSAtMostMB > 0:
-		cells[lsMemory] = "≤ " + text.SizeText(o.MaxRSSAtMostMB)
+		cells[lsMemory] = table.Cell{Sign: "≤ ", Quantity: text.Size(o.MaxRSSAtMostMB)}
 	}
 
-	for i, cell := range cells {
-		if cells[i] = text.Printable(cell); cell == "" {
-			cells[i] = text.Absent
-		}
+	row := table.Row{Cells: cells}
+	if len(o.FailedNodes) > 0 || o.State == summary.Incomplete {
+		row.Style = table.Bad
 	}
-
-	return lsRow{cells: cells[:], bad: len(o.FailedNodes) > 0 || o.State == summary.Incomplete}
+	return row
 }
 
 // nodesOf returns how many nodes a run had, and how many ranks if a node had several.

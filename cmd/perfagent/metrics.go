@@ -6,10 +6,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -76,12 +76,11 @@ func noMetric(part string) error {
 }
 
 func printMetrics(w io.Writer, metrics []reporter.Metric) error {
-	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "NAME\tUNIT\tMEANING\tHOW")
+	t := table.Table{Columns: table.Left("NAME", "UNIT", "MEANING", "HOW")}
 	for _, m := range metrics {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", m.Name, m.Unit, m.Meaning, m.How)
+		t.Add(table.Words(m.Name, string(m.Unit), m.Meaning, m.How)...)
 	}
-	return tab.Flush()
+	return t.WriteText(w, 0, false)
 }
 
 // printMetricsFolded prints for a terminal, where the lines of the table are too long.

@@ -189,9 +189,9 @@ func (o *pruneOptions) remove(chosen []choice) error {
 				continue
 			}
 		}
-		row := rowOf(c.about)
-		fmt.Fprintf(o.streams.out, "%s %s  %s  %s  %s\n", verb, row.cells[lsRun], row.cells[lsStart], row.cells[lsEnd],
-			text.Clip(row.cells[lsCommand], 40))
+		row := rowOf(c.about).Cells
+		fmt.Fprintf(o.streams.out, "%s %s  %s  %s  %s\n", verb, row[lsRun], row[lsStart], row[lsEnd],
+			text.Clip(row[lsCommand].String(), 40))
 	}
 	if failed > 0 {
 		return exitError{code: exitFailure}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/gather"
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/store"
@@ -322,15 +323,15 @@ func (o *lsOptions) printRuns(runs []gather.Run) error {
 		return nil
 	}
 
-	rows := []lsRow{{cells: []string{"RUN", "NODES", "SIZE", "MODIFIED"}}}
+	t := &table.Table{Columns: table.Left("RUN", "NODES", "SIZE", "MODIFIED")}
 	for _, r := range runs {
 		nodes := fmt.Sprint(r.Nodes)
 		if r.Partial > 0 {
 			nodes += fmt.Sprintf(" (%d partial)", r.Partial)
 		}
-		rows = append(rows, lsRow{cells: []string{r.ID, nodes, size(int(r.Bytes)), modified(r.Modified)}})
+		t.Add(table.Words(r.ID, nodes, size(int(r.Bytes)), modified(r.Modified))...)
 	}
-	return o.printTable(rows)
+	return o.streams.printTable(t)
 }
 
 // printNodes prints a line for each report of a run.
@@ -339,15 +340,15 @@ func (o *lsOptions) printNodes(nodes []gather.Node) error {
 		return o.streams.printJSON(nodes)
 	}
 
-	rows := []lsRow{{cells: []string{"NODE", "SIZE", "MODIFIED", "REFERENCE"}}}
+	t := &table.Table{Columns: table.Left("NODE", "SIZE", "MODIFIED", "REFERENCE")}
 	for _, n := range nodes {
 		node := n.Node
 		if !n.Final {
 			node += " (partial)"
 		}
-		rows = append(rows, lsRow{cells: []string{node, size(int(n.Bytes)), modified(n.Modified), pasted(n.Reference)}})
+		t.Add(table.Words(node, size(int(n.Bytes)), modified(n.Modified), pasted(n.Reference))...)
 	}
-	return o.printTable(rows)
+	return o.streams.printTable(t)
 }
 
 // pasted returns a reference as a shell takes it: quoted if it has options.

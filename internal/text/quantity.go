@@ -27,6 +27,17 @@ func (q Quantity) Known() Quantity {
 	return q
 }
 
+// Narrow returns q for a narrow column: 3m20s, 1.5G for GiB, 12.3 for percent.
+func (q Quantity) Narrow() string {
+	switch {
+	case q.Unit == "%":
+		return q.Number
+	case strings.HasSuffix(q.Unit, "B"):
+		return q.Number + q.Unit[:1]
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(q.String(), " ", ""), "min", "m")
+}
+
 // Duration returns seconds as a duration: 0.05 s, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h. From an
 // hour on it is cut, not rounded: 2 h 05 min have passed in full.
 func Duration(s float64) Quantity {
@@ -144,8 +155,8 @@ func Milliseconds(ms float64) string {
 	return "<0.1 µs"
 }
 
-// Number writes a number of anything: 1,234, 4.5, 0.0625. It has at most three decimals, or three significant digits
-// if it is small.
+// Number writes a number of anything: 1,234, 4.5, 0.0625. It has at most three decimals and seven digits, or three
+// significant digits if it is small.
 func Number(v float64) string {
 	a := math.Abs(v)
 	switch {
@@ -156,7 +167,10 @@ func Number(v float64) string {
 	}
 
 	decimals := 3
-	if a > 0 && a < 0.1 {
+	switch {
+	case a >= 1e4:
+		decimals = max(0, 6-int(math.Log10(a)))
+	case a > 0 && a < 0.1:
 		decimals = 2 - int(math.Floor(math.Log10(a)))
 	}
 	whole, fraction, _ := strings.Cut(strconv.FormatFloat(a, 'f', decimals, 64), ".")

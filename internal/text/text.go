@@ -214,10 +214,8 @@ func Hours(v float64) string {
 	return strconv.FormatFloat(v, 'e', 1, 64)
 }
 
-// shortSeconds is seconds without spaces: 12.3s, 3m20s, 2h05m, 6d23h.
-func ShortSeconds(s float64) string {
-	return strings.ReplaceAll(strings.ReplaceAll(Seconds(s), " ", ""), "min", "m")
-}
+// ShortSeconds is Seconds without spaces: 12.3s, 3m20s, 2h05m, 6d23h.
+func ShortSeconds(s float64) string { return Duration(s).Narrow() }
 
 // shortHours writes CPU hours in at most seven characters.
 func ShortHours(v float64) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -300,11 +301,11 @@ func TestCompare_AbsentMetrics(t *testing.T) {
 		t.Errorf("partly absent: %+v", m)
 	}
 	m, _ = c.Metric("wall_seconds")
-	if m.A != nil || written(m.B) != "7" || m.ChangePct != nil || m.P != nil || m.Changed != nil || m.Change() != none || m.Why != "A: not in the report" {
+	if m.A != nil || written(m.B) != "7" || m.ChangePct != nil || m.P != nil || m.Changed != nil || m.Change() != text.Absent || m.Why != "A: not in the report" {
 		t.Errorf("absent in A: %+v", m)
 	}
 	m, _ = c.Metric("max_t_mem_percent")
-	if m.A != nil || m.B != nil || m.Change() != none || m.Why != "not in the report" {
+	if m.A != nil || m.B != nil || m.Change() != text.Absent || m.Why != "not in the report" {
 		t.Errorf("absent in both: %+v", m)
 	}
 	huge := Side{Reports: []reporter.Source{nodesOf("h", 0, reporter.Values{cpuMetric: 1e300}, reporter.Values{cpuMetric: 1e300})}}

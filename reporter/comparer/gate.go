@@ -259,7 +259,7 @@ func (m Metric) judged() (change float64, how string) {
 		plain = math.Inf(int(math.Copysign(1, *m.B-*m.A)))
 	}
 
-	how = fmt.Sprintf("from %s to %s", figure(*m.A), amount(*m.B, m.Unit))
+	how = fmt.Sprintf("from %s to %s", text.Number(*m.A), amount(*m.B, m.Unit))
 	if finite(plain) {
 		how = changeText(plain, 4) + ", " + how
 	}

@@ -1,75 +1,59 @@
 package comparer
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/perfagent/perfagent/internal/table"
 )
 
 // WriteMarkdown writes the comparison as a sentence, a GitHub Markdown table and a list, for a comment
 // or a job summary. Text from reports is escaped, so that it cannot become markup.
 func WriteMarkdown(w io.Writer, c *Comparison, layout Layout) error {
-	var out strings.Builder
-	out.WriteString("**" + escaped(c.Sentence()) + "**\n\n")
+	var out bytes.Buffer
+	list := func(lines ...string) {
+		for _, line := range lines {
+			out.WriteString("- " + table.Markdown(line) + "\n")
+		}
+	}
+	out.WriteString("**" + table.Markdown(c.Sentence()) + "**\n\n")
 	if words := c.Commands(); words != "" {
-		out.WriteString("- " + escaped(words) + "\n")
+		list(words)
 	}
-	for _, line := range c.sides() {
-		out.WriteString("- " + escaped(line) + "\n")
+	list(c.sides()...)
+
+	shown := c.listed(layout.All)
+	if rows := c.rows(shown); len(rows) > 0 {
+		out.WriteByte('\n')
+		markdownTable(rows).WriteMarkdown(&out)
 	}
+	out.WriteByte('\n')
+	list(c.remarks(shown, layout.All)...)
 
-	// In a code span of a table nothing can be escaped, so what would end it is written as Printable writes what is
-	// invisible.
-	spanned := strings.NewReplacer("|", `\x7c`, "`", `\x60`)
-	list := c.listed(layout.All)
-	rows := c.rows(list)
-	if len(rows) > 0 {
-		out.WriteString("\n| metric | unit | A | B | change | p |\n|---|---|--:|--:|--:|--:|\n")
-	}
-	for _, r := range rows {
-		change := r.cells[changeColumn]
-		if r.changed {
-			change = "**" + change + "**"
-		} else {
-			change = escaped(change)
-		}
-
-		p := r.cells[pColumn]
-		if runs := r.cells[runsColumn]; runs != "" {
-			p = strings.TrimSpace(p + " (" + runs + " runs)")
-		}
-
-		a := withSpread(r.cells[aColumn], r.cells[aSpreadColumn])
-		b := withSpread(r.cells[bColumn], r.cells[bSpreadColumn])
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n",
-			spanned.Replace(r.cells[nameColumn]), r.cells[unitColumn], a, b, change, escaped(p))
-	}
-
-	out.WriteString("\n")
-	for _, text := range c.remarks(list, layout.All) {
-		out.WriteString("- " + escaped(text) + "\n")
-	}
-
-	if _, err := io.WriteString(w, out.String()); err != nil {
+	if _, err := w.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
 
 	return nil
 }
 
-func withSpread(figure, spread string) string {
-	return escaped(strings.TrimSpace(figure + " " + spread))
-}
-
-// escaped escapes text for Markdown. It puts a backslash before all that could begin markup or HTML
-// (CommonMark 2.4) or turn an address into a link (GFM 6.9).
-func escaped(text string) string {
-	var out strings.Builder
-	for _, r := range text {
-		if strings.ContainsRune("\\`*_{}[]<>#|~&!@$^", r) {
-			out.WriteByte('\\')
+// markdownTable returns rows as a table with fewer columns than that for a terminal.
+func markdownTable(rows []Row) *table.Table {
+	t := &table.Table{Columns: []table.Column{
+		{Head: "metric"}, {Head: "unit"}, {Head: "A", Right: true}, {Head: "B", Right: true},
+		{Head: "change", Right: true}, {Head: "p", Right: true},
+	}}
+	for _, r := range rows {
+		cells := table.Words("", r.Unit, strings.TrimSpace(r.A+" "+r.ASpread), strings.TrimSpace(r.B+" "+r.BSpread),
+			r.Change, r.P)
+		cells[0].Quote, cells[4].Strong = r.Name, r.Changed
+		if r.Runs != "" {
+			cells[5].Words = strings.TrimSpace(r.P + " (" + r.Runs + " runs)")
 		}
-		out.WriteRune(r)
+		t.Add(cells...)
 	}
-	return strings.NewReplacer("://", `\://`, "www.", `www\.`).Replace(out.String())
+
+	return t
 }

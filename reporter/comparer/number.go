@@ -4,39 +4,14 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
-
-// none marks an absent value.
-const none = "–"
-
-// figure formats a value with four significant digits, or three below 1.
-func figure(v float64) string {
-	a := math.Abs(v)
-	decimals := 0
-	switch {
-	case a == 0:
-		return "0"
-	case a >= 9999999.5 || a < 0.00009995:
-		return strconv.FormatFloat(v, 'e', 1, 64)
-	case a < 0.9995:
-		decimals = 2 - int(math.Floor(math.Log10(a*1.0005)))
-	case a < 9.9995:
-		decimals = 3
-	case a < 99.995:
-		decimals = 2
-	case a < 999.95:
-		decimals = 1
-	}
-
-	return strconv.FormatFloat(v, 'f', decimals, 64)
-}
 
 // amount formats a value with its unit, if there is one.
 func amount(v float64, unit collector.Unit) string {
-	return strings.TrimSpace(figure(v) + " " + unit.Symbol())
+	return text.Quantity{Number: text.Number(v), Unit: unit.Symbol()}.String()
 }
 
 // changeText formats a change in percent with a sign: +20.3 %.

@@ -1,44 +1,15 @@
 package comparer
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
-// A Row is a metric as a page shows it, in printable text.
-type Row struct {
-	Name, Unit string
-	Meaning    string
-	A, ASpread string // the median and its noise: "3.204", "±2%"
-	B, BSpread string
-	Change, P  string
-	Runs       string  // the runs that have it, "3+10"; "" if all have
-	Changed    bool    // significantly
-	Pct        float64 // the change in percent; 0 if it is not known, or may be noise
-}
-
-// Rows returns the metrics in the order wall time, job, GPU, node: those that have changed and those
-// that a gate is on, and the rest. Metrics that neither side has are in neither.
+// Rows returns the metrics in the order of their groups: those that have changed and those that a gate is on, and the
+// rest. Metrics that neither side has are in neither.
 func (c *Comparison) Rows() (changed, rest []Row) {
 	for _, m := range c.listed(true) {
-		rows := c.rows([]Metric{m})
-		if len(rows) == 0 {
-			continue
-		}
-
-		cells := rows[0].cells
-		r := Row{
-			Name: cells[nameColumn], Unit: cells[unitColumn], Meaning: m.of.Meaning,
-			A: cells[aColumn], ASpread: cells[aSpreadColumn], B: cells[bColumn], BSpread: cells[bSpreadColumn],
-			Change: cells[changeColumn], P: cells[pColumn], Runs: cells[runsColumn], Changed: rows[0].changed,
-		}
-		if m.ChangePct != nil && m.moved() && !math.IsNaN(*m.ChangePct) {
-			r.Pct = *m.ChangePct
-		}
-		if m.gated || m.moved() {
-			changed = append(changed, r)
+		if rows := c.rows([]Metric{m}); m.gated || m.moved() {
+			changed = append(changed, rows...)
 		} else {
-			rest = append(rest, r)
+			rest = append(rest, rows...)
 		}
 	}
 

@@ -55,7 +55,7 @@ func TestSentence(t *testing.T) {
 		{10, reporter.Values{wall: 100, "job_max_rss_mb": 50}, reporter.Values{wall: 112, "job_max_rss_mb": 60},
 			"B took 12 % longer (p < 0.001), memory +20 %"},
 		{10, reporter.Values{wall: 100, gpu: 0}, reporter.Values{wall: 112, gpu: 50},
-			"B took 12 % longer (p < 0.001), GPU from 0 % to 50.22 %"},
+			"B took 12 % longer (p < 0.001), GPU from 0 % to 50.225 %"},
 		{1, reporter.Values{wall: 100, cpu: 5, memory: 100}, reporter.Values{wall: 112, cpu: 5.1, memory: 68},
 			"B took 12 % longer, memory -32 % (one run a side: the noise is unknown)"},
 		{1, reporter.Values{wall: 100}, reporter.Values{wall: 100}, "B took as long as A (one run a side: the noise is unknown)"},

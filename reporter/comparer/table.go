@@ -3,10 +3,11 @@ package comparer
 import (
 	"fmt"
 	"io"
-	"slices"
+	"math"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -16,65 +17,69 @@ const maxName = 60
 // lineWidth limits the text lines below the table, in characters.
 const lineWidth = 80
 
-// A row is a metric as the tables show it.
-type row struct {
-	cells   [columns]string
-	changed bool
+// A Row is a metric as tables and a page show it, in printable text.
+type Row struct {
+	Name, Unit string
+	Meaning    string
+	A, ASpread string // the median and its noise: "3.204", "±2%"
+	B, BSpread string
+	Change, P  string
+	Runs       string  // the runs that have it, "3+10"; "" if all have
+	Changed    bool    // significantly
+	Pct        float64 // the change in percent; 0 if it is not known, or may be noise
 }
 
-// The columns of the tables.
-const (
-	nameColumn = iota
-	unitColumn
-	aColumn
-	aSpreadColumn
-	bColumn
-	bSpreadColumn
-	changeColumn
-	pColumn
-	runsColumn
-	columns
-)
-
-// heads returns the column headings.
-func heads() row {
-	return row{cells: [columns]string{"metric", "unit", "A", "", "B", "", "change", "p", "runs"}}
-}
-
-// rows returns a row for each of some metrics that at least one side has. The runs column has an entry
-// where a metric is not in every run.
-func (c *Comparison) rows(list []Metric) []row {
-	var out []row
+// rows returns a row for each of some metrics that at least one side has.
+func (c *Comparison) rows(list []Metric) []Row {
+	var out []Row
 	for _, m := range list {
 		if m.A == nil && m.B == nil {
 			continue
 		}
 
-		r := row{changed: m.Changed != nil && *m.Changed}
-		r.cells = [columns]string{
-			nameColumn: text.Printable(m.shownName()), unitColumn: m.Unit.Symbol(),
-			aColumn: figureOrNone(m.A), aSpreadColumn: spread(m.A, m.ALow, m.AHigh, m.NA),
-			bColumn: figureOrNone(m.B), bSpreadColumn: spread(m.B, m.BLow, m.BHigh, m.NB),
-			changeColumn: m.Change(),
+		r := Row{
+			Name: text.Printable(m.shownName()), Unit: m.Unit.Symbol(), Meaning: m.of.Meaning,
+			A: numberOrNone(m.A), ASpread: spread(m.A, m.ALow, m.AHigh, m.NA),
+			B: numberOrNone(m.B), BSpread: spread(m.B, m.BLow, m.BHigh, m.NB),
+			Change: m.Change(), Changed: m.Changed != nil && *m.Changed,
 		}
 		if m.P != nil {
-			r.cells[pColumn] = probability(*m.P)
+			r.P = probability(*m.P)
 		}
 		if m.NA != c.A.Runs || m.NB != c.B.Runs {
-			r.cells[runsColumn] = fmt.Sprintf("%d+%d", m.NA, m.NB)
+			r.Runs = fmt.Sprintf("%d+%d", m.NA, m.NB)
 		}
-
+		if m.ChangePct != nil && m.moved() && !math.IsNaN(*m.ChangePct) {
+			r.Pct = *m.ChangePct
+		}
 		out = append(out, r)
 	}
 
 	return out
 }
 
-func figureOrNone(v *float64) string {
+func numberOrNone(v *float64) string {
 	if v == nil {
-		return none
+		return text.Absent
 	}
-	return figure(*v)
+	return text.Number(*v)
+}
+
+// textTable returns rows as a table for a terminal.
+func textTable(rows []Row) *table.Table {
+	t := &table.Table{Heads: table.Faint, Columns: []table.Column{
+		{Head: "metric"}, {Head: "unit", Optional: true}, {Head: "A", Right: true}, {Right: true, Optional: true},
+		{Head: "B", Right: true}, {Right: true, Optional: true}, {Head: "change", Right: true},
+		{Head: "p", Right: true, Optional: true}, {Head: "runs", Right: true, Optional: true},
+	}}
+	for _, r := range rows {
+		t.Add(table.Words(r.Name, r.Unit, r.A, r.ASpread, r.B, r.BSpread, r.Change, r.P, r.Runs)...)
+		if r.Changed {
+			t.Rows[len(t.Rows)-1].Style = table.Strong
+		}
+	}
+
+	return t
 }
 
 // Change formats the change: +20.3 %, ~ if it may be noise, with a question mark if
@@ -82,7 +87,7 @@ func figureOrNone(v *float64) string {
 func (m Metric) Change() string {
 	switch {
 	case m.A == nil || m.B == nil:
-		return none
+		return text.Absent
 	case m.Changed != nil && !*m.Changed:
 		return "~"
 	}
@@ -245,7 +250,7 @@ func (c *Comparison) absences() []string {
 
 	out := make([]string, len(reasons))
 	for i, reason := range reasons {
-		out[i] = fmt.Sprintf("%s %s: %s", none, strings.Join(names[reason], ", "), reason)
+		out[i] = fmt.Sprintf("%s %s: %s", text.Absent, strings.Join(names[reason], ", "), reason)
 	}
 
 	return out
@@ -261,43 +266,34 @@ type Layout struct {
 // characters wide unless numbers are unusually long. Text from reports is escaped, so that it cannot
 // contain control characters.
 func WriteTable(w io.Writer, c *Comparison, layout Layout) error {
-	const faint, bold = "\x1b[2m", "\x1b[1m"
 	var out strings.Builder
-	write := func(look, line string) {
-		if layout.Color && look != "" {
-			line = look + line + "\x1b[0m"
+	write := func(look table.Style, line string) {
+		if layout.Color {
+			line = look.Color(line)
 		}
 		out.WriteString(line + "\n")
 	}
 
 	for i, line := range c.intro() {
 		if i == 0 {
-			write(bold, line)
+			write(table.Strong, line)
 		} else {
-			write("", line)
+			write(table.Plain, line)
 		}
 	}
-	write("", "")
+	write(table.Plain, "")
 
 	list := c.listed(layout.All)
-	if rows := append([]row{heads()}, c.rows(list)...); len(rows) > 1 {
-		widths := columnWidths(rows)
-		for i, r := range rows {
-			look := ""
-			switch {
-			case i == 0:
-				look = faint
-			case r.changed:
-				look = bold
-			}
-			write(look, r.aligned(widths))
+	if rows := c.rows(list); len(rows) > 0 {
+		for _, line := range textTable(rows).Lines(0, 1) {
+			write(line.Style, line.Text)
 		}
-		write("", "")
+		write(table.Plain, "")
 	}
 
 	for _, words := range c.remarks(list, layout.All) {
 		for _, line := range wrapped(words) {
-			write("", line)
+			write(table.Plain, line)
 		}
 	}
 
@@ -306,39 +302,6 @@ func WriteTable(w io.Writer, c *Comparison, layout Layout) error {
 	}
 
 	return nil
-}
-
-// columnWidths returns the widths of the columns in characters. A column with no cells below its
-// heading has width 0.
-func columnWidths(rows []row) (widths [columns]int) {
-	for i := range widths {
-		if !slices.ContainsFunc(rows[1:], func(r row) bool { return r.cells[i] != "" }) {
-			continue
-		}
-		for _, r := range rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(r.cells[i]))
-		}
-	}
-	return widths
-}
-
-// aligned formats a row. Names and units are left-aligned, numbers right-aligned.
-func (r row) aligned(widths [columns]int) string {
-	var out strings.Builder
-	for i, width := range widths {
-		if width == 0 {
-			continue
-		}
-
-		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(r.cells[i])))
-		if i == nameColumn || i == unitColumn {
-			out.WriteString(r.cells[i] + pad + " ")
-		} else {
-			out.WriteString(pad + r.cells[i] + " ")
-		}
-	}
-
-	return strings.TrimRight(out.String(), " ")
 }
 
 // wrapped breaks a text into lines at spaces and indents all lines but the first. Words longer than

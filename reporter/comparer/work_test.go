@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -43,7 +44,7 @@ func TestCompare_Work(t *testing.T) {
 		"transfer.nixl.num_successful_transfers": {360, 360}, "transfer.nixl.failed": {6, 6},
 	} {
 		m, ok := c.Metric(name)
-		if !ok || m.A == nil || m.B == nil || figure(*m.A) != figure(want[0]) || figure(*m.B) != figure(want[1]) || m.Why != "" {
+		if !ok || m.A == nil || m.B == nil || text.Number(*m.A) != text.Number(want[0]) || text.Number(*m.B) != text.Number(want[1]) || m.Why != "" {
 			t.Errorf("%s: %+v, want %v", name, m, want)
 		}
 	}
@@ -130,11 +131,11 @@ func TestJudge_Work(t *testing.T) {
 		fired  bool
 		reason string
 	}{
-		"op.store.get.p90_time_ms > +10%": {true, "+100.00 %, from 3.300 to 6.600 ms"},
-		"op.store.get.count > +10%":       {false, "from 3702 to 3702 times"},
-		"counter.gunicorn.requests < -5%": {true, "-50.00 %, from 6000 to 3000"},
-		"counter.gunicorn.requests < 2e3": {false, "B has 3000"},
-		"transfer.nixl.failed > 0":        {true, "B has 6.000 times"},
+		"op.store.get.p90_time_ms > +10%": {true, "+100.00 %, from 3.3 to 6.6 ms"},
+		"op.store.get.count > +10%":       {false, "from 3,702 to 3,702 times"},
+		"counter.gunicorn.requests < -5%": {true, "-50.00 %, from 6,000 to 3,000"},
+		"counter.gunicorn.requests < 2e3": {false, "B has 3,000"},
+		"transfer.nixl.failed > 0":        {true, "B has 6 times"},
 	} {
 		g, err := ParseGate(words)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -23,14 +24,14 @@ const (
 	unitWidth   = 5
 )
 
-// A style highlights a line if colours are allowed (ECMA-48, SGR).
-type style string
+// The styles of lines, which are shown if colours are allowed.
+type style = table.Style
 
 const (
-	plain style = ""
-	bold  style = "1"
-	dim   style = "2"
-	alarm style = "1;31" // bold red
+	plain = table.Plain
+	bold  = table.Strong
+	dim   = table.Faint
+	alarm = table.Alarm
 )
 
 // lines returns what was written.
@@ -44,8 +45,8 @@ func (p *layout) lines() []string {
 // line writes one line, cut to the width.
 func (p *layout) line(s style, words string) {
 	words = text.Clip(strings.TrimRight(words, " "), p.width)
-	if p.color && s != plain && words != "" {
-		words = "\x1b[" + string(s) + "m" + words + "\x1b[0m"
+	if p.color {
+		words = s.Color(words)
 	}
 	p.out.WriteString(words + "\n")
 }
@@ -57,6 +58,15 @@ func (p *layout) text(s style, label, words string) { p.wrapped(s, label, words,
 func (p *layout) wrapped(s style, label, words string, lines int) {
 	for _, part := range text.Wrap(words, max(20, p.width-p.label), lines) {
 		p.line(s, text.PadRight(label, p.label)+part)
+		label = ""
+	}
+}
+
+// table writes a table behind a label; "" = from the first cell of the line on.
+func (p *layout) table(label string, t *table.Table, gap int) {
+	indent := min(len(label), 1) * labelWidth
+	for _, line := range t.Lines(p.width-indent, gap) {
+		p.line(line.Style, text.PadRight(label, indent)+line.Text)
 		label = ""
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -27,7 +28,6 @@ const (
 	markdownLines  = 60   // lines of a block
 	markdownAbout  = 2000 // cells of a line about the run: a command may be long
 	markdownWidth  = 300  // cells of any other line of a block
-	markdownCell   = 100  // cells of a name in a table
 	// markdownAdvice is the width of a line of advice: a block does not wrap lines itself.
 	markdownAdvice = 110
 )
@@ -59,7 +59,7 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	m.fence(o.Pictures, markdownWidth)
 	m.missing(r)
 	if cost != "" {
-		m.line(markdownText("perfagent: " + cost + "."))
+		m.line(table.Markdown("perfagent: " + cost + "."))
 		m.line("")
 	}
 	if len(r.Nodes) <= 1 {
@@ -78,7 +78,7 @@ func (m *markdown) line(words string) { m.out.WriteString(words + "\n") }
 
 // head writes how the run ended, how much it used of what it may use, and what to change.
 func (m *markdown) head(r *reporter.Report) {
-	m.line("### perfagent: " + markdownText(m.title(r)))
+	m.line("### perfagent: " + table.Markdown(m.title(r)))
 	m.line("")
 	m.verdicts(r)
 
@@ -148,34 +148,24 @@ func (m *markdown) numbers(head string, rows []row) {
 		return
 	}
 
-	m.line("| " + head + " | value | |")
-	m.line("|---|---:|---|")
+	t := &table.Table{Columns: []table.Column{{Head: head}, {Head: "value", Right: true}, {}}}
 	for _, r := range rows {
-		note := r.note
-		if r.rate != "" {
-			note += ", " + r.rate
-		}
-		note = markdownText(note)
-		if r.of != "" {
-			note += " " + codeSpan(r.of)
-		}
-		m.line("| " + markdownText(r.label) + " | " + markdownText(valueOrDash(r.value)) + " | " + note + " |")
+		t.Add(table.Cell{Words: r.label}, table.Number(r.value), table.Cell{Words: joined(r.note, r.rate), Quote: r.of})
 	}
+	m.table(t)
+}
+
+// table writes a table, and an empty line after it.
+func (m *markdown) table(t *table.Table) {
+	t.WriteMarkdown(&m.out)
 	m.line("")
 }
 
 // nodes writes a row for each node, and one for all. If there are too many, failed nodes come first.
 func (m *markdown) nodes(r *reporter.Report) {
-	m.line("| node | host | wall | CPU mean | CPU peak | memory peak | read | written | received | sent | unused | " +
-		"job CPUs | job memory | exit |")
-	m.line("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	rows, all := nodeRows(r)
 	shown := chosenRows(rows)
-	for _, row := range shown {
-		m.line(row.markdown(codeSpan(row.node), codeSpan(row.hostname)))
-	}
-	m.line(all.markdown("all", ""))
-	m.line("")
+	m.table(nodeTable(shown, &all, false))
 	if left := len(rows) - len(shown); left > 0 {
 		m.line(fmt.Sprintf("%d more nodes are in the report; failed ones are listed first.", left))
 		m.line("")
@@ -213,20 +203,6 @@ func chosenRows(rows []nodeRow) []nodeRow {
 	}
 
 	return out
-}
-
-// markdown returns the row of a table. name and host are Markdown already.
-func (a *nodeRow) markdown(name, host string) string {
-	cells := []string{name, host}
-	for _, q := range []text.Quantity{
-		text.Duration(a.wall), text.Percentage(a.mean), text.Percentage(a.peak), text.Percentage(a.mem),
-		text.Size(a.read), text.Size(a.write), text.Size(a.recv), text.Size(a.sent),
-		{Number: text.ShortHours(a.unused)}, {Number: text.Fixed(a.jobCPU/a.wall, 2)}, text.Size(a.jobMemory),
-		{Number: a.exit},
-	} {
-		cells = append(cells, markdownText(valueOrDash(q)))
-	}
-	return "| " + strings.Join(cells, " | ") + " |"
 }
 
 // advice lists what to change. The texts may contain any text of the report.
@@ -274,8 +250,8 @@ func (m *markdown) metrics(values reporter.Values) {
 
 	m.line("<details><summary>All metrics</summary>")
 	m.line("")
-	m.line("| name | value | unit | meaning |")
-	m.line("|---|---:|---|---|")
+	t := &table.Table{Columns: table.Left("name", "value", "unit", "meaning")}
+	t.Columns[1].Right = true
 	var unknown []string
 	var known []reporter.Metric
 	for _, name := range values.Names() {
@@ -287,11 +263,10 @@ func (m *markdown) metrics(values reporter.Values) {
 	}
 	slices.SortStableFunc(known, reporter.ByGroup)
 	for _, metric := range known {
-		m.line("| " + codeSpan(metric.Name) + " | " + text.Number(values[metric.Name]) + " | " +
-			markdownText(string(metric.Unit)) + " | " + markdownText(metric.Meaning) + " |")
+		t.Add(table.Quote(metric.Name), table.Bare(text.Number(values[metric.Name])),
+			table.Cell{Words: string(metric.Unit)}, table.Cell{Words: metric.Meaning})
 	}
-
-	m.line("")
+	m.table(t)
 	if len(unknown) > 0 {
 		m.line("Not known to this perfagent:")
 		m.line("")

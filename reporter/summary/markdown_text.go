@@ -3,7 +3,6 @@ package summary
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -65,31 +64,4 @@ func longestRun(lines []string, c byte) int {
 		}
 	}
 	return most
-}
-
-// codeSpan returns text from a report as a code span for a table cell. A bar would end the cell and a
-// backtick the span, and programs do not agree on how to escape them there. They are escaped as Printable
-// escapes invisible characters.
-func codeSpan(s string) string {
-	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), markdownCell))
-	if strings.TrimSpace(s) == "" {
-		return text.Absent
-	}
-	return "`" + s + "`"
-}
-
-// markdownText escapes text of our own so that it is taken literally.
-func markdownText(s string) string {
-	var out strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '<' || r == '>' || r == '&':
-			fmt.Fprintf(&out, "&#%d;", r)
-			continue
-		case r < utf8.RuneSelf && strings.ContainsRune("\\`*_{}[]|~", r):
-			out.WriteByte('\\')
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
 }

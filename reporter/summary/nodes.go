@@ -1,24 +1,42 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// nodeColumns are the columns of the table of nodes: heads and widths in cells, 79 with the spaces between
-// them.
-var nodeColumns = [...]struct {
-	head  string
-	width int
-}{
-	{"node", 5}, {"host", 10}, {"wall", 7}, {"mean", 5}, {"peak", 5}, {"peak", 5}, {"read", 5}, {"write", 5},
-	{"recv", 5}, {"sent", 5}, {"CPU·h", 7}, {"exit", 4},
+// nodeTable returns the table of nodes. In its short form it has 79 cells, and no room for all.
+func nodeTable(rows []nodeRow, all *nodeRow, short bool) *table.Table {
+	number := func(head, long, over string, width int) table.Column {
+		return table.Column{Head: head, Long: long, Over: over, Right: true, Min: width, Most: width}
+	}
+	host := table.Column{Head: "host", Min: 10, Most: 10}
+	t := &table.Table{Heads: dim, Columns: []table.Column{
+		number("node", "", "", 5), host, number("wall", "", "", 7), number("mean", "CPU mean", "", 5),
+		number("peak", "CPU peak", "CPU %", 5), number("peak", "memory peak", "mem %", 5), number("read", "", "", 5),
+		number("write", "written", "disk", 5), number("recv", "received", "", 5), number("sent", "", "network", 5),
+		number("CPU·h", "unused", "unused", 7), number("exit", "", "", 4),
+	}}
+	if !short {
+		more := []table.Column{{Head: "job CPUs", Right: true}, {Head: "job memory", Right: true}}
+		t.Columns = slices.Insert(t.Columns, len(t.Columns)-1, more...)
+	}
+	for _, row := range rows {
+		t.Rows = append(t.Rows, row.cells(table.Quote(row.node), short))
+	}
+	t.Rows = append(t.Rows, all.cells(table.Words(all.node)[0], short))
+	t.Rows[len(rows)].Style = bold
+
+	return t
 }
 
 // A nodeRow is one line of the table; NaN = absent.
@@ -41,21 +59,7 @@ func (p *layout) nodes(r *reporter.Report, o Options) {
 	p.work(r)
 
 	p.gap()
-	p.line(dim, text.PadLeft("", 25)+text.PadLeft("CPU %", 11)+text.PadLeft("mem %", 6)+
-		text.PadLeft("disk", 12)+text.PadLeft("network", 12)+text.PadLeft("unused", 8))
-	heads := make([]string, len(nodeColumns))
-	for i, c := range nodeColumns {
-		heads[i] = c.head
-	}
-	p.cells(dim, heads)
-	for _, row := range rows {
-		s := plain
-		if row.failed {
-			s = alarm
-		}
-		p.cells(s, row.cells())
-	}
-	p.cells(bold, all.cells())
+	p.table("", nodeTable(rows, &all, true), 1)
 	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
 	p.ranks(r)
 
@@ -212,25 +216,26 @@ func greatest(a, b float64) float64 {
 	return a
 }
 
-func (a *nodeRow) cells() []string {
-	short := func(v float64) string {
-		q := text.Size(v)
-		return q.Number + q.Unit[:min(1, len(q.Unit))]
+// cells returns the row of the table.
+func (a *nodeRow) cells(name table.Cell, short bool) table.Row {
+	number, host := table.Number, table.Quote(cmp.Or(a.hostname, a.host))
+	if short {
+		number = func(q text.Quantity) table.Cell { return table.Bare(q.Known().Narrow()) }
+		host = table.Quote(a.host)
 	}
-	return []string{a.node, a.host, text.ShortSeconds(a.wall),
-		text.Fixed(a.mean, 1), text.Fixed(a.peak, 1), text.Fixed(a.mem, 1),
-		short(a.read), short(a.write), short(a.recv), short(a.sent), text.ShortHours(a.unused), a.exit}
-}
+	row := table.Row{Cells: []table.Cell{
+		name, host, number(text.Duration(a.wall)),
+		number(text.Percentage(a.mean)), number(text.Percentage(a.peak)), number(text.Percentage(a.mem)),
+		number(text.Size(a.read)), number(text.Size(a.write)), number(text.Size(a.recv)), number(text.Size(a.sent)),
+		table.Bare(text.ShortHours(a.unused)),
+	}}
+	if !short {
+		row.Cells = append(row.Cells, table.Bare(text.Fixed(a.jobCPU/a.wall, 2)), number(text.Size(a.jobMemory)))
+	}
+	row.Cells = append(row.Cells, table.Bare(a.exit))
+	if a.failed {
+		row.Style = alarm
+	}
 
-// cells writes one line of the table. The host is aligned left, everything else right.
-func (p *layout) cells(s style, cells []string) {
-	var out strings.Builder
-	for i, c := range nodeColumns {
-		words := text.Clip(cells[i], c.width)
-		if c.head == "host" {
-			words = text.PadRight(words, c.width)
-		}
-		out.WriteString(text.PadLeft(words, c.width) + " ")
-	}
-	p.line(s, out.String())
+	return row
 }

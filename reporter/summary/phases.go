@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -132,50 +133,38 @@ func chosenPhases(all []*phase, n int) []*phase {
 	return slices.DeleteFunc(slices.Clone(all), func(p *phase) bool { return !slices.Contains(longest, p) })
 }
 
+// phaseTable returns a table of phases.
+func phaseTable(phases []*phase) *table.Table {
+	t := &table.Table{Columns: []table.Column{
+		{Long: "phase", Most: maxPhaseName}, {Long: "began", Right: true}, {Long: "lasted", Right: true},
+		{Long: "CPUs", Right: true, Optional: true}, {Long: "memory", Right: true, Optional: true},
+		{Long: "GPU", Right: true, Optional: true},
+	}}
+	for _, of := range phases {
+		row := of.row()
+		cells := []table.Cell{table.Quote(row.Name)}
+		for _, words := range []string{row.Count, row.Seconds, row.CPUs, row.Memory, row.GPU} {
+			cells = append(cells, table.Bare(cmp.Or(words, text.Absent)))
+		}
+		t.Add(cells...)
+	}
+
+	return t
+}
+
+// maxPhaseName is the width of the name of a phase that shares a line with its numbers, in cells.
+const maxPhaseName = 24
+
 // phases writes a line for each phase, in columns.
 func (p *layout) phases(r *reporter.Report, most int) {
 	all := phasesOf(r)
 	shown := chosenPhases(all, most)
-	rows, width := phaseRows(shown)
-	label := "phases"
-	for _, r := range rows {
-		words := text.PadRight(r.Name, width[0])
-		for i, cell := range []string{r.Count, r.Seconds, r.CPUs} {
-			if width[i+1] > 0 {
-				words += "  " + text.PadLeft(cell, width[i+1])
-			}
-		}
-		for _, more := range []string{r.Memory, r.GPU} {
-			if more != "" {
-				words += "  " + more
-			}
-		}
-		p.line(plain, text.PadRight(label, labelWidth)+words)
-		label = ""
-	}
-
+	p.table("phases", phaseTable(shown), 2)
 	if left := len(all) - len(shown); left > 0 {
 		p.line(plain, text.PadRight("", labelWidth)+text.Count(left, "more phase", "more phases")+
 			", see perfagent show")
 	}
 }
-
-// phaseRows returns phases in words, and the widths of their first columns in cells.
-func phaseRows(phases []*phase) (rows []PhaseRow, width [4]int) {
-	for _, of := range phases {
-		row := of.row()
-		row.Name = text.Clip(row.Name, maxPhaseName)
-		rows = append(rows, row)
-		for i, words := range []string{row.Name, row.Count, row.Seconds, row.CPUs} {
-			width[i] = max(width[i], text.Width(words))
-		}
-	}
-
-	return rows, width
-}
-
-// maxPhaseName is the width of the name of a phase in a line, in cells.
-const maxPhaseName = 24
 
 // phases writes the phases as a table. Names are from the report.
 func (m *markdown) phases(r *reporter.Report) {
@@ -184,19 +173,8 @@ func (m *markdown) phases(r *reporter.Report) {
 		return
 	}
 
-	m.line("| phase | began | lasted | CPUs | memory | GPU |")
-	m.line("|---|---:|---:|---:|---:|---:|")
 	shown := chosenPhases(all, markdownPhases)
-	for _, p := range shown {
-		row := p.row()
-		words := "| " + codeSpan(text.Clip(row.Name, markdownCell))
-		for _, cell := range []string{row.Count, row.Seconds, row.CPUs, row.Memory, row.GPU} {
-			words += " | " + markdownText(cmp.Or(cell, text.Absent))
-		}
-		m.line(words + " |")
-	}
-	m.line("")
-
+	m.table(phaseTable(shown))
 	if left := len(all) - len(shown); left > 0 {
 		m.line(text.Count(left, "more phase is", "more phases are") + " in the report.")
 		m.line("")

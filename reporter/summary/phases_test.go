@@ -26,7 +26,7 @@ func told(t *testing.T, r *reporter.Report, o Options) string {
 func TestWriteSummary_Phases(t *testing.T) {
 	const want = `phases      load                1 ×  10.0 s   0.25 CPUs  peak 100 MiB
             train <b>&\x1b[31m  2 ×  40.0 s   7.50 CPUs  peak 2.9 GiB
-            save                1 ×   5.0 s  node 3.0 %
+            save                1 ×   5.0 s  node 3.0 %             –
 `
 	if got := told(t, reportertest.Tell(reportertest.ShortJob()), Options{}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -27,7 +27,7 @@ func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 		if len(r.Nodes) > 1 {
 			out.WriteString("node " + text.Printable(name) + "\n")
 		}
-		writeProcesses(out, n.Processes, width)
+		_ = processTable(n.Processes).WriteText(out, width, false) // a buffer takes everything
 	}
 
 	if _, err := w.Write(out.Bytes()); err != nil {
@@ -36,26 +36,22 @@ func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 	return nil
 }
 
-func writeProcesses(out *bytes.Buffer, list []reporter.Process, width int) {
-	t := &table{heads: []string{"PID", "CPU", "CHILDREN", "MEMORY", "THREADS", "COMMAND"}, words: true, whole: true}
+func processTable(list []reporter.Process) *table.Table {
+	t := &table.Table{Columns: []table.Column{
+		{Head: "PID"}, {Head: "CPU", Right: true}, {Head: "CHILDREN", Right: true}, {Head: "MEMORY", Right: true},
+		{Head: "THREADS", Right: true}, {Head: "COMMAND"},
+	}}
 	for _, p := range list {
-		memory, threads := text.Absent, text.Absent
+		memory, threads := table.Absent(), table.Absent()
 		if p.PeakMemoryMB > 0 {
-			memory = text.SizeText(p.PeakMemoryMB)
+			memory = table.Number(text.Size(p.PeakMemoryMB))
 		}
 		if p.Threads > 0 {
-			threads = strconv.Itoa(p.Threads)
+			threads = table.Bare(strconv.Itoa(p.Threads))
 		}
-		t.add(strconv.Itoa(p.PID), text.ShortSeconds(p.CPUSeconds), text.ShortSeconds(p.EndedChildrenCPUSeconds),
-			memory, threads, p.Command)
+		t.Add(table.Bare(strconv.Itoa(p.PID)), table.Bare(text.ShortSeconds(p.CPUSeconds)),
+			table.Bare(text.ShortSeconds(p.EndedChildrenCPUSeconds)), memory, threads, table.Quote(p.Command))
 	}
 
-	lines := new(bytes.Buffer)
-	t.write(lines)
-	for line := range strings.Lines(lines.String()) {
-		if line = strings.TrimRight(line, "\n"); width > 0 {
-			line = text.Clip(line, width)
-		}
-		out.WriteString(line + "\n")
-	}
+	return t
 }

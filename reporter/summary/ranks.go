@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -173,14 +174,30 @@ func RestOfRanks(left []RankRow) string {
 	return strconv.Itoa(len(left)) + " more: " + text.List(parts, 3)
 }
 
-// rankColumns are the columns of the table of ranks on a terminal: heads and widths in cells.
-var rankColumns = [...]struct {
-	head  string
-	width int
-	left  bool
-}{
-	{"rank", 6, false}, {"node", 12, true}, {"exit", 12, true}, {"CPU", 7, false}, {"cores", 6, false},
-	{"memory", 9, false}, {"length", 7, false},
+// rankTable returns a table of ranks.
+func rankTable(rows []RankRow, short bool) *table.Table {
+	t := &table.Table{Heads: dim, Columns: []table.Column{
+		{Head: "rank", Right: true, Min: 6, Most: 6}, {Head: "node", Min: 12, Most: 12}, {Head: "exit", Min: 12, Most: 12},
+		{Head: "CPU", Right: true, Min: 7, Most: 7}, {Head: "cores", Right: true, Min: 6, Most: 6},
+		{Head: "memory", Long: "peak memory", Right: true, Min: 9, Most: 9}, {Head: "length", Right: true, Min: 7, Most: 7},
+		{Long: "remark"},
+	}}
+	for _, r := range rows {
+		node, cpu, length := r.Node, r.CPU, r.Length
+		if short {
+			node, cpu, length = shortHost(text.Printable(node)), text.ShortSeconds(r.cpu), text.ShortSeconds(r.length)
+		}
+		row := table.Row{Cells: []table.Cell{
+			table.Bare(strconv.Itoa(r.Rank)), table.Quote(node), table.Quote(r.Exit), table.Bare(cpu), table.Bare(r.Cores),
+			table.Bare(r.Memory), table.Bare(length), {Words: r.Note()},
+		}}
+		if r.Failed {
+			row.Style = alarm
+		}
+		t.Rows = append(t.Rows, row)
+	}
+
+	return t
 }
 
 // ranks writes the table of ranks, if there are any.
@@ -191,43 +208,12 @@ func (p *layout) ranks(r *reporter.Report) {
 	}
 
 	p.gap()
-	heads := make([]string, len(rankColumns))
-	for i, c := range rankColumns {
-		heads[i] = c.head
-	}
-	p.rankCells(dim, heads, "")
 	shown, left := ChooseRanks(rows, ranksShown)
-	for _, row := range shown {
-		look := plain
-		if row.Failed {
-			look = alarm
-		}
-		p.rankCells(look, row.cells(), row.Note())
-	}
+	p.table("", rankTable(shown, true), 1)
 	if rest := RestOfRanks(left); rest != "" {
-		p.line(dim, text.PadRight("", rankColumns[0].width+1)+rest)
+		p.line(dim, text.PadRight("", len("  rank "))+rest)
 	}
 	p.gap()
-}
-
-func (r *RankRow) cells() []string {
-	return []string{
-		strconv.Itoa(r.Rank), shortHost(text.Printable(r.Node)), r.Exit, text.ShortSeconds(r.cpu), r.Cores, r.Memory,
-		text.ShortSeconds(r.length),
-	}
-}
-
-// rankCells writes a line of the table of ranks.
-func (p *layout) rankCells(s style, cells []string, note string) {
-	var out strings.Builder
-	for i, c := range rankColumns {
-		words := text.Clip(cells[i], c.width)
-		if c.left {
-			words = text.PadRight(words, c.width)
-		}
-		out.WriteString(text.PadLeft(words, c.width) + " ")
-	}
-	p.line(s, out.String()+note)
 }
 
 // ranks writes the table of ranks, if there are any.
@@ -237,19 +223,10 @@ func (m *markdown) ranks(r *reporter.Report) {
 		return
 	}
 
-	m.line("| rank | node | exit | CPU | cores | peak memory | length | remark |")
-	m.line("|---:|---|---|---:|---:|---:|---:|---|")
 	shown, left := ChooseRanks(rows, ranksShown)
-	for _, row := range shown {
-		cells := []string{
-			strconv.Itoa(row.Rank), codeSpan(row.Node), codeSpan(row.Exit), row.CPU, row.Cores, row.Memory, row.Length,
-			row.Note(),
-		}
-		m.line("| " + strings.Join(cells, " | ") + " |")
-	}
-	m.line("")
+	m.table(rankTable(shown, false))
 	if rest := RestOfRanks(left); rest != "" {
-		m.line("And " + codeSpan(rest) + ".")
+		m.line("And " + table.Code(rest) + ".")
 		m.line("")
 	}
 }

@@ -2,9 +2,11 @@ package summary
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -47,16 +49,21 @@ const seeOperations = ", see perfagent show --ops"
 
 // A workRow is a series in words.
 type workRow struct {
-	name  string   // text from the report
 	cells []string // numbers in words, for columns; "" = not known
-	note  string
-	of    string // text from the report, appended to the note; "" = none
+	note  table.Cell
+}
+
+// value returns the row as one cell.
+func (r *workRow) value() table.Cell {
+	known := slices.DeleteFunc(r.cells, func(cell string) bool { return cell == "" })
+	r.note.Words = strings.TrimSpace(strings.Join(known, ", ") + " " + r.note.Words)
+	return r.note
 }
 
 // operationRow returns an operation in words. Of several nodes it names the slowest.
 func operationRow(w *reporter.Work, series string) workRow {
 	t := w.Times[series]
-	row := workRow{name: series, cells: []string{
+	row := workRow{cells: []string{
 		text.Number(t.Count) + " ×", timeWords("avg ", t.Avg), p90Words(w, t.P90, t.Estimated, text.Milliseconds),
 		timeWords("max ", t.Max), "",
 	}}
@@ -69,9 +76,9 @@ func operationRow(w *reporter.Work, series string) workRow {
 		notes = append(notes, text.Number(t.Errors)+" failed")
 	}
 	if node, ok := w.Slowest[series]; ok {
-		notes, row.of = append(notes, "slowest on node"), node
+		notes, row.note.Quote = append(notes, "slowest on node"), node
 	}
-	row.note = strings.Join(notes, ", ")
+	row.note.Words = strings.Join(notes, ", ")
 
 	return row
 }
@@ -99,12 +106,12 @@ func p90Words(w *reporter.Work, p90 *float64, estimated []string, words func(flo
 }
 
 func counterRow(w *reporter.Work, series string) workRow {
-	return workRow{name: series, cells: []string{text.Number(w.Counters[series])}}
+	return workRow{cells: []string{text.Number(w.Counters[series])}}
 }
 
 func gaugeRow(w *reporter.Work, series string) workRow {
 	g := w.Gauges[series]
-	row := workRow{name: series, cells: []string{"mean " + text.Number(g.Mean), "max " + text.Number(g.Max), ""}}
+	row := workRow{cells: []string{"mean " + text.Number(g.Mean), "max " + text.Number(g.Max), ""}}
 	if w.Nodes == 1 {
 		row.cells[2] = "last " + text.Number(g.Last)
 	}
@@ -113,7 +120,7 @@ func gaugeRow(w *reporter.Work, series string) workRow {
 
 func valueRow(w *reporter.Work, series string) workRow {
 	v := w.Values[series]
-	row := workRow{name: series, of: v.Unit, cells: []string{
+	row := workRow{note: table.Quote(v.Unit), cells: []string{
 		text.Number(v.Count) + " ×", "avg " + text.Number(v.Avg), p90Words(w, v.P90, v.Estimated, text.Number), "",
 	}}
 	if v.Max != nil {
@@ -122,7 +129,7 @@ func valueRow(w *reporter.Work, series string) workRow {
 	return row
 }
 
-// transferRow returns the transfers of one name in words: one cell, with commas.
+// transferRow returns the transfers of one name in words, with commas.
 func transferRow(w *reporter.Work, series string) workRow {
 	t := w.Transfers[series]
 	n := t.Reduced.Transfers
@@ -140,7 +147,7 @@ func transferRow(w *reporter.Work, series string) workRow {
 		words = append(words, text.Number(t.FailedTransfers)+" failed")
 	}
 
-	return workRow{name: series, cells: []string{strings.Join(words, ", ")}}
+	return workRow{note: table.Cell{Words: strings.Join(words, ", ")}}
 }
 
 // transferRate returns the rate from the first transfer to the last or, if that is not known, the rate while one went

@@ -1,9 +1,9 @@
 package summary
 
 import (
-	"slices"
-	"strings"
+	"cmp"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -17,15 +17,7 @@ func (p *layout) work(r *reporter.Report) {
 
 	for _, part := range workParts() {
 		series, left := part.series(w)
-		var rows []workRow
-		for _, name := range series {
-			rows = append(rows, part.row(w, name))
-		}
-		if part.kind == reporter.TransferKind {
-			p.transfers(rows)
-		} else {
-			p.workRows(part.label(), rows)
-		}
+		p.table(part.label(), part.table(w, series), 2)
 		if left > 0 {
 			p.line(plain, text.PadRight("", labelWidth)+part.more(left))
 		}
@@ -33,80 +25,27 @@ func (p *layout) work(r *reporter.Report) {
 	p.losses(r, w)
 }
 
-// transfers writes the transfers. Their numbers are words, which are not aligned in columns.
-func (p *layout) transfers(rows []workRow) {
-	label := "transfers"
-	for _, row := range rows {
-		p.workRows(label, []workRow{row})
-		label = ""
-	}
-}
-
-// workRows writes rows of series under a label: names and numbers in columns. A name for which there is no room beside
-// its numbers has a line of its own.
-func (p *layout) workRows(label string, rows []workRow) {
-	numbers, width := joinedCells(rows)
-	column := 0
-	for _, r := range rows {
-		if w := text.Width(text.Printable(r.name)); labelWidth+w+2+width <= p.width {
-			column = max(column, w)
-		}
-	}
-
-	for i, r := range rows {
-		for _, line := range r.lines(numbers[i], column, p.width-labelWidth) {
-			p.line(plain, text.PadRight(label, labelWidth)+line)
-			label = ""
-		}
-	}
-}
-
-// joinedCells returns the numbers of each row in columns, and the width of the widest.
-func joinedCells(rows []workRow) (lines []string, width int) {
-	var widths []int
-	for _, r := range rows {
-		widths = append(widths, make([]int, max(0, len(r.cells)-len(widths)))...)
-		for i, cell := range r.cells {
-			widths[i] = max(widths[i], text.Width(cell))
-		}
-	}
-
-	for _, r := range rows {
-		var cells []string
-		for i, cell := range r.cells {
-			if widths[i] > 0 {
-				cells = append(cells, text.PadLeft(cell, widths[i]))
+// table returns series of the part: the name, numbers, and a note. A name for which there is no room beside its numbers
+// has a line of its own.
+func (p *workPart) table(w *reporter.Work, series []string) *table.Table {
+	t := &table.Table{Columns: []table.Column{{Long: p.kind.Noun(), Fit: true}}}
+	for _, name := range series {
+		row := p.row(w, name)
+		if len(t.Rows) == 0 {
+			for i := range row.cells {
+				t.Columns = append(t.Columns, table.Column{Right: true, Optional: true})
+				if p.kind == reporter.OpKind {
+					t.Columns[i+1].Long = [...]string{"calls", "avg", "p90", "max", "total"}[i]
+				}
 			}
+			t.Columns = append(t.Columns, table.Column{Long: "note", Wrap: true, Optional: true})
 		}
-		line := strings.TrimRight(strings.Join(cells, "  "), " ")
-		lines, width = append(lines, line), max(width, text.Width(line))
-	}
-
-	return lines, width
-}
-
-// lines returns the lines of a row: its numbers begin behind the column of names. The note follows the numbers, or a
-// name that has a line of its own; where there is no room, it has a line, too.
-func (r *workRow) lines(numbers string, column, width int) []string {
-	name, indent := text.Printable(r.name), strings.Repeat(" ", column+2)
-	var lines []string
-	if text.Width(name) > column {
-		lines, name = append(lines, text.Clip(name, width)), ""
-	}
-	for _, part := range text.Wrap(numbers, max(20, width-column-2), 2) {
-		lines, name = append(lines, text.PadRight(name, column)+"  "+part), ""
-	}
-
-	note := text.Printable(strings.TrimSpace(r.note + " " + r.of))
-	if note == "" {
-		return lines
-	}
-	for i := range slices.Backward(lines) {
-		if text.Width(lines[i])+2+text.Width(note) <= width {
-			lines[i] += "  " + note
-			return lines
+		cells := []table.Cell{table.Quote(name)}
+		for _, words := range row.cells {
+			cells = append(cells, table.Bare(cmp.Or(words, text.Absent)))
 		}
+		t.Add(append(cells, row.note)...)
 	}
 
-	return append(lines, indent+note)
+	return t
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -21,7 +22,7 @@ func WriteWork(w io.Writer, r *reporter.Report) error {
 		return nil
 	}
 
-	tables := []*table{
+	tables := []*table.Table{
 		operationTable(work), counterTable(work), gaugeTable(work), valueTable(work), setTable(work),
 		attributeTable(work),
 	}
@@ -30,8 +31,11 @@ func WriteWork(w io.Writer, r *reporter.Report) error {
 
 	out := new(bytes.Buffer)
 	for _, t := range tables {
-		if len(t.rows) > 0 {
-			t.write(out)
+		if len(t.Rows) > 0 {
+			if out.Len() > 0 {
+				out.WriteByte('\n')
+			}
+			_ = t.WriteText(out, 0, false) // a buffer takes everything
 		}
 	}
 	if out.Len() == 0 {
@@ -44,12 +48,16 @@ func WriteWork(w io.Writer, r *reporter.Report) error {
 		out.WriteString(remark + "\n")
 	}
 
-	return writeAll(w, out.Bytes())
+	_, err := w.Write(out.Bytes())
+	return wroteWork(err)
 }
 
 // WriteKey writes what each operation did with a key. A key that no operation had is an empty table.
 func WriteKey(w io.Writer, r *reporter.Report, key string) error {
-	t := &table{heads: []string{"operation", "calls", "avg ms", "min ms", "max ms", "size B"}, whole: true}
+	t := seriesTable("operation", "calls", "avg ms", "min ms", "max ms", "size B")
+	for i := range t.Columns {
+		t.Columns[i].Optional = false
+	}
 	if work := r.Work(); work != nil {
 		for _, series := range slices.Sorted(maps.Keys(work.Keys)) {
 			s, ok := work.Keys[series][key]
@@ -60,21 +68,47 @@ func WriteKey(w io.Writer, r *reporter.Report, key string) error {
 			if s.Sized {
 				size = text.Number(s.SizeBytes)
 			}
-			t.add(series, text.Number(s.Count), text.Number(s.Avg), text.Number(s.Min), text.Number(s.Max), size)
+			add(t, series, text.Number(s.Count), text.Number(s.Avg), text.Number(s.Min), text.Number(s.Max), size)
 		}
 	}
 
-	out := new(bytes.Buffer)
-	t.write(out)
-
-	return writeAll(w, out.Bytes())
+	return wroteWork(t.WriteText(w, 0, false))
 }
 
-func writeAll(w io.Writer, data []byte) error {
-	if _, err := w.Write(data); err != nil {
+func wroteWork(err error) error {
+	if err != nil {
 		return fmt.Errorf("write operations: %w", err)
 	}
 	return nil
+}
+
+// nameWidth is the width of the widest name that shares a line of a table with its numbers, in cells.
+const nameWidth = 40
+
+// seriesTable returns a table of names and their numbers. A column without a number is left out.
+func seriesTable(heads ...string) *table.Table {
+	t := &table.Table{Columns: table.Left(heads...)}
+	t.Columns[0].Most = nameWidth
+	for i := range t.Columns[1:] {
+		t.Columns[i+1].Right, t.Columns[i+1].Optional = true, true
+	}
+	return t
+}
+
+// textTable returns a table like seriesTable, of which the last column is text.
+func textTable(heads ...string) *table.Table {
+	t := seriesTable(heads...)
+	t.Columns[len(heads)-1].Right = false
+	return t
+}
+
+// add adds a row to a table: texts from the report and numbers.
+func add(t *table.Table, cells ...string) {
+	row := make([]table.Cell, len(cells))
+	for i, cell := range cells {
+		row[i] = table.Quote(cell)
+	}
+	t.Add(row...)
 }
 
 // workRemarks returns what a reader must know of the numbers.
@@ -140,14 +174,12 @@ func amount[N int | int64 | float64](n N) string {
 	return text.Number(float64(n))
 }
 
-func operationTable(work *reporter.Work) *table {
-	t := &table{heads: []string{
-		"operation", "calls", "failed", "avg ms", "min ms", "max ms", "last ms", "p50 ms", "p90 ms", "p99 ms",
-		"total ms", "size B", "total B", "keys", "slowest node",
-	}}
+func operationTable(work *reporter.Work) *table.Table {
+	t := seriesTable("operation", "calls", "failed", "avg ms", "min ms", "max ms", "last ms", "p50 ms", "p90 ms", "p99 ms",
+		"total ms", "size B", "total B", "keys", "slowest node")
 	for _, series := range work.Series(reporter.OpKind) {
 		o := work.Times[series]
-		t.add(
+		add(t,
 			series, text.Number(o.Count), amount(o.Errors), known(o.Avg), known(o.Min), known(o.Max), known(o.Last),
 			guess(o.P50, book.P50TimeName, o.Estimated), guess(o.P90, book.P90TimeName, o.Estimated),
 			guess(o.P99, book.P99TimeName, o.Estimated), text.Number(o.Total), known(o.SizeBytes), known(o.TotalBytes),
@@ -157,32 +189,29 @@ func operationTable(work *reporter.Work) *table {
 	return t
 }
 
-func counterTable(work *reporter.Work) *table {
-	t := &table{heads: []string{"counter", "sum"}}
+func counterTable(work *reporter.Work) *table.Table {
+	t := seriesTable("counter", "sum")
 	for _, series := range work.Series(reporter.CounterKind) {
-		t.add(series, text.Number(work.Counters[series]))
+		add(t, series, text.Number(work.Counters[series]))
 	}
 	return t
 }
 
-func gaugeTable(work *reporter.Work) *table {
-	t := &table{heads: []string{"gauge", "last", "min", "mean", "max", "count"}}
+func gaugeTable(work *reporter.Work) *table.Table {
+	t := seriesTable("gauge", "last", "min", "mean", "max", "count")
 	for _, series := range work.Series(reporter.GaugeKind) {
 		g := work.Gauges[series]
-		t.add(series, text.Number(g.Last), text.Number(g.Min), text.Number(g.Mean), text.Number(g.Max),
+		add(t, series, text.Number(g.Last), text.Number(g.Min), text.Number(g.Mean), text.Number(g.Max),
 			text.Number(float64(g.Count)))
 	}
 	return t
 }
 
-func valueTable(work *reporter.Work) *table {
-	t := &table{
-		heads: []string{"value", "count", "avg", "min", "max", "last", "p50", "p90", "p99", "unit"},
-		words: true,
-	}
+func valueTable(work *reporter.Work) *table.Table {
+	t := textTable("value", "count", "avg", "min", "max", "last", "p50", "p90", "p99", "unit")
 	for _, series := range work.Series(reporter.ValueKind) {
 		v := work.Values[series]
-		t.add(
+		add(t,
 			series, text.Number(v.Count), text.Number(v.Avg), known(v.Min), known(v.Max), known(v.Last),
 			guess(v.P50, book.P50Name, v.Estimated), guess(v.P90, book.P90Name, v.Estimated), guess(v.P99, book.P99Name, v.Estimated),
 			v.Unit,
@@ -191,65 +220,60 @@ func valueTable(work *reporter.Work) *table {
 	return t
 }
 
-func setTable(work *reporter.Work) *table {
-	t := &table{heads: []string{"set", "members"}}
+func setTable(work *reporter.Work) *table.Table {
+	t := seriesTable("set", "members")
 	for _, series := range slices.Sorted(maps.Keys(work.Sets)) {
 		s := work.Sets[series]
 		members := text.Number(float64(s.Count))
 		if s.AtLeast {
 			members = "≥ " + members
 		}
-		t.add(series, members)
+		add(t, series, members)
 	}
 	return t
 }
 
-func attributeTable(work *reporter.Work) *table {
-	t := &table{heads: []string{"attribute", "value"}, words: true}
+func attributeTable(work *reporter.Work) *table.Table {
+	t := textTable("attribute", "value")
 	for _, series := range slices.Sorted(maps.Keys(work.Attributes)) {
-		t.add(series, fmt.Sprint(work.Attributes[series]))
+		add(t, series, fmt.Sprint(work.Attributes[series]))
 	}
 	return t
 }
 
 // transferTables returns a table for each name: the figures of vLLM's class, and what is known besides.
-func transferTables(work *reporter.Work) []*table {
-	var all []*table
+func transferTables(work *reporter.Work) []*table.Table {
+	var all []*table.Table
 	for _, name := range work.Series(reporter.TransferKind) {
 		tr := work.Transfers[name]
-		t := &table{heads: []string{"transfer " + name, ""}}
+		t := seriesTable("transfer "+name, "")
 		for figure, v := range tr.Reduced.All() {
-			t.add(figure, guess(&v, figure, tr.Estimated))
+			add(t, figure, guess(&v, figure, tr.Estimated))
 		}
 
-		t.add("total MB", text.Number(tr.TotalMB))
+		add(t, "total MB", text.Number(tr.TotalMB))
 		if tr.WallThroughput != nil {
-			t.add("throughput from first to last (MB/s)", text.Number(*tr.WallThroughput))
+			add(t, "throughput from first to last (MB/s)", text.Number(*tr.WallThroughput))
 		}
-		t.add("failed transfers", text.Number(tr.FailedTransfers))
-		t.add("failed notifications", text.Number(tr.FailedNotifications))
-		t.add("expired KV requests", text.Number(tr.KVExpired))
+		add(t, "failed transfers", text.Number(tr.FailedTransfers))
+		add(t, "failed notifications", text.Number(tr.FailedNotifications))
+		add(t, "expired KV requests", text.Number(tr.KVExpired))
 		for _, list := range slices.Sorted(maps.Keys(tr.Other)) {
-			t.add(list+", entries", text.Number(float64(tr.Other[list].Count)))
-			t.add(list+", sum", text.Number(tr.Other[list].Sum))
+			add(t, list+", entries", text.Number(float64(tr.Other[list].Count)))
+			add(t, list+", sum", text.Number(tr.Other[list].Sum))
 		}
 		if tr.Ranks > 0 {
-			t.add("ranks", text.Number(float64(tr.Ranks)))
+			add(t, "ranks", text.Number(float64(tr.Ranks)))
 		}
-		t.add("from", tr.Source)
+		add(t, "from", tr.Source)
 		all = append(all, t)
 	}
 	return all
 }
 
 // sourceTable returns the sources of all nodes.
-func sourceTable(r *reporter.Report) *table {
-	t := &table{
-		heads: []string{
-			"source", "kind", "node", "events", "datagrams", "scrapes", "failures", "s before end", "last failure",
-		},
-		words: true,
-	}
+func sourceTable(r *reporter.Report) *table.Table {
+	t := textTable("source", "kind", "node", "events", "datagrams", "scrapes", "failures", "s before end", "last failure")
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
 		if n == nil || n.Operations == nil {
@@ -260,7 +284,7 @@ func sourceTable(r *reporter.Report) *table {
 			node = ""
 		}
 		for _, s := range n.Operations.Sources {
-			t.add(s.Address, s.Kind, node, text.Number(float64(s.Events)), whole(s.Datagrams), whole(s.Scrapes),
+			add(t, s.Address, s.Kind, node, text.Number(float64(s.Events)), whole(s.Datagrams), whole(s.Scrapes),
 				amount(s.Failures), known(s.SecondsBeforeEnd), s.Why)
 		}
 	}
@@ -275,20 +299,20 @@ func whole(n *int64) string {
 	return text.Number(float64(*n))
 }
 
-func droppedTable(work *reporter.Work) *table {
-	t := &table{heads: []string{"dropped", "count"}}
+func droppedTable(work *reporter.Work) *table.Table {
+	t := seriesTable("dropped", "count")
 	for _, reason := range work.Dropped.Reasons() {
 		if reason.Count != 0 {
-			t.add(reason.Name, text.Number(float64(reason.Count)))
+			add(t, reason.Name, text.Number(float64(reason.Count)))
 		}
 	}
 	return t
 }
 
-func exampleTable(work *reporter.Work) *table {
-	t := &table{heads: []string{"example of what was dropped", "why"}, words: true}
+func exampleTable(work *reporter.Work) *table.Table {
+	t := textTable("example of what was dropped", "why")
 	for _, e := range work.Examples {
-		t.add(e.Line, e.Why)
+		add(t, e.Line, e.Why)
 	}
 	return t
 }

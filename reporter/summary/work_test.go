@@ -48,9 +48,9 @@ func TestWriteSummary_OperationOnOneLine(t *testing.T) {
 	}}, map[string]book.Transfer{"kv": {FailedTransfers: 2}})
 	r.Nodes["0"].Transfers["nixl"] = reportertest.Work(reportertest.ShortJob()).Nodes["0"].Transfers["nixl"]
 	const want = `operations  store.get  1,234 ×  avg 0.62 ms  p90 1.1 ms  max 12 ms  1.9 s in all
-transfers   kv  0 transfers, 2 failed
-            nixl
-              120 transfers, 8.2 GiB, avg 9.9 ms, p90 15 ms, 850 MB/s, 2 failed
+transfers   kv    0 transfers, 2 failed
+            nixl  120 transfers, 8.2 GiB, avg 9.9 ms, p90 15 ms, 850 MB/s, 2
+                  failed
 `
 	if got := summaryOf(t, r, Options{}); !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

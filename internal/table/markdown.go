@@ -1,0 +1,68 @@
+package table
+
+import (
+	"bytes"
+	"cmp"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// WriteMarkdown writes the table as GitHub's Markdown, in which text is nothing but text.
+func (t *Table) WriteMarkdown(out *bytes.Buffer) {
+	heads, rules := "|", "|"
+	for _, c := range t.Columns {
+		heads += strings.TrimRight(" "+Markdown(cmp.Or(c.Long, c.Head)), " ") + " |"
+		if c.Right {
+			rules += "---:|"
+		} else {
+			rules += "---|"
+		}
+	}
+	out.WriteString(heads + "\n" + rules + "\n")
+	for _, row := range t.Rows {
+		out.WriteString("|")
+		for i := range t.Columns {
+			out.WriteString(" " + row.cell(i).markdown() + " |")
+		}
+		out.WriteString("\n")
+	}
+}
+
+// markdown returns the cell as Markdown: text from a report is a code span.
+func (c Cell) markdown() string {
+	words := Markdown(c.own())
+	if c.Strong && words != "" {
+		words = "**" + words + "**"
+	}
+	if c.Quote != "" {
+		words = spaced(words, Code(c.Quote))
+	}
+	return words
+}
+
+// Markdown returns text so that it is taken literally: no character of it begins markup, HTML (CommonMark 2.4) or a
+// mention, and it has no address that becomes a link (GFM 6.9).
+func Markdown(s string) string {
+	var out strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune("\\`*_{}[]<>#|~&!@$", r) {
+			out.WriteByte('\\')
+		}
+		out.WriteRune(r)
+	}
+	return strings.NewReplacer("://", `\://`, "www.", `www\.`).Replace(out.String())
+}
+
+// codeCells is the width of a code span, in cells.
+const codeCells = 100
+
+// Code returns text from a report as a code span for a table cell. A bar would end the cell and a backtick the span,
+// and programs do not agree on how to escape them there. They are escaped as Printable escapes invisible characters.
+func Code(s string) string {
+	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), codeCells))
+	if strings.TrimSpace(s) == "" || s == text.Absent {
+		return text.Absent
+	}
+	return "`" + s + "`"
+}

@@ -1,0 +1,136 @@
+package table_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/table"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+func nodes() *table.Table {
+	t := &table.Table{Heads: table.Faint, Columns: []table.Column{
+		{Head: "node", Long: "name of the node", Most: 12}, {Head: "CPU", Right: true},
+		{Head: "memory", Over: "the peak", Right: true}, {Head: "free", Right: true, Optional: true}, {Head: "note"},
+	}}
+	t.Add(table.Quote("日本語"), table.Bare("1.5"), table.Number(text.Size(312)), table.Absent(), table.Cell{Words: "busy", Quote: "x|y"})
+	t.Add(table.Quote("a\x1b[31m"), table.Absent(), table.Cell{Sign: "≤ ", Quantity: text.Size(2048), Strong: true})
+	t.Add(table.Quote("a name that is longer"), table.Bare("12.4"), table.Number(text.Percentage(nan())))
+	t.Rows[1].Style = table.Alarm
+	return t
+}
+
+func nan() float64 { zero := 0.0; return zero / zero }
+
+func TestWriteText_AlignsByCells(t *testing.T) {
+	t.Parallel()
+	const want = `
+                  the peak
+node        CPU     memory  note
+日本語      1.5    312 MiB  busy x|y
+a\x1b[31m     –  ≤ 2.0 GiB
+a name that is longer
+           12.4          –
+`
+	var out strings.Builder
+	if err := nodes().WriteText(&out, 0, false); err != nil || "\n"+out.String() != want {
+		t.Errorf("%v, got\n%swant%s", err, out.String(), want)
+	}
+	for _, line := range strings.Split(out.String(), "\n")[2:4] {
+		if at := text.Width(line[:strings.Index(line, "iB")]); at != 24 {
+			t.Errorf("the unit is in cell %d: %s", at, line)
+		}
+	}
+}
+
+func TestWriteText_InColourAndCut(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := nodes().WriteText(&out, 20, true); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if lines[1] != "\x1b[2mnode        CPU    …\x1b[0m" || !strings.HasPrefix(lines[3], "\x1b[1;31ma\\x1b[31m     –") {
+		t.Errorf("%q", lines)
+	}
+}
+
+func TestLines_OfNarrowColumns(t *testing.T) {
+	t.Parallel()
+	tab := &table.Table{Columns: []table.Column{{Min: 5, Most: 5, Right: true}, {Min: 3, Most: 3}, {Right: true}}}
+	tab.Add(table.Words("1", "abcdef", "7")...)
+	tab.Add(table.Words("123456", "", "12")...)
+	got := fmt.Sprint(tab.Lines(0, 1))
+	if want := "[{    1 ab…  7 } {123456 } {          12 }]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestLines_Wrap(t *testing.T) {
+	t.Parallel()
+	const long = "one two three four five six seven eight nine ten"
+	tab := &table.Table{Columns: []table.Column{{Fit: true}, {Right: true, Optional: true}, {Wrap: true}}}
+	tab.Add(table.Words("x", "12", long)...)
+	tab.Add(table.Words(strings.Repeat("n", 60), "3", "short")...)
+	tab.Add(table.Words("y")...)
+	for _, c := range []struct {
+		width int
+		want  string
+	}{
+		{70, strings.Repeat("n", 60)}, // fits in front of the number
+		{60, "x  12  one two three four five six seven eight nine ten|" + strings.Repeat("n", 60) + "|    3  short|y"},
+		{50, "x  12  one two three four five six seven eight|       nine ten|" + strings.Repeat("n", 60) + "|    3  short|y"},
+		{40, "x  12|  one two three four five six seven|  eight nine ten|" + strings.Repeat("n", 60) + "|    3  short|y"},
+		{0, strings.Repeat("n", 60)},
+	} {
+		var lines []string
+		for _, l := range tab.Lines(c.width, 2) {
+			lines = append(lines, l.Text)
+		}
+		if got := strings.Join(lines, "|"); c.width%70 != 0 && got != c.want || !strings.Contains(got, c.want) {
+			t.Errorf("%d cells: got  %s\nwant %s", c.width, got, c.want)
+		}
+	}
+}
+
+func TestLines_WithoutRows(t *testing.T) {
+	t.Parallel()
+	if got := (&table.Table{Columns: table.Left("a", "b")}).Lines(0, 2); len(got) != 1 || got[0].Text != "a  b" {
+		t.Errorf("got %q", got)
+	}
+	if got := (&table.Table{Columns: table.Left("", "")}).Lines(0, 2); len(got) != 0 {
+		t.Errorf("without headings: %q", got)
+	}
+}
+
+func TestWriteMarkdown(t *testing.T) {
+	t.Parallel()
+	const want = "| name of the node | CPU | memory | free | note |\n|---|---:|---:|---:|---|\n" +
+		"| `日本語` | 1.5 | 312 MiB | – | busy `x\\x7cy` |\n" +
+		"| `a\\x1b[31m` | – | **≤ 2.0 GiB** |  |  |\n" +
+		"| `a name that is longer` | 12.4 | – |  |  |\n"
+	var out bytes.Buffer
+	nodes().WriteMarkdown(&out)
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestMarkdown_IsLiteral(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"a_b *c* `d`": "a\\_b \\*c\\* \\`d\\`", "<b> & @me #1": `\<b\> \& \@me \#1`, "http://x www.y": `http\://x www\.y`,
+		"|~| $x$ ![a](b)": `\|\~\| \$x\$ \!\[a\](b)`, "2.0 GiB, 61 %": "2.0 GiB, 61 %",
+	} {
+		if got := table.Markdown(in); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{"a`b|c": "`a\\x60b\\x7cc`", "  ": "–", "–": "–", "": "–"} {
+		if got := table.Code(in); got != want {
+			t.Errorf("%q: got %s, want %s", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package table
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// A Line is a line of a table as text.
+type Line struct {
+	Text  string
+	Style Style
+}
+
+// Lines returns the headings, unless all are empty, and the rows as lines of text in aligned columns, which are gap
+// cells apart. A width of 0 is any; nothing but a column that wraps heeds it.
+func (t *Table) Lines(width, gap int) []Line {
+	l := layout{table: t, width: width, gap: strings.Repeat(" ", gap), shown: t.shown()}
+	over, heads, cells := make([]string, len(t.Columns)), make([]string, len(t.Columns)), make([][]string, len(t.Rows))
+	for i, c := range t.Columns {
+		over[i], heads[i] = c.Over, text.Printable(c.Head)
+	}
+	for i, row := range t.Rows {
+		for column := range t.Columns {
+			cells[i] = append(cells[i], row.cell(column).String())
+		}
+	}
+	l.measure(append(cells, heads))
+
+	var out []Line
+	for _, head := range [][]string{over, heads} {
+		if strings.Join(head, "") != "" {
+			out = append(out, l.lines(head, t.Heads)...)
+		}
+	}
+	for i, row := range t.Rows {
+		out = append(out, l.lines(cells[i], row.Style)...)
+	}
+
+	return out
+}
+
+// WriteText writes the table as lines of text that are at most so many cells wide; 0 = any width. Columns are two cells
+// apart.
+func (t *Table) WriteText(w io.Writer, width int, color bool) error {
+	var out strings.Builder
+	for _, line := range t.Lines(width, 2) {
+		if width > 0 {
+			line.Text = text.Clip(line.Text, width)
+		}
+		if color {
+			line.Text = line.Style.Color(line.Text)
+		}
+		out.WriteString(line.Text + "\n")
+	}
+	_, err := io.WriteString(w, out.String())
+
+	return err
+}
+
+// A layout is how the columns of a table are arranged.
+type layout struct {
+	table  *Table
+	width  int
+	gap    string
+	shown  []int // columns
+	widths []int // of all columns, in cells
+}
+
+// measure sets the widths of the columns that some rows need.
+func (l *layout) measure(rows [][]string) {
+	l.widths = make([]int, len(l.table.Columns))
+	room := l.width - len(l.gap)*(len(l.shown)-1)
+	for _, i := range slices.Backward(l.shown) {
+		c := l.table.Columns[i]
+		width, most := c.Min, c.Most
+		if c.Fit {
+			most = max(1, room)
+		}
+		for _, row := range rows {
+			if w := text.Width(row[i]); most == 0 || w <= most {
+				width = max(width, w)
+			} else if i > 0 {
+				width = most
+			}
+		}
+		l.widths[i] = width
+		if !c.Wrap {
+			room -= width
+		}
+	}
+}
+
+// lines returns a row as a line, or as several if a text does not fit into its column.
+func (l *layout) lines(cells []string, style Style) []Line {
+	var lines []string
+	line := ""
+	for at, i := range l.shown {
+		c, cell, width := &l.table.Columns[i], cells[i], l.widths[i]
+		if at > 0 {
+			line += l.gap
+		}
+		switch {
+		case c.Wrap:
+			lines, line = l.wrap(lines, line, cell), ""
+		case at == 0 && text.Width(cell) > width:
+			lines, line = append(lines, cell), strings.Repeat(" ", width)
+		case c.Over != "" && cell == c.Over: // begins above the columns before
+			line = text.PadRight(strings.TrimRight(line, " "), text.Width(line)+width-text.Width(cell)) + cell
+		case c.Right:
+			line += text.PadLeft(text.Clip(cell, width), width)
+		default:
+			line += text.PadRight(text.Clip(cell, width), width)
+		}
+	}
+
+	var out []Line
+	for _, words := range append(lines, line) {
+		if words = strings.TrimRight(words, " "); words != "" {
+			out = append(out, Line{words, style})
+		}
+	}
+	return out
+}
+
+// wrap returns the lines of a row with the text of its last column: after the last line, after a name in a line of its
+// own or, where there is no room, broken into lines.
+func (l *layout) wrap(above []string, line, cell string) []string {
+	const leastRoom, most = 40, 20
+	indent := text.Width(line)
+	switch fits := func(s string) bool { return l.width == 0 || text.Width(s) <= l.width }; {
+	case cell == "" || fits(line+cell):
+		return append(above, line+cell)
+	case len(above) > 0 && fits(above[0]+l.gap+cell):
+		above[0] += l.gap + cell
+		return append(above, line)
+	case l.width-indent < leastRoom:
+		above, line, indent = append(above, line), "", len(l.gap)
+	}
+	for _, part := range text.Wrap(cell, max(1, l.width-indent), most) {
+		above, line = append(above, text.PadRight(line, indent)+part), ""
+	}
+
+	return above
+}
