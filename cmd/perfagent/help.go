@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
@@ -89,12 +89,13 @@ func describeHelpFlag(cmd *cobra.Command) {
 // writeCommands writes the groups of the commands of a command.
 func writeCommands(out *strings.Builder, cmd *cobra.Command) {
 	for _, g := range cmd.Groups() {
-		fmt.Fprintf(out, "\n%s:\n", g.Title)
+		t := nameTable(14)
 		for _, c := range cmd.Commands() {
 			if c.GroupID == g.ID {
-				writeEntry(out, "  "+c.Name(), 14, c.Short)
+				t.Add(table.Words("  "+c.Name(), c.Short)...)
 			}
 		}
+		writeEntries(out, g.Title, t)
 	}
 }
 
@@ -114,18 +115,17 @@ func writeFlags(out *strings.Builder, cmd *cobra.Command) {
 		if i > 0 {
 			title = flagGroups[i-1].title
 		}
-		if len(flags) > 0 {
-			fmt.Fprintf(out, "\n%s:\n", title)
-		}
+		t := nameTable(28)
 		for _, f := range flags {
-			writeFlag(out, f)
+			t.Add(table.Words(flagEntry(f))...)
 		}
+		writeEntries(out, title, t)
 	}
 }
 
-// writeFlag writes the names of a flag, its meaning, and its default unless that says nothing.
-func writeFlag(out *strings.Builder, f *pflag.Flag) {
-	name := "      --" + f.Name
+// flagEntry returns the names of a flag, and its meaning with its default unless that says nothing.
+func flagEntry(f *pflag.Flag) (name, meaning string) {
+	name = "      --" + f.Name
 	if f.Shorthand != "" {
 		name = "  -" + f.Shorthand + ", --" + f.Name
 	}
@@ -140,20 +140,18 @@ func writeFlag(out *strings.Builder, f *pflag.Flag) {
 		usage += " (default " + strings.Trim(f.DefValue, "[]") + ")"
 	}
 
-	writeEntry(out, name, 28, usage)
+	return name, usage
 }
 
-// writeEntry writes a name and, from a column on, its description.
-func writeEntry(out *strings.Builder, name string, column int, description string) {
-	const lines = 20
-	for i, line := range text.Wrap(description, summary.Width-column, lines) {
-		switch {
-		case i > 0:
-			name = ""
-		case len(name) > column-1:
-			fmt.Fprintln(out, name)
-			name = ""
-		}
-		fmt.Fprintf(out, "%s%s\n", text.PadRight(name, column), line)
+// nameTable returns a table of names and, from a column on, their descriptions.
+func nameTable(column int) *table.Table {
+	return &table.Table{Columns: []table.Column{{Min: column - 2, Most: column - 2}, {Wrap: true}}}
+}
+
+// writeEntries writes a table under a title, unless it is empty.
+func writeEntries(out *strings.Builder, title string, t *table.Table) {
+	if len(t.Rows) > 0 {
+		fmt.Fprintf(out, "\n%s:\n", title)
+		_ = t.WriteText(out, summary.Width, false) // a strings.Builder takes everything
 	}
 }

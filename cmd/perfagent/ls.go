@@ -224,7 +224,7 @@ func rowOf(o summary.Object) table.Row {
 		cells[lsLength] = table.Number(text.Duration(o.WallSeconds))
 	}
 	if o.CPU != nil {
-		set(lsCPU, text.Fixed(*o.CPU.Used, 2)+" of "+text.CPUs(*o.CPU.Of))
+		set(lsCPU, text.UsedCPUs(*o.CPU.Used)+" of "+text.CPUs(*o.CPU.Of))
 	}
 	switch {
 	case o.Memory != nil:

@@ -15,6 +15,14 @@ func CPUs(v float64) string {
 	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
 }
 
+// UsedCPUs writes how many CPUs were busy or idle on average: 0.36, 12.4.
+func UsedCPUs(v float64) string {
+	if v >= 9.995 {
+		return Fixed(v, 1)
+	}
+	return Fixed(v, 2)
+}
+
 // WholeSize writes a [Whole].
 func WholeSize(mib float64) string { return Whole(mib).String() }
 

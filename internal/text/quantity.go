@@ -107,10 +107,13 @@ func Whole(mib float64) Quantity {
 	return q
 }
 
-// Speed returns MiB per second.
+// Speed returns MiB per second, or a larger unit from about 1 GiB per second on.
 func Speed(v float64) Quantity {
 	const unit = "MiB/s"
 	switch {
+	case math.Abs(v) >= 1023.5 && math.Abs(v) < 1e15:
+		q := Size(v)
+		return Quantity{q.Number, q.Unit + "/s"}
 	case v > 0 && v < 0.005:
 		return Quantity{"<0.01", unit}
 	case math.Abs(v) < 9.995:

@@ -49,7 +49,7 @@ func TestScreen_OfAJobWithLimitsAndGPUs(t *testing.T) {
 	screenIs(t, "the rows", Screen(r, o)[7:14], `
 memory     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁        3.1 %       3.1 %
 job CPU    ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅    2.00 CPUs   2.00 CPUs
-job memory ███████████████████████████████████████████     1.50 GiB    2.00 GiB
+job memory ███████████████████████████████████████████      1.5 GiB     2.0 GiB
 mem limit  ███████████████████████████████████████████       75.0 %     100.0 %
 throttled  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅       12.5 %      50.0 %
 GPU 0      ███████████████████████████████████████████       93.0 %     100.0 %
@@ -59,7 +59,7 @@ GPU 0 mem  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅
 		t.Errorf("the second GPU, of which only the memory is known:\n%s", all)
 	}
 	line := Line(r, o)
-	for _, part := range []string{"job CPU 2.00 CPUs", "job memory 1.50 GiB", "throttled 12.5 %", "GPU 0 93.0 %"} {
+	for _, part := range []string{"job CPU 2.00 CPUs", "job memory 1.5 GiB", "throttled 12.5 %", "GPU 0 93.0 %"} {
 		if !strings.Contains(line, part) {
 			t.Errorf("the line lacks %q: %s", part, line)
 		}

@@ -3,13 +3,14 @@ package terminal
 import (
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
 // line is a line of a screen. If there is no room, lines of the highest rank are left out first.
 type line struct {
 	rank  int
-	style string // as in SGR (ECMA-48), "" = plain
+	style table.Style
 	text  string
 }
 
@@ -23,8 +24,8 @@ func (l line) render(o Options) string {
 	if o.ASCII { // the sign of what was cut
 		words = text.ASCII(words)
 	}
-	if o.Color && l.style != "" && words != "" {
-		return "\x1b[" + l.style + "m" + words + "\x1b[0m"
+	if o.Color {
+		return l.style.Color(words)
 	}
 	return words
 }

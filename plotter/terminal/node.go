@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -16,14 +17,14 @@ func nodeLines(r *reporter.Report, o Options) []line {
 		n = &reporter.Node{}
 	}
 
-	title := line{0, bold, titleText(r, o.Node, live)}
+	title := line{0, table.Strong, titleText(r, o.Node, live)}
 	if live.Alarm {
-		title.style = alarm
+		title.style = table.Alarm
 	}
 
 	lines := []line{title}
 	if live.Trouble != "" {
-		lines = append(lines, line{1, alarm, text.Printable(live.Trouble)})
+		lines = append(lines, line{1, table.Alarm, text.Printable(live.Trouble)})
 	}
 	if len(r.Run.Command) > 0 {
 		lines = append(lines, line{4, "", text.PadRight("command", labelWidth) + commandWords(r.Run.Command, o.Width)})
@@ -41,7 +42,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	lines = append(lines, line{rank: 21})
 	lines = append(lines, operationLines(n, live)...)
 	if cost := costWords(n, r.Run.WallSeconds); cost != "" {
-		lines = append(lines, line{3, dim, text.PadRight("perfagent", labelWidth) + cost})
+		lines = append(lines, line{3, table.Faint, text.PadRight("perfagent", labelWidth) + cost})
 	}
 	return append(lines, line{rank: 22})
 }

@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"math"
-	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
@@ -69,10 +68,10 @@ func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) [
 // nodeLabel names a node in at most eleven cells.
 func nodeLabel(name string) string {
 	name = text.Printable(name)
-	if label := "node " + name; utf8.RuneCountInString(label) < sparkLabel {
+	if label := "node " + name; text.Width(label) < sparkLabel {
 		return label
 	}
-	return string([]rune(name)[:min(sparkLabel-1, utf8.RuneCountInString(name))])
+	return text.Clip(name, sparkLabel-1)
 }
 
 // cpuByTime returns the greatest CPU percent of each of so many equal parts of the time

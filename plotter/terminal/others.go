@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -27,9 +28,9 @@ func otherLines(r *reporter.Report, o Options) []line {
 		if n == nil {
 			n = &reporter.Node{}
 		}
-		style := ""
+		style := table.Plain
 		if live.Alarm {
-			style = alarm
+			style = table.Alarm
 		}
 		cells := min(40, o.Width-labelWidth-31-words)
 		lines = append(lines, line{style: style, text: otherLine(name, n, live, o, cells)})

@@ -4,9 +4,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -112,18 +112,27 @@ func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 		return narrowLines(n, live, o)
 	}
 
-	lines := []line{{6, dim, header(n, live, cells, numbers)}}
+	t := &table.Table{Heads: table.Faint, Columns: []table.Column{{Min: labelWidth}, {Min: cells}, {Min: min(cells, 1)}}}
+	if used := min(n.Samples.Len(), cells); used > 0 {
+		from, to := spanOf(n)
+		t.Columns[1].Head = timeAxis(to-from, used)
+	}
+	for _, head := range []string{firstHead(live), "peak"}[:numbers] {
+		t.Columns = append(t.Columns, table.Column{Head: head, Right: true, Min: numberWidth})
+	}
+	lines := []line{{rank: 6}}
 	for _, row := range rowsOf(n, live) {
-		values := valuesOf(n, row.column)
-		words := text.PadRight(row.label, labelWidth)
+		values, picture := valuesOf(n, row.column), ""
 		if cells > 0 {
-			words += text.PadRight(Spark(values, cells, 0, topOf(n, row.column, values), o.ASCII), cells) + " "
+			picture = Spark(values, cells, 0, topOf(n, row.column, values), o.ASCII)
 		}
 		now, peak := numbersOf(n, live, row.column)
-		for _, v := range []float64{now, peak}[:numbers] {
-			words += text.PadLeft(valueText(row.column, v, numberWidth-1), numberWidth)
-		}
-		lines = append(lines, line{row.rank, "", words})
+		t.Add(table.Words(row.label, picture, "", valueText(row.column, now, numberWidth-1),
+			valueText(row.column, peak, numberWidth-1))...)
+		lines = append(lines, line{rank: row.rank})
+	}
+	for i, l := range t.Lines(0, 0) {
+		lines[i].style, lines[i].text = l.Style, l.Text
 	}
 
 	return lines
@@ -132,7 +141,7 @@ func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 // narrowLines returns the rows for a screen without room for a picture or for the blanks
 // between label and number.
 func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
-	lines := []line{{6, dim, text.PadLeft(firstHead(live), o.Width)}}
+	lines := []line{{6, table.Faint, text.PadLeft(firstHead(live), o.Width)}}
 	for _, row := range rowsOf(n, live) {
 		now, _ := numbersOf(n, live, row.column)
 		room := o.Width - text.Width(row.label)
@@ -143,24 +152,6 @@ func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
 		lines = append(lines, line{row.rank, "", words})
 	}
 	return lines
-}
-
-// header returns the line above the rows: the time that the pictures span, and the names
-// of the numbers.
-func header(n *reporter.Node, live LiveNode, cells, numbers int) string {
-	words := strings.Repeat(" ", labelWidth)
-	if cells > 0 {
-		axis := ""
-		if used := min(n.Samples.Len(), cells); used > 0 {
-			from, to := spanOf(n)
-			axis = timeAxis(to-from, used)
-		}
-		words += text.PadRight(axis, cells) + " "
-	}
-	for _, word := range []string{firstHead(live), "peak"}[:numbers] {
-		words += text.PadLeft(word, numberWidth)
-	}
-	return words
 }
 
 // firstHead says what the first number is.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -41,13 +42,6 @@ type LiveNode struct {
 const (
 	labelWidth  = 11
 	numberWidth = 12
-)
-
-// Styles of lines where colours are allowed.
-const (
-	bold  = "1"
-	dim   = "2"
-	alarm = "1;31"
 )
 
 // Screen draws a run that is still going on, as at most Height lines of at most Width cells. It shows
@@ -106,7 +100,7 @@ func rest(o Options) line {
 	if o.Ended > 0 {
 		words = append(words, fmt.Sprintf("%d ended before", o.Ended))
 	}
-	return line{style: dim, text: text.PadRight("nodes", labelWidth) + strings.Join(words, ", ")}
+	return line{style: table.Faint, text: text.PadRight("nodes", labelWidth) + strings.Join(words, ", ")}
 }
 
 // footerLines returns the last line, if there is one.
@@ -114,5 +108,5 @@ func footerLines(o Options) []line {
 	if o.Footer == "" || o.Height < 3 {
 		return nil
 	}
-	return []line{{style: dim, text: o.Footer}}
+	return []line{{style: table.Faint, text: o.Footer}}
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
@@ -119,9 +118,9 @@ type sparkline struct {
 
 // cells returns how many cells the pictures have in lines of a width; 0 = no room.
 func (p *picture) cells(width int) int {
-	said := utf8.RuneCountInString(peakPerCell)
+	said := text.Width(peakPerCell)
 	for _, r := range p.rows {
-		said = max(said, utf8.RuneCountInString(r.scale))
+		said = max(said, text.Width(r.scale))
 	}
 	cells := min(p.samples, width-sparkLabel-2-said)
 	if cells < min(minPicture, p.samples) {
@@ -143,7 +142,7 @@ func (p *picture) lines(cells int, span float64) []string {
 		lines = append(lines, pictureLine(r.label, Spark(r.values, cells, 0, r.hi, p.ascii), cells, r.scale, p.ascii))
 	}
 	axis, note := timeAxis(span, cells), ""
-	if (p.thinned || p.samples > cells) && utf8.RuneCountInString(axis) <= cells {
+	if (p.thinned || p.samples > cells) && text.Width(axis) <= cells {
 		note = peakPerCell
 	}
 	return append(lines, pictureLine("time", axis, cells, note, p.ascii))
@@ -151,9 +150,7 @@ func (p *picture) lines(cells int, span float64) []string {
 
 // pictureLine joins label, picture and words. ASCII has no dash of that width.
 func pictureLine(label, picture string, cells int, words string, ascii bool) string {
-	pad := max(0, cells-utf8.RuneCountInString(picture))
-	gap := max(1, sparkLabel-utf8.RuneCountInString(label))
-	line := label + strings.Repeat(" ", gap) + picture + strings.Repeat(" ", pad) + "  " + words
+	line := text.PadRight(text.PadRight(label, sparkLabel-1)+" "+picture, sparkLabel+cells) + "  " + words
 	if ascii {
 		line = strings.ReplaceAll(line, text.Absent, "-")
 	}
@@ -167,7 +164,7 @@ func timeAxis(span float64, cells int) string {
 	if span < 0 || words == text.Absent {
 		return text.Absent
 	}
-	gap := cells - 1 - utf8.RuneCountInString(words)
+	gap := cells - 1 - text.Width(words)
 	if gap < 2 {
 		return "0 to " + words
 	}

@@ -49,7 +49,7 @@ func newest(list []float64) float64 {
 
 // words returns the rate and the time in words.
 func (o operation) words() (rate, each string) {
-	return threeDigits(o.rate) + "/s", threeDigits(o.ms) + " ms each"
+	return text.Number(o.rate) + "/s", text.Milliseconds(o.ms) + " each"
 }
 
 // name returns the name of the series, printable and not too long.
@@ -77,17 +77,4 @@ func operationWords(n *reporter.Node, live LiveNode) string {
 		parts = append(parts, o.name()+" "+rate+" "+each)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// threeDigits writes a number with about three digits.
-func threeDigits(v float64) string {
-	switch a := math.Abs(v); {
-	case a > 0 && a < 0.005:
-		return "<0.01"
-	case a < 9.995:
-		return text.Fixed(v, 2)
-	case a < 99.95:
-		return text.Fixed(v, 1)
-	}
-	return text.Fixed(v, 0)
 }

@@ -112,7 +112,7 @@ func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
 	if !(wall > 0) {
 		return [2]string{}
 	}
-	busy := cpusText(cpu / wall)
+	busy := text.UsedCPUs(cpu / wall)
 	if n.Limits == nil || !(n.Limits.CPUs > 0) {
 		return [2]string{busy + " CPUs busy", busy + " CPUs busy"}
 	}

@@ -61,16 +61,14 @@ func lineEnd(r *reporter.Report) string {
 	return strings.Join(words, "; ")
 }
 
-// words returns the bar in a few words: "CPU 1.4 of 4 (36 %)".
+// words returns the bar in a few words: "CPU 1.44 of 4 (36 %)".
 func (b Bar) words() string {
 	used, of := text.Size(b.Used), text.Size(b.Of)
 	switch {
 	case b.Key == BarGPU:
 		return b.Label + " " + b.Share()
-	case b.Key == BarCPU && b.Used < 0.95:
-		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.Fixed(b.Used, 2), b.of(text.CPUs), b.Share())
 	case b.Key == BarCPU:
-		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.Fixed(b.Used, 1), b.of(text.CPUs), b.Share())
+		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.UsedCPUs(b.Used), b.of(text.CPUs), b.Share())
 	case b.moved != "":
 		return fmt.Sprintf("%s %s of %s (%s)", b.Label, used, b.moved, b.Share())
 	case used.Unit == of.Unit: // said once

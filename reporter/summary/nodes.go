@@ -106,7 +106,7 @@ func (a *nodeRow) busy() string {
 	if !(a.wall > 0) {
 		return ""
 	}
-	return cpusText(a.jobCPU/a.wall) + " CPUs busy"
+	return text.UsedCPUs(a.jobCPU/a.wall) + " CPUs busy"
 }
 
 // cost returns the cost of the measuring, or "" if it is not known.
@@ -230,7 +230,7 @@ func (a *nodeRow) cells(name table.Cell, short bool) table.Row {
 		table.Bare(text.ShortHours(a.unused)),
 	}}
 	if !short {
-		row.Cells = append(row.Cells, table.Bare(text.Fixed(a.jobCPU/a.wall, 2)), number(text.Size(a.jobMemory)))
+		row.Cells = append(row.Cells, table.Bare(text.UsedCPUs(a.jobCPU/a.wall)), number(text.Size(a.jobMemory)))
 	}
 	row.Cells = append(row.Cells, table.Bare(a.exit))
 	if a.failed {

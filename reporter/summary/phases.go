@@ -106,7 +106,7 @@ func (p *phase) row() PhaseRow {
 	}
 	switch mean := p.nodeCPU / float64(p.nodes); {
 	case p.cpuKnown:
-		out.CPUs = text.Fixed(p.jobCPUs, 2) + " CPUs"
+		out.CPUs = text.UsedCPUs(p.jobCPUs) + " CPUs"
 	case !math.IsNaN(mean):
 		out.CPUs = "node " + text.Percent(mean)
 	}

@@ -80,7 +80,7 @@ func newRankRow(r *reporter.Rank) RankRow {
 	row := RankRow{
 		Rank: r.Rank, Exit: exitText(r.ExitCode), End: r.End.Time,
 		cpu: metric(reporter.MetricJobCPU), length: math.NaN(),
-		Cores:  text.Fixed(metric(reporter.MetricJobCores), 2),
+		Cores:  text.UsedCPUs(metric(reporter.MetricJobCores)),
 		Memory: text.SizeText(metric(reporter.MetricJobMemoryPeak)),
 		Failed: r.ExitCode != nil && *r.ExitCode != 0 || r.Incomplete != "",
 	}

@@ -223,20 +223,12 @@ func idleRows(label string, idle, of, hours float64) []row {
 		return nil
 	}
 
-	r := row{label: label, note: fmt.Sprintf("%s of %s %s idle (%s %%)", cpusText(idle), text.CPUs(of),
+	r := row{label: label, note: fmt.Sprintf("%s of %s %s idle (%s %%)", text.UsedCPUs(idle), text.CPUs(of),
 		text.Plural(of, "CPU", "CPUs"), text.Fixed(share, 0))}
 	if hours >= notableHours {
 		r.value = text.Quantity{Number: text.Fixed(hours, 1), Unit: "CPU·h"}
 	}
 	return []row{r}
-}
-
-// cpusText writes a number of busy or idle CPUs: 0.36, 12.4.
-func cpusText(v float64) string {
-	if v >= 9.995 {
-		return text.Fixed(v, 1)
-	}
-	return text.Fixed(v, 2)
 }
 
 func p95(n *reporter.Node) string {
