@@ -519,18 +519,10 @@ func (o *pushOptions) describe(c *mlflow.Client, file *pushedFile, opts pusher.O
 	}
 
 	line("tags", "%s", strings.Join(slices.Sorted(maps.Keys(plan.Tags())), ", "))
-	line("artifact", "%s (%s)", plan.ArtifactName(0), size(len(file.Data)))
+	line("artifact", "%s (%s)", plan.ArtifactName(0), text.SizeText(float64(len(file.Data))/(1<<20)))
 	for _, n := range plan.Notes {
 		line("note", "%s", n)
 	}
-}
-
-// size formats a number of bytes for people.
-func size(n int) string {
-	if n < 1<<20 {
-		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
 // A progress shows how far a long push is: in place on a terminal, else as a line from time to time.

@@ -329,7 +329,7 @@ func (o *lsOptions) printRuns(runs []gather.Run) error {
 		if r.Partial > 0 {
 			nodes += fmt.Sprintf(" (%d partial)", r.Partial)
 		}
-		t.Add(table.Words(r.ID, nodes, size(int(r.Bytes)), modified(r.Modified))...)
+		t.Add(table.Words(r.ID, nodes, text.SizeText(float64(r.Bytes)/(1<<20)), modified(r.Modified))...)
 	}
 	return o.streams.printTable(t)
 }
@@ -346,7 +346,7 @@ func (o *lsOptions) printNodes(nodes []gather.Node) error {
 		if !n.Final {
 			node += " (partial)"
 		}
-		t.Add(table.Words(node, size(int(n.Bytes)), modified(n.Modified), pasted(n.Reference))...)
+		t.Add(table.Words(node, text.SizeText(float64(n.Bytes)/(1<<20)), modified(n.Modified), pasted(n.Reference))...)
 	}
 	return o.streams.printTable(t)
 }

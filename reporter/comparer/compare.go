@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"unicode/utf8"
 
 	"golang.org/x/perf/benchmath"
 
@@ -342,20 +341,4 @@ func Compared() []string {
 		}
 	}
 	return names
-}
-
-// clip cuts s to length characters. A text that was cut ends in an ellipsis.
-func clip(s string, length int) string {
-	if utf8.RuneCountInString(s) <= length {
-		return s
-	}
-
-	count := 0
-	for i := range s {
-		if count++; count == length {
-			return s[:i] + "…"
-		}
-	}
-
-	return s
 }

@@ -57,7 +57,7 @@ func ParseGate(words string) (Gate, error) {
 	v, err := strconv.ParseFloat(value, 64)
 	// ParseFloat also accepts Inf, NaN, hexadecimal numbers and 1_000.
 	if err != nil || strings.Trim(value, "0123456789.eE+-") != "" || !finite(v) {
-		return Gate{}, fmt.Errorf("%q is not a number such as +10%%, -5%% or 90", text.Printable(clip(value, 40)))
+		return Gate{}, fmt.Errorf("%q is not a number such as +10%%, -5%% or 90", text.Printable(text.Clip(value, 40)))
 	}
 
 	if percent && v != 0 && !strings.ContainsAny(value[:1], "+-") {
@@ -101,9 +101,9 @@ func checkMetric(name string) error {
 		return fmt.Errorf("%s is not compared: it counts since boot", name)
 	}
 	if words := workNumbersOf(name); words != "" {
-		return fmt.Errorf("%q names no number of a series: there are %s", text.Printable(clip(name, 80)), words)
+		return fmt.Errorf("%q names no number of a series: there are %s", text.Printable(text.Clip(name, 80)), words)
 	}
-	return fmt.Errorf("there is no metric %q; %s", text.Printable(clip(name, 40)),
+	return fmt.Errorf("there is no metric %q; %s", text.Printable(text.Clip(name, 40)),
 		text.DidYouMean(metricMeant(name), "%s", "perfagent metrics lists them all"))
 }
 

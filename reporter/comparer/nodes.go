@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -112,7 +113,7 @@ func nodeValue(n *reporter.Node, m *reporter.Metric) (float64, error) {
 
 	for _, missing := range n.Missing {
 		if missing.What == m.Name {
-			return 0, errors.New(clip(missing.Why, maxText))
+			return 0, errors.New(text.Clip(missing.Why, maxText))
 		}
 	}
 

@@ -207,7 +207,7 @@ func apart(a, b string) (shortA, shortB string) {
 		}
 	}
 
-	return clip(a, maxCommand), clip(b, maxCommand)
+	return text.Clip(a, maxCommand), text.Clip(b, maxCommand)
 }
 
 // listed returns the metrics that the tables show, in the order of their groups: all of them, or those that have

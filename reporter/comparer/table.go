@@ -118,21 +118,14 @@ func (c *Comparison) sides() []string {
 	}{{"A", c.A}, {"B", c.B}} {
 		files := ""
 		if s.Reports != s.Runs {
-			files = fmt.Sprintf(" in %s", counted(s.Reports, "report"))
+			files = fmt.Sprintf(" in %s", text.Count(s.Reports, "report", "reports"))
 		}
 
-		name := text.Printable(clip(s.Name, maxText))
-		out = append(out, fmt.Sprintf("%s: %s%s, %s", s.label, counted(s.Runs, "run"), files, name))
+		name := text.Printable(text.Clip(s.Name, maxText))
+		out = append(out, fmt.Sprintf("%s: %s%s, %s", s.label, text.Count(s.Runs, "run", "runs"), files, name))
 	}
 
 	return out
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // intro returns the lines above the table: how B differs from A, whether the commands differ, and what
@@ -153,7 +146,7 @@ func (c *Comparison) remarks(list []Metric, all bool) []string {
 	if all {
 		out = append(out, c.absences()...)
 	} else if rest := len(c.shown()) - len(list); rest > 0 {
-		out = append(out, "not shown: "+counted(rest, "metric")+" that did not change, or that a side lacks; --all shows them")
+		out = append(out, "not shown: "+text.Count(rest, "metric", "metrics")+" that did not change, or that a side lacks; --all shows them")
 	}
 	for _, v := range c.Gates {
 		out = append(out, "gate "+v.String())
@@ -175,7 +168,7 @@ func (c *Comparison) notes() []string {
 // printable cuts and escapes lines that may hold text from reports.
 func printable(lines []string) []string {
 	for i := range lines {
-		lines[i] = text.Printable(clip(lines[i], 4*maxText))
+		lines[i] = text.Printable(text.Clip(lines[i], 4*maxText))
 	}
 
 	return lines

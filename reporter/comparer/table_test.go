@@ -254,18 +254,6 @@ func TestWrapped(t *testing.T) {
 	}
 }
 
-func TestClip(t *testing.T) {
-	for _, test := range []struct {
-		in   string
-		n    int
-		want string
-	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}, {"", 3, ""}} {
-		if got := clip(test.in, test.n); got != test.want {
-			t.Errorf("clip(%q, %d) = %q", test.in, test.n, got)
-		}
-	}
-}
-
 // A writer that fails is told of.
 func TestWrite_Errors(t *testing.T) {
 	c := cases(t)["one"]

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -135,7 +136,7 @@ func workNumbersOf(name string) string {
 func (m *Metric) shownName() string {
 	of := m.of
 	if of.Kind == "" {
-		return clip(m.Name, maxName)
+		return text.Clip(m.Name, maxName)
 	}
 
 	name := []rune(of.Series)

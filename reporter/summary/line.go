@@ -3,7 +3,6 @@ package summary
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -116,9 +115,5 @@ func (l line) clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	end := max(0, most-len(l.cut))
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + l.cut
+	return text.Prefix(s, max(0, most-len(l.cut))) + l.cut
 }
