@@ -19,7 +19,7 @@ import (
 const (
 	// joinPatience is how long nodes other than 0 wait at the job's end for node 0's MLflow run
 	// before they make their own.
-	joinPatience = 1500 * time.Millisecond
+	joinPatience = 5 * time.Second
 
 	// pushGrace is how long a push may take to notice that its time is up.
 	pushGrace = 500 * time.Millisecond

@@ -396,7 +396,7 @@ func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	id := "r" + newInvocation()
 	var cmds []*exec.Cmd
-	// At its job's end node 1 waits for 1.5 s for node 0's run, which a busy server needs longer for.
+	// At its job's end node 1 waits for 5 s for node 0's run, which a busy server needs longer for.
 	for _, n := range []struct{ node, job string }{{"1", "sleep 6; exit 1"}, {"0", "sleep 1.2; exit 0"}} {
 		cmds = append(cmds, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--node", n.node, "--", "sh", "-c", n.job))
 	}
