@@ -36,7 +36,7 @@ func (r *Report) write(to io.Writer, nodes int) error {
 		counted.Run.Nodes = nodes
 	}
 
-	lines := lineBreaker{out: bufio.NewWriterSize(to, 32<<10)}
+	lines := lineBreaker{out: bufio.NewWriterSize(to, 16<<10)}
 	if err := text.WriteJSON(&lines, &counted); err != nil {
 		return err
 	}
