@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"io"
 	"os"
@@ -14,28 +15,6 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
-
-// Pieces keep what is written. Of a string they make no copy: most of a page is part of the program.
-type pieces []string
-
-// Write implements io.Writer.
-func (p *pieces) Write(data []byte) (int, error) { return p.WriteString(string(data)) }
-
-// WriteString implements io.StringWriter.
-func (p *pieces) WriteString(s string) (int, error) {
-	*p = append(*p, s)
-	return len(s), nil
-}
-
-// copyTo writes the pieces, one after the other.
-func (p pieces) copyTo(w io.Writer) error {
-	for _, s := range p {
-		if _, err := io.WriteString(w, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 const (
 	// mostSiblings is how many pages of other nodes a page links.
@@ -81,7 +60,10 @@ func (s *session) savePage(path string, r *reporter.Report) string {
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, reportfile.WritePicture(name, out.page == name, page.copyTo)
+		return struct{}{}, reportfile.WritePicture(name, out.page == name, func(w io.Writer) error {
+			_, err := page.WriteTo(w)
+			return err
+		})
 	})
 	if err != nil {
 		s.log.Warn(err.Error())
@@ -94,9 +76,9 @@ func (s *session) savePage(path string, r *reporter.Report) string {
 
 // renderPage makes a page in memory, before any of it is written: if the disk hangs, the report changes meanwhile. A
 // panic in a picture must not cost the job its exit code.
-func renderPage(r *reporter.Report, o plotter.PageOptions) (page pieces, err error) {
+func renderPage(r *reporter.Report, o plotter.PageOptions) (page *bytes.Buffer, err error) {
 	defer noPanic("write page", &err)
 
-	err = plotter.WritePage(&page, r, o)
-	return page, err
+	page = &bytes.Buffer{}
+	return page, plotter.WritePage(page, r, o)
 }

@@ -18,10 +18,10 @@ type ink struct {
 	kind  inkKind
 	color int    // index into the palette
 	dash  int    // see dashes
-	tone  markup // instead of color, for what is not the job's: see Part
+	tone  string // instead of color, for what is not the job's: see Part
 	// data and name say what of the report a shape shows: "mark" and its text. An SVG has them as an
 	// attribute data-mark.
-	data markup
+	data string
 	name string
 }
 
@@ -341,7 +341,8 @@ func (f *figure) legendBelow(c canvas, y float64) {
 	}
 }
 
-// textWidth returns about how wide a text is, in pixels. Viewers have other fonts, but those of this kind differ little.
+// textWidth returns about how wide a text is, in pixels. Viewers have other fonts, but those of this kind differ
+// little.
 func textWidth(s string) float64 {
 	width := 0.0
 	for _, r := range s {

@@ -3,7 +3,9 @@ package plotter
 import (
 	_ "embed" // the page's parts
 	"fmt"
+	"html/template"
 	"io"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,18 +19,16 @@ import (
 
 // The parts of the page. uPlot is the chart library; its licence is in the page.
 var (
-	//go:embed top.html
-	topHTML markup // the beginning of every page, up to its title
 	//go:embed page.css
-	pageCSS markup
+	pageCSS string
 	//go:embed page.js
-	pageJS markup
+	pageJS string
 	//go:embed uplot/uPlot.iife.min.js
-	uplotJS markup
+	uplotJS string
 	//go:embed uplot/uPlot.min.css
-	uplotCSS markup
+	uplotCSS string
 	//go:embed uplot/LICENSE
-	uplotLicense markup
+	uplotLicense string
 )
 
 // PageOptions say how a page is made.
@@ -110,7 +110,7 @@ func (p *Page) tell(node *pageNode) {
 	}
 }
 
-// maxCells returns how many numbers the page may have.
+// most returns how many numbers the page may have.
 func (p *Page) most() int {
 	if p.limit == 0 {
 		return exactCells
@@ -152,13 +152,21 @@ func (p *Page) noteStarts() {
 	}
 }
 
-// topData is what the upper part of the page shows.
-type topData struct {
-	Title, Note string
-	Head        headData
-	Details     []summary.Highlight
-	Siblings    []link
-	Alone       bool // there is one node
+// A pageView is what the template of a page shows.
+type pageView struct {
+	Title, Note   string
+	Head          headData
+	Details       []summary.Highlight
+	Siblings      []link
+	Many          bool       // there are several nodes
+	Nodes         *nodesView // of many
+	Ranks         *ranksView // of the only one
+	Node          *nodeView
+	Work          *workView
+	Processes     []processRow
+	Style         template.CSS
+	Scripts       iter.Seq2[string, any] // the data of scripts, by the element's ID
+	UPlot, Script template.JS
 }
 
 // Write writes the page of the nodes that were added.
@@ -169,31 +177,32 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 
 	slices.SortFunc(p.nodes, func(a, b *pageNode) int { return reporter.CompareNodes(a.name, b.name) })
 	p.noteStarts()
-	if err := p.write(newHTMLWriter(w), run); err != nil {
+	view, err := p.view(run)
+	if err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 
-	return nil
+	return writeTemplate(w, "page", view)
 }
 
-func (p *Page) write(w *htmlWriter, run *reporter.Run) error {
-	top, shown := p.top(run), p.shown()
-	w.ours(topHTML).ours("<title>").text(top.Title).ours("</title>\n<style>\n")
-	w.ours(uplotCSS).ours(pageCSS).ours(p.ranksStyle(run)).ours("</style>\n")
-	top.write(w)
-	if len(p.nodes) > 1 {
-		if err := p.writeNodes(w, run); err != nil {
-			return err
-		}
-	} else {
-		p.ranksSection(w, run)
+// view returns what the page shows.
+func (p *Page) view(run *reporter.Run) (v *pageView, err error) {
+	shown := p.shown()
+	v = &pageView{
+		Title: "perfagent", Note: p.note(), Head: p.head(run), Details: p.facts(run), Siblings: p.siblings(),
+		Many: len(p.nodes) > 1, Node: p.nodeView(shown), Work: p.workTables(), Processes: p.processes(run),
+		Style: template.CSS(uplotCSS + pageCSS + p.ranksStyle(run)), Scripts: p.scripts(run, shown),
+		UPlot: template.JS("/*\n" + uplotLicense + "*/\n" + uplotJS), Script: template.JS(pageJS),
 	}
-
-	p.writeSection(w, run, shown)
-	p.writeData(w, run, shown)
-	w.ours("<script>\n/*\n").ours(uplotLicense).ours("*/\n").ours(uplotJS).ours("</script>\n<script>\n")
-	w.ours(pageJS).ours("</script>\n</body>\n</html>\n")
-	return w.flush()
+	if run.ID != "" {
+		v.Title = text.Printable(run.ID) + " · perfagent"
+	}
+	if v.Many {
+		v.Nodes, err = p.nodesView(run)
+	} else {
+		v.Ranks = p.ranksView(p.nodes[0], run)
+	}
+	return v, err
 }
 
 // shown returns the places in chartPlans of the charts that the page shows: those that every page has, and those for
@@ -247,18 +256,11 @@ func (p *pageNode) knows(metric string) bool {
 	return slices.ContainsFunc(p.missing, func(m reporter.Missing) bool { return m.What == metric })
 }
 
-// top returns the data of the upper part.
-func (p *Page) top(run *reporter.Run) topData {
-	d := topData{
-		Title: "perfagent", Note: p.note(), Head: p.head(run), Siblings: p.siblings(), Alone: len(p.nodes) == 1,
-	}
-	if run.ID != "" {
-		d.Title = text.Printable(run.ID) + " · perfagent"
-	}
-
+// facts returns when and where the run was, for the upper part of the page.
+func (p *Page) facts(run *reporter.Run) (out []summary.Highlight) {
 	add := func(label, value string) {
 		if value != "" {
-			d.Details = append(d.Details, summary.Highlight{Label: label, Value: value})
+			out = append(out, summary.Highlight{Label: label, Value: value})
 		}
 	}
 
@@ -277,11 +279,11 @@ func (p *Page) top(run *reporter.Run) topData {
 		add("tag", tag)
 	}
 
-	if d.Alone {
-		d.Details = append(d.Details, p.nodes[0].details...)
+	if len(p.nodes) == 1 {
+		out = append(out, p.nodes[0].details...)
 	}
 
-	return d
+	return out
 }
 
 // elsewhere returns how many nodes have their series in a store.
@@ -298,8 +300,8 @@ func (p *Page) elsewhere() (n int) {
 func (p *Page) note() string {
 	switch n := p.elsewhere(); {
 	case n > 0:
-		return fmt.Sprintf("The series of %s are in the store, and not on this page. perfagent plot REPORT -o PAGE.html fetches and "+
-			"draws them.", text.Count(n, "node", "nodes"))
+		return fmt.Sprintf("The series of %s are in the store, and not on this page. "+
+			"perfagent plot REPORT -o PAGE.html fetches and draws them.", text.Count(n, "node", "nodes"))
 	case p.limit == 0:
 		return ""
 	case p.limit >= p.longest:

@@ -2,6 +2,7 @@ package plotter
 
 import (
 	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -11,9 +12,93 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// writeData writes the page's data for its script: what it knows about all nodes, then each node. It is JSON, written
-// by hand: encoding/json takes as long for it as the rest of the page takes.
-func (p *Page) writeData(w *htmlWriter, run *reporter.Run, shown []int) {
+// planData is what the page's script knows about all nodes.
+type planData struct {
+	Charts  []chartData `json:"charts"`
+	Run     string      `json:"run"` // one of those at one address
+	First   string      `json:"first"`
+	Nodes   []string    `json:"nodes"`
+	Hosts   []string    `json:"hosts"` // of several nodes
+	Start   any         `json:"start"`
+	Length  any         `json:"length"`
+	Live    int64       `json:"live"` // milliseconds between two updates
+	Packed  bool        `json:"packed,omitempty"`
+	Columns int         `json:"columns"`
+}
+
+// chartData is what the script knows about a chart of all nodes.
+type chartData struct {
+	ID     string       `json:"id"`
+	Title  string       `json:"title"`
+	Unit   string       `json:"unit"`
+	Top    float64      `json:"top"`
+	Series []seriesData `json:"series"`
+	Asides []seriesData `json:"asides"`
+	Maybe  bool         `json:"maybe,omitempty"`
+	Signed bool         `json:"signed,omitempty"`
+	Stack  []string     `json:"stack,omitempty"`
+	Lanes  bool         `json:"lanes,omitempty"`  // it has one for each GPU
+	Within bool         `json:"within,omitempty"` // it is in the chart that has lanes
+}
+
+// seriesData is what the script knows about a series.
+type seriesData struct {
+	Label  string `json:"label"`
+	Spread bool   `json:"spread,omitempty"`
+	Color  int    `json:"color,omitempty"`
+	Dash   int    `json:"dash,omitempty"`
+	Part   Part   `json:"part,omitempty"`
+	Unit   string `json:"unit,omitempty"`
+}
+
+// nodeData is a node for the script. The names are short because a thousand nodes repeat them.
+type nodeData struct {
+	Start any `json:"s"`
+	*nodeTexts
+	Bounds map[string][]any `json:"b,omitempty"` // the limits of charts, with their texts
+	Wholes map[string]any   `json:"w,omitempty"` // how much the node has of what stacked charts show
+	Tops   map[string]any   `json:"z,omitempty"` // the ends of their axes, where they do not show it all
+	Peaks  map[string][]any `json:"o,omitempty"` // peaks that lay between two samples, with their texts
+	Quiet  []string         `json:"q,omitempty"` // charts in which nothing happened
+	Scales [][2]float64     `json:"l,omitempty"` // the memory and the power of each GPU
+	Marks  [][]any          `json:"e,omitempty"` // times and texts
+	Phases [][]any          `json:"h,omitempty"` // times of beginnings and ends, names, colors
+	Ends   any              `json:"t"`           // of the buckets
+	Charts [][]any          `json:"c"`           // the bands of each chart
+	Asides [][]any          `json:"a"`
+}
+
+// nodeTexts are shown when the node is selected. What is said of the only node is on the page itself.
+type nodeTexts struct {
+	Cards    [][]string      `json:"k"`
+	Facts    [][]string      `json:"f"`
+	Metrics  reporter.Values `json:"m"`
+	Missing  [][]string      `json:"x"`
+	Listed   int             `json:"y,omitempty"` // of Missing
+	Phases   [][]string      `json:"p,omitempty"` // the cells of their table
+	Messages [][]any         `json:"v"`           // how the job ended, each with whether it is bad
+	Advice   [][]any         `json:"g"`           // what to change, too
+}
+
+// finite returns a number as JSON has it: null if it is not finite.
+func finite(v float64) any {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return v
+}
+
+// each returns what of makes of each item. It is never nil: JSON has an empty array of no items.
+func each[T, To any](list []T, of func(T) To) []To {
+	out := make([]To, len(list))
+	for i, item := range list {
+		out[i] = of(item)
+	}
+	return out
+}
+
+// scripts returns the data of the page's script by the elements' IDs: what it knows about all nodes, then each node.
+func (p *Page) scripts(run *reporter.Run, shown []int) iter.Seq2[string, any] {
 	gpus := 0
 	for _, n := range p.nodes {
 		gpus = max(gpus, n.gpus)
@@ -23,77 +108,53 @@ func (p *Page) writeData(w *htmlWriter, run *reporter.Run, shown []int) {
 		plans[i].series = slices.DeleteFunc(plans[i].series, p.lacks)
 	}
 
-	w.ours(`<script type="application/json" id="plan">{"charts":[`)
-	for k, i := range shown {
-		w.nth(k, "")
-		p.writePlan(w, i, &plans[i])
+	return func(yield func(string, any) bool) {
+		if !yield("plan", p.plan(run, plans, shown)) {
+			return
+		}
+		for _, n := range p.nodes {
+			if !yield("node-"+n.name, n.data(plans, shown, len(p.nodes) > 1)) {
+				return
+			}
+		}
 	}
-	w.ours(`],"run":`).quoted(run.ID + "@" + strconv.FormatInt(run.Start.UnixMicro(), 10)) // of those at one address
-	w.ours(`,"first":`).quoted(p.nodes[0].name).ours(`,"nodes":[`)
-	for i, n := range p.nodes {
-		w.nth(i, "").quoted(n.name)
-	}
-	many := len(p.nodes) > 1
-	w.ours(`],"hosts":`).when(!many, "null")
-	for i := 0; i < len(p.nodes) && many; i++ {
-		w.nth(i, "[").quoted(p.nodes[i].host)
-	}
-	w.when(many, "]")
+}
 
+// plan returns what the script knows about all nodes.
+func (p *Page) plan(run *reporter.Run, plans []chartPlan, shown []int) planData {
 	start, length := p.span()
-	w.ours(`,"start":`).number(start).ours(`,"length":`).number(length)
-	w.ours(`,"live":`).whole(int(p.options.Live.Milliseconds())) // between two updates
-	w.when(p.limit > 0, `,"packed":true`).ours(`,"columns":`).whole(p.heatColumns()).ours("}</script>\n")
-	for _, n := range p.nodes {
-		n.writeData(w, plans, shown, many)
+	d := planData{
+		Charts: each(shown, func(i int) chartData { return plans[i].data(p.lanes(), i) }),
+		Run:    run.ID + "@" + strconv.FormatInt(run.Start.UnixMicro(), 10),
+		First:  p.nodes[0].name,
+		Nodes:  each(p.nodes, func(n *pageNode) string { return n.name }),
+		Start:  finite(start), Length: finite(length), Live: p.options.Live.Milliseconds(), Packed: p.limit > 0,
+		Columns: p.heatColumns(),
 	}
+	if len(p.nodes) > 1 {
+		d.Hosts = each(p.nodes, func(n *pageNode) string { return n.host })
+	}
+	return d
 }
 
-// writePlan writes what the script knows about chart i of all nodes.
-func (p *Page) writePlan(w *htmlWriter, i int, plan *chartPlan) {
-	w.ours(`{"id":`).quoted(plan.id).ours(`,"title":`).quoted(plan.title).ours(`,"unit":`).quoted(plan.unit())
-	w.ours(`,"top":`).number(plan.top()).ours(`,"series":`)
-	writePlans(w, plan.series, func(s *seriesPlan) {
-		w.when(s.upper != 0, `,"spread":true`)
-		if s.color != 0 {
-			w.ours(`,"color":`).whole(s.color)
-		}
-		if s.dash != 0 {
-			w.ours(`,"dash":`).whole(s.dash)
-		}
-		if s.part != PartLine {
-			w.ours(`,"part":`).whole(int(s.part))
-		}
-	})
-	w.ours(`,"asides":`)
-	writePlans(w, plan.aside, func(s *seriesPlan) {
-		w.when(s.upper != 0, `,"spread":true`)
-		if unit := s.asideUnit(); unit != "" {
-			w.ours(`,"unit":`).quoted(unit)
-		}
-	})
-
-	w.when(plan.whenMeasured, `,"maybe":true`).when(plan.line.Signed(), `,"signed":true`)
-	if plan.stack.rest != "" {
-		w.ours(`,"stack":`).strings(plan.stack.rest, plan.stack.alone, plan.stack.share)
+// data returns what the script knows about chart i. lanes reports whether GPUs have lanes.
+func (c *chartPlan) data(lanes bool, i int) chartData {
+	d := chartData{
+		ID: c.id, Title: c.title, Unit: c.unit(), Top: c.top(), Maybe: c.whenMeasured, Signed: c.line.Signed(),
+		Lanes: lanes && i == 0, Within: lanes && i > 0 && i < gpuCharts,
 	}
-	lanes := p.lanes() // the first chart has one for each GPU, with the next two charts in it
-	w.when(lanes && i == 0, `,"lanes":true`).when(lanes && i > 0 && i < gpuCharts, `,"within":true`).ours("}")
-}
-
-// writePlans writes an array of series, each with its label and what more writes; null if there are none.
-func writePlans(w *htmlWriter, plans []seriesPlan, more func(*seriesPlan)) {
-	if len(plans) == 0 {
-		w.ours("null")
-		return
+	for _, s := range c.series {
+		d.Series = append(d.Series, seriesData{
+			Label: s.label, Spread: s.upper != 0, Color: s.color, Dash: s.dash, Part: s.part,
+		})
 	}
-
-	for i := range plans {
-		w.nth(i, "[").ours(`{"label":`).quoted(plans[i].label)
-		more(&plans[i])
-		w.ours("}")
+	for _, s := range c.aside {
+		d.Asides = append(d.Asides, seriesData{Label: s.label, Spread: s.upper != 0, Unit: s.asideUnit()})
 	}
-	w.ours("]")
+	if c.stack.rest != "" {
+		d.Stack = []string{c.stack.rest, c.stack.alone, c.stack.share}
+	}
+	return d
 }
 
 // lacks reports whether a series is that of a device, other than a GPU, that no node has.
@@ -109,97 +170,59 @@ func (p *Page) lacks(s seriesPlan) bool {
 	})
 }
 
-// writeData writes the node for the page's script: s, when it began; t, the ends of its buckets; c, the bands of each
-// chart; a, the bands of its asides. The names are short because a thousand nodes repeat them.
-func (p *pageNode) writeData(w *htmlWriter, plans []chartPlan, shown []int, many bool) {
-	w.ours(`<script type="application/json" id="node-`).text(p.name).ours(`">{"s":`).number(p.time.Start)
-	if many { // otherwise it is on the page itself
-		p.writeTexts(w)
+// data returns the node for the page's script.
+func (p *pageNode) data(plans []chartPlan, shown []int, many bool) *nodeData {
+	d := &nodeData{
+		Start: finite(p.time.Start), Ends: numbers(p.time.Ends, p.thinned),
+		Bounds: map[string][]any{}, Wholes: map[string]any{}, Tops: map[string]any{}, Peaks: map[string][]any{},
+		Charts: each(shown, func(i int) []any { return p.bands(plans[i].series, p.charts[i].Series) }),
+		Asides: each(shown, func(i int) []any { return p.bands(plans[i].aside, p.charts[i].Asides) }),
+		Marks:  each(p.time.Marks, func(m Moment) []any { return []any{finite(m.At), m.Text} }),
+		Phases: each(p.time.Phases, func(s Stretch) []any {
+			return []any{finite(s.From), finite(s.To), s.Name, s.Color % len(seriesColors())}
+		}),
 	}
-	p.writeCharts(w, shown)
-	p.writeStory(w, many)
-
-	w.ours(`,"t":`)
-	writeNumbers(w, p.time.Ends, p.thinned)
-	w.ours(`,"c":[`)
-	for k, i := range shown {
-		w.nth(k, "")
-		p.writeBands(w, plans[i].series, p.charts[i].Series)
+	if many {
+		d.nodeTexts = p.texts()
 	}
-	w.ours(`],"a":[`)
-	for k, i := range shown {
-		w.nth(k, "")
-		p.writeBands(w, plans[i].aside, p.charts[i].Asides)
-	}
-	w.ours("]}</script>\n")
-}
-
-// writeTexts writes what is shown when the node is selected: k, its numbers; f, its facts; m, its metrics; x, what is
-// missing, and y, how much of that is listed.
-func (p *pageNode) writeTexts(w *htmlWriter) {
-	w.ours(`,"k":[`)
-	for i, c := range p.cards {
-		w.nth(i, "").strings(c.Label, c.Value, c.Note)
-	}
-	w.ours(`],"f":[`)
-	for i, f := range p.details {
-		w.nth(i, "").strings(f.Label, f.Value)
-	}
-	w.ours(`],"m":{`)
-	for i, name := range p.metrics.Names() {
-		w.nth(i, "").quoted(name).ours(":").number(p.metrics[name])
-	}
-	w.ours(`},"x":[`)
-	for i, m := range p.missing {
-		w.nth(i, "").strings(m.What, m.Why)
-	}
-	w.ours("]")
-	if p.listed > 0 {
-		w.ours(`,"y":`).whole(p.listed)
-	}
-}
-
-// writeCharts writes what the script cannot know of the charts from their numbers: b, their limits and the texts of
-// these; w, how much the node has of what stacked charts show; z, the ends of their axes, where they do not show it
-// all; o, the peaks that lay between two samples, with their texts; q, in which nothing happened; l, the memory and the
-// power of each GPU.
-func (p *pageNode) writeCharts(w *htmlWriter, shown []int) {
-	each := func(begin markup, has func(*Chart) bool, write func(*Chart)) {
-		n := 0
-		for _, i := range shown {
-			if c := &p.charts[i]; has(c) {
-				w.nth(n, begin)
-				write(c)
-				n++
-			}
-		}
-		w.when(n > 0, "}")
-	}
-
-	each(`,"b":{`, func(c *Chart) bool { return c.BoundText != "" }, func(c *Chart) {
-		w.quoted(c.ID).ours(":[").number(c.Bound).ours(",").quoted(c.BoundText).ours("]")
-	})
-	each(`,"w":{`, func(c *Chart) bool { return c.Whole > 0 }, func(c *Chart) {
-		w.quoted(c.ID).ours(":").number(c.Whole)
-	})
-	each(`,"z":{`, (*Chart).cut, func(c *Chart) { w.quoted(c.ID).ours(":").number(c.stackedTop()) })
-	each(`,"o":{`, func(c *Chart) bool { return c.Peak > 0 }, func(c *Chart) {
-		w.quoted(c.ID).ours(":[").number(c.Peak).ours(",").quoted(c.PeakText).ours("]")
-	})
-
-	quiet := 0
-	for _, i := range shown {
-		if c := &p.charts[i]; c.Quiet() {
-			w.nth(quiet, `,"q":[`).quoted(c.ID)
-			quiet++
-		}
-	}
-	w.when(quiet > 0, "]")
 	if slices.ContainsFunc(p.charts[:gpuCharts], func(c Chart) bool { return len(c.Series) > 0 }) {
-		for i, s := range p.scales {
-			w.nth(i, `,"l":[`).ours("[").number(s.memory).ours(",").number(s.power).ours("]")
+		d.Scales = each(p.scales, func(s laneScale) [2]float64 { return [2]float64{s.memory, s.power} })
+	}
+
+	for _, i := range shown {
+		c := &p.charts[i]
+		if c.BoundText != "" {
+			d.Bounds[c.ID] = []any{finite(c.Bound), c.BoundText}
 		}
-		w.when(len(p.scales) > 0, "]")
+		if c.Whole > 0 {
+			d.Wholes[c.ID] = finite(c.Whole)
+		}
+		if c.cut() {
+			d.Tops[c.ID] = finite(c.stackedTop())
+		}
+		if c.Peak > 0 {
+			d.Peaks[c.ID] = []any{finite(c.Peak), c.PeakText}
+		}
+		if c.Quiet() {
+			d.Quiet = append(d.Quiet, c.ID)
+		}
+	}
+	return d
+}
+
+// texts returns what is shown when the node is selected.
+func (p *pageNode) texts() *nodeTexts {
+	message := func(m summary.Message) []any { return []any{m.Text, m.Bad} }
+	return &nodeTexts{
+		Cards:   each(p.cards, func(c summary.Highlight) []string { return []string{c.Label, c.Value, c.Note} }),
+		Facts:   each(p.details, func(f summary.Highlight) []string { return []string{f.Label, f.Value} }),
+		Metrics: p.metrics,
+		Missing: each(p.missing, func(m reporter.Missing) []string { return []string{m.What, m.Why} }),
+		Listed:  p.listed,
+		Phases: each(p.phases, func(r summary.PhaseRow) []string {
+			return []string{r.Name, r.Count, r.Seconds, r.CPUs, r.Memory, r.GPU}
+		}),
+		Messages: each(p.messages, message), Advice: each(p.advice, message),
 	}
 }
 
@@ -209,84 +232,35 @@ func (c *Chart) cut() bool {
 	return c.Whole > 0 && c.stackedTop() != c.Whole && slices.ContainsFunc(c.Series, measured)
 }
 
-// writeStory writes what the job said: e, times and texts of marks; h, phases: times of beginnings and ends, names, and
-// colors. What is on the page itself, if there is one node, follows: p, the cells of the table of phases; v and g, how
-// the job ended and what to change, each with whether it is bad.
-func (p *pageNode) writeStory(w *htmlWriter, many bool) {
-	for i, m := range p.time.Marks {
-		w.nth(i, `,"e":[`).ours("[").number(m.At).ours(",").quoted(m.Text).ours("]")
-	}
-	w.when(len(p.time.Marks) > 0, "]")
-	for i, st := range p.time.Phases {
-		w.nth(i, `,"h":[`).ours("[").number(st.From).ours(",").number(st.To).ours(",")
-		w.quoted(st.Name).ours(",").whole(st.Color % len(seriesColors())).ours("]")
-	}
-	w.when(len(p.time.Phases) > 0, "]")
-	if !many {
-		return
-	}
-
-	for i, r := range p.phases {
-		w.nth(i, `,"p":[`).strings(r.Name, r.Count, r.Seconds, r.CPUs, r.Memory, r.GPU)
-	}
-	w.when(len(p.phases) > 0, "]").ours(`,"v":[`)
-	writeMessages(w, p.messages)
-	w.ours(`],"g":[`)
-	writeMessages(w, p.advice)
-	w.ours("]")
-}
-
-// writeMessages writes texts, each with whether it is bad.
-func writeMessages(w *htmlWriter, list []summary.Message) {
-	for i, m := range list {
-		w.nth(i, "").ours("[").quoted(m.Text).when(m.Bad, ",true]").when(!m.Bad, ",false]")
-	}
-}
-
-// writeBands writes the bands of the series in the order of the plans. A band is the numbers of a series: [mean] if
+// bands returns the bands of the series in the order of the plans. A band is the numbers of a series: [mean] if
 // minimum and maximum are the same, otherwise [min, mean, max]; for a spread [min, [], max]; null if nothing was
 // measured.
-func (p *pageNode) writeBands(w *htmlWriter, plans []seriesPlan, have []Series) {
-	w.ours("[")
-	for i := range plans {
-		w.nth(i, "")
-		at := slices.IndexFunc(have, func(s Series) bool { return s.Key == plans[i].name() })
+func (p *pageNode) bands(plans []seriesPlan, have []Series) []any {
+	return each(plans, func(plan seriesPlan) any {
+		at := slices.IndexFunc(have, func(s Series) bool { return s.Key == plan.name() })
 		if at < 0 {
-			w.ours("null")
-			continue
+			return nil
 		}
 
-		b := have[at].Band
-		w.ours("[")
+		b, packed := have[at].Band, p.thinned
 		switch {
 		case have[at].Spread:
-			writeNumbers(w, b.Min, p.thinned)
-			w.ours(",[],")
-		case !same(b):
-			writeNumbers(w, b.Min, p.thinned)
-			w.ours(",")
-			writeNumbers(w, b.Mean, p.thinned)
-			w.ours(",")
+			return []any{numbers(b.Min, packed), []any{}, numbers(b.Max, packed)}
+		case same(b):
+			return []any{numbers(b.Max, packed)}
 		}
-		writeNumbers(w, b.Max, p.thinned)
-		w.ours("]")
-	}
-	w.ours("]")
+		return []any{numbers(b.Min, packed), numbers(b.Mean, packed), numbers(b.Max, packed)}
+	})
 }
 
-// writeNumbers writes a list of a node's series as an array. On a page of many nodes it is packed.
-func writeNumbers(w *htmlWriter, list reporter.Numbers, packed bool) {
-	if packed {
-		writePacked(w, list)
-		return
+// numbers returns a list of a node's series for the script. On a page of many nodes it is packed: [min, max, base64]
+// with two bytes per number, little endian, from 0 for the minimum to 65534 for the maximum. 65535 means not measured.
+// A list with only one distinct number is [number, length].
+func numbers(list reporter.Numbers, packed bool) any {
+	if !packed {
+		return list
 	}
 
-	w.numbers(list)
-}
-
-// writePacked writes a list as [min, max, base64] with two bytes per number, little endian, from 0 for the minimum to
-// 65534 for the maximum. 65535 means not measured. A list with only one distinct number is [number, length].
-func writePacked(w *htmlWriter, list reporter.Numbers) {
 	least, greatest := math.Inf(1), math.Inf(-1)
 	whole := true
 	for _, v := range list {
@@ -301,15 +275,14 @@ func writePacked(w *htmlWriter, list reporter.Numbers) {
 	case greatest < least: // nothing was measured
 		least, greatest = 0, 0
 	case least == greatest && whole:
-		w.ours("[").number(least).ours(",").whole(len(list)).ours("]")
-		return
+		return []any{least, len(list)}
 	}
 
 	bytes := make([]byte, 0, 2*len(list))
 	for _, v := range list {
 		bytes = binary.LittleEndian.AppendUint16(bytes, packedNumber(v, least, greatest))
 	}
-	w.ours("[").number(least).ours(",").number(greatest).ours(`,"`).base64(bytes).ours(`"]`)
+	return []any{least, greatest, bytes}
 }
 
 const unmeasured = 65535

@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,10 +29,10 @@ type clockTime struct {
 
 // A barData is a bar of the head.
 type barData struct {
-	Key, Label, Share, Whole string
-	Value                    string  // percent, exactly
-	Width                    float64 // percent of the bar that is filled
-	Look                     string  // alarming, dim or ""
+	summary.Bar
+	Value string  // percent, exactly
+	Width float64 // percent of the bar that is filled
+	Look  string  // alarming, dim or ""
 }
 
 // openCards is how many pieces of advice are not folded: more would push the charts out of sight.
@@ -127,10 +126,7 @@ func (p *Page) cards(r *reporter.Report) []summary.Message {
 
 // newBar returns a bar as the page draws it.
 func newBar(b summary.Bar) barData {
-	d := barData{
-		Key: b.Key, Label: b.Label, Share: b.Share(), Whole: b.Whole(),
-		Value: short(b.Percent), Width: min(100, max(0, b.Percent)),
-	}
+	d := barData{Bar: b, Value: short(b.Percent), Width: min(100, max(0, b.Percent))}
 	switch {
 	case b.Percent >= summary.BarAlarming:
 		d.Look = "alarming"
@@ -160,106 +156,3 @@ func (p *Page) siblings() []link {
 
 // A link leads to a file beside the page.
 type link struct{ Name, File string }
-
-// write writes the upper part of the page.
-func (d *topData) write(w *htmlWriter) {
-	w.ours(`
-</head>
-<body>
-<header id="about">
-`)
-	d.Head.write(w, d.Title)
-	w.ours("<details data-details><summary>Details</summary>\n<dl class=\"facts\">\n")
-	writeFacts(w, d.Details)
-	w.ours("</dl></details>\n")
-	if len(d.Siblings) > 0 {
-		w.ours(`<p class="note">other nodes of this run:`)
-		for _, l := range d.Siblings {
-			w.ours(` <a href="`).link(l.File).ours(`">`).text(l.Name).ours("</a>")
-		}
-		w.ours("</p>")
-	}
-	w.ours("\n")
-	if d.Note != "" {
-		w.ours(`<p class="note">`).text(d.Note).ours("</p>")
-	}
-	w.ours("\n</header>\n<main>\n")
-}
-
-// write writes what the page says first. title is that of the page, for a run without a command.
-func (d *headData) write(w *htmlWriter, title string) {
-	w.ours(`<div class="state `).text(d.State).ours("\" data-verdict>\n<p class=\"headline\">").text(d.Headline)
-	if d.Updated.Unix != 0 {
-		w.ours(` <span class="updated">updated <time id="updated" data-at="`).whole(int(d.Updated.Unix)).ours(`">`)
-		w.text(d.Updated.Text).ours("</time></span>")
-	}
-	w.ours("</p>\n")
-	for _, m := range d.Verdicts {
-		writeVerdict(w, m)
-		w.ours("\n")
-	}
-	if d.Incomplete != "" {
-		w.ours(`<p class="warn">`).text(d.Incomplete).ours("</p>")
-	}
-	w.ours("</div>\n<h1>").text(cmp.Or(d.Command, title)).ours("</h1>\n")
-	if d.Phase != "" {
-		w.ours(`<dl class="facts"><div><dt>phase</dt><dd>`).text(d.Phase).ours("</dd></div></dl>")
-	}
-
-	w.ours("\n<div class=\"bars\">\n")
-	for _, b := range d.Bars {
-		b.write(w)
-	}
-	w.ours("</div>\n<div id=\"advice\">")
-	if len(d.Advice) > 0 {
-		w.ours("<div data-advice>")
-		writeCards(w, d.Advice)
-		if len(d.More) > 0 {
-			w.ours(`<details class="more"><summary>`).whole(len(d.More)).ours(" more</summary>")
-			writeCards(w, d.More)
-			w.ours("</details>")
-		}
-		w.ours("</div>")
-	}
-	w.ours("</div>\n")
-}
-
-// write writes a bar.
-func (b *barData) write(w *htmlWriter) {
-	w.ours(`<div class="gauge `).text(b.Look).ours(`" data-bar="`).text(b.Key).ours(`" data-value="`).text(b.Value)
-	w.ours(`"><span class="name">`).text(b.Label).ours(`</span><svg viewBox="0 0 100 10" preserveAspectRatio="none" `)
-	w.ours(`aria-hidden="true"><rect class="of" width="100" height="10"/><rect class="used" width="`).number(b.Width)
-	w.ours(`" height="10"/></svg><b>`).text(b.Share).ours(`</b> <span class="whole">`).text(b.Whole)
-	w.ours("</span></div>\n")
-}
-
-// writeCards writes pieces of advice.
-func writeCards(w *htmlWriter, cards []summary.Message) {
-	for _, a := range cards {
-		w.ours(`<div class="advice`).when(a.Bad, " bad").ours(`">`)
-		if a.Paste {
-			w.ours("<code>")
-			var gap markup
-			for word := range strings.SplitSeq(a.Text, " ") { // no line is broken within one, as behind a hyphen
-				w.ours(gap).ours("<span>").text(word).ours("</span>")
-				gap = " "
-			}
-			w.ours(`</code><button type="button" class="copy noprint nojs-hide">copy</button>`)
-		} else {
-			w.ours("<p>").text(a.Text).ours("</p>")
-		}
-		w.ours("</div>\n")
-	}
-}
-
-// writeVerdict writes how a job ended.
-func writeVerdict(w *htmlWriter, m summary.Message) {
-	w.ours(`<p class="verdict`).when(m.Bad, " bad").ours(`">`).text(m.Text).ours("</p>")
-}
-
-// writeFacts writes names and values.
-func writeFacts(w *htmlWriter, list []summary.Highlight) {
-	for _, f := range list {
-		w.ours("<div><dt>").text(f.Label).ours("</dt><dd>").text(f.Value).ours("</dd></div>\n")
-	}
-}

@@ -2,8 +2,11 @@ package plotter
 
 import (
 	"bytes"
+	"encoding/base64"
+	"errors"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -13,102 +16,57 @@ import (
 // tableOpen is how many rows the table of the nodes has at most, so that it is not folded.
 const tableOpen = 50
 
-// writeNodes writes what the page shows of many nodes.
-func (p *Page) writeNodes(w *htmlWriter, run *reporter.Run) error {
-	w.ours("\n<section id=\"nodes\">\n<h2>").whole(len(p.nodes))
-	if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
-		w.ours(" of ").whole(run.Gather.NodesExpected)
-	}
-	w.ours(" nodes</h2>\n")
-	if err := p.writeMaps(w, run); err != nil {
-		return err
-	}
-
-	w.ours("</div>\n<details id=\"table\"").when(len(p.nodes) <= tableOpen, " open")
-	w.ours(`><summary>Table of the nodes</summary>
-<div class="wide"><table><thead><tr><th>node</th><th>host</th><th>exit</th><th>CPU mean</th><th>CPU peak</th>`)
-	columns, job := 8, p.anyOfJob()
-	if job {
-		columns += 2
-	}
-	w.ours("<th>memory peak</th><th>unused CPU·h</th>").when(job, "<th>job CPUs</th><th>job memory</th>")
-	w.ours("<th>missing</th></tr></thead>\n<tbody>\n")
-	first, _, _, failed := p.first(run)
-	for i, n := range p.nodes {
-		n.writeRow(w, failed && i == first, job)
-		p.ranksOf(w, n, run, columns)
-	}
-
-	w.ours("</tbody></table></div></details>\n")
-	p.workTables(w)
-	p.processTable(w, run)
-	w.ours("</section>\n")
-	return nil
+// A nodesView is what the page shows of many nodes.
+type nodesView struct {
+	Count       string // of the nodes: "3", or "3 of 4"
+	First, Last string // nodes
+	Length      string // of the time that all cover
+	Maps        []heatMap
+	MapHeight   int       // in pixels
+	Ring        *position // of the first failure on each map, if it is known
+	Open, Job   bool      // the table is not folded; it has what the jobs used
+	Rows        []nodeRow
 }
 
-// writeRow writes the node's line in the table of the nodes.
-func (p *pageNode) writeRow(w *htmlWriter, first, job bool) {
-	w.ours("<tr").when(first, ` class="first"`).ours(`><td><a href="`).link("#node=" + p.name).ours(`">`).text(p.name)
-	brief := summary.Brief(p.metrics)
-	cells := []string{p.host, p.exit, brief.CPUMean, brief.CPUPeak, brief.MemoryPeak, brief.UnusedHours}
-	if job {
-		cells = append(cells, brief.JobCPUs, brief.JobMemory)
-	}
-	w.ours("</a></td>")
-	for _, words := range cells {
-		w.ours("<td>").text(words).ours("</td>")
-	}
-	w.ours("<td>").whole(p.listed).ours("</td></tr>\n")
+// A nodeRow is a node's row in the table of the nodes.
+type nodeRow struct {
+	Name, Host, Exit string
+	summary.BriefNode
+	Missing int
+	First   bool       // its job failed first
+	Ranks   *ranksView // nil if it has none
 }
 
-// writeMaps writes the heat maps, and before them how to read them. They are left out if the series are
-// elsewhere.
-func (p *Page) writeMaps(w *htmlWriter, run *reporter.Run) error {
-	if p.elsewhere() > 0 {
-		w.ours("<div class=\"maps\">\n")
-		return nil
-	}
-
+// nodesView returns what the page shows of many nodes. The heat maps are left out if the series are elsewhere.
+func (p *Page) nodesView(run *reporter.Run) (*nodesView, error) {
 	start, length := p.span()
-	w.ours(`<p class="note noprint">Each row of a map is a node, from `).text(p.nodes[0].name)
-	w.ours(" at the top to ").text(p.nodes[len(p.nodes)-1].name).ours("; time runs to the right over ")
-	w.text(text.Seconds(length)).ours(". A click, or Enter, shows the node below.")
-	w.when(p.ringed(run, start), " The ring is where the first job failed.").ours("</p>\n<div class=\"maps\">\n")
+	v := &nodesView{
+		Count: strconv.Itoa(len(p.nodes)), First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name,
+		Length: text.Seconds(length), MapHeight: p.mapHeight(), Ring: p.ring(run, start, length),
+		Open: len(p.nodes) <= tableOpen, Job: p.anyOfJob(),
+	}
+	if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
+		v.Count += " of " + strconv.Itoa(run.Gather.NodesExpected)
+	}
 	for _, plan := range heatPlans() {
-		if plan.ofJob && !p.any(plan) {
+		if p.elsewhere() > 0 || plan.ofJob && !p.any(plan) {
 			continue
 		}
-		if err := p.writeMap(w, run, plan, start, length); err != nil {
-			return err
+		mean, errMean := p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean })
+		peak, errPeak := p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Max })
+		if err := errors.Join(errMean, errPeak); err != nil {
+			return nil, err
 		}
-	}
-	return nil
-}
-
-// writeMap writes a heat map.
-func (p *Page) writeMap(w *htmlWriter, run *reporter.Run, plan heatPlan, start, length float64) error {
-	mean, err := p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean })
-	if err != nil {
-		return err
-	}
-	peak, err := p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Max })
-	if err != nil {
-		return err
+		v.Maps = append(v.Maps, heatMap{plan, mean, peak})
 	}
 
-	w.ours(`<figure class="heat" data-heatmap="`).ours(plan.id).ours(`" data-of="`).ours(plan.chart)
-	w.ours(`" tabindex="0" aria-label="`).ours(plan.title)
-	w.ours(" of all nodes over time; arrow keys move, Enter shows a node\">\n<figcaption>").ours(plan.title)
-	w.ours(` <label class="mean"><input type="radio" name="`).ours(plan.id)
-	w.ours(`"> mean</label> <label class="peak"><input type="radio" name="`).ours(plan.id)
-	w.ours(`" checked> peak</label> <span class="scale">0 <i></i> 100 %</span></figcaption>
-<div class="map" style="height:`).whole(p.mapHeight())
-	w.ours(`px"><img class="mean" alt="" src="data:image/png;base64,`).base64(mean)
-	w.ours(`"><img class="peak" alt="" src="data:image/png;base64,`).base64(peak)
-	w.ours(`"><div class="cross"></div>`)
-	p.ring(w, run, start, length)
-	w.ours("</div>\n</figure>\n")
-	return nil
+	first, _, _, failed := p.first(run)
+	for i, n := range p.nodes {
+		v.Rows = append(v.Rows, nodeRow{
+			n.name, n.host, n.exit, summary.Brief(n.metrics), n.listed, failed && i == first, p.ranksView(n, run),
+		})
+	}
+	return v, nil
 }
 
 // mapHeight returns the height of a heat map in pixels: several per node, but with many nodes only
@@ -146,24 +104,30 @@ func (p *Page) heatColumns() int {
 
 // A heatPlan says what a heat map shows: a percentage of each node.
 type heatPlan struct {
-	id, title markup
-	chart     markup // whose values the tooltip shows
+	ID, Title string
+	Chart     string // whose values the tooltip shows
 	ofJob     bool   // left out if no node has it
 	// shares returns the values of a node and the factor that makes percentages of them; nil if there
 	// are none.
 	shares func(*pageNode) (*Series, float64)
 }
 
+// A heatMap has the pictures of a heat map: PNGs, in base64.
+type heatMap struct {
+	heatPlan
+	Mean, Peak string
+}
+
 func heatPlans() []heatPlan {
 	return []heatPlan{
-		{id: "cpu", title: "CPU", chart: "cpu", shares: func(n *pageNode) (*Series, float64) {
+		{ID: "cpu", Title: "CPU", Chart: "cpu", shares: func(n *pageNode) (*Series, float64) {
 			return n.chart("cpu").part(PartShare), 1
 		}},
 		{
-			id: "job_cpu", title: "Job CPU, of what it may use", chart: "cpu", ofJob: true,
+			ID: "job_cpu", Title: "Job CPU, of what it may use", Chart: "cpu", ofJob: true,
 			shares: func(n *pageNode) (*Series, float64) { return n.chart("cpu").part(PartJob), 100 / n.cpus },
 		},
-		{id: "memory", title: "Memory", chart: "memory", shares: func(n *pageNode) (*Series, float64) {
+		{ID: "memory", Title: "Memory", Chart: "memory", shares: func(n *pageNode) (*Series, float64) {
 			c := n.chart("memory")
 			if used := c.part(PartAll); used != nil {
 				return used, 100 / c.Whole
@@ -192,12 +156,12 @@ func (p *Page) anyOfJob() bool {
 	return slices.ContainsFunc(heatPlans(), func(plan heatPlan) bool { return plan.ofJob && p.any(plan) })
 }
 
-// heatmap draws nodes × time as a PNG, one pixel per value.
+// heatmap draws nodes × time as a PNG in base64, one pixel per value.
 func (p *Page) heatmap(
 	plan heatPlan,
 	start, length float64,
 	of func(reporter.Band) reporter.Numbers,
-) ([]byte, error) {
+) (string, error) {
 	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
 	for i, n := range p.nodes {
 		s, scale := plan.shares(n)
@@ -213,7 +177,7 @@ func (p *Page) heatmap(
 
 	var picture bytes.Buffer
 	err := encodeHeat(&picture, rows, columns)
-	return picture.Bytes(), err
+	return base64.StdEncoding.EncodeToString(picture.Bytes()), err
 }
 
 // spread resamples values into columns of equal time. Each column has the maximum of the buckets

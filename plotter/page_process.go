@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -20,80 +19,55 @@ type nodeProcess struct {
 	reporter.Process
 }
 
-// processTable writes the processes of all nodes as a table, by CPU time; nothing if there are none. The
-// page's script sorts it by other columns.
-func (p *Page) processTable(w *htmlWriter, run *reporter.Run) {
-	var rows []nodeProcess
+// A processRow is a row of the table of processes.
+type processRow struct {
+	PID           int
+	Node, Command string
+	Numbers       []exactNumber
+}
+
+// An exactNumber is a number as people read it, with its exact value for sorting; "" is none.
+type exactNumber struct{ Value, Words string }
+
+// processes returns the table of the processes of all nodes, by CPU time. The page's script sorts it by other columns.
+func (p *Page) processes(run *reporter.Run) []processRow {
+	var list []nodeProcess
 	for _, n := range p.nodes {
 		for _, row := range n.processes {
-			rows = append(rows, nodeProcess{n.name, row})
+			list = append(list, nodeProcess{n.name, row})
 		}
 	}
-	if len(rows) == 0 {
-		return
-	}
-	many := len(p.nodes) > 1
-	if many {
-		rows = heaviest(rows)
+	if len(p.nodes) > 1 && len(list) > 0 {
+		list = heaviest(list)
 	}
 
-	w.ours(`<h2>Processes</h2>
-<p class="note">The processes that used the most CPU time or memory, of those that a scan saw. Ended children without
-a row are counted in the row of the parent that waited for them.</p>
-<div class="wide"><table data-processes><thead><tr>`).when(many, "<th>node</th>")
-	w.ours(`<th>process</th><th>command</th><th aria-sort="descending">CPU</th><th>ended children</th>`)
-	w.ours("<th>peak memory</th><th>threads</th><th>began</th><th>lasted</th></tr></thead>\n<tbody>\n")
-	for _, row := range rows {
-		row.write(w, run, many)
+	rows := make([]processRow, len(list))
+	for i := range list {
+		rows[i] = list[i].row(run)
 	}
-	w.ours("</tbody></table></div>\n")
+	return rows
 }
 
-// write writes the row of a process.
-func (p *nodeProcess) write(w *htmlWriter, run *reporter.Run, many bool) {
-	w.ours(`<tr data-pid="`).whole(p.PID).ours(`">`)
-	if many {
-		w.ours("<td>").text(text.Printable(p.node)).ours("</td>")
+// row returns the row of a process.
+func (p *nodeProcess) row(run *reporter.Run) processRow {
+	seconds := func(v float64) exactNumber { return exactNumber{exact(v), text.Seconds(v)} }
+	known := func(v float64, words string) exactNumber {
+		if v > 0 {
+			return exactNumber{exact(v), words}
+		}
+		return exactNumber{"", text.Absent}
 	}
 
-	exactCell(w, float64(p.PID), strconv.Itoa(p.PID))
-	command := text.Printable(p.Command)
-	w.ours(`<td title="`).text(command).ours(`"><code>`).text(command).ours("</code></td>")
-	exactCell(w, p.CPUSeconds, text.Seconds(p.CPUSeconds))
-	exactCell(w, p.EndedChildrenCPUSeconds, text.Seconds(p.EndedChildrenCPUSeconds))
-	if p.PeakMemoryMB > 0 {
-		exactCell(w, p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB))
-	} else {
-		w.ours(absentCell)
-	}
-	if p.Threads > 0 {
-		exactCell(w, float64(p.Threads), strconv.Itoa(p.Threads))
-	} else {
-		w.ours(absentCell)
-	}
-
-	began := max(0, p.Start.Sub(run.Start.Time)).Seconds()
-	exactCell(w, began, text.Seconds(began))
 	end := cmp.Or(p.End.Time, run.End.Time)
-	exactCell(w, max(0, end.Sub(p.Start.Time)).Seconds(), p.lasted(end))
-	w.ours("</tr>\n")
-}
-
-// exactCell writes a number as people read it, with its exact value for sorting.
-func exactCell(w *htmlWriter, value float64, words string) {
-	w.ours(`<td class="number" data-value="`).number(value).ours(`">`).text(words).ours("</td>")
-}
-
-// absentCell is the cell of a number that is not known.
-const absentCell markup = `<td class="number">` + text.Absent + `</td>`
-
-// lasted returns for how long a process ran. One that had not ended ran on.
-func (p *nodeProcess) lasted(end time.Time) string {
-	words := text.Seconds(max(0, end.Sub(p.Start.Time)).Seconds())
-	if p.End.IsZero() {
-		return "> " + words
+	lasted := seconds(max(0, end.Sub(p.Start.Time)).Seconds())
+	if p.End.IsZero() { // it ran on
+		lasted.Words = "> " + lasted.Words
 	}
-	return words
+	return processRow{p.PID, text.Printable(p.node), text.Printable(p.Command), []exactNumber{
+		seconds(p.CPUSeconds), seconds(p.EndedChildrenCPUSeconds),
+		known(p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)), known(float64(p.Threads), strconv.Itoa(p.Threads)),
+		seconds(max(0, p.Start.Sub(run.Start.Time)).Seconds()), lasted,
+	}}
 }
 
 // heaviest returns the processes with the most CPU time and those with the highest peak memory, by CPU

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	_ "embed" // the style of ranks
 	"encoding/base64"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -17,7 +16,7 @@ import (
 )
 
 //go:embed page_ranks.css
-var ranksCSS markup
+var ranksCSS string
 
 const (
 	// mostRanks is the number of ranks of all nodes up to which a page has their use over time, and a row for
@@ -31,16 +30,17 @@ const (
 
 // A rankTable is what the page keeps of the ranks of a node.
 type rankTable struct {
-	rows        []summary.RankRow
-	left        []summary.RankRow // of one node with very many
-	cpu, memory rankStrips
-	time        Timeline // without its series
+	rows   []summary.RankRow
+	left   []summary.RankRow // of one node with very many
+	strips []rankStrips      // of what was measured; none if there are too many ranks
+	time   Timeline          // without its series
 }
 
 // rankStrips are the use of something by each rank over time: a picture with a row for each.
 type rankStrips struct {
-	data string // a PNG, in base64; "" = nothing was measured, or there are too many ranks
-	top  string // what the darkest color stands for
+	ID, Title string
+	Data      string // a PNG, in base64
+	Top       string // what the darkest color stands for
 }
 
 // newRankTable returns the ranks of a node, or nil if it has none.
@@ -52,18 +52,19 @@ func newRankTable(run *reporter.Run, name string, n *reporter.Node) *rankTable {
 	t := &rankTable{time: NewTimeline(run, n)}
 	t.rows, t.left = summary.ChooseRanks(summary.RanksOf(&reporter.Run{}, name, n), nodeRanks)
 	slices.SortFunc(t.rows, func(a, b summary.RankRow) int { return a.Rank - b.Rank })
-	t.cpu = t.strips(n, collector.JobCPU, func(top float64) string { return text.Fixed(top, 2) },
+	t.draw("cpu", "CPU", n, collector.JobCPU, func(top float64) string { return text.Fixed(top, 2) },
 		func(b reporter.Band) reporter.Numbers { return b.Mean })
-	t.memory = t.strips(n, collector.JobMemory, text.SizeText,
+	t.draw("memory", "memory", n, collector.JobMemory, text.SizeText,
 		func(b reporter.Band) reporter.Numbers { return b.Max })
 	t.time.Ends = t.time.Ends[max(0, len(t.time.Ends)-1):] // the length
 	return t
 }
 
-// strips draws a column of the ranks, to the scale of the greatest value on the node.
-func (t *rankTable) strips(
-	n *reporter.Node, c collector.Column, show func(float64) string, of func(reporter.Band) reporter.Numbers,
-) rankStrips {
+// draw adds the strips of a column, to the scale of the greatest value on the node.
+func (t *rankTable) draw(
+	id, title string, n *reporter.Node, c collector.Column, show func(float64) string,
+	of func(reporter.Band) reporter.Numbers,
+) {
 	bands := make(map[int]reporter.Numbers)
 	for _, r := range n.RankList() {
 		bands[r.Rank] = of(r.Envelope[c.Key()])
@@ -82,7 +83,7 @@ func (t *rankTable) strips(
 		}
 	}
 	if top == 0 {
-		return rankStrips{}
+		return
 	}
 
 	for _, row := range rows {
@@ -91,14 +92,13 @@ func (t *rankTable) strips(
 		}
 	}
 	var picture bytes.Buffer
-	if err := encodeHeat(&picture, rows, rankColumns); err != nil { // a buffer takes everything
-		return rankStrips{}
-	}
-	return rankStrips{base64.StdEncoding.EncodeToString(picture.Bytes()), show(top)}
+	_ = encodeHeat(&picture, rows, rankColumns) // a buffer takes everything
+	data := base64.StdEncoding.EncodeToString(picture.Bytes())
+	t.strips = append(t.strips, rankStrips{id, title, data, show(top)})
 }
 
 // ranksStyle returns the style of what a page has of ranks and of the first failure, if it has some.
-func (p *Page) ranksStyle(run *reporter.Run) markup {
+func (p *Page) ranksStyle(run *reporter.Run) string {
 	_, _, _, failed := p.first(run)
 	if p.ranks == 0 && (!failed || len(p.nodes) == 1) {
 		return ""
@@ -117,7 +117,7 @@ func (p *Page) addRanks(t *rankTable) {
 	}
 	for _, n := range p.nodes {
 		if n.ranks != nil {
-			n.ranks.cpu, n.ranks.memory = rankStrips{}, rankStrips{}
+			n.ranks.strips = nil
 		}
 	}
 }
@@ -154,67 +154,58 @@ func (p *Page) first(run *reporter.Run) (node, rank int, at time.Time, ok bool) 
 	return node, rank, at, true
 }
 
-// ring marks the first failure on a heat map of all nodes.
-func (p *Page) ring(w *htmlWriter, run *reporter.Run, start, length float64) {
-	if !p.ringed(run, start) {
-		return
+// A position is a place on a picture, in percent of its size.
+type position struct{ Left, Top string }
+
+// ring returns the position of the first failure on a heat map of all nodes; nil if it or its time is not known.
+func (p *Page) ring(run *reporter.Run, start, length float64) *position {
+	node, _, at, ok := p.first(run)
+	if !ok || at.IsZero() || start == 0 {
+		return nil
 	}
-	node, _, at, _ := p.first(run)
-	x := 100 * (float64(at.UnixMilli())/1000 - start) / length
 	y := 100 * (float64(node) + 0.5) / float64(len(p.nodes))
-	w.ours(`<i class="ring" style="left:`).fixed(min(100, max(0, x)), 2).ours("%;top:").fixed(y, 2).ours(`%"></i>`)
+	return &position{partOf(at, start, length), strconv.FormatFloat(y, 'f', 2, 64)}
 }
 
-// ringed reports whether the first failure is known, and when it was, so that heat maps have a ring.
-func (p *Page) ringed(run *reporter.Run, start float64) bool {
-	_, _, at, ok := p.first(run)
-	return ok && !at.IsZero() && start != 0
+// partOf returns how much of a time of so many seconds had passed at an instant, in percent.
+func partOf(at time.Time, start, length float64) string {
+	x := 100 * (float64(at.UnixMilli())/1000 - start) / length
+	return strconv.FormatFloat(min(100, max(0, x)), 'f', 2, 64)
 }
 
-// ranksSection writes the ranks of the only node.
-func (p *Page) ranksSection(w *htmlWriter, run *reporter.Run) {
-	n := p.nodes[0]
-	if n.ranks == nil || len(n.ranks.rows) < 2 {
-		return
-	}
-	w.ours("<section>\n<h2>").text(text.Count(n.ranks.count(), "rank", "ranks")).ours("</h2>\n")
-	p.rankRows(w, n, run)
-	w.ours("</section>\n")
+// A ranksView is what the page shows of the ranks of a node.
+type ranksView struct {
+	Node   string
+	Count  string // "4 ranks"
+	Failed int    // ranks
+	Open   bool   // the first job that failed is one of them
+	Strips []rankStrips
+	Height int // of the pictures, in pixels
+	Rows   []rankRow
+	Rest   string // says how many have no row
 }
 
-// ranksOf writes the ranks of one of several nodes, folded, as a row of the table of nodes. Those of the node
-// where the first job failed are open.
-func (p *Page) ranksOf(w *htmlWriter, n *pageNode, run *reporter.Run, columns int) {
-	if n.ranks == nil {
-		return
-	}
-	failed := 0
-	for _, row := range slices.Concat(n.ranks.rows, n.ranks.left) {
-		if row.Failed {
-			failed++
-		}
-	}
-	words := text.Count(n.ranks.count(), "rank", "ranks")
-	if failed > 0 {
-		words += fmt.Sprintf(", %d failed", failed)
-	}
-
-	node, _, _, known := p.first(run)
-	w.ours(`<tr class="ranks"><td colspan="`).whole(columns).ours(`"><details`)
-	w.when(known && p.nodes[node] == n, " open").ours("><summary>").text(words).ours("</summary>\n")
-	p.rankRows(w, n, run)
-	w.ours("</details></td></tr>\n")
+// A rankRow is the row of a rank. The picture of all ranks is the background of each strip; a bar marks the first
+// failure.
+type rankRow struct {
+	*summary.RankRow
+	Y int    // of the pictures, in pixels
+	X string // of the first failure, in percent; "" if it is another rank
 }
 
-// count returns how many ranks the node has.
-func (t *rankTable) count() int { return len(t.rows) + len(t.left) }
+// ranksView returns the ranks of a node; nil if it has none, or is the only node and has one.
+func (p *Page) ranksView(n *pageNode, run *reporter.Run) *ranksView {
+	t := n.ranks
+	if t == nil || len(p.nodes) == 1 && len(t.rows) < 2 {
+		return nil
+	}
 
-// rankRows writes the table of a node's ranks.
-func (p *Page) rankRows(w *htmlWriter, n *pageNode, run *reporter.Run) {
-	rows, left, first := slices.Clone(n.ranks.rows), n.ranks.left, -1
-	if node, rank, _, ok := p.first(run); ok && p.nodes[node] == n {
+	first := -1
+	node, rank, _, known := p.first(run)
+	if known = known && p.nodes[node] == n; known {
 		first = rank
 	}
+	rows, left := slices.Clone(t.rows), t.left
 	place := make(map[int]int, len(rows))
 	for i := range rows {
 		place[rows[i].Rank], rows[i].First = i, rows[i].Rank == first
@@ -225,59 +216,24 @@ func (p *Page) rankRows(w *htmlWriter, n *pageNode, run *reporter.Run) {
 		left = append(more, left...)
 	}
 
-	w.ours(`<div class="wide" data-ranks="`).text(n.name).ours(`" style="`)
-	n.ranks.cpu.variable(w, "cpu")
-	n.ranks.memory.variable(w, "memory")
-	w.ours(`"><table><thead><tr><th>rank</th><th>exit</th><th>CPU</th><th>cores</th><th>peak memory</th>`)
-	w.ours("<th>length</th><th></th>")
-	if n.ranks.cpu.data != "" {
-		w.ours("<th>CPU, up to ").text(n.ranks.cpu.top).ours("</th>")
+	v := &ranksView{
+		Node: n.name, Count: text.Count(t.count(), "rank", "ranks"), Open: known, Strips: t.strips,
+		Height: rankHeight * len(t.rows), Rest: summary.RestOfRanks(left),
 	}
-	if n.ranks.memory.data != "" {
-		w.ours("<th>memory, up to ").text(n.ranks.memory.top).ours("</th>")
+	for _, row := range slices.Concat(t.rows, t.left) {
+		if row.Failed {
+			v.Failed++
+		}
 	}
-	w.ours("</tr></thead>\n<tbody>\n")
 	for i := range rows {
-		n.ranks.row(w, &rows[i], place[rows[i].Rank])
+		row := rankRow{RankRow: &rows[i], Y: -rankHeight * place[rows[i].Rank]}
+		if length := t.time.Length(); row.First && !row.End.IsZero() && length > 0 {
+			row.X = partOf(row.End, t.time.Start, length)
+		}
+		v.Rows = append(v.Rows, row)
 	}
-	w.ours("</tbody></table>")
-	if rest := summary.RestOfRanks(left); rest != "" {
-		w.ours(`<p class="note">`).text(rest).ours("</p>")
-	}
-	w.ours("</div>\n")
+	return v
 }
 
-// variable writes the picture as a variable of the style.
-func (s rankStrips) variable(w *htmlWriter, name markup) {
-	if s.data != "" {
-		w.ours("--").ours(name).ours(":url(data:image/png;base64,").text(s.data).ours(");")
-	}
-}
-
-// row writes the row of a rank, which is at a place of the strips.
-func (t *rankTable) row(w *htmlWriter, r *summary.RankRow, place int) {
-	w.ours(`<tr data-rank="`).whole(r.Rank).ours(`" class="`).when(r.Failed, "failed").when(r.First, " first")
-	w.ours(`"><td>`).whole(r.Rank).ours("</td><td>").text(r.Exit).ours(`</td><td class="number">`).text(r.CPU)
-	w.ours(`</td><td class="number">`).text(r.Cores).ours(`</td><td class="number">`).text(r.Memory)
-	w.ours(`</td><td class="number">`).text(r.Length).ours("</td><td>").text(r.Note()).ours("</td>")
-	t.strip(w, "cpu", t.cpu, r, place)
-	t.strip(w, "memory", t.memory, r, place)
-	w.ours("</tr>\n")
-}
-
-// strip writes what a rank used over time. The picture of all ranks is the background of each; a bar marks the
-// first failure.
-func (t *rankTable) strip(w *htmlWriter, name markup, s rankStrips, r *summary.RankRow, place int) {
-	if s.data == "" {
-		return
-	}
-	w.ours(`<td><i class="strip" role="img" aria-label="`).ours(name).ours(" of rank ").whole(r.Rank)
-	w.ours(`" style="background-image:var(--`).ours(name)
-	w.ours(");background-size:100% ").whole(rankHeight * len(t.rows))
-	w.ours("px;background-position:0 ").whole(-rankHeight * place).ours(`px">`)
-	if length := t.time.Length(); r.First && !r.End.IsZero() && length > 0 {
-		x := 100 * (float64(r.End.UnixMilli())/1000 - t.time.Start) / length
-		w.ours(`<b style="left:`).fixed(min(100, max(0, x)), 2).ours(`%"></b>`)
-	}
-	w.ours("</i></td>")
-}
+// count returns how many ranks the node has.
+func (t *rankTable) count() int { return len(t.rows) + len(t.left) }

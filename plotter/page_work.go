@@ -46,8 +46,14 @@ func workOf(n *reporter.Node) *reporter.Node {
 	return out
 }
 
-// workTables writes the operations and transfers of all nodes as tables; nothing if none were recorded.
-func (p *Page) workTables(w *htmlWriter) {
+// A workView is what the page shows of the operations and transfers of all nodes.
+type workView struct {
+	Notes  []string
+	Tables []workTable
+}
+
+// workTables returns the operations and transfers of all nodes; nil if none were recorded.
+func (p *Page) workTables() *workView {
 	all, unseen := &reporter.Report{Nodes: make(map[string]*reporter.Node)}, 0
 	for _, n := range p.nodes {
 		all.Nodes[n.name] = n.work
@@ -55,18 +61,12 @@ func (p *Page) workTables(w *htmlWriter) {
 	}
 	work := all.Work()
 	if work == nil {
-		return
+		return nil
 	}
 
-	w.ours("<h2>Operations</h2>\n")
-	for _, words := range workNotes(work, unseen) {
-		w.ours(`<p class="note">`).text(words).ours("</p>\n")
-	}
-	for _, t := range []workTable{
+	return &workView{workNotes(work, unseen), []workTable{
 		operationTable(work), counterTable(work), gaugeTable(work), valueTable(work), transferTable(work),
-	} {
-		t.write(w)
-	}
+	}}
 }
 
 // workNotes returns what must be known of the tables and of the charts.
@@ -90,45 +90,20 @@ func workNotes(w *reporter.Work, unseen int) []string {
 
 // A workTable is a table of one kind of series.
 type workTable struct {
-	name  markup
-	title string   // "" for the first
-	heads []string // of the columns; the first is the series
-	rows  [][]string
-}
-
-// write writes the table, unless it is empty.
-func (t *workTable) write(w *htmlWriter) {
-	if len(t.rows) == 0 {
-		return
-	}
-
-	if t.title != "" {
-		w.ours("<h3>").text(t.title).ours("</h3>\n")
-	}
-	w.ours(`<div class="wide"><table data-`).ours(t.name).ours("><thead><tr>")
-	for _, head := range t.heads {
-		w.ours("<th>").text(head).ours("</th>")
-	}
-
-	w.ours("</tr></thead>\n<tbody>\n")
-	for _, row := range t.rows {
-		w.ours(`<tr data-series="`).text(row[0]).ours(`"><td>`).text(row[0]).ours("</td>")
-		for _, cell := range row[1:] {
-			w.ours(`<td class="number">`).text(cell).ours("</td>")
-		}
-		w.ours("</tr>\n")
-	}
-	w.ours("</tbody></table></div>\n")
+	Name  string
+	Title string   // "" for the first
+	Heads []string // of the columns; the first is the series
+	Rows  [][]string
 }
 
 func operationTable(w *reporter.Work) workTable {
 	t := workTable{
-		name:  "operations",
-		heads: []string{"operation", "calls", "avg, ms", "p90, ms", "max, ms", "total", "errors"},
+		Name:  "operations",
+		Heads: []string{"operation", "calls", "avg, ms", "p90, ms", "max, ms", "total", "errors"},
 	}
 	if w.Nodes > 1 {
-		t.heads[3] = "p90 at most, ms"
-		t.heads = append(t.heads, "slowest node")
+		t.Heads[3] = "p90 at most, ms"
+		t.Heads = append(t.Heads, "slowest node")
 	}
 
 	for _, series := range w.Series(reporter.OpKind) {
@@ -140,35 +115,35 @@ func operationTable(w *reporter.Work) workTable {
 		if w.Nodes > 1 {
 			row = append(row, text.Printable(w.Slowest[series]))
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
 
 	return t
 }
 
 func counterTable(w *reporter.Work) workTable {
-	t := workTable{name: "counters", title: "Counters", heads: []string{"counter", "sum"}}
+	t := workTable{Name: "counters", Title: "Counters", Heads: []string{"counter", "sum"}}
 	for _, series := range w.Series(reporter.CounterKind) {
-		t.rows = append(t.rows, []string{text.Printable(series), amount(w.Counters[series])})
+		t.Rows = append(t.Rows, []string{text.Printable(series), amount(w.Counters[series])})
 	}
 	return t
 }
 
 func gaugeTable(w *reporter.Work) workTable {
-	t := workTable{name: "gauges", title: "Gauges", heads: []string{"gauge", "last", "min", "mean over time", "max"}}
+	t := workTable{Name: "gauges", Title: "Gauges", Heads: []string{"gauge", "last", "min", "mean over time", "max"}}
 	for _, series := range w.Series(reporter.GaugeKind) {
 		g := w.Gauges[series]
 		row := []string{text.Printable(series), amount(g.Last), amount(g.Min), amount(g.Mean), amount(g.Max)}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
 func valueTable(w *reporter.Work) workTable {
-	t := workTable{name: "values", title: "Values", heads: []string{"value", "count", "avg", "p90", "max", "unit"}}
+	t := workTable{Name: "values", Title: "Values", Heads: []string{"value", "count", "avg", "p90", "max", "unit"}}
 	for _, series := range w.Series(reporter.ValueKind) {
 		v := w.Values[series]
-		t.rows = append(t.rows, []string{
+		t.Rows = append(t.Rows, []string{
 			text.Printable(series), amount(v.Count), amount(v.Avg), estimated(v.P90, v.Estimated, book.P90Name), known(v.Max),
 			text.Printable(v.Unit),
 		})
@@ -177,13 +152,13 @@ func valueTable(w *reporter.Work) workTable {
 }
 
 func transferTable(w *reporter.Work) workTable {
-	t := workTable{name: "transfers", title: "Transfers", heads: []string{
+	t := workTable{Name: "transfers", Title: "Transfers", Heads: []string{
 		"transfer", "count", "amount", "avg, ms", "p90, ms", "MiB/s", "failed", "failed notifications", "expired",
 	}}
 	for _, name := range w.Series(reporter.TransferKind) {
 		of := w.Transfers[name]
 		r := of.Reduced
-		t.rows = append(t.rows, []string{
+		t.Rows = append(t.Rows, []string{
 			text.Printable(name), amount(r.Transfers), text.SizeText(of.TotalMB), amount(r.AvgXfer),
 			estimated(&r.P90Xfer, of.Estimated, opstats.P90XferName), amount(r.Throughput),
 			amount(of.FailedTransfers), amount(of.FailedNotifications), amount(of.KVExpired),

@@ -47,7 +47,7 @@ func seriesColors() []color.NRGBA {
 
 // A tone is the color of a part of a stack that is not the job's.
 type tone struct {
-	name  markup
+	name  string
 	color color.NRGBA
 }
 
@@ -68,13 +68,13 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 		return err
 	}
 
-	c := svgCanvas{newHTMLWriter(w)}
+	c := &svgCanvas{}
 	c.open(p.width, p.height(), p.title)
 	c.style(p)
-	c.w.ours(`<rect class="paper" width="100%" height="100%"/>`)
+	c.addf(`<rect class="paper" width="100%%" height="100%%"/>`)
 	p.draw(c)
 	c.close()
-	if err := c.w.flush(); err != nil {
+	if _, err := w.Write(c.out); err != nil {
 		return fmt.Errorf("write SVG: %w", err)
 	}
 
@@ -82,33 +82,37 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 }
 
 // style writes the style of a stand-alone picture: on white paper.
-func (c svgCanvas) style(p *picture) {
+func (c *svgCanvas) style(p *picture) {
+	c.addf(`<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}` +
+		`.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
+		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}` +
+		`.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}` +
+		`.spread{fill:#888;fill-opacity:.3}`)
 	marked := len(p.time.Marks)+len(p.time.Phases) > 0
-	c.w.ours(`<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}`+
-		`.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}`+
-		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}`+
-		`.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}`+
-		`.spread{fill:#888;fill-opacity:.3}`).when(marked, ".mark{stroke:#333}")
-	lanes := slices.ContainsFunc(p.charts, func(c Chart) bool { return c.Lanes != nil })
-	for i := 0; i <= heatSteps && lanes; i++ {
-		c.w.ours(".h").whole(i).ours("{fill:").color(heatColor(float64(i) / heatSteps)).ours("}")
+	if marked {
+		c.addf(".mark{stroke:#333}")
 	}
-	for _, t := range tones() {
-		c.w.ours(".line.").ours(t.name).ours("{stroke:").color(t.color)
-		c.w.ours("}.band.").ours(t.name).ours("{fill:").color(t.color).ours(";fill-opacity:.35}")
-		c.w.ours(".layer.").ours(t.name).ours("{fill:").color(t.color).ours("}")
-	}
-	for i, color := range seriesColors() {
-		c.w.ours(".line.s").whole(i).ours("{stroke:").color(color)
-		c.w.ours("}.band.s").whole(i).ours("{fill:").color(color).ours(";fill-opacity:.35}")
-		c.w.ours(".layer.s").whole(i).ours("{fill:").color(color).ours(";fill-opacity:.7}")
-		if marked {
-			c.w.ours(".phase.s").whole(i).ours("{fill:").color(color).ours(";fill-opacity:.07}")
-			c.w.ours(".strip.s").whole(i).ours("{fill:").color(color).ours(";fill-opacity:.6}")
+	if slices.ContainsFunc(p.charts, func(c Chart) bool { return c.Lanes != nil }) {
+		for i := range heatSteps + 1 {
+			c.addf(".h%d{fill:%s}", i, hex(heatColor(float64(i)/heatSteps)))
 		}
 	}
-	c.w.ours("</style>\n")
+	for _, t := range tones() {
+		c.addf(".line.%[1]s{stroke:%[2]s}.band.%[1]s{fill:%[2]s;fill-opacity:.35}.layer.%[1]s{fill:%[2]s}",
+			t.name, hex(t.color))
+	}
+	for i, color := range seriesColors() {
+		c.addf(".line.s%[1]d{stroke:%[2]s}.band.s%[1]d{fill:%[2]s;fill-opacity:.35}"+
+			".layer.s%[1]d{fill:%[2]s;fill-opacity:.7}", i, hex(color))
+		if marked {
+			c.addf(".phase.s%[1]d{fill:%[2]s;fill-opacity:.07}.strip.s%[1]d{fill:%[2]s;fill-opacity:.6}", i, hex(color))
+		}
+	}
+	c.addf("</style>\n")
 }
+
+// hex returns a color, without its transparency, as CSS has it.
+func hex(c color.NRGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
 
 // WritePNG writes the same picture as a PNG file.
 func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {

@@ -27,7 +27,7 @@ const (
 func (p Part) layer() bool { return p != PartLine && p != PartAll }
 
 // tone returns the color of the part by name; "" is the color of the series.
-func (p Part) tone() markup {
+func (p Part) tone() string {
 	switch p {
 	case PartAll, PartOthers:
 		return toneOthers
@@ -43,10 +43,10 @@ func (p Part) tone() markup {
 
 // The tones are the colors of what is not the job's. They are neutral, so that the job stands out.
 const (
-	toneOthers markup = "others"
-	toneMixed  markup = "mixed"
-	toneCache  markup = "cache"
-	toneRest   markup = "rest"
+	toneOthers = "others"
+	toneMixed  = "mixed"
+	toneCache  = "cache"
+	toneRest   = "rest"
 )
 
 // A stackPlan says how a chart is stacked.

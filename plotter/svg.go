@@ -1,47 +1,50 @@
 package plotter
 
 import (
+	"bytes"
+	"fmt"
+	"html/template"
 	"math"
 	"strconv"
 )
 
-// An svgCanvas writes SVG elements. Their style is set by classes, so that a page can show them in
+// An svgCanvas collects SVG elements. Their style is set by classes, so that a page can show them in
 // light and dark mode and in print.
-type svgCanvas struct{ w *htmlWriter }
+type svgCanvas struct{ out []byte }
 
-// class writes the classes of an ink: "line s0 dash".
-func (c svgCanvas) class(i ink) {
-	kinds := [...]markup{
+// addf appends markup. Text from a report must be escaped.
+func (c *svgCanvas) addf(format string, args ...any) { c.out = fmt.Appendf(c.out, format, args...) }
+
+// classes returns the classes of an ink: "line s0 dash".
+func (i ink) classes() string {
+	out := [...]string{
 		"grid", "level", "text", "title", "line", "band", "spread", "mark", "phase", "strip", "layer", "heat",
-	}
-	c.w.ours(kinds[i.kind])
+	}[i.kind]
 	switch i.kind {
 	case inkHeat:
-		c.w.ours(" h").whole(i.color)
+		out += " h" + strconv.Itoa(i.color)
 	case inkLine, inkBand, inkPhase, inkStrip, inkLayer:
 		if i.tone != "" {
-			c.w.ours(" ").ours(i.tone)
+			out += " " + i.tone
 		} else {
-			c.w.ours(" s").whole(i.color % len(seriesColors()))
+			out += " s" + strconv.Itoa(i.color%len(seriesColors()))
 		}
 	}
-	if i.dash > 0 {
-		styles := [...]markup{"", " dash", " dot", " dashdot"}
-		c.w.ours(styles[i.dash%len(styles)])
-	}
+
+	styles := [...]string{"", " dash", " dot", " dashdot"}
+	return out + styles[i.dash%len(styles)]
 }
 
-func (c svgCanvas) line(points []point, with ink) { c.path(points, with, "") }
-func (c svgCanvas) area(points []point, with ink) { c.path(points, with, "Z") }
+func (c *svgCanvas) line(points []point, with ink) { c.path(points, with, "") }
+func (c *svgCanvas) area(points []point, with ink) { c.path(points, with, "Z") }
 
 // path writes a path. Horizontal and vertical segments use H and V, which are shorter.
-func (c svgCanvas) path(points []point, with ink, end markup) {
-	c.w.ours(`<path class="`)
-	c.class(with)
+func (c *svgCanvas) path(points []point, with ink, end string) {
+	c.addf(`<path class="%s`, with.classes())
 	if with.data != "" {
-		c.w.ours(`" data-`).ours(with.data).ours(`="`).text(with.name)
+		c.addf(`" data-%s="%s`, with.data, template.HTMLEscapeString(with.name))
 	}
-	c.w.ours(`" d="`)
+	c.addf(`" d="`)
 	for i, p := range points {
 		switch {
 		case i == 0:
@@ -57,44 +60,35 @@ func (c svgCanvas) path(points []point, with ink, end markup) {
 		}
 	}
 
-	c.w.ours(end).ours("\"/>\n")
+	c.addf("%s\"/>\n", end)
 }
 
 // number writes a coordinate with at most one decimal.
-func (c svgCanvas) number(before byte, v float64) {
-	out := append(c.w.out, before)
+func (c *svgCanvas) number(before byte, v float64) {
+	c.out = append(c.out, before)
 	tenths := math.Round(v * 10)
 	if !(math.Abs(tenths) < 1e9) {
-		c.w.out = strconv.AppendFloat(out, v, 'f', -1, 64)
+		c.out = strconv.AppendFloat(c.out, v, 'f', -1, 64)
 		return
 	}
 
-	// Most of a page consists of these: strconv's shortest decimal takes three times as long.
-	n := int64(tenths)
-	if n < 0 {
-		out, n = append(out, '-'), -n
-	}
-
-	out = strconv.AppendInt(out, n/10, 10)
-	if n%10 != 0 {
-		out = append(out, '.', byte('0'+n%10))
-	}
-	c.w.out = out
-	c.w.filled()
+	const noSign = 0 // + 0 makes 0 of −0
+	c.out = bytes.TrimSuffix(strconv.AppendFloat(c.out, tenths/10+noSign, 'f', 1, 64), []byte(".0"))
 }
 
-func (c svgCanvas) text(at point, s string, a anchor, with ink) {
-	c.w.ours(`<text class="`)
-	c.class(with)
-	sides := [...]markup{"", " mid", " end"}
-	c.w.ours(sides[a]).ours(`" x="`).fixed(at.x, 1).ours(`" y="`).fixed(at.y, 1).ours(`">`).text(s).ours("</text>\n")
+func (c *svgCanvas) text(at point, s string, a anchor, with ink) {
+	sides := [...]string{"", " mid", " end"}
+	c.addf("<text class=\"%s%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
+		with.classes(), sides[a], at.x, at.y, template.HTMLEscapeString(s))
 }
 
 // open begins a picture of the given size in pixels. The label describes it for people who cannot
 // see it.
-func (c svgCanvas) open(width, height float64, label string) {
-	c.w.ours(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 `).number(width).ours(" ").number(height)
-	c.w.ours(`" role="img" aria-label="`).text(label).ours("\">\n")
+func (c *svgCanvas) open(width, height float64, label string) {
+	c.addf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0`)
+	c.number(' ', width)
+	c.number(' ', height)
+	c.addf("\" role=\"img\" aria-label=\"%s\">\n", template.HTMLEscapeString(label))
 }
 
-func (c svgCanvas) close() { c.w.ours("</svg>\n") }
+func (c *svgCanvas) close() { c.addf("</svg>\n") }
