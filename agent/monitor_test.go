@@ -119,7 +119,7 @@ func TestMonitor_ChildFromBeforeStart(t *testing.T) {
 // A program that changes its directory meanwhile finds the report where it was when it began.
 func TestMonitor_DirectoryIsChanged(t *testing.T) {
 	t.Chdir(t.TempDir())
-	m, err := Start(t.Context(), Options{Out: "out", RunID: "r", MLflow: Off})
+	m, err := Start(t.Context(), Options{Out: "out", RunID: "r", MLflow: Off, HTML: Always})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,7 @@ const (
 	Auto     = "auto"     // of MLflow, Cgroup, HTML and Reader
 	Off      = "off"      // of MLflow, Listen, Cgroup, Ops and Redact
 	Create   = "create"   // of Cgroup
+	Always   = "always"   // of HTML
 	Never    = "never"    // of HTML
 	PerfPy   = "perf.py"  // of Compat
 	Gopsutil = "gopsutil" // of Reader
@@ -126,7 +127,8 @@ type Options struct {
 	// if permitted; only with TakeOver), Off (the job's processes). "" is Auto.
 	Cgroup string
 
-	// HTML is Auto, which writes a page beside the report, or Never. "" is Auto.
+	// HTML is Auto, which writes a page beside the report of a run that took 2 s or failed, Always, or Never.
+	// "" is Auto.
 	HTML string
 
 	// Compat is "", or PerfPy for perf.py's numbers in perf.py's file format.
@@ -302,7 +304,7 @@ func (o Options) Check() error {
 		{"Interval", o.checkInterval()},
 		{"MaxLength", o.checkMaxLength()},
 		{"Node", o.checkNode()},
-		{"HTML", oneOf(o.HTML, Auto, Never)},
+		{"HTML", oneOf(o.HTML, Auto, Always, Never)},
 		{"Cgroup", o.checkCgroup()},
 		{"Compat", oneOf(o.Compat, PerfPy)},
 		{"Reader", oneOf(o.Reader, Auto, Gopsutil)},

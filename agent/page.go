@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 const (
@@ -50,7 +51,7 @@ func (o *output) siblings() []string {
 // savePage writes the page of a report beside the report at path and returns its path, or "" if there is none or none is
 // wanted. It logs an error in one line, and gives up on a file system that hangs.
 func (s *session) savePage(path string, r *reporter.Report) string {
-	if path == "" || s.o.HTML == Never {
+	if path == "" || !s.wantsPage(r) {
 		return ""
 	}
 
@@ -72,6 +73,11 @@ func (s *session) savePage(path string, r *reporter.Report) string {
 	out.page = name
 
 	return name
+}
+
+// wantsPage reports whether a report gets a page.
+func (s *session) wantsPage(r *reporter.Report) bool {
+	return s.o.HTML == Always || s.o.HTML != Never && summary.WorthPage(r)
 }
 
 // renderPage makes a page in memory, before any of it is written: if the disk hangs, the report changes meanwhile. A

@@ -26,7 +26,8 @@ func TestPage_IsSaved(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "node-0.html")
 	core, logged := zaptest.New(zap.WarnLevel)
-	own, other := &session{log: zap.New(core), output: &output{}}, &session{log: zap.New(core), output: &output{}}
+	saver := func() *session { return &session{o: Options{HTML: Always}, log: zap.New(core), output: &output{}} }
+	own, other := saver(), saver()
 	for range 2 {
 		if got := own.savePage(filepath.Join(dir, "node-0.json"), report); got != name {
 			t.Fatalf("the page is %q: %v", got, logged.All())
@@ -48,7 +49,7 @@ func TestPage_Panics(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	core, logged := zaptest.New(zap.WarnLevel)
-	s := &session{log: zap.New(core), output: &output{}}
+	s := &session{o: Options{HTML: Always}, log: zap.New(core), output: &output{}}
 	report := &reporter.Report{Nodes: map[string]*reporter.Node{"0": nil}}
 	if got := s.savePage(filepath.Join(dir, "node-0.json"), report); got != "" {
 		t.Errorf("there is a page %s", got)

@@ -64,7 +64,7 @@ func (r *refresher) run() {
 			continue
 		}
 
-		if r.reports%pageEvery == 0 {
+		if r.reports%pageEvery == 0 || out.page == "" {
 			r.session.savePage(out.journal.ReportPath(), report)
 		}
 		r.reports++

@@ -421,7 +421,7 @@ func TestOptions_Bad(t *testing.T) {
 		"Interval":  {Interval: time.Millisecond},
 		"MaxLength": {MaxLength: 1},
 		"Node":      {Node: &negative},
-		"HTML":      {HTML: "always"},
+		"HTML":      {HTML: "sometimes"},
 		"Cgroup":    {Cgroup: Create},
 		"Compat":    {Compat: "perf"},
 		"Reader":    {Reader: "psutil"},

@@ -67,7 +67,7 @@ func (s streams) printCompletion(root *cobra.Command, shell string, descriptions
 func flagValues() map[string][]string {
 	return map[string][]string{
 		"summary":    summaries(),
-		"html":       {"auto", "never"},
+		"html":       {"auto", "always", "never"},
 		"compat":     {"perf.py"},
 		"mlflow":     {"auto", "off"},
 		"listen":     {"off"},

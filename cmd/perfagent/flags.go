@@ -104,7 +104,8 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 		"what to print to stderr at the end: auto (the summary on a terminal; elsewhere one line after a failure, and "+
 			"after success under a scheduler or CI), line (always the line), always (always the summary), never")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "short for --summary never")
-	addHTMLFlag(f, &o.HTML)
+	f.StringVar(&o.HTML, "html", agent.Auto,
+		"the page beside the report: auto (write it if the run took 2 s or failed), always or never")
 	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
 	f.StringArrayVarP(&o.tags, "tag", "t", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
 
@@ -147,11 +148,6 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 			flag.Usage += " [$" + e.variable + "]"
 		}
 	}
-}
-
-// addHTMLFlag declares --html for a command that writes a page beside a report.
-func addHTMLFlag(f *pflag.FlagSet, into *string) {
-	f.StringVar(into, "html", agent.Auto, "the page beside the report: auto (write it) or never")
 }
 
 // prepare settles the options and opens the log. run and sidecar call it first.

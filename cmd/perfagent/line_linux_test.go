@@ -38,7 +38,7 @@ func TestLine_WhereSomebodyReadsIt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), "--", "sh", "-c", "exit "+c.exit)...)
-			cmd.Env = append(cmd.Env, c.env...)
+			cmd.Env = append(append(cmd.Env, "PERFAGENT_HTML=always"), c.env...)
 			o := clitest.Perform(t, cmd)
 			if c.want == "" && o.Err != "" || !regexp.MustCompile(c.want).MatchString(o.Err) || strings.Count(o.Err, "\n") > 1 || o.Out != "" {
 				t.Errorf("stdout %q, stderr %q, want %s", o.Out, o.Err, c.want)

@@ -328,7 +328,7 @@ func TestMarks_OfASidecar(t *testing.T) {
 // Names from the job never reach a terminal, a table or a page as anything but text.
 func TestMarks_HostileNames(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--run-id", "h", "--interval", "50ms", "--summary", "always", "--", need.Python(t), "-c", `
+	cmd := clitest.Perfagent(t, "run", "--run-id", "h", "--interval", "50ms", "--summary", "always", "--html", "always", "--", need.Python(t), "-c", `
 import json, os, time
 with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
     for name in ['\x1b[2J\x1b]0;x\x07', '</script><script>alert(1)</script>', '=cmd|A1', 'a | b', '@here', '\u202eevil', 'x' * 1000]:

@@ -75,7 +75,7 @@ missing, and then its exit code is 1.`,
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	o.runs.addTo(cmd)
-	addHTMLFlag(f, &o.html)
+	f.StringVar(&o.html, "html", "auto", "the page beside the report: auto or always (write it), or never")
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
 	f.IntVar(&o.nodes, "nodes", 0, "expect `N` nodes in the store (default: what the reports say)")
@@ -145,8 +145,8 @@ func (o *mergeOptions) check(names []string) error {
 		return fmt.Errorf("--nodes: %d is not a number of nodes", o.nodes)
 	case o.wait < 0:
 		return fmt.Errorf("--wait: %v is negative", o.wait)
-	case o.html != "auto" && o.html != "never":
-		return fmt.Errorf("--html: %q is not auto or never", o.html)
+	case o.html != "auto" && o.html != "always" && o.html != "never":
+		return fmt.Errorf("--html: %q is not auto, always or never", o.html)
 	}
 	return nil
 }

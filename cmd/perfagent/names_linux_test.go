@@ -22,7 +22,7 @@ func runsOf(t *testing.T, dir string, runs ...string) {
 	for _, run := range runs {
 		name, code, _ := strings.Cut(run, ":")
 		name, node, _ := strings.Cut(name, "/")
-		args := []string{"run", "--run-id", name, "--interval", "20ms"}
+		args := []string{"run", "--run-id", name, "--interval", "20ms", "--html", "always"}
 		if node != "" {
 			args = append(args, "--node", node)
 		}

@@ -53,7 +53,7 @@ func TestRun_NamesABadOption(t *testing.T) {
 		{flag: []string{"--compat", "perf"}, word: "--compat"},
 		{flag: []string{"--reader", "psutil"}, word: "--reader"},
 		{flag: []string{"--reader", ""}, word: "--reader"},
-		{flag: []string{"--html", "always"}, word: "--html"},
+		{flag: []string{"--html", "sometimes"}, word: "--html"},
 		{flag: []string{"--html", ""}, word: "--html"},
 		{flag: []string{"--listen", ""}, word: "--listen"},
 		{flag: []string{"--listen", "on"}, word: "--listen"},

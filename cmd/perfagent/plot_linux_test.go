@@ -78,7 +78,7 @@ func TestPlot_PageBesideTheReport(t *testing.T) {
 	}
 
 	// The same name again: the second recording has the second page.
-	again := insideCommand(t, "run", "--run-id", "r", "--", "true")
+	again := insideCommand(t, "run", "--run-id", "r", "--html", "always", "--", "true")
 	again.Dir = o.Dir
 	again.perform(t).Want(t, 0)
 	second := reportertest.ReadFile(t, filepath.Join(out, "r", "node-0.2.json"))
@@ -122,9 +122,33 @@ func TestPlot_NoPageWhereNoneIsWanted(t *testing.T) {
 	}
 }
 
+// A run below 2 s has a page if it failed or one was asked for; of others plot makes it, as the summary says.
+func TestPlot_PageOfAShortRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		html, script string
+		pages        int
+	}{{"auto", "true", 0}, {"always", "true", 1}, {"auto", "exit 3", 1}, {"auto", "sleep 2", 1}, {"never", "sleep 2", 0}} {
+		o := clitest.Run(t, "run", "--html", c.html, "--summary", "always", "--", "sh", "-c", c.script)
+		pages := plotPages(t, filepath.Join(o.Dir, "perfagent-out"))
+		const hint = "none below 2 s; perfagent plot REPORT -o FILE.html makes one"
+		if len(pages) != c.pages || strings.Contains(o.Err, hint) != (c.script == "true" && c.pages == 0) {
+			t.Errorf("--html %s, %s: pages %q, stderr:\n%s", c.html, c.script, pages, o.Err)
+		}
+		if c.pages > 0 {
+			continue
+		}
+
+		_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+		page := filepath.Join(o.Dir, "page.html")
+		clitest.Run(t, "plot", path, "-o", page).Want(t, 0)
+		plotWhole(t, page, o.Report(t).Nodes["0"])
+	}
+}
+
 func TestPlot_PageOfASidecar(t *testing.T) {
 	t.Parallel()
-	l := clitest.Launch(t, clitest.Perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms"))
+	l := clitest.Launch(t, clitest.Perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms", "--html", "always"))
 	page := filepath.Join(l.Cmd.Dir, "perfagent-out", "r", "node-0.html")
 	clitest.Until(t, "the page is there while the sidecar runs", func() bool {
 		_, err := os.Stat(page)
@@ -263,7 +287,7 @@ func TestPlot_PageNameIsTakenMeanwhile(t *testing.T) {
 
 // The page of a perf.py file says so, and has the eighteen metrics.
 func TestPlot_PageOfPerfPy(t *testing.T) {
-	o := inside(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--", "sleep", "0.3")
+	o := inside(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--html", "always", "--", "sleep", "0.3")
 	o.Want(t, 0)
 	dir := filepath.Join(o.Dir, "perfagent-out", "r")
 	page, err := os.ReadFile(filepath.Join(dir, "node-0.html"))

@@ -144,7 +144,7 @@ func TestMonitor_Summary(t *testing.T) {
 	t.Parallel()
 	o := clitest.Perform(t, moduleScript(t, nil, `
 import perfagent
-with perfagent.Monitor("run", out="runs", args=["--interval", "50ms"]) as m:
+with perfagent.Monitor("run", out="runs", args=["--interval", "50ms", "--html", "always"]) as m:
     burn(0.2)
 s, page = m.summary, m._repr_html_()
 assert s["schema"] == "perfagent.summary/1" and s["run_id"] == "run" and s["state"] == "ended", s

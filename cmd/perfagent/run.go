@@ -17,8 +17,8 @@ func newRun(s streams) *cobra.Command {
 		Long: `Run a command and report what it used and what this node did at the same time.
 The command's exit code, streams, signals and terminal are passed through
 unchanged. When the command ends, the report is written to
-OUT/RUN-ID/node-N.json, and its page beside it, and the job's efficiency is
-printed, with what to ask for to right-size it (see --summary).
+OUT/RUN-ID/node-N.json, and its page beside it (see --html), and the job's
+efficiency is printed, with what to ask for to right-size it (see --summary).
 
 Exit code: the command's; 128+n if signal n killed it; 125 if perfagent failed
 before it started the command; 126 if the command cannot be executed; 127 if it

@@ -183,6 +183,12 @@ func Failed(r *reporter.Report) bool {
 	return false
 }
 
+// shortRun is the time in seconds below which a run that did not fail gets no page, unless one is asked for.
+const shortRun = 2
+
+// WorthPage reports whether a run gets a page unasked.
+func WorthPage(r *reporter.Report) bool { return r.Run.WallSeconds >= shortRun || Failed(r) }
+
 // FailedNodes returns the names of the nodes that failed. A recording without an end proves no failure.
 func FailedNodes(r *reporter.Report) []string {
 	var out []string

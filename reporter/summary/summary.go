@@ -62,6 +62,9 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	p.cost(r)
 	p.path("report", o.Path)
 	p.path("page", o.Page)
+	if o.Path != "" && o.Page == "" && r.Run.WallSeconds > 0 && !WorthPage(r) {
+		p.text(plain, "page", "none below 2 s; perfagent plot REPORT -o FILE.html makes one")
+	}
 	if _, err := w.Write(p.out.Bytes()); err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
