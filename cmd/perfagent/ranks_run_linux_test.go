@@ -328,7 +328,7 @@ func TestRanks_TwoDirectories(t *testing.T) {
 func TestRanks_Nested(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
-	inner := fmt.Sprintf("%s run --out %s -- true", clitest.Binary(t), filepath.Dir(s.out))
+	inner := fmt.Sprintf("%s run --out %s --html always -- true", clitest.Binary(t), filepath.Dir(s.out))
 	a, b := s.launch(0, inner), s.launch(1, "exit 0")
 	a.finish().Want(t, 0)
 	s.expect("node-0.html", "node-0.json", "node-0.rank-0.json", "node-0.rank-1.jsonl")
