@@ -1,10 +1,11 @@
 package plotter
 
 import (
+	"bytes"
+	"encoding/base64"
 	"image"
 	"image/color"
 	"image/png"
-	"io"
 	"math"
 )
 
@@ -12,9 +13,9 @@ import (
 // what was not measured.
 const heatLevels = 200
 
-// encodeHeat writes rows of percentages as a PNG with one pixel per value. NaN, and the missing end of a
+// encodeHeat returns rows of percentages as a PNG with one pixel per value, in base64. NaN, and the missing end of a
 // short row, are transparent.
-func encodeHeat(w io.Writer, rows [][]float64, columns int) error {
+func encodeHeat(rows [][]float64, columns int) string {
 	img := image.NewPaletted(image.Rect(0, 0, columns, len(rows)), heatPalette())
 	for y, row := range rows {
 		for x, v := range row {
@@ -24,7 +25,9 @@ func encodeHeat(w io.Writer, rows [][]float64, columns int) error {
 		}
 	}
 
-	return (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(w, img)
+	var out bytes.Buffer
+	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, img) // a buffer takes everything
+	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
 // heatPalette returns the colors of a heat map.

@@ -157,11 +157,11 @@ type pageView struct {
 	Title, Note   string
 	Head          headData
 	Details       []summary.Highlight
-	Siblings      []link
+	Siblings      []string   // pages of other nodes
 	Many          bool       // there are several nodes
 	Nodes         *nodesView // of many
 	Ranks         *ranksView // of the only one
-	Node          *nodeView
+	Node          nodeView
 	Work          *workView
 	Processes     []processRow
 	Style         template.CSS
@@ -177,20 +177,19 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 
 	slices.SortFunc(p.nodes, func(a, b *pageNode) int { return reporter.CompareNodes(a.name, b.name) })
 	p.noteStarts()
-	view, err := p.view(run)
-	if err != nil {
-		return fmt.Errorf("write page: %w", err)
-	}
-
-	return writeTemplate(w, "page", view)
+	return writeTemplate(w, "page", p.view(run))
 }
 
 // view returns what the page shows.
-func (p *Page) view(run *reporter.Run) (v *pageView, err error) {
-	shown := p.shown()
-	v = &pageView{
-		Title: "perfagent", Note: p.note(), Head: p.head(run), Details: p.facts(run), Siblings: p.siblings(),
-		Many: len(p.nodes) > 1, Node: p.nodeView(shown), Work: p.workTables(), Processes: p.processes(run),
+func (p *Page) view(run *reporter.Run) *pageView {
+	shown, n := p.shown(), p.nodes[0]
+	v := &pageView{
+		Title: "perfagent", Note: p.note(), Head: p.head(run), Details: p.facts(run), Siblings: p.options.Siblings,
+		Many: len(p.nodes) > 1, Work: p.workTables(), Processes: p.processes(run),
+		Node: nodeView{
+			n.name, n.version, n.messages, n.advice, n.cards, n.details, n.missing[:n.listed], n.phases,
+			n.chosen(shown, p.lanes()), p.metricGroups(),
+		},
 		Style: template.CSS(uplotCSS + pageCSS + p.ranksStyle(run)), Scripts: p.scripts(run, shown),
 		UPlot: template.JS("/*\n" + uplotLicense + "*/\n" + uplotJS), Script: template.JS(pageJS),
 	}
@@ -198,11 +197,11 @@ func (p *Page) view(run *reporter.Run) (v *pageView, err error) {
 		v.Title = text.Printable(run.ID) + " · perfagent"
 	}
 	if v.Many {
-		v.Nodes, err = p.nodesView(run)
+		v.Nodes = p.nodesView(run)
 	} else {
-		v.Ranks = p.ranksView(p.nodes[0], run)
+		v.Ranks = p.ranksView(n, run)
 	}
-	return v, err
+	return v
 }
 
 // shown returns the places in chartPlans of the charts that the page shows: those that every page has, and those for

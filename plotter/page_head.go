@@ -1,9 +1,6 @@
 package plotter
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -42,15 +39,19 @@ const openCards = 3
 func (p *Page) head(run *reporter.Run) headData {
 	r := p.slim(run)
 	d := headData{
-		Headline:   p.headline(r),
+		Headline:   summary.Headline(r),
 		State:      "ended",
 		Command:    summary.CommandLine(run.Command),
 		Incomplete: text.Printable(run.Incomplete),
-		Verdicts:   p.verdicts(r),
+		Verdicts:   summary.Verdicts(r),
+	}
+	cards := summary.Advice(r) // the line to paste first
+	if len(p.nodes) == 1 {     // they are already cut to what a page has room for
+		d.Verdicts, cards = p.nodes[0].messages, p.nodes[0].advice
 	}
 	switch {
 	case p.options.Live > 0:
-		d.State, d.Incomplete = "live", ""
+		d.Headline, d.State, d.Incomplete = "running for "+text.Seconds(run.WallSeconds), "live", ""
 		if !run.End.IsZero() {
 			d.Updated = clockTime{run.End.UTC().Format("15:04:05 MST"), run.End.Unix()}
 		}
@@ -64,7 +65,6 @@ func (p *Page) head(run *reporter.Run) headData {
 	for _, b := range summary.Bars(r) {
 		d.Bars = append(d.Bars, newBar(b))
 	}
-	cards := p.cards(r)
 	d.Advice, d.More = cards[:min(len(cards), openCards)], cards[min(len(cards), openCards):]
 
 	return d
@@ -108,22 +108,6 @@ func slimRanks(n *reporter.Node) map[string]*reporter.Rank {
 	return out
 }
 
-// verdicts returns how the run ended. That of a single node is already cut to what a page has room for.
-func (p *Page) verdicts(r *reporter.Report) []summary.Message {
-	if len(p.nodes) == 1 {
-		return p.nodes[0].messages
-	}
-	return summary.Verdicts(r)
-}
-
-// cards returns the pieces of advice, the line to paste first.
-func (p *Page) cards(r *reporter.Report) []summary.Message {
-	if len(p.nodes) == 1 {
-		return p.nodes[0].advice
-	}
-	return summary.Advice(r)
-}
-
 // newBar returns a bar as the page draws it.
 func newBar(b summary.Bar) barData {
 	d := barData{Bar: b, Value: short(b.Percent), Width: min(100, max(0, b.Percent))}
@@ -135,24 +119,3 @@ func newBar(b summary.Bar) barData {
 	}
 	return d
 }
-
-// headline says how the run ended, or for how long it has been running.
-func (p *Page) headline(r *reporter.Report) string {
-	if p.options.Live > 0 {
-		return "running for " + text.Seconds(r.Run.WallSeconds)
-	}
-	return summary.Headline(r)
-}
-
-// siblings are links to the pages of other nodes of the run.
-func (p *Page) siblings() []link {
-	var out []link
-	for _, name := range p.options.Siblings {
-		node := strings.TrimSuffix(strings.TrimPrefix(name, "node-"), ".html")
-		out = append(out, link{Name: fmt.Sprintf("node %s", text.Printable(node)), File: name})
-	}
-	return out
-}
-
-// A link leads to a file beside the page.
-type link struct{ Name, File string }

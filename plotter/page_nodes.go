@@ -1,9 +1,6 @@
 package plotter
 
 import (
-	"bytes"
-	"encoding/base64"
-	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -38,7 +35,7 @@ type nodeRow struct {
 }
 
 // nodesView returns what the page shows of many nodes. The heat maps are left out if the series are elsewhere.
-func (p *Page) nodesView(run *reporter.Run) (*nodesView, error) {
+func (p *Page) nodesView(run *reporter.Run) *nodesView {
 	start, length := p.span()
 	v := &nodesView{
 		Count: strconv.Itoa(len(p.nodes)), First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name,
@@ -52,12 +49,11 @@ func (p *Page) nodesView(run *reporter.Run) (*nodesView, error) {
 		if p.elsewhere() > 0 || plan.ofJob && !p.any(plan) {
 			continue
 		}
-		mean, errMean := p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean })
-		peak, errPeak := p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Max })
-		if err := errors.Join(errMean, errPeak); err != nil {
-			return nil, err
-		}
-		v.Maps = append(v.Maps, heatMap{plan, mean, peak})
+		v.Maps = append(v.Maps, heatMap{
+			plan,
+			p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }),
+			p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }),
+		})
 	}
 
 	first, _, _, failed := p.first(run)
@@ -66,7 +62,7 @@ func (p *Page) nodesView(run *reporter.Run) (*nodesView, error) {
 			n.name, n.host, n.exit, summary.Brief(n.metrics), n.listed, failed && i == first, p.ranksView(n, run),
 		})
 	}
-	return v, nil
+	return v
 }
 
 // mapHeight returns the height of a heat map in pixels: several per node, but with many nodes only
@@ -161,7 +157,7 @@ func (p *Page) heatmap(
 	plan heatPlan,
 	start, length float64,
 	of func(reporter.Band) reporter.Numbers,
-) (string, error) {
+) string {
 	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
 	for i, n := range p.nodes {
 		s, scale := plan.shares(n)
@@ -175,9 +171,7 @@ func (p *Page) heatmap(
 		}
 	}
 
-	var picture bytes.Buffer
-	err := encodeHeat(&picture, rows, columns)
-	return base64.StdEncoding.EncodeToString(picture.Bytes()), err
+	return encodeHeat(rows, columns)
 }
 
 // spread resamples values into columns of equal time. Each column has the maximum of the buckets

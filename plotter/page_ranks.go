@@ -1,9 +1,7 @@
 package plotter
 
 import (
-	"bytes"
 	_ "embed" // the style of ranks
-	"encoding/base64"
 	"math"
 	"slices"
 	"strconv"
@@ -91,10 +89,7 @@ func (t *rankTable) draw(
 			row[x] *= 100 / top
 		}
 	}
-	var picture bytes.Buffer
-	_ = encodeHeat(&picture, rows, rankColumns) // a buffer takes everything
-	data := base64.StdEncoding.EncodeToString(picture.Bytes())
-	t.strips = append(t.strips, rankStrips{id, title, data, show(top)})
+	t.strips = append(t.strips, rankStrips{id, title, encodeHeat(rows, rankColumns), show(top)})
 }
 
 // ranksStyle returns the style of what a page has of ranks and of the first failure, if it has some.

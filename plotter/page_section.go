@@ -20,15 +20,6 @@ type nodeView struct {
 	Metrics          []metricGroup
 }
 
-// nodeView returns what the page shows of its first node.
-func (p *Page) nodeView(shown []int) *nodeView {
-	n := p.nodes[0]
-	return &nodeView{
-		n.name, n.version, n.messages, n.advice, n.cards, n.details, n.missing[:n.listed], n.phases,
-		n.chosen(shown, p.lanes()), p.metricGroups(),
-	}
-}
-
 // A pageChart is a chart of the page: a picture, which its script replaces by one that can be zoomed.
 type pageChart struct {
 	ID, Label     string

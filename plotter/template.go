@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 //go:embed *.tmpl
@@ -19,6 +21,7 @@ var templateFiles embed.FS
 var templates = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{
 		"local": local,
+		"node":  nodeOf,
 		"words": func(s string) []string { return strings.Split(s, " ") }, // no line is broken within one, as behind a hyphen
 	}
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "*.tmpl"))
@@ -27,14 +30,20 @@ var templates = sync.OnceValue(func() *template.Template {
 // writeTemplate writes what a template makes of data.
 func writeTemplate(w io.Writer, name string, data any) error {
 	out := bufio.NewWriterSize(w, 32<<10)
-	if err := templates().ExecuteTemplate(out, name, data); err != nil {
-		return fmt.Errorf("write page: %w", err)
+	err := templates().ExecuteTemplate(out, name, data)
+	if err == nil {
+		err = out.Flush()
 	}
-	if err := out.Flush(); err != nil {
+	if err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 
 	return nil
+}
+
+// nodeOf returns the name of a node from that of its page.
+func nodeOf(page string) string {
+	return text.Printable(strings.TrimSuffix(strings.TrimPrefix(page, "node-"), ".html"))
 }
 
 // exact returns a number with as many digits as it has, and without an exponent.
