@@ -56,7 +56,7 @@ func TestMonitor_Script(t *testing.T) {
 import json, perfagent
 burn(0.3)
 os.environ["PERFAGENT_MARKS"] = "before"
-monitor = perfagent.Monitor("script", interval=0.05, tags={"stage": 3})
+monitor = perfagent.Monitor("script", interval=0.05, tags={"stage": 3}, args=["--html", "always"])
 assert monitor.report is None and monitor.summary is None
 with monitor as inside:
     assert inside is monitor and os.environ["PERFAGENT_MARKS"].endswith("node-0.marks")

@@ -194,7 +194,7 @@ func TestDocs_Typed(t *testing.T) {
 		cmd.Dir = dir
 		return clitest.Perform(t, cmd)
 	}
-	in(`for n in 0 1 2; do perfagent run -q --run-id three --node $n -- sh -c "exit $(( n % 2 * 5 ))"; done
+	in(`for n in 0 1 2; do perfagent run -q --html always --run-id three --node $n -- sh -c "exit $(( n % 2 * 5 ))"; done
 		for id in varied gpu; do perfagent run -q --run-id $id -- sleep 0.1; done; echo text > notes.txt`).Want(t, 0)
 
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\| (?:`([^`]*)`|nothing) \\| (\\d+) \\|$").FindAllStringSubmatch(clitest.Read(t, "../../docs/before-after.md"), -1)
