@@ -1,6 +1,7 @@
 package plotter
 
 import (
+	"cmp"
 	_ "embed" // the page's parts
 	"fmt"
 	"html/template"
@@ -240,7 +241,7 @@ func (p *Page) metrics() []*reporter.Metric {
 	slices.Sort(others)
 	for _, name := range slices.Compact(others) {
 		m, _ := reporter.MetricNamed(name) // of a GPU
-		m.Name = name
+		m.Name, m.Group = name, cmp.Or(m.Group, reporter.GroupNode)
 		out = append(out, &m)
 	}
 
