@@ -151,6 +151,9 @@ func launcher() int {
 	}
 
 	go func() {
+		// On a busy machine a launcher of many processes may be held up between two of them for longer than the agent waits.
+		runtime.LockOSThread()
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // of this thread; only root may
 		for sc := bufio.NewScanner(os.Stdin); sc.Scan(); {
 			name, way, _ := strings.Cut(sc.Text(), " ")
 			for _, pid := range addressees(way, cmd.Process.Pid) {

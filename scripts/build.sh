@@ -17,4 +17,5 @@ if [ -z "${VCS:-}" ]; then
 	if git rev-parse -q --verify HEAD >/dev/null 2>&1; then VCS=auto; fi
 fi
 
-CGO_ENABLED=0 exec "$go" build -trimpath -buildvcs="$VCS" -ldflags "$ldflags" -o "$1" ./cmd/perfagent
+# Without HTTP/2, which none of the servers needs that perfagent talks to: 0.56 MB less.
+CGO_ENABLED=0 exec "$go" build -trimpath -tags nethttpomithttp2 -buildvcs="$VCS" -ldflags "$ldflags" -o "$1" ./cmd/perfagent
