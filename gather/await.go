@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/retry"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/store"
@@ -28,8 +29,8 @@ type Awaited struct {
 	Tell  func(final, of int) // called when more of them are there; of is 0 as long as it is not known
 }
 
-// Await waits until nodes of a run have final reports in a store, or the time is up, and returns how long that took. What
-// may pass by itself, as a server that is away for a while, it waits for, too, unless it is there at the end.
+// Await waits until nodes of a run have final reports in a store, or the time is up, and returns how long that took.
+// What may pass by itself, as a server that is away for a while, it waits for, too, unless it is there at the end.
 func Await(ctx context.Context, s *store.Store, run string, a Awaited) (time.Duration, error) {
 	begun, told := time.Now(), -1
 	there := arrivals{s, run, make(map[string]*reporter.Head)}
@@ -51,10 +52,7 @@ func Await(ctx context.Context, s *store.Store, run string, a Awaited) (time.Dur
 			return time.Since(begun), nil
 		}
 
-		select {
-		case <-ctx.Done():
-		case <-time.After(min(delay, left)):
-		}
+		_ = retry.Wait(ctx, min(delay, left)) // the next round looks at ctx
 	}
 }
 
@@ -65,8 +63,8 @@ type arrivals struct {
 	heads map[string]*reporter.Head // of those that were looked into, by name
 }
 
-// count returns how many nodes have a final report, of how many. Unless somebody said, the first report does; before it is
-// there it is 0.
+// count returns how many nodes have a final report, of how many. Unless somebody said, the first report does; before it
+// is there it is 0.
 func (a *arrivals) count(ctx context.Context, nodes int) (final, of int, err error) {
 	names, err := names(ctx, a.store, a.run)
 	if err != nil {

@@ -123,8 +123,8 @@ func write(name string, data []byte, dir string) (string, error) {
 // Object is the name of the file, without extension, of an object whose name Python has made.
 const Object = "object"
 
-// Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path. An error names the
-// reference of an object that is no report.
+// Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path. An error names
+// the reference of an object that is no report.
 func Fetch(ctx context.Context, s *store.Store, object, dir string) (path string, err error) {
 	reference := s.ProxyFromKey(object, store.RefOptions{})
 	data, err := s.Get(ctx, object)

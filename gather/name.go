@@ -29,8 +29,8 @@ func (n name) String() string {
 	return out
 }
 
-// parse reads the name of an object. It reports false for one that is not the report of a whole node: the piece of a rank
-// is not.
+// parse reads the name of an object. It reports false for one that is not the report of a whole node: the piece of a
+// rank is not.
 func parse(s string) (n name, ok bool) {
 	run, base, _ := strings.Cut(s, "/")
 	of, ok := catalog.ParseName(base + ".json")

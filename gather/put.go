@@ -17,8 +17,8 @@ const (
 	maxPush = 1 << 20
 )
 
-// Put puts the report of a node into a store, under the first name of the node that is free, and returns the name. A name
-// that has the same recording will do: then nothing is written. node is node-N.
+// Put puts the report of a node into a store, under the first name of the node that is free, and returns the name. A
+// name that has the same recording will do: then nothing is written. node is node-N.
 func Put(ctx context.Context, s *store.Store, run, node string, data []byte) (string, error) {
 	for k := 1; k <= maxAgain; k++ {
 		at := name{run: run, node: node, again: k}.String()

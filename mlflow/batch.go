@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // errTooLarge reports a batch that breaks one of MLflow's limits.
@@ -108,42 +112,30 @@ func (m Metric) check() error {
 // then the tags, both in their order. An item that is too large by itself gets a batch of its own,
 // which LogBatch will refuse.
 func Split(b Batch) []Batch {
-	var s splitter
+	var full []Batch
+	var last Batch
+	bytes := 0 // of last, as JSON
+	makeRoom := func(size int, more bool) {
+		items := len(last.Metrics) + len(last.Tags)
+		if items > 0 && (!more || items >= maxItems || bytes+size > maxBatchBytes-maxEnvelope) {
+			full = append(full, last)
+			last, bytes = Batch{}, 0
+		}
+		bytes += size
+	}
+
 	for _, m := range b.Metrics {
-		s.makeRoom(sizeOf(m), false)
-		s.last.Metrics = append(s.last.Metrics, m)
+		makeRoom(sizeOf(m), true)
+		last.Metrics = append(last.Metrics, m)
 	}
 	for _, t := range b.Tags {
-		s.makeRoom(sizeOf(t), true)
-		s.last.Tags = append(s.last.Tags, t)
+		makeRoom(sizeOf(t), len(last.Tags) < maxTags)
+		last.Tags = append(last.Tags, t)
 	}
-	return s.end()
-}
-
-// A splitter fills one batch after the other.
-type splitter struct {
-	full  []Batch
-	last  Batch
-	bytes int // of last, as JSON
-}
-
-// makeRoom begins another batch if an item of the given size does not fit into the last.
-func (s *splitter) makeRoom(size int, tag bool) {
-	items := len(s.last.Metrics) + len(s.last.Tags)
-	full := items >= maxItems || tag && len(s.last.Tags) >= maxTags || s.bytes+size > maxBatchBytes-maxEnvelope
-	if items > 0 && full {
-		s.full = append(s.full, s.last)
-		s.last, s.bytes = Batch{}, 0
+	if len(last.Metrics)+len(last.Tags) > 0 {
+		full = append(full, last)
 	}
-	s.bytes += size
-}
-
-// end returns all batches.
-func (s *splitter) end() []Batch {
-	if len(s.last.Metrics)+len(s.last.Tags) == 0 {
-		return s.full
-	}
-	return append(s.full, s.last)
+	return full
 }
 
 // sizeOf returns an item's size in a request, with its comma. What has no JSON (NaN) has size 0:
@@ -167,4 +159,34 @@ func (c *Client) SetTag(ctx context.Context, runID string, t Tag) error {
 		Tag
 	}{runID, t}
 	return c.post(ctx, op, "runs/set-tag", in, (*decoder).skip)
+}
+
+// maxKey is the maximum length of a key in characters.
+const maxKey = 250
+
+// CheckKey returns an error if not every MLflow server takes a key of a metric, a parameter or a
+// tag. A key has 1 to 250 characters: letters, digits, underscore, dash, dot, space and slash. It
+// may become a file's name on the server, so it must not change when it is normalized as a path.
+// The colon, which only some servers take, is refused.
+func CheckKey(key string) error {
+	switch n := utf8.RuneCountInString(key); {
+	case key == "":
+		return errors.New("the key is empty")
+	case n > maxKey:
+		return fmt.Errorf("the key %s has %d characters, at most %d", quote(key), n, maxKey)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("the key %s is not UTF-8", quote(key))
+	}
+
+	for _, r := range key {
+		if !unicode.IsLetter(r) && !unicode.IsNumber(r) && !strings.ContainsRune("_-. /", r) {
+			return fmt.Errorf("the key %s has a %q in it: letters, digits, _ - . / and spaces only", quote(key), r)
+		}
+	}
+	norm := path.Clean(key)
+	if norm != key || norm == "." || strings.HasPrefix(norm, "..") || strings.HasPrefix(norm, "/") {
+		return fmt.Errorf("the key %s is not the same when read as a path: no empty part, none of dots alone,"+
+			" no slash at either end", quote(key))
+	}
+	return nil
 }

@@ -12,7 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/durable"
 )
 
 // A Client talks to one tracking server. Several goroutines may use it at once.
@@ -58,7 +61,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil && base.Scheme == "https" {
 		return nil, err
 	}
-	return &Client{config: cfg, base: base, transport: newTransport(tlsConfig), redactor: newRedactor(cfg), clock: new(clock)}, nil
+	return &Client{
+		config: cfg, base: base, transport: newTransport(tlsConfig), redactor: newRedactor(cfg), clock: new(clock),
+	}, nil
 }
 
 // newTransport returns a transport that shares nothing with the rest of the process. The parts of a
@@ -90,7 +95,7 @@ func newTLSConfig(cfg Config) (*tls.Config, error) {
 	}
 
 	if cfg.ClientCertPath != "" {
-		pem, err := readFile(cfg.ClientCertPath, maxCertificate)
+		pem, err := durable.ReadRegular(cfg.ClientCertPath, maxCertificate)
 		var cert tls.Certificate
 		if err == nil {
 			cert, err = tls.X509KeyPair(pem, pem)
@@ -119,7 +124,7 @@ func readCAs(path string) (*x509.CertPool, error) {
 
 	pool, found := x509.NewCertPool(), false
 	for _, file := range files {
-		pem, err := readFile(file, maxCertificate)
+		pem, err := durable.ReadRegular(file, maxCertificate)
 		if err != nil && !info.IsDir() {
 			return nil, err
 		}
@@ -144,8 +149,48 @@ func (c *Client) URI() string { return c.config.URI }
 // String returns the URI.
 func (c Client) String() string { return c.config.URI }
 
+// GoString returns the URI.
+func (c Client) GoString() string { return c.config.URI }
+
 // Format writes the URI for every verb, so that none shows the fields.
 func (c Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.config.URI) }
 
-// GoString returns the URI.
-func (c Client) GoString() string { return c.config.URI }
+// dateAge is how old the Date of an answer may be: it has whole seconds, and a server may make it once a second. That
+// of a busy server is older now and then.
+const dateAge = 2 * time.Second
+
+// A clock is what the Date headers of a server's answers say of this machine's clock: by how much it is ahead of the
+// server's, at least, or behind it.
+type clock struct {
+	mu      sync.Mutex
+	answers int           // with a Date
+	ahead   time.Duration // by the answer that shows least; negative or 0 = not known to be
+	behind  time.Duration // by the answer that shows most; the same
+}
+
+// note takes the answer to a request that was sent and answered at times of this machine's clock.
+func (c *clock) note(sent, answered time.Time, header http.Header) {
+	date, err := http.ParseTime(header.Get("Date"))
+	if err != nil || header.Get("Age") != "" { // the answer of a cache is older
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ahead := sent.Sub(date) - dateAge
+	if c.answers > 0 {
+		ahead = min(ahead, c.ahead)
+	}
+	c.ahead, c.behind = ahead, max(c.behind, date.Sub(answered))
+	c.answers++
+}
+
+// ClockAhead returns by how much this machine's clock is ahead of the server's, at least, as the answers so far tell;
+// below 0 if it is behind. It is 0 if neither is known.
+func (c *Client) ClockAhead() time.Duration {
+	c.clock.mu.Lock()
+	defer c.clock.mu.Unlock()
+	if c.clock.behind > c.clock.ahead {
+		return -max(0, c.clock.behind)
+	}
+	return max(0, c.clock.ahead)
+}

@@ -2,16 +2,31 @@ package mlflow
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 )
 
 // An Experiment is the server's description of an experiment.
 type Experiment struct {
-	ID, Name, ArtifactLocation string
+	ID               string `json:"experiment_id"`
+	Name             string `json:"name"`
+	ArtifactLocation string `json:"artifact_location"`
 
 	// LifecycleStage is "active" or "deleted".
-	LifecycleStage string
+	LifecycleStage string `json:"lifecycle_stage"`
+}
+
+// UnmarshalJSON decodes an experiment of an answer, where the ID may be a number.
+func (e *Experiment) UnmarshalJSON(b []byte) error {
+	type plain Experiment
+	in := struct {
+		*plain
+		ID text `json:"experiment_id"`
+	}{plain: (*plain)(e)}
+	err := json.Unmarshal(b, &in)
+	e.ID = string(in.ID)
+	return err
 }
 
 // ExperimentByName returns the experiment of that name. It may be a deleted one, which keeps its
@@ -30,16 +45,15 @@ func (c *Client) Experiment(ctx context.Context, id string) (*Experiment, error)
 
 func (c *Client) experiment(ctx context.Context, op, path string, query url.Values) (*Experiment, error) {
 	var out struct {
-		Experiment experimentAnswer `json:"experiment"`
+		Experiment Experiment `json:"experiment"`
 	}
 	if err := c.do(ctx, c.newGet(op, path, query, into(&out))); err != nil {
 		return nil, err
 	}
-	e := out.Experiment.experiment()
-	if e.ID == "" {
+	if out.Experiment.ID == "" {
 		return nil, c.missingField(op, path, "experiment_id")
 	}
-	return &e, nil
+	return &out.Experiment, nil
 }
 
 // EnsureExperiment returns the experiment of that name and creates it if there is none. It does not
@@ -108,11 +122,9 @@ func (c *Client) SearchExperiments(ctx context.Context) ([]Experiment, error) {
 }
 
 // experiment decodes an experiment of a list.
-func (d *decoder) experiment() (Experiment, error) {
-	var a experimentAnswer
-	if err := d.value(&a); err != nil {
-		return Experiment{}, err
+func (d *decoder) experiment() (e Experiment, err error) {
+	if err := d.value(&e); err != nil {
+		return e, err
 	}
-	e := a.experiment()
 	return e, d.memory.take(experimentCost, e.ID, e.Name, e.ArtifactLocation, e.LifecycleStage)
 }

@@ -3,7 +3,9 @@ package mlflow
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 )
 
 // Limits on what a server may send.
@@ -55,8 +57,16 @@ func fetch[T any](ctx context.Context, c *Client, l list[T], request pageRequest
 		var p page[T]
 		q.maxAnswer, q.memory = maxLargeAnswer, l.memory
 		q.decode = func(d *decoder) error {
-			p = page[T]{list: &l, max: l.max - count}
-			return p.decode(d)
+			p = page[T]{}
+			return d.object(func(name string) error {
+				switch name {
+				case l.field:
+					return d.array(func() error { return p.add(d, &l, l.max-count) })
+				case "next_page_token":
+					return d.value(&p.next)
+				}
+				return d.skip()
+			})
 		}
 		if err := c.do(ctx, q); err != nil {
 			return nil, err
@@ -83,34 +93,20 @@ const chunk = 1 << 16
 
 // A page is one of a list.
 type page[T any] struct {
-	list  *list[T]
-	max   int // items
 	items [][]T
 	count int
 	next  string // token of the page after it; "" for the last one
 }
 
-func (p *page[T]) decode(d *decoder) error {
-	return d.object(func(name string) error {
-		switch name {
-		case p.list.field:
-			return d.array(func() error { return p.add(d) })
-		case "next_page_token":
-			return d.value(&p.next)
-		}
-		return d.skip()
-	})
-}
-
-// add decodes one item.
-func (p *page[T]) add(d *decoder) error {
-	if p.count >= p.max {
-		return tooMany(p.list.max, p.list.noun)
+// add decodes one item, unless the page has so many.
+func (p *page[T]) add(d *decoder, l *list[T], most int) error {
+	if p.count >= most {
+		return tooMany(l.max, l.noun)
 	}
 	if p.count%chunk == 0 {
 		p.items = append(p.items, nil)
 	}
-	item, err := p.list.item(d)
+	item, err := l.item(d)
 	last := &p.items[len(p.items)-1]
 	*last = append(*last, item)
 	p.count++
@@ -133,5 +129,48 @@ func (l *list[T]) endless(pages, empty int, sameToken bool) string {
 
 // tooMany returns the error for a list that is longer than any that was asked for.
 func tooMany(max int, noun string) error {
-	return excessError(fmt.Sprintf("the answer is not MLflow's: there are more than %d %s in it", max, noun))
+	return excess("the answer is not MLflow's: there are more than %d %s in it", max, noun)
+}
+
+const (
+	// historyPage is how many points are requested at once, which is MLflow's maximum. Without a
+	// number, MLflow 3.10 answers with empty pages for ever.
+	historyPage = 25000
+
+	// maxPoints limits a metric's history. Servers of 2.x send all of it at once.
+	maxPoints = 2_000_000
+)
+
+// MetricHistory returns all points of a run's metric in the server's order, by time and then by
+// step. No points are no error; more than 2,000,000 are one.
+func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric, error) {
+	points := list[Metric]{
+		op:       "get history of " + quote(key) + " of run " + quote(runID),
+		field:    "metrics",
+		noun:     "points",
+		item:     func(d *decoder) (Metric, error) { return d.point(key) },
+		max:      maxPoints,
+		maxPages: maxPages,
+		memory:   memory{limit: maxHistoryMemory},
+	}
+	return fetch(ctx, c, points, func(token string, _ int) (*call, error) {
+		query := url.Values{"run_id": {runID}, "metric_key": {key}, "max_results": {strconv.Itoa(historyPage)}}
+		if token != "" {
+			query.Set("page_token", token)
+		}
+		return c.newGet(points.op, "metrics/get-history", query, nil), nil
+	})
+}
+
+// point decodes a point of the metric called key.
+func (d *decoder) point(key string) (Metric, error) {
+	var a metricAnswer
+	if err := d.value(&a); err != nil {
+		return Metric{}, err
+	}
+	if a.Key == key {
+		a.Key = key // one text for all of them
+		return a.metric(), d.memory.take(pointCost)
+	}
+	return a.metric(), d.memory.take(pointCost, a.Key)
 }

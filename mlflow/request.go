@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/retry"
 )
 
 const apiPath = "/api/2.0/mlflow/"
@@ -149,4 +153,155 @@ func (c *Client) send(ctx context.Context, q *call, target string) (*http.Respon
 	}
 
 	return resp, err
+}
+
+// maxRedirects is how many answers in a row may be redirects, including the last one.
+const maxRedirects = 10
+
+// redirect returns where to send a call next. That is "" if the answer is not a redirect, and an error
+// if it is one that is not followed.
+func (c *Client) redirect(q *call, from string, resp *http.Response) (next string, e *Error) {
+	follow := !c.config.NoRedirects
+	switch resp.StatusCode {
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound:
+		follow = follow && q.method == http.MethodGet // the method of others would change
+	case http.StatusSeeOther:
+		follow = false
+	default:
+		return "", nil
+	}
+
+	e = &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: "a redirect to nowhere", final: true}
+	old, err := url.Parse(from)
+	if err != nil {
+		return "", e
+	}
+	to, err := old.Parse(resp.Header.Get("Location"))
+	if err != nil || to.Host == "" || resp.Header.Get("Location") == "" {
+		return "", e
+	}
+
+	to.User, to.Fragment, to.RawFragment = nil, "", ""
+	if follow && sameServer(old, to) {
+		return to.String(), nil
+	}
+	e.Message = c.clean("the server redirects to " + PublicURI(to.String()))
+	if old.Scheme == "https" && to.Scheme == "http" {
+		e.advice = "which is not encrypted, and not followed: a proxy in front of it may not know that it serves https"
+		return "", e
+	}
+	base := c.clean(movedBase(q.url, c.config.URI, to))
+	e.advice = "if that is where the tracking server is, set MLFLOW_TRACKING_URI to " + base
+	return "", e
+}
+
+// sameServer reports whether credentials for one URL may go to another. Both must have the same
+// scheme, host and port. The step from the default port of http to that of https is allowed,
+// because the certificate proves the host's name.
+func sameServer(from, to *url.URL) bool {
+	if !strings.EqualFold(from.Hostname(), to.Hostname()) {
+		return false
+	}
+	if from.Scheme == to.Scheme {
+		return portOf(from) == portOf(to)
+	}
+	return from.Scheme == "http" && to.Scheme == "https" && portOf(from) == "80" && portOf(to) == "443"
+}
+
+// portOf returns a URL's port, also if it is the default of the scheme.
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+// movedBase returns the tracking URI that would have led to where a request was redirected: the new
+// URL without what the request had added to the old base.
+func movedBase(asked, base string, to *url.URL) string {
+	added := strings.TrimPrefix(asked, base)
+	return strings.TrimRight(strings.TrimSuffix(PublicURI(to.String()), added), "/")
+}
+
+// do sends a call until it succeeds, fails for good, or runs out of retries or time. Its error is
+// an *Error.
+func (c *Client) do(ctx context.Context, q *call) error {
+	var before *Error // what the try before returned
+	for try := 1; ; try++ {
+		e := c.try(ctx, q)
+		if e == nil {
+			return nil
+		}
+		e.tries = try
+
+		if ctx.Err() != nil {
+			return timeUp(ctx, e, before)
+		}
+		wait := c.backoff(e)
+		switch deadline, ends := ctx.Deadline(); {
+		case try > c.config.MaxRetries, !q.mayRetry(e):
+			return e
+		case c.config.OnRetry != nil && !c.config.OnRetry(e, wait):
+			return e
+		case ends && time.Until(deadline) <= wait:
+			return e
+		}
+
+		if err := retry.Wait(ctx, wait); err != nil {
+			e.Err = errors.Join(err, e.Err)
+			return e
+		}
+		before = e
+	}
+}
+
+// mayRetry reports whether it is safe and useful to send the call again after e.
+func (q *call) mayRetry(e *Error) bool {
+	switch {
+	case !e.temporary():
+		return false
+	case q.creates && e.maybeDone():
+		return false
+	}
+	return e.Status != http.StatusInternalServerError || e.tries != q.maxTries
+}
+
+// backoff returns how long to wait after the try that failed with e. It is urllib3's arithmetic.
+func (c *Client) backoff(e *Error) time.Duration {
+	switch {
+	case e.RetryAfter > 0 && !c.config.IgnoreRetryAfter:
+		return e.RetryAfter
+	case e.tries <= 1:
+		return 0
+	}
+
+	doublings := float64(int64(1) << min(e.tries-1, 40))
+	seconds := c.config.BackoffJitter*rand.Float64() + c.config.BackoffFactor*doublings
+	if limit := c.config.MaxBackoff; seconds >= limit.Seconds() {
+		return limit
+	}
+	return time.Duration(max(seconds, 0) * float64(time.Second))
+}
+
+// timeUp turns e, the error of a try during which the context ended, into one that says so. It
+// mentions the error of the try before, if there was one.
+func timeUp(ctx context.Context, e, before *Error) *Error {
+	e.Err, e.Status, e.Code, e.advice, e.retryable, e.final = ctx.Err(), 0, "", "", true, false
+	e.Message = "no answer before the time was up"
+	if errors.Is(ctx.Err(), context.Canceled) {
+		e.Message = "given up before there was an answer"
+	}
+
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		e.Err = fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	if before != nil {
+		e.advice = "before that: " + before.reason()
+		e.Err = fmt.Errorf("%w; before that: %w", e.Err, before)
+	}
+	return e
 }

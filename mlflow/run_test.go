@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/retry"
 )
 
 func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
@@ -284,7 +286,7 @@ func FuzzAnswer(f *testing.F) {
 			if strings.Contains(text, "hunter22") || strings.Contains(text, "to<ken") {
 				t.Errorf("%q shows a secret", text)
 			}
-			if RetryAfter(err) < 0 || RetryAfter(err) > maxRetryAfter {
+			if RetryAfter(err) < 0 || RetryAfter(err) > retry.MaxAfter {
 				t.Errorf("RetryAfter %v", RetryAfter(err))
 			}
 		}

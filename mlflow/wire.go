@@ -92,13 +92,6 @@ func timeOf(ms integer) time.Time {
 
 // The JSON of answers.
 type (
-	experimentAnswer struct {
-		ID               text   `json:"experiment_id"`
-		Name             string `json:"name"`
-		ArtifactLocation string `json:"artifact_location"`
-		LifecycleStage   string `json:"lifecycle_stage"`
-	}
-
 	infoAnswer struct {
 		ID             text    `json:"run_id"`
 		UUID           text    `json:"run_uuid"` // its name before MLflow 1.0
@@ -118,15 +111,6 @@ type (
 		Step      integer `json:"step"`
 	}
 )
-
-func (a *experimentAnswer) experiment() Experiment {
-	return Experiment{
-		ID:               string(a.ID),
-		Name:             a.Name,
-		ArtifactLocation: a.ArtifactLocation,
-		LifecycleStage:   a.LifecycleStage,
-	}
-}
 
 func (a *infoAnswer) run() Run {
 	return Run{

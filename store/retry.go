@@ -7,10 +7,12 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/retry"
 )
 
-// Temporary reports whether the reason for an error may pass by itself: a server that is not there, that is cut off or that is
-// busy. A wrong password or a full disk is not of that kind.
+// Temporary reports whether the reason for an error may pass by itself: a server that is not there, that is cut off or
+// that is busy. A wrong password or a full disk is not of that kind.
 func Temporary(err error) bool {
 	if busy, answered := answeredBusy(err); answered {
 		return busy
@@ -21,8 +23,9 @@ func Temporary(err error) bool {
 	}
 
 	var timeout net.Error
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
@@ -50,8 +53,8 @@ const (
 // fewAttempts is how often a server that is busy is asked by somebody who waits without an end.
 const fewAttempts = 4
 
-// again tries an operation until it succeeds, fails for good, or ctx ends. Where ctx has no end it tries once, or a few times
-// if the server answers that it is busy.
+// again tries an operation until it succeeds, fails for good, or ctx ends. Where ctx has no end it tries once, or a few
+// times if the server answers that it is busy.
 func (s *Store) again(ctx context.Context, op, name string, try func() error) error {
 	_, ends := ctx.Deadline()
 	var last error // which tells more than that the time is up
@@ -66,20 +69,17 @@ func (s *Store) again(ctx context.Context, op, name string, try func() error) er
 			return err
 		}
 
-		select {
-		case <-ctx.Done():
+		if retry.Wait(ctx, max(wait, askedToWait(err))) != nil {
 			return err
-		case <-time.After(max(wait, askedToWait(err))):
-			s.count("store."+op+".retries", name)
 		}
+		s.count("store."+op+".retries", name)
 	}
 }
 
 // askedToWait returns how long a server has asked to wait; 0 if it has not.
 func askedToWait(err error) time.Duration {
-	var e *s3Error
-	if !errors.As(err, &e) {
-		return 0
+	if e, ok := errors.AsType[*s3Error](err); ok {
+		return min(e.after, longestAsked)
 	}
-	return min(e.after, longestAsked)
+	return 0
 }

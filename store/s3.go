@@ -19,11 +19,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/retry"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// An s3 is a Connector of a bucket of Amazon S3 or of a server that speaks as it does. The object RUN-ID/node-N has the key
-// PREFIX/RUN-ID/node-N.json.
+// An s3 is a Connector of a bucket of Amazon S3 or of a server that speaks as it does. The object RUN-ID/node-N has the
+// key PREFIX/RUN-ID/node-N.json.
 type s3 struct {
 	url      url.URL // as given
 	endpoint url.URL // scheme and host; of style=host that of the bucket
@@ -94,7 +95,8 @@ func (s *s3) setEndpoint(options url.Values) error {
 		}
 	default:
 		e, err := url.Parse(given)
-		if err != nil || e.User != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https" || strings.Trim(e.Path, "/") != "" {
+		if err != nil || e.User != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https" ||
+			strings.Trim(e.Path, "/") != "" {
 			return errors.New("open store: endpoint is http://HOST[:PORT] or https://HOST[:PORT], without a user")
 		}
 		s.endpoint = url.URL{Scheme: e.Scheme, Host: e.Host}
@@ -442,7 +444,7 @@ func errorOf(answer *http.Response, k keys) error {
 		_ = xml.Unmarshal(data, &said) // some proxy may have answered
 	}
 
-	e := &s3Error{status: answer.StatusCode, code: said.Code, message: said.Message}
+	e := &s3Error{status: answer.StatusCode, code: said.Code, message: said.Message, after: retry.After(answer.Header)}
 	for _, secret := range []string{k.id, k.secret, k.token} {
 		if secret != "" && strings.Contains(e.message+e.code, secret) {
 			e.code, e.message = "", ""
@@ -450,9 +452,6 @@ func errorOf(answer *http.Response, k keys) error {
 	}
 	if answer.StatusCode/100 == 3 {
 		e.region = answer.Header.Get("X-Amz-Bucket-Region")
-	}
-	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 && seconds < 3600 {
-		e.after = time.Duration(seconds) * time.Second
 	}
 	return e
 }
@@ -463,7 +462,8 @@ func isStatus(err error, statuses ...int) bool {
 	return errors.As(err, &e) && slices.Contains(statuses, e.status)
 }
 
-// isNoObject reports whether an error says that there is no such object; without words, no such bucket might be meant, too.
+// isNoObject reports whether an error says that there is no such object; without words, no such bucket might be meant,
+// too.
 func isNoObject(err error) bool {
 	var e *s3Error
 	return errors.As(err, &e) && e.status == http.StatusNotFound && (e.code == "" || e.code == "NoSuchKey")
@@ -472,5 +472,6 @@ func isNoObject(err error) bool {
 // linkLocal reports whether a host is one of those that hand out keys to the machine itself: loopback, or link-local.
 func linkLocal(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsPrivate() && ip.To4() == nil)
+	ours := ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsPrivate() && ip.To4() == nil // nil is none of these
+	return host == "localhost" || ours
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/envfile"
 	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/text"
@@ -73,7 +74,9 @@ func readDefaults(site string) (wait func() defaults) {
 	return sync.OnceValue(func() defaults {
 		d, ok := patience.Receive(answer, defaultsPatience)
 		if !ok {
-			d.warnings = []string{fmt.Sprintf("the files of defaults were not read within %v and are left out", defaultsPatience)}
+			d.warnings = []string{
+				fmt.Sprintf("the files of defaults were not read within %v and are left out", defaultsPatience),
+			}
 		}
 		return d
 	})
@@ -98,7 +101,7 @@ func userFile() string {
 
 // read adds the settings of a file.
 func (d *defaults) read(path string) {
-	data, err := envfile.Read(path)
+	data, err := durable.ReadRegular(path, envfile.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // WriteNew writes a file that must not exist yet, and waits until its bytes are on disk. It
@@ -140,6 +141,9 @@ func linkNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
+// nonblock keeps open(2) from waiting for the other end of a FIFO.
+const nonblock = syscall.O_NONBLOCK
+
 // Open opens a file for reading. It never waits for the writer of a FIFO, which reads as empty.
 func Open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|nonblock, 0)
@@ -149,6 +153,21 @@ func Open(path string) (*os.File, error) {
 // of a FIFO, which is an error.
 func OpenAppend(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|nonblock, 0o666)
+}
+
+// ReadRegular is ReadFile for what must be a regular file. It does not wait for what is none. Its errors name the file.
+func ReadRegular(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}
+	}
+	if err == nil && info.Size() > limit {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is larger than %d kB", limit>>10)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ReadFile(path, limit)
 }
 
 // ErrDirectory is the error of ReadFile for a directory.

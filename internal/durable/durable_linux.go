@@ -7,9 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nonblock keeps open(2) from waiting for a FIFO's writer.
-const nonblock = unix.O_NONBLOCK
-
 // OpenQuietly is Open without an update of the file's access time, which the kernel grants to
 // the owner of a file only.
 func OpenQuietly(path string) (*os.File, error) {

@@ -4,9 +4,6 @@ package durable
 
 import "os"
 
-// nonblock is for FIFOs, on Linux.
-const nonblock = 0
-
 // OpenQuietly is Open.
 func OpenQuietly(path string) (*os.File, error) { return Open(path) }
 

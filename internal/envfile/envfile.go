@@ -5,10 +5,6 @@ package envfile
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"strings"
 )
 
@@ -63,29 +59,4 @@ func unquote(s string) string {
 		return s[1 : n-1]
 	}
 	return s
-}
-
-// Read returns the content of a regular file of at most MaxSize bytes. It does not wait for what is
-// no regular file.
-func Read(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}
-	}
-
-	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
-	if err == nil && len(data) > MaxSize {
-		err = &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is larger than %d kB", MaxSize>>10)}
-	}
-
-	return data, err
 }

@@ -1,4 +1,4 @@
-package envfile
+package durable
 
 import (
 	"errors"
@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestRead(t *testing.T) {
+func TestReadRegular(t *testing.T) {
+	const limit = 64 << 10
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	for name, size := range map[string]int{"good": MaxSize, "large": MaxSize + 1} {
+	for name, size := range map[string]int{"good": limit, "large": limit + 1} {
 		if err := os.WriteFile(path(name), make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -23,17 +24,17 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if data, err := Read(path("good")); err != nil || len(data) != MaxSize {
+	if data, err := ReadRegular(path("good"), limit); err != nil || len(data) != limit {
 		t.Errorf("got %d bytes, %v", len(data), err)
 	}
-	if _, err := Read(path("absent")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadRegular(path("absent"), limit); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v for a file that is not there", err)
 	}
 	for name, want := range map[string]string{
 		dir: "not a regular file", path("fifo"): "not a regular file", "/dev/zero": "not a regular file",
 		path("large"): "larger than 64 kB",
 	} {
-		if _, err := Read(name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadRegular(name, limit); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
 	}

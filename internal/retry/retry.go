@@ -1,0 +1,40 @@
+// Package retry has what the clients of servers need to try again: a wait that ends with a context, and the header
+// Retry-After.
+package retry
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Wait waits for d, or until ctx ends. Then it returns the error of ctx.
+func Wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// MaxAfter limits what a server may ask for, as urllib3 does.
+const MaxAfter = 6 * time.Hour
+
+// After returns how long the header Retry-After asks to wait, in seconds or until a date. It returns 0 for anything
+// else, and for a date that has passed.
+func After(header http.Header) time.Duration {
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if date, err := http.ParseTime(value); err == nil {
+		return min(max(time.Until(date), 0), MaxAfter)
+	}
+	seconds, err := strconv.ParseUint(value, 10, 63)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(min(seconds, uint64(MaxAfter/time.Second))) * time.Second
+}

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package mlflow
-
-// openFlags matter for FIFOs and terminals on Unix only.
-const openFlags = 0
