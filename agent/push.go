@@ -190,7 +190,7 @@ func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushSta
 		return state, ""
 	}
 
-	return pusher.DoneState(state, plan.Notes), "MLflow: " + plan.Outcome(client)
+	return pusher.DoneState(state, plan.Notes), "MLflow: " + plan.Outcome()
 }
 
 // clockTolerance is how far the clock of the node may be from that of the server.
@@ -205,7 +205,8 @@ func clockNotes(ahead time.Duration) []string {
 	if by <= clockTolerance {
 		return nil
 	}
-	return []string{fmt.Sprintf("the clock of this node is at least %s s %s that of the server: times are by the node's clock",
+	return []string{fmt.Sprintf(
+		"the clock of this node is at least %s s %s that of the server: times are by the node's clock",
 		text.Fixed(by.Seconds(), 1), words)}
 }
 

@@ -29,8 +29,8 @@ type stored struct {
 	outcome string
 }
 
-// pendingIn returns the bytes of a report's file that says that the report is still to be put into the store. Nothing of a
-// store is in perf.py's format.
+// pendingIn returns the bytes of a report's file that says that the report is still to be put into the store. Nothing
+// of a store is in perf.py's format.
 func (s *session) pendingIn(data []byte, node string) []byte {
 	if s.stored == nil || s.o.Compat != "" {
 		return data
@@ -62,7 +62,8 @@ func openStore(o *Options) *store.Store {
 	return to
 }
 
-// startStoring begins to put a report into the store, and gives up after PushTimeout. It returns nil if there is no store.
+// startStoring begins to put a report into the store, and gives up after PushTimeout. It returns nil if there is no
+// store.
 func (s *session) startStoring(d delivery) *storing {
 	if s.stored == nil || d.toStore == nil {
 		return nil
@@ -113,7 +114,7 @@ func (s *session) store(p *storing, d delivery) stored {
 	}
 
 	state.Unconditional = to.Unconditional()
-	state.State, state.Reference = reporter.PushDone, to.ProxyFromKey(name, store.RefOptions{}).String()
+	state.State, state.Reference = reporter.PushDone, to.Reference(name)
 	return stored{state, fmt.Sprintf("store: %s, %s in %s", state.Reference,
 		text.SizeText(float64(len(d.toStore))/(1<<20)), text.Seconds(time.Since(begun).Seconds()))}
 }

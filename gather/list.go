@@ -87,7 +87,7 @@ func Nodes(ctx context.Context, s *store.Store, run string) ([]Node, error) {
 	out := []Node{}
 	for _, e := range list {
 		if n, ok := parse(e.Name); ok {
-			reference := s.ProxyFromKey(e.Name, store.RefOptions{}).String()
+			reference := s.Reference(e.Name)
 			node := strings.TrimPrefix(n.node, "node-")
 			out = append(out, Node{reference, n.run, node, !n.partial, e.Size, e.Modified})
 		}

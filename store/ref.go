@@ -40,6 +40,9 @@ func (s *Store) ProxyFromKey(name string, o RefOptions) *Ref {
 	return &Ref{url: s.URL(), name: name, store: s, options: o, turn: make(chan struct{}, 1)}
 }
 
+// Reference returns the text of a Ref to an object, STORE#NAME.
+func (s *Store) Reference(name string) string { return s.ProxyFromKey(name, RefOptions{}).String() }
+
 // Name returns the object's name.
 func (r *Ref) Name() string { return r.name }
 

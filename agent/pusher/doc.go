@@ -13,7 +13,8 @@
 // Live pushes the same points while a run goes on. Its queue is the Recording's own ring: an outage
 // of any length takes no memory. Samples that the ring has merged by then are sent merged.
 //
-// Where to look: points.go makes the points of the time series that series.go names, and tags.go
-// the documented metrics and the tags. search.go finds the run, plan.go compares it with a report,
-// and remote.go knows what it already has. send.go and batch.go send the rest.
+// Where to look: points.go makes the points of the time series that series.go names, metrics.go the
+// documented metrics, and tags.go the tags. group.go splits a report by the runs that its nodes go
+// to. search.go finds such a run, plan.go compares it with a report, and remote.go knows what it
+// already has. send.go and end.go send the rest.
 package pusher

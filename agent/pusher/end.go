@@ -71,17 +71,12 @@ func (p *Plan) outcome() (status mlflow.Status, code string) {
 // run has and ours.
 func (p *Plan) exitCode() string {
 	codes := make(map[string]string)
-	add := func(key, value string) {
-		if node, ok := nodeOfTag(key, exitSuffix); ok {
-			codes[node] = value
+	for _, tags := range []map[string]string{p.Run.Tags, ownTags(p.report, 0)} {
+		for key, value := range tags {
+			if node, ok := nodeOfTag(key, exitSuffix); ok {
+				codes[node] = value
+			}
 		}
-	}
-	for key, value := range p.Run.Tags {
-		add(key, value)
-	}
-	ours, _ := tags(p.report, 0)
-	for _, t := range ours {
-		add(t.Key, t.Value)
 	}
 
 	code := ""

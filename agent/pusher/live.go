@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/retry"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -162,13 +163,7 @@ func (l *Live) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case b := <-l.batches:
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(time.Until(b.at)):
-			}
-			err := l.push(ctx, b)
-			if !l.pause(ctx, err) {
+			if retry.Wait(ctx, time.Until(b.at)) != nil || !l.pause(ctx, l.push(ctx, b)) {
 				return
 			}
 			l.ready.Store(true)
@@ -212,12 +207,7 @@ func (l *Live) pause(ctx context.Context, err error) bool {
 		l.rest = min(max(2*l.rest, windowLength), maxRest)
 		wait = max(wait, l.rest)
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(wait):
-		return true
-	}
+	return retry.Wait(ctx, wait) == nil
 }
 
 // push sends a batch, provided that the run is known.

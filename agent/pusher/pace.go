@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/retry"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -127,10 +128,8 @@ func (t *Turns) wait(ctx context.Context) error {
 	t.from += width
 	t.taken++
 
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the turn of the node: %w", ctx.Err())
-	case <-time.After(time.Until(at)):
-		return nil
+	if err := retry.Wait(ctx, time.Until(at)); err != nil {
+		return fmt.Errorf("wait for the turn of the node: %w", err)
 	}
+	return nil
 }

@@ -1,13 +1,19 @@
 package pusher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/retry"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -101,35 +107,63 @@ func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Option
 	return p, nil
 }
 
-// RunName returns the name of the run that is still to be created.
-func (p *Plan) RunName() string { return runName(p.report) }
-
 // Own reports whether the run is, or will be, one that we created, and so is ours to end.
 func (p *Plan) Own() bool {
 	return p.Run == nil || p.Run.Tags[tagCreatedBy] == createdBy && !p.opts.Given
 }
 
-// Given reports whether a person named the run.
-func (p *Plan) Given() bool { return p.opts.Given }
-
-// Nodes returns the nodes that are pushed.
-func (p *Plan) Nodes() []string { return p.report.NodeNames() }
-
-// Tags returns the tags that the run gets or has.
-func (p *Plan) Tags() map[string]string {
+// Describe returns what the push will do, as labels and words. size is that of the first artifact in words.
+func (p *Plan) Describe(size string) [][2]string {
+	run := fmt.Sprintf("a new one, %q, in experiment %s", runName(p.report),
+		cmp.Or(p.opts.ExperimentName, p.opts.ExperimentID, "Default"))
 	tags, _ := p.tags()
 	if p.Run == nil {
-		tags = append(tags, p.id.ownTags()...)
+		for _, t := range p.id.ownTags() {
+			tags[t.Key] = t.Value
+		}
+	} else {
+		run = p.Run.Name
+		if p.Own() {
+			run += ", made by perfagent"
+		}
+		run += ": " + p.client.RunURL(p.Run)
 	}
-	out := make(map[string]string)
-	for _, t := range tags {
-		out[t.Key] = t.Value
+
+	out := [][2]string{
+		{"server", p.client.URI()},
+		{"run", run},
+		{"nodes", strings.Join(p.report.NodeNames(), ", ")},
+		{"metrics", strconv.Itoa(p.Metrics)},
+		{"series", text.Count(p.Points, "point", "points")},
+	}
+	if p.Known > 0 {
+		out = append(out, [2]string{"stored", text.Count(p.Known, "value", "values") + " already"})
+	}
+	out = append(out, [2]string{"tags", strings.Join(slices.Sorted(maps.Keys(tags)), ", ")},
+		[2]string{"artifact", fmt.Sprintf("%s (%s)", p.artifactPath(p.opts.Artifacts[0].Name), size)})
+	for _, n := range p.Notes {
+		out = append(out, [2]string{"note", n})
 	}
 	return out
 }
 
-// ArtifactName returns the path of an artifact in the run.
-func (p *Plan) ArtifactName(i int) string { return p.artifactPath(p.opts.Artifacts[i].Name) }
+// Outcome says what a finished push has sent, and where it is to be seen.
+func (p *Plan) Outcome() string {
+	out := fmt.Sprintf("%s and %s sent to %s", text.Count(p.Metrics, "metric", "metrics"),
+		text.Count(p.Points, "point", "points"), p.client.RunURL(p.Run))
+	if p.Known > 0 {
+		out += fmt.Sprintf(" (%d were there)", p.Known)
+	}
+	return strings.Join(append([]string{out}, p.Notes...), "; ")
+}
+
+// DoneState returns the state of a push that the server has all of. It keeps what a later push needs to know of s.
+func DoneState(s reporter.PushState, notes []string) reporter.PushState {
+	return reporter.PushState{
+		State: reporter.PushDone, RunID: s.RunID, Given: s.Given, URI: s.URI, Invocation: s.Invocation,
+		Error: strings.Join(notes, "; "),
+	}
+}
 
 // findRun takes the given run or searches.
 func (p *Plan) findRun(ctx context.Context) error {
@@ -207,10 +241,8 @@ func (p *Plan) searchPatiently(ctx context.Context) (searchResult, error) {
 		if err != nil || found.run != nil || p.id.leads || !time.Now().Before(deadline) {
 			return found, err
 		}
-		select {
-		case <-ctx.Done():
-			return found, ctx.Err()
-		case <-time.After(300 * time.Millisecond):
+		if err := retry.Wait(ctx, 300*time.Millisecond); err != nil {
+			return found, err
 		}
 	}
 }
@@ -313,4 +345,58 @@ func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64
 	state.exclusive = p.Own()
 	there, err := state.lastPoint(ctx, s, rest)
 	return max(sent, there), err
+}
+
+// compareRanks adds the points of a node of several ranks. The series of the host were sent live by the ranks that
+// measured it, each from its own start; so a window is there if the run has a point of its time. Those of the job
+// are sent when all ranks have ended.
+func (p *Plan) compareRanks(ctx context.Context, s nodeSeries) error {
+	for _, part := range []part{hostOnly, jobOnly} {
+		s.part = part
+		all := s.windows()
+		var there []int64
+		if part == hostOnly || len(p.recordedSteps()) > 0 {
+			var err error
+			if there, err = p.times(ctx, all); err != nil {
+				return err
+			}
+		}
+
+		before := s.from
+		for _, w := range all {
+			i, _ := slices.BinarySearch(there, before+1)
+			if i < len(there) && there[i] <= w.end {
+				p.Known += len(w.points)
+			} else {
+				p.windows = append(p.windows, w)
+			}
+			before = w.end
+		}
+	}
+
+	return nil
+}
+
+// times returns the times of the points that the run has in the series by which windows are recognized, in order.
+func (p *Plan) times(ctx context.Context, all []window) ([]int64, error) {
+	if p.Run == nil {
+		return nil, nil
+	}
+
+	var out []int64
+	for _, key := range anchors(all) {
+		if _, ok := p.Run.Metrics[key]; !ok && !p.sentLive {
+			continue
+		}
+		points, err := p.client.MetricHistory(ctx, p.Run.ID, key)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range points {
+			out = append(out, m.Timestamp)
+		}
+	}
+	slices.Sort(out)
+
+	return slices.Compact(out), nil
 }

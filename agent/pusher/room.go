@@ -3,7 +3,6 @@ package pusher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -40,17 +39,10 @@ func refused(err error) bool {
 	return ok && e.Status == http.StatusBadRequest && e.Code == "INVALID_PARAMETER_VALUE"
 }
 
-// A namedMetric is all points of one name.
-type namedMetric struct {
-	key    string
-	points []mlflow.Metric
-}
-
-// A sieve finds out which names of metrics a run takes.
+// A sieve finds out which names of metrics a run takes, by sending the first point of each.
 type sieve struct {
-	log      func(mlflow.Batch) error
+	send     func([]mlflow.Metric) error
 	admitted map[string]bool
-	leftOut  []string
 	failures int // names that were refused by themselves
 }
 
@@ -61,70 +53,87 @@ func (p *Plan) sendWithin(ctx context.Context, batches []mlflow.Batch, why error
 	for _, b := range batches {
 		all.Metrics, all.Tags = append(all.Metrics, b.Metrics...), append(all.Tags, b.Tags...)
 	}
-	s := &sieve{admitted: make(map[string]bool), log: func(b mlflow.Batch) error {
-		return logBatch(ctx, p.client, p.Run.ID, b)
-	}}
-	if err := s.sendAll(mlflow.Split(mlflow.Batch{Tags: all.Tags})); err != nil {
-		return err
+	for _, b := range mlflow.Split(mlflow.Batch{Tags: all.Tags}) {
+		if err := logBatch(ctx, p.client, p.Run.ID, b); err != nil {
+			return err
+		}
 	}
 
 	run, err := p.client.Run(ctx, p.Run.ID)
 	if err != nil {
 		return err
 	}
-	var unknown []namedMetric
-	for _, m := range byName(all.Metrics) {
-		if _, there := run.Metrics[m.key]; there {
-			s.admitted[m.key] = true
-		} else {
-			unknown = append(unknown, m)
-		}
+	s := &sieve{admitted: make(map[string]bool), send: func(points []mlflow.Metric) error {
+		return logBatch(ctx, p.client, p.Run.ID, mlflow.Batch{Metrics: points})
+	}}
+	for key := range run.Metrics {
+		s.admitted[key] = true
 	}
-	rest, err := s.admit(unknown, all.Metrics, why)
-	switch {
-	case err != nil:
+	firsts := firstPoints(all.Metrics, run.Metrics)
+	together := why
+	if len(firsts) == 1 { // which may not be why
+		together = nil
+	}
+	if err := s.try(firsts, together); err != nil {
 		return err
-	case len(run.Metrics) == 0 && len(s.admitted) == 0: // it is not for want of room
+	}
+	if len(s.admitted) == 0 { // it is not for want of room
 		return why
 	}
-	if len(s.leftOut) > 0 {
-		p.Notes = append(p.Notes, s.note())
+	for piece := range slices.Chunk(p.rest(s, all.Metrics, firsts), fewItems) {
+		if err := s.send(piece); err != nil {
+			return err
+		}
 	}
-	for _, m := range all.Metrics {
+	return nil
+}
+
+// rest returns the points that are still to be sent once the first one of each new name was sent or refused. It notes
+// the names that were left out.
+func (p *Plan) rest(s *sieve, all, firsts []mlflow.Metric) (rest []mlflow.Metric) {
+	var leftOut []string
+	sent := make(map[mlflow.Metric]bool)
+	for _, m := range firsts {
+		if sent[m] = s.admitted[m.Key]; !sent[m] {
+			leftOut = append(leftOut, m.Key)
+		}
+	}
+	if len(leftOut) > 0 {
+		p.Notes = append(p.Notes, noteOf(leftOut))
+	}
+
+	for _, m := range all {
 		switch {
+		case sent[m]:
 		case s.admitted[m.Key]:
+			rest = append(rest, m)
 		case strings.HasPrefix(m.Key, seriesPrefix):
 			p.Points--
 		default:
 			p.Metrics--
 		}
 	}
-
-	return s.sendAll(rest)
+	return rest
 }
 
-// byName returns points by their names, the most important first.
-func byName(points []mlflow.Metric) []namedMetric {
-	var out []namedMetric
-	places := make(map[string]int)
+// firstPoints returns the first point of each name that a run does not have, the most important first.
+func firstPoints(points []mlflow.Metric, has map[string]mlflow.Metric) []mlflow.Metric {
+	var out []mlflow.Metric
+	seen := make(map[string]bool)
 	for _, m := range points {
-		i, ok := places[m.Key]
-		if !ok {
-			i = len(out)
-			places[m.Key] = i
-			out = append(out, namedMetric{key: m.Key})
+		if _, there := has[m.Key]; !there && !seen[m.Key] {
+			seen[m.Key] = true
+			out = append(out, m)
 		}
-		out[i].points = append(out[i].points, m)
 	}
 
 	order := importance()
-	slices.SortStableFunc(out, func(a, b namedMetric) int { return order(a.key) - order(b.key) })
-
+	slices.SortStableFunc(out, func(a, b mlflow.Metric) int { return order(a.Key) - order(b.Key) })
 	return out
 }
 
-// importance returns a function that ranks names of metrics: perf.py's eighteen, the job's, the other metrics, what has a
-// folder of its own, and series.
+// importance returns a function that ranks names of metrics: perf.py's eighteen, the job's, the other metrics, what has
+// a folder of its own, and series.
 func importance() func(key string) int {
 	ranks := map[string]int{MetricExitCode: 1}
 	for _, m := range reporter.Metrics() {
@@ -149,95 +158,40 @@ func importance() func(key string) int {
 	}
 }
 
-// admit finds out which names the run takes, by sending the first point of each. why is their refusal together. It
-// returns what is still to be sent of all points.
-func (s *sieve) admit(names []namedMetric, all []mlflow.Metric, why error) (rest []mlflow.Batch, err error) {
-	if len(names) == 1 { // which may not be why
-		why = nil
-	}
-	if err := s.try(names, why); err != nil {
-		return nil, err
-	}
-
-	begun := make(map[string]bool)
-	for _, m := range names {
-		begun[m.key] = s.admitted[m.key]
-	}
-	var left []mlflow.Metric
-	for _, m := range all {
-		switch {
-		case begun[m.Key]: // its first point was sent
-			begun[m.Key] = false
-		case s.admitted[m.Key]:
-			left = append(left, m)
-		}
-	}
-	for piece := range slices.Chunk(left, fewItems) {
-		rest = append(rest, mlflow.Batch{Metrics: piece})
-	}
-
-	return rest, nil
-}
-
-// try sends the first point of each name, or of each half if they are refused. why is not nil if it is known that they
-// are refused together.
-func (s *sieve) try(names []namedMetric, why error) error {
-	if len(names) == 0 {
-		return nil
-	}
-	if s.failures >= maxRefused {
-		s.leaveOut(names)
+// try sends points of different names, or each half of them if they are refused. why is not nil if it is known that
+// they are refused together.
+func (s *sieve) try(points []mlflow.Metric, why error) error {
+	if len(points) == 0 || s.failures >= maxRefused {
 		return nil
 	}
 	if why == nil {
-		var b mlflow.Batch
-		for _, m := range names {
-			b.Metrics = append(b.Metrics, m.points[0])
-		}
-		why = s.log(b)
+		why = s.send(points)
 	}
 
 	switch {
 	case why == nil:
-		for _, m := range names {
-			s.admitted[m.key] = true
+		for _, m := range points {
+			s.admitted[m.Key] = true
 		}
 		return nil
 	case !refused(why):
 		return why
-	case len(names) == 1:
+	case len(points) == 1:
 		s.failures++
-		s.leaveOut(names)
 		return nil
 	}
-	half := (len(names) + 1) / 2
-	if err := s.try(names[:half], nil); err != nil {
+	half := (len(points) + 1) / 2
+	if err := s.try(points[:half], nil); err != nil {
 		return err
 	}
-
-	return s.try(names[half:], nil)
+	return s.try(points[half:], nil)
 }
 
-func (s *sieve) leaveOut(names []namedMetric) {
-	for _, m := range names {
-		s.leftOut = append(s.leftOut, m.key)
-	}
-}
-
-func (s *sieve) sendAll(batches []mlflow.Batch) error {
-	for _, b := range batches {
-		if err := s.log(b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// note says what was left out.
-func (s *sieve) note() string {
+// noteOf says what was left out.
+func noteOf(leftOut []string) string {
 	var parts []string
 	series := 0
-	for _, key := range s.leftOut {
+	for _, key := range leftOut {
 		if strings.HasPrefix(key, seriesPrefix) {
 			series++
 		} else {
@@ -248,7 +202,7 @@ func (s *sieve) note() string {
 		parts = append(parts, text.Count(series, "series", "series"))
 	}
 
-	return fmt.Sprintf("left out, because the server takes no more names of metrics in the run: %s", strings.Join(parts, ", "))
+	return "left out, because the server takes no more names of metrics in the run: " + strings.Join(parts, ", ")
 }
 
 // A room is how many more names of series a live push may make in a run.

@@ -3,11 +3,155 @@ package pusher
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
 )
+
+// An identity holds what the run of a recording is recognized by.
+type identity struct {
+	runID      string
+	invocation string // of the wrapped command, or a hash of the recordings
+	start, end time.Time
+	nodes      []string          // as MLflow has them
+	leads      bool              // it is up to this recording to create a run of our own
+	recordings map[string]string // IDs by node
+	perfpy     bool
+}
+
+// newIdentity returns the identity of a report. The recordings are named after base if it is not
+// empty, and otherwise after the run ID.
+func newIdentity(r *reporter.Report, d Destination, base string) identity {
+	id := identity{
+		runID:      r.Run.ID,
+		invocation: d.Invocation,
+		start:      r.Run.Start.Time,
+		end:        r.Run.End.Time,
+		leads:      len(r.Nodes) == 0,
+		recordings: make(map[string]string),
+	}
+	for _, key := range r.NodeNames() {
+		n := r.Nodes[key]
+		name := nodeName(key, n)
+		id.nodes = append(id.nodes, name)
+		id.leads = id.leads || nodeStep(key, n) == 0
+		id.recordings[name] = recordingID(cmp.Or(base, r.Run.ID), name, newNodeSeries(name, n).start)
+		id.perfpy = id.perfpy || n.Origin == reporter.OriginPerfPy
+	}
+	if !plain(id.invocation) {
+		id.invocation = id.hash()
+	}
+	return id
+}
+
+// recordingID identifies what a node recorded in a run from a time on.
+func recordingID(runID, node string, start int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", runID, node, start))
+	return hex.EncodeToString(sum[:8])
+}
+
+// hash identifies all recordings of a report together.
+func (id identity) hash() string {
+	h := sha256.New()
+	for _, name := range id.nodes {
+		fmt.Fprintf(h, "%s ", id.recordings[name])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// NewInvocation returns the tag of one start of perfagent on a node. The runs that the job creates
+// are recognized by it.
+func NewInvocation(node string) string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:]) + "." + node
+}
+
+// SharedInvocation returns the tag of all ranks of a launch on a node, so that a run that the job of any of them
+// creates is recognized by each. common is a text that only they have in common.
+func SharedInvocation(common, node string) string {
+	sum := sha256.Sum256([]byte(common))
+	return hex.EncodeToString(sum[:8]) + "." + node
+}
+
+// relatives returns the filter for runs of other nodes, and of other reports of the same
+// recordings. ok is false if there is none.
+func (id identity) relatives() (filter string, ok bool) {
+	if id.perfpy && len(id.nodes) > 0 { // perf.py's file has no run ID that others know
+		return tagIs(tagRecording(id.nodes[0]), id.recordings[id.nodes[0]]), true
+	}
+	// A run of our own on another node may have begun a little earlier.
+	since := id.start.Add(-time.Hour).UnixMilli()
+	return fmt.Sprintf("%s and attributes.start_time >= %d", tagIs(TagRunID, id.runID), max(0, since)), plain(id.runID)
+}
+
+// recordedIn reports whether a run has one of these very recordings.
+func (id identity) recordedIn(r mlflow.Run) bool {
+	for _, name := range id.nodes {
+		if tag := r.Tags[tagRecording(name)]; tag != "" && tag == id.recordings[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// fits reports whether a run with our run ID belongs to the same run. That is so if it has our very
+// recording, if another node's job created it since this run began and before it ended, or if we
+// created it for other nodes at the same time. A run ID may be used twice, and by several commands
+// of one node.
+func (id identity) fits(r mlflow.Run) bool {
+	switch {
+	case id.recordedIn(r):
+		return true
+	case id.perfpy || id.collides(r) || r.StartTime.After(id.end):
+		return false
+	case r.Tags[tagCreatedBy] != createdBy:
+		return !r.StartTime.Before(id.start.Truncate(time.Millisecond))
+	}
+	return r.EndTime.IsZero() || !r.EndTime.Before(id.start)
+}
+
+// collides reports whether a run belongs to another command on one of our nodes: it has that node's
+// numbers, or was created by or for it.
+func (id identity) collides(r mlflow.Run) bool {
+	_, creator, _ := strings.Cut(r.Tags[TagInvocation], ".")
+	for _, name := range id.nodes {
+		if r.Tags[tagRecording(name)] != "" || creator == name {
+			return true
+		}
+	}
+	return false
+}
+
+// ownTags returns the tags that a run of our own has from its creation on.
+func (id identity) ownTags() []mlflow.Tag {
+	tags := []mlflow.Tag{
+		{Key: tagCreatedBy, Value: createdBy},
+		{Key: TagInvocation, Value: id.invocation},
+		{Key: TagRunID, Value: id.runID},
+	}
+	for _, name := range id.nodes[:min(len(id.nodes), 50)] { // the others follow with the numbers
+		tags = append(tags, mlflow.Tag{Key: tagRecording(name), Value: id.recordings[name]})
+	}
+	return tags
+}
+
+// tagIs returns the filter for a tag. The value must be plain.
+func tagIs(key, value string) string { return "tags.`" + key + "` = '" + value + "'" }
+
+// plain reports whether a filter may contain a value.
+func plain(value string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return value != "" && strings.Trim(value, letters) == ""
+}
 
 // A searchResult is what a search for the run of a recording found.
 type searchResult struct {
@@ -47,9 +191,9 @@ func (id identity) search(ctx context.Context, c *mlflow.Client, d Destination) 
 	return found, nil
 }
 
-// JobRuns returns, by invocation, the IDs of the runs that the jobs created, or that were created
+// jobRuns returns, by invocation, the IDs of the runs that the jobs created, or that were created
 // for them. An invocation without a run is left out.
-func JobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations []string) (map[string]string, error) {
+func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations []string) (map[string]string, error) {
 	experiments, err := newExperiments(ctx, c, d)
 	if err != nil {
 		return nil, err
@@ -157,4 +301,129 @@ func (e experiments) findRuns(ctx context.Context, filter string, limit int) ([]
 		out = append(out, runs...)
 	}
 	return out, nil
+}
+
+// ClientConfig returns the configuration of a client for the server at uri, from the MLFLOW_…
+// variables, for a perfagent of the given version.
+func ClientConfig(uri, version string, lookup func(key string) (value string, ok bool)) (mlflow.Config, error) {
+	cfg, err := mlflow.NewConfig(uri, lookup)
+	cfg.UserAgent = "perfagent/" + version
+	return cfg, err
+}
+
+// A Destination says where numbers go.
+type Destination struct {
+	// RunID is a given run, or one that already has some of the numbers.
+	RunID string
+
+	// Given is set if a person named RunID. We never end such a run.
+	Given bool
+
+	// OtherServer is set if RunID was recorded on another server. If this one has it, it is taken;
+	// otherwise the run is searched.
+	OtherServer bool
+
+	// ExperimentName says where a run of our own is created. If it is empty, ExperimentID does, and
+	// if that is empty, too, it is Default.
+	ExperimentName, ExperimentID string
+
+	// ExperimentOnly restricts the search for a run to the experiment called ExperimentName.
+	ExperimentOnly bool
+
+	// CheckFirst looks for the experiment before anything is sent, for a dry run.
+	CheckFirst bool
+
+	// FewNames is set if the server takes few names of metrics a run. The live push then leaves room for those of the
+	// end.
+	FewNames bool
+
+	// Invocation is the tag of the job's own runs, or "" if there was none.
+	Invocation string
+}
+
+// searched returns the experiments in which runs are searched.
+func (d Destination) searched(ctx context.Context, c *mlflow.Client) ([]mlflow.Experiment, error) {
+	if !d.ExperimentOnly {
+		return c.SearchExperiments(ctx)
+	}
+	e, err := c.ExperimentByName(ctx, d.ExperimentName)
+	if mlflow.NotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []mlflow.Experiment{*e}, nil
+}
+
+// create creates a run of our own. known has the IDs of experiments by name.
+func (id identity) create(
+	ctx context.Context, c *mlflow.Client, d Destination, known map[string]string, name string,
+) (*mlflow.Run, error) {
+	experiment, err := d.experiment(ctx, c, known)
+	if err != nil {
+		return nil, err
+	}
+	run := mlflow.NewRun{ExperimentID: experiment, Name: name, StartTime: id.start, Tags: id.ownTags()}
+	return c.CreateRun(ctx, run)
+}
+
+var errTwoExperiments = errors.New("MLFLOW_EXPERIMENT_NAME and MLFLOW_EXPERIMENT_ID name different experiments:" +
+	" unset one of them")
+
+// experiment returns the ID of the experiment for a run of our own. The name wins and is created if
+// it is not known. The ID must exist.
+func (d Destination) experiment(ctx context.Context, c *mlflow.Client, known map[string]string) (string, error) {
+	if d.ExperimentName == "" && d.ExperimentID != "" {
+		e, err := c.Experiment(ctx, d.ExperimentID)
+		if err != nil {
+			return "", err
+		}
+		return e.ID, nil
+	}
+
+	name := cmp.Or(d.ExperimentName, "Default")
+	id, ok := known[name]
+	if !ok {
+		e, err := c.EnsureExperiment(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		id = e.ID
+	}
+	if d.ExperimentID != "" && d.ExperimentID != id {
+		return "", errTwoExperiments
+	}
+	return id, nil
+}
+
+// check returns why a run of our own cannot be created. It creates nothing.
+func (d Destination) check(ctx context.Context, c *mlflow.Client) error {
+	if d.ExperimentID == "" && !d.CheckFirst {
+		return nil
+	}
+
+	var byName, byID *mlflow.Experiment
+	var err error
+	if d.ExperimentID != "" {
+		if byID, err = c.Experiment(ctx, d.ExperimentID); err != nil {
+			return err
+		}
+	}
+	if d.ExperimentName != "" {
+		if byName, err = c.ExperimentByName(ctx, d.ExperimentName); err != nil && !mlflow.NotFound(err) {
+			return err
+		}
+	}
+
+	for _, e := range []*mlflow.Experiment{byID, byName} {
+		if e != nil && e.LifecycleStage == "deleted" {
+			return fmt.Errorf("experiment %s (%s) is deleted: restore it with"+
+				" \"mlflow experiments restore --experiment-id %s\", or name another one", e.Name, e.ID, e.ID)
+		}
+	}
+	if byID != nil && d.ExperimentName != "" && (byName == nil || byName.ID != byID.ID) {
+		return errTwoExperiments
+	}
+	return nil
 }

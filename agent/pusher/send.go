@@ -2,10 +2,15 @@ package pusher
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/retry"
 	"github.com/perfagent/perfagent/mlflow"
 )
 
@@ -49,7 +54,7 @@ const maxRunTries = 8
 // is looked for before it is created again: there must not be two.
 func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 	for try := 0; ; try++ {
-		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.experiments, p.RunName())
+		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.experiments, runName(p.report))
 		if err == nil && p.opts.Settle {
 			return p.settle(ctx, run)
 		}
@@ -57,10 +62,8 @@ func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 			return run, err
 		}
 
-		select {
-		case <-ctx.Done():
+		if retry.Wait(ctx, time.Second/2<<try) != nil {
 			return nil, err
-		case <-time.After(time.Second / 2 << try):
 		}
 		found, searchErr := p.id.search(ctx, p.client, p.opts.Destination)
 		switch {
@@ -79,12 +82,9 @@ const settleAfter = 300 * time.Millisecond
 // settle agrees with other processes that created a run for the same recordings at the same time.
 // The lowest ID wins, and whoever created another run deletes it.
 func (p *Plan) settle(ctx context.Context, created *mlflow.Run) (*mlflow.Run, error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(settleAfter):
+	if err := retry.Wait(ctx, settleAfter); err != nil {
+		return nil, err
 	}
-
 	here := experiments{client: p.client, ids: [][]string{{created.ExperimentID}}}
 	runs, err := here.findRuns(ctx, tagIs(TagInvocation, p.id.invocation), maxOfInvocation)
 	if err != nil {
@@ -111,9 +111,15 @@ func (p *Plan) settle(ctx context.Context, created *mlflow.Run) (*mlflow.Run, er
 
 // sendValues sends metrics and points, and the tags that the run lacks.
 func (p *Plan) sendValues(ctx context.Context) error {
-	tags, notes := p.tags()
+	said, notes := p.tags()
 	p.Notes = append(p.Notes, notes...)
-	tags = missingTags(p.amend(tags), p.Run.Tags)
+	p.amend(said)
+	var tags []mlflow.Tag
+	for _, key := range slices.Sorted(maps.Keys(said)) {
+		if v, ok := p.Run.Tags[key]; !ok || v != said[key] {
+			tags = append(tags, mlflow.Tag{Key: key, Value: said[key]})
+		}
+	}
 
 	sent, all := 0, p.Metrics+p.Points
 	batches := pack(p.metrics, tags, p.windows)
@@ -136,46 +142,40 @@ func (p *Plan) sendValues(ctx context.Context) error {
 	return nil
 }
 
-// tags returns what is said of the report and of its files.
-func (p *Plan) tags() (all []mlflow.Tag, notes []string) {
-	all, notes = tags(p.report, p.dropped)
+// tags returns what is said of the report and of its files, by key.
+func (p *Plan) tags() (all map[string]string, notes []string) {
+	all = make(map[string]string)
+	list, notes := tags(p.report, p.dropped)
 	for _, name := range p.id.nodes {
-		all = append(all, mlflow.Tag{Key: tagRecording(name), Value: p.id.recordings[name]})
+		list = append(list, mlflow.Tag{Key: tagRecording(name), Value: p.id.recordings[name]})
 	}
 	for _, a := range p.opts.Artifacts {
 		if t := p.claim(a.Name); mlflow.CheckKey(t.Key) == nil {
-			all = append(all, t)
+			list = append(list, t)
 		}
+	}
+	for _, t := range list {
+		all[t.Key] = t.Value
 	}
 	return all, notes
 }
 
 // amend makes tags agree with those that other nodes and earlier pushes gave to the run.
-func (p *Plan) amend(tags []mlflow.Tag) []mlflow.Tag {
+func (p *Plan) amend(tags map[string]string) {
 	if p.Run.Tags[tagIncomplete] == "true" && p.report.Run.Incomplete == "" {
-		tags = append(tags, mlflow.Tag{Key: tagIncomplete, Value: "false"})
+		tags[tagIncomplete] = "false"
 	}
 	if said := p.Run.Tags[tagCommand] != "" || p.opts.Turns != nil; said && !p.id.leads { // by the node that leads
-		tags = slices.DeleteFunc(tags, func(t mlflow.Tag) bool { return t.Key == tagCommand })
+		delete(tags, tagCommand)
 	}
 	code := p.exitCode() // of all nodes that share the run
-	if code != "" {
-		tags = slices.DeleteFunc(tags, func(t mlflow.Tag) bool { return t.Key == TagExitCode })
+	switch {
+	case code == "":
+	case p.opts.Turns == nil:
+		tags[TagExitCode] = code
+	default: // endAmongNodes settles it
+		delete(tags, TagExitCode)
 	}
-	if code != "" && p.opts.Turns == nil { // else endAmongNodes settles it
-		tags = append(tags, mlflow.Tag{Key: TagExitCode, Value: code})
-	}
-	return tags
-}
-
-// missingTags returns the tags that a run does not have.
-func missingTags(tags []mlflow.Tag, has map[string]string) (out []mlflow.Tag) {
-	for _, t := range tags {
-		if v, ok := has[t.Key]; !ok || v != t.Value {
-			out = append(out, t)
-		}
-	}
-	return out
 }
 
 // linkRuns links a run of our own and the job's own, which turned up later.
@@ -187,4 +187,165 @@ func (p *Plan) linkRuns(ctx context.Context) error {
 		return err
 	}
 	return p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: tagJobRun, Value: p.jobRun.ID})
+}
+
+// sendArtifacts sends the files. What the store does not take becomes a note.
+func (p *Plan) sendArtifacts(ctx context.Context) error {
+	for _, a := range p.opts.Artifacts {
+		data, err := a.Data(p.Run.ID)
+		if err != nil {
+			return err
+		}
+		err = p.client.UploadArtifact(ctx, p.Run, p.artifactPath(a.Name), a.ContentType, data)
+		if _, refused := errors.AsType[*mlflow.ArtifactError](err); refused {
+			p.Notes = append(p.Notes, err.Error())
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claim returns the tag that gives a file its path in the run.
+func (p *Plan) claim(name string) mlflow.Tag {
+	return mlflow.Tag{Key: tagArtifact + name + "." + p.id.invocation, Value: p.artifactPath(name)}
+}
+
+// artifactPath returns a path in the run that no other recording's file has: the one that the file
+// already has, or the plain one, or else one with the invocation.
+func (p *Plan) artifactPath(name string) string {
+	plain := "perfagent/" + name
+	if p.Run == nil {
+		return plain
+	}
+	own := tagArtifact + name + "." + p.id.invocation
+	if claimed := p.Run.Tags[own]; claimed != "" {
+		return claimed
+	}
+	if p.taken(own, plain) {
+		return p.uniquePath(name)
+	}
+	return plain
+}
+
+func (p *Plan) uniquePath(name string) string {
+	ext := path.Ext(name)
+	return "perfagent/" + strings.TrimSuffix(name, ext) + "." + p.id.invocation + ext
+}
+
+// taken reports whether another recording has claimed a path. own is the key of our own claim.
+func (p *Plan) taken(own, path string) bool {
+	for key, value := range p.Run.Tags {
+		if strings.HasPrefix(key, tagArtifact) && key != own && value == path {
+			return true
+		}
+	}
+	return false
+}
+
+// settlePaths checks, in a run that others may write to at this moment, whether another recording
+// has claimed the same path. Then both give it up.
+func (p *Plan) settlePaths(ctx context.Context) error {
+	if !p.opts.Given || len(p.opts.Artifacts) == 0 || p.sentLive {
+		return nil
+	}
+
+	run, err := p.client.Run(ctx, p.Run.ID)
+	if err != nil {
+		return err
+	}
+	p.Run = run
+	for _, a := range p.opts.Artifacts {
+		t := p.claim(a.Name)
+		if !p.taken(t.Key, t.Value) || mlflow.CheckKey(t.Key) != nil {
+			continue
+		}
+		t.Value = p.uniquePath(a.Name)
+		if err := p.client.SetTag(ctx, run.ID, t); err != nil {
+			return err
+		}
+		run.Tags[t.Key] = t.Value
+	}
+	return nil
+}
+
+const (
+	// maxItems is MLflow's limit for one request.
+	maxItems = 1000
+
+	// maxTagBytes limits the tags in a request with points. Our points are too short to reach
+	// MLflow's limit in bytes, but long tags are not.
+	maxTagBytes = 100_000
+)
+
+// pack fills requests: first with the metrics and tags, then with whole windows.
+func pack(metrics []mlflow.Metric, tags []mlflow.Tag, windows []window) []mlflow.Batch {
+	out := mlflow.Split(mlflow.Batch{Metrics: metrics, Tags: tags})
+	var open mlflow.Batch
+	if n := len(out); n > 0 && tagBytes(out[n-1].Tags) < maxTagBytes {
+		open, out = out[n-1], out[:n-1]
+	}
+
+	for _, w := range windows {
+		if len(open.Metrics)+len(open.Tags)+len(w.points) > maxItems {
+			out = append(out, open)
+			open = mlflow.Batch{}
+		}
+		open.Metrics = append(open.Metrics, w.points...)
+	}
+	if len(open.Metrics)+len(open.Tags) > 0 {
+		out = append(out, open)
+	}
+	return out
+}
+
+func tagBytes(tags []mlflow.Tag) (n int) {
+	for _, t := range tags {
+		n += len(t.Key) + len(t.Value)
+	}
+	return n
+}
+
+// maxDeduplicated is the number of points in a request that every version of MLflow compares with
+// those that it has.
+const maxDeduplicated = 100
+
+// logBatch sends a request. On a database, MLflow 2.x and the first 3.x refuse a larger one of
+// which they have a part: because another process sent that, because an answer was lost, or because
+// another recording has the same points. Then it is sent in pieces, which may split a window. The
+// last point of the request, the anchor, is then the last of all, too.
+func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batch) error {
+	err := c.LogBatch(ctx, runID, b)
+	if !partlyStored(err) {
+		return err
+	}
+
+	for piece := range slices.Chunk(b.Metrics, maxDeduplicated) {
+		if err := logPiece(ctx, c, runID, piece); err != nil {
+			return err
+		}
+	}
+	if len(b.Tags) == 0 {
+		return nil
+	}
+	return c.LogBatch(ctx, runID, mlflow.Batch{Tags: b.Tags})
+}
+
+// logPiece sends a piece. It tries again if another process sends the same one at this moment.
+func logPiece(ctx context.Context, c *mlflow.Client, runID string, piece []mlflow.Metric) error {
+	for try := time.Duration(1); ; try++ {
+		err := c.LogBatch(ctx, runID, mlflow.Batch{Metrics: piece})
+		if !partlyStored(err) || try == 4 {
+			return err
+		}
+		if retry.Wait(ctx, try*50*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+// partlyStored reports whether a database refused points because it has some of them.
+func partlyStored(err error) bool {
+	e, ok := errors.AsType[*mlflow.Error](err)
+	return ok && (strings.Contains(e.Message, "IntegrityError") || strings.Contains(e.Message, "UniqueViolation"))
 }

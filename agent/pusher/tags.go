@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -58,50 +56,6 @@ const (
 	maxTagValue = 5000 // bytes of a tag that every version of MLflow keeps
 	maxRunName  = 80   // bytes, for a table of runs
 )
-
-// metrics returns the documented metrics of a report. The step is the node, and the timestamp the
-// end of the node. Values that are not finite are left out and counted.
-func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		step := nodeStep(name, n)
-		end := nodeEnd(r, n).UnixMilli()
-		for _, key := range n.Metrics.Names() {
-			v := n.Metrics[key]
-			if v-v != 0 || mlflow.CheckKey(key) != nil {
-				dropped++
-				continue
-			}
-			out = append(out, mlflow.Metric{Key: key, Value: v, Timestamp: max(0, end), Step: step})
-		}
-		for _, m := range slices.Concat(phaseMetrics(n), workMetrics(n), rankMetrics(n), exitMetrics(n)) {
-			m.Timestamp, m.Step = max(0, end), step
-			out = append(out, m)
-		}
-	}
-	return out, dropped
-}
-
-// nodeEnd returns when a node's numbers were final.
-func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
-	if n.Job != nil && !n.Job.End.IsZero() {
-		return n.Job.End.Time
-	}
-
-	last := 0.0
-	for _, ts := range n.Samples.Column(collector.Timestamp.Key()) {
-		if ts > last && ts < 1<<40 {
-			last = ts
-		}
-	}
-	switch {
-	case last > 0:
-		return time.UnixMilli(int64(last * 1000))
-	case !r.Run.End.IsZero():
-		return r.Run.End.Time
-	}
-	return time.UnixMilli(0)
-}
 
 // tags returns what is said of a report. Those that MLflow would refuse become notes.
 func tags(r *reporter.Report, dropped int) (out []mlflow.Tag, notes []string) {
@@ -191,4 +145,60 @@ func clip(s string, n int) string {
 		return s
 	}
 	return text.Prefix(s, n-len("…")) + "…"
+}
+
+// withoutIndex is the NodeFrom of a node whose index nobody told.
+const withoutIndex = "none"
+
+// nodeName returns the name of a node in MLflow: its index or, where a launcher told none, the name of its host.
+// The key of such a node in a report depends on the other nodes that the report has.
+func nodeName(key string, n *reporter.Node) string { return NodeName(key, n.Identity, hostOf(n)) }
+
+// NodeName returns the name in MLflow of the node of a process. key is the one that it has in reports.
+func NodeName(key string, id *reporter.Identity, host string) string {
+	if isUnindexed(id) && plain(host) {
+		return host
+	}
+	return key
+}
+
+// isUnindexed reports whether a launcher with ranks did not tell the index of the node. Without a launcher the
+// index is 0.
+func isUnindexed(id *reporter.Identity) bool {
+	return id != nil && id.NodeFrom == withoutIndex && id.WorldSize > 0
+}
+
+// hostOf returns the name of a node's host; "" if it is not known.
+func hostOf(n *reporter.Node) string {
+	if n.Host != nil {
+		return n.Host.Hostname
+	}
+	return ""
+}
+
+// nodeStep returns the step of a node's metrics: its index, or the lowest rank on it.
+func nodeStep(key string, n *reporter.Node) int64 {
+	index, _ := strconv.ParseInt(key, 10, 64) // checked by the reader
+	if nodeName(key, n) == key {
+		return index
+	}
+
+	ranks := n.RankList()
+	switch {
+	case len(ranks) > 0:
+		return int64(ranks[0].Rank)
+	case n.Identity.Rank != nil:
+		return int64(*n.Identity.Rank)
+	}
+	return index
+}
+
+// leads reports whether it is up to a process to create the MLflow run of a launch: it is on node 0 or, without
+// indices, on the node of rank 0. Of a launcher that fills one node after the other, that is the one where ranks
+// and local ranks are the same.
+func leads(node int, id *reporter.Identity) bool {
+	if !isUnindexed(id) || id.Rank == nil {
+		return node == 0
+	}
+	return *id.Rank == 0 || id.LocalRank != nil && *id.LocalRank == *id.Rank
 }

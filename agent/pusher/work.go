@@ -61,8 +61,8 @@ func workMetrics(n *reporter.Node) []mlflow.Metric {
 		numbersOf("transfer/", w.Transfers, w.Series(reporter.TransferKind), transferNumbers())...)
 }
 
-// numbersOf returns the numbers of some of the series. Each has the key that it has if all are pushed, which is the same
-// on all nodes with the same series.
+// numbersOf returns the numbers of some of the series. Each has the key that it has if all are pushed, which is the
+// same on all nodes with the same series.
 func numbersOf[T any](folder string, all map[string]T, some []string, table []workNumber[T]) (out []mlflow.Metric) {
 	var numbers []string
 	for _, row := range table {
@@ -84,8 +84,8 @@ func numbersOf[T any](folder string, all map[string]T, some []string, table []wo
 	return out
 }
 
-// A workSeries is a time line that each operation, counter, gauge or transfer of the job has. {name} in its Name stands for
-// the name of that.
+// A workSeries is a time line that each operation, counter, gauge or transfer of the job has. {name} in its Name stands
+// for the name of that.
 type workSeries struct {
 	Series
 	kind   reporter.WorkKind

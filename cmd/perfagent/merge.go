@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
@@ -35,8 +36,8 @@ type mergeOptions struct {
 	runs    runFinder
 	streams streams
 
-	gathered *gathering // nil unless a run in a store is merged
-	series   *resolver
+	gathered *gather.Gathering // nil unless a run in a store is merged
+	series   *gather.Resolver
 }
 
 func newMerge(s streams) *cobra.Command {
@@ -120,7 +121,7 @@ func (o *mergeOptions) merge(names []string) error {
 		return err
 	}
 	if o.gathered != nil {
-		merged.Run.Gather = o.gathered.account(nodes, o.expected(merged))
+		merged.Run.Gather = o.gathered.Account(nodes, o.expected(merged))
 	}
 	if err := o.write(spool, merged, page); err != nil || o.gathered == nil {
 		return err
@@ -155,7 +156,7 @@ func (o *mergeOptions) check(names []string) error {
 func (o *mergeOptions) find(names []string) ([]catalog.Node, error) {
 	if len(names) == 1 {
 		address, object, ok := referenceIn(names[0])
-		if _, isRun := runIn(object); ok && isRun {
+		if _, isRun := gather.RunIn(object); ok && isRun {
 			nodes, err := o.gather(address, object)
 			if err != nil {
 				return nil, fmt.Errorf("merge: %w", err)
@@ -211,7 +212,7 @@ func (o *mergeOptions) read(spool *reporter.Spool, nodes []catalog.Node) ([]cata
 		return err
 	}, func(p nodeRead) error {
 		if p.lost != nil {
-			if !o.gathered.lose(p.node.Path(), p.lost) {
+			if !o.gathered.Lose(p.node.Path(), p.lost) {
 				return p.lost
 			}
 			return nil
@@ -223,7 +224,7 @@ func (o *mergeOptions) read(spool *reporter.Spool, nodes []catalog.Node) ([]cata
 	})
 
 	if err == nil && len(out) == 0 {
-		err = fmt.Errorf("merge: nothing of run %s can be read: %s", o.gathered.run, text.List(o.gathered.whys(), namedLost))
+		err = fmt.Errorf("merge: %w", o.gathered.Unreadable())
 	}
 	return out, err
 }
@@ -231,10 +232,10 @@ func (o *mergeOptions) read(spool *reporter.Spool, nodes []catalog.Node) ([]cata
 // held returns a node as it is merged: with its series or, with --lazy, with their reference.
 func (o *mergeOptions) held(of *catalog.Node, n *reporter.Node) *reporter.Node {
 	if !o.lazy {
-		return o.series.resolve(n).WithoutReference()
+		return o.series.Resolve(n).WithoutReference()
 	}
-	if f, ok := o.gathered.reference(of); ok {
-		return n.ByReference(referenceOf(o.gathered.store, f.Name), f.Bytes, f.SHA256)
+	if f, ok := o.gathered.Reference(of); ok {
+		return n.ByReference(o.gathered.Store.Reference(f.Name), f.Bytes, f.SHA256)
 	}
 	return n
 }
@@ -257,12 +258,12 @@ func (o *mergeOptions) conclude(nodes []catalog.Node, found *reporter.Gather) er
 	if o.evict {
 		ctx, stop := untilSignal()
 		defer stop()
-		if err := o.gathered.evict(ctx, nodes); err != nil {
+		if err := o.gathered.Evict(ctx, nodes); err != nil {
 			return fmt.Errorf("merge: %s is written; --evict: %w", o.output, err)
 		}
 	}
 	if len(found.Missing) > 0 {
-		o.sayMissing(found)
+		o.runs.say("merge", gather.MissingWords(found))
 		return exitError{code: exitFailure}
 	}
 	return nil
@@ -271,9 +272,9 @@ func (o *mergeOptions) conclude(nodes []catalog.Node, found *reporter.Gather) er
 // close closes the stores.
 func (o *mergeOptions) close() {
 	if o.gathered != nil {
-		o.gathered.store.Close()
+		o.gathered.Store.Close()
 	}
-	o.series.close()
+	o.series.Close()
 }
 
 // write writes the report, then its page; "" is none.

@@ -227,21 +227,3 @@ func TestPush_MergedNodesGoToTheirJobsRuns(t *testing.T) {
 		}
 	}
 }
-
-// A node keeps the invocation that it has, and one without gets nobody else's.
-func TestGroup_EachNodeKeepsItsInvocation(t *testing.T) {
-	t.Parallel()
-	of := func(invocation string) *reporter.Node {
-		return &reporter.Node{Push: &reporter.Push{MLflow: reporter.PushState{Invocation: invocation}}}
-	}
-	g := newGroup(&reporter.Report{}, reporter.PushState{Invocation: "a.0"}, server{})
-	g.report.Nodes = map[string]*reporter.Node{"0": of("a.0"), "1": of(""), "2": {}, "3": of("d.3")}
-	want := map[string]string{"0": "a.0", "1": "", "2": "", "3": "d.3"}
-	for range 20 { // whatever the order of the map
-		for node, state := range g.each(reporter.PushState{State: reporter.PushDone}) {
-			if state.Invocation != want[node] {
-				t.Errorf("node %s: %q, want %q", node, state.Invocation, want[node])
-			}
-		}
-	}
-}

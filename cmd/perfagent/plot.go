@@ -89,9 +89,9 @@ func (o *plotOptions) plot(name string) error {
 	}
 
 	series := o.runs.resolver("plot")
-	defer series.close()
+	defer series.Close()
 	var out bytes.Buffer
-	if err := o.draw(&out, found, series.resolve); err != nil {
+	if err := o.draw(&out, found, series.Resolve); err != nil {
 		return err
 	}
 	err = reportfile.WritePicture(o.output, o.force, func(w io.Writer) error {

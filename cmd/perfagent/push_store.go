@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 
+	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
-	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/store"
 )
@@ -21,7 +19,7 @@ func (o *pushOptions) checkStore() error {
 	if o.store == "" {
 		return nil
 	}
-	if o.mlflow != "" || o.runID != "" || o.experiment != "" || o.dryRun {
+	if o.wish != (pusher.Wish{}) {
 		return errors.New("--store: the flags of MLflow and --dry-run do not apply to a store")
 	}
 
@@ -42,7 +40,7 @@ func (o *pushOptions) storeNode(ctx context.Context, n *catalog.Node) error {
 			defer release()
 		}
 	}
-	file, err := loadNode(n, o.cpus)
+	file, err := pusher.Load(n, o.cpus)
 	if err != nil {
 		return err
 	}
@@ -61,14 +59,14 @@ func (o *pushOptions) storeNode(ctx context.Context, n *catalog.Node) error {
 		states[key] = state
 	}
 
-	if err := noteStore(file, states); err != nil {
+	if err := file.NoteStore(states); err != nil {
 		o.streams.warn(err) // the exit code is about the store
 	}
 	return errors.Join(errs...)
 }
 
 // put puts one node of a file into a store, and says where it is.
-func (o *pushOptions) put(ctx context.Context, file *pushedFile, key string) (*reporter.StoreState, error) {
+func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*reporter.StoreState, error) {
 	into, err := o.runs.openStore(o.store, true) // for each node, as the metrics are
 	if err != nil {
 		return nil, err
@@ -76,12 +74,12 @@ func (o *pushOptions) put(ctx context.Context, file *pushedFile, key string) (*r
 	defer into.Close()
 
 	state := &reporter.StoreState{State: reporter.PushPending, URI: into.URL()}
-	data, err := alone(file, key)
+	data, base, err := file.Node(key)
 	if err == nil {
 		var name string
-		if name, err = gather.Put(ctx, into, file.Report.Run.ID, fileNameOf(file, key), data); err == nil {
+		if name, err = gather.Put(ctx, into, file.Report.Run.ID, base, data); err == nil {
 			state.Unconditional = into.Unconditional()
-			state.State, state.Reference = reporter.PushDone, into.ProxyFromKey(name, store.RefOptions{}).String()
+			state.State, state.Reference = reporter.PushDone, into.Reference(name)
 		}
 	}
 	state.Metrics = into.Metrics()
@@ -92,45 +90,4 @@ func (o *pushOptions) put(ctx context.Context, file *pushedFile, key string) (*r
 
 	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.named(file.Path)), text.Printable(state.Reference))
 	return state, nil
-}
-
-// alone returns the report of one node of a file, without where it has been put.
-func alone(file *pushedFile, key string) ([]byte, error) {
-	n := *file.Report.Nodes[key].WithoutReference()
-	if file.Kind == reportfile.KindReport && len(file.Report.Nodes) == 1 && n.Push != nil && n.Push.Store == nil &&
-		file.Report.Nodes[key].Reference == "" {
-		return file.Data, nil
-	}
-
-	if n.Push != nil {
-		n.Push = &reporter.Push{MLflow: n.Push.MLflow}
-	}
-	run := file.Report.Run
-	run.Gather = nil // it is about the other nodes
-	return reporter.Encode(&reporter.Report{Schema: file.Report.Schema, Run: run, Nodes: map[string]*reporter.Node{key: &n}})
-}
-
-// fileNameOf returns what the report of a node is called: as its file is, or after the node.
-func fileNameOf(file *pushedFile, key string) string {
-	base := strings.TrimSuffix(filepath.Base(file.Path), filepath.Ext(file.Path))
-	if of, ok := catalog.ParseName(base + ".json"); ok && len(file.Report.Nodes) == 1 {
-		return journal.BaseName(of.Node, of.Host, "")
-	}
-	return "node-" + key
-}
-
-// noteStore records in the file what was put into a store.
-func noteStore(file *pushedFile, states map[string]*reporter.StoreState) error {
-	if file.Kind != reportfile.KindReport || file.pieces != nil || len(states) == 0 {
-		return nil // the pieces of ranks are put together later, and say nothing of a store
-	}
-
-	data, err := reporter.WithStore(file.Data, states)
-	if err != nil {
-		return err
-	}
-	if err := reportfile.Rewrite(file.Path, file.Data, data); err != nil {
-		return fmt.Errorf("record what was put into the store: %w", err)
-	}
-	return nil
 }

@@ -111,8 +111,8 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	}
 	if o.format == formatCSV {
 		series := o.runs.resolver("show")
-		defer series.close()
-		series.fill(report)
+		defer series.Close()
+		series.Fill(report)
 	}
 
 	switch {

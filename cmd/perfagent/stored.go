@@ -44,7 +44,8 @@ func referenceIn(argument string) (address, object string, ok bool) {
 	return address, object, ok
 }
 
-// isCopied reports whether a name is a reference whose objects are copied to be read: to a store that is not a directory.
+// isCopied reports whether a name is a reference whose objects are copied to be read: to a store that is not a
+// directory.
 func (f *runFinder) isCopied(name string) bool {
 	address, _, ok := referenceIn(name)
 	if !ok {
@@ -59,7 +60,8 @@ func (f *runFinder) isCopied(name string) bool {
 	return !isDir
 }
 
-// findStored returns what a reference stands for. The layout of a directory is that of --out, so nothing is copied from one.
+// findStored returns what a reference stands for. The layout of a directory is that of --out, so nothing is copied from
+// one.
 func (f *runFinder) findStored(command, address, object string) (*catalog.Found, error) {
 	s, err := f.openStore(address, false)
 	if err != nil {
@@ -77,7 +79,7 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 		return nil, err
 	}
 
-	if run, ok := runIn(object); ok {
+	if run, ok := gather.RunIn(object); ok {
 		fetched, err := gather.FetchRun(ctx, s, run, dir)
 		if err != nil {
 			return nil, err
@@ -99,6 +101,14 @@ func (f *runFinder) openStore(address string, metrics bool) (*store.Store, error
 	return store.Open(address, store.Options{Metrics: metrics, Credentials: f.streams.defaultOf(storeVariable).value})
 }
 
+// resolver returns what fetches the series of nodes for a command, which closes it.
+func (f *runFinder) resolver(command string) *gather.Resolver {
+	return &gather.Resolver{
+		Open: func(address string) (*store.Store, error) { return f.openStore(address, false) },
+		Say:  func(words string) { f.say(command, words) },
+	}
+}
+
 // add makes a directory for what is copied for a reference.
 func (c *copies) add(store, object string) (dir string, err error) {
 	dir, err = os.MkdirTemp("", "perfagent-store-*")
@@ -108,21 +118,15 @@ func (c *copies) add(store, object string) (dir string, err error) {
 	return dir, err
 }
 
-// runIn returns the RUN-ID in the name of an object that may be a run: RUN-ID or RUN-ID@K.
-func runIn(object string) (run string, ok bool) {
-	run, _, _ = strings.Cut(object, "@")
-	return run, !strings.Contains(object, "/")
-}
-
 // findInDirectory returns what the name of an object stands for in a directory that is a store.
 func (f *runFinder) findInDirectory(
 	ctx context.Context, command string, s *store.Store, object string, in copied,
 ) (*catalog.Found, error) {
-	if _, ok := runIn(object); ok {
+	if _, ok := gather.RunIn(object); ok {
 		return f.findRun(command, object, in)
 	}
 
-	reference := text.Printable(referenceOf(s, object))
+	reference := text.Printable(s.Reference(object))
 	if !store.IsName(object) {
 		return nil, fmt.Errorf("%s: %w", reference, store.ErrName)
 	}
@@ -153,7 +157,7 @@ func (f *runFinder) findRun(command, run string, in copied) (*catalog.Found, err
 // outside returns the files of a run that are links out of the directory that is a store, and says so: a store has
 // nothing but what lies in it. It returns an error if all of the run is such a link.
 func (f *runFinder) outside(command, object string, in copied) ([]string, error) {
-	run, _ := runIn(object)
+	run, _ := gather.RunIn(object)
 	if !store.IsName(run + "/node-0") {
 		return nil, nil // nor is it the name of a run
 	}
@@ -181,17 +185,12 @@ func (f *runFinder) outside(command, object string, in copied) ([]string, error)
 func (f *runFinder) tellLost(command string, s *store.Store, fetched []gather.Fetched) (lost int) {
 	for _, one := range fetched {
 		if one.Err != nil {
-			f.say(command, fmt.Sprintf("%s: %v", referenceOf(s, one.Name), one.Err))
+			f.say(command, fmt.Sprintf("%s: %v", s.Reference(one.Name), one.Err))
 			lost++
 		}
 	}
 	f.copies.lost = f.copies.lost || lost > 0
 	return lost
-}
-
-// referenceOf returns the reference of an object.
-func referenceOf(s *store.Store, name string) string {
-	return s.ProxyFromKey(name, store.RefOptions{}).String()
 }
 
 // public returns a name as it may be shown: a reference without user and password.
@@ -205,7 +204,7 @@ func (f *runFinder) public(name string) string {
 		return "#" + object
 	}
 	defer s.Close()
-	return referenceOf(s, object)
+	return s.Reference(object)
 }
 
 // onlyPartial follows the reference of a partial report.

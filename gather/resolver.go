@@ -1,4 +1,4 @@
-package main
+package gather
 
 import (
 	"context"
@@ -12,18 +12,18 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A resolver fetches the series of nodes that were merged without them. It may be used from several goroutines.
-type resolver struct {
-	runs    *runFinder
-	command string // for whom it says what cannot be had
+// A Resolver fetches the series of nodes that were merged without them. It may be used from several goroutines.
+type Resolver struct {
+	Open func(address string) (*store.Store, error)
+	Say  func(words string) // says what cannot be had
 
 	mu     sync.Mutex
 	stores map[string]*store.Store // by address
 }
 
-// resolve returns a node with its series, and with the reference to them. Those that cannot be had are missing in it, and
-// one line says why.
-func (r *resolver) resolve(n *reporter.Node) *reporter.Node {
+// Resolve returns a node with its series, and with the reference to them. Those that cannot be had are missing in it,
+// and one line says why.
+func (r *Resolver) Resolve(n *reporter.Node) *reporter.Node {
 	if n.Reference == "" {
 		return n
 	}
@@ -31,7 +31,7 @@ func (r *resolver) resolve(n *reporter.Node) *reporter.Node {
 	whole, err := r.fetch(n)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", n.Reference, err)
-		r.runs.say(r.command, err.Error())
+		r.Say(err.Error())
 		out := *n
 		out.Missing = append(out.Missing[:len(out.Missing):len(out.Missing)],
 			reporter.Missing{What: "samples", Code: reporter.Unreadable, Why: err.Error()})
@@ -41,15 +41,15 @@ func (r *resolver) resolve(n *reporter.Node) *reporter.Node {
 	return n.WithSeries(whole)
 }
 
-// fill resolves all nodes of a report.
-func (r *resolver) fill(report *reporter.Report) {
+// Fill resolves all nodes of a report.
+func (r *Resolver) Fill(report *reporter.Report) {
 	for name, n := range report.Nodes {
-		report.Nodes[name] = r.resolve(n)
+		report.Nodes[name] = r.Resolve(n)
 	}
 }
 
 // fetch gets the report of a node, if it still is the one that was merged.
-func (r *resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
+func (r *Resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 	address, name, ok := store.SplitReference(n.Reference)
 	if !ok {
 		return nil, errors.New("it is not of the form STORE#NAME")
@@ -78,20 +78,15 @@ func (r *resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 	return nil, fmt.Errorf("it has %d nodes", len(report.Nodes))
 }
 
-// resolver returns a resolver of a command, which closes it.
-func (f *runFinder) resolver(command string) *resolver {
-	return &resolver{runs: f, command: command}
-}
-
 // open returns the store at an address.
-func (r *resolver) open(address string) (*store.Store, error) {
+func (r *Resolver) open(address string) (*store.Store, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.stores[address]; s != nil {
 		return s, nil
 	}
 
-	s, err := r.runs.openStore(address, false)
+	s, err := r.Open(address)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +97,8 @@ func (r *resolver) open(address string) (*store.Store, error) {
 	return s, nil
 }
 
-// close closes the stores.
-func (r *resolver) close() {
+// Close closes the stores.
+func (r *Resolver) Close() {
 	for _, s := range r.stores {
 		s.Close()
 	}

@@ -1,0 +1,150 @@
+package pusher
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+)
+
+// A File is what is pushed of a node: a file or, of ranks that were not put together yet, the report that their files
+// make.
+type File struct {
+	*reportfile.File
+
+	// pieces are the files of the ranks, which record the state of the push, and key is the node in them.
+	pieces []*reportfile.File
+	key    string
+}
+
+// Load reads the files of a node. cpus is for perf.py's JSON, as in reportfile.Load.
+func Load(n *catalog.Node, cpus int) (*File, error) {
+	var pieces []*reportfile.File
+	var sources []reporter.Source
+	err := n.Retry(func() error {
+		pieces, sources = nil, nil
+		for _, path := range n.Paths() {
+			f, err := reportfile.Load(path, cpus)
+			if err != nil {
+				return err
+			}
+			pieces, sources = append(pieces, f), append(sources, reporter.Source{Path: path, Report: f.Report})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(pieces) == 1 && n.InFile() == n.Name() {
+		return &File{File: pieces[0]}, nil
+	}
+
+	report, err := n.Combine(sources)
+	if err != nil {
+		return nil, err
+	}
+	data, err := reporter.Encode(report)
+	if err != nil {
+		return nil, err
+	}
+
+	path := strings.TrimSuffix(n.Path(), filepath.Ext(n.Path())) + ".json"
+	whole := &reportfile.File{Path: path, Kind: reportfile.KindReport, Data: data, Report: report}
+	return &File{File: whole, pieces: pieces, key: n.InFile()}, nil
+}
+
+// note records the states of a push in the file, if it is a perfagent report. Of ranks that were not put together yet,
+// each report records that of the node, and a journal records nothing: it is replaced or it is all that is left.
+func (f *File) note(states map[string]reporter.PushState) error {
+	if f.pieces == nil {
+		return noteIn(f.File, states)
+	}
+
+	var errs []error
+	for _, state := range states { // of one node
+		for _, piece := range f.pieces {
+			errs = append(errs, noteIn(piece, map[string]reporter.PushState{f.key: state}))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// noteIn records the states of a push in a file.
+func noteIn(file *reportfile.File, states map[string]reporter.PushState) error {
+	if file.Kind != reportfile.KindReport {
+		return nil
+	}
+
+	data, err := reporter.WithPush(file.Data, states)
+	if err != nil || string(data) == string(file.Data) {
+		return err
+	}
+	if err := reportfile.Rewrite(file.Path, file.Data, data); err != nil {
+		return fmt.Errorf("record the state of the push: %w", err)
+	}
+
+	file.Data = data
+	return nil
+}
+
+// artifact returns the file as it will be once its nodes have the state that done returns of a run.
+func (f *File) artifact(done func(runID string) map[string]reporter.PushState) Artifact {
+	a := Artifact{Name: filepath.Base(f.Path), ContentType: "application/json"}
+	if f.Kind == reportfile.KindJournal {
+		a.ContentType = "application/jsonl"
+	}
+	a.Data = func(runID string) ([]byte, error) {
+		if f.Kind != reportfile.KindReport {
+			return f.Data, nil
+		}
+		return reporter.WithPush(f.Data, done(runID))
+	}
+	return a
+}
+
+// Node returns the report of one node as a store gets it, without where it has been put, and what it is called: as its
+// file is, or after the node.
+func (f *File) Node(key string) (data []byte, base string, err error) {
+	base = strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
+	if of, ok := catalog.ParseName(base + ".json"); ok && len(f.Report.Nodes) == 1 {
+		base = journal.BaseName(of.Node, of.Host, "")
+	} else {
+		base = "node-" + key
+	}
+
+	n := *f.Report.Nodes[key].WithoutReference()
+	if f.Kind == reportfile.KindReport && len(f.Report.Nodes) == 1 && n.Push != nil && n.Push.Store == nil &&
+		f.Report.Nodes[key].Reference == "" {
+		return f.Data, base, nil
+	}
+
+	if n.Push != nil {
+		n.Push = &reporter.Push{MLflow: n.Push.MLflow}
+	}
+	alone := &reporter.Report{Schema: f.Report.Schema, Run: f.Report.Run, Nodes: map[string]*reporter.Node{key: &n}}
+	alone.Run.Gather = nil // it is about the other nodes
+	data, err = reporter.Encode(alone)
+	return data, base, err
+}
+
+// NoteStore records in the file what was put into a store. The pieces of ranks are put together later, and say nothing
+// of a store.
+func (f *File) NoteStore(states map[string]*reporter.StoreState) error {
+	if f.Kind != reportfile.KindReport || f.pieces != nil || len(states) == 0 {
+		return nil
+	}
+
+	data, err := reporter.WithStore(f.Data, states)
+	if err != nil {
+		return err
+	}
+	if err := reportfile.Rewrite(f.Path, f.Data, data); err != nil {
+		return fmt.Errorf("record what was put into the store: %w", err)
+	}
+	return nil
+}

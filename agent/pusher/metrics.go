@@ -1,0 +1,192 @@
+package pusher
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// metrics returns the documented metrics of a report. The step is the node, and the timestamp the
+// end of the node. Values that are not finite are left out and counted.
+func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		step := nodeStep(name, n)
+		end := nodeEnd(r, n).UnixMilli()
+		for _, key := range n.Metrics.Names() {
+			v := n.Metrics[key]
+			if v-v != 0 || mlflow.CheckKey(key) != nil {
+				dropped++
+				continue
+			}
+			out = append(out, mlflow.Metric{Key: key, Value: v, Timestamp: max(0, end), Step: step})
+		}
+		for _, m := range slices.Concat(phaseMetrics(n), workMetrics(n), rankMetrics(n), exitMetrics(n)) {
+			m.Timestamp, m.Step = max(0, end), step
+			out = append(out, m)
+		}
+	}
+	return out, dropped
+}
+
+// nodeEnd returns when a node's numbers were final.
+func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
+	if n.Job != nil && !n.Job.End.IsZero() {
+		return n.Job.End.Time
+	}
+
+	last := 0.0
+	for _, ts := range n.Samples.Column(collector.Timestamp.Key()) {
+		if ts > last && ts < 1<<40 {
+			last = ts
+		}
+	}
+	switch {
+	case last > 0:
+		return time.UnixMilli(int64(last * 1000))
+	case !r.Run.End.IsZero():
+		return r.Run.End.Time
+	}
+	return time.UnixMilli(0)
+}
+
+// phaseMetrics returns the numbers of a node's phases that are pushed, as phase/NAME/seconds and so on.
+func phaseMetrics(n *reporter.Node) []mlflow.Metric {
+	var out []mlflow.Metric
+	names := newNames()
+	numbers := []string{reporter.PhaseSeconds, reporter.MetricJobCores, reporter.MetricJobMemoryPeak}
+	for _, p := range n.Phases {
+		key := names.take("phase/", p.Name, numbers...)
+		for _, number := range numbers {
+			v, ok := p.Metrics[number]
+			if number == reporter.PhaseSeconds {
+				v, ok = p.Seconds, true
+			}
+			if ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+				out = append(out, mlflow.Metric{Key: key + "/" + number, Value: v})
+			}
+		}
+	}
+
+	return out
+}
+
+// maxRanks is how many ranks of a node are pushed: the lowest.
+const maxRanks = 16
+
+const (
+	// MetricExitCode is the exit code of a node of several. The job's own run may have a metric that is called
+	// exit_code.
+	MetricExitCode = "node_exit_code"
+
+	rankExitCode = "exit_code" // of a rank, in its folder
+)
+
+// rankMetrics returns the numbers of a node's ranks that are pushed, as rank/R/job_cpu_seconds and so on.
+func rankMetrics(n *reporter.Node) []mlflow.Metric {
+	var out []mlflow.Metric
+	ranks := n.RankList()
+	for _, r := range ranks[:min(len(ranks), maxRanks)] {
+		folder := fmt.Sprintf("rank/%d/", r.Rank)
+		for _, name := range []string{reporter.MetricJobCPU, reporter.MetricJobMemoryPeak} {
+			if v, ok := r.Metrics[name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+				out = append(out, mlflow.Metric{Key: folder + name, Value: v})
+			}
+		}
+		if r.ExitCode != nil {
+			out = append(out, mlflow.Metric{Key: folder + rankExitCode, Value: float64(*r.ExitCode)})
+		}
+	}
+
+	return out
+}
+
+// exitMetrics returns the exit code of a node that is one of several.
+func exitMetrics(n *reporter.Node) []mlflow.Metric {
+	if countNodes(n.Identity) < 2 || n.Job == nil || n.Job.ExitCode == nil {
+		return nil
+	}
+	return []mlflow.Metric{{Key: MetricExitCode, Value: float64(*n.Job.ExitCode)}}
+}
+
+// maxName is the most bytes of a name from the job that are kept in a key. A key may be the path of a file on the
+// server.
+const maxName = 200
+
+// names are the keys that were made of the job's own names.
+type names struct{ keys, folders map[string]bool }
+
+func newNames() names { return names{make(map[string]bool), make(map[string]bool)} }
+
+// take returns the beginning of the keys of a phase or a series: key + "/" + number for each number, or the key itself
+// for the number "". What MLflow does not take in a key becomes "_", and so do slashes and dots where they would make
+// another path, or a folder of what is a key. Of two names that MLflow takes for one, the second gets a number.
+func (n names) take(folder, name string, numbers ...string) string {
+	name = legible(name)
+	key := folder + name
+	if mlflow.CheckKey(key) != nil || n.nested(key, numbers) {
+		key = folder + cmp.Or(strings.NewReplacer("/", "_", ".", "_").Replace(name), "_")
+	}
+
+	first := key
+	for k := 2; n.nested(key, numbers) || n.taken(key, numbers); k++ {
+		key = first + "_" + strconv.Itoa(k)
+	}
+	for _, number := range numbers {
+		full := path.Join(key, number)
+		n.keys[full] = true
+		for dir := path.Dir(full); dir != "."; dir = path.Dir(dir) {
+			n.folders[dir] = true
+		}
+	}
+
+	return key
+}
+
+// taken reports whether one of the keys is there.
+func (n names) taken(key string, numbers []string) bool {
+	for _, number := range numbers {
+		if n.keys[path.Join(key, number)] {
+			return true
+		}
+	}
+	return false
+}
+
+// nested reports whether one of the keys would be the folder of a key that is there, or would have one as its folder.
+// Servers without a database keep each key in a file.
+func (n names) nested(key string, numbers []string) bool {
+	for _, number := range numbers {
+		full := path.Join(key, number)
+		if n.folders[full] {
+			return true
+		}
+		for dir := path.Dir(full); dir != "."; dir = path.Dir(dir) {
+			if n.keys[dir] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// legible returns the beginning of a name, with "_" for each character that MLflow does not take in a key.
+func legible(name string) string {
+	return text.Prefix(strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsNumber(r) || strings.ContainsRune("_-. /", r) {
+			return r
+		}
+		return '_'
+	}, strings.ToValidUTF8(name, "_")), maxName)
+}

@@ -1,0 +1,188 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/store"
+)
+
+// A Gathering is a run in a store that is being merged.
+type Gathering struct {
+	Store  *store.Store
+	Waited time.Duration
+
+	run   string                 // RUN-ID or RUN-ID@K
+	why   func(f Fetched) string // says which object could not be read, and why
+	files map[string]Fetched     // what was fetched, by the file that has it
+	lost  []Fetched              // what cannot be read
+}
+
+// NewGathering returns the Gathering of a run, RUN-ID or RUN-ID@K. why says which object could not be read, and why.
+func NewGathering(s *store.Store, run string, why func(Fetched) string) *Gathering {
+	return &Gathering{Store: s, run: run, why: why, files: make(map[string]Fetched)}
+}
+
+// RunIn returns the RUN-ID in the name of an object that may be a run: RUN-ID or RUN-ID@K.
+func RunIn(object string) (run string, ok bool) {
+	run, _, _ = strings.Cut(object, "@")
+	return run, !strings.Contains(object, "/")
+}
+
+// namedLost is how many nodes that are missing one line names.
+const namedLost = 20
+
+// Find returns the run in a directory that has what was fetched, without what is in some files.
+func (g *Gathering) Find(dir string, fetched []Fetched, without []string) (*catalog.Found, error) {
+	for _, f := range fetched {
+		if f.Err != nil {
+			g.lost = append(g.lost, f)
+			without = append(without, filepath.Join(dir, filepath.FromSlash(f.Name)+".json"))
+			continue
+		}
+		g.files[f.Path] = f
+	}
+
+	found, err := catalog.FindRun(dir, g.run, without...)
+	if err != nil && len(g.lost) > 0 {
+		return nil, g.Unreadable()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no run %s in %s", text.Printable(g.run), g.Store.URL())
+	}
+	return found, nil
+}
+
+// Unreadable returns the error of a run of which nothing can be read: each object that was lost, and why.
+func (g *Gathering) Unreadable() error {
+	var whys []string
+	for _, f := range g.lost {
+		whys = append(whys, g.why(f))
+	}
+	return fmt.Errorf("nothing of run %s can be read: %s", g.run, text.List(whys, namedLost))
+}
+
+// Lose notes that a file could not be read after all. It reports false for one that is not from the store.
+func (g *Gathering) Lose(path string, err error) bool {
+	f, ok := g.files[path]
+	if ok {
+		delete(g.files, path)
+		f.Err = err
+		g.lost = append(g.lost, f)
+	}
+	return ok
+}
+
+// Account returns what the merged report says of the store. nodes are those that were merged; expected is 0 if nobody
+// said how many there are.
+func (g *Gathering) Account(nodes []catalog.Node, expected int) *reporter.Gather {
+	out := &reporter.Gather{
+		Store: g.Store.URL(), NodesExpected: expected, Partial: []int{},
+		WaitedSeconds: g.Waited.Seconds(), Metrics: g.Store.Metrics(),
+	}
+	there := make(map[int]bool)
+	for i := range nodes {
+		n := &nodes[i]
+		there[n.Index] = true
+		if g.isFinal(n) {
+			out.NodesFound++
+		} else {
+			out.Partial = append(out.Partial, n.Index)
+		}
+	}
+	slices.Sort(out.Partial)
+	out.Missing = g.missing(there, expected)
+
+	return out
+}
+
+// isFinal reports whether all of a node is in reports of the time after its end. In a directory that is --out there may
+// be journals and pieces of ranks, too.
+func (g *Gathering) isFinal(n *catalog.Node) bool {
+	for _, path := range n.Paths() {
+		f, known := g.files[path]
+		if known && !f.Final || !known && filepath.Ext(path) != ".json" {
+			return false
+		}
+	}
+	return true
+}
+
+// missing returns the nodes that are not there. What could not be read comes first; of a node without an index it has
+// the name of the host.
+func (g *Gathering) missing(there map[int]bool, expected int) []reporter.Missing {
+	out := []reporter.Missing{}
+	for _, f := range g.lost {
+		out = append(out, reporter.Missing{What: f.Node, Code: reporter.Unreadable, Why: g.why(f)})
+		if index, err := strconv.Atoi(f.Node); err == nil {
+			there[index] = true
+		}
+	}
+
+	run, _ := RunIn(g.run)
+	left := expected - len(there) - g.unnumbered()
+	for index := 0; left > 0; index++ {
+		if there[index] {
+			continue
+		}
+		why := fmt.Sprintf("no object %s/node-%d in %s", run, index, g.Store.URL())
+		out = append(out, reporter.Missing{What: strconv.Itoa(index), Code: reporter.NoReport, Why: why})
+		left--
+	}
+	return out
+}
+
+// unnumbered returns how many nodes without an index could not be read.
+func (g *Gathering) unnumbered() (n int) {
+	for _, f := range g.lost {
+		if _, err := strconv.Atoi(f.Node); err != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Evict deletes what was merged.
+func (g *Gathering) Evict(ctx context.Context, nodes []catalog.Node) error {
+	for i := range nodes {
+		for _, path := range nodes[i].Paths() {
+			if f, ok := g.files[path]; ok {
+				if err := g.Store.Evict(ctx, f.Name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Reference returns what stands for the series of a node; false if the store has it not in one object.
+func (g *Gathering) Reference(n *catalog.Node) (Fetched, bool) {
+	paths := n.Paths()
+	if g == nil || len(paths) != 1 {
+		return Fetched{}, false
+	}
+	f, ok := g.files[paths[0]]
+	return f, ok
+}
+
+// MissingWords says which nodes are missing in a merged report, and why.
+func MissingWords(g *reporter.Gather) string {
+	var words []string
+	for _, m := range g.Missing {
+		words = append(words, fmt.Sprintf("%s (%s)", m.What, m.Why))
+	}
+	count := text.Count(len(g.Missing), "node", "nodes")
+	if g.NodesExpected > 0 {
+		count = fmt.Sprintf("%d of %s", len(g.Missing), text.Count(g.NodesExpected, "node", "nodes"))
+	}
+	return fmt.Sprintf("%s missing: %s", count, text.List(words, namedLost))
+}
