@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -31,17 +30,39 @@ func NewGathering(s *store.Store, run string, why func(Fetched) string) *Gatheri
 	return &Gathering{Store: s, run: run, why: why, files: make(map[string]Fetched)}
 }
 
-// RunIn returns the RUN-ID in the name of an object that may be a run: RUN-ID or RUN-ID@K.
-func RunIn(object string) (run string, ok bool) {
-	run, _, _ = strings.Cut(object, "@")
-	return run, !strings.Contains(object, "/")
-}
-
 // namedLost is how many nodes that are missing one line names.
 const namedLost = 20
 
-// Find returns the run in a directory that has what was fetched, without what is in some files.
-func (g *Gathering) Find(dir string, fetched []Fetched, without []string) (*catalog.Found, error) {
+// Fetch fetches the run and returns it. It returns nil if there is no object of such a run in a store that is not a
+// directory and optional is set: in a ProxyStore the name may be that of any object.
+func (g *Gathering) Fetch(ctx context.Context, f Finder, optional bool) (*catalog.Found, error) {
+	in, isDir, err := f.place(g.Store, g.run)
+	if err != nil {
+		return nil, err
+	}
+	run, _ := RunIn(g.run)
+	fetched, err := FetchRun(ctx, g.Store, run, in.dir)
+	if err != nil || len(fetched) == 0 && optional && !isDir {
+		return nil, err
+	}
+	outside, err := f.outside(g.run, in)
+	if err != nil {
+		return nil, err
+	}
+	return g.find(in.dir, fetched, outside)
+}
+
+// SayPartial says which of the nodes have nothing but a partial report.
+func (g *Gathering) SayPartial(f Finder, nodes []catalog.Node) {
+	for i := range nodes {
+		if of, ok := g.Reference(&nodes[i]); ok && !of.Final {
+			f.Say(g.Store.Reference(of.Name) + onlyPartial)
+		}
+	}
+}
+
+// find returns the run in a directory that has what was fetched, without what is in some files.
+func (g *Gathering) find(dir string, fetched []Fetched, without []string) (*catalog.Found, error) {
 	for _, f := range fetched {
 		if f.Err != nil {
 			g.lost = append(g.lost, f)

@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -123,8 +124,6 @@ func (c *Client) SearchExperiments(ctx context.Context) ([]Experiment, error) {
 
 // experiment decodes an experiment of a list.
 func (d *decoder) experiment() (e Experiment, err error) {
-	if err := d.value(&e); err != nil {
-		return e, err
-	}
-	return e, d.memory.take(experimentCost, e.ID, e.Name, e.ArtifactLocation, e.LifecycleStage)
+	err = d.value(&e)
+	return e, cmp.Or(err, d.memory.take(experimentCost, e.ID, e.Name, e.ArtifactLocation, e.LifecycleStage))
 }

@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -165,12 +166,10 @@ func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric
 // point decodes a point of the metric called key.
 func (d *decoder) point(key string) (Metric, error) {
 	var a metricAnswer
-	if err := d.value(&a); err != nil {
-		return Metric{}, err
-	}
+	err := d.value(&a)
 	if a.Key == key {
 		a.Key = key // one text for all of them
-		return a.metric(), d.memory.take(pointCost)
+		return a.metric(), cmp.Or(err, d.memory.take(pointCost))
 	}
-	return a.metric(), d.memory.take(pointCost, a.Key)
+	return a.metric(), cmp.Or(err, d.memory.take(pointCost, a.Key))
 }

@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -168,16 +169,47 @@ func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) 
 	})
 }
 
+// maxEntries limits the metrics and tags of a run. A report of 1000 nodes has 21,000.
+const maxEntries = 200_000
+
 // run decodes a run with its tags and metrics.
 func (d *decoder) run() (Run, error) {
 	var info infoAnswer
-	data := runData{tags: map[string]string{}, metrics: map[string]Metric{}}
+	tags, metrics := make(map[string]string), make(map[string]Metric)
+	entries := 0 // in the answer, which may name one twice
+	list := func(entry func() error) error {
+		return d.array(func() error {
+			if entries++; entries > maxEntries {
+				return tooMany(maxEntries, "metrics and tags of one run")
+			}
+			return entry()
+		})
+	}
+	data := func(name string) error {
+		switch name {
+		case "metrics":
+			return list(func() error {
+				var m metricAnswer
+				err := d.value(&m)
+				metrics[m.Key] = m.metric()
+				return cmp.Or(err, d.memory.take(metricCost, m.Key))
+			})
+		case "tags":
+			return list(func() error {
+				var t Tag
+				err := d.value(&t)
+				tags[t.Key] = t.Value
+				return cmp.Or(err, d.memory.take(tagCost, t.Key, t.Value))
+			})
+		}
+		return d.skip()
+	}
 	err := d.object(func(name string) error {
 		switch name {
 		case "info":
 			return d.value(&info)
 		case "data":
-			return data.decode(d)
+			return d.object(data)
 		}
 		return d.skip()
 	})
@@ -186,55 +218,8 @@ func (d *decoder) run() (Run, error) {
 	}
 
 	r := info.run()
-	r.Tags, r.Metrics = data.tags, data.metrics
+	r.Tags, r.Metrics = tags, metrics
 	return r, d.memory.take(runCost, r.ID, r.Name, r.ExperimentID, r.Status, r.ArtifactURI, r.LifecycleStage)
-}
-
-// maxEntries limits the metrics and tags of a run. A report of 1000 nodes has 21,000.
-const maxEntries = 200_000
-
-// runData is what a run has any number of.
-type runData struct {
-	tags    map[string]string
-	metrics map[string]Metric
-	entries int // in the answer, which may name one twice
-}
-
-func (r *runData) decode(d *decoder) error {
-	return d.object(func(name string) error {
-		switch name {
-		case "metrics":
-			return d.array(func() error { return r.metric(d) })
-		case "tags":
-			return d.array(func() error { return r.tag(d) })
-		}
-		return d.skip()
-	})
-}
-
-func (r *runData) metric(d *decoder) error {
-	var m metricAnswer
-	if err := r.entry(d, &m); err != nil {
-		return err
-	}
-	r.metrics[m.Key] = m.metric()
-	return d.memory.take(metricCost, m.Key)
-}
-
-func (r *runData) tag(d *decoder) error {
-	var t Tag
-	if err := r.entry(d, &t); err != nil {
-		return err
-	}
-	r.tags[t.Key] = t.Value
-	return d.memory.take(tagCost, t.Key, t.Value)
-}
-
-func (r *runData) entry(d *decoder, v any) error {
-	if r.entries++; r.entries > maxEntries {
-		return tooMany(maxEntries, "metrics and tags of one run")
-	}
-	return d.value(v)
 }
 
 // RunURL returns the address of a run's page for a browser.

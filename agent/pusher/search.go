@@ -217,27 +217,19 @@ func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations [
 
 // pick chooses a run of our own if there is one. Otherwise it takes the earliest, and of those that
 // began at the same time the outermost.
-func pick(runs []mlflow.Run) searchResult {
-	var own, jobs []mlflow.Run
-	for _, r := range runs {
-		if r.Tags[tagCreatedBy] == createdBy {
-			own = append(own, r)
-		} else {
-			jobs = append(jobs, r)
+func pick(runs []mlflow.Run) (found searchResult) {
+	slices.SortFunc(runs, compareStart)
+	first := func(own bool) *mlflow.Run {
+		i := slices.IndexFunc(runs, func(r mlflow.Run) bool { return own == (r.Tags[tagCreatedBy] == createdBy) })
+		if i < 0 {
+			return nil
 		}
+		return &runs[i]
 	}
-	slices.SortFunc(own, compareStart)
-	slices.SortFunc(jobs, compareStart)
 
-	var found searchResult
-	switch {
-	case len(own) > 0:
-		found.run = &own[0]
-		if len(jobs) > 0 && own[0].Tags[tagJobRun] == "" {
-			found.jobRun = &jobs[0]
-		}
-	case len(jobs) > 0:
-		found.run = &jobs[0]
+	found.run = cmp.Or(first(true), first(false))
+	if own := first(true); own != nil && own.Tags[tagJobRun] == "" {
+		found.jobRun = first(false)
 	}
 	return found
 }
@@ -268,8 +260,17 @@ type experiments struct {
 
 // newExperiments asks the server for the experiments of a destination.
 func newExperiments(ctx context.Context, c *mlflow.Client, d Destination) (experiments, error) {
-	all, err := d.searched(ctx, c)
-	if err != nil {
+	var all []mlflow.Experiment
+	var err error
+	if d.ExperimentOnly {
+		var one *mlflow.Experiment
+		if one, err = c.ExperimentByName(ctx, d.ExperimentName); err == nil {
+			all = append(all, *one)
+		}
+	} else {
+		all, err = c.SearchExperiments(ctx)
+	}
+	if err != nil && !(d.ExperimentOnly && mlflow.NotFound(err)) {
 		return experiments{}, err
 	}
 
@@ -339,21 +340,6 @@ type Destination struct {
 
 	// Invocation is the tag of the job's own runs, or "" if there was none.
 	Invocation string
-}
-
-// searched returns the experiments in which runs are searched.
-func (d Destination) searched(ctx context.Context, c *mlflow.Client) ([]mlflow.Experiment, error) {
-	if !d.ExperimentOnly {
-		return c.SearchExperiments(ctx)
-	}
-	e, err := c.ExperimentByName(ctx, d.ExperimentName)
-	if mlflow.NotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return []mlflow.Experiment{*e}, nil
 }
 
 // create creates a run of our own. known has the IDs of experiments by name.

@@ -411,7 +411,8 @@ func TestDocs_MLflowNames(t *testing.T) {
 	doc := readDocument(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
 	var want, got []string
-	for _, file := range []string{"../../mlflow/config.go", "../../mlflow/env.go", "../../agent/tracking.go", "push.go"} {
+	for _, file := range []string{"../../mlflow/config.go", "../../mlflow/env.go", "../../agent/tracking.go",
+		"../../agent/pusher/group.go", "push.go"} {
 		for _, m := range regexp.MustCompile(`"(MLFLOW_[A-Z0-9_]+)"`).FindAllStringSubmatch(readDocument(t, file), -1) {
 			want = append(want, m[1])
 		}

@@ -19,7 +19,7 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	ctx, stop := untilSignal()
 	defer stop()
 	g := gather.NewGathering(s, object, func(f gather.Fetched) string {
-		return said(s.Reference(f.Name), o.runs.copies.named(f.Err.Error()))
+		return said(s.Reference(f.Name), o.runs.copies.Named(f.Err.Error()))
 	})
 	o.gathered = g
 	run, _ := gather.RunIn(object)
@@ -33,36 +33,17 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 		}
 	}
 
-	dir, isDir := s.Dir()
-	if !isDir {
-		if dir, err = o.runs.copies.add(s.URL(), object); err != nil {
-			return nil, err
-		}
-	}
-	fetched, err := gather.FetchRun(ctx, s, run, dir)
+	found, err := g.Fetch(ctx, o.runs.inStores("merge"), len(o.given) == 0)
 	if err != nil {
 		return nil, err
 	}
-	if len(fetched) == 0 && len(o.given) == 0 && !isDir {
+	if found == nil {
 		o.close()
 		o.gathered = nil
 		return nil, nil
 	}
-
-	outside, err := o.runs.outside("merge", object, copied{dir: dir, store: s.URL()})
-	if err != nil {
-		return nil, err
-	}
-	found, err := g.Find(dir, fetched, outside)
-	if err != nil {
-		return nil, err
-	}
 	o.runs.tell("merge", found)
-	for i := range found.Launch.Nodes {
-		if f, ok := g.Reference(&found.Launch.Nodes[i]); ok && !f.Final {
-			o.runs.say("merge", s.Reference(f.Name)+onlyPartial)
-		}
-	}
+	g.SayPartial(o.runs.inStores("merge"), found.Launch.Nodes)
 	return found.Launch.Nodes, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -21,7 +22,7 @@ import (
 type runFinder struct {
 	out     string // the directory of the runs
 	streams streams
-	copies  copies
+	copies  gather.Copies
 }
 
 // addTo declares --out.
@@ -69,7 +70,19 @@ func (f *runFinder) look(command, name string) (*catalog.Found, error) {
 }
 
 // end ends a command with an error or none. Each command that finds runs calls it.
-func (f *runFinder) end(err error) error { return f.copies.end(err) }
+func (f *runFinder) end(err error) error {
+	f.copies.Remove()
+	switch {
+	case err == nil && f.copies.Lost:
+		return exitError{code: exitFailure}
+	case err == nil:
+		return nil
+	}
+	if words := f.copies.Named(err.Error()); words != err.Error() {
+		return renamed(err, words)
+	}
+	return err
+}
 
 // findTold is find, and says on stderr which other launches the run has, what was recorded again, and whose
 // clock is off.
@@ -109,7 +122,7 @@ func (f *runFinder) sayClocks(command string, l *catalog.Launch) {
 
 // say prints a line on stderr.
 func (f *runFinder) say(command, words string) {
-	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", command, text.Printable(f.copies.named(words)))
+	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", command, text.Printable(f.copies.Named(words)))
 }
 
 // The most that one line names.

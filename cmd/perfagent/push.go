@@ -106,7 +106,7 @@ func (o *pushOptions) run(names []string) error {
 	for i := range nodes {
 		n := &nodes[i]
 		if err := o.send(ctx, n); err != nil {
-			o.runs.say("push", said(o.runs.copies.named(n.Path()), o.runs.copies.named(err.Error())))
+			o.runs.say("push", said(o.runs.copies.Named(n.Path()), o.runs.copies.Named(err.Error())))
 			failed++
 		}
 		if ctx.Err() != nil {
@@ -236,7 +236,7 @@ func (o *pushOptions) pushPart(
 	if err != nil {
 		return err
 	}
-	name := text.Printable(o.runs.copies.named(file.Path))
+	name := text.Printable(o.runs.copies.Named(file.Path))
 	if o.wish.DryRun {
 		fmt.Fprintf(o.streams.out, "%s would go to\n", name)
 		for _, row := range plan.Describe(text.SizeText(float64(len(file.Data)) / (1 << 20))) {

@@ -88,6 +88,6 @@ func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*
 		return state, err
 	}
 
-	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.named(file.Path)), text.Printable(state.Reference))
+	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.Named(file.Path)), text.Printable(state.Reference))
 	return state, nil
 }

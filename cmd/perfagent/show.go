@@ -180,7 +180,7 @@ func (o *showOptions) print(report *reporter.Report, found *catalog.Found) error
 			summary.MarkdownOptions{JobPictures: drawn.Job, Pictures: drawn.Node})
 	}
 	path, page := placeOf(found)
-	path = o.runs.copies.named(path)
+	path = o.runs.copies.Named(path)
 	so := summaryOptions(report, o.streams.out, path, page)
 	so.AllPhases = true
 

@@ -1,0 +1,194 @@
+package gather
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/store"
+)
+
+// Copies are the reports of a store that have been copied to this machine. They stay until Remove is called.
+type Copies struct {
+	Lost bool // something could not be copied
+
+	list []copied
+}
+
+// copied is a directory with what was copied for one reference, or the one of a store that is a directory.
+type copied struct{ dir, store, object string }
+
+// nameOf returns the reference of a file below the directory.
+func (c copied) nameOf(path string) string {
+	rest := strings.TrimSuffix(filepath.ToSlash(strings.TrimPrefix(path, c.dir+string(filepath.Separator))), ".json")
+	if rest == Object {
+		rest = c.object
+	}
+	return c.store + "#" + rest
+}
+
+// Named returns a text in which files that were copied have the names that people know: their references.
+func (c *Copies) Named(words string) string {
+	for _, of := range c.list {
+		parts := strings.Split(words, of.dir+string(filepath.Separator))
+		for i := 1; i < len(parts); i++ {
+			rest := strings.TrimLeft(parts[i], copiedLetters)
+			name := strings.TrimSuffix(parts[i], rest)
+			parts[i] = of.nameOf(filepath.Join(of.dir, name)) + rest
+		}
+		words = strings.Join(parts, "")
+	}
+	return words
+}
+
+// copiedLetters are what the names of copied files are made of.
+const copiedLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/\\"
+
+// Remove removes the copies.
+func (c *Copies) Remove() {
+	for _, of := range c.list {
+		_ = os.RemoveAll(of.dir)
+	}
+}
+
+// RunIn returns the RUN-ID in the name of an object that may be a run: RUN-ID or RUN-ID@K.
+func RunIn(object string) (run string, ok bool) {
+	run, _, _ = strings.Cut(object, "@")
+	return run, !strings.Contains(object, "/")
+}
+
+// A Finder finds what references stand for.
+type Finder struct {
+	Copies *Copies
+	Say    func(words string) // says what is left out, and what is partial
+}
+
+// place returns the directory for what is fetched from a store. The layout of a store that is a directory is that of
+// --out, so nothing is copied from one.
+func (f Finder) place(s *store.Store, object string) (in copied, isDir bool, err error) {
+	in = copied{store: s.URL(), object: object}
+	if in.dir, isDir = s.Dir(); isDir {
+		return in, true, nil
+	}
+	if in.dir, err = os.MkdirTemp("", "perfagent-store-*"); err == nil {
+		f.Copies.list = append(f.Copies.list, in)
+	}
+	return in, false, err
+}
+
+// Find returns what the name of an object of a store stands for.
+func (f Finder) Find(ctx context.Context, s *store.Store, object string) (*catalog.Found, error) {
+	in, isDir, err := f.place(s, object)
+	if err != nil {
+		return nil, err
+	}
+	if isDir {
+		return f.findInDirectory(ctx, s, object, in)
+	}
+
+	if run, ok := RunIn(object); ok {
+		fetched, err := FetchRun(ctx, s, run, in.dir)
+		if err != nil {
+			return nil, err
+		}
+		if f.sayLost(s, fetched) < len(fetched) {
+			return f.findRun(object, in)
+		}
+	}
+
+	path, err := Fetch(ctx, s, object, in.dir)
+	if err != nil {
+		return nil, err
+	}
+	return &catalog.Found{File: path}, nil
+}
+
+// findInDirectory returns what the name of an object stands for in a directory that is a store.
+func (f Finder) findInDirectory(ctx context.Context, s *store.Store, object string, in copied) (*catalog.Found, error) {
+	if _, ok := RunIn(object); ok {
+		return f.findRun(object, in)
+	}
+
+	reference := text.Printable(s.Reference(object))
+	if !store.IsName(object) {
+		return nil, fmt.Errorf("%s: %w", reference, store.ErrName)
+	}
+	there, err := s.Exists(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, fmt.Errorf("no object %s", reference)
+	}
+	return &catalog.Found{File: filepath.Join(in.dir, filepath.FromSlash(object)+".json")}, nil
+}
+
+// findRun returns a run in a directory with what is in a store, and says what is partial.
+func (f Finder) findRun(run string, in copied) (*catalog.Found, error) {
+	outside, err := f.outside(run, in)
+	if err != nil {
+		return nil, err
+	}
+	found, err := catalog.FindRun(in.dir, run, outside...)
+	if err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), in.dir, in.store))
+	}
+	f.sayPartial(found.Launch, in)
+	return found, nil
+}
+
+// outside returns the files of a run that are links out of the directory that is a store, and says so: a store has
+// nothing but what lies in it. It returns an error if all of the run is such a link.
+func (f Finder) outside(object string, in copied) ([]string, error) {
+	run, _ := RunIn(object)
+	if !store.IsName(run + "/node-0") {
+		return nil, nil // nor is it the name of a run
+	}
+	dir := filepath.Join(in.dir, run)
+	if err := store.CheckInside(in.dir, dir); err != nil {
+		return nil, fmt.Errorf("%s: %w", text.Printable(in.store+"#"+run), err)
+	}
+
+	var out []string
+	entries, _ := os.ReadDir(dir) // what is wrong with it shows when the run is read
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if _, ours := catalog.ParseName(e.Name()); !ours || e.Type()&os.ModeSymlink == 0 {
+			continue
+		}
+		if err := store.CheckInside(in.dir, path); err != nil {
+			f.Say(fmt.Sprintf("left out: %s: %v", in.nameOf(path), err))
+			out = append(out, path)
+		}
+	}
+	return out, nil
+}
+
+// sayLost says what could not be fetched, and returns how much that is.
+func (f Finder) sayLost(s *store.Store, fetched []Fetched) (lost int) {
+	for _, one := range fetched {
+		if one.Err != nil {
+			f.Say(fmt.Sprintf("%s: %v", s.Reference(one.Name), one.Err))
+			lost++
+		}
+	}
+	f.Copies.Lost = f.Copies.Lost || lost > 0
+	return lost
+}
+
+// onlyPartial follows the reference of a partial report.
+const onlyPartial = " is what was known while the node ran; there is no other report of it"
+
+// sayPartial says which nodes of a launch, in the directory that is a store, have nothing but a partial report.
+func (f Finder) sayPartial(l *catalog.Launch, in copied) {
+	for _, path := range l.Paths() {
+		if n, ok := catalog.ParseName(filepath.Base(path)); ok && n.Partial {
+			f.Say(in.nameOf(path) + onlyPartial)
+		}
+	}
+}
