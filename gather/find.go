@@ -68,8 +68,8 @@ type Finder struct {
 	Say    func(words string) // says what is left out, and what is partial
 }
 
-// place returns the directory for what is fetched from a store. The layout of a store that is a directory is that of
-// --out, so nothing is copied from one.
+// place returns the directory for what is fetched from a store. A store that is a directory has the layout of --out, so
+// nothing is copied from it.
 func (f Finder) place(s *store.Store, object string) (in copied, isDir bool, err error) {
 	in = copied{store: s.URL(), object: object}
 	if in.dir, isDir = s.Dir(); isDir {

@@ -34,7 +34,7 @@ func NewGathering(s *store.Store, run string, why func(Fetched) string) *Gatheri
 const namedLost = 20
 
 // Fetch fetches the run and returns it. It returns nil if there is no object of such a run in a store that is not a
-// directory and optional is set: in a ProxyStore the name may be that of any object.
+// directory and optional is set: in a ProxyStore any object may have such a name.
 func (g *Gathering) Fetch(ctx context.Context, f Finder, optional bool) (*catalog.Found, error) {
 	in, isDir, err := f.place(g.Store, g.run)
 	if err != nil {
@@ -102,8 +102,8 @@ func (g *Gathering) Lose(path string, err error) bool {
 	return ok
 }
 
-// Account returns what the merged report says of the store. nodes are those that were merged; expected is 0 if nobody
-// said how many there are.
+// Account returns what the merged report says of the store. nodes are those that were merged; expected is 0 if it
+// is not known how many there are.
 func (g *Gathering) Account(nodes []catalog.Node, expected int) *reporter.Gather {
 	out := &reporter.Gather{
 		Store: g.Store.URL(), NodesExpected: expected, Partial: []int{},

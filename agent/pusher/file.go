@@ -59,7 +59,7 @@ func Load(n *catalog.Node, cpus int) (*File, error) {
 }
 
 // note records the states of a push in the file, if it is a perfagent report. Of ranks that were not put together yet,
-// each report records that of the node, and a journal records nothing: it is replaced or it is all that is left.
+// each report records the state of the node, and a journal records nothing: it is replaced or it is all that is left.
 func (f *File) note(states map[string]reporter.PushState) error {
 	if f.pieces == nil {
 		return noteIn(f.File, states)

@@ -21,8 +21,8 @@ type Wish struct {
 
 // A Group is the part of a report that goes to one run.
 type Group struct {
-	URI  string // of the server as given, perhaps with user info; "" if nobody says
-	From string // who says so
+	URI  string // of the server as given, perhaps with user info; "" if it is not known
+	From string // where the URI comes from
 
 	wish    Wish
 	running bool               // the recording has not ended
@@ -79,8 +79,9 @@ func (g Group) split(
 	return out
 }
 
-// server returns the server for nodes whose last push has a state, and who says so. A tracking URI of the shell that is
-// no server, such as a directory, is for other programs: the server that the report records goes before it.
+// server returns the server for nodes with this state of their last push, and where its URI comes from. A tracking URI
+// of the shell that is no server, such as a directory, is for other programs: the server that the report records goes
+// before it.
 func (w Wish) server(state reporter.PushState) (uri, from string) {
 	shell := os.Getenv("MLFLOW_TRACKING_URI")
 	remembered := state.URI != "" && state.State != reporter.PushOff // else it is a server that we cannot push to
