@@ -26,7 +26,7 @@ func TestDiff_Page(t *testing.T) {
 		t.Errorf("stdout begins with\n%s\n%s", first, second)
 	}
 	page := clitest.Read(t, filepath.Join(dir, "diff.html"))
-	if !strings.Contains(page, "<h1 data-verdict>"+html.EscapeString(first)+"</h1>") {
+	if !strings.Contains(html.UnescapeString(page), "<h1 data-verdict>"+first+"</h1>") {
 		t.Errorf("the page does not say %q:\n%s", first, page)
 	}
 
