@@ -1,11 +1,13 @@
 package collector
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
 )
 
@@ -138,23 +140,14 @@ func (c Column) GPU() (device int, k GPUKey, ok bool) {
 type ColumnInfo struct {
 	Key    string // its name in samples and envelope: "disk_io_read_mb"
 	Unit   Unit
-	Kind   Kind
-	Across Across // how the values of several nodes become one
-	Since  Since  // whose life it belongs to
+	Kind   Kind   // 0 in the table: a share if Unit is Percent, else a gauge
+	Across Across // how the values of several nodes become one; 0 in the table: Mean of a share, else Sum
 
-	Source string   // where it is read from: host.SourceCPU…
-	Files  []string // the files of the source that it needs; nil = all of them
-	Needs  Need     // what must exist for it to have values
+	Origin
 
-	// Always reports whether every report has the column. The others are in a report only if
-	// anything of them was measured.
-	Always bool
 	// EnvelopeOnly reports whether it is in a report's envelope and summaries, but not in its
 	// samples: rates and pressure.
 	EnvelopeOnly bool
-	// Digits is the number of decimals that a thinned journal keeps. Metrics come from the
-	// summaries, which keep all.
-	Digits int
 	// Bound is what limits it.
 	Bound Bound
 
@@ -163,10 +156,12 @@ type ColumnInfo struct {
 	// both for a narrow column: "net recv".
 	Group       Group
 	Word, Short string
-	// Rate is the column of a counter's rate; 0 = none.
-	Rate Column
+	// Rate is the column of a counter's rate; 0 = none. Its row follows from the counter's, unless the table has it.
+	// rateLabel is its Label if that is another one.
+	Rate      Column
+	rateLabel string
 
-	// MLflow is the name of its time series; "" = none. MLflowPeak reports whether its peak in each
+	// MLflow is the name of its time series, in the table also that of a counter's rate; "" = none. MLflowPeak reports whether its peak in each
 	// window is a series, too. MLflowShare is the name of the series of its share of Bound; "" =
 	// none.
 	MLflow      string
@@ -175,8 +170,26 @@ type ColumnInfo struct {
 	// Prometheus is its name in /metrics without the prefix perfagent_; "" = none.
 	Prometheus string
 
-	// devices are those whose bytes it counts.
+	// What its values are made from, of bytes if Unit is Mebibytes; nil where more than one number is needed: devices are
+	// those whose bytes it counts, vm and job return a number of the Reading, stall the seconds of which it is the share.
 	devices deviceSum
+	vm      func(*host.VMStat) float64
+	job     func(*host.JobUse) float64
+	stall   func(*cgroup.Pressure) float64
+}
+
+// An Origin is what the columns that are read together have in common.
+type Origin struct {
+	Source string   // where they are read from: host.SourceCPU…
+	Files  []string // the files of the source that they need; nil = all of them
+	Needs  Need     // what must exist for them to have values
+	Since  Since    // whose life they belong to
+	// Always reports whether every report has the columns. The others are in a report only if
+	// anything of them was measured.
+	Always bool
+	// Digits is the number of decimals that a thinned journal keeps. Metrics come from the
+	// summaries, which keep all.
+	Digits int
 }
 
 // A Unit is what a number counts. Its text is that of the table of metrics.
@@ -216,6 +229,14 @@ func (u Unit) Symbol() string {
 		return "CPU·h"
 	}
 	return string(u)
+}
+
+// size returns how many bytes, or other things that are counted, one of the unit is.
+func (u Unit) size() float64 {
+	if u == Mebibytes {
+		return MiB
+	}
+	return 1
 }
 
 // A Kind is how a column behaves over time.
@@ -292,445 +313,411 @@ const (
 	GroupLustre     Group = "Lustre"
 )
 
+// The origins of the columns.
+var (
+	ofCPU       = Origin{Source: host.SourceCPU, Needs: NeedTicks, Since: Host, Always: true, Digits: 6}
+	ofMemory    = Origin{Source: host.SourceMemory, Since: Host, Always: true, Digits: 6}
+	ofDisk      = Origin{Source: host.SourceDisk, Since: Host, Always: true, Digits: 6}
+	ofDiskIO    = Origin{Source: host.SourceDiskIO, Since: Host, Always: true, Digits: 6}
+	ofNetwork   = Origin{Source: host.SourceNetwork, Since: Host, Always: true, Digits: 6}
+	ofClock     = Origin{Source: "clock", Since: Host, Always: true, Digits: 6}
+	ofJobStat   = Origin{Source: host.SourceJob, Files: []string{"stat"}, Needs: NeedJob, Since: Job, Digits: 3}
+	ofJobMemory = Origin{Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Since: Job, Digits: 3}
+	ofJobIO     = Origin{Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, Since: Job, Digits: 3}
+	ofPageCache = Origin{
+		Source: host.SourceCgroup, Files: []string{"memory.stat"},
+		Needs: needOwnGroup, Since: Job, Digits: 3,
+	}
+	ofQuota = Origin{
+		Source: host.SourceCgroup, Files: []string{"cpu.stat", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"},
+		Needs: NeedJob | NeedGroup | NeedQuota, Since: Job, Digits: 3,
+	}
+	ofMemoryLimit = Origin{
+		Source: host.SourceCgroup, Files: limitFiles,
+		Needs: NeedJob | NeedGroup | NeedMemoryLimit, Since: Job, Digits: 3,
+	}
+	ofCPUModes       = Origin{Source: host.SourceCPU, Needs: NeedTicks, Since: Host, Digits: 3}
+	ofLoad           = Origin{Source: host.SourceLoad, Since: Host, Digits: 3}
+	ofSwap           = Origin{Source: host.SourceSwap, Since: Host, Digits: 3}
+	ofCPUPressure    = Origin{Source: host.SourcePressure, Files: []string{"cpu"}, Since: Host, Digits: 3}
+	ofMemoryPressure = Origin{Source: host.SourcePressure, Files: []string{"memory"}, Since: Host, Digits: 3}
+	ofIOPressure     = Origin{Source: host.SourcePressure, Files: []string{"io"}, Since: Host, Digits: 3}
+	ofJobCPUPressure = Origin{
+		Source: host.SourceCgroup, Files: []string{"cpu.pressure"},
+		Needs: needOwnGroup, Since: Job, Digits: 3,
+	}
+	ofJobMemoryPressure = Origin{
+		Source: host.SourceCgroup, Files: []string{"memory.pressure"},
+		Needs: needOwnGroup, Since: Job, Digits: 3,
+	}
+	ofJobIOPressure = Origin{
+		Source: host.SourceCgroup, Files: []string{"io.pressure"},
+		Needs: needOwnGroup, Since: Job, Digits: 3,
+	}
+	ofInfiniBand = Origin{Source: host.SourceInfiniBand, Needs: NeedDevice, Since: Device, Digits: 6}
+	ofHeat       = Origin{Source: host.SourceThermal, Needs: NeedDevice, Since: Device, Digits: 1}
+	ofThrottles  = Origin{Source: host.SourceThermal, Needs: NeedDevice, Since: Device, Digits: 3}
+	ofEnergy     = Origin{Source: host.SourceEnergy, Needs: NeedDevice, Since: Device, Digits: 3}
+	ofNFS        = Origin{Source: host.SourceNFS, Needs: NeedDevice, Since: Device, Digits: 6}
+	ofLustre     = Origin{Source: host.SourceLustre, Needs: NeedDevice, Since: Device, Digits: 6}
+	ofGPU        = Origin{Source: host.SourceGPU, Needs: NeedDevice, Since: Device, Digits: 1}
+)
+
 // columnTable has everything there is to know about each column.
-var columnTable = [NumColumns]ColumnInfo{
+var columnTable = complete((&[NumColumns]ColumnInfo{
 	CPUAvg: {
-		Key: "cpu_pct_per_cpu_avg", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourceCPU, Needs: NeedTicks, Always: true, Digits: 6,
+		Key: "cpu_pct_per_cpu_avg", Unit: Percent, Origin: ofCPU,
 		Label:  "CPU utilization of the node, mean over its CPUs",
 		MLflow: "cpu_utilization_percentage", MLflowPeak: true, Prometheus: "cpu_busy_ratio",
 	},
 	CPUMin: {
-		Key: "cpu_pct_per_cpu_min", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourceCPU, Needs: NeedTicks, Always: true, Digits: 6,
+		Key: "cpu_pct_per_cpu_min", Unit: Percent, Origin: ofCPU,
 		Label:  "utilization of the node's least busy CPU",
 		MLflow: "cpu_utilization_percentage_least_busy", Prometheus: "cpu_least_busy_ratio",
 	},
 	CPUMax: {
-		Key: "cpu_pct_per_cpu_max", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourceCPU, Needs: NeedTicks, Always: true, Digits: 6,
+		Key: "cpu_pct_per_cpu_max", Unit: Percent, Origin: ofCPU,
 		Label:  "utilization of the node's busiest CPU",
 		MLflow: "cpu_utilization_percentage_most_busy", Prometheus: "cpu_most_busy_ratio",
 	},
 	MemPercent: {
-		Key: "mem_percent", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourceMemory, Always: true, Digits: 6,
+		Key: "mem_percent", Unit: Percent, Origin: ofMemory,
 		Label:  "used share of the node's memory: (total - available) / total",
 		MLflow: "system_memory_usage_percentage", MLflowPeak: true,
 	},
 	DiskPercent: {
-		Key: "disk_usage_percent", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourceDisk, Always: true, Digits: 6,
+		Key: "disk_usage_percent", Unit: Percent, Origin: ofDisk,
 		Label:  "used share of the file system (the fullest of --disk-path)",
 		MLflow: "disk_usage_percentage",
 	},
 	DiskRead: {
-		Key: "disk_io_read_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
-		Source: host.SourceDiskIO, Always: true, Digits: 6,
+		Key: "disk_io_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofDiskIO,
 		Label: "bytes read from the node's disks, each byte once",
-		Group: GroupDisk, Word: "read", Short: "disk read", Rate: DiskReadRate,
-		Prometheus: "disk_read_bytes_total",
-		devices:    deviceSum{kind: host.Disks, in: true, class: host.Counted},
+		Group: GroupDisk, Word: "read", Short: "disk read", Prometheus: "disk_read_bytes_total",
+		Rate: DiskReadRate, rateLabel: "bytes read from the node's disks",
+		MLflow: "disk_read_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.Disks, in: true, class: host.Counted},
 	},
 	DiskWrite: {
-		Key: "disk_io_write_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
-		Source: host.SourceDiskIO, Always: true, Digits: 6,
+		Key: "disk_io_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofDiskIO,
 		Label: "bytes written to the node's disks, each byte once",
-		Group: GroupDisk, Word: "written", Short: "disk write", Rate: DiskWriteRate,
-		Prometheus: "disk_written_bytes_total",
-		devices:    deviceSum{kind: host.Disks, class: host.Counted},
+		Group: GroupDisk, Word: "written", Short: "disk write", Prometheus: "disk_written_bytes_total",
+		Rate: DiskWriteRate, rateLabel: "bytes written to the node's disks",
+		MLflow: "disk_write_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.Disks, class: host.Counted},
 	},
 	NetLoSent: {
-		Key: "net_io_lo_sent_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
-		Source: host.SourceNetwork, Always: true, Digits: 6,
+		Key: "net_io_lo_sent_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
 		Label: "bytes sent over loopback",
-		Group: GroupLoopback, Word: "sent", Short: "loop sent", Rate: NetLoSentRate,
-		Prometheus: "loopback_transmit_bytes_total",
-		devices:    deviceSum{kind: host.NICs, class: host.Counted | host.Loopback},
+		Group: GroupLoopback, Word: "sent", Short: "loop sent", Prometheus: "loopback_transmit_bytes_total",
+		Rate: NetLoSentRate, MLflow: "network_lo_transmit_megabytes_per_second",
+		devices: deviceSum{kind: host.NICs, class: host.Counted | host.Loopback},
 	},
 	NetExtSent: {
-		Key: "net_io_ext_sent_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
-		Source: host.SourceNetwork, Always: true, Digits: 6,
+		Key: "net_io_ext_sent_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
 		Label: "bytes sent to other hosts, each byte once, without loopback",
-		Group: GroupNetwork, Word: "sent", Short: "net sent", Rate: NetExtSentRate,
-		Prometheus: "network_transmit_bytes_total",
-		devices:    deviceSum{kind: host.NICs, class: host.Counted},
+		Group: GroupNetwork, Word: "sent", Short: "net sent", Prometheus: "network_transmit_bytes_total",
+		Rate: NetExtSentRate, rateLabel: "bytes sent to other hosts",
+		MLflow: "network_ext_transmit_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.NICs, class: host.Counted},
 	},
 	NetLoRecv: {
-		Key: "net_io_lo_recv_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
-		Source: host.SourceNetwork, Always: true, Digits: 6,
+		Key: "net_io_lo_recv_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
 		Label: "bytes received over loopback",
-		Group: GroupLoopback, Word: "received", Short: "loop recv", Rate: NetLoRecvRate,
-		Prometheus: "loopback_receive_bytes_total",
-		devices:    deviceSum{kind: host.NICs, in: true, class: host.Counted | host.Loopback},
+		Group: GroupLoopback, Word: "received", Short: "loop recv", Prometheus: "loopback_receive_bytes_total",
+		Rate:    NetLoRecvRate,
+		devices: deviceSum{kind: host.NICs, in: true, class: host.Counted | host.Loopback},
 	},
 	NetExtRecv: {
-		Key: "net_io_ext_recv_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
-		Source: host.SourceNetwork, Always: true, Digits: 6,
+		Key: "net_io_ext_recv_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
 		Label: "bytes received from other hosts, each byte once, without loopback",
-		Group: GroupNetwork, Word: "received", Short: "net recv", Rate: NetExtRecvRate,
-		Prometheus: "network_receive_bytes_total",
-		devices:    deviceSum{kind: host.NICs, in: true, class: host.Counted},
+		Group: GroupNetwork, Word: "received", Short: "net recv", Prometheus: "network_receive_bytes_total",
+		Rate: NetExtRecvRate, rateLabel: "bytes received from other hosts",
+		MLflow: "network_ext_receive_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.NICs, in: true, class: host.Counted},
 	},
 	Timestamp: {
-		Key: "timestamp", Unit: UnixSeconds, Kind: Gauge, Across: Max, Since: Host,
-		Source: "clock", Always: true, Digits: 6,
+		Key: "timestamp", Unit: UnixSeconds, Across: Max, Origin: ofClock,
 		Label:      "time of the newest sample, since 1970",
 		Prometheus: "last_sample_timestamp_seconds",
 	},
 	MemUsed: {
-		Key: "mem_used_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Host,
-		Source: host.SourceMemory, Always: true, Digits: 6,
+		Key: "mem_used_mb", Unit: Mebibytes, Origin: ofMemory,
 		Label:  "used memory of the node: total - available",
 		MLflow: "system_memory_usage_megabytes", Prometheus: "memory_used_bytes",
 	},
 	DiskUsed: {
-		Key: "disk_used_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Host,
-		Source: host.SourceDisk, Always: true, Digits: 6,
+		Key: "disk_used_mb", Unit: Mebibytes, Origin: ofDisk,
 		Label:  "used bytes of the file system (the fullest of --disk-path)",
 		MLflow: "disk_usage_megabytes", Prometheus: "filesystem_used_bytes",
 	},
 	DiskFree: {
-		Key: "disk_free_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Host,
-		Source: host.SourceDisk, Always: true, Digits: 6,
+		Key: "disk_free_mb", Unit: Mebibytes, Origin: ofDisk,
 		Label:  "bytes of the same file system that are available to users",
 		MLflow: "disk_available_megabytes", Prometheus: "filesystem_available_bytes",
 	},
-	DiskReadRate: {
-		Key: "disk_io_read_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
-		Source: host.SourceDiskIO, Always: true, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes read from the node's disks",
-		MLflow: "disk_read_megabytes_per_second", MLflowPeak: true,
-	},
-	DiskWriteRate: {
-		Key: "disk_io_write_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
-		Source: host.SourceDiskIO, Always: true, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes written to the node's disks",
-		MLflow: "disk_write_megabytes_per_second", MLflowPeak: true,
-	},
-	NetLoSentRate: {
-		Key: "net_io_lo_sent_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
-		Source: host.SourceNetwork, Always: true, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes sent over loopback",
-		MLflow: "network_lo_transmit_megabytes_per_second",
-	},
-	NetExtSentRate: {
-		Key: "net_io_ext_sent_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
-		Source: host.SourceNetwork, Always: true, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes sent to other hosts",
-		MLflow: "network_ext_transmit_megabytes_per_second", MLflowPeak: true,
-	},
-	NetLoRecvRate: {
-		Key: "net_io_lo_recv_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
-		Source: host.SourceNetwork, Always: true, EnvelopeOnly: true, Digits: 6,
-		Label: "bytes received over loopback",
-	},
-	NetExtRecvRate: {
-		Key: "net_io_ext_recv_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
-		Source: host.SourceNetwork, Always: true, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes received from other hosts",
-		MLflow: "network_ext_receive_megabytes_per_second", MLflowPeak: true,
-	},
 	JobCPU: {
-		Key: "job_cpu_cores", Unit: CPUs, Kind: Rate, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"stat"}, Needs: NeedJob, Digits: 3, Bound: BoundCPUs,
+		Key: "job_cpu_cores", Unit: CPUs, Kind: Rate, Origin: ofJobStat, Bound: BoundCPUs,
 		Label:  "CPUs that the job keeps busy",
 		MLflow: "job_cpu_cores", MLflowPeak: true,
 	},
 	JobMemory: {
-		Key: "job_memory_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Digits: 3, Bound: BoundMemory,
+		Key: "job_memory_mb", Unit: Mebibytes, Origin: ofJobMemory, Bound: BoundMemory,
 		Label:  "memory of the whole job",
 		MLflow: "job_memory_megabytes", MLflowPeak: true, Prometheus: "job_memory_bytes",
+		job: func(j *host.JobUse) float64 { return j.Memory },
 	},
 	JobProcesses: {
-		Key: "job_processes", Unit: Processes, Kind: Gauge, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"stat"}, Needs: NeedJob, Digits: 3,
+		Key: "job_processes", Unit: Processes, Origin: ofJobStat,
 		Label:  "processes of the job",
 		MLflow: "job_processes", Prometheus: "job_processes",
+		job: func(j *host.JobUse) float64 { return j.Processes },
 	},
 	JobThreads: {
-		Key: "job_threads", Unit: Threads, Kind: Gauge, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"stat"}, Needs: NeedJob, Digits: 3,
+		Key: "job_threads", Unit: Threads, Origin: ofJobStat,
 		Label:  "threads of the job",
 		MLflow: "job_threads", Prometheus: "job_threads",
+		job: func(j *host.JobUse) float64 { return j.Threads },
 	},
 	JobRead: {
-		Key: "job_io_read_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, Digits: 3,
-		Label: "bytes that the job read from storage", Rate: JobReadRate,
-		Prometheus: "job_read_bytes_total",
+		Key: "job_io_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofJobIO,
+		Label:      "bytes that the job read from storage",
+		Prometheus: "job_read_bytes_total", Rate: JobReadRate,
+		rateLabel: "bytes that the job reads from storage",
+		MLflow:    "job_read_megabytes_per_second",
+		job:       func(j *host.JobUse) float64 { return j.Read },
 	},
 	JobWrite: {
-		Key: "job_io_write_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, Digits: 3,
-		Label: "bytes that the job wrote to storage", Rate: JobWriteRate,
-		Prometheus: "job_written_bytes_total",
-	},
-	JobReadRate: {
-		Key: "job_io_read_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, EnvelopeOnly: true, Digits: 3,
-		Label:  "bytes that the job reads from storage",
-		MLflow: "job_read_megabytes_per_second",
-	},
-	JobWriteRate: {
-		Key: "job_io_write_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, EnvelopeOnly: true, Digits: 3,
-		Label:  "bytes that the job writes to storage",
-		MLflow: "job_write_megabytes_per_second",
+		Key: "job_io_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofJobIO,
+		Label:      "bytes that the job wrote to storage",
+		Prometheus: "job_written_bytes_total", Rate: JobWriteRate,
+		rateLabel: "bytes that the job writes to storage",
+		MLflow:    "job_write_megabytes_per_second",
+		job:       func(j *host.JobUse) float64 { return j.Write },
 	},
 	JobPageCache: {
-		Key: "job_page_cache_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
-		Source: host.SourceCgroup, Files: []string{"memory.stat"}, Needs: needOwnGroup, Digits: 3,
-		Label: "page cache of the job's control group", Prometheus: "job_page_cache_bytes",
+		Key: "job_page_cache_mb", Unit: Mebibytes, Origin: ofPageCache,
+		Label:      "page cache of the job's control group",
+		Prometheus: "job_page_cache_bytes",
 	},
 	JobThrottled: {
-		Key: "job_throttled_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
-		Source: host.SourceCgroup, Files: []string{"cpu.stat", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"},
-		Needs: NeedJob | NeedGroup | NeedQuota, Digits: 3,
+		Key: "job_throttled_pct", Unit: Percent, Origin: ofQuota,
 		Label:  "share of the CPU quota's periods in which the job was throttled",
 		MLflow: "job_throttled_percentage",
 	},
 	LimitMemory: {
-		Key: "limit_memory_used_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
-		Source: host.SourceCgroup, Files: limitFiles, Needs: NeedJob | NeedGroup | NeedMemoryLimit, Digits: 3,
+		Key: "limit_memory_used_mb", Unit: Mebibytes, Origin: ofMemoryLimit,
 		Label:      "working set of the control group that limits the memory",
 		Prometheus: "job_memory_limit_used_bytes",
 	},
 	LimitMemoryPercent: {
-		Key: "limit_memory_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
-		Source: host.SourceCgroup, Files: limitFiles, Needs: NeedJob | NeedGroup | NeedMemoryLimit, Digits: 3,
+		Key: "limit_memory_pct", Unit: Percent, Origin: ofMemoryLimit,
 		Label:  "working set of the control group that limits the memory, as a share of the limit",
 		MLflow: "job_memory_limit_percentage", MLflowPeak: true,
 	},
 	CPUIowait: {
-		Key: "cpu_iowait_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourceCPU, Needs: NeedTicks, Digits: 3,
+		Key: "cpu_iowait_pct", Unit: Percent, Origin: ofCPUModes,
 		Label:  "share of CPU time that was idle while storage was waited for",
 		MLflow: "cpu_iowait_percentage",
 	},
 	CPUSteal: {
-		Key: "cpu_steal_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourceCPU, Needs: NeedTicks, Digits: 3,
+		Key: "cpu_steal_pct", Unit: Percent, Origin: ofCPUModes,
 		Label:  "share of CPU time that the hypervisor gave to others",
 		MLflow: "cpu_steal_percentage",
 	},
 	Load1: {
-		Key: "load_1m", Unit: Tasks, Kind: Gauge, Across: Sum, Since: Host,
-		Source: host.SourceLoad, Digits: 3,
+		Key: "load_1m", Unit: Tasks, Origin: ofLoad,
 		Label:  "load average of the node over a minute",
 		MLflow: "load_average_1m", Prometheus: "load1",
 	},
 	ProcsRunning: {
-		Key: "procs_running", Unit: Tasks, Kind: Gauge, Across: Sum, Since: Host,
-		Source: host.SourceLoad, Digits: 3,
-		Label: "tasks of the node that run or wait for a CPU", Prometheus: "procs_running",
+		Key: "procs_running", Unit: Tasks, Origin: ofLoad,
+		Label:      "tasks of the node that run or wait for a CPU",
+		Prometheus: "procs_running",
 	},
 	SwapIn: {
-		Key: "swap_in_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
-		Source: host.SourceSwap, Digits: 3,
-		Label: "bytes that came back from the node's swap", Rate: SwapInRate, Prometheus: "swap_in_bytes_total",
+		Key: "swap_in_mb", Unit: Mebibytes, Kind: Counter, Origin: ofSwap,
+		Label:      "bytes that came back from the node's swap",
+		Prometheus: "swap_in_bytes_total", Rate: SwapInRate,
+		rateLabel: "bytes that come back from the node's swap",
+		MLflow:    "swap_in_megabytes_per_second",
+		vm:        func(vm *host.VMStat) float64 { return vm.SwapIn },
 	},
 	SwapOut: {
-		Key: "swap_out_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
-		Source: host.SourceSwap, Digits: 3,
-		Label: "bytes that went to the node's swap", Rate: SwapOutRate, Prometheus: "swap_out_bytes_total",
-	},
-	SwapInRate: {
-		Key: "swap_in_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
-		Source: host.SourceSwap, EnvelopeOnly: true, Digits: 3,
-		Label:  "bytes that come back from the node's swap",
-		MLflow: "swap_in_megabytes_per_second",
-	},
-	SwapOutRate: {
-		Key: "swap_out_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
-		Source: host.SourceSwap, EnvelopeOnly: true, Digits: 3,
-		Label:  "bytes that go to the node's swap",
-		MLflow: "swap_out_megabytes_per_second",
+		Key: "swap_out_mb", Unit: Mebibytes, Kind: Counter, Origin: ofSwap,
+		Label:      "bytes that went to the node's swap",
+		Prometheus: "swap_out_bytes_total", Rate: SwapOutRate,
+		rateLabel: "bytes that go to the node's swap",
+		MLflow:    "swap_out_megabytes_per_second",
+		vm:        func(vm *host.VMStat) float64 { return vm.SwapOut },
 	},
 	PSICPUSome: {
-		Key: "psi_cpu_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, Files: []string{"cpu"}, EnvelopeOnly: true, Digits: 3,
+		Key: "psi_cpu_some_pct", Unit: Percent, Origin: ofCPUPressure, EnvelopeOnly: true,
 		Label:  "share of time in which a task of the node waited for a CPU",
 		MLflow: "pressure_cpu_percentage",
+		stall:  func(p *cgroup.Pressure) float64 { return p.CPU.Some },
 	},
 	PSIMemorySome: {
-		Key: "psi_memory_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, Files: []string{"memory"}, EnvelopeOnly: true, Digits: 3,
+		Key: "psi_memory_some_pct", Unit: Percent, Origin: ofMemoryPressure, EnvelopeOnly: true,
 		Label: "share of time in which a task of the node waited for memory",
+		stall: func(p *cgroup.Pressure) float64 { return p.Memory.Some },
 	},
 	PSIMemoryFull: {
-		Key: "psi_memory_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, Files: []string{"memory"}, EnvelopeOnly: true, Digits: 3,
+		Key: "psi_memory_full_pct", Unit: Percent, Origin: ofMemoryPressure, EnvelopeOnly: true,
 		Label:  "share of time in which all tasks of the node waited for memory",
 		MLflow: "pressure_memory_percentage",
+		stall:  func(p *cgroup.Pressure) float64 { return p.Memory.Full },
 	},
 	PSIIOSome: {
-		Key: "psi_io_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, Files: []string{"io"}, EnvelopeOnly: true, Digits: 3,
+		Key: "psi_io_some_pct", Unit: Percent, Origin: ofIOPressure, EnvelopeOnly: true,
 		Label: "share of time in which a task of the node waited for storage",
+		stall: func(p *cgroup.Pressure) float64 { return p.IO.Some },
 	},
 	PSIIOFull: {
-		Key: "psi_io_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, Files: []string{"io"}, EnvelopeOnly: true, Digits: 3,
+		Key: "psi_io_full_pct", Unit: Percent, Origin: ofIOPressure, EnvelopeOnly: true,
 		Label:  "share of time in which all tasks of the node waited for storage",
 		MLflow: "pressure_io_percentage",
+		stall:  func(p *cgroup.Pressure) float64 { return p.IO.Full },
 	},
 	JobPSICPUSome: {
-		Key: "job_psi_cpu_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
-		Source: host.SourceCgroup, Files: []string{"cpu.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true, Digits: 3,
+		Key: "job_psi_cpu_some_pct", Unit: Percent, Origin: ofJobCPUPressure, EnvelopeOnly: true,
 		Label:  "share of time in which a task of the job waited for a CPU",
 		MLflow: "job_pressure_cpu_percentage",
+		stall:  func(p *cgroup.Pressure) float64 { return p.CPU.Some },
 	},
 	JobPSICPUFull: {
-		Key: "job_psi_cpu_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
-		Source: host.SourceCgroup, Files: []string{"cpu.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true, Digits: 3,
+		Key: "job_psi_cpu_full_pct", Unit: Percent, Origin: ofJobCPUPressure, EnvelopeOnly: true,
 		Label: "share of time in which all tasks of the job waited for a CPU",
+		stall: func(p *cgroup.Pressure) float64 { return p.CPU.Full },
 	},
 	JobPSIMemorySome: {
-		Key: "job_psi_memory_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
-		Source: host.SourceCgroup, Files: []string{"memory.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true,
-		Digits: 3,
-		Label:  "share of time in which a task of the job waited for memory",
+		Key: "job_psi_memory_some_pct", Unit: Percent, Origin: ofJobMemoryPressure, EnvelopeOnly: true,
+		Label: "share of time in which a task of the job waited for memory",
+		stall: func(p *cgroup.Pressure) float64 { return p.Memory.Some },
 	},
 	JobPSIMemoryFull: {
-		Key: "job_psi_memory_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
-		Source: host.SourceCgroup, Files: []string{"memory.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true,
-		Digits: 3,
+		Key: "job_psi_memory_full_pct", Unit: Percent, Origin: ofJobMemoryPressure, EnvelopeOnly: true,
 		Label:  "share of time in which all tasks of the job waited for memory",
 		MLflow: "job_pressure_memory_percentage",
+		stall:  func(p *cgroup.Pressure) float64 { return p.Memory.Full },
 	},
 	JobPSIIOSome: {
-		Key: "job_psi_io_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
-		Source: host.SourceCgroup, Files: []string{"io.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true, Digits: 3,
+		Key: "job_psi_io_some_pct", Unit: Percent, Origin: ofJobIOPressure, EnvelopeOnly: true,
 		Label: "share of time in which a task of the job waited for storage",
+		stall: func(p *cgroup.Pressure) float64 { return p.IO.Some },
 	},
 	JobPSIIOFull: {
-		Key: "job_psi_io_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
-		Source: host.SourceCgroup, Files: []string{"io.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true, Digits: 3,
+		Key: "job_psi_io_full_pct", Unit: Percent, Origin: ofJobIOPressure, EnvelopeOnly: true,
 		Label:  "share of time in which all tasks of the job waited for storage",
 		MLflow: "job_pressure_io_percentage",
+		stall:  func(p *cgroup.Pressure) float64 { return p.IO.Full },
 	},
 	JobMemorySwap: {
-		Key: "job_memory_swap_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
-		Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Digits: 3,
+		Key: "job_memory_swap_mb", Unit: Mebibytes, Origin: ofJobMemory,
 		Label:      "part of the job's memory that was swapped out",
 		Prometheus: "job_swap_bytes",
+		job:        func(j *host.JobUse) float64 { return j.Swap },
 	},
 	NetIBRecv: {
-		Key: "net_ib_recv_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
-		Source: host.SourceInfiniBand, Needs: NeedDevice, Digits: 6,
+		Key: "net_ib_recv_mb", Unit: Mebibytes, Kind: Counter, Origin: ofInfiniBand,
 		Label: "bytes received by the node's ports of InfiniBand and other RDMA devices",
-		Group: GroupInfiniBand, Word: "received", Short: "IB recv", Rate: NetIBRecvRate,
-		Prometheus: "infiniband_receive_bytes_total",
-		devices:    deviceSum{kind: host.RDMAPorts, in: true, class: host.Counted},
+		Group: GroupInfiniBand, Word: "received", Short: "IB recv", Prometheus: "infiniband_receive_bytes_total",
+		Rate: NetIBRecvRate, MLflow: "infiniband_receive_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.RDMAPorts, in: true, class: host.Counted},
 	},
 	NetIBSent: {
-		Key: "net_ib_sent_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
-		Source: host.SourceInfiniBand, Needs: NeedDevice, Digits: 6,
+		Key: "net_ib_sent_mb", Unit: Mebibytes, Kind: Counter, Origin: ofInfiniBand,
 		Label: "bytes sent by the node's ports of InfiniBand and other RDMA devices",
-		Group: GroupInfiniBand, Word: "sent", Short: "IB sent", Rate: NetIBSentRate,
-		Prometheus: "infiniband_transmit_bytes_total",
-		devices:    deviceSum{kind: host.RDMAPorts, class: host.Counted},
-	},
-	NetIBRecvRate: {
-		Key: "net_ib_recv_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
-		Source: host.SourceInfiniBand, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes received by the node's ports of InfiniBand and other RDMA devices",
-		MLflow: "infiniband_receive_megabytes_per_second", MLflowPeak: true,
-	},
-	NetIBSentRate: {
-		Key: "net_ib_sent_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
-		Source: host.SourceInfiniBand, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes sent by the node's ports of InfiniBand and other RDMA devices",
-		MLflow: "infiniband_transmit_megabytes_per_second", MLflowPeak: true,
+		Group: GroupInfiniBand, Word: "sent", Short: "IB sent", Prometheus: "infiniband_transmit_bytes_total",
+		Rate: NetIBSentRate, MLflow: "infiniband_transmit_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.RDMAPorts, class: host.Counted},
 	},
 	CPUTemperature: {
-		Key: "cpu_temperature_celsius", Unit: Celsius, Kind: Gauge, Across: Max, Since: Device,
-		Source: host.SourceThermal, Needs: NeedDevice, Digits: 1,
+		Key: "cpu_temperature_celsius", Unit: Celsius, Across: Max, Origin: ofHeat,
 		Label:  "temperature of the node's hottest CPU package",
 		MLflow: "cpu_temperature_celsius", Prometheus: "cpu_temperature_celsius",
 	},
 	CPUThrottleEvents: {
-		Key: "cpu_throttle_events", Unit: Times, Kind: Counter, Across: Sum, Since: Device,
-		Source: host.SourceThermal, Needs: NeedDevice, Digits: 1,
+		Key: "cpu_throttle_events", Unit: Times, Kind: Counter, Origin: ofHeat,
 		Label:      "times that a core or a package of the node's CPUs was clocked down for its heat",
 		Prometheus: "cpu_throttle_events_total",
 	},
 	CPUThrottleSeconds: {
-		Key: "cpu_throttle_seconds", Unit: Seconds, Kind: Counter, Across: Sum, Since: Device,
-		Source: host.SourceThermal, Needs: NeedDevice, Digits: 3,
+		Key: "cpu_throttle_seconds", Unit: Seconds, Kind: Counter, Origin: ofThrottles,
 		Label:      "for how long the core or package that was clocked down the longest was",
 		Prometheus: "cpu_throttle_seconds_total",
 	},
 	NodeEnergy: {
-		Key: "node_energy_joules", Unit: Joules, Kind: Counter, Across: Sum, Since: Device,
-		Source: host.SourceEnergy, Needs: NeedDevice, Digits: 3, Rate: NodePower,
+		Key: "node_energy_joules", Unit: Joules, Kind: Counter, Origin: ofEnergy,
 		Label:      "energy that the node's CPU packages and their memory took",
-		Prometheus: "node_energy_joules_total",
+		Prometheus: "node_energy_joules_total", Rate: NodePower,
 	},
 	NodePower: {
-		Key: "node_power_watts", Unit: Watts, Kind: Rate, Across: Sum, Since: Device,
-		Source: host.SourceEnergy, Needs: NeedDevice, Digits: 3,
+		Key: "node_power_watts", Unit: Watts, Kind: Rate, Origin: ofEnergy,
 		Label:  "power that the node's CPU packages and their memory draw",
 		MLflow: "node_power_usage_watts", MLflowPeak: true, Prometheus: "node_power_watts",
 	},
 	NFSRead: {
-		Key: "nfs_read_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
-		Source: host.SourceNFS, Needs: NeedDevice, Digits: 6,
+		Key: "nfs_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNFS,
 		Label: "bytes that came from NFS servers",
-		Group: GroupNFS, Word: "read", Short: "NFS read", Rate: NFSReadRate,
-		Prometheus: "nfs_read_bytes_total",
-		devices:    deviceSum{kind: host.NFSMounts, in: true, class: host.Counted},
+		Group: GroupNFS, Word: "read", Short: "NFS read", Prometheus: "nfs_read_bytes_total",
+		Rate: NFSReadRate, MLflow: "nfs_read_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.NFSMounts, in: true, class: host.Counted},
 	},
 	NFSWrite: {
-		Key: "nfs_write_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
-		Source: host.SourceNFS, Needs: NeedDevice, Digits: 6,
+		Key: "nfs_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNFS,
 		Label: "bytes that went to NFS servers",
-		Group: GroupNFS, Word: "written", Short: "NFS write", Rate: NFSWriteRate,
-		Prometheus: "nfs_written_bytes_total",
-		devices:    deviceSum{kind: host.NFSMounts, class: host.Counted},
-	},
-	NFSReadRate: {
-		Key: "nfs_read_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
-		Source: host.SourceNFS, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes that came from NFS servers",
-		MLflow: "nfs_read_megabytes_per_second", MLflowPeak: true,
-	},
-	NFSWriteRate: {
-		Key: "nfs_write_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
-		Source: host.SourceNFS, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes that went to NFS servers",
-		MLflow: "nfs_write_megabytes_per_second", MLflowPeak: true,
+		Group: GroupNFS, Word: "written", Short: "NFS write", Prometheus: "nfs_written_bytes_total",
+		Rate: NFSWriteRate, MLflow: "nfs_write_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.NFSMounts, class: host.Counted},
 	},
 	LustreRead: {
-		Key: "lustre_read_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
-		Source: host.SourceLustre, Needs: NeedDevice, Digits: 6,
+		Key: "lustre_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofLustre,
 		Label: "bytes that were read from Lustre, page cache hits included",
-		Group: GroupLustre, Word: "read", Short: "Lustre read", Rate: LustreReadRate,
-		Prometheus: "lustre_read_bytes_total",
-		devices:    deviceSum{kind: host.LustreMounts, in: true, class: host.Counted},
+		Group: GroupLustre, Word: "read", Short: "Lustre read", Prometheus: "lustre_read_bytes_total",
+		Rate: LustreReadRate, MLflow: "lustre_read_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.LustreMounts, in: true, class: host.Counted},
 	},
 	LustreWrite: {
-		Key: "lustre_write_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
-		Source: host.SourceLustre, Needs: NeedDevice, Digits: 6,
+		Key: "lustre_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofLustre,
 		Label: "bytes that were written to Lustre",
-		Group: GroupLustre, Word: "written", Short: "Lustre write", Rate: LustreWriteRate,
-		Prometheus: "lustre_written_bytes_total",
-		devices:    deviceSum{kind: host.LustreMounts, class: host.Counted},
+		Group: GroupLustre, Word: "written", Short: "Lustre write", Prometheus: "lustre_written_bytes_total",
+		Rate: LustreWriteRate, MLflow: "lustre_write_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSum{kind: host.LustreMounts, class: host.Counted},
 	},
-	LustreReadRate: {
-		Key: "lustre_read_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
-		Source: host.SourceLustre, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes that were read from Lustre, page cache hits included",
-		MLflow: "lustre_read_megabytes_per_second", MLflowPeak: true,
-	},
-	LustreWriteRate: {
-		Key: "lustre_write_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
-		Source: host.SourceLustre, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
-		Label:  "bytes that were written to Lustre",
-		MLflow: "lustre_write_megabytes_per_second", MLflowPeak: true,
-	},
+})[:])
+
+// complete fills in what follows from other parts of a row, and the rows of rates.
+func complete(rows []ColumnInfo) []ColumnInfo {
+	for c := range rows {
+		row := &rows[c]
+		if row.Rate != 0 && rows[row.Rate].Key == "" {
+			rows[row.Rate] = row.perSecond()
+			row.MLflow, row.MLflowPeak = "", false
+		}
+		row.complete()
+	}
+	return rows
+}
+
+// perSecond returns the row of a counter's rate.
+func (row *ColumnInfo) perSecond() ColumnInfo {
+	unit := row.Unit + "/s"
+	if row.Unit == Mebibytes {
+		unit = MebibytesPerSecond
+	}
+	return ColumnInfo{
+		Key: row.Key + "_per_second", Unit: unit, Kind: Rate, Origin: row.Origin, EnvelopeOnly: true,
+		Label: cmp.Or(row.rateLabel, row.Label), MLflow: row.MLflow, MLflowPeak: row.MLflowPeak,
+	}
+}
+
+func (row *ColumnInfo) complete() {
+	kind, across := Gauge, Sum
+	if row.Unit == Percent {
+		kind, across = Share, Mean
+	}
+	row.Kind, row.Across = cmp.Or(row.Kind, kind), cmp.Or(row.Across, across)
 }
 
 // needOwnGroup are the needs of what only the job's own control group tells.
@@ -742,34 +729,30 @@ var limitFiles = []string{
 }
 
 // gpuTable says the same of each value of a device; {i} in names is the device's number.
-var gpuTable = [numGPUKeys]ColumnInfo{
+var gpuTable = complete((&[numGPUKeys]ColumnInfo{
 	GPUUtilization: {
-		Key: "gpu_{i}_utilization_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Device,
-		Source: host.SourceGPU, Needs: NeedDevice, Digits: 1,
+		Key: "gpu_{i}_utilization_pct", Unit: Percent, Origin: ofGPU,
 		Label:  "share of time in which any kernel ran on the GPU; how much of it the kernels used is not known",
 		MLflow: "gpu_{i}_utilization_percentage", Prometheus: "gpu_utilization_ratio",
 	},
 	GPUMemoryUsed: {
-		Key: "gpu_{i}_memory_used_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Device,
-		Source: host.SourceGPU, Needs: NeedDevice, Digits: 1, Bound: BoundDeviceMemory,
+		Key: "gpu_{i}_memory_used_mb", Unit: Mebibytes, Origin: ofGPU, Bound: BoundDeviceMemory,
 		Label:  "memory in use on the GPU, by all processes",
 		MLflow: "gpu_{i}_memory_usage_megabytes", MLflowShare: "gpu_{i}_memory_usage_percentage",
 		Prometheus: "gpu_memory_used_bytes",
 	},
 	GPUPower: {
-		Key: "gpu_{i}_power_watts", Unit: Watts, Kind: Gauge, Across: Sum, Since: Device,
-		Source: host.SourceGPU, Needs: NeedDevice, Digits: 1, Bound: BoundDevicePower,
+		Key: "gpu_{i}_power_watts", Unit: Watts, Origin: ofGPU, Bound: BoundDevicePower,
 		Label:  "power that the GPU draws",
 		MLflow: "gpu_{i}_power_usage_watts", MLflowShare: "gpu_{i}_power_usage_percentage",
 		Prometheus: "gpu_power_watts",
 	},
 	GPUTemperature: {
-		Key: "gpu_{i}_temperature_celsius", Unit: Celsius, Kind: Gauge, Across: Max, Since: Device,
-		Source: host.SourceGPU, Needs: NeedDevice, Digits: 1,
+		Key: "gpu_{i}_temperature_celsius", Unit: Celsius, Across: Max, Origin: ofGPU,
 		Label:  "temperature of the GPU",
 		MLflow: "gpu_{i}_temperature_celsius", Prometheus: "gpu_temperature_celsius",
 	},
-}
+})[:])
 
 // Traffic returns the counters of bytes that moved which people look at, in the order in which they
 // are shown.
@@ -846,7 +829,7 @@ func (c Column) AffectedBy(f Failure) bool {
 func (c Column) OfDevice() bool { return c.row().Since == Device }
 
 // everywhere returns how many columns each Recording has: all but the devices' at the end of the table.
-func everywhere() Column { return Column(withoutLastDevices(columnTable[:])) }
+func everywhere() Column { return Column(withoutLastDevices(columnTable)) }
 
 // withoutLastDevices returns the number of rows without those of devices at their end.
 func withoutLastDevices(rows []ColumnInfo) int {

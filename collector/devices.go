@@ -63,7 +63,7 @@ func (p *Progress) measureDevices(st step) {
 			continue
 		}
 		p.moved[c.total] += moved
-		p.measureBytes(st, c.total, c.rate, float64(p.moved[c.total]))
+		p.measureCounter(st, c.total, float64(p.moved[c.total]), true)
 	}
 
 	for kind, devs := range st.Devices {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
@@ -21,12 +22,12 @@ type Progress struct {
 	cpuTotal cpuTotals
 	cpuModes [host.NumCPUModes]float64 // of cpuTotal, when the window began
 
-	devices         [host.NumKinds][]host.Device // of the last good Reading; nil = none yet
-	moved           [NumColumns]uint64           // bytes since the first good Reading, by counter of devices
-	swapIn, swapOut series.Counter
-	rare            rareProgress
-	job             jobProgress
-	meters          [NumColumns]meter // of the columns that are rates
+	devices [host.NumKinds][]host.Device // of the last good Reading; nil = none yet
+	moved   [NumColumns]uint64           // bytes since the first good Reading, by counter of devices
+	vm      [NumColumns]series.Counter   // by counter of /proc/vmstat
+	rare    rareProgress
+	job     jobProgress
+	meters  [NumColumns]meter // of the columns that are rates
 }
 
 // A step is one Reading on its way to becoming a Sample.
@@ -46,8 +47,8 @@ func Begin(r *host.Reading) Progress {
 	var none Sample
 	st := step{Reading: r, now: r.At.Mono, sample: &none}
 	p.measureDevices(st)
-	p.measureSwap(st)
-	p.measurePressure(st)
+	p.measureVM(st)
+	p.measurePressure(st, r.Pressure, Host)
 	if r.Job != nil {
 		p.measureJobCounters(st)
 		p.measureGroup(st)
@@ -71,8 +72,8 @@ func (p Progress) Next(r *host.Reading, minWindow time.Duration) (Progress, Samp
 	takeGauges(st)
 	p.measureCPU(st)
 	p.measureDevices(st)
-	p.measureSwap(st)
-	p.measurePressure(st)
+	p.measureVM(st)
+	p.measurePressure(st, r.Pressure, Host)
 	p.measureRare(st)
 	p.measureJob(st)
 	return p, s
@@ -132,28 +133,42 @@ func takeGauges(st step) {
 	}
 }
 
-// measureSwap measures the bytes that went to swap and came back.
-func (p *Progress) measureSwap(st step) {
+// The columns that are made from one number of a Reading each.
+var (
+	vmColumns    = columnsOf(func(row *ColumnInfo) bool { return row.vm != nil })
+	jobColumns   = columnsOf(func(row *ColumnInfo) bool { return row.job != nil })
+	stallColumns = columnsOf(func(row *ColumnInfo) bool { return row.stall != nil })
+)
+
+// columnsOf returns the columns with such a row.
+func columnsOf(is func(*ColumnInfo) bool) (list []Column) {
+	for c := range NumColumns {
+		if is(c.row()) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// measureVM measures what the counters of /proc/vmstat have counted.
+func (p *Progress) measureVM(st step) {
 	if st.VM == nil {
 		return
 	}
-	in, out := float64(p.swapIn.Increase(st.VM.SwapIn)), float64(p.swapOut.Increase(st.VM.SwapOut))
-	st.sample.Values[SwapIn], st.sample.Values[SwapOut] = in/MiB, out/MiB
-	if st.VM.Held { // no rate comes of an earlier Reading's counters
-		return
+	for _, c := range vmColumns {
+		// No rate comes of an earlier Reading's counters.
+		p.measureCounter(st, c, float64(p.vm[c].Increase(c.row().vm(st.VM))), !st.VM.Held)
 	}
-	p.measureRate(st, SwapInRate, in, 1./MiB)
-	p.measureRate(st, SwapOutRate, out, 1./MiB)
 }
 
-// measurePressure measures the share of time in which tasks of the host were stalled.
-func (p *Progress) measurePressure(st step) {
-	if st.Pressure == nil {
+// measurePressure measures the share of time in which tasks were stalled: those of the host or of the job.
+func (p *Progress) measurePressure(st step, stalls *cgroup.Pressure, of Since) {
+	if stalls == nil {
 		return
 	}
-	p.measureRate(st, PSICPUSome, st.Pressure.CPU.Some, 100)
-	p.measureRate(st, PSIMemorySome, st.Pressure.Memory.Some, 100)
-	p.measureRate(st, PSIMemoryFull, st.Pressure.Memory.Full, 100)
-	p.measureRate(st, PSIIOSome, st.Pressure.IO.Some, 100)
-	p.measureRate(st, PSIIOFull, st.Pressure.IO.Full, 100)
+	for _, c := range stallColumns {
+		if row := c.row(); row.Since == of {
+			p.measureRate(st, c, row.stall(stalls), 100)
+		}
+	}
 }

@@ -8,7 +8,8 @@ import (
 
 // jobProgress is the state of the job's counters.
 type jobProgress struct {
-	cpu, read, write   series.SumCounter
+	cpu                series.SumCounter
+	counted            [NumColumns]series.SumCounter
 	periods, throttled float64 // at the last Reading that had some
 	quotaGroup         string  // whose they are
 }
@@ -20,24 +21,20 @@ func (p *Progress) jobCPUSeconds() float64 { return p.job.cpu.Total() }
 
 // measureJob fills the columns of the job and of its control group.
 func (p *Progress) measureJob(st step) {
-	j, v := st.Job, &st.sample.Values
+	j := st.Job
 	if j == nil {
 		return
 	}
-	v[JobMemory], v[JobProcesses], v[JobThreads] = round3(j.Memory/MiB), j.Processes, j.Threads
-	v[JobMemorySwap] = round3(j.Swap / MiB)
 	st.sample.MemoryHeld, st.sample.MemoryProven = j.MemoryHeld, round3(j.MemoryProven/MiB)
 	p.measureJobCounters(st)
 	p.measureGroup(st)
 }
 
-// measureJobCounters turns CPU seconds into CPUs, and bytes of storage into totals and rates.
+// measureJobCounters turns CPU seconds into CPUs, and takes what the columns of the job are made from.
 func (p *Progress) measureJobCounters(st step) {
 	j, before := st.Job, p.job.cpu.Total()
 	p.job.cpu.Add(j.CPUSeconds)
 	st.sample.JobCPUSeconds = p.job.cpu.Total() - before
-	p.job.read.Add(j.Read)
-	p.job.write.Add(j.Write)
 
 	if !math.IsNaN(j.CPUSeconds) {
 		late := st
@@ -48,9 +45,16 @@ func (p *Progress) measureJobCounters(st step) {
 		p.measureRate(late, JobCPU, p.job.cpu.Total(), 1)
 		dropImpossible(st)
 	}
-	if !math.IsNaN(j.Read) {
-		p.measureBytes(st, JobRead, JobReadRate, p.job.read.Total())
-		p.measureBytes(st, JobWrite, JobWriteRate, p.job.write.Total())
+	for _, c := range jobColumns {
+		row := c.row()
+		switch v := row.job(j); {
+		case row.Kind == Gauge:
+			st.sample.Values[c] = round3(v / row.Unit.size())
+		case !math.IsNaN(v):
+			sum := &p.job.counted[c]
+			sum.Add(v)
+			p.measureCounter(st, c, sum.Total(), true)
+		}
 	}
 }
 
@@ -89,10 +93,5 @@ func (p *Progress) measureGroup(st step) {
 		return
 	}
 	v[JobPageCache] = round3(st.Job.PageCache / MiB)
-	p.measureRate(st, JobPSICPUSome, g.Pressure.CPU.Some, 100)
-	p.measureRate(st, JobPSICPUFull, g.Pressure.CPU.Full, 100)
-	p.measureRate(st, JobPSIMemorySome, g.Pressure.Memory.Some, 100)
-	p.measureRate(st, JobPSIMemoryFull, g.Pressure.Memory.Full, 100)
-	p.measureRate(st, JobPSIIOSome, g.Pressure.IO.Some, 100)
-	p.measureRate(st, JobPSIIOFull, g.Pressure.IO.Full, 100)
+	p.measurePressure(st, &g.Pressure, Job)
 }

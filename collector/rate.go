@@ -10,11 +10,14 @@ import (
 // This file is the one place where a counter becomes a rate: bytes of disks, network, swap and the
 // job, CPU seconds of the job, seconds of stalls.
 
-// measureBytes puts a counter of bytes into its two columns: MiB since the start, and MiB per
-// second.
-func (p *Progress) measureBytes(st step, total, rate Column, bytes float64) {
-	st.sample.Values[total] = bytes / MiB
-	p.measureRate(st, rate, bytes, 1./MiB)
+// measureCounter puts a counter into its two columns: what it has counted since the start and, if it was read now, the
+// rate.
+func (p *Progress) measureCounter(st step, c Column, counted float64, now bool) {
+	row := c.row()
+	st.sample.Values[c] = counted / row.Unit.size()
+	if now {
+		p.measureRate(st, row.Rate, counted, 1/row.Unit.size())
+	}
 }
 
 // measureRate puts the increase of a counter per second, times scale, into a column. A percentage
