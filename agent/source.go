@@ -249,7 +249,9 @@ func (src *jobSource) reaped() host.Reaped {
 		Main:       main,
 		Over:       src.job.Over(),
 		CPUSeconds: u.UserSeconds + u.SystemSeconds,
-		ReadBytes:  float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit,
+		IO: process.IO{
+			ReadBytes: float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit,
+		},
 	}
 }
 

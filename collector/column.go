@@ -485,7 +485,7 @@ var columnTable = complete((&[NumColumns]ColumnInfo{
 		Prometheus: "job_read_bytes_total", Rate: JobReadRate,
 		rateLabel: "bytes that the job reads from storage",
 		MLflow:    "job_read_megabytes_per_second",
-		job:       func(j *host.JobUse) float64 { return j.Read },
+		job:       func(j *host.JobUse) float64 { return j.ReadBytes },
 	},
 	JobWrite: {
 		Key: "job_io_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofJobIO,
@@ -493,7 +493,7 @@ var columnTable = complete((&[NumColumns]ColumnInfo{
 		Prometheus: "job_written_bytes_total", Rate: JobWriteRate,
 		rateLabel: "bytes that the job writes to storage",
 		MLflow:    "job_write_megabytes_per_second",
-		job:       func(j *host.JobUse) float64 { return j.Write },
+		job:       func(j *host.JobUse) float64 { return j.WriteBytes },
 	},
 	JobPageCache: {
 		Key: "job_page_cache_mb", Unit: Mebibytes, Origin: ofPageCache,

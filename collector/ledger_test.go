@@ -9,6 +9,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -26,7 +27,7 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 	reading := func(i int) *host.Reading {
 		g := readings[i]
 		at := time.Duration(i) * time.Second
-		return &host.Reading{At: host.Instant{Mono: at, Boot: at}, Job: &host.JobUse{CPUSeconds: math.NaN(), Read: math.NaN(), Memory: math.NaN(),
+		return &host.Reading{At: host.Instant{Mono: at, Boot: at}, Job: &host.JobUse{CPUSeconds: math.NaN(), IO: process.UnknownIO(), Memory: math.NaN(),
 			Group: &cgroup.Counters{Periods: g.periods, ThrottledPeriods: g.throttled, ThrottledSeconds: g.throttled / 10,
 				LimitPeak: g.peak * MiB, LimitPageCache: g.cache * MiB, LimitWorkingSet: math.NaN(), LimitHeld: math.NaN(), OOMKills: g.oomKills,
 				OOMs: math.NaN(), LimitOOMs: math.NaN()},
@@ -197,7 +198,7 @@ func TestLedger_Kill(t *testing.T) {
 		reading := func(i int) *host.Reading {
 			k, at := c.readings[i], time.Duration(i)*time.Second
 			r := &host.Reading{At: host.Instant{Wall: time.Unix(100, 0), Mono: at, Boot: at}, VM: &host.VMStat{OOMKills: k.host}, Job: &host.JobUse{
-				CPUSeconds: n, Read: n, Memory: n, Limits: host.Limits{CPUQuota: series.Unknown(), MemoryMB: 100},
+				CPUSeconds: n, IO: process.UnknownIO(), Memory: n, Limits: host.Limits{CPUQuota: series.Unknown(), MemoryMB: 100},
 				Group: &cgroup.Counters{LimitPeak: 100 * MiB, LimitHeld: k.held * MiB, OOMKills: k.kills, OOMs: k.ooms, LimitOOMs: k.limitOOMs, UnderOOM: k.under}}}
 			if k.available > 0 && i > 0 { // a baseline reads no gauges
 				r.Memory = &host.Memory{Total: 1000 * MiB, Available: uint64(k.available * 10 * MiB)}

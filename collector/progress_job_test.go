@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // CPU time that comes to light at once was not used in the window.
 func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 	at := func(mono int, cpu float64) *host.Reading {
 		nan := math.NaN()
-		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUse{CPUSeconds: cpu, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
+		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUse{CPUSeconds: cpu, IO: process.UnknownIO(), Memory: nan, Processes: nan, Threads: nan}}
 		r.At.Mono = time.Duration(mono) * time.Second
 		return r
 	}
@@ -35,7 +36,7 @@ func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 func TestProgress_LateCPUTime(t *testing.T) {
 	at := func(mono, cpu float64, lag time.Duration) *host.Reading {
 		nan := math.NaN()
-		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUse{CPUSeconds: cpu, Lag: lag, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
+		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUse{CPUSeconds: cpu, Lag: lag, IO: process.UnknownIO(), Memory: nan, Processes: nan, Threads: nan}}
 		r.At.Mono = time.Duration(mono * float64(time.Second))
 		return r
 	}
@@ -56,7 +57,7 @@ func TestProgress_OutsideOfTheGroup(t *testing.T) {
 	at := func(mono time.Duration, cpu, late float64) *host.Reading {
 		nan := math.NaN()
 		r := &host.Reading{Job: &host.JobUse{
-			CPUSeconds: cpu, Late: late, Outside: late > 0, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan,
+			CPUSeconds: cpu, Late: late, Outside: late > 0, IO: process.UnknownIO(), Memory: nan, Processes: nan, Threads: nan,
 		}}
 		r.At.Mono = mono * time.Second
 		return r

@@ -53,20 +53,21 @@ type JobOptions struct {
 	Prove bool
 }
 
-// Reaped is the usage of processes that are dead and were waited for: seconds of user and system
-// time, bytes read from and written to storage. Over reports that no process of the job is left. Main is
+// Reaped is the usage of processes that are dead and were waited for, with the seconds of user and system
+// time. Over reports that no process of the job is left. Main is
 // the job's main process; 0 = it has ended, or is not known.
 type Reaped struct {
-	CPUSeconds, ReadBytes, WriteBytes float64
-	Over                              bool
-	Main                              int
+	CPUSeconds float64
+	process.IO
+	Over bool
+	Main int
 }
 
 // JobUse is what the job used at one instant. NaN is unknown.
 type JobUse struct {
-	// CPUSeconds, Read and Write (bytes of storage) are counters. In a control group they count
-	// from its creation.
-	CPUSeconds, Read, Write float64
+	// CPUSeconds and IO are counters. In a control group they count from its creation.
+	CPUSeconds float64
+	process.IO
 	// Living is the part of CPUSeconds that belongs to processes that have not ended.
 	Living float64
 	// Lag is how long after the Reading CPUSeconds was known; the job ran on until then.
@@ -116,6 +117,6 @@ type JobUse struct {
 // unknownUse returns a JobUse with nothing known.
 func unknownUse() JobUse {
 	nan := math.NaN()
-	return JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan,
-		Swap: nan, Unowned: nan, MemoryProven: nan, Processes: nan, Threads: nan}
+	return JobUse{CPUSeconds: nan, IO: process.UnknownIO(), Living: nan, Memory: nan, PageCache: nan, Swap: nan,
+		Unowned: nan, MemoryProven: nan, Processes: nan, Threads: nan}
 }

@@ -46,7 +46,10 @@ type jobReader struct {
 	before float64
 	// ofGroup reports which counters the group had at the baseline. They are never taken from the
 	// processes, which count from elsewhere.
-	ofGroup struct{ cpu, bytes bool }
+	ofGroup struct {
+		cpu bool
+		io  process.IO // NaN: it had it not
+	}
 	helper  *helper
 	self    process.UsageReader
 	gpus    *gpu.Monitor
@@ -96,7 +99,7 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 		j.before = use.Memory
 	}
 
-	j.ofGroup.cpu, j.ofGroup.bytes = !math.IsNaN(use.CPUSeconds), !math.IsNaN(use.Read)
+	j.ofGroup.cpu, j.ofGroup.io = !math.IsNaN(use.CPUSeconds), use.IO
 	j.weigher.begin(out.At.Mono, use, j.Running)
 	switch {
 	case j.Running:
@@ -107,16 +110,23 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	case j.Source == JobFromTree:
 		use.CPUSeconds, use.Living = 0, 0
 	}
-	use.Read, use.Write = j.bytesAtStart(use)
+	use.IO = j.ioAtStart(use)
 	return use
 }
 
-// bytesAtStart returns where the byte counters begin.
-func (j *jobReader) bytesAtStart(use *JobUse) (read, write float64) {
-	if j.Source != JobFromTree && use.Group != nil && !math.IsNaN(use.Group.ReadBytes) {
-		return use.Group.ReadBytes, use.Group.WriteBytes
+// ioAtStart returns where the counters of storage begin.
+func (j *jobReader) ioAtStart(use *JobUse) (start process.IO) {
+	if j.Source != JobFromTree && use.Group != nil {
+		return ioOf(use.Group).With(start, orElse)
 	}
-	return 0, 0
+	return start
+}
+
+// ioOf returns what a group knows of storage.
+func ioOf(c *cgroup.Counters) process.IO {
+	io := process.UnknownIO()
+	io.ReadBytes, io.WriteBytes = c.ReadBytes, c.WriteBytes
+	return io
 }
 
 // read reads everything about the job.
@@ -180,7 +190,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	if memory := c.Memory + known(c.Swap) - c.PageCache - use.Own; memory > 0 {
 		use.Memory, use.MemoryProven, use.Swap = memory, memory, c.Swap
 	}
-	use.Read, use.Write = c.ReadBytes, c.WriteBytes
+	use.IO = ioOf(c)
 	use.Processes, use.Threads = max(0, c.Processes-self.Processes), max(0, c.Threads-self.Threads)
 	if !math.IsNaN(use.Memory) { // the group may lack the memory controller
 		use.MemoryKind = MemoryGroup
@@ -209,7 +219,7 @@ func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 // readTree takes from the job's processes what the control group does not know. atLeast is the CPU time that the job has
 // used, as far as that is known without them.
 func (j *jobReader) readTree(use *JobUse, out *Reading, reaped Reaped, atLeast float64) error {
-	known := [...]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}
+	known := [...]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.ReadBytes}
 	counted := j.Source != JobFromTree && !j.weigher.outside && !slices.ContainsFunc(known[:], math.IsNaN)
 	table := counted && j.tableDue(out.At.Mono)
 
@@ -242,7 +252,7 @@ func (j *jobReader) readTree(use *JobUse, out *Reading, reaped Reaped, atLeast f
 		err = treeError(a.use)
 		j.takeTree(use, a, reaped, out.At.Mono)
 	} else if j.weigher.outside { // what the group has would be less than before
-		use.CPUSeconds, use.Read, use.Write = math.NaN(), math.NaN(), math.NaN()
+		use.CPUSeconds, use.IO = math.NaN(), process.UnknownIO()
 	}
 	if counted { // they were scanned for the table alone
 		use.TableErr, err = err, nil
@@ -272,8 +282,14 @@ func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped, now time.
 	if tree.Processes > 0 { // without processes nothing is known of the job
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)
 	}
-	if math.IsNaN(use.Read) && !j.ofGroup.bytes && tree.IOFresh {
-		use.Read, use.Write = reaped.ReadBytes+tree.ReadBytes, reaped.WriteBytes+tree.WriteBytes
+	if tree.IOFresh {
+		notOfGroup := j.ofGroup.io.With(reaped.Plus(tree.IO), func(group, processes float64) float64 {
+			if math.IsNaN(group) {
+				return processes
+			}
+			return math.NaN()
+		})
+		use.IO = use.IO.With(notOfGroup, orElse)
 	}
 }
 
@@ -283,7 +299,7 @@ func (j *jobReader) noteMain(use *JobUse) error {
 	hid := j.hidden
 	j.hidden = j.Source == JobFromTree && j.Tree != nil && math.IsNaN(use.Processes)
 	if j.hidden {
-		use.CPUSeconds, use.Living, use.Read, use.Write = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		use.CPUSeconds, use.Living, use.IO = math.NaN(), math.NaN(), process.UnknownIO()
 	}
 	use.Processes = max(use.Processes, 1)
 	if hid && j.hidden { // else it may just be ending
@@ -354,14 +370,12 @@ func known(v float64) float64 { return orElse(v, 0) }
 func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
 	if j.weigher.outside {
 		j.weigher.takeCPU(use, reaped.CPUSeconds)
-		j.weigher.takeStorage(use, reaped.ReadBytes, reaped.WriteBytes)
+		j.weigher.takeStorage(use, reaped.IO)
 	}
 	if math.IsNaN(use.CPUSeconds) {
 		use.CPUSeconds, use.Living = reaped.CPUSeconds, 0
 	}
-	if math.IsNaN(use.Read) {
-		use.Read, use.Write = reaped.ReadBytes, reaped.WriteBytes
-	}
+	use.IO = use.IO.With(reaped.IO, orElse)
 }
 
 // treeError joins the errors of what could not be read of the job's processes.

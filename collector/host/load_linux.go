@@ -47,3 +47,16 @@ func parseLoad(data []byte) (Load, error) {
 	newest, _ := procfile.ParseCount(f[4])
 	return Load{One: one, Running: float64(n), Newest: int64(newest)}, nil
 }
+
+// readVM reads /proc/vmstat, which counts swapped pages and OOM kills.
+func (r *Reader) readVM() (vm VMStat, known bool, err error) {
+	path := r.paths.vmstat
+	data, err := r.again(path)
+	if err != nil {
+		return vm, false, err
+	}
+	if vm, err = parseVMStat(data); err != nil {
+		return vm, false, fmt.Errorf("read %s: %w", path, err)
+	}
+	return vm, true, nil
+}

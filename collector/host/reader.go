@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
 	"time"
 
@@ -324,7 +323,7 @@ func (r *Reader) readVMWhenDue(out *Reading) {
 
 	out.VM = vm
 	if r.jobOnly {
-		vm.SwapIn, vm.SwapOut = math.NaN(), math.NaN()
+		*vm = vm.kills()
 		return
 	}
 	r.vmHeld, r.vmKnown = *vm, true

@@ -91,13 +91,6 @@ type Load struct {
 	Newest  int64   // the ID of the process or thread that began last, in our PID namespace; 0 = not known
 }
 
-// VMStat is the part of /proc/vmstat that is used. It counts since boot.
-type VMStat struct {
-	SwapIn, SwapOut float64 // bytes
-	Held            bool    // these are an earlier Reading's: the file is not read each time
-	OOMKills        float64 // processes killed by the OOM killer, on the host and in groups; NaN before Linux 4.13
-}
-
 // A FileError is why one file of a source could not be used; the source's others may be sound.
 type FileError struct {
 	File string

@@ -14,7 +14,8 @@ type weigher struct {
 	outside bool // the group has been found to lack processes
 	taken   bool // what it lacked by then has been taken
 
-	cpu, read, written pair
+	cpu              pair
+	ofGroup, ofTasks process.IO // as cpu
 
 	last    time.Duration // the Reading before
 	scanned time.Duration // when the processes were held against the group last
@@ -34,9 +35,9 @@ func (p pair) excess(group, processes float64) float64 {
 // begin takes the baseline. What the processes of a job that runs already had used by then is not known yet.
 func (w *weigher) begin(now time.Duration, use *JobUse, running bool) {
 	w.last, w.scanned = now, now
-	w.cpu, w.read, w.written = pair{group: use.CPUSeconds}, pair{group: use.Read}, pair{group: use.Write}
+	w.cpu, w.ofGroup = pair{group: use.CPUSeconds}, use.IO
 	if running {
-		w.cpu.processes, w.read.processes, w.written.processes = math.NaN(), math.NaN(), math.NaN()
+		w.cpu.processes, w.ofTasks = math.NaN(), process.UnknownIO()
 	}
 }
 
@@ -77,10 +78,15 @@ func (w *weigher) takeCPU(use *JobUse, processes float64) {
 	use.CPUSeconds += more
 }
 
-// takeStorage does so with the bytes read and written.
-func (w *weigher) takeStorage(use *JobUse, read, written float64) {
-	use.Read += w.read.excess(use.Read, read)
-	use.Write += w.written.excess(use.Write, written)
+// takeStorage does so with what was read from storage and written to it.
+func (w *weigher) takeStorage(use *JobUse, processes process.IO) {
+	more := processes.Minus(w.ofTasks).Minus(use.IO.Minus(w.ofGroup))
+	use.IO = use.IO.With(more, func(group, more float64) float64 {
+		if more > 0 {
+			return group + more
+		}
+		return group
+	})
 }
 
 // takeOutside takes what the processes say of a job that is not in its group as a whole.
@@ -89,8 +95,8 @@ func (j *jobReader) takeOutside(use *JobUse, a treeAnswer, reaped Reaped) {
 	if !tree.Fresh { // what the group has would be less than before
 		use.CPUSeconds = math.NaN()
 	}
-	if w.takeStorage(use, reaped.ReadBytes+tree.ReadBytes, reaped.WriteBytes+tree.WriteBytes); !tree.IOFresh {
-		use.Read, use.Write = math.NaN(), math.NaN()
+	if w.takeStorage(use, reaped.Plus(tree.IO)); !tree.IOFresh {
+		use.IO = process.UnknownIO()
 	}
 	use.Lag = a.took
 

@@ -4,7 +4,10 @@ import "github.com/perfagent/perfagent/internal/procfile"
 
 // endedUse is what processes of the job that have ended had used when they were read last, if no process
 // of the job has it in its own account: their parent was not the job's, or did not wait for them.
-type endedUse struct{ cpu, read, written float64 } // seconds, bytes
+type endedUse struct {
+	cpu float64 // seconds
+	io  IO
+}
 
 // waitedSlack is by how many ticks the time of children that a process waited for may seem to grow by
 // less than these had used: user and system time are cut to a tick each.
@@ -23,8 +26,7 @@ func (t *Tree) keepEnded() {
 			continue
 		}
 		t.ended.cpu += p.ticks/procfile.UserHZ + p.cut.Seconds()
-		t.ended.read += float64(p.read)
-		t.ended.written += float64(p.written)
+		t.ended.io = t.ended.io.Plus(p.io)
 	}
 
 	for before, ticks := range owed {

@@ -135,7 +135,7 @@ func TestTree_Fixture(t *testing.T) {
 	page := float64(os.Getpagesize())
 	u := treeWant(t, tree, 60, 200, 201, 220)
 	u.Unowned = 0 // the host's
-	want := Use{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", ReadBytes: 101, WriteBytes: 1010,
+	want := Use{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010},
 		IOFresh: true, MemoryFresh: true, Fresh: true}
 	if u.MemoryHolds, u.Proven = false, 0; fmt.Sprint(u) != fmt.Sprint(want) {
 		t.Fatalf("got  %+v\nwant %+v", u, want)
@@ -325,11 +325,11 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		known := what == "seen before"
 		tree.measured = -maxBeat // memory is measured anew
 		u := treeRead(t, tree)
-		want := Use{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", ReadBytes: 6, WriteBytes: 7}
+		want := Use{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", IO: IO{6, 7}}
 		failed := map[string]string{"stat": "stat", "io": "io", "smaps_rollup": "memory"}[file]
 		switch {
 		case file == "stat" && (missing || !known):
-			want = Use{CPUSeconds: 1, Processes: 1, Threads: 1, Memory: 4 << 10, MemoryKind: "pss", ReadBytes: 1, WriteBytes: 1}
+			want = Use{CPUSeconds: 1, Processes: 1, Threads: 1, Memory: 4 << 10, MemoryKind: "pss", IO: IO{1, 1}}
 			if missing {
 				failed = ""
 			}
@@ -517,9 +517,9 @@ func FuzzTreeIO(f *testing.F) {
 	f.Add(own)
 	f.Add([]byte("read_bytes: 1\nwrite_bytes: -1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, w, err := parseIO(data)
-		if err == nil && (!strings.Contains(string(data), "read_bytes:") || !strings.Contains(string(data), "write_bytes:")) || err != nil && r+w != 0 {
-			t.Fatal(r, w, err)
+		io, err := parseIO(data)
+		if err == nil && (!strings.Contains(string(data), "read_bytes:") || !strings.Contains(string(data), "write_bytes:")) || err != nil && io != (IO{}) {
+			t.Fatal(io, err)
 		}
 	})
 }

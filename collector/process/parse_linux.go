@@ -91,12 +91,14 @@ func parseValue(data []byte, key string) (uint64, bool) {
 	return 0, false
 }
 
-// parseIO returns the bytes from and to storage of /proc/PID/io.
-func parseIO(data []byte) (read, written uint64, err error) {
-	read, okRead := parseValue(data, "read_bytes")
-	written, okWritten := parseValue(data, "write_bytes")
-	if !okRead || !okWritten {
-		return 0, 0, damaged("it lacks read_bytes or write_bytes")
+// parseIO parses /proc/PID/io.
+func parseIO(data []byte) (io IO, err error) {
+	for _, line := range io.lines() {
+		n, ok := parseValue(data, line.key)
+		if !ok {
+			return IO{}, damaged("it lacks read_bytes or write_bytes")
+		}
+		*line.into = float64(n)
 	}
-	return read, written, nil
+	return io, nil
 }

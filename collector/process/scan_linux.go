@@ -34,8 +34,7 @@ type proc struct {
 	waiting bool  // its parents are being followed
 	inode   uint64
 	cut     time.Duration // what its ticks lack, see sumExact
-	read    uint64        // bytes from storage, newest
-	written uint64        // and to storage
+	io      IO            // newest
 	seq     int64         // the order of readings: later ones have higher numbers
 	weight                // of its memory, newest
 	paced   bool          // weight was measured after this scan
@@ -237,10 +236,10 @@ func (t *Tree) load(p *proc, again bool) {
 	switch {
 	case err == nil:
 		p.class, p.was, p.weight = unknown, unknown, weight{}
-		p.read, p.written, p.ioAt = 0, 0, 0
+		p.io, p.ioAt = IO{}, 0
 		if old != nil && old.start == p.start {
 			p.was, p.weight = old.remembered(), old.weight
-			p.read, p.written, p.ioAt = old.read, old.written, old.ioAt
+			p.io, p.ioAt = old.io, old.ioAt
 		}
 		return
 	case gone(err):

@@ -3,7 +3,6 @@ package process
 import (
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"runtime"
 	"time"
@@ -90,12 +89,6 @@ func NewTree(o Options) *Tree {
 		shared: newSharedMemory(o.Running)}
 	t.use = nothing()
 	return t
-}
-
-func nothing() Use {
-	nan := math.NaN()
-	return Use{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan,
-		ReadBytes: nan, WriteBytes: nan}
 }
 
 func (t *Tree) proc() string { return t.o.Proc }

@@ -16,9 +16,7 @@ func NewTree(Options) *Tree { return &Tree{} }
 
 // Read returns an error: processes are not read on this system.
 func (t *Tree) Read() (Use, error) {
-	nan := math.NaN()
-	return Use{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan, ReadBytes: nan, WriteBytes: nan},
-		fmt.Errorf("read the job's processes: perfagent does so on Linux only, and this is %s", runtime.GOOS)
+	return nothing(), fmt.Errorf("read the job's processes: perfagent does so on Linux only, and this is %s", runtime.GOOS)
 }
 
 // Memory does nothing.

@@ -1,5 +1,7 @@
 package process
 
+import "math"
+
 // Options say whose processes are read, and where.
 type Options struct {
 	Proc  string // the procfs; "" = /proc
@@ -54,10 +56,9 @@ type Use struct {
 	// Tree was made, beyond the most that was in Memory at a time. NaN is unknown: it is looked at as often as descriptors
 	// are.
 	Unowned float64
-	// ReadBytes and WriteBytes came from and went to storage, counted for the same processes as
-	// CPUSeconds and for the children that they waited for (/proc/PID/io). They are the newest
+	// IO is of the same processes as CPUSeconds and of the children that they waited for. It is the newest
 	// measurement, at most 5 s old as Memory is.
-	ReadBytes, WriteBytes float64
+	IO
 	// Fresh reports that CPUSeconds, Processes and Threads were measured in this call; the others
 	// report it of the storage bytes and of Memory.
 	IOFresh, MemoryFresh, Fresh bool
@@ -67,4 +68,10 @@ type Use struct {
 	// Failed says why some processes could not be read, and how many: by "stat", "memory" and "io".
 	// It is never changed later. nil means that nothing failed.
 	Failed map[string]error
+}
+
+// nothing returns a Use with nothing known.
+func nothing() Use {
+	nan := math.NaN()
+	return Use{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan, IO: UnknownIO()}
 }

@@ -5,28 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"golang.org/x/sys/unix"
+	"os"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readVM reads /proc/vmstat, which counts swapped pages and OOM kills.
-func (r *Reader) readVM() (vm VMStat, known bool, err error) {
-	path := r.paths.vmstat
-	data, err := r.again(path)
-	if err != nil {
-		return vm, false, err
-	}
-	if vm, err = parseVMStat(data); err != nil {
-		return vm, false, fmt.Errorf("read %s: %w", path, err)
-	}
-	return vm, true, nil
+// VMStat is the part of /proc/vmstat that is used. It counts since boot. NaN is unknown.
+type VMStat struct {
+	SwapIn, SwapOut float64 // bytes
+	Held            bool    // these are an earlier Reading's: the file is not read each time
+	OOMKills        float64 // processes killed by the OOM killer, on the host and in groups; NaN before Linux 4.13
+}
+
+func unknownVMStat() VMStat {
+	return VMStat{SwapIn: math.NaN(), SwapOut: math.NaN(), OOMKills: math.NaN()}
+}
+
+// kills returns the OOM kills alone.
+func (vm VMStat) kills() VMStat {
+	out := unknownVMStat()
+	out.OOMKills = vm.OOMKills
+	return out
 }
 
 func parseVMStat(data []byte) (VMStat, error) {
-	vm := VMStat{SwapIn: math.NaN(), SwapOut: math.NaN(), OOMKills: math.NaN()}
-	page := float64(unix.Getpagesize())
+	vm := unknownVMStat()
+	page := float64(os.Getpagesize())
 	for _, line := range []struct {
 		key  string
 		into *float64
