@@ -161,17 +161,17 @@ type ColumnInfo struct {
 	Rate      Column
 	rateLabel string
 
-	// MLflow is the name of its time series, in the table also that of a counter's rate; "" = none. MLflowPeak reports whether its peak in each
-	// window is a series, too. MLflowShare is the name of the series of its share of Bound; "" =
-	// none.
+	// MLflow is the name of its time series; "" = none. A counter's row in the table has that of its rate. MLflowPeak
+	// reports whether its peak in each window is a series, too. MLflowShare is the name of the series of its share
+	// of Bound; "" = none.
 	MLflow      string
 	MLflowPeak  bool
 	MLflowShare string
 	// Prometheus is its name in /metrics without the prefix perfagent_; "" = none.
 	Prometheus string
 
-	// What its values are made from, of bytes if Unit is Mebibytes; nil where more than one number is needed: devices are
-	// those whose bytes it counts, vm and job return a number of the Reading, stall the seconds of which it is the share.
+	// What its values are made from; nil where that is more than one number. devices are those whose bytes it counts, vm
+	// and job return a number of the Reading, of bytes if Unit is Mebibytes, and stall the seconds of which it is the share.
 	devices deviceSum
 	vm      func(*host.VMStat) float64
 	job     func(*host.JobUse) float64

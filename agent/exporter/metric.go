@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -27,9 +28,11 @@ type Metric struct {
 // A lineWriter writes the lines of a metric.
 type lineWriter func(x *exposition, m *Metric, f *metricInput)
 
-// one returns the lineWriter of a metric with a single line.
-func one(value func(*metricInput) float64) lineWriter {
-	return func(x *exposition, m *Metric, f *metricInput) { x.series(m, "", value(f)) }
+// one returns the metric of a single line.
+func one(name, kind, help string, value func(*metricInput) float64) Metric {
+	return Metric{Name: name, Type: kind, Help: help, write: func(x *exposition, m *Metric, f *metricInput) {
+		x.series(m, "", value(f))
+	}}
 }
 
 // metricInput holds what the values are computed from. NaN means not known.
@@ -45,7 +48,7 @@ type metricInput struct {
 // Metrics returns the metrics of /metrics in order. It is the only place with these names; the
 // columns of package collector define what the numbers mean.
 func Metrics() []Metric {
-	return slices.Concat(nodeMetrics(), jobMetrics(), gpuMetrics(), workMetrics(), storeMetrics())
+	return slices.Concat(columnMetrics(), gpuMetrics(), workMetrics(), storeMetrics())
 }
 
 const (
@@ -57,94 +60,77 @@ const (
 
 // ofColumn returns the metric of a column. A note is added to its help.
 func ofColumn(c collector.Column, notes ...string) Metric {
-	row := c.Info()
-	m := Metric{Name: "perfagent_" + row.Prometheus, Type: gauge, Help: row.Label}
-	m.write = one(func(f *metricInput) float64 { return inBaseUnit(c, f.values[c]) })
+	row, kind := c.Info(), gauge
 	if row.Kind == collector.Counter {
-		m.Type, m.Help = counter, m.Help+sinceThen
+		kind, row.Label = counter, row.Label+sinceThen
 	}
-	for _, note := range notes {
-		m.Help += ", " + note
-	}
-	return m
+	return one("perfagent_"+row.Prometheus, kind, strings.Join(append([]string{row.Label}, notes...), ", "),
+		func(f *metricInput) float64 { return inBaseUnit(c, f.values[c]) })
 }
 
-// nodeMetrics returns the metrics of perfagent and of the node. This table and the four others are functions,
-// so that a run without a live page does not make them.
+func ofColumns(columns ...collector.Column) (list []Metric) {
+	for _, c := range columns {
+		list = append(list, ofColumn(c))
+	}
+	return list
+}
+
+// columnMetrics returns the metrics of perfagent, of the node and of the job: those with a place in the order, then
+// those of all other columns that have a name here. They are made once they are asked for, as a run without a live page
+// does not need them.
+var columnMetrics = sync.OnceValue(func() []Metric {
+	list := slices.Concat(nodeMetrics(), jobMetrics())
+	for c := range collector.NumColumns {
+		if c.Info().Prometheus == "" {
+			continue
+		}
+		m := ofColumn(c)
+		if !slices.ContainsFunc(list, func(o Metric) bool { return o.Name == m.Name }) {
+			list = append(list, m)
+		}
+	}
+	return list
+})
+
+// nodeMetrics returns the metrics of perfagent and of the node.
 func nodeMetrics() []Metric {
-	return []Metric{
+	return append([]Metric{
 		{
-			Name: "perfagent_build_info", Type: gauge,
-			Help: "1; the label has the version of perfagent", Label: "version",
-			write: buildInfo,
+			Name: "perfagent_build_info", Type: gauge, Label: "version", write: buildInfo,
+			Help: "1; the label has the version of perfagent",
 		},
-		{
-			Name: "perfagent_start_time_seconds", Type: gauge,
-			Help:  "when the run started, since 1970",
-			write: one(startTime),
-		},
-		{Name: "perfagent_interval_seconds", Type: gauge, Help: "time between samples", write: one(interval)},
-		{Name: "perfagent_samples_total", Type: counter, Help: "samples taken" + sinceThen, write: one(samples)},
-		{
-			Name: "perfagent_missed_ticks_total", Type: counter,
-			Help:  "samples that could not be taken in time" + sinceThen,
-			write: one(missedTicks),
-		},
+		one("perfagent_start_time_seconds", gauge, "when the run started, since 1970", startTime),
+		one("perfagent_interval_seconds", gauge, "time between samples", interval),
+		one("perfagent_samples_total", counter, "samples taken"+sinceThen, samples),
+		one("perfagent_missed_ticks_total", counter,
+			"samples that could not be taken in time"+sinceThen, missedTicks),
 		ofColumn(collector.Timestamp),
+		one("perfagent_agent_cpu_seconds_total", counter, "CPU time of perfagent itself", agentCPU),
+		one("perfagent_agent_max_rss_bytes", gauge, "peak resident memory of perfagent itself", agentRSS),
+		one("perfagent_cpus", gauge, "logical CPUs of the node", cpus),
 		{
-			Name: "perfagent_agent_cpu_seconds_total", Type: counter,
-			Help:  "CPU time of perfagent itself",
-			write: one(agentCPU),
-		},
-		{
-			Name: "perfagent_agent_max_rss_bytes", Type: gauge,
-			Help:  "peak resident memory of perfagent itself",
-			write: one(agentRSS),
-		},
-		{Name: "perfagent_cpus", Type: gauge, Help: "logical CPUs of the node", write: one(cpus)},
-		{
-			Name: "perfagent_cpu_seconds_total",
-			Type: counter,
+			Name: "perfagent_cpu_seconds_total", Type: counter, Label: "mode", write: cpuModes,
 			Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
 				"; guest time is included in user and nice",
-			Label: "mode",
-			write: cpuModes,
 		},
 		ofColumn(collector.CPUAvg, "in the newest sample"),
 		ofColumn(collector.CPUMin, "in the newest sample"),
 		ofColumn(collector.CPUMax, "in the newest sample"),
-		{
-			Name: "perfagent_memory_used_ratio", Type: gauge,
-			Help:  "used share of the node's memory: (total - available) / total",
-			write: one(memoryRatio),
-		},
+		one("perfagent_memory_used_ratio", gauge,
+			"used share of the node's memory: (total - available) / total", memoryRatio),
 		ofColumn(collector.MemUsed),
-		{Name: "perfagent_memory_total_bytes", Type: gauge, Help: "memory of the node", write: one(memoryTotal)},
-		{
-			Name: "perfagent_filesystem_used_ratio", Type: gauge,
-			Help:  "used share of the fullest file system of --disk-path: used / (used + available to users)",
-			write: one(filesystemRatio),
-		},
-		ofColumn(collector.DiskUsed),
-		ofColumn(collector.DiskFree),
-		ofColumn(collector.DiskRead),
-		ofColumn(collector.DiskWrite),
-		ofColumn(collector.NetExtRecv),
-		ofColumn(collector.NetExtSent),
-		ofColumn(collector.NetLoRecv),
-		ofColumn(collector.NetLoSent),
-		ofColumn(collector.NetIBRecv),
-		ofColumn(collector.NetIBSent),
-		ofColumn(collector.NFSRead),
-		ofColumn(collector.NFSWrite),
-		ofColumn(collector.LustreRead),
-		ofColumn(collector.LustreWrite),
-		ofColumn(collector.NodeEnergy),
-		ofColumn(collector.NodePower),
-		ofColumn(collector.CPUTemperature),
-		ofColumn(collector.CPUThrottleEvents),
-		ofColumn(collector.CPUThrottleSeconds),
-	}
+		one("perfagent_memory_total_bytes", gauge, "memory of the node", memoryTotal),
+		one("perfagent_filesystem_used_ratio", gauge,
+			"used share of the fullest file system of --disk-path: used / (used + available to users)",
+			filesystemRatio),
+	}, ofColumns(
+		collector.DiskUsed, collector.DiskFree, collector.DiskRead, collector.DiskWrite,
+		collector.NetExtRecv, collector.NetExtSent, collector.NetLoRecv, collector.NetLoSent,
+		collector.NetIBRecv, collector.NetIBSent,
+		collector.NFSRead, collector.NFSWrite, collector.LustreRead, collector.LustreWrite,
+		collector.NodeEnergy, collector.NodePower,
+		collector.CPUTemperature, collector.CPUThrottleEvents, collector.CPUThrottleSeconds,
+	)...)
 }
 
 func buildInfo(x *exposition, m *Metric, f *metricInput) { x.series(m, f.version, 1) }
@@ -231,8 +217,7 @@ func escaped(text string) string {
 
 // write writes the known values of each metric.
 func (x *exposition) write(f *metricInput) {
-	x.table(nodeMetrics(), f)
-	x.table(jobMetrics(), f)
+	x.table(columnMetrics(), f)
 	if len(f.gpus) > 0 {
 		x.table(gpuMetrics(), f)
 	}

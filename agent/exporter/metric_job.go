@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
@@ -11,28 +12,33 @@ import (
 // resources returns the values of the label resource.
 func resources() [3]string { return [3]string{"cpu", "memory", "io"} }
 
-// ofAccount returns the lineWriter of a counter or limit from the job's account, multiplied by
-// scale, which converts it to the base unit.
-func ofAccount(value func(*collector.Account) series.Optional, scale float64) lineWriter {
-	return one(func(f *metricInput) float64 { return float64(value(&f.account)) * scale })
+// ofAccount returns the metric of a counter or limit from the job's account, in the base unit of scale times that.
+func ofAccount(name, kind, help string, scale float64, value func(*collector.Account) series.Optional) Metric {
+	return one(name, kind, help, func(f *metricInput) float64 { return float64(value(&f.account)) * scale })
 }
 
-// byResource returns the lineWriter of the account's stalls, with a line for each resource.
-func byResource(stalls func(*collector.Account) [3]series.Optional) lineWriter {
-	return func(x *exposition, m *Metric, f *metricInput) {
-		for k, v := range stalls(&f.account) {
-			x.series(m, resources()[k], float64(v))
-		}
+// byResource returns the metric of the account's stalls, with a line for each resource.
+func byResource(name, help string, stalls func(*collector.Account) [3]series.Optional) Metric {
+	return Metric{
+		Name: name, Type: counter, Label: "resource", Help: help + sinceThen,
+		write: func(x *exposition, m *Metric, f *metricInput) {
+			for k, v := range stalls(&f.account) {
+				x.series(m, resources()[k], float64(v))
+			}
+		},
 	}
 }
 
-// byGPU returns the lineWriter of a value that each device has.
-func byGPU(value func(f *metricInput, i int, g *collector.GPU) float64) lineWriter {
-	return func(x *exposition, m *Metric, f *metricInput) {
-		for i := range f.gpus {
-			g := &f.gpus[i]
-			x.labelled(m, gpuLabels(i, g), value(f, i, g))
-		}
+// byGPU returns the metric of a value that each device has.
+func byGPU(name, kind, help string, value func(f *metricInput, i int, g *collector.GPU) float64) Metric {
+	return Metric{
+		Name: name, Type: kind, Label: "gpu, uuid, name", Help: help,
+		write: func(x *exposition, m *Metric, f *metricInput) {
+			for i := range f.gpus {
+				g := &f.gpus[i]
+				x.labelled(m, gpuLabels(i, g), value(f, i, g))
+			}
+		},
 	}
 }
 
@@ -43,85 +49,48 @@ func jobMetrics() []Metric {
 	type account = collector.Account
 	type optional = series.Optional
 	const counters = " of the control group that sets the CPU quota" + sinceThen
-	return []Metric{
+	return slices.Concat([]Metric{
 		{
-			Name: "perfagent_job_info", Type: gauge, Label: "source, memory_kind",
-			Help:  "1; the labels say where the numbers of the job come from and how its memory is counted",
-			write: jobInfo,
+			Name: "perfagent_job_info", Type: gauge, Label: "source, memory_kind", write: jobInfo,
+			Help: "1; the labels say where the numbers of the job come from and how its memory is counted",
 		},
-		{
-			Name: "perfagent_job_cpu_seconds_total", Type: counter,
-			Help:  "CPU time of the job" + sinceThen,
-			write: ofAccount(func(a *account) optional { return a.CPUSeconds }, 1),
-		},
+		ofAccount("perfagent_job_cpu_seconds_total", counter, "CPU time of the job"+sinceThen, 1,
+			func(a *account) optional { return a.CPUSeconds }),
 		ofColumn(collector.JobMemory, "counted as perfagent_job_info says"),
 		ofColumn(collector.JobMemorySwap, "it is in perfagent_job_memory_bytes"),
-		ofColumn(collector.JobPageCache),
-		ofColumn(collector.JobProcesses),
-		ofColumn(collector.JobThreads),
-		ofColumn(collector.JobRead),
-		ofColumn(collector.JobWrite),
-		{
-			Name: "perfagent_job_cpu_limit_cpus", Type: gauge,
-			Help:  "CPUs that the job may use: the minimum of quota, cpuset and affinity",
-			write: one(cpuLimit),
-		},
-		{
-			Name: "perfagent_job_cpu_periods_total", Type: counter,
-			Help:  "periods" + counters,
-			write: ofAccount(func(a *account) optional { return a.Periods }, 1),
-		},
-		{
-			Name: "perfagent_job_cpu_throttled_periods_total", Type: counter,
-			Help:  "throttled periods" + counters,
-			write: ofAccount(func(a *account) optional { return a.Throttled }, 1),
-		},
-		{
-			Name: "perfagent_job_cpu_throttled_seconds_total", Type: counter,
-			Help:  "throttled time, summed over CPUs," + counters,
-			write: ofAccount(func(a *account) optional { return a.ThrottledSeconds }, 1),
-		},
-		{
-			Name: "perfagent_job_memory_limit_bytes", Type: gauge,
-			Help:  "memory that the job may use: the lowest limit of its control groups",
-			write: ofAccount(func(a *account) optional { return a.Limits.MemoryMB }, collector.MiB),
-		},
+	}, ofColumns(
+		collector.JobPageCache, collector.JobProcesses, collector.JobThreads, collector.JobRead, collector.JobWrite,
+	), []Metric{
+		one("perfagent_job_cpu_limit_cpus", gauge,
+			"CPUs that the job may use: the minimum of quota, cpuset and affinity", cpuLimit),
+		ofAccount("perfagent_job_cpu_periods_total", counter, "periods"+counters, 1,
+			func(a *account) optional { return a.Periods }),
+		ofAccount("perfagent_job_cpu_throttled_periods_total", counter, "throttled periods"+counters, 1,
+			func(a *account) optional { return a.Throttled }),
+		ofAccount("perfagent_job_cpu_throttled_seconds_total", counter, "throttled time, summed over CPUs,"+counters, 1,
+			func(a *account) optional { return a.ThrottledSeconds }),
+		ofAccount("perfagent_job_memory_limit_bytes", gauge,
+			"memory that the job may use: the lowest limit of its control groups", collector.MiB,
+			func(a *account) optional { return a.Limits.MemoryMB }),
 		ofColumn(collector.LimitMemory),
-		{
-			Name: "perfagent_job_oom_kills_total", Type: counter,
-			Help:  "out-of-memory kills in the job's control group" + sinceThen,
-			write: ofAccount(func(a *account) optional { return a.OOMKills }, 1),
-		},
-		{
-			Name: "perfagent_job_pressure_waiting_seconds_total", Type: counter, Label: "resource",
-			Help:  "time in which a task of the job's control group waited for a resource" + sinceThen,
-			write: byResource(func(a *account) [3]optional { return waiting(a.JobStall) }),
-		},
-		{
-			Name: "perfagent_job_pressure_stalled_seconds_total", Type: counter, Label: "resource",
-			Help:  "time in which all tasks of it waited for a resource" + sinceThen,
-			write: byResource(func(a *account) [3]optional { return stalled(a.JobStall) }),
-		},
-		{
-			Name: "perfagent_pressure_waiting_seconds_total", Type: counter, Label: "resource",
-			Help:  "time in which a task of the node waited for a resource" + sinceThen,
-			write: byResource(func(a *account) [3]optional { return waiting(a.HostStall) }),
-		},
-		{
-			Name: "perfagent_pressure_stalled_seconds_total", Type: counter, Label: "resource",
-			Help:  "time in which all tasks of the node waited for a resource" + sinceThen,
-			write: byResource(func(a *account) [3]optional { return stalled(a.HostStall) }),
-		},
-		{
-			Name: "perfagent_oom_kills_total", Type: counter,
-			Help:  "out-of-memory kills on the node" + sinceThen,
-			write: ofAccount(func(a *account) optional { return a.HostOOMKills }, 1),
-		},
-		ofColumn(collector.SwapIn),
-		ofColumn(collector.SwapOut),
-		ofColumn(collector.Load1),
-		ofColumn(collector.ProcsRunning),
-	}
+		ofAccount("perfagent_job_oom_kills_total", counter,
+			"out-of-memory kills in the job's control group"+sinceThen, 1,
+			func(a *account) optional { return a.OOMKills }),
+		byResource("perfagent_job_pressure_waiting_seconds_total",
+			"time in which a task of the job's control group waited for a resource",
+			func(a *account) [3]optional { return waiting(a.JobStall) }),
+		byResource("perfagent_job_pressure_stalled_seconds_total",
+			"time in which all tasks of it waited for a resource",
+			func(a *account) [3]optional { return stalled(a.JobStall) }),
+		byResource("perfagent_pressure_waiting_seconds_total",
+			"time in which a task of the node waited for a resource",
+			func(a *account) [3]optional { return waiting(a.HostStall) }),
+		byResource("perfagent_pressure_stalled_seconds_total",
+			"time in which all tasks of the node waited for a resource",
+			func(a *account) [3]optional { return stalled(a.HostStall) }),
+		ofAccount("perfagent_oom_kills_total", counter, "out-of-memory kills on the node"+sinceThen, 1,
+			func(a *account) optional { return a.HostOOMKills }),
+	}, ofColumns(collector.SwapIn, collector.SwapOut, collector.Load1, collector.ProcsRunning))
 }
 
 func waiting(s collector.Stalls) [3]series.Optional {
@@ -143,41 +112,23 @@ func jobInfo(x *exposition, m *Metric, f *metricInput) {
 
 // gpuMetrics returns the metrics of each GPU of the node.
 func gpuMetrics() []Metric {
-	const labels = "gpu, uuid, name"
 	of := func(k collector.GPUKey) Metric {
 		m := ofColumn(collector.GPUColumn(0, k))
-		m.Label = labels
-		m.write = byGPU(func(f *metricInput, i int, _ *collector.GPU) float64 {
+		return byGPU(m.Name, m.Type, m.Help, func(f *metricInput, i int, _ *collector.GPU) float64 {
 			c := collector.GPUColumn(i, k)
 			return inBaseUnit(c, f.values[c])
 		})
-		return m
 	}
 
 	return []Metric{
-		{
-			Name: "perfagent_gpu_of_job", Type: gauge, Label: labels,
-			Help:  "1 if the job can see the GPU, else 0",
-			write: byGPU(gpuOfJob),
-		},
+		byGPU("perfagent_gpu_of_job", gauge, "1 if the job can see the GPU, else 0", gpuOfJob),
 		of(collector.GPUUtilization),
 		of(collector.GPUMemoryUsed),
-		{
-			Name: "perfagent_gpu_memory_total_bytes", Type: gauge, Label: labels,
-			Help:  "memory of the GPU",
-			write: byGPU(gpuMemory),
-		},
+		byGPU("perfagent_gpu_memory_total_bytes", gauge, "memory of the GPU", gpuMemory),
 		of(collector.GPUPower),
-		{
-			Name: "perfagent_gpu_power_limit_watts", Type: gauge, Label: labels,
-			Help:  "power limit of the GPU",
-			write: byGPU(gpuPowerLimit),
-		},
-		{
-			Name: "perfagent_gpu_energy_joules_total", Type: counter, Label: labels,
-			Help:  "energy used by the GPU, from its own counter" + sinceThen,
-			write: byGPU(gpuEnergy),
-		},
+		byGPU("perfagent_gpu_power_limit_watts", gauge, "power limit of the GPU", gpuPowerLimit),
+		byGPU("perfagent_gpu_energy_joules_total", counter,
+			"energy used by the GPU, from its own counter"+sinceThen, gpuEnergy),
 		of(collector.GPUTemperature),
 	}
 }
