@@ -60,13 +60,12 @@ func ByGroup(a, b Metric) int {
 	return slices.Index(groups, a.Group) - slices.Index(groups, b.Group)
 }
 
-// A formula is how a metric is computed. Its group, unit and Across apply if the row does not set its
-// own.
+// A formula is how a metric is computed.
 type formula struct {
 	value  func(*facts) (float64, error)
-	group  Group
+	group  Group // "" = GroupNode
 	unit   collector.Unit
-	across collector.Across
+	across collector.Across // see Metric.Across
 	// column is the column that the value is made from, or the one that is absent for the same
 	// reason; noColumn = none.
 	column collector.Column
@@ -77,6 +76,20 @@ type formula struct {
 }
 
 const noColumn = collector.Column(-1)
+
+// groupOf returns the group of a metric that is made from a column.
+func groupOf(c collector.Column) Group {
+	if c != noColumn && c.Info().Since == collector.Job {
+		return GroupJob
+	}
+	return GroupNode
+}
+
+// in returns the formula of a metric with a group, a unit and an Across of its own.
+func (of formula) in(group Group, unit collector.Unit, across collector.Across) formula {
+	of.group, of.unit, of.across = group, unit, across
+	return of
+}
 
 // Column returns the column that the metric is made from, or that is absent for the same reasons. It
 // reports false if there is none.
@@ -103,17 +116,29 @@ func TotalOf(c collector.Column) string {
 	return ""
 }
 
-// filled completes rows by their formulas.
-func filled(rows []Metric) []Metric {
-	for i := range rows {
-		rows[i].fill(rows[i].formula)
+// metric returns a row of the table: what the metric means, and how it is computed.
+func metric(name string, of formula, meaning, how string) Metric {
+	return Metric{
+		Name: name, Group: cmp.Or(of.group, GroupNode), Unit: of.unit, Across: of.across, formula: of,
+		Meaning: meaning, How: how,
 	}
-	return rows
 }
 
-func (m *Metric) fill(of formula) {
-	m.formula, m.Unit, m.Across = of, cmp.Or(m.Unit, of.unit), cmp.Or(m.Across, of.across)
-	m.Group = cmp.Or(m.Group, of.group, GroupNode)
+// sinceBoot returns the row of a counter since boot.
+func sinceBoot(name, meaning string, counter collector.Column) Metric {
+	return metric(name, bootOf(counter), meaning+" since boot",
+		"the kernel's counters at the end, same devices as the total")
+}
+
+// numPerfPy is how many metrics perf.py has. They are the first of the table.
+const numPerfPy = 18
+
+// filled notes which rows are perf.py's.
+func filled(rows []Metric) []Metric {
+	for i := range rows[:numPerfPy] {
+		rows[i].PerfPy = true
+	}
+	return rows
 }
 
 // Metrics is the one table of metrics, in the order of output: perf.py's

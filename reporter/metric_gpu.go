@@ -39,56 +39,30 @@ type gpuMetric struct {
 
 // gpuMetrics lists them. Like the table, it is in the order of output.
 func gpuMetrics() []gpuMetric {
-	rows := []gpuMetric{
-		{
-			Metric: Metric{
-				Name: MetricGPUUtilization,
-				Meaning: "share of the time in which any kernel ran on the GPU; " +
-					"how much of it the kernels used is not known",
-				How: "mean of the driver's utilization, weighted by time",
-			},
-			of: gpuMean(collector.GPUUtilization),
-		},
-		{
-			Metric: Metric{
-				Name:    MetricGPUMemoryPeak,
-				Meaning: "highest memory in use on the GPU, by all processes",
-				How:     "greatest over all samples",
-			},
-			of: gpuMax(collector.GPUMemoryUsed),
-		},
-		{
-			Metric: Metric{
-				Name:    MetricGPUPowerPeak,
-				Meaning: "highest power that the GPU drew",
-				How:     "greatest over all samples",
-			},
-			of: gpuMax(collector.GPUPower),
-		},
-		{
-			Metric: Metric{
-				Name:    "max_t_gpu_{i}_temperature_celsius",
-				Meaning: "highest temperature of the GPU",
-				How:     "greatest over all samples",
-			},
-			of: gpuMax(collector.GPUTemperature),
-		},
-		{
-			Metric: Metric{
-				Name: "gpu_{i}_energy_joules", Unit: collector.Joules, Across: collector.Sum,
-				Meaning: "energy that the GPU took; an estimate where it has no counter of its own (NVIDIA's)",
-				How: "growth of the device's own counter; where it has none, an estimate: the power that it drew, " +
-					"added up over the time of the samples",
-			},
-			of: gpuEnergy,
-		},
+	row := func(name string, of func(device int) formula, meaning, how string) gpuMetric {
+		m := metric(name, of(0), meaning, how)
+		m.Group = GroupGPU
+		return gpuMetric{m, of}
 	}
 
-	for i := range rows {
-		rows[i].Group = GroupGPU
-		rows[i].fill(rows[i].of(0))
+	return []gpuMetric{
+		row(MetricGPUUtilization, gpuMean(collector.GPUUtilization),
+			"share of the time in which any kernel ran on the GPU; how much of it the kernels used is not known",
+			"mean of the driver's utilization, weighted by time"),
+		row(MetricGPUMemoryPeak, gpuMax(collector.GPUMemoryUsed),
+			"highest memory in use on the GPU, by all processes",
+			"greatest over all samples"),
+		row(MetricGPUPowerPeak, gpuMax(collector.GPUPower),
+			"highest power that the GPU drew",
+			"greatest over all samples"),
+		row("max_t_gpu_{i}_temperature_celsius", gpuMax(collector.GPUTemperature),
+			"highest temperature of the GPU",
+			"greatest over all samples"),
+		row("gpu_{i}_energy_joules", gpuEnergy,
+			"energy that the GPU took; an estimate where it has no counter of its own (NVIDIA's)",
+			"growth of the device's own counter; where it has none, an estimate: the power that it drew, "+
+				"added up over the time of the samples"),
 	}
-	return rows
 }
 
 func gpuMax(k collector.GPUKey) func(int) formula {
@@ -109,7 +83,7 @@ func gpuEnergy(device int) formula {
 			return float64(v), nil
 		}
 		return integral(f, column)
-	}, column)
+	}, column).in(GroupGPU, collector.Joules, collector.Sum)
 }
 
 // integral returns the sum of a column's values over the time that they stand for: of watts, joules.

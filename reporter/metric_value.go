@@ -49,7 +49,9 @@ type metricFunc = func(*facts) (float64, error)
 
 // computed returns the formula of a metric that is more than a column reduced. It is absent for the
 // reasons of a column, or for its own (noColumn).
-func computed(value metricFunc, c collector.Column) formula { return formula{value: value, column: c} }
+func computed(value metricFunc, c collector.Column) formula {
+	return formula{value: value, group: groupOf(c), column: c}
+}
 
 // inPhases returns the formula of a metric that phases have, too.
 func inPhases(of formula) formula {
@@ -66,7 +68,7 @@ func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, 
 		}
 		return 0, f.why(c)
 	}
-	return formula{value: value, unit: row.Unit, across: row.Across, column: c}
+	return formula{value: value, group: groupOf(c), unit: row.Unit, across: row.Across, column: c}
 }
 
 // maxOf returns the formula of a column's peak. That of several nodes is the highest.
