@@ -299,7 +299,7 @@ const (
 	BoundDevicePower        // the power that the GPU may draw
 )
 
-// A Group is what people call columns that belong together.
+// A Group is what people call counters that belong together, and are drawn together.
 type Group string
 
 // The groups of bytes that moved.
@@ -761,6 +761,17 @@ func Traffic() []Column {
 		DiskRead, DiskWrite, NFSRead, NFSWrite, LustreRead, LustreWrite,
 		NetExtRecv, NetExtSent, NetIBRecv, NetIBSent, NetLoRecv, NetLoSent,
 	}
+}
+
+// Grouped returns the counters by their groups, in the order in which they are shown.
+func Grouped() map[Group][]Column {
+	groups := make(map[Group][]Column)
+	for _, c := range slices.Concat(Traffic(), columnsOf(func(row *ColumnInfo) bool { return row.Group != "" })) {
+		if group := c.row().Group; !slices.Contains(groups[group], c) {
+			groups[group] = append(groups[group], c)
+		}
+	}
+	return groups
 }
 
 // row returns the column's row of its table.

@@ -2,6 +2,7 @@ package plotter
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -134,7 +135,7 @@ func chartPlans(gpus int, lines []reporter.WorkLine) []chartPlan {
 	plans := make([]chartPlan, 0, 16) // about as many as there are
 	plans = append(append(plans, gpuPlans(gpus)...), cpuPlan())
 	plans = append(plans, workPlans(lines)...) // beside the CPUs, so that both can be seen together
-	return append(
+	plans = append(
 		plans,
 		memoryPlan(),
 		diskPlan(),
@@ -152,6 +153,7 @@ func chartPlans(gpus int, lines []reporter.WorkLine) []chartPlan {
 		powerPlan(),
 		temperaturePlan(),
 	)
+	return append(plans, groupPlans()...)
 }
 
 func cpuPlan() chartPlan {
@@ -206,12 +208,11 @@ func diskPlan() chartPlan {
 		id:    "disk_io",
 		title: "Disk reads and writes",
 		of:    collector.DiskReadRate,
-		series: []seriesPlan{
-			rateOf(collector.DiskRead, seriesPlan{}),
-			rateOf(collector.DiskWrite, seriesPlan{color: 1}),
-			{label: "read by the job", key: collector.JobReadRate, dash: 1},
-			{label: "written by the job", key: collector.JobWriteRate, color: 1, dash: 1},
-		},
+		series: append(
+			ratesOf(collector.GroupDisk, seriesPlan{}),
+			seriesPlan{label: "read by the job", key: collector.JobReadRate, dash: 1},
+			seriesPlan{label: "written by the job", key: collector.JobWriteRate, color: 1, dash: 1},
+		),
 	}
 }
 
@@ -220,27 +221,47 @@ func networkPlan() chartPlan {
 		id:    "network",
 		title: "Network",
 		of:    collector.NetExtRecvRate,
-		series: []seriesPlan{
-			rateOf(collector.NetExtRecv, seriesPlan{}),
-			rateOf(collector.NetExtSent, seriesPlan{color: 1}),
-			rateOf(collector.NetLoRecv, seriesPlan{color: 2, dash: 1}),
-			rateOf(collector.NetLoSent, seriesPlan{color: 3, dash: 1}),
-			rateOf(collector.NetIBRecv, seriesPlan{dash: 2}),
-			rateOf(collector.NetIBSent, seriesPlan{color: 1, dash: 2}),
-		},
+		series: slices.Concat(
+			ratesOf(collector.GroupNetwork, seriesPlan{}),
+			ratesOf(collector.GroupLoopback, seriesPlan{color: 2, dash: 1}),
+			ratesOf(collector.GroupInfiniBand, seriesPlan{dash: 2}),
+		),
 	}
 }
 
-// rateOf returns the series of a counter's rate, drawn in a style. Its label is the counter's word:
-// "received". If the chart's title does not name the counter's group, the label does: "loopback
-// received".
-func rateOf(counter collector.Column, style seriesPlan) seriesPlan {
-	row := counter.Info()
-	style.key, style.label = row.Rate, row.Word
-	if row.Group != collector.GroupDisk && row.Group != collector.GroupNetwork {
-		style.label = string(row.Group) + " " + row.Word
+// ratesOf returns the series of the rates of a group's counters. The first is drawn in a style, and the others in the
+// colors after it. Labels are the counters' words: "received". Those of groups that share a chart name the group, too:
+// "loopback received".
+func ratesOf(group collector.Group, style seriesPlan) (list []seriesPlan) {
+	for i, counter := range collector.Grouped()[group] {
+		row, s := counter.Info(), style
+		s.key, s.label, s.color = row.Rate, row.Word, (style.color+i)%len(seriesColors())
+		switch group {
+		case collector.GroupLoopback, collector.GroupInfiniBand, collector.GroupNFS, collector.GroupLustre:
+			s.label = string(group) + " " + row.Word
+		}
+		list = append(list, s)
 	}
-	return style
+	return list
+}
+
+// groupPlans returns the charts of the groups of counters that no other chart has.
+func groupPlans() (plans []chartPlan) {
+	groups := collector.Grouped()
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		if slices.Contains(collector.Traffic(), groups[group][0]) {
+			continue
+		}
+		name, series := string(group), ratesOf(group, seriesPlan{})
+		plans = append(plans, chartPlan{
+			id:           strings.ReplaceAll(name, " ", "_"),
+			title:        strings.ToUpper(name[:1]) + name[1:],
+			of:           series[0].key,
+			whenMeasured: true,
+			series:       series,
+		})
+	}
+	return plans
 }
 
 // pressurePlan returns the chart of the time in which tasks waited. Colors show what for, dashes
@@ -274,12 +295,10 @@ func serverPlan() chartPlan {
 		title:        "Network file systems",
 		of:           collector.NFSReadRate,
 		whenMeasured: true,
-		series: []seriesPlan{
-			rateOf(collector.NFSRead, seriesPlan{}),
-			rateOf(collector.NFSWrite, seriesPlan{color: 1}),
-			rateOf(collector.LustreRead, seriesPlan{dash: 1}),
-			rateOf(collector.LustreWrite, seriesPlan{color: 1, dash: 1}),
-		},
+		series: slices.Concat(
+			ratesOf(collector.GroupNFS, seriesPlan{}),
+			ratesOf(collector.GroupLustre, seriesPlan{dash: 1}),
+		),
 	}
 }
 
