@@ -170,8 +170,9 @@ type ColumnInfo struct {
 	// Prometheus is its name in /metrics without the prefix perfagent_; "" = none.
 	Prometheus string
 
-	// What its values are made from; nil where that is more than one number. devices are those whose bytes it counts, vm
-	// and job return a number of the Reading, of bytes if Unit is Mebibytes, and stall the seconds of which it is the share.
+	// What its values are made from; nil where that is more than one number. devices are those whose bytes it counts.
+	// vm and job return a number of the Reading, of bytes if Unit is Mebibytes, and stall the seconds of which it is
+	// the share.
 	devices deviceSum
 	vm      func(*host.VMStat) float64
 	job     func(*host.JobUse) float64

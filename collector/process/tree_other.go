@@ -16,7 +16,8 @@ func NewTree(Options) *Tree { return &Tree{} }
 
 // Read returns an error: processes are not read on this system.
 func (t *Tree) Read() (Use, error) {
-	return nothing(), fmt.Errorf("read the job's processes: perfagent does so on Linux only, and this is %s", runtime.GOOS)
+	return nothing(),
+		fmt.Errorf("read the job's processes: perfagent does so on Linux only, and this is %s", runtime.GOOS)
 }
 
 // Memory does nothing.
