@@ -43,84 +43,16 @@ const (
 	idField
 
 	fieldCount
-	unknownField
 )
 
-// fieldOf returns the field with a name.
-func fieldOf(name []byte) field {
-	switch string(name) {
-	case "op":
-		return opField
-	case "counter":
-		return counterField
-	case "gauge":
-		return gaugeField
-	case "observe":
-		return observeField
-	case "attribute":
-		return attributeField
-	case "transfer":
-		return transferField
-	case "transfers":
-		return transfersField
-	case "proxystore":
-		return proxystoreField
-	}
-	return detailOf(name)
-}
-
-// detailOf returns the field with a name, of those that are not heads.
-func detailOf(name []byte) field {
-	switch string(name) {
-	case "ms":
-		return msField
-	case "us":
-		return usField
-	case "ns":
-		return nsField
-	case "s":
-		return sField
-	case "key":
-		return keyField
-	case "bytes":
-		return bytesField
-	case "ok":
-		return okField
-	case "ts":
-		return tsField
-	case "tags":
-		return tagsField
-	case "add":
-		return addField
-	}
-	return rareOf(name)
-}
-
-// rareOf returns the field with a name, of the remaining ones.
-func rareOf(name []byte) field {
-	switch string(name) {
-	case "value":
-		return valueField
-	case "unit":
-		return unitField
-	case "xfer_us":
-		return xferField
-	case "post_us":
-		return postField
-	case "descriptors":
-		return descriptorsField
-	case "rank":
-		return rankField
-	case "failed":
-		return failedField
-	case "data":
-		return dataField
-	case "metrics":
-		return metricsField
-	case "id":
-		return idField
-	}
-	return unknownField
+// fields has the known keys by their names.
+var fields = map[string]field{
+	"op": opField, "counter": counterField, "gauge": gaugeField, "observe": observeField, "attribute": attributeField,
+	"transfer": transferField, "transfers": transfersField, "proxystore": proxystoreField,
+	"ms": msField, "us": usField, "ns": nsField, "s": sField, "key": keyField, "bytes": bytesField, "ok": okField,
+	"ts": tsField, "tags": tagsField, "add": addField, "value": valueField, "unit": unitField, "xfer_us": xferField,
+	"post_us": postField, "descriptors": descriptorsField, "rank": rankField, "failed": failedField, "data": dataField,
+	"metrics": metricsField, "id": idField,
 }
 
 // parseRecord reads a JSON record.
@@ -171,8 +103,8 @@ func (e *Event) readFields(line []byte) (head field, reason Reason) {
 			break
 		}
 
-		f := fieldOf(name)
-		if f == unknownField || v.kind == 'n' {
+		f, known := fields[string(name)]
+		if !known || v.kind == 'n' {
 			continue
 		}
 		if e.fields[f].kind != 0 {
