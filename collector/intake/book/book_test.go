@@ -217,8 +217,8 @@ func TestBook_SketchesBound(t *testing.T) {
 
 	lost, bytes := 0, 0
 	for _, v := range b.values {
-		bytes += v.Quantiles.sketch.Bytes()
-		if v.Quantiles.lost {
+		bytes += v.Quantiles.Sketch.Bytes()
+		if v.Quantiles.Lost {
 			lost++
 		}
 	}

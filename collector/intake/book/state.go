@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/opstats"
 )
 
@@ -76,15 +77,24 @@ type stateJSON struct {
 // WriteState writes the state of the Book, without loss: a Book that is restored from it gives the same report. It is
 // JSON, with gzip if it is large: at most 3 MiB at all bounds.
 func (b *Book) WriteState(w io.Writer) error {
+	state := &stateJSON{b.times, b.counters, b.gauges, b.values, b.sets, b.attributes, b.transfers, b.engines, b.keys,
+		b.sources, b.dropped, b.examples}
 	if b.isSmall() {
-		return b.writeJSON(w)
+		return stateError("write", text.WriteJSON(w, state))
 	}
 	packed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-	if err != nil {
-		return fmt.Errorf("write state of operations: %w", err)
+	if err == nil {
+		err = errors.Join(text.WriteJSON(packed, state), packed.Close())
 	}
+	return stateError("write", err)
+}
 
-	return errors.Join(b.writeJSON(packed), packed.Close())
+// stateError says what failed with a state; nil if nothing did.
+func stateError(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s state of operations: %w", what, err)
+	}
+	return nil
 }
 
 // isSmall reports whether the state is not worth packing: the tables for it take 0.8 MB and half a millisecond.
@@ -92,56 +102,12 @@ func (b *Book) isSmall() bool {
 	return b.used.series+b.keys.Len()+len(b.transfers)+len(b.engines) < 16 && b.used.members+b.used.held < 256
 }
 
-// writeJSON writes a stateJSON entry by entry, because all of it would take several times the memory of the Book.
-func (b *Book) writeJSON(w io.Writer) error {
-	rest, err := json.Marshal(stateJSON{Keys: b.keys, Sources: b.sources, Dropped: b.dropped, Examples: b.examples})
-	if err == nil {
-		_, err = w.Write(rest[:len(rest)-1])
-	}
-	err = errors.Join(err,
-		writeEntries(w, "times", b.times), writeEntries(w, "counters", b.counters), writeEntries(w, "gauges", b.gauges),
-		writeEntries(w, "values", b.values), writeEntries(w, "sets", b.sets),
-		writeEntries(w, "attributes", b.attributes), writeEntries(w, "transfers", b.transfers),
-		writeEntries(w, "engines", b.engines))
-	if err == nil {
-		_, err = io.WriteString(w, "}\n")
-	}
-	if err != nil {
-		return fmt.Errorf("write state of operations: %w", err)
-	}
-
-	return nil
-}
-
-// writeEntries writes the entries of a kind as a further member of an object, in the order of their names.
-func writeEntries[E any](w io.Writer, kind string, entries map[string]*E) error {
-	if len(entries) == 0 {
-		return nil
-	}
-
-	sep := `,"` + kind + `":{`
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		key, errKey := json.Marshal(name)
-		value, errValue := json.Marshal(entries[name])
-		if err := errors.Join(errKey, errValue); err != nil {
-			return err
-		}
-		if _, err := w.Write(slices.Concat([]byte(sep), key, []byte{':'}, value)); err != nil {
-			return err
-		}
-		sep = ","
-	}
-	_, err := io.WriteString(w, "}")
-
-	return err
-}
-
 // Restore returns the Book whose state WriteState wrote. It has no time lines. An error says that the state is not one
 // that WriteState can have written.
 func Restore(state []byte) (*Book, error) {
 	w := stateJSON{Keys: opstats.NewLedger(MaxKeys)}
 	if err := unpack(state, &w); err != nil {
-		return nil, fmt.Errorf("read state of operations: %w", err)
+		return nil, stateError("read", err)
 	}
 
 	b := New(Options{}, time.Time{})
@@ -153,7 +119,7 @@ func Restore(state []byte) (*Book, error) {
 		restore(b.transfers, w.Transfers, (*transfer).check), restore(b.engines, w.Engines, (*nixl).check),
 		b.checkSources())
 	if err != nil {
-		return nil, fmt.Errorf("read state of operations: %w", err)
+		return nil, stateError("read", err)
 	}
 	for name, t := range b.times {
 		t.name = name
@@ -259,11 +225,11 @@ func (d *distribution) check() bool {
 func (b *Book) recount() {
 	u := usage{series: len(b.times) + len(b.counters) + len(b.gauges) + len(b.values) + len(b.sets) + len(b.attributes)}
 	for _, t := range b.times {
-		u.sketchBytes += t.Quantiles.sketch.Bytes()
+		u.sketchBytes += t.Quantiles.Sketch.Bytes()
 		u.handOvers += len(t.Handed)
 	}
 	for _, o := range b.values {
-		u.sketchBytes += o.Quantiles.sketch.Bytes()
+		u.sketchBytes += o.Quantiles.Sketch.Bytes()
 	}
 	for _, c := range b.counters {
 		u.handOvers += len(c.Handed)
