@@ -6,11 +6,10 @@ import (
 	"math"
 )
 
-// condensed is what remains of the lists of a Transfers: the length and sum of each, and a Sketch of those that Reduce
-// takes a P90 of.
+// condensed is what remains of the lists of a Transfers: the length and sum of each by its name, the known ones always,
+// and a Sketch of those that Reduce takes a P90 of.
 type condensed struct {
-	lists    [len(listNames)]tally
-	other    map[string]tally
+	lists    map[string]tally
 	sketches [posts + 1]Sketch
 }
 
@@ -50,8 +49,9 @@ func (t *Transfers) Condense() {
 		return
 	}
 
-	c := &condensed{}
+	c := &condensed{lists: make(map[string]tally)}
 	for i, list := range t.lists {
+		c.lists[listNames[i]] = tally{}
 		for _, v := range list {
 			c.add(i, v)
 		}
@@ -61,7 +61,7 @@ func (t *Transfers) Condense() {
 		for _, v := range list {
 			sum.add(v, 1)
 		}
-		c.setOther(name, sum)
+		c.lists[name] = sum
 	}
 	t.lists, t.other, t.condensed = [len(listNames)][]float64{}, nil, c
 }
@@ -92,27 +92,12 @@ func (c *condensed) add(list int, v float64) {
 	if list == descriptors {
 		v = math.Trunc(v) // as Reduce does
 	}
-	c.lists[list].add(v, 1)
+	sum := c.lists[listNames[list]]
+	sum.add(v, 1)
+	c.lists[listNames[list]] = sum
 	if list < len(c.sketches) {
 		_ = c.sketches[list].Add(v) // cannot fail: v is finite, and no job has 2^53 transfers
 	}
-}
-
-// setOther sets the tally of an unknown list.
-func (c *condensed) setOther(name string, sum tally) {
-	if c.other == nil {
-		c.other = make(map[string]tally)
-	}
-	c.other[name] = sum
-}
-
-// sum returns the length and the sum of the list with an index, or if that is negative of an unknown list.
-func (c *condensed) sum(list int, name string) (int64, float64) {
-	t := c.other[name]
-	if list >= 0 {
-		t = c.lists[list]
-	}
-	return t.N, t.value()
 }
 
 // sums returns what Reduce needs.
@@ -121,11 +106,11 @@ func (c *condensed) sums() Sums {
 	p90Post, _ := c.sketches[posts].Quantile(0.9)
 
 	return Sums{
-		Count:       float64(c.lists[durations].N),
-		Xfer:        c.lists[durations].value(),
-		Post:        c.lists[posts].value(),
-		Bytes:       c.lists[sizes].value(),
-		Descriptors: c.lists[descriptors].value(),
+		Count:       float64(c.lists[TransferDuration].N),
+		Xfer:        c.lists[TransferDuration].value(),
+		Post:        c.lists[PostDuration].value(),
+		Bytes:       c.lists[BytesTransferred].value(),
+		Descriptors: c.lists[NumDescriptors].value(),
 		P90Xfer:     p90Xfer,
 		P90Post:     p90Post,
 	}
@@ -141,11 +126,6 @@ func (c *condensed) empty() bool {
 			return false
 		}
 	}
-	for _, t := range c.other {
-		if t.N > 0 {
-			return false
-		}
-	}
 
 	return true
 }
@@ -156,7 +136,7 @@ func (c *condensed) clone() *condensed {
 		return nil
 	}
 
-	d := &condensed{lists: c.lists, other: maps.Clone(c.other)}
+	d := &condensed{lists: maps.Clone(c.lists)}
 	for i := range c.sketches {
 		d.sketches[i] = *c.sketches[i].Clone()
 	}
@@ -165,40 +145,26 @@ func (c *condensed) clone() *condensed {
 }
 
 // merge counts what another one counts. The errors are those of Aggregate.
-func (c *condensed) merge(o *condensed) error {
-	for i, t := range o.lists {
-		if t.N > maxCount-c.lists[i].N {
-			return ErrNotFinite
-		}
-	}
-	for name, t := range o.other {
-		if t.N > maxCount-c.other[name].N {
+func (c *condensed) merge(o *condensed) (err error) {
+	for name, t := range o.lists {
+		if t.N > maxCount-c.lists[name].N {
 			return ErrNotFinite
 		}
 	}
 
-	for i, t := range o.lists {
-		c.lists[i].merge(t)
-	}
 	for i := range o.sketches {
 		if err := c.sketches[i].Merge(&o.sketches[i]); err != nil {
 			return err // cannot happen: a sketch counts what its list counts
 		}
 	}
-
-	return c.mergeOther(o)
-}
-
-// mergeOther merges the unknown lists.
-func (c *condensed) mergeOther(o *condensed) (err error) {
-	for name, t := range o.other {
-		known, is := c.other[name]
-		if !is && len(c.other) >= maxOther {
+	for name, t := range o.lists {
+		sum, known := c.lists[name]
+		if !known && len(c.lists) >= len(listNames)+maxOther {
 			err = ErrFull
 			continue
 		}
-		known.merge(t)
-		c.setOther(name, known)
+		sum.merge(t)
+		c.lists[name] = sum
 	}
 
 	return err

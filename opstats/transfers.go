@@ -150,7 +150,7 @@ func (t *Transfers) Empty() bool { return t.entries() == 0 && t.condensed.empty(
 // Len returns the number of transfers.
 func (t *Transfers) Len() int64 {
 	if t.condensed != nil {
-		return t.condensed.lists[durations].N
+		return t.condensed.lists[TransferDuration].N
 	}
 	return int64(len(t.lists[durations]))
 }
@@ -174,22 +174,29 @@ func (t *Transfers) entries() int {
 
 // Sum returns the length and the sum of a list, even if it was condensed. Both are 0 for a list that is not there.
 func (t *Transfers) Sum(list string) (n int64, sum float64) {
-	i := slices.Index(listNames[:], list)
-	switch {
-	case t.condensed != nil:
-		return t.condensed.sum(i, list)
-	case i >= 0:
-		return int64(len(t.lists[i])), pairwiseSum(t.lists[i])
+	if t.condensed != nil {
+		sum := t.condensed.lists[list]
+		return sum.N, sum.value()
 	}
-	return int64(len(t.other[list])), pairwiseSum(t.other[list])
+	numbers := t.list(list)
+	return int64(len(numbers)), pairwiseSum(numbers)
+}
+
+// list returns a list by its name.
+func (t *Transfers) list(name string) []float64 {
+	if i := slices.Index(listNames[:], name); i >= 0 {
+		return t.lists[i]
+	}
+	return t.other[name]
 }
 
 // Other returns the names of the lists that are kept without being known, in alphabetical order.
 func (t *Transfers) Other() []string {
-	if t.condensed != nil {
-		return slices.Sorted(maps.Keys(t.condensed.other))
+	if t.condensed == nil {
+		return slices.Sorted(maps.Keys(t.other))
 	}
-	return slices.Sorted(maps.Keys(t.other))
+	names := slices.Sorted(maps.Keys(t.condensed.lists))
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(listNames[:], name) })
 }
 
 // Aggregate appends the lists of o, which does not change; an empty o changes nothing. It returns [ErrFull] if there

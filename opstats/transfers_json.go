@@ -24,15 +24,9 @@ type stateJSON struct {
 // unknown ones. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
 func (t *Transfers) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
-	for i, list := range t.lists {
+	for _, name := range slices.Concat(listNames[:], slices.Sorted(maps.Keys(t.other))) {
 		var err error
-		if out, err = appendMember(out, listNames[i], list); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.other)) {
-		var err error
-		if out, err = appendMember(out, name, t.other[name]); err != nil {
+		if out, err = appendMember(out, name, t.list(name)); err != nil {
 			return nil, err
 		}
 	}
@@ -77,11 +71,7 @@ func (t *Transfers) state() stateJSON {
 		w.Span = []int64{t.times.first, t.times.last, t.times.n}
 	}
 	if c := t.condensed; c != nil {
-		w.Lists = make(map[string]tally)
-		maps.Copy(w.Lists, c.other)
-		for i, list := range c.lists {
-			w.Lists[listNames[i]] = list
-		}
+		w.Lists = c.lists
 		w.Sketches = make(map[string]*Sketch)
 		for i := range c.sketches {
 			w.Sketches[listNames[i]] = &c.sketches[i]
@@ -217,29 +207,23 @@ func (t *Transfers) readState(data []byte) error {
 
 // condensed checks what was read and returns it.
 func (w stateJSON) condensed() (*condensed, error) {
-	c := &condensed{other: w.Lists}
+	c := &condensed{lists: w.Lists}
 	for i, name := range listNames {
-		c.lists[i] = w.Lists[name]
-		delete(c.other, name)
+		t := c.lists[name]
+		if t.value() < 0 || i < perTransfer && t.N != c.lists[TransferDuration].N {
+			return nil, fmt.Errorf("list %q does not fit to the others", name)
+		}
+		c.lists[name] = t // also one that is not there
 	}
-	if len(c.other) > maxOther {
+	if len(c.lists) > len(listNames)+maxOther {
 		return nil, errors.New("too many unknown lists")
 	}
-
-	for name, t := range c.other {
+	for name, t := range c.lists {
 		if len(name) > maxOtherName {
 			return nil, errors.New("the name of a list is too long")
 		}
 		if err := t.check(); err != nil {
 			return nil, fmt.Errorf("list %q: %w", name, err)
-		}
-	}
-	for i, t := range c.lists {
-		if err := t.check(); err != nil {
-			return nil, fmt.Errorf("list %q: %w", listNames[i], err)
-		}
-		if t.value() < 0 || i < perTransfer && t.N != c.lists[durations].N {
-			return nil, fmt.Errorf("list %q does not fit to the others", listNames[i])
 		}
 	}
 
@@ -248,7 +232,7 @@ func (w stateJSON) condensed() (*condensed, error) {
 		if s == nil {
 			s = &Sketch{}
 		}
-		if s.count != uint64(c.lists[i].N) || s.count > 0 && s.min < 0 {
+		if s.count != uint64(c.lists[listNames[i]].N) || s.count > 0 && s.min < 0 {
 			return nil, fmt.Errorf("the sketch of list %q does not fit to it", listNames[i])
 		}
 		c.sketches[i] = *s
