@@ -34,18 +34,22 @@ type Reduced struct {
 	AvgDescriptors float64
 }
 
-// The names of the figures of a [Reduced], in the order of the class.
-var reducedNames = [...]string{
-	"Num successful transfers",
-	"Avg xfer time (ms)", P90XferName, "Avg post time (ms)", P90PostName,
-	"Avg MB per transfer", "Throughput (MB/s)", "Avg number of descriptors",
-}
-
-// The names of the two figures that may be estimates.
+// The names of the figures of a [Reduced] in vLLM's class. The two P90 may be estimates.
 const (
-	P90XferName = "P90 xfer time (ms)"
-	P90PostName = "P90 post time (ms)"
+	TransfersName      = "Num successful transfers"
+	AvgXferName        = "Avg xfer time (ms)"
+	P90XferName        = "P90 xfer time (ms)"
+	AvgPostName        = "Avg post time (ms)"
+	P90PostName        = "P90 post time (ms)"
+	AvgMBName          = "Avg MB per transfer"
+	ThroughputName     = "Throughput (MB/s)"
+	AvgDescriptorsName = "Avg number of descriptors"
 )
+
+// reducedNames has the names in the order of the class.
+var reducedNames = [...]string{
+	TransfersName, AvgXferName, P90XferName, AvgPostName, P90PostName, AvgMBName, ThroughputName, AvgDescriptorsName,
+}
 
 // Reduce rounds as vLLM's class does: the means to 3 decimals like numpy, which rounds the product with 1000 to an
 // even whole number; the P90 to 3 decimals of the exact binary value like Python; the descriptors to 1 decimal like

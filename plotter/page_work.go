@@ -2,13 +2,9 @@ package plotter
 
 import (
 	"fmt"
-	"math"
-	"slices"
-	"strconv"
+	"strings"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -64,9 +60,11 @@ func (p *Page) workTables() *workView {
 		return nil
 	}
 
-	return &workView{workNotes(work, unseen), []workTable{
-		operationTable(work), counterTable(work), gaugeTable(work), valueTable(work), transferTable(work),
-	}}
+	view := &workView{Notes: workNotes(work, unseen)}
+	for _, kind := range reporter.WorkKinds() {
+		view.Tables = append(view.Tables, kindTable(work, kind))
+	}
+	return view
 }
 
 // workNotes returns what must be known of the tables and of the charts.
@@ -79,11 +77,12 @@ func workNotes(w *reporter.Work, unseen int) []string {
 	if len(w.Times)+len(w.Counters)+len(w.Gauges)+len(w.Values)+len(w.Transfers) == 0 {
 		out = append(out, "The job has said nothing of its work.")
 	}
+	if w.Nodes > 1 {
+		out = append(out, "p90 is at most what is shown, that of the worst node.")
+	}
 	if unseen > 0 {
-		out = append(
-			out,
-			fmt.Sprintf("A chart has the %d lines that reach highest; the report has %d more.", mostLines, unseen),
-		)
+		const most = "A chart has the %d lines that reach highest; the report has %d more."
+		out = append(out, fmt.Sprintf(most, mostLines, unseen))
 	}
 	return out
 }
@@ -96,101 +95,17 @@ type workTable struct {
 	Rows  [][]string
 }
 
-func operationTable(w *reporter.Work) workTable {
-	t := workTable{
-		Name:  "operations",
-		Heads: []string{"operation", "calls", "avg, ms", "p90, ms", "max, ms", "total", "errors"},
+// kindTable returns the series of a kind with the numbers that a page shows.
+func kindTable(w *reporter.Work, kind reporter.WorkKind) workTable {
+	t := workTable{Name: kind.Noun() + "s"}
+	if kind != reporter.OpKind {
+		t.Title = strings.ToUpper(t.Name[:1]) + t.Name[1:]
 	}
-	if w.Nodes > 1 {
-		t.Heads[3] = "p90 at most, ms"
-		t.Heads = append(t.Heads, "slowest node")
-	}
-
-	for _, series := range w.Series(reporter.OpKind) {
-		op := w.Times[series]
-		row := []string{
-			text.Printable(series), amount(op.Count), known(op.Avg), estimated(op.P90, op.Estimated, book.P90TimeName),
-			known(op.Max), text.Seconds(op.Total / 1000), amount(op.Errors),
+	t.Heads, t.Rows = w.Table(kind, reporter.OnPage)
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			row[i] = text.Printable(cell)
 		}
-		if w.Nodes > 1 {
-			row = append(row, text.Printable(w.Slowest[series]))
-		}
-		t.Rows = append(t.Rows, row)
-	}
-
-	return t
-}
-
-func counterTable(w *reporter.Work) workTable {
-	t := workTable{Name: "counters", Title: "Counters", Heads: []string{"counter", "sum"}}
-	for _, series := range w.Series(reporter.CounterKind) {
-		t.Rows = append(t.Rows, []string{text.Printable(series), amount(w.Counters[series])})
 	}
 	return t
-}
-
-func gaugeTable(w *reporter.Work) workTable {
-	t := workTable{Name: "gauges", Title: "Gauges", Heads: []string{"gauge", "last", "min", "mean over time", "max"}}
-	for _, series := range w.Series(reporter.GaugeKind) {
-		g := w.Gauges[series]
-		row := []string{text.Printable(series), amount(g.Last), amount(g.Min), amount(g.Mean), amount(g.Max)}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}
-
-func valueTable(w *reporter.Work) workTable {
-	t := workTable{Name: "values", Title: "Values", Heads: []string{"value", "count", "avg", "p90", "max", "unit"}}
-	for _, series := range w.Series(reporter.ValueKind) {
-		v := w.Values[series]
-		t.Rows = append(t.Rows, []string{
-			text.Printable(series), amount(v.Count), amount(v.Avg), estimated(v.P90, v.Estimated, book.P90Name), known(v.Max),
-			text.Printable(v.Unit),
-		})
-	}
-	return t
-}
-
-func transferTable(w *reporter.Work) workTable {
-	t := workTable{Name: "transfers", Title: "Transfers", Heads: []string{
-		"transfer", "count", "amount", "avg, ms", "p90, ms", "MiB/s", "failed", "failed notifications", "expired",
-	}}
-	for _, name := range w.Series(reporter.TransferKind) {
-		of := w.Transfers[name]
-		r := of.Reduced
-		t.Rows = append(t.Rows, []string{
-			text.Printable(name), amount(r.Transfers), text.SizeText(of.TotalMB), amount(r.AvgXfer),
-			estimated(&r.P90Xfer, of.Estimated, opstats.P90XferName), amount(r.Throughput),
-			amount(of.FailedTransfers), amount(of.FailedNotifications), amount(of.KVExpired),
-		})
-	}
-	return t
-}
-
-// amount writes a number: a whole one and a large one to the last digit before the point, others in four digits.
-func amount(v float64) string {
-	a := math.Abs(v)
-	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return text.Absent
-	case a < 1e15 && (a >= 1000 || v == math.Trunc(v)):
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
-}
-
-// known writes a number that may be absent.
-func known(v *float64) string {
-	if v == nil {
-		return text.Absent
-	}
-	return amount(*v)
-}
-
-// estimated writes a number that may be absent, and says so if it is among those that were estimated.
-func estimated(v *float64, names []string, name string) string {
-	if v != nil && slices.Contains(names, name) {
-		return "≈ " + amount(*v)
-	}
-	return known(v)
 }

@@ -165,16 +165,16 @@ func TestPage_HighestLines(t *testing.T) {
 func TestPage_WorkTables(t *testing.T) {
 	page := string(pageOf(t, worked()))
 	for _, want := range []string{
-		`<table data-operations><thead><tr><th>operation</th><th>calls</th><th>avg, ms</th><th>p90, ms</th><th>max, ms</th><th>total</th><th>errors</th>`,
-		`<tr data-series="store.get"><td>store.get</td><td class="number">1234</td><td class="number">0.62</td>` +
-			`<td class="number">1.1</td><td class="number">12</td><td class="number">0.77 s</td><td class="number">3</td></tr>`,
+		`<table data-operations><thead><tr><th>operation</th><th>calls</th><th>failed</th><th>avg ms</th><th>p90 ms</th><th>max ms</th><th>total ms</th>`,
+		`<tr data-series="store.get"><td>store.get</td><td class="number">1,234</td><td class="number">3</td>` +
+			`<td class="number">0.62</td><td class="number">1.1</td><td class="number">12</td><td class="number">765.08</td></tr>`,
 		`<td>GET /&lt;script&gt;alert(1)&lt;/script&gt;{code=&#34;200&#34;}</td><td class="number">10</td>`,
-		`<td>vllm:time_to_first_token_seconds</td><td class="number">40</td><td class="number">55</td><td class="number">≈ 80</td><td class="number">–</td>`,
-		`<td>only.failed</td><td class="number">0</td><td class="number">–</td>`,
-		`<table data-counters>`, `<td>rows&lt;b&gt;</td><td class="number">123456</td>`,
-		`<table data-gauges>`, `<td>queue</td><td class="number">3</td><td class="number">-1</td><td class="number">4.5</td><td class="number">9</td>`,
+		`<td>vllm:time_to_first_token_seconds</td><td class="number">40</td><td class="number">–</td><td class="number">55</td><td class="number">~80</td><td class="number">–</td>`,
+		`<td>only.failed</td><td class="number">0</td><td class="number">2</td><td class="number">–</td>`,
+		`<table data-counters>`, `<td>rows&lt;b&gt;</td><td class="number">123,456</td>`,
+		`<table data-gauges>`, `<td>queue</td><td class="number">-1</td><td class="number">4.5</td><td class="number">9</td><td class="number">3</td>`,
 		`<table data-values>`, `<td>batch</td><td class="number">12</td><td class="number">31.5</td><td class="number">60</td><td class="number">64</td><td class="number">rows</td>`,
-		`<table data-transfers>`, `<td>nixl</td><td class="number">120</td><td class="number">8.2 GiB</td><td class="number">9.9</td><td class="number">15</td><td class="number">7071</td><td class="number">2</td>`,
+		`<table data-transfers>`, `<td>nixl</td><td class="number">120</td><td class="number">9.9</td><td class="number">15</td><td class="number">7,070.707</td><td class="number">8,400</td><td class="number">2</td>`,
 		"Counts and sums are at least what is shown: 42 datagrams of the job could not be read.",
 	} {
 		if !strings.Contains(page, want) {
@@ -205,8 +205,8 @@ func TestPage_WorkOfNodes(t *testing.T) {
 	r.Nodes["2"] = plottertest.Minute(2).Nodes["2"] // its job was not asked
 	page := string(pageOf(t, r))
 	for _, want := range []string{
-		"<th>p90 at most, ms</th>", "<th>slowest node</th>", `"label":"store.get"`, `"label":"only.here"`,
-		`<td>store.get</td><td class="number">2468</td><td class="number">0.93</td><td class="number">2.2</td><td class="number">12</td><td class="number">1.5 s</td><td class="number">6</td><td class="number">1</td>`,
+		"p90 is at most what is shown, that of the worst node.", "<th>slowest node</th>", `"label":"store.get"`, `"label":"only.here"`,
+		`<td>store.get</td><td class="number">2,468</td><td class="number">6</td><td class="number">0.93</td><td class="number">2.2</td><td class="number">12</td><td class="number">1,530.16</td><td class="number">1</td>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s", want)

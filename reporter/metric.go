@@ -31,6 +31,7 @@ type Metric struct {
 	// "" for all others.
 	Kind   WorkKind `json:"-"`
 	Series string   `json:"-"`
+	number *WorkNumber
 
 	formula
 }

@@ -112,12 +112,7 @@ func (m *Mount) add(o *Mount) {
 }
 
 func (c *MountCalls) add(o *MountCalls) {
-	both := func(a, b *float64) *float64 {
-		if a == nil || b == nil {
-			return cmp.Or(a, b)
-		}
-		return new(*a + *b)
-	}
-	*c = MountCalls{c.Calls + o.Calls, both(c.Retransmissions, o.Retransmissions), both(c.Timeouts, o.Timeouts),
-		both(c.QueueSeconds, o.QueueSeconds), both(c.RTTSeconds, o.RTTSeconds), c.ExecuteSeconds + o.ExecuteSeconds}
+	*c = MountCalls{c.Calls + o.Calls, either(c.Retransmissions, o.Retransmissions, plus),
+		either(c.Timeouts, o.Timeouts, plus), either(c.QueueSeconds, o.QueueSeconds, plus),
+		either(c.RTTSeconds, o.RTTSeconds, plus), c.ExecuteSeconds + o.ExecuteSeconds}
 }

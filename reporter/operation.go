@@ -1,7 +1,6 @@
 package reporter
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -23,12 +22,10 @@ type Work struct {
 	Slowest map[string]string
 }
 
-// Work returns what the job said of its operations. It is nil if they were not recorded on any node.
-//
-// Over nodes counts, sums and errors add up, averages are weighted by their counts, and least and greatest values are
-// those of all nodes.
+// Work returns what the job said of its operations. It is nil if they were not recorded on any node. Several nodes are
+// pooled as the table of kinds says.
 func (r *Report) Work() *Work {
-	w := &Work{Slowest: make(map[string]string), Transfers: make(map[string]book.Transfer)}
+	w := &Work{Slowest: make(map[string]string)}
 	slowest := make(map[string]float64)
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
@@ -36,16 +33,16 @@ func (r *Report) Work() *Work {
 			continue
 		}
 
-		w.Nodes++
-		if ops := n.Operations; ops != nil {
-			w.addOperations(ops)
-			for series, t := range ops.Times {
-				if t.Avg != nil && (w.Slowest[series] == "" || *t.Avg > slowest[series]) {
-					w.Slowest[series], slowest[series] = name, *t.Avg
-				}
+		own := &Work{Transfers: n.Transfers}
+		if n.Operations != nil {
+			own.Operations = *n.Operations
+		}
+		w.add(own)
+		for series, t := range own.Times {
+			if t.Avg != nil && (w.Slowest[series] == "" || *t.Avg > slowest[series]) {
+				w.Slowest[series], slowest[series] = name, *t.Avg
 			}
 		}
-		w.Transfers = pooled(w.Transfers, n.Transfers, poolTransfers)
 	}
 
 	switch w.Nodes {
@@ -58,14 +55,19 @@ func (r *Report) Work() *Work {
 	return w
 }
 
-// addOperations adds the operations of a node.
-func (w *Work) addOperations(o *book.Operations) {
+// Work returns what the job said of its operations on this node. It is nil if they were not recorded.
+func (n *Node) Work() *Work { return (&Report{Nodes: map[string]*Node{"0": n}}).Work() }
+
+// add adds what the job said on another node.
+func (w *Work) add(o *Work) {
+	w.Nodes++
+	for _, k := range workKinds {
+		k.add(w, o)
+	}
 	w.Sources = append(w.Sources, o.Sources...)
-	w.Times = pooled(w.Times, o.Times, poolTimes)
-	w.Counters = pooled(w.Counters, o.Counters, func(a, b float64) float64 { return a + b })
-	w.Gauges = pooled(w.Gauges, o.Gauges, poolGauges)
-	w.Values = pooled(w.Values, o.Values, poolValues)
-	w.Sets = pooled(w.Sets, o.Sets, poolSets)
+	w.Sets = pooled(w.Sets, o.Sets, func(a, b book.Set) book.Set { // which members two nodes share is not known
+		return book.Set{Count: max(a.Count, b.Count), AtLeast: true}
+	})
 	w.Attributes = pooled(w.Attributes, o.Attributes, func(_, b any) any { return b })
 	w.Keys = pooled(w.Keys, o.Keys, func(a, b map[string]opstats.TimeStats) map[string]opstats.TimeStats {
 		return pooled(a, b, opstats.TimeStats.Merge)
@@ -97,99 +99,39 @@ func pooled[E any](a, b map[string]E, join func(a, b E) E) map[string]E {
 	return out
 }
 
-func poolTimes(a, b book.Time) book.Time {
-	out := book.Time{
-		Count: a.Count + b.Count, Total: a.Total + b.Total, Errors: a.Errors + b.Errors,
-		Avg: weighted(a.Avg, a.Count, b.Avg, b.Count),
-		P50: greater(a.P50, b.P50), P90: greater(a.P90, b.P90), P99: greater(a.P99, b.P99),
-		TotalBytes: either(a.TotalBytes, b.TotalBytes, func(x, y float64) float64 { return x + y }),
-		Estimated:  union(a.Estimated, b.Estimated),
-	}
-	switch {
-	case b.Count == 0:
-		out.Min, out.Max = a.Min, a.Max
-	case a.Count == 0:
-		out.Min, out.Max = b.Min, b.Max
-	default:
-		out.Min, out.Max = both(a.Min, b.Min, math.Min), both(a.Max, b.Max, math.Max)
-	}
-	last := a
-	if b.LastAt >= a.LastAt {
-		last = b
-	}
-	out.Last, out.LastAt, out.SizeBytes = last.Last, last.LastAt, last.SizeBytes
+// A pooling returns a number of two nodes together. n and m are how many values there were on each. nil is not known.
+type pooling func(x *float64, n float64, y *float64, m float64) *float64
 
-	return out
+// sum returns the sum of two numbers, or the one that is known.
+func sum(x *float64, _ float64, y *float64, _ float64) *float64 {
+	return either(x, y, plus)
 }
 
-func poolGauges(a, b book.Gauge) book.Gauge {
-	return book.Gauge{
-		Last: b.Last, Min: min(a.Min, b.Min), Max: max(a.Max, b.Max), Count: a.Count + b.Count,
-		Mean: *weighted(&a.Mean, float64(a.Count), &b.Mean, float64(b.Count)),
+func plus(x, y float64) float64 { return x + y }
+
+// worst returns the greater one of two numbers, or the one that is known.
+func worst(x *float64, _ float64, y *float64, _ float64) *float64 { return either(x, y, math.Max) }
+
+// endOf returns a pooling of an end of the range of all values. It is not known if a node with values does not know it.
+func endOf(join func(x, y float64) float64) pooling {
+	return func(x *float64, n float64, y *float64, m float64) *float64 {
+		if x == nil && n != 0 || y == nil && m != 0 {
+			return nil
+		}
+		return either(x, y, join)
 	}
 }
 
-func poolValues(a, b book.Value) book.Value {
-	out := book.Value{
-		Count: a.Count + b.Count, Min: both(a.Min, b.Min, math.Min), Max: both(a.Max, b.Max, math.Max), Last: b.Last,
-		P50: greater(a.P50, b.P50), P90: greater(a.P90, b.P90), P99: greater(a.P99, b.P99),
-		Unit: cmp.Or(b.Unit, a.Unit), Estimated: union(a.Estimated, b.Estimated),
-	}
-	out.Avg = *weighted(&a.Avg, a.Count, &b.Avg, b.Count)
-
-	return out
-}
-
-// poolSets returns the larger set: which members two nodes share is not known.
-func poolSets(a, b book.Set) book.Set { return book.Set{Count: max(a.Count, b.Count), AtLeast: true} }
-
-func poolTransfers(a, b book.Transfer) book.Transfer {
-	x, y := a.Reduced, b.Reduced
-	n, m := x.Transfers, y.Transfers
-	mean := func(v, w float64) float64 { return *weighted(&v, n, &w, m) }
-
-	out := book.Transfer{
-		Reduced: opstats.Reduced{
-			Transfers: n + m,
-			AvgXfer:   mean(x.AvgXfer, y.AvgXfer), P90Xfer: max(x.P90Xfer, y.P90Xfer),
-			AvgPost: mean(x.AvgPost, y.AvgPost), P90Post: max(x.P90Post, y.P90Post),
-			AvgMB:          mean(x.AvgMB, y.AvgMB),
-			Throughput:     (a.TotalMB + b.TotalMB) / (n*x.AvgXfer + m*y.AvgXfer) * 1000, // per second of transfer time
-			AvgDescriptors: mean(x.AvgDescriptors, y.AvgDescriptors),
-		},
-		TotalMB:             a.TotalMB + b.TotalMB,
-		FailedTransfers:     a.FailedTransfers + b.FailedTransfers,
-		FailedNotifications: a.FailedNotifications + b.FailedNotifications,
-		KVExpired:           a.KVExpired + b.KVExpired,
-		Ranks:               a.Ranks + b.Ranks,
-		First:               earliest(a.First, b.First), Last: max(a.Last, b.Last),
-		Source: a.Source, Estimated: union(a.Estimated, b.Estimated),
-	}
-	out.Other = pooled(a.Other, b.Other, func(a, b book.TransferList) book.TransferList {
-		return book.TransferList{Count: a.Count + b.Count, Sum: a.Sum + b.Sum}
-	})
-
-	return out
-}
-
-// weighted returns the mean of two averages of so many values: that of a if b has no values. It is nil if neither
+// weighted returns the mean of two averages of so many values: that of x if y has no values. It is nil if neither
 // average is known.
-func weighted(a *float64, n float64, b *float64, m float64) *float64 {
+func weighted(x *float64, n float64, y *float64, m float64) *float64 {
 	switch {
-	case b == nil || !(m > 0):
-		return a
-	case a == nil || !(n > 0):
-		return b
+	case y == nil || !(m > 0):
+		return x
+	case x == nil || !(n > 0):
+		return y
 	}
-	return new(clamped((*a*n+*b*m)/(n+m), min(*a, *b), max(*a, *b)))
-}
-
-// both joins two values; nil if one is not known.
-func both(a, b *float64, join func(a, b float64) float64) *float64 {
-	if a == nil || b == nil {
-		return nil
-	}
-	return new(join(*a, *b))
+	return new(clamped((*x*n+*y*m)/(n+m), min(*x, *y), max(*x, *y)))
 }
 
 // either joins two values, or returns the one that is known.
@@ -201,16 +143,6 @@ func either(a, b *float64, join func(a, b float64) float64) *float64 {
 		return a
 	}
 	return new(join(*a, *b))
-}
-
-func greater(a, b *float64) *float64 { return either(a, b, math.Max) }
-
-// earliest returns the earlier of two times; 0 is not known.
-func earliest(a, b float64) float64 {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // union returns the names that are in one of two lists.

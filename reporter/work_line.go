@@ -23,21 +23,25 @@ const (
 	LineThroughput = book.LineThroughput
 )
 
-// perSecond is the unit of what is counted per second.
-const perSecond collector.Unit = "1/s"
+// A WorkLineKind is a time line that each series of a kind can have.
+type WorkLineKind struct {
+	Kind    WorkKind
+	Number  string
+	Unit    collector.Unit // "" if only the job knows it
+	Meaning string
+	Weight  string // the number that has the events per second, which weigh the values of this one; "" if only time does
+}
 
-// workLines are the time lines that a series can have, in the order of output.
-var workLines = []struct {
-	kind   WorkKind
-	number string
-	unit   collector.Unit
-}{
-	{OpKind, LineRate, perSecond},
-	{OpKind, LineTime, collector.Milliseconds},
-	{CounterKind, LineRate, perSecond},
-	{GaugeKind, "", noUnit},
-	{TransferKind, LineThroughput, collector.MebibytesPerSecond},
-	{TransferKind, LineTime, collector.Milliseconds},
+// WorkLineKinds returns the time lines that series can have, in the order of output.
+func WorkLineKinds() []WorkLineKind { return workLines }
+
+var workLines = []WorkLineKind{
+	{OpKind, LineRate, perSecond, "operations of the job", ""},
+	{OpKind, LineTime, collector.Milliseconds, "time that an operation of the job took, mean over operations", LineRate},
+	{CounterKind, LineRate, perSecond, "growth of a counter of the job", ""},
+	{GaugeKind, "", noUnit, "value of a gauge of the job", ""},
+	{TransferKind, LineThroughput, collector.MebibytesPerSecond, "bytes that the job transferred", ""},
+	{TransferKind, LineTime, collector.Milliseconds, "time that a transfer of the job took", ""},
 }
 
 // Key returns the key of the envelope: op:SERIES:time_ms, gauge:SERIES.
@@ -46,7 +50,7 @@ func (l WorkLine) Key() string { return book.LineKey(l.Kind, l.Series, l.Number)
 // Unit returns the unit of the values, or "" if only the job knows it.
 func (l WorkLine) Unit() collector.Unit {
 	if place := l.place(); place >= 0 {
-		return workLines[place].unit
+		return workLines[place].Unit
 	}
 	return noUnit
 }
@@ -57,7 +61,7 @@ func (l WorkLine) Signed() bool { return l.Kind == GaugeKind || l.Kind == Counte
 // place returns the index of the line's row in the table, or -1.
 func (l WorkLine) place() int {
 	for i, row := range workLines {
-		if row.kind == l.Kind && row.number == l.Number {
+		if row.Kind == l.Kind && row.Number == l.Number {
 			return i
 		}
 	}
@@ -72,12 +76,12 @@ func WorkLineOf(key string) (l WorkLine, ok bool) {
 		return WorkLine{}, false
 	}
 	for _, row := range workLines {
-		series, found := rest, row.number == ""
+		series, found := rest, row.Number == ""
 		if !found {
-			series, found = strings.CutSuffix(rest, ":"+row.number)
+			series, found = strings.CutSuffix(rest, ":"+row.Number)
 		}
-		if found && series != "" && string(row.kind) == kind {
-			return WorkLine{row.kind, series, row.number}, true
+		if found && series != "" && string(row.Kind) == kind {
+			return WorkLine{row.Kind, series, row.Number}, true
 		}
 	}
 	return WorkLine{}, false

@@ -41,7 +41,7 @@ type metricInput struct {
 	version  string
 	interval time.Duration
 	agent    reporter.Agent
-	work     *work          // nil if operations are not recorded
+	work     *reporter.Work // nil if operations are not recorded
 	store    *store.Metrics // nil if there is no store
 }
 

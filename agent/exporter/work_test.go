@@ -112,7 +112,7 @@ func TestNewestWork_IsCopiedOnce(t *testing.T) {
 	var clients sync.WaitGroup
 	for range 20 {
 		clients.Go(func() {
-			if w := n.get(ask); w.operations.Counters["rows"] != 5 {
+			if w := n.get(ask); w.Counters["rows"] != 5 {
 				t.Errorf("%+v", w)
 			}
 		})
@@ -121,7 +121,7 @@ func TestNewestWork_IsCopiedOnce(t *testing.T) {
 	if copies != 1 {
 		t.Errorf("%d copies", copies)
 	}
-	n.copy.made = n.copy.made.Add(-maxWorkAge)
+	n.made = n.made.Add(-maxWorkAge)
 	if n.get(ask); copies != 2 {
 		t.Errorf("%d copies once the first is old", copies)
 	}

@@ -104,7 +104,7 @@ func TestMetrics_HostileSeries(t *testing.T) {
 		keys = append(keys, m.Key)
 	}
 	wantKeys(t, keys)
-	if got, want := len(list), maxOperations*len(operationNumbers())+len(hostileNames())*len(transferNumbers()); got != want {
+	if got, want := len(list), maxOperations*pushed(reporter.OpKind)+len(hostileNames())*pushed(reporter.TransferKind); got != want {
 		t.Errorf("%d values, want %d", got, want)
 	}
 
@@ -117,11 +117,14 @@ func TestMetrics_HostileSeries(t *testing.T) {
 	}
 }
 
+// pushed returns how many numbers of a series of a kind are pushed.
+func pushed(kind reporter.WorkKind) int { return len(reporter.WorkNumbers(kind, reporter.Pushed)) }
+
 func TestMetrics_WorkWithoutNumbers(t *testing.T) {
 	nan := reportertest.Work(reportertest.ThreeNodes()).Nodes["0"].Transfers["nixl"]
 	nan.Reduced.Throughput, nan.Reduced.P90Xfer = math.NaN(), math.Inf(1)
 	got := workMetrics(&reporter.Node{Transfers: map[string]book.Transfer{"nixl": nan}})
-	if len(got) != len(transferNumbers())-2 {
+	if len(got) != pushed(reporter.TransferKind)-2 {
 		t.Errorf("%v", got)
 	}
 	if got := workMetrics(&reporter.Node{}); got != nil {
@@ -169,9 +172,9 @@ func workKeys(rnd *rand.Rand) []string {
 
 	var keys []string
 	for _, s := range all {
-		for _, row := range workTable() {
-			if row.kind == s.kind {
-				keys = append(keys, row.line(s.name).Key())
+		for _, row := range reporter.WorkLineKinds() {
+			if row.Kind == s.kind {
+				keys = append(keys, reporter.WorkLine{Kind: s.kind, Series: s.name, Number: row.Number}.Key())
 			}
 		}
 	}

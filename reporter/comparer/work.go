@@ -124,11 +124,16 @@ func (r *run) workValue(m *reporter.Metric) (float64, error) {
 // workNumbersOf says which numbers a series has whose kind a name begins with; "" if it begins with none.
 func workNumbersOf(name string) string {
 	kind, _, _ := strings.Cut(name, ".")
-	numbers := reporter.WorkNumbers(reporter.WorkKind(kind))
-	if len(numbers) == 0 {
+	names := ""
+	for _, n := range reporter.WorkNumbers(reporter.WorkKind(kind), reporter.Compared) {
+		if n.Name != "" { // a counter is one number
+			names += ", ." + n.Name
+		}
+	}
+	if names == "" {
 		return ""
 	}
-	return kind + ".NAME." + strings.Join(numbers, ", .")
+	return kind + ".NAME" + strings.TrimPrefix(names, ", ")
 }
 
 // shownName returns the name of a metric as the tables show it. Of a series the middle is cut: names often differ at

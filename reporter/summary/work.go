@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
@@ -15,17 +16,16 @@ import (
 type workPart struct {
 	kind  reporter.WorkKind
 	shown int // at most
-	row   func(w *reporter.Work, series string) workRow
 }
 
 // workParts returns the parts of a summary in their order. WriteWork writes all series.
 func workParts() []workPart {
 	return []workPart{
-		{reporter.OpKind, 8, operationRow},
-		{reporter.CounterKind, 4, counterRow},
-		{reporter.GaugeKind, 4, gaugeRow},
-		{reporter.ValueKind, 4, valueRow},
-		{reporter.TransferKind, 8, transferRow},
+		{reporter.OpKind, 8},
+		{reporter.CounterKind, 4},
+		{reporter.GaugeKind, 4},
+		{reporter.ValueKind, 4},
+		{reporter.TransferKind, 8},
 	}
 }
 
@@ -60,84 +60,72 @@ func (r *workRow) value() table.Cell {
 	return r.note
 }
 
-// operationRow returns an operation in words. Of several nodes it names the slowest.
-func operationRow(w *reporter.Work, series string) workRow {
-	t := w.Times[series]
-	row := workRow{cells: []string{
-		text.Number(t.Count) + " ×", timeWords("avg ", t.Avg), p90Words(w, t.P90, t.Estimated, text.Milliseconds),
-		timeWords("max ", t.Max), "",
-	}}
-	if t.Count > 0 {
-		row.cells[4] = text.Milliseconds(t.Total) + " in all"
+// row returns a series in words: those of its numbers that have some. Of an operation of several nodes it names the
+// slowest.
+func (p *workPart) row(w *reporter.Work, series string) workRow {
+	if p.kind == reporter.TransferKind {
+		return p.transferRow(w, series)
 	}
 
-	var notes []string
-	if t.Errors > 0 {
-		notes = append(notes, text.Number(t.Errors)+" failed")
+	var row workRow
+	for _, n := range p.numbers() {
+		row.cells = append(row.cells, numberWords(&n, w, series))
 	}
-	if node, ok := w.Slowest[series]; ok {
-		notes, row.note.Quote = append(notes, "slowest on node"), node
+	switch t := w.Times[series]; p.kind {
+	case reporter.ValueKind:
+		row.note.Quote = w.Values[series].Unit
+	case reporter.OpKind:
+		if t.Count == 0 {
+			row.cells[len(row.cells)-1] = "" // the total
+		}
+		if t.Errors > 0 {
+			row.note.Words = text.Number(t.Errors) + " failed"
+		}
+		if row.note.Quote = w.Slowest[series]; row.note.Quote != "" {
+			row.note.Words = strings.TrimPrefix(row.note.Words+", slowest on node", ", ")
+		}
 	}
-	row.note.Words = strings.Join(notes, ", ")
 
 	return row
 }
 
-// timeWords returns a time with a word before it, or "" if it is not known.
-func timeWords(word string, ms *float64) string {
-	if ms == nil {
-		return ""
-	}
-	return word + text.Milliseconds(*ms)
+// numbers returns the numbers that a summary has of each series.
+func (p *workPart) numbers() []reporter.WorkNumber {
+	return slices.DeleteFunc(reporter.WorkNumbers(p.kind, 0), func(n reporter.WorkNumber) bool { return n.Words == "" })
 }
 
-// p90Words returns what 90 % were within: an upper bound for several nodes, and with a tilde if it was estimated from
-// the buckets of a histogram.
-func p90Words(w *reporter.Work, p90 *float64, estimated []string, words func(float64) string) string {
+// numberWords returns a number in words, or "" if it is not known. A quantile is an upper bound for several nodes, and
+// has a tilde if it was estimated from the buckets of a histogram.
+func numberWords(n *reporter.WorkNumber, w *reporter.Work, series string) string {
+	v, estimated := n.Of(w, series)
+	if v == nil || n.OfNode && w.Nodes > 1 {
+		return ""
+	}
+	words := text.Number(*v)
+	if n.Unit == collector.Milliseconds {
+		words = text.Milliseconds(*v)
+	}
 	switch {
-	case p90 == nil:
-		return ""
+	case n.Quantile == "":
 	case w.Nodes > 1:
-		return "p90 at most " + words(*p90)
-	case len(estimated) > 0:
-		return "p90 ~" + words(*p90)
+		words = "at most " + words
+	case estimated:
+		words = "~" + words
 	}
-	return "p90 " + words(*p90)
-}
-
-func counterRow(w *reporter.Work, series string) workRow {
-	return workRow{cells: []string{text.Number(w.Counters[series])}}
-}
-
-func gaugeRow(w *reporter.Work, series string) workRow {
-	g := w.Gauges[series]
-	row := workRow{cells: []string{"mean " + text.Number(g.Mean), "max " + text.Number(g.Max), ""}}
-	if w.Nodes == 1 {
-		row.cells[2] = "last " + text.Number(g.Last)
-	}
-	return row
-}
-
-func valueRow(w *reporter.Work, series string) workRow {
-	v := w.Values[series]
-	row := workRow{note: table.Quote(v.Unit), cells: []string{
-		text.Number(v.Count) + " ×", "avg " + text.Number(v.Avg), p90Words(w, v.P90, v.Estimated, text.Number), "",
-	}}
-	if v.Max != nil {
-		row.cells[3] = "max " + text.Number(*v.Max)
-	}
-	return row
+	return strings.Replace(n.Words, "%s", words, 1)
 }
 
 // transferRow returns the transfers of one name in words, with commas.
-func transferRow(w *reporter.Work, series string) workRow {
+func (p *workPart) transferRow(w *reporter.Work, series string) workRow {
 	t := w.Transfers[series]
 	n := t.Reduced.Transfers
 	words := []string{text.Number(n) + " " + text.Plural(n, "transfer", "transfers")}
 	if n > 0 {
-		words = append(words, text.SizeText(t.TotalMB), "avg "+text.Milliseconds(t.Reduced.AvgXfer))
-		if p90 := t.Reduced.P90Xfer; p90 > 0 {
-			words = append(words, p90Words(w, &p90, t.Estimated, text.Milliseconds))
+		words = append(words, text.SizeText(t.TotalMB))
+		for _, n := range p.numbers() {
+			if n.Quantile == "" || t.Reduced.P90Xfer > 0 {
+				words = append(words, numberWords(&n, w, series))
+			}
 		}
 		if rate := transferRate(&t); rate != "" {
 			words = append(words, rate)

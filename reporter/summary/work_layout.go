@@ -35,7 +35,7 @@ func (p *workPart) table(w *reporter.Work, series []string) *table.Table {
 			for i := range row.cells {
 				t.Columns = append(t.Columns, table.Column{Right: true, Optional: true})
 				if p.kind == reporter.OpKind {
-					t.Columns[i+1].Long = [...]string{"calls", "avg", "p90", "max", "total"}[i]
+					t.Columns[i+1].Long = p.numbers()[i].Head
 				}
 			}
 			t.Columns = append(t.Columns, table.Column{Long: "note", Wrap: true, Optional: true})

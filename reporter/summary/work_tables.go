@@ -2,12 +2,12 @@ package summary
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -22,10 +22,13 @@ func WriteWork(w io.Writer, r *reporter.Report) error {
 		return nil
 	}
 
-	tables := []*table.Table{
-		operationTable(work), counterTable(work), gaugeTable(work), valueTable(work), setTable(work),
-		attributeTable(work),
+	var tables []*table.Table
+	for _, kind := range reporter.WorkKinds() {
+		if kind != reporter.TransferKind {
+			tables = append(tables, kindTable(work, kind))
+		}
 	}
+	tables = append(tables, setTable(work), attributeTable(work))
 	tables = append(tables, transferTables(work)...)
 	tables = append(tables, sourceTable(r), droppedTable(work), exampleTable(work))
 
@@ -132,19 +135,13 @@ func workRemarks(work *reporter.Work) []string {
 
 // hasEstimates reports whether some number was estimated.
 func hasEstimates(work *reporter.Work) bool {
-	for _, t := range work.Times {
-		if len(t.Estimated) > 0 {
-			return true
-		}
-	}
-	for _, v := range work.Values {
-		if len(v.Estimated) > 0 {
-			return true
-		}
-	}
-	for _, t := range work.Transfers {
-		if len(t.Estimated) > 0 {
-			return true
+	for _, kind := range reporter.WorkKinds() {
+		for _, n := range reporter.WorkNumbers(kind, 0) {
+			for _, series := range work.Series(kind) {
+				if _, estimated := n.Of(work, series); estimated {
+					return true
+				}
+			}
 		}
 	}
 	return false
@@ -158,14 +155,6 @@ func known(v *float64) string {
 	return text.Number(*v)
 }
 
-// guess returns a number, with a tilde if its name is among the estimated ones.
-func guess(v *float64, name string, estimated []string) string {
-	if v != nil && slices.Contains(estimated, name) {
-		return "~" + text.Number(*v)
-	}
-	return known(v)
-}
-
 // amount returns a number, or a dash if there is nothing of it.
 func amount[N int | int64 | float64](n N) string {
 	if n == 0 {
@@ -174,49 +163,23 @@ func amount[N int | int64 | float64](n N) string {
 	return text.Number(float64(n))
 }
 
-func operationTable(work *reporter.Work) *table.Table {
-	t := seriesTable("operation", "calls", "failed", "avg ms", "min ms", "max ms", "last ms", "p50 ms", "p90 ms", "p99 ms",
-		"total ms", "size B", "total B", "keys", "slowest node")
-	for _, series := range work.Series(reporter.OpKind) {
-		o := work.Times[series]
-		add(t,
-			series, text.Number(o.Count), amount(o.Errors), known(o.Avg), known(o.Min), known(o.Max), known(o.Last),
-			guess(o.P50, book.P50TimeName, o.Estimated), guess(o.P90, book.P90TimeName, o.Estimated),
-			guess(o.P99, book.P99TimeName, o.Estimated), text.Number(o.Total), known(o.SizeBytes), known(o.TotalBytes),
-			amount(len(work.Keys[series])), work.Slowest[series],
-		)
+// kindTable returns all numbers of the series of a kind.
+func kindTable(work *reporter.Work, kind reporter.WorkKind) *table.Table {
+	heads, rows := work.Table(kind, 0)
+	t := seriesTable(heads...)
+	switch kind {
+	case reporter.OpKind:
+		t = seriesTable(append(heads, "keys")...)
+	case reporter.ValueKind:
+		t = textTable(heads...)
 	}
-	return t
-}
+	for _, row := range rows {
+		if kind == reporter.OpKind {
+			row = append(row, amount(len(work.Keys[row[0]])))
+		}
+		add(t, row...)
+	}
 
-func counterTable(work *reporter.Work) *table.Table {
-	t := seriesTable("counter", "sum")
-	for _, series := range work.Series(reporter.CounterKind) {
-		add(t, series, text.Number(work.Counters[series]))
-	}
-	return t
-}
-
-func gaugeTable(work *reporter.Work) *table.Table {
-	t := seriesTable("gauge", "last", "min", "mean", "max", "count")
-	for _, series := range work.Series(reporter.GaugeKind) {
-		g := work.Gauges[series]
-		add(t, series, text.Number(g.Last), text.Number(g.Min), text.Number(g.Mean), text.Number(g.Max),
-			text.Number(float64(g.Count)))
-	}
-	return t
-}
-
-func valueTable(work *reporter.Work) *table.Table {
-	t := textTable("value", "count", "avg", "min", "max", "last", "p50", "p90", "p99", "unit")
-	for _, series := range work.Series(reporter.ValueKind) {
-		v := work.Values[series]
-		add(t,
-			series, text.Number(v.Count), text.Number(v.Avg), known(v.Min), known(v.Max), known(v.Last),
-			guess(v.P50, book.P50Name, v.Estimated), guess(v.P90, book.P90Name, v.Estimated), guess(v.P99, book.P99Name, v.Estimated),
-			v.Unit,
-		)
-	}
 	return t
 }
 
@@ -247,17 +210,12 @@ func transferTables(work *reporter.Work) []*table.Table {
 	for _, name := range work.Series(reporter.TransferKind) {
 		tr := work.Transfers[name]
 		t := seriesTable("transfer "+name, "")
-		for figure, v := range tr.Reduced.All() {
-			add(t, figure, guess(&v, figure, tr.Estimated))
+		for _, n := range reporter.WorkNumbers(reporter.TransferKind, 0) {
+			label := cmp.Or(n.Figure, n.Head)
+			if v, _ := n.Of(work, name); label != "" && (v != nil || n.Figure != "") {
+				add(t, label, n.Text(work, name))
+			}
 		}
-
-		add(t, "total MB", text.Number(tr.TotalMB))
-		if tr.WallThroughput != nil {
-			add(t, "throughput from first to last (MB/s)", text.Number(*tr.WallThroughput))
-		}
-		add(t, "failed transfers", text.Number(tr.FailedTransfers))
-		add(t, "failed notifications", text.Number(tr.FailedNotifications))
-		add(t, "expired KV requests", text.Number(tr.KVExpired))
 		for _, list := range slices.Sorted(maps.Keys(tr.Other)) {
 			add(t, list+", entries", text.Number(float64(tr.Other[list].Count)))
 			add(t, list+", sum", text.Number(tr.Other[list].Sum))

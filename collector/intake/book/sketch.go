@@ -2,8 +2,8 @@ package book
 
 import "github.com/perfagent/perfagent/opstats"
 
-// quantiles is a Sketch within the memory of the Book. It is given up, and then knows nothing, if there is no memory for
-// a wider range of values.
+// quantiles is a Sketch within the memory of the Book. It is given up, and then knows nothing, if there is no memory
+// for a wider range of values.
 type quantiles struct {
 	Sketch opstats.Sketch `json:"sketch,omitzero"`
 	Lost   bool           `json:"lost,omitzero"`

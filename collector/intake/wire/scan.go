@@ -139,7 +139,8 @@ func (s *scanner) number() (kind byte, ok bool) {
 	}
 	text := s.data[start:s.at]
 	whole := digits(text)
-	if whole == 0 || whole > 1 && text[0] == '0' || whole < len(text) && text[whole] == '.' && digits(text[whole+1:]) == 0 {
+	_, part, point := Cut(text, '.')
+	if whole == 0 || whole > 1 && text[0] == '0' || point && digits(part) == 0 {
 		return 0, false
 	}
 	return '0', isDecimal(text)
