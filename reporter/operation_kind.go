@@ -129,8 +129,8 @@ func plain[T any](at func(t *T) *float64) field[T] {
 	return field[T]{at, func(t *T, v *float64) { *at(t) = *v }}
 }
 
-// optional is a number that may be nil.
-func optional[T any](at func(t *T) **float64) field[T] {
+// mayBeNil is a number that may be nil.
+func mayBeNil[T any](at func(t *T) **float64) field[T] {
 	return field[T]{func(t *T) *float64 { return *at(t) }, func(t *T, v *float64) { *at(t) = v }}
 }
 
