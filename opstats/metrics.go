@@ -16,6 +16,16 @@ type Metrics struct {
 	Times      map[string]TimeStats `json:"times"`
 }
 
+// StoreMetrics are the numbers of a Store as ProxyStore has it, under the names of its class StoreMetrics.
+type StoreMetrics struct {
+	// Over all objects; of an attribute the last value.
+	Attributes map[string]any       `json:"attributes"`
+	Counters   map[string]float64   `json:"counters"`
+	Times      map[string]TimeStats `json:"times"` // milliseconds
+
+	Keys map[string]Metrics `json:"keys"` // of each object, by its key in the store
+}
+
 // Clone returns an independent copy.
 func (m Metrics) Clone() Metrics {
 	return Metrics{maps.Clone(m.Attributes), maps.Clone(m.Counters), maps.Clone(m.Times)}

@@ -20,7 +20,6 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
-	"github.com/perfagent/perfagent/store"
 )
 
 // checkEncoding compares the file of a report with its value on one line.
@@ -134,7 +133,7 @@ func TestEncode_OfEveryFeature(t *testing.T) {
 	n := r.Nodes["0"]
 	n.Push = &reporter.Push{Store: &reporter.StoreState{State: reporter.PushPending, URI: "redis://h"}}
 	times := map[string]opstats.TimeStats{"store.put": {Count: 1, Avg: 1e-9, Max: 2}}
-	r.Run.Gather = &reporter.Gather{Metrics: &store.Metrics{Times: times}}
+	r.Run.Gather = &reporter.Gather{Metrics: &opstats.StoreMetrics{Times: times}}
 	checkEncoding(t, r)
 	for _, r := range []*reporter.Report{
 		{}, {Nodes: map[string]*reporter.Node{"1": nil, "0": n}}, reportertest.KilledRank(), reportertest.Ranks(2, 3, 20),

@@ -1,16 +1,16 @@
 package reporter
 
-import "github.com/perfagent/perfagent/store"
+import "github.com/perfagent/perfagent/opstats"
 
 // Gather says what of a run was found in a store when its nodes were merged.
 type Gather struct {
-	Store         string         `json:"store"`                    // its address, without user info
-	NodesExpected int            `json:"nodes_expected,omitempty"` // 0 = nobody said
-	NodesFound    int            `json:"nodes_found"`              // with a final report
-	Partial       []int          `json:"partial"`                  // nodes of which there is what was known while they ran
-	Missing       []Missing      `json:"missing"`                  // nodes of which there is nothing that can be read, and why
-	WaitedSeconds float64        `json:"waited_seconds"`
-	Metrics       *store.Metrics `json:"metrics"` // of the listing and the gets
+	Store         string                `json:"store"`                    // its address, without user info
+	NodesExpected int                   `json:"nodes_expected,omitempty"` // 0 = nobody said
+	NodesFound    int                   `json:"nodes_found"`              // with a final report
+	Partial       []int                 `json:"partial"`                  // nodes of which there is what was known while they ran
+	Missing       []Missing             `json:"missing"`                  // nodes of which there is nothing that can be read, and why
+	WaitedSeconds float64               `json:"waited_seconds"`
+	Metrics       *opstats.StoreMetrics `json:"metrics"` // of the listing and the gets
 }
 
 // WithSeries returns a copy of a node with the series of another report of it.

@@ -5,7 +5,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/store"
+	"github.com/perfagent/perfagent/opstats"
 )
 
 // Schema is the format of the report file. Readers refuse a higher major number.
@@ -326,8 +326,8 @@ type StoreState struct {
 	Error     string `json:"error,omitempty"`     // why it is not
 	// Unconditional reports that the store cannot tell whether a name is free: another process may have put a report under
 	// the same name at the same moment, and one of the two is lost.
-	Unconditional bool           `json:"unconditional,omitempty"`
-	Metrics       *store.Metrics `json:"metrics,omitempty"` // of the last attempt
+	Unconditional bool                  `json:"unconditional,omitempty"`
+	Metrics       *opstats.StoreMetrics `json:"metrics,omitempty"` // of the last attempt
 }
 
 // The states of a push.

@@ -10,17 +10,6 @@ import (
 // maxMetrics bounds what is kept of a store's metrics: some ten thousand objects.
 const maxMetrics = 1 << 17
 
-// A Metrics is what a Store has done, under the names of ProxyStore's class StoreMetrics. Times are in milliseconds. Ours
-// are store.list, and the counters store.OP.errors.
-type Metrics struct {
-	// Over all objects; of an attribute the last value.
-	Attributes map[string]any               `json:"attributes"`
-	Counters   map[string]float64           `json:"counters"`
-	Times      map[string]opstats.TimeStats `json:"times"`
-
-	Keys map[string]opstats.Metrics `json:"keys"` // of each object, by what the store calls it
-}
-
 // A recorder counts what a Store does.
 type recorder struct {
 	ledger *opstats.Ledger
@@ -62,8 +51,9 @@ func (s *Store) size(attribute, name string, bytes int) {
 	_ = s.metrics.ledger.AddAttribute(attribute, s.key(name), float64(bytes))
 }
 
-// Metrics returns what the store has done; nil if it was opened without Metrics.
-func (s *Store) Metrics() *Metrics {
+// Metrics returns what the store has done; nil if it was opened without Metrics. The names are those of ProxyStore but for
+// store.list and the counters store.OP.errors and store.OP.retries.
+func (s *Store) Metrics() *opstats.StoreMetrics {
 	if s.metrics == nil {
 		return nil
 	}
@@ -71,7 +61,7 @@ func (s *Store) Metrics() *Metrics {
 	defer s.mu.Unlock()
 
 	ledger := s.metrics.ledger
-	m := &Metrics{
+	m := &opstats.StoreMetrics{
 		Attributes: maps.Clone(s.metrics.last), Counters: make(map[string]float64), Times: ledger.AggregateTimes(),
 		Keys: make(map[string]opstats.Metrics),
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/store"
 )
 
 const (
@@ -45,7 +45,7 @@ type Options struct {
 	// and is nil if operations are not recorded.
 	Book func() *book.Book
 	// Store returns what was done in the store of the reports; nil if there is none. It is called as Book is.
-	Store func() *store.Metrics
+	Store func() *opstats.StoreMetrics
 }
 
 // An Exporter serves one run. Begin and Observe are called by the sampling goroutine, the other

@@ -11,8 +11,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/store"
 )
 
 // A Metric is one metric of /metrics. Units are Prometheus' base units: seconds, bytes, and ratios
@@ -41,8 +41,8 @@ type metricInput struct {
 	version  string
 	interval time.Duration
 	agent    reporter.Agent
-	work     *reporter.Work // nil if operations are not recorded
-	store    *store.Metrics // nil if there is no store
+	work     *reporter.Work        // nil if operations are not recorded
+	store    *opstats.StoreMetrics // nil if there is no store
 }
 
 // Metrics returns the metrics of /metrics in order. It is the only place with these names; the
