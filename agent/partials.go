@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
@@ -22,7 +21,7 @@ import (
 type partials struct {
 	session *session
 	report  func(*collector.Recording) *reporter.Report
-	partial *gather.Partial
+	partial *store.Partial
 
 	due    time.Duration // monotonic time of the next one
 	copies chan *collector.Recording
@@ -45,7 +44,7 @@ func (s *session) putsPartials() bool {
 
 func (s *session) newPartials(incomplete string) *partials {
 	p := &partials{
-		session: s, report: s.reportSoFar(incomplete), partial: gather.NewPartial(s.o.RunID, s.nodeFileName()),
+		session: s, report: s.reportSoFar(incomplete), partial: store.NewPartial(s.o.RunID, s.nodeFileName()),
 		copies: make(chan *collector.Recording, 1), done: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/agent/pusher"
-	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/store"
@@ -95,7 +94,7 @@ func (s *session) store(p *storing, d delivery) stored {
 	begun, to := time.Now(), s.stored
 	defer to.Close()
 
-	name, err := gather.Put(p.ctx, to, s.o.RunID, d.base, d.toStore)
+	name, err := to.PutReport(p.ctx, s.o.RunID, d.base, d.toStore)
 	if err == nil {
 		if err := s.partials.evict(p.ctx, to); err != nil {
 			s.log.Warn(fmt.Sprintf("the report of the time before the end is still there: %v", err))

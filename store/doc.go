@@ -16,5 +16,9 @@
 //
 // A name is RUN-ID/node-N, whatever the store. In a ProxyStore layout any key that Python made is a name, too.
 //
-// Objects are written once and read often. Nothing is ever deleted but by Evict. The package knows nothing of reports.
+// Objects are written once and read often. Nothing is ever deleted but by Evict.
+//
+// The report of a node is RUN-ID/node-N, where N is the index of the node, or its host's name where no index is known. A
+// further recording of the same node is node-N.2, node-N.3 and so on: nothing is ever overwritten. PutReport and Partial put
+// reports, Runs and Nodes list them, Await waits for them, and FetchRun and Fetch copy them to files.
 package store

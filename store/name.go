@@ -1,6 +1,12 @@
 package store
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/journal"
+)
 
 // maxElement is the length of the longest part of a name: that of a file's name, less the longest suffix.
 const maxElement = 255 - len(".json.ready")
@@ -31,4 +37,35 @@ func isElement(s string) bool {
 		}
 	}
 	return true
+}
+
+// A name says which recording an object is.
+type name struct {
+	run     string
+	node    string // node-N
+	again   int    // K of node-N.K; 1 for the first recording
+	partial bool   // what was known of it while it ran
+}
+
+// String returns the name of the object.
+func (n name) String() string {
+	out := n.run + "/" + n.node
+	if n.again > 1 {
+		out += "." + strconv.Itoa(n.again)
+	}
+	if n.partial {
+		out += ".partial"
+	}
+	return out
+}
+
+// parse reads the name of an object. It reports false for one that is not the report of a whole node: the piece of a rank
+// is not.
+func parse(s string) (n name, ok bool) {
+	run, base, _ := strings.Cut(s, "/")
+	of, ok := catalog.ParseName(base + ".json")
+	if !ok || !IsName(s) || of.Rank >= 0 {
+		return name{}, false
+	}
+	return name{run, journal.BaseName(of.Node, of.Host, ""), of.Nth, of.Partial}, true
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
@@ -21,6 +20,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/store"
 )
 
 type mergeOptions struct {
@@ -36,8 +36,8 @@ type mergeOptions struct {
 	runs    runFinder
 	streams streams
 
-	gathered *gather.Gathering // nil unless a run in a store is merged
-	series   *gather.Resolver
+	gathered *store.Gathering // nil unless a run in a store is merged
+	series   *store.Resolver
 }
 
 func newMerge(s streams) *cobra.Command {
@@ -156,7 +156,7 @@ func (o *mergeOptions) check(names []string) error {
 func (o *mergeOptions) find(names []string) ([]catalog.Node, error) {
 	if len(names) == 1 {
 		address, object, ok := referenceIn(names[0])
-		if _, isRun := gather.RunIn(object); ok && isRun {
+		if _, isRun := store.RunIn(object); ok && isRun {
 			nodes, err := o.gather(address, object)
 			if err != nil {
 				return nil, fmt.Errorf("merge: %w", err)
@@ -263,7 +263,7 @@ func (o *mergeOptions) conclude(nodes []catalog.Node, found *reporter.Gather) er
 		}
 	}
 	if len(found.Missing) > 0 {
-		o.runs.say("merge", gather.MissingWords(found))
+		o.runs.say("merge", store.MissingWords(found))
 		return exitError{code: exitFailure}
 	}
 	return nil

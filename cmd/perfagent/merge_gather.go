@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/store"
 )
 
 // gather fetches a run from a store and returns its nodes, after it has waited for them. It returns nil if there is no
@@ -18,14 +18,14 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	}
 	ctx, stop := untilSignal()
 	defer stop()
-	g := gather.NewGathering(s, object, func(f gather.Fetched) string {
+	g := store.NewGathering(s, object, func(f store.Fetched) string {
 		return said(s.Reference(f.Name), o.runs.copies.Named(f.Err.Error()))
 	})
 	o.gathered = g
-	run, _ := gather.RunIn(object)
+	run, _ := store.RunIn(object)
 	if o.wait > 0 {
-		g.Waited, err = gather.Await(ctx, s, run, o.awaited(run))
-		if errors.Is(err, gather.ErrUnknownNodes) {
+		g.Waited, err = s.Await(ctx, run, o.awaited(run))
+		if errors.Is(err, store.ErrUnknownNodes) {
 			err = fmt.Errorf("--wait: %w: say it with --nodes", err)
 		}
 		if err != nil {
@@ -48,8 +48,8 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 }
 
 // awaited says what is waited for.
-func (o *mergeOptions) awaited(run string) gather.Awaited {
-	return gather.Awaited{Nodes: o.nodes, Limit: o.wait, Tell: func(final, of int) {
+func (o *mergeOptions) awaited(run string) store.Awaited {
+	return store.Awaited{Nodes: o.nodes, Limit: o.wait, Tell: func(final, of int) {
 		words := "?"
 		if of > 0 {
 			words = strconv.Itoa(of)

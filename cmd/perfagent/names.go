@@ -9,20 +9,20 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/store"
 )
 
 // A runFinder finds runs by name.
 type runFinder struct {
 	out     string // the directory of the runs
 	streams streams
-	copies  gather.Copies
+	copies  store.Copies
 }
 
 // addTo declares --out.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/perfagent/perfagent/agent/pusher"
-	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -77,7 +76,7 @@ func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*
 	data, base, err := file.Node(key)
 	if err == nil {
 		var name string
-		if name, err = gather.Put(ctx, into, file.Report.Run.ID, base, data); err == nil {
+		if name, err = into.PutReport(ctx, file.Report.Run.ID, base, data); err == nil {
 			state.Unconditional = into.Unconditional()
 			state.State, state.Reference = reporter.PushDone, into.Reference(name)
 		}

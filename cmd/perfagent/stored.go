@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/agent/pusher"
-	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -53,8 +52,8 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 }
 
 // inStores returns what finds runs in stores for a command.
-func (f *runFinder) inStores(command string) gather.Finder {
-	return gather.Finder{Copies: &f.copies, Say: func(words string) { f.say(command, words) }}
+func (f *runFinder) inStores(command string) store.Finder {
+	return store.Finder{Copies: &f.copies, Say: func(words string) { f.say(command, words) }}
 }
 
 // openStore opens a store. If its address has no password, that of PERFAGENT_STORE will do.
@@ -63,8 +62,8 @@ func (f *runFinder) openStore(address string, metrics bool) (*store.Store, error
 }
 
 // resolver returns what fetches the series of nodes for a command, which closes it.
-func (f *runFinder) resolver(command string) *gather.Resolver {
-	return &gather.Resolver{
+func (f *runFinder) resolver(command string) *store.Resolver {
+	return &store.Resolver{
 		Open: func(address string) (*store.Store, error) { return f.openStore(address, false) },
 		Say:  func(words string) { f.say(command, words) },
 	}
@@ -124,7 +123,7 @@ func (o *lsOptions) listStore(names []string) error {
 	defer stop()
 
 	if len(names) == 2 {
-		nodes, err := gather.Nodes(ctx, s, names[1])
+		nodes, err := s.Nodes(ctx, names[1])
 		if err != nil {
 			return err
 		}
@@ -134,7 +133,7 @@ func (o *lsOptions) listStore(names []string) error {
 		return o.printNodes(nodes)
 	}
 
-	runs, err := gather.Runs(ctx, s)
+	runs, err := s.Runs(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,7 +144,7 @@ func (o *lsOptions) listStore(names []string) error {
 }
 
 // printRuns prints a line for each run of a store.
-func (o *lsOptions) printRuns(runs []gather.Run) error {
+func (o *lsOptions) printRuns(runs []store.Run) error {
 	if o.json {
 		return o.streams.printJSON(runs)
 	}
@@ -165,7 +164,7 @@ func (o *lsOptions) printRuns(runs []gather.Run) error {
 }
 
 // printNodes prints a line for each report of a run.
-func (o *lsOptions) printNodes(nodes []gather.Node) error {
+func (o *lsOptions) printNodes(nodes []store.Node) error {
 	if o.json {
 		return o.streams.printJSON(nodes)
 	}

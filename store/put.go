@@ -1,4 +1,4 @@
-package gather
+package store
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/store"
 )
 
 const (
@@ -17,16 +16,16 @@ const (
 	maxPush = 1 << 20
 )
 
-// Put puts the report of a node into a store, under the first name of the node that is free, and returns the name. A
-// name that has the same recording will do: then nothing is written. node is node-N.
-func Put(ctx context.Context, s *store.Store, run, node string, data []byte) (string, error) {
+// PutReport puts the report of a node into the store, under the first name of the node that is free, and returns the name.
+// A name that has the same recording will do: then nothing is written. node is node-N.
+func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (string, error) {
 	for k := 1; k <= maxAgain; k++ {
 		at := name{run: run, node: node, again: k}.String()
 		err := s.Put(ctx, at, data)
 		if err == nil {
 			return at, nil
 		}
-		if !errors.Is(err, store.ErrExists) {
+		if !errors.Is(err, ErrExists) {
 			return "", err
 		}
 
@@ -34,7 +33,7 @@ func Put(ctx context.Context, s *store.Store, run, node string, data []byte) (st
 		switch {
 		case err == nil && len(had) < len(data)+maxPush && reporter.SameRecording(had, data):
 			return at, nil
-		case err != nil && (ctx.Err() != nil || store.Temporary(err)): // it may be the same recording
+		case err != nil && (ctx.Err() != nil || Temporary(err)): // it may be the same recording
 			return "", err
 		}
 	}

@@ -1,4 +1,4 @@
-package gather
+package store
 
 import (
 	"bytes"
@@ -17,7 +17,6 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/store"
 )
 
 // A Fetched is what became of an object of a run.
@@ -35,8 +34,8 @@ type Fetched struct {
 // FetchRun copies the reports of a run to files DIR/RUN-ID/node-N.json, the layout of --out. In a store that has this
 // layout they are read as well, but stay where they are. A partial report may be fetched beside a final one of the same
 // name: hosts without an index share it. An error says that the store or the directory is of no use.
-func FetchRun(ctx context.Context, s *store.Store, run, dir string) ([]Fetched, error) {
-	names, err := names(ctx, s, run)
+func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]Fetched, error) {
+	names, err := s.reports(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +46,7 @@ func FetchRun(ctx context.Context, s *store.Store, run, dir string) ([]Fetched, 
 	}
 	var out []Fetched
 	err = parallel.InOrder(len(names), func(i int, emit func(Fetched) error) error {
-		f, err := fetch(ctx, s, names[i], dir)
+		f, err := s.fetchReport(ctx, names[i], dir)
 		if err != nil {
 			return err
 		}
@@ -61,8 +60,8 @@ func FetchRun(ctx context.Context, s *store.Store, run, dir string) ([]Fetched, 
 	return out, err
 }
 
-// names returns the names of a run's reports.
-func names(ctx context.Context, s *store.Store, run string) ([]name, error) {
+// reports returns the names of a run's reports.
+func (s *Store) reports(ctx context.Context, run string) ([]name, error) {
 	list, err := s.List(ctx, run+"/")
 	if err != nil {
 		return nil, err
@@ -77,8 +76,8 @@ func names(ctx context.Context, s *store.Store, run string) ([]name, error) {
 	return out, nil
 }
 
-// fetch fetches a report. What is wrong with the object is part of the result.
-func fetch(ctx context.Context, s *store.Store, n name, dir string) (Fetched, error) {
+// fetchReport fetches a report. What is wrong with the object is part of the result.
+func (s *Store) fetchReport(ctx context.Context, n name, dir string) (Fetched, error) {
 	out := Fetched{Name: n.String(), Node: strings.TrimPrefix(n.node, "node-"), Final: !n.partial}
 	data, stored, err := s.GetStored(ctx, out.Name)
 	if ctx.Err() != nil {
@@ -86,11 +85,11 @@ func fetch(ctx context.Context, s *store.Store, n name, dir string) (Fetched, er
 	}
 
 	in, lies := s.Dir()
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		err = causeOf(err)
 	}
 	if err == nil && !lies { // what is wrong with the rest of a file shows when it is read
-		err = check(data)
+		err = checkReport(data)
 	}
 	if err != nil {
 		out.Err = err
@@ -125,16 +124,16 @@ const Object = "object"
 
 // Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path. An error names
 // the reference of an object that is no report.
-func Fetch(ctx context.Context, s *store.Store, object, dir string) (path string, err error) {
-	reference := s.ProxyFromKey(object, store.RefOptions{})
+func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err error) {
+	reference := s.ProxyFromKey(object, RefOptions{})
 	data, err := s.Get(ctx, object)
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, ErrNotFound) {
 		return "", err
 	}
 	if err != nil {
 		return "", fmt.Errorf("%v: %w", reference, causeOf(err))
 	}
-	if err := check(data); err != nil {
+	if err := checkReport(data); err != nil {
 		return "", fmt.Errorf("%v: %w", reference, err)
 	}
 
@@ -153,8 +152,8 @@ func causeOf(err error) error {
 	return err
 }
 
-// check returns an error for what is no report: neither ours nor perf.py's.
-func check(data []byte) error {
+// checkReport returns an error for what is no report: neither ours nor perf.py's.
+func checkReport(data []byte) error {
 	// As encoding/json takes it, which is a third as fast.
 	if !jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
 		return errors.New("it is not JSON, or cut short")

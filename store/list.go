@@ -1,4 +1,4 @@
-package gather
+package store
 
 import (
 	"cmp"
@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/perfagent/perfagent/store"
 )
 
 // A Run is what a store tells of a run without fetching it.
@@ -30,7 +28,7 @@ type Node struct {
 }
 
 // Runs returns the runs in a store, the newest first where the store tells.
-func Runs(ctx context.Context, s *store.Store) ([]Run, error) {
+func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 	list, err := s.List(ctx, "")
 	if err != nil {
 		return nil, err
@@ -78,7 +76,7 @@ func Runs(ctx context.Context, s *store.Store) ([]Run, error) {
 }
 
 // Nodes returns the reports of a run in a store, by name. Each recording of a node has its own.
-func Nodes(ctx context.Context, s *store.Store, run string) ([]Node, error) {
+func (s *Store) Nodes(ctx context.Context, run string) ([]Node, error) {
 	list, err := s.List(ctx, run+"/")
 	if err != nil {
 		return nil, err

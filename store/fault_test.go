@@ -1,4 +1,4 @@
-package gather_test
+package store_test
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -90,7 +89,7 @@ func TestFetch_LeadsNowhereElse(t *testing.T) {
 	dir := filepath.Join(above, "copies")
 	for _, name := range []string{"../node-0", "/node-0", "..", "job/../node-0", "../../node-0"} {
 		f.objects[name] = report(t, 0, 20)
-		path, err := gather.Fetch(t.Context(), s, name, dir)
+		path, err := s.Fetch(t.Context(), name, dir)
 		if err != nil || filepath.Dir(path) != dir {
 			t.Errorf("%s is at %s, %v", name, path, err)
 		}
@@ -106,7 +105,7 @@ func TestPartial_AnswerIsLost(t *testing.T) {
 	for lost := range 3 {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			f := &faulty{lostPuts: lost}
-			s, p := openFaulty(t, f), gather.NewPartial("job", "node-0")
+			s, p := openFaulty(t, f), store.NewPartial("job", "node-0")
 			for i := range 4 {
 				_ = p.Put(t.Context(), s, fmt.Appendf(nil, "part %d", i)) // one that fails is dropped
 			}
@@ -123,7 +122,7 @@ func TestPartial_AnswerIsLost(t *testing.T) {
 func TestPartial_CutWhileItIsPut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &faulty{lostPuts: 1, afterPuts: cancel}
-	s, p := openFaulty(t, f), gather.NewPartial("job", "node-0")
+	s, p := openFaulty(t, f), store.NewPartial("job", "node-0")
 	f.objects["job/node-0.partial"] = []byte("of another recording")
 	if err := p.Put(ctx, s, []byte("ours")); err == nil {
 		t.Error("the put that was cut succeeded")
@@ -139,10 +138,10 @@ func TestPut_GetIsLost(t *testing.T) {
 	f := &faulty{lostGets: 1}
 	s, data := openFaulty(t, f), report(t, 0, 20)
 	f.objects["job/node-0"] = data
-	if name, err := gather.Put(t.Context(), s, "job", "node-0", data); err == nil {
+	if name, err := s.PutReport(t.Context(), "job", "node-0", data); err == nil {
 		t.Errorf("put as %s", name)
 	}
-	if name, err := gather.Put(t.Context(), s, "job", "node-0", data); err != nil || name != "job/node-0" {
+	if name, err := s.PutReport(t.Context(), "job", "node-0", data); err != nil || name != "job/node-0" {
 		t.Errorf("put again as %s, %v", name, err)
 	}
 	f.wantObjects(t, map[string][]byte{"job/node-0": data})

@@ -1,4 +1,4 @@
-package gather
+package store
 
 import (
 	"bytes"
@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/perfagent/perfagent/store"
 )
 
 // A Partial is the report of a node that still runs, in a store. It is replaced from time to time, so that a node that
@@ -29,7 +27,7 @@ func NewPartial(run, node string) *Partial {
 
 // Put stores the report in place of the last one. It never replaces that of another recording. In a store of which no
 // object changes, the error is errors.ErrUnsupported.
-func (p *Partial) Put(ctx context.Context, s *store.Store, data []byte) error {
+func (p *Partial) Put(ctx context.Context, s *Store, data []byte) error {
 	if p.at != "" {
 		return s.Replace(ctx, p.at, data)
 	}
@@ -38,17 +36,17 @@ func (p *Partial) Put(ctx context.Context, s *store.Store, data []byte) error {
 		at := p.first
 		at.again = k
 		err := p.putAt(ctx, s, at.String(), data)
-		if !errors.Is(err, store.ErrExists) {
+		if !errors.Is(err, ErrExists) {
 			return err
 		}
 	}
 	return fmt.Errorf("put %s of run %s: %d names are taken", p.first.node, p.first.run, maxAgain)
 }
 
-// putAt stores the report under a name. If another recording has it, the error is store.ErrExists.
-func (p *Partial) putAt(ctx context.Context, s *store.Store, at string, data []byte) error {
+// putAt stores the report under a name. If another recording has it, the error is ErrExists.
+func (p *Partial) putAt(ctx context.Context, s *Store, at string, data []byte) error {
 	err := s.Put(ctx, at, data)
-	if errors.Is(err, store.ErrExists) {
+	if errors.Is(err, ErrExists) {
 		own, errGet := holds(ctx, s, at, data, p.sent)
 		if errGet != nil {
 			return errGet
@@ -59,7 +57,7 @@ func (p *Partial) putAt(ctx context.Context, s *store.Store, at string, data []b
 	}
 
 	switch {
-	case errors.Is(err, store.ErrExists):
+	case errors.Is(err, ErrExists):
 	case err != nil:
 		p.tried, p.sent = at, data
 	default:
@@ -69,7 +67,7 @@ func (p *Partial) putAt(ctx context.Context, s *store.Store, at string, data []b
 }
 
 // Evict deletes the report, if there is one.
-func (p *Partial) Evict(ctx context.Context, s *store.Store) error {
+func (p *Partial) Evict(ctx context.Context, s *Store) error {
 	if p.at == "" && p.sent != nil {
 		own, err := holds(ctx, s, p.tried, p.sent)
 		if err != nil {
@@ -88,10 +86,10 @@ func (p *Partial) Evict(ctx context.Context, s *store.Store) error {
 
 // holds reports whether the object of a name is one of these; nil is none. An object that can never be read is another.
 // An error says that the store did not answer.
-func holds(ctx context.Context, s *store.Store, at string, these ...[]byte) (bool, error) {
+func holds(ctx context.Context, s *Store, at string, these ...[]byte) (bool, error) {
 	had, err := s.Get(ctx, at)
 	if err != nil {
-		if ctx.Err() != nil || store.Temporary(err) {
+		if ctx.Err() != nil || Temporary(err) {
 			return false, err
 		}
 		return false, nil

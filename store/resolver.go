@@ -1,4 +1,4 @@
-package gather
+package store
 
 import (
 	"context"
@@ -9,16 +9,15 @@ import (
 	"sync"
 
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/store"
 )
 
 // A Resolver fetches the series of nodes that were merged without them. It may be used from several goroutines.
 type Resolver struct {
-	Open func(address string) (*store.Store, error)
+	Open func(address string) (*Store, error)
 	Say  func(words string) // says what cannot be had
 
 	mu     sync.Mutex
-	stores map[string]*store.Store // by address
+	stores map[string]*Store // by address
 }
 
 // Resolve returns a node with its series, and with the reference to them. Those that cannot be had are missing in it,
@@ -50,7 +49,7 @@ func (r *Resolver) Fill(report *reporter.Report) {
 
 // fetch gets the report of a node, if it still is the one that was merged.
 func (r *Resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
-	address, name, ok := store.SplitReference(n.Reference)
+	address, name, ok := SplitReference(n.Reference)
 	if !ok {
 		return nil, errors.New("it is not of the form STORE#NAME")
 	}
@@ -79,7 +78,7 @@ func (r *Resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 }
 
 // open returns the store at an address.
-func (r *Resolver) open(address string) (*store.Store, error) {
+func (r *Resolver) open(address string) (*Store, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.stores[address]; s != nil {
@@ -91,7 +90,7 @@ func (r *Resolver) open(address string) (*store.Store, error) {
 		return nil, err
 	}
 	if r.stores == nil {
-		r.stores = make(map[string]*store.Store)
+		r.stores = make(map[string]*Store)
 	}
 	r.stores[address] = s
 	return s, nil

@@ -1,4 +1,4 @@
-package gather
+package store
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter/catalog"
-	"github.com/perfagent/perfagent/store"
 )
 
 // Copies are the reports of a store that have been copied to this machine. They stay until Remove is called.
@@ -70,7 +69,7 @@ type Finder struct {
 
 // place returns the directory for what is fetched from a store. A store that is a directory has the layout of --out, so
 // nothing is copied from it.
-func (f Finder) place(s *store.Store, object string) (in copied, isDir bool, err error) {
+func (f Finder) place(s *Store, object string) (in copied, isDir bool, err error) {
 	in = copied{store: s.URL(), object: object}
 	if in.dir, isDir = s.Dir(); isDir {
 		return in, true, nil
@@ -82,7 +81,7 @@ func (f Finder) place(s *store.Store, object string) (in copied, isDir bool, err
 }
 
 // Find returns what the name of an object of a store stands for.
-func (f Finder) Find(ctx context.Context, s *store.Store, object string) (*catalog.Found, error) {
+func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Found, error) {
 	in, isDir, err := f.place(s, object)
 	if err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func (f Finder) Find(ctx context.Context, s *store.Store, object string) (*catal
 	}
 
 	if run, ok := RunIn(object); ok {
-		fetched, err := FetchRun(ctx, s, run, in.dir)
+		fetched, err := s.FetchRun(ctx, run, in.dir)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +100,7 @@ func (f Finder) Find(ctx context.Context, s *store.Store, object string) (*catal
 		}
 	}
 
-	path, err := Fetch(ctx, s, object, in.dir)
+	path, err := s.Fetch(ctx, object, in.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +108,14 @@ func (f Finder) Find(ctx context.Context, s *store.Store, object string) (*catal
 }
 
 // findInDirectory returns what the name of an object stands for in a directory that is a store.
-func (f Finder) findInDirectory(ctx context.Context, s *store.Store, object string, in copied) (*catalog.Found, error) {
+func (f Finder) findInDirectory(ctx context.Context, s *Store, object string, in copied) (*catalog.Found, error) {
 	if _, ok := RunIn(object); ok {
 		return f.findRun(object, in)
 	}
 
 	reference := text.Printable(s.Reference(object))
-	if !store.IsName(object) {
-		return nil, fmt.Errorf("%s: %w", reference, store.ErrName)
+	if !IsName(object) {
+		return nil, fmt.Errorf("%s: %w", reference, ErrName)
 	}
 	there, err := s.Exists(ctx, object)
 	if err != nil {
@@ -146,11 +145,11 @@ func (f Finder) findRun(run string, in copied) (*catalog.Found, error) {
 // nothing but what lies in it. It returns an error if all of the run is such a link.
 func (f Finder) outside(object string, in copied) ([]string, error) {
 	run, _ := RunIn(object)
-	if !store.IsName(run + "/node-0") {
+	if !IsName(run + "/node-0") {
 		return nil, nil // nor is it the name of a run
 	}
 	dir := filepath.Join(in.dir, run)
-	if err := store.CheckInside(in.dir, dir); err != nil {
+	if err := CheckInside(in.dir, dir); err != nil {
 		return nil, fmt.Errorf("%s: %w", text.Printable(in.store+"#"+run), err)
 	}
 
@@ -161,7 +160,7 @@ func (f Finder) outside(object string, in copied) ([]string, error) {
 		if _, ours := catalog.ParseName(e.Name()); !ours || e.Type()&os.ModeSymlink == 0 {
 			continue
 		}
-		if err := store.CheckInside(in.dir, path); err != nil {
+		if err := CheckInside(in.dir, path); err != nil {
 			f.Say(fmt.Sprintf("left out: %s: %v", in.nameOf(path), err))
 			out = append(out, path)
 		}
@@ -170,7 +169,7 @@ func (f Finder) outside(object string, in copied) ([]string, error) {
 }
 
 // sayLost says what could not be fetched, and returns how much that is.
-func (f Finder) sayLost(s *store.Store, fetched []Fetched) (lost int) {
+func (f Finder) sayLost(s *Store, fetched []Fetched) (lost int) {
 	for _, one := range fetched {
 		if one.Err != nil {
 			f.Say(fmt.Sprintf("%s: %v", s.Reference(one.Name), one.Err))

@@ -1,4 +1,4 @@
-package gather
+package store
 
 import (
 	"context"
@@ -11,12 +11,11 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
-	"github.com/perfagent/perfagent/store"
 )
 
 // A Gathering is a run in a store that is being merged.
 type Gathering struct {
-	Store  *store.Store
+	Store  *Store
 	Waited time.Duration
 
 	run   string                 // RUN-ID or RUN-ID@K
@@ -26,7 +25,7 @@ type Gathering struct {
 }
 
 // NewGathering returns the Gathering of a run, RUN-ID or RUN-ID@K. why says which object could not be read, and why.
-func NewGathering(s *store.Store, run string, why func(Fetched) string) *Gathering {
+func NewGathering(s *Store, run string, why func(Fetched) string) *Gathering {
 	return &Gathering{Store: s, run: run, why: why, files: make(map[string]Fetched)}
 }
 
@@ -41,7 +40,7 @@ func (g *Gathering) Fetch(ctx context.Context, f Finder, optional bool) (*catalo
 		return nil, err
 	}
 	run, _ := RunIn(g.run)
-	fetched, err := FetchRun(ctx, g.Store, run, in.dir)
+	fetched, err := g.Store.FetchRun(ctx, run, in.dir)
 	if err != nil || len(fetched) == 0 && optional && !isDir {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package gather_test
+package store_test
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/perfagent/perfagent/gather"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/store"
@@ -30,28 +29,12 @@ func report(t *testing.T, node, seconds int) []byte {
 	return data
 }
 
-// open opens the store at an address.
-func open(t *testing.T, address string) *store.Store {
+// putReport puts a report and wants it under a name.
+func putReport(t *testing.T, s *store.Store, run, node string, data []byte, want string) {
 	t.Helper()
-	s, err := store.Open(address, store.Options{Metrics: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
-// put puts a report and wants it under a name.
-func put(t *testing.T, s *store.Store, run, node string, data []byte, want string) {
-	t.Helper()
-	if got, err := gather.Put(t.Context(), s, run, node, data); err != nil || got != want {
+	if got, err := s.PutReport(t.Context(), run, node, data); err != nil || got != want {
 		t.Fatalf("put %s of %s: %s, %v, want %s", node, run, got, err, want)
 	}
-}
-
-// addresses are those of empty stores, one of each kind.
-func addresses(t *testing.T) map[string]string {
-	return map[string]string{"directory": t.TempDir(), "ProxyStore": "proxystore+file://" + t.TempDir()}
 }
 
 // A recording keeps its name, another one gets the next, and the same one is there once.
@@ -60,15 +43,15 @@ func TestPut(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := open(t, address)
 			first, second := report(t, 0, 20), report(t, 0, 30)
-			put(t, s, "job-7", "node-0", first, "job-7/node-0")
-			put(t, s, "job-7", "node-0", second, "job-7/node-0.2")
-			put(t, s, "job-7", "node-gpu7.example", first, "job-7/node-gpu7.example")
+			putReport(t, s, "job-7", "node-0", first, "job-7/node-0")
+			putReport(t, s, "job-7", "node-0", second, "job-7/node-0.2")
+			putReport(t, s, "job-7", "node-gpu7.example", first, "job-7/node-gpu7.example")
 
 			pushed, err := reporter.WithPush(second, map[string]reporter.PushState{"0": {State: reporter.PushDone}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			put(t, s, "job-7", "node-0", pushed, "job-7/node-0.2")
+			putReport(t, s, "job-7", "node-0", pushed, "job-7/node-0.2")
 			if n := s.Metrics().Times["store.put"].Count; n != 3 {
 				t.Errorf("%v objects were put", n)
 			}
@@ -80,7 +63,7 @@ func TestPut(t *testing.T) {
 func TestPut_Golden(t *testing.T) {
 	s := open(t, t.TempDir())
 	data := report(t, 0, 20)
-	put(t, s, "job-7", "node-0", data, "job-7/node-0")
+	putReport(t, s, "job-7", "node-0", data, "job-7/node-0")
 	counts := make(map[string]float64)
 	for name, times := range s.Metrics().Times {
 		counts[name] = times.Count
@@ -102,14 +85,14 @@ func TestPut_AtOnce(t *testing.T) {
 	for i := range 8 {
 		data, s := report(t, 0, 20+i), open(t, dir)
 		wg.Go(func() {
-			if _, err := gather.Put(t.Context(), s, "job", "node-0", data); err != nil {
+			if _, err := s.PutReport(t.Context(), "job", "node-0", data); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 
-	nodes, err := gather.Nodes(t.Context(), open(t, dir), "job")
+	nodes, err := open(t, dir).Nodes(t.Context(), "job")
 	if err != nil || len(nodes) != 8 {
 		t.Errorf("%d reports, %v", len(nodes), err)
 	}
@@ -129,17 +112,17 @@ func TestRuns(t *testing.T) {
 		}
 	}
 
-	runs, err := gather.Runs(t.Context(), s)
+	runs, err := s.Runs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []gather.Run{{ID: "a", Nodes: 1, Bytes: 5}, {ID: "b", Nodes: 3, Partial: 1, Bytes: 25}}
-	byID := cmpopts.SortSlices(func(a, b gather.Run) bool { return a.ID < b.ID })
-	if diff := cmp.Diff(want, runs, byID, cmpopts.IgnoreFields(gather.Run{}, "Modified")); diff != "" {
+	want := []store.Run{{ID: "a", Nodes: 1, Bytes: 5}, {ID: "b", Nodes: 3, Partial: 1, Bytes: 25}}
+	byID := cmpopts.SortSlices(func(a, b store.Run) bool { return a.ID < b.ID })
+	if diff := cmp.Diff(want, runs, byID, cmpopts.IgnoreFields(store.Run{}, "Modified")); diff != "" {
 		t.Error(diff)
 	}
 
-	nodes, err := gather.Nodes(t.Context(), s, "b")
+	nodes, err := s.Nodes(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +140,8 @@ func TestRuns(t *testing.T) {
 func TestFetchRun(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	ctx := t.Context()
-	put(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
-	put(t, s, "job", "node-0", report(t, 0, 25), "job/node-0.2")
+	putReport(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
+	putReport(t, s, "job", "node-0", report(t, 0, 25), "job/node-0.2")
 	for name, data := range map[string][]byte{
 		"job/node-0.partial": report(t, 0, 10), "job/node-1.partial": report(t, 1, 10),
 		"job/node-2": report(t, 2, 20)[:500], "job/node-3": []byte(`{"schema":"perfagent.report/9","run":{},"nodes":{}}`),
@@ -171,7 +154,7 @@ func TestFetchRun(t *testing.T) {
 
 	dir := t.TempDir()
 	s = open(t, s.URL())
-	got, err := gather.FetchRun(ctx, s, "job", dir)
+	got, err := s.FetchRun(ctx, "job", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,10 +192,10 @@ func TestFetchRun(t *testing.T) {
 // Where there is no room for a copy, the error names that place and not the store.
 func TestFetch_NoRoom(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
-	put(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
+	putReport(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
 	const dir = "/dev/full"
-	_, errRun := gather.FetchRun(t.Context(), s, "job", dir)
-	_, err := gather.Fetch(t.Context(), s, "job/node-0", dir)
+	_, errRun := s.FetchRun(t.Context(), "job", dir)
+	_, err := s.Fetch(t.Context(), "job/node-0", dir)
 	for _, err := range []error{errRun, err} {
 		if err == nil || err.Error() != "copy job/node-0 to /dev/full: not a directory" {
 			t.Error(err)
@@ -230,12 +213,12 @@ func TestAwait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := gather.Put(t.Context(), s, "job", "node-0", data); err != nil {
+		if _, err := s.PutReport(t.Context(), "job", "node-0", data); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
-		put(t, s, "job", "node-gpu1", report(t, 0, 20), "job/node-gpu1")
+		putReport(t, s, "job", "node-gpu1", report(t, 0, 20), "job/node-gpu1")
 	}
 
 	for _, name := range []string{"job/node-0.9", "job/node-gpu1.2"} {
@@ -246,8 +229,8 @@ func TestAwait(t *testing.T) {
 
 	var told []int
 	ctx, cancel := context.WithCancel(t.Context())
-	a := gather.Awaited{Nodes: 4, Limit: time.Minute, Tell: func(final, of int) { told = append(told, final, of); cancel() }}
-	if _, err := gather.Await(ctx, s, "job", a); !errors.Is(err, context.Canceled) {
+	a := store.Awaited{Nodes: 4, Limit: time.Minute, Tell: func(final, of int) { told = append(told, final, of); cancel() }}
+	if _, err := s.Await(ctx, "job", a); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]int{3, 4}, told); diff != "" {
@@ -259,7 +242,7 @@ func TestAwait(t *testing.T) {
 func TestPartial(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir), open(t, dir)
-	first, second := gather.NewPartial("job", "node-0"), gather.NewPartial("job", "node-0")
+	first, second := store.NewPartial("job", "node-0"), store.NewPartial("job", "node-0")
 	if err := first.Evict(t.Context(), a); err != nil {
 		t.Errorf("evict nothing: %v", err)
 	}
@@ -277,11 +260,11 @@ func TestPartial(t *testing.T) {
 	if err := second.Evict(t.Context(), b); err != nil {
 		t.Error(err)
 	}
-	if nodes, err := gather.Nodes(t.Context(), a, "job"); err != nil || len(nodes) != 1 || nodes[0].Final {
+	if nodes, err := a.Nodes(t.Context(), "job"); err != nil || len(nodes) != 1 || nodes[0].Final {
 		t.Errorf("%+v, %v", nodes, err)
 	}
 
-	p, s := gather.NewPartial("job", "node-0"), open(t, "proxystore+file://"+t.TempDir())
+	p, s := store.NewPartial("job", "node-0"), open(t, "proxystore+file://"+t.TempDir())
 	err := errors.Join(p.Put(t.Context(), s, report(t, 0, 10)), p.Put(t.Context(), s, report(t, 0, 11)))
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("ProxyStore: %v", err)

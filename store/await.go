@@ -1,4 +1,4 @@
-package gather
+package store
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"github.com/perfagent/perfagent/internal/retry"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
-	"github.com/perfagent/perfagent/store"
 )
 
 // How long Await waits before it asks again: longer each time.
@@ -31,7 +30,7 @@ type Awaited struct {
 
 // Await waits until nodes of a run have final reports in a store, or the time is up, and returns how long that took.
 // What may pass by itself, as a server that is away for a while, it waits for, too, unless it is there at the end.
-func Await(ctx context.Context, s *store.Store, run string, a Awaited) (time.Duration, error) {
+func (s *Store) Await(ctx context.Context, run string, a Awaited) (time.Duration, error) {
 	begun, told := time.Now(), -1
 	there := arrivals{s, run, make(map[string]*reporter.Head)}
 	for delay := firstDelay; ; delay = min(delay*3/2, lastDelay) {
@@ -46,7 +45,7 @@ func Await(ctx context.Context, s *store.Store, run string, a Awaited) (time.Dur
 		switch {
 		case ctx.Err() != nil:
 			return time.Since(begun), context.Cause(ctx)
-		case err != nil && (left <= 0 || !store.Temporary(err)):
+		case err != nil && (left <= 0 || !Temporary(err)):
 			return time.Since(begun), err
 		case all, left <= 0:
 			return time.Since(begun), nil
@@ -58,7 +57,7 @@ func Await(ctx context.Context, s *store.Store, run string, a Awaited) (time.Dur
 
 // arrivals knows which reports of a run are there.
 type arrivals struct {
-	store *store.Store
+	store *Store
 	run   string
 	heads map[string]*reporter.Head // of those that were looked into, by name
 }
@@ -66,7 +65,7 @@ type arrivals struct {
 // count returns how many nodes have a final report, of how many. Unless somebody said, the first report does; before it
 // is there it is 0.
 func (a *arrivals) count(ctx context.Context, nodes int) (final, of int, err error) {
-	names, err := names(ctx, a.store, a.run)
+	names, err := a.store.reports(ctx, a.run)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -135,7 +134,7 @@ func (a *arrivals) head(ctx context.Context, n name) (*reporter.Head, error) {
 	}
 
 	data, err := a.store.Get(ctx, n.String())
-	if err != nil && (ctx.Err() != nil || store.Temporary(err)) {
+	if err != nil && (ctx.Err() != nil || Temporary(err)) {
 		return nil, err
 	}
 	head, err := reporter.ReadHead(bytes.NewReader(data))
