@@ -1,7 +1,7 @@
 package store
 
 import (
-	"crypto/tls"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -40,45 +40,29 @@ func SplitReference(s string) (address, name string, ok bool) {
 // nothing but the address and, of S3, the environment. No error repeats the address, since it may have a password.
 func connect(address, credentials string) (Connector, coding, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
-		return directory{filepath.Clean(address)}, plain{}, nil
+		return directory{dir: filepath.Clean(address)}, plain{}, nil
 	}
-
 	u, err := url.Parse(address)
 	if err != nil || !strings.Contains(address, "://") {
 		return nil, nil, errors.New("open store: the address is neither a path that begins with / or . nor a URL")
 	}
+
 	switch u.Scheme {
 	case "file":
-		if err := checkFileURL(u); err != nil {
-			return nil, nil, err
-		}
-		return directory{filepath.Clean(u.Path)}, plain{}, nil
+		return directory{dir: filepath.Clean(u.Path)}, plain{}, checkFileURL(u)
 	case "proxystore+file":
-		if err := checkFileURL(u, "serializer"); err != nil {
-			return nil, nil, err
-		}
 		tag, err := serializerOf(u)
-		return proxyDirectory{filepath.Clean(u.Path), u.Query()}, tag, err
+		return directory{filepath.Clean(u.Path), true, u.Query()}, tag, cmp.Or(checkFileURL(u, "serializer"), err)
 	case "s3":
 		s, err := newS3(u)
 		return s, plain{}, err
 	case "redis", "rediss":
 		r, err := newRedis(u, credentials, "prefix", "ttl")
-		if err != nil {
-			return nil, nil, err
-		}
-		if r.timed = true; u.Scheme == "rediss" {
-			r.server.tls = &tls.Config{ServerName: u.Hostname()}
-		}
-		return r, zipping{}, nil
+		return r, zipping{}, err
 	case "proxystore+redis":
 		r, err := newRedis(u, credentials, "ttl", "serializer")
-		if err != nil {
-			return nil, nil, err
-		}
-		r.foreign = true
-		tag, err := serializerOf(u)
-		return r, tag, err
+		tag, errTag := serializerOf(u)
+		return r, tag, cmp.Or(err, errTag)
 	}
 	return nil, nil, errors.New("open store: the address has an unknown scheme; known are file, redis, rediss, s3, " +
 		"proxystore+file and proxystore+redis")
@@ -132,10 +116,4 @@ func known(options []string) string {
 		return "none"
 	}
 	return strings.Join(options, ", ")
-}
-
-// fileURL returns the URL of a directory.
-func fileURL(scheme, dir string, options url.Values) string {
-	u := url.URL{Scheme: scheme, Path: filepath.ToSlash(dir), RawQuery: options.Encode()}
-	return u.String()
 }

@@ -24,7 +24,7 @@ type keyRing struct {
 	region string
 
 	mu   sync.Mutex
-	keys keys // id is "" as long as they are not known
+	keys keys // ID is "" as long as they are not known
 }
 
 const (
@@ -43,15 +43,15 @@ var errNoKeys = errors.New("no keys are known: set AWS_ACCESS_KEY_ID and AWS_SEC
 func (r *keyRing) get(ctx context.Context) (keys, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.keys.id != "" && (r.keys.expire.IsZero() || time.Until(r.keys.expire) > beforeExpiry) {
+	if r.keys.ID != "" && (r.keys.Expire.IsZero() || time.Until(r.keys.Expire) > beforeExpiry) {
 		return r.keys, nil
 	}
 
 	k, err := r.find(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return keys{}, err
-	}
-	if k.id == "" || k.secret == "" {
+	case k.ID == "" || k.Secret == "":
 		return keys{}, errNoKeys
 	}
 	r.keys = k
@@ -60,11 +60,13 @@ func (r *keyRing) get(ctx context.Context) (keys, error) {
 
 // find looks in all places, one after the other. Keys without an id are none.
 func (r *keyRing) find(ctx context.Context) (keys, error) {
-	k := keys{id: os.Getenv("AWS_ACCESS_KEY_ID"), secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), token: os.Getenv("AWS_SESSION_TOKEN")}
-	if k.id != "" && k.secret != "" {
+	k := keys{
+		ID: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), Token: os.Getenv("AWS_SESSION_TOKEN"),
+	}
+	if k.ID != "" && k.Secret != "" {
 		return k, nil
 	}
-	if k, err := keysOfProfile(); err != nil || k.id != "" {
+	if k, err := keysOfProfile(); err != nil || k.ID != "" {
 		return k, err
 	}
 
@@ -114,11 +116,7 @@ func keysOfProfile() (keys, error) {
 
 // readSmall reads a file of a person's settings.
 func readSmall(path string) ([]byte, error) {
-	there, err := isFile(path)
-	if err == nil && !there {
-		err = os.ErrNotExist
-	}
-	if err != nil {
+	if err := isFile(path); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(path)
@@ -144,35 +142,23 @@ func parseProfile(data []byte, profile string) (k keys, found bool) {
 		}
 		switch value = strings.TrimSpace(value); strings.ToLower(strings.TrimSpace(name)) {
 		case "aws_access_key_id":
-			k.id = value
+			k.ID = value
 		case "aws_secret_access_key":
-			k.secret = value
+			k.Secret = value
 		case "aws_session_token":
-			k.token = value
+			k.Token = value
 		}
 	}
 	return k, found
 }
 
-// metadata are the keys that a container's or an instance's service returns.
-type metadata struct {
-	AccessKeyID     string `json:"AccessKeyId"`
-	SecretAccessKey string
-	Token           string
-	Expiration      time.Time
-}
-
-func (m metadata) keys() keys { return keys{m.AccessKeyID, m.SecretAccessKey, m.Token, m.Expiration} }
-
 // ofContainer asks the service of a container, as ECS and EKS have it.
 func ofContainer(ctx context.Context) (keys, error) {
-	at := "http://169.254.170.2" + os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
-	if full := os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"); full != "" && os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") == "" {
-		u, err := url.Parse(full)
-		if err != nil || u.Scheme != "https" && !linkLocal(u.Hostname()) {
-			return keys{}, errors.New("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine")
-		}
-		at = full
+	at, full := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+	if u, err := url.Parse(full); at != "" {
+		full = "http://169.254.170.2" + at
+	} else if err != nil || u.Scheme != "https" && !linkLocal(u.Hostname()) {
+		return keys{}, errors.New("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine")
 	}
 
 	token := os.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
@@ -183,9 +169,7 @@ func ofContainer(ctx context.Context) (keys, error) {
 		}
 		token = strings.TrimSpace(string(data))
 	}
-	var m metadata
-	err := askJSON(ctx, http.MethodGet, at, [2]string{"Authorization", token}, &m)
-	return m.keys(), err
+	return askKeys(ctx, full, [2]string{"Authorization", token})
 }
 
 // ofInstance asks the metadata service of an instance (IMDSv2).
@@ -203,9 +187,7 @@ func ofInstance(ctx context.Context) (keys, error) {
 	}
 
 	first, _, _ := strings.Cut(strings.TrimSpace(string(role)), "\n")
-	var m metadata
-	err = askJSON(ctx, http.MethodGet, at+roles+escape(first, false), header, &m)
-	return m.keys(), err
+	return askKeys(ctx, at+roles+escape(first, false), header)
 }
 
 // ofWebIdentity exchanges the token of a pod for keys (AssumeRoleWithWebIdentity of AWS STS).
@@ -217,7 +199,8 @@ func (r *keyRing) ofWebIdentity(ctx context.Context) (keys, error) {
 	at := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_STS"), "https://sts."+r.region+".amazonaws.com")
 	query := url.Values{
 		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {os.Getenv("AWS_ROLE_ARN")},
-		"RoleSessionName": {cmp.Or(os.Getenv("AWS_ROLE_SESSION_NAME"), "perfagent")}, "WebIdentityToken": {strings.TrimSpace(string(token))},
+		"RoleSessionName":  {cmp.Or(os.Getenv("AWS_ROLE_SESSION_NAME"), "perfagent")},
+		"WebIdentityToken": {strings.TrimSpace(string(token))},
 	}
 	data, err := ask(ctx, http.MethodPost, strings.TrimRight(at, "/")+"/?"+query.Encode(), [2]string{})
 	if err != nil {
@@ -225,32 +208,24 @@ func (r *keyRing) ofWebIdentity(ctx context.Context) (keys, error) {
 	}
 
 	var answer struct {
-		Result struct {
-			Credentials struct {
-				AccessKeyID     string `xml:"AccessKeyId"`
-				SecretAccessKey string
-				SessionToken    string
-				Expiration      time.Time
-			}
-		} `xml:"AssumeRoleWithWebIdentityResult"`
+		Keys keys `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
 	}
 	if err := xml.Unmarshal(data, &answer); err != nil {
 		return keys{}, errors.New("the answer to AWS_WEB_IDENTITY_TOKEN_FILE has no keys")
 	}
-	c := answer.Result.Credentials
-	return keys{c.AccessKeyID, c.SecretAccessKey, c.SessionToken, c.Expiration}, nil
+	return answer.Keys, nil
 }
 
-// askJSON asks for a JSON document.
-func askJSON(ctx context.Context, method, at string, header [2]string, into any) error {
-	data, err := ask(ctx, method, at, header)
+// askKeys asks a service for its JSON document of keys.
+func askKeys(ctx context.Context, at string, header [2]string) (k keys, err error) {
+	data, err := ask(ctx, http.MethodGet, at, header)
 	if err != nil {
-		return err
+		return keys{}, err
 	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return errors.New("the service that has the keys of this machine gives none")
+	if err := json.Unmarshal(data, &k); err != nil {
+		return keys{}, errors.New("the service that has the keys of this machine gives none")
 	}
-	return nil
+	return k, nil
 }
 
 // ask asks a service that hands out keys. No error repeats what was sent or answered.

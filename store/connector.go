@@ -21,7 +21,7 @@ var (
 )
 
 // A Connector keeps bytes under names in one place. Its methods may be called from several goroutines. What it returns is
-// the caller's.
+// the caller's. Every name that it gets has passed its check, if it is a checker.
 type Connector interface {
 	// Put stores an object under a name that is free. If it is taken, the error is ErrExists, and nothing changes.
 	Put(ctx context.Context, name string, data []byte) error
@@ -39,8 +39,7 @@ type Connector interface {
 	// Evict deletes an object. A missing one is no error.
 	Evict(ctx context.Context, name string) error
 
-	// List returns the objects whose names begin with a prefix, by name. It leaves out what has no name of the form
-	// RUN-ID/node-N.
+	// List returns the objects whose names begin with a prefix, in any order. Others may be among them.
 	List(ctx context.Context, prefix string) ([]Entry, error)
 
 	// Key returns what the place calls the object of a name.
@@ -51,6 +50,13 @@ type Connector interface {
 
 	// Close lets go of what the Connector holds. It deletes nothing.
 	Close() error
+}
+
+// A checker is a Connector that does not take every text as a name.
+type checker interface {
+	// check returns ErrName for a text that no object can have as its name, and another error if ctx has ended or a link
+	// leads out of the place.
+	check(ctx context.Context, name string) error
 }
 
 // An Entry is what a store tells of an object without fetching it.

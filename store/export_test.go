@@ -17,5 +17,5 @@ var ParseListing = parseListing
 // ParseProfile is parseProfile for tests: the id, the secret and the token of a profile.
 func ParseProfile(data []byte, profile string) (id, secret, token string, found bool) {
 	k, found := parseProfile(data, profile)
-	return k.id, k.secret, k.token, found
+	return k.ID, k.Secret, k.Token, found
 }

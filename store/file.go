@@ -5,30 +5,83 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// A directory is a Connector with the layout of --out: the object RUN-ID/node-N is DIR/RUN-ID/node-N.json.
-type directory struct{ dir string }
+// A directory is a Connector of a directory. In the layout of --out the object RUN-ID/node-N is DIR/RUN-ID/node-N.json.
+//
+// In that of ProxyStore's FileConnector (0.6.1 and later) an object is DIR/KEY, and DIR/KEY.ready is an empty file that is
+// made after it. Without both there is no object, though either takes the name. The object RUN-ID/node-N has the key
+// perfagent.RUN-ID.node-N.json; every other name is a key itself.
+type directory struct {
+	dir     string
+	proxy   bool       // it has the layout of ProxyStore
+	options url.Values // of its address
+}
+
+// Suffixes and prefix of files.
+const (
+	ready     = ".ready"
+	proxyName = "perfagent."
+	jsonName  = ".json"
+)
 
 var (
 	errIrregular = errors.New("it is not a regular file")
 	errOutside   = errors.New("a link leads out of the store")
 )
 
-// path returns where the object of a name lies, unless ctx has ended or that is out of the directory.
-func (d directory) path(ctx context.Context, name string) (string, error) {
-	run, node, ok := splitName(name)
-	if !ok {
-		return "", ErrName
+// Key implements Connector: the path below DIR.
+func (d directory) Key(name string) string {
+	run, node, ours := splitName(name)
+	switch {
+	case !d.proxy:
+		return name + jsonName
+	case ours:
+		return proxyName + run + "." + node + jsonName
 	}
-	path := filepath.Join(d.dir, run, node+".json")
-	return path, cmp.Or(ctx.Err(), CheckInside(d.dir, path))
+	return name
+}
+
+// proxyNameOf returns the name of the object with a key of ours in a ProxyStore.
+func proxyNameOf(key string) (name string, ok bool) {
+	base, ours := strings.CutPrefix(key, proxyName)
+	base, json := strings.CutSuffix(base, jsonName)
+	at := strings.LastIndex(base, ".node-")
+	if !ours || !json || at < 0 {
+		return "", false
+	}
+	return base[:at] + "/" + base[at+1:], true
+}
+
+// path returns where the object of a name lies.
+func (d directory) path(name string) string { return filepath.Join(d.dir, d.Key(name)) }
+
+// files returns the files that an object needs, the last made first.
+func (d directory) files(name string) []string {
+	if path := d.path(name); d.proxy {
+		return []string{path + ready, path}
+	}
+	return []string{d.path(name)}
+}
+
+// isProxyKey reports whether a text can be a key in a ProxyStore.
+func isProxyKey(key string) bool {
+	return key != "" && key != "." && key != ".." && len(key) <= 255-len(ready) && !strings.HasSuffix(key, ready) &&
+		!strings.ContainsAny(key, "/\\\x00")
+}
+
+// check implements checker.
+func (d directory) check(ctx context.Context, name string) error {
+	if !d.proxy && !IsName(name) || d.proxy && !isProxyKey(d.Key(name)) {
+		return ErrName
+	}
+	return cmp.Or(ctx.Err(), CheckInside(d.dir, d.path(name)))
 }
 
 // CheckInside returns an error if a symbolic link leads from a path below a directory out of that directory. What cannot
@@ -53,21 +106,44 @@ func CheckInside(dir, path string) error {
 }
 
 // Put implements Connector. A directory or a FIFO under the name has taken it, too.
-func (d directory) Put(ctx context.Context, name string, data []byte) error {
-	path, err := d.path(ctx, name)
-	if err != nil {
-		return err
+func (d directory) Put(_ context.Context, name string, data []byte) error {
+	if d.proxy {
+		return putMarked(d.path(name), data)
 	}
-	return writeFile(path, data, durable.WriteNew)
+	return writeFile(d.path(name), data, durable.WriteNew)
 }
 
-// Replace implements Connector.
-func (d directory) Replace(ctx context.Context, name string, data []byte) error {
-	path, err := d.path(ctx, name)
-	if err != nil {
-		return err
+// putMarked puts an object of a ProxyStore. A reader never sees a part of it: the marker comes last.
+func putMarked(path string, data []byte) error {
+	if _, err := os.Lstat(path + ready); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, ErrExists)
 	}
-	return writeFile(path, data, durable.Write)
+
+	const attempts = 3 // Python may clear the directory at any moment
+	for range attempts {
+		if err := writeFile(path, data, durable.WriteNew); err != nil {
+			return err
+		}
+		if err := writeFile(path+ready, nil, durable.WriteNew); err != nil {
+			return errors.Join(err, removeFile(path)) // else the name would be taken for ever
+		}
+
+		if err := isFile(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := removeFile(path + ready); err != nil {
+			return err
+		}
+	}
+	return errors.New("the directory is cleared again and again: give Python's FileConnector clear=False")
+}
+
+// Replace implements Connector. In a ProxyStore an object never changes, because workers keep copies by its key.
+func (d directory) Replace(_ context.Context, name string, data []byte) error {
+	if d.proxy {
+		return errors.ErrUnsupported
+	}
+	return writeFile(d.path(name), data, durable.Write)
 }
 
 // writeFile writes a file, and makes its directory if that is not there.
@@ -86,65 +162,52 @@ func writeFile(path string, data []byte, write func(string, []byte) error) error
 }
 
 // Get implements Connector.
-func (d directory) Get(ctx context.Context, name string) ([]byte, error) {
-	path, err := d.path(ctx, name)
-	if err != nil {
-		return nil, err
+func (d directory) Get(_ context.Context, name string) (data []byte, err error) {
+	for _, file := range d.files(name) {
+		err = cmp.Or(err, isFile(file))
 	}
-	return readFile(path)
-}
-
-// readFile reads an object.
-func readFile(path string) ([]byte, error) {
-	switch there, err := isFile(path); {
-	case err != nil:
-		return nil, err
-	case !there:
-		return nil, ErrNotFound
+	if err == nil {
+		data, err = durable.ReadFile(d.path(name), MaxSize)
 	}
-
-	data, err := durable.ReadFile(path, MaxSize)
-	if errors.Is(err, fs.ErrNotExist) { // it has been evicted in between
-		return nil, ErrNotFound
+	if errors.Is(err, fs.ErrNotExist) { // perhaps it has been evicted in between
+		err = ErrNotFound
 	}
 	return data, err
 }
 
 // Exists implements Connector.
-func (d directory) Exists(ctx context.Context, name string) (bool, error) {
-	path, err := d.path(ctx, name)
-	if err != nil {
-		return false, err
-	}
-
-	there, err := isFile(path)
-	if errors.Is(err, errIrregular) {
-		return false, nil
-	}
-	return there, err
-}
-
-// isFile reports whether there is a file. Anything else under its name is an error.
-func isFile(path string) (bool, error) {
-	st, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !st.Mode().IsRegular():
-		return false, errIrregular
+func (d directory) Exists(_ context.Context, name string) (bool, error) {
+	for _, file := range d.files(name) {
+		if err := isFile(file); errors.Is(err, fs.ErrNotExist) || errors.Is(err, errIrregular) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
 	}
 	return true, nil
 }
 
-// Evict implements Connector. It leaves the directory of the run behind.
-func (d directory) Evict(ctx context.Context, name string) error {
-	path, err := d.path(ctx, name)
-	if err != nil {
-		return err
+// isFile returns nil for a file, fs.ErrNotExist for nothing, and another error for anything else.
+func isFile(path string) error {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fs.ErrNotExist
+	case err == nil && !st.Mode().IsRegular():
+		return errIrregular
 	}
-	return removeFile(path)
+	return err
+}
+
+// Evict implements Connector. It leaves the directory of the run behind. A marker goes first, so that a reader finds either
+// the object or none.
+func (d directory) Evict(_ context.Context, name string) error {
+	for _, file := range d.files(name) {
+		if err := removeFile(file); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeFile removes a file that may be missing.
@@ -157,7 +220,11 @@ func removeFile(path string) error {
 
 // List implements Connector.
 func (d directory) List(ctx context.Context, prefix string) ([]Entry, error) {
-	if run, _, whole := strings.Cut(prefix, "/"); whole {
+	run, _, whole := strings.Cut(prefix, "/")
+	switch {
+	case d.proxy:
+		return d.listKeys(ctx, prefix)
+	case whole:
 		return d.listRun(ctx, run, prefix)
 	}
 
@@ -179,29 +246,33 @@ func (d directory) List(ctx context.Context, prefix string) ([]Entry, error) {
 		}
 		list = append(list, of...)
 	}
-
-	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
-// listRun returns the objects of a run whose names begin with a prefix.
+// listRun returns the objects of a run.
 func (d directory) listRun(ctx context.Context, run, prefix string) ([]Entry, error) {
 	if err := ctx.Err(); err != nil || !isElement(run) {
 		return nil, err
 	}
-
 	path := filepath.Join(d.dir, run)
 	if err := CheckInside(d.dir, path); err != nil {
 		return nil, err
 	}
-	files, err := readDir(path)
-	if err != nil {
+	return entries(path, prefix, func(file string) (name string, ok bool) {
+		base, ok := strings.CutSuffix(file, jsonName)
+		return run + "/" + base, ok
+	})
+}
+
+// listKeys returns the objects of a ProxyStore that have keys of ours.
+func (d directory) listKeys(ctx context.Context, prefix string) ([]Entry, error) {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return entries(files, prefix, func(file string) (name string, ok bool) {
-		base, ok := strings.CutSuffix(file, ".json")
-		return run + "/" + base, ok
-	}), nil
+	return entries(d.dir, prefix, func(file string) (name string, ok bool) {
+		name, ok = proxyNameOf(file)
+		return name, ok && isFile(filepath.Join(d.dir, file)+ready) == nil
+	})
 }
 
 // readDir returns what is in a directory. One that is not there is empty, and so is a file.
@@ -216,38 +287,37 @@ func readDir(path string) ([]os.DirEntry, error) {
 	return list, err
 }
 
-// entries returns the objects among files: those that are regular and of which nameOf knows the name.
-func entries(files []os.DirEntry, prefix string, nameOf func(file string) (name string, ok bool)) []Entry {
+// entries returns the objects among the files of a directory: those that are regular and of which nameOf knows the name.
+func entries(dir, prefix string, nameOf func(file string) (name string, ok bool)) ([]Entry, error) {
+	files, err := readDir(dir)
+	if err != nil {
+		return nil, err
+	}
+
 	var list []Entry
 	for _, f := range files {
 		name, ok := nameOf(f.Name())
-		if !ok || !strings.HasPrefix(name, prefix) {
+		if !ok || !strings.HasPrefix(name, prefix) || !IsName(name) {
 			continue
 		}
-		if _, _, ok := splitName(name); !ok {
-			continue
-		}
-
 		if st, err := f.Info(); err == nil && st.Mode().IsRegular() {
 			list = append(list, Entry{name, st.Size(), st.ModTime()})
 		}
 	}
-
-	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
-	return list
+	return list, nil
 }
-
-// Key implements Connector: the path below DIR.
-func (d directory) Key(name string) string { return name + ".json" }
 
 // URL implements Connector. Only here a relative path becomes an absolute one: the working directory may hang.
 func (d directory) URL() string {
-	dir, err := filepath.Abs(d.dir)
-	if err != nil {
-		dir = d.dir
+	u := url.URL{Scheme: "file", Path: d.dir, RawQuery: d.options.Encode()}
+	if dir, err := filepath.Abs(d.dir); err == nil {
+		u.Path = dir
 	}
-	return fileURL("file", dir, nil)
+	if u.Path = filepath.ToSlash(u.Path); d.proxy {
+		u.Scheme = "proxystore+file"
+	}
+	return u.String()
 }
 
-// Close implements Connector.
+// Close implements Connector. Unlike Python's it removes no directory.
 func (d directory) Close() error { return nil }

@@ -3,11 +3,12 @@ package store
 import (
 	"bufio"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -25,7 +26,7 @@ type server struct {
 	address        string // HOST:PORT
 	user, password string
 	database       int
-	tls            *tls.Config // nil = none
+	dial           func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu   sync.Mutex
 	conn net.Conn // nil = none
@@ -51,39 +52,29 @@ func (s *server) do(ctx context.Context, commands ...[]string) ([]any, error) {
 
 // try does the commands on the connection, or on a new one. After an error there is none.
 func (s *server) try(ctx context.Context, commands [][]string) (answers []any, err error) {
-	defer func() {
-		if err != nil {
-			s.drop()
-		}
-	}()
 	if s.conn == nil {
-		if err := s.connect(ctx); err != nil {
-			return nil, err
-		}
+		err = s.connect(ctx)
 	}
-
-	return s.exchange(ctx, commands)
+	if err == nil {
+		answers, err = s.exchange(ctx, commands)
+	}
+	if err != nil {
+		s.drop()
+	}
+	return answers, err
 }
 
 // connect makes a connection and logs in.
-func (s *server) connect(ctx context.Context) (err error) {
-	if s.tls == nil {
-		s.conn, err = new(net.Dialer).DialContext(ctx, "tcp", s.address)
-	} else {
-		s.conn, err = (&tls.Dialer{Config: s.tls}).DialContext(ctx, "tcp", s.address)
-	}
+func (s *server) connect(ctx context.Context) error {
+	conn, err := s.dial(ctx, "tcp", s.address)
 	if err != nil {
-		s.conn = nil
 		return err
 	}
-	s.in = bufio.NewReader(s.conn)
+	s.conn, s.in = conn, bufio.NewReaderSize(conn, maxLine)
 
 	var first [][]string
-	switch {
-	case s.password != "" && s.user != "":
-		first = append(first, []string{"AUTH", s.user, s.password})
-	case s.password != "":
-		first = append(first, []string{"AUTH", s.password})
+	if s.password != "" {
+		first = append(first, slices.DeleteFunc([]string{"AUTH", s.user, s.password}, func(w string) bool { return w == "" }))
 	}
 	if s.database != 0 {
 		first = append(first, []string{"SELECT", strconv.Itoa(s.database)})
@@ -163,8 +154,7 @@ type redis struct {
 	url     url.URL // without user
 	prefix  string
 	ttl     time.Duration // after which an object is gone; 0 = never
-	foreign bool          // a ProxyStore: other keys are names, too, and no object changes
-	timed   bool          // an object begins with gzip's header, which has the time of the put
+	foreign bool          // a ProxyStore: other keys are names, too, and no object changes or has the time of its put
 }
 
 // Key implements Connector.
@@ -175,13 +165,12 @@ func (r *redis) Key(name string) string {
 	return name
 }
 
-// key returns the key of a name.
-func (r *redis) key(name string) (string, error) {
-	_, _, ours := splitName(name)
-	if !ours && (!r.foreign || name == "" || len(name) > maxLine) {
-		return "", ErrName
+// check implements checker.
+func (r *redis) check(_ context.Context, name string) error {
+	if !IsName(name) && (!r.foreign || name == "" || len(name) > maxLine) {
+		return ErrName
 	}
-	return r.Key(name), nil
+	return nil
 }
 
 // nameOf returns the name of an object from its key.
@@ -191,9 +180,7 @@ func (r *redis) nameOf(key string) (string, bool) {
 	if !ok || at < 0 {
 		return "", false
 	}
-	name := rest[:at] + "/" + rest[at+1:]
-	_, _, ok = splitName(name)
-	return name, ok
+	return rest[:at] + "/" + rest[at+1:], true
 }
 
 // Put implements Connector.
@@ -211,15 +198,11 @@ func (r *redis) Replace(ctx context.Context, name string, data []byte) error {
 
 // set stores an object.
 func (r *redis) set(ctx context.Context, name string, data []byte, options ...string) error {
-	key, err := r.key(name)
-	if err != nil {
-		return err
-	}
 	if r.ttl > 0 {
 		options = append(options, "PX", strconv.FormatInt(r.ttl.Milliseconds(), 10))
 	}
 
-	answer, err := r.server.one(ctx, append([]string{"SET", key, string(data)}, options...)...)
+	answer, err := r.server.one(ctx, append([]string{"SET", r.Key(name), string(data)}, options...)...)
 	if err == nil && answer == nil { // NX
 		return ErrExists
 	}
@@ -228,11 +211,7 @@ func (r *redis) set(ctx context.Context, name string, data []byte, options ...st
 
 // Get implements Connector.
 func (r *redis) Get(ctx context.Context, name string) ([]byte, error) {
-	key, err := r.key(name)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := r.server.one(ctx, "GET", key)
+	answer, err := r.server.one(ctx, "GET", r.Key(name))
 	if err != nil {
 		return nil, err
 	}
@@ -248,21 +227,13 @@ func (r *redis) Get(ctx context.Context, name string) ([]byte, error) {
 
 // Exists implements Connector.
 func (r *redis) Exists(ctx context.Context, name string) (bool, error) {
-	key, err := r.key(name)
-	if err != nil {
-		return false, err
-	}
-	answer, err := r.server.one(ctx, "EXISTS", key)
+	answer, err := r.server.one(ctx, "EXISTS", r.Key(name))
 	return answer == int64(1), err
 }
 
 // Evict implements Connector.
 func (r *redis) Evict(ctx context.Context, name string) error {
-	key, err := r.key(name)
-	if err != nil {
-		return err
-	}
-	_, err = r.server.one(ctx, "DEL", key)
+	_, err := r.server.one(ctx, "DEL", r.Key(name))
 	return err
 }
 
@@ -283,52 +254,31 @@ func (r *redis) List(ctx context.Context, prefix string) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		next, keys, ok := scanned(answer)
-		if !ok {
+		page, _ := answer.([]any) // the next cursor and the keys
+		if len(page) != 2 {
+			return nil, errProtocol
+		}
+		next, isText := page[0].(string)
+		keys, isList := page[1].([]any)
+		if !isText || !isList {
 			return nil, errProtocol
 		}
 		if err := r.look(ctx, keys, found); err != nil {
 			return nil, err
 		}
 		if cursor = next; cursor == "0" {
-			break
+			return slices.Collect(maps.Values(found)), nil
 		}
 	}
-
-	list := make([]Entry, 0, len(found))
-	for _, e := range found {
-		if strings.HasPrefix(e.Name, prefix) {
-			list = append(list, e)
-		}
-	}
-	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
-	return list, nil
-}
-
-// scanned returns the cursor and the keys of an answer to SCAN.
-func scanned(answer any) (cursor string, keys []string, ok bool) {
-	list, _ := answer.([]any)
-	if len(list) != 2 {
-		return "", nil, false
-	}
-	cursor, isText := list[0].(string)
-	of, isList := list[1].([]any)
-	for _, k := range of {
-		key, ok := k.(string)
-		if !ok {
-			return "", nil, false
-		}
-		keys = append(keys, key)
-	}
-	return cursor, keys, isText && isList
 }
 
 // look asks for the size and the time of objects. What is not a string, or is empty, is listed, too: no report can be read
 // from it, and whoever tries says so.
-func (r *redis) look(ctx context.Context, keys []string, into map[string]Entry) error {
+func (r *redis) look(ctx context.Context, keys []any, into map[string]Entry) error {
 	var names []string
 	var commands [][]string
-	for _, key := range keys {
+	for _, k := range keys {
+		key, _ := k.(string)
 		if name, ok := r.nameOf(key); ok {
 			names = append(names, name)
 			commands = append(commands, []string{"EXISTS", key}, []string{"STRLEN", key},
@@ -343,35 +293,24 @@ func (r *redis) look(ctx context.Context, keys []string, into map[string]Entry) 
 		return err
 	}
 
+	var header gzip.Reader
 	for i, name := range names {
-		of := answers[3*i : 3*i+3]
-		if of[0] == int64(0) { // it is gone
+		if answers[3*i] == int64(0) { // it is gone
 			continue
 		}
 		e := Entry{Name: name}
-		e.Size, _ = of[1].(int64)
-		if head, ok := of[2].(string); ok && r.timed {
-			e.Modified = gzipTime(head)
+		e.Size, _ = answers[3*i+1].(int64)
+		begin, _ := answers[3*i+2].(string)
+		if !r.foreign && header.Reset(strings.NewReader(begin)) == nil {
+			e.Modified = header.ModTime
 		}
 		into[name] = e
 	}
 	return nil
 }
 
-// gzipHeader is the length of gzip's header up to the time, which is its bytes 4 to 7 (RFC 1952).
-const gzipHeader = 8
-
-// gzipTime returns the time in a header of gzip; zero if there is none.
-func gzipTime(head string) time.Time {
-	if len(head) < gzipHeader || !strings.HasPrefix(head, "\x1f\x8b") {
-		return time.Time{}
-	}
-	seconds := binary.LittleEndian.Uint32([]byte(head[4:8]))
-	if seconds == 0 {
-		return time.Time{}
-	}
-	return time.Unix(int64(seconds), 0)
-}
+// gzipHeader is the length of gzip's header, which has the time of the put (RFC 1952).
+const gzipHeader = 10
 
 // escapeGlob escapes what means something in a pattern of Redis.
 func escapeGlob(s string) string {
@@ -402,12 +341,11 @@ func userOf(u *url.URL, credentials string) *url.Userinfo {
 		return u.User
 	}
 	other, err := url.Parse(credentials)
-	if err != nil {
+	if err != nil || other.Scheme != u.Scheme || other.Hostname() != u.Hostname() ||
+		cmp.Or(other.Port(), redisPort) != cmp.Or(u.Port(), redisPort) {
 		return u.User
 	}
-	same := other.Scheme == u.Scheme && other.Hostname() == u.Hostname() &&
-		cmp.Or(other.Port(), redisPort) == cmp.Or(u.Port(), redisPort)
-	if _, has := other.User.Password(); same && has {
+	if _, has := other.User.Password(); has {
 		return other.User
 	}
 	return u.User
@@ -424,8 +362,12 @@ func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
 		return nil, fmt.Errorf("open store: the address of a Redis server is %s://HOST[:PORT]", u.Scheme)
 	}
 
-	r := &redis{prefix: defaultPrefix, ttl: defaultTTL}
-	r.server = &server{address: net.JoinHostPort(host, port)}
+	r := &redis{url: *u, prefix: defaultPrefix, ttl: defaultTTL, foreign: u.Scheme == "proxystore+redis"}
+	r.url.User = nil
+	r.server = &server{address: net.JoinHostPort(host, port), dial: new(net.Dialer).DialContext}
+	if u.Scheme == "rediss" {
+		r.server.dial = (&tls.Dialer{Config: &tls.Config{ServerName: host}}).DialContext
+	}
 	if user := userOf(u, credentials); user != nil {
 		r.server.user = user.Username()
 		r.server.password, _ = user.Password()
@@ -445,8 +387,5 @@ func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
 			return nil, errors.New("open store: ttl is a time such as 168h, at least 1s, or 0 for ever")
 		}
 	}
-
-	r.url = *u
-	r.url.User = nil
 	return r, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,11 +56,8 @@ func (e redisError) without(secrets ...string) redisError {
 
 // passes reports whether the server may answer something else in a while.
 func (e redisError) passes() bool {
-	switch e.code() {
-	case "LOADING", "BUSY", "OOM", "READONLY", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "MISCONF":
-		return true
-	}
-	return false
+	passing := []string{"LOADING", "BUSY", "OOM", "READONLY", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "MISCONF"}
+	return slices.Contains(passing, e.code())
 }
 
 // errProtocol is the error of an answer that is not in the Redis serialization protocol.
@@ -105,78 +103,54 @@ func (a *answer) read(depth int) (any, error) {
 		return redisError(rest), nil
 	}
 	n, err := strconv.ParseInt(rest, 10, 64)
-	if err != nil {
-		return nil, errProtocol
-	}
-	switch kind {
-	case ':':
+	switch {
+	case err != nil:
+	case kind == ':':
 		return n, nil
-	case '$':
+	case (kind == '$' || kind == '*') && n == -1:
+		return nil, nil
+	case kind == '$' && n >= 0:
 		return a.readBulk(n)
-	case '*':
+	case kind == '*' && n >= 0 && n <= maxItems:
 		return a.readList(n, depth)
 	}
 	return nil, errProtocol
 }
 
-// readLine reads a line up to its \r\n.
-func readLine(r *bufio.Reader) (string, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxLine:
-			return "", errProtocol
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil:
-			return "", unexpected(err)
-		}
-
-		text, ok := strings.CutSuffix(string(line), "\r\n")
-		if !ok {
-			return "", errProtocol
-		}
-		return text, nil
+// readLine reads a line up to its \r\n, which is no longer than the buffer.
+func readLine(in *bufio.Reader) (string, error) {
+	data, err := in.ReadSlice('\n')
+	line, ok := strings.CutSuffix(string(data), "\r\n")
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull), err == nil && !ok:
+		return "", errProtocol
+	case err != nil:
+		return "", unexpected(err)
 	}
+	return line, nil
 }
 
-// readBulk reads a string of n bytes; -1 is nil. Memory is taken as the bytes come, since anybody may claim a length.
+// readBulk reads a string of n bytes. Memory is taken as the bytes come, since anybody may claim a length.
 func (a *answer) readBulk(n int64) (any, error) {
-	switch {
-	case n == -1:
-		return nil, nil
-	case n < 0:
-		return nil, errProtocol
-	case n > min(MaxSize, a.left):
+	if n > min(MaxSize, a.left) {
 		return nil, fmt.Errorf("it is too large: %d bytes", n)
 	}
 	a.left -= n
 
+	const end = "\r\n"
 	var data strings.Builder
-	if _, err := io.CopyN(&data, a.in, n); err != nil {
+	if _, err := io.CopyN(&data, a.in, n+int64(len(end))); err != nil {
 		return nil, unexpected(err)
 	}
-	end := make([]byte, 2)
-	if _, err := io.ReadFull(a.in, end); err != nil {
-		return nil, unexpected(err)
-	}
-	if string(end) != "\r\n" {
+	value, ok := strings.CutSuffix(data.String(), end)
+	if !ok {
 		return nil, errProtocol
 	}
-	return data.String(), nil
+	return value, nil
 }
 
-// readList reads a list of n answers; -1 is nil.
+// readList reads a list of n answers.
 func (a *answer) readList(n int64, depth int) (any, error) {
-	if n == -1 {
-		return nil, nil
-	}
-	if n < 0 || n > maxItems {
-		return nil, errProtocol
-	}
-
 	list := []any{}
 	for range n {
 		one, err := a.read(depth + 1)

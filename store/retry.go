@@ -56,6 +56,12 @@ const fewAttempts = 4
 // again tries an operation until it succeeds, fails for good, or ctx ends. Where ctx has no end it tries once, or a few
 // times if the server answers that it is busy.
 func (s *Store) again(ctx context.Context, op, name string, try func() error) error {
+	if c, ok := s.connector.(checker); ok && op != "list" {
+		if err := c.check(ctx, name); err != nil {
+			return err
+		}
+	}
+
 	_, ends := ctx.Deadline()
 	var last error // which tells more than that the time is up
 	for n, wait := 1, firstWait; ; n, wait = n+1, min(longest, wait*3/2) {

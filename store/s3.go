@@ -111,19 +111,19 @@ func (s *s3) setEndpoint(options url.Values) error {
 // Key implements Connector.
 func (s *s3) Key(name string) string { return s.prefix + name + jsonName }
 
-// key returns the key of a name.
-func (s *s3) key(name string) (string, error) {
-	if _, _, ok := splitName(name); !ok {
-		return "", ErrName
+// check implements checker.
+func (s *s3) check(_ context.Context, name string) error {
+	if !IsName(name) {
+		return ErrName
 	}
-	return s.Key(name), nil
+	return nil
 }
 
 // A request is what is asked of a server.
 type request struct {
 	method, key string
-	query       [][2]string // in the order of their names
-	header      [2]string   // one more; "" = none
+	query       url.Values
+	header      [2]string // one more; "" = none
 	body        []byte
 }
 
@@ -158,17 +158,13 @@ func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 		path = "/" + s.bucket + path
 	}
 	to.Path, to.RawPath = path, escape(path, true)
-	var query []string
-	for _, pair := range q.query {
-		query = append(query, escape(pair[0], false)+"="+escape(pair[1], false))
-	}
-	to.RawQuery = strings.Join(query, "&")
+	to.RawQuery = strings.ReplaceAll(q.query.Encode(), "+", "%20") // as it is signed
 
 	r, err := http.NewRequestWithContext(ctx, q.method, to.String(), bytes.NewReader(q.body))
 	if err != nil {
 		return nil, errors.New("the endpoint is of no use")
 	}
-	if q.body != nil {
+	if q.method == http.MethodPut {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if q.header[0] != "" {
@@ -199,11 +195,7 @@ func plainError(ctx context.Context, err error) error {
 // Put implements Connector. Where the server knows no condition, another process may put an object of the same name in
 // between.
 func (s *s3) Put(ctx context.Context, name string, data []byte) error {
-	key, err := s.key(name)
-	if err != nil {
-		return err
-	}
-	answer, err := s.do(ctx, request{method: http.MethodHead, key: key})
+	answer, err := s.do(ctx, request{method: http.MethodHead, key: s.Key(name)})
 	if err == nil {
 		answer.Body.Close()
 		return ErrExists
@@ -213,7 +205,7 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		return err
 	}
 
-	put := request{method: http.MethodPut, key: key, body: data, header: [2]string{"If-None-Match", "*"}}
+	put := request{method: http.MethodPut, key: s.Key(name), body: data, header: [2]string{"If-None-Match", "*"}}
 	err = s.send(ctx, put)
 	if isStatus(err, http.StatusNotImplemented) {
 		s.unconditional.Store(true)
@@ -228,18 +220,11 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 
 // Replace implements Connector.
 func (s *s3) Replace(ctx context.Context, name string, data []byte) error {
-	key, err := s.key(name)
-	if err != nil {
-		return err
-	}
-	return s.send(ctx, request{method: http.MethodPut, key: key, body: data})
+	return s.send(ctx, request{method: http.MethodPut, key: s.Key(name), body: data})
 }
 
-// send does a request whose answer has nothing to say.
+// send does a request that is answered without a body.
 func (s *s3) send(ctx context.Context, q request) error {
-	if q.body == nil && q.method == http.MethodPut {
-		q.body = []byte{}
-	}
 	answer, err := s.do(ctx, q)
 	if err != nil {
 		return err
@@ -250,11 +235,7 @@ func (s *s3) send(ctx context.Context, q request) error {
 
 // Get implements Connector.
 func (s *s3) Get(ctx context.Context, name string) ([]byte, error) {
-	key, err := s.key(name)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := s.do(ctx, request{method: http.MethodGet, key: key})
+	answer, err := s.do(ctx, request{method: http.MethodGet, key: s.Key(name)})
 	if isNoObject(err) {
 		return nil, ErrNotFound
 	}
@@ -283,11 +264,7 @@ func readBody(ctx context.Context, answer *http.Response, most int64) ([]byte, e
 
 // Exists implements Connector.
 func (s *s3) Exists(ctx context.Context, name string) (bool, error) {
-	key, err := s.key(name)
-	if err != nil {
-		return false, err
-	}
-	answer, err := s.do(ctx, request{method: http.MethodHead, key: key})
+	answer, err := s.do(ctx, request{method: http.MethodHead, key: s.Key(name)})
 	if isStatus(err, http.StatusNotFound) {
 		return false, nil
 	}
@@ -299,11 +276,7 @@ func (s *s3) Exists(ctx context.Context, name string) (bool, error) {
 
 // Evict implements Connector.
 func (s *s3) Evict(ctx context.Context, name string) error {
-	key, err := s.key(name)
-	if err != nil {
-		return err
-	}
-	err = s.send(ctx, request{method: http.MethodDelete, key: key})
+	err := s.send(ctx, request{method: http.MethodDelete, key: s.Key(name)})
 	if isNoObject(err) {
 		return nil
 	}
@@ -339,13 +312,12 @@ func (s *s3) List(ctx context.Context, prefix string) ([]Entry, error) {
 			return nil, err
 		}
 		for _, c := range page.Contents {
-			if name, ok := s.nameOf(c.Key); ok && strings.HasPrefix(name, prefix) {
-				list = append(list, Entry{name, c.Size, c.LastModified})
+			if rest, ours := strings.CutPrefix(c.Key, s.prefix); ours && strings.HasSuffix(rest, jsonName) {
+				list = append(list, Entry{strings.TrimSuffix(rest, jsonName), c.Size, c.LastModified})
 			}
 		}
 
 		if !page.IsTruncated || page.NextContinuationToken == "" || page.NextContinuationToken == token {
-			slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
 			return list, nil
 		}
 		token = page.NextContinuationToken
@@ -356,9 +328,9 @@ func (s *s3) List(ctx context.Context, prefix string) ([]Entry, error) {
 // page asks for a part of the objects whose keys begin with a text. The keys are to be encoded: XML has no place for
 // control characters, and one such object would make the list unreadable.
 func (s *s3) page(ctx context.Context, prefix, token string) (*listing, error) {
-	query := [][2]string{{"encoding-type", "url"}, {"list-type", "2"}, {"prefix", prefix}}
+	query := url.Values{"encoding-type": {"url"}, "list-type": {"2"}, "prefix": {prefix}}
 	if token != "" {
-		query = slices.Insert(query, 0, [2]string{"continuation-token", token})
+		query.Set("continuation-token", token)
 	}
 	answer, err := s.do(ctx, request{method: http.MethodGet, query: query})
 	if err != nil {
@@ -388,14 +360,6 @@ func parseListing(data []byte) (*listing, error) {
 		}
 	}
 	return out, nil
-}
-
-// nameOf returns the name of an object from its key.
-func (s *s3) nameOf(key string) (string, bool) {
-	rest, ours := strings.CutPrefix(key, s.prefix)
-	name, json := strings.CutSuffix(rest, jsonName)
-	_, _, ok := splitName(name)
-	return name, ours && json && ok
 }
 
 // URL implements Connector.
@@ -445,7 +409,7 @@ func errorOf(answer *http.Response, k keys) error {
 	}
 
 	e := &s3Error{status: answer.StatusCode, code: said.Code, message: said.Message, after: retry.After(answer.Header)}
-	for _, secret := range []string{k.id, k.secret, k.token} {
+	for _, secret := range []string{k.ID, k.Secret, k.Token} {
 		if secret != "" && strings.Contains(e.message+e.code, secret) {
 			e.code, e.message = "", ""
 		}

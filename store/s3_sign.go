@@ -6,15 +6,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 )
 
-// keys are what a request is signed with.
+// keys are what a request is signed with, as a container's or an instance's service (JSON) and AWS STS (XML) return them.
 type keys struct {
-	id, secret, token string
-	expire            time.Time // zero = never
+	ID     string    `json:"AccessKeyId" xml:"AccessKeyId"`
+	Secret string    `json:"SecretAccessKey" xml:"SecretAccessKey"`
+	Token  string    `json:"Token" xml:"SessionToken"`
+	Expire time.Time `json:"Expiration" xml:"Expiration"` // zero = never
 }
 
 // The forms of times and names in Signature Version 4
@@ -29,8 +32,8 @@ const (
 func sign(r *http.Request, body []byte, k keys, region, service string, at time.Time) {
 	r.Header.Set("X-Amz-Date", at.UTC().Format(amzTime))
 	r.Header.Set("X-Amz-Content-Sha256", hash(body))
-	if k.token != "" {
-		r.Header.Set("X-Amz-Security-Token", k.token)
+	if k.Token != "" {
+		r.Header.Set("X-Amz-Security-Token", k.Token)
 	}
 
 	names, headers := canonicalHeaders(r)
@@ -40,13 +43,13 @@ func sign(r *http.Request, body []byte, k keys, region, service string, at time.
 	scope := strings.Join([]string{at.UTC().Format(amzDate), region, service, "aws4_request"}, "/")
 	text := strings.Join([]string{amzAlgorithm, at.UTC().Format(amzTime), scope, hash([]byte(request))}, "\n")
 
-	key := []byte("AWS4" + k.secret)
+	key := []byte("AWS4" + k.Secret)
 	for _, part := range append(strings.Split(scope, "/"), text) {
 		h := hmac.New(sha256.New, key)
 		h.Write([]byte(part))
 		key = h.Sum(nil)
 	}
-	r.Header.Set("Authorization", amzAlgorithm+" Credential="+k.id+"/"+scope+", SignedHeaders="+names+
+	r.Header.Set("Authorization", amzAlgorithm+" Credential="+k.ID+"/"+scope+", SignedHeaders="+names+
 		", Signature="+hex.EncodeToString(key))
 }
 
@@ -76,15 +79,9 @@ func hash(data []byte) string {
 
 // escape escapes a text as Signature Version 4 wants it: all but letters, digits and "-._~", and slashes if they are to stay.
 func escape(s string, slashes bool) string {
-	const digits = "0123456789ABCDEF"
-	var out strings.Builder
-	for _, c := range []byte(s) {
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if letter || strings.IndexByte("-._~", c) >= 0 || c == '/' && slashes {
-			out.WriteByte(c)
-			continue
-		}
-		out.Write([]byte{'%', digits[c>>4], digits[c&15]})
+	s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
+	if slashes {
+		s = strings.ReplaceAll(s, "%2F", "/")
 	}
-	return out.String()
+	return s
 }

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -76,7 +78,7 @@ func (s *Store) URL() string { return s.connector.URL() }
 // Dir returns the directory of a store that has the layout of --out, where each object is a file as it is.
 func (s *Store) Dir() (string, bool) {
 	d, ok := s.connector.(directory)
-	return d.dir, ok
+	return d.dir, ok && !d.proxy
 }
 
 // Unconditional reports whether an object was put into a store that cannot tell whether the name was free, so that one of
@@ -310,6 +312,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
 	if err != nil {
 		return nil, s.failed("list", prefix, err)
 	}
+	list = slices.DeleteFunc(list, func(e Entry) bool { return !strings.HasPrefix(e.Name, prefix) || !IsName(e.Name) })
+	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
 	s.time("store.list", prefix, time.Since(begun), time.Now())
 
 	return list, nil
