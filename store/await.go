@@ -65,19 +65,19 @@ type arrivals struct {
 // count returns how many nodes have a final report, of how many. Unless somebody said, the first report does; before it
 // is there it is 0.
 func (a *arrivals) count(ctx context.Context, nodes int) (final, of int, err error) {
-	names, err := a.store.reports(ctx, a.run)
+	list, err := a.store.reports(ctx, a.run+"/")
 	if err != nil {
 		return 0, 0, err
 	}
 
-	byNode := make(map[string][]name)
-	for _, n := range names {
-		if !n.partial {
-			byNode[n.node] = append(byNode[n.node], n)
+	byNode := make(map[string][]listed)
+	for _, r := range list {
+		if !r.partial {
+			byNode[r.node] = append(byNode[r.node], r)
 		}
 	}
-	for _, list := range byNode {
-		places, err := a.places(ctx, list)
+	for _, of := range byNode {
+		places, err := a.places(ctx, of)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -85,21 +85,21 @@ func (a *arrivals) count(ctx context.Context, nodes int) (final, of int, err err
 	}
 
 	if nodes == 0 {
-		nodes, err = a.nodes(ctx, names)
+		nodes, err = a.nodes(ctx, list)
 	}
 	return final, nodes, err
 }
 
 // places returns how many nodes the final reports of one name are of: one that was recorded again or, where nobody gave
 // it an index, several hosts. What cannot be read is of none of its own.
-func (a *arrivals) places(ctx context.Context, list []name) (int, error) {
+func (a *arrivals) places(ctx context.Context, list []listed) (int, error) {
 	if len(list) == 1 {
 		return 1, nil
 	}
 
 	var different []*reporter.Head
-	for _, n := range list {
-		head, err := a.head(ctx, n)
+	for _, r := range list {
+		head, err := a.head(ctx, r.String())
 		if err != nil {
 			return 0, err
 		}
@@ -112,9 +112,9 @@ func (a *arrivals) places(ctx context.Context, list []name) (int, error) {
 }
 
 // nodes returns how many nodes the run has, as the first report says that can be read.
-func (a *arrivals) nodes(ctx context.Context, names []name) (int, error) {
-	for _, n := range names {
-		head, err := a.head(ctx, n)
+func (a *arrivals) nodes(ctx context.Context, list []listed) (int, error) {
+	for _, r := range list {
+		head, err := a.head(ctx, r.String())
 		switch {
 		case err != nil:
 			return 0, err
@@ -128,12 +128,12 @@ func (a *arrivals) nodes(ctx context.Context, names []name) (int, error) {
 }
 
 // head returns the head of a report. Of what is no report it is empty.
-func (a *arrivals) head(ctx context.Context, n name) (*reporter.Head, error) {
-	if head := a.heads[n.String()]; head != nil {
+func (a *arrivals) head(ctx context.Context, name string) (*reporter.Head, error) {
+	if head := a.heads[name]; head != nil {
 		return head, nil
 	}
 
-	data, err := a.store.Get(ctx, n.String())
+	data, err := a.store.Get(ctx, name)
 	if err != nil && (ctx.Err() != nil || Temporary(err)) {
 		return nil, err
 	}
@@ -141,6 +141,6 @@ func (a *arrivals) head(ctx context.Context, n name) (*reporter.Head, error) {
 	if err != nil {
 		head = new(reporter.Head)
 	}
-	a.heads[n.String()] = head
+	a.heads[name] = head
 	return head, nil
 }

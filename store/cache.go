@@ -25,9 +25,6 @@ func (c *cache) get(name string) (data []byte, ok bool) {
 	return hit.data, true
 }
 
-// has reports whether an object is there, and leaves the order alone.
-func (c *cache) has(name string) bool { return c.index(name) >= 0 }
-
 // put keeps an object, in place of the one that was used longest ago if there is no room.
 func (c *cache) put(name string, data []byte) {
 	if c.size == 0 {
@@ -44,6 +41,7 @@ func (c *cache) drop(name string) {
 	}
 }
 
+// index returns the place of an object in the list, or -1.
 func (c *cache) index(name string) int {
 	return slices.IndexFunc(c.list, func(e cached) bool { return e.name == name })
 }

@@ -35,18 +35,18 @@ type Fetched struct {
 // layout they are read as well, but stay where they are. A partial report may be fetched beside a final one of the same
 // name: hosts without an index share it. An error says that the store or the directory is of no use.
 func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]Fetched, error) {
-	names, err := s.reports(ctx, run)
+	list, err := s.reports(ctx, run+"/")
 	if err != nil {
 		return nil, err
 	}
 
 	final := make(map[string]bool) // nodes
-	for _, n := range names {
-		final[n.node] = final[n.node] || !n.partial
+	for _, r := range list {
+		final[r.node] = final[r.node] || !r.partial
 	}
 	var out []Fetched
-	err = parallel.InOrder(len(names), func(i int, emit func(Fetched) error) error {
-		f, err := s.fetchReport(ctx, names[i], dir)
+	err = parallel.InOrder(len(list), func(i int, emit func(Fetched) error) error {
+		f, err := s.fetchReport(ctx, list[i].name, dir)
 		if err != nil {
 			return err
 		}
@@ -58,22 +58,6 @@ func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]Fetched, error
 		return nil
 	})
 	return out, err
-}
-
-// reports returns the names of a run's reports.
-func (s *Store) reports(ctx context.Context, run string) ([]name, error) {
-	list, err := s.List(ctx, run+"/")
-	if err != nil {
-		return nil, err
-	}
-
-	var out []name
-	for _, e := range list {
-		if n, ok := parse(e.Name); ok {
-			out = append(out, n)
-		}
-	}
-	return out, nil
 }
 
 // fetchReport fetches a report. What is wrong with the object is part of the result.
@@ -125,16 +109,16 @@ const Object = "object"
 // Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path. An error names
 // the reference of an object that is no report.
 func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err error) {
-	reference := s.ProxyFromKey(object, RefOptions{})
+	reference := s.Reference(object)
 	data, err := s.Get(ctx, object)
 	if errors.Is(err, ErrNotFound) {
 		return "", err
 	}
 	if err != nil {
-		return "", fmt.Errorf("%v: %w", reference, causeOf(err))
+		return "", fmt.Errorf("%s: %w", reference, causeOf(err))
 	}
 	if err := checkReport(data); err != nil {
-		return "", fmt.Errorf("%v: %w", reference, err)
+		return "", fmt.Errorf("%s: %w", reference, err)
 	}
 
 	name := Object

@@ -27,34 +27,52 @@ type Node struct {
 	Modified  time.Time `json:"modified,omitzero"`
 }
 
+// A listed is a report in a list of a store's objects.
+type listed struct {
+	name
+	Entry
+}
+
+// reports lists the reports of which the names begin with a prefix.
+func (s *Store) reports(ctx context.Context, prefix string) ([]listed, error) {
+	list, err := s.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+
+	var out []listed
+	for _, e := range list {
+		if n, ok := parse(e.Name); ok {
+			out = append(out, listed{n, e})
+		}
+	}
+	return out, nil
+}
+
 // Runs returns the runs in a store, the newest first where the store tells.
 func (s *Store) Runs(ctx context.Context) ([]Run, error) {
-	list, err := s.List(ctx, "")
+	list, err := s.reports(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 
 	runs, final := make(map[string]*Run), make(map[name]bool) // final by the first name of each node
-	for _, e := range list {
-		n, ok := parse(e.Name)
-		if !ok {
-			continue
-		}
-		run := runs[n.run]
+	for _, r := range list {
+		run := runs[r.run]
 		if run == nil {
-			run = &Run{ID: n.run}
-			runs[n.run] = run
+			run = &Run{ID: r.run}
+			runs[r.run] = run
 		}
-		run.Bytes += e.Size
-		if e.Modified.After(run.Modified) {
-			run.Modified = e.Modified
+		run.Bytes += r.Size
+		if r.Modified.After(run.Modified) {
+			run.Modified = r.Modified
 		}
 
-		first := name{run: n.run, node: n.node}
+		first := name{run: r.run, node: r.node}
 		if _, known := final[first]; !known {
 			run.Nodes++
 		}
-		final[first] = final[first] || !n.partial
+		final[first] = final[first] || !r.partial
 	}
 	for n, is := range final {
 		if !is {
@@ -66,29 +84,17 @@ func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 	for _, run := range runs {
 		out = append(out, *run)
 	}
-	slices.SortFunc(out, func(a, b Run) int {
-		if d := b.Modified.Compare(a.Modified); d != 0 {
-			return d
-		}
-		return cmp.Compare(a.ID, b.ID)
-	})
+	slices.SortFunc(out, func(a, b Run) int { return cmp.Or(b.Modified.Compare(a.Modified), cmp.Compare(a.ID, b.ID)) })
 	return out, nil
 }
 
 // Nodes returns the reports of a run in a store, by name. Each recording of a node has its own.
 func (s *Store) Nodes(ctx context.Context, run string) ([]Node, error) {
-	list, err := s.List(ctx, run+"/")
-	if err != nil {
-		return nil, err
+	list, err := s.reports(ctx, run+"/")
+	out := make([]Node, 0, len(list))
+	for _, r := range list {
+		node := strings.TrimPrefix(r.node, "node-")
+		out = append(out, Node{s.Reference(r.Name), r.run, node, !r.partial, r.Size, r.Modified})
 	}
-
-	out := []Node{}
-	for _, e := range list {
-		if n, ok := parse(e.Name); ok {
-			reference := s.Reference(e.Name)
-			node := strings.TrimPrefix(n.node, "node-")
-			out = append(out, Node{reference, n.run, node, !n.partial, e.Size, e.Modified})
-		}
-	}
-	return out, nil
+	return out, err
 }

@@ -31,15 +31,14 @@ func Temporary(err error) bool {
 
 // answeredBusy reports whether an error is the answer of a server, and whether that may pass by itself.
 func answeredBusy(err error) (busy, answered bool) {
-	var ofRedis redisError
-	var ofS3 *s3Error
-	switch {
-	case errors.As(err, &ofRedis):
-		return ofRedis.passes(), true
-	case errors.As(err, &ofS3):
-		return ofS3.passes(), true
-	}
-	return false, false
+	e, ok := errors.AsType[refusal](err)
+	return ok && e.passes(), ok
+}
+
+// A refusal is what a server answers in place of a result.
+type refusal interface {
+	error
+	passes() bool // whether it may answer something else in a while
 }
 
 // The waits between two attempts.

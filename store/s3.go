@@ -178,18 +178,13 @@ func plainError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	var cut textproto.ProtocolError
-	switch {
-	case errors.Is(err, io.EOF):
-		return io.ErrUnexpectedEOF
-	case errors.As(err, &cut):
+	if _, cut := errors.AsType[textproto.ProtocolError](err); cut {
 		return fmt.Errorf("%w in the head of the answer", io.ErrUnexpectedEOF)
 	}
-	return err
+	return unexpected(err)
 }
 
 // Put implements Connector. Where the server knows no condition, another process may put an object of the same name in
@@ -200,8 +195,7 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		answer.Body.Close()
 		return ErrExists
 	}
-	var refused *s3Error // who may not list may not know; and the answer to a HEAD has no words
-	if !errors.As(err, &refused) || refused.passes() {
+	if busy, answered := answeredBusy(err); busy || !answered { // who may not list may not know; and a HEAD has no words
 		return err
 	}
 
@@ -422,15 +416,15 @@ func errorOf(answer *http.Response, k keys) error {
 
 // isStatus reports whether an error is an answer of one of these statuses.
 func isStatus(err error, statuses ...int) bool {
-	var e *s3Error
-	return errors.As(err, &e) && slices.Contains(statuses, e.status)
+	e, ok := errors.AsType[*s3Error](err)
+	return ok && slices.Contains(statuses, e.status)
 }
 
 // isNoObject reports whether an error says that there is no such object; without words, no such bucket might be meant,
 // too.
 func isNoObject(err error) bool {
-	var e *s3Error
-	return errors.As(err, &e) && e.status == http.StatusNotFound && (e.code == "" || e.code == "NoSuchKey")
+	e, ok := errors.AsType[*s3Error](err)
+	return ok && e.status == http.StatusNotFound && (e.code == "" || e.code == "NoSuchKey")
 }
 
 // linkLocal reports whether a host is one of those that hand out keys to the machine itself: loopback, or link-local.

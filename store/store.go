@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/opstats"
 )
 
 // DefaultCacheSize is how many objects ProxyStore's Store keeps.
@@ -41,7 +42,8 @@ type Store struct {
 	mu       sync.Mutex
 	cache    cache
 	replaced map[string]bool // names of objects that are not kept
-	metrics  *recorder       // nil if nothing is counted
+	ledger   *opstats.Ledger // nil if nothing is counted
+	last     map[string]any  // attribute → its last value of any object
 }
 
 // Open opens the store at an address, which the package describes. It looks at nothing but the address: what is wrong with
@@ -64,10 +66,10 @@ func newStore(connector Connector, coding coding, o Options) (*Store, error) {
 
 	s := &Store{
 		connector: connector, coding: coding, debug: o.Debug, name: o.Name,
-		cache: cache{size: o.CacheSize}, replaced: make(map[string]bool),
+		cache: cache{size: o.CacheSize}, replaced: make(map[string]bool), last: make(map[string]any),
 	}
 	if o.Metrics {
-		s.metrics = newRecorder()
+		s.ledger = opstats.NewLedger(maxMetrics)
 	}
 	return s, nil
 }
@@ -279,7 +281,7 @@ func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 func (s *Store) IsCached(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cache.has(name)
+	return s.cache.index(name) >= 0
 }
 
 // Evict deletes an object. A missing one is no error.
