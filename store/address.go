@@ -40,7 +40,7 @@ func SplitReference(s string) (address, name string, ok bool) {
 // nothing but the address and, of S3, the environment. No error repeats the address, since it may have a password.
 func connect(address, credentials string) (Connector, coding, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
-		return directory{dir: filepath.Clean(address)}, plain{}, nil
+		return directory{layout: outLayout, dir: filepath.Clean(address)}, plain{}, nil
 	}
 	u, err := url.Parse(address)
 	if err != nil || !strings.Contains(address, "://") {
@@ -49,10 +49,11 @@ func connect(address, credentials string) (Connector, coding, error) {
 
 	switch u.Scheme {
 	case "file":
-		return directory{dir: filepath.Clean(u.Path)}, plain{}, checkFileURL(u)
+		return directory{layout: outLayout, dir: filepath.Clean(u.Path)}, plain{}, checkFileURL(u)
 	case "proxystore+file":
 		tag, err := serializerOf(u)
-		return directory{filepath.Clean(u.Path), true, u.Query()}, tag, cmp.Or(checkFileURL(u, "serializer"), err)
+		d := directory{proxyLayout, filepath.Clean(u.Path), true, u.Query()}
+		return d, tag, cmp.Or(checkFileURL(u, "serializer"), err)
 	case "s3":
 		s, err := newS3(u)
 		return s, plain{}, err

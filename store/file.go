@@ -19,55 +19,32 @@ import (
 // made after it. Without both there is no object, though either takes the name. The object RUN-ID/node-N has the key
 // perfagent.RUN-ID.node-N.json; every other name is a key itself.
 type directory struct {
+	layout
 	dir     string
-	proxy   bool       // it has the layout of ProxyStore
+	proxy   bool       // it is a ProxyStore
 	options url.Values // of its address
 }
 
-// Suffixes and prefix of files.
-const (
-	ready     = ".ready"
-	proxyName = "perfagent."
-	jsonName  = ".json"
-)
+const ready = ".ready" // ends the name of a marker
 
 var (
+	outLayout   = layout{between: "/", after: ".json"}
+	proxyLayout = layout{before: "perfagent.", between: ".", after: ".json", bare: true}
+
 	errIrregular = errors.New("it is not a regular file")
 	errOutside   = errors.New("a link leads out of the store")
 )
-
-// Key implements Connector: the path below DIR.
-func (d directory) Key(name string) string {
-	run, node, ours := splitName(name)
-	switch {
-	case !d.proxy:
-		return name + jsonName
-	case ours:
-		return proxyName + run + "." + node + jsonName
-	}
-	return name
-}
-
-// proxyNameOf returns the name of the object with a key of ours in a ProxyStore.
-func proxyNameOf(key string) (name string, ok bool) {
-	base, ours := strings.CutPrefix(key, proxyName)
-	base, json := strings.CutSuffix(base, jsonName)
-	at := strings.LastIndex(base, ".node-")
-	if !ours || !json || at < 0 {
-		return "", false
-	}
-	return base[:at] + "/" + base[at+1:], true
-}
 
 // path returns where the object of a name lies.
 func (d directory) path(name string) string { return filepath.Join(d.dir, d.Key(name)) }
 
 // files returns the files that an object needs, the last made first.
 func (d directory) files(name string) []string {
-	if path := d.path(name); d.proxy {
+	path := d.path(name)
+	if d.proxy {
 		return []string{path + ready, path}
 	}
-	return []string{d.path(name)}
+	return []string{path}
 }
 
 // isProxyKey reports whether a text can be a key in a ProxyStore.
@@ -258,10 +235,7 @@ func (d directory) listRun(ctx context.Context, run, prefix string) ([]Entry, er
 	if err := CheckInside(d.dir, path); err != nil {
 		return nil, err
 	}
-	return entries(path, prefix, func(file string) (name string, ok bool) {
-		base, ok := strings.CutSuffix(file, jsonName)
-		return run + "/" + base, ok
-	})
+	return entries(path, prefix, func(file string) (name string, ok bool) { return d.nameOf(run + "/" + file) })
 }
 
 // listKeys returns the objects of a ProxyStore that have keys of ours.
@@ -270,7 +244,7 @@ func (d directory) listKeys(ctx context.Context, prefix string) ([]Entry, error)
 		return nil, err
 	}
 	return entries(d.dir, prefix, func(file string) (name string, ok bool) {
-		name, ok = proxyNameOf(file)
+		name, ok = d.nameOf(file)
 		return name, ok && isFile(filepath.Join(d.dir, file)+ready) == nil
 	})
 }

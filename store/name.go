@@ -24,6 +24,31 @@ func IsName(s string) bool {
 	return ok
 }
 
+// A layout says what a place calls the object RUN-ID/node-N.
+type layout struct {
+	before, between, after string // what stands around RUN-ID and node-N
+	bare                   bool   // a name of another form is a key itself
+}
+
+// Key implements Connector.
+func (l layout) Key(name string) string {
+	if l.bare && !IsName(name) {
+		return name
+	}
+	return l.before + strings.Replace(name, "/", l.between, 1) + l.after
+}
+
+// nameOf returns the name of the object with a key. It reports false for a key of another form.
+func (l layout) nameOf(key string) (name string, ok bool) {
+	base, begins := strings.CutPrefix(key, l.before)
+	base, ends := strings.CutSuffix(base, l.after)
+	at := strings.LastIndex(base, l.between+"node-")
+	if !begins || !ends || at < 0 {
+		return "", false
+	}
+	return base[:at] + "/" + base[at+len(l.between):], true
+}
+
 // isElement reports whether a text is a run id or the name of a node's report: letters, digits, '.', '_' and '-'.
 func isElement(s string) bool {
 	if s == "" || s == "." || s == ".." || len(s) > maxElement {

@@ -150,19 +150,11 @@ func firstError(answers []any) error {
 
 // A redis is a Connector of a Redis server. The object RUN-ID/node-N has the key PREFIX:RUN-ID:node-N.
 type redis struct {
+	layout
 	server  *server
-	url     url.URL // without user
-	prefix  string
+	url     url.URL       // without user
 	ttl     time.Duration // after which an object is gone; 0 = never
 	foreign bool          // a ProxyStore: other keys are names, too, and no object changes or has the time of its put
-}
-
-// Key implements Connector.
-func (r *redis) Key(name string) string {
-	if run, node, ok := splitName(name); ok {
-		return r.prefix + ":" + run + ":" + node
-	}
-	return name
 }
 
 // check implements checker.
@@ -171,16 +163,6 @@ func (r *redis) check(_ context.Context, name string) error {
 		return ErrName
 	}
 	return nil
-}
-
-// nameOf returns the name of an object from its key.
-func (r *redis) nameOf(key string) (string, bool) {
-	rest, ok := strings.CutPrefix(key, r.prefix+":")
-	at := strings.LastIndexByte(rest, ':')
-	if !ok || at < 0 {
-		return "", false
-	}
-	return rest[:at] + "/" + rest[at+1:], true
 }
 
 // Put implements Connector.
@@ -242,12 +224,7 @@ const scanCount = "10000"
 
 // List implements Connector. It asks for thousands of keys at a time, and then for what is to be known of them.
 func (r *redis) List(ctx context.Context, prefix string) ([]Entry, error) {
-	run, node, whole := strings.Cut(prefix, "/")
-	pattern := escapeGlob(r.prefix+":"+run) + "*"
-	if whole {
-		pattern = escapeGlob(r.prefix+":"+run+":"+node) + "*"
-	}
-
+	pattern := escapeGlob(r.before+strings.Replace(prefix, "/", r.between, 1)) + "*"
 	found := make(map[string]Entry) // SCAN may name a key twice
 	for cursor := "0"; ; {
 		answer, err := r.server.one(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", scanCount)
@@ -362,7 +339,7 @@ func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
 		return nil, fmt.Errorf("open store: the address of a Redis server is %s://HOST[:PORT]", u.Scheme)
 	}
 
-	r := &redis{url: *u, prefix: defaultPrefix, ttl: defaultTTL, foreign: u.Scheme == "proxystore+redis"}
+	r := &redis{url: *u, ttl: defaultTTL, foreign: u.Scheme == "proxystore+redis"}
 	r.url.User = nil
 	r.server = &server{address: net.JoinHostPort(host, port), dial: new(net.Dialer).DialContext}
 	if u.Scheme == "rediss" {
@@ -377,11 +354,13 @@ func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
 			return nil, errors.New("open store: what follows the server's name is the number of a database")
 		}
 	}
+	prefix := defaultPrefix
 	if options.Has("prefix") {
-		if r.prefix = options.Get("prefix"); r.prefix == "" || len(r.prefix) > 200 {
+		if prefix = options.Get("prefix"); prefix == "" || len(prefix) > 200 {
 			return nil, errors.New("open store: the prefix is empty or longer than 200 bytes")
 		}
 	}
+	r.layout = layout{before: prefix + ":", between: ":", bare: true}
 	if options.Has("ttl") {
 		if r.ttl, err = time.ParseDuration(options.Get("ttl")); err != nil || r.ttl < 0 || r.ttl > 0 && r.ttl < time.Second {
 			return nil, errors.New("open store: ttl is a time such as 168h, at least 1s, or 0 for ever")

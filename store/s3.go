@@ -26,10 +26,10 @@ import (
 // An s3 is a Connector of a bucket of Amazon S3 or of a server that speaks as it does. The object RUN-ID/node-N has the
 // key PREFIX/RUN-ID/node-N.json.
 type s3 struct {
+	layout
 	url      url.URL // as given
 	endpoint url.URL // scheme and host; of style=host that of the bucket
 	bucket   string  // "" if the host has it
-	prefix   string  // of keys, with its slash
 	region   string
 	keys     *keyRing
 	client   *http.Client
@@ -54,14 +54,14 @@ func newS3(u *url.URL) (*s3, error) {
 		return nil, errors.New("open store: the address of a bucket is s3://BUCKET[/PREFIX]")
 	}
 
-	s := &s3{url: *u, bucket: bucket}
+	s := &s3{layout: outLayout, url: *u, bucket: bucket}
 	s.region = cmp.Or(options.Get("region"), os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), defaultRegion)
 	if prefix := strings.Trim(u.Path, "/"); prefix != "" {
 		parts := strings.Split(prefix, "/")
 		if slices.Contains(parts, ".") || slices.Contains(parts, "..") || slices.Contains(parts, "") {
 			return nil, errors.New("open store: the prefix of a bucket has no parts that are empty or dots")
 		}
-		s.prefix = prefix + "/"
+		s.before = prefix + "/"
 	}
 	if err := s.setEndpoint(options); err != nil {
 		return nil, err
@@ -107,9 +107,6 @@ func (s *s3) setEndpoint(options url.Values) error {
 	}
 	return nil
 }
-
-// Key implements Connector.
-func (s *s3) Key(name string) string { return s.prefix + name + jsonName }
 
 // check implements checker.
 func (s *s3) check(_ context.Context, name string) error {
@@ -301,13 +298,13 @@ func (s *s3) List(ctx context.Context, prefix string) ([]Entry, error) {
 	var list []Entry
 	token := ""
 	for range maxPages {
-		page, err := s.page(ctx, s.prefix+prefix, token)
+		page, err := s.page(ctx, s.before+prefix, token)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range page.Contents {
-			if rest, ours := strings.CutPrefix(c.Key, s.prefix); ours && strings.HasSuffix(rest, jsonName) {
-				list = append(list, Entry{strings.TrimSuffix(rest, jsonName), c.Size, c.LastModified})
+			if name, ok := s.nameOf(c.Key); ok {
+				list = append(list, Entry{name, c.Size, c.LastModified})
 			}
 		}
 
