@@ -36,8 +36,8 @@ func SplitReference(s string) (address, name string, ok bool) {
 	return s[:at], s[at+1:], true
 }
 
-// connect returns the connector of an address and the form of its objects. credentials are those of Options. It looks at
-// nothing but the address and, of S3, the environment. No error repeats the address, since it may have a password.
+// connect returns the connector of an address and the form of its objects. credentials are those of Options. It looks
+// at nothing but the address and, of S3, the environment. No error repeats the address, since it may have a password.
 func connect(address, credentials string) (Connector, coding, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
 		return directory{layout: outLayout, dir: filepath.Clean(address)}, plain{}, nil

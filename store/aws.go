@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// A keyRing finds the keys for S3 when they are first needed, where the tools of AWS look for them: in the environment, in
-// ~/.aws/credentials, and where the pod or the instance gets its own.
+// A keyRing finds the keys for S3 when they are first needed, where the tools of AWS look for them: in the environment,
+// in ~/.aws/credentials, and where the pod or the instance gets its own.
 type keyRing struct {
 	region string
 
@@ -60,9 +60,8 @@ func (r *keyRing) get(ctx context.Context) (keys, error) {
 
 // find looks in all places, one after the other. Keys without an id are none.
 func (r *keyRing) find(ctx context.Context) (keys, error) {
-	k := keys{
-		ID: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), Token: os.Getenv("AWS_SESSION_TOKEN"),
-	}
+	k := keys{ID: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY")}
+	k.Token = os.Getenv("AWS_SESSION_TOKEN")
 	if k.ID != "" && k.Secret != "" {
 		return k, nil
 	}
@@ -75,7 +74,7 @@ func (r *keyRing) find(ctx context.Context) (keys, error) {
 	switch {
 	case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "":
 		return r.ofWebIdentity(ctx)
-	case os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "":
+	case os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")+os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "":
 		return ofContainer(ctx)
 	case strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true"):
 		return keys{}, nil

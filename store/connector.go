@@ -20,8 +20,8 @@ var (
 	ErrName = errors.New("no object has such a name")
 )
 
-// A Connector keeps bytes under names in one place. Its methods may be called from several goroutines. What it returns is
-// the caller's. Every name that it gets has passed its check, if it is a checker.
+// A Connector keeps bytes under names in one place. Its methods may be called from several goroutines. What it returns
+// is the caller's. Every name that it gets has passed its check, if it is a checker.
 type Connector interface {
 	// Put stores an object under a name that is free. If it is taken, the error is ErrExists, and nothing changes.
 	Put(ctx context.Context, name string, data []byte) error
@@ -54,8 +54,8 @@ type Connector interface {
 
 // A checker is a Connector that does not take every text as a name.
 type checker interface {
-	// check returns ErrName for a text that no object can have as its name, and another error if ctx has ended or a link
-	// leads out of the place.
+	// check returns ErrName for a text that no object can have as its name, and another error if ctx has ended or a
+	// link leads out of the place.
 	check(ctx context.Context, name string) error
 }
 

@@ -1,6 +1,7 @@
-// Package store keeps objects, which are bytes under names, in places that people already run: a directory, a Redis server,
-// a bucket of S3, or a directory or a Redis server with ProxyStore's layout. It is the class Store of ProxyStore with the
-// same operations and the same metrics, so that Python programs find what perfagent stores, and perfagent what they store.
+// Package store keeps objects, which are bytes under names, in places that people already run: a directory, a Redis
+// server, a bucket of S3, or a directory or a Redis server with ProxyStore's layout. It is the class Store of
+// ProxyStore with the same operations and the same metrics, so that Python programs find what perfagent stores, and
+// perfagent what they store.
 //
 // A store has an address and an object a name, and together they are a reference, STORE#NAME. The addresses:
 //
@@ -18,7 +19,7 @@
 //
 // Objects are written once and read often. Nothing is ever deleted but by Evict.
 //
-// The report of a node is RUN-ID/node-N, where N is the index of the node, or its host's name where no index is known. A
-// further recording of the same node is node-N.2, node-N.3 and so on: nothing is ever overwritten. PutReport and Partial put
-// reports, Runs and Nodes list them, Await waits for them, and FetchRun and Fetch copy them to files.
+// The report of a node is RUN-ID/node-N, where N is the index of the node, or its host's name where no index is known.
+// A further recording of the same node is node-N.2, node-N.3 and so on: nothing is ever overwritten. PutReport and
+// Partial put reports, Runs and Nodes list them, Await waits for them, and FetchRun and Fetch copy them to files.
 package store

@@ -15,8 +15,8 @@ import (
 
 // A directory is a Connector of a directory. In the layout of --out the object RUN-ID/node-N is DIR/RUN-ID/node-N.json.
 //
-// In that of ProxyStore's FileConnector (0.6.1 and later) an object is DIR/KEY, and DIR/KEY.ready is an empty file that is
-// made after it. Without both there is no object, though either takes the name. The object RUN-ID/node-N has the key
+// In that of ProxyStore's FileConnector (0.6.1 and later) an object is DIR/KEY, and DIR/KEY.ready is an empty file that
+// is made after it. Without both there is no object, though either takes the name. The object RUN-ID/node-N has the key
 // perfagent.RUN-ID.node-N.json; every other name is a key itself.
 type directory struct {
 	layout
@@ -61,8 +61,8 @@ func (d directory) check(ctx context.Context, name string) error {
 	return cmp.Or(ctx.Err(), CheckInside(d.dir, d.path(name)))
 }
 
-// CheckInside returns an error if a symbolic link leads from a path below a directory out of that directory. What cannot
-// be found leads nowhere.
+// CheckInside returns an error if a symbolic link leads from a path below a directory out of that directory. What
+// cannot be found leads nowhere.
 func CheckInside(dir, path string) error {
 	home, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -176,8 +176,8 @@ func isFile(path string) error {
 	return err
 }
 
-// Evict implements Connector. It leaves the directory of the run behind. A marker goes first, so that a reader finds either
-// the object or none.
+// Evict implements Connector. It leaves the directory of the run behind. A marker goes first, so that a reader finds
+// either the object or none.
 func (d directory) Evict(_ context.Context, name string) error {
 	for _, file := range d.files(name) {
 		if err := removeFile(file); err != nil {
@@ -261,7 +261,8 @@ func readDir(path string) ([]os.DirEntry, error) {
 	return list, err
 }
 
-// entries returns the objects among the files of a directory: those that are regular and of which nameOf knows the name.
+// entries returns the objects among the files of a directory: those that are regular and of which nameOf knows the
+// name.
 func entries(dir, prefix string, nameOf func(file string) (name string, ok bool)) ([]Entry, error) {
 	files, err := readDir(dir)
 	if err != nil {

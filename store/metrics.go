@@ -37,8 +37,8 @@ func (s *Store) size(attribute, name string, bytes int) {
 	})
 }
 
-// Metrics returns what the store has done; nil if it was opened without Metrics. The names are those of ProxyStore but for
-// store.list and the counters store.OP.errors and store.OP.retries.
+// Metrics returns what the store has done; nil if it was opened without Metrics. The names are those of ProxyStore but
+// for store.list and the counters store.OP.errors and store.OP.retries.
 func (s *Store) Metrics() *opstats.StoreMetrics {
 	if s.ledger == nil {
 		return nil

@@ -11,14 +11,15 @@ import (
 // maxElement is the length of the longest part of a name: that of a file's name, less the longest suffix.
 const maxElement = 255 - len(".json.ready")
 
-// splitName splits RUN-ID/node-N. It reports false for every other text, so that no name leads anywhere but to an object.
+// splitName splits RUN-ID/node-N. It reports false for every other text, so that no name leads anywhere but to an
+// object.
 func splitName(name string) (run, node string, ok bool) {
 	run, node, _ = strings.Cut(name, "/")
 	return run, node, isElement(run) && isElement(node) && strings.HasPrefix(node, "node-")
 }
 
-// IsName reports whether a text is RUN-ID/node-N, the form of a name in every store. Such a name leads to no other place
-// when it is made the path of a file.
+// IsName reports whether a text is RUN-ID/node-N, the form of a name in every store. Such a name leads to no other
+// place when it is made the path of a file.
 func IsName(s string) bool {
 	_, _, ok := splitName(s)
 	return ok
@@ -84,8 +85,8 @@ func (n name) String() string {
 	return out
 }
 
-// parse reads the name of an object. It reports false for one that is not the report of a whole node: the piece of a rank
-// is not.
+// parse reads the name of an object. It reports false for one that is not the report of a whole node: the piece of a
+// rank is not.
 func parse(s string) (n name, ok bool) {
 	run, base, _ := strings.Cut(s, "/")
 	of, ok := catalog.ParseName(base + ".json")

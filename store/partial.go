@@ -14,8 +14,8 @@ type Partial struct {
 	first name
 	at    string // the object's name; "" as long as it is not known that there is one
 
-	// tried is the name of the last put if it failed, and sent what was put: the store may have it all the same, if only
-	// the answer was lost. sent is nil if there is no such put.
+	// tried is the name of the last put if it failed, and sent what was put: the store may have it all the same, if
+	// only the answer was lost. sent is nil if there is no such put.
 	tried string
 	sent  []byte
 }

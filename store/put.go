@@ -16,8 +16,8 @@ const (
 	maxPush = 1 << 20
 )
 
-// PutReport puts the report of a node into the store, under the first name of the node that is free, and returns the name.
-// A name that has the same recording will do: then nothing is written. node is node-N.
+// PutReport puts the report of a node into the store, under the first name of the node that is free, and returns the
+// name. A name that has the same recording will do: then nothing is written. node is node-N.
 func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (string, error) {
 	for k := 1; k <= maxAgain; k++ {
 		at := name{run: run, node: node, again: k}.String()

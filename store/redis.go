@@ -33,8 +33,8 @@ type server struct {
 	in   *bufio.Reader
 }
 
-// do sends commands at once and returns an answer for each. A redisError is an answer. It makes a new connection if the old
-// one turns out to be closed, as servers close those that are not used.
+// do sends commands at once and returns an answer for each. A redisError is an answer. It makes a new connection if the
+// old one turns out to be closed, as servers close those that are not used.
 func (s *server) do(ctx context.Context, commands ...[]string) ([]any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,8 @@ func (s *server) connect(ctx context.Context) error {
 
 	var first [][]string
 	if s.password != "" {
-		first = append(first, slices.DeleteFunc([]string{"AUTH", s.user, s.password}, func(w string) bool { return w == "" }))
+		login := []string{"AUTH", s.user, s.password}
+		first = append(first, slices.DeleteFunc(login, func(word string) bool { return word == "" }))
 	}
 	if s.database != 0 {
 		first = append(first, []string{"SELECT", strconv.Itoa(s.database)})
@@ -249,8 +250,8 @@ func (r *redis) List(ctx context.Context, prefix string) ([]Entry, error) {
 	}
 }
 
-// look asks for the size and the time of objects. What is not a string, or is empty, is listed, too: no report can be read
-// from it, and whoever tries says so.
+// look asks for the size and the time of objects. What is not a string, or is empty, is listed, too: no report can be
+// read from it, and whoever tries says so.
 func (r *redis) look(ctx context.Context, keys []any, into map[string]Entry) error {
 	var names []string
 	var commands [][]string

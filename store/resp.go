@@ -79,8 +79,8 @@ type answer struct {
 	left int64 // so many bytes it may still take of the memory, however many lists are in it
 }
 
-// readAnswer reads an answer: a string, an int64, a list of answers, nil, or a redisError. An error says that the connection
-// is of no use any more.
+// readAnswer reads an answer: a string, an int64, a list of answers, nil, or a redisError. An error says that the
+// connection is of no use any more.
 func readAnswer(in *bufio.Reader) (any, error) {
 	a := answer{in: in, left: MaxSize + maxLine}
 	return a.read(0)

@@ -69,11 +69,12 @@ func (s *Store) again(ctx context.Context, op, name string, try func() error) er
 			return last
 		}
 		last = err
-		busy, _ := answeredBusy(err)
-		if err == nil || !Temporary(err) || !ends && (!busy || n == fewAttempts) {
+		if err == nil || !Temporary(err) {
 			return err
 		}
-
+		if busy, _ := answeredBusy(err); !ends && (!busy || n == fewAttempts) {
+			return err
+		}
 		if retry.Wait(ctx, max(wait, askedToWait(err))) != nil {
 			return err
 		}

@@ -192,7 +192,7 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		answer.Body.Close()
 		return ErrExists
 	}
-	if busy, answered := answeredBusy(err); busy || !answered { // who may not list may not know; and a HEAD has no words
+	if busy, answered := answeredBusy(err); busy || !answered { // other answers may come to who may not list
 		return err
 	}
 

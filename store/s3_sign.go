@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// keys are what a request is signed with, as a container's or an instance's service (JSON) and AWS STS (XML) return them.
+// keys are what a request is signed with, as a container's or an instance's service (JSON) and AWS STS (XML) return
+// them.
 type keys struct {
 	ID     string    `json:"AccessKeyId" xml:"AccessKeyId"`
 	Secret string    `json:"SecretAccessKey" xml:"SecretAccessKey"`
@@ -77,7 +78,8 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// escape escapes a text as Signature Version 4 wants it: all but letters, digits and "-._~", and slashes if they are to stay.
+// escape escapes a text as Signature Version 4 wants it: all but letters, digits and "-._~", and slashes if they are to
+// stay.
 func escape(s string, slashes bool) string {
 	s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 	if slashes {

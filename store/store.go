@@ -46,8 +46,8 @@ type Store struct {
 	last     map[string]any  // attribute → its last value of any object
 }
 
-// Open opens the store at an address, which the package describes. It looks at nothing but the address: what is wrong with
-// the place shows with the first operation. No error repeats the address.
+// Open opens the store at an address, which the package describes. It looks at nothing but the address: what is wrong
+// with the place shows with the first operation. No error repeats the address.
 func Open(address string, o Options) (*Store, error) {
 	connector, coding, err := connect(address, o.Credentials)
 	if err != nil {
@@ -83,8 +83,8 @@ func (s *Store) Dir() (string, bool) {
 	return d.dir, ok && !d.proxy
 }
 
-// Unconditional reports whether an object was put into a store that cannot tell whether the name was free, so that one of
-// two at the same moment may be lost.
+// Unconditional reports whether an object was put into a store that cannot tell whether the name was free, so that one
+// of two at the same moment may be lost.
 func (s *Store) Unconditional() bool {
 	c, ok := s.connector.(*s3)
 	return ok && c.unconditional.Load()
@@ -196,8 +196,8 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	return data, nil
 }
 
-// GetStored is Get without the memory, and returns the bytes as they are in the store, too: with the tag of ProxyStore, or
-// packed.
+// GetStored is Get without the memory, and returns the bytes as they are in the store, too: with the tag of ProxyStore,
+// or packed.
 func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte, err error) {
 	begun := time.Now()
 	data, stored, err = s.fetch(ctx, name)
@@ -302,8 +302,8 @@ func (s *Store) Evict(ctx context.Context, name string) error {
 	return nil
 }
 
-// List returns the objects whose names begin with a prefix, by name. It fetches none. What has a name of another form than
-// RUN-ID/node-N is left out.
+// List returns the objects whose names begin with a prefix, by name. It fetches none. What has a name of another form
+// than RUN-ID/node-N is left out.
 func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
 	begun := time.Now()
 	var list []Entry
