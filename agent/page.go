@@ -40,7 +40,8 @@ func (o *output) siblings() []string {
 
 	var out []string
 	for _, e := range entries {
-		if page, _ := filepath.Match("node-*.html", e.Name()); page && e.Name() != filepath.Base(own) && len(out) < mostSiblings {
+		page, _ := filepath.Match("node-*.html", e.Name())
+		if page && e.Name() != filepath.Base(own) && len(out) < mostSiblings {
 			out = append(out, e.Name())
 		}
 	}
@@ -48,8 +49,8 @@ func (o *output) siblings() []string {
 	return out
 }
 
-// savePage writes the page of a report beside the report at path and returns its path, or "" if there is none or none is
-// wanted. It logs an error in one line, and gives up on a file system that hangs.
+// savePage writes the page of a report beside the report at path and returns its path, or "" if there is none or none
+// is wanted. It logs an error in one line, and gives up on a file system that hangs.
 func (s *session) savePage(path string, r *reporter.Report) string {
 	if path == "" || !s.wantsPage(r) {
 		return ""

@@ -31,8 +31,8 @@ type partials struct {
 	over   bool // the goroutine has ended
 }
 
-// putsPartials reports whether the recording has partial reports. Where the store is the directory of the reports there is the
-// journal; the report of one rank of several is not that of the node.
+// putsPartials reports whether the recording has partial reports. Where the store is the directory of the reports there
+// is the journal; the report of one rank of several is not that of the node.
 func (s *session) putsPartials() bool {
 	if s.stored == nil || s.o.StoreEvery < 0 || s.o.PushTimeout < 0 || s.o.Compat != "" || s.standing.piece {
 		return false
@@ -53,8 +53,8 @@ func (s *session) newPartials(incomplete string) *partials {
 	return p
 }
 
-// begin sets the time of the first report: within one period, at a moment that is another for each node or, where no index is
-// known, each host.
+// begin sets the time of the first report: within one period, at a moment that is another for each node or, where no
+// index is known, each host.
 func (p *partials) begin(rec *collector.Recording) {
 	const spread = 64
 	o := &p.session.o

@@ -202,8 +202,8 @@ func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io
 	}
 }
 
-// prepare returns what writes the file of a report that an encoding writes. If the report is also to be sent, to a store
-// or a server, the delivery gets its bytes; else it is never in memory as a whole, which may take a few MiB.
+// prepare returns what writes the file of a report that an encoding writes. If the report is also to be sent, to a
+// store or a server, the delivery gets its bytes; else it is never in memory as a whole, which may take a few MiB.
 func (s *session) prepare(d *delivery, encoding func(io.Writer) error) (file func(io.Writer) error, err error) {
 	if s.stored == nil && !s.tracking.on() {
 		return encoding, nil

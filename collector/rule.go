@@ -178,8 +178,8 @@ func (w *Watch) Unmeasured(at time.Duration) bool {
 }
 
 // Check takes the sample that was made at a time of the monotonic clock, and reports whether the rule
-// has held for as long as it asks for, and the value by which it was judged. A sample without the value proves nothing: the duration starts
-// again. But a percentage or a rate that is measured over several samples stands for all of them.
+// has held for as long as it asks for, and the value by which it was judged. A sample without the value proves nothing:
+// the duration starts again. But a percentage or a rate that is measured over several samples stands for all of them.
 func (w *Watch) Check(s *Sample, at time.Duration) (value float64, holds bool) {
 	if !s.Has(w.Column) {
 		if !w.missed {

@@ -355,7 +355,8 @@ func (s *Sampler) noteTime(r *host.Reading) {
 	}
 }
 
-// onAxis returns the time of a Reading on the axis of the samples: the wall clock of the start and the boot clock since.
+// onAxis returns the time of a Reading on the axis of the samples: the wall clock of the start and the boot clock
+// since.
 func (s *Sampler) onAxis(at host.Instant) time.Time {
 	return s.rec.Start.Wall.Add(at.Boot - s.rec.Start.Boot)
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tickFile is a timerfd(2). A goroutine that waits for one has the runtime's poller wake its thread, and nothing else:
-// for a timer of the runtime's, sysmon wakes up beside it and looks on every 20 µs for as long as the sample is taken,
-// which costs as much as reading the kernel's files.
+// A tickFile is a timerfd(2). A goroutine that waits for one has the runtime's poller wake its thread, and nothing
+// else: for a timer of the runtime's, sysmon wakes up beside it and looks on every 20 µs for as long as the sample is
+// taken, which costs as much as reading the kernel's files.
 type tickFile struct {
 	file *os.File
 	raw  syscall.RawConn

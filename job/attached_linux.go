@@ -176,7 +176,8 @@ const (
 // Status returns how a process ended that has. The error says why that is not known.
 func (a *Attached) Status() (exitCode int, signal string, err error) {
 	if a.file == nil {
-		return 0, "", errors.New("the kernel has no pidfd, by which it tells the exit code of a process (pidfd_open, Linux 5.3)")
+		return 0, "", errors.New(
+			"the kernel has no pidfd, by which it tells the exit code of a process (pidfd_open, Linux 5.3)")
 	}
 
 	info := unix.PidfdInfo{}

@@ -21,9 +21,9 @@ func parentDeathSignal() syscall.Signal {
 	return syscall.Signal(sig)
 }
 
-// deathSignal returns what the kernel sends to the job when this process ends. A launcher that wants its child to end with
-// it wants the job to; without such a launcher nothing ties the job's life to ours. What runs in a program that was not
-// taken over is the program's affair.
+// deathSignal returns what the kernel sends to the job when this process ends. A launcher that wants its child to end
+// with it wants the job to; without such a launcher nothing ties the job's life to ours. What runs in a program that
+// was not taken over is the program's affair.
 func (j *Job) deathSignal() syscall.Signal {
 	if j.signals == nil {
 		return 0

@@ -48,8 +48,8 @@ func isLauncher(pid int) bool {
 	return strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec")
 }
 
-// fromJob reports whether the sender of a signal is a process of the job that is in our process group, as with "kill 0" in
-// a script. The job has the signal then, unless it has left the group. The caller holds the lock.
+// fromJob reports whether the sender of a signal is a process of the job that is in our process group, as with "kill 0"
+// in a script. The job has the signal then, unless it has left the group. The caller holds the lock.
 func (s *Signals) fromJob(pid int) bool {
 	if pid <= 0 || !inOurGroup(pid) || !inOurGroup(s.pid) {
 		return false

@@ -106,8 +106,8 @@ func explainStart(name string, err error, made bool) error {
 	return fmt.Errorf("run %q: %w: the process that was made for it failed: %w", name, ErrNotExecutable, err)
 }
 
-// executeApart is execute, with Signals by a thread that does nothing else until Wait has seen the end: the kernel offers
-// SIGCHLD to the thread that made the process first, and does not take it back where that one waits for a disk.
+// executeApart is execute, with Signals by a thread that does nothing else until Wait has seen the end: the kernel
+// offers SIGCHLD to the thread that made the process first, and does not take it back where that one waits for a disk.
 func (j *Job) executeApart(c Command) error {
 	if j.signals == nil {
 		return j.execute(c)
@@ -215,8 +215,8 @@ func (j *Job) Signal(sig syscall.Signal) error {
 // Release gives up this process's own stdin and stdout and every other descriptor
 // that it inherited, now that the job has them: a pipe that the job closes is then
 // closed, and a lock that it drops is dropped. A descriptor with a lock of fcntl(2) stays open, because such
-// a lock belongs to this process, whoever set it before exec. stderr stays open for what remains to be said at the end. Only a program that needs none of them may call Release;
-// without Signals it does nothing.
+// a lock belongs to this process, whoever set it before exec. stderr stays open for what remains to be said at the end.
+// Only a program that needs none of them may call Release; without Signals it does nothing.
 func (j *Job) Release() {
 	if j.signals == nil {
 		return
@@ -239,7 +239,8 @@ func (j *Job) Release() {
 			continue
 		}
 		// The runtime's and our own are all close-on-exec.
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 && !holdsLock(fd) {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err == nil && flags&unix.FD_CLOEXEC == 0 && !holdsLock(fd) {
 			unix.Close(fd)
 		}
 	}

@@ -29,8 +29,8 @@ type span struct{ start, size uintptr }
 
 const maxUnmapped = 9
 
-// cloneWitness makes a child that stays within the assembly and within the page. It shares our descriptors and our working
-// directory, so that it keeps nothing open that we close.
+// cloneWitness makes a child that stays within the assembly and within the page. It shares our descriptors and our
+// working directory, so that it keeps nothing open that we close.
 func cloneWitness(page *testimony, flags uintptr) (pid int)
 
 // witnessAddress returns an address in the code of the child.
@@ -73,9 +73,9 @@ func (t *testimony) end() {
 	_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(t)), os.Getpagesize()))
 }
 
-// setUnmapped lists the memory that the child gives up at once: all but its code and the page. So it holds no copy of what
-// this process changes later, and a sum of resident sizes does not have ours twice. With cgo the kernel may write to memory
-// of the C library (rseq(2)), and nothing is given up.
+// setUnmapped lists the memory that the child gives up at once: all but its code and the page. So it holds no copy of
+// what this process changes later, and a sum of resident sizes does not have ours twice. With cgo the kernel may write
+// to memory of the C library (rseq(2)), and nothing is given up.
 func (t *testimony) setUnmapped() {
 	if withCgo {
 		return

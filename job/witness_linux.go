@@ -12,11 +12,11 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A witness is a bare child of this process, made where a launcher may signal more than this process. The kernel does not
-// say how a signal was addressed. But the witness is where the job is: in our process group, among our children and in the
-// control group in which we started the job, or around it. Whoever signals the group, the tree or each process of a control
-// group reaches the witness as well as the job, and whoever means this process alone does not. The witness blocks all
-// signals, counts what it is sent, and dies with us.
+// A witness is a bare child of this process, made where a launcher may signal more than this process. The kernel does
+// not say how a signal was addressed. But the witness is where the job is: in our process group, among our children and
+// in the control group in which we started the job, or around it. Whoever signals the group, the tree or each process
+// of a control group reaches the witness as well as the job, and whoever means this process alone does not. The witness
+// blocks all signals, counts what it is sent, and dies with us.
 type witness struct {
 	pid    int
 	counts *testimony
@@ -85,8 +85,8 @@ func (s *Signals) dismiss() {
 	}
 }
 
-// doubt keeps signals until the witness says whether the job has them. A stop and its end undo each other, as they do in
-// the kernel while they are pending. The caller holds the lock.
+// doubt keeps signals until the witness says whether the job has them. A stop and its end undo each other, as they do
+// in the kernel while they are pending. The caller holds the lock.
 func (s *Signals) doubt(sig syscall.Signal, n uint32) {
 	switch sig {
 	case syscall.SIGCONT:
@@ -133,8 +133,8 @@ func (s *Signals) judge() {
 	}
 }
 
-// reachesJob reports whether what was sent to the witness was sent to the job as well: the job has left neither our process
-// group nor the control groups in which it began.
+// reachesJob reports whether what was sent to the witness was sent to the job as well: the job has left neither our
+// process group nor the control groups in which it began.
 func (s *Signals) reachesJob() bool {
 	groups, err := groupsOf(s.pid)
 	return err == nil && bytes.Equal(groups, s.witness.groups) && inOurGroup(s.pid) && inOurGroup(s.witness.pid)

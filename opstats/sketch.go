@@ -74,8 +74,8 @@ func (s *Sketch) widen(low, high float64) {
 // Count returns how many values were counted.
 func (s *Sketch) Count() uint64 { return s.count }
 
-// Bytes returns the memory that the bins take. It grows with the range of sizes, up to 16 KiB, and not with the number of
-// values. A Sketch that is read from JSON takes as much as the one that was written.
+// Bytes returns the memory that the bins take. It grows with the range of sizes, up to 16 KiB, and not with the number
+// of values. A Sketch that is read from JSON takes as much as the one that was written.
 func (s *Sketch) Bytes() int { return 4 * (len(s.positive.counts) + len(s.negative.counts)) }
 
 // Merge counts all that o counts; an empty Sketch changes nothing. It is commutative and associative. It returns

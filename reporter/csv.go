@@ -20,10 +20,10 @@ import (
 // the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]" of
 // all the samples that it stands for. A rate has only the last three. Where any node has
 // phases, "phase" follows: the one at the sample's time. Where any node has ranks, "rank" comes after the node:
-// it is empty in the rows of the node, which the rows of its ranks follow, with what is of their jobs. Units are %, MiB (2^20 bytes) and
-// MiB/s. The time lines of operations and transfers, in ms, 1/s and MiB/s, and keys that this
-// perfagent does not know, without a unit, come last and sorted. What was not measured is an
-// empty field; numbers are the JSON's, digit for digit.
+// it is empty in the rows of the node, which the rows of its ranks follow, with what is of their jobs. Units are %, MiB
+// (2^20 bytes) and MiB/s. The time lines of operations and transfers, in ms, 1/s and MiB/s, and keys that this
+// perfagent does not know, without a unit, come last and sorted. What was not measured is an empty field; numbers are
+// the JSON's, digit for digit.
 //
 // It is CSV as in RFC 4180, except that lines end in LF. A key that a spreadsheet would
 // take for a formula gets an apostrophe before it, and control characters in it are

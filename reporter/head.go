@@ -28,8 +28,8 @@ type Head struct {
 // errEnough ends the reading of a head.
 var errEnough = errors.New("all is known")
 
-// ReadHead reads the head of a report. It reads up to the numbers of the first node, if Encode wrote the report: then its
-// members are in our order. The error is ErrForeign for what is not a report.
+// ReadHead reads the head of a report. It reads up to the numbers of the first node, if Encode wrote the report: then
+// its members are in our order. The error is ErrForeign for what is not a report.
 func ReadHead(file io.Reader) (*Head, error) {
 	h := headReading{in: newReader(file)}
 	if h.in.PeekKind() != '{' {
@@ -130,9 +130,9 @@ func (h *headReading) nodeMember(quoted []byte) error {
 	return h.in.skip()
 }
 
-// isEncoded reports whether Encode wrote the sampling part of a node, which stands before all numbers: its members have lines
-// of their own, and a list is on one line. Other programs write both on one line, or neither, and their members may be in
-// any order.
+// isEncoded reports whether Encode wrote the sampling part of a node, which stands before all numbers: its members have
+// lines of their own, and a list is on one line. Other programs write both on one line, or neither, and their members
+// may be in any order.
 func isEncoded(sampling []byte) bool {
 	before, list, found := bytes.Cut(sampling, []byte(`": [`))
 	return found && bytes.IndexByte(before, '\n') >= 0 && len(list) > 0 && bytes.IndexByte([]byte("\r\n]"), list[0]) < 0

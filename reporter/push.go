@@ -10,8 +10,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// WithPush returns the bytes of one of our reports with other states of the push to MLflow, by node, and every other byte
-// as it was: also what a later version put there.
+// WithPush returns the bytes of one of our reports with other states of the push to MLflow, by node, and every other
+// byte as it was: also what a later version put there.
 func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
 	return withPush(data, func(node string) (sink, error) {
 		state, ok := states[node]
@@ -78,16 +78,16 @@ func withPush(data []byte, sinkOf func(node string) (sink, error)) ([]byte, erro
 	return append(out, data[at:]...), nil
 }
 
-// SameRecording reports whether two files are reports of the same recordings: of the same nodes of the same run, equal but
-// for where they went. What is said of the whole run, and the findings, change when nodes are merged.
+// SameRecording reports whether two files are reports of the same recordings: of the same nodes of the same run, equal
+// but for where they went. What is said of the whole run, and the findings, change when nodes are merged.
 func SameRecording(a, b []byte) bool {
 	x, errX := recordingIn(a)
 	y, errY := recordingIn(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// recordingIn returns the run ID and the nodes of a report, without push parts and findings, or all of what is no report
-// of ours. Its members are sorted.
+// recordingIn returns the run ID and the nodes of a report, without push parts and findings, or all of what is no
+// report of ours. Its members are sorted.
 func recordingIn(data []byte) ([]byte, error) {
 	var r map[string]any
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -127,7 +127,7 @@ type Sampling struct {
 	Disks             []string     `json:"disks"`                // block devices that were counted
 	NICs              []string     `json:"nics"`                 // interfaces that were counted
 	ClockSteps        []ClockEvent `json:"clock_steps,omitempty"`
-	Holders           []Holder     `json:"holders,omitempty"` // of a node of several ranks: which of them measured the host, in order
+	Holders           []Holder     `json:"holders,omitempty"` // of several ranks: which measured the host, in order
 	Suspends          []ClockEvent `json:"suspends,omitempty"`
 }
 

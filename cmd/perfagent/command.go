@@ -9,7 +9,8 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// resolve returns the command of a command line. Where there is no room for two processes, this one becomes the command.
+// resolve returns the command of a command line. Where there is no room for two processes, this one becomes the
+// command.
 func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 	path, err := job.Resolve(args[0])
 	if err != nil {

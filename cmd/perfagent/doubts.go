@@ -51,7 +51,8 @@ const variablePrefix = "PERFAGENT_"
 
 // knownVariables lists the variables that perfagent reads, and those that it sets for a job.
 func knownVariables() []string {
-	return append(flagVariables(), append(intake.Variables(), marks.Variable, marks.PhaseVariable, agent.ParentVariable)...)
+	ours := []string{marks.Variable, marks.PhaseVariable, agent.ParentVariable}
+	return slices.Concat(flagVariables(), intake.Variables(), ours)
 }
 
 // unknownVariables returns the names of perfagent's variables that mean nothing to it, sorted. Not among them are those

@@ -83,23 +83,14 @@ var flagOf = map[string]string{
 // addRecordFlags declares the flags with the defaults of the program.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, at least 10ms")
-	f.IntVar(
-		&o.MaxLength,
-		"max-length",
-		agent.DefaultMaxLength,
-		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay",
-	)
+	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
+		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay")
 	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
 	f.StringVar(&o.RunID, "run-id", "",
 		"name of the run, the same on every node (default: the scheduler's job ID, else the time and random digits)")
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
-	f.StringArrayVar(
-		&o.DiskPaths,
-		"disk-path",
-		[]string{"/"},
-		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)",
-	)
-
+	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"},
+		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)")
 	f.StringVar(&o.summary, "summary", summaryAuto,
 		"what to print to stderr at the end: auto (the summary on a terminal; elsewhere one line after a failure, and "+
 			"after success under a scheduler or CI), line (always the line), always (always the summary), never")
@@ -117,19 +108,10 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 		"how often to put the report so far into a store that can replace it, at least 10s; 0 is never")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
 		"how long to keep pushing after the job ends; send the rest later with \"perfagent push\"")
-	f.StringVar(
-		&o.Listen,
-		"listen",
-		agent.Off,
-		"serve a live page and Prometheus' /metrics during the run on `ADDR`: "+
-			"PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 picks a free one",
-	)
-	f.StringVar(
-		&o.Reader,
-		"reader",
-		agent.Auto,
-		"how to read CPU, memory, disk, network and load: auto (the kernel's files on Linux, gopsutil elsewhere) or gopsutil",
-	)
+	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus' /metrics during the run on `ADDR`: "+
+		"PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 picks a free one")
+	f.StringVar(&o.Reader, "reader", agent.Auto,
+		"how to read CPU, memory, disk, network and load: auto (the kernel's files on Linux, gopsutil elsewhere) or gopsutil")
 	f.StringVar(&o.Ops, "ops", agent.Off,
 		"receive the job's operations as StatsD, DogStatsD or JSON on `ADDR`: on (any two free ports of this machine), "+
 			"[HOST:]PORT (that one and the next), unix:PATH, or off")

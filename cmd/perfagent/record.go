@@ -111,8 +111,8 @@ func (s streams) send(op operation) {
 	}
 }
 
-// sendLines reads stdin to its end and sends each line to the perfagent around this one, if there is one. If that fails,
-// it prints one line, and sends no more. Whoever writes the lines never meets a pipe that is closed.
+// sendLines reads stdin to its end and sends each line to the perfagent around this one, if there is one. If that
+// fails, it prints one line, and sends no more. Whoever writes the lines never meets a pipe that is closed.
 func (s streams) sendLines() {
 	in := s.in
 	if !s.inside {

@@ -82,7 +82,8 @@ func escapeGlob(name string) string {
 // newCore looks at a file. It reports false if that is no core of the time, or on another file system.
 func newCore(path string, dirs []string, since time.Time) (Core, bool) {
 	var st unix.Stat_t
-	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || time.Unix(st.Mtim.Unix()).Before(since) || !isCore(path) {
+	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
+		time.Unix(st.Mtim.Unix()).Before(since) || !isCore(path) {
 		return Core{}, false
 	}
 	c := Core{File: path, MB: float64(st.Blocks) * 512 / mib}

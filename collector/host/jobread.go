@@ -216,8 +216,8 @@ func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 	return true
 }
 
-// readTree takes from the job's processes what the control group does not know. atLeast is the CPU time that the job has
-// used, as far as that is known without them.
+// readTree takes from the job's processes what the control group does not know. atLeast is the CPU time that the job
+// has used, as far as that is known without them.
 func (j *jobReader) readTree(use *JobUse, out *Reading, reaped Reaped, atLeast float64) error {
 	known := [...]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.ReadBytes}
 	counted := j.Source != JobFromTree && !j.weigher.outside && !slices.ContainsFunc(known[:], math.IsNaN)

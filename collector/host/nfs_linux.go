@@ -234,8 +234,9 @@ func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 
 // entry returns the entry of a line that begins one: "device S mounted on P with fstype T statvers=1.1".
 func (f *nfsFiles) entry(w [][]byte) nfsEntry {
-	return nfsEntry{path: f.name(w[4]), Mount: Mount{Kind: NFSMounts, Source: procfile.Unescape(f.name(w[1])), Type: f.name(w[7]),
-		Unit: time.Millisecond}}
+	return nfsEntry{path: f.name(w[4]), Mount: Mount{
+		Kind: NFSMounts, Source: procfile.Unescape(f.name(w[1])), Type: f.name(w[7]), Unit: time.Millisecond,
+	}}
 }
 
 // line takes another line of an entry.

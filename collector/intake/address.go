@@ -17,8 +17,8 @@ type Address struct {
 	Path string // absolute; of a Unix socket instead
 }
 
-// ParseAddress reads the value of --ops: "off", "on" for any two free ports of 127.0.0.1, "[HOST:]PORT", or "unix:PATH".
-// HOST is an IP address or localhost, because looking up a name would delay the job.
+// ParseAddress reads the value of --ops: "off", "on" for any two free ports of 127.0.0.1, "[HOST:]PORT", or
+// "unix:PATH". HOST is an IP address or localhost, because looking up a name would delay the job.
 func ParseAddress(value string) (Address, error) {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	switch path, unix := strings.CutPrefix(value, "unix:"); {
@@ -82,8 +82,8 @@ func (a Address) Open() bool { return a.Path == "" && a.Host.IsValid() && !a.Hos
 func ParseEndpoint(value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	switch {
-	case err != nil:
-		return nil, errors.New("an endpoint is no URL: give http://HOST:PORT/PATH") // it may have a password, and its error a part
+	case err != nil: // the URL may have a password, and err a part of it
+		return nil, errors.New("an endpoint is no URL: give http://HOST:PORT/PATH")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("%s is no URL of an endpoint: give http://HOST:PORT/PATH", u.Redacted())
 	}

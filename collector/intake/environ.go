@@ -25,9 +25,9 @@ const (
 // Variables returns the names of the variables in which a job finds where to send what it says.
 func Variables() []string { return []string{addrVar, hostVar, portVar, dogstatsdVar, socketVar} }
 
-// Environ returns the environment for the job: a copy of environ with the addresses of the sockets. What the user has set
-// stays as it is; what an outer perfagent has set is replaced. The notes say, a sentence each, where the job's StatsD
-// goes if that is elsewhere. Without sockets the result is environ itself.
+// Environ returns the environment for the job: a copy of environ with the addresses of the sockets. What the user has
+// set stays as it is; what an outer perfagent has set is replaced. The notes say, a sentence each, where the job's
+// StatsD goes if that is elsewhere. Without sockets the result is environ itself.
 func (in *Intake) Environ(environ []string) (result, notes []string) {
 	if len(in.sockets) == 0 {
 		return environ, nil
@@ -110,8 +110,8 @@ func (e *environment) setStatsD(host, port string) {
 	e.set(statsdPortVar, port)
 }
 
-// setDogStatsD sets the address for Datadog's clients, unless the user has set one. It never sets DD_AGENT_HOST: tracers
-// would send their traces there.
+// setDogStatsD sets the address for Datadog's clients, unless the user has set one. It never sets DD_AGENT_HOST:
+// tracers would send their traces there.
 func (e *environment) setDogStatsD(url string) {
 	for _, name := range []string{ddURLVar, ddHostVar, ddPortVar} {
 		if theirs, set := e.get(name); set {

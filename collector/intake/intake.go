@@ -106,8 +106,8 @@ func (in *Intake) openSockets() error {
 	return nil
 }
 
-// Start begins to receive and to scrape, in goroutines of its own. jobStart is when the job started. Datagrams that came
-// since Open are not lost.
+// Start begins to receive and to scrape, in goroutines of its own. jobStart is when the job started. Datagrams that
+// came since Open are not lost.
 func (in *Intake) Start(jobStart time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	in.stop = cancel
@@ -133,8 +133,8 @@ func (in *Intake) fail(s *socket, err error) {
 	in.book.Fail(s.source, err.Error())
 }
 
-// ScrapeNow begins one more scrape of each endpoint and does not wait for it. It is for the moment at which a signal that
-// ends the job is passed on.
+// ScrapeNow begins one more scrape of each endpoint and does not wait for it. It is for the moment at which a signal
+// that ends the job is passed on.
 func (in *Intake) ScrapeNow() {
 	for _, s := range in.scrapers {
 		select {
@@ -232,9 +232,9 @@ func (in *Intake) Close() *book.Book {
 	return whole
 }
 
-// maxDrain is the CPU time in which what waits in the sockets is accounted for at the end. A full buffer of single lines
-// takes 20 ms. What is left then is thrown away and counted, which is quick; after another maxDrain, somebody sends on and
-// on. It is CPU time, as on a busy machine nothing may be lost uncounted either.
+// maxDrain is the CPU time in which what waits in the sockets is accounted for at the end. A full buffer of single
+// lines takes 20 ms. What is left then is thrown away and counted, which is quick; after another maxDrain, somebody
+// sends on and on. It is CPU time, as on a busy machine nothing may be lost uncounted either.
 const maxDrain = 200 * time.Millisecond
 
 // drain reads the sockets until they are empty, and counts what the kernel dropped.

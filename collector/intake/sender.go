@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxSend is how long a datagram waits for a receiver. UDP never waits. A Unix socket waits once about ten datagrams are
-// unread, which are read at once unless the machine is busy or perfagent has stopped.
+// maxSend is how long a datagram waits for a receiver. UDP never waits. A Unix socket waits once about ten datagrams
+// are unread, which are read at once unless the machine is busy or perfagent has stopped.
 const maxSend = 100 * time.Millisecond
 
 // A Sender sends lines to the perfagent that this program runs under. A nil Sender sends nothing.

@@ -181,9 +181,9 @@ const (
 	few        = 1000 // datagrams at once
 )
 
-// pause returns how long the socket is not read: for a while if it is empty, longer if the budget is used up. The senders
-// of a Unix socket wait once about ten datagrams are unread, so that is always read, and what comes while the budget is
-// used up is thrown away. The caller holds the lock.
+// pause returns how long the socket is not read: for a while if it is empty, longer if the budget is used up. The
+// senders of a Unix socket wait once about ten datagrams are unread, so that is always read, and what comes while the
+// budget is used up is thrown away. The caller holds the lock.
 func (s *socket) pause() time.Duration {
 	over := s.in.budget.pause(time.Since(s.in.began))
 	s.throw = over > 0 && s.path != ""

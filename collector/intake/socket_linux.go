@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A handle is a descriptor that Go's network poller does not know. The poller would wake a thread for each datagram that
-// comes while nobody waits for one, which costs twice as much as reading it.
+// A handle is a descriptor that Go's network poller does not know. The poller would wake a thread for each datagram
+// that comes while nobody waits for one, which costs twice as much as reading it.
 type handle struct {
 	fd      int
 	large   bool   // the receive buffer is large: what comes may wait
@@ -137,8 +137,8 @@ func (in *Intake) catchUp() {
 	}
 }
 
-// readMore reads some of what there is, without waiting. It reports whether there was anything. The thread stays the same,
-// so that its CPU time can be measured. The caller holds the lock.
+// readMore reads some of what there is, without waiting. It reports whether there was anything. The thread stays the
+// same, so that its CPU time can be measured. The caller holds the lock.
 func (s *socket) readMore() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -153,8 +153,8 @@ func (s *socket) readMore() bool {
 	})
 }
 
-// dropped returns how many datagrams the kernel has dropped since the last call, because the buffer was full. Its counter
-// has 32 bits, and may wrap.
+// dropped returns how many datagrams the kernel has dropped since the last call, because the buffer was full. Its
+// counter has 32 bits, and may wrap.
 func (s *socket) dropped() int64 {
 	if s.path != "" {
 		return 0 // who sends there waits or is told

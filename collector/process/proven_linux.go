@@ -26,7 +26,8 @@ func (t *Tree) judge(u Use) judgement {
 		t.measuredPSS = measured
 	}
 
-	j, off := judgement{memory: u.Memory, holds: true}, u.MemoryKind == "pss" && !u.MemoryFresh && len(t.ours) > 0 && !t.steady(now)
+	j := judgement{memory: u.Memory, holds: true}
+	off := u.MemoryKind == "pss" && !u.MemoryFresh && len(t.ours) > 0 && !t.steady(now)
 	switch grown := float64(now.pages) - float64(t.weighed.pages); {
 	case !off:
 	case grown < -0.01*float64(t.weighed.pages):

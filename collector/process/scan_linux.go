@@ -62,12 +62,11 @@ const maxRounds = 4
 // time. It is the job's if its chain of parents leads to the root, or if it was the job's at an
 // earlier scan, whoever has adopted it since.
 //
-// Every process of the job is read each time, unless its clock says that it has not run since. Somebody else's is not read as long as its folder in
-// procfs has the same inode number: the kernel gives a new one to a folder when another process
-// takes the ID (and, which costs no more than a reading, when it had dropped it from its cache). A
-// process gets new parents only among its ancestors, so it cannot become the job's. A thirtieth of
-// them is read again in each scan all the same: file systems that procfs was copied to may reuse
-// inodes.
+// Every process of the job is read each time, unless its clock says that it has not run since. Somebody else's is not
+// read as long as its folder in procfs has the same inode number: the kernel gives a new one to a folder when another
+// process takes the ID (and, which costs no more than a reading, when it had dropped it from its cache). A process gets
+// new parents only among its ancestors, so it cannot become the job's. A thirtieth of them is read again in each scan
+// all the same: file systems that procfs was copied to may reuse inodes.
 //
 // Nobody else's is listed or read again in most scans: that would cost every perfagent of the host as much
 // as the host has processes. The kernel gives process IDs in order, and tells the newest one, so that what
@@ -175,8 +174,8 @@ func (t *Tree) statOf(p, old *proc, again bool) (s stat, kept bool, err error) {
 	}
 
 	clock := t.clockOf(p.pid)
-	if !again && clock > 0 && old != nil && clock == old.clock && old.class == ours && old.inode == p.inode && !old.stale &&
-		(int(p.pid)+t.scans)%reread != 0 {
+	if !again && clock > 0 && old != nil && clock == old.clock && old.class == ours && old.inode == p.inode &&
+		!old.stale && (int(p.pid)+t.scans)%reread != 0 {
 		return old.stat, true, nil
 	}
 

@@ -311,7 +311,8 @@ func (t *Tree) fileOf(p *proc, name string) string {
 	return t.proc() + "/" + strconv.Itoa(int(p.pid)) + "/" + name
 }
 
-// readMappings finds out how much of the open files processes have mapped. It reports false if that is not known of all.
+// readMappings finds out how much of the open files processes have mapped. It reports false if that is not known of
+// all.
 func (t *Tree) readMappings() (whole bool) {
 	s := &t.shared
 	for _, f := range s.files {

@@ -180,8 +180,8 @@ func (t *Tree) Memory(wanted bool) { t.noMemory = !wanted }
 // Storage sets whether Read measures storage bytes. It does at first.
 func (t *Tree) Storage(wanted bool) { t.noIO = !wanted }
 
-// Newest tells the ID of the process or thread that began last, the last number of /proc/loadavg, if the caller has just
-// read it: then the next Read does not. 0 tells nothing.
+// Newest tells the ID of the process or thread that began last, the last number of /proc/loadavg, if the caller has
+// just read it: then the next Read does not. 0 tells nothing.
 func (t *Tree) Newest(id int64) { t.told = id }
 
 // Close closes what is held open between scans. The Tree can be read again.

@@ -3,9 +3,9 @@ package series
 import "math"
 
 // This file is the one place that says by how much a counter went up. What may go wrong with a counter differs: a
-// device's wraps and is reset ([Delta]), a port's is reset and never wraps ([ResetDelta]), that of energy wraps at an end
-// of its own ([RangeDelta]), a CPU's is corrected ([Corrected]), a sum over processes dips when one of them ends ([SumCounter]), and the rest only ever go up
-// ([Counter]).
+// device's wraps and is reset ([Delta]), a port's is reset and never wraps ([ResetDelta]), that of energy wraps at an
+// end of its own ([RangeDelta]), a CPU's is corrected ([Corrected]), a sum over processes dips when one of them ends
+// ([SumCounter]), and the rest only ever go up ([Counter]).
 
 const (
 	// wrapReach is how near to the end of its range a counter must have been, and how near to 0 it must be, for
@@ -48,8 +48,8 @@ func ResetDelta(prev, cur, unit uint64) uint64 {
 	return cur - prev
 }
 
-// RangeDelta is Delta for a counter that starts again at 0 after span. A fall that would then be an increase of more than
-// most is a reset, after which the increase is unknown: it returns 0. A span of 0 is not known.
+// RangeDelta is Delta for a counter that starts again at 0 after span. A fall that would then be an increase of more
+// than most is a reset, after which the increase is unknown: it returns 0. A span of 0 is not known.
 func RangeDelta(prev, cur, span, most uint64) uint64 {
 	switch {
 	case cur >= prev:

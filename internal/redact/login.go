@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Logins returns what may be the user and the password of an address among arguments. The address may be misspelt, so that
-// it is no URL: redis:/:PASSWORD@HOST. Then it is all between the first colon and the last @.
+// Logins returns what may be the user and the password of an address among arguments. The address may be misspelt, so
+// that it is no URL: redis:/:PASSWORD@HOST. Then it is all between the first colon and the last @.
 func Logins(args []string) []string {
 	var out []string
 	for _, arg := range args {

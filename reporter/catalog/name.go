@@ -28,8 +28,8 @@ const (
 )
 
 // ParseName parses the name of a recording's file without its directory: node-N.json, node-N.2.json,
-// node-N.rank-R.json, node-N.rank-R.2.json, the same with .partial at the end, and with .jsonl for journals. N is the index of a node or
-// the name of a host. The name of a host begins with a letter or a digit and has a letter.
+// node-N.rank-R.json, node-N.rank-R.2.json, the same with .partial at the end, and with .jsonl for journals. N is the
+// index of a node or the name of a host. The name of a host begins with a letter or a digit and has a letter.
 func ParseName(name string) (Name, bool) {
 	ext := filepath.Ext(name)
 	if ext != reportExt && ext != journalExt {

@@ -65,8 +65,8 @@ func (n *Node) Path() string {
 const rereads = 5
 
 // Retry calls a function that reads the files of the node and, while that finds one of them gone, calls it again with
-// those that are there then: a rank that ends replaces its journal by a report, and the last one out of the node replaces
-// the reports of all ranks by that of the node.
+// those that are there then: a rank that ends replaces its journal by a report, and the last one out of the node
+// replaces the reports of all ranks by that of the node.
 func (n *Node) Retry(read func() error) error {
 	err := read()
 	for i := 0; i < rereads && errors.Is(err, fs.ErrNotExist) && n.find(); i++ {

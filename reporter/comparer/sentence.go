@@ -13,7 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// smallest is the smallest difference, in percent, that is worth showing where there are too few runs to know the noise.
+// smallest is the smallest difference, in percent, that is worth showing where there are too few runs to know the
+// noise.
 const smallest = 5
 
 // Sentence says in one line how long B took, compared with A, and what else of CPU time, memory and GPU has changed.
@@ -172,7 +173,8 @@ func commandsOf(runs []*run) []string {
 	return slices.Compact(out)
 }
 
-// Commands says in one line that the commands of A and B differ; "" if they do not, or if those of a side are not known.
+// Commands says in one line that the commands of A and B differ; "" if they do not, or if those of a side are not
+// known.
 func (c *Comparison) Commands() string {
 	if len(c.commandsA) == 0 || len(c.commandsB) == 0 || slices.Equal(c.commandsA, c.commandsB) {
 		return ""

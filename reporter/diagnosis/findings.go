@@ -83,7 +83,10 @@ const (
 // Rules returns the table of rules, in the order of their importance: what can cost the whole run,
 // GPUs, CPUs, time, memory, and last remarks on the run. Findings are listed in this order, warnings
 // first.
-func Rules() []Rule {
+func Rules() []Rule { return slices.Concat(limitRules(), hostRules(), partRules()) }
+
+// limitRules returns the rules for what the job may use.
+func limitRules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
 		{
@@ -131,6 +134,13 @@ func Rules() []Rule {
 				"it or more", throttledShare, 100*findThrottledLoss, 100*quotaPart),
 			Advice: "ask for more CPUs, or run fewer threads",
 		},
+	}
+}
+
+// hostRules returns the rules for what the job shares with others.
+func hostRules() []Rule {
+	s := fmt.Sprintf
+	return []Rule{
 		{
 			ID: findNeighbour, Severity: SeverityWarning, judge: judgeNeighbour,
 			When: s("others kept %d %% of the node's CPUs or more busy on average, and tasks waited for a CPU in %d %% "+
@@ -163,6 +173,13 @@ func Rules() []Rule {
 			Advice: s("ask for %d × the peak, rounded up to a size of few digits; no amount where the need is not known",
 				findMemoryRoom),
 		},
+	}
+}
+
+// partRules returns the rules that compare nodes or ranks, and the remarks.
+func partRules() []Rule {
+	s := fmt.Sprintf
+	return []Rule{
 		{
 			ID: findImbalance, Severity: SeverityWarning,
 			When: s("of several ranks or, where nodes have one each, of several nodes, the one that is farthest from the "+
@@ -182,8 +199,8 @@ func Rules() []Rule {
 		},
 		{
 			ID: findOddNode, Severity: SeverityWarning,
-			When: "of several nodes, only one was throttled, swapping or clocked down (as a warning), as these rules say, or had " +
-				"processes of the job killed for lack of memory",
+			When: "of several nodes, only one was throttled, swapping or clocked down (as a warning), as these rules say, " +
+				"or had processes of the job killed for lack of memory",
 			Advice: "look at what is different on that node, or leave it out",
 		},
 		{

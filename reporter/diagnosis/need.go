@@ -51,8 +51,8 @@ func ShortVerdict(v *reporter.Verdict) string {
 	return words
 }
 
-// RoomyMemory returns twice the memory in MiB that the job needed, rounded up, but not more than its limit, unless that is
-// less than 1.25 × the need. It returns NaN if it is not known how much the job needs.
+// RoomyMemory returns twice the memory in MiB that the job needed, rounded up, but not more than its limit, unless that
+// is less than 1.25 × the need. It returns NaN if it is not known how much the job needs.
 func RoomyMemory(n *reporter.Node, run *reporter.Run) float64 {
 	e := ruleInput{Node: n, command: commandOf(n, run)}
 	if why, _ := e.heldDown(); why != "" || e.sizedBy() != "" {

@@ -83,19 +83,21 @@ func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 	if math.IsNaN(waiting) {
 		waiting = e.percent(reporter.MetricPSIMemoryFull)
 	}
-	if e.Host == nil || !positive(e.Host.MemoryMB) || !(waiting >= neighbourWait) || e.Metric(reporter.MetricLimitMemory) >= findTightPct {
+	if e.Host == nil || !positive(e.Host.MemoryMB) || !(waiting >= neighbourWait) ||
+		e.Metric(reporter.MetricLimitMemory) >= findTightPct {
 		return nil
 	}
 
-	used, job := e.mean(collector.MemPercent)/100*e.Host.MemoryMB, e.mean(collector.JobMemory)-known(e.mean(collector.JobMemorySwap))
-	others := used - job
+	used := e.mean(collector.MemPercent) / 100 * e.Host.MemoryMB
+	others := used - (e.mean(collector.JobMemory) - known(e.mean(collector.JobMemorySwap)))
 	if !(others >= neighbourShare*e.Host.MemoryMB/100) || others > e.Host.MemoryMB {
 		return nil
 	}
 	return &reporter.Finding{
 		Text: fmt.Sprintf("Others held %s of the node's %s of memory, and %s waited for memory in %s of the time: "+
 			"the job may be faster on a node with more memory, or of its own.",
-			text.WholeSize(others), text.WholeSize(e.Host.MemoryMB), e.whoWaited(reporter.MetricJobPSIMemory), text.Percent(waiting)),
+			text.WholeSize(others), text.WholeSize(e.Host.MemoryMB),
+			e.whoWaited(reporter.MetricJobPSIMemory), text.Percent(waiting)),
 		Evidence: evidence("resource", "memory", "others_memory_mb", others, "waiting_pct", waiting),
 	}
 }

@@ -30,7 +30,8 @@ func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 func (e *ruleInput) ofLimit(limit, kills float64) string {
 	switch {
 	case !(kills > 0) && e.Limits != nil && e.Limits.MemoryRange != nil:
-		return " of " + reporter.MemoryLimitText(e.Limits, text.WholeSize) + " (" + reporter.ChangedText(e.Limits.MemoryRange) + ")"
+		return " of " + reporter.MemoryLimitText(e.Limits, text.WholeSize) +
+			" (" + reporter.ChangedText(e.Limits.MemoryRange) + ")"
 	case positive(limit):
 		return " of " + text.WholeSize(limit)
 	}

@@ -120,8 +120,8 @@ func sizeOption(arg, next string) string {
 		return said
 	case dashes == 1 && len(arg) > 2 && strings.Contains("mMS", arg[1:2]) && unitValue.MatchString(arg[2:]): // sort -S4G
 		return arg
-	case dashes == 1 && len(arg) == 2 && strings.Contains("mMS", arg[1:]) && unitValue.MatchString(next): // samtools sort -m 2G
-		return said
+	case dashes == 1 && len(arg) == 2 && strings.Contains("mMS", arg[1:]) && unitValue.MatchString(next):
+		return said // samtools sort -m 2G
 	}
 	return ""
 }

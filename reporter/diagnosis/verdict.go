@@ -37,18 +37,25 @@ type Cause struct {
 // Causes returns the table of causes, in the order in which they are checked. The first one that is
 // proved is the verdict.
 func Causes() []Cause {
+	unknown := Cause{
+		Name: CauseUnknown,
+		When: "nothing proves a cause: the agent was killed before the job's end, or its exit status was lost",
+	}
+	return slices.Concat([]Cause{unknown}, oomCauses(), otherCauses())
+}
+
+// oomCauses returns the causes that are a lack of memory.
+func oomCauses() []Cause {
 	killed := []string{"process", "pid", "command", "time", "heaviest", "heaviest_pid", "heaviest_mb"}
+	ofHost := []string{"available_mb", "host_oom_kills", "host_memory_pct", "oom_kills", "limit_kills"}
 	return []Cause{
-		{
-			Name: CauseUnknown,
-			When: "nothing proves a cause: the agent was killed before the job's end, or its exit status was lost",
-		},
 		{
 			Name: CauseOOMCgroup,
 			When: "the job failed, and the kernel killed a process of it for a memory limit of a control group: its " +
-				"log says so, or its counters (v2: `oom` of `memory.events` rose), or, with v1, " + percentOf(collector.LimitHeldPct) +
-				" of the limit could not be reclaimed while the host had " + percentOf(collector.HostRoomPct) + " or more available; " +
-				"`limit_mb` and `peak_mb` are there if it was the limit that the job had from outside",
+				"log says so, or its counters (v2: `oom` of `memory.events` rose), or, with v1, " +
+				percentOf(collector.LimitHeldPct) + " of the limit could not be reclaimed while the host had " +
+				percentOf(collector.HostRoomPct) + " or more available; `limit_mb` and `peak_mb` are there if it was the limit " +
+				"that the job had from outside",
 			Evidence: slices.Concat([]string{"limit_mb", "group", "limit_group", "peak_mb", "oom_kills", "limit_kills"}, killed),
 		},
 		{
@@ -56,7 +63,7 @@ func Causes() []Cause {
 			When: "the job failed, and the kernel killed a process of it because the host was out of memory: its log " +
 				"says so, or less than " + percentOf(hostShort) + " of the host's memory was available before, and no " +
 				"control group of the job was at its limit",
-			Evidence: slices.Concat([]string{"available_mb", "host_oom_kills", "host_memory_pct", "oom_kills", "limit_kills"}, killed),
+			Evidence: slices.Concat(ofHost, killed),
 		},
 		{
 			Name:     CauseOOMCPUSet,
@@ -64,8 +71,9 @@ func Causes() []Cause {
 			Evidence: slices.Concat([]string{"nodes", "oom_kills", "limit_kills"}, killed),
 		},
 		{
-			Name:     CauseOOMNUMA,
-			When:     "the same for the NUMA nodes that a memory policy allows (CONSTRAINT_MEMORY_POLICY), as of numactl --membind",
+			Name: CauseOOMNUMA,
+			When: "the same for the NUMA nodes that a memory policy allows (CONSTRAINT_MEMORY_POLICY), as of numactl " +
+				"--membind",
 			Evidence: slices.Concat([]string{"nodes", "oom_kills", "limit_kills"}, killed),
 		},
 		{
@@ -74,6 +82,12 @@ func Causes() []Cause {
 				"SIGKILL just then: whether for a control group's limit or the host's memory is not known",
 			Evidence: slices.Concat([]string{"oom_kills", "limit_kills"}, killed),
 		},
+	}
+}
+
+// otherCauses returns the causes other than a lack of memory.
+func otherCauses() []Cause {
+	return []Cause{
 		{
 			Name: CauseStopped,
 			When: "a rule of --stop-if held, and perfagent ended the job for it, whatever its exit code; a job that " +
@@ -83,11 +97,9 @@ func Causes() []Cause {
 		{
 			Name: CauseTimeLimit,
 			When: "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler " +
-				"that gives no end time, died of SIGKILL within " + text.Fixed(
-				killGrace.Minutes(),
-				0,
-			) +
-				" min of a SIGTERM from it, or timeout(1) was the command and says so by its exit code",
+				"that gives no end time, died of SIGKILL within " +
+				text.Fixed(killGrace.Minutes(), 0) + " min of a SIGTERM from it, or timeout(1) was the command and says so " +
+				"by its exit code",
 			Evidence: []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"},
 		},
 		{

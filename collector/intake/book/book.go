@@ -144,7 +144,8 @@ func (b *Book) Drop(r wire.Reason, line []byte) {
 	b.example(line, r.String())
 }
 
-// DropDatagrams counts datagrams that were not read: those that the kernel had no room for, and those that came too fast.
+// DropDatagrams counts datagrams that were not read: those that the kernel had no room for, and those that came too
+// fast.
 func (b *Book) DropDatagrams(kernel, rate int64) {
 	b.changes += uint64(kernel + rate)
 	b.dropped.Kernel += kernel

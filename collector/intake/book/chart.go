@@ -55,8 +55,8 @@ type chart struct {
 	interval *interval
 }
 
-// A Figure is what a column was in an interval. A mean over several intervals weighs each with its Weight: of a rate and
-// a gauge seconds, of a time the number of operations. All are NaN, and Weight is 0, where nothing was measured.
+// A Figure is what a column was in an interval. A mean over several intervals weighs each with its Weight: of a rate
+// and a gauge seconds, of a time the number of operations. All are NaN, and Weight is 0, where nothing was measured.
 type Figure struct{ Min, Mean, Max, Weight float64 }
 
 // nothing is the Figure of what was not measured.

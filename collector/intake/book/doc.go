@@ -2,11 +2,11 @@
 // its gauges stood, what was transferred. A [Book] is that account, within bounds that no job can break: what is beyond
 // is not taken, and is counted.
 //
-// Lines come in as events of package wire ([Book.Add]), scrapes of a Prometheus endpoint through an [Endpoint]. What was
-// recorded comes out as [Operations] and as [Transfers], which have the names that they have in a report.
+// Lines come in as events of package wire ([Book.Add]), scrapes of a Prometheus endpoint through an [Endpoint]. What
+// was recorded comes out as [Operations] and as [Transfers], which have the names that they have in a report.
 //
-// The package has no clock, no files, no goroutines and no locks. A Book belongs to one goroutine at a time; another one
-// gets a Clone.
+// The package has no clock, no files, no goroutines and no locks. A Book belongs to one goroutine at a time; another
+// one gets a Clone.
 package book
 
 // Bounds of a Book.

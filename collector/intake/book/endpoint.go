@@ -62,10 +62,13 @@ type reading struct {
 }
 
 // NewEndpoint returns an Endpoint of which nothing is known. jobStart is when the job started, or zero if perfagent did
-// not start it: all that the server had counted before the first scrape is then left out. booted is when the machine was
-// booted; zero is not known.
+// not start it: all that the server had counted before the first scrape is then left out. booted is when the machine
+// was booted; zero is not known.
 func NewEndpoint(jobStart, booted time.Time) *Endpoint {
-	e := &Endpoint{jobStart: math.NaN(), inTicks: math.NaN(), process: math.NaN(), metrics: map[string]*metric{}, text: wire.NewText(nil)}
+	nan := math.NaN()
+	e := &Endpoint{
+		jobStart: nan, inTicks: nan, process: nan, metrics: map[string]*metric{}, text: wire.NewText(nil),
+	}
 	if jobStart.IsZero() {
 		return e
 	}
@@ -86,8 +89,8 @@ func (e *Endpoint) Absent() {
 	}
 }
 
-// Read reads the body of a scrape, of which a small piece is in memory at a time. An error says that it cannot be read, or
-// is not in the text format 0.0.4; the scrape is then left out.
+// Read reads the body of a scrape, of which a small piece is in memory at a time. An error says that it cannot be read,
+// or is not in the text format 0.0.4; the scrape is then left out.
 func (e *Endpoint) Read(body io.Reader) error {
 	e.scrape++
 	e.touched, e.start, e.taken, e.refused, e.tooLong = e.touched[:0], math.NaN(), 0, 0, 0
@@ -107,8 +110,8 @@ func (e *Endpoint) Read(body io.Reader) error {
 	return e.text.Err()
 }
 
-// AddTo adds what the last Read has read without an error to a Book; at is when it was. It returns how many samples were
-// taken.
+// AddTo adds what the last Read has read without an error to a Book; at is when it was. It returns how many samples
+// were taken.
 func (e *Endpoint) AddTo(b *Book, at time.Time) (taken int) {
 	b.dropped.TooLong += e.tooLong
 	b.dropped.Series += e.refused
@@ -183,7 +186,8 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 	case m.odd:
 		return
 	case i < len(m.bounds) && m.bounds[i] == s.Bound, i == len(m.bounds) && m.known && !finite:
-	case !m.known && i == len(m.bounds) && i < maxHistogram && e.held < maxAllBuckets && (i == 0 || s.Bound > m.bounds[i-1]):
+	case !m.known && i == len(m.bounds) && i < maxHistogram && e.held < maxAllBuckets &&
+		(i == 0 || s.Bound > m.bounds[i-1]):
 		if finite {
 			m.bounds = append(m.bounds, s.Bound)
 			e.held++

@@ -49,8 +49,8 @@ const (
 	P99Name = "p99"
 )
 
-// A Time is a series of times, in milliseconds. What is not known is nil. Estimated names the fields that were estimated
-// from the buckets of a histogram.
+// A Time is a series of times, in milliseconds. What is not known is nil. Estimated names the fields that were
+// estimated from the buckets of a histogram.
 type Time struct {
 	Count      float64  `json:"count"`
 	Avg        *float64 `json:"avg_time_ms,omitempty"` // absent if the operation only failed

@@ -111,8 +111,8 @@ func (t *transfer) seen(at float64) {
 	t.Last = max(t.Last, at)
 }
 
-// Condense keeps at most so many transfers one by one, over all names. Of the others it keeps the sums, which stay exact,
-// and sketches.
+// Condense keeps at most so many transfers one by one, over all names. Of the others it keeps the sums, which stay
+// exact, and sketches.
 func (b *Book) Condense(most int) {
 	if b.used.held <= most {
 		return

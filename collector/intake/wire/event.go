@@ -85,8 +85,8 @@ func (e *Event) reset() {
 	e.builder.reset()
 }
 
-// Parse reads one line, without its end, into e. A line that begins with "{" is a JSON record in either dialect. An empty
-// line is Nothing. If the result is not Accepted, e says nothing that counts.
+// Parse reads one line, without its end, into e. A line that begins with "{" is a JSON record in either dialect. An
+// empty line is Nothing. If the result is not Accepted, e says nothing that counts.
 func (e *Event) Parse(line []byte, d Dialect) Reason {
 	e.reset()
 	switch {

@@ -39,9 +39,9 @@ func finite(b []byte) (float64, Reason) {
 // powers has the powers of ten by which the digits of a plain number are divided.
 var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// plain reads most numbers in a third of the time of strconv: at most 15 digits with a point among them, perhaps a minus.
-// The digits and the power of ten are exact as floats, so their quotient is rounded correctly. It reports false for all
-// other numbers and for what is none.
+// plain reads most numbers in a third of the time of strconv: at most 15 digits with a point among them, perhaps a
+// minus. The digits and the power of ten are exact as floats, so their quotient is rounded correctly. It reports false
+// for all other numbers and for what is none.
 func plain(b []byte) (float64, bool) {
 	if len(b) == 0 || len(b) > 17 {
 		return 0, false

@@ -8,8 +8,8 @@ import (
 // maxDepth is how deep arrays and objects may be nested.
 const maxDepth = 32
 
-// A jsonValue is a value in a JSON text. Its kind is '"', '0' (a number), 't' (true or false), 'n' (null), '{', '[', 'N'
-// (NaN or an infinity, which Python writes and JSON does not have), or 0 for none.
+// A jsonValue is a value in a JSON text. Its kind is '"', '0' (a number), 't' (true or false), 'n' (null), '{', '[',
+// 'N' (NaN or an infinity, which Python writes and JSON does not have), or 0 for none.
 type jsonValue struct {
 	kind byte
 	raw  []byte // of a string, what is between the quotation marks

@@ -125,7 +125,8 @@ func allSizes(values []float64) bool {
 	return true
 }
 
-// extensions reads @RATE, #TAG,… and the rest, which only DogStatsD has, in any order. It returns the dialect of the line.
+// extensions reads @RATE, #TAG,… and the rest, which only DogStatsD has, in any order. It returns the dialect of the
+// line.
 func (e *Event) extensions(list []byte, d Dialect) (Dialect, Reason) {
 	for more := true; more; {
 		var part []byte
