@@ -1,0 +1,409 @@
+//go:build ignore
+
+// Loc counts the lines of the product by capability, without blank lines and comments. The product is each Go file, also
+// generated ones, but tests, packages that only tests import, scripts/, e2e/ and testdata/.
+//
+// The table between the marks "size" in docs/architecture.md says which files belong to which capability: a folder with
+// all below it, or a pattern of path.Match. The longest of those that match a file has it. Loc prints the table as it is
+// now, then the mean length of a line, the lines of more than 120 columns and the functions of more than 60 lines.
+//
+// Usage: go run scripts/loc.go [-check | -update] [DIR]
+//
+// With -check, Loc prints what is wrong, and exits with code 1 if something is: a row that has more lines than it says,
+// rows that together say 1 % too much, a line that is too long, or a function that is, unless a program wrote it. With
+// -update it writes the table. DIR is the root of the module, by default the working directory. Of a version without the
+// table it prints the figures.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	module     = "github.com/perfagent/perfagent"
+	document   = "docs/architecture.md"
+	begin, end = "<!-- size:begin -->\n", "<!-- size:end -->"
+	maxColumns = 120 // of a line; a tab is one
+	maxLines   = 60  // of a function
+)
+
+func main() {
+	check := flag.Bool("check", false, "print what is wrong, and exit with code 1 if something is")
+	update := flag.Bool("update", false, "write the table in "+document)
+	flag.Parse()
+	if flag.NArg() > 0 {
+		exitOn(os.Chdir(flag.Arg(0)))
+	}
+	s, err := measure()
+	exitOn(err)
+	text, err := os.ReadFile(document)
+	exitOn(err)
+	before, table, after := cutTable(string(text))
+	rows, err := parseTable(table)
+	exitOn(err)
+	wrong := s.assign(rows)
+
+	switch {
+	case *check:
+		wrong = slices.Concat(wrong, tooLow(rows), s.wide, s.long)
+		for _, line := range wrong {
+			fmt.Println(line)
+		}
+		os.Exit(min(len(wrong), 1))
+	case len(rows) > 0 && len(wrong) > 0:
+		exitOn(errors.New(strings.Join(wrong, "\n")))
+	case *update:
+		exitOn(os.WriteFile(document, []byte(before+s.table(rows)+after), 0o644))
+	default:
+		fmt.Print(s.table(rows), s.figures())
+	}
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "loc:", err)
+		os.Exit(1)
+	}
+}
+
+// A size is what was counted.
+type size struct {
+	product    map[string]int      // lines by file
+	others     map[string]int      // lines by title
+	bytes      int                 // of the lines of the product
+	functions  int                 // of the product
+	wide, long []string            // lines and functions that are too long
+	imports    map[string][]string // of packages, without tests
+	sources    []source
+}
+
+// A source is a Go file of the module that is not a test.
+type source struct {
+	path string
+	text []byte
+}
+
+// The titles of what is counted and is no product.
+const (
+	templates = "templates of pages"
+	script    = "`plotter/page.js`"
+	styles    = "style sheets"
+	tests     = "tests"
+	e2e       = "end-to-end tests"
+	helpers   = "helpers of tests"
+	scripts   = "scripts"
+)
+
+// measure counts the files below the working directory.
+func measure() (*size, error) {
+	s := &size{product: map[string]int{}, others: map[string]int{}, imports: map[string][]string{}}
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (d.Name()[0] == '.' || d.Name() == "testdata"):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		return s.add(filepath.ToSlash(name))
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	product := s.reached()
+	for _, f := range s.sources {
+		if !product[path.Dir(f.path)] {
+			s.others[helpers] += len(codeLines(f.text))
+		} else if err := s.addProduct(f); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// add counts a file, but leaves the files that may be of the product for later.
+func (s *size) add(name string) error {
+	kind := ""
+	switch ext := path.Ext(name); {
+	case ext == ".tmpl" || ext == ".html" && strings.HasPrefix(name, "plotter/"):
+		kind = templates
+	case name == strings.Trim(script, "`"):
+		kind = script
+	case ext == ".css" && !strings.Contains(name, "uplot/"):
+		kind = styles
+	case ext != ".go":
+		return nil
+	case strings.HasPrefix(name, "scripts/"):
+		kind = scripts
+	case strings.HasPrefix(name, "e2e/") || strings.HasSuffix(name, "_e2e_test.go") || strings.HasSuffix(name, "_e2e_linux_test.go"):
+		kind = e2e
+	case strings.HasSuffix(name, "_test.go"):
+		kind = tests
+	}
+	text, err := os.ReadFile(name)
+	switch {
+	case err != nil:
+		return err
+	case kind == "":
+		s.sources = append(s.sources, source{name, text})
+		return s.addImports(name, text)
+	case path.Ext(name) == ".go":
+		s.others[kind] += len(codeLines(text))
+	default:
+		s.others[kind] += markupLines(string(text))
+	}
+	return nil
+}
+
+// addImports adds what a file imports of this module.
+func (s *size) addImports(name string, text []byte) error {
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+	if err != nil {
+		return err
+	}
+	pkg := path.Dir(name)
+	for _, spec := range file.Imports {
+		imported, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`)+"/", module+"/")
+		if ours {
+			s.imports[pkg] = append(s.imports[pkg], path.Clean(imported))
+		}
+	}
+	return nil
+}
+
+// reached returns the packages of the product: those that other programs can import, the program, and what they import.
+func (s *size) reached() map[string]bool {
+	reached := map[string]bool{}
+	var visit func(pkg string)
+	visit = func(pkg string) {
+		if !reached[pkg] {
+			reached[pkg] = true
+			for _, imported := range s.imports[pkg] {
+				visit(imported)
+			}
+		}
+	}
+	for _, f := range s.sources {
+		if !strings.HasPrefix(f.path, "internal/") {
+			visit(path.Dir(f.path))
+		}
+	}
+	return reached
+}
+
+// addProduct counts a file of the product, and looks for what is too long in it.
+func (s *size) addProduct(f source) error {
+	lines := strings.Split(string(f.text), "\n")
+	for i, line := range lines {
+		if n := utf8.RuneCountInString(line); n > maxColumns {
+			s.wide = append(s.wide, fmt.Sprintf("%s:%d: %d columns, more than %d", f.path, i+1, n, maxColumns))
+		}
+	}
+	code := codeLines(f.text)
+	s.product[f.path] = len(code)
+	for _, n := range code {
+		s.bytes += utf8.RuneCountInString(strings.TrimSpace(lines[n-1]))
+	}
+
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, f.path, f.text, parser.SkipObjectResolution|parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	written := !ast.IsGenerated(file)
+	for _, d := range file.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok {
+			first, last := files.Position(fn.Pos()).Line, files.Position(fn.End()).Line
+			s.functions++
+			if n := last - first + 1; n > maxLines && written {
+				s.long = append(s.long, fmt.Sprintf("%s:%d: %s has %d lines, more than %d", f.path, first, fn.Name.Name, n, maxLines))
+			}
+		}
+	}
+	return nil
+}
+
+// codeLines returns the numbers of the lines of a Go file that have more than blanks and comments. A text of several
+// lines counts without its blank ones.
+func codeLines(text []byte) []int {
+	var s scanner.Scanner
+	files := token.NewFileSet()
+	file := files.AddFile("", -1, len(text))
+	s.Init(file, text, nil, 0)
+	var lines []int
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			return slices.Compact(lines)
+		}
+		if tok == token.SEMICOLON && lit != ";" { // none that is written
+			continue
+		}
+		first := file.Line(pos)
+		for i, part := range strings.Split(cmp.Or(lit, tok.String()), "\n") {
+			if strings.TrimSpace(part) != "" {
+				lines = append(lines, first+i)
+			}
+		}
+	}
+}
+
+// markupLines returns the number of lines of a script, a style sheet or a template that are neither blank nor a comment.
+func markupLines(text string) int {
+	n, comment := 0, false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		comment = comment || strings.HasPrefix(line, "/*")
+		if line != "" && !comment && !strings.HasPrefix(line, "//") {
+			n++
+		}
+		comment = comment && !strings.HasSuffix(line, "*/")
+	}
+	return n
+}
+
+// A row of the table is a capability: its files, and how many lines they have by the document and now.
+type row struct {
+	title    string
+	patterns []string
+	said     int
+	lines    int
+}
+
+// cutTable returns a document's text before the table, the table, and the text after it.
+func cutTable(text string) (before, table, after string) {
+	before, rest, found := strings.Cut(text, begin)
+	table, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		return "", "", ""
+	}
+	return before + begin, table, end + after
+}
+
+// parseTable returns the rows of a table that name files.
+func parseTable(table string) ([]row, error) {
+	var rows []row
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 3 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		said, err := strconv.Atoi(strings.ReplaceAll(strings.TrimSpace(cells[2]), ",", ""))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w in %q", document, err, line)
+		}
+		r := row{title: strings.TrimSpace(cells[0]), said: said}
+		for i, part := range strings.Split(cells[1], "`") {
+			if i%2 == 1 {
+				r.patterns = append(r.patterns, part)
+			}
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// assign gives each file of the product to its row. It returns the files and patterns that have no other.
+func (s *size) assign(rows []row) (wrong []string) {
+	used := map[string]bool{}
+	for name, lines := range s.product {
+		best, longest := -1, ""
+		for i, r := range rows {
+			for _, pattern := range r.patterns {
+				match, _ := path.Match(pattern, name) // a bad pattern matches nothing, which is an error below
+				if (match || strings.HasPrefix(name, pattern+"/")) && len(pattern) > len(longest) {
+					best, longest = i, pattern
+				}
+			}
+		}
+		if best < 0 {
+			wrong = append(wrong, fmt.Sprintf("%s: in no row of the table of %s", name, document))
+			continue
+		}
+		rows[best].lines += lines
+		used[longest] = true
+	}
+	for _, r := range rows {
+		for _, pattern := range r.patterns {
+			if !used[pattern] {
+				wrong = append(wrong, fmt.Sprintf("%s: %q has no file of its own", document, pattern))
+			}
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// tooLow returns the rows that say less than there is, or that all of them say much more.
+func tooLow(rows []row) (wrong []string) {
+	said, lines := 0, 0
+	for _, r := range rows {
+		said, lines = said+r.said, lines+r.lines
+		if r.lines > r.said {
+			wrong = append(wrong, fmt.Sprintf("%s: %q says %d lines and has %d: scripts/loc.sh -update", document, r.title, r.said, r.lines))
+		}
+	}
+	if said > lines+lines/100 {
+		wrong = append(wrong, fmt.Sprintf("%s: the rows say %d lines, and there are %d: scripts/loc.sh -update", document, said, lines))
+	}
+	return wrong
+}
+
+// table returns the table.
+func (s *size) table(rows []row) string {
+	var out bytes.Buffer
+	total := 0
+	for _, n := range s.product {
+		total += n
+	}
+	fmt.Fprint(&out, "| capability | files | lines |\n|---|---|---:|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&out, "| %s | `%s` | %s |\n", r.title, strings.Join(r.patterns, "` `"), count(r.lines))
+	}
+	fmt.Fprintf(&out, "| **product** | | **%s** |\n", count(total))
+	for _, title := range []string{templates, script, styles, tests, e2e, helpers, scripts} {
+		fmt.Fprintf(&out, "| %s | | %s |\n", title, count(s.others[title]))
+	}
+	return out.String()
+}
+
+// figures returns what is held besides the table.
+func (s *size) figures() string {
+	var out bytes.Buffer
+	lines := 0
+	for _, n := range s.product {
+		lines += n
+	}
+	fmt.Fprintf(&out, "\nmean length of a line: %.2f; lines of more than %d columns: %d; functions of more than %d lines: %d of %d\n",
+		float64(s.bytes)/float64(lines), maxColumns, len(s.wide), maxLines, len(s.long), s.functions)
+	for _, line := range slices.Concat(s.wide, s.long) {
+		fmt.Fprintln(&out, line)
+	}
+	return out.String()
+}
+
+// count returns a number with a comma between thousands.
+func count(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", count(n/1000), n%1000)
+}
