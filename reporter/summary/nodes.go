@@ -202,7 +202,8 @@ func (a *nodeRow) add(b nodeRow) {
 	for _, sum := range []struct{ to, from *float64 }{
 		{&a.read, &b.read}, {&a.write, &b.write}, {&a.recv, &b.recv}, {&a.sent, &b.sent},
 		{&a.unused, &b.unused}, {&a.hours, &b.hours},
-		{&a.used, &b.used}, {&a.mayUse, &b.mayUse}, {&a.idleHours, &b.idleHours}, {&a.jobCPU, &b.jobCPU}, {&a.agent, &b.agent},
+		{&a.used, &b.used}, {&a.mayUse, &b.mayUse}, {&a.idleHours, &b.idleHours},
+		{&a.jobCPU, &b.jobCPU}, {&a.agent, &b.agent},
 	} {
 		*sum.to += *sum.from
 	}

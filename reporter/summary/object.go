@@ -223,8 +223,8 @@ func nodeFailed(n *reporter.Node) bool {
 	return v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0
 }
 
-// pushOf returns how far the pushes of the nodes are, to MLflow and into stores: pending while any of them is, off if none
-// was sent.
+// pushOf returns how far the pushes of the nodes are, to MLflow and into stores: pending while any of them is, off if
+// none was sent.
 func pushOf(r *reporter.Report) string {
 	seen := make(map[string]bool)
 	for _, n := range r.Nodes {

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// push writes what became of the nodes' pushes to MLflow and of their puts into stores, if they were wanted. At the end of a
-// run both are still to come, and push writes nothing.
+// push writes what became of the nodes' pushes to MLflow and of their puts into stores, if they were wanted. At the end
+// of a run both are still to come, and push writes nothing.
 func (p *layout) push(r *reporter.Report) {
 	p.sink(r, "MLflow", func(push *reporter.Push) (said string, done bool) {
 		return pushText(push.MLflow), push.MLflow.State == reporter.PushDone
@@ -59,8 +59,8 @@ func (p *layout) sink(r *reporter.Report, label string, textOf func(*reporter.Pu
 	}
 }
 
-// storeText returns where in a store a report is, or why it is not there; "" if there is nothing to report. Of many nodes
-// in one store it names the run.
+// storeText returns where in a store a report is, or why it is not there; "" if there is nothing to report. Of many
+// nodes in one store it names the run.
 func storeText(s *reporter.StoreState) string {
 	switch {
 	case s == nil:
