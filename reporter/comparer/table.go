@@ -146,7 +146,8 @@ func (c *Comparison) remarks(list []Metric, all bool) []string {
 	if all {
 		out = append(out, c.absences()...)
 	} else if rest := len(c.shown()) - len(list); rest > 0 {
-		out = append(out, "not shown: "+text.Count(rest, "metric", "metrics")+" that did not change, or that a side lacks; --all shows them")
+		out = append(out, "not shown: "+text.Count(rest, "metric", "metrics")+
+			" that did not change, or that a side lacks; --all shows them")
 	}
 	for _, v := range c.Gates {
 		out = append(out, "gate "+v.String())
