@@ -6,9 +6,9 @@ import "github.com/perfagent/perfagent/opstats"
 type Gather struct {
 	Store         string                `json:"store"`                    // its address, without user info
 	NodesExpected int                   `json:"nodes_expected,omitempty"` // 0 = nobody said
-	NodesFound    int                   `json:"nodes_found"`              // with a final report
-	Partial       []int                 `json:"partial"`                  // nodes of which there is what was known while they ran
-	Missing       []Missing             `json:"missing"`                  // nodes of which there is nothing that can be read, and why
+	NodesFound    int                   `json:"nodes_found"`              // final
+	Partial       []int                 `json:"partial"`                  // nodes with what was known while they ran
+	Missing       []Missing             `json:"missing"`                  // nodes of which nothing can be read, and why
 	WaitedSeconds float64               `json:"waited_seconds"`
 	Metrics       *opstats.StoreMetrics `json:"metrics"` // of the listing and the gets
 }
