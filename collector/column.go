@@ -365,7 +365,7 @@ var (
 )
 
 // columnTable has everything there is to know about each column.
-var columnTable = complete((&[NumColumns]ColumnInfo{
+var columnTable = [NumColumns]ColumnInfo{
 	CPUAvg: {
 		Key: "cpu_pct_per_cpu_avg", Unit: Percent, Origin: ofCPU,
 		Label:  "CPU utilization of the node, mean over its CPUs",
@@ -686,10 +686,16 @@ var columnTable = complete((&[NumColumns]ColumnInfo{
 		Rate: LustreWriteRate, MLflow: "lustre_write_megabytes_per_second", MLflowPeak: true,
 		devices: deviceSum{kind: host.LustreMounts, class: host.Counted},
 	},
-})[:])
+}
+
+// The tables are literals, which the program has as data: to make them would cost each start.
+func init() {
+	complete(columnTable[:])
+	complete(gpuTable[:])
+}
 
 // complete fills in what follows from other parts of a row, and the rows of rates.
-func complete(rows []ColumnInfo) []ColumnInfo {
+func complete(rows []ColumnInfo) {
 	for c := range rows {
 		row := &rows[c]
 		if row.Rate != 0 && rows[row.Rate].Key == "" {
@@ -698,7 +704,6 @@ func complete(rows []ColumnInfo) []ColumnInfo {
 		}
 		row.complete()
 	}
-	return rows
 }
 
 // perSecond returns the row of a counter's rate.
@@ -730,7 +735,7 @@ var limitFiles = []string{
 }
 
 // gpuTable says the same of each value of a device; {i} in names is the device's number.
-var gpuTable = complete((&[numGPUKeys]ColumnInfo{
+var gpuTable = [numGPUKeys]ColumnInfo{
 	GPUUtilization: {
 		Key: "gpu_{i}_utilization_pct", Unit: Percent, Origin: ofGPU,
 		Label:  "share of time in which any kernel ran on the GPU; how much of it the kernels used is not known",
@@ -753,7 +758,7 @@ var gpuTable = complete((&[numGPUKeys]ColumnInfo{
 		Label:  "temperature of the GPU",
 		MLflow: "gpu_{i}_temperature_celsius", Prometheus: "gpu_temperature_celsius",
 	},
-})[:])
+}
 
 // Traffic returns the counters of bytes that moved which people look at, in the order in which they
 // are shown.
@@ -841,7 +846,7 @@ func (c Column) AffectedBy(f Failure) bool {
 func (c Column) OfDevice() bool { return c.row().Since == Device }
 
 // everywhere returns how many columns each Recording has: all but the devices' at the end of the table.
-func everywhere() Column { return Column(withoutLastDevices(columnTable)) }
+func everywhere() Column { return Column(withoutLastDevices(columnTable[:])) }
 
 // withoutLastDevices returns the number of rows without those of devices at their end.
 func withoutLastDevices(rows []ColumnInfo) int {

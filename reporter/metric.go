@@ -117,29 +117,39 @@ func TotalOf(c collector.Column) string {
 	return ""
 }
 
-// metric returns a row of the table: what the metric means, and how it is computed.
-func metric(name string, of formula, meaning, how string) Metric {
+// A metricRow is what the table says of a metric.
+type metricRow struct {
+	name string
+	formula
+	meaning, how string
+}
+
+// metric returns the metric of a row.
+func (row *metricRow) metric() Metric {
 	return Metric{
-		Name: name, Group: cmp.Or(of.group, GroupNode), Unit: of.unit, Across: of.across, formula: of,
-		Meaning: meaning, How: how,
+		Name: row.name, Group: cmp.Or(row.group, GroupNode), Unit: row.unit, Across: row.across, formula: row.formula,
+		Meaning: row.meaning, How: row.how,
 	}
 }
 
 // sinceBoot returns the row of a counter since boot.
-func sinceBoot(name, meaning string, counter collector.Column) Metric {
-	return metric(name, bootOf(counter), meaning+" since boot",
-		"the kernel's counters at the end, same devices as the total")
+func sinceBoot(name, meaning string, counter collector.Column) metricRow {
+	return metricRow{
+		name, bootOf(counter), meaning + " since boot", "the kernel's counters at the end, same devices as the total",
+	}
 }
 
 // numPerfPy is how many metrics perf.py has. They are the first of the table.
 const numPerfPy = 18
 
-// filled notes which rows are perf.py's.
-func filled(rows []Metric) []Metric {
-	for i := range rows[:numPerfPy] {
-		rows[i].PerfPy = true
+// metricsOf returns the metrics of the table.
+func metricsOf(rows []metricRow) []Metric {
+	out := make([]Metric, len(rows))
+	for i := range rows {
+		out[i] = rows[i].metric()
+		out[i].PerfPy = i < numPerfPy
 	}
-	return rows
+	return out
 }
 
 // Metrics is the one table of metrics, in the order of output: perf.py's

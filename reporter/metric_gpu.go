@@ -40,9 +40,9 @@ type gpuMetric struct {
 // gpuMetrics lists them. Like the table, it is in the order of output.
 func gpuMetrics() []gpuMetric {
 	row := func(name string, of func(device int) formula, meaning, how string) gpuMetric {
-		m := metric(name, of(0), meaning, how)
-		m.Group = GroupGPU
-		return gpuMetric{m, of}
+		row := metricRow{name, of(0), meaning, how}
+		row.group = GroupGPU
+		return gpuMetric{row.metric(), of}
 	}
 
 	return []gpuMetric{
