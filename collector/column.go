@@ -365,7 +365,9 @@ var (
 )
 
 // columnTable has everything there is to know about each column.
-var columnTable = [NumColumns]ColumnInfo{
+var columnTable = complete(columnLiterals[:])
+
+var columnLiterals = [NumColumns]ColumnInfo{
 	CPUAvg: {
 		Key: "cpu_pct_per_cpu_avg", Unit: Percent, Origin: ofCPU,
 		Label:  "CPU utilization of the node, mean over its CPUs",
@@ -688,14 +690,9 @@ var columnTable = [NumColumns]ColumnInfo{
 	},
 }
 
-// The tables are literals, which the program has as data: to make them would cost each start.
-func init() {
-	complete(columnTable[:])
-	complete(gpuTable[:])
-}
-
-// complete fills in what follows from other parts of a row, and the rows of rates.
-func complete(rows []ColumnInfo) {
+// complete fills in what follows from other parts of a row, and the rows of rates. It does so in place: literals are
+// data of the program, and to copy them would cost each start.
+func complete(rows []ColumnInfo) []ColumnInfo {
 	for c := range rows {
 		row := &rows[c]
 		if row.Rate != 0 && rows[row.Rate].Key == "" {
@@ -704,6 +701,7 @@ func complete(rows []ColumnInfo) {
 		}
 		row.complete()
 	}
+	return rows
 }
 
 // perSecond returns the row of a counter's rate.
@@ -735,7 +733,9 @@ var limitFiles = []string{
 }
 
 // gpuTable says the same of each value of a device; {i} in names is the device's number.
-var gpuTable = [numGPUKeys]ColumnInfo{
+var gpuTable = complete(gpuLiterals[:])
+
+var gpuLiterals = [numGPUKeys]ColumnInfo{
 	GPUUtilization: {
 		Key: "gpu_{i}_utilization_pct", Unit: Percent, Origin: ofGPU,
 		Label:  "share of time in which any kernel ran on the GPU; how much of it the kernels used is not known",
@@ -846,7 +846,7 @@ func (c Column) AffectedBy(f Failure) bool {
 func (c Column) OfDevice() bool { return c.row().Since == Device }
 
 // everywhere returns how many columns each Recording has: all but the devices' at the end of the table.
-func everywhere() Column { return Column(withoutLastDevices(columnTable[:])) }
+func everywhere() Column { return Column(withoutLastDevices(columnTable)) }
 
 // withoutLastDevices returns the number of rows without those of devices at their end.
 func withoutLastDevices(rows []ColumnInfo) int {
