@@ -129,8 +129,8 @@ func plain[T any](at func(t *T) *float64) field[T] {
 	return field[T]{at, func(t *T, v *float64) { *at(t) = *v }}
 }
 
-// mayBeNil is a number that may be nil.
-func mayBeNil[T any](at func(t *T) **float64) field[T] {
+// nilable is a number that may be nil.
+func nilable[T any](at func(t *T) **float64) field[T] {
 	return field[T]{func(t *T) *float64 { return *at(t) }, func(t *T, v *float64) { *at(t) = v }}
 }
 
