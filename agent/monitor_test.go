@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // burn uses CPU time of this process until it has used so much.
@@ -35,6 +37,7 @@ func burnChild(t *testing.T) float64 {
 
 // A Monitor's numbers are those of the process and its children from Start to Stop.
 func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
+	need.Time(t, "a second of CPU")
 	burn(0.3) // before Start: not counted
 	burnChild(t)
 	before := programUsage()
@@ -160,6 +163,7 @@ func TestMonitor_StopTwice(t *testing.T) {
 
 // What the process uses after the end of the context is not the Monitor's.
 func TestMonitor_ContextDoneBeforeStop(t *testing.T) {
+	need.Time(t, "half a second of CPU")
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // named returns a path by which the test binary is executed under another name.
@@ -215,6 +217,7 @@ func TestSignals_ForeignLauncher(t *testing.T) {
 
 // A job that was stopped and continued together with the agent gets the next CONT.
 func TestSignals_ContinuedByLauncher(t *testing.T) {
+	need.Time(t, "a second for its stops")
 	t.Parallel()
 	l := launch(t, "orted")
 	l.awaitWitness()

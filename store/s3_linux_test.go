@@ -234,6 +234,7 @@ func fakeS3(t *testing.T, answer http.HandlerFunc) string {
 
 // What a server does wrong is said, within the time that there is, and it is known what may pass.
 func TestS3_Faults(t *testing.T) {
+	need.Time(t, "seconds between its tries")
 	setKeys(t)
 	status := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); io.WriteString(w, body) }

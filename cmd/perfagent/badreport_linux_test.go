@@ -140,6 +140,7 @@ func wantRefused(t *testing.T, path string) {
 
 // Wherever a report is cut off it is refused, in one line that names it.
 func TestShow_ReportCutOff(t *testing.T) {
+	need.Time(t, "a second of CPU")
 	path, good := sampleReport(t)
 	_, perfpy := sampleReport(t, "--compat", "perf.py")
 	for name, data := range map[string][]byte{"ours": good, "perf.py's": perfpy} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -38,6 +39,7 @@ func TestRun_HostWithoutProc(t *testing.T) {
 
 // What is there of /proc is read, what is damaged or absent is named.
 func TestRun_HostWithPartOfProc(t *testing.T) {
+	need.Time(t, "a second for its runs")
 	good := "testdata/host/proc"
 	for _, c := range []struct {
 		name    string

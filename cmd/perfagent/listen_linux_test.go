@@ -261,6 +261,7 @@ func listenReport(t testing.TB, text string) *reporter.Report {
 
 // The numbers for Prometheus are those of the report, in other units.
 func TestListen_MetricsAreTheReports(t *testing.T) {
+	need.Time(t, "a second for its samples")
 	t.Parallel()
 	l := listenInside(t, "0", append([]string{"--interval", "1h"}, holdOpen...)...)
 	clitest.Until(t, "the run has begun", func() bool { _, there := l.series("perfagent_start_time_seconds"); return there })

@@ -13,6 +13,7 @@ import (
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -177,6 +178,7 @@ func TestPush_WhileTheRunGoesOn(t *testing.T) {
 // perf.py's file is known again, also after its own run has pushed it; and what --cpus
 // adds is sent later.
 func TestPush_KnowsAPerfPyFileAgain(t *testing.T) {
+	need.Time(t, "a second for its pushes")
 	t.Parallel()
 	s := newSite(t)
 	out := t.TempDir()
@@ -197,6 +199,7 @@ func TestPush_KnowsAPerfPyFileAgain(t *testing.T) {
 
 // Nodes whose jobs made runs of their own go there also when they were merged before.
 func TestPush_MergedNodesGoToTheirJobsRuns(t *testing.T) {
+	need.Time(t, "a second for its pushes")
 	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -347,6 +348,7 @@ func TestPieces_OfJournals(t *testing.T) {
 
 // Ranks that were not put together are pushed as one node, and each file records that it was.
 func TestPieces_Push(t *testing.T) {
+	need.Time(t, "a second for its pushes")
 	site := newSite(t)
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // Swap and huge pages belong to the memory; huge pages that processes share count once.
@@ -152,6 +154,7 @@ sys.stdin.read()
 
 // The memory of a process whose first thread has ended is followed like any other.
 func TestTree_MemoryGrowsWithoutFirstThread(t *testing.T) {
+	need.Time(t, "half a second")
 	tree := treeOwn()
 	defer tree.Close()
 	j := treeStart(t, treeSelf("leaderless 32"))

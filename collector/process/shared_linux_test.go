@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // treeHold holds some MiB in one file in memory, once its input says so, and gives them back when it says so again.
@@ -170,6 +172,7 @@ func TestTree_OpenFiles(t *testing.T) {
 
 // Of more descriptors than are looked at in a row the others have their turn, and what was found stays meanwhile.
 func TestTree_ManyDescriptors(t *testing.T) {
+	need.Time(t, "half a second")
 	p := treeFixture(t)
 	path := filepath.Join(t.TempDir(), "file")
 	p.write(path, strings.Repeat("x", 1<<20))
