@@ -40,7 +40,7 @@ func (n *newestWork) get(ask func() *book.Book) *reporter.Work {
 	return n.copy
 }
 
-// workMetrics returns the metrics of what the job says of its work: those of the table of kinds, and of the intake.
+// workMetrics returns the metrics of operations: one for each row of the table of kinds, and the counts of the intake.
 func workMetrics() []Metric {
 	var out []Metric
 	for _, kind := range reporter.WorkKinds() {

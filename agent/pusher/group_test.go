@@ -6,7 +6,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A node keeps the invocation that it has, and one without gets nobody else's.
+// A node keeps its invocation, and a node without one gets none.
 func TestGroup_EachNodeKeepsItsInvocation(t *testing.T) {
 	t.Parallel()
 	of := func(invocation string) *reporter.Node {

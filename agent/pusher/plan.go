@@ -112,7 +112,7 @@ func (p *Plan) Own() bool {
 	return p.Run == nil || p.Run.Tags[tagCreatedBy] == createdBy && !p.opts.Given
 }
 
-// Describe returns what the push will do, as labels and words. size is that of the first artifact in words.
+// Describe returns what the push will do, as labels and words. size is the size of the first artifact, in words.
 func (p *Plan) Describe(size string) [][2]string {
 	run := fmt.Sprintf("a new one, %q, in experiment %s", runName(p.report),
 		cmp.Or(p.opts.ExperimentName, p.opts.ExperimentID, "Default"))

@@ -147,7 +147,7 @@ func clip(s string, n int) string {
 	return text.Prefix(s, n-len("…")) + "…"
 }
 
-// withoutIndex is the NodeFrom of a node whose index nobody told.
+// withoutIndex is the NodeFrom of a node that was given no index.
 const withoutIndex = "none"
 
 // nodeName returns the name of a node in MLflow: its index or, where a launcher told none, the name of its host.
