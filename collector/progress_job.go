@@ -59,12 +59,17 @@ func (p *Progress) measureJobCounters(st step) {
 }
 
 // dropImpossible removes a number of CPUs that the host does not have. It comes of time that was
-// used before the window, by processes that could not be seen then.
+// used before the window, by processes that could not be seen then. An excess that clock ticks
+// explain is all CPUs.
 func dropImpossible(st step) {
 	const slack = 0.1 // of ticks
 	used := &st.sample.Values[JobCPU]
-	if cpus := float64(len(st.CPU)); cpus > 0 && *used > cpus*(1+slack)+slack {
+	switch cpus := float64(len(st.CPU)); {
+	case cpus == 0 || !(*used > cpus):
+	case *used > cpus*(1+slack)+slack:
 		*used = math.NaN()
+	default:
+		*used = cpus
 	}
 }
 

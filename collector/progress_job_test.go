@@ -27,8 +27,12 @@ func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 	if s.Has(JobCPU) {
 		t.Errorf("%v CPUs of 2", s.Values[JobCPU])
 	}
-	if _, s = p.Next(at(3, 41), 0); s.Values[JobCPU] != 1 {
+	p, s = p.Next(at(3, 41), 0)
+	if s.Values[JobCPU] != 1 {
 		t.Errorf("%v CPUs, want 1", s.Values[JobCPU])
+	}
+	if _, s = p.Next(at(4, 43.1), 0); s.Values[JobCPU] != 2 { // of 18 threads at 100 ms, clock ticks made 16.58 of 16
+		t.Errorf("%v CPUs, want 2", s.Values[JobCPU])
 	}
 }
 

@@ -69,6 +69,27 @@ func TestMonitor_Transcripts(t *testing.T) {
 	}
 }
 
+// A real device's rows have every value, and its refusal names the field.
+func TestQuery_RealDevice(t *testing.T) {
+	rows, err := os.ReadFile("testdata/device/query-ours.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(rows) {
+		if r, err := newQuery().parse(bytes.TrimSpace(line)); err != nil || len(r.absent) > 0 || r.PowerWatts < 70 || r.PowerWatts > 121 {
+			t.Errorf("%s: %+v, %v", line, r, err)
+		}
+	}
+
+	message, err := os.ReadFile("testdata/device/refused.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := refused(string(message)); got != "no.such.field" {
+		t.Errorf("%s: %q", message, got)
+	}
+}
+
 // gpuGolden compares with a golden file.
 func gpuGolden(t *testing.T, file string, got []byte) {
 	t.Helper()

@@ -61,6 +61,7 @@ const (
 	findDiskPct         = 95   // of the file system
 	findDiskFreeMB      = 100 << 10
 	findGPUMemoryPct    = 95 // of the device's memory
+	findGPUHeldPct      = 10 // of the device's memory: the context of CUDA takes about 600 MiB
 	findThreadMin       = 0.85
 	findThreadMax       = 1.15
 	findPhasesPeak      = 1.5 // CPUs: a higher peak means several threads at times
@@ -108,7 +109,8 @@ func limitRules() []Rule {
 			ID: findGPUIdle, Severity: SeverityWarning, judge: judgeGPUIdle,
 			When: s("GPUs of the job on which a kernel ran in less than %.0f %% of the time, on average; not of one "+
 				"that was measured for less than %.0f %% of the run", gpuIdleShare, 100*gpuIdleKnown),
-			Advice: "ask for fewer GPUs, or find what they wait for",
+			Advice: s("ask for fewer GPUs, or find what they wait for; only that where %d %% of the memory "+
+				"of one was in use", findGPUHeldPct),
 		},
 		gpuStarvedRule(),
 		{

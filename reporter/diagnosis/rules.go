@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -116,11 +117,12 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
-// judgeGPUIdle fires if the job had GPUs on which next to nothing ran.
+// judgeGPUIdle fires if the job had GPUs on which next to nothing ran. One whose memory it filled is
+// not one to do without.
 func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	var idle []int
 	var use []float64
-	own := 0
+	own, filled, held := 0, false, math.NaN() // by the job, of one of them
 	for i, g := range e.GPUs {
 		if !g.OfJob {
 			continue
@@ -128,6 +130,11 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 		own++
 		if e.gpuIsIdle(i) {
 			idle, use = append(idle, g.Index), append(use, text.Round(e.gpuUse(i), 3))
+			peak, all := e.GPUMetric(reporter.MetricGPUMemoryPeak, i), float64(g.MemoryMB)
+			filled = filled || positive(all) && 100*(peak/all) >= findGPUHeldPct
+			if !(peak <= held) {
+				held = peak
+			}
 		}
 	}
 
@@ -135,22 +142,21 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	most := use[0]
-	for _, v := range use {
-		most = max(most, v)
-	}
-
-	ask := "ask for none"
-	if busy := own - len(idle); busy > 0 {
-		ask = fmt.Sprintf("ask for %d instead of %d", busy, own)
-	}
-
 	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s "+
-		"(utilization does not say how much of the GPU it used): %s, or find what %s for.",
-		gpuNames(idle, "was", "were"), text.Percent(most), text.Plural(len(idle), "", " at most"),
-		ask, text.Plural(len(idle), "it waits", "they wait"))
-	return &reporter.Finding{Text: words,
-		Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "gpus_of_job", own)}
+		"(utilization does not say how much of the GPU it used)",
+		gpuNames(idle, "was", "were"), text.Percent(slices.Max(use)), text.Plural(len(idle), "", " at most"))
+	busy := own - len(idle)
+	switch {
+	case filled:
+		words += fmt.Sprintf(", though up to %s of %s was in use: find",
+			text.WholeSize(held), text.Plural(len(idle), "its memory", "the memory of one"))
+	case busy > 0:
+		words += fmt.Sprintf(": ask for %d instead of %d, or find", busy, own)
+	default:
+		words += ": ask for none, or find"
+	}
+	return &reporter.Finding{Text: words + " what " + text.Plural(len(idle), "it waits", "they wait") + " for.",
+		Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "peak_mb", held, "gpus_of_job", own)}
 }
 
 // judgeGPUMemory fires if the memory of GPUs of the job was full.
