@@ -52,7 +52,7 @@ wait
 	gpuWait(t, m, "the shell", func(Reading) bool {
 		var err error
 		text, err = os.ReadFile(out)
-		return err == nil
+		return err == nil && m.Pid() > 0 // which is known a moment after the shell runs
 	})
 
 	pid := m.Pid()
