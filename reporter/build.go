@@ -52,7 +52,7 @@ func New(in Input) *Report {
 
 	metrics, absent := f.compute()
 	node := &Node{
-		Host:      new(Host(rec.Host)),
+		Host:      new(rec.Host),
 		Identity:  in.Identity,
 		Sampling:  newSampling(rec),
 		Agent:     &in.Agent,

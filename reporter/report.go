@@ -110,7 +110,7 @@ type Node struct {
 const OriginPerfPy = "perf.py"
 
 // Host is the machine. Empty and 0 = unknown.
-type Host host.Info
+type Host = host.Info
 
 // Sampling is how well the node was sampled.
 type Sampling struct {

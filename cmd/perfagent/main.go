@@ -47,6 +47,6 @@ func worksOnReports(command string) bool {
 //
 //go:noinline
 func growStack() {
-	var room [24 << 10]byte
+	var room [48 << 10]byte
 	runtime.KeepAlive(&room)
 }

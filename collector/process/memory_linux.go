@@ -128,10 +128,11 @@ func (t *Tree) steady(now residency) bool {
 	if max(now.pages, was.pages)-min(now.pages, was.pages) > most {
 		return false
 	}
-	if t.hugePages { // they are not resident pages, and a fault may be one of 1 GiB
+	huge := t.hugePages()
+	if huge { // they are not resident pages, and a fault may be one of 1 GiB
 		most = 0
 	}
-	return now.processes == 1 && !t.hugePages || t.faults() <= most
+	return now.processes == 1 && !huge || t.faults() <= most
 }
 
 // hasHugePages reports whether the host has a pool of huge pages, or makes one on demand.

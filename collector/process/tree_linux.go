@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,9 +61,9 @@ type Tree struct {
 	pass        []weighing    // and what it made of them
 	measuredPSS float64       // the sum of what it read of smaps_rollup
 	judged      judgement
-	again       bool    // it raced, and is to be repeated
-	hugePages   bool    // the host has a pool of them
-	mapped      float64 // bytes that the processes have mapped, by the newest pass
+	again       bool        // it raced, and is to be repeated
+	hugePages   func() bool // reports whether the host has a pool of them
+	mapped      float64     // bytes that the processes have mapped, by the newest pass
 	shared      sharedMemory
 	pace        pace // of the newest smaps_rollup that was large enough
 	due         struct{ scan, memory, io time.Duration }
@@ -85,7 +86,7 @@ func NewTree(o Options) *Tree {
 	if o.Proc == "" {
 		o.Proc = "/proc"
 	}
-	t := &Tree{o: o, clock: now, pace: firstPace, hugePages: hasHugePages(),
+	t := &Tree{o: o, clock: now, pace: firstPace, hugePages: sync.OnceValue(hasHugePages),
 		shared: newSharedMemory(o.Running)}
 	t.use = nothing()
 	return t
