@@ -215,18 +215,25 @@ func TestSidecar_UntilItsContextIsDone(t *testing.T) {
 		Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, Interval: 20 * time.Millisecond,
 		Listen: "0", OnListen: func(url string) { listening <- url },
 	}
-	time.AfterFunc(200*time.Millisecond, cancel)
+	var r *Result
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		r, err = Sidecar(ctx, o)
+		ended <- err
+	}()
 
-	r, err := Sidecar(ctx, o)
+	url := <-listening
+	for sampled := false; !sampled; _, sampled = countersOf(t, url) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
 
-	if err != nil {
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
 	report := read(t, r)
 	if n := report.Nodes["0"]; n.Job != nil || n.Sampling.Samples < 2 || report.Run.Command != nil || report.Run.Incomplete != "" {
 		t.Errorf("run %+v, job %+v, %d samples", report.Run, n.Job, n.Sampling.Samples)
-	}
-	if url := <-listening; url == "" {
-		t.Error("nothing was said of the live page")
 	}
 }

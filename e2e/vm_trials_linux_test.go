@@ -215,7 +215,8 @@ func vmFits(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "cgroup")
 	guestLimits(t, r.node, 2, 300)
 	guestNear(t, "cgroup_peak_mb", r.node.Job.CgroupPeakMB, r.number(t, r.After, "fit/memory.peak", "")/guestMiB, 0.01)
-	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 63, 0.06) // the job takes 60 MiB, and a few for its runtime; perfagent's own are not in it
+	// The job takes 60 MiB, and up to 8 for its runtime; perfagent's own 15 are not in it.
+	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 65, 0.08)
 	guestNear(t, "max_t_limit_memory_pct", clitest.Metric(t, r.node, "max_t_limit_memory_pct"), 100*r.node.Job.CgroupPeakMB/300, 0.05)
 	if v := r.node.Verdict; v.Cause != "exited" {
 		t.Errorf("verdict %+v", v)

@@ -3,6 +3,7 @@
 package job
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -67,6 +68,12 @@ func TestSignals_RelaysIgnored(t *testing.T) {
 	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
 	w := start(t, cmd)
 	w.pid("ready")
+	// While the job is being made they are ignored. It may be ready before this is over.
+	until(t, "they are caught again", func() bool {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.cmd.Process.Pid))
+		ignored, err := strconv.ParseUint(procfile.StatusValue(status, "SigIgn"), 16, 64)
+		return err == nil && ignored&(1<<(syscall.SIGHUP-1)|1<<(syscall.SIGINT-1)) == 0
+	})
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		w.signal(sig)
 		w.expectOnly(unix.SignalName(sig))

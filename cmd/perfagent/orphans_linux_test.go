@@ -29,9 +29,9 @@ func TestRun_DaemonOutlivesTheJob(t *testing.T) {
 // Orphans are reaped and counted, also where perfagent is process 1.
 func TestRun_CountsOrphans(t *testing.T) {
 	t.Parallel()
-	// The shell between dies at once; its child burns CPU and holds the pipe open
-	// until it has ended.
-	const job = `mkfifo held; sh -c '(exec 3>held; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done) &'; cat held; sleep 0.1; exit 5`
+	// The shell between dies at once; its child burns CPU. The job ends when the child has been reaped.
+	const job = `mkfifo held; sh -c 'sh -c "echo \$\$; i=0; while [ \$i -lt 100000 ]; do i=\$((i+1)); done" >held &'
+		read pid <held; while kill -0 $pid 2>/dev/null; do sleep 0.01; done; exit 5`
 	for _, c := range []struct {
 		name string
 		args []string

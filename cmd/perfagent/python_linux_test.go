@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -206,13 +207,20 @@ func TestMonitor_WithoutFinalize(t *testing.T) {
 			t.Parallel()
 			o := clitest.Perform(t, moduleScript(t, nil, `
 import perfagent
-perfagent.Monitor("r", interval=0.05).start()
+monitor = perfagent.Monitor("r", interval=0.05)
+monitor.start()
+print(monitor._agent.pid, flush=True)
 burn(0.2)
 time.sleep(0.1)
 `+c.end))
 			path := filepath.Join(o.Dir, "perfagent-out/r/node-0.json")
 			clitest.Until(t, "there is a report", func() bool { return clitest.Exists(path) })
 			r := reportertest.ReadFile(t, path)
+			if pid, err := strconv.Atoi(strings.TrimSpace(o.Out)); err != nil {
+				t.Error(err)
+			} else {
+				clitest.Until(t, "the agent has ended", func() bool { return strings.Trim(clitest.ProcessState(pid), "ZX") == "" })
+			}
 			wantCPU(t, r, 0.2)
 			if want := map[string]int{"killed": 137, "os._exit": 3}[c.name]; want != 0 && exited(r) != want {
 				t.Errorf("run %+v, want exit code %d", r.Run, want)
