@@ -61,6 +61,8 @@ const (
 	SwapOut
 	SwapInRate
 	SwapOutRate
+	MajorFaults
+	MajorFaultsRate
 	PSICPUSome
 	PSIMemorySome
 	PSIMemoryFull
@@ -553,6 +555,13 @@ var columnLiterals = [NumColumns]ColumnInfo{
 		rateLabel: "bytes that go to the node's swap",
 		MLflow:    "swap_out_megabytes_per_second",
 		vm:        func(vm *host.VMStat) float64 { return vm.SwapOut },
+	},
+	MajorFaults: {
+		Key: "major_page_faults", Unit: Times, Kind: Counter, Origin: ofSwap,
+		Label:      "page faults of the node that waited for storage",
+		Prometheus: "major_page_faults_total", Rate: MajorFaultsRate,
+		MLflow: "major_page_faults_per_second",
+		vm:     func(vm *host.VMStat) float64 { return vm.MajorFaults },
 	},
 	PSICPUSome: {
 		Key: "psi_cpu_some_pct", Unit: Percent, Origin: ofCPUPressure, EnvelopeOnly: true,

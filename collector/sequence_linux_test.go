@@ -89,7 +89,7 @@ func (q *sequence) put(n int) {
 	for name, text := range map[string]string{
 		"stat": cpus, "net/dev": nics, "diskstats": disks,
 		"meminfo":      fmt.Sprintf("MemTotal: 8000000 kB\nMemAvailable: %d kB\n", 6_000_000-count(30_000)),
-		"vmstat":       fmt.Sprintf("nr_free_pages 1\npswpin %d\npswpout %d\noom_kill 2\n", swapped(5), swapped(n)),
+		"vmstat":       fmt.Sprintf("nr_free_pages 1\npswpin %d\npswpout %d\npgmajfault %d\noom_kill 2\n", swapped(5), swapped(n), 3*n),
 		"loadavg":      fmt.Sprintf("%d.25 0.18 0.12 %d/80 11206\n", n%4, 1+n%3),
 		"pressure/cpu": stall(40_000), "pressure/memory": stall(9_000), "pressure/io": stall(20_000),
 	} {

@@ -234,7 +234,7 @@ func TestPicture_OfHostileNumbers(t *testing.T) {
 func TestPicture_OfEveryKey(t *testing.T) {
 	r := plottertest.Limited(0, 20, 2)
 	for c := range collector.GPUColumn(2, 0) {
-		if c == collector.Timestamp || slices.Contains([]collector.Column{collector.SwapIn, collector.SwapOut, collector.SwapInRate, collector.SwapOutRate}, c) {
+		if c == collector.Timestamp || c.Info().Source == collector.SwapIn.Info().Source {
 			continue
 		}
 		svg := string(pictureSVG(t, r, PictureOptions{Width: 800, Metric: c.Key()}))

@@ -29,7 +29,7 @@ func TestReader_Read(t *testing.T) {
 			NICs:  []Device{{"lo", 5 << 20, 5 << 20, Counted | Loopback | PerfPy}, {"eth0", 100 << 20, 10 << 20, Counted | PerfPy}},
 		},
 		Load: &Load{One: 0.2, Running: 3},
-		VM:   &VMStat{SwapIn: 512 * page, SwapOut: 1024 * page, OOMKills: 2},
+		VM:   &VMStat{SwapIn: 512 * page, SwapOut: 1024 * page, MajorFaults: 77, OOMKills: 2},
 		Pressure: &cgroup.Pressure{CPU: cgroup.Stall{Some: 7, Full: nan}, Memory: cgroup.Stall{Some: 2, Full: 1},
 			IO: cgroup.Stall{Some: 40, Full: 30}},
 	}

@@ -13,12 +13,13 @@ import (
 // VMStat is the part of /proc/vmstat that is used. It counts since boot. NaN is unknown.
 type VMStat struct {
 	SwapIn, SwapOut float64 // bytes
+	MajorFaults     float64 // page faults that waited for storage
 	Held            bool    // these are an earlier Reading's: the file is not read each time
 	OOMKills        float64 // processes killed by the OOM killer, on the host and in groups; NaN before Linux 4.13
 }
 
 func unknownVMStat() VMStat {
-	return VMStat{SwapIn: math.NaN(), SwapOut: math.NaN(), OOMKills: math.NaN()}
+	return VMStat{SwapIn: math.NaN(), SwapOut: math.NaN(), MajorFaults: math.NaN(), OOMKills: math.NaN()}
 }
 
 // kills returns the OOM kills alone.
@@ -35,7 +36,10 @@ func parseVMStat(data []byte) (VMStat, error) {
 		key  string
 		into *float64
 		unit float64
-	}{{"\npswpin ", &vm.SwapIn, page}, {"\npswpout ", &vm.SwapOut, page}, {"\noom_kill ", &vm.OOMKills, 1}} {
+	}{
+		{"\npswpin ", &vm.SwapIn, page}, {"\npswpout ", &vm.SwapOut, page},
+		{"\npgmajfault ", &vm.MajorFaults, 1}, {"\noom_kill ", &vm.OOMKills, 1},
+	} {
 		at := bytes.Index(data, []byte(line.key)) // none of them is the file's first line
 		if at < 0 {
 			continue

@@ -62,6 +62,7 @@ func jobOf(samples int) *reporter.Report {
 			collector.ProcsRunning:       5,
 			collector.SwapIn:             0,
 			collector.SwapOut:            0,
+			collector.MajorFaults:        0,
 			collector.JobThrottled:       0,
 			collector.JobPageCache:       900,
 			collector.JobRead:            float64(i),

@@ -69,6 +69,7 @@ func newWeek() *reporter.Report {
 	for _, c := range []collector.Column{
 		collector.CPUIowait, collector.CPUSteal, collector.Load1,
 		collector.ProcsRunning, collector.SwapIn, collector.SwapOut,
+		collector.MajorFaults,
 	} {
 		s.Values[c] = 0
 	}

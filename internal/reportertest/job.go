@@ -127,6 +127,7 @@ func jobSample(s *collector.Sample, share float64, gpus int) {
 		collector.ProcsRunning:  5,
 		collector.SwapIn:        0,
 		collector.SwapOut:       0,
+		collector.MajorFaults:   0,
 		collector.PSICPUSome:    1,
 		collector.PSIMemorySome: 0,
 		collector.PSIMemoryFull: 0,

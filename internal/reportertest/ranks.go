@@ -133,6 +133,7 @@ func (p RankPlan) hostSample(s *collector.Sample, before, at float64) {
 	for c, v := range map[collector.Column]float64{
 		collector.MemPercent: 25, collector.MemUsed: 8000, collector.DiskPercent: 40, collector.DiskUsed: 400,
 		collector.DiskFree: 600, collector.Load1: 2, collector.SwapIn: 0.25 * (at - p.Held[0]), collector.SwapOut: 0,
+		collector.MajorFaults: 0,
 	} {
 		s.Values[c] = v
 	}
