@@ -84,7 +84,11 @@ func formatsOf(command string) []string {
 	if command == "diff" {
 		return []string{"table", "markdown", "json"}
 	}
-	return []string{formatText, formatMarkdown, formatCSV, formatJSON}
+	var names []string
+	for _, f := range showFormats() {
+		names = append(names, f.name)
+	}
+	return names
 }
 
 // completeWords tells the shells what the arguments of all commands may be. It costs nothing where no shell asks.

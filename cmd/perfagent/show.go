@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
@@ -52,6 +55,8 @@ the run that started last.
             phases as "phase.NAME.METRIC", those of operations and the like as
             "op.NAME.METRIC", those of ranks as "rank.R.METRIC"; on stderr the
             number of remarks on what is absent, or with -v all of them
+  jsonl     a flat JSON object for each node, on a line of its own: what it was
+            given, what it used and how it ended; for tables of many runs
 
 With --processes, show the job's processes that used most CPU time and memory,
 as text or JSON.
@@ -71,7 +76,7 @@ or JSON. With --key, show what each operation did with one key.`,
 	}
 
 	f := cmd.Flags()
-	f.StringVarP(&o.format, "format", "f", formatText, "output format: text, markdown, csv or json")
+	f.StringVarP(&o.format, "format", "f", formatText, "output format: "+oneOf(formatsOf("show")))
 	f.BoolVar(&o.json, "json", false, "short for --format json")
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
@@ -140,22 +145,41 @@ func (o *showOptions) read(found *catalog.Found) (*reporter.Report, error) {
 	return read(found, o.cpus)
 }
 
-// The formats of show.
+// The formats of show that other code asks for.
 const (
-	formatText     = "text"
-	formatMarkdown = "markdown"
-	formatCSV      = "csv"
-	formatJSON     = "json"
+	formatText = "text"
+	formatCSV  = "csv"
+	formatJSON = "json"
 )
+
+// A showFormat is a form in which show prints a run.
+type showFormat struct {
+	name  string
+	print func(o *showOptions, r *reporter.Report, found *catalog.Found) error
+}
+
+// showFormats returns the formats of show.
+func showFormats() []showFormat {
+	return []showFormat{
+		{formatText, (*showOptions).printText},
+		{"markdown", (*showOptions).printMarkdown},
+		{formatCSV, (*showOptions).printCSV},
+		{formatJSON, (*showOptions).printJSON},
+		{"jsonl", (*showOptions).printRows},
+	}
+}
+
+// oneOf returns words for a choice: "a, b or c".
+func oneOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
 
 // settleFormat combines --format and --json.
 func (o *showOptions) settleFormat(cmd *cobra.Command) error {
-	switch o.format {
-	case formatText, formatMarkdown, formatCSV, formatJSON:
-	default:
-		return fmt.Errorf("--format: %q is not text, markdown, csv or json", o.format)
+	if formats := formatsOf("show"); !slices.Contains(formats, o.format) {
+		return fmt.Errorf("--format: %q is not %s", o.format, oneOf(formats))
 	}
-
 	if !o.json {
 		return nil
 	}
@@ -169,16 +193,38 @@ func (o *showOptions) settleFormat(cmd *cobra.Command) error {
 
 // print writes the report to stdout in the chosen format.
 func (o *showOptions) print(report *reporter.Report, found *catalog.Found) error {
-	switch o.format {
-	case formatJSON:
-		return o.printJSON(report)
-	case formatCSV:
-		return reporter.WriteCSV(o.streams.data(), report)
-	case formatMarkdown:
-		drawn := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
-		return summary.WriteMarkdown(o.streams.data(), report,
-			summary.MarkdownOptions{JobPictures: drawn.Job, Pictures: drawn.Node})
+	formats := showFormats()
+	chosen := slices.IndexFunc(formats, func(f showFormat) bool { return f.name == o.format })
+	return formats[chosen].print(o, report, found)
+}
+
+func (o *showOptions) printCSV(report *reporter.Report, _ *catalog.Found) error {
+	return reporter.WriteCSV(o.streams.data(), report)
+}
+
+func (o *showOptions) printMarkdown(report *reporter.Report, _ *catalog.Found) error {
+	drawn := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
+	return summary.WriteMarkdown(o.streams.data(), report,
+		summary.MarkdownOptions{JobPictures: drawn.Job, Pictures: drawn.Node})
+}
+
+// printRows prints an object for each node, on a line of its own.
+func (o *showOptions) printRows(report *reporter.Report, found *catalog.Found) error {
+	path, _ := placeOf(found)
+	for _, row := range summary.Rows(report, path) {
+		line, err := text.JSON(row)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(line)); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// printText prints the summary.
+func (o *showOptions) printText(report *reporter.Report, found *catalog.Found) error {
 	path, page := placeOf(found)
 	path = o.runs.copies.Named(path)
 	so := summaryOptions(report, o.streams.out, path, page)
@@ -206,7 +252,7 @@ func pageBeside(path string) string {
 }
 
 // printJSON prints the metrics of every node, and on stderr what is absent.
-func (o *showOptions) printJSON(report *reporter.Report) error {
+func (o *showOptions) printJSON(report *reporter.Report, _ *catalog.Found) error {
 	nodes := make(map[string]reporter.Values, len(report.Nodes))
 	for _, name := range report.NodeNames() {
 		nodes[name] = numbersOf(report.Nodes[name])

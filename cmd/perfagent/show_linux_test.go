@@ -145,9 +145,9 @@ func TestShow_Formats(t *testing.T) {
 	same(showIn(t, r, "C", "--format", "json", "--json"), showIn(t, r, "C", "--json"))
 	same(showIn(t, r, "C", "--json=false", "--format", "csv"), showIn(t, r, "C", "--format", "csv"))
 	for _, c := range []struct{ args, want string }{
-		{"--format yaml", `--format: "yaml" is not text, markdown, csv or json`},
-		{"--format=", `--format: "" is not text, markdown, csv or json`},
-		{"--format CSV", `--format: "CSV" is not text, markdown, csv or json`},
+		{"--format yaml", `--format: "yaml" is not text, markdown, csv, json or jsonl`},
+		{"--format=", `--format: "" is not text, markdown, csv, json or jsonl`},
+		{"--format CSV", `--format: "CSV" is not text, markdown, csv, json or jsonl`},
 		{"--json --format csv", "--json and --format csv: only one format can be printed"},
 		{"--format text --json", "--json and --format text: only one format can be printed"},
 		{"--format markdown nothing.json", "nothing.json"},

@@ -1,0 +1,157 @@
+package summary
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// RowSchema is the format of a Row. A change that breaks its readers gets a higher number.
+const RowSchema = "perfagent.row/1"
+
+// A Row is a node of a run as one flat object, for tables of many runs. Sizes are in MiB. What is not known is absent.
+type Row struct {
+	Schema      string        `json:"schema"`
+	RunID       string        `json:"run_id"`
+	Launch      string        `json:"launch,omitempty"` // as the scheduler calls it
+	Node        int           `json:"node"`
+	Ranks       int           `json:"ranks"` // 1 unless a launcher started several
+	Host        string        `json:"host,omitempty"`
+	Command     string        `json:"command,omitempty"` // arguments separated by spaces
+	Start       reporter.Time `json:"start,omitzero"`
+	End         reporter.Time `json:"end,omitzero"`
+	WallSeconds *float64      `json:"wall_seconds,omitempty"`
+	State       string        `json:"state"` // Ended or Incomplete
+	ExitCode    *int          `json:"exit_code,omitempty"`
+	Signal      string        `json:"signal,omitempty"`
+	Cause       string        `json:"cause,omitempty"` // of the verdict
+
+	CPUsAllowed    *float64 `json:"cpus_allowed,omitempty"`
+	CPUSeconds     *float64 `json:"cpu_seconds,omitempty"`
+	AvgCPUCores    *float64 `json:"avg_cpu_cores,omitempty"`
+	MaxCPUCores    *float64 `json:"max_cpu_cores,omitempty"`
+	MemoryLimitMB  *float64 `json:"memory_limit_mb,omitempty"`
+	PeakMemoryMB   *float64 `json:"peak_memory_mb,omitempty"` // of a job without a sample, that of its largest process
+	MemoryKind     string   `json:"memory_kind,omitempty"`
+	ReadMB         *float64 `json:"read_mb,omitempty"`
+	WriteMB        *float64 `json:"write_mb,omitempty"`
+	GPUs           int      `json:"gpus"`                              // that the job could see
+	GPUMemoryMB    *float64 `json:"gpu_memory_mb,omitempty"`           // the peak of the fullest
+	GPUUtilization *float64 `json:"avg_gpu_utilization_pct,omitempty"` // the mean of all
+
+	Scheduler string            `json:"scheduler,omitempty"`
+	JobID     string            `json:"job_id,omitempty"`
+	Report    string            `json:"report,omitempty"` // its file
+	Tags      map[string]string `json:",inline"`          // by "tag." and their name
+}
+
+// Rows returns the nodes of the report in the file at path, lowest first.
+func Rows(r *reporter.Report, path string) []Row {
+	var out []Row
+	for _, name := range r.NodeNames() {
+		out = append(out, newRow(r, name, path))
+	}
+	return out
+}
+
+func newRow(r *reporter.Report, name, path string) Row {
+	n, row := r.Nodes[name], Row{
+		Schema: RowSchema, RunID: r.Run.ID, State: Ended, Command: strings.Join(r.Run.Command, " "), Ranks: 1,
+		Start: r.Run.Start, End: r.Run.End, ExitCode: r.Run.ExitCode, Signal: r.Run.Signal,
+		WallSeconds: numberOf(r.Run.WallSeconds, r.Run.WallSeconds > 0), Report: absolute(path),
+		Tags: make(map[string]string, len(r.Run.Tags)),
+	}
+	row.Node, _ = strconv.Atoi(name) // a report's nodes are named by their index
+	for tag, value := range r.Run.Tags {
+		row.Tags["tag."+tag] = value
+	}
+	if r.Run.Incomplete != "" {
+		row.State, row.End = Incomplete, reporter.Time{}
+	}
+	if len(r.Nodes) > 1 && (n == nil || n.Job == nil) { // it is not known of which node they are
+		row.ExitCode, row.Signal = nil, ""
+	}
+	if n == nil {
+		return row
+	}
+
+	if len(n.Command) > 0 {
+		row.Command = strings.Join(n.Command, " ")
+	}
+	if n.Host != nil {
+		row.Host = n.Host.Hostname
+		row.CPUsAllowed = numberOf(float64(n.Host.CPUs), n.Host.CPUs > 0)
+	}
+	if id := n.Identity; id != nil {
+		row.Launch, row.Scheduler, row.JobID = id.Launch, id.Scheduler, id.JobID
+	}
+	if v := n.Verdict; v != nil {
+		row.Cause = v.Cause
+	}
+	row.Ranks = max(1, len(n.Ranks))
+	row.noteUse(n)
+	return row
+}
+
+// noteUse notes what the job was given and used on its node.
+func (row *Row) noteUse(n *reporter.Node) {
+	metric := func(name string) *float64 { return numberOf(n.Metric(name), true) }
+	row.CPUSeconds, row.AvgCPUCores = metric(reporter.MetricJobCPU), metric(reporter.MetricJobCores)
+	row.MaxCPUCores, row.PeakMemoryMB = metric(reporter.MetricJobCoresPeak), metric(reporter.MetricJobMemoryPeak)
+	row.ReadMB, row.WriteMB = metric(reporter.MetricJobRead), metric(reporter.MetricJobWritten)
+	if j := n.Job; j != nil {
+		row.Start, row.ExitCode, row.Signal, row.MemoryKind = j.Start, j.ExitCode, j.Signal, j.MemoryKind
+		if row.State == Ended {
+			row.End = j.End
+		}
+		if wall := metric(reporter.MetricWall); wall != nil {
+			row.WallSeconds = wall
+		}
+		if row.PeakMemoryMB == nil {
+			row.PeakMemoryMB = numberOf(j.MaxRSSMB, j.MaxRSSMB > 0)
+		}
+	}
+	if l := n.Limits; l != nil {
+		row.MemoryLimitMB = numberOf(float64(l.MemoryMB), l.MemoryMB > 0)
+		if l.CPUs > 0 {
+			row.CPUsAllowed = numberOf(l.CPUs, true)
+		}
+	}
+
+	var used, busy []float64
+	for i, g := range n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)] {
+		if !g.OfJob {
+			continue
+		}
+		row.GPUs++
+		if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); v >= 0 {
+			used = append(used, v)
+		}
+		if v := n.GPUMetric(reporter.MetricGPUUtilization, i); v >= 0 {
+			busy = append(busy, v)
+		}
+	}
+	if len(used) > 0 {
+		row.GPUMemoryMB = numberOf(slices.Max(used), true)
+	}
+	if len(busy) > 0 {
+		sum := 0.0
+		for _, v := range busy {
+			sum += v
+		}
+		row.GPUUtilization = numberOf(sum/float64(len(busy)), true)
+	}
+}
+
+// numberOf returns a number with three decimals, or nil if it is not one that JSON has, or not there.
+func numberOf(v float64, there bool) *float64 {
+	if !there || math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return new(text.Round(v, 3))
+}

@@ -1,0 +1,61 @@
+package summary
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// The rows of all kinds of reports are a golden file.
+func TestRows_Golden(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	reports := reportertest.Golden()
+	for _, name := range slices.Sorted(maps.Keys(reports)) {
+		r := reports[name]
+		r.Run.Tags = map[string]string{"a": name}
+		for _, row := range Rows(r, "/runs/"+name+".json") {
+			line, err := text.JSON(row)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			var flat map[string]any
+			if err := json.Unmarshal(line, &flat); err != nil || flat["tag.a"] != name {
+				t.Errorf("%s: %s, %v", name, line, err)
+			}
+			for key, v := range flat {
+				switch v.(type) {
+				case string, float64:
+				default:
+					t.Errorf("%s: %s is %v: not flat, or null", name, key, v)
+				}
+			}
+			out.Write(append(line, '\n'))
+		}
+	}
+	reportertest.CompareGolden(t, filepath.Join("testdata", "rows.jsonl"), out.Bytes(), *update)
+}
+
+// Each key of a row is in the docs.
+func TestRow_KeysAreInTheDocs(t *testing.T) {
+	t.Parallel()
+	docs, err := os.ReadFile("../../docs/show.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field := range reflect.TypeFor[Row]().Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if key != "" && !bytes.Contains(docs, []byte("`"+key+"`")) {
+			t.Errorf("docs/show.md has no %s", key)
+		}
+	}
+}
