@@ -29,6 +29,7 @@ var times = kind[book.Time]{
 		if a.LastAt > b.LastAt {
 			out.Last, out.LastAt, out.SizeBytes = a.Last, a.LastAt, a.SizeBytes
 		}
+		out.Std = pooledStd(a, b)
 	},
 	rows: []kindNumber[book.Time]{
 		{WorkNumber{Name: "count", Head: "calls", Words: "%s ×", Unit: collector.Times, In: everywhere,
@@ -40,6 +41,8 @@ var times = kind[book.Time]{
 			nilable(func(t *book.Time) **float64 { return &t.Avg }), weighted},
 		{WorkNumber{Name: "min_time_ms", Head: "min", Unit: ms},
 			nilable(func(t *book.Time) **float64 { return &t.Min }), endOf(math.Min)},
+		{WorkNumber{Name: "std_time_ms", Head: "std", Unit: ms},
+			nilable(func(t *book.Time) **float64 { return &t.Std }), nil},
 		{WorkNumber{Name: book.P50TimeName, Head: "p50", Unit: ms, Quantile: "0.5", Metric: &opSeconds,
 			Label: `operation="%s",quantile="0.5"`},
 			nilable(func(t *book.Time) **float64 { return &t.P50 }), worst},
@@ -168,6 +171,32 @@ var transfers = kind[book.Transfer]{
 			Label: `transfer="%s",kind="kv_expired"`},
 			plain(func(t *book.Transfer) *float64 { return &t.KVExpired }), sum},
 	},
+}
+
+// pooledStd returns the standard deviation of the times of two nodes together; nil if either has times and none.
+func pooledStd(a, b *book.Time) *float64 {
+	switch {
+	case a.Avg == nil:
+		return b.Std
+	case b.Avg == nil:
+		return a.Std
+	case a.Std == nil && a.Count > 1 || b.Std == nil && b.Count > 1:
+		return nil
+	}
+
+	variance := func(t *book.Time) float64 {
+		if t.Std == nil { // of one time
+			return 0
+		}
+		return *t.Std * *t.Std
+	}
+	between := *a.Avg - *b.Avg
+	n, m := a.Count, b.Count
+	all := math.Sqrt((n*variance(a)+m*variance(b))/(n+m) + n*m/((n+m)*(n+m))*between*between)
+	if !(all >= 0) { // of impossible counts
+		return nil
+	}
+	return &all
 }
 
 // poolTransfers pools what is no number of its own of the transfers of two nodes.

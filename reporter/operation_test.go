@@ -3,6 +3,7 @@ package reporter_test
 import (
 	"encoding/json"
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,6 +61,47 @@ func TestWork_Pooled(t *testing.T) {
 	}
 	if nixl.Reduced.Throughput < 7070 || nixl.Reduced.Throughput > 7071 {
 		t.Errorf("the throughput is %v, want that of each node", nixl.Reduced.Throughput)
+	}
+}
+
+// The standard deviation over nodes is that of all times together; of one time it is 0.
+func TestWork_PooledStd(t *testing.T) {
+	of := func(list ...float64) book.Time {
+		sum, squares := 0.0, 0.0
+		for _, v := range list {
+			sum += v
+		}
+		for _, v := range list {
+			squares += (v - sum/float64(len(list))) * (v - sum/float64(len(list)))
+		}
+		out := book.Time{Count: float64(len(list)), Avg: new(sum / float64(len(list)))}
+		if len(list) > 1 {
+			out.Std = new(math.Sqrt(squares / float64(len(list))))
+		}
+		return out
+	}
+	unknown := of(3, 4)
+	unknown.Std = nil
+
+	want := of(1, 5, 9, 9, 200, 3, 4, 4.5)
+	for name, c := range map[string]struct {
+		parts []book.Time
+		want  *float64
+	}{
+		"parts":       {[]book.Time{of(1, 5, 9), of(9, 200, 3), of(4, 4.5)}, want.Std},
+		"single ones": {[]book.Time{of(1), of(5), of(9, 9, 200, 3), of(4), of(4.5)}, want.Std},
+		"failed only": {[]book.Time{{Errors: 3}, of(1, 5, 9, 9, 200, 3, 4, 4.5)}, want.Std},
+		"not known":   {[]book.Time{of(1, 5), unknown, of(2)}, nil},
+		"impossible":  {[]book.Time{{Count: 1, Avg: new(5.0), Std: new(1.0)}, {Count: -1, Avg: new(9.0), Std: new(1.0)}}, nil},
+	} {
+		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
+		for i, part := range c.parts {
+			r.Nodes[strconv.Itoa(i)] = &reporter.Node{Operations: &book.Operations{Times: map[string]book.Time{"t": part}}}
+		}
+		got := r.Work().Times["t"].Std
+		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

@@ -147,7 +147,7 @@ func TestOutputs_OfRecordings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, path := goldens(name), pathOf(t, name)
 			for output, args := range map[string][]string{
-				"show.txt": nil, "show.md": {"--format", "markdown"}, "show.csv": {"--format", "csv"}, "show.jsonl": {"--format", "jsonl"},
+				"show.txt": nil, "show.md": {"--format", "markdown"}, "show.csv": {"--format", "csv"}, "rows.txt": {"--format", "jsonl"},
 				"numbers.json": {"--json", "-v"}, "processes.txt": {"--processes"}, "ops.txt": {"--ops"},
 				"ops.json": {"--ops", "--json"}, "ops-key.txt": {"--ops", "--key", "k1"},
 			} {

@@ -63,17 +63,17 @@ func TestBook_Kinds(t *testing.T) {
 			`{"attribute":"o","value":true}`}, `{"sources":[],"attributes":{"m":"y","n":7,"o":true}}`},
 		"times": {[]string{`{"op":"a","ms":1,"ts":1795357692}`, `{"op":"a","ms":3,"ts":1795357693,"bytes":5}`, `{"op":"a","ok":false}`},
 			`{"sources":[],"times":{"a":{"count":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"last_time_ms":3,` +
-				`"last_timestamp":1795357693,"total_time_ms":4,"p50_time_ms":1,"p90_time_ms":3,"p99_time_ms":3,` +
+				`"last_timestamp":1795357693,"total_time_ms":4,"std_time_ms":1,"p50_time_ms":1,"p90_time_ms":3,"p99_time_ms":3,` +
 				`"size_bytes":5,"total_bytes":5,"errors":1}}}`},
 		"sampled times": {[]string{"a:10|ms|@0.3"},
 			`{"sources":[],"times":{"a":{"count":3,"avg_time_ms":10,"min_time_ms":10,"max_time_ms":10,"last_time_ms":10,` +
-				`"last_timestamp":1795357692,"total_time_ms":33.333333333333336,"p50_time_ms":10,"p90_time_ms":10,"p99_time_ms":10}}}`},
+				`"last_timestamp":1795357692,"total_time_ms":33.333333333333336,"std_time_ms":0,"p50_time_ms":10,"p90_time_ms":10,"p99_time_ms":10}}}`},
 		"only failed": {[]string{`{"op":"a","ok":false}`}, `{"sources":[],"times":{"a":{"count":0,"total_time_ms":0,"errors":1}}}`},
 		"values": {[]string{"v:1|h", "v:-3|d", `{"observe":"v","value":5,"unit":"rows"}`},
 			`{"sources":[],"values":{"v":{"count":3,"avg":1,"min":-3,"max":5,"last":5,"p50":` + p50(1) + `,"p90":5,"p99":5,"unit":"rows"}}}`},
 		"keys": {[]string{`{"op":"a","ms":1,"key":"k","ts":1795357692}`, `{"op":"a","ms":2,"key":"k","bytes":219,"ts":1795357693}`},
 			`{"sources":[],"times":{"a":{"count":2,"avg_time_ms":1.5,"min_time_ms":1,"max_time_ms":2,"last_time_ms":2,` +
-				`"last_timestamp":1795357693,"total_time_ms":3,"p50_time_ms":1,"p90_time_ms":2,"p99_time_ms":2,"size_bytes":219,"total_bytes":219}},` +
+				`"last_timestamp":1795357693,"total_time_ms":3,"std_time_ms":0.5,"p50_time_ms":1,"p90_time_ms":2,"p99_time_ms":2,"size_bytes":219,"total_bytes":219}},` +
 				`"keys":{"a":{"k":{"count":2,"avg_time_ms":1.5,"min_time_ms":1,"max_time_ms":2,"last_time_ms":2,"last_timestamp":1795357693,"size_bytes":219}}}}`},
 		"one name, two kinds": {[]string{"a:1|c", "a:1|g"}, `{"sources":[],"counters":{"a":1},"gauges":{"a":{"last":1,"min":1,"mean":1,"max":1,"count":1}}}`},
 		"dropped": {[]string{"a:x|c", "a:inf|c", strings.Repeat("x", 9000), "datadog.dogstatsd.client.x:1|c", "a:x|c", "\x1b[31m:1|y"},

@@ -59,6 +59,7 @@ type Time struct {
 	Last       *float64 `json:"last_time_ms,omitempty"`
 	LastAt     float64  `json:"last_timestamp,omitzero"` // Unix seconds
 	Total      float64  `json:"total_time_ms"`
+	Std        *float64 `json:"std_time_ms,omitempty"` // standard deviation, of two single records or more
 	P50        *float64 `json:"p50_time_ms,omitempty"`
 	P90        *float64 `json:"p90_time_ms,omitempty"`
 	P99        *float64 `json:"p99_time_ms,omitempty"`
@@ -216,6 +217,9 @@ func (t *timing) report() Time {
 	if !stats.Empty() {
 		r.Avg, r.Min, r.Max, r.Last = new(stats.Avg), new(stats.Min), new(stats.Max), new(stats.Last)
 	}
+	if stats.Count > 1 && len(t.Handed) == 0 {
+		r.Std = new(math.Sqrt(max(0, t.Squares) / stats.Count))
+	}
 	if stats.Sized {
 		r.SizeBytes = new(stats.SizeBytes)
 	}
@@ -224,7 +228,7 @@ func (t *timing) report() Time {
 	}
 
 	if d := t.Scraped; d != nil && d.Count > 0 {
-		r.Min, r.Max, r.Last, r.LastAt = nil, nil, nil, 0
+		r.Min, r.Max, r.Last, r.LastAt, r.Std = nil, nil, nil, 0, nil
 		count := stats.Count + d.Count
 		r.Total += d.Sum
 		r.Count, r.Avg = math.Round(count), new(r.Total/count)

@@ -14,7 +14,8 @@ import (
 // A timing is a series of the kind times.
 type timing struct {
 	name       string
-	Stats      opstats.TimeStats            `json:"stats"` // of single records
+	Stats      opstats.TimeStats            `json:"stats"`            // of single records
+	Squares    float64                      `json:"squares,omitzero"` // sum of their squared distances from Avg
 	Quantiles  quantiles                    `json:"quantiles"`
 	TotalBytes float64                      `json:"total_bytes,omitzero"`
 	Errors     float64                      `json:"errors,omitzero"`
@@ -62,11 +63,14 @@ func (b *Book) timing(series []byte) *timing {
 
 // add counts n times of ms milliseconds.
 func (t *timing) add(ms, n float64, at time.Time, used *usage) error {
-	before := math.Round(t.Stats.Count)
+	before := t.Stats
 	if err := t.Stats.AddN(ms, n, at); err != nil {
 		return err
 	}
-	t.Quantiles.add(ms, wholes(before, t.Stats.Count), used)
+	if !before.Empty() { // Welford's sum: both factors have the sign of the distance
+		t.Squares = min(t.Squares+n*(ms-before.Avg)*(ms-t.Stats.Avg), maxSum)
+	}
+	t.Quantiles.add(ms, wholes(math.Round(before.Count), t.Stats.Count), used)
 	t.interval.add(ms, n)
 
 	return nil
