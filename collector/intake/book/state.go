@@ -174,8 +174,7 @@ func (b *Book) checkSources() error {
 }
 
 func (t *timing) check() bool {
-	return t.Scraped.check() && isFinite(t.Squares, t.TotalBytes, t.Errors) &&
-		t.Squares >= 0 && t.TotalBytes >= 0 && t.Errors >= 0
+	return t.Scraped.check() && isFinite(t.TotalBytes, t.Errors) && t.TotalBytes >= 0 && t.Errors >= 0
 }
 
 func (c *counter) check() bool {
