@@ -96,7 +96,7 @@ func parseIO(data []byte) (io IO, err error) {
 	for _, line := range io.lines() {
 		n, ok := parseValue(data, line.key)
 		if !ok {
-			return IO{}, damaged("it lacks read_bytes or write_bytes")
+			return IO{}, damaged("it lacks " + line.key)
 		}
 		*line.into = float64(n)
 	}
