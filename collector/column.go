@@ -49,6 +49,10 @@ const (
 	JobWrite
 	JobReadRate
 	JobWriteRate
+	JobReadCalls
+	JobWriteCalls
+	JobReadCallsRate
+	JobWriteCallsRate
 	JobPageCache
 	JobThrottled
 	LimitMemory
@@ -499,6 +503,20 @@ var columnLiterals = [NumColumns]ColumnInfo{
 		rateLabel: "bytes that the job writes to storage",
 		MLflow:    "job_write_megabytes_per_second",
 		job:       func(j *host.JobUse) float64 { return j.WriteBytes },
+	},
+	JobReadCalls: {
+		Key: "job_read_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
+		Label:      "calls of the job that read: read(2) and its like",
+		Prometheus: "job_read_calls_total",
+		Rate:       JobReadCallsRate, MLflow: "job_read_calls_per_second",
+		job: func(j *host.JobUse) float64 { return j.ReadCalls },
+	},
+	JobWriteCalls: {
+		Key: "job_write_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
+		Label:      "calls of the job that wrote: write(2) and its like",
+		Prometheus: "job_write_calls_total",
+		Rate:       JobWriteCallsRate, MLflow: "job_write_calls_per_second",
+		job: func(j *host.JobUse) float64 { return j.WriteCalls },
 	},
 	JobPageCache: {
 		Key: "job_page_cache_mb", Unit: Mebibytes, Origin: ofPageCache,

@@ -264,7 +264,7 @@ func TestMetrics_Names(t *testing.T) {
 		known := strings.HasSuffix(base, "_seconds") || strings.HasSuffix(base, "_bytes") || strings.HasSuffix(base, "_ratio") ||
 			strings.HasSuffix(base, "_watts") || strings.HasSuffix(base, "_joules") || strings.HasSuffix(base, "_celsius") ||
 			slices.Contains([]string{"build_info", "samples", "missed_ticks", "cpus", "job_info", "job_processes", "job_threads",
-				"job_cpu_limit_cpus", "job_cpu_periods", "job_cpu_throttled_periods", "job_oom_kills", "oom_kills", "load1", "procs_running", "cpu_throttle_events", "major_page_faults",
+				"job_cpu_limit_cpus", "job_cpu_periods", "job_cpu_throttled_periods", "job_oom_kills", "oom_kills", "load1", "procs_running", "cpu_throttle_events", "major_page_faults", "job_read_calls", "job_write_calls",
 				"gpu_of_job", "operation_errors", "job_value", "transfer_failures", "intake_events", "intake_dropped", "store_errors"}, strings.TrimPrefix(base, "perfagent_"))
 		if seen[m.Name] || !known || (m.Type == counter) != (base != m.Name) || !strings.HasPrefix(m.Name, "perfagent_") || strings.ContainsAny(m.Help, "\n\\|") {
 			t.Errorf("%+v", m)

@@ -467,3 +467,28 @@ func TestAccount_OneInterval(t *testing.T) {
 		}
 	}
 }
+
+// The calls of a child are with the parent that waited for it. The rule ends the job when they have been counted.
+func TestAccount_ReadAndWriteCalls(t *testing.T) {
+	t.Parallel()
+	const calls = 20000
+	job := fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=1 count=%d 2>/dev/null; exec sleep 60", calls)
+	o := clitest.Run(t, "run", "--interval", "50ms", "--stop-if", fmt.Sprintf("job_write_calls > %d for 0s", calls-1), "--", "sh", "-c", job)
+	o.Want(t, 143)
+	n := o.Report(t).Nodes["0"]
+	for _, name := range []string{"total_job_read_calls", "total_job_write_calls"} {
+		if v := clitest.Metric(t, n, name); v < calls || v > calls+500 {
+			t.Errorf("%s: %v, dd alone has %d", name, v, calls)
+		}
+	}
+}
+
+// rusage has no calls: of a job that ended before it was looked at they are not known.
+func TestAccount_CallsOfAShortJob(t *testing.T) {
+	t.Parallel()
+	o := clitest.Run(t, "run", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100")
+	o.Want(t, 0)
+	if v, known := o.Report(t).Nodes["0"].Metrics["total_job_read_calls"]; known && v < 100 {
+		t.Errorf("%v calls, dd has 100", v)
+	}
+}

@@ -243,7 +243,11 @@ func (j *jobReader) readTree(use *JobUse, out *Reading, reaped Reaped, atLeast f
 		return j.NoTree
 	}
 
-	q := treeQuestion{memory: !counted && (j.weigher.outside || math.IsNaN(use.Memory)), storage: !counted, table: table}
+	q := treeQuestion{
+		memory:  !counted && (j.weigher.outside || math.IsNaN(use.Memory)),
+		storage: !counted || table, // a group counts no calls
+		table:   table,
+	}
 	if out.Load != nil {
 		q.newest = out.Load.Newest
 	}
@@ -375,7 +379,9 @@ func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
 	if math.IsNaN(use.CPUSeconds) {
 		use.CPUSeconds, use.Living = reaped.CPUSeconds, 0
 	}
-	use.IO = use.IO.With(reaped.IO, orElse)
+	bytes := reaped.IO
+	bytes.ReadCalls, bytes.WriteCalls = math.NaN(), math.NaN() // rusage has no calls
+	use.IO = use.IO.With(bytes, orElse)
 }
 
 // treeError joins the errors of what could not be read of the job's processes.

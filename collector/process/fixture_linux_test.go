@@ -135,7 +135,7 @@ func TestTree_Fixture(t *testing.T) {
 	page := float64(os.Getpagesize())
 	u := treeWant(t, tree, 60, 200, 201, 220)
 	u.Unowned = 0 // the host's
-	want := Use{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010},
+	want := Use{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010, 12, 16},
 		IOFresh: true, MemoryFresh: true, Fresh: true}
 	if u.MemoryHolds, u.Proven = false, 0; fmt.Sprint(u) != fmt.Sprint(want) {
 		t.Fatalf("got  %+v\nwant %+v", u, want)
@@ -325,16 +325,16 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		known := what == "seen before"
 		tree.measured = -maxBeat // memory is measured anew
 		u := treeRead(t, tree)
-		want := Use{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", IO: IO{6, 7}}
+		want := Use{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", IO: IO{6, 7, 6, 8}}
 		failed := map[string]string{"stat": "stat", "io": "io", "smaps_rollup": "memory"}[file]
 		switch {
 		case file == "stat" && (missing || !known):
-			want = Use{CPUSeconds: 1, Processes: 1, Threads: 1, Memory: 4 << 10, MemoryKind: "pss", IO: IO{1, 1}}
+			want = Use{CPUSeconds: 1, Processes: 1, Threads: 1, Memory: 4 << 10, MemoryKind: "pss", IO: IO{1, 1, 3, 4}}
 			if missing {
 				failed = ""
 			}
 		case file == "io":
-			want.ReadBytes, want.WriteBytes = 1, 1
+			want.IO = IO{1, 1, 3, 4}
 		case file == "smaps_rollup" && missing: // it has no memory any more
 			want.Memory, failed = 4<<10, ""
 		case file == "smaps_rollup":

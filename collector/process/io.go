@@ -2,16 +2,21 @@ package process
 
 import "math"
 
-// IO is what processes have read from storage and written to it, in bytes: read_bytes and write_bytes of /proc/PID/io.
-// NaN is unknown.
-type IO struct{ ReadBytes, WriteBytes float64 }
+// IO is what processes have read and written, of /proc/PID/io: bytes from storage and to it (read_bytes and
+// write_bytes), and calls of read(2), write(2) and their like (syscr and syscw). NaN is unknown.
+type IO struct{ ReadBytes, WriteBytes, ReadCalls, WriteCalls float64 }
 
 // UnknownIO returns an IO with nothing known.
-func UnknownIO() IO { return IO{ReadBytes: math.NaN(), WriteBytes: math.NaN()} }
+func UnknownIO() IO {
+	return IO{ReadBytes: math.NaN(), WriteBytes: math.NaN(), ReadCalls: math.NaN(), WriteCalls: math.NaN()}
+}
 
 // With returns what f makes of each number of two IOs.
 func (io IO) With(o IO, f func(a, b float64) float64) IO {
-	return IO{f(io.ReadBytes, o.ReadBytes), f(io.WriteBytes, o.WriteBytes)}
+	return IO{
+		f(io.ReadBytes, o.ReadBytes), f(io.WriteBytes, o.WriteBytes),
+		f(io.ReadCalls, o.ReadCalls), f(io.WriteCalls, o.WriteCalls),
+	}
 }
 
 // Plus returns the sum of two IOs.
@@ -27,6 +32,9 @@ type ioLine struct {
 }
 
 // lines returns the lines that the numbers are in.
-func (io *IO) lines() [2]ioLine {
-	return [...]ioLine{{"read_bytes", &io.ReadBytes}, {"write_bytes", &io.WriteBytes}}
+func (io *IO) lines() [4]ioLine {
+	return [...]ioLine{
+		{"read_bytes", &io.ReadBytes}, {"write_bytes", &io.WriteBytes},
+		{"syscr", &io.ReadCalls}, {"syscw", &io.WriteCalls},
+	}
 }

@@ -66,6 +66,8 @@ func jobOf(samples int) *reporter.Report {
 			collector.JobThrottled:       0,
 			collector.JobPageCache:       900,
 			collector.JobRead:            float64(i),
+			collector.JobReadCalls:       float64(i),
+			collector.JobWriteCalls:      0,
 			collector.JobWrite:           float64(i),
 			collector.CPUAvg:             cpu,
 			collector.CPUMin:             clamp(cpu * (0.35 + 0.4*cpu/100)),

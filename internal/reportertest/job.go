@@ -120,6 +120,8 @@ func jobSample(s *collector.Sample, share float64, gpus int) {
 		collector.JobRead:       120 * share,
 		collector.JobWrite:      200 * share,
 		collector.JobReadRate:   0.6,
+		collector.JobReadCalls:  500 * share,
+		collector.JobWriteCalls: 7 * share,
 		collector.JobWriteRate:  1,
 		collector.CPUIowait:     0.5,
 		collector.CPUSteal:      0,

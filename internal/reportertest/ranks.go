@@ -116,7 +116,8 @@ func (p RankPlan) sample(before, at float64) collector.Sample {
 	}
 	for c, v := range map[collector.Column]float64{
 		collector.JobCPU: p.CPUs, collector.JobMemory: memory, collector.JobProcesses: 2, collector.JobThreads: 3,
-		collector.JobRead: at - p.Start, collector.JobReadRate: 1, collector.JobWrite: 2 * (at - p.Start),
+		collector.JobRead: at - p.Start, collector.JobReadRate: 1, collector.JobReadCalls: at - p.Start,
+		collector.JobWriteCalls: 0, collector.JobWrite: 2 * (at - p.Start),
 		collector.JobWriteRate: 2,
 	} {
 		s.Values[c] = v
