@@ -506,14 +506,14 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	JobReadCalls: {
 		Key: "job_read_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
-		Label:      "calls of the job that read: read(2) and its like",
+		Label:      "calls of the job that read, at least: read(2) and its like",
 		Prometheus: "job_read_calls_total",
 		Rate:       JobReadCallsRate, MLflow: "job_read_calls_per_second",
 		job: func(j *host.JobUse) float64 { return j.ReadCalls },
 	},
 	JobWriteCalls: {
 		Key: "job_write_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
-		Label:      "calls of the job that wrote: write(2) and its like",
+		Label:      "calls of the job that wrote, at least: write(2) and its like",
 		Prometheus: "job_write_calls_total",
 		Rate:       JobWriteCallsRate, MLflow: "job_write_calls_per_second",
 		job: func(j *host.JobUse) float64 { return j.WriteCalls },

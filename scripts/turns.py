@@ -19,7 +19,9 @@ COPIES, RUNS = 8, 20
 def measure(binary: str, command: list[str]) -> tuple[float, int, int]:
     """Returns the CPU time in ms, the minor page faults and the peak of resident memory in KiB of one run."""
     process = subprocess.Popen([binary, "run", "--", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, _, used = os.wait4(process.pid, 0)
+    _, status, used = os.wait4(process.pid, 0)
+    if status != 0:
+        sys.exit(f"turns: {binary} run -- {' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
     return 1000 * (used.ru_utime + used.ru_stime), used.ru_minflt, used.ru_maxrss
 
 
@@ -28,6 +30,8 @@ def main() -> None:
     command = sys.argv[3:] or ["true"]
     if len(binaries) < 2:
         sys.exit(__doc__)
+    if "/" in command[0]:
+        command[0] = os.path.abspath(command[0])
 
     medians: list[list[float]] = [[] for _ in binaries]
     faults: list[list[int]] = [[] for _ in binaries]

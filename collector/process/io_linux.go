@@ -29,7 +29,7 @@ func (t *Tree) readIO(begin instant) {
 		sum = sum.Plus(io)
 	}
 
-	t.fail("io", unread.why("storage bytes", len(t.ours)))
+	t.fail("io", unread.why("storage bytes and calls", len(t.ours)))
 	t.use.IO, t.use.IOFresh = sum, true
 	t.ioKnown = t.ioKnown || known > 0
 	if known == 0 && (unread.n > 0 || !t.ioKnown && t.o.Root == 0) { // nobody else knows what the ended ones had

@@ -627,7 +627,7 @@ func TestTree_OtherUsers(t *testing.T) {
 	cmd.SysProcAttr = treeNobody()
 	got := treeStart(t, cmd).line(t)
 	for _, want := range []string{"Processes:2", "MemoryKind:rss", "ReadBytes:NaN", "WriteBytes:NaN", "the PSS of 2 of 2 processes cannot be read",
-		"storage bytes of 2 of 2 processes", "/io: permission denied", "/smaps_rollup: permission denied"} {
+		"storage bytes and calls of 2 of 2 processes", "/io: permission denied", "/smaps_rollup: permission denied"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
 		}

@@ -195,6 +195,8 @@ var findingCases = []findingCase{
 		findingSet("gpu_1_avg_utilization_pct", 10.0, "max_t_gpu_1_memory_used_mb", 0.0)},
 	{findGPUIdle, "filled", findingSet("gpu_1_avg_utilization_pct", 0.5, "max_t_gpu_1_memory_used_mb", 8000.0),
 		findingSet("gpu_1_avg_utilization_pct", 10.0, "max_t_gpu_1_memory_used_mb", 8000.0)},
+	{findGPUIdle, "one of them filled", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 0.0,
+		"max_t_gpu_0_memory_used_mb", 20000.0, "max_t_gpu_1_memory_used_mb", 3.0), func(n *reporter.Node) { n.GPUs = nil }},
 	{findGPUIdle, "both empty", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25,
 		"max_t_gpu_0_memory_used_mb", 0.0, "max_t_gpu_1_memory_used_mb", math.NaN()), func(n *reporter.Node) { n.GPUs = nil }},
 	{findGPUIdle, "measured for half", findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(30, 30) }),

@@ -117,12 +117,12 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
-// judgeGPUIdle fires if the job had GPUs on which next to nothing ran. One whose memory it filled is
-// not one to do without.
+// judgeGPUIdle fires if the job had GPUs on which next to nothing ran. One whose memory was in use is not one to do
+// without.
 func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	var idle []int
 	var use []float64
-	own, filled, held := 0, false, math.NaN() // by the job, of one of them
+	own, filled, held := 0, 0, math.NaN() // held: memory, the most of one
 	for i, g := range e.GPUs {
 		if !g.OfJob {
 			continue
@@ -131,7 +131,9 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 		if e.gpuIsIdle(i) {
 			idle, use = append(idle, g.Index), append(use, text.Round(e.gpuUse(i), 3))
 			peak, all := e.GPUMetric(reporter.MetricGPUMemoryPeak, i), float64(g.MemoryMB)
-			filled = filled || positive(all) && 100*(peak/all) >= findGPUHeldPct
+			if positive(all) && 100*(peak/all) >= findGPUHeldPct {
+				filled++
+			}
 			if !(peak <= held) {
 				held = peak
 			}
@@ -145,13 +147,15 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s "+
 		"(utilization does not say how much of the GPU it used)",
 		gpuNames(idle, "was", "were"), text.Percent(slices.Max(use)), text.Plural(len(idle), "", " at most"))
-	busy := own - len(idle)
-	switch {
-	case filled:
-		words += fmt.Sprintf(", though up to %s of %s was in use: find",
+	if filled > 0 {
+		words += fmt.Sprintf(", though up to %s of %s was in use",
 			text.WholeSize(held), text.Plural(len(idle), "its memory", "the memory of one"))
-	case busy > 0:
-		words += fmt.Sprintf(": ask for %d instead of %d, or find", busy, own)
+	}
+	switch needed := own - len(idle) + filled; {
+	case filled == len(idle):
+		words += ": find"
+	case needed > 0:
+		words += fmt.Sprintf(": ask for %d instead of %d, or find", needed, own)
 	default:
 		words += ": ask for none, or find"
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -40,7 +41,7 @@ type Row struct {
 	MemoryKind     string   `json:"memory_kind,omitempty"`
 	ReadMB         *float64 `json:"read_mb,omitempty"`
 	WriteMB        *float64 `json:"write_mb,omitempty"`
-	GPUs           int      `json:"gpus"`                              // that the job could see
+	GPUs           *int     `json:"gpus,omitempty"`                    // that the job could see
 	GPUMemoryMB    *float64 `json:"gpu_memory_mb,omitempty"`           // the peak of the fullest
 	GPUUtilization *float64 `json:"avg_gpu_utilization_pct,omitempty"` // the mean of all
 
@@ -112,8 +113,8 @@ func (row *Row) noteUse(n *reporter.Node) {
 		if wall := metric(reporter.MetricWall); wall != nil {
 			row.WallSeconds = wall
 		}
-		if row.PeakMemoryMB == nil {
-			row.PeakMemoryMB = numberOf(j.MaxRSSMB, j.MaxRSSMB > 0)
+		if row.PeakMemoryMB == nil { // perfagent's own is no lower
+			row.PeakMemoryMB = numberOf(j.MaxRSSMB, j.MaxRSSMB > 0 && !j.MaxRSSAtMost)
 		}
 	}
 	if l := n.Limits; l != nil {
@@ -123,12 +124,15 @@ func (row *Row) noteUse(n *reporter.Node) {
 		}
 	}
 
+	if len(n.GPUs) > 0 || n.Origin != reporter.OriginPerfPy && !slices.ContainsFunc(n.Missing, ofGPUs) {
+		row.GPUs = new(int)
+	}
 	var used, busy []float64
 	for i, g := range n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)] {
 		if !g.OfJob {
 			continue
 		}
-		row.GPUs++
+		*row.GPUs++
 		if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); v >= 0 {
 			used = append(used, v)
 		}
@@ -147,6 +151,9 @@ func (row *Row) noteUse(n *reporter.Node) {
 		row.GPUUtilization = numberOf(sum/float64(len(busy)), true)
 	}
 }
+
+// ofGPUs reports whether something of the GPUs could not be read.
+func ofGPUs(m reporter.Missing) bool { return m.What == host.SourceGPU }
 
 // numberOf returns a number with three decimals, or nil if it is not one that JSON has, or not there.
 func numberOf(v float64, there bool) *float64 {

@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // The rows of all kinds of reports are a golden file.
@@ -43,6 +46,24 @@ func TestRows_Golden(t *testing.T) {
 		}
 	}
 	reportertest.CompareGolden(t, filepath.Join("testdata", "rows.jsonl"), out.Bytes(), *update)
+}
+
+// A bound is not a peak, and what could not be read is not 0.
+func TestRow_WhatIsNotKnownIsAbsent(t *testing.T) {
+	t.Parallel()
+	r := reportertest.Golden()["short"]
+	n := r.Nodes["0"]
+	delete(n.Metrics, reporter.MetricJobMemoryPeak)
+	n.Job.MaxRSSMB, n.Job.MaxRSSAtMost = 13.7, true
+	if row := Rows(r, "")[0]; row.PeakMemoryMB != nil || row.GPUs == nil || *row.GPUs != 0 {
+		t.Errorf("%+v", row)
+	}
+
+	n.Job.MaxRSSAtMost = false
+	n.Missing = append(n.Missing, reporter.Missing{What: host.SourceGPU, Code: gpu.Silent, Why: "no driver"})
+	if row := Rows(r, "")[0]; row.PeakMemoryMB == nil || *row.PeakMemoryMB != 13.7 || row.GPUs != nil {
+		t.Errorf("%+v", row)
+	}
 }
 
 // Each key of a row is in the docs.

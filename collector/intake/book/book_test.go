@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,12 @@ func TestBook_Kinds(t *testing.T) {
 		"sampled times": {[]string{"a:10|ms|@0.3"},
 			`{"sources":[],"times":{"a":{"count":3,"avg_time_ms":10,"min_time_ms":10,"max_time_ms":10,"last_time_ms":10,` +
 				`"last_timestamp":1795357692,"total_time_ms":33.333333333333336,"std_time_ms":0,"p50_time_ms":10,"p90_time_ms":10,"p99_time_ms":10}}}`},
+		"one sampled time": {[]string{"a:7|ms|@0.9"},
+			`{"sources":[],"times":{"a":{"count":1,"avg_time_ms":7,"min_time_ms":7,"max_time_ms":7,"last_time_ms":7,` +
+				`"last_timestamp":1795357692,"total_time_ms":7.777777777777779,"p50_time_ms":7,"p90_time_ms":7,"p99_time_ms":7}}}`},
+		"equal times": {slices.Repeat([]string{"a:0.1|ms"}, 300),
+			`{"sources":[],"times":{"a":{"count":300,"avg_time_ms":0.1000000000000005,"min_time_ms":0.1,"max_time_ms":0.1,"last_time_ms":0.1,` +
+				`"last_timestamp":1795357692,"total_time_ms":30.000000000000153,"std_time_ms":0,"p50_time_ms":0.1,"p90_time_ms":0.1,"p99_time_ms":0.1}}}`},
 		"only failed": {[]string{`{"op":"a","ok":false}`}, `{"sources":[],"times":{"a":{"count":0,"total_time_ms":0,"errors":1}}}`},
 		"values": {[]string{"v:1|h", "v:-3|d", `{"observe":"v","value":5,"unit":"rows"}`},
 			`{"sources":[],"values":{"v":{"count":3,"avg":1,"min":-3,"max":5,"last":5,"p50":` + p50(1) + `,"p90":5,"p99":5,"unit":"rows"}}}`},

@@ -217,8 +217,12 @@ func (t *timing) report() Time {
 	if !stats.Empty() {
 		r.Avg, r.Min, r.Max, r.Last = new(stats.Avg), new(stats.Min), new(stats.Max), new(stats.Last)
 	}
-	if stats.Count > 1 && len(t.Handed) == 0 {
-		r.Std = new(math.Sqrt(max(0, t.Squares) / stats.Count))
+	if r.Count > 1 && len(t.Handed) == 0 {
+		std := math.Sqrt(max(0, t.Squares) / stats.Count)
+		if std < 1e-12*stats.Avg { // of equal times
+			std = 0
+		}
+		r.Std = &std
 	}
 	if stats.Sized {
 		r.SizeBytes = new(stats.SizeBytes)
