@@ -21,6 +21,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake"
 	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/store"
 )
@@ -503,15 +504,5 @@ func oneOf(value string, words ...string) error {
 	if value == "" || slices.Contains(words, value) {
 		return nil
 	}
-
-	list := words[0]
-	for i, word := range words[1:] {
-		if i == len(words)-2 {
-			list += " or " + word
-		} else {
-			list += ", " + word
-		}
-	}
-
-	return fmt.Errorf("%q is not %s", value, list)
+	return fmt.Errorf("%q is not %s", value, text.Choice(words))
 }

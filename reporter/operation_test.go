@@ -64,7 +64,7 @@ func TestWork_Pooled(t *testing.T) {
 	}
 }
 
-// The standard deviation over nodes is that of all times together; of one time it is 0.
+// Nodes pool to the standard deviation of all their times. A single time adds none of its own.
 func TestWork_PooledStd(t *testing.T) {
 	of := func(list ...float64) book.Time {
 		sum, squares := 0.0, 0.0

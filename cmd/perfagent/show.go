@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -76,7 +75,7 @@ or JSON. With --key, show what each operation did with one key.`,
 	}
 
 	f := cmd.Flags()
-	f.StringVarP(&o.format, "format", "f", formatText, "output format: "+oneOf(formatsOf("show")))
+	f.StringVarP(&o.format, "format", "f", formatText, "output format: "+text.Choice(formatsOf("show")))
 	f.BoolVar(&o.json, "json", false, "short for --format json")
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
@@ -169,16 +168,10 @@ func showFormats() []showFormat {
 	}
 }
 
-// oneOf returns words for a choice: "a, b or c".
-func oneOf(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
-
 // settleFormat combines --format and --json.
 func (o *showOptions) settleFormat(cmd *cobra.Command) error {
 	if formats := formatsOf("show"); !slices.Contains(formats, o.format) {
-		return fmt.Errorf("--format: %q is not %s", o.format, oneOf(formats))
+		return fmt.Errorf("--format: %q is not %s", o.format, text.Choice(formats))
 	}
 	if !o.json {
 		return nil
@@ -212,6 +205,7 @@ func (o *showOptions) printMarkdown(report *reporter.Report, _ *catalog.Found) e
 func (o *showOptions) printRows(report *reporter.Report, found *catalog.Found) error {
 	path, _ := placeOf(found)
 	for _, row := range summary.Rows(report, path) {
+		row.Report = o.runs.copies.Named(row.Report)
 		line, err := text.JSON(row)
 		if err != nil {
 			return err

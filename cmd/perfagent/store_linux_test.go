@@ -100,8 +100,11 @@ func TestStore_RunAndRead(t *testing.T) {
 			if own := perfagent("show", "--json", "before"); own.Out != shown.Out {
 				t.Errorf("by reference:\n%s\nby name:\n%s", shown.Out, own.Out)
 			}
-			if o := perfagent("show", address+"#before/node-0"); !strings.Contains(o.Out, "before/node-0") || strings.Contains(o.Out, tmp) {
-				t.Errorf("show of a node: %s", o.Out)
+			for _, format := range []string{"text", "jsonl"} {
+				o := perfagent("show", "--format", format, address+"#before/node-0")
+				if !strings.Contains(o.Out, "before/node-0") || strings.Contains(o.Out, tmp) {
+					t.Errorf("show of a node as %s: %s", format, o.Out)
+				}
 			}
 			perfagent("diff", address+"#before", "--", address+"#after").Want(t, 0)
 			perfagent("plot", address+"#before", "-o", "p.html").Want(t, 0)

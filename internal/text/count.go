@@ -44,6 +44,15 @@ func Count[N int | float64](n N, one, many string) string {
 	return number + " " + Plural(n, one, many)
 }
 
+// Choice writes words of which one is to be taken: "a, b or c".
+func Choice(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
 // List joins at most n words and counts the others.
 func List(words []string, n int) string {
 	if len(words) <= n {

@@ -109,8 +109,8 @@ func limitRules() []Rule {
 			ID: findGPUIdle, Severity: SeverityWarning, judge: judgeGPUIdle,
 			When: s("GPUs of the job on which a kernel ran in less than %.0f %% of the time, on average; not of one "+
 				"that was measured for less than %.0f %% of the run", gpuIdleShare, 100*gpuIdleKnown),
-			Advice: s("ask for fewer GPUs, though for those of which %d %% of the memory was in use, or find what "+
-				"they wait for", findGPUHeldPct),
+			Advice: s("ask for fewer GPUs, but keep those with %d %% of their memory in use, or find what they "+
+				"wait for", findGPUHeldPct),
 		},
 		gpuStarvedRule(),
 		{

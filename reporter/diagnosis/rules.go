@@ -117,8 +117,8 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
-// judgeGPUIdle fires if the job had GPUs on which next to nothing ran. One whose memory was in use is not one to do
-// without.
+// judgeGPUIdle fires if the job had GPUs on which next to nothing ran. It advises to do without those with no memory
+// in use.
 func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	var idle []int
 	var use []float64
