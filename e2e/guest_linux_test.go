@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,6 +69,16 @@ func guestLimits(t *testing.T, n *reporter.Node, cpus, memory float64) {
 	if n.Limits == nil || n.Limits.CPUs != cpus || float64(n.Limits.MemoryMB) != memory {
 		t.Errorf("limits %+v, want %v CPUs and %v MiB", n.Limits, cpus, memory)
 	}
+}
+
+var guestKills sync.Mutex
+
+// guestKillsAlone lets one test at a time have a job killed for memory: every perfagent of the host looks at who is killed,
+// and one in a group that has just run out of memory may be killed for what that takes.
+func guestKillsAlone(t *testing.T) {
+	t.Helper()
+	guestKills.Lock()
+	t.Cleanup(guestKills.Unlock)
 }
 
 // guestKilled checks a verdict of a control group's limit, in MiB.

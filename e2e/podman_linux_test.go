@@ -219,6 +219,7 @@ func podmanCPU(t *testing.T, s *podmanStore, flags string) {
 }
 
 func podmanKilled(t *testing.T, s *podmanStore, flags string) {
+	guestKillsAlone(t)
 	r := s.run(t, podmanRun{code: 137, flags: flags + "--memory=64m --memory-swap=64m", args: strings.Fields("/perfagent run -- /guest hog 200 0")})
 	guestSource(t, r.node, "cgroup")
 	if m := r.node.Limits.MemoryMB; m != 64 {
@@ -231,6 +232,7 @@ func podmanKilled(t *testing.T, s *podmanStore, flags string) {
 }
 
 func podmanChild(t *testing.T, s *podmanStore, flags string) {
+	guestKillsAlone(t)
 	r := s.run(t, podmanRun{code: 3, flags: flags + "--memory=64m --memory-swap=64m", args: strings.Fields("/perfagent run -- /guest parent 3 hog 200 0")})
 	guestSource(t, r.node, "cgroup")
 	guestKilled(t, r.node, r.run, 64)
@@ -238,6 +240,7 @@ func podmanChild(t *testing.T, s *podmanStore, flags string) {
 
 // podmanShell: what a shell beside us uses is not the job's; the limits are the job's too.
 func podmanShell(t *testing.T, s *podmanStore, flags string) {
+	guestKillsAlone(t)
 	r := s.run(t, podmanRun{code: 137, flags: flags + "--cpus=1.5 --memory=64m --memory-swap=64m",
 		args: []string{"/bin/sh", "-c", "/perfagent run -- /guest hog 200 0; exit $?"}})
 	guestSource(t, r.node, "tree")

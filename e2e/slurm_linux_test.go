@@ -232,11 +232,10 @@ func (s *slurm) command(t *testing.T, name string, args ...string) *exec.Cmd {
 
 // slurmStep is a job of one step.
 type slurmStep struct {
-	memory    int // MiB
-	overLimit bool
-	flags     []string
-	agent     []string // more of perfagent's options; nil: the job runs without perfagent
-	job       []string
+	memory int // MiB
+	flags  []string
+	agent  []string // more of perfagent's options; nil: the job runs without perfagent
+	job    []string
 }
 
 var slurmPlain = []string{} // perfagent, without more options
@@ -260,13 +259,6 @@ func (s *slurm) run(t *testing.T, r slurmStep, code int) (clitest.Outcome, *repo
 	t.Helper()
 	cmd, out := s.step(t, r)
 	o := clitest.Perform(t, cmd)
-	// Where a process that the kernel kills for memory has not given it back within a second, the kernel kills another one,
-	// which may be perfagent (docs/limits.md): its journal is there then, and says nothing of what is tested here.
-	for try := 0; try < 3 && r.overLimit && onlyJournal(reportertest.InDir(t, out)); try++ {
-		t.Log("the kernel has killed perfagent as well: once more")
-		cmd, out = s.step(t, r)
-		o = clitest.Perform(t, cmd)
-	}
 	o.Want(t, code)
 	report, path := reportertest.Only(t, out)
 	t.Cleanup(func() {
@@ -277,9 +269,6 @@ func (s *slurm) run(t *testing.T, r slurmStep, code int) (clitest.Outcome, *repo
 	})
 	return o, report
 }
-
-// onlyJournal reports whether a run left nothing but the journal of a perfagent that was killed.
-func onlyJournal(paths []string) bool { return len(paths) == 1 && filepath.Ext(paths[0]) == ".jsonl" }
 
 // slurmLimiting is the group that is hit first: Slurm gives the step the job's limit, and
 // the job's group counts what the step does, and more.
@@ -364,10 +353,11 @@ func slurmOOMChild(t *testing.T, s *slurm) { slurmOverLimit(t, s, "parent 3 hog 
 // without perfagent.
 func slurmOverLimit(t *testing.T, s *slurm, args string, code int) {
 	t.Helper()
+	guestKillsAlone(t)
 	job := append([]string{guest(t)}, strings.Fields(args)...)
 	cmd, _ := s.step(t, slurmStep{memory: 100, job: job})
 	o := clitest.Perform(t, cmd)
-	_, r := s.run(t, slurmStep{memory: 100, overLimit: true, agent: slurmPlain, job: job}, o.Code)
+	_, r := s.run(t, slurmStep{memory: 100, agent: slurmPlain, job: job}, o.Code)
 	slurmKilledByKernel(t, r, code)
 	slurmInStep(t, r.Nodes["0"], "cgroup", 100)
 }
@@ -387,6 +377,7 @@ func slurmKilledByKernel(t *testing.T, r *reporter.Report, code int) {
 // slurmOOMBeside: two tasks share the limit of their step, and a report. What the kernel kills in one is not the
 // other's, which fails for another reason.
 func slurmOOMBeside(t *testing.T, s *slurm) {
+	guestKillsAlone(t)
 	out := filepath.Join(t.TempDir(), "out")
 	cmd, _ := s.step(t, slurmStep{memory: 100, flags: []string{"-n2"}, agent: []string{"--out", out}, job: []string{"sh", "-c",
 		`if [ $SLURM_PROCID = 1 ]; then exec "$0" hog 400 0; fi; read line; exit 5`, guest(t)}})
@@ -414,6 +405,7 @@ func slurmOOMBeside(t *testing.T, s *slurm) {
 // slurmBatch: in a batch script the shell is in the group with us. The limits are the
 // job's all the same.
 func slurmBatch(t *testing.T, s *slurm) {
+	guestKillsAlone(t)
 	out, said := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "said")
 	o := clitest.Perform(t, s.command(t, "sbatch", "--mem=100", "--output="+said, "--job-name="+slurmName(t),
 		"--wrap", fmt.Sprintf("%s run --out %s -- %s parent 3 hog 400 0; echo code $?", clitest.Binary(t), out, guest(t))))

@@ -91,23 +91,32 @@ func (l *kernelLog) close() {
 // reading takes some 10 µs.
 const watchPart = 20 * time.Millisecond
 
+// givesBack is more than a process that was killed for memory needs to give it back. Until then the
+// kernel kills whoever needs a page in the same group, too: that may be us.
+const givesBack = 50 * time.Millisecond
+
 // watch begins to follow the log, and the kernel's word on processes that SIGKILL ends, until it is
 // closed.
 func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 	l.watching.Store(true)
-	go l.follow(start, tree.Look)
 	if exits, err := process.OpenExits(); err == nil {
 		l.exits = exits
 		go l.followExits(exits, tree.LookAbove)
 	}
+	go l.follow(start, tree.Look)
 }
 
 // follow follows the log, and looks at the parents of each process that was killed. The kernel says
-// which one it will be before it kills, so that it is often still there.
+// which one it will be before it kills, so that it is often still there. Where the kernel says the
+// exits, too, there is no hurry, and it waits until the memory was given back.
 func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
 	defer l.watching.Store(false)
 	spent, since := time.Duration(0), time.Now()
-	tired := func(uintptr) bool {
+	var waited, tired bool
+	more := func(uintptr) bool {
+		if waited {
+			return true
+		}
 		begin := time.Now()
 		if begin.Sub(since) > time.Second {
 			spent, since = 0, begin
@@ -115,10 +124,17 @@ func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
 		l.read(start, Now())
 		l.look(look)
 		spent += time.Since(begin)
-		return spent > watchPart // else wait for more
+		waited, tired = true, spent > watchPart
+		return tired // else wait for more
 	}
-	for l.conn.Read(tired) == nil {
-		time.Sleep(time.Second)
+	for l.conn.Read(more) == nil {
+		waited = false
+		switch {
+		case tired:
+			time.Sleep(time.Second)
+		case l.exits != nil:
+			time.Sleep(givesBack)
+		}
 	}
 }
 

@@ -26,12 +26,21 @@ func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	cmd.Env = Env("TMPDIR=" + t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = Longest
-	t.Cleanup(func() {
-		if cmd.Process != nil {
-			_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
-		}
-	})
+	t.Cleanup(func() { killGroup(cmd) })
 	return cmd
+}
+
+// killGroup kills what is left of a command's process group. If the command was waited for and nothing is left, another
+// process may have its ID by now: IDs come round within a minute of such tests.
+func killGroup(cmd *exec.Cmd) {
+	if cmd.Process == nil {
+		return
+	}
+	pid := cmd.Process.Pid
+	if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil && cmd.ProcessState != nil {
+		return // as long as the group has members, no other process gets its ID
+	}
+	_ = unix.Kill(-pid, unix.SIGKILL)
 }
 
 // Perfagent prepares perfagent.

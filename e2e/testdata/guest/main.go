@@ -154,6 +154,9 @@ func children(n int, budget string) error {
 // hog maps it all at once: while the victim of an out-of-memory kill is in mmap, the kernel
 // cannot take its memory away, and may then kill another process, too.
 func hog(mib int, keep float64) error {
+	if err := settled(); err != nil {
+		return err
+	}
 	mem, err := unix.Mmap(-1, 0, mib<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return err
