@@ -3,6 +3,7 @@ package reporter
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -105,8 +106,8 @@ func (p *Packed) settle(level int32) (err error) {
 	if p.size, err = p.whole.seriesSize(); err != nil {
 		return err
 	}
-	p.data = appendSeries(nil, p.whole)
-	return nil
+	p.data, err = encodeSeries(p.whole)
+	return err
 }
 
 // Add adds a node of the report at path. Nodes of one report come one after the other. A node that the spool has with
@@ -284,7 +285,7 @@ func (s *Spool) whole(name string, numbers *Node) (*Node, error) {
 	}
 
 	n := numbers.WithSeries(series)
-	if n.Sampling != nil && series.Sampling != nil {
+	if n.Sampling != nil {
 		sampling := *n.Sampling
 		sampling.Stride = series.Sampling.Stride
 		n.Sampling = &sampling
@@ -299,9 +300,49 @@ func (e *spooled) read(file io.ReaderAt) (*Node, error) {
 		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
 	}
 
-	n, err := parseSeries(data)
+	n, err := decodeSeries(data)
 	if err != nil {
 		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
+	}
+	return n, nil
+}
+
+// A spooledSeries is the series of a node in the file. The samples are by column: those of a report may get their keys
+// in another order when they are read again.
+type spooledSeries struct {
+	Sampling *Sampling // its stride alone counts
+	Keys     []string
+	Columns  []Numbers
+	Envelope Envelope
+	Ranks    map[string]Envelope
+}
+
+func encodeSeries(n *Node) ([]byte, error) {
+	s := spooledSeries{Sampling: n.Sampling, Keys: n.Samples.Keys, Envelope: n.Envelope,
+		Ranks: make(map[string]Envelope, len(n.Ranks))}
+	for _, column := range n.Samples.Columns {
+		s.Columns = append(s.Columns, column)
+	}
+	for name, rank := range n.Ranks {
+		s.Ranks[name] = rank.Envelope
+	}
+	return text.JSON(s)
+}
+
+// decodeSeries returns a node with nothing but the series.
+func decodeSeries(data []byte) (*Node, error) {
+	var s spooledSeries
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, err
+	}
+
+	n := &Node{Sampling: s.Sampling, Samples: Samples{Keys: s.Keys}, Envelope: s.Envelope,
+		Ranks: make(map[string]*Rank, len(s.Ranks))}
+	for _, column := range s.Columns {
+		n.Samples.Columns = append(n.Samples.Columns, column)
+	}
+	for name, envelope := range s.Ranks {
+		n.Ranks[name] = &Rank{Envelope: envelope}
 	}
 	return n, nil
 }
