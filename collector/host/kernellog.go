@@ -41,38 +41,27 @@ type Victim struct {
 // An oomLog reads from the kernel's log which processes the OOM killer has killed since the
 // baseline.
 type oomLog struct {
-	start   Instant
-	opening chan *kernelLog // delivers the log once it is open; nil = not opened yet
-	log     *kernelLog      // nil = it cannot be read
+	start Instant
+	log   *kernelLog // nil = it cannot be read
 }
 
-// open opens the kernel's log at its end, in the background: that takes the kernel 50 µs, and the
-// job waits for us.
+// open opens the kernel's log at its end. The job does not run yet, so that no kill of it is before
+// that.
 func (o *oomLog) open(start Instant) {
 	o.close()
-	o.start, o.opening = start, make(chan *kernelLog, 1)
-	opening := o.opening
-	go func() { opening <- openKernelLog() }()
-}
-
-// opened returns the log once it is open, or nil if it cannot be read.
-func (o *oomLog) opened() *kernelLog {
-	if o.opening != nil {
-		o.log, o.opening = <-o.opening, nil
-	}
-	return o.log
+	o.start, o.log = start, openKernelLog()
 }
 
 // close closes the log.
 func (o *oomLog) close() {
-	o.opened().close()
+	o.log.close()
 	o.log = nil
 }
 
 // Watch begins to follow which processes the kernel kills: whose one was can be seen of its parents,
 // until one of them has waited for it. It is called once the job runs.
 func (r *Reader) Watch() {
-	if log := r.oom.opened(); log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
+	if log := r.oom.log; log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
 		log.watch(r.oom.start, r.job.tree.tree)
 	}
 }
@@ -81,7 +70,7 @@ func (r *Reader) Watch() {
 // the baseline, or nil where its log cannot be read. It reports whether they are all that the log
 // has, with process IDs that are ours.
 func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
-	log := r.oom.opened()
+	log := r.oom.log
 	if log == nil {
 		return nil, false
 	}
@@ -94,7 +83,7 @@ func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 // recognize asks the scans for killed processes that were gone when they were looked at: only the
 // newest ones know whose a process was.
 func (r *Reader) recognize() {
-	if log := r.oom.opened(); log != nil && log.hasVictims() {
+	if log := r.oom.log; log != nil && log.hasVictims() {
 		log.recognize(r.job.tree.seen)
 	}
 }
