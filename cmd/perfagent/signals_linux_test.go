@@ -185,6 +185,8 @@ func TestSignals_OfTheTerminalReachTheJobOnce(t *testing.T) {
 	m := clitest.OnTerminal(t, cmd)
 	m.PID("ready")
 	agent := cmd.Process.Pid
+	killTo(m, agent, syscall.SIGUSR1) // until perfagent passes this on, it may not know yet that the job runs
+	m.Expect("SIGUSR1")
 	for range 3 {
 		m.Send("\x03")
 		seenOnce(m, agent, syscall.SIGINT)
