@@ -2,7 +2,7 @@ package book
 
 import (
 	"encoding/json"
-	"strings"
+	"slices"
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/opstats"
@@ -95,26 +95,17 @@ func unitOf(v wire.Version, name string) float64 {
 		return 1
 	case before(v, wire.Version{0, 6, 5}):
 		return 1e3
-	case strings.HasPrefix(name, "factory.") && isNanoseconds(name):
+	case slices.Contains(inNanoseconds, name):
 		return 1e6
 	}
 	return 1
 }
 
-// isNanoseconds reports whether an operation has nanoseconds since 0.6.5.
-func isNanoseconds(name string) bool {
-	return name == "factory.call" || name == "factory.resolve" || name == "factory.polling_resolve"
-}
+// inNanoseconds has the operations that have nanoseconds since 0.6.5.
+var inNanoseconds = []string{"factory.call", "factory.resolve", "factory.polling_resolve"}
 
 // before reports whether v is an earlier version than w.
-func before(v, w wire.Version) bool {
-	for i := range v {
-		if v[i] != w[i] {
-			return v[i] < w[i]
-		}
-	}
-	return false
-}
+func before(v, w wire.Version) bool { return slices.Compare(v[:], w[:]) < 0 }
 
 // scaled divides times by a unit.
 func scaled(s opstats.TimeStats, unit float64) opstats.TimeStats {

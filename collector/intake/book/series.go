@@ -1,7 +1,6 @@
 package book
 
 import (
-	"bytes"
 	"errors"
 	"math"
 	"slices"
@@ -301,17 +300,7 @@ func (b *Book) addAttribute(e *wire.Event) bool {
 	if a == nil {
 		return false
 	}
-
-	switch v := e.Attribute; v.Kind {
-	case '"':
-		if old, same := a.Value.(string); !same || old != string(v.Text) {
-			a.Value = string(bytes.Clone(v.Text))
-		}
-	case 't':
-		a.Value = v.Truth
-	default:
-		a.Value = v.Number
-	}
+	a.Value = e.Attribute
 
 	return true
 }

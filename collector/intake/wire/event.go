@@ -1,5 +1,7 @@
 package wire
 
+import "unicode/utf8"
+
 // A Kind says what an Event means.
 type Kind uint8
 
@@ -44,14 +46,6 @@ type TransferRecord struct {
 	XferMicros, PostMicros, Bytes, Descriptors float64
 }
 
-// An AttributeValue is a text, a number or a truth value, as Kind says: '"', '0' or 't'.
-type AttributeValue struct {
-	Kind   byte
-	Text   []byte
-	Number float64
-	Truth  bool
-}
-
 // A Version is the version of ProxyStore: major, minor, patch.
 type Version [3]int
 
@@ -67,13 +61,14 @@ type Event struct {
 	Bytes     float64 // the size of the object, if Sized
 	Sized     bool
 	Failed    bool // the operation failed; there are no Values
-	Attribute AttributeValue
-	Rank      int // −1 without one
+	Attribute any  // a string, a float64 or a bool
+	Rank      int  // −1 without one
 	Failure   FailureKind
 	Transfer  TransferRecord
 	Data      []byte // an object of JSON
 	Version   Version
 
+	reason  Reason // the first for which the line is not taken
 	builder seriesBuilder
 	fields  [fieldCount]jsonValue
 }
@@ -82,7 +77,25 @@ type Event struct {
 func (e *Event) reset() {
 	e.Kind, e.Series, e.Values, e.Rate, e.At = Nothing, nil, e.Values[:0], 1, 0
 	e.Text, e.Key, e.Data, e.Sized, e.Failed, e.Rank = nil, nil, nil, false, false, -1
+	e.reason = Accepted
 	e.builder.reset()
+}
+
+// refuse notes a reason for which the line is not taken. The first one counts.
+func (e *Event) refuse(r Reason) {
+	if e.reason == Accepted {
+		e.reason = r
+	}
+}
+
+// tag adds a tag to the series.
+func (e *Event) tag(key, value []byte) { e.refuse(e.builder.add(key, value)) }
+
+// name makes the series of a name and the tags.
+func (e *Event) name(name []byte) {
+	var reason Reason
+	e.Series, reason = e.builder.series(name)
+	e.refuse(reason)
 }
 
 // Parse reads one line, without its end, into e. A line that begins with "{" is a JSON record in either dialect. An
@@ -92,12 +105,14 @@ func (e *Event) Parse(line []byte, d Dialect) Reason {
 	switch {
 	case len(line) == 0:
 		return Accepted
-	case !validText(line):
+	case !utf8.Valid(line):
 		return Malformed
 	case line[0] == '{':
-		return e.parseRecord(line)
+		e.parseRecord(line)
 	case len(line) > MaxLine:
 		return TooLong
+	default:
+		e.parseStatsD(line, d)
 	}
-	return e.parseStatsD(line, d)
+	return e.reason
 }

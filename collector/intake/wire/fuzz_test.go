@@ -37,8 +37,9 @@ func checkEvent(t *testing.T, e *Event) {
 	if bytes.ContainsAny(e.Series, "\n") {
 		t.Errorf("series %q has a line feed", e.Series)
 	}
-	for _, text := range [][]byte{e.Key, e.Attribute.Text} {
-		if len(text) > MaxText || !utf8.Valid(text) {
+	attribute, _ := e.Attribute.(string)
+	for _, text := range []string{string(e.Key), attribute} {
+		if len(text) > MaxText || !utf8.ValidString(text) {
 			t.Errorf("text %q", text)
 		}
 	}

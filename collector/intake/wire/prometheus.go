@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A MetricType is the type on a TYPE line.
@@ -218,12 +218,7 @@ func (t *Text) sample(line []byte) error {
 	}
 	if s.Reason == Accepted {
 		s.labels = t.builder.tags[:t.builder.n]
-		written := line[:len(line)-len(rest)]
-		if len(s.Name) == n && t.builder.isWritten(n, written) {
-			s.Series = written
-		} else {
-			s.Series, s.Reason = t.builder.series(s.Name)
-		}
+		s.Series, s.Reason = t.builder.series(s.Name)
 	}
 
 	return nil
@@ -292,7 +287,7 @@ func (t *Text) label(name, value []byte) error {
 	s := &t.Sample
 	switch {
 	case s.Part == Bucket && string(name) == "le":
-		bound, err := promNumber(value)
+		bound, err := parseNumber(value)
 		if err != nil || math.IsNaN(bound) {
 			return fmt.Errorf("%q is no bound of a bucket", short(value))
 		}
@@ -313,22 +308,15 @@ func labelValue(rest []byte) (value, after []byte, err error) {
 		return nil, nil, errors.New("the value of a label is not between quotation marks")
 	}
 
-	if end := bytes.IndexByte(rest[1:], '"'); end >= 0 && bytes.IndexByte(rest[1:1+end], '\\') < 0 {
-		if value = rest[1 : 1+end]; validText(value) {
-			return value, rest[end+2:], nil
-		}
-	}
-
 	escaped := false
 	for i := 1; i < len(rest); i++ {
 		switch rest[i] {
 		case '"':
-			value = rest[1:i]
-			if !validText(value) {
-				return nil, nil, errors.New("the value of a label is not UTF-8")
+			if value = rest[1:i]; escaped {
+				value = []byte(unescaped.Replace(string(value)))
 			}
-			if escaped {
-				value = unescape(value)
+			if !utf8.Valid(value) {
+				return nil, nil, errors.New("the value of a label is not UTF-8")
 			}
 			return value, rest[i+1:], nil
 		case '\\':
@@ -343,26 +331,13 @@ func labelValue(rest []byte) (value, after []byte, err error) {
 	return nil, nil, errors.New("the value of a label has no end")
 }
 
-// unescape replaces the three escapes. It allocates.
-func unescape(value []byte) []byte {
-	out := make([]byte, 0, len(value))
-	for i := 0; i < len(value); i++ {
-		c := value[i]
-		if c == '\\' {
-			i++
-			if c = value[i]; c == 'n' {
-				c = '\n'
-			}
-		}
-		out = append(out, c)
-	}
-	return out
-}
+// unescaped replaces the three escapes.
+var unescaped = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 
 // numbers reads the value, and the time if there is one, which is not used.
 func (t *Text) numbers(rest []byte) error {
 	value, rest := word(rest)
-	v, err := promNumber(value)
+	v, err := parseNumber(value)
 	if err != nil {
 		return fmt.Errorf("%q is no value", short(value))
 	}
@@ -384,21 +359,6 @@ func (t *Text) numbers(rest []byte) error {
 	return nil
 }
 
-// promNumber reads a number as Prometheus does: as Go does, without hexadecimal digits and underscores.
-func promNumber(b []byte) (float64, error) {
-	if v, ok := plain(b); ok {
-		return v, nil
-	}
-	if bytes.ContainsAny(b, "pP_xX") {
-		return 0, strconv.ErrSyntax
-	}
-	v, err := strconv.ParseFloat(string(b), 64)
-	if errors.Is(err, strconv.ErrRange) {
-		return v, nil // an infinity
-	}
-	return v, err
-}
-
 // word returns the first word and what follows, without the white space between.
 func word(b []byte) (first, rest []byte) {
 	b = skipSpace(b)
@@ -418,26 +378,21 @@ func skipSpace(b []byte) []byte {
 }
 
 // metricName returns how many bytes of a name b begins with.
-func metricName(b []byte) int {
-	for i, c := range b {
-		if !isLetter(c) && c != ':' && (i == 0 || c < '0' || c > '9') {
-			return i
-		}
-	}
-	return len(b)
-}
+func metricName(b []byte) int { return nameLength(b, ':') }
 
 // labelName returns how many bytes of a label's name b begins with.
-func labelName(b []byte) int {
+func labelName(b []byte) int { return nameLength(b, '_') }
+
+// nameLength returns how many bytes of a name b begins with: letters, digits but for the first, "_" and another one.
+func nameLength(b []byte, another byte) int {
 	for i, c := range b {
-		if !isLetter(c) && (i == 0 || c < '0' || c > '9') {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && c != '_' && c != another && (i == 0 || c < '0' || c > '9') {
 			return i
 		}
 	}
 	return len(b)
 }
-
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 
 // short cuts text for an error.
 func short(b []byte) []byte { return b[:min(len(b), 40)] }

@@ -1,8 +1,9 @@
 package wire
 
 import (
-	"bytes"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // A field is a known key of a record.
@@ -56,48 +57,49 @@ var fields = map[string]field{
 }
 
 // parseRecord reads a JSON record.
-func (e *Event) parseRecord(line []byte) Reason {
-	head, reason := e.readFields(line)
+func (e *Event) parseRecord(line []byte) {
+	head, ok := e.readFields(line)
 	switch {
-	case reason != Accepted:
-		return reason
+	case !ok:
+		e.refuse(Malformed)
+		return
 	case len(line) > MaxLine && head != transfersField && head != proxystoreField:
-		return TooLong
+		e.refuse(TooLong)
+		return
 	}
 
 	switch head {
 	case opField:
-		reason = e.operation()
+		e.operation()
 	case counterField:
-		e.Kind, reason = Counter, e.one(addField)
+		e.Kind, e.Values = Counter, append(e.Values, e.number(addField))
 	case gaugeField:
-		e.Kind, reason = Gauge, e.one(valueField)
+		e.Kind, e.Values = Gauge, append(e.Values, e.number(valueField))
 	case observeField:
-		e.Kind, reason = Value, e.observation()
+		e.Kind, e.Text, e.Values = Value, e.text(unitField), append(e.Values, e.number(valueField))
 	case attributeField:
-		e.Kind, reason = Attribute, e.attribute()
+		e.Kind = Attribute
+		e.attribute()
 	case transferField:
-		reason = e.transfer()
+		e.transfer()
 	case transfersField:
-		e.Kind, reason = TransferData, e.object(dataField)
+		e.Kind, e.Data = TransferData, e.object(dataField)
 	default:
-		return e.proxyStore()
+		e.Kind, e.Version, e.Text, e.Data = ProxyStore, e.version(), e.text(idField), e.object(metricsField)
+		return
 	}
-	if reason != Accepted {
-		return reason
-	}
-
-	return e.named(head)
+	e.named(head)
 }
 
-// readFields reads the object into e.fields, and returns which head it has. A null is as good as nothing.
-func (e *Event) readFields(line []byte) (head field, reason Reason) {
+// readFields reads the object into e.fields, and returns which head it has. A null is as good as nothing. It reports
+// false if the line is no record.
+func (e *Event) readFields(line []byte) (head field, ok bool) {
 	clear(e.fields[:])
 	s := scanner{data: line, at: 1}
 	for n := 0; ; n++ {
 		name, v, more, ok := s.member(n, 1)
 		if !ok {
-			return 0, Malformed
+			return 0, false
 		}
 		if !more {
 			break
@@ -107,206 +109,159 @@ func (e *Event) readFields(line []byte) (head field, reason Reason) {
 		if !known || v.kind == 'n' {
 			continue
 		}
-		if e.fields[f].kind != 0 {
-			return 0, Malformed // twice
+		if e.has(f) {
+			return 0, false // twice
 		}
 		e.fields[f] = v
 	}
-	if s.space() != 0 || s.at < len(line) {
-		return 0, Malformed
-	}
 
 	found := 0
-	for f, v := range e.fields[:heads] {
-		if v.kind != 0 {
-			head = field(f)
+	for f := range heads {
+		if e.has(f) {
+			head = f
 			found++
 		}
 	}
-	if found != 1 {
-		return 0, Malformed
-	}
-
-	return head, Accepted
+	return head, found == 1 && s.space() == 0 && s.at == len(line)
 }
 
-// named reads what most records have: the series' name and tags, the time, the rank.
-func (e *Event) named(head field) Reason {
-	name, reason := e.text(head)
-	if reason != Accepted {
-		return reason
-	}
-	if len(name) == 0 {
-		return Malformed
-	}
-	if reason = e.tags(); reason != Accepted {
-		return reason
-	}
-	if e.Series, reason = e.builder.series(name); reason != Accepted {
-		return reason
-	}
+// has reports whether there is a field.
+func (e *Event) has(f field) bool { return e.fields[f].kind != 0 }
 
-	if reason = e.moment(); reason != Accepted {
-		return reason
+// named reads what most records have: the series' name and tags, the time, the rank.
+func (e *Event) named(head field) {
+	name := e.text(head)
+	if len(name) == 0 {
+		e.refuse(Malformed)
 	}
-	return e.rank()
+	e.tags()
+	e.name(name)
+
+	if e.has(tsField) {
+		e.At = e.number(tsField)
+		e.demand(isMoment(e.At))
+	}
+	if e.has(rankField) {
+		rank := e.number(rankField)
+		e.demand(rank >= 0 && rank < 1<<31 && rank == float64(int(rank)))
+		e.Rank = int(rank)
+	}
+}
+
+// demand refuses a line as malformed unless a condition holds.
+func (e *Event) demand(condition bool) {
+	if !condition {
+		e.refuse(Malformed)
+	}
 }
 
 // text reads a text within its bound. It is empty without the field.
-func (e *Event) text(f field) ([]byte, Reason) {
+func (e *Event) text(f field) []byte {
 	switch v := e.fields[f]; v.kind {
 	case 0:
-		return nil, Accepted
+		return nil
 	case '"':
 		text := v.decoded()
 		if len(text) > MaxText {
-			return nil, TooLong
+			e.refuse(TooLong)
 		}
-		return text, Accepted
+		return text
 	}
-	return nil, Malformed
+	e.refuse(Malformed)
+	return nil
 }
 
 // number reads a number, which must be there.
-func (e *Event) number(f field) (float64, Reason) {
+func (e *Event) number(f field) float64 {
 	switch v := e.fields[f]; v.kind {
 	case '0':
-		return finite(v.raw)
+		number, reason := decimal(v.raw)
+		e.refuse(reason)
+		return number
 	case 'N':
-		return 0, NotFinite
+		e.refuse(NotFinite)
+	default:
+		e.refuse(Malformed)
 	}
-	return 0, Malformed
+	return 0
 }
 
 // size reads a number that must not be negative. Without the field it is absent.
-func (e *Event) size(f field, absent float64) (float64, Reason) {
-	if e.fields[f].kind == 0 {
-		return absent, Accepted
+func (e *Event) size(f field, absent float64) float64 {
+	if !e.has(f) {
+		return absent
 	}
-	v, reason := e.number(f)
-	if reason == Accepted && v < 0 {
-		return 0, NotFinite
+	v := e.number(f)
+	if v < 0 {
+		e.refuse(NotFinite)
 	}
-	return v, reason
-}
-
-// one reads the only number of a record.
-func (e *Event) one(f field) Reason {
-	v, reason := e.number(f)
-	e.Values = append(e.Values, v)
-	return reason
+	return v
 }
 
 // object reads an object, which must be there.
-func (e *Event) object(f field) Reason {
-	if e.fields[f].kind != '{' {
-		return Malformed
-	}
-	e.Data = e.fields[f].raw
-	return Accepted
-}
-
-// moment reads the time of an event.
-func (e *Event) moment() Reason {
-	if e.fields[tsField].kind == 0 {
-		return Accepted
-	}
-	at, reason := e.number(tsField)
-	if reason == Accepted && !isMoment(at) {
-		return Malformed
-	}
-	e.At = at
-	return reason
-}
-
-// rank reads the number of the process that transferred.
-func (e *Event) rank() Reason {
-	if e.fields[rankField].kind == 0 {
-		return Accepted
-	}
-	rank, reason := e.number(rankField)
-	if reason == Accepted && !(rank >= 0 && rank < 1<<31 && rank == float64(int(rank))) {
-		return Malformed
-	}
-	e.Rank = int(rank)
-	return reason
+func (e *Event) object(f field) []byte {
+	e.demand(e.fields[f].kind == '{')
+	return e.fields[f].raw
 }
 
 // tags reads the tags, an object of texts. A number, true and false count as the text that they are.
-func (e *Event) tags() Reason {
+func (e *Event) tags() {
 	v := e.fields[tagsField]
 	if v.kind == 0 {
-		return Accepted
+		return
 	}
 	if v.kind != '{' {
-		return Malformed
+		e.refuse(Malformed)
+		return
 	}
 
 	s := scanner{data: v.raw, at: 1}
 	for n := 0; ; n++ {
 		name, value, more, _ := s.member(n, 1) // the grammar was checked
 		if !more {
-			return Accepted
+			return
 		}
-		key := jsonValue{'"', name}.decoded()
+		key, text := jsonValue{kind: '"', raw: name}.decoded(), value.raw
 		switch value.kind {
-		case '"', '0', 't', 'N':
+		case '"':
+			text = value.decoded()
+		case '{', '[':
+			e.refuse(Malformed)
 		case 'n':
 			continue
-		default:
-			return Malformed
 		}
-		text := value.raw
-		if value.kind == '"' {
-			text = value.decoded()
-		}
-		if len(key) == 0 {
-			return Malformed
-		}
-		if reason := e.builder.add(key, text); reason != Accepted {
-			return reason
-		}
+		e.demand(len(key) > 0)
+		e.tag(key, text)
 	}
 }
 
 // operation reads a time of an operation, or that it failed.
-func (e *Event) operation() Reason {
+func (e *Event) operation() {
 	e.Kind = Time
-	var reason Reason
-	if e.fields[keyField].kind != 0 {
-		if e.Key, reason = e.text(keyField); reason != Accepted {
-			return reason
-		}
+	if e.has(keyField) {
+		e.Key = e.text(keyField)
 	}
 	switch ok := e.fields[okField]; {
 	case ok.kind != 0 && ok.kind != 't':
-		return Malformed
+		e.refuse(Malformed)
 	case ok.kind == 't' && ok.raw[0] == 'f':
 		e.Failed = true
-		return Accepted
+		return
 	}
 
-	if e.Bytes, reason = e.size(bytesField, 0); reason != Accepted {
-		return reason
-	}
-	e.Sized = e.fields[bytesField].kind != 0
-	ms, reason := e.duration()
-	e.Values = append(e.Values, ms)
-
-	return reason
+	e.Sized, e.Bytes = e.has(bytesField), e.size(bytesField, 0)
+	e.Values = append(e.Values, e.duration())
 }
 
 // duration reads the one of the four units that is there, in milliseconds.
-func (e *Event) duration() (ms float64, reason Reason) {
+func (e *Event) duration() (ms float64) {
 	found := 0
 	for f := msField; f <= sField; f++ {
-		if e.fields[f].kind == 0 {
+		if !e.has(f) {
 			continue
 		}
 		found++
-		if ms, reason = e.size(f, 0); reason != Accepted {
-			return 0, reason
-		}
+		ms = e.size(f, 0)
 		switch f {
 		case usField:
 			ms /= 1e3
@@ -316,113 +271,51 @@ func (e *Event) duration() (ms float64, reason Reason) {
 			ms *= 1e3
 		}
 	}
+	e.demand(found == 1)
+	e.refuse(finite(ms))
 
-	switch {
-	case found != 1:
-		return 0, Malformed
-	case ms > maxNumber:
-		return 0, NotFinite
-	}
-	return ms, Accepted
-}
-
-// observation reads a value with its unit.
-func (e *Event) observation() (reason Reason) {
-	if e.Text, reason = e.text(unitField); reason != Accepted {
-		return reason
-	}
-	return e.one(valueField)
+	return ms
 }
 
 // attribute reads the value of an attribute.
-func (e *Event) attribute() (reason Reason) {
-	v := e.fields[valueField]
-	e.Attribute = AttributeValue{Kind: v.kind}
-	switch v.kind {
+func (e *Event) attribute() {
+	switch v := e.fields[valueField]; v.kind {
 	case '"':
-		e.Attribute.Text, reason = e.text(valueField)
+		e.Attribute = string(e.text(valueField))
 	case 't':
-		e.Attribute.Truth = v.raw[0] == 't'
+		e.Attribute = v.raw[0] == 't'
 	default:
-		e.Attribute.Number, reason = e.number(valueField)
+		e.Attribute = e.number(valueField)
 	}
-	return reason
 }
 
+// failures has what can fail in a transfer, by FailureKind.
+var failures = []string{"transfer", "notification", "kv_expired"}
+
 // transfer reads a transfer, or the failure of one.
-func (e *Event) transfer() (reason Reason) {
-	if e.fields[failedField].kind != 0 {
-		e.Kind = Failure
-		return e.failure()
+func (e *Event) transfer() {
+	if what := e.fields[failedField]; what.kind != 0 {
+		i := slices.Index(failures, string(what.raw))
+		e.demand(what.kind == '"' && i >= 0)
+		e.Kind, e.Failure = Failure, FailureKind(max(i, 0))
+		return
 	}
 
 	e.Kind = Transfer
-	t := &e.Transfer
-	if e.fields[xferField].kind == 0 {
-		return Malformed
+	e.demand(e.has(xferField))
+	e.Transfer = TransferRecord{
+		e.size(xferField, 0), e.size(postField, 0), e.size(bytesField, 0), e.size(descriptorsField, 1),
 	}
-	for _, part := range [...]struct {
-		to     *float64
-		f      field
-		absent float64
-	}{{&t.XferMicros, xferField, 0}, {&t.PostMicros, postField, 0}, {&t.Bytes, bytesField, 0},
-		{&t.Descriptors, descriptorsField, 1}} {
-		if *part.to, reason = e.size(part.f, part.absent); reason != Accepted {
-			return reason
-		}
-	}
-
-	return Accepted
 }
 
-// failure reads what failed.
-func (e *Event) failure() Reason {
-	switch v := e.fields[failedField]; {
-	case v.kind != '"':
-		return Malformed
-	case string(v.raw) == "transfer":
-		e.Failure = FailedTransfer
-	case string(v.raw) == "notification":
-		e.Failure = FailedNotification
-	case string(v.raw) == "kv_expired":
-		e.Failure = KVExpired
-	default:
-		return Malformed
+// version reads N.N.N.
+func (e *Event) version() (v Version) {
+	parts := strings.Split(string(e.text(proxystoreField)), ".")
+	e.demand(len(parts) == len(v))
+	for i, part := range parts[:min(len(parts), len(v))] {
+		n, err := strconv.ParseUint(part, 10, 31)
+		e.demand(err == nil)
+		v[i] = int(n)
 	}
-	return Accepted
-}
-
-// proxyStore reads the metrics that ProxyStore hands over.
-func (e *Event) proxyStore() (reason Reason) {
-	e.Kind = ProxyStore
-	version, reason := e.text(proxystoreField)
-	if reason != Accepted {
-		return reason
-	}
-	var ok bool
-	if e.Version, ok = parseVersion(version); !ok {
-		return Malformed
-	}
-
-	if e.Text, reason = e.text(idField); reason != Accepted {
-		return reason
-	}
-	return e.object(metricsField)
-}
-
-// parseVersion reads N.N.N.
-func parseVersion(text []byte) (v Version, ok bool) {
-	for i := range v {
-		part, rest, more := bytes.Cut(text, []byte("."))
-		if more != (i < len(v)-1) || len(part) == 0 || digits(part) != len(part) {
-			return v, false
-		}
-		n, err := strconv.Atoi(string(part))
-		if err != nil {
-			return v, false
-		}
-		v[i], text = n, rest
-	}
-
-	return v, true
+	return v
 }

@@ -127,7 +127,7 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-// number skips a number by the grammar of JSON, which allows no plus, no leading zero and no bare point.
+// number reads a number by the grammar of JSON, which allows no plus, no leading zero and no bare point.
 func (s *scanner) number() (kind byte, ok bool) {
 	s.word("-")
 	if s.word("Infinity") {
@@ -138,12 +138,13 @@ func (s *scanner) number() (kind byte, ok bool) {
 		s.at++
 	}
 	text := s.data[start:s.at]
-	whole := digits(text)
-	_, part, point := Cut(text, '.')
-	if whole == 0 || whole > 1 && text[0] == '0' || point && digits(part) == 0 {
+	n := digits(text)
+	if n == 0 || n > 1 && text[0] == '0' || n < len(text) && text[n] == '.' && digits(text[n+1:]) == 0 {
 		return 0, false
 	}
-	return '0', isDecimal(text)
+	_, err := parseNumber(text)
+
+	return '0', err == nil
 }
 
 // isNumeric reports whether numbers have a byte.
@@ -183,20 +184,13 @@ func plainText(b []byte) int {
 	return len(b)
 }
 
-// decoded returns the text of a string, its escapes replaced.
+// decoded returns the text of a string, its escapes replaced, which allocates.
 func (v jsonValue) decoded() []byte {
-	if bytes.IndexByte(v.raw, '\\') >= 0 {
-		return v.unescaped()
+	if bytes.IndexByte(v.raw, '\\') < 0 {
+		return v.raw
 	}
-	return v.raw
-}
-
-// unescaped is decoded for a string with escapes. It allocates.
-func (v jsonValue) unescaped() []byte {
 	var text string
 	quoted := append(append([]byte{'"'}, v.raw...), '"')
-	if json.Unmarshal(quoted, &text) != nil {
-		return v.raw // not reached: the grammar was checked
-	}
+	_ = json.Unmarshal(quoted, &text) // the grammar was checked
 	return []byte(text)
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"unicode/utf8"
 )
@@ -60,31 +61,9 @@ func (b *seriesBuilder) series(name []byte) ([]byte, Reason) {
 	return b.out, Accepted
 }
 
-// isWritten reports whether text, which has a name of n bytes and the tags between braces, is what series would return.
-// The name and the keys are of Prometheus' format, so that they stay. What series leaves out, and what it shortens,
-// makes text longer than the sum of the parts.
-func (b *seriesBuilder) isWritten(n int, text []byte) bool {
-	if b.n == 0 || n > MaxText {
-		return false
-	}
-
-	size := n + len("{}") + b.n - 1
-	for i, t := range b.tags[:b.n] {
-		size += len(t.key) + len(t.value) + len(`=""`)
-		if i > 0 && compareTags(b.tags[i-1], t) >= 0 {
-			return false
-		}
-	}
-
-	return size == len(text)
-}
-
 // compareTags orders by key and then by value.
 func compareTags(x, y tag) int {
-	if c := bytes.Compare(x.key, y.key); c != 0 {
-		return c
-	}
-	return bytes.Compare(x.value, y.value)
+	return cmp.Or(bytes.Compare(x.key, y.key), bytes.Compare(x.value, y.value))
 }
 
 // inName has the characters that a name keeps.

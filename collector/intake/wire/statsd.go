@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 )
 
@@ -9,37 +10,29 @@ import (
 var telemetry = []byte("datadog.dogstatsd.client.")
 
 // parseStatsD reads NAME:VALUE[:VALUE…]|TYPE[|EXTENSION…], an event or a service check.
-func (e *Event) parseStatsD(line []byte, d Dialect) Reason {
+func (e *Event) parseStatsD(line []byte, d Dialect) {
 	switch {
 	case bytes.HasPrefix(line, []byte("_e{")):
-		return e.parseMark(line[len("_e{"):])
+		e.demand(e.parseMark(line[len("_e{"):]))
+		return
 	case bytes.HasPrefix(line, []byte("_sc|")), bytes.HasPrefix(line, telemetry):
-		return Ignored
+		e.refuse(Ignored)
+		return
 	}
 
 	name, rest, found := Cut(line, ':')
-	if !found || len(name) == 0 {
-		return Malformed
-	}
+	e.demand(found && len(name) > 0)
 	value, rest, _ := Cut(rest, '|')
 	kind, rest, extended := Cut(rest, '|')
 	if extended {
-		var reason Reason
-		if d, reason = e.extensions(rest, d); reason != Accepted {
-			return reason
-		}
+		d = e.extensions(rest, d)
 	}
-
-	if reason := e.typed(kind, value, d); reason != Accepted {
-		return reason
-	}
-	var reason Reason
-	e.Series, reason = e.builder.series(name)
-	return reason
+	e.typed(kind, value, d)
+	e.name(name)
 }
 
 // typed reads the values as the type says.
-func (e *Event) typed(kind, value []byte, d Dialect) Reason {
+func (e *Event) typed(kind, value []byte, d Dialect) {
 	switch string(kind) {
 	case "c":
 		e.Kind = Counter
@@ -48,192 +41,122 @@ func (e *Event) typed(kind, value []byte, d Dialect) Reason {
 	case "h", "d":
 		e.Kind = Value
 	case "g":
-		return e.gauge(value, d)
-	case "s":
-		return e.member(value)
-	default:
-		return Malformed
-	}
-
-	reason := e.values(value)
-	if reason == Accepted && e.Kind == Time && !allSizes(e.Values) {
-		return NotFinite
-	}
-	return reason
-}
-
-// member reads the member of a set, which may contain a colon.
-func (e *Event) member(value []byte) Reason {
-	if len(value) == 0 {
-		return Malformed
-	}
-	if len(value) > MaxText {
-		return TooLong
-	}
-	e.Kind, e.Text = Set, value
-	return Accepted
-}
-
-// gauge reads the values of a gauge. Where signs mean a change, either all of them have one or none.
-func (e *Event) gauge(value []byte, d Dialect) Reason {
-	if reason := e.values(value); reason != Accepted {
-		return reason
-	}
-	e.Kind = Gauge
-	if d == DogStatsD {
-		return Accepted
-	}
-
-	signs := 0
-	for part := range bytes.SplitSeq(value, []byte(":")) {
-		if part[0] == '+' || part[0] == '-' {
-			signs++
+		e.Kind = Gauge
+	case "s": // a member may contain a colon
+		e.Kind, e.Text = Set, value
+		e.demand(len(value) > 0)
+		if len(value) > MaxText {
+			e.refuse(TooLong)
 		}
-	}
-	switch signs {
-	case 0:
-	case len(e.Values):
-		e.Kind = Change
+		return
 	default:
-		return Malformed
+		e.refuse(Malformed)
+		return
 	}
 
-	return Accepted
+	signs := e.values(value)
+	switch {
+	case e.Kind == Time && slices.ContainsFunc(e.Values, func(v float64) bool { return v < 0 }):
+		e.refuse(NotFinite)
+	case e.Kind == Gauge && d == StatsD && signs > 0:
+		e.Kind = Change
+		e.demand(signs == len(e.Values)) // all of them have one, or none
+	}
 }
 
-// values reads VALUE[:VALUE…].
-func (e *Event) values(list []byte) Reason {
+// values reads VALUE[:VALUE…]. It returns how many of them have a sign.
+func (e *Event) values(list []byte) (signs int) {
 	for more := true; more; {
 		var part []byte
 		part, list, more = Cut(list, ':')
 		v, reason := decimal(part)
 		if reason != Accepted {
-			return reason
+			e.refuse(reason)
+			return 0
 		}
 		e.Values = append(e.Values, v)
-	}
-	return Accepted
-}
-
-// allSizes reports whether no value is negative.
-func allSizes(values []float64) bool {
-	for _, v := range values {
-		if v < 0 {
-			return false
+		if part[0] == '+' || part[0] == '-' {
+			signs++
 		}
 	}
-	return true
+	return signs
 }
 
-// extensions reads @RATE, #TAG,… and the rest, which only DogStatsD has, in any order. It returns the dialect of the
-// line.
-func (e *Event) extensions(list []byte, d Dialect) (Dialect, Reason) {
+// extensions reads @RATE, #TAG,K:V,… and the rest, which only DogStatsD has, in any order. It returns the dialect of
+// the line.
+func (e *Event) extensions(list []byte, d Dialect) Dialect {
 	for more := true; more; {
 		var part []byte
 		part, list, more = Cut(list, '|')
-		reason := Accepted
 		switch {
-		case len(part) == 0:
-			reason = Malformed
-		case part[0] == '@':
-			reason = e.rate(part[1:])
-		case part[0] == '#':
-			d, reason = DogStatsD, e.tagList(part[1:])
-		case isDogStatsD(part):
+		case bytes.HasPrefix(part, []byte("@")):
+			e.rate(part[1:])
+		case bytes.HasPrefix(part, []byte("#")):
 			d = DogStatsD
+			e.tagList(part[1:])
 		default:
-			reason = Malformed
-		}
-		if reason != Accepted {
-			return d, reason
+			d = DogStatsD
+			e.demand(isDogStatsD(part))
 		}
 	}
-
-	return d, Accepted
+	return d
 }
 
 // isDogStatsD reports whether an extension is one of those that are not used: T with a time in seconds, and c:, e: and
 // what newer clients add in the same form, such as card:.
 func isDogStatsD(part []byte) bool {
-	if part[0] == 'T' {
-		return len(part) > 1 && digits(part[1:]) == len(part)-1
+	if at, isTime := bytes.CutPrefix(part, []byte("T")); isTime {
+		return len(at) > 0 && digits(at) == len(at)
 	}
-	letters := 0
-	for letters < len(part) && part[letters] >= 'a' && part[letters] <= 'z' {
-		letters++
-	}
-	return letters > 0 && letters < len(part) && part[letters] == ':'
+	key, _, found := Cut(part, ':')
+	return found && len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool { return c < 'a' || c > 'z' })
 }
 
 // rate reads the share of events that were sent.
-func (e *Event) rate(text []byte) Reason {
+func (e *Event) rate(text []byte) {
 	rate, reason := decimal(text)
-	if reason != Accepted || !(rate > 0 && rate <= 1) {
-		return Malformed
-	}
-	if 1/rate > maxNumber {
-		return NotFinite
-	}
+	e.demand(reason == Accepted && rate > 0 && rate <= 1)
+	e.refuse(finite(1 / rate))
 	e.Rate = rate
-
-	return Accepted
 }
 
 // tagList reads TAG,K:V,…
-func (e *Event) tagList(list []byte) Reason {
+func (e *Event) tagList(list []byte) {
 	for more := true; more; {
 		var part []byte
 		part, list, more = Cut(list, ',')
-		if len(part) == 0 {
-			continue
-		}
-		key, value, _ := Cut(part, ':')
-		if reason := e.builder.add(key, value); reason != Accepted {
-			return reason
+		if len(part) > 0 {
+			key, value, _ := Cut(part, ':')
+			e.tag(key, value)
 		}
 	}
-	return Accepted
 }
 
 // parseMark reads what comes after "_e{": the lengths of title and text, the two, and more that is not used, apart from
-// the time.
-func (e *Event) parseMark(rest []byte) Reason {
+// the time. It reports whether that is an event.
+func (e *Event) parseMark(rest []byte) bool {
 	lengths, rest, found := bytes.Cut(rest, []byte("}:"))
-	if !found {
-		return Malformed
-	}
-	first, second, found := Cut(lengths, ',')
-	title, ok1 := length(first)
-	text, ok2 := length(second)
-	if !found || !ok1 || !ok2 || title == 0 || len(rest) < title+1+text || rest[title] != '|' {
-		return Malformed
+	first, second, both := Cut(lengths, ',')
+	title, err1 := strconv.ParseUint(string(first), 10, 31)
+	text, err2 := strconv.ParseUint(string(second), 10, 31)
+	end := title + 1 + text
+	if !found || !both || err1 != nil || err2 != nil || title == 0 || uint64(len(rest)) < end || rest[title] != '|' {
+		return false
 	}
 
-	after := rest[title+1+text:]
-	if len(after) > 0 && after[0] != '|' {
-		return Malformed
-	}
+	after := rest[end:]
 	for part := range bytes.SplitSeq(after, []byte("|")) {
 		if at, ok := bytes.CutPrefix(part, []byte("d:")); ok {
 			seconds, reason := decimal(at)
 			if reason != Accepted || !isMoment(seconds) {
-				return Malformed
+				return false
 			}
 			e.At = seconds
 		}
 	}
 	e.Kind, e.Text = Mark, rest[:title]
 
-	return Accepted
-}
-
-// length reads a length in bytes.
-func length(b []byte) (int, bool) {
-	if len(b) == 0 || digits(b) != len(b) {
-		return 0, false
-	}
-	n, err := strconv.Atoi(string(b))
-	return n, err == nil && n <= MaxLine
+	return len(after) == 0 || after[0] == '|'
 }
 
 // isMoment reports whether Unix seconds are in the years 1970 to 2199, as package opstats wants it.

@@ -23,7 +23,7 @@ func describe(e *Event) string {
 	}
 	switch e.Kind {
 	case Attribute:
-		fmt.Fprintf(&b, " %c %q %v %v", e.Attribute.Kind, e.Attribute.Text, e.Attribute.Number, e.Attribute.Truth)
+		fmt.Fprintf(&b, " %#v", e.Attribute)
 	case Transfer:
 		fmt.Fprintf(&b, " %v", e.Transfer)
 	case Failure:
