@@ -75,14 +75,13 @@ func (s *Sampler) receive(at time.Time, closing bool) (moments marks.News) {
 	}
 
 	w := s.rec.Work
-	var keys []string
 	if closing {
 		w.Book, w.intake = s.intake.Close(), nil
-		s.figures, keys = w.Book.Take(at, s.figures[:0]), w.Book.Columns()
+		s.figures, w.Keys = w.Book.Take(at, s.figures[:0]), w.Book.Columns()
 	} else {
-		s.figures, keys = s.intake.Collect(at, s.figures[:0], w.Keys)
+		s.figures, w.Keys = s.intake.Collect(at, s.figures[:0])
 	}
-	w.Draw(s.rec, keys, statsOf(w.News[:0], s.figures))
+	w.Draw(s.rec, w.Keys, statsOf(w.News[:0], s.figures))
 
 	marked, beyond := s.intake.Marks()
 	moments.Lost.Marks = beyond

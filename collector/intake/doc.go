@@ -7,7 +7,7 @@
 //	in, err := intake.Open(intake.Options{Address: address}) // before the job starts; err: without sockets
 //	environment, notes := in.Environ(os.Environ())
 //	in.Start(jobStart)                    // the job runs
-//	figures, keys = in.Collect(now, figures, keys) // with each sample
+//	figures, keys = in.Collect(now, figures) // with each sample
 //	copy := in.Book()                     // for the journal, from time to time
 //	final := in.Close()                   // the job has ended
 //

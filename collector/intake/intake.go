@@ -20,7 +20,6 @@ type Options struct {
 	ScrapeInterval time.Duration // 0 means 5 s
 	Charts         []string      // patterns of the series that get a time line
 	Sidecar        bool          // the job was not started by perfagent: its servers may be older
-	Booted         time.Time     // when the machine was booted; zero is not known
 	// Now is the clock of all timestamps. It is time.Now if it is nil.
 	Now func() time.Time
 }
@@ -120,7 +119,7 @@ func (in *Intake) Start(jobStart time.Time) {
 		jobStart = time.Time{}
 	}
 	for _, s := range in.scrapers {
-		s.endpoint = book.NewEndpoint(jobStart, in.options.Booted)
+		s.endpoint = book.NewEndpoint(jobStart)
 		in.scrapes.Go(func() { s.run(ctx) })
 	}
 }
@@ -145,19 +144,15 @@ func (in *Intake) ScrapeNow() {
 }
 
 // Collect appends what each time line was since the last Collect, and counts what the kernel has dropped. It also
-// returns the keys of the time lines: the ones given if none is new. It is called with each sample, and allocates
+// returns the keys of the time lines. It is called with each sample, and allocates
 // nothing if there is room in figures and no line is new.
-func (in *Intake) Collect(at time.Time, figures []book.Figure, keys []string) ([]book.Figure, []string) {
+func (in *Intake) Collect(at time.Time, figures []book.Figure) ([]book.Figure, []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
 	in.catchUp()
 	in.countDrops()
-	if in.book.NumColumns() != len(keys) {
-		keys = in.book.Columns()
-	}
-
-	return in.book.Take(at, figures), keys
+	return in.book.Take(at, figures), in.book.Columns()
 }
 
 // countDrops counts the datagrams that the kernel had no room for since the last time.

@@ -281,7 +281,7 @@ func TestIntake_CollectAndBook(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		early = in.Book()
 	}
-	figures, keys := in.Collect(time.Now(), nil, nil)
+	figures, keys := in.Collect(time.Now(), nil)
 	if !slices.Equal(keys, []string{"counter:a:per_second"}) || len(figures) != 1 || !(figures[0].Mean > 0) {
 		t.Errorf("%v, %v", keys, figures)
 	}

@@ -8,27 +8,14 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/opstats"
 )
 
 // A Book is the account of one job. Create one with [New].
 type Book struct {
+	state
 	options Options
-
-	times      map[string]*timing
-	counters   map[string]*counter
-	gauges     map[string]*gauge
-	values     map[string]*observed
-	sets       map[string]*set
-	attributes map[string]*attribute
-	transfers  map[string]*transfer
-	engines    map[string]*nixl // of vLLM, by the label engine
-	keys       *opstats.Ledger
-
-	sources  []Source
-	dropped  Dropped
-	examples []Example
-	charts   []chart
+	charts  []chart
+	columns []string // of the charts
 
 	used    usage
 	took    time.Time // when Take was called last
@@ -87,12 +74,7 @@ type Example struct {
 
 // New returns an empty Book at the moment at which the run starts.
 func New(o Options, start time.Time) *Book {
-	return &Book{
-		options: o, took: start, keys: opstats.NewLedger(MaxKeys),
-		times: map[string]*timing{}, counters: map[string]*counter{}, gauges: map[string]*gauge{},
-		values: map[string]*observed{}, sets: map[string]*set{}, attributes: map[string]*attribute{},
-		transfers: map[string]*transfer{}, engines: map[string]*nixl{},
-	}
+	return &Book{options: o, took: start, state: newState()}
 }
 
 // Add takes what a line said; at is when the line arrived. It reports whether it was taken; if not, it is counted.
@@ -130,13 +112,13 @@ func (b *Book) Drop(r wire.Reason, line []byte) {
 	b.changes++
 	switch r {
 	case wire.Malformed:
-		b.dropped.Malformed++
+		b.Lost.Malformed++
 	case wire.TooLong:
-		b.dropped.TooLong++
+		b.Lost.TooLong++
 	case wire.NotFinite:
-		b.dropped.NotFinite++
+		b.Lost.NotFinite++
 	case wire.Ignored:
-		b.dropped.Ignored++
+		b.Lost.Ignored++
 		return // as it should be
 	default:
 		return
@@ -148,15 +130,15 @@ func (b *Book) Drop(r wire.Reason, line []byte) {
 // fast.
 func (b *Book) DropDatagrams(kernel, rate int64) {
 	b.changes += uint64(kernel + rate)
-	b.dropped.Kernel += kernel
-	b.dropped.Rate += rate
+	b.Lost.Kernel += kernel
+	b.Lost.Rate += rate
 }
 
 // Changes returns a number that grows whenever the Book changes.
 func (b *Book) Changes() uint64 { return b.changes }
 
 // Dropped returns how much was not taken until now.
-func (b *Book) Dropped() Dropped { return b.dropped }
+func (b *Book) Dropped() Dropped { return b.Lost }
 
 // refuse counts an event that package opstats refused, or that there is no room for. It returns false.
 func (b *Book) refuse(series []byte, r wire.Reason) bool {
@@ -167,7 +149,7 @@ func (b *Book) refuse(series []byte, r wire.Reason) bool {
 // example keeps a line, if there is room and the line is not there yet.
 func (b *Book) example(line []byte, why string) {
 	const most = 64
-	if len(b.examples) >= MaxExamples {
+	if len(b.Examples) >= MaxExamples {
 		return
 	}
 
@@ -176,12 +158,12 @@ func (b *Book) example(line []byte, why string) {
 		shown = shown[:min(len(shown)-1, most)]
 	}
 	e := Example{shown, why}
-	for _, known := range b.examples {
+	for _, known := range b.Examples {
 		if known == e {
 			return
 		}
 	}
-	b.examples = append(b.examples, e)
+	b.Examples = append(b.Examples, e)
 }
 
 // entry returns the entry of a series, or nil if there is no room for a new one. It reports the name of a new one.
@@ -203,7 +185,7 @@ func entry[E any](b *Book, entries map[string]*E, series []byte) (e *E, name str
 // room reports whether there is room for one more series, and takes it.
 func (b *Book) room(series []byte) bool {
 	if b.used.series >= MaxSeries || b.used.nameBytes+len(series) > maxNameBytes {
-		b.dropped.Series++
+		b.Lost.Series++
 		b.example(series, "no room for another series")
 		return false
 	}

@@ -104,7 +104,7 @@ func p50(v float64) string {
 	for _, x := range []float64{-3, v, 5} {
 		q.add(x, 1, &usage{})
 	}
-	f, _ := q.figures()
+	f, _ := figuresOf(q.Sketch.Quantile)
 	return fmt.Sprint(f[0])
 }
 
@@ -223,14 +223,14 @@ func TestBook_SketchesBound(t *testing.T) {
 	}
 
 	lost, bytes := 0, 0
-	for _, v := range b.values {
+	for _, v := range b.Values {
 		bytes += v.Quantiles.Sketch.Bytes()
 		if v.Quantiles.Lost {
 			lost++
 		}
 	}
-	if lost == 0 || lost == len(b.values) {
-		t.Errorf("%d of %d were given up", lost, len(b.values))
+	if lost == 0 || lost == len(b.Values) {
+		t.Errorf("%d of %d were given up", lost, len(b.Values))
 	}
 	if bytes != b.used.sketchBytes {
 		t.Errorf("the sketches take %d bytes, and %d were counted", bytes, b.used.sketchBytes)

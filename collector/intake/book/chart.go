@@ -2,6 +2,7 @@ package book
 
 import (
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -144,25 +145,9 @@ func cutVLLM(name string) (string, bool) {
 
 // matches reports whether a pattern fits the whole text. "*" stands for any characters, "?" for one.
 func matches(pattern, text string) bool {
-	star, behind := -1, 0 // the last star, and up to where it reaches
-	p, i := 0, 0
-	for i < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, behind = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[i]):
-			p++
-			i++
-		case star >= 0:
-			behind++
-			p, i = star+1, behind
-		default:
-			return false
-		}
-	}
-
-	return strings.Trim(pattern[p:], "*") == ""
+	slash := strings.NewReplacer("/", "\x00") // which is a character like others to path.Match
+	fits, err := path.Match(slash.Replace(pattern), slash.Replace(text))
+	return fits && err == nil
 }
 
 // chartOf returns the interval of a new series, or nil if it gets no time line.
@@ -172,29 +157,15 @@ func (b *Book) chartOf(kind Kind, series string) *interval {
 	}
 	i := &interval{from: unixSeconds(b.took)}
 	b.charts = append(b.charts, chart{kind, series, i})
+	for _, number := range chartLines[kind] {
+		b.columns = append(b.columns, LineKey(kind, series, number))
+	}
 
 	return i
 }
 
 // Columns returns the keys of the time lines: see [LineKey]. New ones come at the end, and none goes away.
-func (b *Book) Columns() []string {
-	var keys []string
-	for _, c := range b.charts {
-		for _, number := range chartLines[c.kind] {
-			keys = append(keys, LineKey(c.kind, c.name, number))
-		}
-	}
-	return keys
-}
-
-// NumColumns returns how many Columns there are.
-func (b *Book) NumColumns() int {
-	n := 0
-	for _, c := range b.charts {
-		n += len(chartLines[c.kind])
-	}
-	return n
-}
+func (b *Book) Columns() []string { return slices.Clip(b.columns) }
 
 // Take appends what each of the Columns was since the last Take, or since the start, and begins a new interval. It
 // allocates nothing if there is room in figures.
@@ -211,7 +182,7 @@ func (b *Book) Take(at time.Time, figures []Figure) []Figure {
 		case CounterKind:
 			figures = append(figures, i.rate(i.sum, seconds))
 		case GaugeKind:
-			figures = append(figures, b.gauges[c.name].take(end, seconds))
+			figures = append(figures, b.Gauges[c.name].take(end, seconds))
 		case TransferKind:
 			figures = append(figures, i.rate(i.bytes/(1<<20), seconds), i.times())
 		}

@@ -14,7 +14,7 @@ func take(b *Book, at float64) map[string]Figure {
 	for i, key := range b.Columns() {
 		byKey[key] = figures[i]
 	}
-	if b.NumColumns() != len(figures) {
+	if len(b.Columns()) != len(figures) {
 		panic("columns and figures differ")
 	}
 	return byKey
@@ -24,7 +24,7 @@ func TestBook_Take(t *testing.T) {
 	b := newBook()
 	feed(b, after(0.5), "a:10|ms", "a:20|ms", "c:4|c", "c:1|c|@0.5", "g:2|g", `{"transfer":"n","xfer_us":5000,"bytes":2097152}`, "v:1|h", "s:x|s")
 	feed(b, after(1), "g:6|g")
-	if b.Clone().NumColumns() != 0 {
+	if len(b.Clone().Columns()) != 0 {
 		t.Error("a clone has columns")
 	}
 	got := take(b, 2)
@@ -81,7 +81,7 @@ func TestBook_ChartPatterns(t *testing.T) {
 	for i := range 200 {
 		feed(all, start, fmt.Sprintf("c%d:1|c", i))
 	}
-	if all.NumColumns() != MaxCharts {
-		t.Errorf("%d columns", all.NumColumns())
+	if len(all.Columns()) != MaxCharts {
+		t.Errorf("%d columns", len(all.Columns()))
 	}
 }

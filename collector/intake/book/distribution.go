@@ -108,13 +108,3 @@ func (d *distribution) quantile(q float64) (float64, bool) {
 
 	return low + (d.Bounds[i]-low)*((rank-counts[i-1])/count), true
 }
-
-// figures returns the three quantiles of a report. It reports false if they are not known.
-func (d *distribution) figures() (figures [len(shares)]float64, ok bool) {
-	for i, share := range shares {
-		if figures[i], ok = d.quantile(share); !ok {
-			return figures, false
-		}
-	}
-	return figures, true
-}

@@ -15,7 +15,6 @@ import (
 // Create one with [NewEndpoint].
 type Endpoint struct {
 	jobStart float64 // Unix seconds; NaN if the server may be older
-	inTicks  float64 // the same as the kernel says it: whole seconds of the boot and ticks of 10 ms since then
 	zero     bool    // there was no server when the job started, so it had counted nothing
 	begun    bool    // there was a scrape
 	process  float64 // process_start_time_seconds of the last scrape, or NaN
@@ -24,7 +23,6 @@ type Endpoint struct {
 	scrape  int // the number of the scrape
 	metrics map[string]*metric
 	touched []*metric // of this scrape, in the order of the body
-	bounds  []float64 // of the last histogram, which most others share
 	held    int       // how many buckets there are
 	taken   int       // samples of this scrape
 	refused int64     // those for which there is no room
@@ -62,22 +60,12 @@ type reading struct {
 }
 
 // NewEndpoint returns an Endpoint of which nothing is known. jobStart is when the job started, or zero if perfagent did
-// not start it: all that the server had counted before the first scrape is then left out. booted is when the machine
-// was booted; zero is not known.
-func NewEndpoint(jobStart, booted time.Time) *Endpoint {
+// not start it: all that the server had counted before the first scrape is then left out.
+func NewEndpoint(jobStart time.Time) *Endpoint {
 	nan := math.NaN()
-	e := &Endpoint{
-		jobStart: nan, inTicks: nan, process: nan, metrics: map[string]*metric{}, text: wire.NewText(nil),
-	}
-	if jobStart.IsZero() {
-		return e
-	}
-
-	e.jobStart = unixSeconds(jobStart)
-	e.inTicks = e.jobStart
-	if !booted.IsZero() {
-		ticks := math.Floor(jobStart.Sub(booted).Seconds() * ticksPerSecond)
-		e.inTicks = float64(booted.Unix()) + ticks/ticksPerSecond
+	e := &Endpoint{jobStart: nan, process: nan, metrics: map[string]*metric{}, text: wire.NewText(nil)}
+	if !jobStart.IsZero() {
+		e.jobStart = unixSeconds(jobStart)
 	}
 	return e
 }
@@ -113,8 +101,8 @@ func (e *Endpoint) Read(body io.Reader) error {
 // AddTo adds what the last Read has read without an error to a Book; at is when it was. It returns how many samples
 // were taken.
 func (e *Endpoint) AddTo(b *Book, at time.Time) (taken int) {
-	b.dropped.TooLong += e.tooLong
-	b.dropped.Series += e.refused
+	b.Lost.TooLong += e.tooLong
+	b.Lost.Series += e.refused
 	e.commit(b, at)
 
 	return e.taken
@@ -203,7 +191,7 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 func (e *Endpoint) commit(b *Book, at time.Time) {
 	restarted := e.begun && !math.IsNaN(e.start) && !math.IsNaN(e.process) && e.start != e.process
 	older := e.start < e.jobStart-startError // a server that was not ready yet may have counted before
-	zero := e.begun || e.zero && !older || e.startedByJob()
+	zero := e.begun || e.zero && !older || e.start >= e.jobStart
 	for _, m := range e.touched {
 		if !m.possible() {
 			b.refuse([]byte(m.series), wire.NotFinite)
@@ -212,11 +200,11 @@ func (e *Endpoint) commit(b *Book, at time.Time) {
 		if len(m.next.buckets) != len(m.bounds)+1 {
 			m.next.buckets = m.next.buckets[:0] // incomplete: without quantiles
 		}
-		e.share(m)
 		if !m.known {
 			m.last = reading{buckets: make([]float64, len(m.next.buckets))}
 			if !zero {
-				m.last = m.next.clone()
+				m.last = m.next
+				m.last.buckets = slices.Clone(m.next.buckets)
 			}
 			m.known = true
 		}
@@ -233,25 +221,9 @@ func (e *Endpoint) commit(b *Book, at time.Time) {
 	}
 }
 
-// startError is by how many seconds process_start_time_seconds may be too early.
+// startError is by how many seconds process_start_time_seconds may be too early: most clients take the boot time in whole
+// seconds.
 const startError = 1
-
-// ticksPerSecond is how exactly the kernel says when a process started (USER_HZ).
-const ticksPerSecond = 100
-
-// startedByJob reports whether the process of the server started after the job did, which it says itself. Most clients
-// add the start in ticks since the boot to the boot time in whole seconds, and may be early by up to a second: so is
-// inTicks. Those of Node.js round to a second. Others have the wall clock.
-func (e *Endpoint) startedByJob() bool {
-	ticks := e.start * ticksPerSecond
-	switch {
-	case e.start == math.Trunc(e.start):
-		return e.start >= e.jobStart+0.5
-	case math.Abs(ticks-math.Round(ticks)) < 1e-3:
-		return math.Round(ticks) >= math.Round(e.inTicks*ticksPerSecond)
-	}
-	return e.start >= e.jobStart
-}
 
 // forget makes the series that a restarted server does not have yet count from 0 when they appear again.
 func (e *Endpoint) forget() {
@@ -260,23 +232,6 @@ func (e *Endpoint) forget() {
 			m.last = reading{buckets: make([]float64, len(m.last.buckets))}
 		}
 	}
-}
-
-// share lets histograms with the same bounds share them.
-func (e *Endpoint) share(m *metric) {
-	if len(m.bounds) == 0 || m.known {
-		return
-	}
-	if slices.Equal(e.bounds, m.bounds) {
-		m.bounds = e.bounds
-	}
-	e.bounds = m.bounds
-}
-
-// clone returns a copy that shares nothing.
-func (r reading) clone() reading {
-	r.buckets = slices.Clone(r.buckets)
-	return r
 }
 
 // grow adds the growth of a series.
@@ -386,7 +341,7 @@ func (b *Book) growDistribution(m *metric, g *reading) {
 		t.interval.addMany(g.sum*scale, g.count)
 		d = &t.Scraped
 	} else {
-		o, _ := entry(b, b.values, []byte(m.series))
+		o, _ := entry(b, b.Values, []byte(m.series))
 		if o == nil {
 			return
 		}

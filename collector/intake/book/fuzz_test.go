@@ -81,7 +81,6 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		feed(b, after(5), "a:1|c", "b:5|ms", "v:1|h", "s:y|s", `{"transfer":"nixl","xfer_us":6}`, "g:7|g")
 		if _, err := json.Marshal(b.Operations(after(10))); err != nil {
 			t.Error(err)
 		}
@@ -98,7 +97,7 @@ func FuzzEndpoint(f *testing.F) {
 	f.Add([]byte("process_start_time_seconds 1\na 1\n"), []byte("process_start_time_seconds 2\na -1\n"))
 	f.Add([]byte("# TYPE s summary\ns_count 1\ns_sum NaN\n"), []byte("# TYPE vllm:nixl_bytes_transferred histogram\nvllm:nixl_bytes_transferred_bucket{le=\"+Inf\"} 1e300\n"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		b, e := newBook("*"), NewEndpoint(start, start)
+		b, e := newBook("*"), NewEndpoint(start)
 		for i, body := range [][]byte{first, second, first} {
 			if _, err := apply(e, body, b, after(float64(i+1))); err != nil {
 				continue

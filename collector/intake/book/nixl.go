@@ -85,15 +85,15 @@ func (b *Book) growNIXL(m *metric, g *reading, at time.Time) {
 
 // engine returns what is known of an engine, or nil if there is no room for another one.
 func (b *Book) engine(label string) *nixl {
-	if n := b.engines[label]; n != nil {
+	if n := b.Engines[label]; n != nil {
 		return n
 	}
-	if len(b.transfers)+len(b.engines) >= MaxTransfers {
-		b.dropped.Series++
+	if len(b.Records)+len(b.Engines) >= MaxTransfers {
+		b.Lost.Series++
 		return nil
 	}
 	n := &nixl{}
-	b.engines[label] = n
+	b.Engines[label] = n
 
 	return n
 }
@@ -101,8 +101,8 @@ func (b *Book) engine(label string) *nixl {
 // pooledEngines returns the sum over all engines.
 func (b *Book) pooledEngines() *nixl {
 	sum := &nixl{}
-	for _, label := range slices.Sorted(maps.Keys(b.engines)) {
-		n := b.engines[label]
+	for _, label := range slices.Sorted(maps.Keys(b.Engines)) {
+		n := b.Engines[label]
 		for i := range n.Parts {
 			sum.Parts[i].merge(&n.Parts[i])
 		}

@@ -64,7 +64,7 @@ func handed[E any](b *Book, name string, find func(series []byte) *E) *E {
 // handOver takes the room for one more number of an id.
 func (b *Book) handOver() bool {
 	if b.used.handOvers >= MaxHandOvers {
-		b.dropped.Keys++
+		b.Lost.Keys++
 		return false
 	}
 	b.used.handOvers++
@@ -73,13 +73,13 @@ func (b *Book) handOver() bool {
 
 // forget drops what an id has handed over.
 func (b *Book) forget(id string) {
-	for _, t := range b.times {
+	for _, t := range b.Times {
 		if _, is := t.Handed[id]; is {
 			delete(t.Handed, id)
 			b.used.handOvers--
 		}
 	}
-	for _, c := range b.counters {
+	for _, c := range b.Counters {
 		if _, is := c.Handed[id]; is {
 			delete(c.Handed, id)
 			b.used.handOvers--

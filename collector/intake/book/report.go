@@ -126,15 +126,15 @@ func (b *Book) Operations(end time.Time) Operations {
 	seconds := unixSeconds(end)
 	return Operations{
 		Sources:    b.sourcesAt(seconds),
-		Times:      each(b.times, func(t *timing) Time { return t.report() }),
-		Counters:   each(b.counters, (*counter).total),
-		Gauges:     each(b.gauges, func(g *gauge) Gauge { return Gauge{g.Last, g.Min, g.mean(seconds), g.Max, g.Count} }),
-		Values:     each(b.values, (*observed).report),
-		Sets:       each(b.sets, func(s *set) Set { return Set{len(s.Members), s.AtLeast} }),
-		Attributes: each(b.attributes, func(a *attribute) any { return a.Value }),
+		Times:      each(b.Times, func(t *timing) Time { return t.report() }),
+		Counters:   each(b.Counters, (*counter).total),
+		Gauges:     each(b.Gauges, func(g *gauge) Gauge { return Gauge{g.Last, g.Min, g.mean(seconds), g.Max, g.Count} }),
+		Values:     each(b.Values, (*observed).report),
+		Sets:       each(b.Sets, func(s *set) Set { return Set{len(s.Members), s.AtLeast} }),
+		Attributes: each(b.Attributes, func(a *attribute) any { return a.Value }),
 		Keys:       b.keyTimes(),
-		Dropped:    b.dropped,
-		Examples:   slices.Clone(b.examples),
+		Dropped:    b.Lost,
+		Examples:   slices.Clone(b.Examples),
 	}
 }
 
@@ -152,7 +152,7 @@ func each[E, R any](entries map[string]*E, report func(*E) R) map[string]R {
 
 // sourcesAt returns the sources as they are at the end.
 func (b *Book) sourcesAt(end float64) []Source {
-	sources := b.cloneSources()
+	sources := append([]Source{}, b.Sources...)
 	for i, s := range sources {
 		if s.Scrapes != nil && s.Last > 0 {
 			sources[i].SecondsBeforeEnd = new(max(0, end-s.Last))
@@ -161,32 +161,14 @@ func (b *Book) sourcesAt(end float64) []Source {
 	return sources
 }
 
-// cloneSources returns an independent copy of the sources.
-func (b *Book) cloneSources() []Source {
-	sources := make([]Source, len(b.sources))
-	for i, s := range b.sources {
-		s.Datagrams, s.Scrapes = clonePointer(s.Datagrams), clonePointer(s.Scrapes)
-		sources[i] = s
-	}
-	return sources
-}
-
-// clonePointer returns a pointer to a copy; that of nil is nil.
-func clonePointer[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	return new(*p)
-}
-
 // keyTimes returns the times of the keys of each operation.
 func (b *Book) keyTimes() map[string]map[string]opstats.TimeStats {
-	if b.keys.Len() == 0 {
+	if b.Keys.Len() == 0 {
 		return nil
 	}
 	keys := map[string]map[string]opstats.TimeStats{}
-	for _, key := range b.keys.Keys() {
-		m, _ := b.keys.Get(key)
+	for _, key := range b.Keys.Keys() {
+		m, _ := b.Keys.Get(key)
 		for name, stats := range m.Times {
 			if keys[name] == nil {
 				keys[name] = map[string]opstats.TimeStats{}
@@ -254,10 +236,10 @@ func quantilesOf(q *quantiles, d *distribution, records, sums bool) (f [len(shar
 	case sums || records && scraped:
 		return f, false, false
 	case scraped:
-		f, ok = d.figures()
+		f, ok = figuresOf(d.quantile)
 		return f, true, ok
 	}
-	f, ok = q.figures()
+	f, ok = figuresOf(q.Sketch.Quantile)
 	return f, false, ok
 }
 
@@ -285,16 +267,16 @@ func (o *observed) report() Value {
 // Transfers returns what was recorded of transfers, by name. It changes nothing.
 func (b *Book) Transfers() map[string]Transfer {
 	all := map[string]Transfer{}
-	if len(b.engines) > 0 {
+	if len(b.Engines) > 0 {
 		all[nixlName] = b.pooledEngines().report()
 	}
-	for label, n := range b.engines {
-		if len(b.engines) > 1 {
+	for label, n := range b.Engines {
+		if len(b.Engines) > 1 {
 			all[engineName(label)] = n.report()
 		}
 	}
 
-	for name, t := range b.transfers {
+	for name, t := range b.Records {
 		if !t.Records.Empty() { // records are kept rather than scrapes of the same name
 			all[name] = t.report()
 		}

@@ -12,7 +12,6 @@ import (
 
 // A timing is a series of the kind times.
 type timing struct {
-	name       string
 	Stats      opstats.TimeStats            `json:"stats"`            // of single records
 	Squares    float64                      `json:"squares,omitzero"` // sum of their squared distances from Avg
 	Quantiles  quantiles                    `json:"quantiles"`
@@ -44,7 +43,7 @@ func (b *Book) addTime(e *wire.Event, at time.Time) bool {
 		t.TotalBytes = min(t.TotalBytes+e.Bytes, maxSum)
 	}
 	if e.Key != nil {
-		b.addKey(t, e, at)
+		b.addKey(e, at)
 	}
 
 	return true
@@ -52,9 +51,8 @@ func (b *Book) addTime(e *wire.Event, at time.Time) bool {
 
 // timing returns the series of a time, or nil if there is no room.
 func (b *Book) timing(series []byte) *timing {
-	t, name := entry(b, b.times, series)
+	t, name := entry(b, b.Times, series)
 	if name != "" {
-		t.name = name
 		t.interval = b.chartOf(OpKind, name)
 	}
 	return t
@@ -81,18 +79,18 @@ func wholes(before, after float64) uint64 {
 }
 
 // addKey counts the time of an operation for its key, too.
-func (b *Book) addKey(t *timing, e *wire.Event, at time.Time) {
+func (b *Book) addKey(e *wire.Event, at time.Time) {
 	for _, ms := range e.Values {
-		switch err := b.keys.AddTime(t.name, view(e.Key), ms, at); {
+		switch err := b.Keys.AddTime(view(e.Series), view(e.Key), ms, at); {
 		case errors.Is(err, opstats.ErrFull):
-			b.dropped.Keys++
+			b.Lost.Keys++
 			return
 		case err != nil:
 			return // the operation has refused it, too
 		}
 	}
 	if e.Sized {
-		_ = b.keys.SetSize(t.name, view(e.Key), e.Bytes) // package wire has checked it
+		_ = b.Keys.SetSize(view(e.Series), view(e.Key), e.Bytes) // package wire has checked it
 	}
 }
 
@@ -132,7 +130,7 @@ func (b *Book) count(series []byte, by float64) bool {
 
 // counter returns the series of a counter, or nil if there is no room.
 func (b *Book) counter(series []byte) *counter {
-	c, name := entry(b, b.counters, series)
+	c, name := entry(b, b.Counters, series)
 	if name != "" {
 		c.interval = b.chartOf(CounterKind, name)
 	}
@@ -163,7 +161,7 @@ func (b *Book) addGauge(e *wire.Event, at time.Time) bool {
 
 // setGauge sets a gauge, or changes it by v; a new one is changed from 0.
 func (b *Book) setGauge(series []byte, v float64, change bool, at time.Time) bool {
-	g, name := entry(b, b.gauges, series)
+	g, name := entry(b, b.Gauges, series)
 	if g == nil {
 		return false
 	}
@@ -217,7 +215,7 @@ type observed struct {
 
 // addValue takes observed values.
 func (b *Book) addValue(e *wire.Event) bool {
-	o, _ := entry(b, b.values, e.Series)
+	o, _ := entry(b, b.Values, e.Series)
 	if o == nil {
 		return false
 	}
@@ -261,7 +259,7 @@ type set struct {
 
 // addMember takes a member of a set.
 func (b *Book) addMember(e *wire.Event) bool {
-	s, _ := entry(b, b.sets, e.Series)
+	s, _ := entry(b, b.Sets, e.Series)
 	if s == nil {
 		return false
 	}
@@ -307,6 +305,6 @@ func (b *Book) addAttribute(e *wire.Event) bool {
 
 // attribute returns the series of an attribute, or nil if there is no room.
 func (b *Book) attribute(series []byte) *attribute {
-	a, _ := entry(b, b.attributes, series)
+	a, _ := entry(b, b.Attributes, series)
 	return a
 }

@@ -10,23 +10,23 @@ func (b *Book) AddSource(kind, address string) int {
 	} else {
 		s.Datagrams = new(int64)
 	}
-	b.sources = append(b.sources, s)
+	b.Sources = append(b.Sources, s)
 
-	return len(b.sources) - 1
+	return len(b.Sources) - 1
 }
 
 // Received counts datagrams of a source and the events that were taken from them.
 func (b *Book) Received(source int, datagrams, events int64, at time.Time) {
-	s := &b.sources[source]
-	*s.Datagrams += datagrams
+	s := &b.Sources[source]
+	s.Datagrams = new(*s.Datagrams + datagrams) // copies of the Source share what it was
 	b.changes++
 	s.seen(events, at)
 }
 
 // Scraped counts a scrape of a source, and the events that were taken from it or why it failed.
 func (b *Book) Scraped(source int, events int64, why string, at time.Time) {
-	s := &b.sources[source]
-	*s.Scrapes++
+	s := &b.Sources[source]
+	s.Scrapes = new(*s.Scrapes + 1)
 	b.changes++
 	if why != "" {
 		s.Failures++
@@ -39,8 +39,8 @@ func (b *Book) Scraped(source int, events int64, why string, at time.Time) {
 // Fail counts a failure of a source, and says why.
 func (b *Book) Fail(source int, why string) {
 	b.changes++
-	b.sources[source].Failures++
-	b.sources[source].Why = why
+	b.Sources[source].Failures++
+	b.Sources[source].Why = why
 }
 
 // seen counts events.

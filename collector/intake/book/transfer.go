@@ -48,34 +48,34 @@ func (b *Book) addTransfer(e *wire.Event, at time.Time) bool {
 
 // transfer returns the transfers of a name, or nil if there is no room for another name.
 func (b *Book) transfer(name []byte) *transfer {
-	if t := b.transfers[string(name)]; t != nil {
+	if t := b.Records[string(name)]; t != nil {
 		return t
 	}
-	if len(b.transfers)+len(b.engines) >= MaxTransfers || b.used.nameBytes+len(name) > maxNameBytes {
-		b.dropped.Series++
+	if len(b.Records)+len(b.Engines) >= MaxTransfers || b.used.nameBytes+len(name) > maxNameBytes {
+		b.Lost.Series++
 		b.example(name, "no room for another transfer")
 		return nil
 	}
 
 	b.used.nameBytes += len(name)
 	t := &transfer{interval: b.chartOf(TransferKind, string(name))}
-	b.transfers[string(name)] = t
+	b.Records[string(name)] = t
 
 	return t
+}
+
+// failures has what counts a failure.
+var failures = map[wire.FailureKind]func(*opstats.Transfers){
+	wire.FailedTransfer:     (*opstats.Transfers).RecordFailedTransfer,
+	wire.FailedNotification: (*opstats.Transfers).RecordFailedNotification,
+	wire.KVExpired:          (*opstats.Transfers).RecordKVExpired,
 }
 
 // add counts what an event says.
 func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) error {
 	switch e.Kind {
 	case wire.Failure:
-		switch e.Failure {
-		case wire.FailedTransfer:
-			t.Records.RecordFailedTransfer()
-		case wire.FailedNotification:
-			t.Records.RecordFailedNotification()
-		case wire.KVExpired:
-			t.Records.RecordKVExpired()
-		}
+		failures[e.Failure](&t.Records)
 		return nil
 	case wire.TransferData:
 		n, seconds := data.Sum(opstats.TransferDuration)
@@ -119,8 +119,8 @@ func (b *Book) Condense(most int) {
 	}
 
 	var all []*opstats.Transfers
-	for _, name := range slices.Sorted(maps.Keys(b.transfers)) {
-		all = append(all, &b.transfers[name].Records)
+	for _, name := range slices.Sorted(maps.Keys(b.Records)) {
+		all = append(all, &b.Records[name].Records)
 	}
 	opstats.CondenseBeyond(most, all...)
 	b.used.held = 0
