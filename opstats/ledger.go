@@ -17,19 +17,10 @@ import (
 // count on, and a new one is refused with [ErrFull]. A Ledger copies the names, keys and texts that it keeps, so a
 // caller may pass strings that share a buffer. A call for a known entry allocates nothing, but for attributes.
 type Ledger struct {
-	limit    int
-	places   map[place]spot
-	accounts []account // in the order in which the keys were first seen
+	limit, entries int
+	index          map[string]int // of accounts, by key
+	accounts       []account      // in the order in which the keys were first seen
 }
-
-// A place names an entry.
-type place struct {
-	kind      kind
-	key, name string
-}
-
-// A spot is where the entry of a place lies.
-type spot struct{ account, entry int }
 
 type account struct {
 	key     string
@@ -54,10 +45,10 @@ type entry struct {
 }
 
 // NewLedger returns an empty Ledger of at most limit entries.
-func NewLedger(limit int) *Ledger { return &Ledger{limit: limit} }
+func NewLedger(limit int) *Ledger { return &Ledger{limit: limit, index: map[string]int{}} }
 
 // Len returns the number of entries.
-func (l *Ledger) Len() int { return len(l.places) }
+func (l *Ledger) Len() int { return l.entries }
 
 // Keys returns the keys, in the order in which they were first seen.
 func (l *Ledger) Keys() []string {
@@ -123,8 +114,8 @@ func (l *Ledger) SetSize(name, key string, bytes float64) error {
 
 // Get returns a copy of the Metrics of a key. It reports false if the key is unknown.
 func (l *Ledger) Get(key string) (Metrics, bool) {
-	i := l.account(key)
-	if i < 0 {
+	i, known := l.index[key]
+	if !known {
 		return Metrics{}, false
 	}
 	return l.accounts[i].metrics(), true
@@ -147,26 +138,28 @@ func (l *Ledger) AggregateTimes() map[string]TimeStats {
 
 // Clone returns an independent copy.
 func (l *Ledger) Clone() *Ledger {
-	c := &Ledger{limit: l.limit, places: maps.Clone(l.places), accounts: slices.Clone(l.accounts)}
+	c := *l
+	c.index, c.accounts = maps.Clone(l.index), slices.Clone(l.accounts)
 	for i, a := range c.accounts {
 		c.accounts[i].entries = slices.Clone(a.entries)
 	}
 
-	return c
+	return &c
 }
 
 // find returns a known entry, or nil.
 func (l *Ledger) find(k kind, name, key string) *entry {
-	s, known := l.places[place{k, key, name}]
+	i, known := l.index[key]
 	if !known {
 		return nil
 	}
-	return &l.accounts[s.account].entries[s.entry]
-}
-
-// account returns the index of a key's account, or −1.
-func (l *Ledger) account(key string) int {
-	return slices.IndexFunc(l.accounts, func(a account) bool { return a.key == key })
+	entries := l.accounts[i].entries
+	for i := range entries {
+		if e := &entries[i]; e.kind == k && e.name == name {
+			return e
+		}
+	}
+	return nil
 }
 
 // insert adds an entry that is not known yet. Text that is not UTF-8 has no JSON of its own, so it is refused.
@@ -174,22 +167,19 @@ func (l *Ledger) insert(key string, e entry) error {
 	switch {
 	case !utf8.ValidString(key) || !utf8.ValidString(e.name):
 		return ErrMalformed
-	case l.Len() >= l.limit:
+	case l.entries >= l.limit:
 		return ErrFull
 	}
 
-	i := l.account(key)
-	if i < 0 {
-		i = len(l.accounts)
-		l.accounts = append(l.accounts, account{key: strings.Clone(key)})
+	i, known := l.index[key]
+	if !known {
+		i, key = len(l.accounts), strings.Clone(key)
+		l.index[key] = i
+		l.accounts = append(l.accounts, account{key: key})
 	}
-	a := &l.accounts[i]
 	e.name = strings.Clone(e.name)
-	if l.places == nil {
-		l.places = make(map[place]spot)
-	}
-	l.places[place{e.kind, a.key, e.name}] = spot{i, len(a.entries)}
-	a.entries = append(a.entries, e)
+	l.accounts[i].entries = append(l.accounts[i].entries, e)
+	l.entries++
 
 	return nil
 }
@@ -240,7 +230,7 @@ func (l *Ledger) UnmarshalJSON(data []byte) error {
 	}
 	read := NewLedger(l.limit)
 	for _, a := range list {
-		if read.account(a.Key) >= 0 {
+		if _, known := read.index[a.Key]; known {
 			return fmt.Errorf("read ledger: key %q is there twice", a.Key)
 		}
 		if err := read.put(a.Key, a.Metrics); err != nil {
@@ -252,17 +242,17 @@ func (l *Ledger) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// put inserts the Metrics of a new key, names in alphabetical order.
+// put inserts the Metrics of a new key.
 func (l *Ledger) put(key string, m Metrics) error {
 	var list []entry
-	for _, name := range slices.Sorted(maps.Keys(m.Attributes)) {
-		list = append(list, entry{kind: attributeKind, name: name, attribute: m.Attributes[name]})
+	for name, v := range m.Attributes {
+		list = append(list, entry{kind: attributeKind, name: name, attribute: v})
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.Counters)) {
-		list = append(list, entry{kind: counterKind, name: name, counter: m.Counters[name]})
+	for name, v := range m.Counters {
+		list = append(list, entry{kind: counterKind, name: name, counter: v})
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.Times)) {
-		list = append(list, entry{kind: timeKind, name: name, time: m.Times[name]})
+	for name, v := range m.Times {
+		list = append(list, entry{kind: timeKind, name: name, time: v})
 	}
 
 	for _, e := range list {

@@ -186,20 +186,14 @@ func (r Reduced) All() iter.Seq2[string, float64] {
 func (r Reduced) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for name, v := range r.All() {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = strconv.AppendQuote(out, name)
-		out = append(out, ':')
+		figure := &v
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			out = append(out, "null"...)
-			continue
+			figure = nil
 		}
-		number, err := json.Marshal(v)
-		if err != nil {
-			return nil, fmt.Errorf("write reduced transfers: %w", err)
+		var err error
+		if out, err = appendMember(out, name, figure); err != nil {
+			return nil, err
 		}
-		out = append(out, number...)
 	}
 
 	return append(out, '}'), nil

@@ -25,43 +25,41 @@ type stateJSON struct {
 func (t *Transfers) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for _, name := range slices.Concat(listNames[:], slices.Sorted(maps.Keys(t.other))) {
+		list := t.list(name)
+		if list == nil {
+			list = []float64{} // not null
+		}
 		var err error
-		if out, err = appendMember(out, name, t.list(name)); err != nil {
+		if out, err = appendMember(out, name, list); err != nil {
 			return nil, err
 		}
 	}
 
 	if t.times.n > 0 || t.condensed != nil {
-		state, err := json.Marshal(t.state())
-		if err != nil {
-			return nil, fmt.Errorf("write transfers: %w", err)
+		var err error
+		if out, err = appendMember(out, ownMember, t.state()); err != nil {
+			return nil, err
 		}
-		out = append(out, `,"`+ownMember+`":`...)
-		out = append(out, state...)
 	}
 
 	return append(out, '}'), nil
 }
 
-// appendMember appends a list to an object.
-func appendMember(out []byte, name string, list []float64) ([]byte, error) {
-	if list == nil {
-		list = []float64{} // not null
-	}
+// appendMember appends a member to an object that has its "{".
+func appendMember(out []byte, name string, value any) ([]byte, error) {
 	quoted, err := json.Marshal(name)
 	if err != nil {
-		return nil, fmt.Errorf("write transfers: %w", err)
+		return nil, err
 	}
-	numbers, err := json.Marshal(list)
+	text, err := json.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("write transfers: list %q: %w", name, err)
+		return nil, fmt.Errorf("write %q: %w", name, err)
 	}
 
 	if len(out) > 1 {
 		out = append(out, ',')
 	}
-	out = append(append(out, quoted...), ':')
-	return append(out, numbers...), nil
+	return append(append(append(out, quoted...), ':'), text...), nil
 }
 
 // state returns what the lists do not say.

@@ -45,7 +45,6 @@ type Intake struct {
 	receivers sync.WaitGroup
 	stop      context.CancelFunc // ends the scrapes
 	scrapes   sync.WaitGroup
-	reading   sync.Mutex // held by the scraper that works on its body
 
 	mu     sync.Mutex // guards all that follows
 	book   *book.Book
