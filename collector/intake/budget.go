@@ -26,12 +26,10 @@ func (b *budget) spend(at, used time.Duration) {
 // move goes on to the tenth of a moment.
 func (b *budget) move(at time.Duration) {
 	now := int64(at / slotTime)
-	for ; b.slot < now; b.slot++ {
-		if now-b.slot > slots {
-			b.slot = now - slots
-		}
-		b.slots[(b.slot+1)%slots] = 0
+	for old := max(b.slot, now-slots); old < now; old++ {
+		b.slots[(old+1)%slots] = 0
 	}
+	b.slot = now
 }
 
 // pause returns how long nothing may be read: until the next tenth if the budget is used up, otherwise 0.

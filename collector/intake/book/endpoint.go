@@ -53,8 +53,7 @@ type metric struct {
 
 // A reading is what a scrape says of a series.
 type reading struct {
-	value   float64 // of a counter or a gauge
-	count   float64
+	count   float64 // or the value of a counter or a gauge
 	sum     float64
 	buckets []float64 // cumulative
 }
@@ -134,14 +133,12 @@ func (e *Endpoint) take(s *wire.Sample) bool {
 	}
 	if m.scrape != e.scrape {
 		m.scrape = e.scrape
-		m.next = reading{value: math.NaN(), count: math.NaN(), sum: math.NaN(), buckets: m.next.buckets[:0]}
+		m.next = reading{count: math.NaN(), sum: math.NaN(), buckets: m.next.buckets[:0]}
 		e.touched = append(e.touched, m)
 	}
 
 	switch s.Part {
-	case wire.Whole:
-		m.next.value = s.Value
-	case wire.Count:
+	case wire.Whole, wire.Count:
 		m.next.count = s.Value
 	case wire.Sum:
 		m.next.sum = s.Value
@@ -236,35 +233,28 @@ func (e *Endpoint) forget() {
 
 // grow adds the growth of a series.
 func (b *Book) grow(m *metric, restarted bool, at time.Time) {
-	switch m.kind {
-	case wire.GaugeMetric, wire.Untyped:
-		b.setGauge([]byte(m.series), m.next.value, false, at)
-		return
-	case wire.CounterMetric:
-		g := reading{value: m.growth(restarted)}
-		if m.nixl != noPart {
-			b.growNIXL(m, &g, at)
-			return
-		}
-		b.count([]byte(m.series), g.value)
+	if m.kind == wire.GaugeMetric || m.kind == wire.Untyped {
+		b.setGauge([]byte(m.series), m.next.count, false, at)
 		return
 	}
 
-	g := m.spread(restarted)
-	if m.nixl != noPart {
+	switch g := m.growth(restarted); {
+	case m.nixl != noPart:
 		b.growNIXL(m, &g, at)
-		return
+	case m.kind == wire.CounterMetric:
+		b.count([]byte(m.series), g.count)
+	default:
+		b.growDistribution(m, &g)
 	}
-	b.growDistribution(m, &g)
 }
 
 // possible reports whether a scrape has numbers that a series of its kind can have.
 func (m *metric) possible() bool {
 	switch m.kind {
 	case wire.GaugeMetric, wire.Untyped:
-		return isFinite(m.next.value)
+		return isFinite(m.next.count)
 	case wire.CounterMetric:
-		return isCount(m.next.value)
+		return isCount(m.next.count)
 	}
 	whole := m.next.count == math.Trunc(m.next.count) // less than one observation would make averages without bounds
 	return isCount(m.next.count) && whole && isFinite(m.next.sum) && (m.signed() || m.next.sum >= 0) &&
@@ -279,16 +269,9 @@ func isCount(v float64) bool { return v >= 0 && isFinite(v) }
 
 func isNoCount(v float64) bool { return !isCount(v) }
 
-// growth returns by how much a counter grew. A value that fell is that of a server that was restarted.
-func (m *metric) growth(restarted bool) float64 {
-	if restarted || m.next.value < m.last.value {
-		return m.next.value
-	}
-	return m.next.value - m.last.value
-}
-
-// spread returns by how much a histogram or a summary grew.
-func (m *metric) spread(restarted bool) reading {
+// growth returns by how much a counter, a histogram or a summary grew. A value that fell is that of a server that was
+// restarted.
+func (m *metric) growth(restarted bool) reading {
 	if restarted || m.fell() {
 		return m.next
 	}
@@ -311,7 +294,7 @@ func (m *metric) spread(restarted bool) reading {
 // do so in another order each time.
 const sumError = 1e-9
 
-// fell reports whether a histogram or a summary counts from 0 again.
+// fell reports whether a metric counts from 0 again.
 func (m *metric) fell() bool {
 	if m.next.count < m.last.count || !m.signed() && m.next.sum < m.last.sum*(1-sumError) {
 		return true

@@ -57,7 +57,7 @@ type nixl struct {
 
 // growNIXL adds the growth of one of vLLM's metrics.
 func (b *Book) growNIXL(m *metric, g *reading, at time.Time) {
-	if g.count <= 0 && g.value <= 0 {
+	if g.count <= 0 {
 		return
 	}
 	pooled := b.transfer([]byte(nixlName)) // it has the time line, and the records if there are any
@@ -68,7 +68,7 @@ func (b *Book) growNIXL(m *metric, g *reading, at time.Time) {
 
 	switch {
 	case m.nixl >= failedPart:
-		n.Failures[m.nixl] = min(n.Failures[m.nixl]+g.value, maxSum)
+		n.Failures[m.nixl] = min(n.Failures[m.nixl]+g.count, maxSum)
 	case m.nixl == xferPart:
 		pooled.interval.addMany(g.sum*1000, g.count)
 	case m.nixl == bytesPart:

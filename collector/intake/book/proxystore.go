@@ -73,18 +73,18 @@ func (b *Book) handOver() bool {
 
 // forget drops what an id has handed over.
 func (b *Book) forget(id string) {
+	gone := 0
 	for _, t := range b.Times {
-		if _, is := t.Handed[id]; is {
-			delete(t.Handed, id)
-			b.used.handOvers--
-		}
+		gone += len(t.Handed)
+		delete(t.Handed, id)
+		gone -= len(t.Handed)
 	}
 	for _, c := range b.Counters {
-		if _, is := c.Handed[id]; is {
-			delete(c.Handed, id)
-			b.used.handOvers--
-		}
+		gone += len(c.Handed)
+		delete(c.Handed, id)
+		gone -= len(c.Handed)
 	}
+	b.used.handOvers -= gone
 }
 
 // unitOf returns by what the times of an operation must be divided to be milliseconds. From 0.5.0 to 0.6.4 ProxyStore

@@ -23,6 +23,12 @@ const (
 	SummaryMetric
 )
 
+// metricTypes has the types by their names on TYPE lines.
+var metricTypes = map[string]MetricType{
+	"untyped": Untyped, "counter": CounterMetric, "gauge": GaugeMetric, "histogram": HistogramMetric,
+	"summary": SummaryMetric,
+}
+
 // A Part says which number of a metric a sample is.
 type Part uint8
 
@@ -160,18 +166,8 @@ func (t *Text) comment(line []byte) error {
 	if metricName(name) != len(name) || len(name) == 0 || len(rest) > 0 {
 		return errors.New("a TYPE line is not \"# TYPE NAME TYPE\"")
 	}
-	switch string(kind) {
-	case "counter":
-		t.kind = CounterMetric
-	case "gauge":
-		t.kind = GaugeMetric
-	case "histogram":
-		t.kind = HistogramMetric
-	case "summary":
-		t.kind = SummaryMetric
-	case "untyped":
-		t.kind = Untyped
-	default:
+	known := false
+	if t.kind, known = metricTypes[string(kind)]; !known {
 		return fmt.Errorf("%q is no type of the text format 0.0.4", short(kind))
 	}
 	t.family = append(t.family[:0], name...) // the line goes

@@ -66,37 +66,22 @@ func compareTags(x, y tag) int {
 	return cmp.Or(bytes.Compare(x.key, y.key), bytes.Compare(x.value, y.value))
 }
 
-// inName has the characters that a name keeps.
-var inName = [256]bool{
-	'A': true, 'B': true, 'C': true, 'D': true, 'E': true, 'F': true, 'G': true, 'H': true, 'I': true, 'J': true,
-	'K': true, 'L': true, 'M': true, 'N': true, 'O': true, 'P': true, 'Q': true, 'R': true, 'S': true, 'T': true,
-	'U': true, 'V': true, 'W': true, 'X': true, 'Y': true, 'Z': true,
-	'a': true, 'b': true, 'c': true, 'd': true, 'e': true, 'f': true, 'g': true, 'h': true, 'i': true, 'j': true,
-	'k': true, 'l': true, 'm': true, 'n': true, 'o': true, 'p': true, 'q': true, 'r': true, 's': true, 't': true,
-	'u': true, 'v': true, 'w': true, 'x': true, 'y': true, 'z': true,
-	'0': true, '1': true, '2': true, '3': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
-	'_': true, '.': true, ':': true, '/': true, '-': true,
-}
+// inName reports whether a name keeps a character: A-Z, a-z, 0-9 and _ - . / :
+func inName(c byte) bool { return c >= '-' && c <= ':' || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 
 // AppendName appends the name of a series, each character that does not belong there as "_".
 func AppendName(out, name []byte) []byte {
-	clean := 0
-	for clean < len(name) && inName[name[clean]] {
-		clean++
-	}
-	out = append(out, name[:clean]...)
-
-	for name = name[clean:]; len(name) > 0; {
-		size := 1
-		if !inName[name[0]] {
-			_, size = utf8.DecodeRune(name)
-			out = append(out, '_')
-		} else {
-			out = append(out, name[0])
+	for len(name) > 0 {
+		clean := 0
+		for clean < len(name) && inName(name[clean]) {
+			clean++
 		}
-		name = name[size:]
+		out = append(out, name[:clean]...)
+		if name = name[clean:]; len(name) > 0 {
+			_, size := utf8.DecodeRune(name)
+			out, name = append(out, '_'), name[size:]
+		}
 	}
-
 	return out
 }
 
