@@ -68,11 +68,11 @@ func (l *Ledger) AddAttribute(name, key string, value any) error {
 		return err
 	}
 
-	if e := l.find(attributeKind, name, key); e != nil {
+	e, err := l.entry(attributeKind, name, key)
+	if err == nil {
 		e.attribute = kept
-		return nil
 	}
-	return l.insert(key, entry{kind: attributeKind, name: name, attribute: kept})
+	return err
 }
 
 // AddCounter adds to a counter of a key; v may be negative. It returns [ErrNotFinite] if v is not finite, and
@@ -82,25 +82,25 @@ func (l *Ledger) AddCounter(name, key string, v float64) error {
 		return ErrNotFinite
 	}
 
-	if e := l.find(counterKind, name, key); e != nil {
+	e, err := l.entry(counterKind, name, key)
+	if err == nil {
 		e.counter = bounded(e.counter + v)
-		return nil
 	}
-	return l.insert(key, entry{kind: counterKind, name: name, counter: v})
+	return err
 }
 
 // AddTime counts a time in milliseconds of an operation on a key, recorded at the given moment. It returns the errors
 // of [TimeStats.Add], and [ErrFull].
 func (l *Ledger) AddTime(name, key string, ms float64, at time.Time) error {
-	if e := l.find(timeKind, name, key); e != nil {
-		return e.time.Add(ms, at)
+	if !isSize(ms) {
+		return ErrNotFinite // and no entry
 	}
 
-	e := entry{kind: timeKind, name: name}
-	if err := e.time.Add(ms, at); err != nil {
-		return err
+	e, err := l.entry(timeKind, name, key)
+	if err == nil {
+		err = e.time.Add(ms, at)
 	}
-	return l.insert(key, e)
+	return err
 }
 
 // SetSize notes the size of the object that an operation on a key last handled, as [TimeStats.SetSize] does. It
@@ -162,13 +162,17 @@ func (l *Ledger) find(k kind, name, key string) *entry {
 	return nil
 }
 
-// insert adds an entry that is not known yet. Text that is not UTF-8 has no JSON of its own, so it is refused.
-func (l *Ledger) insert(key string, e entry) error {
+// entry returns an entry, a new one if it is not known yet. Text that is not UTF-8 has no JSON of its own, so it is
+// refused.
+func (l *Ledger) entry(k kind, name, key string) (*entry, error) {
+	if e := l.find(k, name, key); e != nil {
+		return e, nil
+	}
 	switch {
-	case !utf8.ValidString(key) || !utf8.ValidString(e.name):
-		return ErrMalformed
+	case !utf8.ValidString(key) || !utf8.ValidString(name):
+		return nil, ErrMalformed
 	case l.entries >= l.limit:
-		return ErrFull
+		return nil, ErrFull
 	}
 
 	i, known := l.index[key]
@@ -177,11 +181,11 @@ func (l *Ledger) insert(key string, e entry) error {
 		l.index[key] = i
 		l.accounts = append(l.accounts, account{key: key})
 	}
-	e.name = strings.Clone(e.name)
-	l.accounts[i].entries = append(l.accounts[i].entries, e)
+	a := &l.accounts[i]
+	a.entries = append(a.entries, entry{kind: k, name: strings.Clone(name)})
 	l.entries++
 
-	return nil
+	return &a.entries[len(a.entries)-1], nil
 }
 
 // metrics returns the entries of an account as Metrics.
@@ -254,11 +258,12 @@ func (l *Ledger) put(key string, m Metrics) error {
 	for name, v := range m.Times {
 		list = append(list, entry{kind: timeKind, name: name, time: v})
 	}
-
-	for _, e := range list {
-		if err := l.insert(key, e); err != nil {
+	for _, v := range list {
+		e, err := l.entry(v.kind, v.name, key)
+		if err != nil {
 			return err
 		}
+		*e = v
 	}
 
 	return nil

@@ -260,11 +260,7 @@ func (w *Work) Table(kind WorkKind, in Outputs) (heads []string, rows [][]string
 
 // WorkValue names a number of a series: op.SERIES.count, counter.SERIES, transfer.NAME.failed.
 func WorkValue(kind WorkKind, series, number string) string {
-	name := string(kind) + "." + series
-	if number != "" {
-		name += "." + number
-	}
-	return name
+	return strings.TrimSuffix(string(kind)+"."+series+"."+number, ".")
 }
 
 // WorkMetric returns what is known of a number of a series that is compared: see [WorkValue]. It reports false if there
@@ -272,15 +268,20 @@ func WorkValue(kind WorkKind, series, number string) string {
 func WorkMetric(name string) (m Metric, ok bool) {
 	kind, rest, _ := strings.Cut(name, ".")
 	for _, n := range WorkNumbers(WorkKind(kind), Compared) {
-		series, found := rest, n.Name == ""
-		if !found {
-			series, found = strings.CutSuffix(rest, "."+n.Name)
-		}
-		if found && series != "" {
+		if series, found := seriesIn(rest, ".", n.Name); found {
 			return n.metric(series), true
 		}
 	}
 	return Metric{}, false
+}
+
+// seriesIn returns the series of SERIES, a separator and a number, or of SERIES alone if the number has no name. It
+// reports false if text is not of this form.
+func seriesIn(text, separator, number string) (series string, ok bool) {
+	if series, ok = text, true; number != "" {
+		series, ok = strings.CutSuffix(text, separator+number)
+	}
+	return series, ok && series != ""
 }
 
 // metric returns the number as a metric of a series.

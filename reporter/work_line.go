@@ -76,11 +76,7 @@ func WorkLineOf(key string) (l WorkLine, ok bool) {
 		return WorkLine{}, false
 	}
 	for _, row := range workLines {
-		series, found := rest, row.Number == ""
-		if !found {
-			series, found = strings.CutSuffix(rest, ":"+row.Number)
-		}
-		if found && series != "" && string(row.Kind) == kind {
+		if series, found := seriesIn(rest, ":", row.Number); found && string(row.Kind) == kind {
 			return WorkLine{row.Kind, series, row.Number}, true
 		}
 	}

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/url"
@@ -110,9 +111,11 @@ func (in *Intake) Start(jobStart time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	in.stop = cancel
 	if err := in.begin(); err != nil { // they are read at the end all the same
+		in.mu.Lock()
 		for _, s := range in.sockets {
-			in.fail(s, err)
+			in.book.Fail(s.source, err.Error())
 		}
+		in.mu.Unlock()
 	}
 	if in.options.Sidecar {
 		jobStart = time.Time{}
@@ -121,14 +124,6 @@ func (in *Intake) Start(jobStart time.Time) {
 		s.endpoint = book.NewEndpoint(jobStart)
 		in.scrapes.Go(func() { s.run(ctx) })
 	}
-}
-
-// fail notes why a socket is not read while the job runs.
-func (in *Intake) fail(s *socket, err error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-
-	in.book.Fail(s.source, err.Error())
 }
 
 // ScrapeNow begins one more scrape of each endpoint and does not wait for it. It is for the moment at which a signal
@@ -255,7 +250,8 @@ func (in *Intake) account(s *socket, datagram []byte, at time.Time) (events int6
 
 	for more := true; more; {
 		var line []byte
-		line, datagram, more = cutLine(datagram)
+		line, datagram, more = wire.Cut(datagram, '\n')
+		line = bytes.TrimSuffix(line, []byte{'\r'})
 		if reason := s.event.Parse(line, s.dialect); reason != wire.Accepted {
 			in.book.Drop(reason, line)
 			continue
@@ -272,28 +268,14 @@ func (in *Intake) account(s *socket, datagram []byte, at time.Time) (events int6
 	return events
 }
 
-// cutLine returns the first line of a datagram, without its end, and what follows.
-func cutLine(datagram []byte) (line, rest []byte, more bool) {
-	line, rest, more = wire.Cut(datagram, '\n')
-	if n := len(line); n > 0 && line[n-1] == '\r' {
-		line = line[:n-1]
-	}
-	return line, rest, more
-}
-
 // mark keeps the mark of an event until it is taken, if there is room; the caller holds the lock.
 func (in *Intake) mark(e *wire.Event, at time.Time) {
 	if len(in.marks) == maxMarks {
 		in.beyond++
 		return
 	}
-	in.marks = append(in.marks, markOf(e, at))
-}
-
-// markOf returns the mark of an event.
-func markOf(e *wire.Event, at time.Time) Mark {
 	if e.At > 0 {
 		at = time.UnixMilli(int64(e.At * 1000)).UTC()
 	}
-	return Mark{at, string(e.Text)}
+	in.marks = append(in.marks, Mark{at, string(e.Text)})
 }

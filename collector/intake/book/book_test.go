@@ -104,8 +104,8 @@ func p50(v float64) string {
 	for _, x := range []float64{-3, v, 5} {
 		q.add(x, 1, &usage{})
 	}
-	f, _ := figuresOf(q.Sketch.Quantile)
-	return fmt.Sprint(f[0])
+	median, _ := q.Sketch.Quantile(0.5)
+	return fmt.Sprint(median)
 }
 
 // The mean of a gauge is over time, from the first value to the end.

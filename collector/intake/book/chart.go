@@ -42,11 +42,7 @@ var chartLines = map[Kind][]string{
 
 // LineKey returns the key of a time line, as a report's envelope has it: op:SERIES:time_ms, gauge:SERIES.
 func LineKey(kind Kind, series, number string) string {
-	key := string(kind) + ":" + series
-	if number != "" {
-		key += ":" + number
-	}
-	return key
+	return strings.TrimSuffix(string(kind)+":"+series+":"+number, ":")
 }
 
 // A chart is a series with a time line.

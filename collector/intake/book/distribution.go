@@ -31,7 +31,8 @@ func (d *distribution) grow(g *reading, bounds []float64, scale float64, used *u
 			d.Bounds = append(d.Bounds, bound*scale)
 		}
 	}
-	if !d.fits(g, bounds, scale) {
+	same := func(own, other float64) bool { return own == other*scale }
+	if len(d.Buckets) != len(g.buckets) || !slices.EqualFunc(d.Bounds, bounds, same) {
 		used.buckets -= len(d.Buckets)
 		d.Bounds, d.Buckets, d.Mixed = nil, nil, true
 		return
@@ -39,13 +40,6 @@ func (d *distribution) grow(g *reading, bounds []float64, scale float64, used *u
 	for i, n := range g.buckets {
 		d.Buckets[i] = min(d.Buckets[i]+n, maxSum)
 	}
-}
-
-// fits reports whether a growth has the same buckets.
-func (d *distribution) fits(g *reading, bounds []float64, scale float64) bool {
-	return len(d.Buckets) == len(g.buckets) && slices.EqualFunc(d.Bounds, bounds, func(own, other float64) bool {
-		return own == other*scale
-	})
 }
 
 // clone returns an independent copy; that of nil is nil.

@@ -219,28 +219,32 @@ func (t *timing) report() Time {
 		r.Total += d.Sum
 		r.Count, r.Avg = math.Round(count), new(r.Total/count)
 	}
-	if figures, estimated, ok := quantilesOf(&t.Quantiles, t.Scraped, !t.Stats.Empty(), len(t.Handed) > 0); ok {
-		r.P50, r.P90, r.P99 = new(figures[0]), new(figures[1]), new(figures[2])
-		if estimated {
-			r.Estimated = []string{P50TimeName, P90TimeName, P99TimeName}
-		}
-	}
+	r.P50, r.P90, r.P99, r.Estimated = quantilesOf(&t.Quantiles, t.Scraped, !t.Stats.Empty(), len(t.Handed) > 0,
+		P50TimeName, P90TimeName, P99TimeName)
 
 	return r
 }
 
-// quantilesOf returns the quantiles of a series, if all of it came from records or all of it from a histogram.
-func quantilesOf(q *quantiles, d *distribution, records, sums bool) (f [len(shares)]float64, estimated, ok bool) {
-	scraped := d != nil && d.Count > 0
-	switch {
+// quantilesOf returns the quantiles of a series, if all of it came from records or all of it from a histogram, and in the
+// latter case their names.
+func quantilesOf(q *quantiles, d *distribution, records, sums bool, names ...string) (
+	p50, p90, p99 *float64, estimated []string,
+) {
+	quantile := q.Sketch.Quantile
+	switch scraped := d != nil && d.Count > 0; {
 	case sums || records && scraped:
-		return f, false, false
+		return nil, nil, nil, nil
 	case scraped:
-		f, ok = figuresOf(d.quantile)
-		return f, true, ok
+		quantile, estimated = d.quantile, names
 	}
-	f, ok = figuresOf(q.Sketch.Quantile)
-	return f, false, ok
+	median, known := quantile(0.5)
+	if !known {
+		return nil, nil, nil, nil
+	}
+	most, _ := quantile(0.9)
+	nearlyAll, _ := quantile(0.99)
+
+	return &median, &most, &nearlyAll, estimated
 }
 
 // report returns what a report says.
@@ -254,12 +258,7 @@ func (o *observed) report() Value {
 		count := o.Count + d.Count
 		r.Count, r.Avg = math.Round(count), (o.Avg*o.Count+d.Sum)/count
 	}
-	if figures, estimated, ok := quantilesOf(&o.Quantiles, o.Scraped, o.Count > 0, false); ok {
-		r.P50, r.P90, r.P99 = new(figures[0]), new(figures[1]), new(figures[2])
-		if estimated {
-			r.Estimated = []string{P50Name, P90Name, P99Name}
-		}
-	}
+	r.P50, r.P90, r.P99, r.Estimated = quantilesOf(&o.Quantiles, o.Scraped, o.Count > 0, false, P50Name, P90Name, P99Name)
 
 	return r
 }

@@ -30,16 +30,3 @@ func (q *quantiles) clone() quantiles {
 	c.Sketch = *q.Sketch.Clone()
 	return c
 }
-
-// shares are the quantiles that a report has.
-var shares = [...]float64{0.5, 0.9, 0.99}
-
-// figuresOf returns the three quantiles of a report. It reports false if they are not known.
-func figuresOf(quantile func(share float64) (float64, bool)) (figures [len(shares)]float64, ok bool) {
-	for i, share := range shares {
-		if figures[i], ok = quantile(share); !ok {
-			return figures, false
-		}
-	}
-	return figures, true
-}

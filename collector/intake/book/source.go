@@ -29,8 +29,7 @@ func (b *Book) Scraped(source int, events int64, why string, at time.Time) {
 	s.Scrapes = new(*s.Scrapes + 1)
 	b.changes++
 	if why != "" {
-		s.Failures++
-		s.Why = why
+		b.Fail(source, why)
 		return
 	}
 	s.seen(events, at)

@@ -108,11 +108,8 @@ func (t *Text) Next() bool {
 		case line[0] == '#' && whole:
 			t.fail(t.comment(line[1:]))
 		case line[0] == '#': // a HELP line of any length is nothing of use
-		case whole:
-			t.fail(t.sample(line))
-			return t.err == nil
 		default:
-			t.fail(t.longSample(line))
+			t.fail(t.sample(line, whole))
 			return t.err == nil
 		}
 	}
@@ -175,19 +172,8 @@ func (t *Text) comment(line []byte) error {
 	return nil
 }
 
-// longSample reads the name of a line that is too long.
-func (t *Text) longSample(line []byte) error {
-	n := metricName(line)
-	if n == 0 {
-		return fmt.Errorf("%q is no name of a metric", short(line))
-	}
-	t.Sample = Sample{Name: line[:n], Bound: math.NaN(), Reason: TooLong}
-
-	return nil
-}
-
-// sample reads NAME{LABELS} VALUE [TIMESTAMP].
-func (t *Text) sample(line []byte) error {
+// sample reads NAME{LABELS} VALUE [TIMESTAMP], or the name of a line that is not whole.
+func (t *Text) sample(line []byte, whole bool) error {
 	n := metricName(line)
 	if n == 0 {
 		return fmt.Errorf("%q is no name of a metric", short(line))
@@ -196,6 +182,10 @@ func (t *Text) sample(line []byte) error {
 
 	s := &t.Sample
 	*s = Sample{Bound: math.NaN()}
+	if !whole {
+		s.Name, s.Reason = name, TooLong
+		return nil
+	}
 	t.builder.reset()
 	t.identify(name)
 	if len(rest) > 0 && rest[0] == '{' {
