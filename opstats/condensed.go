@@ -100,22 +100,6 @@ func (c *condensed) add(list int, v float64) {
 	}
 }
 
-// sums returns what Reduce needs.
-func (c *condensed) sums() Sums {
-	p90Xfer, _ := c.sketches[durations].Quantile(0.9)
-	p90Post, _ := c.sketches[posts].Quantile(0.9)
-
-	return Sums{
-		Count:       float64(c.lists[TransferDuration].N),
-		Xfer:        c.lists[TransferDuration].value(),
-		Post:        c.lists[PostDuration].value(),
-		Bytes:       c.lists[BytesTransferred].value(),
-		Descriptors: c.lists[NumDescriptors].value(),
-		P90Xfer:     p90Xfer,
-		P90Post:     p90Post,
-	}
-}
-
 // empty reports whether nothing was counted. It is true of nil.
 func (c *condensed) empty() bool {
 	if c == nil {
@@ -144,17 +128,11 @@ func (c *condensed) clone() *condensed {
 	return d
 }
 
-// merge counts what another one counts. The errors are those of Aggregate.
+// merge counts what another one counts. The errors are those of Aggregate; after ErrNotFinite it is of no use.
 func (c *condensed) merge(o *condensed) (err error) {
-	for name, t := range o.lists {
-		if t.N > maxCount-c.lists[name].N {
-			return ErrNotFinite
-		}
-	}
-
 	for i := range o.sketches {
 		if err := c.sketches[i].Merge(&o.sketches[i]); err != nil {
-			return err // cannot happen: a sketch counts what its list counts
+			return err
 		}
 	}
 	for name, t := range o.lists {
@@ -162,6 +140,9 @@ func (c *condensed) merge(o *condensed) (err error) {
 		if !known && len(c.lists) >= len(listNames)+maxOther {
 			err = ErrFull
 			continue
+		}
+		if t.N > maxCount-sum.N {
+			return ErrNotFinite
 		}
 		sum.merge(t)
 		c.lists[name] = sum
@@ -172,12 +153,8 @@ func (c *condensed) merge(o *condensed) (err error) {
 
 // check returns an error if a tally from outside is impossible.
 func (t tally) check() error {
-	if t.N < 0 || t.N > maxCount {
-		return fmt.Errorf("count %d is out of range", t.N)
+	if t.N < 0 || t.N > maxCount || !(math.Abs(t.Sum) <= sumLimit) || !(math.Abs(t.Rest) <= sumLimit) {
+		return fmt.Errorf("count %d or sum %v is out of range", t.N, t.Sum)
 	}
-	if !(math.Abs(t.Sum) <= sumLimit) || !(math.Abs(t.Rest) <= sumLimit) {
-		return fmt.Errorf("sum %v is out of range", t.Sum)
-	}
-
 	return nil
 }

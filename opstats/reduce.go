@@ -75,23 +75,26 @@ func (s Sums) Reduce() Reduced {
 // Reduce returns the figures of all transfers. They are those of vLLM's class on numpy, to the last bit, while the
 // lists are kept. After Condense the two P90 are those of a Sketch, and the sums have no rounding error.
 func (t *Transfers) Reduce() Reduced {
-	if t.condensed != nil {
-		return t.condensed.sums().Reduce()
+	n, xfer := t.Sum(TransferDuration)
+	_, post := t.Sum(PostDuration)
+	_, bytes := t.Sum(BytesTransferred)
+	_, parts := t.Sum(NumDescriptors)
+	if t.condensed == nil {
+		parts = 0 // exact in any order
+		for _, v := range t.lists[descriptors] {
+			parts += math.Trunc(v) // as numpy makes 32-bit numbers
+		}
 	}
+	return Sums{float64(n), xfer, post, bytes, parts, t.p90(durations), t.p90(posts)}.Reduce()
+}
 
-	var parts float64 // exact in any order
-	for _, v := range t.lists[descriptors] {
-		parts += math.Trunc(v) // as numpy makes 32-bit numbers
+// p90 returns the 90th percentile of a known list.
+func (t *Transfers) p90(list int) float64 {
+	if t.condensed == nil {
+		return p90(t.lists[list])
 	}
-	return Sums{
-		Count:       float64(len(t.lists[durations])),
-		Xfer:        pairwiseSum(t.lists[durations]),
-		Post:        pairwiseSum(t.lists[posts]),
-		Bytes:       pairwiseSum(t.lists[sizes]),
-		Descriptors: parts,
-		P90Xfer:     p90(t.lists[durations]),
-		P90Post:     p90(t.lists[posts]),
-	}.Reduce()
+	v, _ := t.condensed.sketches[list].Quantile(0.9) // of no transfer it does not count
+	return v
 }
 
 // Estimated returns the names of the figures of Reduce that are estimates: none, or both P90.

@@ -73,11 +73,8 @@ func (w sketchJSON) sketch() (*Sketch, error) {
 	if w.Zeros > maxCount {
 		return nil, fmt.Errorf("count %d of zeros is out of range", w.Zeros)
 	}
-	for _, part := range []struct {
-		b    *bins
-		list []int64
-	}{{&s.positive, w.Positive}, {&s.negative, w.Negative}} {
-		n, err := part.b.read(part.list, maxCount-s.count)
+	for b, list := range map[*bins][]int64{&s.positive: w.Positive, &s.negative: w.Negative} {
+		n, err := b.read(list, maxCount-s.count)
 		if err != nil {
 			return nil, err
 		}
@@ -128,27 +125,22 @@ func (b *bins) read(list []int64, most uint64) (sum uint64, err error) {
 
 // checkRange returns an error if the range of values from outside does not fit to the bins.
 func (s *Sketch) checkRange() error {
-	negative, positive := len(s.negative.counts) > 0, len(s.positive.counts) > 0
-	fits := inRange(s.min) && inRange(s.max) && s.min <= s.max && negative == (s.min < 0) && positive == (s.max > 0)
-	if fits && negative {
-		fits = s.negative.reaches(-s.min)
-	}
-	if fits && positive {
-		fits = s.positive.reaches(s.max)
-	}
+	fits := inRange(s.min) && inRange(s.max) && s.min <= s.max && s.negative.reaches(-s.min) && s.positive.reaches(s.max)
 	if !fits {
 		return fmt.Errorf("min %v and max %v do not fit to the bins", s.min, s.max)
 	}
-
 	return nil
 }
 
-// reaches reports whether the largest size of the bins is the given one. The logarithm of another machine may differ
-// in its last bit, so the bin may be the one beside it.
+// reaches reports whether the largest size of the bins is the given one, which is not positive without bins. The
+// logarithm of another machine may differ in its last bit, so the bin may be the one beside it.
 func (b *bins) reaches(size float64) bool {
 	last := len(b.counts) - 1
-	for last > 0 && b.at(last) == 0 {
+	for last >= 0 && b.at(last) == 0 {
 		last--
+	}
+	if last < 0 || !(size > 0) {
+		return last < 0 && size <= 0
 	}
 	distance := binOf(size) - (b.first + last)
 

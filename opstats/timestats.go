@@ -1,6 +1,7 @@
 package opstats
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,21 +81,14 @@ func (s TimeStats) Merge(o TimeStats) TimeStats {
 	if s.LastAt > o.LastAt {
 		earlier, later = o, s
 	}
-	sized := later
 	if !later.Sized {
-		sized = earlier
+		later.SizeBytes, later.Sized = earlier.SizeBytes, earlier.Sized
 	}
+	later.Count = bounded(s.Count + o.Count)
+	later.Avg = weightedMean(s.Avg, s.Count, o.Avg, o.Count)
+	later.Min, later.Max = min(s.Min, o.Min), max(s.Max, o.Max)
 
-	return TimeStats{
-		Count:     bounded(s.Count + o.Count),
-		Avg:       weightedMean(s.Avg, s.Count, o.Avg, o.Count),
-		Min:       min(s.Min, o.Min),
-		Max:       max(s.Max, o.Max),
-		Last:      later.Last,
-		LastAt:    later.LastAt,
-		SizeBytes: sized.SizeBytes,
-		Sized:     sized.Sized,
-	}
+	return later
 }
 
 // weightedMean returns the mean of n values with mean a and m values with mean b. float64() keeps the compiler from
@@ -158,11 +152,7 @@ func (s *TimeStats) UnmarshalJSON(data []byte) error {
 
 // timeStats checks what was read and returns it as a TimeStats.
 func (w timeStatsJSON) timeStats() (TimeStats, error) {
-	count := w.Count
-	if count == nil {
-		count = w.Calls
-	}
-	switch {
+	switch count := cmp.Or(w.Count, w.Calls); {
 	case count == nil:
 		return TimeStats{}, errors.New("there is no count")
 	case *count == 0:
@@ -173,7 +163,7 @@ func (w timeStatsJSON) timeStats() (TimeStats, error) {
 		return TimeStats{}, errors.New("avg_time_ms, min_time_ms and max_time_ms must be there when something was counted")
 	}
 
-	s := TimeStats{Count: *count, Avg: *w.Avg, Min: *w.Min, Max: *w.Max, Last: w.Last, LastAt: w.LastAt}
+	s := TimeStats{Count: *cmp.Or(w.Count, w.Calls), Avg: *w.Avg, Min: *w.Min, Max: *w.Max, Last: w.Last, LastAt: w.LastAt}
 	if err := s.check(); err != nil {
 		return TimeStats{}, err
 	}

@@ -2,6 +2,7 @@ package book
 
 import (
 	"errors"
+	"hash/maphash"
 	"math"
 	"slices"
 	"time"
@@ -257,6 +258,9 @@ type set struct {
 	AtLeast bool     `json:"at_least,omitzero"`
 }
 
+// seed is that of the hashes of members.
+var seed = maphash.MakeSeed()
+
 // addMember takes a member of a set.
 func (b *Book) addMember(e *wire.Event) bool {
 	s, _ := entry(b, b.Sets, e.Series)
@@ -264,7 +268,7 @@ func (b *Book) addMember(e *wire.Event) bool {
 		return false
 	}
 
-	h := hash(e.Text)
+	h := maphash.Bytes(seed, e.Text)
 	i, known := slices.BinarySearch(s.Members, h)
 	switch {
 	case known:
@@ -276,15 +280,6 @@ func (b *Book) addMember(e *wire.Event) bool {
 	}
 
 	return true
-}
-
-// hash returns the FNV-1a hash of a member.
-func hash(member []byte) uint64 {
-	h := uint64(14695981039346656037)
-	for _, c := range member {
-		h = (h ^ uint64(c)) * 1099511628211
-	}
-	return h
 }
 
 // An attribute is a series of the kind attributes: a string, a float64 or a bool.
