@@ -66,30 +66,17 @@ func chosenLines(n *reporter.Node) (chosen []reporter.WorkLine, more int) {
 		}
 		return !ok
 	})
-
-	for len(lines) > 0 {
-		end := slices.IndexFunc(lines, func(l reporter.WorkLine) bool { return kindOf(l) != kindOf(lines[0]) })
-		if end < 0 {
-			end = len(lines)
-		}
-		highest := highestLines(lines[:end], peaks)
-		chosen, more = append(chosen, highest...), more+end-len(highest)
-		lines = lines[end:]
-	}
-
-	return chosen, more
-}
-
-// highestLines returns the lines with the highest peaks, in their order.
-func highestLines(lines []reporter.WorkLine, peaks map[reporter.WorkLine]float64) []reporter.WorkLine {
-	if len(lines) <= mostLines {
-		return lines
-	}
-
 	byPeak := slices.SortedStableFunc(slices.Values(lines), func(a, b reporter.WorkLine) int {
 		return cmp.Compare(peaks[b], peaks[a])
 	})
-	least := byPeak[mostLines:]
 
-	return slices.DeleteFunc(slices.Clone(lines), func(l reporter.WorkLine) bool { return slices.Contains(least, l) })
+	count, drawn := make(map[reporter.WorkLine]int), make(map[reporter.WorkLine]bool)
+	for _, l := range byPeak {
+		kind := kindOf(l)
+		drawn[l] = count[kind] < mostLines
+		count[kind]++
+	}
+	chosen = slices.DeleteFunc(slices.Clone(lines), func(l reporter.WorkLine) bool { return !drawn[l] })
+
+	return chosen, len(lines) - len(chosen)
 }

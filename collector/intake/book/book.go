@@ -16,6 +16,7 @@ type Book struct {
 	options Options
 	charts  []chart
 	columns []string // of the charts
+	unseen  interval // of all series without a time line
 
 	used    usage
 	took    time.Time // when Take was called last
@@ -120,8 +121,6 @@ func (b *Book) Drop(r wire.Reason, line []byte) {
 	case wire.Ignored:
 		b.Lost.Ignored++
 		return // as it should be
-	default:
-		return
 	}
 	b.example(line, r.String())
 }

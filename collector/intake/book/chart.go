@@ -62,7 +62,7 @@ func nothing() Figure { return Figure{math.NaN(), math.NaN(), math.NaN(), 0} }
 // even is the Figure of what was the same over the interval.
 func even(v, weight float64) Figure { return Figure{v, v, v, weight} }
 
-// An interval is what came since the last Take. A nil one is that of a series without a time line, and counts nothing.
+// An interval is what came since the last Take.
 type interval struct {
 	n, sum, min, max float64
 	bytes            float64 // of transfers
@@ -72,9 +72,6 @@ type interval struct {
 
 // add counts n times a value.
 func (i *interval) add(v, n float64) {
-	if i == nil {
-		return
-	}
 	i.sum += v * n
 	i.n += n
 	i.touch(v)
@@ -82,7 +79,7 @@ func (i *interval) add(v, n float64) {
 
 // addMany counts n values of which only the sum is known.
 func (i *interval) addMany(sum, n float64) {
-	if i == nil || n <= 0 {
+	if n <= 0 {
 		return
 	}
 	i.sum += sum
@@ -92,9 +89,6 @@ func (i *interval) addMany(sum, n float64) {
 
 // touch widens the range.
 func (i *interval) touch(v float64) {
-	if i == nil {
-		return
-	}
 	if !i.touched {
 		i.min, i.max, i.touched = v, v, true
 	}
@@ -103,7 +97,7 @@ func (i *interval) touch(v float64) {
 
 // hold says that a gauge had a value from one moment to another.
 func (i *interval) hold(v, from, to float64, known bool) {
-	if i == nil || !known {
+	if !known {
 		return
 	}
 	i.area += v * max(0, to-max(from, i.from))
@@ -146,10 +140,10 @@ func matches(pattern, text string) bool {
 	return fits && err == nil
 }
 
-// chartOf returns the interval of a new series, or nil if it gets no time line.
+// chartOf returns the interval of a new series.
 func (b *Book) chartOf(kind Kind, series string) *interval {
 	if !b.charted(series) {
-		return nil
+		return &b.unseen
 	}
 	i := &interval{from: unixSeconds(b.took)}
 	b.charts = append(b.charts, chart{kind, series, i})

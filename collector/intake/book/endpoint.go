@@ -30,12 +30,8 @@ type Endpoint struct {
 	start   float64   // process_start_time_seconds of this scrape, or NaN
 }
 
-// Bounds of an Endpoint.
-const (
-	maxMetrics    = MaxSeries
-	maxHistogram  = 256        // buckets of one histogram
-	maxAllBuckets = maxBuckets // of all
-)
+// maxHistogram is how many buckets of one histogram are read.
+const maxHistogram = 256
 
 // A metric is a series of an endpoint.
 type metric struct {
@@ -121,7 +117,7 @@ func leftOut(name []byte) bool {
 func (e *Endpoint) take(s *wire.Sample) bool {
 	m := e.metrics[string(s.Series)]
 	if m == nil {
-		if len(e.metrics) >= maxMetrics {
+		if len(e.metrics) >= MaxSeries {
 			e.refused++
 			return false
 		}
@@ -171,7 +167,7 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 	case m.odd:
 		return
 	case i < len(m.bounds) && m.bounds[i] == s.Bound, i == len(m.bounds) && m.known && !finite:
-	case !m.known && i == len(m.bounds) && i < maxHistogram && e.held < maxAllBuckets &&
+	case !m.known && i == len(m.bounds) && i < maxHistogram && e.held < maxBuckets &&
 		(i == 0 || s.Bound > m.bounds[i-1]):
 		if finite {
 			m.bounds = append(m.bounds, s.Bound)

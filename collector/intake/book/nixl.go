@@ -72,7 +72,7 @@ func (b *Book) growNIXL(m *metric, g *reading, at time.Time) {
 	case m.nixl == xferPart:
 		pooled.interval.addMany(g.sum*1000, g.count)
 	case m.nixl == bytesPart:
-		pooled.interval.addBytes(g.sum)
+		pooled.interval.bytes += g.sum
 	}
 	if m.nixl < failedPart {
 		n.Parts[m.nixl].grow(g, m.bounds, 1, &b.used)

@@ -85,21 +85,15 @@ func newState() state {
 
 // WriteState writes the state of the Book, without loss: a Book that is restored from it gives the same report. It is
 // JSON, with gzip if it is large: at most 3 MiB at all bounds.
-func (b *Book) WriteState(w io.Writer) error {
+func (b *Book) WriteState(w io.Writer) (err error) {
 	if b.isSmall() {
-		return stateError("write", text.WriteJSON(w, &b.state))
-	}
-	packed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-	if err == nil {
+		err = text.WriteJSON(w, &b.state)
+	} else {
+		packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // there is such a level
 		err = errors.Join(text.WriteJSON(packed, &b.state), packed.Close())
 	}
-	return stateError("write", err)
-}
-
-// stateError says what failed with a state; nil if nothing did.
-func stateError(what string, err error) error {
 	if err != nil {
-		return fmt.Errorf("%s state of operations: %w", what, err)
+		return fmt.Errorf("write state of operations: %w", err)
 	}
 	return nil
 }
@@ -122,7 +116,7 @@ func Restore(packed []byte) (*Book, error) {
 			checkAll(b.Engines, (*nixl).check), b.checkSources())
 	}
 	if err != nil {
-		return nil, stateError("read", err)
+		return nil, fmt.Errorf("read state of operations: %w", err)
 	}
 	return b, nil
 }

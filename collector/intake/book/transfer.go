@@ -81,7 +81,7 @@ func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) err
 		n, seconds := data.Sum(opstats.TransferDuration)
 		_, bytes := data.Sum(opstats.BytesTransferred)
 		t.interval.addMany(seconds*1000, float64(n))
-		t.interval.addBytes(bytes)
+		t.interval.bytes += bytes
 		return t.Records.Aggregate(data)
 	}
 
@@ -90,17 +90,10 @@ func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) err
 		Descriptors: x.Descriptors, End: at})
 	if err == nil {
 		t.interval.add(x.XferMicros/1000, 1)
-		t.interval.addBytes(x.Bytes)
+		t.interval.bytes += x.Bytes
 	}
 
 	return err
-}
-
-// addBytes counts bytes that were transferred.
-func (i *interval) addBytes(bytes float64) {
-	if i != nil {
-		i.bytes += bytes
-	}
 }
 
 // seen notes that something came at a moment.
