@@ -18,28 +18,18 @@ type distribution struct {
 
 // grow adds the growth of a histogram, of which scale multiplies observations and bounds.
 func (d *distribution) grow(g *reading, bounds []float64, scale float64, used *usage) {
-	d.Count = min(d.Count+g.count, maxSum)
-	d.Sum = min(max(d.Sum+g.sum*scale, -maxSum), maxSum)
-	if d.Mixed {
-		return
+	had := len(d.Buckets)
+	if had == 0 && used.buckets+len(g.buckets) > maxBuckets {
+		d.Mixed = true
 	}
-
-	if d.Buckets == nil && len(g.buckets) > 0 && used.buckets+len(g.buckets) <= maxBuckets {
-		used.buckets += len(g.buckets)
-		d.Buckets = make([]float64, len(g.buckets))
-		for _, bound := range bounds {
-			d.Bounds = append(d.Bounds, bound*scale)
-		}
+	scaled := make([]float64, len(bounds))
+	for i, bound := range bounds {
+		scaled[i] = bound * scale
 	}
-	same := func(own, other float64) bool { return own == other*scale }
-	if len(d.Buckets) != len(g.buckets) || !slices.EqualFunc(d.Bounds, bounds, same) {
-		used.buckets -= len(d.Buckets)
-		d.Bounds, d.Buckets, d.Mixed = nil, nil, true
-		return
-	}
-	for i, n := range g.buckets {
-		d.Buckets[i] = min(d.Buckets[i]+n, maxSum)
-	}
+	d.merge(&distribution{
+		Count: g.count, Sum: g.sum * scale, Bounds: scaled, Buckets: g.buckets, Mixed: len(g.buckets) < len(bounds),
+	})
+	used.buckets += len(d.Buckets) - had
 }
 
 // clone returns an independent copy; that of nil is nil.
@@ -54,8 +44,8 @@ func (d *distribution) clone() *distribution {
 
 // merge adds another one.
 func (d *distribution) merge(o *distribution) {
-	d.Count += o.Count
-	d.Sum += o.Sum
+	d.Count = min(d.Count+o.Count, maxSum)
+	d.Sum = min(max(d.Sum+o.Sum, -maxSum), maxSum)
 	switch {
 	case o.Count == 0:
 	case d.Mixed || o.Mixed:
@@ -66,7 +56,7 @@ func (d *distribution) merge(o *distribution) {
 		d.Bounds, d.Buckets, d.Mixed = nil, nil, true
 	default:
 		for i, n := range o.Buckets {
-			d.Buckets[i] += n
+			d.Buckets[i] = min(d.Buckets[i]+n, maxSum)
 		}
 	}
 }

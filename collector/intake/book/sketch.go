@@ -23,10 +23,3 @@ func (q *quantiles) add(v float64, n uint64, used *usage) {
 		*q = quantiles{Lost: true}
 	}
 }
-
-// clone returns an independent copy.
-func (q *quantiles) clone() quantiles {
-	c := *q
-	c.Sketch = *q.Sketch.Clone()
-	return c
-}

@@ -27,12 +27,14 @@ func (b *Book) Clone() *Book {
 	c.Examples = slices.Clone(b.Examples)
 
 	c.Times = cloneAll(b.Times, func(t *timing) {
-		t.Quantiles, t.Scraped, t.Handed = t.Quantiles.clone(), t.Scraped.clone(), maps.Clone(t.Handed)
+		t.Quantiles.Sketch, t.Scraped, t.Handed = *t.Quantiles.Sketch.Clone(), t.Scraped.clone(), maps.Clone(t.Handed)
 		t.interval = nil
 	})
 	c.Counters = cloneAll(b.Counters, func(n *counter) { n.Handed, n.interval = maps.Clone(n.Handed), nil })
 	c.Gauges = cloneAll(b.Gauges, func(g *gauge) { g.interval = nil })
-	c.Values = cloneAll(b.Values, func(o *observed) { o.Quantiles, o.Scraped = o.Quantiles.clone(), o.Scraped.clone() })
+	c.Values = cloneAll(b.Values, func(o *observed) {
+		o.Quantiles.Sketch, o.Scraped = *o.Quantiles.Sketch.Clone(), o.Scraped.clone()
+	})
 	c.Sets = cloneAll(b.Sets, func(s *set) { s.Members = slices.Clone(s.Members) })
 	c.Attributes = cloneAll(b.Attributes, func(*attribute) {})
 	c.Records = cloneAll(b.Records, func(t *transfer) {
