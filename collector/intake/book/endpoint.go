@@ -214,8 +214,8 @@ func (e *Endpoint) commit(b *Book, at time.Time) {
 	}
 }
 
-// startError is by how many seconds process_start_time_seconds may be too early: most clients take the boot time in whole
-// seconds.
+// startError is by how many seconds process_start_time_seconds may be too early: most clients take the boot time in
+// whole seconds.
 const startError = 1
 
 // forget makes the series that a restarted server does not have yet count from 0 when they appear again.

@@ -225,8 +225,8 @@ func (t *timing) report() Time {
 	return r
 }
 
-// quantilesOf returns the quantiles of a series, if all of it came from records or all of it from a histogram, and in the
-// latter case their names.
+// quantilesOf returns the quantiles of a series, if all of it came from records or all of it from a histogram. In the
+// latter case it returns their names, too.
 func quantilesOf(q *quantiles, d *distribution, records, sums bool, names ...string) (
 	p50, p90, p99 *float64, estimated []string,
 ) {
@@ -258,7 +258,8 @@ func (o *observed) report() Value {
 		count := o.Count + d.Count
 		r.Count, r.Avg = math.Round(count), (o.Avg*o.Count+d.Sum)/count
 	}
-	r.P50, r.P90, r.P99, r.Estimated = quantilesOf(&o.Quantiles, o.Scraped, o.Count > 0, false, P50Name, P90Name, P99Name)
+	r.P50, r.P90, r.P99, r.Estimated = quantilesOf(&o.Quantiles, o.Scraped, o.Count > 0, false,
+		P50Name, P90Name, P99Name)
 
 	return r
 }
