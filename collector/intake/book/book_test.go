@@ -101,8 +101,8 @@ func TestBook_Kinds(t *testing.T) {
 // p50 is what a Sketch says of a value in the middle.
 func p50(v float64) string {
 	var q quantiles
-	for _, x := range []float64{-3, v, 5} {
-		q.add(x, 1, &usage{})
+	for i, x := range []float64{-3, v, 5} {
+		q.add(x, float64(i), float64(i+1), &usage{})
 	}
 	median, _ := q.Sketch.Quantile(0.5)
 	return fmt.Sprint(median)

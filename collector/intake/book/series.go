@@ -68,15 +68,10 @@ func (t *timing) add(ms, n float64, at time.Time, used *usage) error {
 	if !before.Empty() { // Welford's sum: both factors have the sign of the distance
 		t.Squares = min(t.Squares+n*(ms-before.Avg)*(ms-t.Stats.Avg), maxSum)
 	}
-	t.Quantiles.add(ms, wholes(math.Round(before.Count), t.Stats.Count), used)
+	t.Quantiles.add(ms, before.Count, t.Stats.Count, used)
 	t.interval.add(ms, n)
 
 	return nil
-}
-
-// wholes returns by how much a count went up, in whole events.
-func wholes(before, after float64) uint64 {
-	return uint64(min(math.Round(after)-before, 1<<62))
 }
 
 // addKey counts the time of an operation for its key, too.
@@ -232,14 +227,14 @@ func (b *Book) addValue(e *wire.Event) bool {
 
 // add counts a value n times.
 func (o *observed) add(v, n float64, used *usage) {
-	before := math.Round(o.Count)
-	if o.Count == 0 {
+	before := o.Count
+	if before == 0 {
 		o.Min, o.Max = v, v
 	}
 	o.Avg = (o.Avg*o.Count + v*n) / (o.Count + n)
 	o.Min, o.Max, o.Last = min(o.Min, v), max(o.Max, v), v
 	o.Count = min(o.Count+n, maxSum)
-	o.Quantiles.add(v, wholes(before, o.Count), used)
+	o.Quantiles.add(v, before, o.Count, used)
 }
 
 // isFinite reports whether all values are numbers that no sum of a Book exceeds.

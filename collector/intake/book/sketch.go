@@ -1,6 +1,10 @@
 package book
 
-import "github.com/perfagent/perfagent/opstats"
+import (
+	"math"
+
+	"github.com/perfagent/perfagent/opstats"
+)
 
 // quantiles is a Sketch within the memory of the Book. It is given up, and then knows nothing, if there is no memory
 // for a wider range of values.
@@ -9,15 +13,16 @@ type quantiles struct {
 	Lost   bool           `json:"lost,omitzero"`
 }
 
-// add counts a value n times.
-func (q *quantiles) add(v float64, n uint64, used *usage) {
+// add counts a value as often as a count of values went up, in whole numbers.
+func (q *quantiles) add(v, before, after float64, used *usage) {
 	if q.Lost {
 		return
 	}
+	n := uint64(min(math.Round(after)-math.Round(before), 1<<62))
 
-	before := q.Sketch.Bytes()
+	bytes := q.Sketch.Bytes()
 	err := q.Sketch.AddN(v, n)
-	used.sketchBytes += q.Sketch.Bytes() - before
+	used.sketchBytes += q.Sketch.Bytes() - bytes
 	if err != nil || used.sketchBytes > maxSketchBytes {
 		used.sketchBytes -= q.Sketch.Bytes()
 		*q = quantiles{Lost: true}

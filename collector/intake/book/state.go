@@ -115,7 +115,7 @@ func Restore(packed []byte) (*Book, error) {
 			checkAll(b.Times, (*timing).check), checkAll(b.Counters, (*counter).check), checkAll(b.Gauges, (*gauge).check),
 			checkAll(b.Values, (*observed).check), checkAll(b.Sets, (*set).check),
 			checkAll(b.Attributes, (*attribute).check), checkAll(b.Records, (*transfer).check),
-			checkAll(b.Engines, (*nixl).check), b.checkSources())
+			checkAll(b.Engines, (*nixl).check))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read state of operations: %w", err)
@@ -142,16 +142,6 @@ func checkAll[E any](entries map[string]*E, check func(*E) bool) error {
 	for name, e := range entries {
 		if e == nil || !check(e) {
 			return fmt.Errorf("the state of series %q is not possible", name)
-		}
-	}
-	return nil
-}
-
-// checkSources returns an error if a source is neither a socket nor an endpoint.
-func (b *Book) checkSources() error {
-	for _, s := range b.Sources {
-		if (s.Datagrams == nil) == (s.Scrapes == nil) {
-			return fmt.Errorf("source %q is neither a socket nor an endpoint", s.Address)
 		}
 	}
 	return nil
