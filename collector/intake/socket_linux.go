@@ -33,13 +33,9 @@ func newHandle(conn datagramConn) (h handle, err error) {
 		h.large = size >= wantedBuffer
 		h.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	})
-	if controlErr != nil {
-		return h, controlErr
-	}
-	if err != nil {
+	if err = errors.Join(controlErr, err); err != nil {
 		return h, err
 	}
-
 	return h, conn.Close() // which takes it from the poller
 }
 
@@ -49,10 +45,7 @@ func (h *handle) close() error { return unix.Close(h.fd) }
 func private(_, _ string, raw syscall.RawConn) error {
 	var err error
 	controlErr := raw.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
-	if controlErr != nil {
-		return controlErr
-	}
-	return err
+	return errors.Join(controlErr, err)
 }
 
 // begin begins to receive, in one goroutine for all sockets. It sleeps in Go's network poller until a socket is

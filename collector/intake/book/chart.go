@@ -133,9 +133,9 @@ func cutVLLM(name string) (string, bool) {
 	return strings.CutPrefix(name, "vllm_")
 }
 
-// matches reports whether a pattern fits the whole text. "*" stands for any characters, "?" for one.
+// matches reports whether a pattern of path.Match fits the whole text, in which "/" is a character like others.
 func matches(pattern, text string) bool {
-	slash := strings.NewReplacer("/", "\x00") // which is a character like others to path.Match
+	slash := strings.NewReplacer("/", "\x00")
 	fits, err := path.Match(slash.Replace(pattern), slash.Replace(text))
 	return fits && err == nil
 }

@@ -34,5 +34,5 @@ const (
 
 // Options say what a Book does with what it gets.
 type Options struct {
-	Charts []string // patterns of series and transfers that get a time line; "*" and "?" stand for any characters
+	Charts []string // patterns, as of path.Match, of series and transfers that get a time line
 }
