@@ -1,6 +1,7 @@
 package reporter
 
 import (
+	"errors"
 	"io"
 )
 
@@ -35,10 +36,9 @@ func CSVColumns(r *Report) (named bool, names []string, values func(column int, 
 // Halve merges neighbouring points of a node's series.
 func Halve(n *Node) { n.halve() }
 
-// Sizes returns what a node takes in a report, and what seriesSize says of its series.
+// Sizes returns what a node takes in a report, and what its seriesText takes.
 func Sizes(n *Node) (whole, series int, err error) {
-	if whole, err = n.encodedSize("7"); err == nil {
-		series, err = n.seriesSize()
-	}
-	return whole, series, err
+	whole, err = n.encodedSize("7")
+	text, errSeries := n.seriesText()
+	return whole, len(text), errors.Join(err, errSeries)
 }

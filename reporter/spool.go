@@ -3,7 +3,7 @@ package reporter
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -42,12 +42,12 @@ type Spool struct {
 
 // A spooled is a node in the file.
 type spooled struct {
-	from   string // path of its report
-	at     int64
-	length int
-	bare   int // see Packed
-	size   int
-	sum    uint64
+	from string // path of its report
+	at   int64
+	size int      // of its series
+	bare int      // see Packed
+	keys []string // of its samples: when they are read again, they may come in another order
+	sum  uint64
 }
 
 // A Packed is a node on its way into a Spool.
@@ -57,9 +57,8 @@ type Packed struct {
 	whole   *Node  // thinned
 	level   int32  // how often
 	sum     uint64 // of the series before
-	bare    int    // seriesSize of the numbers
-	size    int    // seriesSize of the whole
-	data    []byte // the series
+	bare    int    // the size of the seriesText of the numbers
+	data    []byte // the seriesText of the whole
 }
 
 // NewSpool returns a spool with a temporary file in a directory. Close removes it.
@@ -91,10 +90,11 @@ func (s *Spool) Close() {
 // Pack takes a node of a report, which belongs to the spool from then on.
 func (s *Spool) Pack(name string, n *Node) (*Packed, error) {
 	p := &Packed{name: name, numbers: n.WithoutSeries(), whole: n, sum: s.sum(n)}
-	var err error
-	if p.bare, err = p.numbers.seriesSize(); err != nil {
+	bare, err := p.numbers.seriesText()
+	if err != nil {
 		return nil, err
 	}
+	p.bare = len(bare)
 	return p, p.settle(s.level.Load())
 }
 
@@ -103,10 +103,7 @@ func (p *Packed) settle(level int32) (err error) {
 	for ; p.level < level; p.level++ {
 		p.whole.halve()
 	}
-	if p.size, err = p.whole.seriesSize(); err != nil {
-		return err
-	}
-	p.data, err = encodeSeries(p.whole)
+	p.data, err = p.whole.seriesText()
 	return err
 }
 
@@ -132,9 +129,9 @@ func (s *Spool) Add(path string, run *Run, p *Packed) error {
 			return err
 		}
 	}
-	e := &spooled{from: path, sum: p.sum, bare: p.bare}
+	e := &spooled{from: path, sum: p.sum, bare: p.bare, keys: p.whole.Samples.Keys}
 	s.byName[p.name] = e
-	if err := s.put(e, p.data, p.size); err != nil {
+	if err := s.put(e, p.data); err != nil {
 		return err
 	}
 
@@ -160,13 +157,13 @@ func (s *Spool) fit(others int) error {
 }
 
 // put writes the series of a node.
-func (s *Spool) put(e *spooled, data []byte, size int) error {
+func (s *Spool) put(e *spooled, data []byte) error {
 	if _, err := s.file.Write(data); err != nil {
 		return fmt.Errorf("merge: %w", err)
 	}
-	e.at, e.length, e.size = s.end, len(data), size
-	s.end += int64(len(data))
-	s.size += size - e.bare
+	e.at, e.size = s.end, len(data)
+	s.end += int64(e.size)
+	s.size += e.size - e.bare
 	s.entries = append(s.entries, e)
 
 	return nil
@@ -191,7 +188,6 @@ func (s *Spool) thin() error {
 	type halved struct {
 		*spooled
 		data  []byte
-		size  int
 		fewer bool
 	}
 	return parallel.InOrder(len(entries), func(i int, emit func(halved) error) error {
@@ -205,10 +201,10 @@ func (s *Spool) thin() error {
 		if err := p.settle(1); err != nil {
 			return err
 		}
-		return emit(halved{entries[i], p.data, p.size, n.Samples.Len() < points})
+		return emit(halved{entries[i], p.data, n.Samples.Len() < points})
 	}, func(h halved) error {
 		s.thinnest = s.thinnest && !h.fewer
-		return s.put(h.spooled, h.data, h.size)
+		return s.put(h.spooled, h.data)
 	})
 }
 
@@ -295,56 +291,37 @@ func (s *Spool) whole(name string, numbers *Node) (*Node, error) {
 
 // read returns a node with nothing but its series.
 func (e *spooled) read(file io.ReaderAt) (*Node, error) {
-	data := make([]byte, e.length)
-	if _, err := file.ReadAt(data, e.at); err != nil {
+	data := make([]byte, e.size)
+	_, err := file.ReadAt(data, e.at)
+	_, data, _ = bytes.Cut(data, []byte(`"": `))
+	n, rows, errNode := readNode(newReader(bytes.NewBuffer(data)), Wanted{All: true})
+	if err := errors.Join(err, errNode); err != nil {
 		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
 	}
 
-	n, err := decodeSeries(data)
-	if err != nil {
-		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
-	}
-	return n, nil
-}
-
-// A spooledSeries is the series of a node in the file. The samples are by column: those of a report may get their keys
-// in another order when they are read again.
-type spooledSeries struct {
-	Sampling *Sampling // its stride alone counts
-	Keys     []string
-	Columns  []Numbers
-	Envelope Envelope
-	Ranks    map[string]Envelope
-}
-
-func encodeSeries(n *Node) ([]byte, error) {
-	s := spooledSeries{Sampling: n.Sampling, Keys: n.Samples.Keys, Envelope: n.Envelope,
-		Ranks: make(map[string]Envelope, len(n.Ranks))}
-	for _, column := range n.Samples.Columns {
-		s.Columns = append(s.Columns, column)
-	}
-	for name, rank := range n.Ranks {
-		s.Ranks[name] = rank.Envelope
-	}
-	return text.JSON(s)
-}
-
-// decodeSeries returns a node with nothing but the series.
-func decodeSeries(data []byte) (*Node, error) {
-	var s spooledSeries
-	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, err
-	}
-
-	n := &Node{Sampling: s.Sampling, Samples: Samples{Keys: s.Keys}, Envelope: s.Envelope,
-		Ranks: make(map[string]*Rank, len(s.Ranks))}
-	for _, column := range s.Columns {
+	read := n.Samples
+	n.Samples = Samples{Keys: e.keys}
+	for _, key := range e.keys {
+		column := read.Column(key)
+		if column == nil { // nothing in it was measured
+			column = absentNumbers(rows)
+		}
 		n.Samples.Columns = append(n.Samples.Columns, column)
 	}
-	for name, envelope := range s.Ranks {
-		n.Ranks[name] = &Rank{Envelope: envelope}
-	}
 	return n, nil
+}
+
+// seriesText returns a member of a report's nodes with nothing but the series of a node. It has as many bytes more
+// than that of another node with the same ranks as the two nodes differ by in a report, if only their series differ.
+func (n *Node) seriesText() ([]byte, error) {
+	series := &Node{Samples: n.Samples, Envelope: n.Envelope, Ranks: make(map[string]*Rank, len(n.Ranks))}
+	if n.Sampling != nil {
+		series.Sampling = &Sampling{Stride: n.Sampling.Stride}
+	}
+	for name, rank := range n.Ranks {
+		series.Ranks[name] = &Rank{Envelope: rank.Envelope}
+	}
+	return encodeMember("", series)
 }
 
 // sum returns a hash of a node's series: equal for those that are encoded alike.

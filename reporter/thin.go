@@ -3,7 +3,6 @@ package reporter
 import (
 	"fmt"
 	"math/bits"
-	"strconv"
 )
 
 // shrink halves the series of all nodes until the encoded report fits into limit
@@ -59,42 +58,6 @@ func (r *Report) encodedSize() (int, error) {
 func (n *Node) encodedSize(name string) (int, error) {
 	data, err := Encode(&Report{Nodes: map[string]*Node{name: n}})
 	return len(data), err
-}
-
-// seriesSize returns the bytes that the series of a node take in a report, but for some that do not change when the
-// series get shorter or are taken off. It does not encode the rest of the node, nor break lines, which take longer.
-func (n *Node) seriesSize() (int, error) {
-	const line = len("\n        ")
-	list, err := n.Samples.MarshalJSON()
-	if err != nil {
-		return 0, err
-	}
-	size := len(list) + line*n.Samples.Len()
-	if n.Samples.Len() > 0 {
-		size += len("\n      ")
-	}
-
-	if len(n.Envelope) > 0 {
-		bands, err := n.Envelope.MarshalJSON()
-		if err != nil {
-			return 0, err
-		}
-		size += len(",\n      \"envelope\": \n      ") + len(bands) + (line+len(" "))*len(n.Envelope)
-	}
-	for _, rank := range n.Ranks {
-		if len(rank.Envelope) > 0 {
-			bands, err := rank.Envelope.MarshalJSON()
-			if err != nil {
-				return 0, err
-			}
-			size += len(`"envelope":,`) + len(bands)
-		}
-	}
-	if n.Sampling != nil {
-		size += len(strconv.FormatInt(n.Sampling.Stride, 10))
-	}
-
-	return size, nil
 }
 
 // points returns the number of samples that the nodes keep.
