@@ -11,7 +11,6 @@ const (
 )
 
 var (
-	MergeWithin    = merge
 	NewSpoolWithin = newSpool
 	WhyAbsent      = whyAbsent
 	ScanReport     = scanReport
@@ -41,4 +40,25 @@ func Sizes(n *Node) (whole, series int, err error) {
 	whole, err = n.encodedSize("7")
 	text, errSeries := n.seriesText()
 	return whole, len(text), errors.Join(err, errSeries)
+}
+
+// MergeWithin merges in memory, and halves all series until the result fits: what a Spool does by way of a file.
+func MergeWithin(inputs []Source, limit int) (*Report, error) {
+	r, err := Merge(inputs)
+	for err == nil {
+		size, errSize := r.encodedSize()
+		if errSize != nil || size <= limit {
+			return r, errSize
+		}
+		thinned := false
+		for _, n := range r.Nodes {
+			before := n.Samples.Len()
+			n.halve()
+			thinned = thinned || n.Samples.Len() < before
+		}
+		if !thinned {
+			err = tooLarge(size, limit)
+		}
+	}
+	return r, err
 }

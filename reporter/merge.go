@@ -29,16 +29,9 @@ const mergedSize = MaxFileSize / 2
 // one with the lowest node wins; so neither their order nor merging in several
 // steps makes a difference.
 //
-// A result that would be larger than 128 MiB keeps every number but fewer points:
-// the series of all nodes are halved until it fits. A point then has the sample of
-// the first of the two it stands for, the lesser minimum, the greater maximum, and
-// the plain mean of the two means: the seconds behind each are not in a report.
-//
-// The result has the verdicts and findings of its nodes. It lacks the ones that follow from the
-// nodes together: call diagnosis.Merge to have them, too.
-func Merge(inputs []Source) (*Report, error) { return merge(inputs, mergedSize) }
-
-func merge(inputs []Source, limit int) (*Report, error) {
+// The result keeps all points; that of a [Spool] has as many as fit into 128 MiB. It has the verdicts and findings of
+// its nodes, and lacks the ones that follow from the nodes together: call diagnosis.Merge to have them, too.
+func Merge(inputs []Source) (*Report, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("merge: no report is given")
 	}
@@ -65,7 +58,7 @@ func merge(inputs []Source, limit int) (*Report, error) {
 
 	out.ownCommands()
 	out.Run.ExitCode, out.Run.Signal = mergedExit(inputs, out)
-	return out, out.shrink(limit)
+	return out, nil
 }
 
 // byLowestNode orders reports by the lowest of their nodes. Reports without nodes come

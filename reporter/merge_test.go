@@ -162,7 +162,7 @@ func TestMerge_Laws(t *testing.T) {
 	}
 }
 
-func TestMerge_ThinsToTheLimit(t *testing.T) {
+func TestSpool_ThinsToTheLimit(t *testing.T) {
 	inputs := []reporter.Source{{Path: "a", Report: reportertest.NodeReport(0, 200, 0, nil)}, {Path: "b", Report: reportertest.NodeReport(1, 111, 0, nil)}}
 	old, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil {
@@ -172,16 +172,16 @@ func TestMerge_ThinsToTheLimit(t *testing.T) {
 	before := encodedReport(t, inputs[0].Report)
 	full := encodedReport(t, mustMerge(t, inputs...))
 	for _, limit := range []int{len(full) + 2000, len(full) - 1, len(full) / 3, len(full) / 20, 50000} {
-		r, err := reporter.MergeWithin(inputs, limit)
+		data, err := spooled(t, inputs, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := encodedReport(t, r)
 		if len(data) > limit {
 			t.Errorf("%d bytes, limit %d", len(data), limit)
 		}
-		if _, err := reporter.Decode(data); err != nil {
-			t.Errorf("limit %d: %v", limit, err)
+		r, err := reporter.Decode(data)
+		if err != nil {
+			t.Fatalf("limit %d: %v", limit, err)
 		}
 		n := r.Nodes["0"]
 		if band := n.Envelope["cpu_pct_per_cpu_avg"]; slices.Max(band.Max) != 100 || slices.Min(band.Min) != 0.5 {
@@ -198,7 +198,7 @@ func TestMerge_ThinsToTheLimit(t *testing.T) {
 	if !bytes.Equal(before, encodedReport(t, inputs[0].Report)) {
 		t.Error("an input was changed")
 	}
-	if _, err := reporter.MergeWithin(inputs, 1000); err == nil || !strings.Contains(err.Error(), "1000") {
+	if _, err := spooled(t, inputs, 1000); err == nil || !strings.Contains(err.Error(), "1000") {
 		t.Errorf("%v", err)
 	}
 }

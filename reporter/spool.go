@@ -19,12 +19,14 @@ import (
 )
 
 // A Spool merges reports of which the series do not fit into memory together. The series of each node go to a
-// temporary file as they are read, thinned so far that the result stays within the limit of Merge; the numbers
-// stay in memory. Its use:
+// temporary file as they are read; the numbers stay in memory. A result that would be larger than 128 MiB keeps every
+// number but fewer points: the series of all nodes are halved until it fits. A point then has the sample of the first
+// of the two it stands for, the lesser minimum, the greater maximum, and the plain mean of the two means: the seconds
+// behind each are not in a report. Its use:
 //
 //  1. Pack each node, in any order and from several goroutines, and Add what Pack returns, in one order;
 //  2. merge Sources, which have the numbers, with Merge or diagnosis.Merge;
-//  3. Encode the result: the same bytes as if all had been merged in memory.
+//  3. Encode the result: where all points fit, the same bytes as if all had been merged in memory.
 type Spool struct {
 	limit int
 	dir   string

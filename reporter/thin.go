@@ -1,32 +1,6 @@
 package reporter
 
-import (
-	"fmt"
-	"math/bits"
-)
-
-// shrink halves the series of all nodes until the encoded report fits into limit
-// bytes. Nodes are measured one by one: the whole may be too large to be held.
-func (r *Report) shrink(limit int) error {
-	for {
-		size, err := r.encodedSize()
-		if err != nil || size <= limit {
-			return err
-		}
-
-		halvings := max(1, bits.Len(uint(size/limit))-1)
-		before := r.points()
-		for range halvings {
-			for _, n := range r.Nodes {
-				n.halve()
-			}
-		}
-
-		if r.points() == before {
-			return tooLarge(size, limit)
-		}
-	}
-}
+import "fmt"
 
 func tooLarge(size, limit int) error {
 	return fmt.Errorf("merge: the report takes %d bytes even without its series; %d are the limit", size, limit)
@@ -58,15 +32,6 @@ func (r *Report) encodedSize() (int, error) {
 func (n *Node) encodedSize(name string) (int, error) {
 	data, err := Encode(&Report{Nodes: map[string]*Node{name: n}})
 	return len(data), err
-}
-
-// points returns the number of samples that the nodes keep.
-func (r *Report) points() int {
-	sum := 0
-	for _, n := range r.Nodes {
-		sum += n.Samples.Len()
-	}
-	return sum
 }
 
 // halve merges neighbouring points of the node's series, as a ring does. The node
