@@ -1,6 +1,8 @@
 package reporter
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -14,10 +16,6 @@ import (
 // Python writes them, no newline at the end. What was not measured is left out:
 // JSON has no word for it. A node that is not an integer is an error.
 func EncodePerfPy(samples map[string][]collector.Sample) ([]byte, error) {
-	if len(samples) == 0 {
-		return []byte("{}"), nil
-	}
-
 	nodes := make(map[string]*Node, len(samples))
 	for name := range samples {
 		if _, err := strconv.ParseUint(name, 10, 31); err != nil {
@@ -27,50 +25,30 @@ func EncodePerfPy(samples map[string][]collector.Sample) ([]byte, error) {
 		nodes[name] = nil
 	}
 
-	out := []byte("{")
+	data := []byte{'{'}
 	for i, name := range (&Report{Nodes: nodes}).NodeNames() {
-		if i > 0 {
-			out = append(out, ',')
+		data = append(appendKey(data, i, name), '[')
+		for k := range samples[name] {
+			if k > 0 {
+				data = append(data, ',')
+			}
+			data = appendPerfPySample(data, &samples[name][k])
 		}
-		out = append(out, "\n    \""+name+"\": "...)
-		out = appendPerfPyList(out, samples[name])
+		data = append(data, ']')
 	}
-	return append(out, "\n}"...), nil
-}
-
-func appendPerfPyList(out []byte, list []collector.Sample) []byte {
-	if len(list) == 0 {
-		return append(out, "[]"...)
-	}
-	out = append(out, '[')
-	for i := range list {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, "\n        "...)
-		out = appendPerfPySample(out, &list[i])
-	}
-	return append(out, "\n    ]"...)
+	var out bytes.Buffer
+	err := json.Indent(&out, append(data, '}'), "", "    ")
+	return out.Bytes(), err
 }
 
 func appendPerfPySample(out []byte, s *collector.Sample) []byte {
 	out = append(out, '{')
-	empty := true
+	n := 0
 	for c := range collector.Column(collector.NumPerfPyKeys) {
-		v := s.Values[c]
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			continue
+		if v := s.Values[c]; !math.IsNaN(v) && !math.IsInf(v, 0) {
+			out = appendPythonFloat(appendKey(out, n, c.Key()), v)
+			n++
 		}
-		if !empty {
-			out = append(out, ',')
-		}
-		empty = false
-		out = append(out, "\n            \""+c.Key()+"\": "...)
-		out = appendPythonFloat(out, v)
-	}
-
-	if !empty {
-		out = append(out, "\n        "...)
 	}
 	return append(out, '}')
 }
