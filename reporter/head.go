@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 )
 
 // A Head is what the beginning of a report or a journal tells: which run, and which part of it.
@@ -48,16 +47,6 @@ func ReadHead(file io.Reader) (*Head, error) {
 	return &h.head, nil
 }
 
-// ReadRanks reads when the ranks of the first node of a report began, by rank as decimal text. A time is zero if the
-// report does not tell.
-func ReadRanks(file io.Reader) (map[string]time.Time, error) {
-	h := headReading{in: newReader(file), wantsRanks: true}
-	if err := h.in.object("", h.member); err != nil && !errors.Is(err, errEnough) {
-		return nil, fmt.Errorf("read the ranks: %w", err)
-	}
-	return h.ranks, nil
-}
-
 // A headReading is the reading of a head in progress.
 type headReading struct {
 	in     *reader
@@ -65,9 +54,6 @@ type headReading struct {
 	schema string
 	run    bool // has been read
 	ours   bool // Encode wrote the report
-
-	wantsRanks bool
-	ranks      map[string]time.Time
 }
 
 // member reads a member of the report.
@@ -118,11 +104,9 @@ func (h *headReading) nodeMember(quoted []byte) error {
 		h.ours = isEncoded(data)
 		return json.Unmarshal(data, &h.head.Sampling)
 	case key == "ranks":
-		h.head.Ranked = h.in.PeekKind() == '{'
-		if ours && !h.wantsRanks {
+		if h.head.Ranked = h.in.PeekKind() == '{'; ours {
 			return errEnough
 		}
-		return h.rankKeys()
 	case key == "metrics" && ours:
 		return errEnough
 	}
@@ -136,25 +120,6 @@ func (h *headReading) nodeMember(quoted []byte) error {
 func isEncoded(sampling []byte) bool {
 	before, list, found := bytes.Cut(sampling, []byte(`": [`))
 	return found && bytes.IndexByte(before, '\n') >= 0 && len(list) > 0 && bytes.IndexByte([]byte("\r\n]"), list[0]) < 0
-}
-
-// rankKeys reads the ranks of the first node.
-func (h *headReading) rankKeys() error {
-	if !h.head.Ranked { // null
-		return h.in.skip()
-	}
-	h.ranks = make(map[string]time.Time)
-	return h.in.object("ranks are not an object", func(quoted []byte) error {
-		name := unquote(quoted) // which is no longer there when the value has been read
-		var rank struct {
-			Start Time `json:"start"`
-		}
-		if err := h.read(&rank); err != nil {
-			return err
-		}
-		h.ranks[name] = rank.Start.Time
-		return nil
-	})
 }
 
 // read reads a value that is not large.

@@ -52,11 +52,6 @@ func TestReadHead_IsTheBeginning(t *testing.T) {
 	if in.n > len(data)/2 {
 		t.Errorf("%d of %d bytes were read", in.n, len(data))
 	}
-	ranks, err := reporter.ReadRanks(bytes.NewReader(data))
-	if err != nil || len(ranks) != 2 ||
-		!ranks["7"].Equal(n.Ranks["7"].Start.Time) || !ranks["12"].Equal(n.Ranks["12"].Start.Time) {
-		t.Errorf("ranks %q, %v", ranks, err)
-	}
 }
 
 // counting counts what is read.
@@ -82,10 +77,6 @@ func TestReadHead_InAnotherOrder(t *testing.T) {
 	}
 	if head.Node != "4" || !head.Ranked || head.Host.Hostname != "h" || head.Identity.NodeFrom != "none" || head.Run.ID != "r" {
 		t.Errorf("%+v", head)
-	}
-	ranks, err := reporter.ReadRanks(strings.NewReader(report))
-	if start, ok := ranks["1"]; err != nil || len(ranks) != 1 || !ok || !start.IsZero() {
-		t.Errorf("%v, %v", ranks, err)
 	}
 }
 
@@ -114,9 +105,6 @@ func TestHeads_OfOtherPrograms(t *testing.T) {
 			want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Ranked: true}
 			if d := cmp.Diff(want, head); d != "" {
 				t.Errorf("%s at the end, %s (-report +head)\n%s", moved, layout, d)
-			}
-			if ranks, err := reporter.ReadRanks(bytes.NewReader(data)); err != nil || len(ranks) != len(n.Ranks) {
-				t.Errorf("%s at the end, %s: ranks %v, %v", moved, layout, ranks, err)
 			}
 			if numbers, ok := reporter.ScanHead(bytes.NewReader(data), int64(len(data))); ok {
 				t.Errorf("%s at the end, %s: the beginning told %+v", moved, layout, numbers.Nodes["3"])
@@ -208,7 +196,6 @@ func FuzzReadHead(f *testing.F) {
 		if (head == nil) == (err == nil) {
 			t.Fatalf("%v, %v", head, err)
 		}
-		_, _ = reporter.ReadRanks(bytes.NewReader(data))
 
 		// What reads as a whole has the head that was read.
 		whole, errWhole := reporter.Decode(data)

@@ -294,10 +294,9 @@ func ranksOf(r *Recording) map[int]time.Time {
 		return ranks
 	}
 
-	starts, _ := reportfile.ReadRanks(r.Path())
-	for name, start := range starts {
-		if rank, ok := count(name); ok {
-			ranks[rank] = start
+	if report, err := reportfile.Numbers(r.Path(), 0); err == nil {
+		for _, rank := range report.Nodes[r.head.Node].RankList() {
+			ranks[rank.Rank] = rank.Start.Time
 		}
 	}
 	return ranks
