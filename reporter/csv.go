@@ -78,95 +78,53 @@ const (
 )
 
 func newCSVTable(r *Report) *csvTable {
-	t := &csvTable{named: len(r.Nodes) > 1, ranked: hasRanks(r), phased: hasPhases(r)}
-	t.columns = append(
-		t.columns,
-		csvColumn{collector.Timestamp.Key(), collector.Timestamp.Info().Unit.Symbol(), csvSample},
-	)
-	for c := range collector.Column(collector.MaxColumns) {
-		row := c.Info()
-		if row.Since == collector.Device && !hasKey(r, row.Key) {
-			continue // only devices that the report has
-		}
-		if c == collector.Timestamp { // the next row says all that its envelope does
+	t := &csvTable{named: len(r.Nodes) > 1}
+	samples, envelope := make(map[string]bool), make(map[string]bool) // keys that any node has
+	for _, n := range r.Nodes {
+		if n == nil {
 			continue
 		}
-		if !row.EnvelopeOnly {
-			t.columns = append(t.columns, csvColumn{row.Key, row.Unit.Symbol(), csvSample})
+		t.ranked, t.phased = t.ranked || len(n.Ranks) > 0, t.phased || len(n.Phases) > 0
+		for _, key := range n.Samples.Keys {
+			samples[key] = true
 		}
-		t.addEnvelope(row.Key, row.Unit.Symbol())
+		for key := range n.Envelope {
+			envelope[key] = true
+		}
 	}
 
-	samples, envelope := unknownKeys(r)
+	t.add(collector.Timestamp.Key(), collector.Timestamp.Info().Unit, csvSample) // that says all that its envelope does
+	for c := range collector.Column(collector.MaxColumns) {
+		row := c.Info()
+		if c == collector.Timestamp || row.Since == collector.Device && !samples[row.Key] && !envelope[row.Key] {
+			continue // only devices that the report has
+		}
+		if !row.EnvelopeOnly {
+			t.add(row.Key, row.Unit, csvSample)
+		}
+		t.add(row.Key, row.Unit, csvMin, csvMean, csvMax)
+	}
+
 	all := maps.Clone(samples)
 	maps.Copy(all, envelope)
+	maps.DeleteFunc(all, func(key string, _ bool) bool { _, known := collector.ColumnNamed(key); return known })
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if samples[key] {
-			t.columns = append(t.columns, csvColumn{key, "", csvSample})
+			t.add(key, "", csvSample)
 		}
 		if envelope[key] {
 			line, _ := WorkLineOf(key)
-			t.addEnvelope(key, line.Unit().Symbol())
+			t.add(key, line.Unit(), csvMin, csvMean, csvMax)
 		}
 	}
 	return t
 }
 
-func (t *csvTable) addEnvelope(key, unit string) {
-	for _, part := range []csvPart{csvMin, csvMean, csvMax} {
-		t.columns = append(t.columns, csvColumn{key, unit, part})
+// add adds columns of a key.
+func (t *csvTable) add(key string, unit collector.Unit, parts ...csvPart) {
+	for _, part := range parts {
+		t.columns = append(t.columns, csvColumn{key, unit.Symbol(), part})
 	}
-}
-
-// hasKey reports whether any node has samples or an envelope of a key.
-func hasKey(r *Report, key string) bool {
-	for _, n := range r.Nodes {
-		if n != nil && (n.Envelope[key].Mean != nil || slices.Contains(n.Samples.Keys, key)) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasPhases reports whether any node has phases.
-func hasPhases(r *Report) bool {
-	for _, n := range r.Nodes {
-		if n != nil && len(n.Phases) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// hasRanks reports whether any node has ranks.
-func hasRanks(r *Report) bool {
-	for _, n := range r.Nodes {
-		if n != nil && len(n.Ranks) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// unknownKeys returns the keys of samples and envelopes that are not columns of ours.
-func unknownKeys(r *Report) (samples, envelope map[string]bool) {
-	samples, envelope = make(map[string]bool), make(map[string]bool)
-	for _, n := range r.Nodes {
-		if n == nil {
-			continue
-		}
-		for _, key := range n.Samples.Keys {
-			if _, ok := collector.ColumnNamed(key); !ok {
-				samples[key] = true
-			}
-		}
-		for key := range n.Envelope {
-			if _, ok := collector.ColumnNamed(key); !ok {
-				envelope[key] = true
-			}
-		}
-	}
-	return samples, envelope
 }
 
 func (t *csvTable) header() []string {
