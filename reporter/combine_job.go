@@ -174,18 +174,7 @@ func (c *combination) peak(n *Node, m *Metric) (float64, error) {
 		return 0, err
 	}
 	together := n.Envelope[m.column.Key()].Max
-	return max(own, greatestOf(together)), nil
-}
-
-// greatestOf returns the greatest number of a list that is known; -Inf if there is none.
-func greatestOf(list []float64) float64 {
-	out := math.Inf(-1)
-	for _, v := range list {
-		if v > out {
-			out = v
-		}
-	}
-	return out
+	return extreme(append([]float64{own}, together...), math.Max), nil
 }
 
 // ofGroups returns a metric of control groups. Ranks that share a group have read the same counters: of these the
@@ -212,15 +201,7 @@ func (c *combination) ofGroups(m *Metric) (float64, error) {
 	if len(values) == 0 {
 		return 0, c.whyAbsent(m.Name)
 	}
-	return across(collector.ColumnInfo{Across: m.Across}, lists(values), func(v []float64) []float64 { return v })[0], nil
-}
-
-func lists(values []float64) [][]float64 {
-	var out [][]float64
-	for i := range values {
-		out = append(out, values[i:i+1])
-	}
-	return out
+	return across(collector.ColumnInfo{Across: m.Across}, slices.Collect(slices.Chunk(values, 1)))[0], nil
 }
 
 // hasNo reports whether there was nothing of a metric to be measured.
@@ -306,12 +287,19 @@ func (c *combination) limits() *Limits {
 	if h := c.base().Host; h != nil {
 		cpus = h.CPUs
 	}
-	out.CPUQuota = c.bound(collector.JobThrottled, func(l *Limits) float64 { return float64(l.CPUQuota) })
-	out.MemoryMB = c.bound(collector.LimitMemory, func(l *Limits) float64 { return float64(l.MemoryMB) })
-	out.CPUSetCPUs = min(c.cpus(c.byGroup((*piece).cpusetOf), func(l *Limits) int { return l.CPUSetCPUs }),
-		cmp.Or(cpus, math.MaxInt))
-	out.AffinityCPUs = min(c.cpus(c.eachAlone(), func(l *Limits) int { return l.AffinityCPUs }),
-		cmp.Or(out.CPUSetCPUs, cpus, math.MaxInt))
+	group := func(column collector.Column, of func(*Limits) float64) series.Optional {
+		sets := c.byGroup(func(p *piece) string { return p.groupOf(column) })
+		if sum := c.bound(sets, of); sum > 0 {
+			return series.Optional(sum)
+		}
+		return series.Unknown()
+	}
+	out.CPUQuota = group(collector.JobThrottled, func(l *Limits) float64 { return float64(l.CPUQuota) })
+	out.MemoryMB = group(collector.LimitMemory, func(l *Limits) float64 { return float64(l.MemoryMB) })
+	set := c.bound(c.byGroup((*piece).cpusetOf), func(l *Limits) float64 { return float64(l.CPUSetCPUs) })
+	out.CPUSetCPUs = int(min(set, float64(cmp.Or(cpus, math.MaxInt32))))
+	bound := c.bound(c.eachAlone(), func(l *Limits) float64 { return float64(l.AffinityCPUs) })
+	out.AffinityCPUs = int(min(bound, float64(cmp.Or(out.CPUSetCPUs, cpus, math.MaxInt32))))
 
 	out.CPUs = 0
 	for _, v := range []float64{float64(out.CPUQuota), float64(out.CPUSetCPUs), float64(out.AffinityCPUs)} {
@@ -403,10 +391,9 @@ func (c *combination) given() (sum float64) {
 	return sum
 }
 
-// bound adds up a limit over the groups that set it; unknown if one of them sets none.
-func (c *combination) bound(column collector.Column, of func(*Limits) float64) series.Optional {
-	sum := 0.0
-	for _, set := range c.byGroup(func(p *piece) string { return p.groupOf(column) }) {
+// bound adds up a limit over sets of pieces that share it; 0 if one of them sets none.
+func (c *combination) bound(sets [][]*piece, of func(*Limits) float64) (sum float64) {
+	for _, set := range sets {
 		greatest := 0.0
 		for _, p := range set {
 			if p.Limits != nil && of(p.Limits) > greatest {
@@ -414,26 +401,9 @@ func (c *combination) bound(column collector.Column, of func(*Limits) float64) s
 			}
 		}
 		if greatest == 0 {
-			return series.Unknown()
-		}
-		sum += greatest
-	}
-	return series.Optional(sum)
-}
-
-// cpus adds up a number of CPUs over sets of pieces that share them; 0 if it is not known of one.
-func (c *combination) cpus(sets [][]*piece, of func(*Limits) int) (sum int) {
-	for _, set := range sets {
-		greatest := 0
-		for _, p := range set {
-			if p.Limits != nil {
-				greatest = max(greatest, of(p.Limits))
-			}
-		}
-		if greatest == 0 {
 			return 0
 		}
-		sum = min(sum+greatest, math.MaxInt32)
+		sum += greatest
 	}
 	return sum
 }
@@ -454,20 +424,12 @@ func (c *combination) jobSummaries(n *Node) {
 			}
 		}
 
-		q := Quantile{Max: greatestOf(band.Max), Min: -greatestOf(negative(band.Min))}
+		q := Quantile{Min: extreme(band.Min, math.Min), Max: band.MaxOf(0, len(band.Max))}
 		q.Mean = band.MeanOf(0, len(band.Mean), c.axis.length)
-		if math.IsInf(q.Max, 0) || math.IsInf(q.Min, 0) || math.IsNaN(q.Mean) {
+		if math.IsNaN(q.Mean) || !(math.Abs(q.Min) <= math.MaxFloat64 && math.Abs(q.Max) <= math.MaxFloat64) {
 			continue
 		}
 		q.Mean = clamped(q.Mean, q.Min, q.Max)
 		n.Summaries[key] = q
 	}
-}
-
-func negative(list []float64) []float64 {
-	out := slices.Clone(list)
-	for i := range out {
-		out[i] = -out[i]
-	}
-	return out
 }

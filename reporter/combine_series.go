@@ -363,8 +363,7 @@ func (c *combination) addJobColumn(n *Node, column collector.Column) {
 		sets = c.byGroup(func(p *piece) string { return p.groupOf(column) })
 	}
 
-	var bands []Band
-	var values [][]float64
+	var least, mean, greatest, values [][]float64
 	for _, set := range sets {
 		var band Band
 		var list []float64
@@ -380,23 +379,19 @@ func (c *combination) addJobColumn(n *Node, column collector.Column) {
 			}
 		}
 		if band.Mean != nil {
-			bands = append(bands, band)
+			least, mean, greatest = append(least, band.Min), append(mean, band.Mean), append(greatest, band.Max)
 		}
 		if list != nil {
 			values = append(values, list)
 		}
 	}
 
-	if len(bands) > 0 {
-		n.Envelope[row.Key] = Band{
-			across(row, bands, func(b Band) []float64 { return b.Min }),
-			across(row, bands, func(b Band) []float64 { return b.Mean }),
-			across(row, bands, func(b Band) []float64 { return b.Max }),
-		}
+	if len(mean) > 0 {
+		n.Envelope[row.Key] = Band{across(row, least), across(row, mean), across(row, greatest)}
 	}
 	if len(values) > 0 {
 		n.Samples.Keys = append(n.Samples.Keys, row.Key)
-		n.Samples.Columns = append(n.Samples.Columns, across(row, values, func(v []float64) []float64 { return v }))
+		n.Samples.Columns = append(n.Samples.Columns, across(row, values))
 	}
 }
 
@@ -444,16 +439,12 @@ func firstKnown(a, b []float64) []float64 {
 
 // across puts the values of several ranks or groups together, point by point. A counter stays what it was when a rank
 // has ended.
-func across[E any](row collector.ColumnInfo, list []E, of func(E) []float64) []float64 {
-	out := slices.Clone(of(list[0]))
+func across(row collector.ColumnInfo, lists [][]float64) []float64 {
+	out := absentNumbers(len(lists[0]))
 	known := make([]float64, len(out))
-	for i := range out {
-		out[i] = math.NaN()
-	}
-
-	for _, e := range list {
+	for _, list := range lists {
 		last := math.NaN()
-		for i, v := range of(e) {
+		for i, v := range list {
 			if math.IsNaN(v) && row.Kind == collector.Counter {
 				v = last
 			}
