@@ -47,7 +47,7 @@ func New(in Input) *Report {
 	f := newFacts(rec, run.WallSeconds, job)
 	f.held = heldSeconds(rec, in.Rank)
 	if in.Job == nil && run.Command != nil {
-		f.noJob = errJobGoesOn
+		f.noJob = absent(JobGoesOn)
 	}
 
 	metrics, absent := f.compute()
@@ -92,7 +92,7 @@ func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 		boot:    rec.SinceBoot,
 		job:     job,
 		largest: largestProcess(rec),
-		noJob:   errNoJob,
+		noJob:   absent(NoJob),
 		account: &rec.Account,
 		gpus:    rec.GPUs,
 		length:  (rec.End.Mono - rec.Start.Mono).Seconds(),
@@ -134,21 +134,21 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	case row.Needs.Has(collector.NeedDevice) && !gpu:
 		return errNoDevice
 	case row.Needs.Has(collector.NeedJob) && rec.Account.Source == "":
-		return errNoJob
+		return absent(NoJob)
 	case group && rec.Account.Group == "":
-		return errNoGroup
+		return absent(NoCgroup)
 	case row.Needs.Has(collector.NeedMemoryLimit) && !rec.Account.Limits.MemoryMB.Known():
-		return errNoMemoryLimit
+		return absent(NoMemoryLimit)
 	case row.Needs.Has(collector.NeedQuota) && !rec.Account.Limits.CPUQuota.Known():
-		return errNoQuota
+		return absent(NoCPUQuota)
 	case row.Needs.Has(collector.NeedQuota) && rec.Account.Periods == 0:
-		return errNoPeriod
+		return absent(NoQuotaPeriod)
 	case row.Needs.Has(collector.NeedOwnGroup) && rec.Account.Source == host.JobFromTree:
-		return errSharedGroup
+		return absent(SharedCgroup)
 	case group && (rec.Samples > 0 || !row.Needs.Has(collector.NeedOwnGroup)):
-		return errNoCounter
+		return absent(NoCgroupCounter)
 	case row.Needs.Has(collector.NeedJob) && rec.Samples > 0:
-		return errJobOver
+		return absent(JobOver)
 	}
 
 	return absent(NoSample)

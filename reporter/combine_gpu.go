@@ -30,8 +30,8 @@ func (p *piece) moveGPUs(places []int) {
 	n.Metrics, n.Summaries, n.Envelope = maps.Clone(n.Metrics), maps.Clone(n.Summaries), maps.Clone(n.Envelope)
 	n.Samples = Samples{Keys: slices.Clone(n.Samples.Keys), Columns: n.Samples.Columns}
 	for i := range min(len(places), collector.MaxGPUs) {
-		for _, m := range gpuMetrics() {
-			delete(n.Metrics, GPUMetricName(m.Name, i))
+		for _, m := range gpuMetrics(i) {
+			delete(n.Metrics, m.Name)
 		}
 		for k := range collector.GPUKey(collector.NumGPUKeys) {
 			key := collector.GPUColumn(i, k).Key()
@@ -44,7 +44,7 @@ func (p *piece) moveGPUs(places []int) {
 		if i >= collector.MaxGPUs || to >= collector.MaxGPUs {
 			continue
 		}
-		for _, m := range gpuMetrics() {
+		for _, m := range GPUMetrics() {
 			move(n.Metrics, p.Metrics, GPUMetricName(m.Name, to), GPUMetricName(m.Name, i))
 		}
 		for k := range collector.GPUKey(collector.NumGPUKeys) {

@@ -1,7 +1,6 @@
 package reporter
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -33,7 +32,14 @@ type Metric struct {
 	Series string   `json:"-"`
 	number *WorkNumber
 
-	formula
+	value func(*facts) (float64, error)
+	// column is the column that the value is made from, or the one that is absent for the same
+	// reason; noColumn = none.
+	column collector.Column
+	total  bool // it is the total of a counter
+	// inPhases reports whether the value makes sense for a part of the run, and can be computed from what
+	// a phase keeps.
+	inPhases bool
 }
 
 // A Group is the heading under which a metric is listed.
@@ -61,21 +67,6 @@ func ByGroup(a, b Metric) int {
 	return slices.Index(groups, a.Group) - slices.Index(groups, b.Group)
 }
 
-// A formula is how a metric is computed.
-type formula struct {
-	value  func(*facts) (float64, error)
-	group  Group // "" = GroupNode
-	unit   collector.Unit
-	across collector.Across // see Metric.Across
-	// column is the column that the value is made from, or the one that is absent for the same
-	// reason; noColumn = none.
-	column collector.Column
-	total  bool // it is the total of a counter
-	// inPhases reports whether the value makes sense for a part of the run, and can be computed from what
-	// a phase keeps.
-	inPhases bool
-}
-
 const noColumn = collector.Column(-1)
 
 // groupOf returns the group of a metric that is made from a column.
@@ -86,10 +77,10 @@ func groupOf(c collector.Column) Group {
 	return GroupNode
 }
 
-// in returns the formula of a metric with a group, a unit and an Across of its own.
-func (of formula) in(group Group, unit collector.Unit, across collector.Across) formula {
-	of.group, of.unit, of.across = group, unit, across
-	return of
+// in returns a metric with a group, a unit and an Across of its own.
+func (m Metric) in(group Group, unit collector.Unit, across collector.Across) Metric {
+	m.Group, m.Unit, m.Across = group, unit, across
+	return m
 }
 
 // Column returns the column that the metric is made from, or that is absent for the same reasons. It
@@ -117,39 +108,26 @@ func TotalOf(c collector.Column) string {
 	return ""
 }
 
-// A metricRow is what the table says of a metric.
-type metricRow struct {
-	name string
-	formula
-	meaning, how string
-}
-
-// metric returns the metric of a row.
-func (row *metricRow) metric() Metric {
-	return Metric{
-		Name: row.name, Group: cmp.Or(row.group, GroupNode), Unit: row.unit, Across: row.across, formula: row.formula,
-		Meaning: row.meaning, How: row.how,
-	}
+// row returns a row of the table: a metric with its name, its meaning and how it is computed.
+func row(name string, m Metric, meaning, how string) Metric {
+	m.Name, m.Meaning, m.How = name, meaning, how
+	return m
 }
 
 // sinceBoot returns the row of a counter since boot.
-func sinceBoot(name, meaning string, counter collector.Column) metricRow {
-	return metricRow{
-		name, bootOf(counter), meaning + " since boot", "the kernel's counters at the end, same devices as the total",
-	}
+func sinceBoot(name, meaning string, counter collector.Column) Metric {
+	return row(name, bootOf(counter), meaning+" since boot", "the kernel's counters at the end, same devices as the total")
 }
 
 // numPerfPy is how many metrics perf.py has. They are the first of the table.
 const numPerfPy = 18
 
-// metricsOf returns the metrics of the table.
-func metricsOf(rows []metricRow) []Metric {
-	out := make([]Metric, len(rows))
-	for i := range rows {
-		out[i] = rows[i].metric()
-		out[i].PerfPy = i < numPerfPy
+// withPerfPy returns the rows of the table, of which perf.py has the first.
+func withPerfPy(rows ...Metric) []Metric {
+	for i := range numPerfPy {
+		rows[i].PerfPy = true
 	}
-	return out
+	return rows
 }
 
 // Metrics is the one table of metrics, in the order of output: perf.py's
@@ -228,21 +206,5 @@ const (
 	MetricGPUPowerPeak   = "max_t_gpu_{i}_power_watts"
 )
 
-// Why the numbers of a job are absent.
-var (
-	errNoJob     = absent(NoJob)
-	errJobGoesOn = absent(JobGoesOn)
-	errOpenCPU   = absent(JobCPUOpen) // job.cpu_seconds has what is known of it
-
-	// errNoDevice is the error for a device that the node does not have.
-	errNoDevice = errors.New("there is no such device")
-
-	errNoGroup       = absent(NoCgroup)
-	errNoMemoryLimit = absent(NoMemoryLimit)
-	errNoQuota       = absent(NoCPUQuota)
-	errNoPeriod      = absent(NoQuotaPeriod)
-	errSharedGroup   = absent(SharedCgroup)
-	errJobOver       = absent(JobOver)
-	errNoEnergy      = absent(NoEnergyCounter)
-	errNoCounter     = absent(NoCgroupCounter)
-)
+// errNoDevice is the error for a device that the node does not have.
+var errNoDevice = errors.New("there is no such device")

@@ -10,70 +10,57 @@ import (
 
 // GPUMetrics lists the metrics that each GPU has one of, in the order of output. {i} in
 // their names stands for the device's place among the node's GPUs, from 0 on.
-func GPUMetrics() []Metric {
-	var out []Metric
-	for _, m := range gpuMetrics() {
-		out = append(out, m.Metric)
+func GPUMetrics() []Metric { return gpuTable(0) }
+
+// gpuMetrics returns the metrics of the GPU at a place, by their own names.
+func gpuMetrics(device int) []Metric {
+	list := gpuTable(device)
+	for i := range list {
+		list[i].Name = GPUMetricName(list[i].Name, device)
 	}
-	return out
+	return list
 }
 
 // gpuMetricsByName holds the metrics of all GPUs that there can be.
 var gpuMetricsByName = sync.OnceValue(func() map[string]Metric {
 	byName := make(map[string]Metric)
 	for device := range collector.MaxGPUs {
-		for _, m := range gpuMetrics() {
-			m.Name, m.formula = GPUMetricName(m.Name, device), m.of(device)
-			byName[m.Name] = m.Metric
+		for _, m := range gpuMetrics(device) {
+			byName[m.Name] = m
 		}
 	}
 	return byName
 })
 
-// gpuMetric is a metric that each GPU has one of; {i} stands for the device's place among
-// the node's GPUs.
-type gpuMetric struct {
-	Metric
-	of func(device int) formula
-}
-
-// gpuMetrics lists them. Like the table, it is in the order of output.
-func gpuMetrics() []gpuMetric {
-	row := func(name string, of func(device int) formula, meaning, how string) gpuMetric {
-		row := metricRow{name, of(0), meaning, how}
-		row.group = GroupGPU
-		return gpuMetric{row.metric(), of}
-	}
-
-	return []gpuMetric{
-		row(MetricGPUUtilization, gpuMean(collector.GPUUtilization),
+// gpuTable returns the metrics of the GPU at a place, with {i} for it in their names. Like the table, it is in the
+// order of output.
+func gpuTable(device int) []Metric {
+	of := func(k collector.GPUKey) collector.Column { return collector.GPUColumn(device, k) }
+	list := []Metric{
+		row(MetricGPUUtilization, meanOf(of(collector.GPUUtilization)),
 			"share of the time in which any kernel ran on the GPU; how much of it the kernels used is not known",
 			"mean of the driver's utilization, weighted by time"),
-		row(MetricGPUMemoryPeak, gpuMax(collector.GPUMemoryUsed),
+		row(MetricGPUMemoryPeak, maxOf(of(collector.GPUMemoryUsed)),
 			"highest memory in use on the GPU, by all processes",
 			"greatest over all samples"),
-		row(MetricGPUPowerPeak, gpuMax(collector.GPUPower),
+		row(MetricGPUPowerPeak, maxOf(of(collector.GPUPower)),
 			"highest power that the GPU drew",
 			"greatest over all samples"),
-		row("max_t_gpu_{i}_temperature_celsius", gpuMax(collector.GPUTemperature),
+		row("max_t_gpu_{i}_temperature_celsius", maxOf(of(collector.GPUTemperature)),
 			"highest temperature of the GPU",
 			"greatest over all samples"),
-		row("gpu_{i}_energy_joules", gpuEnergy,
+		row("gpu_{i}_energy_joules", gpuEnergy(device),
 			"energy that the GPU took; an estimate where it has no counter of its own (NVIDIA's)",
 			"growth of the device's own counter; where it has none, an estimate: the power that it drew, "+
 				"added up over the time of the samples"),
 	}
+	for i := range list {
+		list[i].Group = GroupGPU
+	}
+	return list
 }
 
-func gpuMax(k collector.GPUKey) func(int) formula {
-	return func(device int) formula { return maxOf(collector.GPUColumn(device, k)) }
-}
-
-func gpuMean(k collector.GPUKey) func(int) formula {
-	return func(device int) formula { return meanOf(collector.GPUColumn(device, k)) }
-}
-
-func gpuEnergy(device int) formula {
+func gpuEnergy(device int) Metric {
 	column := collector.GPUColumn(device, collector.GPUPower)
 	return computed(func(f *facts) (float64, error) {
 		if device >= len(f.gpus) {
@@ -92,7 +79,7 @@ func integral(f *facts, c collector.Column) (float64, error) {
 	if mean, ok := s.Mean(); ok && s.Weight() > 0 {
 		return mean * s.Weight(), nil
 	}
-	return 0, errNoEnergy
+	return 0, absent(NoEnergyCounter)
 }
 
 // GPUMetricName returns the name of a device's metric. The pattern has {i} for the device's place.
@@ -104,9 +91,7 @@ func GPUMetricName(pattern string, device int) string {
 func (n *Node) GPUMetrics() []Metric {
 	var out []Metric
 	for i := range min(len(n.GPUs), collector.MaxGPUs) {
-		for _, m := range gpuMetrics() {
-			out = append(out, gpuMetricsByName()[GPUMetricName(m.Name, i)])
-		}
+		out = append(out, gpuMetrics(i)...)
 	}
 	return out
 }

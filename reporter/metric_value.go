@@ -45,22 +45,20 @@ func (f *facts) summaryOf(c collector.Column) *series.Summary {
 	return series.NewSummary()
 }
 
-type metricFunc = func(*facts) (float64, error)
-
-// computed returns the formula of a metric that is more than a column reduced. It is absent for the
+// computed returns a metric that is more than a column reduced. It is absent for the
 // reasons of a column, or for its own (noColumn).
-func computed(value metricFunc, c collector.Column) formula {
-	return formula{value: value, group: groupOf(c), column: c}
+func computed(value func(*facts) (float64, error), c collector.Column) Metric {
+	return Metric{value: value, Group: groupOf(c), column: c}
 }
 
-// inPhases returns the formula of a metric that phases have, too.
-func inPhases(of formula) formula {
+// inPhases returns a metric that phases have, too.
+func inPhases(of Metric) Metric {
 	of.inPhases = true
 	return of
 }
 
-// reduced returns the formula of a metric that is one number of a column's values over the run.
-func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, bool)) formula {
+// reduced returns a metric that is one number of a column's values over the run.
+func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, bool)) Metric {
 	row := c.Info()
 	value := func(f *facts) (float64, error) {
 		if v, ok := reduce(f, f.summaryOf(c)); ok {
@@ -68,40 +66,40 @@ func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, 
 		}
 		return 0, f.why(c)
 	}
-	return formula{value: value, group: groupOf(c), unit: row.Unit, across: row.Across, column: c}
+	return Metric{value: value, Group: groupOf(c), Unit: row.Unit, Across: row.Across, column: c}
 }
 
-// maxOf returns the formula of a column's peak. That of several nodes is the highest.
-func maxOf(c collector.Column) formula {
+// maxOf returns the metric of a column's peak. That of several nodes is the highest.
+func maxOf(c collector.Column) Metric {
 	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
-	of.across = collector.Max
+	of.Across = collector.Max
 	return inPhases(of)
 }
 
-// totalOf returns the formula of a counter's total.
-func totalOf(c collector.Column) formula {
+// totalOf returns the metric of a counter's total.
+func totalOf(c collector.Column) Metric {
 	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
 	of.total = true
 	return inPhases(of)
 }
 
-// meanOf returns the formula of a column's mean, weighted by time.
-func meanOf(c collector.Column) formula {
+// meanOf returns the metric of a column's mean, weighted by time.
+func meanOf(c collector.Column) Metric {
 	return inPhases(reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() }))
 }
 
 // fullyBusy means the level at which a percentage counts as 100.
 const fullyBusy = 100
 
-// shareOf returns the formula of the share of time in which a column was at a level or above.
-func shareOf(c collector.Column, level float64) formula {
+// shareOf returns the metric of the share of time in which a column was at a level or above.
+func shareOf(c collector.Column, level float64) Metric {
 	of := reduced(c, func(f *facts, s *series.Summary) (float64, bool) {
 		if level == fullyBusy {
 			return s.Share(f.at100)
 		}
 		return s.Share(level)
 	})
-	of.unit = collector.PercentOfTime
+	of.Unit = collector.PercentOfTime
 	return of
 }
 
@@ -131,15 +129,15 @@ func unusedCPUHours(f *facts) (float64, error) {
 	return hours * (100 - mean) / 100, nil
 }
 
-// bootOf returns the formula of a counter since boot. It does not describe the run.
-func bootOf(counter collector.Column) formula {
+// bootOf returns the metric of a counter since boot. It does not describe the run.
+func bootOf(counter collector.Column) Metric {
 	value := func(f *facts) (float64, error) {
 		if v := f.boot(counter); !math.IsNaN(v) {
 			return v, nil
 		}
 		return 0, f.why(counter)
 	}
-	return formula{value: value, group: GroupBoot, unit: counter.Info().Unit, column: counter}
+	return Metric{value: value, Group: GroupBoot, Unit: counter.Info().Unit, column: counter}
 }
 
 // jobWall returns the length of a run that wrapped a job.
@@ -155,7 +153,7 @@ func jobWall(f *facts) (float64, error) {
 func jobCPUSeconds(f *facts) (float64, error) {
 	switch {
 	case f.account != nil && f.account.CPUOpen:
-		return 0, errOpenCPU
+		return 0, absent(JobCPUOpen) // job.cpu_seconds has what is known of it
 	case f.job != nil && f.job.Attached && f.account != nil && !f.account.CPUSeconds.Known():
 		return 0, f.why(collector.JobCPU)
 	case f.job != nil:
@@ -242,9 +240,9 @@ func throttledPeriods(f *facts) (float64, error) {
 	return 100 * float64(f.account.Throttled/f.account.Periods), nil
 }
 
-// ofAccount returns the formula of a counter of the account. If it is absent, the column says
+// ofAccount returns the metric of a counter of the account. If it is absent, the column says
 // why.
-func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) formula {
+func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) Metric {
 	return computed(func(f *facts) (float64, error) {
 		if f.account != nil {
 			if v := value(f.account); v.Known() {
@@ -255,8 +253,8 @@ func ofAccount(value func(*collector.Account) series.Optional, c collector.Colum
 	}, c)
 }
 
-// stallOf returns the formula of the share of the run that a stall took.
-func stallOf(value func(*collector.Account) series.Optional, c collector.Column) formula {
+// stallOf returns the metric of the share of the run that a stall took.
+func stallOf(value func(*collector.Account) series.Optional, c collector.Column) Metric {
 	of := computed(func(f *facts) (float64, error) {
 		seconds, err := ofAccount(value, c).value(f)
 		if err != nil {
@@ -268,7 +266,7 @@ func stallOf(value func(*collector.Account) series.Optional, c collector.Column)
 		share, err := perWall(f, seconds)
 		return min(100, 100*share), err
 	}, c)
-	of.unit, of.across = collector.PercentOfTime, c.Info().Across
+	of.Unit, of.Across = collector.PercentOfTime, c.Info().Across
 	return of
 }
 
@@ -290,42 +288,29 @@ func jobMaxRSS(f *facts) (float64, error) {
 }
 
 // wants reports whether a row of the table is to be evaluated.
-func (f *facts) wants(m *Metric, of formula) bool {
-	return (!f.perfpy || m.PerfPy) && (!f.inPhase || of.inPhases)
+func (f *facts) wants(m *Metric) bool {
+	return (!f.perfpy || m.PerfPy) && (!f.inPhase || m.inPhases)
 }
 
 // compute evaluates the table. What is absent comes back with its reason.
 func (f *facts) compute() (Values, []Missing) {
 	values := make(Values, len(metricTable))
 	var lacking []Missing
-	for _, m := range metricTable {
-		if !f.wants(&m, m.formula) {
-			continue
-		}
-		v, err := m.value(f)
-		if errors.Is(err, errNoDevice) {
-			continue // nothing is missing on a node that has no such device
-		}
-		if err != nil {
-			lacking = append(lacking, missing(m.Name, err))
-			continue
-		}
-		values[m.Name] = v
-	}
-
+	table := metricTable
 	for i := range f.gpus {
-		for _, m := range gpuMetrics() {
-			name, of := GPUMetricName(m.Name, i), m.of(i)
-			if !f.wants(&m.Metric, of) {
-				continue
-			}
-			if v, err := of.value(f); err != nil {
-				lacking = append(lacking, missing(name, err))
-			} else {
-				values[name] = v
-			}
+		table = append(table[:len(table):len(table)], gpuMetrics(i)...)
+	}
+	for _, m := range table {
+		if !f.wants(&m) {
+			continue
+		}
+		switch v, err := m.value(f); {
+		case errors.Is(err, errNoDevice): // nothing is missing on a node that has no such device
+		case err != nil:
+			lacking = append(lacking, missing(m.Name, err))
+		default:
+			values[m.Name] = v
 		}
 	}
-
 	return values, lacking
 }

@@ -173,7 +173,7 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 	f.wall = func() (float64, error) { return perfpyLength(samples) }
 	f.why = func(c collector.Column) error {
 		if samples.Len() == 0 {
-			return errNoSamples
+			return absent(PerfPyNoSample)
 		}
 		return &absence{PerfPyNoValue, noPerfPyValue(c)}
 	}
@@ -198,22 +198,16 @@ func perfpySummary(c collector.Column) *series.Summary {
 	return series.NewSummary()
 }
 
-var (
-	errNoSamples = absent(PerfPyNoSample)
-	errNoLength  = absent(PerfPyTimestamps)
-	errBackwards = absent(PerfPyBackwards)
-)
-
 // perfpyLength returns the seconds from the first timestamp to the last.
 func perfpyLength(s Samples) (float64, error) {
 	first, last, count := timestamps(s)
 	switch {
 	case s.Len() == 0:
-		return 0, errNoSamples
+		return 0, absent(PerfPyNoSample)
 	case count < 2:
-		return 0, errNoLength
+		return 0, absent(PerfPyTimestamps)
 	case last <= first:
-		return 0, errBackwards
+		return 0, absent(PerfPyBackwards)
 	}
 	return last - first, nil
 }

@@ -74,7 +74,7 @@ func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *
 
 	f := &facts{
 		inPhase: true,
-		cpus:    rec.Host.CPUs, account: &account, gpus: rec.GPUs, noJob: errNoJob, length: seconds,
+		cpus:    rec.Host.CPUs, account: &account, gpus: rec.GPUs, noJob: absent(NoJob), length: seconds,
 		wall: func() (float64, error) { return seconds, nil },
 		boot: func(collector.Column) float64 { return math.NaN() },
 		why:  func(collector.Column) error { return absent(NoSample) },

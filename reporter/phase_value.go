@@ -39,9 +39,9 @@ func PhaseNumbers() []string {
 		}
 	}
 	for device := range collector.MaxGPUs {
-		for _, m := range gpuMetrics() {
+		for _, m := range gpuMetrics(device) {
 			if m.inPhases {
-				names = append(names, GPUMetricName(m.Name, device))
+				names = append(names, m.Name)
 			}
 		}
 	}
