@@ -1,8 +1,10 @@
 package reporter
 
 import (
-	"maps"
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 )
@@ -27,40 +29,38 @@ func (c *combination) alignGPUs() {
 // moveGPUs gives the device at place i the place places[i].
 func (p *piece) moveGPUs(places []int) {
 	n := *p.Node
-	n.Metrics, n.Summaries, n.Envelope = maps.Clone(n.Metrics), maps.Clone(n.Summaries), maps.Clone(n.Envelope)
+	n.Metrics, n.Summaries, n.Envelope = moved(n.Metrics, places), moved(n.Summaries, places), moved(n.Envelope, places)
 	n.Samples = Samples{Keys: slices.Clone(n.Samples.Keys), Columns: n.Samples.Columns}
-	for i := range min(len(places), collector.MaxGPUs) {
-		for _, m := range gpuMetrics(i) {
-			delete(n.Metrics, m.Name)
-		}
-		for k := range collector.GPUKey(collector.NumGPUKeys) {
-			key := collector.GPUColumn(i, k).Key()
-			delete(n.Summaries, key)
-			delete(n.Envelope, key)
-		}
-	}
-
-	for i, to := range places {
-		if i >= collector.MaxGPUs || to >= collector.MaxGPUs {
-			continue
-		}
-		for _, m := range GPUMetrics() {
-			move(n.Metrics, p.Metrics, GPUMetricName(m.Name, to), GPUMetricName(m.Name, i))
-		}
-		for k := range collector.GPUKey(collector.NumGPUKeys) {
-			key, old := collector.GPUColumn(to, k).Key(), collector.GPUColumn(i, k).Key()
-			move(n.Summaries, p.Summaries, key, old)
-			move(n.Envelope, p.Envelope, key, old)
-			if at := slices.Index(p.Samples.Keys, old); at >= 0 {
-				n.Samples.Keys[at] = key
-			}
-		}
+	for i, key := range n.Samples.Keys {
+		n.Samples.Keys[i] = cmp.Or(movedKey(key, places), key)
 	}
 	p.Node = &n
 }
 
-func move[E any](to, from map[string]E, key, old string) {
-	if e, ok := from[old]; ok {
-		to[key] = e
+// moved returns a map with the keys of GPUs at other places.
+func moved[M ~map[string]E, E any](from M, places []int) M {
+	to := make(M, len(from))
+	for key, e := range from {
+		if key = movedKey(key, places); key != "" {
+			to[key] = e
+		}
 	}
+	return to
+}
+
+// movedKey returns the name of a metric or a column of the GPU at place i for place places[i]; "" if there is none.
+// Others stay as they are.
+func movedKey(key string, places []int) string {
+	column, ok := collector.ColumnNamed(key)
+	if m, isMetric := MetricNamed(key); isMetric {
+		column, ok = m.Column()
+	}
+	i, _, gpu := column.GPU()
+	switch {
+	case !ok || !gpu || i >= len(places):
+		return key
+	case places[i] >= collector.MaxGPUs:
+		return ""
+	}
+	return strings.Replace(key, fmt.Sprintf("gpu_%d_", i), fmt.Sprintf("gpu_%d_", places[i]), 1)
 }
