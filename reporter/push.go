@@ -13,32 +13,18 @@ import (
 // WithPush returns the bytes of one of our reports with other states of the push to MLflow, by node, and every other
 // byte as it was: also what a later version put there.
 func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
-	return withPush(data, func(node string) (sink, error) {
-		state, ok := states[node]
-		if !ok {
-			return sink{}, nil
-		}
-		data, err := text.JSON(&state)
-		return sink{name: "mlflow", text: data}, err
-	})
+	return withSinks(data, states, sink{name: "mlflow"})
 }
 
 // WithStore returns the bytes of one of our reports with other states of the put into a store, by node, and every other
 // byte as it was.
 func WithStore(data []byte, states map[string]*StoreState) ([]byte, error) {
-	return withPush(data, func(node string) (sink, error) {
-		state, ok := states[node]
-		if !ok {
-			return sink{}, nil
-		}
-		data, err := text.JSON(state)
-		return sink{name: "store", text: data, before: `"mlflow":{"state":"off"},`}, err
-	})
+	return withSinks(data, states, sink{name: "store", before: `"mlflow":{"state":"off"},`})
 }
 
 // A sink is a member of a push part with its value. before is what stands before it where there is no push part yet.
 type sink struct {
-	name   string // "" = nothing is to be changed
+	name   string
 	text   []byte
 	before string
 }
@@ -46,16 +32,20 @@ type sink struct {
 // whole returns a push part with this sink alone.
 func (s sink) whole() []byte { return fmt.Appendf(nil, "{%s%q:%s}", s.before, s.name, s.text) }
 
-// withPush returns the bytes of a report with the sinks that sinkOf returns for its nodes.
-func withPush(data []byte, sinkOf func(node string) (sink, error)) ([]byte, error) {
+// withSinks returns the bytes of a report with other states of a sink.
+func withSinks[S any](data []byte, states map[string]S, s sink) ([]byte, error) {
 	var edits []edit
 	err := eachMember(data, 0, func(key string, value span) error {
 		if key != "nodes" {
 			return nil
 		}
 		return eachMember(value.of(data), value.from, func(node string, value span) error {
-			s, err := sinkOf(node)
-			if err != nil || s.name == "" {
+			state, ok := states[node]
+			if !ok {
+				return nil
+			}
+			var err error
+			if s.text, err = text.JSON(state); err != nil {
 				return err
 			}
 			e, err := s.editNode(data, value)
