@@ -182,22 +182,20 @@ func TestPhaseMetric(t *testing.T) {
 	}
 }
 
-// Each number that a phase can have is named by PhaseNumbers, and its node gives it.
-func TestNode_PhaseNumber(t *testing.T) {
+// Each number that a phase can have is named by PhaseNumbers, and its phase gives it.
+func TestPhase_Values(t *testing.T) {
 	n := reporter.New(spoken(begin("a.b"))).Nodes["0"]
-	values := n.PhaseValues()
-	for name, want := range values {
-		v, in, ok := n.PhaseNumber(name)
-		if v != want || !in || !ok {
-			t.Errorf("%s: %v, %v, %v; want %v", name, v, in, ok, want)
+	for name, want := range n.PhaseValues() {
+		phase, number, _ := reporter.SplitPhaseValue(name)
+		if v, ok := n.Phase(phase).Values()[number]; v != want || !ok {
+			t.Errorf("%s: %v, %v; want %v", name, v, ok, want)
 		}
-		_, number, _ := reporter.SplitPhaseValue(name)
 		if !slices.Contains(reporter.PhaseNumbers(), number) {
 			t.Errorf("%s is not listed", number)
 		}
 	}
-	if _, in, ok := n.PhaseNumber("phase.a.seconds"); in || ok {
-		t.Error("there is a number of a phase that is none")
+	if n.Phase("a") != nil {
+		t.Error("there is a phase that is none")
 	}
 }
 

@@ -1,6 +1,7 @@
 package reporter
 
 import (
+	"maps"
 	"math"
 	"strings"
 
@@ -76,14 +77,18 @@ func PhaseMetric(name string) (m Metric, ok bool) {
 // PhaseValues returns all numbers of the node's phases by their names: see [PhaseValue].
 func (n *Node) PhaseValues() Values {
 	out := make(Values)
-	for _, p := range n.Phases {
-		out[PhaseValue(p.Name, PhaseSeconds)] = p.Seconds
-		out[PhaseValue(p.Name, PhaseCount)] = float64(p.Count)
-		for name, v := range p.Metrics {
-			out[PhaseValue(p.Name, name)] = v
+	for i := range n.Phases {
+		for number, v := range n.Phases[i].Values() {
+			out[PhaseValue(n.Phases[i].Name, number)] = v
 		}
 	}
+	return out
+}
 
+// Values returns the numbers of the phase: see [PhaseNumbers].
+func (p *Phase) Values() Values {
+	out := Values{PhaseSeconds: p.Seconds, PhaseCount: float64(p.Count)}
+	maps.Copy(out, p.Metrics)
 	return out
 }
 
@@ -95,24 +100,6 @@ func (n *Node) Phase(name string) *Phase {
 		}
 	}
 	return nil
-}
-
-// PhaseNumber returns a number of the node's phases: see [PhaseValue]. In reports whether the node has
-// been in that phase at all, ok whether it has the number.
-func (n *Node) PhaseNumber(name string) (v float64, in, ok bool) {
-	phase, number, _ := SplitPhaseValue(name)
-	p := n.Phase(phase)
-	switch {
-	case p == nil:
-		return 0, false, false
-	case number == PhaseSeconds:
-		return p.Seconds, true, true
-	case number == PhaseCount:
-		return float64(p.Count), true, true
-	}
-	v, ok = p.Metrics[number]
-
-	return v, true, ok
 }
 
 // CurrentPhase returns the name of the phase at the newest sample, or "".

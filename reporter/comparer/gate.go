@@ -110,12 +110,7 @@ func checkMetric(name string) error {
 // metricMeant returns the metric that was most likely meant by a name that is none, or "": the one that is spelt nearly
 // so, else the first that has all of its words, as job_peak_memory_mb has those of the samples' key job_memory_mb.
 func metricMeant(name string) string {
-	var names []string
-	for _, m := range reporter.Metrics() {
-		if m.Across != 0 {
-			names = append(names, m.Name)
-		}
-	}
+	names := Compared()
 	if meant := text.Nearest(name, names); meant != "" {
 		return meant
 	}

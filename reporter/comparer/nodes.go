@@ -102,7 +102,7 @@ func nodeValue(n *reporter.Node, m *reporter.Metric) (float64, error) {
 
 	v, ok := n.Metrics[m.Name]
 	if m.Phase != "" {
-		v, _, ok = n.PhaseNumber(m.Name)
+		v, ok = n.Phase(m.Phase).Values()[m.Number]
 	}
 	if ok {
 		if !finite(v) {
