@@ -2,10 +2,7 @@ package reporter
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -66,55 +63,4 @@ func (e Envelope) check(samples int) error {
 		}
 	}
 	return nil
-}
-
-// located adds the line to an error of encoding/json, and says plainly what is
-// wrong with a file that was cut off.
-func located(data []byte, err error) error {
-	offset := int64(-1)
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		offset = syntax.Offset
-	case errors.As(err, &kind):
-		offset = kind.Offset
-	}
-
-	if offset < 0 {
-		return errors.New(text.Printable(err.Error()))
-	}
-
-	line := 1 + bytes.Count(data[:min(int(offset), len(data))], []byte{'\n'})
-	if word := notFinite(data, offset); syntax != nil && word != "" {
-		return fmt.Errorf("line %d: %s%s", line, word, notFiniteHint)
-	}
-
-	atEnd := offset >= int64(len(bytes.TrimRight(data, " \n\r\t")))
-	if syntax != nil && (atEnd || errors.Is(err, io.ErrUnexpectedEOF)) {
-		return fmt.Errorf("line %d: the file ends in the middle (cut off?)", line)
-	}
-	return fmt.Errorf("line %d: %s", line, text.Printable(err.Error()))
-}
-
-const notFiniteHint = " is not JSON: Python wrote a number that could not be computed; write null or leave the key out"
-
-// notFinite returns the word at which JSON broke off when it is one of those that
-// Python writes for numbers which JSON lacks. offset counts the bytes up to and
-// including the offending one.
-func notFinite(data []byte, offset int64) string {
-	at := int(offset) - 1
-	if at < 0 || at >= len(data) {
-		return ""
-	}
-	for _, word := range []string{"NaN", "Infinity"} {
-		if !bytes.HasPrefix(data[at:], []byte(word)) {
-			continue
-		}
-		if at > 0 && data[at-1] == '-' {
-			return "-" + word
-		}
-		return word
-	}
-	return ""
 }

@@ -3,12 +3,9 @@ package reporter
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -41,12 +38,17 @@ func (n *Node) Remarks() []string {
 // of each node, which is not in the file; 0 = unknown. The run's id is a hash
 // of the content, so that the same file is known again.
 func ParsePerfPy(data []byte, cpus int) (*Report, error) {
-	if err := probePerfPy(data); err != nil {
-		return nil, err
+	file := scan{file: bytes.NewReader(data), size: int64(len(data)), limit: maxValueSize}
+	file.open()
+	nodes, err := readPerfPy(file.in)
+	if err == nil {
+		err = file.end()
 	}
-	nodes, err := readPerfPy(newReader(bytes.NewReader(data)))
-	if err != nil {
-		return nil, errors.New(text.Printable(err.Error()))
+	switch {
+	case err != nil:
+		return nil, errors.New(text.Printable(file.explain(err).Error()))
+	case len(nodes) == 0:
+		return nil, errors.New("is an empty object, not a report")
 	}
 	r := &Report{Schema: Schema, Nodes: make(map[string]*Node, len(nodes))}
 	r.Run.ID = fmt.Sprintf("perfpy-%x", sha256.Sum256(data))[:len("perfpy-")+12]
@@ -55,24 +57,6 @@ func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 		r.Run.span(samples)
 	}
 	return r, nil
-}
-
-// probePerfPy makes sure that the data are JSON, and could be of perf.py by their keys.
-func probePerfPy(data []byte) error {
-	var probe map[string]json.RawMessage
-	if err := json.Unmarshal(data, &probe); err != nil {
-		return located(data, err)
-	}
-	if len(probe) == 0 {
-		return errors.New("is an empty object, not a report")
-	}
-	for _, key := range slices.Sorted(maps.Keys(probe)) {
-		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
-			return fmt.Errorf("is not a report: it has no \"schema\", and the key %q is not a node of perf.py's",
-				text.Printable(text.Clip(key, 40)))
-		}
-	}
-	return nil
 }
 
 // NewPerfPyReport makes the Report of one node from samples that were taken and
@@ -106,12 +90,17 @@ func perfpyColumns(n int) Samples {
 // readPerfPy reads the samples of each node.
 func readPerfPy(r *reader) (map[string]Samples, error) {
 	nodes, cells := make(map[string]Samples), 0
-	err := r.object("is not an object of nodes", func(quoted []byte) error {
+	err := r.object("is not an object, and so not a report", func(quoted []byte) error {
 		name := unquote(quoted)
-		if index, err := strconv.ParseUint(name, 10, 31); err != nil || strconv.FormatUint(index, 10) != name {
-			return fmt.Errorf("node %q is not an integer", text.Printable(text.Clip(name, 40)))
-		}
-		if _, twice := nodes[name]; twice {
+		index, err := strconv.ParseUint(name, 10, 31)
+		_, twice := nodes[name]
+		switch {
+		case err != nil:
+			return fmt.Errorf("is not a report: it has no \"schema\", and the key %q is not a node of perf.py's",
+				text.Printable(text.Clip(name, 40)))
+		case strconv.FormatUint(index, 10) != name:
+			return fmt.Errorf("node %q is not an integer", name)
+		case twice:
 			return fmt.Errorf("node %s appears twice", name)
 		}
 		samples, err := readPerfPyNode(r, cells)

@@ -128,10 +128,15 @@ func (s *scan) all(node nodeFunc) error {
 
 var errNoNodes = errors.New("has no nodes")
 
-// start begins with the file and advances to its nodes.
-func (s *scan) start() (atNodes bool, err error) {
+// open begins with the file.
+func (s *scan) open() {
 	s.input = &bounded{file: io.NewSectionReader(s.file, 0, s.size), limit: s.limit}
 	s.in = newReader(s.input)
+}
+
+// start begins with the file and advances to its nodes.
+func (s *scan) start() (atNodes bool, err error) {
+	s.open()
 	if s.in.PeekKind() != '{' {
 		return false, ErrForeign
 	}

@@ -63,10 +63,12 @@ func (s *scan) explain(err error) error {
 		return s.inLine(wrong.at, text.Printable(wrong.Error()))
 	case s.input.err != nil && errors.Is(err, s.input.err):
 		return s.input.err
+	case err == io.EOF:
+		return s.inLine(s.size, cutOff)
 	case !errors.As(err, &syntax):
 		return err
 	case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
-		return s.inLine(syntax.ByteOffset, "the file ends in the middle (cut off?)")
+		return s.inLine(syntax.ByteOffset, cutOff)
 	}
 	if word := s.notFinite(syntax.ByteOffset); word != "" {
 		return s.inLine(syntax.ByteOffset, word+notFiniteHint)
@@ -74,12 +76,25 @@ func (s *scan) explain(err error) error {
 	return s.inLine(syntax.ByteOffset, text.Printable(syntax.Err.Error()))
 }
 
-// notFinite is notFinite for the file.
+const cutOff = "the file ends in the middle (cut off?)"
+
+const notFiniteHint = " is not JSON: Python wrote a number that could not be computed; write null or leave the key out"
+
+// notFinite returns the word at which JSON broke off when it is one of those that
+// Python writes for numbers which JSON lacks. at is where it begins, or what follows its sign.
 func (s *scan) notFinite(at int64) string {
-	window := make([]byte, len("-Infinity"))
-	from := max(0, at-1)
+	window, from := make([]byte, len("-Infinity")), max(0, at-1)
 	n, _ := s.file.ReadAt(window, from)
-	return notFinite(window[:n], at-from+1)
+	before, rest := window[:min(n, int(at-from))], window[min(n, int(at-from)):n]
+	for _, word := range []string{"NaN", "Infinity"} {
+		if bytes.HasPrefix(rest, []byte(word)) {
+			if string(before) == "-" {
+				return "-" + word
+			}
+			return word
+		}
+	}
+	return ""
 }
 
 // inLine says in which line something is wrong.
