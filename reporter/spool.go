@@ -8,10 +8,8 @@ import (
 	"hash/maphash"
 	"io"
 	"maps"
-	"math"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/perfagent/perfagent/internal/parallel"
@@ -326,38 +324,28 @@ func (n *Node) seriesText() ([]byte, error) {
 	return encodeMember("", series)
 }
 
-// sum returns a hash of a node's series: equal for those that are encoded alike.
+// sum returns a hash of a node's series, as they were read.
 func (s *Spool) sum(n *Node) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.hash)
-	for i, key := range n.Samples.Keys {
-		sumColumn(&h, key, n.Samples.Columns[i])
+	add := func(key string, list []float64) {
+		fmt.Fprintf(&h, "%q %d\n", key, len(list))
+		_ = binary.Write(&h, binary.LittleEndian, list) // a hash takes everything
 	}
-	sumEnvelope(&h, "", n.Envelope)
-	for _, name := range slices.Sorted(maps.Keys(n.Ranks)) {
-		sumEnvelope(&h, name, n.Ranks[name].Envelope)
+	for i, key := range n.Samples.Keys {
+		add(key, n.Samples.Columns[i])
+	}
+	envelopes := map[string]Envelope{"": n.Envelope}
+	for name, rank := range n.Ranks {
+		envelopes[name] = rank.Envelope
+	}
+	for _, name := range slices.Sorted(maps.Keys(envelopes)) {
+		for _, key := range envelopes[name].keys() {
+			band := envelopes[name][key]
+			add(name+"\n"+key, slices.Concat(band.Min, band.Mean, band.Max))
+		}
 	}
 	return h.Sum64()
-}
-
-func sumEnvelope(h *maphash.Hash, rank string, e Envelope) {
-	for _, key := range e.keys() {
-		for i, list := range [...]Numbers{e[key].Min, e[key].Mean, e[key].Max} {
-			sumColumn(h, strings.Join([]string{rank, key, fmt.Sprint(i)}, "\n"), list)
-		}
-	}
-}
-
-func sumColumn(h *maphash.Hash, key string, list []float64) {
-	data := append(make([]byte, 0, len(key)+8*len(list)+8), key...)
-	data = binary.LittleEndian.AppendUint64(data, uint64(len(list)))
-	for _, v := range list {
-		if math.IsNaN(v) {
-			v = math.NaN()
-		}
-		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
-	}
-	h.Write(data)
 }
 
 // twoRecordings returns the error for a node that is in two files.
