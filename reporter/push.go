@@ -3,7 +3,6 @@ package reporter
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -150,26 +149,12 @@ func (s sink) editPush(data []byte, push span) edit {
 
 // eachMember walks over the members of a JSON object that begins at an offset.
 func eachMember(object []byte, offset int, visit func(key string, value span) error) error {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return errors.Join(err, errors.New("not an object"))
-	}
-
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
+	r := newReader(bytes.NewReader(object))
+	return r.object("not an object", func(quoted []byte) error {
+		key := unquote(quoted)
+		if _, err := r.value(); err != nil {
 			return err
 		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return err
-		}
-		end := offset + int(dec.InputOffset())
-		if err := visit(t.(string), span{end - len(value), end}); err != nil {
-			return err
-		}
-	}
-
-	_, err := dec.Token() // its end
-	return err
+		return visit(key, span{offset + int(r.at), offset + int(r.InputOffset())})
+	})
 }
