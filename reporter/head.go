@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,89 +30,50 @@ var errEnough = errors.New("all is known")
 
 // ReadHead reads the head of a report. It reads up to the numbers of the first node, if Encode wrote the report: then
 // its members are in our order. The error is ErrForeign for what is not a report.
-func ReadHead(file io.Reader) (*Head, error) {
-	h := headReading{in: newReader(file)}
-	if h.in.PeekKind() != '{' {
-		return nil, ErrForeign
-	}
-
-	err := h.in.object("not an object", h.member)
+func ReadHead(file io.ReaderAt, size int64) (*Head, error) {
+	s := scan{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
+	head := new(Head)
+	err := s.all(func(name string) error {
+		head.Node = name
+		return cmp.Or(head.readNode(&s), errEnough)
+	})
 	switch {
 	case errors.Is(err, errEnough):
-	case err != nil:
-		return nil, fmt.Errorf("the beginning is damaged: %w", err)
-	case h.schema == "":
+		head.Run = s.report.Run
+		return head, nil
+	case errors.Is(err, ErrForeign):
 		return nil, ErrForeign
 	}
-
-	return &h.head, nil
+	return nil, fmt.Errorf("the beginning is damaged: %w", s.explain(err))
 }
 
-// A headReading is the reading of a head in progress.
-type headReading struct {
-	in     *reader
-	head   Head
-	schema string
-	run    bool // has been read
-	ours   bool // Encode wrote the report
-}
-
-// member reads a member of the report.
-func (h *headReading) member(quoted []byte) error {
-	switch key := canonical(unquote(quoted)); key {
-	case "schema":
-		if err := h.read(&h.schema); err != nil {
-			return err
+// readNode reads the head of a node. In our order all that a head has stands before the metrics.
+func (h *Head) readNode(s *scan) error {
+	ours := false
+	return s.in.object("not an object", func(quoted []byte) error {
+		switch strings.ToLower(unquote(quoted)) {
+		case "identity":
+			return s.read(&h.Identity)
+		case "host":
+			return s.read(&h.Host)
+		case "sampling":
+			data, err := s.in.value()
+			if err != nil {
+				return err
+			}
+			ours = isEncoded(data)
+			return json.Unmarshal(data, &h.Sampling)
+		case "ranks":
+			if h.Ranked = s.in.PeekKind() == '{'; ours {
+				return errEnough
+			}
+		case "metrics":
+			if ours {
+				return errEnough
+			}
 		}
-		return CheckSchema(h.schema, Schema)
-	case "run":
-		h.run = true
-		return h.read(&h.head.Run)
-	case "nodes":
-		return h.in.object("nodes are not an object", h.node)
-	}
-
-	return h.in.skip()
-}
-
-// node reads the head of the first node, and skips the others.
-func (h *headReading) node(quoted []byte) error {
-	if h.head.Node != "" {
-		return h.in.skip()
-	}
-	h.head.Node = unquote(quoted)
-
-	err := h.in.object("not an object", h.nodeMember)
-	if err == nil && h.schema != "" && h.run {
-		err = errEnough
-	}
-	return err
-}
-
-// nodeMember reads a member of the first node. In our order all that a head has stands before the metrics.
-func (h *headReading) nodeMember(quoted []byte) error {
-	ours := h.ours && h.schema != "" && h.run
-	switch key := strings.ToLower(unquote(quoted)); {
-	case key == "identity":
-		return h.read(&h.head.Identity)
-	case key == "host":
-		return h.read(&h.head.Host)
-	case key == "sampling":
-		data, err := h.in.value()
-		if err != nil {
-			return err
-		}
-		h.ours = isEncoded(data)
-		return json.Unmarshal(data, &h.head.Sampling)
-	case key == "ranks":
-		if h.head.Ranked = h.in.PeekKind() == '{'; ours {
-			return errEnough
-		}
-	case key == "metrics" && ours:
-		return errEnough
-	}
-
-	return h.in.skip()
+		return s.in.skip()
+	})
 }
 
 // isEncoded reports whether Encode wrote the sampling part of a node, which stands before all numbers: its members have
@@ -120,13 +82,4 @@ func (h *headReading) nodeMember(quoted []byte) error {
 func isEncoded(sampling []byte) bool {
 	before, list, found := bytes.Cut(sampling, []byte(`": [`))
 	return found && bytes.IndexByte(before, '\n') >= 0 && len(list) > 0 && bytes.IndexByte([]byte("\r\n]"), list[0]) < 0
-}
-
-// read reads a value that is not large.
-func (h *headReading) read(into any) error {
-	data, err := h.in.value()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, into)
 }

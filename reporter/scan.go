@@ -70,7 +70,14 @@ func Scan(file io.ReaderAt, size int64, wanted Wanted, node func(run *Run, name 
 // scanReport does the work of Scan, except for errors of node. Its result has no nodes.
 func scanReport(file io.ReaderAt, size int64, wanted Wanted, node nodeFunc) (*Report, error) {
 	s := scan{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
-	if err := s.all(node); err != nil {
+	err := s.all(func(name string) error {
+		n, err := s.node(name)
+		if err != nil {
+			return err
+		}
+		return node(&s.report.Run, name, n)
+	})
+	if err != nil {
 		return nil, s.explain(err)
 	}
 	return &s.report, nil
@@ -92,8 +99,8 @@ type scan struct {
 	again bool
 }
 
-// all reads the report, and a second time from its beginning if necessary.
-func (s *scan) all(node nodeFunc) error {
+// all reads the report, and a second time from its beginning if necessary. take reads the value of a node.
+func (s *scan) all(take func(name string) error) error {
 	atNodes, err := s.start()
 	if err == nil && !atNodes {
 		switch {
@@ -112,14 +119,7 @@ func (s *scan) all(node nodeFunc) error {
 		return errNoNodes
 	}
 
-	err = s.eachNode(func(name string) error {
-		n, err := s.node(name)
-		if err != nil {
-			return err
-		}
-		return node(&s.report.Run, name, n)
-	})
-	if err != nil {
+	if err := s.eachNode(take); err != nil {
 		return err
 	}
 	_, err = s.advance()

@@ -1,6 +1,7 @@
 package reporter
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -20,33 +21,21 @@ func ScanHead(file io.ReaderAt, size int64) (*Report, bool) {
 	}
 
 	s := scan{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
-	if atNodes, err := s.start(); err != nil || !atNodes || s.report.Run.Nodes > 1 {
-		return nil, false
-	}
-	if err := s.in.enter('{', ""); err != nil {
-		return nil, false
-	}
-	name, ok, err := s.next()
-	if !ok || err != nil || checkName(name, nil) != nil {
-		return nil, false
-	}
-
-	n, err := numbersOfNode(s.in)
-	if err != nil {
-		return nil, false
-	}
-	s.report.Nodes = map[string]*Node{name: n}
-
-	return &s.report, true
+	err := s.all(func(name string) error {
+		if s.again || s.report.Run.Nodes > 1 {
+			return errNoHead
+		}
+		n, err := numbersOfNode(s.in)
+		s.report.Nodes = map[string]*Node{name: n}
+		return cmp.Or(err, errEnough)
+	})
+	return &s.report, errors.Is(err, errEnough)
 }
 
 // endOfReport is how Encode ends a report that has nodes.
 const endOfReport = "\n    }\n  }\n}\n"
 
-var (
-	errAtSeries = errors.New("at the series")
-	errNoHead   = errors.New("the numbers do not all come before the series")
-)
+var errNoHead = errors.New("the numbers do not all come before the series")
 
 // numbersOfNode reads a node up to its series.
 func numbersOfNode(r *reader) (*Node, error) {
@@ -61,14 +50,14 @@ func numbersOfNode(r *reader) (*Node, error) {
 			ours = isEncoded(data)
 			return json.Unmarshal(data, &n.Sampling)
 		case strings.EqualFold(key, "samples"), strings.EqualFold(key, "envelope"):
-			return errAtSeries
+			return errEnough
 		case strings.EqualFold(key, "ranks"):
 			return n.readRanks(r, Wanted{})
 		}
 		return readMember(r, quoted, n)
 	})
 
-	if !errors.Is(err, errAtSeries) || !ours || n.Missing == nil || n.needsColumns() {
+	if !errors.Is(err, errEnough) || !ours || n.Missing == nil || n.needsColumns() {
 		return nil, errNoHead
 	}
 

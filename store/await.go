@@ -137,7 +137,7 @@ func (a *arrivals) head(ctx context.Context, name string) (*reporter.Head, error
 	if err != nil && (ctx.Err() != nil || Temporary(err)) {
 		return nil, err
 	}
-	head, err := reporter.ReadHead(bytes.NewReader(data))
+	head, err := reporter.ReadHead(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		head = new(reporter.Head)
 	}

@@ -142,8 +142,9 @@ func checkReport(data []byte) error {
 	if !jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
 		return errors.New("it is not JSON, or cut short")
 	}
-	if _, err := reporter.ReadHead(bytes.NewReader(data)); err != nil && !errors.Is(err, reporter.ErrForeign) {
-		return err
+	_, err := reporter.ReadHead(bytes.NewReader(data), int64(len(data)))
+	if errors.Is(err, reporter.ErrForeign) {
+		return nil
 	}
-	return nil
+	return err
 }

@@ -1,9 +1,6 @@
 package reportfile
 
 import (
-	"errors"
-	"io"
-
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
 )
@@ -18,14 +15,15 @@ func ReadHead(path string) (*reporter.Head, error) {
 	defer f.Close()
 
 	var start [64]byte
+	n, _ := f.ReadAt(start[:], 0) // what is wrong with it shows when more is read
 	var head *reporter.Head
-	n, err := f.ReadAt(start[:], 0)
+	st, err := f.Stat()
 	switch {
-	case err != nil && !errors.Is(err, io.EOF):
+	case err != nil:
 	case isJournal(path, start[:n]):
 		head, err = journal.ReadHead(f)
 	default:
-		head, err = reporter.ReadHead(f)
+		head, err = reporter.ReadHead(f, st.Size())
 	}
 	if err != nil {
 		return nil, readError(path, err)
