@@ -37,7 +37,7 @@ func Halve(n *Node) { n.halve() }
 
 // Sizes returns what a node takes in a report, and what its seriesText takes.
 func Sizes(n *Node) (whole, series int, err error) {
-	whole, err = n.encodedSize("7")
+	whole, err = (&Report{Nodes: map[string]*Node{"7": n}}).encodedSize()
 	text, errSeries := n.seriesText()
 	return whole, len(text), errors.Join(err, errSeries)
 }

@@ -11,27 +11,20 @@ func (r *Report) frame() *Report {
 	return &Report{Schema: r.Schema, Run: r.Run, Nodes: map[string]*Node{}}
 }
 
-// encodedSize returns an upper bound of the bytes that Encode returns.
+// encodedSize returns the number of bytes that Encode returns.
 func (r *Report) encodedSize() (int, error) {
-	run, err := Encode(r.frame())
-	if err != nil {
-		return 0, err
-	}
-	size := len(run)
-	for name, n := range r.Nodes {
-		one, err := n.encodedSize(name)
-		if err != nil {
-			return 0, err
-		}
-		size += one
-	}
-	return size, nil
+	var size counter
+	err := EncodeTo(&size, r)
+	return int(size), err
 }
 
-// encodedSize returns the bytes that a node takes in a report, and a few more.
-func (n *Node) encodedSize(name string) (int, error) {
-	data, err := Encode(&Report{Nodes: map[string]*Node{name: n}})
-	return len(data), err
+// A counter counts the bytes that are written to it.
+type counter int
+
+// Write implements io.Writer.
+func (c *counter) Write(data []byte) (int, error) {
+	*c += counter(len(data))
+	return len(data), nil
 }
 
 // halve merges neighbouring points of the node's series, as a ring does. The node
