@@ -91,20 +91,11 @@ func (e Envelope) MarshalJSONTo(to *jsontext.Encoder) error {
 }
 
 func (e Envelope) keys() []string {
-	var keys []string
-	for c := range collector.Column(collector.MaxColumns) {
-		if _, ok := e[c.Key()]; ok {
-			keys = append(keys, c.Key())
+	return namesIn(e, func(yield func(string) bool) {
+		for c := range collector.Column(collector.MaxColumns) {
+			yield(c.Key())
 		}
-	}
-	known := len(keys)
-	for key := range e {
-		if _, ok := collector.ColumnNamed(key); !ok {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys[known:])
-	return keys
+	})
 }
 
 // Numbers is a list in which NaN is null.

@@ -3,6 +3,7 @@ package reporter
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -40,14 +41,24 @@ func (v *Values) UnmarshalJSON(data []byte) error {
 
 // Names lists the names in the order of the table.
 func (v Values) Names() []string {
-	names := make([]string, 0, len(v))
-	for _, m := range Metrics() {
-		if _, ok := v[m.Name]; ok {
-			names = append(names, m.Name)
+	return namesIn(v, func(yield func(string) bool) {
+		for i := range metricTable {
+			yield(metricTable[i].Name)
+		}
+	})
+}
+
+// namesIn returns the keys of a map: those of a table in its order, and others behind them, sorted. The table is
+// iterated to its end.
+func namesIn[E any](m map[string]E, table iter.Seq[string]) []string {
+	names := make([]string, 0, len(m))
+	for name := range table {
+		if _, ok := m[name]; ok {
+			names = append(names, name)
 		}
 	}
 	known := len(names)
-	for name := range v {
+	for name := range m {
 		if !slices.Contains(names[:known], name) {
 			names = append(names, name)
 		}
