@@ -41,16 +41,10 @@ const leastUnowned = 4
 // added. A control group counts all of it, unless processes left the group.
 func wholeCPU(j *Job, a *collector.Account) float64 {
 	ended := j.UserSeconds + j.SystemSeconds
-	if a.Source != host.JobFromTree {
-		if a.CPUSeconds.Known() {
-			return max(ended, float64(a.CPUSeconds))
-		}
-		return ended
-	}
-	if a.Living.Known() {
+	if a.Source == host.JobFromTree && a.Living.Known() {
 		ended += float64(a.Living)
 	}
-	if a.CPUSeconds.Known() { // what was seen of children whose parent did not wait for them
+	if a.CPUSeconds.Known() { // of a tree with what was seen of children whose parent did not wait for them
 		return max(ended, float64(a.CPUSeconds))
 	}
 	return ended

@@ -17,16 +17,7 @@ const PeakFromRanks = "ranks"
 
 // wholeJob adds up the jobs of the ranks; nil if none is known.
 func (c *combination) wholeJob() *Job {
-	var out *Job
-	for _, p := range c.pieces {
-		switch {
-		case p.Job == nil:
-		case out == nil:
-			out = new(*p.Job)
-		default:
-			out.add(p.Job)
-		}
-	}
+	out := joinedOf(c.pieces, func(p *piece) *Job { return p.Job }, (*Job).add)
 	if out == nil {
 		return nil
 	}
@@ -41,6 +32,20 @@ func (c *combination) wholeJob() *Job {
 		}
 	}
 	out.ExitCode, out.Signal = c.run.ExitCode, c.run.Signal
+	return out
+}
+
+// joinedOf returns what the pieces have of something, put together by add; nil if none has it.
+func joinedOf[T any](pieces []*piece, of func(*piece) *T, add func(have, more *T)) (out *T) {
+	for _, p := range pieces {
+		switch v := of(p); {
+		case v == nil:
+		case out == nil:
+			out = new(*v)
+		default:
+			add(out, v)
+		}
+	}
 	return out
 }
 
@@ -210,13 +215,7 @@ func (p *piece) hasNo(name string) bool {
 }
 
 // eachAlone returns the pieces one by one.
-func (c *combination) eachAlone() [][]*piece {
-	var out [][]*piece
-	for i := range c.pieces {
-		out = append(out, c.pieces[i:i+1])
-	}
-	return out
-}
+func (c *combination) eachAlone() [][]*piece { return slices.Collect(slices.Chunk(c.pieces, 1)) }
 
 // byGroup returns the pieces that share a control group together. Those that measured the host for the longest time
 // come first in each, then those that lasted longest.
@@ -326,19 +325,17 @@ func (c *combination) limits() *Limits {
 }
 
 // heldDown returns what held the memory of the ranks down, the most of each.
-func (c *combination) heldDown() (out *HeldDown) {
-	for _, p := range c.pieces {
-		if p.Limits == nil || p.Limits.HeldDown == nil {
-			continue
+func (c *combination) heldDown() *HeldDown {
+	of := func(p *piece) *HeldDown {
+		if p.Limits == nil {
+			return nil
 		}
-		if out == nil {
-			out = &HeldDown{}
-		}
-		h := p.Limits.HeldDown
-		out.HighMB, out.SwapMB = max(out.HighMB, h.HighMB), max(out.SwapMB, h.SwapMB)
-		out.RefaultedMB = max(out.RefaultedMB, h.RefaultedMB)
+		return p.Limits.HeldDown
 	}
-	return out
+	return joinedOf(c.pieces, of, func(have, more *HeldDown) {
+		have.HighMB, have.SwapMB = max(have.HighMB, more.HighMB), max(have.SwapMB, more.SwapMB)
+		have.RefaultedMB = max(have.RefaultedMB, more.RefaultedMB)
+	})
 }
 
 // cpusMoved returns how far the number of CPUs moved that the ranks could use together, which are so many now: in

@@ -99,18 +99,10 @@ func (c *combination) identity() *Identity {
 
 // agent adds up what the perfagents have cost.
 func (c *combination) agent() *Agent {
-	var out *Agent
-	for _, p := range c.pieces {
-		switch {
-		case p.Agent == nil:
-		case out == nil:
-			out = new(*p.Agent)
-		default:
-			out.CPUSeconds += p.Agent.CPUSeconds
-			out.MaxRSSMB = max(out.MaxRSSMB, p.Agent.MaxRSSMB)
-		}
-	}
-	return out
+	return joinedOf(c.pieces, func(p *piece) *Agent { return p.Agent }, func(have, more *Agent) {
+		have.CPUSeconds += more.CPUSeconds
+		have.MaxRSSMB = max(have.MaxRSSMB, more.MaxRSSMB)
+	})
 }
 
 // push returns the most advanced state of a push.

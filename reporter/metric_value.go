@@ -157,7 +157,7 @@ func jobCPUSeconds(f *facts) (float64, error) {
 	case f.job != nil && f.job.Attached && f.account != nil && !f.account.CPUSeconds.Known():
 		return 0, f.why(collector.JobCPU)
 	case f.job != nil:
-		return jobCPU(f.job), nil
+		return f.job.CPUSeconds, nil
 	case f.account != nil && f.account.CPUSeconds.Known():
 		return float64(f.account.CPUSeconds), nil
 	}
@@ -269,8 +269,6 @@ func stallOf(value func(*collector.Account) series.Optional, c collector.Column)
 	of.Unit, of.Across = collector.PercentOfTime, c.Info().Across
 	return of
 }
-
-func jobCPU(j *Job) float64 { return j.CPUSeconds }
 
 // jobMaxRSS returns the peak memory of the job's largest process: what wait4(2) says. That of an attached job
 // only its parent learns, so the processes that were seen stand in.
