@@ -1,8 +1,10 @@
 package reporter
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
@@ -59,6 +61,11 @@ func (t timeline) from(i int) float64 {
 
 func (t timeline) length(i int) float64 { return t.ends[i] - t.from(i) }
 
+// after returns the first point that ends after a time, or how many points there are.
+func (t timeline) after(at float64) int {
+	return sort.Search(len(t.ends), func(i int) bool { return t.ends[i] > at })
+}
+
 // last returns when the last point ends; -Inf without points.
 func (t timeline) last() float64 {
 	if len(t.ends) == 0 {
@@ -83,7 +90,7 @@ func (c *combination) newAxis() {
 	}
 	if len(c.stretches) == 0 {
 		c.extend(slices.MaxFunc(c.pieces, func(a, b *piece) int {
-			return compareNumbers(a.times.last()-a.times.begin, b.times.last()-b.times.begin)
+			return cmp.Compare(a.times.last()-a.times.begin, b.times.last()-b.times.begin)
 		}), false)
 	}
 	if len(c.stretches) == 0 {
@@ -91,10 +98,10 @@ func (c *combination) newAxis() {
 	}
 
 	c.extend(slices.MaxFunc(c.pieces, func(a, b *piece) int {
-		return compareNumbers(a.times.last(), b.times.last())
+		return cmp.Compare(a.times.last(), b.times.last())
 	}), false)
 	c.prepend(slices.MinFunc(c.pieces, func(a, b *piece) int {
-		return compareNumbers(a.times.begin, b.times.begin)
+		return cmp.Compare(a.times.begin, b.times.begin)
 	}))
 
 	for _, s := range c.stretches {
@@ -102,17 +109,6 @@ func (c *combination) newAxis() {
 	}
 	first := c.stretches[0]
 	c.axis.begin = first.times.from(first.i)
-}
-
-// compareNumbers orders numbers; NaN is the least.
-func compareNumbers(a, b float64) int {
-	switch {
-	case a > b || math.IsNaN(b) && !math.IsNaN(a):
-		return 1
-	case a < b || math.IsNaN(a) && !math.IsNaN(b):
-		return -1
-	}
-	return 0
 }
 
 // extend adds the points of a piece after the end of the axis. Of a piece that is only there to fill the rest, less
@@ -127,13 +123,7 @@ func (c *combination) extend(p *piece, held bool) {
 		}
 	}
 
-	i, _ := slices.BinarySearchFunc(p.times.ends, end, func(at, end float64) int {
-		if at > end {
-			return 1
-		}
-		return -1
-	})
-	if i < len(p.times.ends) {
+	if i := p.times.after(end); i < len(p.times.ends) {
 		c.stretches = append(c.stretches, stretch{p, i, len(p.times.ends), held})
 	}
 }
@@ -141,12 +131,7 @@ func (c *combination) extend(p *piece, held bool) {
 // prepend adds the points of a piece that end before the axis begins.
 func (c *combination) prepend(p *piece) {
 	first := c.stretches[0]
-	begin := first.times.from(first.i) - p.interval()/2
-	j := 0
-	for j < len(p.times.ends) && p.times.ends[j] <= begin {
-		j++
-	}
-	if j > 0 {
+	if j := p.times.after(first.times.from(first.i) - p.interval()/2); j > 0 {
 		c.stretches = slices.Insert(c.stretches, 0, stretch{p, 0, j, false})
 	}
 }
