@@ -51,7 +51,7 @@ func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte,
 		t.Fatal(err)
 	}
 	h := head(s, 1000)
-	return data, h.report(rec, 0, 0)
+	return data, (&reading{head: h, rec: rec}).report()
 }
 
 // A journal has the ports' columns from when they are found, and gives the same metrics.

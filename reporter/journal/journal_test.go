@@ -417,8 +417,8 @@ func TestHead_ReportHasFindings(t *testing.T) {
 	in.Recording.Account.CPUSeconds = 60
 	in.Recording.Account.Limits = host.Limits{CPUs: 16, CPUQuota: 16, MemoryMB: series.Unknown()}
 	in.Run.ExitCode, in.Run.Start, in.Run.End, in.Run.WallSeconds = nil, reporter.Time{}, reporter.Time{}, 0
-	head := &Head{Run: in.Run, Interval: time.Second, MaxLength: 100}
-	r := head.report(in.Recording, 0, 0)
+	head := Head{Run: in.Run, Interval: time.Second, MaxLength: 100}
+	r := (&reading{head: head, rec: in.Recording}).report()
 	found := func(f reporter.Finding) bool { return f.ID == "one_busy_thread" }
 	if n := r.Nodes["0"]; r.Run.Incomplete == "" || !slices.ContainsFunc(n.Findings, found) {
 		t.Errorf("findings %v", n.Findings)

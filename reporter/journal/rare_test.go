@@ -54,7 +54,7 @@ func TestJournal_RareSources(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := head(s, 1000)
-		want := h.report(rec, 0, 0).Nodes["3"]
+		want := (&reading{head: h, rec: rec}).report().Nodes["3"]
 		got, err := Parse(data)
 		if err != nil {
 			t.Fatal(err)

@@ -153,17 +153,6 @@ func (j *reading) note(values []float64, agentCPU float64) {
 	}
 }
 
-// report makes the Report of a run whose end is not known.
-func (j *reading) report() *reporter.Report {
-	h := j.head
-	if j.agentCPU > 0 {
-		h.Agent.CPUSeconds = j.agentCPU
-	}
-	j.rec.Account.Signals = allSignals(j.rec.Account.Signals, j.signals)
-	j.closeWork()
-	return h.report(j.rec, j.damaged, max(0, j.taken-j.rec.Samples))
-}
-
 // closeWork gives the Recording the newest Book of operations.
 func (j *reading) closeWork() {
 	if j.book == nil && !j.head.Operations {
@@ -194,7 +183,14 @@ func (h *Head) recording() *collector.Recording {
 }
 
 // report makes the Report of a run whose end is not known.
-func (h *Head) report(rec *collector.Recording, damaged int, lost int64) *reporter.Report {
+func (j *reading) report() *reporter.Report {
+	h, rec := j.head, j.rec
+	if j.agentCPU > 0 {
+		h.Agent.CPUSeconds = j.agentCPU
+	}
+	rec.Account.Signals = allSignals(rec.Account.Signals, j.signals)
+	j.closeWork()
+
 	run, elapsed := h.Run, rec.End.Mono-rec.Start.Mono
 	run.Start = reporter.Time{Time: rec.Start.Wall}
 	run.End = reporter.Time{Time: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}
@@ -213,7 +209,7 @@ func (h *Head) report(rec *collector.Recording, damaged int, lost int64) *report
 			})
 		}
 	}
-	missing(reporter.JournalDamaged, "damaged lines that were left out", int64(damaged))
-	missing(reporter.SamplesLost, "samples that are lost", lost)
+	missing(reporter.JournalDamaged, "damaged lines that were left out", int64(j.damaged))
+	missing(reporter.SamplesLost, "samples that are lost", j.taken-rec.Samples)
 	return diagnosis.New(diagnosis.Input{Input: in})
 }

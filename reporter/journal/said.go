@@ -70,50 +70,32 @@ func (s *said) into(rec *collector.Recording, at float64) error {
 // maxPackedMarks is more than the text of all marks and phases takes within their bounds.
 const maxPackedMarks = 16 << 20
 
-// packMarks returns all that the job has said, packed, or nil.
-func packMarks(m *collector.Marks) ([]byte, error) {
-	if m == nil {
+// pack returns a value as JSON with gzip; nil for nil.
+func pack[T any](v *T) ([]byte, error) {
+	if v == nil {
 		return nil, nil
-	}
-	return pack(m)
-}
-
-// unpackMarks is the inverse of packMarks.
-func unpackMarks(data []byte) (*collector.Marks, error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-
-	m := new(collector.Marks)
-	if err := unpack(data, maxPackedMarks, m); err != nil {
-		return nil, fmt.Errorf("packed marks: %w", err)
-	}
-
-	return m, nil
-}
-
-// pack returns a value as JSON with gzip.
-func pack(v any) ([]byte, error) {
-	data, err := text.JSON(v)
-	if err != nil {
-		return nil, err
 	}
 	var out bytes.Buffer
 	packed, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
 	if err != nil {
 		return nil, err
 	}
-	_, err = packed.Write(data)
-	err = errors.Join(err, packed.Close())
-
+	err = errors.Join(text.WriteJSON(packed, v), packed.Close())
 	return out.Bytes(), err
 }
 
-// unpack is the inverse of pack. It reads no more than the given number of bytes.
-func unpack(data []byte, most int64, into any) error {
-	packed, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return err
+// unpack is the inverse of pack. It reads no more than the given number of bytes. what names the value.
+func unpack[T any](data []byte, most int64, what string) (*T, error) {
+	if len(data) == 0 {
+		return nil, nil
 	}
-	return json.NewDecoder(io.LimitReader(packed, most)).Decode(into)
+	v := new(T)
+	packed, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(packed, most)).Decode(v)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("packed %s: %w", what, err)
+	}
+	return v, nil
 }

@@ -137,14 +137,14 @@ func TestJournal_PackedMarks(t *testing.T) {
 	sample := reportertest.Sample(0, 2)
 	rec.Add(&sample)
 
-	packed, err := packMarks(rec.Marks)
+	packed, err := pack(rec.Marks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(packed) > 512<<10 {
 		t.Errorf("all marks and phases take %d bytes", len(packed))
 	}
-	back, err := unpackMarks(packed)
+	back, err := unpack[collector.Marks](packed, maxPackedMarks, "marks")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestJournal_PackedMarks(t *testing.T) {
 	}
 
 	for _, bad := range [][]byte{[]byte("text"), packed[:len(packed)/2]} {
-		if _, err := unpackMarks(bad); err == nil {
+		if _, err := unpack[collector.Marks](bad, maxPackedMarks, "marks"); err == nil {
 			t.Errorf("%d bytes were read", len(bad))
 		}
 	}

@@ -40,7 +40,7 @@ type snapshot struct {
 	// unpacked, fifty columns would exceed the maximum size of a journal.
 	Packed string `json:"packed"`
 	newestSample
-	// Marks are what the job has said, packed by packMarks.
+	// Marks are what the job has said, packed by pack.
 	Marks []byte `json:"marks,omitempty"`
 	// Work has the time lines of operations, packed by packWork.
 	Work []byte `json:"work,omitempty"`
@@ -69,7 +69,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	}
 
 	columns := columnsOf(rec)
-	said, errSaid := packMarks(rec.Marks)
+	said, errSaid := pack(rec.Marks)
 	lines, errLines := packWork(work.Keys, work.Lines)
 	if err := errors.Join(errSaid, errLines); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
@@ -120,7 +120,7 @@ func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 		}
 	}
 	snap.State.into(rec)
-	if rec.Marks, err = unpackMarks(snap.Marks); err != nil {
+	if rec.Marks, err = unpack[collector.Marks](snap.Marks, maxPackedMarks, "marks"); err != nil {
 		return nil, err
 	}
 	if rec.Work, err = unpackWork(snap.Work, rec.Ring); err != nil {

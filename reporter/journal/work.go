@@ -90,24 +90,25 @@ func (l *workLine) into(rec *collector.Recording) error {
 		return fmt.Errorf("%d numbers for %d time lines of operations, not 4 each", len(l.Points), len(keys))
 	}
 
-	sample := make([]series.Stat, 0, len(keys))
-	for p := range slices.Chunk(l.Points, 4) {
-		sample = append(sample, statOf(p[0], p[1], p[2], p[3]))
-	}
-	w.Draw(rec, keys, sample)
-
+	w.Draw(rec, keys, statsOf(l.Points))
 	return nil
 }
 
-// statOf returns the summary of one point. It is empty if the numbers are not those of one.
-func statOf(least, mean, greatest, weight float64) series.Stat {
-	var s series.Stat
-	s.Add(mean, weight)
-	if s.Count == 0 || !(least <= mean && mean <= greatest) || math.IsInf(least, 0) || math.IsInf(greatest, 0) {
-		return series.Stat{}
+// statsOf is the inverse of pointsOf. The summary of numbers that are not those of a point is empty.
+func statsOf(points reporter.Numbers) []series.Stat {
+	stats := make([]series.Stat, 0, len(points)/4)
+	for p := range slices.Chunk(points, 4) {
+		var s series.Stat
+		least, mean, greatest := p[0], p[1], p[2]
+		s.Add(mean, p[3])
+		if s.Count == 0 || !(least <= mean && mean <= greatest) || math.IsInf(least, 0) || math.IsInf(greatest, 0) {
+			s = series.Stat{}
+		} else {
+			s.Min, s.Max = least, greatest
+		}
+		stats = append(stats, s)
 	}
-	s.Min, s.Max = least, greatest
-	return s
+	return stats
 }
 
 // A packedWork is the time lines of operations in a snapshot, packed by gzip.
@@ -132,7 +133,7 @@ func packWork(keys []string, lines *series.Ring) ([]byte, error) {
 		packed.Buckets = append(packed.Buckets, pointsOf(lines.Bucket(i).Stats))
 	}
 
-	return pack(packed)
+	return pack(&packed)
 }
 
 // maxPackedWork is more than the text of all time lines takes within their bounds.
@@ -140,12 +141,9 @@ const maxPackedWork = 64 << 20
 
 // unpackWork rebuilds the Work of a snapshot, whose ring it lies beside. Its Book is still empty.
 func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-	var packed packedWork
-	if err := unpack(data, maxPackedWork, &packed); err != nil {
-		return nil, fmt.Errorf("packed time lines of operations: %w", err)
+	packed, err := unpack[packedWork](data, maxPackedWork, "time lines of operations")
+	if err != nil || packed == nil {
+		return nil, err
 	}
 	width := len(packed.Keys)
 	if width == 0 || width > series.MaxWidth {
@@ -157,10 +155,9 @@ func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
 		if len(points) != 4*width {
 			return nil, fmt.Errorf("packed time lines of operations: %d numbers for %d lines, not 4 each", len(points), width)
 		}
-		b := series.Bucket{Values: make([]float64, width)}
-		for p := range slices.Chunk(points, 4) {
-			s := statOf(p[0], p[1], p[2], p[3])
-			b.Values[len(b.Stats)], b.Stats = s.Mean(), append(b.Stats, s)
+		b := series.Bucket{Stats: statsOf(points)}
+		for _, s := range b.Stats {
+			b.Values = append(b.Values, s.Mean())
 		}
 		buckets = append(buckets, b)
 	}
