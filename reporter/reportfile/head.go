@@ -14,16 +14,11 @@ func ReadHead(path string) (*reporter.Head, error) {
 	}
 	defer f.Close()
 
-	var start [64]byte
-	n, _ := f.ReadAt(start[:], 0) // what is wrong with it shows when more is read
 	var head *reporter.Head
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-	case isJournal(path, start[:n]):
+	if f.journal {
 		head, err = journal.ReadHead(f)
-	default:
-		head, err = reporter.ReadHead(f, st.Size())
+	} else {
+		head, err = reporter.ReadHead(f, f.size)
 	}
 	if err != nil {
 		return nil, readError(path, err)

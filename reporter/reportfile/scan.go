@@ -45,22 +45,15 @@ func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, er
 	}
 	defer f.Close()
 
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	var start [64]byte
-	if n, _ := f.ReadAt(start[:], 0); isJournal(path, start[:n]) {
+	switch {
+	case f.journal:
 		return nil, reporter.ErrForeign
+	case f.size > maxScanSize:
+		return nil, fmt.Errorf("is %d MiB large; a report has at most %d", f.size>>20, maxScanSize>>20)
 	}
-	if st.Size() > maxScanSize {
-		return nil, fmt.Errorf("is %d MiB large; a report has at most %d", st.Size()>>20, maxScanSize>>20)
-	}
-
-	run, err := reporter.Scan(f, st.Size(), wanted, node)
-	if errors.Is(err, reporter.ErrForeign) && st.Size() > reporter.MaxFileSize {
-		err = fmt.Errorf("is not a perfagent report, and with %d MiB too large to be read as another one",
-			st.Size()>>20)
+	run, err := reporter.Scan(f, f.size, wanted, node)
+	if errors.Is(err, reporter.ErrForeign) && f.size > reporter.MaxFileSize {
+		err = fmt.Errorf("is not a perfagent report, and with %d MiB too large to be read as another one", f.size>>20)
 	}
 	return run, err
 }
@@ -92,22 +85,35 @@ func readHead(path string) (*reporter.Report, bool) {
 		return nil, false
 	}
 	defer f.Close()
+	return reporter.ScanHead(f, f.size)
+}
 
-	st, err := f.Stat()
-	if err != nil {
-		return nil, false
-	}
-	return reporter.ScanHead(f, st.Size())
+// A regular is an open file that has a size.
+type regular struct {
+	*os.File
+	size    int64
+	journal bool // it is a journal
 }
 
 // openRegular opens a file that has a size. Its error is reporter.ErrForeign for a pipe, a device, or what is
 // not there.
-func openRegular(path string) (*os.File, error) {
+func openRegular(path string) (*regular, error) {
 	// Before it is opened: whoever writes to a FIFO must not see us close it.
-	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+	st, err := os.Stat(path)
+	if err != nil || !st.Mode().IsRegular() {
 		return nil, reporter.ErrForeign
 	}
-	return durable.Open(path)
+	f, err := durable.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if st, err = f.Stat(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	var start [64]byte
+	n, _ := f.ReadAt(start[:], 0) // what is wrong with it shows when more is read
+	return &regular{f, st.Size(), isJournal(path, start[:n])}, nil
 }
 
 // scanWhole is Scan by way of Read.
