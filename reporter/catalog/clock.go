@@ -16,39 +16,26 @@ const (
 	copyDelay = time.Minute
 )
 
-// A Clock is the clock of a node that is ahead of that of the file system which has the node's recording.
-type Clock struct {
-	Node    int
-	Host    string        // "" = not known
-	AtLeast time.Duration // by how much it is ahead
-}
-
-// String says which clock is off.
-func (c Clock) String() string {
-	host := ""
-	if c.Host != "" {
-		host = " (" + c.Host + ")"
-	}
-	return fmt.Sprintf("the clock of node %d%s is at least %s s ahead of that of the file system: "+
-		"times of this node are by its own clock", c.Node, host, text.Fixed(c.AtLeast.Seconds(), 1))
-}
-
-// Clocks returns the clocks that are off, by node, as far as reports show it.
+// Clocks says which clocks of nodes are ahead of that of the file system, by how much, as far as reports show it.
 //
 // What the file system says when a report was written is later than the end of the run in it, never earlier: if it is
 // earlier, the node's clock is ahead. A clock that is behind does not show: a copy or a push makes any file look late.
-func (l *Launch) Clocks() []Clock {
-	var out []Clock
+func (l *Launch) Clocks() []string {
+	var out []string
 	for i := range l.Nodes {
 		n := &l.Nodes[i]
+		host := ""
+		if n.host != "" {
+			host = " (" + n.host + ")"
+		}
 		for _, r := range n.Pieces {
-			if off := r.clock(); off != 0 {
-				out = append(out, Clock{n.Index, n.host, off})
+			if ahead := r.clock(); ahead > 0 {
+				out = append(out, fmt.Sprintf("the clock of node %d%s is at least %s s ahead of that of the file system: "+
+					"times of this node are by its own clock", n.Index, host, text.Fixed(ahead.Seconds(), 1)))
 				break
 			}
 		}
 	}
-
 	return out
 }
 
