@@ -53,31 +53,29 @@ var ErrForeign = errors.New("is not a perfagent report")
 // An error of node ends the reading and is returned as it is. Other errors are
 // Decode's; nodes before the fault in the file may have been handed over.
 func Scan(file io.ReaderAt, size int64, wanted Wanted, node func(run *Run, name string, n *Node) error) (*Run, error) {
+	r, err := scanReport(file, size, wanted, node)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Run, nil
+}
+
+// scanReport does the work of Scan. Its result has no nodes.
+func scanReport(file io.ReaderAt, size int64, wanted Wanted, node nodeFunc) (*Report, error) {
+	s := scan{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
 	var stopped error
-	r, err := scanReport(file, size, wanted, func(run *Run, name string, n *Node) error {
-		stopped = node(run, name, n)
+	err := s.all(func(name string) error {
+		n, err := s.node(name)
+		if err != nil {
+			return err
+		}
+		stopped = node(&s.report.Run, name, n)
 		return stopped
 	})
 	switch {
 	case stopped != nil:
 		return nil, stopped
 	case err != nil:
-		return nil, err
-	}
-	return &r.Run, nil
-}
-
-// scanReport does the work of Scan, except for errors of node. Its result has no nodes.
-func scanReport(file io.ReaderAt, size int64, wanted Wanted, node nodeFunc) (*Report, error) {
-	s := scan{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
-	err := s.all(func(name string) error {
-		n, err := s.node(name)
-		if err != nil {
-			return err
-		}
-		return node(&s.report.Run, name, n)
-	})
-	if err != nil {
 		return nil, s.explain(err)
 	}
 	return &s.report, nil

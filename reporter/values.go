@@ -1,7 +1,7 @@
 package reporter
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"iter"
 	"math"
@@ -139,13 +139,10 @@ func (r *Report) NodeNames() []string {
 func CompareNodes(a, b string) int {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
-	if errX != nil || errY != nil || x == y {
-		return bytes.Compare([]byte(a), []byte(b))
+	if errX != nil || errY != nil {
+		return cmp.Compare(a, b)
 	}
-	if x < y {
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
 }
 
 // ShowsGPU reports whether texts and pictures show the device at a place: it is the job's, or there

@@ -22,7 +22,7 @@ func WriteMarkdown(w io.Writer, c *Comparison, layout Layout) error {
 	if words := c.Commands(); words != "" {
 		list(words)
 	}
-	list(c.sides()...)
+	list(c.Sides()...)
 
 	shown := c.listed(layout.All)
 	if rows := c.rows(shown); len(rows) > 0 {

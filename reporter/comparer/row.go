@@ -24,6 +24,3 @@ func (c *Comparison) Remarks() []string {
 
 // Absences returns the metrics that a side lacks, a line for each reason.
 func (c *Comparison) Absences() []string { return printable(c.absences()) }
-
-// Sides describes A and B in a line each.
-func (c *Comparison) Sides() []string { return c.sides() }

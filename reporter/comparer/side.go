@@ -62,16 +62,11 @@ func runsOf(reports []reporter.Source) []*run {
 	}
 
 	for _, r := range all {
-		slices.SortFunc(r.nodes, byIndex)
+		slices.SortFunc(r.nodes, func(a, b node) int { return reporter.CompareNodes(a.name, b.name) })
 		r.work = workOf(r.nodes)
 	}
 
 	return all
-}
-
-// byIndex orders nodes by their index, a decimal number without leading zeros.
-func byIndex(a, b node) int {
-	return cmp.Or(cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name))
 }
 
 // hasAny reports whether the run already has one of the report's nodes.

@@ -109,8 +109,8 @@ func (m Metric) Change() string {
 	return words
 }
 
-// sides describes A and B in a line each.
-func (c *Comparison) sides() []string {
+// Sides describes A and B in a line each.
+func (c *Comparison) Sides() []string {
 	var out []string
 	for _, s := range []struct {
 		label string
@@ -136,7 +136,7 @@ func (c *Comparison) intro() []string {
 		out = append(out, words)
 	}
 
-	return append(append(out, ""), c.sides()...)
+	return append(append(out, ""), c.Sides()...)
 }
 
 // remarks returns the lines below the table of some metrics: the legend, the verdicts on the gates, and
