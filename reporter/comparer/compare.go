@@ -297,17 +297,12 @@ func (t *test) minP(a, b int) float64 {
 		return p
 	}
 
-	below, above := make([]float64, a), make([]float64, b)
-	for i := range below {
-		below[i] = float64(i - a)
+	values := make([]float64, a+b)
+	for i := range values {
+		values[i] = float64(i)
 	}
-
-	for i := range above {
-		above[i] = float64(i)
-	}
-
-	sampleA, sampleB := benchmath.NewSample(below, &t.thresholds), benchmath.NewSample(above, &t.thresholds)
-	p := benchmath.AssumeNothing.Compare(sampleA, sampleB).P
+	below, above := benchmath.NewSample(values[:a], &t.thresholds), benchmath.NewSample(values[a:], &t.thresholds)
+	p := benchmath.AssumeNothing.Compare(below, above).P
 	t.minPs[size] = p
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -126,17 +127,6 @@ func (c *Comparison) Sides() []string {
 	}
 
 	return out
-}
-
-// intro returns the lines above the table: how B differs from A, whether the commands differ, and what
-// the sides are.
-func (c *Comparison) intro() []string {
-	out := []string{c.Sentence()}
-	if words := c.Commands(); words != "" {
-		out = append(out, words)
-	}
-
-	return append(append(out, ""), c.Sides()...)
 }
 
 // remarks returns the lines below the table of some metrics: the legend, the verdicts on the gates, and
@@ -268,14 +258,13 @@ func WriteTable(w io.Writer, c *Comparison, layout Layout) error {
 		out.WriteString(line + "\n")
 	}
 
-	for i, line := range c.intro() {
-		if i == 0 {
-			write(table.Strong, line)
-		} else {
-			write(table.Plain, line)
-		}
+	write(table.Strong, c.Sentence())
+	if words := c.Commands(); words != "" {
+		write(table.Plain, words)
 	}
-	write(table.Plain, "")
+	for _, line := range slices.Concat([]string{""}, c.Sides(), []string{""}) {
+		write(table.Plain, line)
+	}
 
 	list := c.listed(layout.All)
 	if rows := c.rows(list); len(rows) > 0 {
