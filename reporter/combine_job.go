@@ -286,6 +286,27 @@ func (c *combination) limits() *Limits {
 	if h := c.base().Host; h != nil {
 		cpus = h.CPUs
 	}
+	c.bounds(&out, cpus)
+	out.HeldDown = c.heldDown()
+	out.CPUsRange = c.cpusMoved(out.CPUs)
+	out.QuotaRange, out.MemoryRange = c.moved()
+	out.GivenCPUs, out.GivenMemoryMB = 0, 0
+	if given := min(c.given(), cmp.Or(float64(cpus), math.Inf(1))); given > out.CPUs {
+		out.GivenCPUs = given
+	}
+	for _, p := range c.pieces {
+		if p.Limits != nil && p.Limits.CPUGroup != out.CPUGroup {
+			out.CPUGroup = ""
+		}
+		if p.Limits != nil && p.Limits.MemoryGroup != out.MemoryGroup {
+			out.MemoryGroup = ""
+		}
+	}
+	return &out
+}
+
+// bounds adds up the CPUs and the memory that the ranks may use, of so many CPUs; 0 is not known.
+func (c *combination) bounds(out *Limits, cpus int) {
 	group := func(column collector.Column, of func(*Limits) float64) series.Optional {
 		sets := c.byGroup(func(p *piece) string { return p.groupOf(column) })
 		if sum := c.bound(sets, of); sum > 0 {
@@ -306,22 +327,6 @@ func (c *combination) limits() *Limits {
 			out.CPUs = v
 		}
 	}
-	out.HeldDown = c.heldDown()
-	out.CPUsRange = c.cpusMoved(out.CPUs)
-	out.QuotaRange, out.MemoryRange = c.moved()
-	out.GivenCPUs, out.GivenMemoryMB = 0, 0
-	if given := min(c.given(), cmp.Or(float64(cpus), math.Inf(1))); given > out.CPUs {
-		out.GivenCPUs = given
-	}
-	for _, p := range c.pieces {
-		if p.Limits != nil && p.Limits.CPUGroup != out.CPUGroup {
-			out.CPUGroup = ""
-		}
-		if p.Limits != nil && p.Limits.MemoryGroup != out.MemoryGroup {
-			out.MemoryGroup = ""
-		}
-	}
-	return &out
 }
 
 // heldDown returns what held the memory of the ranks down, the most of each.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -130,10 +131,7 @@ func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err
 
 // causeOf returns why a store could not do something, without what it was: a reference says that.
 func causeOf(err error) error {
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause
-	}
-	return err
+	return cmp.Or(errors.Unwrap(err), err)
 }
 
 // checkReport returns an error for what is no report: neither ours nor perf.py's.
