@@ -82,13 +82,7 @@ func newRank(run *Run, n *Node, number int) *Rank {
 // firstFailed returns the rank that failed first, or nil if none did. One without an end may have been ended because
 // another failed: it is taken only if no rank with an end did.
 func firstFailed(ranks []*Rank) *Rank {
-	open := func(r *Rank) int {
-		if r.Incomplete != "" {
-			return 1
-		}
-		return 0
-	}
-
+	open := func(r *Rank) int { return min(1, len(r.Incomplete)) }
 	var first *Rank
 	for _, r := range ranks {
 		if r.Failed() && (first == nil || cmp.Or(cmp.Compare(open(r), open(first)), r.End.Compare(first.End.Time),

@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,54 +40,38 @@ func (r *reader) skip() error {
 	return err
 }
 
-// enter reads the bracket that opens an array or object. Any other value is the error otherwise.
-func (r *reader) enter(open jsontext.Kind, otherwise string) error {
-	if r.PeekKind() == open {
-		_, err := r.ReadToken()
-		r.at = r.InputOffset() - 1
-		return err
-	}
-	if _, err := r.value(); err != nil {
-		return err
-	}
-	return errors.New(otherwise)
-}
-
-// leave reads the bracket that closes an array or object.
-func (r *reader) leave() error {
-	_, err := r.ReadToken()
-	return err
-}
-
 // array reads an array; element reads each element. Any other value is the error otherwise.
 func (r *reader) array(otherwise string, element func() error) error {
-	if err := r.enter('[', otherwise); err != nil {
-		return err
-	}
-	for r.PeekKind() != ']' {
-		if err := element(); err != nil {
-			return err
-		}
-	}
-	return r.leave()
+	return r.each('[', ']', otherwise, element)
 }
 
 // object reads an object; member reads the value of each member. The key is in its quotes,
 // and belongs to the reader. Any other value is the error otherwise.
 func (r *reader) object(otherwise string, member func(quoted []byte) error) error {
-	if err := r.enter('{', otherwise); err != nil {
-		return err
-	}
-	for r.PeekKind() != '}' {
+	return r.each('{', '}', otherwise, func() error {
 		quoted, err := r.value()
-		if err == nil {
-			err = member(quoted)
-		}
 		if err != nil {
 			return err
 		}
+		return member(quoted)
+	})
+}
+
+// each reads from the bracket that opens an array or object to the one that closes it.
+func (r *reader) each(opens, closes jsontext.Kind, otherwise string, part func() error) error {
+	if r.PeekKind() != opens {
+		_, err := r.value()
+		return cmp.Or(err, errors.New(otherwise))
 	}
-	return r.leave()
+	_, err := r.ReadToken()
+	r.at = r.InputOffset() - 1
+	for err == nil && r.PeekKind() != closes {
+		err = part()
+	}
+	if err == nil {
+		_, err = r.ReadToken()
+	}
+	return err
 }
 
 // unquote reads a JSON string as encoding/json does.

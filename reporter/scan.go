@@ -165,7 +165,8 @@ func (s *scan) advance() (atNodes bool, err error) {
 func (s *scan) next() (key string, ok bool, err error) {
 	s.input.mark = s.in.InputOffset()
 	if s.in.PeekKind() == '}' {
-		return "", false, s.in.leave()
+		_, err = s.in.ReadToken()
+		return "", false, err
 	}
 	quoted, err := s.in.value()
 	key = unquote(quoted)
