@@ -98,3 +98,40 @@ func FuzzReadHead(f *testing.F) {
 		}
 	})
 }
+
+// The newest time stamp is that of the last sample; a line that is not whole, or no sample, has none.
+func TestStamps(t *testing.T) {
+	t.Parallel()
+	path, _ := headJournal(t, 5, false)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := r.Nodes["3"].Samples.Column("timestamp")
+	newest, written, ok := Stamps(path)
+	if got := float64(newest.UnixMicro()) / 1e6; !ok || got != want[len(want)-1] {
+		t.Errorf("%v, %v; want %v", got, ok, want[len(want)-1])
+	}
+	if st, err := os.Stat(path); err != nil || !written.Equal(st.ModTime()) {
+		t.Errorf("written %v, %v", written, err)
+	}
+
+	for name, data := range map[string]string{
+		"a cut line": strings.TrimSuffix(string(data), "\n"), "another line": string(data) + `{"signal":{}}` + "\n",
+		"only a head": string(data[:bytes.IndexByte(data, '\n')+1]), "nothing": "", "damaged": string(data) + "{\n",
+	} {
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if newest, _, ok := Stamps(path); ok {
+			t.Errorf("%s: %v", name, newest)
+		}
+	}
+	if _, _, ok := Stamps(path + "x"); ok {
+		t.Error("a file that is not there")
+	}
+}
