@@ -14,11 +14,7 @@ import (
 
 // A Chart is what one picture shows: series over the time since the start of the run.
 type Chart struct {
-	ID    string // cpu, memory, disk_io, … (see chartPlans), or a key
-	Title string
-	Unit  string // of the values: "%", "MiB/s", "1/s"; "" if unknown
-	// Top is the end of the axis; 0 means that of the largest value.
-	Top float64
+	chartPlan
 	// Bound is the most that the job may use, in Unit, and BoundText describes it. They are 0 and
 	// "" if no limit is known.
 	Bound     float64
@@ -29,87 +25,81 @@ type Chart struct {
 	// They are 0 and "" if there was none.
 	Peak     float64
 	PeakText string
-	Series   []Series
-	// Named reports whether the title does not say what a single series is, so that it needs a legend.
-	Named bool
-	// Signed reports whether values may be below 0.
-	Signed bool
-	// Asides are not drawn, but shown where a value is asked for: memory in MiB beside its
-	// percentage.
-	Asides []Series
 	// Lanes are the GPUs, in the chart of many of them.
 	Lanes []Lane
+}
 
-	stack        stackPlan
-	level        bool // it is a level, in which nothing happens unless it changes
-	whenMeasured bool // it is left out if nothing of it was measured
+// A chartPlan is what a chart is before anything is measured. What has a tag is for the page's script.
+type chartPlan struct {
+	ID    string `json:"id"` // cpu, memory, disk_io, … (see chartPlans), or a key
+	Title string `json:"title"`
+	Unit  string `json:"unit"` // of the values: "%", "MiB/s", "1/s"; "" if unknown
+	// Top is the end of the axis; 0 means that of the largest value.
+	Top    float64  `json:"top"`
+	Series []Series `json:"series"`
+	// Asides are not drawn, but shown where a value is asked for: memory in MiB beside its
+	// percentage.
+	Asides []Series `json:"asides"`
+	Maybe  bool     `json:"maybe,omitempty"`  // it is left out if nothing of it was measured
+	Signed bool     `json:"signed,omitempty"` // values may be below 0
+
+	of    collector.Column  // gives the chart its unit, its range and its bound
+	line  reporter.WorkLine // gives the unit to a chart of operations, instead of of; it has no series
+	stack stackPlan
+	level bool // it is a level, in which nothing happens unless it changes
 }
 
 // A Series is one line of a chart with the band around it. The lists of the band are as long as the
 // timeline; NaN means not measured.
 type Series struct {
-	Label string
-	Key   string // of samples or envelope; for a spread that of its lower edge
-	Unit  string // of an aside
-	Band  reporter.Band
+	Label string `json:"label"`
 	// Spread reports whether there is only a band, between two sample keys.
-	Spread bool
-	Color  int // index into the palette
-	Dash   int // kind of line: 0 is solid, see dashes
-	Part   Part
+	Spread bool          `json:"spread,omitempty"`
+	Color  int           `json:"color,omitempty"` // index into the palette
+	Dash   int           `json:"dash,omitempty"`  // kind of line: 0 is solid, see dashes
+	Part   Part          `json:"part,omitempty"`
+	Unit   string        `json:"unit,omitempty"` // of an aside, unless its label already says it
+	Key    string        `json:"-"`              // of samples or envelope; for a spread that of its lower edge
+	Band   reporter.Band `json:"-"`
+
+	column collector.Column  // that Key is of
+	upper  collector.Column  // of a spread; otherwise the zero value
+	line   reporter.WorkLine // of an operation, instead of column; otherwise the zero value
 }
 
 // dashes returns the dash patterns, in pixels on and off, by Series.Dash. Solid is nil.
 func dashes() [][]float64 { return [][]float64{nil, {4, 3}, {1.5, 2.5}, {9, 3, 2, 3}} }
 
-// A seriesPlan says which sample key becomes which series of a chart.
-type seriesPlan struct {
-	label string
-	key   collector.Column
-	upper collector.Column  // of a spread; otherwise the zero value
-	line  reporter.WorkLine // of an operation, instead of key; otherwise the zero value
-	color int
-	dash  int
-	part  Part
-}
-
-// name returns the key of the samples or of the envelope.
-func (p seriesPlan) name() string {
-	if p.line.Kind != "" {
-		return p.line.Key()
+// complete fills in what the columns and lines of a plan say of it.
+func (p *chartPlan) complete() {
+	p.Unit, p.Signed = unitOf(p.of, p.line), p.line.Signed()
+	if !p.named() && infoOf(p.of).Kind == collector.Share {
+		p.Top = 100
 	}
-	return p.key.Key()
-}
-
-// unit returns the unit of the values.
-func (p seriesPlan) unit() string {
-	if p.line.Kind != "" {
-		return p.line.Unit().Symbol()
+	p.each(func(s *Series) {
+		s.Spread = s.upper != 0
+		if s.Key = s.column.Key(); s.line.Kind != "" {
+			s.Key = s.line.Key()
+		}
+	})
+	for i := range p.Asides {
+		s := &p.Asides[i]
+		s.Color, s.Dash = 0, 0
+		if unit := unitOf(s.column, s.line); unit != s.Label {
+			s.Unit = unit
+		}
 	}
-	return infoOf(p.key).Unit.Symbol()
 }
 
-type chartPlan struct {
-	id, title string
-	of        collector.Column  // gives the chart its unit, its range and its bound
-	line      reporter.WorkLine // gives the unit to a chart of operations, instead of of; it has no series
-	stack     stackPlan
-	level     bool
-	series    []seriesPlan
-	aside     []seriesPlan
-	// whenMeasured charts are left out if nothing of them was measured.
-	whenMeasured bool
-}
+// named reports whether the title does not say what a single series is, so that it needs a legend.
+func (p *chartPlan) named() bool { return p.line.Kind != "" }
 
-// unit returns the unit of the chart's values.
-func (p chartPlan) unit() string { return seriesPlan{key: p.of, line: p.line}.unit() }
-
-// top returns the end of the axis, or 0 for that of the largest value.
-func (p chartPlan) top() float64 {
-	if p.line.Kind == "" && infoOf(p.of).Kind == collector.Share {
-		return 100
+// unitOf returns the unit of a column or, if it is one, of a line of operations.
+func unitOf(c collector.Column, line reporter.WorkLine) string {
+	if line.Kind != "" {
+		return line.Unit().Symbol()
 	}
-	return 0
+	return infoOf(c).Unit.Symbol()
 }
 
 // infoOf returns what there is to know of a column but its names, which a GPU's have its number in: to look these up,
@@ -121,124 +111,124 @@ func infoOf(c collector.Column) collector.ColumnInfo {
 	return c.Info()
 }
 
-// bound returns the limit of the job that bounds the chart, and its text; 0 and "" if there is none.
-func (p chartPlan) bound(l *reporter.Limits) (float64, string) {
-	if p.line.Kind != "" {
-		return 0, ""
-	}
-	return jobBound(infoOf(p.of).Bound, l)
-}
-
 // chartPlans returns the charts of a node with so many GPUs and with these lines of operations, in
 // order: those of GPUs, five that every node has, and those that only some nodes have.
 func chartPlans(gpus int, lines []reporter.WorkLine) []chartPlan {
-	plans := make([]chartPlan, 0, 16) // about as many as there are
-	plans = append(append(plans, gpuPlans(gpus)...), cpuPlan())
+	plans := append(gpuPlans(gpus), cpuPlan())
 	plans = append(plans, workPlans(lines)...) // beside the CPUs, so that both can be seen together
-	plans = append(
-		plans,
-		memoryPlan(),
-		diskPlan(),
-		networkPlan(),
-		chartPlan{
-			id:     "disk_space",
-			title:  "Disk space",
-			of:     collector.DiskPercent,
-			level:  true,
-			series: []seriesPlan{{label: "used", key: collector.DiskPercent}},
-			aside:  []seriesPlan{{label: "free", key: collector.DiskFree}},
-		},
-		pressurePlan(),
-		serverPlan(),
-		powerPlan(),
-		temperaturePlan(),
-	)
-	return append(plans, groupPlans()...)
+	plans = slices.Concat(plans, hostPlans(), rarePlans(), groupPlans())
+	for i := range plans {
+		plans[i].complete()
+	}
+	return plans
 }
 
 func cpuPlan() chartPlan {
 	return chartPlan{
-		id:    "cpu",
-		title: "CPU",
-		of:    collector.JobCPU,
-		stack: stackPlan{
-			rest:  "idle",
-			alone: "busy",
-			share: "mean of all CPUs",
-			whole: func(h *reporter.Host) float64 { return float64(h.CPUs) },
+		ID: "cpu", Title: "CPU", of: collector.JobCPU,
+		stack: stackPlan{rest: "idle", alone: "busy", share: "mean of all CPUs"},
+		Series: []Series{
+			{Label: "job", column: collector.JobCPU, Part: PartJob},
+			{Label: "all busy", column: collector.CPUAvg, Part: PartShare},
 		},
-		series: []seriesPlan{
-			{label: "job", key: collector.JobCPU, part: PartJob},
-			{label: "all busy", key: collector.CPUAvg, part: PartShare},
-		},
-		aside: []seriesPlan{
-			{label: "least to most busy CPU", key: collector.CPUMin, upper: collector.CPUMax},
-			{label: "idle and waiting for storage", key: collector.CPUIowait},
-			{label: "stolen by other virtual machines", key: collector.CPUSteal},
-			{label: "processes of the job", key: collector.JobProcesses},
-			{label: "threads of the job", key: collector.JobThreads},
-			{label: "throttled periods", key: collector.JobThrottled},
+		Asides: []Series{
+			{Label: "least to most busy CPU", column: collector.CPUMin, upper: collector.CPUMax},
+			{Label: "idle and waiting for storage", column: collector.CPUIowait},
+			{Label: "stolen by other virtual machines", column: collector.CPUSteal},
+			{Label: "processes of the job", column: collector.JobProcesses},
+			{Label: "threads of the job", column: collector.JobThreads},
+			{Label: "throttled periods", column: collector.JobThrottled},
 		},
 	}
 }
 
-func memoryPlan() chartPlan {
-	return chartPlan{
-		id:    "memory",
-		title: "Memory",
-		of:    collector.JobMemory,
-		stack: stackPlan{
-			rest:  "free",
-			alone: "used",
-			whole: func(h *reporter.Host) float64 { return h.MemoryMB },
+// hostPlans returns the charts besides the CPU's that every node has.
+func hostPlans() []chartPlan {
+	return []chartPlan{
+		{
+			ID: "memory", Title: "Memory", of: collector.JobMemory, stack: stackPlan{rest: "free", alone: "used"},
+			Series: []Series{
+				{Label: "job", column: collector.JobMemory, Part: PartJob},
+				{Label: "all used", column: collector.MemUsed, Part: PartAll},
+				{Label: "all used", column: collector.MemPercent, Part: PartShare},
+				{Label: "cache", column: collector.JobPageCache, Part: PartCache},
+				{Label: "used of the limit", column: collector.LimitMemory, Color: 1, Dash: 1},
+			},
+			Asides: []Series{{Label: "used", column: collector.MemPercent}},
 		},
-		series: []seriesPlan{
-			{label: "job", key: collector.JobMemory, part: PartJob},
-			{label: "all used", key: collector.MemUsed, part: PartAll},
-			{label: "all used", key: collector.MemPercent, part: PartShare},
-			{label: "cache", key: collector.JobPageCache, part: PartCache},
-			{label: "used of the limit", key: collector.LimitMemory, color: 1, dash: 1},
+		{
+			ID: "disk_io", Title: "Disk reads and writes", of: collector.DiskReadRate,
+			Series: append(
+				ratesOf(collector.GroupDisk, Series{}),
+				Series{Label: "read by the job", column: collector.JobReadRate, Dash: 1},
+				Series{Label: "written by the job", column: collector.JobWriteRate, Color: 1, Dash: 1},
+			),
 		},
-		aside: []seriesPlan{{label: "used", key: collector.MemPercent}},
+		{
+			ID: "network", Title: "Network", of: collector.NetExtRecvRate,
+			Series: slices.Concat(
+				ratesOf(collector.GroupNetwork, Series{}),
+				ratesOf(collector.GroupLoopback, Series{Color: 2, Dash: 1}),
+				ratesOf(collector.GroupInfiniBand, Series{Dash: 2}),
+			),
+		},
+		{
+			ID: "disk_space", Title: "Disk space", of: collector.DiskPercent, level: true,
+			Series: []Series{{Label: "used", column: collector.DiskPercent}},
+			Asides: []Series{{Label: "free", column: collector.DiskFree}},
+		},
 	}
 }
 
-func diskPlan() chartPlan {
-	return chartPlan{
-		id:    "disk_io",
-		title: "Disk reads and writes",
-		of:    collector.DiskReadRate,
-		series: append(
-			ratesOf(collector.GroupDisk, seriesPlan{}),
-			seriesPlan{label: "read by the job", key: collector.JobReadRate, dash: 1},
-			seriesPlan{label: "written by the job", key: collector.JobWriteRate, color: 1, dash: 1},
-		),
-	}
-}
-
-func networkPlan() chartPlan {
-	return chartPlan{
-		id:    "network",
-		title: "Network",
-		of:    collector.NetExtRecvRate,
-		series: slices.Concat(
-			ratesOf(collector.GroupNetwork, seriesPlan{}),
-			ratesOf(collector.GroupLoopback, seriesPlan{color: 2, dash: 1}),
-			ratesOf(collector.GroupInfiniBand, seriesPlan{dash: 2}),
-		),
+// rarePlans returns the charts of what only some nodes measure. Of tasks that wait, colors show what for, and dashes
+// show who.
+func rarePlans() []chartPlan {
+	return []chartPlan{
+		{
+			ID: "pressure", Title: "Tasks that wait", of: collector.PSICPUSome, Maybe: true,
+			Series: []Series{
+				{Label: "CPU, some", column: collector.PSICPUSome},
+				{Label: "memory, some", column: collector.PSIMemorySome, Color: 1},
+				{Label: "memory, all", column: collector.PSIMemoryFull, Color: 1, Dash: 1},
+				{Label: "storage, some", column: collector.PSIIOSome, Color: 2},
+				{Label: "storage, all", column: collector.PSIIOFull, Color: 2, Dash: 1},
+				{Label: "job: CPU, some", column: collector.JobPSICPUSome, Dash: 2},
+				{Label: "job: CPU, all", column: collector.JobPSICPUFull, Dash: 3},
+				{Label: "job: memory, some", column: collector.JobPSIMemorySome, Color: 1, Dash: 2},
+				{Label: "job: memory, all", column: collector.JobPSIMemoryFull, Color: 1, Dash: 3},
+				{Label: "job: storage, some", column: collector.JobPSIIOSome, Color: 2, Dash: 2},
+				{Label: "job: storage, all", column: collector.JobPSIIOFull, Color: 2, Dash: 3},
+			},
+		},
+		{
+			ID: "network_file_systems", Title: "Network file systems", of: collector.NFSReadRate, Maybe: true,
+			Series: append(ratesOf(collector.GroupNFS, Series{}), ratesOf(collector.GroupLustre, Series{Dash: 1})...),
+		},
+		{
+			ID: "node_power", Title: "CPU and memory power", of: collector.NodePower, Maybe: true,
+			Series: []Series{{Label: "packages and memory", column: collector.NodePower}},
+		},
+		{
+			ID: "cpu_temperature", Title: "CPU temperature", of: collector.CPUTemperature, level: true, Maybe: true,
+			Series: []Series{{Label: "hottest package", column: collector.CPUTemperature}},
+			Asides: []Series{
+				{Label: "clocked down", column: collector.CPUThrottleEvents},
+				{Label: "clocked down for", column: collector.CPUThrottleSeconds},
+			},
+		},
 	}
 }
 
 // ratesOf returns the series of the rates of a group's counters. The first is drawn in a style, and the others in the
 // colors after it. Labels are the counters' words: "received". Those of groups that share a chart name the group, too:
 // "loopback received".
-func ratesOf(group collector.Group, style seriesPlan) (list []seriesPlan) {
+func ratesOf(group collector.Group, style Series) (list []Series) {
 	for i, counter := range collector.Grouped()[group] {
 		row, s := counter.Info(), style
-		s.key, s.label, s.color = row.Rate, row.Word, (style.color+i)%len(seriesColors())
+		s.column, s.Label, s.Color = row.Rate, row.Word, (style.Color+i)%len(seriesColors())
 		switch group {
 		case collector.GroupLoopback, collector.GroupInfiniBand, collector.GroupNFS, collector.GroupLustre:
-			s.label = string(group) + " " + row.Word
+			s.Label = string(group) + " " + row.Word
 		}
 		list = append(list, s)
 	}
@@ -252,117 +242,45 @@ func groupPlans() (plans []chartPlan) {
 		if slices.Contains(collector.Traffic(), groups[group][0]) {
 			continue
 		}
-		name, series := string(group), ratesOf(group, seriesPlan{})
+		name, series := string(group), ratesOf(group, Series{})
 		plans = append(plans, chartPlan{
-			id:           strings.ReplaceAll(name, " ", "_"),
-			title:        strings.ToUpper(name[:1]) + name[1:],
-			of:           series[0].key,
-			whenMeasured: true,
-			series:       series,
+			ID: strings.ReplaceAll(name, " ", "_"), Title: strings.ToUpper(name[:1]) + name[1:],
+			of: series[0].column, Maybe: true, Series: series,
 		})
 	}
 	return plans
 }
 
-// pressurePlan returns the chart of the time in which tasks waited. Colors show what for, dashes
-// show who.
-func pressurePlan() chartPlan {
-	return chartPlan{
-		id:           "pressure",
-		title:        "Tasks that wait",
-		of:           collector.PSICPUSome,
-		whenMeasured: true,
-		series: []seriesPlan{
-			{label: "CPU, some", key: collector.PSICPUSome},
-			{label: "memory, some", key: collector.PSIMemorySome, color: 1},
-			{label: "memory, all", key: collector.PSIMemoryFull, color: 1, dash: 1},
-			{label: "storage, some", key: collector.PSIIOSome, color: 2},
-			{label: "storage, all", key: collector.PSIIOFull, color: 2, dash: 1},
-			{label: "job: CPU, some", key: collector.JobPSICPUSome, dash: 2},
-			{label: "job: CPU, all", key: collector.JobPSICPUFull, dash: 3},
-			{label: "job: memory, some", key: collector.JobPSIMemorySome, color: 1, dash: 2},
-			{label: "job: memory, all", key: collector.JobPSIMemoryFull, color: 1, dash: 3},
-			{label: "job: storage, some", key: collector.JobPSIIOSome, color: 2, dash: 2},
-			{label: "job: storage, all", key: collector.JobPSIIOFull, color: 2, dash: 3},
-		},
-	}
-}
-
-// serverPlan returns the chart of the bytes that moved between the node and file systems of servers.
-func serverPlan() chartPlan {
-	return chartPlan{
-		id:           "network_file_systems",
-		title:        "Network file systems",
-		of:           collector.NFSReadRate,
-		whenMeasured: true,
-		series: slices.Concat(
-			ratesOf(collector.GroupNFS, seriesPlan{}),
-			ratesOf(collector.GroupLustre, seriesPlan{dash: 1}),
-		),
-	}
-}
-
-// powerPlan returns the chart of what the node's CPU packages and their memory draw.
-func powerPlan() chartPlan {
-	return chartPlan{
-		id:           "node_power",
-		title:        "CPU and memory power",
-		of:           collector.NodePower,
-		whenMeasured: true,
-		series:       []seriesPlan{{label: "packages and memory", key: collector.NodePower}},
-	}
-}
-
-// temperaturePlan returns the chart of the temperature of the node's CPUs.
-func temperaturePlan() chartPlan {
-	return chartPlan{
-		id:           "cpu_temperature",
-		title:        "CPU temperature",
-		of:           collector.CPUTemperature,
-		level:        true,
-		whenMeasured: true,
-		series:       []seriesPlan{{label: "hottest package", key: collector.CPUTemperature}},
-		aside: []seriesPlan{
-			{label: "clocked down", key: collector.CPUThrottleEvents},
-			{label: "clocked down for", key: collector.CPUThrottleSeconds},
-		},
-	}
-}
+// gpuCharts is the number of the charts of GPUs, which come first.
+const gpuCharts = 3
 
 // gpuPlans returns the charts of the GPUs, with a line for each device.
 func gpuPlans(gpus int) []chartPlan {
-	keys := []collector.GPUKey{collector.GPUUtilization, collector.GPUMemoryUsed, collector.GPUPower}
 	plans := []chartPlan{
-		{id: "gpu_utilization", title: "GPU busy", whenMeasured: true},
-		{id: "gpu_memory", title: "GPU memory", whenMeasured: true},
-		{id: "gpu_power", title: "GPU power", whenMeasured: true},
+		{ID: "gpu_utilization", Title: "GPU busy"},
+		{ID: "gpu_memory", Title: "GPU memory"},
+		{ID: "gpu_power", Title: "GPU power"},
 	}
-
-	for k, key := range keys {
-		p := &plans[k]
-		p.of = collector.GPUColumn(0, key)
+	lines := func(key collector.GPUKey) (list []Series) {
 		for i := range gpus {
-			s := seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, key)}
-			p.series = append(p.series, s.styled(i))
+			s := Series{Label: fmt.Sprintf("GPU %d", i), column: collector.GPUColumn(i, key)}
+			list = append(list, s.styled(i))
 		}
+		return list
 	}
-
-	power := &plans[2]
-	for i := range gpus {
-		power.aside = append(power.aside, seriesPlan{
-			label: fmt.Sprintf("GPU %d", i),
-			key:   collector.GPUColumn(i, collector.GPUTemperature),
-		})
+	for k := range plans {
+		key := collector.GPUKey(k)
+		plans[k].of, plans[k].Maybe, plans[k].Series = collector.GPUColumn(0, key), true, lines(key)
 	}
-
+	plans[gpuCharts-1].Asides = lines(collector.GPUTemperature)
 	return plans
 }
 
 // styled returns the series in the style of one of many: first the colors change, then the dashes.
-func (p seriesPlan) styled(place int) seriesPlan {
+func (s Series) styled(place int) Series {
 	colors := len(seriesColors())
-	p.color, p.dash = place%colors, place/colors%len(dashes())
-	return p
+	s.Color, s.Dash = place%colors, place/colors%len(dashes())
+	return s
 }
 
 // jobBound returns the limit of the job that bounds a chart, of one that changed the highest, and its text; 0 and ""
@@ -383,12 +301,12 @@ func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 func Keys() []string {
 	keys := []string{collector.Timestamp.Key()}
 	for _, p := range chartPlans(collector.MaxGPUs, nil) {
-		for _, s := range append(p.series, p.aside...) {
-			keys = append(keys, s.key.Key())
-			if s.upper != 0 {
+		p.each(func(s *Series) {
+			keys = append(keys, s.Key)
+			if s.Spread {
 				keys = append(keys, s.upper.Key())
 			}
-		}
+		})
 	}
 
 	return keys
@@ -420,13 +338,13 @@ func gpusOf(n *reporter.Node) int {
 func Charts(n *reporter.Node) []Chart {
 	lines, _ := chosenLines(n)
 	gpus := gpusOf(n)
-	all, plans := chartsOf(n, gpus, lines)
+	all := chartsOf(n, gpus, lines)
 	if gpus >= fewestLanes {
-		all, plans = joined(all, laneScales(n)), append(plans[:1], plans[gpuCharts:]...)
+		all = joined(all, laneScales(n))
 	}
 	var out []Chart
-	for i, c := range all {
-		if len(c.Series) > 0 || !plans[i].whenMeasured {
+	for _, c := range all {
+		if len(c.Series) > 0 || !c.Maybe {
 			out = append(out, c.Stacked())
 		}
 	}
@@ -434,52 +352,32 @@ func Charts(n *reporter.Node) []Chart {
 }
 
 // chartsOf returns all charts of a node with so many GPUs and with these lines of operations,
-// measured or not, and their plans.
-func chartsOf(n *reporter.Node, gpus int, lines []reporter.WorkLine) (charts []Chart, plans []chartPlan) {
-	plans = chartPlans(gpus, lines)
-	charts = make([]Chart, len(plans))
-	for i := range plans {
-		plans[i].chart(n, &charts[i])
-	}
-
-	return charts, plans
+// measured or not.
+func chartsOf(n *reporter.Node, gpus int, lines []reporter.WorkLine) []Chart {
+	return each(chartPlans(gpus, lines), func(p chartPlan) Chart { return p.chart(n) })
 }
 
-// chart makes the chart of a node, measured or not.
-func (p *chartPlan) chart(n *reporter.Node, c *Chart) {
-	*c = Chart{
-		ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Whole: p.stack.wholeOf(n), Named: p.line.Kind != "",
-		Signed: p.line.Signed(), stack: p.stack, level: p.level, whenMeasured: p.whenMeasured,
-	}
-	c.Bound, c.BoundText = p.bound(n.Limits)
-	for i := range p.series {
-		s := &p.series[i]
-		if made, ok := s.of(n); ok && !(s.part == PartShare && c.part(PartAll) != nil) {
-			c.Series = append(c.Series, made)
+// chart returns the chart of a node, measured or not.
+func (p chartPlan) chart(n *reporter.Node) Chart {
+	c := Chart{chartPlan: p, Whole: p.wholeOf(n)}
+	c.Bound, c.BoundText = jobBound(infoOf(p.of).Bound, n.Limits)
+	c.Series, c.Asides = nil, nil
+	for _, s := range p.Series {
+		if s.measure(n) && !(s.Part == PartShare && c.part(PartAll) != nil) {
+			c.Series = append(c.Series, s)
 		}
 	}
-
-	for i := range p.aside {
-		s := &p.aside[i]
-		if made, ok := s.of(n); ok && len(c.Series) > 0 {
-			made.Unit = s.asideUnit()
-			c.Asides = append(c.Asides, made)
+	for _, s := range p.Asides {
+		if len(c.Series) > 0 && s.measure(n) {
+			c.Asides = append(c.Asides, s)
 		}
 	}
-
 	if p.of == collector.JobMemory {
 		if c.Peak = jobPeak(n, c.part(PartJob)); c.Peak > 0 {
 			c.PeakText = peakText(c.Peak)
 		}
 	}
-}
-
-// asideUnit returns the unit of an aside; "" if its label already says it.
-func (p seriesPlan) asideUnit() string {
-	if unit := p.unit(); unit != p.label {
-		return unit
-	}
-	return ""
+	return c
 }
 
 // ChartOf returns the chart of one key of the samples or of the envelope.
@@ -494,7 +392,7 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	}
 
 	name := text.Clip(text.Printable(key), keyLetters)
-	c := Chart{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}
+	c := Chart{chartPlan: chartPlan{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}}
 	if column, known := collector.ColumnNamed(key); known {
 		c.Unit = column.Info().Unit.Symbol()
 		if column.Percent() {
@@ -534,18 +432,14 @@ func measuredKeys(n *reporter.Node) string {
 // keyLetters is how much of a key is shown.
 const keyLetters = 100
 
-// of returns the series of a node. It reports false if nothing was measured.
-func (p seriesPlan) of(n *reporter.Node) (Series, bool) {
-	band, ok := bandOf(n, p.name())
-	s := Series{Label: p.label, Key: p.name(), Band: band, Color: p.color, Dash: p.dash, Part: p.part}
-	if p.upper == 0 || !ok {
-		return s, ok
+// measure takes the band of a node. It returns false if nothing was measured.
+func (s *Series) measure(n *reporter.Node) (ok bool) {
+	if s.Band, ok = bandOf(n, s.Key); ok && s.Spread {
+		var upper reporter.Band
+		upper, ok = bandOf(n, s.upper.Key())
+		s.Band = reporter.Band{Min: s.Band.Min, Max: upper.Max}
 	}
-
-	upper, ok := bandOf(n, p.upper.Key())
-	s.Spread = true
-	s.Band = reporter.Band{Min: band.Min, Max: upper.Max}
-	return s, ok
+	return ok
 }
 
 // bandOf returns the envelope of a key. If a report has none, as perf.py's, the samples stand for
@@ -638,10 +532,15 @@ func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Cha
 // eachSeries calls do for all series of the charts, asides included.
 func eachSeries(charts []Chart, do func(*Series)) {
 	for i := range charts {
-		for _, list := range [][]Series{charts[i].Series, charts[i].Asides} {
-			for j := range list {
-				do(&list[j])
-			}
+		charts[i].each(do)
+	}
+}
+
+// each calls do for all series of the plan, asides included.
+func (p *chartPlan) each(do func(*Series)) {
+	for _, list := range [][]Series{p.Series, p.Asides} {
+		for i := range list {
+			do(&list[i])
 		}
 	}
 }

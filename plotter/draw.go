@@ -287,7 +287,7 @@ func (f *figure) timeTicks(c canvas) {
 }
 
 // hasLegend reports whether the series are named beside the title.
-func (c *Chart) hasLegend() bool { return (len(c.Series) > 1 || c.Named) && !c.Quiet() }
+func (c *Chart) hasLegend() bool { return (len(c.Series) > 1 || c.named()) && !c.Quiet() }
 
 // legendRows returns how many rows the legend needs below the title of a chart of so many pixels: 0 if it
 // fits beside the title.
@@ -317,7 +317,7 @@ func (c *Chart) legendRows(room float64) float64 {
 // legend takes many rows.
 func (c *Chart) legendRoom(width float64) float64 {
 	const usual = 2
-	if !c.Named {
+	if !c.named() {
 		return 0
 	}
 	return legendHeight * max(0, c.legendRows(width-marginLeft-marginRight)-usual)

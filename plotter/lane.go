@@ -72,15 +72,12 @@ func joined(charts []Chart, scales []laneScale) []Chart {
 	return append([]Chart{c}, charts[gpuCharts:]...)
 }
 
-// gpuCharts is the number of the charts of GPUs, which come first.
-const gpuCharts = 3
-
 // fullest returns the greatest value of one kind in all lanes: what is full where no limit is known.
 func fullest(lanes []Lane, of func(*Lane) *Series) float64 {
 	greatest := 0.0
 	for i := range lanes {
 		if s := of(&lanes[i]); s != nil {
-			c := Chart{Series: []Series{*s}}
+			c := Chart{chartPlan: chartPlan{Series: []Series{*s}}}
 			greatest = max(greatest, c.top())
 		}
 	}

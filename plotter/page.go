@@ -210,7 +210,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 func (p *Page) shown() []int {
 	var shown []int
 	for i, chart := range p.nodes[0].charts { // all nodes have the same
-		if !chart.whenMeasured && p.elsewhere() < len(p.nodes) ||
+		if !chart.Maybe && p.elsewhere() < len(p.nodes) ||
 			slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 }) {
 			shown = append(shown, i)
 		}
@@ -320,7 +320,7 @@ func (p *Page) note() string {
 func titleOf(c Chart, t Timeline) string {
 	words := []string{c.Title + " over " + text.Seconds(t.Length())}
 	for _, s := range c.Series {
-		alone := Chart{Series: []Series{s}}
+		alone := Chart{chartPlan: chartPlan{Series: []Series{s}}}
 		words = append(words, s.Label+" at most "+strconv.FormatFloat(alone.top(), 'g', 6, 64)+" "+c.Unit)
 	}
 

@@ -28,27 +28,10 @@ type planData struct {
 
 // chartData is what the script knows about a chart of all nodes.
 type chartData struct {
-	ID     string       `json:"id"`
-	Title  string       `json:"title"`
-	Unit   string       `json:"unit"`
-	Top    float64      `json:"top"`
-	Series []seriesData `json:"series"`
-	Asides []seriesData `json:"asides"`
-	Maybe  bool         `json:"maybe,omitempty"`
-	Signed bool         `json:"signed,omitempty"`
-	Stack  []string     `json:"stack,omitempty"`
-	Lanes  bool         `json:"lanes,omitempty"`  // it has one for each GPU
-	Within bool         `json:"within,omitempty"` // it is in the chart that has lanes
-}
-
-// seriesData is what the script knows about a series.
-type seriesData struct {
-	Label  string `json:"label"`
-	Spread bool   `json:"spread,omitempty"`
-	Color  int    `json:"color,omitempty"`
-	Dash   int    `json:"dash,omitempty"`
-	Part   Part   `json:"part,omitempty"`
-	Unit   string `json:"unit,omitempty"`
+	chartPlan
+	Stack  []string `json:"stack,omitempty"`
+	Lanes  bool     `json:"lanes,omitempty"`  // it has one for each GPU
+	Within bool     `json:"within,omitempty"` // it is in the chart that has lanes
 }
 
 // nodeData is a node for the script. The names are short because a thousand nodes repeat them.
@@ -105,7 +88,7 @@ func (p *Page) scripts(run *reporter.Run, shown []int) iter.Seq2[string, any] {
 	}
 	plans := chartPlans(gpus, p.lines())
 	for i := range plans {
-		plans[i].series = slices.DeleteFunc(plans[i].series, p.lacks)
+		plans[i].Series = slices.DeleteFunc(plans[i].Series, p.lacks)
 	}
 
 	return func(yield func(string, any) bool) {
@@ -139,18 +122,7 @@ func (p *Page) plan(run *reporter.Run, plans []chartPlan, shown []int) planData 
 
 // data returns what the script knows about chart i. lanes reports whether GPUs have lanes.
 func (c *chartPlan) data(lanes bool, i int) chartData {
-	d := chartData{
-		ID: c.id, Title: c.title, Unit: c.unit(), Top: c.top(), Maybe: c.whenMeasured, Signed: c.line.Signed(),
-		Lanes: lanes && i == 0, Within: lanes && i > 0 && i < gpuCharts,
-	}
-	for _, s := range c.series {
-		d.Series = append(d.Series, seriesData{
-			Label: s.label, Spread: s.upper != 0, Color: s.color, Dash: s.dash, Part: s.part,
-		})
-	}
-	for _, s := range c.aside {
-		d.Asides = append(d.Asides, seriesData{Label: s.label, Spread: s.upper != 0, Unit: s.asideUnit()})
-	}
+	d := chartData{chartPlan: *c, Lanes: lanes && i == 0, Within: lanes && i > 0 && i < gpuCharts}
 	if c.stack.rest != "" {
 		d.Stack = []string{c.stack.rest, c.stack.alone, c.stack.share}
 	}
@@ -158,14 +130,14 @@ func (c *chartPlan) data(lanes bool, i int) chartData {
 }
 
 // lacks reports whether a series is that of a device, other than a GPU, that no node has.
-func (p *Page) lacks(s seriesPlan) bool {
-	_, _, gpu := s.key.GPU()
-	if gpu || s.key.Info().Since != collector.Device {
+func (p *Page) lacks(s Series) bool {
+	_, _, gpu := s.column.GPU()
+	if gpu || s.column.Info().Since != collector.Device {
 		return false
 	}
 	return !slices.ContainsFunc(p.nodes, func(n *pageNode) bool {
 		return slices.ContainsFunc(n.charts, func(c Chart) bool {
-			return slices.ContainsFunc(c.Series, func(have Series) bool { return have.Key == s.key.Key() })
+			return slices.ContainsFunc(c.Series, func(have Series) bool { return have.Key == s.Key })
 		})
 	})
 }
@@ -175,8 +147,8 @@ func (p *pageNode) data(plans []chartPlan, shown []int, many bool) *nodeData {
 	d := &nodeData{
 		Start: finite(p.time.Start), Ends: numbers(p.time.Ends, p.thinned),
 		Bounds: map[string][]any{}, Wholes: map[string]any{}, Tops: map[string]any{}, Peaks: map[string][]any{},
-		Charts: each(shown, func(i int) []any { return p.bands(plans[i].series, p.charts[i].Series) }),
-		Asides: each(shown, func(i int) []any { return p.bands(plans[i].aside, p.charts[i].Asides) }),
+		Charts: each(shown, func(i int) []any { return p.bands(plans[i].Series, p.charts[i].Series) }),
+		Asides: each(shown, func(i int) []any { return p.bands(plans[i].Asides, p.charts[i].Asides) }),
 		Marks:  each(p.time.Marks, func(m Moment) []any { return []any{finite(m.At), m.Text} }),
 		Phases: each(p.time.Phases, func(s Stretch) []any {
 			return []any{finite(s.From), finite(s.To), s.Name, s.Color % len(seriesColors())}
@@ -235,9 +207,9 @@ func (c *Chart) cut() bool {
 // bands returns the bands of the series in the order of the plans. A band is the numbers of a series: [mean] if
 // minimum and maximum are the same, otherwise [min, mean, max]; for a spread [min, [], max]; null if nothing was
 // measured.
-func (p *pageNode) bands(plans []seriesPlan, have []Series) []any {
-	return each(plans, func(plan seriesPlan) any {
-		at := slices.IndexFunc(have, func(s Series) bool { return s.Key == plan.name() })
+func (p *pageNode) bands(plans, have []Series) []any {
+	return each(plans, func(plan Series) any {
+		at := slices.IndexFunc(have, func(s Series) bool { return s.Key == plan.Key })
 		if at < 0 {
 			return nil
 		}

@@ -54,8 +54,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	}
 	p.lines, p.unseen = chosenLines(n)
 	p.work, p.processes = workOf(n), n.Processes[:min(len(n.Processes), maxPageLines)]
-	charts, _ := chartsOf(n, p.gpus, p.lines)
-	p.time, p.charts = drawn(run, n, charts)
+	p.time, p.charts = drawn(run, n, chartsOf(n, p.gpus, p.lines))
 	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
 	p.messages, p.advice = summary.Verdicts(alone), summary.Advice(alone)
 	p.phases, p.phase = summary.Phases(alone), text.Printable(n.CurrentPhase())
@@ -172,11 +171,8 @@ func (p *pageNode) thin(limit int) {
 	}
 
 	t := p.time
-	eachSeries(p.charts, func(s *Series) {
-		s.Band = s.Band.Fold(k, t.width)
-	})
-
 	for i := range p.charts {
+		p.charts[i].each(func(s *Series) { s.Band = s.Band.Fold(k, t.width) })
 		for j := range p.charts[i].Asides { // a hint needs no band
 			if s := &p.charts[i].Asides[j]; !s.Spread {
 				s.Band.Min, s.Band.Max = s.Band.Mean, s.Band.Mean

@@ -52,7 +52,7 @@ func newPageChart(c *Chart, t Timeline) pageChart {
 	picture.open(width, height, label)
 	drawChart(picture, *c, t, box{0, 0, width, height})
 	picture.close()
-	hidden := c.whenMeasured && len(c.Series) == 0
+	hidden := c.Maybe && len(c.Series) == 0
 	return pageChart{c.ID, label, template.HTML(picture.out), c.Quiet(), hidden}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -57,17 +58,19 @@ type stackPlan struct {
 	alone string
 	// share is the label of PartShare where a value is asked for.
 	share string
-	// whole returns how much the node has; 0 if that is not known.
-	whole func(*reporter.Host) float64
 }
 
 // wholeOf returns how much the node has of what the chart shows; 0 if that is not known, or the chart
 // is not stacked.
-func (p stackPlan) wholeOf(n *reporter.Node) float64 {
-	if p.rest == "" || n.Host == nil {
+func (p *chartPlan) wholeOf(n *reporter.Node) float64 {
+	if p.stack.rest == "" || n.Host == nil {
 		return 0
 	}
-	if v := p.whole(n.Host); v > 0 && v <= maxAxis {
+	v := n.Host.MemoryMB
+	if p.of == collector.JobCPU {
+		v = float64(n.Host.CPUs)
+	}
+	if v > 0 && v <= maxAxis {
 		return v
 	}
 	return 0

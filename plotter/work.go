@@ -18,31 +18,28 @@ func workPlans(lines []reporter.WorkLine) []chartPlan {
 	const rate, duration = reporter.LineRate, reporter.LineTime
 	transferTime := reporter.WorkLine{Kind: reporter.TransferKind, Number: duration}
 	plans := []chartPlan{
-		{id: "operations", title: "Operations", line: reporter.WorkLine{Kind: reporter.OpKind, Number: rate}},
-		{id: "operation_time", title: "Time of operations", line: reporter.WorkLine{Kind: reporter.OpKind, Number: duration}},
-		{id: "counters", title: "Counters", line: reporter.WorkLine{Kind: reporter.CounterKind, Number: rate}},
-		{id: "gauges", title: "Gauges", line: reporter.WorkLine{Kind: reporter.GaugeKind}},
+		{ID: "operations", Title: "Operations", line: reporter.WorkLine{Kind: reporter.OpKind, Number: rate}},
+		{ID: "operation_time", Title: "Time of operations", line: reporter.WorkLine{Kind: reporter.OpKind, Number: duration}},
+		{ID: "counters", Title: "Counters", line: reporter.WorkLine{Kind: reporter.CounterKind, Number: rate}},
+		{ID: "gauges", Title: "Gauges", line: reporter.WorkLine{Kind: reporter.GaugeKind}},
 		{
-			id:    "transfers",
-			title: "Transfers",
-			line:  reporter.WorkLine{Kind: reporter.TransferKind, Number: reporter.LineThroughput},
-			aside: lineSeries(lines, transferTime),
+			ID: "transfers", Title: "Transfers", Asides: lineSeries(lines, transferTime),
+			line: reporter.WorkLine{Kind: reporter.TransferKind, Number: reporter.LineThroughput},
 		},
 	}
 	for i := range plans {
-		plans[i].whenMeasured = true
-		plans[i].series = lineSeries(lines, plans[i].line)
+		plans[i].Maybe, plans[i].Series = true, lineSeries(lines, plans[i].line)
 	}
 
 	return plans
 }
 
 // lineSeries returns the series of those lines that are of a kind. The kind is a line without a series.
-func lineSeries(lines []reporter.WorkLine, kind reporter.WorkLine) []seriesPlan {
-	var out []seriesPlan
+func lineSeries(lines []reporter.WorkLine, kind reporter.WorkLine) []Series {
+	var out []Series
 	for _, l := range lines {
 		if kindOf(l) == kind {
-			s := seriesPlan{label: text.Clip(text.Printable(l.Series), lineLetters), line: l}
+			s := Series{Label: text.Clip(text.Printable(l.Series), lineLetters), line: l}
 			out = append(out, s.styled(len(out)))
 		}
 	}
