@@ -1,6 +1,7 @@
 package plotter
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -21,16 +22,7 @@ func (a Axis) label(v float64) string {
 		return strconv.FormatFloat(v/a.Scale, 'e', 1, 64)
 	}
 
-	text := strconv.FormatFloat(v/a.Scale, 'f', 3, 64)
-	for text[len(text)-1] == '0' {
-		text = text[:len(text)-1]
-	}
-
-	if text[len(text)-1] == '.' {
-		text = text[:len(text)-1]
-	}
-
-	return text
+	return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v/a.Scale, 'f', 3, 64), "0"), ".")
 }
 
 // shortLabel writes a value of the axis in four digits, with its unit. What is little in that is written in the unit of
@@ -105,18 +97,11 @@ func clock(seconds float64, decimals int) string {
 	whole := math.Round(seconds * unit)
 	minutes := math.Floor(whole / unit / 60)
 	rest := (whole - minutes*60*unit) / unit
-	out := strconv.AppendFloat(nil, math.Floor(minutes/60), 'f', 0, 64)
-	for _, part := range []struct {
-		value    float64
-		decimals int
-	}{{math.Mod(minutes, 60), 0}, {rest, decimals}} {
-		out = append(out, ':')
-		if part.value < 10 {
-			out = append(out, '0')
-		}
-		out = strconv.AppendFloat(out, part.value, 'f', part.decimals, 64)
+	width := len("00")
+	if decimals > 0 {
+		width += len(".") + decimals
 	}
-	return string(out)
+	return fmt.Sprintf("%.0f:%02.0f:%0*.*f", math.Floor(minutes/60), math.Mod(minutes, 60), width, decimals, rest)
 }
 
 // multiples returns 0, step, 2 step, … up to end, but no more than limit of them.

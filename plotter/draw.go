@@ -42,6 +42,17 @@ const (
 	inkHeat  // a color from 0 to heatSteps
 )
 
+// inks say how each kind of shape looks: its class in an SVG, and in pixels its gray, 0 being the color of the series,
+// and its opacity.
+var inks = [...]struct {
+	class       string
+	gray, alpha uint8
+}{
+	{"grid", 0xcc, 0xff}, {"level", 0x99, 0xff}, {"text", 0x33, 0xff}, {"title", 0x33, 0xff}, {"line", 0, 0xff},
+	{"band", 0, 0x59}, {"spread", 0x88, 0x4c}, {"mark", 0x33, 0xff}, {"phase", 0, 0x12}, {"strip", 0, 0x99},
+	{"layer", 0, 0xb3}, {"heat", 0, 0xff},
+}
+
 // An anchor is the position of a text relative to its point.
 type anchor int
 
@@ -88,14 +99,7 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 		return
 	}
 
-	k := group(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
-	f := figure{time: t.thin(k), chart: chart,
-		plot: box{
-			in.x + marginLeft,
-			in.y + marginTop,
-			in.width - marginLeft - marginRight,
-			in.height - marginTop - marginBottom,
-		}}
+	f, k := newFigure(chart, t, in)
 	rows := chart.legendRows(f.plot.width)
 	f.plot.y += rows * legendHeight
 	f.plot.height -= rows * legendHeight
@@ -105,7 +109,6 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 		f.chart.Series[i] = s
 	}
 
-	f.xs = newTimeAxis(t.Length(), int(f.plot.width/80))
 	f.ys = chart.valueAxis(max(2, int(f.plot.height/32)))
 	f.layers(c)
 	f.phases(c)
@@ -120,6 +123,16 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 	f.marks(c)
 	f.peak(c)
 	f.drawText(c, rows)
+}
+
+// newFigure returns a figure of a chart, and how many neighboring buckets are merged in it.
+func newFigure(chart Chart, t Timeline, in box) (f figure, k int) {
+	k = group(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
+	f = figure{time: t.thin(k), chart: chart, plot: box{
+		in.x + marginLeft, in.y + marginTop, in.width - marginLeft - marginRight, in.height - marginTop - marginBottom,
+	}}
+	f.xs = newTimeAxis(t.Length(), int(f.plot.width/80))
+	return f, k
 }
 
 // folded returns a band of which each k neighbors are merged. It is only read.

@@ -98,12 +98,7 @@ func lanesHeight(lanes int) float64 {
 
 // drawLanes draws a chart of lanes.
 func drawLanes(c canvas, chart Chart, t Timeline, in box) {
-	k := group(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
-	f := figure{time: t.thin(k), chart: chart, plot: box{
-		in.x + marginLeft, in.y + marginTop, in.width - marginLeft - marginRight, in.height - marginTop - marginBottom,
-	}}
-	f.xs = newTimeAxis(t.Length(), int(f.plot.width/80))
-
+	f, k := newFigure(chart, t, in)
 	mostMemory := fullest(chart.Lanes, func(l *Lane) *Series { return l.Memory })
 	mostPower := fullest(chart.Lanes, func(l *Lane) *Series { return l.Power })
 	whole := f.plot

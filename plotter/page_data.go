@@ -170,7 +170,7 @@ func (p *pageNode) data(plans []chartPlan, shown []int, many bool) *nodeData {
 			d.Wholes[c.ID] = finite(c.Whole)
 		}
 		if c.cut() {
-			d.Tops[c.ID] = finite(c.stackedTop())
+			d.Tops[c.ID] = finite(c.wholeTop())
 		}
 		if c.Peak > 0 {
 			d.Peaks[c.ID] = []any{finite(c.Peak), c.PeakText}
@@ -201,7 +201,7 @@ func (p *pageNode) texts() *nodeTexts {
 // cut reports whether the axis of a stacked chart does not show the whole.
 func (c *Chart) cut() bool {
 	measured := func(s Series) bool { return s.Part != PartCache }
-	return c.Whole > 0 && c.stackedTop() != c.Whole && slices.ContainsFunc(c.Series, measured)
+	return c.Whole > 0 && c.wholeTop() != c.Whole && slices.ContainsFunc(c.Series, measured)
 }
 
 // bands returns the bands of the series in the order of the plans. A band is the numbers of a series: [mean] if

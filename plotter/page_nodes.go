@@ -7,7 +7,6 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // tableOpen is how many rows the table of the nodes has at most, so that it is not folded.
@@ -28,10 +27,10 @@ type nodesView struct {
 // A nodeRow is a node's row in the table of the nodes.
 type nodeRow struct {
 	Name, Host, Exit string
-	summary.BriefNode
-	Missing int
-	First   bool       // its job failed first
-	Ranks   *ranksView // nil if it has none
+	Numbers          []string // "–" = absent
+	Missing          int
+	First            bool       // its job failed first
+	Ranks            *ranksView // nil if it has none
 }
 
 // nodesView returns what the page shows of many nodes. The heat maps are left out if the series are elsewhere.
@@ -58,9 +57,16 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 
 	first, _, _, failed := p.first(run)
 	for i, n := range p.nodes {
-		v.Rows = append(v.Rows, nodeRow{
-			n.name, n.host, n.exit, summary.Brief(n.metrics), n.listed, failed && i == first, p.ranksView(n, run),
-		})
+		row := nodeRow{n.name, n.host, n.exit, nil, n.listed, failed && i == first, p.ranksView(n, run)}
+		for _, name := range []string{reporter.MetricCPUMean, reporter.MetricCPUPeak, reporter.MetricMemoryPeak} {
+			row.Numbers = append(row.Numbers, text.Percent(n.slim.Metric(name)))
+		}
+		row.Numbers = append(row.Numbers, text.Hours(n.slim.Metric(reporter.MetricUnusedCPUHours)))
+		if v.Job {
+			row.Numbers = append(row.Numbers, text.Fixed(n.slim.Metric(reporter.MetricJobCores), 2),
+				text.SizeText(n.slim.Metric(reporter.MetricJobMemoryPeak)))
+		}
+		v.Rows = append(v.Rows, row)
 	}
 	return v
 }

@@ -54,10 +54,10 @@ type tone struct {
 // tones are neutral, and differ in lightness.
 func tones() []tone {
 	return []tone{
-		{toneOthers, color.NRGBA{0x8b, 0x95, 0xa3, 0xff}},
-		{toneMixed, color.NRGBA{0xa6, 0xb4, 0xc4, 0xff}},
-		{toneCache, color.NRGBA{0xc9, 0xd0, 0xd8, 0xff}},
-		{toneRest, color.NRGBA{0xf1, 0xf3, 0xf5, 0xff}},
+		{"others", color.NRGBA{0x8b, 0x95, 0xa3, 0xff}},
+		{"mixed", color.NRGBA{0xa6, 0xb4, 0xc4, 0xff}},
+		{"cache", color.NRGBA{0xc9, 0xd0, 0xd8, 0xff}},
+		{"rest", color.NRGBA{0xf1, 0xf3, 0xf5, 0xff}},
 	}
 }
 
@@ -227,38 +227,22 @@ func newPixelCanvas(width, height int) *pixelCanvas {
 }
 
 func (c *pixelCanvas) color(with ink) drawing.Color {
-	series := seriesColors()[with.color%len(seriesColors())]
-	rgba := func(v color.NRGBA) drawing.Color { return drawing.Color{R: v.R, G: v.G, B: v.B, A: v.A} }
-	if with.kind == inkHeat {
-		return rgba(heatColor(float64(with.color) / heatSteps))
+	look, out := inks[with.kind], seriesColors()[with.color%len(seriesColors())]
+	switch {
+	case with.kind == inkHeat:
+		out = heatColor(float64(with.color) / heatSteps)
+	case look.gray > 0:
+		out = color.NRGBA{look.gray, look.gray, look.gray, 0xff}
 	}
 	for _, t := range tones() {
 		if t.name == with.tone {
-			series = t.color
+			out = t.color
 		}
 	}
-	switch with.kind {
-	case inkGrid:
-		return rgba(color.NRGBA{0xcc, 0xcc, 0xcc, 0xff})
-	case inkLevel:
-		return rgba(color.NRGBA{0x99, 0x99, 0x99, 0xff})
-	case inkText, inkTitle, inkMark:
-		return rgba(color.NRGBA{0x33, 0x33, 0x33, 0xff})
-	case inkSpread:
-		return rgba(color.NRGBA{0x88, 0x88, 0x88, 0x4c})
-	case inkBand:
-		series.A = 0x59
-	case inkLayer:
-		if with.tone == "" {
-			series.A = 0xb3
-		}
-	case inkPhase:
-		series.A = 0x12
-	case inkStrip:
-		series.A = 0x99
+	if out.A = look.alpha; with.kind == inkLayer && with.tone != "" {
+		out.A = 0xff
 	}
-
-	return rgba(series)
+	return drawing.Color(out)
 }
 
 // shape begins a path through points, in whole pixels.

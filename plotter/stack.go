@@ -27,28 +27,13 @@ const (
 // layer reports whether the part is drawn as an area.
 func (p Part) layer() bool { return p != PartLine && p != PartAll }
 
-// tone returns the color of the part by name; "" is the color of the series.
+// tone returns the color of the part by name; "" is the color of the series. Tones are neutral, so that the job stands
+// out.
 func (p Part) tone() string {
-	switch p {
-	case PartAll, PartOthers:
-		return toneOthers
-	case PartMixed:
-		return toneMixed
-	case PartCache:
-		return toneCache
-	case PartRest:
-		return toneRest
-	}
-	return ""
+	return [...]string{
+		PartAll: "others", PartOthers: "others", PartMixed: "mixed", PartCache: "cache", PartRest: "rest",
+	}[p]
 }
-
-// The tones are the colors of what is not the job's. They are neutral, so that the job stands out.
-const (
-	toneOthers = "others"
-	toneMixed  = "mixed"
-	toneCache  = "cache"
-	toneRest   = "rest"
-)
 
 // A stackPlan says how a chart is stacked.
 type stackPlan struct {
@@ -114,7 +99,7 @@ func (c Chart) Stacked() Chart {
 			layers = append(layers, s)
 		}
 	}
-	c.Top, c.Series = c.wholeTop(job), layers
+	c.Top, c.Series = c.wholeTop(), layers
 
 	return c
 }
@@ -153,11 +138,9 @@ func (c Chart) inPercent(share Series) Chart {
 	return c
 }
 
-// stackedTop returns the end of the axis of the stacked chart. The whole is known.
-func (c *Chart) stackedTop() float64 { return c.wholeTop(c.part(PartJob)) }
-
 // wholeTop returns the end of the axis: the whole, or near what the job needs if that is much less.
-func (c *Chart) wholeTop(job *Series) float64 {
+func (c *Chart) wholeTop() float64 {
+	job := c.part(PartJob)
 	if job == nil {
 		return c.Whole
 	}

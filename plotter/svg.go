@@ -17,9 +17,7 @@ func (c *svgCanvas) addf(format string, args ...any) { c.out = fmt.Appendf(c.out
 
 // classes returns the classes of an ink: "line s0 dash".
 func (i ink) classes() string {
-	out := [...]string{
-		"grid", "level", "text", "title", "line", "band", "spread", "mark", "phase", "strip", "layer", "heat",
-	}[i.kind]
+	out := inks[i.kind].class
 	switch i.kind {
 	case inkHeat:
 		out += " h" + strconv.Itoa(i.color)

@@ -322,19 +322,3 @@ func agentLine(a *reporter.Agent) string {
 	}
 	return strings.TrimPrefix(words, ", ")
 }
-
-// A BriefNode is a node in a line of a table; "–" = absent.
-type BriefNode struct{ CPUMean, CPUPeak, MemoryPeak, UnusedHours, JobCPUs, JobMemory string }
-
-// Brief returns the numbers of a line from a node's metrics.
-func Brief(metrics reporter.Values) BriefNode {
-	n := &reporter.Node{Metrics: metrics}
-	return BriefNode{
-		CPUMean:     text.Percent(n.Metric(reporter.MetricCPUMean)),
-		CPUPeak:     text.Percent(n.Metric(reporter.MetricCPUPeak)),
-		MemoryPeak:  text.Percent(n.Metric(reporter.MetricMemoryPeak)),
-		UnusedHours: text.Hours(n.Metric(reporter.MetricUnusedCPUHours)),
-		JobCPUs:     text.Fixed(n.Metric(reporter.MetricJobCores), 2),
-		JobMemory:   text.SizeText(n.Metric(reporter.MetricJobMemoryPeak)),
-	}
-}
