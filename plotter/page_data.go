@@ -186,14 +186,12 @@ func (p *pageNode) data(plans []chartPlan, shown []int, many bool) *nodeData {
 func (p *pageNode) texts() *nodeTexts {
 	message := func(m summary.Message) []any { return []any{m.Text, m.Bad} }
 	return &nodeTexts{
-		Cards:   each(p.cards, func(c summary.Highlight) []string { return []string{c.Label, c.Value, c.Note} }),
-		Facts:   each(p.details, func(f summary.Highlight) []string { return []string{f.Label, f.Value} }),
-		Metrics: p.metrics,
-		Missing: each(p.missing, func(m reporter.Missing) []string { return []string{m.What, m.Why} }),
-		Listed:  p.listed,
-		Phases: each(p.phases, func(r summary.PhaseRow) []string {
-			return []string{r.Name, r.Count, r.Seconds, r.CPUs, r.Memory, r.GPU}
-		}),
+		Cards:    each(p.cards, func(c summary.Highlight) []string { return []string{c.Label, c.Value, c.Note} }),
+		Facts:    each(p.details, func(f summary.Highlight) []string { return []string{f.Label, f.Value} }),
+		Metrics:  p.metrics,
+		Missing:  each(p.missing, func(m reporter.Missing) []string { return []string{m.What, m.Why} }),
+		Listed:   p.listed,
+		Phases:   p.phases,
 		Messages: each(p.messages, message), Advice: each(p.advice, message),
 	}
 }

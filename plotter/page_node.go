@@ -26,7 +26,7 @@ type pageNode struct {
 	messages, advice   []summary.Message
 	thinned            bool
 	cards, details     []summary.Highlight
-	phases             []summary.PhaseRow
+	phases             [][]string
 	phase              string // that the job is in
 	scales             []laneScale
 	slim               *reporter.Node // for the head of the page

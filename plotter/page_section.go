@@ -15,7 +15,7 @@ type nodeView struct {
 	Messages, Advice []summary.Message   // how the job ended, and what to change
 	Cards, Details   []summary.Highlight // the most important numbers; the facts
 	Missing          []reporter.Missing
-	Phases           []summary.PhaseRow
+	Phases           [][]string
 	Charts           []pageChart
 	Metrics          []metricGroup
 }

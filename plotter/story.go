@@ -63,7 +63,7 @@ func (p *pageNode) story() int {
 		n += 2*number + len(st.Name)
 	}
 	for _, r := range p.phases {
-		n += 4*number + len(r.Name)
+		n += 4*number + len(r[0])
 	}
 
 	return n
@@ -83,7 +83,7 @@ func (p *pageNode) shorten() {
 		t.Phases[i].Name = text.Clip(t.Phases[i].Name, letters)
 	}
 	for i := range p.phases {
-		p.phases[i].Name = text.Clip(p.phases[i].Name, letters)
+		p.phases[i][0] = text.Clip(p.phases[i][0], letters)
 	}
 }
 

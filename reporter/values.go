@@ -135,6 +135,17 @@ func (r *Report) NodeNames() []string {
 	return names
 }
 
+// EachNode yields the nodes by their index, with their names. It leaves out one that is nil.
+func (r *Report) EachNode() iter.Seq2[string, *Node] {
+	return func(yield func(string, *Node) bool) {
+		for _, name := range r.NodeNames() {
+			if n := r.Nodes[name]; n != nil && !yield(name, n) {
+				return
+			}
+		}
+	}
+}
+
 // CompareNodes orders nodes by their index.
 func CompareNodes(a, b string) int {
 	x, errX := strconv.ParseUint(a, 10, 64)

@@ -60,3 +60,16 @@ func List(words []string, n int) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:n], ", "), len(words)-n)
 }
+
+// Parts are parts of a sentence, of which some may not be known.
+type Parts []string
+
+// Add adds a part if it is known. The other parameters are those of [fmt.Sprintf].
+func (p *Parts) Add(known bool, format string, args ...any) {
+	if known {
+		*p = append(*p, fmt.Sprintf(format, args...))
+	}
+}
+
+// String joins the parts with commas.
+func (p Parts) String() string { return strings.Join(p, ", ") }

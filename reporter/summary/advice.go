@@ -45,8 +45,7 @@ func warns(found []diagnosis.Advice) bool {
 // if it ran too briefly for findings.
 func advised(r *reporter.Report) []diagnosis.Advice {
 	var out []diagnosis.Advice
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
+	for name, n := range r.EachNode() {
 		if f := diagnosis.KilledForMemory(n); f != nil && !tight(n) {
 			out = append(out, diagnosis.Advice{Finding: *f, Nodes: []string{name}})
 			break
@@ -101,13 +100,11 @@ func askable(v float64) float64 {
 // started on. It returns "" if there is nothing to change, or if there are no such words.
 func request(r *reporter.Report) string {
 	var all demand
-	for _, name := range r.NodeNames() {
-		if n := r.Nodes[name]; n != nil {
-			of := demandOf(n, &r.Run)
-			all.mb, all.cpus, all.limit = max(all.mb, of.mb), max(all.cpus, of.cpus), max(all.limit, of.limit)
-			all.asked, all.more, all.ranks = all.asked || of.asked, all.more || of.more, max(all.ranks, of.ranks)
-			all.gpus, all.unknown = max(all.gpus, of.gpus), all.unknown || of.mb == 0
-		}
+	for _, n := range r.EachNode() {
+		of := demandOf(n, &r.Run)
+		all.mb, all.cpus, all.limit = max(all.mb, of.mb), max(all.cpus, of.cpus), max(all.limit, of.limit)
+		all.asked, all.more, all.ranks = all.asked || of.asked, all.more || of.more, max(all.ranks, of.ranks)
+		all.gpus, all.unknown = max(all.gpus, of.gpus), all.unknown || of.mb == 0
 	}
 
 	if all.unknown && !all.more { // less is advised of other nodes only
@@ -211,13 +208,9 @@ func (a demand) slurm(memoryPer, size string) string {
 
 // join joins the parts of what is known.
 func (a demand) join(separator, cpus, memory string) string {
-	var words []string
-	if a.changed {
-		words = append(words, cpus)
-	}
-	if a.mb > 0 {
-		words = append(words, memory)
-	}
+	var words text.Parts
+	words.Add(a.changed, "%s", cpus)
+	words.Add(a.mb > 0, "%s", memory)
 	return strings.Join(words, separator)
 }
 

@@ -38,6 +38,8 @@ type Bar struct {
 
 	moved string // in words, a limit that changed: "0.5 to 2"
 	note  string // what the numbers are of, if not of all nodes
+	nodes int    // that have added something
+	at    string // the last of them or, of memory, the fullest
 }
 
 // Share returns the percentage in words: "36 %".
@@ -81,37 +83,39 @@ func (b Bar) Picture() string {
 // have, has no bar. Over several nodes, CPUs and GPUs add up, and so do the memories of
 // GPUs; the memory is that of the fullest node.
 func Bars(r *reporter.Report) []Bar {
-	var sums [4]barSum
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil {
-			continue
-		}
-
-		cpu, cpus := cpuBar(n, &r.Run)
-		sums[0].add(cpu, cpus)
-		used, memory := memoryBar(n, &r.Run)
-		sums[1].fullest(used, memory, name)
+	bars := [...]Bar{
+		{Key: BarCPU, Label: "CPU"}, {Key: BarMemory, Label: "memory"},
+		{Key: BarGPU, Label: "GPU"}, {Key: BarGPUMemory, Label: "GPU mem"},
+	}
+	for name, n := range r.EachNode() {
+		used, of := cpuBar(n, &r.Run)
+		bars[0].add(used, of, name)
+		used, of = memoryBar(n, &r.Run)
+		bars[1].fullest(used, of, name)
 		for i := range n.GPUs {
 			if n.ShowsGPU(i) {
-				sums[2].add(n.GPUMetric(reporter.MetricGPUUtilization, i)/100, 1)
-				sums[3].add(n.GPUMetric(reporter.MetricGPUMemoryPeak, i), float64(n.GPUs[i].MemoryMB))
+				bars[2].add(n.GPUMetric(reporter.MetricGPUUtilization, i)/100, 1, name)
+				bars[3].add(n.GPUMetric(reporter.MetricGPUMemoryPeak, i), float64(n.GPUs[i].MemoryMB), name)
 			}
-		}
-		for i := range sums {
-			sums[i].endNode()
 		}
 	}
 
 	var out []Bar
-	for i, b := range []Bar{
-		{Key: BarCPU, Label: "CPU"}, {Key: BarMemory, Label: "memory"},
-		{Key: BarGPU, Label: "GPU"}, {Key: BarGPUMemory, Label: "GPU mem"},
-	} {
-		if sums[i].bar(&b, len(r.Nodes)) {
-			b.moved = moved(r, b.Key)
-			out = append(out, b)
+	for _, b := range bars {
+		if b.nodes == 0 {
+			continue
 		}
+		b.Percent, b.moved = 100*b.Used/b.Of, moved(r, b.Key)
+		switch all := len(r.Nodes); {
+		case b.Key == BarMemory && all > 1:
+			b.note = ", node " + text.Clip(text.Printable(b.at), 20)
+		case b.nodes < all:
+			b.note = fmt.Sprintf(" on %d of %d nodes", b.nodes, all)
+		}
+		if b.Key == BarGPU {
+			b.Used = math.NaN()
+		}
+		out = append(out, b)
 	}
 	return out
 }
@@ -131,57 +135,24 @@ func moved(r *reporter.Report, key string) string {
 	return ""
 }
 
-// A barSum adds up the numbers of a bar over the nodes.
-type barSum struct {
-	used, of float64
-	known    bool
-	now      bool   // the current node has added something
-	nodes    int    // number of nodes that have added something
-	at       string // the fullest node
-}
-
-// add adds what was used of something. NaN = not known.
-func (s *barSum) add(used, of float64) {
+// add adds what was used of something on a node. NaN = not known.
+func (b *Bar) add(used, of float64, node string) {
 	if math.IsNaN(used) || math.IsInf(used, 0) || !(of > 0) || math.IsInf(of, 0) {
 		return
 	}
-	s.used, s.of = s.used+used, s.of+of
-	s.known, s.now = true, true
+	if b.nodes == 0 || b.at != node {
+		b.nodes, b.at = b.nodes+1, node
+	}
+	b.Used, b.Of = b.Used+used, b.Of+of
 }
 
 // fullest keeps the node that used the greatest share.
-func (s *barSum) fullest(used, of float64, node string) {
-	before := *s
-	*s = barSum{nodes: s.nodes}
-	s.add(used, of)
-	if s.at = node; before.known && !(s.known && used/of > before.used/before.of) {
-		s.used, s.of, s.at, s.known = before.used, before.of, before.at, true
+func (b *Bar) fullest(used, of float64, node string) {
+	var now Bar
+	now.add(used, of, node)
+	if now.nodes > 0 && (b.nodes == 0 || used/of > b.Used/b.Of) {
+		b.Used, b.Of, b.nodes, b.at = used, of, 1, node
 	}
-}
-
-func (s *barSum) endNode() {
-	if s.now {
-		s.nodes, s.now = s.nodes+1, false
-	}
-}
-
-// bar fills in the numbers of a bar, and reports whether there are any.
-func (s *barSum) bar(b *Bar, nodes int) bool {
-	if !s.known {
-		return false
-	}
-
-	b.Percent, b.Used, b.Of = 100*s.used/s.of, s.used, s.of
-	switch {
-	case b.Key == BarGPU:
-		b.Used = math.NaN()
-	case b.Key == BarMemory && nodes > 1:
-		b.note = ", node " + text.Clip(text.Printable(s.at), 20)
-	}
-	if b.Key != BarMemory && nodes > 1 && s.nodes < nodes {
-		b.note = fmt.Sprintf(" on %d of %d nodes", s.nodes, nodes)
-	}
-	return true
 }
 
 // cpuBar returns how many CPUs the job kept busy, and how many it may use.

@@ -3,6 +3,7 @@ package summary
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector/gpu"
@@ -66,16 +67,12 @@ func gpuRow(n *reporter.Node, i int) row {
 func gpuNote(n *reporter.Node, i int) string {
 	g := n.GPUs[i]
 	note := "busy"
-	if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); !math.IsNaN(v) {
-		used, all := text.Size(v), text.Size(float64(g.MemoryMB))
-		switch {
-		case !(g.MemoryMB > 0):
-			note += ", " + used.String()
-		case used.Unit == all.Unit: // said once
-			note += ", " + used.Number + " of " + all.String()
-		default:
-			note += ", " + used.String() + " of " + all.String()
-		}
+	switch v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); {
+	case math.IsNaN(v):
+	case g.MemoryMB > 0:
+		note += ", " + usedOf(v, float64(g.MemoryMB))
+	default:
+		note += ", " + text.SizeText(v)
 	}
 
 	if v := n.GPUMetric(reporter.MetricGPUPowerPeak, i); !math.IsNaN(v) {
@@ -100,12 +97,8 @@ type gpusOfAll struct {
 
 func newGPUsOfAll(r *reporter.Report) gpusOfAll {
 	all := gpusOfAll{least: math.Inf(1)}
-	for _, name := range r.NodeNames() {
-		n, before := r.Nodes[name], all.listed
-		if n == nil {
-			continue
-		}
-
+	for name, n := range r.EachNode() {
+		before := all.listed
 		for i := range n.GPUs {
 			if n.ShowsGPU(i) {
 				all.add(text.Printable(name), n, i)
@@ -140,13 +133,12 @@ func (a *gpusOfAll) rows() []row {
 		return nil
 	}
 
-	note := fmt.Sprintf("busy, mean of %d on %d %s", a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
+	of := strconv.Itoa(a.listed)
 	if a.measured > 0 && a.measured < a.listed {
-		note = fmt.Sprintf("busy, mean of %d of the %d on %d %s",
-			a.measured, a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
+		of = fmt.Sprintf("%d of the %d", a.measured, a.listed)
 	}
-
-	rows := []row{{label: "GPUs", value: text.Percentage(a.busy / float64(a.measured)), note: note}}
+	rows := []row{{label: "GPUs", value: text.Percentage(a.busy / float64(a.measured)),
+		note: "busy, mean of " + of + " on " + text.Count(a.nodes, "node", "nodes")}}
 	if a.measured > 1 {
 		rows = append(rows, row{value: text.Percentage(a.least), note: "the least,", of: a.leastAt})
 	}

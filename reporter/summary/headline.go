@@ -66,8 +66,7 @@ func failedRank(r *reporter.Report) string {
 	var first *reporter.Rank
 	var where string
 	good, all := 0, 0
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
+	for name, n := range r.EachNode() {
 		for _, rank := range n.RankList() {
 			all++
 			if rank.ExitCode != nil && *rank.ExitCode == 0 {
@@ -130,10 +129,9 @@ func nodeThatFailed(r *reporter.Report) (name string, good int) {
 	}
 
 	ofRun := func(code int) bool { return r.Run.ExitCode != nil && code == *r.Run.ExitCode }
-	for _, at := range r.NodeNames() {
-		n := r.Nodes[at]
+	for at, n := range r.EachNode() {
 		switch {
-		case n == nil || n.Job == nil || n.Job.ExitCode == nil:
+		case n.Job == nil || n.Job.ExitCode == nil:
 		case *n.Job.ExitCode == 0:
 			good++
 		case at == strconv.Itoa(first):
@@ -155,33 +153,44 @@ func commandLines(r *reporter.Report) []string {
 		return []string{CommandLine(r.Run.Command)}
 	}
 
-	var lines []string
-	nodes := make(map[string][]string)
+	var list []saying
 	for _, name := range r.NodeNames() {
 		command := r.Run.Command
 		if n := r.Nodes[name]; n != nil && len(n.Command) > 0 {
 			command = n.Command
 		}
-		if len(command) == 0 {
-			continue
+		if len(command) > 0 {
+			list = say(list, CommandLine(command), name)
 		}
-		line := CommandLine(command)
-		if nodes[line] == nil {
-			lines = append(lines, line)
-		}
-		nodes[line] = append(nodes[line], text.Printable(name))
-	}
-	if len(lines) < 2 {
-		return lines
 	}
 
-	for i, line := range lines {
-		lines[i] = text.Plural(len(nodes[line]), "node ", "nodes ") + text.List(nodes[line], 3) + ": " + line
+	var lines []string
+	for _, s := range list {
+		if len(list) > 1 {
+			s.text = text.Plural(len(s.nodes), "node ", "nodes ") + text.Printable(text.List(s.nodes, 3)) + ": " + s.text
+		}
+		lines = append(lines, s.text)
 	}
 	if left := len(lines) - maxCommands; left > 0 {
 		lines = append(lines[:maxCommands], text.Count(left, "more command", "more commands"))
 	}
 	return lines
+}
+
+// A saying is a text about some nodes.
+type saying struct {
+	text  string
+	nodes []string
+}
+
+// say adds a node to those that a text is about.
+func say(list []saying, words, node string) []saying {
+	i := slices.IndexFunc(list, func(s saying) bool { return s.text == words })
+	if i < 0 {
+		i, list = len(list), append(list, saying{text: words})
+	}
+	list[i].nodes = append(list[i].nodes, node)
+	return list
 }
 
 // CommandLine returns a command as one line of printable text. It quotes arguments that would look like

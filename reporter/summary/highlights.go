@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -96,11 +97,7 @@ func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 
 // highlight converts a row to a Highlight. A row without a label belongs to the one above.
 func (r row) highlight(above string) Highlight {
-	label := r.label
-	if label == "" {
-		label = above
-	}
-	return Highlight{label, valueOrDash(r.value), strings.TrimRight(r.note+" "+r.of, " ")}
+	return Highlight{cmp.Or(r.label, above), valueOrDash(r.value), strings.TrimRight(r.note+" "+r.of, " ")}
 }
 
 // twoWays returns a highlight of bytes in two directions.
@@ -172,8 +169,7 @@ func mountText(m *reporter.Mount) string {
 	if m.Calls > 0 {
 		words += fmt.Sprintf(", %s in %s", text.Count(m.Calls, "call", "calls"), text.Seconds(m.ExecuteSeconds))
 	}
-	if len(m.Operations) > 0 {
-		op := &m.Operations[0]
+	for _, op := range m.Operations[:min(1, len(m.Operations))] {
 		words += fmt.Sprintf(", of them %s %s in %s", text.Fixed(op.Calls, 0), text.Printable(op.Name),
 			text.Seconds(op.ExecuteSeconds))
 	}
@@ -247,21 +243,16 @@ func jobSource(j *reporter.Job) string {
 
 // limitsText returns the limits of the job, or "" if none is known.
 func limitsText(l *reporter.Limits) string {
-	var words []string
-	add := func(known bool, format string, args ...any) {
-		if known {
-			words = append(words, fmt.Sprintf(format, args...))
-		}
-	}
-	add(l.CPUs > 0, "%s CPUs", reporter.CPUsText(l))
-	add(l.CPUsRange != nil, "%s", reporter.ChangedText(l.CPUsRange))
-	add(l.GivenCPUs > 0, "%s", reporter.BoundText(l))
-	add(l.CPUQuota > 0, "quota %s by %s", text.CPUs(float64(l.CPUQuota)), orNone(l.CPUGroup))
-	add(l.CPUSetCPUs > 0, "cpuset of %d", l.CPUSetCPUs)
-	add(l.AffinityCPUs > 0, "affinity to %d", l.AffinityCPUs)
-	add(l.LeastMemoryMB() > 0, "memory %s by %s", reporter.MemoryLimitText(l, text.SizeText), orNone(l.MemoryGroup))
-	add(l.MemoryRange != nil, "%s", reporter.ChangedText(l.MemoryRange))
-	return strings.Join(words, ", ")
+	var words text.Parts
+	words.Add(l.CPUs > 0, "%s CPUs", reporter.CPUsText(l))
+	words.Add(l.CPUsRange != nil, "%s", reporter.ChangedText(l.CPUsRange))
+	words.Add(l.GivenCPUs > 0, "%s", reporter.BoundText(l))
+	words.Add(l.CPUQuota > 0, "quota %s by %s", text.CPUs(float64(l.CPUQuota)), orNone(l.CPUGroup))
+	words.Add(l.CPUSetCPUs > 0, "cpuset of %d", l.CPUSetCPUs)
+	words.Add(l.AffinityCPUs > 0, "affinity to %d", l.AffinityCPUs)
+	words.Add(l.LeastMemoryMB() > 0, "memory %s by %s", reporter.MemoryLimitText(l, text.SizeText), orNone(l.MemoryGroup))
+	words.Add(l.MemoryRange != nil, "%s", reporter.ChangedText(l.MemoryRange))
+	return words.String()
 }
 
 func orNone(s string) string {
@@ -273,52 +264,28 @@ func orNone(s string) string {
 
 // gpuText returns the name of the GPU with the given number, and the reasons for throttling.
 func gpuText(g *reporter.GPU, at int) string {
-	words := []string{orNone(g.Name)}
-	if g.Index != at {
-		words = append(words, fmt.Sprintf("index %d", g.Index))
-	}
-	if g.UUID != "" {
-		words = append(words, text.Printable(g.UUID))
-	}
-
-	if g.MIG {
-		words = append(words, "MIG")
-	}
-	if g.ClockMHz > 0 {
-		words = append(words, fmt.Sprintf("clock up to %s MHz", text.Fixed(float64(g.ClockMHz), 0)))
-	}
-	if len(g.Throttle) > 0 {
-		words = append(words, "held back by "+text.Printable(strings.Join(g.Throttle, ", ")))
-	}
-
-	if !g.OfJob {
-		words = append(words, "not the job's")
-	}
-
-	return strings.Join(words, ", ")
+	words := text.Parts{orNone(g.Name)}
+	words.Add(g.Index != at, "index %d", g.Index)
+	words.Add(g.UUID != "", "%s", text.Printable(g.UUID))
+	words.Add(g.MIG, "MIG")
+	words.Add(g.ClockMHz > 0, "clock up to %s MHz", text.Fixed(float64(g.ClockMHz), 0))
+	words.Add(len(g.Throttle) > 0, "held back by %s", text.Printable(strings.Join(g.Throttle, ", ")))
+	words.Add(!g.OfJob, "not the job's")
+	return words.String()
 }
 
 func samplingLine(s *reporter.Sampling) string {
-	words := fmt.Sprintf("%d × %v s", s.Samples, s.IntervalSeconds)
-	if s.MissedTicks > 0 {
-		words += fmt.Sprintf(", %d missed", s.MissedTicks)
-	}
-	if s.LongestGapSeconds > 0 {
-		words += ", longest gap " + text.Seconds(s.LongestGapSeconds)
-	}
-	if s.Stride > 1 {
-		words += fmt.Sprintf(", one point drawn for %d samples", s.Stride)
-	}
-	return words
+	words := text.Parts{fmt.Sprintf("%d × %v s", s.Samples, s.IntervalSeconds)}
+	words.Add(s.MissedTicks > 0, "%d missed", s.MissedTicks)
+	words.Add(s.LongestGapSeconds > 0, "longest gap %s", text.Seconds(s.LongestGapSeconds))
+	words.Add(s.Stride > 1, "one point drawn for %d samples", s.Stride)
+	return words.String()
 }
 
 func agentLine(a *reporter.Agent) string {
-	words := text.Printable(a.Version)
-	if a.CPUSeconds > 0 {
-		words += ", own cost " + text.Seconds(a.CPUSeconds) + " of CPU"
-	}
-	if a.MaxRSSMB > 0 {
-		words += ", " + text.SizeText(a.MaxRSSMB) + " memory"
-	}
-	return strings.TrimPrefix(words, ", ")
+	var words text.Parts
+	words.Add(a.Version != "", "%s", text.Printable(a.Version))
+	words.Add(a.CPUSeconds > 0, "own cost %s of CPU", text.Seconds(a.CPUSeconds))
+	words.Add(a.MaxRSSMB > 0, "%s memory", text.SizeText(a.MaxRSSMB))
+	return words.String()
 }

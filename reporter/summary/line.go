@@ -62,18 +62,24 @@ func lineEnd(r *reporter.Report) string {
 
 // words returns the bar in a few words: "CPU 1.44 of 4 (36 %)".
 func (b Bar) words() string {
-	used, of := text.Size(b.Used), text.Size(b.Of)
 	switch {
 	case b.Key == BarGPU:
 		return b.Label + " " + b.Share()
 	case b.Key == BarCPU:
 		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.UsedCPUs(b.Used), b.of(text.CPUs), b.Share())
 	case b.moved != "":
-		return fmt.Sprintf("%s %s of %s (%s)", b.Label, used, b.moved, b.Share())
-	case used.Unit == of.Unit: // said once
-		return fmt.Sprintf("%s %s of %s (%s)", b.Label, used.Number, of, b.Share())
+		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.SizeText(b.Used), b.moved, b.Share())
 	}
-	return fmt.Sprintf("%s %s of %s (%s)", b.Label, used, of, b.Share())
+	return fmt.Sprintf("%s %s (%s)", b.Label, usedOf(b.Used, b.Of), b.Share())
+}
+
+// usedOf writes how many MiB were used of how many: "1.5 of 8.0 GiB".
+func usedOf(used, of float64) string {
+	u, o := text.Size(used), text.Size(of)
+	if u.Unit == o.Unit { // said once
+		return u.Number + " of " + o.String()
+	}
+	return u.String() + " of " + o.String()
 }
 
 // A line is the line in its parts: one byte for each of its characters that count.

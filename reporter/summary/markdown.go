@@ -43,7 +43,7 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	m := &markdown{}
 	m.head(r)
 	m.about(r)
-	job, node, cost := markdownRows(r)
+	job, node := markdownRows(r)
 	m.numbers("job", job)
 	m.phases(r)
 	m.work(r)
@@ -58,17 +58,13 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	}
 	m.fence(o.Pictures, markdownWidth)
 	m.missing(r)
-	if cost != "" {
-		m.line(table.Markdown("perfagent: " + cost + "."))
-		m.line("")
+	if cost := costOf(r); cost != "" {
+		m.paragraph(table.Markdown("perfagent: " + cost + "."))
 	}
 	if len(r.Nodes) <= 1 {
 		m.metrics(onlyNode(r).Metrics)
 	}
-	if _, err := w.Write(m.out.Bytes()); err != nil {
-		return fmt.Errorf("write Markdown: %w", err)
-	}
-	return nil
+	return write(w, m.out.Bytes(), "Markdown")
 }
 
 // A markdown writes a summary.
@@ -76,10 +72,12 @@ type markdown struct{ out bytes.Buffer }
 
 func (m *markdown) line(words string) { m.out.WriteString(words + "\n") }
 
+// paragraph writes a line, and an empty one after it.
+func (m *markdown) paragraph(words string) { m.line(words + "\n") }
+
 // head writes how the run ended, how much it used of what it may use, and what to change.
 func (m *markdown) head(r *reporter.Report) {
-	m.line("### perfagent: " + table.Markdown(m.title(r)))
-	m.line("")
+	m.paragraph("### perfagent: " + table.Markdown(m.title(r)))
 	m.verdicts(r)
 
 	p := &layout{width: markdownWidth}
@@ -128,50 +126,50 @@ func (m *markdown) about(r *reporter.Report) {
 	m.fence(p.lines(), markdownAbout)
 }
 
-// markdownRows returns the numbers of the job and of the node, or of all jobs together, and the cost of the
-// measuring.
-func markdownRows(r *reporter.Report) (job, node []row, cost string) {
+// markdownRows returns the numbers of the job and of the node, or of all jobs together.
+func markdownRows(r *reporter.Report) (job, node []row) {
 	if len(r.Nodes) > 1 {
 		_, all := nodeRows(r)
-		return allRows(r, &all), nil, all.cost()
+		return allRows(r, &all), nil
 	}
 	n := onlyNode(r)
 	if n.Host != nil {
 		node = []row{{label: "node", of: hostLine(n.HostName(), n.Host)}}
 	}
-	return jobNumbers(n, &r.Run), append(node, nodeNumbers(n, &r.Run)...), nodeCost(n)
+	return jobNumbers(n, &r.Run), append(node, nodeNumbers(n, &r.Run)...)
 }
 
 // numbers writes rows as a table, if there are any. A row without a label belongs to the one above.
 func (m *markdown) numbers(head string, rows []row) {
-	if len(rows) == 0 {
-		return
-	}
-
 	t := &table.Table{Columns: []table.Column{{Head: head}, {Head: "value", Right: true}, {}}}
 	for _, r := range rows {
 		t.Add(table.Cell{Words: r.label}, table.Number(r.value), table.Cell{Words: joined(r.note, r.rate), Quote: r.of})
 	}
-	m.table(t)
+	m.table(t, "")
 }
 
-// table writes a table, and an empty line after it.
-func (m *markdown) table(t *table.Table) {
+// table writes a table, and what there is to say of it.
+func (m *markdown) table(t *table.Table, remark string) {
+	if len(t.Rows) == 0 {
+		return
+	}
 	t.WriteMarkdown(&m.out)
 	m.line("")
+	if remark != "" {
+		m.paragraph(remark)
+	}
 }
 
 // nodes writes a row for each node, and one for all. If there are too many, failed nodes come first.
 func (m *markdown) nodes(r *reporter.Report) {
 	rows, all := nodeRows(r)
 	shown := chosenRows(rows)
-	m.table(nodeTable(shown, &all, false))
+	remark := ""
 	if left := len(rows) - len(shown); left > 0 {
-		m.line(fmt.Sprintf("%d more nodes are in the report; failed ones are listed first.", left))
-		m.line("")
+		remark = fmt.Sprintf("%d more nodes are in the report; failed ones are listed first.", left)
 	}
-	m.line("Network without loopback; unused in CPU hours.")
-	m.line("")
+	m.table(nodeTable(shown, &all, false), remark)
+	m.paragraph("Network without loopback; unused in CPU hours.")
 }
 
 // chosenRows returns the rows that a summary shows, in their order: the rows of failed nodes, then the
@@ -187,22 +185,11 @@ func chosenRows(rows []nodeRow) []nodeRow {
 			failed++
 		}
 	}
-
-	failed = min(failed, markdownNodes)
-	good := markdownNodes - failed
-	var out []nodeRow
-	for _, r := range rows {
-		left := &good
-		if r.failed {
-			left = &failed
-		}
-		if *left > 0 {
-			*left--
-			out = append(out, r)
-		}
-	}
-
-	return out
+	left := map[bool]int{true: min(failed, markdownNodes), false: markdownNodes - min(failed, markdownNodes)}
+	return slices.DeleteFunc(slices.Clone(rows), func(r nodeRow) bool {
+		left[r.failed]--
+		return left[r.failed] < 0
+	})
 }
 
 // advice lists what to change. The texts may contain any text of the report.
@@ -232,8 +219,7 @@ func (m *markdown) missing(r *reporter.Report) {
 	if len(list) == 0 {
 		return
 	}
-	m.line("Missing:")
-	m.line("")
+	m.paragraph("Missing:")
 	var lines []string
 	for _, a := range list {
 		lines = append(lines, a.text(len(r.Nodes)))
@@ -248,8 +234,7 @@ func (m *markdown) metrics(values reporter.Values) {
 		return
 	}
 
-	m.line("<details><summary>All metrics</summary>")
-	m.line("")
+	m.paragraph("<details><summary>All metrics</summary>")
 	t := &table.Table{Columns: table.Left("name", "value", "unit", "meaning")}
 	t.Columns[1].Right = true
 	var unknown []string
@@ -266,13 +251,11 @@ func (m *markdown) metrics(values reporter.Values) {
 		t.Add(table.Quote(metric.Name), table.Bare(text.Number(values[metric.Name])),
 			table.Cell{Words: string(metric.Unit)}, table.Cell{Words: metric.Meaning})
 	}
-	m.table(t)
+	m.table(t, "")
 	if len(unknown) > 0 {
-		m.line("Not known to this perfagent:")
-		m.line("")
+		m.paragraph("Not known to this perfagent:")
 		m.fence(unknown, markdownWidth)
 	}
 
-	m.line("</details>")
-	m.line("")
+	m.paragraph("</details>")
 }

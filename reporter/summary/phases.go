@@ -15,21 +15,12 @@ import (
 // phasesShown is how many phases a summary shows, unless it is asked for all.
 const phasesShown = 8
 
-// A PhaseRow is what people read of a phase, in words. Words that are not known are "".
-type PhaseRow struct {
-	Name    string // printable
-	Count   string // "3 ×"
-	Seconds string // "12 min"
-	CPUs    string // "1.92 CPUs"
-	Memory  string // "peak 3.1 GiB"
-	GPU     string // "GPU 81 %"
-}
-
-// Phases returns the phases of a report by their first start. Of several nodes that were in a phase, the
-// length and the number of beginnings are the greatest, and the others are put together as their metrics
-// are.
-func Phases(r *reporter.Report) []PhaseRow {
-	var rows []PhaseRow
+// Phases returns the phases of a report by their first start, each as what people read of it in words: its name, how often
+// it began ("3 ×"), its length, CPUs ("1.92 CPUs"), memory ("peak 3.1 GiB") and GPU ("GPU 81 %"); "" = not known. Of
+// several nodes that were in a phase, the length and the number of beginnings are the greatest, and the others are put
+// together as their metrics are.
+func Phases(r *reporter.Report) [][]string {
+	var rows [][]string
 	for _, p := range phasesOf(r) {
 		rows = append(rows, p.row())
 	}
@@ -51,11 +42,7 @@ type phase struct {
 func phasesOf(r *reporter.Report) []*phase {
 	byName := make(map[string]*phase)
 	var all []*phase
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil {
-			continue
-		}
+	for _, n := range r.EachNode() {
 		for i := range n.Phases {
 			of := &n.Phases[i]
 			p := byName[of.Name]
@@ -100,24 +87,21 @@ func number(values reporter.Values, name string) float64 {
 }
 
 // row returns the phase in words.
-func (p *phase) row() PhaseRow {
-	out := PhaseRow{
-		Name: text.Printable(p.name), Count: fmt.Sprintf("%d ×", p.count), Seconds: text.Seconds(p.seconds),
-	}
+func (p *phase) row() []string {
+	cpus, memory, gpu := "", "", ""
 	switch mean := p.nodeCPU / float64(p.nodes); {
 	case p.cpuKnown:
-		out.CPUs = text.UsedCPUs(p.jobCPUs) + " CPUs"
+		cpus = text.UsedCPUs(p.jobCPUs) + " CPUs"
 	case !math.IsNaN(mean):
-		out.CPUs = "node " + text.Percent(mean)
+		cpus = "node " + text.Percent(mean)
 	}
 	if p.peakKnown {
-		out.Memory = "peak " + text.SizeText(p.peak)
+		memory = "peak " + text.SizeText(p.peak)
 	}
 	if p.gpus > 0 {
-		out.GPU = "GPU " + text.Percent(p.gpu/float64(p.gpus))
+		gpu = "GPU " + text.Percent(p.gpu/float64(p.gpus))
 	}
-
-	return out
+	return []string{text.Printable(p.name), fmt.Sprintf("%d ×", p.count), text.Seconds(p.seconds), cpus, memory, gpu}
 }
 
 // chosenPhases returns the phases that are shown, at most n: the longest, in their order.
@@ -133,23 +117,23 @@ func chosenPhases(all []*phase, n int) []*phase {
 	return slices.DeleteFunc(slices.Clone(all), func(p *phase) bool { return !slices.Contains(longest, p) })
 }
 
-// phaseTable returns a table of phases.
-func phaseTable(phases []*phase) *table.Table {
-	t := &table.Table{Columns: []table.Column{
+// phaseTable returns a table of at most so many phases, and how many it leaves out.
+func phaseTable(r *reporter.Report, most int) (t *table.Table, left int) {
+	t = &table.Table{Columns: []table.Column{
 		{Long: "phase", Most: maxPhaseName}, {Long: "began", Right: true}, {Long: "lasted", Right: true},
 		{Long: "CPUs", Right: true, Optional: true}, {Long: "memory", Right: true, Optional: true},
 		{Long: "GPU", Right: true, Optional: true},
 	}}
-	for _, of := range phases {
+	all := phasesOf(r)
+	for _, of := range chosenPhases(all, most) {
 		row := of.row()
-		cells := []table.Cell{table.Quote(row.Name)}
-		for _, words := range []string{row.Count, row.Seconds, row.CPUs, row.Memory, row.GPU} {
+		cells := []table.Cell{table.Quote(row[0])}
+		for _, words := range row[1:] {
 			cells = append(cells, table.Bare(cmp.Or(words, text.Absent)))
 		}
 		t.Add(cells...)
 	}
-
-	return t
+	return t, len(all) - len(t.Rows)
 }
 
 // maxPhaseName is the width of the name of a phase that shares a line with its numbers, in cells.
@@ -157,10 +141,9 @@ const maxPhaseName = 24
 
 // phases writes a line for each phase, in columns.
 func (p *layout) phases(r *reporter.Report, most int) {
-	all := phasesOf(r)
-	shown := chosenPhases(all, most)
-	p.table("phases", phaseTable(shown), 2)
-	if left := len(all) - len(shown); left > 0 {
+	t, left := phaseTable(r, most)
+	p.table("phases", t, 2)
+	if left > 0 {
 		p.line(plain, text.PadRight("", labelWidth)+text.Count(left, "more phase", "more phases")+
 			", see perfagent show")
 	}
@@ -168,15 +151,10 @@ func (p *layout) phases(r *reporter.Report, most int) {
 
 // phases writes the phases as a table. Names are from the report.
 func (m *markdown) phases(r *reporter.Report) {
-	all := phasesOf(r)
-	if len(all) == 0 {
-		return
+	t, left := phaseTable(r, markdownPhases)
+	remark := ""
+	if left > 0 {
+		remark = text.Count(left, "more phase is", "more phases are") + " in the report."
 	}
-
-	shown := chosenPhases(all, markdownPhases)
-	m.table(phaseTable(shown))
-	if left := len(all) - len(shown); left > 0 {
-		m.line(text.Count(left, "more phase is", "more phases are") + " in the report.")
-		m.line("")
-	}
+	m.table(t, remark)
 }

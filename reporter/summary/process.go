@@ -2,7 +2,6 @@ package summary
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"strconv"
 
@@ -15,9 +14,8 @@ import (
 // number. No command can make it write control characters.
 func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 	out := new(bytes.Buffer)
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil || len(n.Processes) == 0 {
+	for name, n := range r.EachNode() {
+		if len(n.Processes) == 0 {
 			continue
 		}
 
@@ -30,10 +28,7 @@ func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 		_ = processTable(n.Processes).WriteText(out, width, false) // a buffer takes everything
 	}
 
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("write processes: %w", err)
-	}
-	return nil
+	return write(w, out.Bytes(), "processes")
 }
 
 func processTable(list []reporter.Process) *table.Table {

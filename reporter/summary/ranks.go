@@ -2,6 +2,7 @@ package summary
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -71,12 +72,7 @@ func indexIn(v *reporter.Verdict, key string) (index int, ok bool) {
 }
 
 func newRankRow(r *reporter.Rank) RankRow {
-	metric := func(name string) float64 {
-		if v, ok := r.Metrics[name]; ok {
-			return v
-		}
-		return math.NaN()
-	}
+	metric := func(name string) float64 { return number(r.Metrics, name) }
 	row := RankRow{
 		Rank: r.Rank, Exit: exitText(r.ExitCode), End: r.End.Time,
 		cpu: metric(reporter.MetricJobCPU), length: math.NaN(),
@@ -155,11 +151,7 @@ func RestOfRanks(left []RankRow) string {
 	for _, r := range left {
 		counts[r.Exit]++
 	}
-	ends := make([]string, 0, len(counts))
-	for end := range counts {
-		ends = append(ends, end)
-	}
-	slices.SortFunc(ends, func(a, b string) int {
+	ends := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
 
@@ -218,15 +210,10 @@ func (p *layout) ranks(r *reporter.Report) {
 
 // ranks writes the table of ranks, if there are any.
 func (m *markdown) ranks(r *reporter.Report) {
-	rows := rankRows(r)
-	if len(rows) == 0 {
-		return
-	}
-
-	shown, left := ChooseRanks(rows, ranksShown)
-	m.table(rankTable(shown, false))
+	shown, left := ChooseRanks(rankRows(r), ranksShown)
+	remark := ""
 	if rest := RestOfRanks(left); rest != "" {
-		m.line("And " + table.Code(rest) + ".")
-		m.line("")
+		remark = "And " + table.Code(rest) + "."
 	}
+	m.table(rankTable(shown, false), remark)
 }

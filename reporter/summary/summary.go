@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -65,8 +66,13 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	if o.Path != "" && o.Page == "" && r.Run.WallSeconds > 0 && !WorthPage(r) {
 		p.text(plain, "page", "none below 2 s; perfagent plot REPORT -o FILE.html makes one")
 	}
-	if _, err := w.Write(p.out.Bytes()); err != nil {
-		return fmt.Errorf("write summary: %w", err)
+	return write(w, p.out.Bytes(), "summary")
+}
+
+// write writes the whole of something to w.
+func write(w io.Writer, all []byte, what string) error {
+	if _, err := w.Write(all); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
 	}
 	return nil
 }
@@ -174,20 +180,11 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []row {
 
 // hostLine describes a host by the name of its node.
 func hostLine(name string, h *reporter.Host) string {
-	var words []string
-	if name != "" {
-		words = append(words, text.Clip(text.Printable(name), 40))
-	}
-	if h.CPUs > 0 {
-		words = append(words, fmt.Sprintf("%d CPUs", h.CPUs))
-	}
-	if h.MemoryMB > 0 {
-		words = append(words, text.SizeText(h.MemoryMB)+" memory")
-	}
-	if len(words) == 0 {
-		return text.Absent
-	}
-	return strings.Join(words, ", ")
+	var words text.Parts
+	words.Add(name != "", "%s", text.Clip(text.Printable(name), 40))
+	words.Add(h.CPUs > 0, "%d CPUs", h.CPUs)
+	words.Add(h.MemoryMB > 0, "%s memory", text.SizeText(h.MemoryMB))
+	return cmp.Or(words.String(), text.Absent)
 }
 
 // cpuRows returns how busy the node's CPUs were and, where there was no job, how idle.
@@ -329,27 +326,29 @@ func NodeLabel(group collector.Group) string {
 
 // cost writes the cost of the measuring.
 func (p *layout) cost(r *reporter.Report) {
-	words := nodeCost(onlyNode(r))
-	if len(r.Nodes) > 1 {
-		_, all := nodeRows(r)
-		words = all.cost()
-	}
-	if words != "" {
+	if words := costOf(r); words != "" {
 		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
 	}
 }
 
+// costOf returns the cost of the measuring in words, or "" if it is not known.
+func costOf(r *reporter.Report) string {
+	if len(r.Nodes) > 1 {
+		_, all := nodeRows(r)
+		return all.cost()
+	}
+	return nodeCost(onlyNode(r))
+}
+
 // nodeCost returns the cost of the measuring, and how it went.
 func nodeCost(n *reporter.Node) string {
-	var words []string
-	if n.Agent != nil && n.Agent.CPUSeconds > 0 {
-		words = append(words, "own cost "+text.Seconds(n.Agent.CPUSeconds)+" of CPU")
+	var words text.Parts
+	if n.Agent != nil {
+		words.Add(n.Agent.CPUSeconds > 0, "own cost %s of CPU", text.Seconds(n.Agent.CPUSeconds))
 	}
 	if s := n.Sampling; s != nil {
-		words = append(words, fmt.Sprintf("%d × %v s sampled", s.Samples, s.IntervalSeconds))
-		if s.MissedTicks > 0 {
-			words = append(words, fmt.Sprintf("%d missed", s.MissedTicks))
-		}
+		words.Add(true, "%d × %v s sampled", s.Samples, s.IntervalSeconds)
+		words.Add(s.MissedTicks > 0, "%d missed", s.MissedTicks)
 	}
-	return strings.Join(words, ", ")
+	return words.String()
 }

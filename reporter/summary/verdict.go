@@ -143,11 +143,7 @@ func Verdicts(r *reporter.Report) []Message {
 func nodeVerdicts(r *reporter.Report) []Message {
 	var list []nodesVerdict
 	at, run := make(map[string]int), verdictKey(r.Run.Verdict, true)
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil {
-			continue
-		}
+	for name, n := range r.EachNode() {
 		words, bad := VerdictText(n.Verdict)
 		key := verdictKey(n.Verdict, bad)
 		ends := key

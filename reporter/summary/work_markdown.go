@@ -23,7 +23,7 @@ func (m *markdown) work(r *reporter.Report) {
 			more = append(more, part.more(left)+".")
 		}
 		if part.kind == reporter.OpKind {
-			m.workTable(part.table(w, series), more)
+			m.table(part.table(w, series), strings.Join(more, "\n"))
 			more = nil
 			continue
 		}
@@ -32,20 +32,9 @@ func (m *markdown) work(r *reporter.Report) {
 			others.Add(table.Cell{Words: part.kind.Noun()}, table.Quote(name), row.value())
 		}
 	}
-	m.workTable(others, more)
+	m.table(others, strings.Join(more, "\n"))
 
 	p := &layout{width: markdownWidth}
 	p.losses(r, w)
 	m.fence(p.lines(), markdownWidth)
-}
-
-// workTable writes a table unless it is empty, and what it leaves out.
-func (m *markdown) workTable(t *table.Table, more []string) {
-	if len(t.Rows) == 0 {
-		return
-	}
-	m.table(t)
-	if len(more) > 0 {
-		m.line(strings.Join(more, "\n") + "\n")
-	}
 }
