@@ -1,8 +1,8 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
@@ -12,11 +12,7 @@ import (
 
 // nodeLines returns all but the other nodes and the footer.
 func nodeLines(r *reporter.Report, o Options) []line {
-	n, live := r.Nodes[o.Node], o.Live[o.Node]
-	if n == nil {
-		n = &reporter.Node{}
-	}
-
+	n, live := cmp.Or(r.Nodes[o.Node], &reporter.Node{}), o.Live[o.Node]
 	title := line{0, table.Strong, titleText(r, o.Node, live)}
 	if live.Alarm {
 		title.style = table.Alarm
@@ -26,24 +22,22 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	if live.Trouble != "" {
 		lines = append(lines, line{1, table.Alarm, text.Printable(live.Trouble)})
 	}
-	if len(r.Run.Command) > 0 {
-		lines = append(lines, line{4, "", text.PadRight("command", labelWidth) + commandWords(r.Run.Command, o.Width)})
+	add := func(rank int, style table.Style, label, words string) {
+		if words != "" {
+			lines = append(lines, line{rank, style, text.PadRight(label, labelWidth) + words})
+		}
 	}
-	if host := hostWords(n); host != "" {
-		lines = append(lines, line{8, "", text.PadRight("host", labelWidth) + host})
+	add(4, "", "command", commandWords(r.Run.Command, o.Width))
+	if n.Host != nil {
+		add(8, "", "host", summary.HostLine(n.HostName(), n.Host))
 	}
-
-	if phase := phaseWords(n, live); phase != "" {
-		lines = append(lines, line{3, "", text.PadRight("phase", labelWidth) + phase})
-	}
+	add(3, "", "phase", phaseWords(n, live))
 
 	lines = append(lines, line{rank: 20})
 	lines = append(lines, rowLines(n, live, o)...)
 	lines = append(lines, line{rank: 21})
 	lines = append(lines, operationLines(n, live)...)
-	if cost := costWords(n, r.Run.WallSeconds); cost != "" {
-		lines = append(lines, line{3, table.Faint, text.PadRight("perfagent", labelWidth) + cost})
-	}
+	add(3, table.Faint, "perfagent", costWords(n, r.Run.WallSeconds))
 	return append(lines, line{rank: 22})
 }
 
@@ -60,11 +54,7 @@ func phaseWords(n *reporter.Node, live LiveNode) string {
 
 // titleText returns the state of the node and its name.
 func titleText(r *reporter.Report, node string, live LiveNode) string {
-	state := live.State
-	if state == "" {
-		state = text.Absent
-	}
-	words := text.Printable(state) + "   run " + text.Clip(text.Printable(r.Run.ID), 40) +
+	words := text.Printable(cmp.Or(live.State, text.Absent)) + "   run " + text.Clip(text.Printable(r.Run.ID), 40) +
 		", node " + text.Clip(text.Printable(node), 10)
 	if !r.Run.Start.IsZero() {
 		words += ", " + r.Run.Start.UTC().Format("2006-01-02 15:04 MST")
@@ -88,28 +78,9 @@ func commandWords(command []string, width int) string {
 	return summary.CommandLine(short)
 }
 
-// hostWords names the machine.
-func hostWords(n *reporter.Node) string {
-	h := n.Host
-	if h == nil {
-		return ""
-	}
-	var words []string
-	if name := n.HostName(); name != "" {
-		words = append(words, text.Clip(text.Printable(name), 40))
-	}
-	if h.CPUs > 0 {
-		words = append(words, fmt.Sprintf("%d CPUs", h.CPUs))
-	}
-	if h.MemoryMB > 0 {
-		words = append(words, text.SizeText(h.MemoryMB)+" memory")
-	}
-	return strings.Join(words, ", ")
-}
-
 // costWords says what the measuring cost so far, and how it goes.
 func costWords(n *reporter.Node, wall float64) string {
-	var words []string
+	var words text.Parts
 	if a := n.Agent; a != nil && a.CPUSeconds > 0 {
 		cost := "own cost " + text.Seconds(a.CPUSeconds) + " of CPU"
 		if share := 100 * a.CPUSeconds / wall; share > 0 && share < 1e6 {
@@ -117,9 +88,9 @@ func costWords(n *reporter.Node, wall float64) string {
 		}
 		words = append(words, cost)
 	}
-	if s := n.Sampling; s != nil && s.IntervalSeconds > 0 && s.IntervalSeconds < 1e9 {
-		words = append(words, fmt.Sprintf("%d × %v s sampled, %d missed",
-			s.Samples, s.IntervalSeconds, s.MissedTicks))
+	if s := n.Sampling; s != nil {
+		words.Add(s.IntervalSeconds > 0 && s.IntervalSeconds < 1e9, "%d × %v s sampled, %d missed",
+			s.Samples, s.IntervalSeconds, s.MissedTicks)
 	}
-	return strings.Join(words, ", ")
+	return words.String()
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -24,10 +25,7 @@ func otherLines(r *reporter.Report, o Options) []line {
 		if name == o.Node {
 			continue
 		}
-		n, live := r.Nodes[name], o.Live[name]
-		if n == nil {
-			n = &reporter.Node{}
-		}
+		n, live := cmp.Or(r.Nodes[name], &reporter.Node{}), o.Live[name]
 		style := table.Plain
 		if live.Alarm {
 			style = table.Alarm
@@ -74,11 +72,7 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 
 // Line says in one line what a screen shows of a node: for a log, or a terminal that can do no more.
 func Line(r *reporter.Report, o Options) string {
-	n, live := r.Nodes[o.Node], o.Live[o.Node]
-	if n == nil {
-		n = &reporter.Node{}
-	}
-
+	n, live := cmp.Or(r.Nodes[o.Node], &reporter.Node{}), o.Live[o.Node]
 	value := func(c collector.Column) string {
 		now, _ := numbersOf(n, live, c)
 		return valueForms(c, now)[0]

@@ -1,9 +1,6 @@
 package terminal
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -93,14 +90,10 @@ func cut(others []line, o Options, room int) []line {
 
 // rest counts the nodes that have no line.
 func rest(o Options) line {
-	var words []string
-	if o.More > 0 {
-		words = append(words, fmt.Sprintf("%d more", o.More))
-	}
-	if o.Ended > 0 {
-		words = append(words, fmt.Sprintf("%d ended before", o.Ended))
-	}
-	return line{style: table.Faint, text: text.PadRight("nodes", labelWidth) + strings.Join(words, ", ")}
+	var words text.Parts
+	words.Add(o.More > 0, "%d more", o.More)
+	words.Add(o.Ended > 0, "%d ended before", o.Ended)
+	return line{style: table.Faint, text: text.PadRight("nodes", labelWidth) + words.String()}
 }
 
 // footerLines returns the last line, if there is one.

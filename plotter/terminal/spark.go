@@ -92,12 +92,11 @@ func Sparklines(n *reporter.Node, width int, ascii bool) Drawn {
 	from, to := spanOf(n)
 	cells := p.cells(width) // the same for both, so that what is one below the other happened at one time
 
-	var out Drawn
-	p.rows = job
-	out.Job = p.lines(cells, to-from)
-	p.rows = node
-	out.Node = p.lines(cells, to-from)
-	return out
+	lines := func(rows []sparkline) []string {
+		p.rows = rows
+		return p.lines(cells, to-from)
+	}
+	return Drawn{lines(job), lines(node)}
 }
 
 // picture is a block of rows with one time axis.
@@ -171,44 +170,28 @@ func timeAxis(span float64, cells int) string {
 	return "0" + strings.Repeat(" ", gap) + words
 }
 
-// drawnColumn is a column that has a sparkline. Of bytes that moved it is the rate.
-type drawnColumn struct {
-	label  string
-	column collector.Column
-	what   string
-}
-
-func drawnColumns() []drawnColumn {
-	list := []drawnColumn{
-		{label: "node CPU", column: collector.CPUAvg},
-		{label: "node memory", column: collector.MemPercent},
-	}
-	for _, c := range collector.Traffic() {
-		row := c.Info()
-		list = append(list, drawnColumn{summary.NodeLabel(row.Group), row.Rate, row.Word})
-	}
-	return list
-}
-
-// sparklinesOf picks what is drawn of a node.
+// sparklinesOf picks what is drawn of a node. Of bytes that moved it is the rate.
 func sparklinesOf(n *reporter.Node) []sparkline {
 	var rows []sparkline
-	for _, r := range drawnColumns() {
-		values := valuesOf(n, r.column)
-		if values == nil {
-			continue
-		}
-		row := sparkline{label: r.label, values: values, hi: 100, scale: "0 to 100 %"}
-		switch most := highest(values); {
+	add := func(label string, c collector.Column, what string) {
+		values := valuesOf(n, c)
+		row, most := sparkline{label: label, values: values, hi: 100, scale: "0 to 100 %"}, highest(values)
+		switch {
+		case values == nil || !c.Percent() && most <= 0:
+			return
 		case math.IsNaN(most):
-			row.scale = strings.TrimRight(text.Absent+" "+r.what, " ")
-		case !r.column.Percent() && most <= 0:
-			continue
-		case !r.column.Percent():
+			row.scale = strings.TrimRight(text.Absent+" "+what, " ")
+		case !c.Percent():
 			row.hi = max(most, minRate)
-			row.scale = "0 to " + text.Rate(row.hi) + " " + r.what
+			row.scale = "0 to " + text.Rate(row.hi) + " " + what
 		}
 		rows = append(rows, row)
+	}
+	add("node CPU", collector.CPUAvg, "")
+	add("node memory", collector.MemPercent, "")
+	for _, c := range collector.Traffic() {
+		row := c.Info()
+		add(summary.NodeLabel(row.Group), row.Rate, row.Word)
 	}
 	return rows
 }

@@ -186,14 +186,7 @@ func hostText(n *reporter.Node) string {
 		name += " (" + own + ")"
 	}
 
-	switch numbers := hostLine("", n.Host); {
-	case name == "":
-		return numbers
-	case numbers == text.Absent:
-		return text.Printable(name)
-	default:
-		return text.Printable(name) + ", " + numbers
-	}
+	return cmp.Or(joined(text.Printable(name), HostLine("", n.Host)), text.Absent)
 }
 
 // jobLine returns which process the job was and how it ended.

@@ -211,20 +211,18 @@ func limitRows(n *reporter.Node) []row {
 			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	}
 	if l.LeastMemoryMB() > 0 {
-		rows = append(rows, row{label: "mem limit", value: memoryLimit(l),
-			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), setBy(l.MemoryGroup)),
-			of:   text.Printable(l.MemoryGroup)})
+		r := row{label: "mem limit", value: text.Quantity{Number: "none"}, of: text.Printable(l.MemoryGroup),
+			note: shareText(n.Metric(reporter.MetricLimitMemory), " reached")}
+		if l.MemoryMB > 0 { // otherwise it had gone at the end
+			r.value = text.Size(float64(l.MemoryMB))
+		}
+		if r.of != "" {
+			r.note = joined(r.note, "set by")
+		}
+		rows = append(rows, r)
 		rows = append(rows, changeRows(l.MemoryRange, reporter.MemoryLimitText(l, text.SizeText))...)
 	}
 	return rows
-}
-
-// memoryLimit returns the memory limit that was in force last: "none" if it had gone by then.
-func memoryLimit(l *reporter.Limits) text.Quantity {
-	if !(l.MemoryMB > 0) {
-		return text.Quantity{Number: "none"}
-	}
-	return text.Size(float64(l.MemoryMB))
 }
 
 // changeRows returns a row on a limit that changed in the course of the run; none if it did not.
@@ -233,14 +231,6 @@ func changeRows(r *reporter.LimitRange, moved string) []row {
 		return nil
 	}
 	return []row{{note: moved + ", " + reporter.ChangedText(r)}}
-}
-
-// setBy returns the words before the group that sets a limit, or "" if the group is not known.
-func setBy(group string) string {
-	if group == "" {
-		return ""
-	}
-	return "set by"
 }
 
 // shareText returns a percentage with a word, or "" if it is not known.
@@ -282,7 +272,7 @@ const (
 // jobStrain returns how long the job's tasks waited. It omits what is insignificant.
 func jobStrain(n *reporter.Node, wall float64) []row {
 	var rows []row
-	for _, s := range strains() {
+	for _, s := range strains {
 		if v := n.Metric(s.job); v >= s.from && !(wall < notableAfter) {
 			rows = append(rows, row{label: "job waits", value: text.Percentage(v), note: s.note})
 		}
@@ -297,7 +287,7 @@ func nodeStrain(n *reporter.Node, wall float64) []row {
 	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
 		rows = append(rows, row{label: "node swap", value: text.Size(in), note: "in, " + text.SizeText(out) + " out"})
 	}
-	for _, s := range strains() {
+	for _, s := range strains {
 		v := n.Metric(s.node)
 		if math.IsNaN(n.Metric(s.job)) && v >= s.from && !(wall < notableAfter) {
 			rows = append(rows, row{label: "node waits", value: text.Percentage(v), note: s.note})
@@ -317,12 +307,10 @@ type strain struct {
 	from      float64 // percent of the time; less is normal
 }
 
-func strains() []strain {
-	return []strain{
-		{reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, "of the time all tasks waited for memory", notableMemory},
-		{reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, "of the time all tasks waited for storage", notableIO},
-		{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time a task waited for a CPU", notableCPU},
-	}
+var strains = []strain{
+	{reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, "of the time all tasks waited for memory", notableMemory},
+	{reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, "of the time all tasks waited for storage", notableIO},
+	{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time a task waited for a CPU", notableCPU},
 }
 
 // labelOnce removes a label that the row above has.

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -134,7 +135,7 @@ func markdownRows(r *reporter.Report) (job, node []row) {
 	}
 	n := onlyNode(r)
 	if n.Host != nil {
-		node = []row{{label: "node", of: hostLine(n.HostName(), n.Host)}}
+		node = []row{{label: "node", of: cmp.Or(HostLine(n.HostName(), n.Host), text.Absent)}}
 	}
 	return jobNumbers(n, &r.Run), append(node, nodeNumbers(n, &r.Run)...)
 }
@@ -251,7 +252,8 @@ func (m *markdown) metrics(values reporter.Values) {
 		t.Add(table.Quote(metric.Name), table.Bare(text.Number(values[metric.Name])),
 			table.Cell{Words: string(metric.Unit)}, table.Cell{Words: metric.Meaning})
 	}
-	m.table(t, "")
+	t.WriteMarkdown(&m.out)
+	m.line("")
 	if len(unknown) > 0 {
 		m.paragraph("Not known to this perfagent:")
 		m.fence(unknown, markdownWidth)

@@ -42,20 +42,14 @@ type absence struct {
 // what a run was too short for.
 func absences(r *reporter.Report) []absence {
 	g := groups{byReason: make(map[reason]int), list: absentNodes(r)}
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil {
-			continue
-		}
-
-		g.ofNode = make(map[origin]int)
+	for name, n := range r.EachNode() {
+		g.ofNode = make(map[reason]int)
 		for _, m := range n.Missing {
 			if !reporter.NothingToMeasure(m) && !tooShort(m, r.Run.WallSeconds) {
 				g.add(m, name)
 			}
 		}
 	}
-
 	return g.list
 }
 
@@ -84,7 +78,7 @@ func tooShort(m reporter.Missing, wall float64) bool {
 type groups struct {
 	list     []absence
 	byReason map[reason]int
-	ofNode   map[origin]int // of the current node
+	ofNode   map[reason]int // of the current node: a reason is a code and its source, "" being any
 }
 
 // A reason is a code with its text, without the number of readings that lacked a source.
@@ -93,21 +87,15 @@ type reason struct {
 	why  string
 }
 
-// An origin is a code and the source that it was of; "" stands for any source.
-type origin struct {
-	code   reporter.Code
-	source string
-}
-
 // add adds an entry of a node to the absence with the same reason. A metric whose text differs from that of
 // its source joins the source: "the number of CPUs is unknown: open /proc/stat". In a file from perf.py every
 // column is absent for itself.
 func (g *groups) add(m reporter.Missing, node string) {
 	why := reason{m.Code, reporter.CauseOf(m)}
 	source, isSource := reporter.SourceOf(m.What)
-	from := origin{code: m.Code}
+	from := reason{code: m.Code}
 	if isSource {
-		from.source = source
+		from.why = source
 	}
 
 	i, ok := g.byReason[why]
@@ -121,7 +109,7 @@ func (g *groups) add(m reporter.Missing, node string) {
 	}
 
 	g.list[i].add(source, isSource, node)
-	for _, of := range []origin{from, {code: m.Code}, {}} { // {} is for metrics of reports without codes
+	for _, of := range []reason{from, {code: m.Code}, {}} { // {} is for metrics of reports without codes
 		if _, has := g.ofNode[of]; !has && isSource {
 			g.ofNode[of] = i
 		}

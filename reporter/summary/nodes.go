@@ -68,15 +68,11 @@ func (p *layout) nodes(r *reporter.Report, o Options) {
 
 // nodeRows returns the lines of the nodes and the line of all nodes.
 func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
-	all = nodeRow{node: "all", wall: r.Run.Wall(), exit: exitText(r.Run.ExitCode)}
-	for i, name := range r.NodeNames() {
-		row := newNodeRow(name, r.Nodes[name], &r.Run)
-		if i == 0 {
-			all.start(row)
-		} else {
-			all.add(row)
-		}
-		rows = append(rows, row)
+	none := math.NaN()
+	all = nodeRow{node: "all", wall: r.Run.Wall(), exit: exitText(r.Run.ExitCode), peak: none, mem: none, jobMemory: none}
+	for _, name := range r.NodeNames() {
+		rows = append(rows, newNodeRow(name, r.Nodes[name], &r.Run))
+		all.add(rows[len(rows)-1])
 	}
 	if len(perfpyNodes(r)) > 0 { // their bytes are since boot, the others' since the start
 		all.read, all.write, all.recv, all.sent = math.NaN(), math.NaN(), math.NaN(), math.NaN()
@@ -97,16 +93,11 @@ func (a *nodeRow) rows() []row {
 		cpus := a.hours / a.wall * 3600
 		return idleRows("all idle", a.unused/a.hours*cpus, cpus, a.unused)
 	}
-	rows := []row{{label: "job CPU", value: text.Duration(a.jobCPU), note: joined("of all nodes", a.busy())}}
-	return append(rows, idleRows("job idle", a.mayUse-a.used, a.mayUse, a.idleHours)...)
-}
-
-// busy returns how many CPUs the jobs of all nodes kept busy, or "" if that is not known.
-func (a *nodeRow) busy() string {
-	if !(a.wall > 0) {
-		return ""
+	rows := []row{{label: "job CPU", value: text.Duration(a.jobCPU), note: "of all nodes"}}
+	if a.wall > 0 {
+		rows[0].note += ", " + text.UsedCPUs(a.jobCPU/a.wall) + " CPUs busy"
 	}
-	return text.UsedCPUs(a.jobCPU/a.wall) + " CPUs busy"
+	return append(rows, idleRows("job idle", a.mayUse-a.used, a.mayUse, a.idleHours)...)
 }
 
 // cost returns the cost of the measuring, or "" if it is not known.
@@ -126,8 +117,8 @@ func (p *layout) perfpyNote(r *reporter.Report) {
 
 func perfpyNodes(r *reporter.Report) []string {
 	var out []string
-	for _, name := range r.NodeNames() {
-		if n := r.Nodes[name]; n != nil && n.Origin == reporter.OriginPerfPy {
+	for name, n := range r.EachNode() {
+		if n.Origin == reporter.OriginPerfPy {
 			out = append(out, name)
 		}
 	}
@@ -189,13 +180,7 @@ func exitText(code *int) string {
 	return strconv.Itoa(*code)
 }
 
-// start takes the numbers of the first node.
-func (a *nodeRow) start(b nodeRow) {
-	b.node, b.host, b.hostname, b.wall, b.exit, b.failed = a.node, "", "", a.wall, a.exit, a.failed
-	*a = b
-}
-
-// add adds another node: maximum of the peaks, sum of the amounts. A sum that lacks a node is absent,
+// add adds a node: maximum of the peaks, sum of the amounts. A sum that lacks a node is absent,
 // because it would be taken for the total.
 func (a *nodeRow) add(b nodeRow) {
 	a.peak, a.mem, a.jobMemory = greatest(a.peak, b.peak), greatest(a.mem, b.mem), greatest(a.jobMemory, b.jobMemory)

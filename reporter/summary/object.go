@@ -1,8 +1,10 @@
 package summary
 
 import (
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -106,17 +108,9 @@ func NewObject(r *reporter.Report, report, page string) Object {
 		o.Cause, o.Verdict = v.Cause, v.Text
 	}
 
+	uses := map[string]**Use{BarCPU: &o.CPU, BarMemory: &o.Memory, BarGPU: &o.GPU, BarGPUMemory: &o.GPUMemory}
 	for _, b := range Bars(r) {
-		switch b.Key {
-		case BarCPU:
-			o.CPU = b.use()
-		case BarMemory:
-			o.Memory = b.use()
-		case BarGPU:
-			o.GPU = b.use()
-		case BarGPUMemory:
-			o.GPUMemory = b.use()
-		}
+		*uses[b.Key] = b.use()
 	}
 	if o.Memory == nil {
 		o.MaxRSSAtMostMB = text.Round(largestAtMost(r), 3)
@@ -144,8 +138,8 @@ func NewObject(r *reporter.Report, report, page string) Object {
 
 // largestAtMost returns the highest peak, MiB, of the largest process on any node; 0 if none is known.
 func largestAtMost(r *reporter.Report) (most float64) {
-	for _, n := range r.Nodes {
-		if n != nil && n.Job != nil && !math.IsInf(n.Job.MaxRSSMB, 0) {
+	for _, n := range r.EachNode() {
+		if n.Job != nil && !math.IsInf(n.Job.MaxRSSMB, 0) {
 			most = max(most, n.Job.MaxRSSMB)
 		}
 	}
@@ -154,19 +148,18 @@ func largestAtMost(r *reporter.Report) (most float64) {
 
 // ranksOf returns how many ranks a run had; 0 if no node had several.
 func ranksOf(r *reporter.Report) int {
-	ranks, alone := 0, 0
+	ranks, several := 0, false
 	for _, n := range r.Nodes {
-		if n == nil || len(n.Ranks) == 0 {
-			alone++
-			continue
+		if n != nil && len(n.Ranks) > 0 {
+			ranks, several = ranks+len(n.Ranks), true
+		} else {
+			ranks++
 		}
-		ranks += len(n.Ranks)
 	}
-	if ranks == 0 {
+	if !several {
 		return 0
 	}
-
-	return ranks + alone
+	return ranks
 }
 
 // Failed reports whether a run failed: an exit code other than 0, a signal, or a node that failed.
@@ -174,13 +167,7 @@ func Failed(r *reporter.Report) bool {
 	if r.Run.Signal != "" || r.Run.ExitCode != nil && *r.Run.ExitCode != 0 {
 		return true
 	}
-	for _, n := range r.Nodes {
-		if nodeFailed(n) {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(r.Nodes)), nodeFailed)
 }
 
 // shortRun is the time in seconds below which a run that did not fail gets no page, unless one is asked for.
@@ -192,8 +179,7 @@ func WorthPage(r *reporter.Report) bool { return r.Run.WallSeconds >= shortRun |
 // FailedNodes returns the names of the nodes that failed. A recording without an end proves no failure.
 func FailedNodes(r *reporter.Report) []string {
 	var out []string
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
+	for name, n := range r.EachNode() {
 		if nodeFailed(n) && !(r.Run.Incomplete != "" && n.Verdict != nil && knowsNothing(n.Verdict)) {
 			out = append(out, name)
 		}
@@ -227,8 +213,8 @@ func nodeFailed(n *reporter.Node) bool {
 // none was sent.
 func pushOf(r *reporter.Report) string {
 	seen := make(map[string]bool)
-	for _, n := range r.Nodes {
-		if n != nil && n.Push != nil {
+	for _, n := range r.EachNode() {
+		if n.Push != nil {
 			seen[n.Push.MLflow.State] = true
 			if n.Push.Store != nil {
 				seen[n.Push.Store.State] = true

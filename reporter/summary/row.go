@@ -127,29 +127,20 @@ func (row *Row) noteUse(n *reporter.Node) {
 	if len(n.GPUs) > 0 || n.Origin != reporter.OriginPerfPy && !slices.ContainsFunc(n.Missing, ofGPUs) {
 		row.GPUs = new(int)
 	}
-	var used, busy []float64
+	most, busy, measured := math.NaN(), 0.0, 0.0
 	for i, g := range n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)] {
 		if !g.OfJob {
 			continue
 		}
 		*row.GPUs++
 		if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); v >= 0 {
-			used = append(used, v)
+			most = greatest(most, v)
 		}
 		if v := n.GPUMetric(reporter.MetricGPUUtilization, i); v >= 0 {
-			busy = append(busy, v)
+			busy, measured = busy+v, measured+1
 		}
 	}
-	if len(used) > 0 {
-		row.GPUMemoryMB = numberOf(slices.Max(used), true)
-	}
-	if len(busy) > 0 {
-		sum := 0.0
-		for _, v := range busy {
-			sum += v
-		}
-		row.GPUUtilization = numberOf(sum/float64(len(busy)), true)
-	}
+	row.GPUMemoryMB, row.GPUUtilization = numberOf(most, true), numberOf(busy/measured, true)
 }
 
 // ofGPUs reports whether something of the GPUs could not be read.

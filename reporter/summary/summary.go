@@ -156,7 +156,7 @@ func (p *layout) node(r *reporter.Report, o Options) {
 // host writes what the node is.
 func (p *layout) host(n *reporter.Node) {
 	if n.Host != nil {
-		p.line(plain, text.PadRight("node", labelWidth)+hostLine(n.HostName(), n.Host))
+		p.line(plain, text.PadRight("node", labelWidth)+cmp.Or(HostLine(n.HostName(), n.Host), text.Absent))
 	}
 }
 
@@ -178,13 +178,13 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []row {
 	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodeStrain(n, run.WallSeconds))
 }
 
-// hostLine describes a host by the name of its node.
-func hostLine(name string, h *reporter.Host) string {
+// HostLine describes a host by the name of its node, or returns "" if nothing is known of it.
+func HostLine(name string, h *reporter.Host) string {
 	var words text.Parts
 	words.Add(name != "", "%s", text.Clip(text.Printable(name), 40))
 	words.Add(h.CPUs > 0, "%d CPUs", h.CPUs)
 	words.Add(h.MemoryMB > 0, "%s memory", text.SizeText(h.MemoryMB))
-	return cmp.Or(words.String(), text.Absent)
+	return words.String()
 }
 
 // cpuRows returns how busy the node's CPUs were and, where there was no job, how idle.

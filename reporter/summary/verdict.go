@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,30 +52,17 @@ func causeText(cause string) string {
 	if diagnosis.OutOfMemory(cause) {
 		return "out of memory"
 	}
-	switch cause {
-	case diagnosis.CauseSignal:
-		return "killed"
-	case diagnosis.CauseTimeLimit:
-		return "time limit"
-	case diagnosis.CauseDiskFull:
-		return "disk full"
-	case diagnosis.CauseStopped:
-		return "stopped by a rule"
-	}
-	return text.Printable(cause)
+	return cmp.Or(map[string]string{
+		diagnosis.CauseSignal: "killed", diagnosis.CauseTimeLimit: "time limit", diagnosis.CauseDiskFull: "disk full",
+		diagnosis.CauseStopped: "stopped by a rule",
+	}[cause], text.Printable(cause))
 }
 
 // conditionText returns a condition in words.
 func conditionText(condition string) string {
-	switch condition {
-	case "memory_starved":
-		return "starved for memory"
-	case "io_wait":
-		return "waiting for I/O"
-	case "gpu_idle":
-		return "GPU idle"
-	}
-	return text.Printable(condition)
+	return cmp.Or(map[string]string{
+		"memory_starved": "starved for memory", "io_wait": "waiting for I/O", "gpu_idle": "GPU idle",
+	}[condition], text.Printable(condition))
 }
 
 // A Message is a verdict or a piece of advice for people, as printable text.

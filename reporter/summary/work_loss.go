@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,28 +46,19 @@ func droppedWords(d book.Dropped) string {
 
 // reasonWords returns a reason for which something was dropped in words.
 func reasonWords(name string) string {
-	switch name {
-	case "kernel":
-		return "datagrams by the kernel"
-	case "rate":
-		return "datagrams beyond the share of CPU"
-	case "series":
-		return "beyond the number of series"
-	case "keys":
-		return "beyond the number of keys"
-	}
-	return strings.ReplaceAll(name, "_", " ")
+	return cmp.Or(map[string]string{
+		"kernel": "datagrams by the kernel", "rate": "datagrams beyond the share of CPU",
+		"series": "beyond the number of series", "keys": "beyond the number of keys",
+	}[name], strings.ReplaceAll(name, "_", " "))
 }
 
 // sourceTroubles returns what is wrong with sources, a line for each trouble.
 func sourceTroubles(r *reporter.Report) []absence {
 	var list []absence
-	for _, node := range r.NodeNames() {
-		n := r.Nodes[node]
-		if n == nil || n.Operations == nil {
+	for node, n := range r.EachNode() {
+		if n.Operations == nil {
 			continue
 		}
-
 		heard := slices.ContainsFunc(n.Operations.Sources, fromSocket)
 		for _, s := range n.Operations.Sources {
 			why, name := sourceTrouble(&s, heard), s.Kind

@@ -51,8 +51,7 @@ func WriteWork(w io.Writer, r *reporter.Report) error {
 		out.WriteString(remark + "\n")
 	}
 
-	_, err := w.Write(out.Bytes())
-	return wroteWork(err)
+	return write(w, out.Bytes(), "operations")
 }
 
 // WriteKey writes what each operation did with a key. A key that no operation had is an empty table.
@@ -75,14 +74,9 @@ func WriteKey(w io.Writer, r *reporter.Report, key string) error {
 		}
 	}
 
-	return wroteWork(t.WriteText(w, 0, false))
-}
-
-func wroteWork(err error) error {
-	if err != nil {
-		return fmt.Errorf("write operations: %w", err)
-	}
-	return nil
+	out := new(bytes.Buffer)
+	_ = t.WriteText(out, 0, false) // a buffer takes everything
+	return write(w, out.Bytes(), "operations")
 }
 
 // nameWidth is the width of the widest name that shares a line of a table with its numbers, in cells.
@@ -148,11 +142,11 @@ func hasEstimates(work *reporter.Work) bool {
 }
 
 // known returns a number, or a dash if it is not known.
-func known(v *float64) string {
+func known[N int64 | float64](v *N) string {
 	if v == nil {
 		return text.Absent
 	}
-	return text.Number(*v)
+	return text.Number(float64(*v))
 }
 
 // amount returns a number, or a dash if there is nothing of it.
@@ -232,29 +226,19 @@ func transferTables(work *reporter.Work) []*table.Table {
 // sourceTable returns the sources of all nodes.
 func sourceTable(r *reporter.Report) *table.Table {
 	t := textTable("source", "kind", "node", "events", "datagrams", "scrapes", "failures", "s before end", "last failure")
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil || n.Operations == nil {
+	for node, n := range r.EachNode() {
+		if n.Operations == nil {
 			continue
 		}
-		node := name
 		if len(r.Nodes) == 1 {
 			node = ""
 		}
 		for _, s := range n.Operations.Sources {
-			add(t, s.Address, s.Kind, node, text.Number(float64(s.Events)), whole(s.Datagrams), whole(s.Scrapes),
+			add(t, s.Address, s.Kind, node, text.Number(float64(s.Events)), known(s.Datagrams), known(s.Scrapes),
 				amount(s.Failures), known(s.SecondsBeforeEnd), s.Why)
 		}
 	}
 	return t
-}
-
-// whole returns a whole number, or a dash if it is not known.
-func whole(n *int64) string {
-	if n == nil {
-		return text.Absent
-	}
-	return text.Number(float64(*n))
 }
 
 func droppedTable(work *reporter.Work) *table.Table {
