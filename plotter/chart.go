@@ -314,21 +314,15 @@ func Keys() []string {
 
 // gpusOf returns how many GPUs of a node were measured.
 func gpusOf(n *reporter.Node) int {
-	ofGPU := func(key string) bool { return strings.HasPrefix(key, "gpu_") }
-	some := slices.ContainsFunc(n.Samples.Keys, ofGPU)
-	for key := range n.Envelope {
-		some = some || ofGPU(key)
-	}
-
 	gpus := 0
-	for i := 0; i < collector.MaxGPUs && some; i++ {
-		for k := range collector.NumGPUKeys {
-			if _, ok := bandOf(n, collector.GPUColumn(i, collector.GPUKey(k)).Key()); ok {
-				gpus = i + 1
+	for _, key := range slices.AppendSeq(slices.Clone(n.Samples.Keys), maps.Keys(n.Envelope)) {
+		c, known := collector.ColumnNamed(key)
+		if device, _, ofGPU := c.GPU(); known && ofGPU && device >= gpus {
+			if _, ok := bandOf(n, key); ok {
+				gpus = device + 1
 			}
 		}
 	}
-
 	return gpus
 }
 

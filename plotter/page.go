@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"iter"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -59,6 +60,8 @@ type Page struct {
 	limit   int // buckets per node, once there were too many cells; 0 means all, exactly
 	longest int // buckets of the longest node
 	ranks   int // of all nodes
+	gpus    int // of the node that has most
+	afar    int // nodes that have their series in a store
 	story   int // bytes of what the jobs said; -1 once there was too much
 }
 
@@ -82,7 +85,10 @@ func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 		node.forget(reporter.JobGoesOn)
 	}
 	p.nodes = append(p.nodes, node)
-	p.longest = max(p.longest, len(node.time.Ends))
+	p.longest, p.gpus = max(p.longest, len(node.time.Ends)), max(p.gpus, node.gpus)
+	if n.Reference != "" && n.Samples.Len() == 0 {
+		p.afar++
+	}
 	if p.limit > 0 {
 		node.thin(p.limit)
 	}
@@ -90,7 +96,7 @@ func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	p.addRanks(node.ranks)
 	p.tell(node)
 	p.cells += node.cells()
-	for len(p.nodes) > 1 && p.cells > p.most() && p.limit != fewest {
+	for len(p.nodes) > 1 && p.limit != fewest && (p.cells > packedCells || p.limit == 0 && p.cells > exactCells) {
 		p.shrink()
 	}
 }
@@ -111,14 +117,6 @@ func (p *Page) tell(node *pageNode) {
 	}
 }
 
-// most returns how many numbers the page may have.
-func (p *Page) most() int {
-	if p.limit == 0 {
-		return exactCells
-	}
-	return packedCells
-}
-
 // shrink packs the numbers or, if they are packed, halves the buckets of the nodes.
 func (p *Page) shrink() {
 	if p.limit == 0 {
@@ -135,9 +133,7 @@ func (p *Page) shrink() {
 }
 
 // lanes reports whether the GPUs have lanes, because some node has many of them.
-func (p *Page) lanes() bool {
-	return slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return n.gpus >= fewestLanes })
-}
+func (p *Page) lanes() bool { return p.gpus >= fewestLanes }
 
 // noteStarts adds a fact to each node that began later than the first. Each node's charts begin
 // with the node, the heat maps with the first node.
@@ -210,7 +206,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 func (p *Page) shown() []int {
 	var shown []int
 	for i, chart := range p.nodes[0].charts { // all nodes have the same
-		if !chart.Maybe && p.elsewhere() < len(p.nodes) ||
+		if !chart.Maybe && p.afar < len(p.nodes) ||
 			slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 }) {
 			shown = append(shown, i)
 		}
@@ -230,19 +226,16 @@ func (p *Page) metrics() []*reporter.Metric {
 		}
 	}
 
-	var others []string
+	all := make(reporter.Values)
 	for _, n := range p.nodes {
-		for name := range n.metrics {
-			if !slices.ContainsFunc(table, func(m reporter.Metric) bool { return m.Name == name }) {
-				others = append(others, name)
-			}
-		}
+		maps.Copy(all, n.metrics)
 	}
-	slices.Sort(others)
-	for _, name := range slices.Compact(others) {
-		m, _ := reporter.MetricNamed(name) // of a GPU
-		m.Name, m.Group = name, cmp.Or(m.Group, reporter.GroupNode)
-		out = append(out, &m)
+	for _, name := range all.Names() {
+		if !slices.ContainsFunc(table, func(m reporter.Metric) bool { return m.Name == name }) {
+			m, _ := reporter.MetricNamed(name) // of a GPU
+			m.Name, m.Group = name, cmp.Or(m.Group, reporter.GroupNode)
+			out = append(out, &m)
+		}
 	}
 
 	return out
@@ -286,22 +279,12 @@ func (p *Page) facts(run *reporter.Run) (out []summary.Highlight) {
 	return out
 }
 
-// elsewhere returns how many nodes have their series in a store.
-func (p *Page) elsewhere() (n int) {
-	for _, node := range p.nodes {
-		if node.elsewhere {
-			n++
-		}
-	}
-	return n
-}
-
 // note explains what is not on the page, and what was done to keep it small.
 func (p *Page) note() string {
-	switch n := p.elsewhere(); {
-	case n > 0:
+	switch {
+	case p.afar > 0:
 		return fmt.Sprintf("The series of %s are in the store, and not on this page. "+
-			"perfagent plot REPORT -o PAGE.html fetches and draws them.", text.Count(n, "node", "nodes"))
+			"perfagent plot REPORT -o PAGE.html fetches and draws them.", text.Count(p.afar, "node", "nodes"))
 	case p.limit == 0:
 		return ""
 	case p.limit >= p.longest:

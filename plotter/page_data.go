@@ -82,11 +82,7 @@ func each[T, To any](list []T, of func(T) To) []To {
 
 // scripts returns the data of the page's script by the elements' IDs: what it knows about all nodes, then each node.
 func (p *Page) scripts(run *reporter.Run, shown []int) iter.Seq2[string, any] {
-	gpus := 0
-	for _, n := range p.nodes {
-		gpus = max(gpus, n.gpus)
-	}
-	plans := chartPlans(gpus, p.lines())
+	plans := chartPlans(p.gpus, p.lines())
 	for i := range plans {
 		plans[i].Series = slices.DeleteFunc(plans[i].Series, p.lacks)
 	}

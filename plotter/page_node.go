@@ -36,7 +36,6 @@ type pageNode struct {
 	listed             int // how many of missing are listed; the others are normal
 	exit               string
 	version            string
-	elsewhere          bool // its series are in a store
 }
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
@@ -49,8 +48,6 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		scales:  laneScales(n),
 		slim:    slimNode(n),
 		ranks:   newRankTable(run, name, n),
-
-		elsewhere: n.Reference != "" && n.Samples.Len() == 0,
 	}
 	p.lines, p.unseen = chosenLines(n)
 	p.work, p.processes = workOf(n), n.Processes[:min(len(n.Processes), maxPageLines)]

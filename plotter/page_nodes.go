@@ -18,7 +18,7 @@ type nodesView struct {
 	First, Last string // nodes
 	Length      string // of the time that all cover
 	Maps        []heatMap
-	MapHeight   int       // in pixels
+	MapHeight   int       // in pixels: several for each node, but of many nodes only one
 	Ring        *position // of the first failure on each map, if it is known
 	Open, Job   bool      // the table is not folded; it has what the jobs used
 	Rows        []nodeRow
@@ -38,14 +38,14 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 	start, length := p.span()
 	v := &nodesView{
 		Count: strconv.Itoa(len(p.nodes)), First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name,
-		Length: text.Seconds(length), MapHeight: p.mapHeight(), Ring: p.ring(run, start, length),
+		Length: text.Seconds(length), MapHeight: max(60, min(18, max(1, 420/len(p.nodes)))*len(p.nodes)), Ring: p.ring(run, start, length),
 		Open: len(p.nodes) <= tableOpen, Job: p.anyOfJob(),
 	}
 	if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
 		v.Count += " of " + strconv.Itoa(run.Gather.NodesExpected)
 	}
 	for _, plan := range heatPlans() {
-		if p.elsewhere() > 0 || plan.ofJob && !p.any(plan) {
+		if p.afar > 0 || plan.ofJob && !p.any(plan) {
 			continue
 		}
 		v.Maps = append(v.Maps, heatMap{
@@ -69,13 +69,6 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 		v.Rows = append(v.Rows, row)
 	}
 	return v
-}
-
-// mapHeight returns the height of a heat map in pixels: several per node, but with many nodes only
-// one.
-func (p *Page) mapHeight() int {
-	each := min(18, max(1, 420/len(p.nodes)))
-	return max(60, each*len(p.nodes))
 }
 
 // span returns the time that all nodes together cover: its start in seconds since 1970 and its

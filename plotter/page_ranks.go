@@ -120,20 +120,13 @@ func (p *Page) addRanks(t *rankTable) {
 // first returns the place of the node where the first job failed, the rank if it has one, and when; ok is false
 // if none is known to have failed.
 func (p *Page) first(run *reporter.Run) (node, rank int, at time.Time, ok bool) {
-	if run.Verdict == nil {
-		return 0, 0, at, false
-	}
-	index, known := run.Verdict.Evidence["node"].(float64)
-	node = slices.IndexFunc(p.nodes, func(n *pageNode) bool {
-		return known && n.name == strconv.FormatFloat(index, 'f', -1, 64)
-	})
+	index, known := summary.IndexIn(run.Verdict, "node")
+	node = slices.IndexFunc(p.nodes, func(n *pageNode) bool { return known && n.name == strconv.Itoa(index) })
 	if node < 0 {
 		return 0, 0, at, false
 	}
-
-	rank = -1
-	if v, ok := run.Verdict.Evidence["rank"].(float64); ok && v >= 0 && v < math.MaxInt32 {
-		rank = int(v)
+	if rank, known = summary.IndexIn(run.Verdict, "rank"); !known {
+		rank = -1
 	}
 	n := p.nodes[node]
 	if n.slim.Job != nil {

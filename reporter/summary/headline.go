@@ -124,7 +124,7 @@ func nodeThatFailed(r *reporter.Report) (name string, good int) {
 		return "", 0
 	}
 	first := -1
-	if index, ok := indexIn(r.Run.Verdict, "node"); ok {
+	if index, ok := IndexIn(r.Run.Verdict, "node"); ok {
 		first = index
 	}
 

@@ -60,10 +60,10 @@ func RanksOf(run *reporter.Run, name string, n *reporter.Node) []RankRow {
 }
 
 // firstRank returns the rank that a verdict is about: the first that failed.
-func firstRank(v *reporter.Verdict) (rank int, ok bool) { return indexIn(v, "rank") }
+func firstRank(v *reporter.Verdict) (rank int, ok bool) { return IndexIn(v, "rank") }
 
-// indexIn returns a rank or a node of the evidence of a verdict, which may be nil.
-func indexIn(v *reporter.Verdict, key string) (index int, ok bool) {
+// IndexIn returns a rank or a node of the evidence of a verdict, which may be nil.
+func IndexIn(v *reporter.Verdict, key string) (index int, ok bool) {
 	if v == nil {
 		return 0, false
 	}
