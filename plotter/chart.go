@@ -506,20 +506,12 @@ func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Cha
 		return t, charts
 	}
 
+	unknown := func(float64) float64 { return math.NaN() }
 	eachSeries(charts, func(s *Series) {
 		b := &s.Band
-		b.Min, b.Mean, b.Max = stopped(b.Min, stops), stopped(b.Mean, stops), stopped(b.Max, stops)
+		b.Min, b.Mean, b.Max = stopped(b.Min, stops, unknown), stopped(b.Mean, stops, unknown), stopped(b.Max, stops, unknown)
 	})
-
-	ends := make([]float64, 0, len(t.Ends)+len(stops))
-	for i, end := range t.Ends {
-		if stop, ok := stops[i]; ok {
-			ends = append(ends, stop)
-		}
-		ends = append(ends, end)
-	}
-
-	t.Ends = ends
+	t.Ends = stopped(t.Ends, stops, func(end float64) float64 { return end })
 	return t, charts
 }
 
@@ -563,20 +555,14 @@ func suspends(n *reporter.Node, t Timeline) map[int]float64 {
 	return stops
 }
 
-// stopped inserts a value that was not measured wherever the machine was suspended.
-func stopped(list reporter.Numbers, stops map[int]float64) reporter.Numbers {
-	if list == nil { // the mean of a spread
-		return nil
-	}
-
-	out := make(reporter.Numbers, 0, len(list)+len(stops))
+// stopped inserts what of makes of a stop wherever the machine was suspended.
+func stopped[L ~[]float64](list L, stops map[int]float64, of func(float64) float64) (out L) {
 	for i, v := range list {
-		if _, ok := stops[i]; ok {
-			out = append(out, math.NaN())
+		if stop, ok := stops[i]; ok {
+			out = append(out, of(stop))
 		}
 		out = append(out, v)
 	}
-
 	return out
 }
 

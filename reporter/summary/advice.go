@@ -216,9 +216,9 @@ func (a demand) join(separator, cpus, memory string) string {
 
 // advice writes what to change.
 func (p *layout) advice(r *reporter.Report) {
-	list := Advice(r)
+	list, rest := shownAdvice(r)
 	label := "advice"
-	for _, a := range list[:min(len(list), adviceShown)] {
+	for _, a := range list {
 		look := plain
 		if a.Bad {
 			look = bold
@@ -226,7 +226,16 @@ func (p *layout) advice(r *reporter.Report) {
 		p.wrapped(look, label, a.Text, adviceLines)
 		label = ""
 	}
-	if left := len(list) - adviceShown; left > 0 {
-		p.text(plain, "", fmt.Sprintf("and %d more, see the report", left))
+	if rest != "" {
+		p.text(plain, "", rest)
 	}
+}
+
+// shownAdvice returns the advice in a summary, and a line on what it leaves out, if it does.
+func shownAdvice(r *reporter.Report) (list []Message, rest string) {
+	list = Advice(r)
+	if left := len(list) - adviceShown; left > 0 {
+		return list[:adviceShown], fmt.Sprintf("and %d more, see the report", left)
+	}
+	return list, ""
 }

@@ -81,26 +81,20 @@ type row struct {
 	of string
 }
 
-// rows writes rows one below the other.
+// rows writes rows one below the other. Numbers, units and rates are aligned in columns.
 func (p *layout) rows(rows []row) {
 	for _, r := range rows {
-		p.row(r)
+		q, label := r.value.Known(), text.PadRight(r.label, labelWidth)
+		if q.Number == "" { // a note alone
+			p.line(plain, label+r.note)
+			continue
+		}
+		note := strings.TrimRight(r.note+" "+r.of, " ")
+		if r.rate != "" {
+			note = text.PadRight(note, len("received")) + "  " + text.PadLeft(r.rate, 13)
+		}
+		p.line(plain, label+text.PadLeft(q.Number, numberWidth)+" "+text.PadRight(q.Unit, unitWidth)+" "+note)
 	}
-}
-
-// row writes a row. Numbers, units and rates are aligned in columns.
-func (p *layout) row(r row) {
-	q := r.value.Known()
-	if q.Number == "" { // a note alone
-		p.line(plain, text.PadRight(r.label, labelWidth)+r.note)
-		return
-	}
-	note := strings.TrimRight(r.note+" "+r.of, " ")
-	if r.rate != "" {
-		note = text.PadRight(note, len("received")) + "  " + text.PadLeft(r.rate, 13)
-	}
-	value := text.PadLeft(q.Number, numberWidth) + " " + text.PadRight(q.Unit, unitWidth)
-	p.line(plain, text.PadRight(r.label, labelWidth)+value+" "+note)
 }
 
 // pictures writes lines that were drawn elsewhere, with an empty line before and after them.

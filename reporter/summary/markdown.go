@@ -195,9 +195,9 @@ func chosenRows(rows []nodeRow) []nodeRow {
 
 // advice lists what to change. The texts may contain any text of the report.
 func (m *markdown) advice(r *reporter.Report) {
-	list := Advice(r)
+	list, rest := shownAdvice(r)
 	var lines []string
-	for _, a := range list[:min(len(list), adviceShown)] {
+	for _, a := range list {
 		mark := "- "
 		if a.Paste {
 			mark = ""
@@ -207,9 +207,8 @@ func (m *markdown) advice(r *reporter.Report) {
 			mark = "  "
 		}
 	}
-
-	if left := len(list) - adviceShown; left > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more, see the report", left))
+	if rest != "" {
+		lines = append(lines, rest)
 	}
 	m.alert("TIP", lines)
 }

@@ -33,7 +33,7 @@ type phase struct {
 	start, seconds         float64
 	count                  int64
 	jobCPUs, nodeCPU, peak float64
-	cpuKnown, peakKnown    bool
+	cpuKnown               bool
 	gpu                    float64 // sum over devices
 	gpus, nodes            int
 }
@@ -47,7 +47,7 @@ func phasesOf(r *reporter.Report) []*phase {
 			of := &n.Phases[i]
 			p := byName[of.Name]
 			if p == nil {
-				p = &phase{name: of.Name, start: of.Start}
+				p = &phase{name: of.Name, start: of.Start, peak: math.NaN()}
 				byName[of.Name], all = p, append(all, p)
 			}
 			p.add(n, of)
@@ -66,9 +66,7 @@ func (p *phase) add(n *reporter.Node, of *reporter.Phase) {
 	if v, ok := of.Metrics[reporter.MetricJobCores]; ok {
 		p.jobCPUs, p.cpuKnown = p.jobCPUs+v, true
 	}
-	if v, ok := of.Metrics[reporter.MetricJobMemoryPeak]; ok {
-		p.peak, p.peakKnown = max(p.peak, v), true
-	}
+	p.peak = greatest(p.peak, number(of.Metrics, reporter.MetricJobMemoryPeak))
 	p.nodeCPU += number(of.Metrics, reporter.MetricCPUMean)
 	for i := range n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)] {
 		v := number(of.Metrics, reporter.GPUMetricName(reporter.MetricGPUUtilization, i))
@@ -95,7 +93,7 @@ func (p *phase) row() []string {
 	case !math.IsNaN(mean):
 		cpus = "node " + text.Percent(mean)
 	}
-	if p.peakKnown {
+	if !math.IsNaN(p.peak) {
 		memory = "peak " + text.SizeText(p.peak)
 	}
 	if p.gpus > 0 {

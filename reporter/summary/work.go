@@ -18,15 +18,10 @@ type workPart struct {
 	shown int // at most
 }
 
-// workParts returns the parts of a summary in their order. WriteWork writes all series.
-func workParts() []workPart {
-	return []workPart{
-		{reporter.OpKind, 8},
-		{reporter.CounterKind, 4},
-		{reporter.GaugeKind, 4},
-		{reporter.ValueKind, 4},
-		{reporter.TransferKind, 8},
-	}
+// workParts are the parts of a summary in their order. WriteWork writes all series.
+var workParts = []workPart{
+	{reporter.OpKind, 8}, {reporter.CounterKind, 4}, {reporter.GaugeKind, 4}, {reporter.ValueKind, 4},
+	{reporter.TransferKind, 8},
 }
 
 // series returns the series that are shown, and how many are left out.
@@ -119,23 +114,17 @@ func numberWords(n *reporter.WorkNumber, w *reporter.Work, series string) string
 func (p *workPart) transferRow(w *reporter.Work, series string) workRow {
 	t := w.Transfers[series]
 	n := t.Reduced.Transfers
-	words := []string{text.Number(n) + " " + text.Plural(n, "transfer", "transfers")}
+	words := text.Parts{text.Number(n) + " " + text.Plural(n, "transfer", "transfers")}
 	if n > 0 {
 		words = append(words, text.SizeText(t.TotalMB))
 		for _, n := range p.numbers() {
-			if n.Quantile == "" || t.Reduced.P90Xfer > 0 {
-				words = append(words, numberWords(&n, w, series))
-			}
+			words.Add(n.Quantile == "" || t.Reduced.P90Xfer > 0, "%s", numberWords(&n, w, series))
 		}
-		if rate := transferRate(&t); rate != "" {
-			words = append(words, rate)
-		}
+		rate := transferRate(&t)
+		words.Add(rate != "", "%s", rate)
 	}
-	if t.FailedTransfers > 0 {
-		words = append(words, text.Number(t.FailedTransfers)+" failed")
-	}
-
-	return workRow{note: table.Cell{Words: strings.Join(words, ", ")}}
+	words.Add(t.FailedTransfers > 0, "%s failed", text.Number(t.FailedTransfers))
+	return workRow{note: table.Cell{Words: words.String()}}
 }
 
 // transferRate returns the rate from the first transfer to the last or, if that is not known, the rate while one went

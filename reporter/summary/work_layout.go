@@ -15,7 +15,7 @@ func (p *layout) work(r *reporter.Report) {
 		return
 	}
 
-	for _, part := range workParts() {
+	for _, part := range workParts {
 		series, left := part.series(w)
 		p.table(part.label(), part.table(w, series), 2)
 		if left > 0 {

@@ -30,14 +30,11 @@ func (p *layout) losses(r *reporter.Report, w *reporter.Work) {
 
 // droppedWords returns how much was dropped, and what follows from it; "" if nothing was.
 func droppedWords(d book.Dropped) string {
-	var words []string
+	var words text.Parts
 	for _, reason := range d.Reasons() {
-		if reason.Count > 0 {
-			words = append(words, text.Number(float64(reason.Count))+" "+reasonWords(reason.Name))
-		}
+		words.Add(reason.Count > 0, "%s %s", text.Number(float64(reason.Count)), reasonWords(reason.Name))
 	}
-
-	all := strings.Join(words, ", ")
+	all := words.String()
 	if d.Datagrams() > 0 {
 		all += ": counts and sums are lower bounds"
 	}

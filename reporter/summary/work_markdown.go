@@ -17,7 +17,7 @@ func (m *markdown) work(r *reporter.Report) {
 
 	others := &table.Table{Columns: table.Left("kind", "series", "value")}
 	var more []string
-	for _, part := range workParts() {
+	for _, part := range workParts {
 		series, left := part.series(w)
 		if left > 0 {
 			more = append(more, part.more(left)+".")

@@ -28,9 +28,9 @@ func WriteWork(w io.Writer, r *reporter.Report) error {
 			tables = append(tables, kindTable(work, kind))
 		}
 	}
-	tables = append(tables, setTable(work), attributeTable(work))
-	tables = append(tables, transferTables(work)...)
-	tables = append(tables, sourceTable(r), droppedTable(work), exampleTable(work))
+	sets, attributes, dropped, examples := otherTables(work)
+	tables = append(append(tables, sets, attributes), transferTables(work)...)
+	tables = append(tables, sourceTable(r), dropped, examples)
 
 	out := new(bytes.Buffer)
 	for _, t := range tables {
@@ -177,25 +177,29 @@ func kindTable(work *reporter.Work, kind reporter.WorkKind) *table.Table {
 	return t
 }
 
-func setTable(work *reporter.Work) *table.Table {
-	t := seriesTable("set", "members")
+// otherTables returns the sets, the attributes, what was dropped, and examples of that.
+func otherTables(work *reporter.Work) (sets, attributes, dropped, examples *table.Table) {
+	sets, attributes = seriesTable("set", "members"), textTable("attribute", "value")
 	for _, series := range slices.Sorted(maps.Keys(work.Sets)) {
-		s := work.Sets[series]
-		members := text.Number(float64(s.Count))
-		if s.AtLeast {
+		members := text.Number(float64(work.Sets[series].Count))
+		if work.Sets[series].AtLeast {
 			members = "≥ " + members
 		}
-		add(t, series, members)
+		add(sets, series, members)
 	}
-	return t
-}
-
-func attributeTable(work *reporter.Work) *table.Table {
-	t := textTable("attribute", "value")
 	for _, series := range slices.Sorted(maps.Keys(work.Attributes)) {
-		add(t, series, fmt.Sprint(work.Attributes[series]))
+		add(attributes, series, fmt.Sprint(work.Attributes[series]))
 	}
-	return t
+	dropped, examples = seriesTable("dropped", "count"), textTable("example of what was dropped", "why")
+	for _, reason := range work.Dropped.Reasons() {
+		if reason.Count != 0 {
+			add(dropped, reason.Name, text.Number(float64(reason.Count)))
+		}
+	}
+	for _, e := range work.Examples {
+		add(examples, e.Line, e.Why)
+	}
+	return sets, attributes, dropped, examples
 }
 
 // transferTables returns a table for each name: the figures of vLLM's class, and what is known besides.
@@ -237,24 +241,6 @@ func sourceTable(r *reporter.Report) *table.Table {
 			add(t, s.Address, s.Kind, node, text.Number(float64(s.Events)), known(s.Datagrams), known(s.Scrapes),
 				amount(s.Failures), known(s.SecondsBeforeEnd), s.Why)
 		}
-	}
-	return t
-}
-
-func droppedTable(work *reporter.Work) *table.Table {
-	t := seriesTable("dropped", "count")
-	for _, reason := range work.Dropped.Reasons() {
-		if reason.Count != 0 {
-			add(t, reason.Name, text.Number(float64(reason.Count)))
-		}
-	}
-	return t
-}
-
-func exampleTable(work *reporter.Work) *table.Table {
-	t := textTable("example of what was dropped", "why")
-	for _, e := range work.Examples {
-		add(t, e.Line, e.Why)
 	}
 	return t
 }
