@@ -51,13 +51,11 @@ func short(v float64) string {
 }
 
 // timeSteps are the distances between two ticks of a time axis, in seconds.
-func timeSteps() []float64 {
-	return []float64{
-		0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30,
-		60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600,
-		day, 2 * day, 5 * day, 10 * day, 20 * day, 50 * day, 100 * day, 200 * day, 500 * day, 1000 * day,
-		2000 * day, 5000 * day,
-	}
+var timeSteps = []float64{
+	0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30,
+	60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600,
+	day, 2 * day, 5 * day, 10 * day, 20 * day, 50 * day, 100 * day, 200 * day, 500 * day, 1000 * day,
+	2000 * day, 5000 * day,
 }
 
 const day = 24 * 3600.0
@@ -68,7 +66,7 @@ func newTimeAxis(length float64, ticks int) Axis {
 		length = 1
 	}
 
-	steps := timeSteps()
+	steps := timeSteps
 	step := steps[len(steps)-1]
 	for _, s := range steps {
 		if length/s <= float64(ticks) {

@@ -225,7 +225,7 @@ func rarePlans() []chartPlan {
 func ratesOf(group collector.Group, style Series) (list []Series) {
 	for i, counter := range collector.Grouped()[group] {
 		row, s := counter.Info(), style
-		s.column, s.Label, s.Color = row.Rate, row.Word, (style.Color+i)%len(seriesColors())
+		s.column, s.Label, s.Color = row.Rate, row.Word, (style.Color+i)%len(seriesColors)
 		switch group {
 		case collector.GroupLoopback, collector.GroupInfiniBand, collector.GroupNFS, collector.GroupLustre:
 			s.Label = string(group) + " " + row.Word
@@ -278,7 +278,7 @@ func gpuPlans(gpus int) []chartPlan {
 
 // styled returns the series in the style of one of many: first the colors change, then the dashes.
 func (s Series) styled(place int) Series {
-	colors := len(seriesColors())
+	colors := len(seriesColors)
 	s.Color, s.Dash = place%colors, place/colors%len(dashes())
 	return s
 }
@@ -611,11 +611,7 @@ const (
 func (c *Chart) top() float64 {
 	greatest := 0.0
 	for _, s := range c.Series {
-		for _, v := range s.Band.Max {
-			if v > greatest && v >= minAxis {
-				greatest = min(v, maxAxis)
-			}
-		}
+		greatest = max(greatest, s.top())
 	}
 
 	greatest = max(greatest, c.Peak)
@@ -623,6 +619,17 @@ func (c *Chart) top() float64 {
 		greatest = max(greatest, c.Bound)
 	}
 
+	return greatest
+}
+
+// top returns the largest value of a series, or 0 if none is above 0.
+func (s *Series) top() float64 {
+	greatest := 0.0
+	for _, v := range s.Band.Max {
+		if v >= minAxis {
+			greatest = max(greatest, min(v, maxAxis))
+		}
+	}
 	return greatest
 }
 

@@ -33,15 +33,9 @@ type diffRow struct {
 // WriteDiffPage writes the HTML page of a comparison: one file that needs no network and no script.
 // version is that of the program.
 func WriteDiffPage(to io.Writer, c *comparer.Comparison, version string) error {
-	page := newDiffPage(c)
-	page.Version, page.Style = version, template.CSS(pageCSS+diffCSS)
-	return writeTemplate(to, "diff", page)
-}
-
-func newDiffPage(c *comparer.Comparison) *diffPage {
 	page := &diffPage{
-		Title: text.Printable(c.Sentence()), Commands: text.Printable(c.Commands()),
-		Sides: c.Sides(), Remarks: c.Remarks(), Absences: c.Absences(),
+		Title: text.Printable(c.Sentence()), Commands: text.Printable(c.Commands()), Version: version,
+		Sides: c.Sides(), Remarks: c.Remarks(), Absences: c.Absences(), Style: template.CSS(pageCSS + diffCSS),
 	}
 	for _, v := range c.Gates {
 		page.Gates = append(page.Gates, summary.Message{
@@ -50,8 +44,7 @@ func newDiffPage(c *comparer.Comparison) *diffPage {
 	}
 	changed, rest := c.Rows()
 	page.Changed, page.Rest = diffRows(changed), diffRows(rest)
-
-	return page
+	return writeTemplate(to, "diff", page)
 }
 
 // diffRows gives each metric the bar of its change: from the middle of the column to one side of it,

@@ -77,8 +77,7 @@ func fullest(lanes []Lane, of func(*Lane) *Series) float64 {
 	greatest := 0.0
 	for i := range lanes {
 		if s := of(&lanes[i]); s != nil {
-			c := Chart{chartPlan: chartPlan{Series: []Series{*s}}}
-			greatest = max(greatest, c.top())
+			greatest = max(greatest, s.top())
 		}
 	}
 	return greatest

@@ -303,8 +303,7 @@ func (p *Page) note() string {
 func titleOf(c Chart, t Timeline) string {
 	words := []string{c.Title + " over " + text.Seconds(t.Length())}
 	for _, s := range c.Series {
-		alone := Chart{chartPlan: chartPlan{Series: []Series{s}}}
-		words = append(words, s.Label+" at most "+strconv.FormatFloat(alone.top(), 'g', 6, 64)+" "+c.Unit)
+		words = append(words, s.Label+" at most "+strconv.FormatFloat(s.top(), 'g', 6, 64)+" "+c.Unit)
 	}
 
 	if len(c.Series) == 0 {

@@ -147,7 +147,7 @@ func (p *pageNode) data(plans []chartPlan, shown []int, many bool) *nodeData {
 		Asides: each(shown, func(i int) []any { return p.bands(plans[i].Asides, p.charts[i].Asides) }),
 		Marks:  each(p.time.Marks, func(m Moment) []any { return []any{finite(m.At), m.Text} }),
 		Phases: each(p.time.Phases, func(s Stretch) []any {
-			return []any{finite(s.From), finite(s.To), s.Name, s.Color % len(seriesColors())}
+			return []any{finite(s.From), finite(s.To), s.Name, s.Color % len(seriesColors)}
 		}),
 	}
 	if many {

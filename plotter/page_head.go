@@ -29,7 +29,6 @@ type barData struct {
 	summary.Bar
 	Value string  // percent, exactly
 	Width float64 // percent of the bar that is filled
-	Look  string  // alarming, dim or ""
 }
 
 // openCards is how many pieces of advice are not folded: more would push the charts out of sight.
@@ -63,7 +62,7 @@ func (p *Page) head(run *reporter.Run) headData {
 	}
 
 	for _, b := range summary.Bars(r) {
-		d.Bars = append(d.Bars, newBar(b))
+		d.Bars = append(d.Bars, barData{b, short(b.Percent), min(100, max(0, b.Percent))})
 	}
 	d.Advice, d.More = cards[:min(len(cards), openCards)], cards[min(len(cards), openCards):]
 
@@ -106,16 +105,4 @@ func slimRanks(n *reporter.Node) map[string]*reporter.Rank {
 		}
 	}
 	return out
-}
-
-// newBar returns a bar as the page draws it.
-func newBar(b summary.Bar) barData {
-	d := barData{Bar: b, Value: short(b.Percent), Width: min(100, max(0, b.Percent))}
-	switch {
-	case b.Percent >= summary.BarAlarming:
-		d.Look = "alarming"
-	case b.Percent < summary.BarDim:
-		d.Look = "dim"
-	}
-	return d
 }

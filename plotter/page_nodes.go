@@ -44,7 +44,7 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 	if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
 		v.Count += " of " + strconv.Itoa(run.Gather.NodesExpected)
 	}
-	for _, plan := range heatPlans() {
+	for _, plan := range heatPlans {
 		if p.afar > 0 || plan.ofJob && !p.any(plan) {
 			continue
 		}
@@ -113,23 +113,21 @@ type heatMap struct {
 	Mean, Peak string
 }
 
-func heatPlans() []heatPlan {
-	return []heatPlan{
-		{ID: "cpu", Title: "CPU", Chart: "cpu", shares: func(n *pageNode) (*Series, float64) {
-			return n.chart("cpu").part(PartShare), 1
-		}},
-		{
-			ID: "job_cpu", Title: "Job CPU, of what it may use", Chart: "cpu", ofJob: true,
-			shares: func(n *pageNode) (*Series, float64) { return n.chart("cpu").part(PartJob), 100 / n.cpus },
-		},
-		{ID: "memory", Title: "Memory", Chart: "memory", shares: func(n *pageNode) (*Series, float64) {
-			c := n.chart("memory")
-			if used := c.part(PartAll); used != nil {
-				return used, 100 / c.Whole
-			}
-			return c.part(PartShare), 1
-		}},
-	}
+var heatPlans = []heatPlan{
+	{ID: "cpu", Title: "CPU", Chart: "cpu", shares: func(n *pageNode) (*Series, float64) {
+		return n.chart("cpu").part(PartShare), 1
+	}},
+	{
+		ID: "job_cpu", Title: "Job CPU, of what it may use", Chart: "cpu", ofJob: true,
+		shares: func(n *pageNode) (*Series, float64) { return n.chart("cpu").part(PartJob), 100 / n.cpus },
+	},
+	{ID: "memory", Title: "Memory", Chart: "memory", shares: func(n *pageNode) (*Series, float64) {
+		c := n.chart("memory")
+		if used := c.part(PartAll); used != nil {
+			return used, 100 / c.Whole
+		}
+		return c.part(PartShare), 1
+	}},
 }
 
 // chart returns a chart of the node by its ID.
@@ -148,7 +146,7 @@ func (p *Page) any(plan heatPlan) bool {
 
 // anyOfJob reports whether the table shows what the jobs used.
 func (p *Page) anyOfJob() bool {
-	return slices.ContainsFunc(heatPlans(), func(plan heatPlan) bool { return plan.ofJob && p.any(plan) })
+	return slices.ContainsFunc(heatPlans, func(plan heatPlan) bool { return plan.ofJob && p.any(plan) })
 }
 
 // heatmap draws nodes × time as a PNG in base64, one pixel per value.

@@ -39,21 +39,17 @@ func (p *pageNode) chosen(shown []int, lanes bool) []pageChart {
 			continue
 		}
 		chart = chart.Stacked()
-		out = append(out, newPageChart(&chart, p.time))
+		const width = 800
+		height, label := chart.height(chartHeight, width), titleOf(chart, p.time)
+		picture := &svgCanvas{}
+		picture.open(width, height, label)
+		drawChart(picture, chart, p.time, box{0, 0, width, height})
+		picture.close()
+		out = append(out, pageChart{
+			chart.ID, label, template.HTML(picture.out), chart.Quiet(), chart.Maybe && len(chart.Series) == 0,
+		})
 	}
 	return out
-}
-
-// newPageChart returns a chart as the page has it.
-func newPageChart(c *Chart, t Timeline) pageChart {
-	const width = 800
-	height, label := c.height(chartHeight, width), titleOf(*c, t)
-	picture := &svgCanvas{}
-	picture.open(width, height, label)
-	drawChart(picture, *c, t, box{0, 0, width, height})
-	picture.close()
-	hidden := c.Maybe && len(c.Series) == 0
-	return pageChart{c.ID, label, template.HTML(picture.out), c.Quiet(), hidden}
 }
 
 // A metricGroup is a part of the page's metric table.

@@ -36,13 +36,11 @@ const (
 
 // seriesColors can be distinguished with every kind of color vision, and in print: blue, vermilion,
 // green and purple of Okabe and Ito's palette.
-func seriesColors() []color.NRGBA {
-	return []color.NRGBA{
-		{0x00, 0x72, 0xb2, 0xff},
-		{0xd5, 0x5e, 0x00, 0xff},
-		{0x00, 0x9e, 0x73, 0xff},
-		{0xa8, 0x4f, 0x83, 0xff},
-	}
+var seriesColors = []color.NRGBA{
+	{0x00, 0x72, 0xb2, 0xff},
+	{0xd5, 0x5e, 0x00, 0xff},
+	{0x00, 0x9e, 0x73, 0xff},
+	{0xa8, 0x4f, 0x83, 0xff},
 }
 
 // A tone is the color of a part of a stack that is not the job's.
@@ -52,13 +50,11 @@ type tone struct {
 }
 
 // tones are neutral, and differ in lightness.
-func tones() []tone {
-	return []tone{
-		{"others", color.NRGBA{0x8b, 0x95, 0xa3, 0xff}},
-		{"mixed", color.NRGBA{0xa6, 0xb4, 0xc4, 0xff}},
-		{"cache", color.NRGBA{0xc9, 0xd0, 0xd8, 0xff}},
-		{"rest", color.NRGBA{0xf1, 0xf3, 0xf5, 0xff}},
-	}
+var tones = []tone{
+	{"others", color.NRGBA{0x8b, 0x95, 0xa3, 0xff}},
+	{"mixed", color.NRGBA{0xa6, 0xb4, 0xc4, 0xff}},
+	{"cache", color.NRGBA{0xc9, 0xd0, 0xd8, 0xff}},
+	{"rest", color.NRGBA{0xf1, 0xf3, 0xf5, 0xff}},
 }
 
 // WriteSVG writes the charts of one node as an SVG file. The same report gives the same bytes.
@@ -97,11 +93,11 @@ func (c *svgCanvas) style(p *picture) {
 			c.addf(".h%d{fill:%s}", i, hex(heatColor(float64(i)/heatSteps)))
 		}
 	}
-	for _, t := range tones() {
+	for _, t := range tones {
 		c.addf(".line.%[1]s{stroke:%[2]s}.band.%[1]s{fill:%[2]s;fill-opacity:.35}.layer.%[1]s{fill:%[2]s}",
 			t.name, hex(t.color))
 	}
-	for i, color := range seriesColors() {
+	for i, color := range seriesColors {
 		c.addf(".line.s%[1]d{stroke:%[2]s}.band.s%[1]d{fill:%[2]s;fill-opacity:.35}"+
 			".layer.s%[1]d{fill:%[2]s;fill-opacity:.7}", i, hex(color))
 		if marked {
@@ -227,14 +223,14 @@ func newPixelCanvas(width, height int) *pixelCanvas {
 }
 
 func (c *pixelCanvas) color(with ink) drawing.Color {
-	look, out := inks[with.kind], seriesColors()[with.color%len(seriesColors())]
+	look, out := inks[with.kind], seriesColors[with.color%len(seriesColors)]
 	switch {
 	case with.kind == inkHeat:
 		out = heatColor(float64(with.color) / heatSteps)
 	case look.gray > 0:
 		out = color.NRGBA{look.gray, look.gray, look.gray, 0xff}
 	}
-	for _, t := range tones() {
+	for _, t := range tones {
 		if t.name == with.tone {
 			out = t.color
 		}

@@ -145,12 +145,7 @@ func (c *Chart) wholeTop() float64 {
 		return c.Whole
 	}
 
-	need := c.Peak
-	for _, v := range job.Band.Max {
-		if v >= minAxis {
-			need = max(need, min(v, maxAxis))
-		}
-	}
+	need := max(c.Peak, job.top())
 	limited := c.Bound > 0 && c.Bound <= c.Whole
 	if limited {
 		need = max(need, c.Bound)

@@ -25,7 +25,7 @@ func (i ink) classes() string {
 		if i.tone != "" {
 			out += " " + i.tone
 		} else {
-			out += " s" + strconv.Itoa(i.color%len(seriesColors()))
+			out += " s" + strconv.Itoa(i.color%len(seriesColors))
 		}
 	}
 

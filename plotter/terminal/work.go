@@ -10,15 +10,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An operation is what a job did in the newest kept sample.
-type operation struct {
-	series string
-	rate   float64 // calls per second
-	ms     float64 // mean time of a call; NaN = none ended
-}
-
 // mostOperations is how many operations a screen has.
 const mostOperations = 3
+
+// An operation is what a job did in the newest kept sample, in words.
+type operation struct {
+	name, rate, each string
+	perSecond        float64
+}
 
 // busiest returns the operations with the most calls per second, the busiest first. There are none of a run that has
 // ended: the report has the numbers of the whole run.
@@ -31,10 +30,13 @@ func busiest(n *reporter.Node, live LiveNode) []operation {
 		rate := newest(n.Envelope[l.Key()].Mean)
 		l.Number = reporter.LineTime
 		if !math.IsNaN(rate) {
-			ops = append(ops, operation{l.Series, rate, newest(n.Envelope[l.Key()].Mean)})
+			ops = append(ops, operation{
+				text.Clip(text.Printable(l.Series), 60), text.Number(rate) + "/s",
+				text.Milliseconds(newest(n.Envelope[l.Key()].Mean)) + " each", rate,
+			})
 		}
 	}
-	slices.SortStableFunc(ops, func(a, b operation) int { return cmp.Compare(b.rate, a.rate) })
+	slices.SortStableFunc(ops, func(a, b operation) int { return cmp.Compare(b.perSecond, a.perSecond) })
 
 	return ops[:min(len(ops), mostOperations)]
 }
@@ -47,22 +49,13 @@ func newest(list []float64) float64 {
 	return list[len(list)-1]
 }
 
-// words returns the rate and the time in words.
-func (o operation) words() (rate, each string) {
-	return text.Number(o.rate) + "/s", text.Milliseconds(o.ms) + " each"
-}
-
-// name returns the name of the series, printable and not too long.
-func (o operation) name() string { return text.Clip(text.Printable(o.series), 60) }
-
 // operationLines returns a line for each of the busiest operations. The name comes last, so that a narrow screen cuts
 // it and not the numbers.
 func operationLines(n *reporter.Node, live LiveNode) []line {
 	var lines []line
 	label := "operations"
 	for i, o := range busiest(n, live) {
-		rate, each := o.words()
-		words := text.PadRight(label, labelWidth) + text.PadLeft(rate, 10) + text.PadLeft(each, 15) + "  " + o.name()
+		words := text.PadRight(label, labelWidth) + text.PadLeft(o.rate, 10) + text.PadLeft(o.each, 15) + "  " + o.name
 		lines = append(lines, line{rank: 3 + i, text: words})
 		label = ""
 	}
@@ -73,8 +66,7 @@ func operationLines(n *reporter.Node, live LiveNode) []line {
 func operationWords(n *reporter.Node, live LiveNode) string {
 	var parts []string
 	for _, o := range busiest(n, live) {
-		rate, each := o.words()
-		parts = append(parts, o.name()+" "+rate+" "+each)
+		parts = append(parts, o.name+" "+o.rate+" "+o.each)
 	}
 	return strings.Join(parts, ", ")
 }

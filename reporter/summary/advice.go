@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -101,10 +102,7 @@ func askable(v float64) float64 {
 func request(r *reporter.Report) string {
 	var all demand
 	for _, n := range r.EachNode() {
-		of := demandOf(n, &r.Run)
-		all.mb, all.cpus, all.limit = max(all.mb, of.mb), max(all.cpus, of.cpus), max(all.limit, of.limit)
-		all.asked, all.more, all.ranks = all.asked || of.asked, all.more || of.more, max(all.ranks, of.ranks)
-		all.gpus, all.unknown = max(all.gpus, of.gpus), all.unknown || of.mb == 0
+		all.add(n, &r.Run)
 	}
 
 	if all.unknown && !all.more { // less is advised of other nodes only
@@ -128,36 +126,33 @@ type demand struct {
 	changed  bool    // it is another number of CPUs than the job has
 }
 
-// demandOf returns what the findings of a node ask for. What they do not speak of is as it was, but no more
-// memory than twice the peak.
-func demandOf(n *reporter.Node, run *reporter.Run) demand {
-	out := demand{ranks: len(n.Ranks)}
+// add adds what the findings of a node ask for. What they do not speak of is as it was, but no more memory than twice
+// the peak.
+func (a *demand) add(n *reporter.Node, run *reporter.Run) {
 	list := n.Findings
 	if f := diagnosis.KilledForMemory(n); f != nil && !tight(n) {
 		list = append(slices.Clone(list), *f)
 	}
+	mb, cpus, limit, gpus := 0.0, 0.0, 0.0, 0
 	for _, f := range list {
-		mb, cpus := asked(f)
-		out.mb, out.cpus = max(out.mb, mb), max(out.cpus, cpus)
-		out.more = out.more || mb > 0 && f.ID == diagnosis.MemoryTight
+		m, c := asked(f)
+		mb, cpus = max(mb, m), max(cpus, c)
+		a.more = a.more || m > 0 && f.ID == diagnosis.MemoryTight
 	}
-
-	if out.asked = out.mb > 0; !out.asked {
-		out.mb = askable(diagnosis.RoomyMemory(n, run))
+	if a.asked = a.asked || mb > 0; mb == 0 {
+		mb = askable(diagnosis.RoomyMemory(n, run))
 	}
 	if n.Limits != nil {
-		out.more = out.more || n.Limits.MemoryMB > 0 && out.mb > math.Ceil(float64(n.Limits.MemoryMB))
-		out.limit = askable(max(n.Limits.CPUs, n.Limits.GivenCPUs))
-	}
-	if out.cpus == 0 {
-		out.cpus = out.limit
+		a.more = a.more || n.Limits.MemoryMB > 0 && mb > math.Ceil(float64(n.Limits.MemoryMB))
+		limit = askable(max(n.Limits.CPUs, n.Limits.GivenCPUs))
 	}
 	for i := range n.GPUs {
 		if n.GPUs[i].OfJob {
-			out.gpus++
+			gpus++
 		}
 	}
-	return out
+	a.mb, a.cpus, a.limit = max(a.mb, mb), max(a.cpus, cmp.Or(cpus, limit)), max(a.limit, limit)
+	a.ranks, a.gpus, a.unknown = max(a.ranks, len(n.Ranks)), max(a.gpus, gpus), a.unknown || mb == 0
 }
 
 // request returns the line in the words of the platform of a run, or "" if they are not known.
@@ -217,15 +212,7 @@ func (a demand) join(separator, cpus, memory string) string {
 // advice writes what to change.
 func (p *layout) advice(r *reporter.Report) {
 	list, rest := shownAdvice(r)
-	label := "advice"
-	for _, a := range list {
-		look := plain
-		if a.Bad {
-			look = bold
-		}
-		p.wrapped(look, label, a.Text, adviceLines)
-		label = ""
-	}
+	p.messages("advice", list, bold, plain, adviceLines)
 	if rest != "" {
 		p.text(plain, "", rest)
 	}

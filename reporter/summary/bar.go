@@ -21,12 +21,6 @@ const (
 	BarGPUMemory = "gpu_memory"
 )
 
-// The shares of a bar from which it is alarming and below which it is dim, in percent.
-const (
-	BarAlarming = 95
-	BarDim      = 20
-)
-
 // A Bar says how much of a resource the job used. CPU and GPU are means over the run, memory and GPU memory
 // are peaks. Without a job, as in a sidecar's report, the bars are the node's.
 type Bar struct {
@@ -48,6 +42,17 @@ func (b Bar) Share() string {
 		return "<1 %"
 	}
 	return text.Fixed(b.Percent, 0) + " %"
+}
+
+// Look returns how the bar looks: "alarming" if nearly all was used, "dim" if little was, or "".
+func (b Bar) Look() string {
+	switch {
+	case b.Percent >= 95:
+		return "alarming"
+	case b.Percent < 20:
+		return "dim"
+	}
+	return ""
 }
 
 // Whole returns in words what the percentage is of: "of 4 CPUs", "of 8.0 GiB".

@@ -13,19 +13,20 @@ const maxMissing = 5
 
 // missing writes what could not be measured, in one or two lines per reason.
 func (p *layout) missing(r *reporter.Report) {
-	list := absences(r)
-	if len(list) == 0 {
-		return
+	if list := absences(r); len(list) > 0 {
+		p.gap()
+		p.absences("missing", list, len(r.Nodes), ", see the report")
 	}
-	p.gap()
-	label := "missing"
-	for i, a := range list {
-		if i == maxMissing {
-			p.text(plain, label, fmt.Sprintf("and %d more, see the report", len(list)-i))
-			return
-		}
-		p.text(plain, label, a.text(len(r.Nodes)))
+}
+
+// absences writes the first absences of a report with so many nodes behind a label, and where the others are.
+func (p *layout) absences(label string, list []absence, nodes int, where string) {
+	for _, a := range list[:min(len(list), maxMissing)] {
+		p.text(plain, label, a.text(nodes))
 		label = ""
+	}
+	if left := len(list) - maxMissing; left > 0 {
+		p.text(plain, label, fmt.Sprintf("and %d more%s", left, where))
 	}
 }
 

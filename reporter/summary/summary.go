@@ -84,7 +84,7 @@ func (p *layout) head(r *reporter.Report, o Options) {
 		p.line(s, part)
 	}
 	p.label = headWidth
-	p.verdict(r)
+	p.messages("verdict", shownVerdicts(r), alarm, bold, verdictLines)
 	p.bars(r, o.ASCII)
 	p.advice(r)
 	p.label = labelWidth
@@ -97,13 +97,7 @@ func (p *layout) bars(r *reporter.Report, ascii bool) {
 		if ascii {
 			picture = text.ASCII(picture)
 		}
-		look := plain
-		switch {
-		case b.Percent >= BarAlarming:
-			look = alarm
-		case b.Percent < BarDim:
-			look = dim
-		}
+		look := map[string]style{"alarming": alarm, "dim": dim}[b.Look()]
 		p.line(look, text.PadRight(b.Label, headWidth)+picture+"  "+text.PadLeft(b.Share(), len("100 %"))+
 			"  "+b.Whole())
 	}

@@ -84,21 +84,20 @@ const (
 	adviceLines  = 3
 )
 
-// verdict writes how the job ended, if that says more than the first line. For several nodes it writes the
-// worst ones, each cause once.
-func (p *layout) verdict(r *reporter.Report) {
-	label := "verdict"
-	for _, s := range shownVerdicts(r) {
-		look := bold
-		if s.Bad {
-			look = alarm
+// messages writes messages behind a label, each in at most so many lines and in the first style if it is bad.
+func (p *layout) messages(label string, list []Message, bad, good style, lines int) {
+	for _, m := range list {
+		look := good
+		if m.Bad {
+			look = bad
 		}
-		p.wrapped(look, label, s.Text, verdictLines)
+		p.wrapped(look, label, m.Text, lines)
 		label = ""
 	}
 }
 
-// shownVerdicts returns the verdicts that say more than the first line of a summary.
+// shownVerdicts returns the verdicts that say more than the first line of a summary: of several nodes the worst ones, each
+// cause once.
 func shownVerdicts(r *reporter.Report) []Message {
 	list, said := Verdicts(r), ""
 	if name, _ := nodeThatFailed(r); name != "" {

@@ -17,15 +17,7 @@ func (p *layout) losses(r *reporter.Report, w *reporter.Work) {
 		p.text(plain, "dropped", words)
 	}
 
-	label := "sources"
-	list := sourceTroubles(r)
-	for _, a := range list[:min(len(list), maxMissing)] {
-		p.text(plain, label, a.text(len(r.Nodes)))
-		label = ""
-	}
-	if left := len(list) - maxMissing; left > 0 {
-		p.text(plain, label, fmt.Sprintf("and %d more%s", left, seeOperations))
-	}
+	p.absences("sources", sourceTroubles(r), len(r.Nodes), seeOperations)
 }
 
 // droppedWords returns how much was dropped, and what follows from it; "" if nothing was.
