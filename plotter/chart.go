@@ -471,7 +471,10 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 	case !r.Start.IsZero() && n.Origin != reporter.OriginPerfPy:
 		start = unixSeconds(r.Start)
 	case len(times.Max) > 0 && !math.IsNaN(times.Max[0]):
-		start = times.Max[0] - firstStep(times.Max)
+		start = times.Max[0]
+		if len(times.Max) > 1 && times.Max[1] > start { // the first window is taken to be as long as the next one
+			start -= times.Max[1] - start
+		}
 	}
 
 	t := Timeline{Start: start, Ends: make([]float64, len(times.Max))}
@@ -485,14 +488,6 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 	t.tell(n)
 
 	return t
-}
-
-// firstStep guesses the length of the first sample's window from the next one.
-func firstStep(times reporter.Numbers) float64 {
-	if len(times) > 1 && times[1] > times[0] {
-		return times[1] - times[0]
-	}
-	return 0
 }
 
 func unixSeconds(t reporter.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

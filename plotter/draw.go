@@ -381,7 +381,11 @@ func (f *figure) drawText(c canvas, rows float64) {
 	title := f.chart.title(f.ys.Unit)
 	c.text(point{f.plot.x, y}, title, anchorStart, ink{kind: inkTitle})
 	if f.chart.Quiet() {
-		c.text(point{f.plot.x + f.plot.width, y}, f.chart.quietText(), anchorEnd, ink{kind: inkText})
+		words := "nothing to speak of"
+		if len(f.chart.Series) == 0 {
+			words = "not measured"
+		}
+		c.text(point{f.plot.x + f.plot.width, y}, words, anchorEnd, ink{kind: inkText})
 		return
 	}
 
@@ -398,14 +402,6 @@ func (f *figure) drawText(c canvas, rows float64) {
 		f.swatch(c, s, point{x, y - 4})
 		x -= 28
 	}
-}
-
-// quietText says of a chart in which nothing happened that it is so.
-func (c *Chart) quietText() string {
-	if len(c.Series) == 0 {
-		return "not measured"
-	}
-	return "nothing to speak of"
 }
 
 // title returns the name of the chart with the unit of its axis, its limit, and how much the node has.

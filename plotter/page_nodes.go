@@ -1,6 +1,7 @@
 package plotter
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -91,10 +92,7 @@ func (p *Page) span() (start, length float64) {
 // heatColumns returns how many time columns a heat map has: no more than its nodes have points.
 func (p *Page) heatColumns() int {
 	const most = 256
-	if p.limit > 0 {
-		return min(p.limit, most)
-	}
-	return most
+	return min(cmp.Or(p.limit, most), most)
 }
 
 // A heatPlan says what a heat map shows: a percentage of each node.

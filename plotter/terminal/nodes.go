@@ -30,9 +30,8 @@ func Pictures(r *reporter.Report, width int, ascii bool) Drawn {
 func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) []string {
 	p := picture{ascii: ascii}
 	from, to := math.Inf(1), math.Inf(-1)
-	for _, name := range names {
-		n := r.Nodes[name]
-		if n == nil || n.Samples.Len() == 0 {
+	for _, n := range r.EachNode() {
+		if n.Samples.Len() == 0 {
 			continue
 		}
 		p.samples = max(p.samples, n.Samples.Len())
@@ -90,7 +89,7 @@ func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	values, ends := valuesOf(n, collector.CPUAvg), endsOf(n)
 	begin, _ := spanOf(n)
 	for i := range min(len(values), len(ends)) {
-		first := cellAt(begin, from, to, cells)
+		first := min(cells-1, int(shareOf(begin, from, to)*float64(cells)))
 		last := max(first, int(math.Ceil(shareOf(ends[i], from, to)*float64(cells)))-1)
 		for c := first; c <= min(last, cells-1); c++ {
 			out[c] = highest([]float64{out[c], values[i]})
@@ -101,11 +100,6 @@ func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	}
 
 	return out
-}
-
-// cellAt returns the part that an instant is in.
-func cellAt(at, from, to float64, cells int) int {
-	return min(cells-1, int(shareOf(at, from, to)*float64(cells)))
 }
 
 // shareOf returns how far an instant is between two others, 0 to 1. An unknown one is at 0.

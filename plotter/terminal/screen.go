@@ -47,7 +47,10 @@ const (
 // for each other node. Nothing in the report can make it hold control characters other than the colours
 // asked for.
 func Screen(r *reporter.Report, o Options) []string {
-	footer := footerLines(o)
+	var footer []line
+	if o.Footer != "" && o.Height >= 3 {
+		footer = []line{{style: table.Faint, text: o.Footer}}
+	}
 	others := otherLines(r, o)
 	room := o.Height - len(footer)
 	lines := fit(nodeLines(r, o), room-min(len(others), max(1, room/3)))
@@ -94,12 +97,4 @@ func rest(o Options) line {
 	words.Add(o.More > 0, "%d more", o.More)
 	words.Add(o.Ended > 0, "%d ended before", o.Ended)
 	return line{style: table.Faint, text: text.PadRight("nodes", labelWidth) + words.String()}
-}
-
-// footerLines returns the last line, if there is one.
-func footerLines(o Options) []line {
-	if o.Footer == "" || o.Height < 3 {
-		return nil
-	}
-	return []line{{style: table.Faint, text: o.Footer}}
 }

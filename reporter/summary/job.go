@@ -15,7 +15,11 @@ const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
 
 // jobRows returns what the job itself used: CPU, memory, processes, storage.
 func jobRows(n *reporter.Node, run *reporter.Run) []row {
-	rows := append(jobCPURows(n, run), jobMemoryRows(n)...)
+	var rows []row
+	if cpu := cpuOfJob(n); !math.IsNaN(cpu) {
+		rows = append(jobBusyRows(n, cpu, run.WallSeconds), jobIdleRows(n, run)...)
+	}
+	rows = append(rows, jobMemoryRows(n)...)
 	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
 		r := row{label: "job tasks", value: text.Quantity{Number: text.Fixed(processes, 0)},
 			note: text.Plural(processes, "process", "processes") + " at once"}
@@ -58,14 +62,6 @@ func cpuOfJob(n *reporter.Node) float64 {
 		return v
 	}
 	return max(n.Job.CPUSeconds, n.Job.UserSeconds+n.Job.SystemSeconds)
-}
-
-func jobCPURows(n *reporter.Node, run *reporter.Run) []row {
-	cpu := cpuOfJob(n)
-	if math.IsNaN(cpu) {
-		return nil
-	}
-	return append(jobBusyRows(n, cpu, run.WallSeconds), jobIdleRows(n, run)...)
 }
 
 // jobBusyRows returns the CPU time of the job and how many CPUs it kept busy, in one row if there is room.

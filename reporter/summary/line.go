@@ -27,7 +27,10 @@ func Line(r *reporter.Report, path string, write func(string) string) string {
 	}
 	verdict, advice := lineEnd(r), ""
 	if Failed(r) {
-		verdict, advice = lineVerdict(r), ShortAdvice(r)
+		verdict, advice = Headline(r), ShortAdvice(r)
+		if v := r.Run.Verdict; v != nil && v.Text != "" {
+			verdict = diagnosis.ShortVerdict(v)
+		}
 	}
 
 	l := line{verdict: write(text.Printable(verdict)), advice: write(text.Printable(advice)), cut: write("…")}
@@ -36,14 +39,6 @@ func Line(r *reporter.Report, path string, write func(string) string) string {
 		l.show = write("perfagent show " + text.Printable(r.Run.ID))
 	}
 	return l.String()
-}
-
-// lineVerdict returns how a failed run ended.
-func lineVerdict(r *reporter.Report) string {
-	if v := r.Run.Verdict; v != nil && v.Text != "" {
-		return diagnosis.ShortVerdict(v)
-	}
-	return Headline(r)
 }
 
 // lineEnd returns how a run ended that did not fail, and what it used.

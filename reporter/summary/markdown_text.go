@@ -40,7 +40,10 @@ func (m *markdown) block(mark string, lines []string, width int) {
 		words[i] = text.Clip(text.Printable(line), width)
 	}
 
-	fence := strings.Repeat("`", max(3, longestRun(words, '`')+1))
+	fence := "```"
+	for all := strings.Join(words, "\n"); strings.Contains(all, fence); {
+		fence += "`"
+	}
 	m.line(mark + fence + "text")
 	for _, line := range words {
 		m.line(mark + line)
@@ -49,19 +52,4 @@ func (m *markdown) block(mark string, lines []string, width int) {
 		m.line(mark + fmt.Sprintf("and %d more, see the report", left))
 	}
 	m.line(mark + fence)
-}
-
-// longestRun returns the length of the longest run of a character.
-func longestRun(lines []string, c byte) int {
-	most := 0
-	for _, line := range lines {
-		run := 0
-		for i := range len(line) {
-			if run++; line[i] != c {
-				run = 0
-			}
-			most = max(most, run)
-		}
-	}
-	return most
 }

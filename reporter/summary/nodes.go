@@ -2,7 +2,6 @@ package summary
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"net"
 	"slices"
@@ -106,13 +105,6 @@ func (a *nodeRow) cost() string {
 		return ""
 	}
 	return "own cost " + text.Seconds(a.agent) + " of CPU on all nodes"
-}
-
-// perfpyNote returns a remark on the nodes that were read from perf.py's JSON.
-func (p *layout) perfpyNote(r *reporter.Report) {
-	if nodes := perfpyNodes(r); len(nodes) > 0 {
-		p.text(bold, "note", fmt.Sprintf("node %s: %s", text.Printable(text.List(nodes, 3)), reporter.PerfPyRemark))
-	}
 }
 
 func perfpyNodes(r *reporter.Report) []string {

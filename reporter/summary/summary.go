@@ -117,7 +117,9 @@ func (p *layout) about(r *reporter.Report) {
 	if len(r.Run.Tags) > 0 {
 		p.line(plain, text.PadRight("tags", labelWidth)+strings.Join(Tags(&r.Run), ", "))
 	}
-	p.perfpyNote(r)
+	if nodes := perfpyNodes(r); len(nodes) > 0 {
+		p.text(bold, "note", fmt.Sprintf("node %s: %s", text.Printable(text.List(nodes, 3)), reporter.PerfPyRemark))
+	}
 }
 
 // onlyNode returns the only node of a report, or an empty one if there is none.
@@ -141,17 +143,12 @@ func (p *layout) node(r *reporter.Report, o Options) {
 
 	if rows := nodeNumbers(n, &r.Run); len(rows) > 0 {
 		p.gap()
-		p.host(n)
+		if n.Host != nil {
+			p.line(plain, text.PadRight("node", labelWidth)+cmp.Or(HostLine(n.HostName(), n.Host), text.Absent))
+		}
 		p.rows(rows)
 	}
 	p.pictures(o.Pictures)
-}
-
-// host writes what the node is.
-func (p *layout) host(n *reporter.Node) {
-	if n.Host != nil {
-		p.line(plain, text.PadRight("node", labelWidth)+cmp.Or(HostLine(n.HostName(), n.Host), text.Absent))
-	}
 }
 
 // jobNumbers returns the rows of the job, its limits and its GPUs.
@@ -168,7 +165,10 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []row {
 	if n.Origin == reporter.OriginPerfPy {
 		wall = 0 // rates of totals since boot mean nothing
 	}
-	rows := append(cpuRows(n), memoryRows(n)...)
+	rows := cpuRows(n)
+	if peak := n.Metric(reporter.MetricMemoryPeak); !math.IsNaN(peak) {
+		rows = append(rows, row{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)})
+	}
 	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodeStrain(n, run.WallSeconds))
 }
 
@@ -237,14 +237,6 @@ func wasteNote(unused, hours float64) string {
 		return "unused"
 	}
 	return fmt.Sprintf("unused, %s of %s", text.Percent(100*unused/hours), text.Hours(hours))
-}
-
-func memoryRows(n *reporter.Node) []row {
-	peak := n.Metric(reporter.MetricMemoryPeak)
-	if math.IsNaN(peak) {
-		return nil
-	}
-	return []row{{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)}}
 }
 
 // memoryNote returns the peak of the node's memory in bytes.
