@@ -411,20 +411,16 @@ func (c *Chart) title(unit string) string {
 		title += ", " + unit
 	}
 	if c.Whole > 0 {
-		of = strings.TrimLeft(of+" of "+c.wholeText(), " ")
+		whole := text.CPUs(c.Whole)
+		if strings.HasPrefix(c.Unit, "MiB") {
+			whole = text.SizeText(c.Whole)
+		}
+		of = strings.TrimLeft(of+" of "+whole, " ")
 	}
 	if of != "" {
 		title += " (" + of + ")"
 	}
 	return title
-}
-
-// wholeText writes how much the node has.
-func (c *Chart) wholeText() string {
-	if strings.HasPrefix(c.Unit, "MiB") {
-		return text.SizeText(c.Whole)
-	}
-	return text.CPUs(c.Whole)
 }
 
 // swatch draws a sample of a series beside its label.

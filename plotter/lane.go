@@ -90,11 +90,6 @@ const (
 	laneGap    = 3
 )
 
-// lanesHeight returns the height of a chart of lanes.
-func lanesHeight(lanes int) float64 {
-	return marginTop + marginBottom + laneHeight*float64(lanes)
-}
-
 // drawLanes draws a chart of lanes.
 func drawLanes(c canvas, chart Chart, t Timeline, in box) {
 	f, k := newFigure(chart, t, in)

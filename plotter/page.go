@@ -301,15 +301,11 @@ func (p *Page) note() string {
 
 // titleOf describes a chart in words, for people who cannot see it.
 func titleOf(c Chart, t Timeline) string {
-	words := []string{c.Title + " over " + text.Seconds(t.Length())}
+	words := text.Parts{c.Title + " over " + text.Seconds(t.Length())}
 	for _, s := range c.Series {
 		words = append(words, s.Label+" at most "+strconv.FormatFloat(s.top(), 'g', 6, 64)+" "+c.Unit)
 	}
-
-	if len(c.Series) == 0 {
-		words = append(words, "not measured")
-	}
-
+	words.Add(len(c.Series) == 0, "not measured")
 	return strings.Join(words, "; ")
 }
 

@@ -14,34 +14,33 @@ import (
 
 // A pageNode is what the page keeps of a node.
 type pageNode struct {
-	name, host, origin string
-	time               Timeline
-	charts             []Chart // all of chartPlans, measured or not
-	gpus               int
-	lines              []reporter.WorkLine // of operations, that are drawn
-	unseen             int                 // lines that are not
-	work               *reporter.Node      // the operations and transfers, without keys; nil if not recorded
-	processes          []reporter.Process
-	cpus               float64 // that the job may use; 0 if not known
-	messages, advice   []summary.Message
-	thinned            bool
-	cards, details     []summary.Highlight
-	phases             [][]string
-	phase              string // that the job is in
-	scales             []laneScale
-	slim               *reporter.Node // for the head of the page
-	ranks              *rankTable     // nil if there are none
-	metrics            reporter.Values
-	missing            []reporter.Missing
-	listed             int // how many of missing are listed; the others are normal
-	exit               string
-	version            string
+	name, host       string
+	time             Timeline
+	charts           []Chart // all of chartPlans, measured or not
+	gpus             int
+	lines            []reporter.WorkLine // of operations, that are drawn
+	unseen           int                 // lines that are not
+	work             *reporter.Node      // the operations and transfers, without keys; nil if not recorded
+	processes        []reporter.Process
+	cpus             float64 // that the job may use; 0 if not known
+	messages, advice []summary.Message
+	thinned          bool
+	cards, details   []summary.Highlight
+	phases           [][]string
+	phase            string // that the job is in
+	scales           []laneScale
+	slim             *reporter.Node // for the head of the page
+	ranks            *rankTable     // nil if there are none
+	metrics          reporter.Values
+	missing          []reporter.Missing
+	listed           int // how many of missing are listed; the others are normal
+	exit             string
+	version          string
 }
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p := &pageNode{
 		name:    name,
-		origin:  n.Origin,
 		metrics: printableMetrics(n.Metrics),
 		details: summary.Details(n),
 		gpus:    gpusOf(n),

@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -69,21 +68,14 @@ func (p *Page) workTables() *workView {
 
 // workNotes returns what must be known of the tables and of the charts.
 func workNotes(w *reporter.Work, unseen int) []string {
-	var out []string
-	if lost := w.Dropped.Datagrams(); lost > 0 {
-		out = append(out, fmt.Sprintf("Counts and sums are at least what is shown: %s of the job could not be read.",
-			text.Count(int(lost), "datagram", "datagrams")))
-	}
-	if len(w.Times)+len(w.Counters)+len(w.Gauges)+len(w.Values)+len(w.Transfers) == 0 {
-		out = append(out, "The job has said nothing of its work.")
-	}
-	if w.Nodes > 1 {
-		out = append(out, "p90 is at most what is shown, that of the worst node.")
-	}
-	if unseen > 0 {
-		const most = "A chart has the %d lines that reach highest; the report has %d more."
-		out = append(out, fmt.Sprintf(most, mostLines, unseen))
-	}
+	var out text.Parts
+	lost := int(w.Dropped.Datagrams())
+	out.Add(lost > 0, "Counts and sums are at least what is shown: %s of the job could not be read.",
+		text.Count(lost, "datagram", "datagrams"))
+	out.Add(len(w.Times)+len(w.Counters)+len(w.Gauges)+len(w.Values)+len(w.Transfers) == 0,
+		"The job has said nothing of its work.")
+	out.Add(w.Nodes > 1, "p90 is at most what is shown, that of the worst node.")
+	out.Add(unseen > 0, "A chart has the %d lines that reach highest; the report has %d more.", mostLines, unseen)
 	return out
 }
 

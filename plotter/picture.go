@@ -176,7 +176,7 @@ func (p *picture) height() float64 {
 func (c *Chart) height(each, width float64) float64 {
 	switch {
 	case c.Lanes != nil:
-		return lanesHeight(len(c.Lanes))
+		return marginTop + marginBottom + laneHeight*float64(len(c.Lanes))
 	case c.Quiet() && each == chartHeight:
 		return quietHeight
 	}

@@ -78,28 +78,24 @@ func Line(r *reporter.Report, o Options) string {
 		return valueForms(c, now)[0]
 	}
 	_, peak := numbersOf(n, live, collector.CPUAvg)
-	words := fmt.Sprintf("%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s",
+	words := text.Parts{fmt.Sprintf("%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s",
 		text.Printable(live.State),
 		value(collector.CPUAvg), valueForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
 		value(collector.DiskReadRate), value(collector.DiskWriteRate),
-		value(collector.NetExtRecvRate), value(collector.NetExtSentRate))
+		value(collector.NetExtRecvRate), value(collector.NetExtSentRate))}
 	for _, row := range rowsOf(n, live) {
-		if now, _ := numbersOf(n, live, row.column); !row.column.Info().Always && !math.IsNaN(now) {
-			words += ", " + row.label + " " + valueForms(row.column, now)[0]
-		}
+		now, _ := numbersOf(n, live, row.column)
+		words.Add(!row.column.Info().Always && !math.IsNaN(now), "%s %s", row.label, valueForms(row.column, now)[0])
 	}
-
-	if phase := phaseWords(n, live); phase != "" {
-		words += ", phase " + phase
-	}
-	if operations := operationWords(n, live); operations != "" {
-		words += ", operations: " + operations
-	}
+	phase, operations := phaseWords(n, live), operationWords(n, live)
+	words.Add(phase != "", "phase %s", phase)
+	words.Add(operations != "", "operations: %s", operations)
+	out := words.String()
 	if live.Trouble != "" {
-		words += "; " + text.Printable(live.Trouble)
+		out += "; " + text.Printable(live.Trouble)
 	}
 	if o.ASCII {
-		return text.ASCII(words)
+		return text.ASCII(out)
 	}
-	return words
+	return out
 }

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -208,10 +209,7 @@ func CommandLine(command []string) string {
 
 // runLine returns the name of the run, its node or number of nodes, and its start.
 func runLine(r *reporter.Report) string {
-	words := []string{text.Clip(text.Printable(r.Run.ID), 34)}
-	if r.Run.ID == "" {
-		words[0] = text.Absent
-	}
+	words := []string{cmp.Or(text.Clip(text.Printable(r.Run.ID), 34), text.Absent)}
 	switch names := r.NodeNames(); {
 	case r.Run.Gather != nil && r.Run.Gather.NodesExpected > len(names):
 		words = append(words, fmt.Sprintf("%d of %d nodes", len(names), r.Run.Gather.NodesExpected))

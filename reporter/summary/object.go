@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"path/filepath"
@@ -212,21 +213,13 @@ func nodeFailed(n *reporter.Node) bool {
 // pushOf returns how far the pushes of the nodes are, to MLflow and into stores: pending while any of them is, off if
 // none was sent.
 func pushOf(r *reporter.Report) string {
-	seen := make(map[string]bool)
-	for _, n := range r.EachNode() {
-		if n.Push != nil {
-			seen[n.Push.MLflow.State] = true
-			if n.Push.Store != nil {
-				seen[n.Push.Store.State] = true
+	for _, state := range []string{reporter.PushPending, reporter.PushDone, reporter.PushOff} {
+		for _, n := range r.EachNode() {
+			if p := n.Push; p != nil && (p.MLflow.State == state || p.Store != nil && p.Store.State == state) {
+				return state
 			}
 		}
 	}
-	for _, state := range []string{reporter.PushPending, reporter.PushDone, reporter.PushOff} {
-		if seen[state] {
-			return state
-		}
-	}
-
 	return ""
 }
 
@@ -235,9 +228,6 @@ func absolute(path string) string {
 	if path == "" {
 		return ""
 	}
-	if whole, err := filepath.Abs(path); err == nil {
-		return whole
-	}
-
-	return path
+	whole, _ := filepath.Abs(path) // "" if the working directory is gone
+	return cmp.Or(whole, path)
 }

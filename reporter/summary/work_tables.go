@@ -110,20 +110,11 @@ func add(t *table.Table, cells ...string) {
 
 // workRemarks returns what a reader must know of the numbers.
 func workRemarks(work *reporter.Work) []string {
-	var out []string
-	if work.Dropped.Datagrams() > 0 {
-		out = append(out, "dropped "+droppedWords(work.Dropped))
-	}
-	if work.Nodes > 1 {
-		const pooled = "%d nodes pooled; p50, p90 and p99 are at most these, of the worst node"
-		out = append(out, fmt.Sprintf(pooled, work.Nodes))
-	}
-	if hasEstimates(work) {
-		out = append(out, "~ estimated from the buckets of a histogram")
-	}
-	if len(work.Transfers) > 0 {
-		out = append(out, "a MB is 2^20 bytes, as in vLLM")
-	}
+	var out text.Parts
+	out.Add(work.Dropped.Datagrams() > 0, "dropped %s", droppedWords(work.Dropped))
+	out.Add(work.Nodes > 1, "%d nodes pooled; p50, p90 and p99 are at most these, of the worst node", work.Nodes)
+	out.Add(hasEstimates(work), "~ estimated from the buckets of a histogram")
+	out.Add(len(work.Transfers) > 0, "a MB is 2^20 bytes, as in vLLM")
 	return out
 }
 
