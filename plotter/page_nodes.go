@@ -39,8 +39,9 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 	start, length := p.span()
 	v := &nodesView{
 		Count: strconv.Itoa(len(p.nodes)), First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name,
-		Length: text.Seconds(length), MapHeight: max(60, min(18, max(1, 420/len(p.nodes)))*len(p.nodes)), Ring: p.ring(run, start, length),
-		Open: len(p.nodes) <= tableOpen, Job: p.anyOfJob(),
+		Length: text.Seconds(length), Ring: p.ring(run, start, length),
+		MapHeight: max(60, min(18, max(1, 420/len(p.nodes)))*len(p.nodes)),
+		Open:      len(p.nodes) <= tableOpen, Job: p.anyOfJob(),
 	}
 	if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
 		v.Count += " of " + strconv.Itoa(run.Gather.NodesExpected)

@@ -78,7 +78,8 @@ func Line(r *reporter.Report, o Options) string {
 		return valueForms(c, now)[0]
 	}
 	_, peak := numbersOf(n, live, collector.CPUAvg)
-	words := text.Parts{fmt.Sprintf("%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s",
+	const most = "%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s"
+	words := text.Parts{fmt.Sprintf(most,
 		text.Printable(live.State),
 		value(collector.CPUAvg), valueForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
 		value(collector.DiskReadRate), value(collector.DiskWriteRate),

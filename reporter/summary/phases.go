@@ -15,10 +15,10 @@ import (
 // phasesShown is how many phases a summary shows, unless it is asked for all.
 const phasesShown = 8
 
-// Phases returns the phases of a report by their first start, each as what people read of it in words: its name, how often
-// it began ("3 ×"), its length, CPUs ("1.92 CPUs"), memory ("peak 3.1 GiB") and GPU ("GPU 81 %"); "" = not known. Of
-// several nodes that were in a phase, the length and the number of beginnings are the greatest, and the others are put
-// together as their metrics are.
+// Phases returns the phases of a report by their first start, each as what people read of it in words: its name, how
+// often it began ("3 ×"), its length, CPUs ("1.92 CPUs"), memory ("peak 3.1 GiB") and GPU ("GPU 81 %"); "" = not known.
+// Of several nodes that were in a phase, the length and the number of beginnings are the greatest, and the others are
+// put together as their metrics are.
 func Phases(r *reporter.Report) [][]string {
 	var rows [][]string
 	for _, p := range phasesOf(r) {

@@ -96,8 +96,8 @@ func (p *layout) messages(label string, list []Message, bad, good style, lines i
 	}
 }
 
-// shownVerdicts returns the verdicts that say more than the first line of a summary: of several nodes the worst ones, each
-// cause once.
+// shownVerdicts returns the verdicts that say more than the first line of a summary: of several nodes the worst ones,
+// each cause once.
 func shownVerdicts(r *reporter.Report) []Message {
 	list, said := Verdicts(r), ""
 	if name, _ := nodeThatFailed(r); name != "" {
