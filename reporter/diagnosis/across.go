@@ -25,10 +25,7 @@ type found struct {
 
 // memoryRanShort reports whether any node had too little memory.
 func memoryRanShort(r *reporter.Report) bool {
-	for _, n := range r.Nodes {
-		if n == nil {
-			continue
-		}
+	for _, n := range r.EachNode() {
 		if v := n.Verdict; v != nil && OutOfMemory(v.Cause) {
 			return true
 		}
@@ -46,10 +43,7 @@ func memoryRanShort(r *reporter.Report) bool {
 // replaced, not changed.
 func addAcross(r *reporter.Report) {
 	short := memoryRanShort(r)
-	for _, n := range r.Nodes {
-		if n == nil {
-			continue
-		}
+	for _, n := range r.EachNode() {
 		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...), func(f reporter.Finding) bool {
 			return comparesParts(f.ID) || f.ID == findMemoryUnused && short // one request of memory is for all nodes
 		})
@@ -101,8 +95,7 @@ func hasSeveralParts(r *reporter.Report) bool {
 // nodeParts returns the nodes that rules apply to.
 func nodeParts(r *reporter.Report) []part {
 	var out []part
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
+	for name, n := range r.EachNode() {
 		e := newRuleInput(n, &r.Run)
 		if e == nil {
 			continue
@@ -121,11 +114,7 @@ func nodeParts(r *reporter.Report) []part {
 func rankParts(r *reporter.Report) []part {
 	var out []part
 	several := false
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil {
-			continue
-		}
+	for name, n := range r.EachNode() {
 		several = several || len(n.Ranks) > 1
 		for _, rank := range ranksOn(n) {
 			if p := newRankPart(name, rank); p.seconds >= findSeconds {

@@ -16,11 +16,7 @@ type Advice struct {
 func AdviceOf(r *reporter.Report) []Advice {
 	var list []reporter.Finding
 	nodes := make(map[string][]string)
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil {
-			continue
-		}
+	for name, n := range r.EachNode() {
 		for _, f := range n.Findings {
 			i := slices.IndexFunc(list, func(had reporter.Finding) bool { return had.ID == f.ID })
 			switch {
