@@ -141,10 +141,8 @@ func (p *Page) noteStarts() {
 	first, _ := p.span()
 	for _, n := range p.nodes {
 		if late := n.time.Start - first; late >= 1 && first > 0 {
-			n.details = append(
-				n.details,
-				summary.Highlight{Label: "began", Value: text.Seconds(late) + " after the first node"},
-			)
+			began := summary.Highlight{Label: "began", Value: text.Seconds(late) + " after the first node"}
+			n.details = append(n.details, began)
 		}
 	}
 }
@@ -290,13 +288,10 @@ func (p *Page) note() string {
 	case p.limit >= p.longest:
 		return "To stay small this page has its points rounded to 4 digits. The report has them exactly."
 	}
-	return fmt.Sprintf(
-		"To stay small this page has at most %d points a node, rounded to 4 digits: each has the least, the mean "+
-			"and the greatest of the samples that it stands for, so that peaks are kept. "+
-			"The report has %d points a node.",
-		p.limit,
-		p.longest,
-	)
+	const most = "To stay small this page has at most %d points a node, rounded to 4 digits: each has the least, " +
+		"the mean and the greatest of the samples that it stands for, so that peaks are kept. " +
+		"The report has %d points a node."
+	return fmt.Sprintf(most, p.limit, p.longest)
 }
 
 // titleOf describes a chart in words, for people who cannot see it.

@@ -93,10 +93,8 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 	p.missing = make([]reporter.Missing, 0, len(missing))
 	for i, m := range missing {
 		if i == maxPageLines {
-			p.missing = append(
-				p.missing,
-				reporter.Missing{What: "…", Why: fmt.Sprintf("%d more, see the report", len(missing)-i)},
-			)
+			left := fmt.Sprintf("%d more, see the report", len(missing)-i)
+			p.missing = append(p.missing, reporter.Missing{What: "…", Why: left})
 			break
 		}
 

@@ -149,11 +149,7 @@ func (p *Page) anyOfJob() bool {
 }
 
 // heatmap draws nodes × time as a PNG in base64, one pixel per value.
-func (p *Page) heatmap(
-	plan heatPlan,
-	start, length float64,
-	of func(reporter.Band) reporter.Numbers,
-) string {
+func (p *Page) heatmap(plan heatPlan, start, length float64, of func(reporter.Band) reporter.Numbers) string {
 	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
 	for i, n := range p.nodes {
 		s, scale := plan.shares(n)

@@ -198,12 +198,8 @@ func (p *picture) draw(c canvas) {
 		y += height
 	}
 
-	c.text(
-		point{p.width - marginRight, p.height() - 8},
-		"time since the start; bands: least to greatest",
-		anchorEnd,
-		ink{kind: inkText},
-	)
+	const foot = "time since the start; bands: least to greatest"
+	c.text(point{p.width - marginRight, p.height() - 8}, foot, anchorEnd, ink{kind: inkText})
 }
 
 // A pixelCanvas draws with the charting library's renderer. The library's main package is not

@@ -30,10 +30,8 @@ func gpuRows(n *reporter.Node) []row {
 	}
 
 	if more > 0 {
-		rows = append(
-			rows,
-			row{label: "GPUs", value: text.Quantity{Number: fmt.Sprintf("+%d", more)}, note: "more, see the report"},
-		)
+		count := text.Quantity{Number: fmt.Sprintf("+%d", more)}
+		rows = append(rows, row{label: "GPUs", value: count, note: "more, see the report"})
 	}
 	if len(rows) == 0 && others > 0 {
 		rows = append(rows, row{label: "GPUs", value: text.Quantity{Number: "0"}, note: unseenGPUs(n, others)})

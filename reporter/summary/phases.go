@@ -104,13 +104,9 @@ func (p *phase) row() []string {
 
 // chosenPhases returns the phases that are shown, at most n: the longest, in their order.
 func chosenPhases(all []*phase, n int) []*phase {
-	if len(all) <= n {
-		return all
-	}
-
 	longest := slices.SortedStableFunc(slices.Values(all), func(a, b *phase) int {
 		return cmp.Compare(b.seconds, a.seconds)
-	})[:n]
+	})[:min(len(all), n)]
 
 	return slices.DeleteFunc(slices.Clone(all), func(p *phase) bool { return !slices.Contains(longest, p) })
 }
