@@ -18,8 +18,7 @@ var errTooLarge = errors.New("batch too large")
 // MLflow's limits for one batch. For the bytes it is 1 MB there, which some servers enforce. Ours
 // leaves room for the rest of the request.
 const (
-	maxItems      = 1000
-	maxMetrics    = 1000
+	maxBatch      = 1000 // metrics and tags
 	maxTags       = 100
 	maxBatchBytes = 900_000
 
@@ -67,7 +66,7 @@ func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 		Metrics []Metric `json:"metrics,omitempty"`
 		Tags    []Tag    `json:"tags,omitempty"`
 	}{runID, b.Metrics, b.Tags}
-	q, err := c.newPost(op, "runs/log-batch", in, (*decoder).skip)
+	q, err := c.newPost(op, "runs/log-batch", in, nil)
 	if err != nil {
 		return err
 	}
@@ -79,9 +78,9 @@ func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 
 // check returns what is wrong with a batch, except for its size in bytes.
 func (b Batch) check() error {
-	if len(b.Metrics) > maxMetrics || len(b.Tags) > maxTags || len(b.Metrics)+len(b.Tags) > maxItems {
+	if len(b.Tags) > maxTags || len(b.Metrics)+len(b.Tags) > maxBatch {
 		return fmt.Errorf("%d metrics and %d tags, at most %d and %d, %d in all: %w",
-			len(b.Metrics), len(b.Tags), maxMetrics, maxTags, maxItems, errTooLarge)
+			len(b.Metrics), len(b.Tags), maxBatch, maxTags, maxBatch, errTooLarge)
 	}
 	for i, m := range b.Metrics {
 		if err := m.check(); err != nil {
@@ -117,7 +116,7 @@ func Split(b Batch) []Batch {
 	bytes := 0 // of last, as JSON
 	makeRoom := func(size int, more bool) {
 		items := len(last.Metrics) + len(last.Tags)
-		if items > 0 && (!more || items >= maxItems || bytes+size > maxBatchBytes-maxEnvelope) {
+		if items > 0 && (!more || items >= maxBatch || bytes+size > maxBatchBytes-maxEnvelope) {
 			full = append(full, last)
 			last, bytes = Batch{}, 0
 		}
@@ -158,7 +157,7 @@ func (c *Client) SetTag(ctx context.Context, runID string, t Tag) error {
 		ID string `json:"run_id"`
 		Tag
 	}{runID, t}
-	return c.post(ctx, op, "runs/set-tag", in, (*decoder).skip)
+	return c.post(ctx, op, "runs/set-tag", in, nil)
 }
 
 // maxKey is the maximum length of a key in characters.

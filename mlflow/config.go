@@ -46,9 +46,8 @@ type Config struct {
 	Timeout time.Duration
 
 	// MaxAnswer limits how many bytes of an answer are read, after decompression. The default,
-	// which cannot be exceeded, is 64 MiB for lists and runs, 4 MiB for everything else, and 64 KiB
-	// for what is shown of errors. An answer that is longer is an error that does not pass by
-	// itself.
+	// which cannot be exceeded, is 64 MiB, and 64 KiB for what is shown of errors. An answer that is
+	// longer is an error that does not pass by itself.
 	MaxAnswer int64
 
 	// IgnoreRetryAfter waits as described above even if the server says how long to wait.

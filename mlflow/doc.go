@@ -34,17 +34,16 @@
 //
 // # Sizes
 //
-// All that a server sends is limited. An answer has at most 64 MiB ([Config].MaxAnswer) and takes
-// at most about 32 MiB of memory, a metric's history 256 MiB. A run has at most 200,000 metrics and
-// tags, a history 2,000,000 points, a list no more items than were requested, and pages come to an
-// end. A single value has at most 4 MiB, and 24 MiB where it is not wanted. More is an error that
-// does not pass by itself.
+// All that a server sends is limited. An answer has at most 64 MiB ([Config].MaxAnswer), and the items
+// of an array in it take at most 64 MiB of memory. A history has at most 2,000,000 points, a list no
+// more items than were requested, and pages come to an end. More is an error that does not pass by
+// itself.
 //
 // # Secrets
 //
 // User name, password, token, and the user info and query of a URI are in no error, no String and
-// no JSON of this package, even if the server sends them back. Passwords and tokens are also
-// recognized in the escapes of URLs, HTML, JSON, Python and Go. They go to the host and port of the
+// no JSON of this package, even if the server sends them back. A text that may have a password or
+// token in an escaped form is not shown. They go to the host and port of the
 // tracking URI and nowhere else; see [Client] for redirects.
 //
 // # What Python's client does and this one does not

@@ -223,14 +223,10 @@ func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
 }
 
 // missingField returns the error for an answer without a field that every server puts into it.
-func (c *Client) missingField(op, path, field string) *Error {
+func (c *Client) missingField(q *call, field string) *Error {
 	return &Error{
-		Op:      op,
-		URL:     c.config.URI + apiPath + path,
-		Status:  http.StatusOK,
-		Message: "the answer has no " + field,
-		advice:  adviceNotMLflow,
-		final:   true,
+		Op: q.op, URL: q.url, Status: http.StatusOK, Message: "the answer has no " + field,
+		advice: adviceNotMLflow, final: true,
 	}
 }
 

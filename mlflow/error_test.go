@@ -165,7 +165,7 @@ func TestAnswer_LimitsUnzippedBytes(t *testing.T) {
 	bomb := zipped(func(w io.Writer) {
 		w.Write([]byte("{"))
 		spaces := bytes.Repeat([]byte(" "), 1<<20)
-		for range 5 {
+		for range 65 {
 			w.Write(spaces)
 		}
 	})

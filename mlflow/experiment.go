@@ -1,7 +1,6 @@
 package mlflow
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,11 +47,12 @@ func (c *Client) experiment(ctx context.Context, op, path string, query url.Valu
 	var out struct {
 		Experiment Experiment `json:"experiment"`
 	}
-	if err := c.do(ctx, c.newGet(op, path, query, into(&out))); err != nil {
+	q := c.newGet(op, path, query, &out)
+	if err := c.do(ctx, q); err != nil {
 		return nil, err
 	}
 	if out.Experiment.ID == "" {
-		return nil, c.missingField(op, path, "experiment_id")
+		return nil, c.missingField(q, "experiment_id")
 	}
 	return &out.Experiment, nil
 }
@@ -89,7 +89,7 @@ func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment
 	var out struct {
 		ID text `json:"experiment_id"`
 	}
-	err := c.post(ctx, "create experiment "+quote(name), "experiments/create", in, into(&out))
+	err := c.post(ctx, "create experiment "+quote(name), "experiments/create", in, &out)
 	if err == nil && out.ID == "" {
 		return c.ExperimentByName(ctx, name)
 	}
@@ -103,27 +103,17 @@ const (
 
 // SearchExperiments returns all active experiments. More than 100 pages of 1000 are an error.
 func (c *Client) SearchExperiments(ctx context.Context) ([]Experiment, error) {
-	experiments := list[Experiment]{
-		op:       "search experiments",
-		field:    "experiments",
-		noun:     "experiments",
-		item:     (*decoder).experiment,
-		max:      maxExperimentPages * pageSize,
-		maxPages: maxExperimentPages,
-		memory:   memory{limit: maxListMemory},
-	}
-	return fetch(ctx, c, experiments, func(token string, _ int) (*call, error) {
-		in := struct {
-			MaxResults int    `json:"max_results"`
-			ViewType   string `json:"view_type"`
-			PageToken  string `json:"page_token,omitempty"`
-		}{pageSize, "ACTIVE_ONLY", token}
-		return c.newPost(experiments.op, "experiments/search", in, nil)
+	const op = "search experiments"
+	return fetch(ctx, c, list[Experiment]{
+		op: op, noun: "experiments", maxPages: maxExperimentPages,
+		items: func(p *page) []Experiment { return p.Experiments },
+		request: func(token string, _ int) (*call, error) {
+			in := struct {
+				MaxResults int    `json:"max_results"`
+				ViewType   string `json:"view_type"`
+				PageToken  string `json:"page_token,omitempty"`
+			}{pageSize, "ACTIVE_ONLY", token}
+			return c.newPost(op, "experiments/search", in, nil)
+		},
 	})
-}
-
-// experiment decodes an experiment of a list.
-func (d *decoder) experiment() (e Experiment, err error) {
-	err = d.value(&e)
-	return e, cmp.Or(err, d.memory.take(experimentCost, e.ID, e.Name, e.ArtifactLocation, e.LifecycleStage))
 }

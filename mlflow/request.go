@@ -27,11 +27,7 @@ type call struct {
 	body        []byte
 	contentType string
 
-	// decode reads the JSON of an answer. It starts afresh on each try. If it is nil, the answer
-	// has no content.
-	decode    func(*decoder) error
-	maxAnswer int64  // limit in bytes of the answer that decode reads
-	memory    memory // budget of decode
+	out any // what the JSON of the answer is decoded into; nil if the answer has no content
 
 	// creates is set if doing it twice makes two of something. Then it is not sent again where the
 	// server may have done it.
@@ -47,32 +43,28 @@ type call struct {
 }
 
 // newGet returns a call that reads something below apiPath.
-func (c *Client) newGet(op, path string, query url.Values, decode func(*decoder) error) *call {
-	return &call{
-		op:        op,
-		method:    http.MethodGet,
-		url:       c.config.URI + apiPath + path,
-		query:     query,
-		decode:    decode,
-		maxAnswer: maxSmallAnswer,
-	}
+func (c *Client) newGet(op, path string, query url.Values, out any) *call {
+	return &call{op: op, method: http.MethodGet, url: c.config.URI + apiPath + path, query: query, out: out}
 }
 
-// newPost returns a call that sends in as JSON to something below apiPath.
-func (c *Client) newPost(op, path string, in any, decode func(*decoder) error) (*call, error) {
+// newPost returns a call that sends in as JSON to something below apiPath. If out is nil, the answer may be any object.
+func (c *Client) newPost(op, path string, in, out any) (*call, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode the request: %w", op, err)
 	}
 
-	q := c.newGet(op, path, nil, decode)
+	if out == nil {
+		out = new(struct{})
+	}
+	q := c.newGet(op, path, nil, out)
 	q.method, q.body, q.contentType = http.MethodPost, body, "application/json"
 	return q, nil
 }
 
-// post sends in as JSON to something below apiPath.
-func (c *Client) post(ctx context.Context, op, path string, in any, decode func(*decoder) error) error {
-	q, err := c.newPost(op, path, in, decode)
+// post sends in as JSON to something below apiPath, and decodes the answer into out.
+func (c *Client) post(ctx context.Context, op, path string, in, out any) error {
+	q, err := c.newPost(op, path, in, out)
 	if err != nil {
 		return err
 	}

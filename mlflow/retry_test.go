@@ -292,7 +292,7 @@ func TestConfig_OnWait(t *testing.T) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})
-		err := c.do(t.Context(), c.newGet("search experiments", "experiments/search", nil, (*decoder).skip))
+		err := c.do(t.Context(), c.newGet("search experiments", "experiments/search", nil, new(struct{})))
 		if err == nil || len(told) != 2 {
 			t.Fatalf("%d words, %v", len(told), err)
 		}
@@ -301,7 +301,7 @@ func TestConfig_OnWait(t *testing.T) {
 		}
 
 		c.transport = roundTrip(func(r *http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
-		_ = c.do(t.Context(), c.newGet("search experiments", "experiments/search", nil, (*decoder).skip))
+		_ = c.do(t.Context(), c.newGet("search experiments", "experiments/search", nil, new(struct{})))
 		time.Sleep(time.Minute)
 		if len(told) > 0 {
 			t.Errorf("an answer at once: %q", <-told)

@@ -1,10 +1,8 @@
 package mlflow
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"net/url"
 	"time"
 )
@@ -62,45 +60,33 @@ func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 		Tags         []Tag  `json:"tags,omitempty"`
 	}{n.ExperimentID, n.User, n.Name, millis(n.StartTime), n.Tags}
 
-	const path = "runs/create"
-	q, err := c.newPost("create run in experiment "+quote(n.ExperimentID), path, in, nil)
+	q, err := c.newPost("create run in experiment "+quote(n.ExperimentID), "runs/create", in, nil)
 	if err != nil {
 		return nil, err
 	}
 	q.creates = true
-	return c.oneRun(ctx, q, path)
+	return c.oneRun(ctx, q)
 }
 
 // Run returns the run with that ID. It may be a deleted one. If there is none, NotFound reports
 // true for the error.
 func (c *Client) Run(ctx context.Context, id string) (*Run, error) {
-	const path = "runs/get"
-	return c.oneRun(ctx, c.newGet("get run "+quote(id), path, url.Values{"run_id": {id}}, nil), path)
+	return c.oneRun(ctx, c.newGet("get run "+quote(id), "runs/get", url.Values{"run_id": {id}}, nil))
 }
 
 // oneRun sends a call whose answer is one run.
-func (c *Client) oneRun(ctx context.Context, q *call, path string) (*Run, error) {
-	var run Run
-	q.maxAnswer, q.memory = maxLargeAnswer, memory{limit: maxListMemory}
-	q.decode = func(d *decoder) error {
-		run = Run{}
-		return d.object(func(name string) (err error) {
-			if name != "run" {
-				return d.skip()
-			}
-			run, err = d.run()
-			return err
-		})
+func (c *Client) oneRun(ctx context.Context, q *call) (*Run, error) {
+	var out struct {
+		Run runAnswer `json:"run"`
 	}
-
+	q.out = &out
 	if err := c.do(ctx, q); err != nil {
 		return nil, err
 	}
-
+	run := out.Run.run()
 	if run.ID == "" {
-		return nil, c.missingField(q.op, path, "run_id")
+		return nil, c.missingField(q, "run_id")
 	}
-
 	return &run, nil
 }
 
@@ -112,7 +98,7 @@ func (c *Client) UpdateRun(ctx context.Context, id string, status Status, end ti
 		Status string `json:"status,omitempty"`
 		End    int64  `json:"end_time,omitempty"`
 	}{id, status, millis(end)}
-	return c.post(ctx, fmt.Sprintf("set run %s to %s", quote(id), status), "runs/update", in, (*decoder).skip)
+	return c.post(ctx, fmt.Sprintf("set run %s to %s", quote(id), status), "runs/update", in, nil)
 }
 
 // DeleteRun marks a run as deleted.
@@ -120,7 +106,7 @@ func (c *Client) DeleteRun(ctx context.Context, id string) error {
 	in := struct {
 		ID string `json:"run_id"`
 	}{id}
-	return c.post(ctx, "delete run "+quote(id), "runs/delete", in, (*decoder).skip)
+	return c.post(ctx, "delete run "+quote(id), "runs/delete", in, nil)
 }
 
 // A RunQuery says which runs to search. Filter and OrderBy are in MLflow's language:
@@ -137,89 +123,35 @@ type RunQuery struct {
 }
 
 // SearchRuns returns the active runs that match a query. It requests page by page, and no more runs
-// than the limit. Runs that take more than 32 MiB of memory, or 256 MiB without a limit, are an
-// error.
+// than the limit.
 func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) {
-	runs := list[Run]{
-		op:       "search runs",
-		field:    "runs",
-		noun:     "runs",
-		item:     (*decoder).run,
-		max:      math.MaxInt,
-		maxPages: maxPages,
-		memory:   memory{limit: maxHistoryMemory},
-	}
-	if query.Limit > 0 {
-		runs.max, runs.enough, runs.memory.limit = query.Limit, query.Limit, maxListMemory
-	}
-
-	return fetch(ctx, c, runs, func(token string, have int) (*call, error) {
-		in := struct {
-			ExperimentIDs []string `json:"experiment_ids"`
-			Filter        string   `json:"filter,omitempty"`
-			ViewType      string   `json:"run_view_type"`
-			MaxResults    int      `json:"max_results"`
-			OrderBy       []string `json:"order_by,omitempty"`
-			PageToken     string   `json:"page_token,omitempty"`
-		}{query.ExperimentIDs, query.Filter, "ACTIVE_ONLY", min(pageSize, runs.max-have), query.OrderBy, token}
-		if in.ExperimentIDs == nil {
-			in.ExperimentIDs = []string{}
-		}
-		return c.newPost(runs.op, "runs/search", in, nil)
-	})
-}
-
-// maxEntries limits the metrics and tags of a run. A report of 1000 nodes has 21,000.
-const maxEntries = 200_000
-
-// run decodes a run with its tags and metrics.
-func (d *decoder) run() (Run, error) {
-	var info infoAnswer
-	tags, metrics := make(map[string]string), make(map[string]Metric)
-	entries := 0 // in the answer, which may name one twice
-	list := func(entry func() error) error {
-		return d.array(func() error {
-			if entries++; entries > maxEntries {
-				return tooMany(maxEntries, "metrics and tags of one run")
+	const op = "search runs"
+	return fetch(ctx, c, list[Run]{
+		op: op, noun: "runs", limit: max(0, query.Limit), maxPages: maxPages,
+		items: func(p *page) (out []Run) {
+			for _, r := range p.Runs {
+				out = append(out, r.run())
 			}
-			return entry()
-		})
-	}
-	data := func(name string) error {
-		switch name {
-		case "metrics":
-			return list(func() error {
-				var m metricAnswer
-				err := d.value(&m)
-				metrics[m.Key] = m.metric()
-				return cmp.Or(err, d.memory.take(metricCost, m.Key))
-			})
-		case "tags":
-			return list(func() error {
-				var t Tag
-				err := d.value(&t)
-				tags[t.Key] = t.Value
-				return cmp.Or(err, d.memory.take(tagCost, t.Key, t.Value))
-			})
-		}
-		return d.skip()
-	}
-	err := d.object(func(name string) error {
-		switch name {
-		case "info":
-			return d.value(&info)
-		case "data":
-			return d.object(data)
-		}
-		return d.skip()
+			return out
+		},
+		request: func(token string, have int) (*call, error) {
+			in := struct {
+				ExperimentIDs []string `json:"experiment_ids"`
+				Filter        string   `json:"filter,omitempty"`
+				ViewType      string   `json:"run_view_type"`
+				MaxResults    int      `json:"max_results"`
+				OrderBy       []string `json:"order_by,omitempty"`
+				PageToken     string   `json:"page_token,omitempty"`
+			}{query.ExperimentIDs, query.Filter, "ACTIVE_ONLY", pageSize, query.OrderBy, token}
+			if query.Limit > 0 {
+				in.MaxResults = min(pageSize, query.Limit-have)
+			}
+			if in.ExperimentIDs == nil {
+				in.ExperimentIDs = []string{}
+			}
+			return c.newPost(op, "runs/search", in, nil)
+		},
 	})
-	if err != nil {
-		return Run{}, err
-	}
-
-	r := info.run()
-	r.Tags, r.Metrics = tags, metrics
-	return r, d.memory.take(runCost, r.ID, r.Name, r.ExperimentID, r.Status, r.ArtifactURI, r.LifecycleStage)
 }
 
 // RunURL returns the address of a run's page for a browser.

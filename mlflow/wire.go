@@ -90,9 +90,21 @@ func timeOf(ms integer) time.Time {
 	return time.UnixMilli(int64(ms))
 }
 
-// The JSON of answers.
-type (
-	infoAnswer struct {
+// A metricAnswer is the JSON of a point.
+type metricAnswer struct {
+	Key       string  `json:"key"`
+	Value     number  `json:"value"`
+	Timestamp integer `json:"timestamp"`
+	Step      integer `json:"step"`
+}
+
+func (a *metricAnswer) metric() Metric {
+	return Metric{Key: a.Key, Value: float64(a.Value), Timestamp: int64(a.Timestamp), Step: int64(a.Step)}
+}
+
+// A runAnswer is the JSON of a run.
+type runAnswer struct {
+	Info struct {
 		ID             text    `json:"run_id"`
 		UUID           text    `json:"run_uuid"` // its name before MLflow 1.0
 		Name           string  `json:"run_name"`
@@ -102,29 +114,26 @@ type (
 		LifecycleStage string  `json:"lifecycle_stage"`
 		StartTime      integer `json:"start_time"`
 		EndTime        integer `json:"end_time"`
-	}
-
-	metricAnswer struct {
-		Key       string  `json:"key"`
-		Value     number  `json:"value"`
-		Timestamp integer `json:"timestamp"`
-		Step      integer `json:"step"`
-	}
-)
-
-func (a *infoAnswer) run() Run {
-	return Run{
-		ID:             string(cmp.Or(a.ID, a.UUID)),
-		Name:           a.Name,
-		ExperimentID:   string(a.ExperimentID),
-		Status:         a.Status,
-		ArtifactURI:    a.ArtifactURI,
-		LifecycleStage: a.LifecycleStage,
-		StartTime:      timeOf(a.StartTime),
-		EndTime:        timeOf(a.EndTime),
-	}
+	} `json:"info"`
+	Data struct {
+		Metrics array[metricAnswer] `json:"metrics"`
+		Tags    array[Tag]          `json:"tags"`
+	} `json:"data"`
 }
 
-func (a *metricAnswer) metric() Metric {
-	return Metric{Key: a.Key, Value: float64(a.Value), Timestamp: int64(a.Timestamp), Step: int64(a.Step)}
+func (a *runAnswer) run() Run {
+	i := &a.Info
+	r := Run{
+		ID: string(cmp.Or(i.ID, i.UUID)), Name: i.Name, ExperimentID: string(i.ExperimentID), Status: i.Status,
+		ArtifactURI: i.ArtifactURI, LifecycleStage: i.LifecycleStage,
+		StartTime: timeOf(i.StartTime), EndTime: timeOf(i.EndTime),
+		Tags: make(map[string]string), Metrics: make(map[string]Metric),
+	}
+	for _, m := range a.Data.Metrics {
+		r.Metrics[m.Key] = m.metric()
+	}
+	for _, t := range a.Data.Tags {
+		r.Tags[t.Key] = t.Value
+	}
+	return r
 }
