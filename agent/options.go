@@ -298,29 +298,32 @@ func setDefault[T comparable](option *T, value T) {
 
 // Check returns an *OptionError for the first option with a bad value.
 func (o Options) Check() error {
+	node := cmp.Or(o.Node, new(int))
+	_, noKey := o.Tags[""]
 	for _, check := range []struct {
 		option string
 		err    error
 	}{
-		{"Interval", o.checkInterval()},
-		{"MaxLength", o.checkMaxLength()},
-		{"Node", o.checkNode()},
+		{"Interval", atLeast(o.Interval, MinInterval)},
+		{"MaxLength", between(cmp.Or(o.MaxLength, 2), 2, MaxMaxLength)},
+		{"Node", between(*node, 0, MaxNode)},
 		{"HTML", oneOf(o.HTML, Auto, Always, Never)},
 		{"Cgroup", o.checkCgroup()},
 		{"Compat", oneOf(o.Compat, PerfPy)},
 		{"Reader", oneOf(o.Reader, Auto, Gopsutil)},
-		{"DiskPaths", o.checkDiskPaths()},
+		{"DiskPaths", refuse(slices.Contains(o.DiskPaths, ""), "a path is empty")},
 		{"MLflow", o.checkMLflow()},
 		{"Store", o.checkStore()},
-		{"StoreEvery", o.checkStoreEvery()},
+		{"StoreEvery", atLeast(max(0, o.StoreEvery), MinStoreEvery)},
 		{"Listen", o.checkListen()},
-		{"ListenToken", o.checkListenToken()},
+		// The error does not say what the token is.
+		{"ListenToken", refuse(strings.ContainsFunc(o.ListenToken, unicode.IsControl), "the token has a control character")},
 		{"RunID", o.checkRunID()},
-		{"Tags", o.checkTags()},
+		{"Tags", refuse(noKey, "a tag without a key")},
 		{"Ops", o.checkOps()},
 		{"Scrape", o.checkScrape()},
-		{"ScrapeInterval", o.checkScrapeInterval()},
-		{"OpsChart", o.checkOpsChart()},
+		{"ScrapeInterval", atLeast(o.ScrapeInterval, MinScrapeInterval)},
+		{"OpsChart", refuse(slices.Contains(o.OpsChart, ""), "a pattern is empty")},
 		{"StopIf", o.checkStopIf()},
 		{"Redact", o.checkRedact()},
 	} {
@@ -332,23 +335,20 @@ func (o Options) Check() error {
 	return nil
 }
 
-func (o Options) checkInterval() error {
-	if o.Interval != 0 && o.Interval < MinInterval {
-		return fmt.Errorf("%v is below %v", o.Interval, MinInterval)
-	}
-	return nil
+// atLeast returns an error if value is below least; 0 is the default.
+func atLeast(value, least time.Duration) error {
+	return refuse(value != 0 && value < least, "%v is below %v", value, least)
 }
 
-func (o Options) checkMaxLength() error {
-	if o.MaxLength != 0 && (o.MaxLength < 2 || o.MaxLength > MaxMaxLength) {
-		return fmt.Errorf("%d is not between 2 and %d", o.MaxLength, MaxMaxLength)
-	}
-	return nil
+// between returns an error unless value is from low to high.
+func between(value, low, high int) error {
+	return refuse(value < low || value > high, "%d is not between %d and %d", value, low, high)
 }
 
-func (o Options) checkNode() error {
-	if o.Node != nil && (*o.Node < 0 || *o.Node > MaxNode) {
-		return fmt.Errorf("%d is not between 0 and %d", *o.Node, MaxNode)
+// refuse returns an error if something is wrong.
+func refuse(wrong bool, format string, args ...any) error {
+	if wrong {
+		return fmt.Errorf(format, args...)
 	}
 	return nil
 }
@@ -360,13 +360,6 @@ func (o Options) checkCgroup() error {
 		return errors.New("a control group is made only with TakeOver, because this process may have to move for it")
 	}
 	return oneOf(o.Cgroup, Auto, Create, Off)
-}
-
-func (o Options) checkDiskPaths() error {
-	if slices.Contains(o.DiskPaths, "") {
-		return errors.New("a path is empty")
-	}
-	return nil
 }
 
 // checkMLflow accepts a URI that MLflow knows but perfagent cannot push to. Such a URI stops no job;
@@ -396,13 +389,6 @@ func (o Options) checkStore() error {
 	return s.Close()
 }
 
-func (o Options) checkStoreEvery() error {
-	if o.StoreEvery > 0 && o.StoreEvery < MinStoreEvery {
-		return fmt.Errorf("%v is below %v; 0 is never", o.StoreEvery, MinStoreEvery)
-	}
-	return nil
-}
-
 // checkListen rejects what cannot be an address. Whether the address is free shows when it is opened.
 func (o Options) checkListen() error {
 	if oneOf(o.Listen, Off) == nil {
@@ -412,26 +398,11 @@ func (o Options) checkListen() error {
 	return err
 }
 
-// checkListenToken rejects what no header can carry. The error does not say what the token is.
-func (o Options) checkListenToken() error {
-	if strings.ContainsFunc(o.ListenToken, unicode.IsControl) {
-		return errors.New("the token has a control character")
-	}
-	return nil
-}
-
 func (o Options) checkRunID() error {
 	if o.RunID == "" {
 		return nil
 	}
 	return scheduler.CheckRunID(o.RunID)
-}
-
-func (o Options) checkTags() error {
-	if _, ok := o.Tags[""]; ok {
-		return errors.New("a tag without a key")
-	}
-	return nil
 }
 
 // errNoPlace is why perf.py's format and operations exclude each other.
@@ -455,22 +426,6 @@ func (o Options) checkScrape() error {
 	for _, value := range o.Scrape {
 		if _, err := intake.ParseEndpoint(value); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-func (o Options) checkScrapeInterval() error {
-	if o.ScrapeInterval != 0 && o.ScrapeInterval < MinScrapeInterval {
-		return fmt.Errorf("%v is below %v", o.ScrapeInterval, MinScrapeInterval)
-	}
-	return nil
-}
-
-func (o Options) checkOpsChart() error {
-	for _, pattern := range o.OpsChart {
-		if pattern == "" {
-			return errors.New("a pattern is empty")
 		}
 	}
 	return nil
