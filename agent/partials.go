@@ -10,25 +10,20 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/store"
 )
 
-// partials puts the report so far into the store from time to time, in a goroutine of its own, so that a node that dies
-// leaves what was known. It is an observer of the run. One put that fails is dropped: the next one may succeed.
+// partials puts the report so far into the store from time to time, so that a node that dies leaves what was known. It
+// is an observer of the run. One put that fails is dropped: the next one may succeed.
 type partials struct {
+	*copier
 	session *session
 	report  func(*collector.Recording) *reporter.Report
 	partial *store.Partial
-
-	due    time.Duration // monotonic time of the next one
-	copies chan *collector.Recording
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   chan struct{}
-	over   bool // the goroutine has ended
+	ctx     context.Context
+	cancel  context.CancelFunc
 }
 
 // putsPartials reports whether the recording has partial reports. Where the store is the directory of the reports there
@@ -45,10 +40,9 @@ func (s *session) putsPartials() bool {
 func (s *session) newPartials(incomplete string) *partials {
 	p := &partials{
 		session: s, report: s.reportSoFar(incomplete), partial: store.NewPartial(s.o.RunID, s.nodeFileName()),
-		copies: make(chan *collector.Recording, 1), done: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	go p.run()
+	p.copier = newCopier(s.o.StoreEvery, pushGrace, p.run)
 
 	return p
 }
@@ -64,31 +58,21 @@ func (p *partials) begin(rec *collector.Recording) {
 		h.Write([]byte(o.identity.NodeName))
 		place = int(h.Sum32() % spread)
 	}
-	every := o.StoreEvery
-	p.due = rec.Start.Mono + every - every*time.Duration(place%spread)/spread
+	p.due = rec.Start.Mono + p.every - p.every*time.Duration(place%spread)/spread
 }
 
-func (p *partials) observe(_ *collector.Sample, rec *collector.Recording) {
-	if rec.End.Mono < p.due {
-		return
+func (p *partials) observe(sample *collector.Sample, rec *collector.Recording) {
+	if r := p.session.standing.roster; rec.End.Mono >= p.due && r != nil && r.Others() {
+		return // the report is not that of the node
 	}
-	if r := p.session.standing.roster; r != nil && r.Others() { // the report is not that of the node
-		return
-	}
-
-	select {
-	case p.copies <- rec.Clone():
-		p.due = rec.End.Mono + p.session.o.StoreEvery
-	default: // the last one is still on its way
-	}
+	p.copier.observe(sample, rec)
 }
 
-func (p *partials) run() {
-	defer close(p.done)
+func (p *partials) run(copies <-chan *collector.Recording) {
 	to := p.session.stored
 	defer to.Close()
 
-	for rec := range p.copies {
+	for rec := range copies {
 		var data bytes.Buffer
 		err := p.session.encoding(p.report(rec), rec)(&data)
 		if err == nil {
@@ -112,11 +96,8 @@ func (p *partials) put(to *store.Store, data []byte) error {
 
 // end gives up the report that is on its way, unless it is there in a moment.
 func (p *partials) end() []reporter.Missing {
-	close(p.copies)
 	p.cancel()
-	_, p.over = patience.Receive(p.done, pushGrace)
-
-	return nil
+	return p.copier.end()
 }
 
 // evict deletes the partial report: the last one is there. A store that hung once is left alone.

@@ -53,10 +53,56 @@ func (d delivery) recordedAs() string {
 	return again.Run.ID
 }
 
-// push sends everything to the server within PushTimeout, and records the state of the push in the
-// report's file. A value from cut ends it early. push returns the state, and describes what was sent;
-// outcome is "" unless the server has everything.
-func (s *session) push(d *delivery, cut <-chan string) (state reporter.PushState, outcome string) {
+// sendingTime returns the context of what is sent at the end of a run. It ends after PushTimeout or with a value from
+// cut, and its cause says so.
+func (s *session) sendingTime(cut <-chan string) (ctx context.Context, release func()) {
+	uncut, cancel := context.WithCancelCause(context.Background())
+	late := fmt.Errorf("not done within the --push-timeout of %v", s.o.PushTimeout)
+	if s.o.PushTimeout < 0 {
+		late = errors.New("nothing was sent: the push timeout is 0")
+	}
+	ctx, stop := context.WithTimeoutCause(uncut, s.o.PushTimeout, late)
+	go func() {
+		select {
+		case why := <-cut:
+			cancel(errors.New(why))
+		case <-ctx.Done():
+		}
+	}()
+
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// within does something as long as ctx has time, in a goroutine of its own. wait returns its result, or what late makes
+// of the cause of ctx: it waits little longer, because a disk may hang.
+func within[T any](ctx context.Context, do func() T, late func(why error) T) (wait func() T) {
+	done := make(chan T, 1)
+	if ctx.Err() != nil {
+		done <- late(context.Cause(ctx))
+	} else {
+		go func() { done <- do() }()
+	}
+
+	return func() T {
+		select {
+		case out := <-done:
+			return out
+		case <-ctx.Done():
+		}
+		if out, ok := patience.Receive(done, pushGrace); ok {
+			return out
+		}
+		return late(context.Cause(ctx))
+	}
+}
+
+// push sends everything to the server as long as ctx has time, and records the state of the push in the
+// report's file. It returns the state, and describes what was sent; outcome is "" unless the server has
+// everything.
+func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushState, outcome string) {
 	t := s.tracking
 	switch {
 	case t.state.Error != "": // a URI that we cannot push to
@@ -64,10 +110,6 @@ func (s *session) push(d *delivery, cut <-chan string) (state reporter.PushState
 		return t.state, ""
 	case !t.on():
 		return t.state, ""
-	case s.o.PushTimeout < 0:
-		state = t.state
-		state.Error = "nothing was sent: the push timeout is 0"
-		return s.concludePush(d, state, "")
 	}
 
 	t.adopt(*d)
@@ -75,32 +117,16 @@ func (s *session) push(d *delivery, cut <-chan string) (state reporter.PushState
 		state   reporter.PushState
 		outcome string
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.o.PushTimeout)
-	defer cancel()
-	done, sent := make(chan result, 1), *d
-	go func() {
+	sent, pending := *d, t.state
+	r := within(ctx, func() result {
 		state, outcome := t.push(ctx, sent)
-		done <- result{state, outcome}
-	}()
-
-	why := ""
-	select {
-	case r := <-done:
-		return s.concludePush(d, r.state, r.outcome)
-	case why = <-cut:
-		cancel()
-	case <-ctx.Done():
-		why = fmt.Sprintf("not done within the --push-timeout of %v", s.o.PushTimeout)
-	}
-
-	r := result{state: t.state}
-	select {
-	case r = <-done:
-	case <-time.After(pushGrace): // a disk that hangs
-		r.state.Error = why
-	}
-	if r.state.State == reporter.PushPending && ctx.Err() == context.Canceled {
-		r.state.Error = why
+		return result{state, outcome}
+	}, func(why error) result {
+		pending.Error = why.Error()
+		return result{state: pending}
+	})()
+	if r.state.State == reporter.PushPending && errors.Is(ctx.Err(), context.Canceled) {
+		r.state.Error = context.Cause(ctx).Error()
 	}
 
 	return s.concludePush(d, r.state, r.outcome)

@@ -17,64 +17,68 @@ const (
 	pageEvery = 10
 )
 
-// A refresher rewrites a sidecar's report from copies of the Recording, in a goroutine of its own, so
-// that a slow disk does not stop the sampling. It is an observer of the run.
-type refresher struct {
-	session *session
-	report  func(*collector.Recording) *reporter.Report
-	copies  chan *collector.Recording
-	done    chan struct{}
-	last    time.Duration // monotonic time of the last copy; 0 = none yet
-	reports int           // written so far
+// A copier passes copies of the Recording on from time to time, to a goroutine of its own, so that a slow disk or server
+// does not stop the sampling. It is an observer of the run.
+type copier struct {
+	every    time.Duration
+	due      time.Duration // monotonic time of the next copy; 0 = with the first sample
+	patience time.Duration // how long end waits
+	copies   chan *collector.Recording
+	done     chan struct{}
+	over     bool // the goroutine has ended
 }
 
-func (s *session) newRefresher(incomplete string) *refresher {
-	r := &refresher{
-		session: s, report: s.reportSoFar(incomplete),
-		copies: make(chan *collector.Recording, 1), done: make(chan struct{}),
+// newCopier starts run, which receives the copies.
+func newCopier(every, patience time.Duration, run func(copies <-chan *collector.Recording)) *copier {
+	c := &copier{
+		every: every, patience: patience, copies: make(chan *collector.Recording, 1), done: make(chan struct{}),
 	}
-	go r.run()
+	go func() {
+		defer close(c.done)
+		run(c.copies)
+	}()
 
-	return r
+	return c
 }
 
-func (r *refresher) begin(*collector.Recording) {}
+func (c *copier) begin(*collector.Recording) {}
 
-// observe asks for a new report from time to time.
-func (r *refresher) observe(_ *collector.Sample, rec *collector.Recording) {
-	if r.last != 0 && rec.End.Mono-r.last < refreshEvery {
+func (c *copier) observe(_ *collector.Sample, rec *collector.Recording) {
+	if rec.End.Mono < c.due {
 		return
 	}
 
 	select {
-	case r.copies <- rec.Clone():
-		r.last = rec.End.Mono
-	default: // the disk is behind
+	case c.copies <- rec.Clone():
+		c.due = rec.End.Mono + c.every
+	default: // the last one is still being used
 	}
 }
 
-func (r *refresher) run() {
-	defer close(r.done)
-
-	out := r.session.output
-	for rec := range r.copies {
-		report := r.report(rec)
-		if err := out.refresh(r.session.encoding(report, rec)); err != nil {
-			r.session.log.Warn(err.Error())
-			continue
-		}
-
-		if r.reports%pageEvery == 0 || out.page == "" {
-			r.session.savePage(out.journal.ReportPath(), report)
-		}
-		r.reports++
-	}
-}
-
-// end waits for the report that is being written.
-func (r *refresher) end() []reporter.Missing {
-	close(r.copies)
-	patience.Receive(r.done, diskPatience)
+// end waits until the last copy has been used.
+func (c *copier) end() []reporter.Missing {
+	close(c.copies)
+	_, c.over = patience.Receive(c.done, c.patience)
 
 	return nil
+}
+
+// newRefresher returns an observer that rewrites a sidecar's report.
+func (s *session) newRefresher(incomplete string) *copier {
+	soFar, out := s.reportSoFar(incomplete), s.output
+	return newCopier(refreshEvery, diskPatience, func(copies <-chan *collector.Recording) {
+		reports := 0 // written so far
+		for rec := range copies {
+			report := soFar(rec)
+			if err := out.refresh(s.encoding(report, rec)); err != nil {
+				s.log.Warn(err.Error())
+				continue
+			}
+
+			if reports%pageEvery == 0 || out.page == "" {
+				s.savePage(out.journal.ReportPath(), report)
+			}
+			reports++
+		}
+	})
 }

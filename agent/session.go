@@ -313,13 +313,15 @@ func (s *session) conclude(result *Result, d delivery, cut <-chan string) {
 	if s.o.OnReport != nil {
 		s.o.OnReport(result)
 	}
-	putting := s.startStoring(d)
-	pushed, outcome := s.push(&d, putting.cutBy(cut))
+	ctx, release := s.sendingTime(cut)
+	defer release()
+	stored := s.startStoring(ctx, d)
+	pushed, outcome := s.push(ctx, &d)
 	result.Pushed = outcome
 
 	var state *reporter.StoreState
-	if putting != nil {
-		out := putting.wait()
+	if stored != nil {
+		out := stored()
 		s.concludeStoring(&d, out)
 		result.Stored, state = out.outcome, out.state
 	}

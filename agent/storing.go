@@ -14,14 +14,6 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A storing is a report on its way into a store.
-type storing struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	uri    string // of the store
-	done   chan stored
-}
-
 // stored is the outcome: the state, and what was stored in words; "" unless the store has it.
 type stored struct {
 	state   *reporter.StoreState
@@ -61,49 +53,35 @@ func openStore(o *Options) *store.Store {
 	return to
 }
 
-// startStoring begins to put a report into the store, and gives up after PushTimeout. It returns nil if there is no
-// store.
-func (s *session) startStoring(d delivery) *storing {
+// startStoring begins to put a report into the store, and returns what waits for the outcome. It returns nil if there
+// is no store.
+func (s *session) startStoring(ctx context.Context, d delivery) (wait func() stored) {
 	if s.stored == nil || d.toStore == nil {
 		return nil
 	}
-
-	p := &storing{uri: s.stored.URL(), done: make(chan stored, 1)}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	p.ctx, p.cancel = ctx, cancel
-	if s.o.PushTimeout < 0 {
-		p.done <- stored{state: &reporter.StoreState{
-			State: reporter.PushPending, URI: p.uri, Error: "nothing was put there: the push timeout is 0",
+	return within(ctx, func() stored { return s.store(ctx, d) }, func(why error) stored {
+		return stored{state: &reporter.StoreState{
+			State: reporter.PushPending, URI: s.stored.URL(), Error: why.Error(),
 		}}
-		return p
-	}
-	late := fmt.Errorf("not done within the --push-timeout of %v", s.o.PushTimeout)
-	timed, stop := context.WithTimeoutCause(ctx, s.o.PushTimeout, late)
-	p.ctx = timed
-	go func() {
-		defer stop()
-		p.done <- s.store(p, d)
-	}()
-
-	return p
+	})
 }
 
 // store puts the report into the store.
-func (s *session) store(p *storing, d delivery) stored {
-	state := &reporter.StoreState{State: reporter.PushPending, URI: p.uri}
+func (s *session) store(ctx context.Context, d delivery) stored {
 	begun, to := time.Now(), s.stored
 	defer to.Close()
+	state := &reporter.StoreState{State: reporter.PushPending, URI: to.URL()}
 
-	name, err := to.PutReport(p.ctx, s.o.RunID, d.base, d.toStore)
+	name, err := to.PutReport(ctx, s.o.RunID, d.base, d.toStore)
 	if err == nil {
-		if err := s.partials.evict(p.ctx, to); err != nil {
+		if err := s.partials.evict(ctx, to); err != nil {
 			s.log.Warn(fmt.Sprintf("the report of the time before the end is still there: %v", err))
 		}
 	}
 	state.Metrics = to.Metrics()
 	if err != nil {
 		state.Error = err.Error()
-		if cause := context.Cause(p.ctx); cause != nil {
+		if cause := context.Cause(ctx); cause != nil {
 			state.Error = cause.Error()
 			if !errors.Is(err, cause) {
 				state.Error += ": " + err.Error()
@@ -116,43 +94,6 @@ func (s *session) store(p *storing, d delivery) stored {
 	state.State, state.Reference = reporter.PushDone, to.Reference(name)
 	return stored{state, fmt.Sprintf("store: %s, %s in %s", state.Reference,
 		text.SizeText(float64(len(d.toStore))/(1<<20)), text.Seconds(time.Since(begun).Seconds()))}
-}
-
-// cutBy returns a channel that gets what cut gets. It ends the put, too.
-func (p *storing) cutBy(cut <-chan string) <-chan string {
-	if p == nil {
-		return cut
-	}
-
-	passed := make(chan string, 1)
-	go func() {
-		select {
-		case why := <-cut:
-			passed <- why
-			p.cancel(errors.New(why))
-		case <-p.ctx.Done():
-		}
-	}()
-	return passed
-}
-
-// wait returns the outcome. It waits little longer than the put may take: a disk may hang.
-func (p *storing) wait() stored {
-	defer p.cancel(nil)
-	select {
-	case out := <-p.done:
-		return out
-	case <-p.ctx.Done():
-	}
-
-	select {
-	case out := <-p.done:
-		return out
-	case <-time.After(pushGrace):
-	}
-	return stored{state: &reporter.StoreState{
-		State: reporter.PushPending, URI: p.uri, Error: context.Cause(p.ctx).Error(),
-	}}
 }
 
 // concludeStoring records what has become of the put. It logs one line if the report is not in the store.
