@@ -39,21 +39,17 @@ type Ready struct {
 // children are never among them. A done ctx is not an error; a process that is not there is, before
 // anything is written, and so is a report that cannot be written (ErrNoReport).
 func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
-	if err := o.Check(); err != nil {
+	o, leave, err := admit(o)
+	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	a, err := newAttachment(pids, o.redaction())
 	if err != nil {
 		return nil, err
 	}
 	defer a.close()
-	leave, err := enter(o)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 
-	o = o.settled()
 	a.session = newSession(o, commandOf(a.pids[0]))
 	a.join()
 	a.openIntake(true)
@@ -147,7 +143,7 @@ func (a *attachment) record(ctx context.Context) (*Result, error) {
 }
 
 // ready says that the recording has begun.
-func (a *attachment) ready() {
+func (a *attachment) ready(*collector.Sampler) {
 	if a.o.OnReady == nil {
 		return
 	}

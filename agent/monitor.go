@@ -3,20 +3,16 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 // monitorRuns is the reason why the report of an active Monitor has no end.
@@ -26,7 +22,6 @@ const monitorRuns = "the program is still running"
 // used in this way: the benchmark itself starts and finalizes a thread.
 type Monitor struct {
 	session *session
-	head    journal.Head
 	before  job.Usage // of this process and the children that it waited for, at Start
 	leave   func()    // ends the run of this process
 	earlier float64   // CPU seconds that children which were running at Start had used by then
@@ -35,77 +30,63 @@ type Monitor struct {
 	release  func() bool // of the context, which calls close
 	use      job.Usage   // of this process and the children that it waited for, when it was ended
 	end      time.Time   // when it was ended
-	recorded chan *collector.Recording
-	followed sync.WaitGroup // the GPUs are sampled
+	recorded chan recorded
 
 	stop   sync.Once
 	result *Result
 	err    error
 }
 
+// recorded is what sample returns.
+type recorded struct {
+	rec *collector.Recording
+	err error
+}
+
 // Start starts to watch the calling process and its children, until Stop or until ctx is done. In
 // either case Stop must be called: it writes the report and ends what Start began. The error is an
 // *OptionError.
 func Start(ctx context.Context, o Options) (*Monitor, error) {
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
-	if len(o.StopIf) > 0 {
-		return nil, errNothingToStop
-	}
 	if o.TakeOver {
 		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and takes nothing over")}
 	}
-	leave, err := enter(o)
+	o, leave, err := admit(o)
 	if err != nil {
 		return nil, err
 	}
 
-	o = o.settled()
-	m := &Monitor{
-		session: newSession(o, slices.Clone(os.Args)), before: programUsage(), leave: leave,
-		recorded: make(chan *collector.Recording, 1),
-	}
-	s := m.session
+	s := newSession(o, slices.Clone(os.Args))
+	m := &Monitor{session: s, before: programUsage(), leave: leave, recorded: make(chan recorded, 1)}
 	s.join()
 	s.openIntake(false)
-	m.head = s.head()
-	s.output = s.openOutput(m.head, ownMarks)
-	if s.serves() {
-		s.page = s.newLivePage()
-	}
+	_ = s.begin(ownMarks, monitorRuns) // without a file there is still the Result
 
-	gpus := gpu.Open(gpu.Options{Interval: o.Interval, Env: os.Environ()})
-	options := ownProcesses(o, gpus)
 	sampling, cancel := context.WithCancel(context.Background())
-	followGPUs := func() { m.followed.Go(func() { gpus.Run(sampling) }) }
-	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling(followGPUs))
-	s.followMarks(sampler)
-	s.followIntake(sampler)
-	s.startIntake(m.head.Run.Start.Time)
-	m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
-	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)
-
 	m.close = sync.OnceFunc(func() {
 		m.use, m.end = programUsage(), time.Now()
 		cancel()
 	})
+	begun := make(chan struct{})
+	go func() {
+		rec, err := s.sample(sampling, s.ownProcesses(), func(sampler *collector.Sampler) {
+			m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
+			close(begun)
+		})
+		m.recorded <- recorded{rec, err}
+	}()
+	<-begun
 	m.release = context.AfterFunc(ctx, m.close)
-	if s.standing.holds {
-		followGPUs()
-	}
-	go func() { m.recorded <- sampler.Run(sampling) }()
 
 	return m, nil
 }
 
 // ownProcesses says how the calling process and its children are measured. The process that queries the GPUs is
 // not one of them.
-func ownProcesses(o Options, gpus *gpu.Monitor) host.JobOptions {
+func (s *session) ownProcesses() host.JobOptions {
 	out := host.JobOptions{Source: host.JobFromTree, Running: true, Env: os.Environ()}
 	out.Tree, out.NoTree = newTree(process.Options{
-		Named: []int{os.Getpid()}, Ignore: func(pid int) bool { return pid == gpus.Pid() },
-		Running: true, Redact: o.redaction().Args,
+		Named: []int{os.Getpid()}, Ignore: func(pid int) bool { return pid == s.gpus.Pid() },
+		Running: true, Redact: s.o.redaction().Args,
 	})
 	findOwnGroup().bound(&out)
 
@@ -137,7 +118,6 @@ func (m *Monitor) Stop() (*Result, error) {
 		defer m.leave()
 		m.release()
 		m.close()
-		m.followed.Wait()
 		m.result, m.err = m.conclude()
 	})
 	return m.result, m.err
@@ -145,20 +125,17 @@ func (m *Monitor) Stop() (*Result, error) {
 
 // conclude makes, writes and pushes the report.
 func (m *Monitor) conclude() (*Result, error) {
-	s, end := m.session, m.end
-	rec, ok := patience.Receive(m.recorded, diskPatience)
-	if !ok {
-		s.observers.end()
-		return nil, fmt.Errorf(
-			"%w: timed out reading the final sample; partial data is in %s", ErrNoReport, s.output.journalPath(),
-		)
+	s := m.session
+	last := <-m.recorded
+	if last.err != nil {
+		return nil, last.err
 	}
 
-	account := m.account(m.use, end)
-	missing := append(s.observers.end(), m.leaveOutEarlier(account, rec)...)
-	in := s.input(rec, missing)
-	in.Run.Start, in.Run.End = m.head.Run.Start, reporter.Time{Time: end}
-	in.Run.WallSeconds = end.Sub(m.head.Run.Start.Time).Seconds()
+	account := m.account()
+	missing := append(s.observers.end(), m.leaveOutEarlier(account, last.rec)...)
+	in := s.input(last.rec, missing)
+	in.Run.Start, in.Run.End = account.Start, account.End
+	in.Run.WallSeconds = m.end.Sub(s.started).Seconds()
 	in.Job = account
 
 	result := &Result{}
@@ -168,9 +145,9 @@ func (m *Monitor) conclude() (*Result, error) {
 
 // account returns what the process and the children that it waited for have used since Start, by the
 // kernel's account at the end.
-func (m *Monitor) account(use job.Usage, end time.Time) *reporter.Job {
-	before := m.before
-	j := newJob(job.Status{Pid: os.Getpid(), Start: m.head.Run.Start.Time, End: end, Usage: job.Usage{
+func (m *Monitor) account() *reporter.Job {
+	before, use := m.before, m.use
+	j := newJob(job.Status{Pid: os.Getpid(), Start: m.session.started, End: m.end, Usage: job.Usage{
 		UserSeconds: use.UserSeconds - before.UserSeconds, SystemSeconds: use.SystemSeconds - before.SystemSeconds,
 		MinorFaults: use.MinorFaults - before.MinorFaults, MajorFaults: use.MajorFaults - before.MajorFaults,
 		BlockInput: use.BlockInput - before.BlockInput, BlockOutput: use.BlockOutput - before.BlockOutput,

@@ -9,7 +9,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -143,12 +142,10 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 
 	status := w.wait(ctx, j, stop)
 
-	rec, ok := patience.Receive(recorded, diskPatience)
-	if !ok {
-		w.observers.end()
-		why := "timed out reading the final sample; partial data is in the journal"
-		w.log.Warn(why + w.source.leave())
-		return w.result(status), errors.Join(fmt.Errorf("%w: %s", ErrNoReport, why), failure(status), ctx.Err())
+	rec, err := w.lastSample(recorded)
+	if err != nil {
+		w.log.Warn(err.Error() + w.source.leave())
+		return w.result(status), errors.Join(err, failure(status), ctx.Err())
 	}
 
 	return w.finish(ctx, status, rec)
@@ -247,7 +244,7 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	in.Run.WallSeconds, in.Run.ExitCode, in.Run.Signal = wall.Seconds(), &code, status.Signal
 	in.Job, in.Exit = account, w.ending(status)
 
-	cut, release := w.cut(ctx)
+	cut, release := cutBy(ctx, w.signals.Late())
 	defer release()
 	result := w.result(status)
 	err := w.deliver(in, result, cut)
@@ -269,15 +266,15 @@ func failure(status job.Status) error {
 	return err
 }
 
-// cut returns a channel that receives the reason to end the push early: a signal after the job's end,
+// cutBy returns a channel that receives the reason to end the push early: a signal after the job's end,
 // or ctx. release frees the channel.
-func (w *wrap) cut(ctx context.Context) (cut <-chan string, release func()) {
+func cutBy[S os.Signal](ctx context.Context, signals <-chan S) (cut <-chan string, release func()) {
 	why, done := make(chan string, 1), make(chan struct{})
 	go func() {
 		select {
-		case sig, ok := <-w.signals.Late():
+		case sig, ok := <-signals:
 			if ok {
-				why <- fmt.Sprintf("cut short by signal %d (%v)", int(sig), sig)
+				why <- fmt.Sprintf("cut short by signal %d (%v)", any(sig), sig)
 			}
 		case <-ctx.Done():
 			why <- "cut short: " + ctx.Err().Error()

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake"
 	"github.com/perfagent/perfagent/reporter"
@@ -81,6 +82,9 @@ type session struct {
 	stored    *store.Store // nil if there is no store
 	partials  *partials    // nil if none are put
 
+	started time.Time    // when the job or the recording began
+	gpus    *gpu.Monitor // of a recording without a command of its own, which sample opens
+
 	now func() host.Instant // nil = the machine's clocks are read; a test may have its own
 }
 
@@ -119,6 +123,7 @@ func (s *session) observe(one observer) { s.observers.list = append(s.observers.
 // startObservers makes the live push and the live page begin with the first sample. started is the
 // start of the run; incomplete says why the reports of an active run have no end.
 func (s *session) startObservers(head journal.Head, started time.Time, incomplete string) {
+	s.started = started
 	s.observe(s.output)
 
 	if s.o.Compat == "" { // perf.py's numbers are known only at the end

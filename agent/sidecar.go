@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
@@ -22,19 +21,12 @@ const sidecarRuns = "the sidecar is still running"
 // Sidecar watches the host until ctx is done, and then writes a report. Until then it refreshes the
 // report every 30 seconds. A done ctx is not an error; a report that cannot be written is (ErrNoReport).
 func Sidecar(ctx context.Context, o Options) (*Result, error) {
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
-	if len(o.StopIf) > 0 {
-		return nil, errNothingToStop
-	}
-	leave, err := enter(o)
+	o, leave, err := admit(o)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 
-	o = o.settled()
 	s := newSession(o, nil)
 	s.standing.holds = true
 	s.openIntake(true)
@@ -43,7 +35,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	}
 	s.observe(s.newRefresher(sidecarRuns))
 
-	rec, err := s.sample(ctx, host.JobOptions{}, func() {})
+	rec, err := s.sample(ctx, host.JobOptions{}, func(*collector.Sampler) {})
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +43,27 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	return s.finishBeside(s.input(rec, s.observers.end()))
 }
 
-// begin claims the files of a recording beside jobs that perfagent did not start, and starts the
-// observers. incomplete says why the reports of the active run have no end.
+// admit checks the options of a recording without a command of its own, and fills in the defaults. leave ends the
+// recording.
+func admit(o Options) (settled Options, leave func(), err error) {
+	if err := o.Check(); err != nil {
+		return o, nil, err
+	}
+	if len(o.StopIf) > 0 {
+		return o, nil, errNothingToStop
+	}
+	if leave, err = enter(o); err != nil {
+		return o, nil, err
+	}
+	return o.settled(), leave, nil
+}
+
+// begin claims the files of a recording that starts no job, and starts the observers. It is an error if no file can be
+// written, unless the recording is of this program. incomplete says why the reports of the active run have no end.
 func (s *session) begin(which marksFile, incomplete string) error {
 	head := s.head()
-	if s.output = s.openOutput(head, which); s.output.journal == nil {
+	s.output = s.openOutput(head, which)
+	if s.output.journal == nil && incomplete != monitorRuns {
 		s.closeIntake()
 		return fmt.Errorf("%w: %w", ErrNoReport, s.output.nowhere)
 	}
@@ -69,8 +77,13 @@ func (s *session) begin(which marksFile, incomplete string) error {
 
 // finishBeside makes, writes and pushes the report of a recording beside jobs.
 func (s *session) finishBeside(in diagnosis.Input) (*Result, error) {
+	var further chan os.Signal // a program that imports this package keeps its signals
+	if s.o.TakeOver {
+		further = make(chan os.Signal, 1)
+		signal.Notify(further, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	}
 	result := &Result{}
-	cut, release := s.nextSignal()
+	cut, release := cutBy(context.Background(), further)
 	defer release()
 
 	return result, s.deliver(in, result, cut)
@@ -78,58 +91,40 @@ func (s *session) finishBeside(in diagnosis.Input) (*Result, error) {
 
 // sample samples the host and a job until ctx is done. It gives up on a source that hangs then. ready is
 // called after the baseline.
-func (s *session) sample(ctx context.Context, job host.JobOptions, ready func()) (*collector.Recording, error) {
-	gpus := gpu.Open(gpu.Options{Sys: os.Getenv("HOST_SYS"), Interval: s.o.Interval, Env: os.Environ()})
+func (s *session) sample(
+	ctx context.Context, job host.JobOptions, ready func(*collector.Sampler),
+) (*collector.Recording, error) {
+	s.gpus = gpu.Open(gpu.Options{Sys: os.Getenv("HOST_SYS"), Interval: s.o.Interval, Env: os.Environ()})
 	var followed sync.WaitGroup
 	defer followed.Wait()
-	followGPUs := func() { followed.Go(func() { gpus.Run(ctx) }) }
+	followGPUs := func() { followed.Go(func() { s.gpus.Run(ctx) }) }
 	if s.standing.holds {
 		followGPUs()
 	}
 
 	recorded := make(chan *collector.Recording, 1)
 	go func() {
-		reader := s.reader(host.Options{Job: job, GPUs: gpus})
+		reader := s.reader(host.Options{Job: job, GPUs: s.gpus})
 		sampler := collector.NewSampler(reader, s.sampling(followGPUs))
 		s.followMarks(sampler)
 		s.followIntake(sampler)
-		s.startIntake(time.Time{})
-		ready()
+		s.startIntake(s.started)
+		ready(sampler)
 		recorded <- sampler.Run(ctx)
 	}()
+	<-ctx.Done()
 
-	select {
-	case rec := <-recorded:
-		return rec, nil
-	case <-ctx.Done():
-	}
+	return s.lastSample(recorded)
+}
+
+// lastSample returns what was recorded when the sampling has been ended. It gives up on a source that hangs.
+func (s *session) lastSample(recorded <-chan *collector.Recording) (*collector.Recording, error) {
 	rec, ok := patience.Receive(recorded, diskPatience)
 	if !ok {
 		s.observers.end()
 		return nil, fmt.Errorf("%w: timed out reading the final sample; partial data is in %s",
-			ErrNoReport, s.output.journal.Path())
+			ErrNoReport, s.output.journalPath())
 	}
 
 	return rec, nil
-}
-
-// nextSignal returns a channel that receives the reason to end the push early: a further TERM, INT or
-// HUP. release frees the channel. A program that imports this package keeps its signals.
-func (s *session) nextSignal() (cut <-chan string, release func()) {
-	why := make(chan string, 1)
-	if !s.o.TakeOver {
-		return why, func() {}
-	}
-
-	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		select {
-		case sig := <-signals:
-			why <- fmt.Sprintf("cut short by a further signal (%v)", sig)
-		case <-done:
-		}
-	}()
-
-	return why, func() { close(done) }
 }

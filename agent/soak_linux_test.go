@@ -113,7 +113,7 @@ func TestSoak(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(seconds)*time.Second+time.Second/2)
 		defer cancel()
-		rec, err := s.sample(ctx, host.JobOptions{}, func() {})
+		rec, err := s.sample(ctx, host.JobOptions{}, func(*collector.Sampler) {})
 		if err != nil {
 			t.Fatal(err)
 		}
