@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake"
 	"github.com/perfagent/perfagent/job"
@@ -65,13 +64,6 @@ func (s *session) receiving(c job.Command) job.Command {
 	}
 
 	return c
-}
-
-// followIntake makes the Sampler take what the Intake receives.
-func (s *session) followIntake(sampler *collector.Sampler) {
-	if s.intake != nil {
-		sampler.Receive(s.intake)
-	}
 }
 
 // startIntake begins to receive and to scrape.

@@ -98,7 +98,7 @@ func (l *livePage) serve(incomplete string) {
 	s := l.session
 	o := exporter.Options{
 		RunID: s.o.RunID, Node: *s.o.Node, Version: Version(), Interval: s.o.Interval,
-		Agent: s.ownUse, Report: s.liveReport(incomplete), Token: s.o.ListenToken,
+		Agent: s.ownUse, Report: s.reportSoFar(incomplete), Token: s.o.ListenToken,
 	}
 	if s.intake != nil {
 		o.Book = s.intake.Book

@@ -50,10 +50,13 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 	return o
 }
 
-// followMarks makes the Sampler read what the job says.
-func (s *session) followMarks(sampler *collector.Sampler) {
+// follow makes the Sampler read what the job says, and take what the Intake receives.
+func (s *session) follow(sampler *collector.Sampler) {
 	if s.output.marks != "" {
 		sampler.FollowMarks(s.output.marks, s.output.shared)
+	}
+	if s.intake != nil {
+		sampler.Receive(s.intake)
 	}
 }
 

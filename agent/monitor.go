@@ -191,5 +191,18 @@ func (m *Monitor) leaveOutEarlier(j *reporter.Job, rec *collector.Recording) []r
 			"their page faults, context switches, storage blocks and peak size from before it are counted, too"}}
 }
 
+// programUsage returns what this process, and the children that it waited for, have used since the
+// process began.
+func programUsage() job.Usage {
+	own, children := job.OwnUsage()
+	return own.Plus(children)
+}
+
+// ownCPU returns the CPU time of this process in seconds, or 0 if it is not known.
+func ownCPU() float64 {
+	own, _ := job.OwnUsage()
+	return cpuSeconds(own)
+}
+
 // cpuSeconds returns the user and system time of an account.
 func cpuSeconds(u job.Usage) float64 { return u.UserSeconds + u.SystemSeconds }

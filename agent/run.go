@@ -119,8 +119,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	sampler := collector.NewSampler(reader, w.sampling(w.source.followGPUs))
 
 	w.output = <-opened
-	w.followMarks(sampler)
-	w.followIntake(sampler)
+	w.follow(sampler)
 	j, err := w.start()
 	if err != nil {
 		reader.Close()

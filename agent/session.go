@@ -19,6 +19,7 @@ import (
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -165,7 +166,7 @@ func (s *session) reader(o host.Options) *host.Reader {
 func (s *session) ownUse() reporter.Agent {
 	use := reporter.Agent{Version: Version()}
 	if s.o.TakeOver {
-		use.CPUSeconds, use.MaxRSSMB = ownCPU(), float64(peakRSS())/collector.MiB
+		use.CPUSeconds, use.MaxRSSMB = ownCPU(), float64(job.PeakRSS())/collector.MiB
 	}
 
 	return use
@@ -233,22 +234,14 @@ func whole(data []byte) func(io.Writer) error {
 func (s *session) nodeName() string { return strconv.Itoa(*s.o.Node) }
 
 // reportSoFar returns a function that makes reports of the active run. It may be called from any
-// goroutine, with copies of the Recording. incomplete says why there is no end.
+// goroutine, with copies of the Recording. incomplete says why there is no end. Before the first sample it
+// gives one reason for everything that is absent.
 func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *reporter.Report {
 	missing := slices.Clone(s.output.missing)
 	return func(rec *collector.Recording) *reporter.Report {
 		in := s.input(rec, missing)
 		in.Run.Incomplete = incomplete
-		return s.makeReport(in)
-	}
-}
-
-// liveReport is reportSoFar for the live page. Before the first sample it gives one reason for
-// everything that is absent.
-func (s *session) liveReport(incomplete string) func(*collector.Recording) *reporter.Report {
-	report, missing := s.reportSoFar(incomplete), slices.Clone(s.output.missing)
-	return func(rec *collector.Recording) *reporter.Report {
-		r := report(rec)
+		r := s.makeReport(in)
 		if n := r.Nodes[s.nodeName()]; rec.PerfPy == nil && rec.Samples == 0 && n != nil {
 			n.Missing = append(slices.Clone(missing), reporter.Missing{
 				What: "samples", Code: reporter.NoSampleYet,

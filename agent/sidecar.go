@@ -106,8 +106,7 @@ func (s *session) sample(
 	go func() {
 		reader := s.reader(host.Options{Job: job, GPUs: s.gpus})
 		sampler := collector.NewSampler(reader, s.sampling(followGPUs))
-		s.followMarks(sampler)
-		s.followIntake(sampler)
+		s.follow(sampler)
 		s.startIntake(s.started)
 		ready(sampler)
 		recorded <- sampler.Run(ctx)

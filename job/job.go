@@ -185,8 +185,8 @@ type Usage struct {
 	VoluntarySwitches, InvoluntarySwitches int64
 }
 
-// plus returns the account of u and v together: sums, and the larger peak.
-func (u Usage) plus(v Usage) Usage {
+// Plus returns the account of u and v together: sums, and the larger peak.
+func (u Usage) Plus(v Usage) Usage {
 	u.UserSeconds += v.UserSeconds
 	u.SystemSeconds += v.SystemSeconds
 

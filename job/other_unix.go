@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -24,44 +23,20 @@ func (j *Job) conclude(st *Status, state *os.ProcessState) {
 		st.ExitCode, st.CoreDumped = 128+int(st.Signo), ws.CoreDump()
 		st.FromTerminal = j.signals.sentByTerminal(st.Signo)
 	}
-	st.Usage = usage(state)
+	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
+		st.Usage = usage(*ru)
+	}
 }
 
 // Signal sends sig to the job's main process. The error is os.ErrProcessDone once
 // that has been waited for.
 func (j *Job) Signal(sig syscall.Signal) error { return j.proc.Signal(sig) }
 
-// usage converts the system's account into our units. Darwin counts resident memory
-// in bytes, the BSDs and Solaris in KiB.
-func usage(state *os.ProcessState) Usage {
-	u := Usage{UserSeconds: state.UserTime().Seconds(), SystemSeconds: state.SystemTime().Seconds()}
-	ru, ok := state.SysUsage().(*syscall.Rusage)
-	if !ok {
-		return u
-	}
-	u.MaxRSS = int64(ru.Maxrss) * maxrssUnit()
-	u.MinorFaults, u.MajorFaults = int64(ru.Minflt), int64(ru.Majflt)
-	u.BlockInput, u.BlockOutput = int64(ru.Inblock), int64(ru.Oublock)
-	u.VoluntarySwitches, u.InvoluntarySwitches = int64(ru.Nvcsw), int64(ru.Nivcsw)
-	return u
-}
-
-// maxrssUnit returns how many bytes one count of ru_maxrss is.
-func maxrssUnit() int64 {
-	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
-		return 1
-	}
-	return 1024
-}
-
 // PeakRSS returns the high-water mark of this process's memory in bytes, or 0 if it
 // is unknown.
 func PeakRSS() int64 {
-	var ru unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
-		return 0
-	}
-	return int64(ru.Maxrss) * maxrssUnit()
+	own, _ := OwnUsage()
+	return own.MaxRSS
 }
 
 // Exec replaces this process by the command; see Start for its errors.

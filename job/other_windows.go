@@ -95,3 +95,9 @@ func (s *Signals) Late() <-chan syscall.Signal { return nil }
 
 // Reraise exits with 128+sig: there are no signals to die by.
 func Reraise(sig syscall.Signal) { os.Exit(128 + int(sig)) }
+
+// OwnUsage returns nothing: there is no rusage on this system.
+func OwnUsage() (own, children Usage) { return Usage{}, Usage{} }
+
+// PeakRSS returns 0: it is not known on this system.
+func PeakRSS() int64 { return 0 }

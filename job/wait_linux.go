@@ -194,7 +194,7 @@ func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
 
 // count adds what a dead process of the job used.
 func (j *Job) count(st *Status, pid int, ru syscall.Rusage) {
-	st.Usage = st.Usage.plus(usage(ru))
+	st.Usage = st.Usage.Plus(usage(ru))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.reaped = st.Usage
