@@ -153,10 +153,7 @@ func (c *Client) SetTag(ctx context.Context, runID string, t Tag) error {
 	if err := CheckKey(t.Key); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
-	in := struct {
-		ID string `json:"run_id"`
-		Tag
-	}{runID, t}
+	in := map[string]string{"run_id": runID, "key": t.Key, "value": t.Value}
 	return c.post(ctx, op, "runs/set-tag", in, nil)
 }
 

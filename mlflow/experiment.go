@@ -83,13 +83,10 @@ func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment
 // createExperiment creates an experiment. It may safely be sent twice: the second time is an error
 // that the caller knows.
 func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment, error) {
-	in := struct {
-		Name string `json:"name"`
-	}{name}
 	var out struct {
 		ID text `json:"experiment_id"`
 	}
-	err := c.post(ctx, "create experiment "+quote(name), "experiments/create", in, &out)
+	err := c.post(ctx, "create experiment "+quote(name), "experiments/create", map[string]string{"name": name}, &out)
 	if err == nil && out.ID == "" {
 		return c.ExperimentByName(ctx, name)
 	}

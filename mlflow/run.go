@@ -103,10 +103,7 @@ func (c *Client) UpdateRun(ctx context.Context, id string, status Status, end ti
 
 // DeleteRun marks a run as deleted.
 func (c *Client) DeleteRun(ctx context.Context, id string) error {
-	in := struct {
-		ID string `json:"run_id"`
-	}{id}
-	return c.post(ctx, "delete run "+quote(id), "runs/delete", in, nil)
+	return c.post(ctx, "delete run "+quote(id), "runs/delete", map[string]string{"run_id": id}, nil)
 }
 
 // A RunQuery says which runs to search. Filter and OrderBy are in MLflow's language:

@@ -54,24 +54,21 @@ func unsupported(scheme string) error {
 		otherServer = "use an MLflow server's address"
 	)
 
-	engine, _, _ := strings.Cut(scheme, "+") // mysql+pymysql
-	switch {
+	e := &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow for Python", Instead: otherServer}
+	switch engine, _, _ := strings.Cut(scheme, "+"); { // mysql+pymysql
 	case scheme == "file":
-		return &UnsupportedURIError{Kind: "a folder", Instead: startServer}
+		e.Kind, e.Instead = "a folder", startServer
 	case slices.Contains([]string{"sqlite", "mysql", "postgresql", "postgres", "mssql"}, engine):
-		return &UnsupportedURIError{Kind: "an SQL database", Instead: startServer}
+		e.Kind, e.Instead = "an SQL database", startServer
 	case isDatabricks(scheme):
-		return &UnsupportedURIError{
-			Kind:    "a Databricks profile or Unity Catalog",
-			Instead: "use the workspace's https:// address and MLFLOW_TRACKING_TOKEN",
-		}
+		e.Kind = "a Databricks profile or Unity Catalog"
+		e.Instead = "use the workspace's https:// address and MLFLOW_TRACKING_TOKEN"
 	case scheme == "azureml":
-		return &UnsupportedURIError{Kind: "an Azure ML workspace", Instead: otherServer}
+		e.Kind = "an Azure ML workspace"
 	case scheme == "arn":
-		return &UnsupportedURIError{Kind: "an AWS resource", Instead: otherServer}
+		e.Kind = "an AWS resource"
 	}
-
-	return &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow for Python", Instead: otherServer}
+	return e
 }
 
 // isDatabricks reports whether MLflow takes a scheme, or a word without one, for Databricks.

@@ -93,8 +93,10 @@ func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Option
 	if err := p.findRun(ctx); err != nil {
 		return nil, fmt.Errorf("find the MLflow run: %w", err)
 	}
-	if p.Run == nil {
-		if err := o.check(ctx, c); err != nil {
+	if p.Run == nil && (o.CheckFirst || o.ExperimentID != "") {
+		check := o.Destination
+		check.CheckFirst = true
+		if _, err := check.experiment(ctx, c, p.experiments); err != nil {
 			return nil, fmt.Errorf("find the experiment for a run: %w", err)
 		}
 	}

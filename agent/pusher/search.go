@@ -331,7 +331,7 @@ type Destination struct {
 	// ExperimentOnly restricts the search for a run to the experiment called ExperimentName.
 	ExperimentOnly bool
 
-	// CheckFirst looks for the experiment before anything is sent, for a dry run.
+	// CheckFirst looks for the experiment but does not create it, for a dry run.
 	CheckFirst bool
 
 	// FewNames is set if the server takes few names of metrics a run. The live push then leaves room for those of the
@@ -358,58 +358,38 @@ var errTwoExperiments = errors.New("MLFLOW_EXPERIMENT_NAME and MLFLOW_EXPERIMENT
 	" unset one of them")
 
 // experiment returns the ID of the experiment for a run of our own. The name wins and is created if
-// it is not known. The ID must exist.
+// it is not known, unless the destination is only checked: then the ID is "". The ID must exist.
 func (d Destination) experiment(ctx context.Context, c *mlflow.Client, known map[string]string) (string, error) {
-	if d.ExperimentName == "" && d.ExperimentID != "" {
-		e, err := c.Experiment(ctx, d.ExperimentID)
+	id := d.ExperimentID
+	if id != "" {
+		e, err := c.Experiment(ctx, id)
+		if err == nil && e.LifecycleStage == "deleted" {
+			err = fmt.Errorf("experiment %s (%s) is deleted: restore it with"+
+				" \"mlflow experiments restore --experiment-id %s\", or name another one", e.Name, id, id)
+		}
 		if err != nil {
 			return "", err
 		}
-		return e.ID, nil
+		if d.ExperimentName == "" {
+			return id, nil
+		}
 	}
 
 	name := cmp.Or(d.ExperimentName, "Default")
-	id, ok := known[name]
+	named, ok := known[name]
+	if !ok && (d.CheckFirst || id != "") {
+		_, err := c.ExperimentByName(ctx, name)
+		ok = mlflow.NotFound(err) // it is not created here
+	}
 	if !ok {
 		e, err := c.EnsureExperiment(ctx, name)
 		if err != nil {
 			return "", err
 		}
-		id = e.ID
+		named = e.ID
 	}
-	if d.ExperimentID != "" && d.ExperimentID != id {
+	if id != "" && id != named {
 		return "", errTwoExperiments
 	}
-	return id, nil
-}
-
-// check returns why a run of our own cannot be created. It creates nothing.
-func (d Destination) check(ctx context.Context, c *mlflow.Client) error {
-	if d.ExperimentID == "" && !d.CheckFirst {
-		return nil
-	}
-
-	var byName, byID *mlflow.Experiment
-	var err error
-	if d.ExperimentID != "" {
-		if byID, err = c.Experiment(ctx, d.ExperimentID); err != nil {
-			return err
-		}
-	}
-	if d.ExperimentName != "" {
-		if byName, err = c.ExperimentByName(ctx, d.ExperimentName); err != nil && !mlflow.NotFound(err) {
-			return err
-		}
-	}
-
-	for _, e := range []*mlflow.Experiment{byID, byName} {
-		if e != nil && e.LifecycleStage == "deleted" {
-			return fmt.Errorf("experiment %s (%s) is deleted: restore it with"+
-				" \"mlflow experiments restore --experiment-id %s\", or name another one", e.Name, e.ID, e.ID)
-		}
-	}
-	if byID != nil && d.ExperimentName != "" && (byName == nil || byName.ID != byID.ID) {
-		return errTwoExperiments
-	}
-	return nil
+	return named, nil
 }
