@@ -30,20 +30,14 @@ type stopper struct {
 
 // guard adds a stopper to the observers of the run, if there are rules.
 func (w *wrap) guard(ctx context.Context, reader *host.Reader) {
-	if len(w.o.StopIf) > 0 {
-		w.stopper = newStopper(ctx, w, reader)
-		w.observe(w.stopper)
+	if len(w.o.StopIf) == 0 {
+		return
 	}
-}
-
-// newStopper returns the stopper for the rules of the options.
-func newStopper(ctx context.Context, w *wrap, reader *host.Reader) *stopper {
-	s := &stopper{wrap: w, ctx: ctx, reader: reader}
+	w.stopper = &stopper{wrap: w, ctx: ctx, reader: reader}
 	for _, rule := range w.o.rules() {
-		s.watches = append(s.watches, collector.Watch{Rule: rule})
+		w.stopper.watches = append(w.stopper.watches, collector.Watch{Rule: rule})
 	}
-
-	return s
+	w.observe(w.stopper)
 }
 
 // rules returns the rules of StopIf, which were checked before.
@@ -206,30 +200,20 @@ type count struct {
 
 // living returns how many there are; 0 if they cannot be found.
 func (v *survivors) living() int {
-	if v.tree == nil {
-		return 0
-	}
-	n, err := v.ask((*process.Tree).Living)
-	if err != nil && n == 0 {
-		return 0
-	}
-
+	n, _ := v.ask((*process.Tree).Living)
 	return n
 }
 
 // kill sends KILL to all that are there, and returns how many there were.
-func (v *survivors) kill() (int, error) {
-	if v.tree == nil {
-		return 0, nil
-	}
-
-	return v.ask((*process.Tree).Kill)
-}
+func (v *survivors) kill() (int, error) { return v.ask((*process.Tree).Kill) }
 
 var errNoAnswer = errors.New("the kernel does not answer for one of them")
 
 // ask asks the tree. If it does not answer in time, ask counts one process: the job is not known to have ended.
 func (v *survivors) ask(question func(*process.Tree) (int, error)) (int, error) {
+	if v.tree == nil {
+		return 0, nil
+	}
 	answer, ok := v.asked.Ask(time.Second, func() count {
 		n, err := question(v.tree)
 		return count{n, err}

@@ -2,6 +2,7 @@ package mlflow
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -203,13 +204,7 @@ func sameServer(from, to *url.URL) bool {
 
 // portOf returns a URL's port, also if it is the default of the scheme.
 func portOf(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
+	return cmp.Or(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80")
 }
 
 // movedBase returns the tracking URI that would have led to where a request was redirected: the new

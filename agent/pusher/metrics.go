@@ -64,10 +64,10 @@ func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
 // phaseMetrics returns the numbers of a node's phases that are pushed, as phase/NAME/seconds and so on.
 func phaseMetrics(n *reporter.Node) []mlflow.Metric {
 	var out []mlflow.Metric
-	names := newNames()
+	taken := make(names)
 	numbers := []string{reporter.PhaseSeconds, reporter.MetricJobCores, reporter.MetricJobMemoryPeak}
 	for _, p := range n.Phases {
-		key := names.take("phase/", p.Name, numbers...)
+		key := taken.take("phase/", p.Name, numbers...)
 		for _, number := range numbers {
 			v, ok := p.Metrics[number]
 			if number == reporter.PhaseSeconds {
@@ -124,10 +124,8 @@ func exitMetrics(n *reporter.Node) []mlflow.Metric {
 // server.
 const maxName = 200
 
-// names are the keys that were made of the job's own names.
-type names struct{ keys, folders map[string]bool }
-
-func newNames() names { return names{make(map[string]bool), make(map[string]bool)} }
+// names are the keys that were made of the job's own names, and their folders, for which the value is false.
+type names map[string]bool
 
 // take returns the beginning of the keys of a phase or a series: key + "/" + number for each number, or the key itself
 // for the number "". What MLflow does not take in a key becomes "_", and so do slashes and dots where they would make
@@ -135,45 +133,35 @@ func newNames() names { return names{make(map[string]bool), make(map[string]bool
 func (n names) take(folder, name string, numbers ...string) string {
 	name = legible(name)
 	key := folder + name
-	if mlflow.CheckKey(key) != nil || n.nested(key, numbers) {
+	if mlflow.CheckKey(key) != nil || n.clash(key, false, numbers) {
 		key = folder + cmp.Or(strings.NewReplacer("/", "_", ".", "_").Replace(name), "_")
 	}
 
 	first := key
-	for k := 2; n.nested(key, numbers) || n.taken(key, numbers); k++ {
+	for k := 2; n.clash(key, true, numbers); k++ {
 		key = first + "_" + strconv.Itoa(k)
 	}
 	for _, number := range numbers {
 		full := path.Join(key, number)
-		n.keys[full] = true
+		n[full] = true
 		for dir := path.Dir(full); dir != "."; dir = path.Dir(dir) {
-			n.folders[dir] = true
+			n[dir] = false
 		}
 	}
 
 	return key
 }
 
-// taken reports whether one of the keys is there.
-func (n names) taken(key string, numbers []string) bool {
-	for _, number := range numbers {
-		if n.keys[path.Join(key, number)] {
-			return true
-		}
-	}
-	return false
-}
-
-// nested reports whether one of the keys would be the folder of a key that is there, or would have one as its folder.
-// Servers without a database keep each key in a file.
-func (n names) nested(key string, numbers []string) bool {
+// clash reports whether one of the keys would be the folder of a key that is there, or would have one as its folder:
+// servers without a database keep each key in a file. With same it also reports whether one of the keys is there.
+func (n names) clash(key string, same bool, numbers []string) bool {
 	for _, number := range numbers {
 		full := path.Join(key, number)
-		if n.folders[full] {
+		if isKey, there := n[full]; there && (same || !isKey) {
 			return true
 		}
 		for dir := path.Dir(full); dir != "."; dir = path.Dir(dir) {
-			if n.keys[dir] {
+			if n[dir] {
 				return true
 			}
 		}

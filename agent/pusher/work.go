@@ -34,9 +34,9 @@ func numbersOf(w *reporter.Work, kind reporter.WorkKind, most int) (out []mlflow
 	for _, n := range numbers {
 		ends = append(ends, n.Name)
 	}
-	keys, names := make(map[string]string), newNames()
+	keys, taken := make(map[string]string), make(names)
 	for _, series := range slices.Sorted(slices.Values(all)) {
-		keys[series] = names.take(string(kind)+"/", series, ends...)
+		keys[series] = taken.take(string(kind)+"/", series, ends...)
 	}
 
 	for _, series := range all[:min(len(all), most)] {
@@ -126,7 +126,7 @@ func drawnInRecording(rec *collector.Recording) []jobSeries {
 // workSources returns the sources of the job's time lines.
 func (s nodeSeries) workSources() []source {
 	var out []source
-	names := newNames()
+	taken := make(names)
 	for _, of := range s.job {
 		var rows []reporter.WorkLineKind
 		var numbers []string
@@ -136,7 +136,7 @@ func (s nodeSeries) workSources() []source {
 			}
 		}
 
-		key := names.take(folder(s.node)+string(of.kind)+"/", of.name, numbers...)
+		key := taken.take(folder(s.node)+string(of.kind)+"/", of.name, numbers...)
 		for _, row := range rows {
 			l := reporter.WorkLine{Kind: of.kind, Series: of.name, Number: row.Number}
 			band, ok := s.envelope[l.Key()]
