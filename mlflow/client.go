@@ -149,9 +149,6 @@ func (c *Client) URI() string { return c.config.URI }
 // String returns the URI.
 func (c Client) String() string { return c.config.URI }
 
-// GoString returns the URI.
-func (c Client) GoString() string { return c.config.URI }
-
 // Format writes the URI for every verb, so that none shows the fields.
 func (c Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.config.URI) }
 
@@ -159,13 +156,12 @@ func (c Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.config.URI) }
 // of a busy server is older now and then.
 const dateAge = 2 * time.Second
 
-// A clock is what the Date headers of a server's answers say of this machine's clock: by how much it is ahead of the
-// server's, at least, or behind it.
+// A clock is what the Date headers of a server's answers say of this machine's clock. By at least low it is ahead of the
+// server's, and by at most high: the least of all answers.
 type clock struct {
-	mu      sync.Mutex
-	answers int           // with a Date
-	ahead   time.Duration // by the answer that shows least; negative or 0 = not known to be
-	behind  time.Duration // by the answer that shows most; the same
+	mu        sync.Mutex
+	known     bool // there was an answer with a Date
+	low, high time.Duration
 }
 
 // note takes the answer to a request that was sent and answered at times of this machine's clock.
@@ -176,12 +172,11 @@ func (c *clock) note(sent, answered time.Time, header http.Header) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ahead := sent.Sub(date) - dateAge
-	if c.answers > 0 {
-		ahead = min(ahead, c.ahead)
+	low, high := sent.Sub(date)-dateAge, answered.Sub(date)
+	if c.known {
+		low, high = min(low, c.low), min(high, c.high)
 	}
-	c.ahead, c.behind = ahead, max(c.behind, date.Sub(answered))
-	c.answers++
+	c.known, c.low, c.high = true, low, high
 }
 
 // ClockAhead returns by how much this machine's clock is ahead of the server's, at least, as the answers so far tell;
@@ -189,8 +184,5 @@ func (c *clock) note(sent, answered time.Time, header http.Header) {
 func (c *Client) ClockAhead() time.Duration {
 	c.clock.mu.Lock()
 	defer c.clock.mu.Unlock()
-	if c.clock.behind > c.clock.ahead {
-		return -max(0, c.clock.behind)
-	}
-	return max(0, c.clock.ahead)
+	return max(0, c.clock.low) + min(0, c.clock.high)
 }

@@ -182,8 +182,5 @@ func (c Config) String() string {
 // Format writes String for every verb, so that none shows the fields.
 func (c Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
 
-// GoString returns what String does.
-func (c Config) GoString() string { return c.String() }
-
 // MarshalJSON encodes what String returns.
 func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }

@@ -196,7 +196,7 @@ func TestConfig_HidesSecrets(t *testing.T) {
 		K *Client
 	}{cfg, &cfg, c})
 	outer := struct{ C any }{cfg}
-	texts := []string{log.String(), string(encoded), cfg.String(), cfg.GoString(), c.String(), c.GoString()}
+	texts := []string{log.String(), string(encoded), cfg.String(), c.String(), fmt.Sprintf("%#v %#v", cfg, c)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		for _, v := range []any{cfg, &cfg, c, outer, *c} {
 			texts = append(texts, fmt.Sprintf(verb, v))

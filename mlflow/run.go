@@ -40,10 +40,10 @@ type Run struct {
 	Metrics map[string]Metric
 }
 
-// A NewRun describes a run to create. Name and User may be empty. If StartTime is zero, the server
+// A NewRun describes a run to create. Name may be empty. If StartTime is zero, the server
 // has none either.
 type NewRun struct {
-	ExperimentID, Name, User string
+	ExperimentID, Name string
 	StartTime                time.Time
 	Tags                     []Tag
 }
@@ -54,11 +54,10 @@ type NewRun struct {
 func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	in := struct {
 		ExperimentID string `json:"experiment_id"`
-		User         string `json:"user_id,omitempty"`
 		Name         string `json:"run_name,omitempty"`
 		StartTime    int64  `json:"start_time,omitempty"`
 		Tags         []Tag  `json:"tags,omitempty"`
-	}{n.ExperimentID, n.User, n.Name, millis(n.StartTime), n.Tags}
+	}{n.ExperimentID, n.Name, millis(n.StartTime), n.Tags}
 
 	q, err := c.newPost("create run in experiment "+quote(n.ExperimentID), "runs/create", in, nil)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestSearchExperiments_ReadsAllPages(t *testing.T) {
 func TestCreateRun_ReturnsTheRun(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		want := map[string]any{"experiment_id": "7", "user_id": "me", "run_name": "n", "start_time": 1700000000123.0,
+		want := map[string]any{"experiment_id": "7", "run_name": "n", "start_time": 1700000000123.0,
 			"tags": []any{map[string]any{"key": "k", "value": "v"}}}
 		if got := bodyOf(t, r); r.URL.Path != "/api/2.0/mlflow/runs/create" || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s %v", r.URL, got)
@@ -121,7 +121,7 @@ func TestCreateRun_ReturnsTheRun(t *testing.T) {
 			"data":{"tags":[{"key":"k","value":"v"}],"metrics":[{"key":"m","value":1.5,"timestamp":"12","step":-1},
 			{"key":"n","value":"NaN","timestamp":13,"step":"2"}],"params":[]},"inputs":{}}}`)
 	})
-	r, err := c.CreateRun(context.Background(), NewRun{"7", "n", "me", time.UnixMilli(1700000000123),
+	r, err := c.CreateRun(context.Background(), NewRun{"7", "n", time.UnixMilli(1700000000123),
 		[]Tag{{"k", "v"}}})
 	if err != nil {
 		t.Fatal(err)

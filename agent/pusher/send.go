@@ -144,18 +144,14 @@ func (p *Plan) sendValues(ctx context.Context) error {
 
 // tags returns what is said of the report and of its files, by key.
 func (p *Plan) tags() (all map[string]string, notes []string) {
-	all = make(map[string]string)
-	list, notes := tags(p.report, p.dropped)
+	all, notes = tags(p.report, p.dropped)
 	for _, name := range p.id.nodes {
-		list = append(list, mlflow.Tag{Key: tagRecording(name), Value: p.id.recordings[name]})
+		all[tagRecording(name)] = p.id.recordings[name]
 	}
 	for _, a := range p.opts.Artifacts {
 		if t := p.claim(a.Name); mlflow.CheckKey(t.Key) == nil {
-			list = append(list, t)
+			all[t.Key] = t.Value
 		}
-	}
-	for _, t := range list {
-		all[t.Key] = t.Value
 	}
 	return all, notes
 }

@@ -57,9 +57,9 @@ const (
 	maxRunName  = 80   // bytes, for a table of runs
 )
 
-// tags returns what is said of a report. Those that MLflow would refuse become notes.
-func tags(r *reporter.Report, dropped int) (out []mlflow.Tag, notes []string) {
-	all := ownTags(r, dropped)
+// tags returns what is said of a report, by key. What MLflow would refuse becomes a note.
+func tags(r *reporter.Report, dropped int) (all map[string]string, notes []string) {
+	all = ownTags(r, dropped)
 	for key, value := range r.Run.Tags {
 		if strings.HasPrefix(key, ownPrefix) {
 			notes = append(notes, "tag left out: "+key+": names with perfagent. are ours")
@@ -71,11 +71,12 @@ func tags(r *reporter.Report, dropped int) (out []mlflow.Tag, notes []string) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if err := mlflow.CheckKey(key); err != nil {
 			notes = append(notes, "tag left out: "+err.Error())
+			delete(all, key)
 			continue
 		}
-		out = append(out, mlflow.Tag{Key: key, Value: clip(all[key], maxTagValue)})
+		all[key] = clip(all[key], maxTagValue)
 	}
-	return out, notes
+	return all, notes
 }
 
 // ownTags returns the tags of a report that are not the user's.

@@ -109,18 +109,13 @@ func tagged(all map[string]string) *reporter.Report {
 func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("日", 4000)
-	said, notes := tags(tagged(map[string]string{"branch": "main", "long": long, "a:b": "1", "": "2", "../x": "3",
+	got, notes := tags(tagged(map[string]string{"branch": "main", "long": long, "a:b": "1", "": "2", "../x": "3",
 		"a//b": "4", strings.Repeat("k", 251): "5",
 		"odd": "\xff", "perfagent.run_id": "forged"}), 2)
-	got := make(map[string]string)
-	for _, tag := range said {
-		got[tag.Key] = tag.Value
-		if err := mlflow.CheckKey(tag.Key); err != nil || len(tag.Value) > 5000 || !utf8.ValidString(tag.Value) {
-			t.Errorf("tag %q of %d bytes: %v", tag.Key, len(tag.Value), err)
+	for key, value := range got {
+		if err := mlflow.CheckKey(key); err != nil || len(value) > 5000 || !utf8.ValidString(value) {
+			t.Errorf("tag %q of %d bytes: %v", key, len(value), err)
 		}
-	}
-	if len(got) != len(said) {
-		t.Errorf("a tag twice: %v", said)
 	}
 	for key, value := range map[string]string{"branch": "main", "odd": "\uFFFD", "perfagent.run_id": "r",
 		"perfagent.command": `/bin/sh -c 'it'\''s'`, "perfagent.exit_code": "3",
