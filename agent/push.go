@@ -129,41 +129,38 @@ func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushSta
 		r.state.Error = context.Cause(ctx).Error()
 	}
 
-	return s.concludePush(d, r.state, r.outcome)
+	s.record(d, "MLflow: "+r.state.Error, r.state.State, func(data []byte) ([]byte, error) {
+		return reporter.WithPush(data, map[string]reporter.PushState{d.node: r.state})
+	}, func() string { return "the numbers are safe, push them with: " + d.pushCommand(r.state) })
+	return r.state, r.outcome
 }
 
-// concludePush records the state of the push. It logs one line if the push is not done. It returns what
-// push returns.
-func (s *session) concludePush(d *delivery, state reporter.PushState, outcome string) (reporter.PushState, string) {
+// record writes into the report's file what has become of a push, to the server or to the store, and logs one line if
+// it is not done: why, and what does it later. If the push is pending and the file is gone, the report goes to a
+// temporary directory.
+func (s *session) record(
+	d *delivery, why, state string, with func(data []byte) ([]byte, error), later func() string,
+) {
 	if d.data != nil && !d.perfpy {
-		if err := d.note(state); err != nil {
-			s.log.Warn(err.Error())
+		data, err := with(d.data)
+		if err == nil {
+			err = d.rewrite(data, state)
+		}
+		if err != nil {
+			s.log.Warn(fmt.Sprintf("record the state of the push in %s: %v", d.path, err))
 		}
 	}
 
 	switch {
-	case state.State == reporter.PushDone:
-		return state, outcome
+	case state == reporter.PushDone:
 	case d.path == "":
-		s.log.Error("MLflow: " + state.Error + "; there is no file to push later")
+		s.log.Error(why + "; there is no file to push later")
 	default:
-		s.log.Error("MLflow: " + state.Error + "; the numbers are safe, push them with: " + d.pushCommand(state))
+		s.log.Error(why + "; " + later())
 	}
-
-	return state, ""
 }
 
-// note writes the state of a push into the report's file, unless the disk hangs. If the push is
-// pending and the file is gone, the report goes to a temporary directory.
-func (d *delivery) note(state reporter.PushState) error {
-	data, err := reporter.WithPush(d.data, map[string]reporter.PushState{d.node: state})
-	if err != nil {
-		return fmt.Errorf("record the push in %s: %w", d.path, err)
-	}
-	return d.rewrite(data, state.State)
-}
-
-// rewrite writes the report's file with the state of a push.
+// rewrite writes the report's file with the state of a push, unless the disk hangs.
 func (d *delivery) rewrite(data []byte, state string) error {
 	err, ok := patience.Ask(diskPatience, func() error { return reportfile.Rewrite(d.path, d.data, data) })
 	if !ok {
@@ -291,17 +288,5 @@ func (d delivery) pushCommand(state reporter.PushState) string {
 		}
 	}
 
-	return pusher.CommandLine(append(words, absolutePatiently(d.path)))
-}
-
-// absolutePatiently returns an absolute path, unless the working directory hangs.
-func absolutePatiently(path string) string {
-	absolute, ok := patience.Ask(time.Second, func() string {
-		absolute, _ := filepath.Abs(path)
-		return absolute
-	})
-	if !ok || absolute == "" {
-		return path
-	}
-	return absolute
+	return pusher.CommandLine(append(words, absolute(d.path)))
 }

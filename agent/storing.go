@@ -98,22 +98,10 @@ func (s *session) store(ctx context.Context, d delivery) stored {
 
 // concludeStoring records what has become of the put. It logs one line if the report is not in the store.
 func (s *session) concludeStoring(d *delivery, out stored) {
-	if d.data != nil && !d.perfpy {
-		data, err := reporter.WithStore(d.data, map[string]*reporter.StoreState{d.node: out.state})
-		if err == nil {
-			err = d.rewrite(data, out.state.State)
-		}
-		if err != nil {
-			s.log.Warn(fmt.Sprintf("record the state of the store in %s: %v", d.path, err))
-		}
-	}
-
-	switch {
-	case out.state.State == reporter.PushDone:
-	case d.path == "":
-		s.log.Error("store: " + out.state.Error + "; there is no file to put there later")
-	default:
-		command := pusher.CommandLine([]string{d.program, "push", "--store", out.state.URI, absolutePatiently(d.path)})
-		s.log.Error("store: " + out.state.Error + "; the report is safe, put it there with: " + command)
-	}
+	s.record(d, "store: "+out.state.Error, out.state.State, func(data []byte) ([]byte, error) {
+		return reporter.WithStore(data, map[string]*reporter.StoreState{d.node: out.state})
+	}, func() string {
+		words := []string{d.program, "push", "--store", out.state.URI, absolute(d.path)}
+		return "the report is safe, put it there with: " + pusher.CommandLine(words)
+	})
 }
