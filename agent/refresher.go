@@ -17,8 +17,8 @@ const (
 	pageEvery = 10
 )
 
-// A copier passes copies of the Recording on from time to time, to a goroutine of its own, so that a slow disk or server
-// does not stop the sampling. It is an observer of the run.
+// A copier passes copies of the Recording on from time to time, to a goroutine of its own, so that a slow disk or
+// server does not stop the sampling. It is an observer of the run.
 type copier struct {
 	every    time.Duration
 	due      time.Duration // monotonic time of the next copy; 0 = with the first sample

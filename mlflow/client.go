@@ -156,8 +156,8 @@ func (c Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.config.URI) }
 // of a busy server is older now and then.
 const dateAge = 2 * time.Second
 
-// A clock is what the Date headers of a server's answers say of this machine's clock. By at least low it is ahead of the
-// server's, and by at most high: the least of all answers.
+// A clock is what the Date headers of a server's answers say of this machine's clock. By at least low it is ahead of
+// the server's, and by at most high: the least of all answers.
 type clock struct {
 	mu        sync.Mutex
 	known     bool // there was an answer with a Date
