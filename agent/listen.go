@@ -7,7 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,8 +26,7 @@ type livePage struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
 
-	mu     sync.Mutex
-	failed string // why there is no server; "" = there is one, or will be
+	failed atomic.Pointer[string] // why there is no server; nil = there is one, or will be
 }
 
 // serves reports whether there is to be a live page: of several ranks of a node, only that which measures the host
@@ -77,9 +76,7 @@ func (l *livePage) open(ctx context.Context) net.Listener {
 // fail records in the log and in the report that there is no server.
 func (l *livePage) fail(err error) {
 	why := fmt.Sprintf("cannot listen on %s: %v", l.address, err)
-	l.mu.Lock()
-	l.failed = why
-	l.mu.Unlock()
+	l.failed.Store(&why)
 
 	hint := ""
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) { // another port may work
@@ -91,7 +88,7 @@ func (l *livePage) fail(err error) {
 // serve starts to answer requests, in goroutines of its own. It is called once the job runs.
 // incomplete says why the reports have no end.
 func (l *livePage) serve(incomplete string) {
-	if l.failed != "" {
+	if l.failed.Load() != nil {
 		return
 	}
 
@@ -149,11 +146,9 @@ func (l *livePage) end() []reporter.Missing {
 		l.listener.Close()
 	}
 
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if l.failed == "" {
+	why := l.failed.Load()
+	if why == nil {
 		return nil
 	}
-	return []reporter.Missing{{What: "listen", Code: reporter.ListenFailed, Why: l.failed}}
+	return []reporter.Missing{{What: "listen", Code: reporter.ListenFailed, Why: *why}}
 }

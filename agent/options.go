@@ -300,6 +300,7 @@ func setDefault[T comparable](option *T, value T) {
 func (o Options) Check() error {
 	node := cmp.Or(o.Node, new(int))
 	_, noKey := o.Tags[""]
+	_, badRules := redact.New(o.Redact)
 	for _, check := range []struct {
 		option string
 		err    error
@@ -318,14 +319,14 @@ func (o Options) Check() error {
 		{"Listen", o.checkListen()},
 		// The error does not say what the token is.
 		{"ListenToken", refuse(strings.ContainsFunc(o.ListenToken, unicode.IsControl), "the token has a control character")},
-		{"RunID", o.checkRunID()},
+		{"RunID", scheduler.CheckRunID(cmp.Or(o.RunID, "0"))},
 		{"Tags", refuse(noKey, "a tag without a key")},
 		{"Ops", o.checkOps()},
 		{"Scrape", o.checkScrape()},
 		{"ScrapeInterval", atLeast(o.ScrapeInterval, MinScrapeInterval)},
 		{"OpsChart", refuse(slices.Contains(o.OpsChart, ""), "a pattern is empty")},
 		{"StopIf", o.checkStopIf()},
-		{"Redact", o.checkRedact()},
+		{"Redact", badRules},
 	} {
 		if check.err != nil {
 			return &OptionError{check.option, check.err}
@@ -398,13 +399,6 @@ func (o Options) checkListen() error {
 	return err
 }
 
-func (o Options) checkRunID() error {
-	if o.RunID == "" {
-		return nil
-	}
-	return scheduler.CheckRunID(o.RunID)
-}
-
 // errNoPlace is why perf.py's format and operations exclude each other.
 var errNoPlace = errors.New("perf.py's format has no place for operations")
 
@@ -442,11 +436,6 @@ func (o Options) checkStopIf() error {
 
 // errNothingToStop is why StopIf is for Run only.
 var errNothingToStop = &OptionError{"StopIf", errors.New("only Run has a command that can be stopped")}
-
-func (o Options) checkRedact() error {
-	_, err := redact.New(o.Redact)
-	return err
-}
 
 // redaction returns the rules of Redact, which were checked before.
 func (o Options) redaction() redact.Rules {

@@ -258,10 +258,7 @@ func combine(paths []string) (node *reporter.Report, err error) {
 
 // readPiece reads the report of a rank.
 func readPiece(path string) (*reporter.Report, error) {
-	return answered("read report "+path, func() (piece *reporter.Report, err error) {
-		defer noPanic("damaged report", &err)
-		return reportfile.Read(path, 0)
-	})
+	return answered("read report "+path, func() (*reporter.Report, error) { return reportfile.Read(path, 0) })
 }
 
 // replacePieces writes the report of a node and then removes its pieces. It returns the report's path.

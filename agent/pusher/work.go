@@ -50,18 +50,13 @@ func numbersOf(w *reporter.Work, kind reporter.WorkKind, most int) (out []mlflow
 	return out
 }
 
-// seriesOf returns the series of a time line of the job. {name} in its Name stands for the name of the operation,
+// WorkSeries returns the series of what a job says of its work. {name} in a Name stands for the name of the operation,
 // counter, gauge or transfer.
-func seriesOf(l reporter.WorkLineKind) Series {
-	name := path.Join(string(l.Kind), "{name}", l.Number)
-	return Series{Name: name, Unit: cmp.Or(string(l.Unit), "the job's"), Meaning: l.Meaning}
-}
-
-// WorkSeries returns the series of what a job says of its work.
 func WorkSeries() []Series {
 	var out []Series
 	for _, l := range reporter.WorkLineKinds() {
-		out = append(out, seriesOf(l))
+		name := path.Join(string(l.Kind), "{name}", l.Number)
+		out = append(out, Series{Name: name, Unit: cmp.Or(string(l.Unit), "the job's"), Meaning: l.Meaning})
 	}
 	return out
 }
@@ -143,7 +138,7 @@ func (s nodeSeries) workSources() []source {
 			if !ok {
 				continue
 			}
-			src := source{Series: seriesOf(row), key: path.Join(key, row.Number), job: true,
+			src := source{key: path.Join(key, row.Number), job: true,
 				values: []values{{mean: band.Mean, max: band.Max}}}
 			if l.Number = row.Weight; row.Weight != "" {
 				src.rate = s.envelope[l.Key()].Mean
