@@ -87,8 +87,7 @@ func (e *Error) temporary() bool {
 
 // maybeDone reports whether the server may have done what was requested.
 func (e *Error) maybeDone() bool {
-	switch e.Status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
 		return false
 	}
 	op, ok := errors.AsType[*net.OpError](e.Err)
@@ -97,12 +96,7 @@ func (e *Error) maybeDone() bool {
 
 // retryStatus reports whether MLflow's Python client tries again after an HTTP status.
 func retryStatus(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
+	return slices.Contains([]int{408, 429, 500, 502, 503, 504}, status)
 }
 
 // NotFound reports whether the server says that what was requested does not exist. The 404 of a
