@@ -73,7 +73,8 @@ func (p *Plan) exitCode() string {
 	codes := make(map[string]string)
 	for _, tags := range []map[string]string{p.Run.Tags, ownTags(p.report, 0)} {
 		for key, value := range tags {
-			if node, ok := nodeOfTag(key, exitSuffix); ok {
+			node, isNode := strings.CutPrefix(key, nodePrefix)
+			if node, isExit := strings.CutSuffix(node, exitSuffix); isNode && isExit && node != "" {
 				codes[node] = value
 			}
 		}
@@ -86,13 +87,6 @@ func (p *Plan) exitCode() string {
 		}
 	}
 	return code
-}
-
-// nodeOfTag returns the node of a tag such as perfagent.node.3.exit_code.
-func nodeOfTag(key, suffix string) (node string, ok bool) {
-	name, isNode := strings.CutPrefix(key, nodePrefix)
-	name, hasSuffix := strings.CutSuffix(name, suffix)
-	return name, isNode && hasSuffix && name != ""
 }
 
 // endAmongNodes settles the exit code and the end of the run among nodes that end at about the same time. Their

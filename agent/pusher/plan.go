@@ -170,11 +170,15 @@ func DoneState(s reporter.PushState, notes []string) reporter.PushState {
 // findRun takes the given run or searches.
 func (p *Plan) findRun(ctx context.Context) error {
 	d := p.opts.Destination
-	if p.takeLiveRun() {
-		if p.id.leads {
-			return p.findJobRun(ctx)
+	if p.opts.Turns != nil && p.opts.Live != nil {
+		// A server takes seconds to answer with a run that has the series of many nodes, so that these do not ask for
+		// the one that the live push has sent to.
+		if _, p.sentLive = p.opts.Live.sentUntil(d.RunID); p.sentLive {
+			if p.Run = p.opts.Live.run; p.id.leads {
+				return p.findJobRun(ctx)
+			}
+			return nil
 		}
-		return nil
 	}
 	if d.RunID != "" {
 		run, err := p.client.Run(ctx, d.RunID)
@@ -197,20 +201,6 @@ func (p *Plan) findRun(ctx context.Context) error {
 	p.jobRun = found.jobRun
 	p.Run, err = p.client.Run(ctx, found.run.ID)
 	return err
-}
-
-// takeLiveRun takes the run that the live push has sent to. A server takes seconds to answer with a run that has
-// the series of many nodes, so that these do not ask for it.
-func (p *Plan) takeLiveRun() bool {
-	if p.opts.Turns == nil || p.opts.Live == nil {
-		return false
-	}
-	_, certain := p.opts.Live.sentUntil(p.opts.RunID)
-	if certain {
-		p.Run, p.sentLive = p.opts.Live.run, true
-	}
-
-	return certain
 }
 
 // findJobRun looks for the job's own run, which may have turned up after ours was created.
