@@ -101,7 +101,9 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 	})
 }
 
-// answered asks a disk, and gives up if it hangs. what is asked is in the error. A panic is an error, too: in a
+var errHangs = errors.New("no answer")
+
+// answered asks a disk, and gives up with errHangs if it hangs. what is asked is in the error. A panic is an error, too: in a
 // goroutine of its own it would cost the job its exit code.
 func answered[T any](what string, ask func() (T, error)) (T, error) {
 	type answer struct {
@@ -114,7 +116,7 @@ func answered[T any](what string, ask func() (T, error)) (T, error) {
 		return a
 	})
 	if !ok {
-		a.err = fmt.Errorf("%s: no answer within %v", what, diskPatience)
+		a.err = fmt.Errorf("%s: %w within %v", what, errHangs, diskPatience)
 	}
 
 	return a.value, a.err
@@ -214,27 +216,25 @@ func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 		return "", o.nowhere
 	}
 
-	type result struct {
-		path string
-		err  error
+	path, err = answered("write report "+o.reportPath(), func() (string, error) { return o.write(fill) })
+	if err == nil {
+		return path, nil
 	}
-	r, ok := patience.Ask(diskPatience, func() result {
-		path, err := o.write(fill)
-		return result{path, err}
+	path, errTemp := answered("write report", func() (string, error) {
+		path, errTemp := writeElsewhere(filepath.Base(o.reportPath()), fill)
+		switch {
+		case errors.Is(err, errHangs): // so does what would be done to the journal
+		case errTemp == nil:
+			o.removeJournal()
+		default:
+			_ = o.journal.Keep()
+		}
+		return path, errTemp
 	})
-	if ok {
-		return r.path, r.err
+	if errTemp != nil {
+		return "", o.lost(err)
 	}
-
-	hangs := fmt.Sprintf("write report %s: no answer within %v", o.reportPath(), diskPatience)
-	path, ok = patience.Ask(diskPatience, func() string {
-		path, _ := writeElsewhere(filepath.Base(o.reportPath()), fill)
-		return path
-	})
-	if !ok || path == "" {
-		return "", o.lost(errors.New(hangs))
-	}
-	o.log.Warn(fmt.Sprintf("%s; the report is %s", hangs, path))
+	o.log.Warn(fmt.Sprintf("%v; the report is %s", err, path))
 
 	return path, nil
 }
@@ -247,7 +247,7 @@ func (o *output) lost(err error) error {
 	return err
 }
 
-// write is save without a timeout.
+// write writes the report in the place that was claimed, and removes the journal.
 func (o *output) write(fill func(io.Writer) error) (path string, err error) {
 	path = o.reportPath()
 	err = o.refresh(fill)
@@ -257,18 +257,9 @@ func (o *output) write(fill func(io.Writer) error) (path string, err error) {
 	}
 	if err == nil {
 		o.removeJournal()
-		return path, nil
 	}
 
-	if elsewhere, errTemp := writeElsewhere(filepath.Base(o.reportPath()), fill); errTemp == nil {
-		o.log.Warn(fmt.Sprintf("%v; the report is %s", err, elsewhere))
-		o.removeJournal()
-		return elsewhere, nil
-	}
-
-	_ = o.journal.Keep()
-
-	return "", o.lost(err)
+	return path, err
 }
 
 // refresh writes the report of an active recording. The first call takes the name that the journal

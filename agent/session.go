@@ -128,7 +128,8 @@ func (s *session) startObservers(head journal.Head, started time.Time, incomplet
 	s.observe(s.output)
 
 	if s.o.Compat == "" { // perf.py's numbers are known only at the end
-		s.tracking.head, s.tracking.started = head, started
+		head.Run.Start = reporter.Time{Time: started}
+		s.tracking.head = &head
 	}
 	s.observe(s.tracking)
 

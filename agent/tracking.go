@@ -32,12 +32,10 @@ type tracking struct {
 	ofRank bool   // the job is of one rank of several on the node
 	idle   bool   // another agent of the node pushes live
 
-	// head and started describe the run to the live push. There is no live push if started is zero.
-	head    journal.Head
-	started time.Time
-	live    *pusher.Live
-	stop    func() (ended bool)
-	ended   *pusher.Live // live, once it has ended
+	head  *journal.Head // describes the run to the live push; nil if there is none
+	live  *pusher.Live
+	stop  func() (ended bool)
+	ended *pusher.Live // live, once it has ended
 }
 
 // newTracking decides where to push.
@@ -193,13 +191,11 @@ func unreachable(err error) bool {
 
 // begin starts the live push.
 func (t *tracking) begin(*collector.Recording) {
-	if !t.on() || t.started.IsZero() || t.idle || t.live != nil {
+	if !t.on() || t.head == nil || t.idle || t.live != nil {
 		return
 	}
 
-	head := t.head
-	head.Run.Start = reporter.Time{Time: t.started}
-	t.live = pusher.NewLive(head, t.dest, func() (*mlflow.Client, error) { return t.connect(1) })
+	t.live = pusher.NewLive(*t.head, t.dest, func() (*mlflow.Client, error) { return t.connect(1) })
 	if t.ofRank {
 		t.live.OfRank()
 	}

@@ -2,11 +2,11 @@ package agent
 
 import (
 	"testing"
-	"time"
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 // rankTracking returns the tracking of a rank of a launch that tells no index of the node.
@@ -16,7 +16,7 @@ func rankTracking(t *testing.T, rank int, holds bool) *tracking {
 	o.identity = scheduler.Identity{NodeFrom: scheduler.None, Rank: &rank, WorldSize: 2}
 	tr := newTracking(o)
 	tr.amongRanks("launch 7 on this host", holds)
-	tr.started = time.Now()
+	tr.head = &journal.Head{}
 	t.Cleanup(func() { tr.end() })
 	return tr
 }

@@ -76,16 +76,23 @@ func (f *File) note(states map[string]reporter.PushState) error {
 
 // noteIn records the states of a push in a file.
 func noteIn(file *reportfile.File, states map[string]reporter.PushState) error {
+	return rewrite(file, "the state of the push", func(data []byte) ([]byte, error) {
+		return reporter.WithPush(data, states)
+	})
+}
+
+// rewrite records something in a file, if it is a perfagent report. what is for the error.
+func rewrite(file *reportfile.File, what string, with func(data []byte) ([]byte, error)) error {
 	if file.Kind != reportfile.KindReport {
 		return nil
 	}
 
-	data, err := reporter.WithPush(file.Data, states)
+	data, err := with(file.Data)
 	if err != nil || string(data) == string(file.Data) {
 		return err
 	}
 	if err := reportfile.Rewrite(file.Path, file.Data, data); err != nil {
-		return fmt.Errorf("record the state of the push: %w", err)
+		return fmt.Errorf("record %s: %w", what, err)
 	}
 
 	file.Data = data
@@ -135,16 +142,10 @@ func (f *File) Node(key string) (data []byte, base string, err error) {
 // NoteStore records in the file what was put into a store. The pieces of ranks are put together later, and say nothing
 // of a store.
 func (f *File) NoteStore(states map[string]*reporter.StoreState) error {
-	if f.Kind != reportfile.KindReport || f.pieces != nil || len(states) == 0 {
+	if f.pieces != nil || len(states) == 0 {
 		return nil
 	}
-
-	data, err := reporter.WithStore(f.Data, states)
-	if err != nil {
-		return err
-	}
-	if err := reportfile.Rewrite(f.Path, f.Data, data); err != nil {
-		return fmt.Errorf("record what was put into the store: %w", err)
-	}
-	return nil
+	return rewrite(f.File, "what was put into the store", func(data []byte) ([]byte, error) {
+		return reporter.WithStore(data, states)
+	})
 }
