@@ -66,10 +66,7 @@ func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 		Metrics []Metric `json:"metrics,omitempty"`
 		Tags    []Tag    `json:"tags,omitempty"`
 	}{runID, b.Metrics, b.Tags}
-	q, err := c.newPost(op, "runs/log-batch", in, nil)
-	if err != nil {
-		return err
-	}
+	q := c.newPost(op, "runs/log-batch", in, nil)
 	if len(q.body) > maxBatchBytes {
 		return fmt.Errorf("%s: %d bytes, at most %d: %w", op, len(q.body), maxBatchBytes, errTooLarge)
 	}
@@ -170,8 +167,6 @@ func CheckKey(key string) error {
 		return errors.New("the key is empty")
 	case n > maxKey:
 		return fmt.Errorf("the key %s has %d characters, at most %d", quote(key), n, maxKey)
-	case !utf8.ValidString(key):
-		return fmt.Errorf("the key %s is not UTF-8", quote(key))
 	}
 
 	for _, r := range key {

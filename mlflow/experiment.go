@@ -104,7 +104,7 @@ func (c *Client) SearchExperiments(ctx context.Context) ([]Experiment, error) {
 	return fetch(ctx, c, list[Experiment]{
 		op: op, noun: "experiments", maxPages: maxExperimentPages,
 		items: func(p *page) []Experiment { return p.Experiments },
-		request: func(token string, _ int) (*call, error) {
+		request: func(token string, _ int) *call {
 			in := struct {
 				MaxResults int    `json:"max_results"`
 				ViewType   string `json:"view_type"`

@@ -24,7 +24,7 @@ type list[T any] struct {
 	maxPages int // more are an error
 
 	items   func(*page) []T
-	request func(token string, have int) (*call, error) // of the page with that token; have is the number of items before
+	request func(token string, have int) *call // of the page with that token; have is the number of items before
 }
 
 // A page is one of a list.
@@ -40,10 +40,7 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 	var all []T
 	token, empty := "", 0
 	for pages := 1; ; pages++ {
-		q, err := l.request(token, len(all))
-		if err != nil {
-			return nil, err
-		}
+		q := l.request(token, len(all))
 		var p page
 		q.out = &p
 		if err := c.do(ctx, q); err != nil {
@@ -104,12 +101,12 @@ func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric
 			}
 			return out
 		},
-		request: func(token string, _ int) (*call, error) {
+		request: func(token string, _ int) *call {
 			query := url.Values{"run_id": {runID}, "metric_key": {key}, "max_results": {strconv.Itoa(historyPage)}}
 			if token != "" {
 				query.Set("page_token", token)
 			}
-			return c.newGet(op, "metrics/get-history", query, nil), nil
+			return c.newGet(op, "metrics/get-history", query, nil)
 		},
 	})
 }

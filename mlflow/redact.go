@@ -18,6 +18,9 @@ const maxMessage = 300
 // hiding it would make all texts unreadable.
 const minSecret = 4
 
+// alphanumeric are the letters and digits of ASCII.
+const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
 // hidden replaces secrets in texts.
 const hidden = "***"
 
@@ -43,8 +46,10 @@ func newRedactor(cfg Config) *redactor {
 		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(cfg.Username+":"+cfg.Password)))
 	}
 	for _, s := range secrets {
-		if len(s) >= minSecret {
-			r.secrets = append(r.secrets, s, oneLine(s))
+		for _, form := range []string{s, oneLine(s)} {
+			if len(form) >= minSecret {
+				r.secrets = append(r.secrets, form)
+			}
 		}
 	}
 	slices.SortFunc(r.secrets, func(a, b string) int { return len(b) - len(a) })
@@ -55,11 +60,9 @@ func newRedactor(cfg Config) *redactor {
 // escapes, and the longest run of letters and digits of the secret, which no encoding escapes.
 func (r *redactor) hide(text string) string {
 	for _, s := range r.secrets {
-		if len(s) >= minSecret {
-			text = strings.ReplaceAll(text, s, hidden)
-		}
+		text = strings.ReplaceAll(text, s, hidden)
 		longest := ""
-		for _, run := range strings.FieldsFunc(s, func(c rune) bool { return !isAlphanumeric(c) }) {
+		for _, run := range strings.FieldsFunc(s, func(c rune) bool { return !strings.ContainsRune(alphanumeric, c) }) {
 			if len(run) > len(longest) {
 				longest = run
 			}
@@ -69,11 +72,6 @@ func (r *redactor) hide(text string) string {
 		}
 	}
 	return text
-}
-
-// isAlphanumeric reports whether a character is a letter or a digit of ASCII.
-func isAlphanumeric(c rune) bool {
-	return c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c))
 }
 
 // clean makes a text fit for an error: one line of at most maxMessage characters without control

@@ -48,28 +48,21 @@ func (c *Client) newGet(op, path string, query url.Values, out any) *call {
 	return &call{op: op, method: http.MethodGet, url: c.config.URI + apiPath + path, query: query, out: out}
 }
 
-// newPost returns a call that sends in as JSON to something below apiPath. If out is nil, the answer may be any object.
-func (c *Client) newPost(op, path string, in, out any) (*call, error) {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: encode the request: %w", op, err)
-	}
-
+// newPost returns a call that sends in as JSON to something below apiPath. in must have a JSON. If out is nil, the answer
+// may be any object.
+func (c *Client) newPost(op, path string, in, out any) *call {
 	if out == nil {
 		out = new(struct{})
 	}
 	q := c.newGet(op, path, nil, out)
-	q.method, q.body, q.contentType = http.MethodPost, body, "application/json"
-	return q, nil
+	q.method, q.contentType = http.MethodPost, "application/json"
+	q.body, _ = json.Marshal(in) // it fails for numbers alone that are not finite
+	return q
 }
 
 // post sends in as JSON to something below apiPath, and decodes the answer into out.
 func (c *Client) post(ctx context.Context, op, path string, in, out any) error {
-	q, err := c.newPost(op, path, in, out)
-	if err != nil {
-		return err
-	}
-	return c.do(ctx, q)
+	return c.do(ctx, c.newPost(op, path, in, out))
 }
 
 // longWait is after which time Config.OnWait is called.

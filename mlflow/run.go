@@ -44,8 +44,8 @@ type Run struct {
 // has none either.
 type NewRun struct {
 	ExperimentID, Name string
-	StartTime                time.Time
-	Tags                     []Tag
+	StartTime          time.Time
+	Tags               []Tag
 }
 
 // CreateRun creates a run with status RUNNING. It is tried again only if the server has certainly
@@ -59,10 +59,7 @@ func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 		Tags         []Tag  `json:"tags,omitempty"`
 	}{n.ExperimentID, n.Name, millis(n.StartTime), n.Tags}
 
-	q, err := c.newPost("create run in experiment "+quote(n.ExperimentID), "runs/create", in, nil)
-	if err != nil {
-		return nil, err
-	}
+	q := c.newPost("create run in experiment "+quote(n.ExperimentID), "runs/create", in, nil)
 	q.creates = true
 	return c.oneRun(ctx, q)
 }
@@ -130,7 +127,7 @@ func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) 
 			}
 			return out
 		},
-		request: func(token string, have int) (*call, error) {
+		request: func(token string, have int) *call {
 			in := struct {
 				ExperimentIDs []string `json:"experiment_ids"`
 				Filter        string   `json:"filter,omitempty"`
