@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -146,10 +147,8 @@ func (c *Client) refusal(q *call, resp *http.Response, body []byte) *Error {
 	}
 	message, isMLflow := "", false
 	if json.Unmarshal(body, &answer) == nil {
-		message, isMLflow = string(answer.Message), answer.Code != "" || answer.Message != ""
-		if message == "" {
-			message = answer.Detail
-		}
+		message = cmp.Or(string(answer.Message), answer.Detail)
+		isMLflow = answer.Code != "" || answer.Message != ""
 	} else {
 		message = c.pageText(body)
 	}

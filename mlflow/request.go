@@ -48,8 +48,7 @@ func (c *Client) newGet(op, path string, query url.Values, out any) *call {
 	return &call{op: op, method: http.MethodGet, url: c.config.URI + apiPath + path, query: query, out: out}
 }
 
-// newPost returns a call that sends in as JSON to something below apiPath. in must have a JSON. If out is nil, the answer
-// may be any object.
+// newPost returns a call that sends in as JSON to something below apiPath. If out is nil, the answer may be any object.
 func (c *Client) newPost(op, path string, in, out any) *call {
 	if out == nil {
 		out = new(struct{})
