@@ -104,8 +104,8 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 // errHangs is why a disk was given up.
 var errHangs = errors.New("no answer")
 
-// answered asks a disk, and gives up with errHangs if it hangs. what is asked is in the error. A panic is an error, too:
-// in a goroutine of its own it would cost the job its exit code.
+// answered asks a disk, and gives up with errHangs if it hangs. what is asked is in the error. A panic is an error,
+// too: in a goroutine of its own it would cost the job its exit code.
 func answered[T any](what string, ask func() (T, error)) (T, error) {
 	type answer struct {
 		value T
