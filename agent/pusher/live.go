@@ -233,7 +233,7 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 
 	if l.dest.FewNames {
 		if l.room == nil {
-			l.room = newRoom(l.run, fewNames-endNames, b.pace.nodes) // the rest is for the end
+			l.room = newRoom(l.run, b.pace.nodes)
 		}
 		if b.windows = l.room.keep(b.windows); len(b.windows) == 0 {
 			return nil

@@ -18,6 +18,10 @@ const (
 	fewNames = 50
 	endNames = 21  // the first of a report: perf.py's eighteen and three of the job
 	fewItems = 200 // of one request that such a server takes
+
+	// maxRefused is how many names by themselves are refused before the server is taken to be full: one may be refused
+	// for another reason.
+	maxRefused = 2
 )
 
 // TakesFewNames reports whether the server at a tracking URI is known to take few names of metrics a run.
@@ -35,62 +39,97 @@ func refused(err error) bool {
 	return ok && e.Status == http.StatusBadRequest && e.Code == "INVALID_PARAMETER_VALUE"
 }
 
-// sendWithin sends batches that were refused, and those after them, as far as a run of few names has room for the names
-// of their metrics, the most important first. The rest is left out, with a note.
-func (p *Plan) sendWithin(ctx context.Context, refused []mlflow.Batch) error {
+// A sieve finds out which names of metrics a run takes, by sending the first point of each.
+type sieve struct {
+	send     func([]mlflow.Metric) error
+	admitted map[string]bool
+	failures int // names that were refused by themselves
+}
+
+// sendWithin sends batches that were refused, and those after them, as far as the run has room for the names of their
+// metrics: the eighteen and the job's first. The rest is left out, with a note.
+func (p *Plan) sendWithin(ctx context.Context, batches []mlflow.Batch, why error) error {
 	var all mlflow.Batch
-	for _, b := range refused {
+	for _, b := range batches {
 		all.Metrics, all.Tags = append(all.Metrics, b.Metrics...), append(all.Tags, b.Tags...)
 	}
+	for _, b := range mlflow.Split(mlflow.Batch{Tags: all.Tags}) {
+		if err := logBatch(ctx, p.client, p.Run.ID, b); err != nil {
+			return err
+		}
+	}
+
 	run, err := p.client.Run(ctx, p.Run.ID)
 	if err != nil {
 		return err
 	}
-
-	batches := mlflow.Split(mlflow.Batch{Tags: all.Tags})
-	for piece := range slices.Chunk(p.within(newRoom(run, fewNames, 1), all.Metrics), fewItems) {
-		batches = append(batches, mlflow.Batch{Metrics: piece})
+	s := &sieve{admitted: make(map[string]bool), send: func(points []mlflow.Metric) error {
+		return logBatch(ctx, p.client, p.Run.ID, mlflow.Batch{Metrics: points})
+	}}
+	for key := range run.Metrics {
+		s.admitted[key] = true
 	}
-	for _, b := range batches {
-		if err := logBatch(ctx, p.client, p.Run.ID, b); err != nil {
+	firsts := firstPoints(all.Metrics, run.Metrics)
+	together := why
+	if len(firsts) == 1 { // which may not be why
+		together = nil
+	}
+	if err := s.try(firsts, together); err != nil {
+		return err
+	}
+	if len(s.admitted) == 0 { // it is not for want of room
+		return why
+	}
+	for piece := range slices.Chunk(p.rest(s, all.Metrics, firsts), fewItems) {
+		if err := s.send(piece); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// within returns the points that a run has room for. It notes the names that are left out.
-func (p *Plan) within(r *room, all []mlflow.Metric) []mlflow.Metric {
-	var names, leftOut []string
-	seen := make(map[string]bool)
-	for _, m := range all {
-		if !seen[m.Key] {
-			seen[m.Key] = true
-			names = append(names, m.Key)
-		}
-	}
-	order := importance()
-	slices.SortStableFunc(names, func(a, b string) int { return order(a) - order(b) })
-	for _, name := range names {
-		if !r.admit(name) {
-			leftOut = append(leftOut, name)
+// rest returns the points that are still to be sent once the first one of each new name was sent or refused. It notes
+// the names that were left out.
+func (p *Plan) rest(s *sieve, all, firsts []mlflow.Metric) (rest []mlflow.Metric) {
+	var leftOut []string
+	sent := make(map[mlflow.Metric]bool)
+	for _, m := range firsts {
+		if sent[m] = s.admitted[m.Key]; !sent[m] {
+			leftOut = append(leftOut, m.Key)
 		}
 	}
 	if len(leftOut) > 0 {
 		p.Notes = append(p.Notes, noteOf(leftOut))
 	}
 
-	return slices.DeleteFunc(all, func(m mlflow.Metric) bool {
+	for _, m := range all {
 		switch {
-		case r.names[m.Key]:
-			return false
+		case sent[m]:
+		case s.admitted[m.Key]:
+			rest = append(rest, m)
 		case strings.HasPrefix(m.Key, seriesPrefix):
 			p.Points--
 		default:
 			p.Metrics--
 		}
-		return true
-	})
+	}
+	return rest
+}
+
+// firstPoints returns the first point of each name that a run does not have, the most important first.
+func firstPoints(points []mlflow.Metric, has map[string]mlflow.Metric) []mlflow.Metric {
+	var out []mlflow.Metric
+	seen := make(map[string]bool)
+	for _, m := range points {
+		if _, there := has[m.Key]; !there && !seen[m.Key] {
+			seen[m.Key] = true
+			out = append(out, m)
+		}
+	}
+
+	order := importance()
+	slices.SortStableFunc(out, func(a, b mlflow.Metric) int { return order(a.Key) - order(b.Key) })
+	return out
 }
 
 // importance returns a function that ranks names of metrics: perf.py's eighteen, the job's, the other metrics, what has
@@ -119,6 +158,35 @@ func importance() func(key string) int {
 	}
 }
 
+// try sends points of different names, or each half of them if they are refused. why is not nil if it is known that
+// they are refused together.
+func (s *sieve) try(points []mlflow.Metric, why error) error {
+	if len(points) == 0 || s.failures >= maxRefused {
+		return nil
+	}
+	if why == nil {
+		why = s.send(points)
+	}
+
+	switch {
+	case why == nil:
+		for _, m := range points {
+			s.admitted[m.Key] = true
+		}
+		return nil
+	case !refused(why):
+		return why
+	case len(points) == 1:
+		s.failures++
+		return nil
+	}
+	half := (len(points) + 1) / 2
+	if err := s.try(points[:half], nil); err != nil {
+		return err
+	}
+	return s.try(points[half:], nil)
+}
+
 // noteOf says what was left out.
 func noteOf(leftOut []string) string {
 	var parts []string
@@ -137,28 +205,19 @@ func noteOf(leftOut []string) string {
 	return "left out, because the server takes no more names of metrics in the run: " + strings.Join(parts, ", ")
 }
 
-// A room is how many more names of metrics may be made in a run.
+// A room is how many more names of series a live push may make in a run.
 type room struct {
 	left  int
-	names map[string]bool // those that may be sent
+	names map[string]bool // those that it may send
 }
 
-// newRoom returns the room that a run has for the names of each of the nodes that share it, if it takes most in all.
-func newRoom(run *mlflow.Run, most, nodes int) *room {
-	r := &room{left: max(0, most-len(run.Metrics)) / max(1, nodes), names: make(map[string]bool)}
+// newRoom returns the room that a run has: what comes at the end has its own. Nodes share it.
+func newRoom(run *mlflow.Run, nodes int) *room {
+	r := &room{left: max(0, fewNames-endNames-len(run.Metrics)) / max(1, nodes), names: make(map[string]bool)}
 	for key := range run.Metrics {
 		r.names[key] = true
 	}
 	return r
-}
-
-// admit reports whether a name may be sent.
-func (r *room) admit(name string) bool {
-	if !r.names[name] && r.left > 0 {
-		r.names[name] = true
-		r.left--
-	}
-	return r.names[name]
 }
 
 // keep returns windows with those series only that there is room for, the job's first. A window that has none is gone.
@@ -168,8 +227,9 @@ func (r *room) keep(windows []window) []window {
 		for _, ofJob := range []bool{true, false} {
 			for _, m := range w.points {
 				_, name, _ := strings.Cut(strings.TrimPrefix(m.Key, seriesPrefix), "/")
-				if strings.HasPrefix(name, "job_") == ofJob {
-					r.admit(m.Key)
+				if r.left > 0 && !r.names[m.Key] && strings.HasPrefix(name, "job_") == ofJob {
+					r.names[m.Key] = true
+					r.left--
 				}
 			}
 		}

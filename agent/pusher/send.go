@@ -126,7 +126,7 @@ func (p *Plan) sendValues(ctx context.Context) error {
 	for i, b := range batches {
 		err := logBatch(ctx, p.client, p.Run.ID, b)
 		if refused(err) {
-			return p.sendWithin(ctx, batches[i:])
+			return p.sendWithin(ctx, batches[i:], err)
 		}
 		if err != nil {
 			return err
