@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,20 +36,31 @@ func ReadHead(file io.Reader) (*reporter.Head, error) {
 	}, nil
 }
 
-// hostIn returns the host in the state of the next line, that of a sample or a snapshot; nil if there is none.
+// hostIn reads on to the host in the state of a sample or a snapshot; nil if there is none.
 func hostIn(in *jsontext.Decoder) *reporter.Host {
-	type state struct {
-		State struct {
-			Host *reporter.Host `json:"host"`
-		} `json:"state"`
-	}
-	var second struct {
-		state
-		Snapshot state `json:"snapshot"`
-	}
-	line, err := in.ReadValue()
-	if err != nil || json.Unmarshal(line, &second) != nil {
+	if in.PeekKind() != '{' {
 		return nil
 	}
-	return cmp.Or(second.State.Host, second.Snapshot.State.Host)
+	_, err := in.ReadToken()
+	for err == nil && in.PeekKind() == '"' {
+		var name jsontext.Token
+		if name, err = in.ReadToken(); err != nil {
+			return nil
+		}
+
+		switch name.String() {
+		case "snapshot", "state":
+			return hostIn(in)
+		case "host":
+			data, err := in.ReadValue()
+			host := new(reporter.Host)
+			if err != nil || json.Unmarshal(data, host) != nil {
+				return nil
+			}
+			return host
+		}
+		err = in.SkipValue()
+	}
+
+	return nil
 }
