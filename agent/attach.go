@@ -39,16 +39,19 @@ type Ready struct {
 // children are never among them. A done ctx is not an error; a process that is not there is, before
 // anything is written, and so is a report that cannot be written (ErrNoReport).
 func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	a, err := newAttachment(pids, o.redaction()) // before this process may be taken over
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
 	o, leave, err := admit(o)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	a, err := newAttachment(pids, o.redaction())
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
 
 	a.session = newSession(o, commandOf(a.pids[0]))
 	a.join()

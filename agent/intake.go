@@ -32,8 +32,8 @@ func (s *session) openIntake(sidecar bool) {
 	start := host.Now()
 	in, err := intake.Open(intake.Options{
 		Address: address, Endpoints: endpoints, ScrapeInterval: s.o.ScrapeInterval, Charts: s.o.OpsChart,
-		Sidecar: sidecar,
-		Now:     func() time.Time { return start.Wall.Add(host.Now().Boot - start.Boot) }, // the axis of the samples
+		Sidecar: sidecar, Booted: start.Wall.Add(-start.Boot),
+		Now: func() time.Time { return start.Wall.Add(host.Now().Boot - start.Boot) }, // the axis of the samples
 	})
 	s.intake = in
 	switch {

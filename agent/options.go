@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -155,7 +156,7 @@ type Options struct {
 	Scrape         []string
 	ScrapeInterval time.Duration
 
-	// OpsChart are patterns of the series and transfers that get a time line; "*" and "?" stand for any
+	// OpsChart are patterns, as of path.Match, of the series and transfers that get a time line, in which "/" is like other
 	// characters. nil is the first 12 to appear.
 	OpsChart []string
 
@@ -324,7 +325,7 @@ func (o Options) Check() error {
 		{"Ops", o.checkOps()},
 		{"Scrape", o.checkScrape()},
 		{"ScrapeInterval", atLeast(o.ScrapeInterval, MinScrapeInterval)},
-		{"OpsChart", refuse(slices.Contains(o.OpsChart, ""), "a pattern is empty")},
+		{"OpsChart", refuse(slices.ContainsFunc(o.OpsChart, badPattern), "a pattern is empty, or has a [ without an end")},
 		{"StopIf", o.checkStopIf()},
 		{"Redact", badRules},
 	} {
@@ -334,6 +335,12 @@ func (o Options) Check() error {
 	}
 
 	return nil
+}
+
+// badPattern reports whether a text is not a pattern of path.Match that fits anything.
+func badPattern(pattern string) bool {
+	_, err := path.Match(pattern, "")
+	return pattern == "" || err != nil
 }
 
 // atLeast returns an error if value is below least; 0 is the default.

@@ -221,10 +221,11 @@ func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	if err == nil {
 		return path, nil
 	}
+	hangs := errors.Is(err, errHangs)
 	path, errTemp := answered("write report", func() (string, error) {
 		path, errTemp := writeElsewhere(filepath.Base(o.reportPath()), fill)
 		switch {
-		case errors.Is(err, errHangs): // so does what would be done to the journal
+		case hangs: // so does what would be done to the journal
 		case errTemp == nil:
 			o.removeJournal()
 		default:

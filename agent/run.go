@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/perfagent/perfagent/collector"
@@ -143,7 +144,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 
 	rec, err := w.lastSample(recorded)
 	if err != nil {
-		w.log.Warn(err.Error() + w.source.leave())
+		w.log.Warn(strings.TrimPrefix(err.Error(), ErrNoReport.Error()+": ") + w.source.leave())
 		return w.result(status), errors.Join(err, failure(status), ctx.Err())
 	}
 

@@ -121,7 +121,7 @@ func (s *session) lastSample(recorded <-chan *collector.Recording) (*collector.R
 	rec, ok := patience.Receive(recorded, diskPatience)
 	if !ok {
 		s.observers.end()
-		return nil, fmt.Errorf("%w: timed out reading the final sample; partial data is in %s",
+		return nil, fmt.Errorf("%w: timed out reading the final sample; partial data is in the journal %s",
 			ErrNoReport, s.output.journalPath())
 	}
 

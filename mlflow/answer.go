@@ -2,19 +2,21 @@ package mlflow
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 )
 
 // Limits, in bytes, of what is read of an answer after decompression, and of what it takes in memory.
 const (
 	maxAnswer     = 64 << 20
-	maxAnswerText = 64 << 10 // of anything that is not MLflow's JSON; 300 characters of it are shown
-	maxListMemory = 64 << 20 // of the items of one array, without their texts
+	maxAnswerText = 64 << 10  // of anything that is not MLflow's JSON; 300 characters of it are shown
+	maxMemory     = 32 << 20  // of one answer, or of a list of few
+	maxListMemory = 256 << 20 // of a list of all runs or experiments, or of a page of points
+	itemMemory    = 128       // of an object or a null in an array, about, without its texts
 )
 
 // read reads an answer and decodes it. Only where there is nothing to decode is an answer that is not a JSON object
@@ -53,8 +55,15 @@ func (c *Client) read(q *call, resp *http.Response) *Error {
 	return c.notMLflow(q, resp, data)
 }
 
-// decode decodes the JSON of an answer.
+// decode decodes the JSON of an answer, unless that would take more memory than is left for it: of a short text
+// encoding/json makes as many items as there are objects.
 func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
+	most := cmp.Or(q.maxMemory, maxMemory)
+	q.memory = q.before + len(data) + itemMemory*(bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")))
+	if q.memory > most {
+		why := tooManyError(fmt.Sprintf("%d MiB", most>>20)).Error()
+		return &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: why, final: true}
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	err := d.Decode(q.out)
 	if err == nil {
@@ -63,11 +72,9 @@ func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 		}
 	}
 	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode}
-	switch _, tooMany := errors.AsType[tooManyError](err); {
+	switch {
 	case err == nil:
 		return nil
-	case tooMany:
-		e.Message, e.final = err.Error(), true
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Message, e.Err, e.retryable = "the answer ends in its middle", io.ErrUnexpectedEOF, true
 	default:
@@ -83,8 +90,8 @@ func (e tooManyError) Error() string {
 	return "the answer is not MLflow's: there are more than " + string(e) + " in it"
 }
 
-// An array is one of an answer. It is decoded item by item: of a short text encoding/json makes as many items as there
-// are commas.
+// An array is one of an answer, of objects or nulls. It ends at the first item that is something else: encoding/json
+// would go on to the last one.
 type array[T any] []T
 
 func (a *array[T]) UnmarshalJSON(b []byte) error {
@@ -97,11 +104,7 @@ func (a *array[T]) UnmarshalJSON(b []byte) error {
 		return errors.New("want an array")
 	}
 	*a = nil
-	most := maxListMemory / int(reflect.TypeFor[T]().Size())
 	for d.More() {
-		if len(*a) == most {
-			return tooManyError(fmt.Sprintf("%d items", most))
-		}
 		var item T
 		if err := d.Decode(&item); err != nil {
 			return err

@@ -21,7 +21,9 @@ type list[T any] struct {
 	noun  string // what the items are called in errors
 	limit int    // more items are an error, and with so many no further page is requested; 0: all are wanted
 
-	maxPages int // more are an error
+	maxPages int  // more are an error
+	memory   int  // bytes that all pages may take
+	small    bool // items are so small that their number bounds them: memory is that of one page
 
 	items   func(*page) []T
 	request func(token string, have int) *call // of the page with that token; have is the number of items before
@@ -38,15 +40,19 @@ type page struct {
 // fetch requests all pages of a list, one after the other.
 func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 	var all []T
-	token, empty := "", 0
+	token, empty, used := "", 0, 0
 	for pages := 1; ; pages++ {
 		q := l.request(token, len(all))
+		q.before, q.maxMemory = used, l.memory
 		var p page
 		q.out = &p
 		if err := c.do(ctx, q); err != nil {
 			return nil, err
 		}
 
+		if !l.small {
+			used = q.memory
+		}
 		items := l.items(&p)
 		all = append(all, items...)
 		if len(items) == 0 {
@@ -91,7 +97,7 @@ const historyPage = 25000
 func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric, error) {
 	op := "get history of " + quote(key) + " of run " + quote(runID)
 	return fetch(ctx, c, list[Metric]{
-		op: op, noun: "points", maxPages: maxPages,
+		op: op, noun: "points", maxPages: maxPages, memory: maxListMemory, small: true,
 		items: func(p *page) (out []Metric) {
 			for _, m := range p.Metrics {
 				if m.Key == key {

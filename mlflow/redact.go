@@ -18,25 +18,34 @@ const maxMessage = 300
 // hiding it would make all texts unreadable.
 const minSecret = 4
 
-// alphanumeric are the letters and digits of ASCII.
-const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-
 // hidden replaces secrets in texts.
 const hidden = "***"
 
 // A redactor hides credentials in texts of unknown origin. A server may send back what it was sent,
-// and so may a proxy, in one of many encodings.
+// and so may a proxy.
 type redactor struct {
-	secrets []string // password, token and Basic credentials, the longest first, as they are and as oneLine leaves them
+	secrets []secret // password, token and Basic credentials, the longest first
+	opaque  bool     // one of them is unrecognizable once it is escaped
 
 	user     *regexp.Regexp // the user name as a word of its own; nil if there is none
 	userInfo *regexp.Regexp
+	escape   *regexp.Regexp
 }
+
+// A secret is a text that must not be shown: as it is, and as unescape leaves it. The latter is ""
+// if that is too short to be looked for.
+type secret struct{ raw, plain string }
 
 // newRedactor returns a redactor for the credentials of a config. The expressions are compiled
 // here, not when the program starts, because most programs never need them.
 func newRedactor(cfg Config) *redactor {
-	r := &redactor{userInfo: regexp.MustCompile(`://[^\s"'<>]*@`)}
+	const hex = "[0-9a-fA-F]"
+	r := &redactor{
+		userInfo: regexp.MustCompile(`://[^\s"'<>]*@`),
+		escape: regexp.MustCompile(`%(?:25)*` + hex + `{2}` +
+			`|\\+(?:x` + hex + `{2}|u` + hex + `{4}|U` + hex + `{8}|u\{` + hex + `{1,8}\}|[abfnrtv])?` +
+			`|&(?:amp;)*(?:#[0-9]+|#[xX]` + hex + `+|[a-zA-Z][a-zA-Z0-9]*);`),
+	}
 	if user := oneLine(cfg.Username); user != "" {
 		r.user = regexp.MustCompile(`(^|[^\pL\pN])` + regexp.QuoteMeta(user) + `([^\pL\pN]|$)`)
 	}
@@ -45,30 +54,33 @@ func newRedactor(cfg Config) *redactor {
 	if cfg.basic() {
 		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(cfg.Username+":"+cfg.Password)))
 	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range secrets {
-		for _, form := range []string{s, oneLine(s)} {
-			if len(form) >= minSecret {
-				r.secrets = append(r.secrets, form)
-			}
+		if len(s) < minSecret {
+			break
 		}
+		plain := r.unescape(s)
+		if len(plain) < minSecret {
+			plain, r.opaque = "", true
+		}
+		r.secrets = append(r.secrets, secret{raw: s, plain: plain})
 	}
-	slices.SortFunc(r.secrets, func(a, b string) int { return len(b) - len(a) })
 	return r
 }
 
-// hide replaces passwords and tokens in a text. A text that may have one in an escaped form is withheld: it has
-// escapes, and the longest run of letters and digits of the secret, which no encoding escapes.
+// hide replaces passwords and tokens in a text. A text that has one in an escaped form is returned
+// with all escapes undone.
 func (r *redactor) hide(text string) string {
+	if r.opaque && strings.ContainsAny(text, `%&\+`) {
+		return hidden
+	}
 	for _, s := range r.secrets {
-		text = strings.ReplaceAll(text, s, hidden)
-		longest := ""
-		for _, run := range strings.FieldsFunc(s, func(c rune) bool { return !strings.ContainsRune(alphanumeric, c) }) {
-			if len(run) > len(longest) {
-				longest = run
-			}
+		text = strings.ReplaceAll(text, s.raw, hidden)
+		if s.plain == "" {
+			continue
 		}
-		if longest != s && strings.ContainsAny(text, `%&\+`) && strings.Contains(text, longest) {
-			return hidden
+		if plain := r.unescape(text); strings.Contains(plain, s.plain) {
+			text = strings.ReplaceAll(plain, s.plain, hidden)
 		}
 	}
 	return text
@@ -86,6 +98,50 @@ func (r *redactor) clean(text string) string {
 		}
 	}
 	return shorten(r.userInfo.ReplaceAllLiteralString(text, "://"+hidden+"@"), maxMessage)
+}
+
+// unescape undoes the escapes of URLs, HTML, JSON, Python and Go, also where one is inside another,
+// so that an escaped text can be compared. It leaves out what the escapes do not write
+// alike: backslashes, and the characters that Python writes as a byte, JSON as two
+// numbers, or that are replaced because they are not UTF-8.
+func (r *redactor) unescape(text string) string {
+	for range 4 {
+		next := r.escape.ReplaceAllStringFunc(text, unescapeOne)
+		if next == text {
+			break
+		}
+		text = next
+	}
+
+	text = oneLine(strings.ReplaceAll(text, "+", " "))
+	return strings.Map(func(c rune) rune {
+		if c >= 0x80 && c <= 0xff || c > 0xffff {
+			return -1
+		}
+		return c
+	}, text)
+}
+
+// unescapeOne returns what an escape stands for.
+func unescapeOne(escape string) string {
+	if escape[0] == '&' {
+		entity := strings.TrimSuffix(escape, ";")
+		entity = entity[strings.LastIndexAny(entity, "&;")+1:]
+		return html.UnescapeString("&" + entity + ";")
+	}
+
+	digits := strings.TrimLeft(escape, `\`)
+	switch {
+	case digits == "":
+		return ""
+	case digits[0] == '%' || digits[0] == 'x':
+		n, _ := strconv.ParseUint(digits[len(digits)-2:], 16, 8)
+		return string([]byte{byte(n)})
+	case digits[0] == 'u' || digits[0] == 'U':
+		n, _ := strconv.ParseUint(strings.Trim(digits, "uU{}"), 16, 32)
+		return string(rune(n))
+	}
+	return " " // \n and its like
 }
 
 // oneLine replaces control characters and runs of white space by single spaces. It drops what is

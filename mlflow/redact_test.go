@@ -92,7 +92,7 @@ func TestRedactor_FindsEscapedSecrets(t *testing.T) {
 		{`"<&>'`, "%22%3C%26%3E%27"},
 	} {
 		r := newRedactor(Config{Token: tt.secret})
-		if got := r.clean("say " + tt.text + "."); got != "say ***." && got != hidden {
+		if got := r.clean("say " + tt.text + "."); got != "say ***." {
 			t.Errorf("%q in %q: %q", tt.secret, tt.text, got)
 		}
 	}
@@ -104,7 +104,7 @@ func TestRedactor_HidesTheLongestSecret(t *testing.T) {
 	if got := r.clean("hunter2-and-more hunter2 a.b"); got != "*** *** a.b" {
 		t.Error(got)
 	}
-	if got := r.clean("hunter2%2Dand-more hunter2 a%2eb"); got != hidden {
+	if got := r.clean("hunter2%2Dand-more hunter2 a%2eb"); got != "*** *** a.b" {
 		t.Error(got)
 	}
 }
@@ -144,7 +144,7 @@ func TestRedactor_TakesAnyCredentials(t *testing.T) {
 	}
 }
 
-// If a secret has no letters and digits, no escaped text is shown.
+// If unescaping leaves little of a secret, no escaped text is shown.
 func TestRedactor_WithholdsWhatItCannotCheck(t *testing.T) {
 	t.Parallel()
 	r := newRedactor(Config{Password: "äöü😀"})
@@ -188,7 +188,8 @@ func FuzzRedactor(f *testing.F) {
 			ways >>= 3
 		}
 		got := r.clean(before + " " + text + " after")
-		if strings.Contains(got, secret) || strings.Contains(got, text) {
+		if plain := r.unescape(secret); strings.Contains(got, secret) || strings.Contains(got, text) ||
+			len(plain) >= minSecret && strings.Contains(r.unescape(got), plain) {
 			t.Errorf("%q shows %q as %q", got, secret, text)
 		}
 	})

@@ -38,6 +38,10 @@ type call struct {
 	// status 500.
 	maxTries int
 
+	// Of what is decoded, in bytes: what there was before, of other pages; how much that and the answer may take; and how
+	// much they took, about.
+	before, maxMemory, memory int
+
 	// foreign is set if the call goes to another host than the tracking server, and therefore
 	// without credentials.
 	foreign bool

@@ -119,8 +119,12 @@ type RunQuery struct {
 // than the limit.
 func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) {
 	const op = "search runs"
+	memory := maxListMemory
+	if query.Limit > 0 {
+		memory = maxMemory
+	}
 	return fetch(ctx, c, list[Run]{
-		op: op, noun: "runs", limit: max(0, query.Limit), maxPages: maxPages,
+		op: op, noun: "runs", limit: max(0, query.Limit), maxPages: maxPages, memory: memory,
 		items: func(p *page) (out []Run) {
 			for _, r := range p.Runs {
 				out = append(out, r.run())

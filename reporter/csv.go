@@ -88,8 +88,9 @@ func newCSVTable(r *Report) *csvTable {
 		for _, key := range n.Samples.Keys {
 			samples[key] = true
 		}
-		for key := range n.Envelope {
-			envelope[key] = true
+		for key, band := range n.Envelope {
+			_, known := collector.ColumnNamed(key)
+			envelope[key] = envelope[key] || !known || band.Mean != nil
 		}
 	}
 

@@ -21,6 +21,7 @@ type Options struct {
 	ScrapeInterval time.Duration // 0 means 5 s
 	Charts         []string      // patterns of the series that get a time line
 	Sidecar        bool          // the job was not started by perfagent: its servers may be older
+	Booted         time.Time     // when the machine was booted; zero is not known
 	// Now is the clock of all timestamps. It is time.Now if it is nil.
 	Now func() time.Time
 }
@@ -46,6 +47,7 @@ type Intake struct {
 	receivers sync.WaitGroup
 	stop      context.CancelFunc // ends the scrapes
 	scrapes   sync.WaitGroup
+	reading   sync.Mutex // held by the scraper that works on its body
 
 	mu     sync.Mutex // guards all that follows
 	book   *book.Book
@@ -121,7 +123,7 @@ func (in *Intake) Start(jobStart time.Time) {
 		jobStart = time.Time{}
 	}
 	for _, s := range in.scrapers {
-		s.endpoint = book.NewEndpoint(jobStart)
+		s.endpoint = book.NewEndpoint(jobStart, in.options.Booted)
 		in.scrapes.Go(func() { s.run(ctx) })
 	}
 }

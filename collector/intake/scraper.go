@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"syscall"
 	"time"
 
@@ -127,11 +128,10 @@ func (s *scraper) read(ctx context.Context) error {
 		return err
 	}
 
-	body := &io.LimitedReader{R: response.Body, N: maxBody + 1}
-	if err := s.endpoint.Read(body); body.N > 0 {
-		return err
-	}
-	return fmt.Errorf("it answers with more than %d MiB", maxBody>>20)
+	s.in.reading.Lock()
+	defer s.in.reading.Unlock()
+
+	return s.endpoint.Read(&piecewise{response.Body, maxBody, &s.in.reading})
 }
 
 // nobodyThere reports whether an error says that there is no server. One that does not answer may only be slow.
@@ -139,6 +139,26 @@ func nobodyThere(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
 	return ok && failed.Op == "dial" && !failed.Timeout() &&
 		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // we have no descriptor left to ask with
+}
+
+// A piecewise reads a body piece by piece. While it waits for one, other scrapers may work on theirs.
+type piecewise struct {
+	body    io.Reader
+	left    int         // bytes that the body may still have
+	reading *sync.Mutex // held by whoever works on a piece
+}
+
+// Read implements io.Reader.
+func (p *piecewise) Read(piece []byte) (n int, err error) {
+	p.reading.Unlock()
+	defer p.reading.Lock()
+
+	n, err = p.body.Read(piece)
+	if p.left -= n; p.left < 0 {
+		return 0, fmt.Errorf("it answers with more than %d MiB", maxBody>>20)
+	}
+
+	return n, err
 }
 
 // checkAnswer returns an error unless a response may be a text of Prometheus.

@@ -283,7 +283,7 @@ func serving(t testing.TB, body []byte) *scraper {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
 	t.Cleanup(server.Close)
 	s := scraping(t, time.Hour, server.URL).scrapers[0]
-	s.endpoint = book.NewEndpoint(time.Now())
+	s.endpoint = book.NewEndpoint(time.Now(), time.Time{})
 	return s
 }
 

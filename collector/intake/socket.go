@@ -34,8 +34,9 @@ type socket struct {
 
 	event  wire.Event
 	buffer []byte
-	throw  bool // datagrams are thrown away: the budget is used up
-	empty  bool // the last read found nothing more
+	throw  bool  // datagrams are thrown away: the budget is used up
+	empty  bool  // the last read found nothing more
+	newest int64 // how many datagrams there were since it did before
 }
 
 // A datagramConn is a socket of package net.
@@ -173,10 +174,11 @@ func (s *socket) close() error {
 }
 
 // gather is how long a UDP port is not read after all that were there have been: a wake-up takes as long as a hundred
-// datagrams. A large buffer has room for 200,000 datagrams a second over a longer time.
+// datagrams. A large buffer has room for a longer time, unless more comes than a few.
 const (
 	gather     = 10 * time.Millisecond
 	longGather = 100 * time.Millisecond
+	few        = 1000 // datagrams at once
 )
 
 // pause returns how long the socket is not read: for a while if it is empty, longer if the budget is used up. The
@@ -188,7 +190,7 @@ func (s *socket) pause() time.Duration {
 	switch {
 	case over > 0 && !s.throw:
 		return over
-	case s.empty && s.path == "" && s.large:
+	case s.empty && s.path == "" && s.large && s.newest < few:
 		return longGather
 	case s.empty && s.path == "":
 		return gather
@@ -218,7 +220,9 @@ func (s *socket) chunk(read func(buffer []byte) (n int, ok bool)) bool {
 	start := threadTime()
 	at := s.in.options.Now()
 	var datagrams, events, thrown int64
-	s.empty = false
+	if s.empty {
+		s.empty, s.newest = false, 0
+	}
 	for bytes := 0; bytes < maxChunk && datagrams+thrown < maxReads; {
 		n, ok := read(s.buffer)
 		if !ok {
@@ -236,6 +240,7 @@ func (s *socket) chunk(read func(buffer []byte) (n int, ok bool)) bool {
 	if datagrams+thrown == 0 {
 		return false
 	}
+	s.newest += datagrams + thrown
 
 	s.in.book.Received(s.source, datagrams, events, at)
 	s.in.book.DropDatagrams(0, thrown)

@@ -154,20 +154,20 @@ func commandLines(r *reporter.Report) []string {
 		return []string{CommandLine(r.Run.Command)}
 	}
 
-	var list []saying
+	var commands sayings
 	for _, name := range r.NodeNames() {
 		command := r.Run.Command
 		if n := r.Nodes[name]; n != nil && len(n.Command) > 0 {
 			command = n.Command
 		}
 		if len(command) > 0 {
-			list = say(list, CommandLine(command), name)
+			commands.say(CommandLine(command), name)
 		}
 	}
 
 	var lines []string
-	for _, s := range list {
-		if len(list) > 1 {
+	for _, s := range commands.list {
+		if len(commands.list) > 1 {
 			s.text = text.Plural(len(s.nodes), "node ", "nodes ") + text.Printable(text.List(s.nodes, 3)) + ": " + s.text
 		}
 		lines = append(lines, s.text)
@@ -184,14 +184,23 @@ type saying struct {
 	nodes []string
 }
 
+// sayings are texts about nodes, in the order of their first nodes.
+type sayings struct {
+	list  []saying
+	index map[string]int // by text
+}
+
 // say adds a node to those that a text is about.
-func say(list []saying, words, node string) []saying {
-	i := slices.IndexFunc(list, func(s saying) bool { return s.text == words })
-	if i < 0 {
-		i, list = len(list), append(list, saying{text: words})
+func (s *sayings) say(words, node string) {
+	i, known := s.index[words]
+	if !known {
+		if s.index == nil {
+			s.index = make(map[string]int)
+		}
+		i, s.list = len(s.list), append(s.list, saying{text: words})
+		s.index[words] = i
 	}
-	list[i].nodes = append(list[i].nodes, node)
-	return list
+	s.list[i].nodes = append(s.list[i].nodes, node)
 }
 
 // CommandLine returns a command as one line of printable text. It quotes arguments that would look like

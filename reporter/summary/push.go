@@ -17,19 +17,19 @@ func (p *layout) push(r *reporter.Report) {
 
 // sink writes what there is to say of where nodes went: each answer once.
 func (p *layout) sink(r *reporter.Report, label string, textOf func(*reporter.Push) string) {
-	var list []saying
+	var answers sayings
 	for name, n := range r.EachNode() {
 		if n.Push == nil {
 			continue
 		}
 		if words := textOf(n.Push); words != "" {
-			list = say(list, words, name)
+			answers.say(words, name)
 		}
 	}
 
-	for i, s := range list {
+	for i, s := range answers.list {
 		if i == 3 { // each of a thousand nodes may have failed in its own way
-			p.text(plain, "", fmt.Sprintf("and %d more answers", len(list)-i))
+			p.text(plain, "", fmt.Sprintf("and %d more answers", len(answers.list)-i))
 			return
 		}
 		look := plain

@@ -68,7 +68,7 @@ func IndexIn(v *reporter.Verdict, key string) (index int, ok bool) {
 		return 0, false
 	}
 	f, ok := v.Evidence[key].(float64)
-	return int(f), ok && f >= 0 && f < math.MaxInt32
+	return int(f), ok && f >= 0 && f < math.MaxInt32 && f == math.Trunc(f)
 }
 
 func newRankRow(r *reporter.Rank) RankRow {

@@ -90,7 +90,7 @@ func BenchmarkEndpoint_Apply(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	book, e := newBook(), NewEndpoint(start)
+	book, e := newBook(), NewEndpoint(start, start)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {

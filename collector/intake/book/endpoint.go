@@ -15,6 +15,7 @@ import (
 // Create one with [NewEndpoint].
 type Endpoint struct {
 	jobStart float64 // Unix seconds; NaN if the server may be older
+	inTicks  float64 // the same as the kernel says it: whole seconds of the boot and ticks of 10 ms since then
 	zero     bool    // there was no server when the job started, so it had counted nothing
 	begun    bool    // there was a scrape
 	process  float64 // process_start_time_seconds of the last scrape, or NaN
@@ -55,12 +56,20 @@ type reading struct {
 }
 
 // NewEndpoint returns an Endpoint of which nothing is known. jobStart is when the job started, or zero if perfagent did
-// not start it: all that the server had counted before the first scrape is then left out.
-func NewEndpoint(jobStart time.Time) *Endpoint {
+// not start it: all that the server had counted before the first scrape is then left out. booted is when the machine
+// was booted; zero is not known.
+func NewEndpoint(jobStart, booted time.Time) *Endpoint {
 	nan := math.NaN()
-	e := &Endpoint{jobStart: nan, process: nan, metrics: map[string]*metric{}, text: wire.NewText(nil)}
-	if !jobStart.IsZero() {
-		e.jobStart = unixSeconds(jobStart)
+	e := &Endpoint{jobStart: nan, inTicks: nan, process: nan, metrics: map[string]*metric{}, text: wire.NewText(nil)}
+	if jobStart.IsZero() {
+		return e
+	}
+
+	e.jobStart = unixSeconds(jobStart)
+	e.inTicks = e.jobStart
+	if !booted.IsZero() {
+		ticks := math.Floor(jobStart.Sub(booted).Seconds() * ticksPerSecond)
+		e.inTicks = float64(booted.Unix()) + ticks/ticksPerSecond
 	}
 	return e
 }
@@ -184,7 +193,7 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 func (e *Endpoint) commit(b *Book, at time.Time) {
 	restarted := e.begun && !math.IsNaN(e.start) && !math.IsNaN(e.process) && e.start != e.process
 	older := e.start < e.jobStart-startError // a server that was not ready yet may have counted before
-	zero := e.begun || e.zero && !older || e.start >= e.jobStart
+	zero := e.begun || e.zero && !older || e.startedByJob()
 	for _, m := range e.touched {
 		if !m.possible() {
 			b.refuse([]byte(m.series), wire.NotFinite)
@@ -214,9 +223,25 @@ func (e *Endpoint) commit(b *Book, at time.Time) {
 	}
 }
 
-// startError is by how many seconds process_start_time_seconds may be too early: most clients take the boot time in
-// whole seconds.
+// startError is by how many seconds process_start_time_seconds may be too early.
 const startError = 1
+
+// ticksPerSecond is how exactly the kernel says when a process started (USER_HZ).
+const ticksPerSecond = 100
+
+// startedByJob reports whether the process of the server started after the job did, which it says itself. Most clients
+// add the start in ticks since the boot to the boot time in whole seconds, and may be early by up to a second: so is
+// inTicks. Those of Node.js round to a second. Others have the wall clock.
+func (e *Endpoint) startedByJob() bool {
+	ticks := e.start * ticksPerSecond
+	switch {
+	case e.start == math.Trunc(e.start):
+		return e.start >= e.jobStart+0.5
+	case math.Abs(ticks-math.Round(ticks)) < 1e-3:
+		return math.Round(ticks) >= math.Round(e.inTicks*ticksPerSecond)
+	}
+	return e.start >= e.jobStart
+}
 
 // forget makes the series that a restarted server does not have yet count from 0 when they appear again.
 func (e *Endpoint) forget() {

@@ -47,7 +47,7 @@ func histogram(name string, cumulative [3]int, sum float64) string {
 func counterText(v float64) string { return fmt.Sprintf("# TYPE c_total counter\nc_total %v\n", v) }
 
 func TestEndpoint_Kinds(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start)
+	b, e := newBook(), NewEndpoint(start, start)
 	e.Absent()
 	body := counterText(3) + "# TYPE g gauge\ng{x=\"y\"} 2.5\nu 7\n" +
 		histogram("h_seconds", [3]int{8, 9, 10}, 1.5) + histogram("h_bytes", [3]int{0, 10, 10}, 4) +
@@ -94,7 +94,7 @@ func TestEndpoint_Growth(t *testing.T) {
 		"a counter that is not possible at a time": {true, []string{counterText(5), counterText(-1), counterText(7)}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, e := newBook(), NewEndpoint(start)
+			b, e := newBook(), NewEndpoint(start, start)
 			if tt.absent {
 				e.Absent()
 			}
@@ -108,13 +108,19 @@ func TestEndpoint_Growth(t *testing.T) {
 	}
 }
 
-// A server that started before the job has counted what is not the job's.
+// Clients say with different errors when a server started. The machine of the test was booted at 7.75 s of a second.
 func TestEndpoint_OlderThanTheJob(t *testing.T) {
-	job := after(0.123)
+	booted := after(-1000.25) // the kernel says -1001
+	job := after(0.123)       // in ticks it is 1000.37 s after the boot: the kernel says -0.63
 	for name, tt := range map[string]struct {
 		start float64 // what the server says
 		older bool
 	}{
+		"in ticks, 0.9 s older":       {-1001 + 999.47, true},
+		"in ticks, 0.1 s older":       {-1001 + 1000.27, true},
+		"in ticks, a tick older":      {-1001 + 1000.36, true},
+		"in ticks, the job itself":    {-1001 + 1000.37, false},
+		"in ticks, younger":           {-1001 + 1000.62, false},
 		"in milliseconds, 0.1 older":  {0.0234, true},
 		"in milliseconds, younger":    {0.1245, false},
 		"in whole seconds, 0.1 older": {0, true},
@@ -122,7 +128,7 @@ func TestEndpoint_OlderThanTheJob(t *testing.T) {
 		"long before":                 {-5000.5, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, e := newBook(), NewEndpoint(job)
+			b, e := newBook(), NewEndpoint(job, booted)
 			process := fmt.Sprintf("process_start_time_seconds %v\n", unixSeconds(start)+tt.start)
 			scrape(t, e, b, 1, process+counterText(7000))
 			scrape(t, e, b, 2, process+counterText(7003))
@@ -139,7 +145,7 @@ func TestEndpoint_OlderThanTheJob(t *testing.T) {
 
 // Perfagent did not start the job of a sidecar: growth begins at the first scrape, whatever is known of the process.
 func TestEndpoint_Sidecar(t *testing.T) {
-	b, e := newBook(), NewEndpoint(time.Time{})
+	b, e := newBook(), NewEndpoint(time.Time{}, time.Time{})
 	e.Absent()
 	scrape(t, e, b, 1, "process_start_time_seconds 9e9\n"+counterText(5))
 	scrape(t, e, b, 2, "process_start_time_seconds 9e9\n"+counterText(6))
@@ -149,7 +155,7 @@ func TestEndpoint_Sidecar(t *testing.T) {
 }
 
 func TestEndpoint_HistogramRestart(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start)
+	b, e := newBook(), NewEndpoint(start, start)
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{5, 5, 5}, 0.25))
 	scrape(t, e, b, 2, histogram("h_seconds", [3]int{5, 9, 9}, 2.25))
 	scrape(t, e, b, 3, histogram("h_seconds", [3]int{4, 10, 10}, 3)) // a bucket fell, the count did not
@@ -161,7 +167,7 @@ func TestEndpoint_HistogramRestart(t *testing.T) {
 
 // Times and transfers are not negative. A sum that only rounding makes fall is no restart.
 func TestEndpoint_FallingSum(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start)
+	b, e := newBook(), NewEndpoint(start, start)
 	e.Absent()
 	body := func(n int, sum float64) string {
 		return histogram("h_seconds", [3]int{0, n, n}, sum) + histogram("vllm:nixl_xfer_time_seconds", [3]int{0, n, n}, sum)
@@ -178,7 +184,7 @@ func TestEndpoint_FallingSum(t *testing.T) {
 // What no histogram can have is left out, so that a report has no number that is negative or infinite.
 func TestEndpoint_ImpossibleHistogram(t *testing.T) {
 	for _, sumAndCount := range [][2]string{{"1e100", "1e-300"}, {"1", "0.5"}, {"-1", "2"}, {"1", "-2"}, {"1e200", "2"}, {"NaN", "2"}} {
-		b, e := newBook(), NewEndpoint(start)
+		b, e := newBook(), NewEndpoint(start, start)
 		e.Absent()
 		for _, name := range []string{"h_seconds", "vllm:nixl_xfer_time_seconds", "vllm:nixl_bytes_transferred"} {
 			body := "# TYPE %[1]s histogram\n%[1]s_bucket{le=\"+Inf\"} %[3]s\n%[1]s_sum %[2]s\n%[1]s_count %[3]s\n"
@@ -193,7 +199,7 @@ func TestEndpoint_ImpossibleHistogram(t *testing.T) {
 
 // Without buckets a P90 is not known, and not named as estimated.
 func TestEndpoint_NIXLWithoutBuckets(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start)
+	b, e := newBook(), NewEndpoint(start, start)
 	e.Absent()
 	scrape(t, e, b, 1, histogram("vllm:nixl_xfer_time_seconds", [3]int{0, 4, 4}, 2)+
 		"# TYPE vllm:nixl_post_time_seconds histogram\nvllm:nixl_post_time_seconds_sum 1\nvllm:nixl_post_time_seconds_count 4\n")
@@ -205,7 +211,7 @@ func TestEndpoint_NIXLWithoutBuckets(t *testing.T) {
 
 // A histogram whose buckets change has no quantiles any more; count and mean stay.
 func TestEndpoint_OtherBuckets(t *testing.T) {
-	b, e, f := newBook(), NewEndpoint(start), NewEndpoint(start)
+	b, e, f := newBook(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.Absent()
 	f.Absent()
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
@@ -221,7 +227,7 @@ func TestEndpoint_OtherBuckets(t *testing.T) {
 
 // A body with a line that cannot be read changes nothing.
 func TestEndpoint_BadBody(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start)
+	b, e := newBook(), NewEndpoint(start, start)
 	e.Absent()
 	scrape(t, e, b, 1, counterText(3)+histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	want := operations(t, b)
@@ -240,7 +246,7 @@ func TestEndpoint_BadBody(t *testing.T) {
 // A histogram without its sum or its count would have a false mean.
 func TestEndpoint_IncompleteHistogram(t *testing.T) {
 	for _, lacking := range []string{"_sum", "_count"} {
-		b, e := newBook(), NewEndpoint(start)
+		b, e := newBook(), NewEndpoint(start, start)
 		e.Absent()
 		var body strings.Builder
 		for line := range strings.Lines(histogram("h_seconds", [3]int{1, 2, 3}, 3)) {
@@ -257,7 +263,7 @@ func TestEndpoint_IncompleteHistogram(t *testing.T) {
 
 // Two endpoints that have a series: counters add up, of a gauge the newest value counts.
 func TestEndpoint_Several(t *testing.T) {
-	b, e, f := newBook(), NewEndpoint(start), NewEndpoint(start)
+	b, e, f := newBook(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.Absent()
 	f.Absent()
 	scrape(t, e, b, 1, counterText(3)+"g 1\n")
@@ -269,7 +275,7 @@ func TestEndpoint_Several(t *testing.T) {
 
 // A series that is both recorded and scraped has what is known of both.
 func TestEndpoint_BesideRecords(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start)
+	b, e := newBook(), NewEndpoint(start, start)
 	e.Absent()
 	feed(b, start, "h_seconds:5000|ms")
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
@@ -280,7 +286,7 @@ func TestEndpoint_BesideRecords(t *testing.T) {
 }
 
 func TestEndpoint_Bounds(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start)
+	b, e := newBook(), NewEndpoint(start, start)
 	var body strings.Builder
 	for i := range 2000 {
 		fmt.Fprintf(&body, "a%d 1\n", i)
@@ -291,7 +297,7 @@ func TestEndpoint_Bounds(t *testing.T) {
 		t.Errorf("%d gauges, dropped %+v", len(ops.Gauges), ops.Dropped)
 	}
 
-	e, b = NewEndpoint(start), newBook()
+	e, b = NewEndpoint(start, start), newBook()
 	e.Absent()
 	body.Reset()
 	body.WriteString("# TYPE h histogram\n")
@@ -311,7 +317,7 @@ func TestEndpoint_NIXL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, e := newBook(), NewEndpoint(start)
+	b, e := newBook(), NewEndpoint(start, start)
 	e.Absent()
 	scrape(t, e, b, 1, string(body))
 

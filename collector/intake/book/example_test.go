@@ -39,7 +39,7 @@ func ExampleBook() {
 // Growth is counted from scrape to scrape, restarts of the server included.
 func ExampleEndpoint() {
 	start := time.Unix(1795357692, 0)
-	b, endpoint := book.New(book.Options{}, start), book.NewEndpoint(start)
+	b, endpoint := book.New(book.Options{}, start), book.NewEndpoint(start, start)
 	endpoint.Absent() // nobody answered when the job started
 	for _, value := range []string{"5", "8", "2"} {
 		if err := endpoint.Read(strings.NewReader("# TYPE requests_total counter\nrequests_total " + value + "\n")); err != nil {

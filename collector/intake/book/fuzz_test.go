@@ -97,7 +97,7 @@ func FuzzEndpoint(f *testing.F) {
 	f.Add([]byte("process_start_time_seconds 1\na 1\n"), []byte("process_start_time_seconds 2\na -1\n"))
 	f.Add([]byte("# TYPE s summary\ns_count 1\ns_sum NaN\n"), []byte("# TYPE vllm:nixl_bytes_transferred histogram\nvllm:nixl_bytes_transferred_bucket{le=\"+Inf\"} 1e300\n"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		b, e := newBook("*"), NewEndpoint(start)
+		b, e := newBook("*"), NewEndpoint(start, start)
 		for i, body := range [][]byte{first, second, first} {
 			if _, err := apply(e, body, b, after(float64(i+1))); err != nil {
 				continue

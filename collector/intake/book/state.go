@@ -28,17 +28,17 @@ func (b *Book) Clone() *Book {
 
 	c.Times = cloneAll(b.Times, func(t *timing) {
 		t.Quantiles.Sketch, t.Scraped, t.Handed = *t.Quantiles.Sketch.Clone(), t.Scraped.clone(), maps.Clone(t.Handed)
-		t.interval = nil
+		t.interval = &c.unseen
 	})
-	c.Counters = cloneAll(b.Counters, func(n *counter) { n.Handed, n.interval = maps.Clone(n.Handed), nil })
-	c.Gauges = cloneAll(b.Gauges, func(g *gauge) { g.interval = nil })
+	c.Counters = cloneAll(b.Counters, func(n *counter) { n.Handed, n.interval = maps.Clone(n.Handed), &c.unseen })
+	c.Gauges = cloneAll(b.Gauges, func(g *gauge) { g.interval = &c.unseen })
 	c.Values = cloneAll(b.Values, func(o *observed) {
 		o.Quantiles.Sketch, o.Scraped = *o.Quantiles.Sketch.Clone(), o.Scraped.clone()
 	})
 	c.Sets = cloneAll(b.Sets, func(s *set) { s.Members = slices.Clone(s.Members) })
 	c.Attributes = cloneAll(b.Attributes, func(*attribute) {})
 	c.Records = cloneAll(b.Records, func(t *transfer) {
-		t.Records, t.Ranks, t.interval = *t.Records.Clone(), slices.Clone(t.Ranks), nil
+		t.Records, t.Ranks, t.interval = *t.Records.Clone(), slices.Clone(t.Ranks), &c.unseen
 	})
 	c.Engines = cloneAll(b.Engines, func(n *nixl) {
 		for i := range n.Parts {

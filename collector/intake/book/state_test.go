@@ -69,7 +69,7 @@ func small(t testing.TB) *Book {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := NewEndpoint(start)
+	e := NewEndpoint(start, start)
 	e.Absent()
 	if _, err := apply(e, body, b, after(1)); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestBook_Clone(t *testing.T) {
 				`{"op":"a","ms":1,"key":"k"}`, `{"transfer":"nixl","xfer_us":6,"rank":4}`, `{"op":"f","ok":false}`,
 				`{"proxystore":"1.1.0","id":"w","metrics":{"counters":{"n":6}}}`)
 			b.Received(b.AddSource("unix", "/tmp/y"), 1, 1, after(7))
-			e := NewEndpoint(start)
+			e := NewEndpoint(start, start)
 			e.Absent()
 			scrape(t, e, b, 7, histogram("vllm:nixl_xfer_time_seconds", [3]int{1, 2, 3}, 3))
 			if operations(t, c) != ops || asJSON(t, c.Transfers()) != transfers {

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,22 +13,29 @@ import (
 )
 
 // settled waits until perfagent, if this process is below one, and those of the other tasks of its Slurm step have taken
-// their first sample, and then for a moment between two samples of each, if there is one. For some milliseconds after a
-// kill for memory the victim has not given it back, and the kernel no longer counts it as dying: who needs a page then is
-// killed, too, which may be a perfagent that starts or samples (docs/limits.md).
+// their first sample, and then for a moment between two samples of each at 1 Hz. For some milliseconds after a kill for
+// memory the victim has not given it back, and the kernel no longer counts it as dying: who needs a page then is killed,
+// too, which may be a perfagent that starts or samples (docs/limits.md).
 func settled() error {
 	journal := journalAbove(os.Getppid())
 	if journal == "" {
 		return nil
 	}
 	tasks, _ := strconv.Atoi(os.Getenv("SLURM_NTASKS"))
-	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(10 * time.Millisecond) {
-		begun, between := sampled(filepath.Dir(journal))
-		if begun >= max(1, tasks) && (between == begun || time.Since(begin) > 5*time.Second) {
-			return nil
+	tasks = max(1, tasks)
+
+	var journals []string
+	for begin := time.Now(); len(journals) < tasks; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			return fmt.Errorf("guest: no first sample in %s within a minute", filepath.Dir(journal))
 		}
+		journals = sampled(filepath.Dir(journal))
 	}
-	return fmt.Errorf("guest: no first sample in %s within a minute", filepath.Dir(journal))
+	// At more than 1 Hz there is no such moment.
+	for begin := time.Now(); !between(journals) && time.Since(begin) < 2*time.Second; {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil
 }
 
 // journalAbove returns the path of the journal that the nearest ancestor with one has open, or "".
@@ -50,20 +58,35 @@ func journalAbove(pid int) string {
 	return ""
 }
 
-// sampled returns how many journals in a folder have a sample, and how many of these are not about to get another one at
-// 1 Hz.
-func sampled(dir string) (begun, between int) {
+// sampled returns the journals in a folder that have a sample. It reads their beginnings only: the memory of this process
+// is measured.
+func sampled(dir string) (with []string) {
 	journals, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	data := make([]byte, 64<<10)
 	for _, path := range journals {
-		data, err := os.ReadFile(path)
-		info, err2 := os.Stat(path)
-		if err != nil || err2 != nil || !bytes.Contains(data, []byte(`{"sample"`)) {
+		f, err := os.Open(path)
+		if err != nil {
 			continue
 		}
-		begun++
-		if age := time.Since(info.ModTime()); age > 200*time.Millisecond && age < 700*time.Millisecond {
-			between++
+		n, _ := io.ReadFull(f, data)
+		f.Close()
+		if bytes.Contains(data[:n], []byte(`{"sample"`)) {
+			with = append(with, path)
 		}
 	}
-	return begun, between
+	return with
+}
+
+// between reports whether none of the journals has just got a sample, or is about to.
+func between(journals []string) bool {
+	for _, path := range journals {
+		info, err := os.Stat(path)
+		if err != nil {
+			return false
+		}
+		if age := time.Since(info.ModTime()); age < 200*time.Millisecond || age > 700*time.Millisecond {
+			return false
+		}
+	}
+	return true
 }
