@@ -156,8 +156,8 @@ type Options struct {
 	Scrape         []string
 	ScrapeInterval time.Duration
 
-	// OpsChart are patterns, as of path.Match, of the series and transfers that get a time line, in which "/" is like other
-	// characters. nil is the first 12 to appear.
+	// OpsChart are patterns, as of path.Match, of the series and transfers that get a time line, in which "/" is like
+	// other characters. nil is the first 12 to appear.
 	OpsChart []string
 
 	// StopIf are rules that end the command of Run: "KEY OP NUMBER [for DURATION]", see
