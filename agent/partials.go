@@ -63,7 +63,7 @@ func (p *partials) begin(rec *collector.Recording) {
 
 func (p *partials) observe(sample *collector.Sample, rec *collector.Recording) {
 	if r := p.session.standing.roster; rec.End.Mono >= p.due && r != nil && r.Others() {
-		return // the report is not that of the node
+		return // with other ranks, the report is not the node's
 	}
 	p.copier.observe(sample, rec)
 }

@@ -19,8 +19,8 @@ const (
 	itemMemory    = 128       // of an object or a null in an array, about, without its texts
 )
 
-// read reads an answer and decodes it. Only where there is nothing to decode is an answer that is not a JSON object
-// none of our business, unless it is a page: that of a login, say.
+// read reads an answer and decodes it. If there is nothing to decode, any answer will do but an HTML page, such as a
+// login.
 func (c *Client) read(q *call, resp *http.Response) *Error {
 	limit := int64(maxAnswer)
 	if c.config.MaxAnswer > 0 {
@@ -61,7 +61,7 @@ func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 	most := cmp.Or(q.maxMemory, maxMemory)
 	q.memory = q.before + len(data) + itemMemory*(bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")))
 	if q.memory > most {
-		why := tooManyError(fmt.Sprintf("%d MiB", most>>20)).Error()
+		why := tooMany(fmt.Sprintf("%d MiB", most>>20))
 		return &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: why, final: true}
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -83,11 +83,9 @@ func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 	return e
 }
 
-// A tooManyError reports an answer with more of something than any MLflow server would send.
-type tooManyError string
-
-func (e tooManyError) Error() string {
-	return "the answer is not MLflow's: there are more than " + string(e) + " in it"
+// tooMany says that an answer has more of something than any MLflow server would send.
+func tooMany(what string) string {
+	return "the answer is not MLflow's: there are more than " + what + " in it"
 }
 
 // An array is one of an answer, of objects or nulls. It ends at the first item that is something else: encoding/json

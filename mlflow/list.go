@@ -61,7 +61,7 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 		failed := &Error{Op: l.op, URL: q.url, final: true}
 		switch most := cmp.Or(l.limit, maxItems); {
 		case len(all) > most:
-			failed.Message = tooManyError(fmt.Sprintf("%d %s", most, l.noun)).Error()
+			failed.Message = tooMany(fmt.Sprintf("%d %s", most, l.noun))
 			return nil, failed
 		case p.Next == "" || l.limit > 0 && len(all) == l.limit:
 			return all, nil

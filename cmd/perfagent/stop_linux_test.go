@@ -236,7 +236,7 @@ func TestStopIf_KernelFirst(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
 	// After the first sample the kernel's log is open. The rule holds only after the kill. Nothing but the hog is in the
-	// group: as long as somebody reads its files in procfs it cannot give its memory back, and who else is there is killed.
+	// group: while a process reads its files in procfs, its memory is not freed, and the kernel kills others in the group.
 	const rule = "job_processes >= 5 for 100ms"
 	hog := `sh -c "echo \$\$ >` + group + `/cgroup.procs; exec tail /dev/zero"`
 	o := clitest.Run(t, stopArgs("10s", untilSampledSo(1)+"; "+hog+"; for k in 1 2 3 4; do sleep 60 & done; exec sleep 60", rule)...)

@@ -44,7 +44,7 @@ func Count[N int | float64](n N, one, many string) string {
 	return number + " " + Plural(n, one, many)
 }
 
-// Choice writes words of which one is to be taken: "a, b or c".
+// Choice joins alternatives: "a, b or c".
 func Choice(words []string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -61,10 +61,10 @@ func List(words []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:n], ", "), len(words)-n)
 }
 
-// Parts are parts of a sentence, of which some may not be known.
+// Parts collects the parts of a sentence that are known.
 type Parts []string
 
-// Add adds a part if it is known. The other parameters are those of [fmt.Sprintf].
+// Add adds a part if it is known, formatted by [fmt.Sprintf].
 func (p *Parts) Add(known bool, format string, args ...any) {
 	if known {
 		*p = append(*p, fmt.Sprintf(format, args...))

@@ -290,8 +290,8 @@ func isCount(v float64) bool { return v >= 0 && isFinite(v) }
 
 func isNoCount(v float64) bool { return !isCount(v) }
 
-// growth returns by how much a counter, a histogram or a summary grew. A value that fell is that of a server that was
-// restarted.
+// growth returns by how much a counter, a histogram or a summary grew. A value falls when the
+// server was restarted.
 func (m *metric) growth(restarted bool) reading {
 	if restarted || m.fell() {
 		return m.next

@@ -225,8 +225,8 @@ func (t *timing) report() Time {
 	return r
 }
 
-// quantilesOf returns the quantiles of a series, if all of it came from records or all of it from a histogram. In the
-// latter case it returns their names, too.
+// quantilesOf returns the quantiles of a series, if all of it came from records or all of it from a histogram. For a
+// histogram it returns their names, too: they are estimates.
 func quantilesOf(q *quantiles, d *distribution, records, sums bool, names ...string) (
 	p50, p90, p99 *float64, estimated []string,
 ) {

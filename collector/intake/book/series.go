@@ -253,7 +253,7 @@ type set struct {
 	AtLeast bool     `json:"at_least,omitzero"`
 }
 
-// seed is that of the hashes of members.
+// seed hashes the members of sets.
 var seed = maphash.MakeSeed()
 
 // addMember takes a member of a set.

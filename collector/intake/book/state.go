@@ -105,7 +105,7 @@ func (b *Book) isSmall() bool {
 	return b.used.series+b.Keys.Len()+len(b.Records)+len(b.Engines) < 16 && b.used.members+b.used.held < 256
 }
 
-// Restore returns the Book whose state WriteState wrote. It is for reports: it has no time lines, its bounds are not
+// Restore returns the Book that WriteState wrote. It is for reports: it has no time lines, its bounds are not
 // counted, and nothing can be added. An error says that the state is not one that WriteState can have written.
 func Restore(packed []byte) (*Book, error) {
 	b := New(Options{}, time.Time{})

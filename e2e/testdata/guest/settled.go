@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// settled waits until perfagent, if this process is below one, and those of the other tasks of its Slurm step have taken
-// their first sample, and then for a moment between two samples of each at 1 Hz. For some milliseconds after a kill for
-// memory the victim has not given it back, and the kernel no longer counts it as dying: who needs a page then is killed,
-// too, which may be a perfagent that starts or samples (docs/limits.md).
+// settled waits until the perfagents of this job have taken their first sample: the one above this process, and those of
+// the other tasks of its Slurm step. Then it waits for a moment between two samples of each, at 1 Hz. A process that is
+// killed for memory takes some milliseconds to give it back. Until then the kernel also kills other processes of the group
+// that need a page, such as a perfagent that starts or samples (docs/limits.md).
 func settled() error {
 	journal := journalAbove(os.Getppid())
 	if journal == "" {
