@@ -868,28 +868,14 @@ func TestListen_Sidecar(t *testing.T) {
 	if code, _, _ := l.get("/"); code != 200 {
 		t.Errorf("/: %d", code)
 	}
-	listenConn(t, l)
-	begin := time.Now()
+	listenConn(t, l) // TestListen_ExitIsNotDelayed has what a connection may cost
 	l.Signal(syscall.SIGTERM)
 	o := l.finish()
-	took := time.Since(begin)
 	o.Want(t, 0)
 	if o.Err != "" {
 		t.Errorf("stderr %q", o.Err)
 	}
 	reportertest.Only(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
-	for try := 0; took > 2*time.Second && try < 3; try++ { // a connection that holds it up does so each time
-		again := listenStart(t, clitest.Perfagent(t, "sidecar", "--listen", ":0", "--interval", "50ms"))
-		again.untilSampled(1)
-		listenConn(t, again)
-		begin = time.Now()
-		again.Signal(syscall.SIGTERM)
-		again.finish().Want(t, 0)
-		took = time.Since(begin)
-	}
-	if took > 2*time.Second {
-		t.Errorf("the end took %v", took)
-	}
 
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
