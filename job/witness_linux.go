@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strconv"
 	"syscall"
@@ -110,7 +111,6 @@ func (s *Signals) judge() {
 	if s.witness == nil {
 		return
 	}
-	s.witness.forget()
 	s.witness.look()
 	s.doubts = slices.DeleteFunc(s.doubts, func(d sighting) bool {
 		switch age := time.Since(d.at); {
@@ -121,16 +121,29 @@ func (s *Signals) judge() {
 			} else {
 				s.send(d.sig)
 			}
-		case age < suspense, age < overloaded && s.witness.isBehind(d.sig):
+		case age < suspense, age < overloaded && isPending(s.witness.pid, d.sig):
 			return false
 		default:
 			s.send(d.sig)
 		}
 		return true
 	})
-	if len(s.doubts) > 0 {
+	s.forgetSightings()
+	if len(s.doubts)+len(s.witness.alone) > 0 {
 		hearSoon()
 	}
+}
+
+// forgetSightings drops what the witness was sent so long ago that it will not reach us any more. On a busy machine the
+// thread that is to take the signal may wait for its turn. The caller holds the lock.
+func (s *Signals) forgetSightings() {
+	s.witness.alone = slices.DeleteFunc(s.witness.alone, func(a sighting) bool {
+		switch age := time.Since(a.at); {
+		case age <= suspense, age < overloaded && isPending(os.Getpid(), a.sig), s.counted(a.sig) != s.seen[a.sig]:
+			return false
+		}
+		return true
+	})
 }
 
 // reachesJob reports whether what was sent to the witness was sent to the job as well: the job has left neither our
@@ -142,7 +155,7 @@ func (s *Signals) reachesJob() bool {
 
 // groupsOf returns the list of the control groups of a process.
 func groupsOf(pid int) ([]byte, error) {
-	return procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	return procfile.ControlGroups("/proc/" + strconv.Itoa(pid))
 }
 
 // inOurGroup reports whether a process is in our process group.
@@ -173,13 +186,8 @@ func (w *witness) saw(sig syscall.Signal) bool {
 	return true
 }
 
-// forget drops what the witness was sent so long ago that it will not reach us any more.
-func (w *witness) forget() {
-	w.alone = slices.DeleteFunc(w.alone, func(a sighting) bool { return time.Since(a.at) > suspense })
-}
-
-// isBehind reports whether the witness was sent a signal that it has not counted yet.
-func (w *witness) isBehind(sig syscall.Signal) bool {
-	status, err := procfile.ReadFile("/proc/" + strconv.Itoa(w.pid) + "/status")
+// isPending reports whether a process was sent a signal that none of its threads has taken yet.
+func isPending(pid int, sig syscall.Signal) bool {
+	status, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	return err == nil && procfile.HasSignal(status, "ShdPnd", uint(sig))
 }

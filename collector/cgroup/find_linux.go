@@ -95,7 +95,7 @@ func (g *Group) look(o Options) (*view, error) {
 	if o.PID != 0 {
 		who = strconv.Itoa(o.PID)
 	}
-	data, err := g.r.read(filepath.Join(o.Proc, who, "cgroup"), maxTable)
+	data, err := procfile.ControlGroups(filepath.Join(o.Proc, who))
 	if err != nil {
 		return nil, err
 	}

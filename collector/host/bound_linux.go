@@ -84,14 +84,14 @@ func ended(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(
 // is not known.
 func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
 	if j.home == "" {
-		data, err := procfile.ReadFile("/proc/" + strconv.Itoa(cmp.Or(j.pid, unix.Getpid())) + "/cgroup")
+		data, err := procfile.ControlGroups("/proc/" + strconv.Itoa(cmp.Or(j.pid, unix.Getpid())))
 		if err != nil {
 			return "", 0, false
 		}
 		j.home = string(data)
 	}
 	for _, p := range pids {
-		data, err := procfile.ReadFile("/proc/" + strconv.Itoa(p) + "/cgroup")
+		data, err := procfile.ControlGroups("/proc/" + strconv.Itoa(p))
 		switch now := string(data); {
 		case err != nil && ended(err):
 		case err != nil || len(data) == 0:

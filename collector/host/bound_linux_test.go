@@ -180,6 +180,21 @@ func TestReader_EntersGroup(t *testing.T) {
 	}
 }
 
+// A process that has ended and was not waited for has not entered the root groups.
+func TestGroupsOf_Zombie(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if groups, _, _ := (&jobTree{}).groupsOf([]int{cmd.Process.Pid}); groups != "" {
+		t.Errorf("%q", groups)
+	}
+}
+
 // What an environment says of GPUs is read of each process, and nothing else of it.
 func TestEnvironsOf(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "1")
