@@ -10,7 +10,16 @@ import (
 // and a Sketch of those that Reduce takes a P90 of.
 type condensed struct {
 	lists    map[string]tally
-	sketches [posts + 1]Sketch
+	sketches map[string]*Sketch
+}
+
+// newCondensed returns what remains of nothing.
+func newCondensed() *condensed {
+	c := &condensed{make(map[string]tally), map[string]*Sketch{TransferDuration: {}, PostDuration: {}}}
+	for _, name := range listNames {
+		c.lists[name] = tally{}
+	}
+	return c
 }
 
 // A tally is the length and the sum of a list. Rest is what rounding took from the sum, so that the two together are
@@ -49,21 +58,14 @@ func (t *Transfers) Condense() {
 		return
 	}
 
-	c := &condensed{lists: make(map[string]tally)}
-	for i, list := range t.lists {
-		c.lists[listNames[i]] = tally{}
+	c := newCondensed()
+	for name, list := range t.lists {
+		c.lists[name] = tally{} // also of an unknown one that is empty
 		for _, v := range list {
-			c.add(i, v)
+			c.add(name, v)
 		}
 	}
-	for name, list := range t.other {
-		var sum tally
-		for _, v := range list {
-			sum.add(v, 1)
-		}
-		c.lists[name] = sum
-	}
-	t.lists, t.other, t.condensed = [len(listNames)][]float64{}, nil, c
+	t.lists, t.condensed = nil, c
 }
 
 // MaxHeld is how many transfers perfagent keeps in lists, in all Transfers together. They take 4 MiB.
@@ -87,16 +89,16 @@ func CondenseBeyond(most int, all ...*Transfers) {
 	}
 }
 
-// add counts an entry of a known list.
-func (c *condensed) add(list int, v float64) {
-	if list == descriptors {
+// add counts an entry of a list.
+func (c *condensed) add(list string, v float64) {
+	if list == NumDescriptors {
 		v = math.Trunc(v) // as Reduce does
 	}
-	sum := c.lists[listNames[list]]
+	sum := c.lists[list]
 	sum.add(v, 1)
-	c.lists[listNames[list]] = sum
-	if list < len(c.sketches) {
-		_ = c.sketches[list].Add(v) // cannot fail: v is finite, and no job has 2^53 transfers
+	c.lists[list] = sum
+	if sketch := c.sketches[list]; sketch != nil {
+		_ = sketch.Add(v) // cannot fail: v is finite, and no job has 2^53 transfers
 	}
 }
 
@@ -120,18 +122,17 @@ func (c *condensed) clone() *condensed {
 		return nil
 	}
 
-	d := &condensed{lists: maps.Clone(c.lists)}
-	for i := range c.sketches {
-		d.sketches[i] = *c.sketches[i].Clone()
+	d := &condensed{maps.Clone(c.lists), maps.Clone(c.sketches)}
+	for name, sketch := range c.sketches {
+		d.sketches[name] = sketch.Clone()
 	}
-
 	return d
 }
 
 // merge counts what another one counts. The errors are those of Aggregate; after ErrNotFinite it is of no use.
 func (c *condensed) merge(o *condensed) (err error) {
-	for i := range o.sketches {
-		if err := c.sketches[i].Merge(&o.sketches[i]); err != nil {
+	for name, sketch := range o.sketches {
+		if err := c.sketches[name].Merge(sketch); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,9 @@
 package opstats
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,47 +18,52 @@ import (
 // caller may pass strings that share a buffer. A call for a known entry allocates nothing, but for attributes.
 type Ledger struct {
 	limit, entries int
-	index          map[string]int // of accounts, by key
-	accounts       []account      // in the order in which the keys were first seen
+	keys           []string // in the order in which they were first seen
+	accounts       map[string]*account
 }
 
+// An account has the entries of a key.
 type account struct {
-	key     string
-	entries []entry
+	attributes entries[any]
+	counters   entries[float64]
+	times      entries[TimeStats]
 }
 
-type kind uint8
+// entries are the entries of a kind.
+type entries[E any] []entry[E]
 
-const (
-	attributeKind kind = iota
-	counterKind
-	timeKind
-)
+type entry[E any] struct {
+	name  string
+	value E
+}
 
-// An entry has one of the three values, as its kind says.
-type entry struct {
-	kind      kind
-	name      string
-	attribute any
-	counter   float64
-	time      TimeStats
+// find returns the value of a known entry, or nil.
+func (list entries[E]) find(name string) *E {
+	for i := range list {
+		if list[i].name == name {
+			return &list[i].value
+		}
+	}
+	return nil
+}
+
+// byName returns the values.
+func (list entries[E]) byName() map[string]E {
+	out := make(map[string]E, len(list))
+	for _, e := range list {
+		out[e.name] = e.value
+	}
+	return out
 }
 
 // NewLedger returns an empty Ledger of at most limit entries.
-func NewLedger(limit int) *Ledger { return &Ledger{limit: limit, index: map[string]int{}} }
+func NewLedger(limit int) *Ledger { return &Ledger{limit: limit, accounts: map[string]*account{}} }
 
 // Len returns the number of entries.
 func (l *Ledger) Len() int { return l.entries }
 
 // Keys returns the keys, in the order in which they were first seen.
-func (l *Ledger) Keys() []string {
-	keys := make([]string, len(l.accounts))
-	for i, a := range l.accounts {
-		keys[i] = a.key
-	}
-
-	return keys
-}
+func (l *Ledger) Keys() []string { return slices.Clone(l.keys) }
 
 // AddAttribute sets an attribute of a key: a string, a float64 or a bool. It returns [ErrMalformed] for anything else
 // and for text that is not UTF-8, [ErrNotFinite] for a number that is not finite, and [ErrFull].
@@ -68,9 +73,9 @@ func (l *Ledger) AddAttribute(name, key string, value any) error {
 		return err
 	}
 
-	e, err := l.entry(attributeKind, name, key)
+	e, err := enter(l, attributesOf, name, key)
 	if err == nil {
-		e.attribute = kept
+		*e = kept
 	}
 	return err
 }
@@ -82,9 +87,9 @@ func (l *Ledger) AddCounter(name, key string, v float64) error {
 		return ErrNotFinite
 	}
 
-	e, err := l.entry(counterKind, name, key)
+	e, err := enter(l, countersOf, name, key)
 	if err == nil {
-		e.counter = bounded(e.counter + v)
+		*e = bounded(*e + v)
 	}
 	return err
 }
@@ -96,9 +101,9 @@ func (l *Ledger) AddTime(name, key string, ms float64, at time.Time) error {
 		return ErrNotFinite // and no entry
 	}
 
-	e, err := l.entry(timeKind, name, key)
+	e, err := enter(l, timesOf, name, key)
 	if err == nil {
-		err = e.time.Add(ms, at)
+		err = e.Add(ms, at)
 	}
 	return err
 }
@@ -106,30 +111,28 @@ func (l *Ledger) AddTime(name, key string, ms float64, at time.Time) error {
 // SetSize notes the size of the object that an operation on a key last handled, as [TimeStats.SetSize] does. It
 // changes nothing if AddTime has not taken a time of that operation and key.
 func (l *Ledger) SetSize(name, key string, bytes float64) error {
-	if e := l.find(timeKind, name, key); e != nil {
-		return e.time.SetSize(bytes)
+	if a := l.accounts[key]; a != nil && a.times.find(name) != nil {
+		return a.times.find(name).SetSize(bytes)
 	}
 	return nil
 }
 
 // Get returns a copy of the Metrics of a key. It reports false if the key is unknown.
 func (l *Ledger) Get(key string) (Metrics, bool) {
-	i, known := l.index[key]
-	if !known {
+	a := l.accounts[key]
+	if a == nil {
 		return Metrics{}, false
 	}
-	return l.accounts[i].metrics(), true
+	return a.metrics(), true
 }
 
 // AggregateTimes returns the times of each operation, merged over all keys in the order in which the keys were first
 // seen.
 func (l *Ledger) AggregateTimes() map[string]TimeStats {
 	times := make(map[string]TimeStats)
-	for _, a := range l.accounts {
-		for _, e := range a.entries {
-			if e.kind == timeKind {
-				times[e.name] = times[e.name].Merge(e.time)
-			}
+	for _, key := range l.keys {
+		for _, e := range l.accounts[key].times {
+			times[e.name] = times[e.name].Merge(e.value)
 		}
 	}
 
@@ -138,35 +141,27 @@ func (l *Ledger) AggregateTimes() map[string]TimeStats {
 
 // Clone returns an independent copy.
 func (l *Ledger) Clone() *Ledger {
-	c := *l
-	c.index, c.accounts = maps.Clone(l.index), slices.Clone(l.accounts)
-	for i, a := range c.accounts {
-		c.accounts[i].entries = slices.Clone(a.entries)
+	c := NewLedger(l.limit)
+	c.entries, c.keys = l.entries, slices.Clone(l.keys)
+	for key, a := range l.accounts {
+		c.accounts[key] = &account{slices.Clone(a.attributes), slices.Clone(a.counters), slices.Clone(a.times)}
 	}
 
-	return &c
+	return c
 }
 
-// find returns a known entry, or nil.
-func (l *Ledger) find(k kind, name, key string) *entry {
-	i, known := l.index[key]
-	if !known {
-		return nil
-	}
-	entries := l.accounts[i].entries
-	for i := range entries {
-		if e := &entries[i]; e.kind == k && e.name == name {
-			return e
+func attributesOf(a *account) *entries[any]   { return &a.attributes }
+func countersOf(a *account) *entries[float64] { return &a.counters }
+func timesOf(a *account) *entries[TimeStats]  { return &a.times }
+
+// enter returns the value of an entry of a kind, of a new one if it is not known yet. Text that is not UTF-8 has no
+// JSON of its own, so it is refused.
+func enter[E any](l *Ledger, kind func(*account) *entries[E], name, key string) (*E, error) {
+	a := l.accounts[key]
+	if a != nil {
+		if v := kind(a).find(name); v != nil {
+			return v, nil
 		}
-	}
-	return nil
-}
-
-// entry returns an entry, a new one if it is not known yet. Text that is not UTF-8 has no JSON of its own, so it is
-// refused.
-func (l *Ledger) entry(k kind, name, key string) (*entry, error) {
-	if e := l.find(k, name, key); e != nil {
-		return e, nil
 	}
 	switch {
 	case !utf8.ValidString(key) || !utf8.ValidString(name):
@@ -175,34 +170,20 @@ func (l *Ledger) entry(k kind, name, key string) (*entry, error) {
 		return nil, ErrFull
 	}
 
-	i, known := l.index[key]
-	if !known {
-		i, key = len(l.accounts), strings.Clone(key)
-		l.index[key] = i
-		l.accounts = append(l.accounts, account{key: key})
+	if a == nil {
+		a, key = new(account), strings.Clone(key)
+		l.accounts[key], l.keys = a, append(l.keys, key)
 	}
-	a := &l.accounts[i]
-	a.entries = append(a.entries, entry{kind: k, name: strings.Clone(name)})
+	list := kind(a)
+	*list = append(*list, entry[E]{name: strings.Clone(name)})
 	l.entries++
 
-	return &a.entries[len(a.entries)-1], nil
+	return &(*list)[len(*list)-1].value, nil
 }
 
 // metrics returns the entries of an account as Metrics.
-func (a account) metrics() Metrics {
-	m := Metrics{map[string]any{}, map[string]float64{}, map[string]TimeStats{}}
-	for _, e := range a.entries {
-		switch e.kind {
-		case attributeKind:
-			m.Attributes[e.name] = e.attribute
-		case counterKind:
-			m.Counters[e.name] = e.counter
-		case timeKind:
-			m.Times[e.name] = e.time
-		}
-	}
-
-	return m
+func (a *account) metrics() Metrics {
+	return Metrics{a.attributes.byName(), a.counters.byName(), a.times.byName()}
 }
 
 // accountJSON is an account in a file.
@@ -213,9 +194,9 @@ type accountJSON struct {
 
 // MarshalJSON writes a list of {"key":KEY,"metrics":METRICS}, in the order in which the keys were first seen.
 func (l *Ledger) MarshalJSON() ([]byte, error) {
-	list := make([]accountJSON, len(l.accounts))
-	for i, a := range l.accounts {
-		list[i] = accountJSON{a.key, a.metrics()}
+	list := make([]accountJSON, len(l.keys))
+	for i, key := range l.keys {
+		list[i] = accountJSON{key, l.accounts[key].metrics()}
 	}
 
 	return json.Marshal(list)
@@ -224,47 +205,30 @@ func (l *Ledger) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON wrote into a Ledger made by [NewLedger], whose limit stays. Impossible metrics,
 // a key that is listed twice, and more entries than the limit are errors.
 func (l *Ledger) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil // what encoding/json expects of a null
-	}
-
-	var list []accountJSON
-	if err := json.Unmarshal(data, &list); err != nil {
-		return fmt.Errorf("read ledger: %w", err)
-	}
-	read := NewLedger(l.limit)
-	for _, a := range list {
-		if _, known := read.index[a.Key]; known {
-			return fmt.Errorf("read ledger: key %q is there twice", a.Key)
+	return readJSON("ledger", data, l, func(list []accountJSON) (Ledger, error) {
+		read := NewLedger(l.limit)
+		for _, a := range list {
+			if read.accounts[a.Key] != nil {
+				return *read, fmt.Errorf("key %q is there twice", a.Key)
+			}
+			err := cmp.Or(put(read, attributesOf, a.Key, a.Metrics.Attributes),
+				put(read, countersOf, a.Key, a.Metrics.Counters), put(read, timesOf, a.Key, a.Metrics.Times))
+			if err != nil {
+				return *read, fmt.Errorf("key %q: %w", a.Key, err)
+			}
 		}
-		if err := read.put(a.Key, a.Metrics); err != nil {
-			return fmt.Errorf("read ledger: key %q: %w", a.Key, err)
-		}
-	}
-	*l = *read
-
-	return nil
+		return *read, nil
+	})
 }
 
-// put inserts the Metrics of a new key.
-func (l *Ledger) put(key string, m Metrics) error {
-	var list []entry
-	for name, v := range m.Attributes {
-		list = append(list, entry{kind: attributeKind, name: name, attribute: v})
-	}
-	for name, v := range m.Counters {
-		list = append(list, entry{kind: counterKind, name: name, counter: v})
-	}
-	for name, v := range m.Times {
-		list = append(list, entry{kind: timeKind, name: name, time: v})
-	}
-	for _, v := range list {
-		e, err := l.entry(v.kind, v.name, key)
+// put inserts entries of a kind of a key.
+func put[E any](l *Ledger, kind func(*account) *entries[E], key string, values map[string]E) error {
+	for name, v := range values {
+		e, err := enter(l, kind, name, key)
 		if err != nil {
 			return err
 		}
 		*e = v
 	}
-
 	return nil
 }

@@ -156,8 +156,8 @@ func TestLedger_CopiesNames(t *testing.T) {
 	l := NewLedger(10)
 	buffer := strings.Repeat("name-key-text", 1)
 	must(t, l.AddAttribute(buffer[:4], buffer[5:8], buffer[9:]))
-	kept := l.accounts[0].entries[0]
-	for _, s := range []string{kept.name, l.accounts[0].key, kept.attribute.(string)} {
+	kept := l.accounts[l.keys[0]].attributes[0]
+	for _, s := range []string{kept.name, l.keys[0], kept.value.(string)} {
 		if strings.Contains(buffer, s) && sharesMemory(buffer, s) {
 			t.Errorf("%q is a view of the caller's", s)
 		}

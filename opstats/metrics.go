@@ -1,7 +1,6 @@
 package opstats
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -35,30 +34,21 @@ func (m Metrics) Clone() Metrics {
 // are left out. What no Metrics can have is an error: an attribute that is a list, an object or null, a number out of
 // range. Unknown keys are ignored.
 func (m *Metrics) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil // what encoding/json expects of a null
-	}
-
 	type plain Metrics // without this method
-	var read plain
-	if err := json.Unmarshal(data, &read); err != nil {
-		return fmt.Errorf("read metrics: %w", err)
-	}
-
-	for name, value := range read.Attributes {
-		if _, err := attribute(value); err != nil {
-			return fmt.Errorf("read metrics: attribute %q is no text, number, true or false", name)
+	return readJSON("metrics", data, m, func(read plain) (Metrics, error) {
+		for name, value := range read.Attributes {
+			if _, err := attribute(value); err != nil {
+				return Metrics{}, fmt.Errorf("attribute %q is no text, number, true or false", name)
+			}
 		}
-	}
-	for name, value := range read.Counters {
-		if !(value >= -sumLimit && value <= sumLimit) {
-			return fmt.Errorf("read metrics: counter %q is out of range", name)
+		for name, value := range read.Counters {
+			if !(value >= -sumLimit && value <= sumLimit) {
+				return Metrics{}, fmt.Errorf("counter %q is out of range", name)
+			}
 		}
-	}
-	maps.DeleteFunc(read.Times, func(_ string, s TimeStats) bool { return s.Empty() })
-	*m = Metrics(read)
-
-	return nil
+		maps.DeleteFunc(read.Times, func(_ string, s TimeStats) bool { return s.Empty() })
+		return Metrics(read), nil
+	})
 }
 
 // attribute checks the value of an attribute and returns it with a copy of its text.

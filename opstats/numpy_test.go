@@ -77,9 +77,9 @@ func TestReduce_EqualsNumpy(t *testing.T) {
 
 			vectors := make([]*Transfers, len(lengths))
 			for i, n := range lengths {
-				vectors[i] = &Transfers{lists: [len(listNames)][]float64{
-					randomList(rng, n, durationMakers), randomList(rng, n, durationMakers),
-					randomList(rng, n, byteMakers), randomList(rng, n, descriptorMakers),
+				vectors[i] = &Transfers{lists: map[string][]float64{
+					TransferDuration: randomList(rng, n, durationMakers), PostDuration: randomList(rng, n, durationMakers),
+					BytesTransferred: randomList(rng, n, byteMakers), NumDescriptors: randomList(rng, n, descriptorMakers),
 				}}
 			}
 			var want [][len(reducedNames)]any

@@ -1,6 +1,10 @@
 package opstats
 
-import "errors"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
 
 // These errors say why a number was refused. They are returned as they are, not wrapped.
 var (
@@ -28,3 +32,22 @@ func bounded(sum float64) float64 { return max(-sumLimit, min(sum, sumLimit)) }
 
 // isSize reports whether v is a number that counts and is not negative.
 func isSize(v float64) bool { return v >= 0 && v <= limit }
+
+// readJSON reads a value from its JSON, which has the form of a W. check returns the value, or an error for what no such
+// value can be; then into keeps what it had. null changes nothing, as encoding/json expects.
+func readJSON[W, V any](what string, data []byte, into *V, check func(W) (V, error)) error {
+	if string(data) == "null" {
+		return nil
+	}
+
+	var w W
+	err := json.Unmarshal(data, &w)
+	if err == nil {
+		var v V
+		if v, err = check(w); err == nil {
+			*into = v
+			return nil
+		}
+	}
+	return fmt.Errorf("read %s: %w", what, err)
+}

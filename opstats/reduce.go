@@ -1,8 +1,6 @@
 package opstats
 
 import (
-	"encoding/json"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -81,15 +79,15 @@ func (t *Transfers) Reduce() Reduced {
 	_, parts := t.Sum(NumDescriptors)
 	if t.condensed == nil {
 		parts = 0 // exact in any order
-		for _, v := range t.lists[descriptors] {
+		for _, v := range t.lists[NumDescriptors] {
 			parts += math.Trunc(v) // as numpy makes 32-bit numbers
 		}
 	}
-	return Sums{float64(n), xfer, post, bytes, parts, t.p90(durations), t.p90(posts)}.Reduce()
+	return Sums{float64(n), xfer, post, bytes, parts, t.p90(TransferDuration), t.p90(PostDuration)}.Reduce()
 }
 
 // p90 returns the 90th percentile of a known list.
-func (t *Transfers) p90(list int) float64 {
+func (t *Transfers) p90(list string) float64 {
 	if t.condensed == nil {
 		return p90(t.lists[list])
 	}
@@ -204,25 +202,15 @@ func (r Reduced) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote. A null is read as NaN, a figure that is missing as 0.
 func (r *Reduced) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil // what encoding/json expects of a null
-	}
-
-	var figures map[string]*float64
-	if err := json.Unmarshal(data, &figures); err != nil {
-		return fmt.Errorf("read reduced transfers: %w", err)
-	}
-
-	var read Reduced
-	for i, v := range read.numbers() {
-		switch figure, known := figures[reducedNames[i]]; {
-		case figure != nil:
-			*v = *figure
-		case known:
-			*v = math.NaN()
+	return readJSON("reduced transfers", data, r, func(figures map[string]*float64) (read Reduced, err error) {
+		for i, v := range read.numbers() {
+			switch figure, known := figures[reducedNames[i]]; {
+			case figure != nil:
+				*v = *figure
+			case known:
+				*v = math.NaN()
+			}
 		}
-	}
-	*r = read
-
-	return nil
+		return read, nil
+	})
 }

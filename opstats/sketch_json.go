@@ -28,23 +28,7 @@ func (s *Sketch) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote. What no Sketch can be is an error: counts that are negative or above
 // 2^53 in all, a range that does not fit to the bins. Unknown keys are ignored.
-func (s *Sketch) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil // what encoding/json expects of a null
-	}
-
-	var w sketchJSON
-	if err := json.Unmarshal(data, &w); err != nil {
-		return fmt.Errorf("read sketch: %w", err)
-	}
-	read, err := w.sketch()
-	if err != nil {
-		return fmt.Errorf("read sketch: %w", err)
-	}
-	*s = *read
-
-	return nil
-}
+func (s *Sketch) UnmarshalJSON(data []byte) error { return readJSON("sketch", data, s, sketchJSON.sketch) }
 
 // list returns the first bin that has a count and the counts from there to the last that has one, or nil.
 func (b *bins) list() []int64 {
@@ -68,30 +52,28 @@ func (b *bins) list() []int64 {
 }
 
 // sketch checks what was read and returns it as a Sketch.
-func (w sketchJSON) sketch() (*Sketch, error) {
-	s := &Sketch{count: w.Zeros, zeros: w.Zeros}
+func (w sketchJSON) sketch() (s Sketch, err error) {
+	s = Sketch{count: w.Zeros, zeros: w.Zeros}
 	if w.Zeros > maxCount {
-		return nil, fmt.Errorf("count %d of zeros is out of range", w.Zeros)
+		return s, fmt.Errorf("count %d of zeros is out of range", w.Zeros)
 	}
 	for b, list := range map[*bins][]int64{&s.positive: w.Positive, &s.negative: w.Negative} {
 		n, err := b.read(list, maxCount-s.count)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		s.count += n
 	}
 
 	if (w.Min == nil) != (s.count == 0) || (w.Max == nil) != (s.count == 0) {
-		return nil, errors.New("min and max must be there when something was counted, and only then")
+		return s, errors.New("min and max must be there when something was counted, and only then")
 	}
 	if s.count > 0 {
 		s.min, s.max = *w.Min, *w.Max
-		if err := s.checkRange(); err != nil {
-			return nil, err
-		}
+		err = s.checkRange()
 	}
 
-	return s, nil
+	return s, err
 }
 
 // read fills empty bins from a list and returns the sum of its counts, which is at most the given one.

@@ -133,21 +133,7 @@ func (s TimeStats) MarshalJSON() ([]byte, error) {
 // count, as in version 0.4, and a size of null is not known. What no TimeStats can be is an error. Unknown keys are
 // ignored.
 func (s *TimeStats) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil // what encoding/json expects of a null
-	}
-
-	var w timeStatsJSON
-	if err := json.Unmarshal(data, &w); err != nil {
-		return fmt.Errorf("read time stats: %w", err)
-	}
-	read, err := w.timeStats()
-	if err != nil {
-		return fmt.Errorf("read time stats: %w", err)
-	}
-	*s = read
-
-	return nil
+	return readJSON("time stats", data, s, timeStatsJSON.timeStats)
 }
 
 // timeStats checks what was read and returns it as a TimeStats.

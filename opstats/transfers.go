@@ -24,18 +24,16 @@ var listNames = [...]string{
 	NumFailedTransfers, NumFailedNotifications, NumKVExpiredReqs,
 }
 
-// The places of lists in listNames.
-const (
-	durations = iota
-	posts
-	sizes
-	descriptors
-	failedTransfers
-	failedNotifications
-	kvExpired
+// perTransfer is how many lists, the first of listNames, have one number per transfer.
+const perTransfer = 4
 
-	perTransfer = failedTransfers // how many lists have one number per transfer
-)
+// isKnown reports whether the class has a list of a name.
+func isKnown(name string) bool { return slices.Contains(listNames[:], name) }
+
+// unknown returns the names that the class does not have, in alphabetical order.
+func unknown[E any](lists map[string]E) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(lists)), isKnown)
+}
 
 // Bounds of the lists that are kept without being known.
 const (
@@ -65,8 +63,7 @@ type Transfer struct {
 // The lists grow with the job. Condense replaces them by sums, which are exact, and by a [Sketch] for each P90.
 // [CondenseBeyond] does so for the largest of several Transfers, where all together hold too much.
 type Transfers struct {
-	lists     [len(listNames)][]float64
-	other     map[string][]float64
+	lists     map[string][]float64 // by name; nil once they are condensed
 	times     span
 	condensed *condensed // nil as long as the lists have everything
 }
@@ -83,42 +80,45 @@ func (t *Transfers) Record(x Transfer) error {
 
 	row := [perTransfer]float64{x.XferMicros / 1e6, x.PostMicros / 1e6, x.Bytes, x.Descriptors}
 	for i, v := range row {
-		t.append(i, math.Abs(v)) // −0 is 0
+		t.append(listNames[i], math.Abs(v)) // −0 is 0
 	}
 	if !x.End.IsZero() {
-		t.times.add(x.End, row[durations])
+		t.times.add(x.End, row[0])
 	}
 
 	return nil
 }
 
 // RecordFailedTransfer counts a transfer that failed.
-func (t *Transfers) RecordFailedTransfer() { t.append(failedTransfers, 1) }
+func (t *Transfers) RecordFailedTransfer() { t.append(NumFailedTransfers, 1) }
 
 // RecordFailedNotification counts a notification that failed.
-func (t *Transfers) RecordFailedNotification() { t.append(failedNotifications, 1) }
+func (t *Transfers) RecordFailedNotification() { t.append(NumFailedNotifications, 1) }
 
 // RecordKVExpired counts a request whose blocks nobody fetched in time.
-func (t *Transfers) RecordKVExpired() { t.append(kvExpired, 1) }
+func (t *Transfers) RecordKVExpired() { t.append(NumKVExpiredReqs, 1) }
 
 // append adds one number to a list, or to what became of it.
-func (t *Transfers) append(list int, v float64) {
+func (t *Transfers) append(list string, v float64) {
 	if t.condensed != nil {
 		t.condensed.add(list, v)
 		return
 	}
-	t.lists[list] = extend(t.lists[list], v)
+	t.extend(list, v)
 }
 
 // extend appends to a list. From 16384 numbers on it makes room for as many at a time, because append would leave up
 // to a quarter of the memory unused.
-func extend(list []float64, more ...float64) []float64 {
+func (t *Transfers) extend(name string, more ...float64) {
 	const step = 16384
+	list := t.lists[name]
 	if need := len(list) + len(more); need > cap(list) && need > step {
 		list = append(make([]float64, 0, (need+step-1)/step*step), list...)
 	}
-
-	return append(list, more...)
+	if t.lists == nil {
+		t.lists = make(map[string][]float64)
+	}
+	t.lists[name] = append(list, more...)
 }
 
 // CloneAndReset hands over everything, and leaves t empty.
@@ -132,12 +132,9 @@ func (t *Transfers) CloneAndReset() *Transfers {
 // Clone returns an independent copy. It costs little: the lists are shared, because the numbers in them never change.
 func (t *Transfers) Clone() *Transfers {
 	c := *t
-	for i, list := range c.lists {
-		c.lists[i] = slices.Clip(list)
-	}
-	c.other = maps.Clone(t.other)
-	for name, list := range c.other {
-		c.other[name] = slices.Clip(list)
+	c.lists = maps.Clone(t.lists)
+	for name, list := range c.lists {
+		c.lists[name] = slices.Clip(list)
 	}
 	c.condensed = t.condensed.clone()
 
@@ -152,7 +149,7 @@ func (t *Transfers) Len() int64 {
 	if t.condensed != nil {
 		return t.condensed.lists[TransferDuration].N
 	}
-	return int64(len(t.lists[durations]))
+	return int64(len(t.lists[TransferDuration]))
 }
 
 // Held returns how many transfers the lists hold. A transfer is four numbers and takes 32 bytes; four failures, or
@@ -165,9 +162,6 @@ func (t *Transfers) entries() int {
 	for _, list := range t.lists {
 		n += len(list)
 	}
-	for _, list := range t.other {
-		n += len(list)
-	}
 
 	return n
 }
@@ -178,25 +172,15 @@ func (t *Transfers) Sum(list string) (n int64, sum float64) {
 		sum := t.condensed.lists[list]
 		return sum.N, sum.value()
 	}
-	numbers := t.list(list)
-	return int64(len(numbers)), pairwiseSum(numbers)
-}
-
-// list returns a list by its name.
-func (t *Transfers) list(name string) []float64 {
-	if i := slices.Index(listNames[:], name); i >= 0 {
-		return t.lists[i]
-	}
-	return t.other[name]
+	return int64(len(t.lists[list])), pairwiseSum(t.lists[list])
 }
 
 // Other returns the names of the lists that are kept without being known, in alphabetical order.
 func (t *Transfers) Other() []string {
 	if t.condensed == nil {
-		return slices.Sorted(maps.Keys(t.other))
+		return unknown(t.lists)
 	}
-	names := slices.Sorted(maps.Keys(t.condensed.lists))
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(listNames[:], name) })
+	return unknown(t.condensed.lists)
 }
 
 // Aggregate appends the lists of o, which does not change; an empty o changes nothing. It returns [ErrFull] if there
@@ -224,23 +208,18 @@ func (t *Transfers) Aggregate(o *Transfers) error {
 }
 
 // appendLists is Aggregate where both have lists.
-func (t *Transfers) appendLists(o *Transfers) error {
-	for i, list := range o.lists {
-		t.lists[i] = extend(t.lists[i], list...)
-	}
+func (t *Transfers) appendLists(o *Transfers) (err error) {
 	t.times.merge(o.times)
-
-	var err error
-	for _, name := range slices.Sorted(maps.Keys(o.other)) {
-		if _, known := t.other[name]; !known && len(t.other) >= maxOther {
-			err = ErrFull
-			continue
+	other := len(t.Other())
+	for _, name := range slices.Sorted(maps.Keys(o.lists)) {
+		if _, had := t.lists[name]; !had && !isKnown(name) {
+			if other >= maxOther {
+				err = ErrFull
+				continue
+			}
+			other++
 		}
-		if t.other == nil {
-			t.other = make(map[string][]float64)
-		}
-		t.other[name] = extend(t.other[name], o.other[name]...)
+		t.extend(name, o.lists[name]...)
 	}
-
 	return err
 }

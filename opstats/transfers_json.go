@@ -24,8 +24,8 @@ type stateJSON struct {
 // unknown ones. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
 func (t *Transfers) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
-	for _, name := range slices.Concat(listNames[:], slices.Sorted(maps.Keys(t.other))) {
-		list := t.list(name)
+	for _, name := range slices.Concat(listNames[:], unknown(t.lists)) {
+		list := t.lists[name]
 		if list == nil {
 			list = []float64{} // not null
 		}
@@ -69,11 +69,7 @@ func (t *Transfers) state() stateJSON {
 		w.Span = []int64{t.times.first, t.times.last, t.times.n}
 	}
 	if c := t.condensed; c != nil {
-		w.Lists = c.lists
-		w.Sketches = make(map[string]*Sketch)
-		for i := range c.sketches {
-			w.Sketches[listNames[i]] = &c.sketches[i]
-		}
+		w.Lists, w.Sketches = c.lists, c.sketches
 	}
 
 	return w
@@ -84,51 +80,32 @@ func (t *Transfers) state() stateJSON {
 // first four lists of different lengths, a negative number in one of the seven, descriptors above MaxDescriptors,
 // numbers beyond 1e100, more than 32 unknown lists or a name of more than 200 bytes.
 func (t *Transfers) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil // what encoding/json expects of a null
-	}
-
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil {
-		return fmt.Errorf("read transfers: %w", err)
-	}
-	var read Transfers
-	own := members[ownMember]
-	delete(members, ownMember)
-	if err := read.readLists(members); err != nil {
-		return fmt.Errorf("read transfers: %w", err)
-	}
-	if own != nil {
-		if err := read.readState(own); err != nil {
-			return fmt.Errorf("read transfers: member %q: %w", ownMember, err)
+	return readJSON("transfers", data, t, func(members map[string]json.RawMessage) (read Transfers, err error) {
+		own := members[ownMember]
+		delete(members, ownMember)
+		if err = read.readLists(members); err == nil && own != nil {
+			if err = read.readState(own); err != nil {
+				err = fmt.Errorf("member %q: %w", ownMember, err)
+			}
 		}
-	}
-	*t = read
-
-	return nil
+		return read, err
+	})
 }
 
 // readLists reads the lists into empty Transfers.
 func (t *Transfers) readLists(members map[string]json.RawMessage) error {
+	t.lists = make(map[string][]float64, len(members))
 	for name, raw := range members {
 		list, err := numbers(raw)
 		if err != nil {
 			return fmt.Errorf("list %.200q: %w", name, err)
 		}
-
-		if i := slices.Index(listNames[:], name); i >= 0 {
-			t.lists[i] = list
-			continue
-		}
-		if len(t.other) >= maxOther || len(name) > maxOtherName {
-			return errors.New("too many unknown lists, or a name that is too long")
-		}
-		if t.other == nil {
-			t.other = make(map[string][]float64)
-		}
-		t.other[name] = list
+		t.lists[name] = list
 	}
-
+	other := unknown(t.lists)
+	if len(other) > maxOther || slices.ContainsFunc(other, func(name string) bool { return len(name) > maxOtherName }) {
+		return errors.New("too many unknown lists, or a name that is too long")
+	}
 	return t.checkTransfers()
 }
 
@@ -158,16 +135,17 @@ func numbers(raw json.RawMessage) ([]float64, error) {
 
 // checkTransfers returns an error if the known lists that were read are impossible, or do not fit together.
 func (t *Transfers) checkTransfers() error {
-	for i, list := range t.lists {
-		if i < perTransfer && len(list) != len(t.lists[0]) {
-			return fmt.Errorf("list %q has %d entries and %q has %d", listNames[i], len(list), listNames[0], len(t.lists[0]))
+	for i, name := range listNames {
+		list := t.lists[name]
+		if n := t.Len(); i < perTransfer && int64(len(list)) != n {
+			return fmt.Errorf("list %q has %d entries and %q has %d", name, len(list), TransferDuration, n)
 		}
 		most := float64(limit)
-		if i == descriptors {
+		if name == NumDescriptors {
 			most = MaxDescriptors
 		}
 		if slices.ContainsFunc(list, func(v float64) bool { return v < 0 || v > most }) {
-			return fmt.Errorf("list %q has a number that is out of range", listNames[i])
+			return fmt.Errorf("list %q has a number that is out of range", name)
 		}
 	}
 
@@ -186,10 +164,10 @@ func (t *Transfers) readState(data []byte) error {
 		if err != nil {
 			return err
 		}
-		if t.entries() > 0 || len(t.other) > 0 {
+		if t.entries() > 0 || len(t.Other()) > 0 {
 			return errors.New("there are lists and sums of lists")
 		}
-		t.condensed = c
+		t.lists, t.condensed = nil, c
 	}
 
 	if w.Span != nil {
@@ -205,13 +183,13 @@ func (t *Transfers) readState(data []byte) error {
 
 // condensed checks what was read and returns it.
 func (w stateJSON) condensed() (*condensed, error) {
-	c := &condensed{lists: w.Lists}
+	c := newCondensed()
+	maps.Copy(c.lists, w.Lists)
 	for i, name := range listNames {
 		t := c.lists[name]
 		if t.value() < 0 || i < perTransfer && t.N != c.lists[TransferDuration].N {
 			return nil, fmt.Errorf("list %q does not fit to the others", name)
 		}
-		c.lists[name] = t // also one that is not there
 	}
 	if len(c.lists) > len(listNames)+maxOther {
 		return nil, errors.New("too many unknown lists")
@@ -225,15 +203,13 @@ func (w stateJSON) condensed() (*condensed, error) {
 		}
 	}
 
-	for i := range c.sketches {
-		s := w.Sketches[listNames[i]]
-		if s == nil {
-			s = &Sketch{}
+	for name := range c.sketches {
+		if s := w.Sketches[name]; s != nil {
+			c.sketches[name] = s
 		}
-		if s.count != uint64(c.lists[listNames[i]].N) || s.count > 0 && s.min < 0 {
-			return nil, fmt.Errorf("the sketch of list %q does not fit to it", listNames[i])
+		if s := c.sketches[name]; s.count != uint64(c.lists[name].N) || s.count > 0 && s.min < 0 {
+			return nil, fmt.Errorf("the sketch of list %q does not fit to it", name)
 		}
-		c.sketches[i] = *s
 	}
 
 	return c, nil

@@ -232,7 +232,7 @@ func TestTransfers_CloneAndReset(t *testing.T) {
 func TestTransfers_CloneGoesOnAlone(t *testing.T) {
 	interval := func(duration float64) *Transfers {
 		x := transfersOf(t, []float64{duration}, []float64{0}, []float64{0}, []float64{0})
-		x.other = map[string][]float64{"new": {duration}}
+		x.lists["new"] = []float64{duration}
 		return x
 	}
 	var a Transfers
@@ -243,8 +243,8 @@ func TestTransfers_CloneGoesOnAlone(t *testing.T) {
 	must(t, a.Aggregate(interval(7)))
 	must(t, c.Aggregate(interval(8)))
 	for x, want := range map[*Transfers][]float64{&a: {0, 1, 2, 3, 4, 7}, c: {0, 1, 2, 3, 4, 8}} {
-		same(t, x.lists[durations], want)
-		same(t, x.other["new"], want)
+		same(t, x.lists[TransferDuration], want)
+		same(t, x.lists["new"], want)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestTransfers_AggregateAsVLLMTestsIt(t *testing.T) {
 	if r.Transfers != 6 || r.AvgXfer != 1500 || r.AvgPost != 1500 || r.AvgDescriptors != 1.5 {
 		t.Errorf("%+v", r)
 	}
-	same(t, all.lists[durations], []float64{1, 1, 1, 2, 2, 2})
+	same(t, all.lists[TransferDuration], []float64{1, 1, 1, 2, 2, 2})
 	must(t, all.Aggregate(&all)) // with itself
 	if all.Len() != 12 {
 		t.Errorf("%d", all.Len())
@@ -493,7 +493,7 @@ func TestTransfers_Condense(t *testing.T) {
 	for _, p := range []struct {
 		got, want *float64
 		list      []float64
-	}{{&got.P90Xfer, &want.P90Xfer, exact.lists[durations]}, {&got.P90Post, &want.P90Post, exact.lists[posts]}} {
+	}{{&got.P90Xfer, &want.P90Xfer, exact.lists[TransferDuration]}, {&got.P90Post, &want.P90Post, exact.lists[PostDuration]}} {
 		rank := nearestRank(slices.Sorted(slices.Values(p.list)), 900) * 1000
 		if math.Abs(*p.got-rank) > 0.01*rank+0.0005 {
 			t.Errorf("P90 %v, want %v", *p.got, rank)
