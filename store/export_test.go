@@ -1,6 +1,9 @@
 package store
 
-import "bufio"
+import (
+	"bufio"
+	"errors"
+)
 
 // ReadAnswer is readAnswer for tests, with the bytes that the answer may take.
 func ReadAnswer(in *bufio.Reader, most int64) (any, error) {
@@ -18,4 +21,20 @@ var ParseListing = parseListing
 func ParseProfile(data []byte, profile string) (id, secret, token string, found bool) {
 	k, found := parseProfile(data, profile)
 	return k.ID, k.Secret, k.Token, found
+}
+
+// New returns a store on a connector, which keeps objects as they are.
+func New(connector Connector, o Options) (*Store, error) { return newStore(connector, plain{}, o) }
+
+// OpenRef opens the store of a reference, STORE#NAME, and returns it with a Ref. No error repeats the text.
+func OpenRef(reference string, o Options, ro RefOptions) (*Store, *Ref, error) {
+	address, name, ok := SplitReference(reference)
+	if !ok {
+		return nil, nil, errors.New("open reference: it is not of the form STORE#NAME")
+	}
+	s, err := Open(address, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, s.ProxyFromKey(name, ro), nil
 }

@@ -64,17 +64,10 @@ func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]Fetched, error
 // fetchReport fetches a report. What is wrong with the object is part of the result.
 func (s *Store) fetchReport(ctx context.Context, n name, dir string) (Fetched, error) {
 	out := Fetched{Name: n.String(), Node: strings.TrimPrefix(n.node, "node-"), Final: !n.partial}
-	data, stored, err := s.GetStored(ctx, out.Name)
+	in, lies := s.Dir()
+	data, stored, err := s.report(ctx, out.Name, !lies) // what is wrong with the rest of a file shows when it is read
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
-	}
-
-	in, lies := s.Dir()
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		err = causeOf(err)
-	}
-	if err == nil && !lies { // what is wrong with the rest of a file shows when it is read
-		err = checkReport(data)
 	}
 	if err != nil {
 		out.Err = err
@@ -110,16 +103,12 @@ const Object = "object"
 // Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path. An error names
 // the reference of an object that is no report.
 func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err error) {
-	reference := s.Reference(object)
-	data, err := s.Get(ctx, object)
-	if errors.Is(err, ErrNotFound) {
+	data, _, err := s.report(ctx, object, true)
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return "", err
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", reference, causeOf(err))
-	}
-	if err := checkReport(data); err != nil {
-		return "", fmt.Errorf("%s: %w", reference, err)
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", s.Reference(object), err)
 	}
 
 	name := Object
@@ -129,9 +118,18 @@ func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err
 	return write(name, data, dir)
 }
 
-// causeOf returns why a store could not do something, without what it was: a reference says that.
-func causeOf(err error) error {
-	return cmp.Or(errors.Unwrap(err), err)
+// report returns an object, and its bytes as they are stored. The error says why there is none or, if that is to be
+// checked, that it is no report, but not which object it is.
+func (s *Store) report(ctx context.Context, object string, check bool) (data, stored []byte, err error) {
+	data, stored, err = s.GetStored(ctx, object)
+	switch {
+	case errors.Is(err, ErrNotFound):
+	case err != nil:
+		err = cmp.Or(errors.Unwrap(err), err)
+	case check:
+		err = checkReport(data)
+	}
+	return data, stored, err
 }
 
 // checkReport returns an error for what is no report: neither ours nor perf.py's.

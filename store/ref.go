@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -79,18 +78,4 @@ func (r *Ref) Resolve(ctx context.Context) ([]byte, error) {
 	r.store.time("factory.call", r.name, time.Since(begun), time.Now())
 
 	return r.data, errEvict
-}
-
-// OpenRef opens the store of a reference, STORE#NAME, and returns it with a Ref. It looks at nothing but the text,
-// which no error repeats. The caller closes the store.
-func OpenRef(reference string, o Options, ro RefOptions) (*Store, *Ref, error) {
-	address, name, ok := SplitReference(reference)
-	if !ok {
-		return nil, nil, errors.New("open reference: it is not of the form STORE#NAME")
-	}
-	s, err := Open(address, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, s.ProxyFromKey(name, ro), nil
 }

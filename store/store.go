@@ -56,9 +56,6 @@ func Open(address string, o Options) (*Store, error) {
 	return newStore(connector, coding, o)
 }
 
-// New returns a store on a connector of the caller's, which keeps objects as they are.
-func New(connector Connector, o Options) (*Store, error) { return newStore(connector, plain{}, o) }
-
 func newStore(connector Connector, coding coding, o Options) (*Store, error) {
 	if o.CacheSize < 0 {
 		return nil, errors.New("open store: the size of its cache is negative")
