@@ -2,12 +2,14 @@ package book
 
 import (
 	"math"
+	"slices"
 	"time"
 	"unicode/utf8"
 	"unsafe"
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/opstats"
 )
 
 // A Book is the account of one job. Create one with [New].
@@ -75,7 +77,11 @@ type Example struct {
 
 // New returns an empty Book at the moment at which the run starts.
 func New(o Options, start time.Time) *Book {
-	return &Book{options: o, took: start, state: newState()}
+	return &Book{options: o, took: start, state: state{
+		Times: map[string]*timing{}, Counters: map[string]*counter{}, Gauges: map[string]*gauge{},
+		Values: map[string]*observed{}, Sets: map[string]*set{}, Attributes: map[string]*attribute{},
+		Records: map[string]*transfer{}, Engines: map[string]*nixl{}, Keys: *opstats.NewLedger(MaxKeys),
+	}}
 }
 
 // Add takes what a line said; at is when the line arrived. It reports whether it was taken; if not, it is counted.
@@ -156,13 +162,9 @@ func (b *Book) example(line []byte, why string) {
 	for len(shown) > most || !utf8.ValidString(shown) {
 		shown = shown[:min(len(shown)-1, most)]
 	}
-	e := Example{shown, why}
-	for _, known := range b.Examples {
-		if known == e {
-			return
-		}
+	if e := (Example{shown, why}); !slices.Contains(b.Examples, e) {
+		b.Examples = append(b.Examples, e)
 	}
-	b.Examples = append(b.Examples, e)
 }
 
 // entry returns the entry of a series, or nil if there is no room for a new one. It reports the name of a new one.

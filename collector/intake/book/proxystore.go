@@ -18,21 +18,13 @@ func (b *Book) addHandOver(e *wire.Event) bool {
 	b.forget(id)
 
 	for name, stats := range m.Times {
-		t := handed(b, name, b.timing)
-		if t != nil && b.handOver() {
-			if t.Handed == nil {
-				t.Handed = map[string]opstats.TimeStats{}
-			}
-			t.Handed[id] = scaled(stats, unitOf(e.Version, name))
+		if t := handed(b, name, b.timing); t != nil && b.handOver() {
+			put(&t.Handed, id, scaled(stats, unitOf(e.Version, name)))
 		}
 	}
 	for name, v := range m.Counters {
-		c := handed(b, name, b.counter)
-		if c != nil && b.handOver() {
-			if c.Handed == nil {
-				c.Handed = map[string]float64{}
-			}
-			c.Handed[id] = v
+		if c := handed(b, name, b.counter); c != nil && b.handOver() {
+			put(&c.Handed, id, v)
 		}
 	}
 	for name, v := range m.Attributes {
@@ -46,6 +38,14 @@ func (b *Book) addHandOver(e *wire.Event) bool {
 	}
 
 	return true
+}
+
+// put puts a value into a map, which it makes if there is none yet.
+func put[V any](m *map[string]V, key string, v V) {
+	if *m == nil {
+		*m = make(map[string]V)
+	}
+	(*m)[key] = v
 }
 
 // handed returns the series with a name that ProxyStore uses, or nil if the name is none or there is no room.

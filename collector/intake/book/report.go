@@ -170,11 +170,10 @@ func (b *Book) keyTimes() map[string]map[string]opstats.TimeStats {
 	for _, key := range b.Keys.Keys() {
 		m, _ := b.Keys.Get(key)
 		for name, stats := range m.Times {
-			if keys[name] == nil {
-				keys[name] = map[string]opstats.TimeStats{}
-			}
 			stats.Count = math.Round(stats.Count)
-			keys[name][key] = stats
+			of := keys[name]
+			put(&of, key, stats)
+			keys[name] = of
 		}
 	}
 	return keys
@@ -302,11 +301,8 @@ func (t *transfer) report() Transfer {
 		r.WallThroughput = new(v)
 	}
 	for _, name := range t.Records.Other() {
-		if r.Other == nil {
-			r.Other = map[string]TransferList{}
-		}
 		n, sum := t.Records.Sum(name)
-		r.Other[strings.Clone(name)] = TransferList{n, sum}
+		put(&r.Other, strings.Clone(name), TransferList{n, sum})
 	}
 
 	return r

@@ -239,12 +239,7 @@ func (o *observed) add(v, n float64, used *usage) {
 
 // isFinite reports whether all values are numbers that no sum of a Book exceeds.
 func isFinite(values ...float64) bool {
-	for _, v := range values {
-		if !(math.Abs(v) <= maxSum) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(values, func(v float64) bool { return !(math.Abs(v) <= maxSum) })
 }
 
 // A set is a series of the kind sets. It keeps 64 bits of a hash of each member.

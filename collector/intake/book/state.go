@@ -76,15 +76,6 @@ type state struct {
 	Examples   []Example             `json:"examples,omitempty"`
 }
 
-// newState returns an empty state.
-func newState() state {
-	return state{
-		Times: map[string]*timing{}, Counters: map[string]*counter{}, Gauges: map[string]*gauge{},
-		Values: map[string]*observed{}, Sets: map[string]*set{}, Attributes: map[string]*attribute{},
-		Records: map[string]*transfer{}, Engines: map[string]*nixl{}, Keys: *opstats.NewLedger(MaxKeys),
-	}
-}
-
 // WriteState writes the state of the Book, without loss: a Book that is restored from it gives the same report. It is
 // JSON, with gzip if it is large: at most 3 MiB at all bounds.
 func (b *Book) WriteState(w io.Writer) (err error) {
