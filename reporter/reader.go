@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -100,7 +99,7 @@ func (r *reader) number(otherwise func() string) (float64, error) {
 
 // parseNumber reads a JSON number.
 func parseNumber(number []byte) (float64, error) {
-	if v, ok := parseDecimal(number); ok {
+	if v, ok := text.ParseDecimal(number); ok {
 		return v, nil
 	}
 	v, err := strconv.ParseFloat(string(number), 64)
@@ -108,42 +107,4 @@ func parseNumber(number []byte) (float64, error) {
 		return 0, fmt.Errorf("%q is beyond what a number can be", text.Clip(string(number), 40))
 	}
 	return v, nil
-}
-
-// parseDecimal reads a number of few digits without an exponent, as nearly all are, several times
-// faster than strconv. Its digits and the power of ten below them are exact, and so their quotient
-// is rounded once, as it must be.
-func parseDecimal(number []byte) (v float64, ok bool) {
-	const exact = 15 // digits that any float64 holds
-	digits, negative := bytes.CutPrefix(number, []byte{'-'})
-	if len(digits) > exact+1 {
-		return 0, false
-	}
-
-	sum, decimals, point := uint64(0), 0, false
-	for _, b := range digits {
-		switch d := b - '0'; {
-		case d <= 9:
-			sum = sum*10 + uint64(d)
-			if point {
-				decimals++
-			}
-		case b == '.':
-			point = true
-		default:
-			return 0, false
-		}
-	}
-	if len(digits) > exact && !point {
-		return 0, false
-	}
-
-	v = float64(sum)
-	if decimals > 0 {
-		v /= math.Pow10(decimals)
-	}
-	if negative {
-		v = -v
-	}
-	return v, true
 }

@@ -86,6 +86,38 @@ func appendDecimal(out []byte, v float64) (_ []byte, ok bool) {
 	return append(out, fraction[:end+1]...), true
 }
 
+// ParseDecimal reads a number of few digits without an exponent and a plus, as nearly all are, several times faster than
+// strconv. Its digits and the power of ten below them are exact, and so their quotient is rounded once, as it must be.
+// It returns false for all other numbers, and for what is none.
+func ParseDecimal(number []byte) (v float64, ok bool) {
+	const exact = 15 // digits that any float64 holds
+	digits, negative := bytes.CutPrefix(number, []byte{'-'})
+	n, point, sum := len(digits), -1, uint64(0)
+	if n > exact+1 {
+		return 0, false
+	}
+	for i, b := range digits {
+		switch d := b - '0'; {
+		case d <= 9:
+			sum = sum*10 + uint64(d)
+		case b == '.' && point < 0:
+			point = i
+		default:
+			return 0, false
+		}
+	}
+
+	v = float64(sum)
+	if point >= 0 {
+		n--
+		v /= math.Pow10(n - point)
+	}
+	if negative {
+		v = -v
+	}
+	return v, n > 0 && n <= exact
+}
+
 // AppendFloats appends an array of numbers, each as AppendFloat does.
 func AppendFloats(out []byte, list []float64) []byte {
 	out = append(out, '[')

@@ -101,3 +101,21 @@ func BenchmarkAppendFloat(b *testing.B) {
 		out = AppendFloats(out[:0], list)
 	}
 }
+
+func TestParseDecimal_IsParseFloat(t *testing.T) {
+	for _, number := range []string{
+		"0", "-0", "1", "-1", "0.1", "9.862", "123456789012345", "0.00000000000001", "12345678.9012345", "99999.9999999999", "1.",
+		".5", "-.5", "000000000000001", "0.30000000000000", "1795357692.08",
+	} {
+		v, ok := ParseDecimal([]byte(number))
+		want, err := strconv.ParseFloat(number, 64)
+		if !ok || err != nil || math.Float64bits(v) != math.Float64bits(want) {
+			t.Errorf("%s: %v (%t), want %v", number, v, ok, want)
+		}
+	}
+	for _, number := range []string{"", "-", ".", "-.", "1.2.3", "1e5", "+1", "1234567890123456", "nan", " 1"} {
+		if v, ok := ParseDecimal([]byte(number)); ok {
+			t.Errorf("%q is %v", number, v)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 )
@@ -243,24 +242,6 @@ func TestEvent_NothingStays(t *testing.T) {
 			if want := got(line, StatsD); reason == Accepted && describe(&used) != want || reason != Accepted && want != reason.String() {
 				t.Errorf("%q: %s, want %s", line, describe(&used), want)
 			}
-		}
-	}
-}
-
-func TestPlain_IsParseFloat(t *testing.T) {
-	for _, text := range []string{
-		"0", "-0", "1", "-1", "0.1", "9.862", "123456789012345", "0.00000000000001", "12345678.9012345", "99999.9999999999", "1.",
-		".5", "-.5", "000000000000001", "0.30000000000000", "1795357692.08",
-	} {
-		v, ok := plain([]byte(text))
-		want, reason := finiteSlowly(text)
-		if !ok || reason != Accepted || math.Float64bits(v) != math.Float64bits(want) {
-			t.Errorf("%s: %v (%t), want %v", text, v, ok, want)
-		}
-	}
-	for _, text := range []string{"", "-", ".", "-.", "1.2.3", "1e5", "+1", "1234567890123456", "nan", " 1"} {
-		if v, ok := plain([]byte(text)); ok {
-			t.Errorf("%q is %v", text, v)
 		}
 	}
 }
