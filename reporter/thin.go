@@ -6,11 +6,6 @@ func tooLarge(size, limit int) error {
 	return fmt.Errorf("merge: the report takes %d bytes even without its series; %d are the limit", size, limit)
 }
 
-// frame returns the report without its nodes.
-func (r *Report) frame() *Report {
-	return &Report{Schema: r.Schema, Run: r.Run, Nodes: map[string]*Node{}}
-}
-
 // encodedSize returns the number of bytes that Encode returns.
 func (r *Report) encodedSize() (int, error) {
 	var size counter
