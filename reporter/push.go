@@ -2,8 +2,8 @@ package reporter
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -33,128 +33,99 @@ func (s sink) whole() []byte { return fmt.Appendf(nil, "{%s%q:%s}", s.before, s.
 
 // withSinks returns the bytes of a report with other states of a sink.
 func withSinks[S any](data []byte, states map[string]S, s sink) ([]byte, error) {
-	var edits []edit
-	err := eachMember(data, 0, func(key string, value span) error {
+	out, err := appendEdited(nil, data, func(out []byte, key string, value []byte) ([]byte, error) {
 		if key != "nodes" {
-			return nil
+			return append(out, value...), nil
 		}
-		return eachMember(value.of(data), value.from, func(node string, value span) error {
+		return appendEdited(out, value, func(out []byte, node string, value []byte) (_ []byte, err error) {
 			state, ok := states[node]
 			if !ok {
-				return nil
+				return append(out, value...), nil
 			}
-			var err error
 			if s.text, err = text.JSON(state); err != nil {
-				return err
+				return nil, err
 			}
-			e, err := s.editNode(data, value)
-			edits = append(edits, e)
-			return err
+			return s.appendNode(out, value)
 		})
 	})
-
 	if err != nil {
 		return nil, fmt.Errorf("find the push part: %w", err)
 	}
-
-	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
-	var out []byte
-	at := 0
-	for _, e := range edits {
-		out = append(append(out, data[at:e.from]...), e.text...)
-		at = e.to
-	}
-	return append(out, data[at:]...), nil
+	return out, nil
 }
 
 // SameRecording reports whether two files are reports of the same recordings: of the same nodes of the same run, equal
 // but for where they went. What is said of the whole run, and the findings, change when nodes are merged.
 func SameRecording(a, b []byte) bool {
-	x, errX := recordingIn(a)
-	y, errY := recordingIn(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
+	if bytes.Equal(a, b) { // also of what is no report of ours
+		return true
+	}
+	x, errX := Decode(a)
+	y, errY := Decode(b)
+	return errX == nil && errY == nil && x.Run.ID == y.Run.ID && maps.EqualFunc(x.Nodes, y.Nodes, func(a, b *Node) bool {
+		one, errOne := withoutPush(a)
+		other, errOther := withoutPush(b)
+		return errOne == nil && errOther == nil && bytes.Equal(one, other)
+	})
 }
 
-// recordingIn returns the run ID and the nodes of a report, without push parts and findings, or all of what is no
-// report of ours. Its members are sorted.
-func recordingIn(data []byte) ([]byte, error) {
-	var r map[string]any
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err := dec.Decode(&r); err != nil {
-		return nil, err
-	}
-
-	nodes, ok := r["nodes"].(map[string]any)
-	if !ok {
-		return json.Marshal(r)
-	}
-	for _, n := range nodes {
-		if n, ok := n.(map[string]any); ok {
-			delete(n, "push")
-			delete(n, "findings")
-		}
-	}
-	run, _ := r["run"].(map[string]any)
-	return json.Marshal([]any{run["id"], nodes})
-}
-
-// span is a range of bytes; edit puts other ones there.
-type span struct{ from, to int }
-
-func (s span) of(data []byte) []byte { return data[s.from:s.to] }
-
-type edit struct {
-	span
-	text []byte
-}
-
-// editNode replaces the sink in the push part of a node, or makes a push part at the node's begin.
-func (s sink) editNode(data []byte, node span) (edit, error) {
-	begin := node.from + 1
-	e := edit{span{begin, begin}, append(append([]byte(`"push":`), s.whole()...), ',')}
-	empty := true
-	err := eachMember(node.of(data), node.from, func(key string, value span) error {
-		empty = false
+// appendNode appends a node with the sink in its push part, or in a new push part at the node's begin.
+func (s sink) appendNode(out, node []byte) ([]byte, error) {
+	begin, part := len(out)+1, append([]byte(`"push":`), s.whole()...)
+	out, err := appendEdited(out, node, func(out []byte, key string, value []byte) ([]byte, error) {
 		if key == "push" {
-			e = s.editPush(data, value)
+			part = nil
+			return s.appendPush(out, value), nil
 		}
-		return nil
+		if n := len(part); n > 0 && part[n-1] != ',' {
+			part = append(part, ',')
+		}
+		return append(out, value...), nil
 	})
-
-	if empty && err == nil {
-		e.text = e.text[:len(e.text)-1]
+	if err != nil || part == nil {
+		return out, err
 	}
-	return e, err
+	return slices.Insert(out, begin, part...), nil
 }
 
-// editPush replaces the sink in a push part, or adds it behind the others. What is no object is replaced.
-func (s sink) editPush(data []byte, push span) edit {
-	var e edit
-	err := eachMember(push.of(data), push.from, func(key string, value span) error {
-		switch {
-		case key == s.name:
-			e = edit{value, s.text}
-		case e.text == nil || e.from == e.to:
-			e = edit{span{value.to, value.to}, fmt.Appendf(nil, ",%q:%s", s.name, s.text)}
+// appendPush appends a push part with the sink in place of the one that it had, or behind the others. What is no object
+// is replaced.
+func (s sink) appendPush(out, push []byte) []byte {
+	found, end := false, 0 // of the last member
+	edited, err := appendEdited(nil, push, func(out []byte, key string, value []byte) ([]byte, error) {
+		if key == s.name {
+			found, value = true, s.text
 		}
-		return nil
+		out = append(out, value...)
+		end = len(out)
+		return out, nil
 	})
-	if err != nil || e.text == nil {
-		return edit{push, s.whole()}
+	switch {
+	case err != nil || end == 0:
+		return append(out, s.whole()...)
+	case !found:
+		edited = slices.Insert(edited, end, fmt.Appendf(nil, ",%q:%s", s.name, s.text)...)
 	}
-
-	return e
+	return append(out, edited...)
 }
 
-// eachMember walks over the members of a JSON object that begins at an offset.
-func eachMember(object []byte, offset int, visit func(key string, value span) error) error {
+// appendEdited appends a JSON object: what edit appends in place of the value of each member, and every other byte as
+// it is.
+func appendEdited(
+	out, object []byte, edit func(out []byte, key string, value []byte) ([]byte, error),
+) ([]byte, error) {
+	at := 0 // up to where it was appended
 	r := newReader(bytes.NewReader(object))
-	return r.object("not an object", func(quoted []byte) error {
+	err := r.object("not an object", func(quoted []byte) error {
 		key := unquote(quoted)
 		if _, err := r.value(); err != nil {
 			return err
 		}
-		return visit(key, span{offset + int(r.at), offset + int(r.InputOffset())})
+		from, to := int(r.at), int(r.InputOffset())
+		var err error
+		out, err = edit(append(out, object[at:from]...), key, object[from:to])
+		at = to
+		return err
 	})
+	return append(out, object[at:]...), err
 }
