@@ -92,6 +92,7 @@ type scan struct {
 	in     *reader
 	report Report          // without nodes
 	seen   map[string]bool // which of the report's own keys
+	taken  bool            // the nodes
 	// again is set when the file is read for the second time, because in it the nodes
 	// come before the schema or the run.
 	again bool
@@ -99,28 +100,19 @@ type scan struct {
 
 // all reads the report, and a second time from its beginning if necessary. take reads the value of a node.
 func (s *scan) all(take func(name string) error) error {
-	atNodes, err := s.start()
-	if err == nil && !atNodes {
-		switch {
-		case !s.seen["schema"]:
-			return ErrForeign
-		case !s.seen["nodes"]:
-			return errNoNodes
-		}
-		s.again = true
-		atNodes, err = s.start()
-	}
-	switch {
-	case err != nil:
+	switch err := s.pass(take); {
+	case err != nil || s.taken:
 		return err
-	case !atNodes: // the file has changed since the first reading
+	case !s.seen["schema"]:
+		return ErrForeign
+	case !s.seen["nodes"]:
 		return errNoNodes
 	}
-
-	if err := s.eachNode(take); err != nil {
-		return err
+	s.again = true
+	err := s.pass(take)
+	if err == nil && !s.taken { // the file has changed since the first reading
+		err = errNoNodes
 	}
-	_, err = s.advance()
 	return err
 }
 
@@ -132,46 +124,36 @@ func (s *scan) open() {
 	s.in = newReader(s.input)
 }
 
-// start begins with the file and advances to its nodes.
-func (s *scan) start() (atNodes bool, err error) {
+// pass reads the file from its beginning to its end.
+func (s *scan) pass(take func(name string) error) error {
 	s.open()
 	if s.in.PeekKind() != '{' {
-		return false, ErrForeign
+		return ErrForeign
 	}
-	if _, err := s.in.ReadToken(); err != nil {
-		return false, err
+	if err := s.members(func(key string) error { return s.member(canonical(key), take) }); err != nil {
+		return err
 	}
-	return s.advance()
+	return s.end()
 }
 
-// advance reads up to the nodes, if they are to be read now, and else to the end.
-func (s *scan) advance() (atNodes bool, err error) {
-	for {
-		key, ok, err := s.next()
-		if err != nil {
-			return false, err
+// members reads an object. member reads the value of a key. The bound counts from each key, and from each value.
+func (s *scan) members(member func(key string) error) error {
+	_, err := s.in.ReadToken()
+	for err == nil {
+		s.input.mark = s.in.InputOffset()
+		if s.in.PeekKind() == '}' {
+			_, err = s.in.ReadToken()
+			return err
 		}
-		if !ok {
-			return false, s.end()
+		quoted, errKey := s.in.value()
+		if errKey != nil {
+			return errKey
 		}
-		if atNodes, err := s.member(key); atNodes || err != nil {
-			return atNodes, err
-		}
+		key := unquote(quoted)
+		s.input.mark = s.in.InputOffset()
+		err = member(key)
 	}
-}
-
-// next returns the key of the next member; ok is false after the last one. The bound counts
-// from there.
-func (s *scan) next() (key string, ok bool, err error) {
-	s.input.mark = s.in.InputOffset()
-	if s.in.PeekKind() == '}' {
-		_, err = s.in.ReadToken()
-		return "", false, err
-	}
-	quoted, err := s.in.value()
-	key = unquote(quoted)
-	s.input.mark = s.in.InputOffset()
-	return key, true, err
+	return err
 }
 
 // end makes sure that nothing follows the report.
@@ -185,30 +167,29 @@ func (s *scan) end() error {
 	return nil
 }
 
-// member reads a member of the report, but not the nodes once it is their turn.
-func (s *scan) member(key string) (atNodes bool, err error) {
-	key = canonical(key)
+// member reads a member of the report; the nodes, once it is their turn, by take.
+func (s *scan) member(key string, take func(name string) error) error {
 	if s.seen[key] && !s.again {
-		return false, &placed{s.in.InputOffset(), fmt.Errorf("%q appears twice", key)}
+		return &placed{s.in.InputOffset(), fmt.Errorf("%q appears twice", key)}
 	}
 
 	s.seen[key] = key != ""
 	switch {
 	case key == "nodes" && (s.again || s.seen["schema"] && s.seen["run"]):
-		return true, nil
+		s.taken = true
+		return s.eachNode(take)
 	case key == "" || s.again:
-		err = s.in.SkipValue()
+		return s.in.SkipValue()
 	case key == "nodes":
-		err = s.eachNode(func(string) error { return s.in.SkipValue() })
+		return s.eachNode(func(string) error { return s.in.SkipValue() })
 	case key == "run":
-		err = s.read(&s.report.Run)
-	default:
-		if err = s.read(&s.report.Schema); err == nil {
-			err = CheckSchema(s.report.Schema, Schema)
-		}
+		return s.read(&s.report.Run)
 	}
-
-	return false, err
+	err := s.read(&s.report.Schema)
+	if err == nil {
+		err = CheckSchema(s.report.Schema, Schema)
+	}
+	return err
 }
 
 // canonical returns the report's own keys, which may be in either case as everywhere in

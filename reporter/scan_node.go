@@ -21,29 +21,18 @@ func (s *scan) eachNode(take func(name string) error) error {
 		return &placed{s.in.InputOffset(), errors.New("nodes are not an object")}
 	}
 
-	if _, err := s.in.ReadToken(); err != nil {
-		return err
-	}
-
 	names := make(map[string]bool)
-	for {
-		name, ok, err := s.next()
-		switch {
-		case err != nil:
-			return err
-		case !ok && len(names) == 0:
-			return errNoNodes
-		case !ok:
-			return nil
-		}
+	err := s.members(func(name string) error {
 		if err := checkName(name, names); err != nil {
 			return &placed{s.in.InputOffset(), err}
 		}
 		names[name] = true
-		if err := take(name); err != nil {
-			return err
-		}
+		return take(name)
+	})
+	if err == nil && len(names) == 0 {
+		err = errNoNodes
 	}
+	return err
 }
 
 // checkName refuses a name that is not a node index, that appears twice, or that is one too many.
