@@ -87,7 +87,7 @@ func New(in Input) *Report {
 func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 	f := &facts{
 		summary: rec.Summaries,
-		at100:   99.95,
+		wall:    wall,
 		cpus:    rec.Host.CPUs,
 		boot:    rec.SinceBoot,
 		job:     job,
@@ -97,7 +97,6 @@ func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 		gpus:    rec.GPUs,
 		length:  (rec.End.Mono - rec.Start.Mono).Seconds(),
 	}
-	f.wall = func() (float64, error) { return wall, nil }
 	f.why = func(c collector.Column) error { return whyAbsent(rec, c) }
 	return f
 }
@@ -264,7 +263,9 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 	samples := Samples{}
 	envelope := make(Envelope, rec.Columns())
 	for c := range rec.Columns() {
-		if !measuredEver(rec, c) {
+		// The first ones always belong into a report, a later one where it was measured at all, so that a node without GPUs
+		// or control groups has no lists of nulls.
+		if !c.Info().Always && rec.Summaries[c].Count() == 0 {
 			continue
 		}
 		values := make([]float64, n)
@@ -304,13 +305,6 @@ func addLines(envelope Envelope, work *collector.Work, from, to int) {
 		}
 		envelope[key] = band
 	}
-}
-
-// measuredEver reports whether a column belongs into a report: the first ones always do, a
-// later one where it was measured at all, so that a node without GPUs or control groups
-// has no lists of nulls.
-func measuredEver(rec *collector.Recording, c collector.Column) bool {
-	return c.Info().Always || rec.Summaries[c].Count() > 0
 }
 
 // envelopePoint rounds what would only fill the file: means to 6 decimals, rates

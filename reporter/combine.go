@@ -86,15 +86,12 @@ func newPiece(s Source) (*piece, error) {
 	if p.Node == nil {
 		p.Node = &Node{}
 	}
-	for _, r := range p.Ranks {
-		if r != nil {
-			r = new(*r)
-			r.Envelope = make(Envelope)
-			p.ranks = append(p.ranks, r)
-		}
+	for _, r := range p.RankList() {
+		r = new(*r)
+		r.Envelope = make(Envelope)
+		p.ranks = append(p.ranks, r)
 	}
 	p.times = timesOf(p.Node, &p.run)
-	slices.SortFunc(p.ranks, func(a, b *Rank) int { return cmp.Compare(a.Rank, b.Rank) })
 
 	if len(p.ranks) == 0 && p.Identity != nil && p.Identity.Rank != nil {
 		p.number(*p.Identity.Rank)

@@ -48,15 +48,7 @@ func (c *combination) findHolders() {
 
 // overlap returns for how many seconds both measured the host. It is negative if one began after the other's end.
 func overlap(a, b hosting) float64 {
-	start, end := a.start.Time, a.end.Time
-	if b.start.After(start) {
-		start = b.start.Time
-	}
-	if b.end.Before(end) {
-		end = b.end.Time
-	}
-
-	return end.Sub(start).Seconds()
+	return min(a.end.Sub(a.start.Time), a.end.Sub(b.start.Time), b.end.Sub(a.start.Time), b.end.Sub(b.start.Time)).Seconds()
 }
 
 // unsampled returns the piece that says most of the host if none has a sample of it: the longest of those that do not
@@ -132,7 +124,7 @@ func (c *combination) hostMetric(m *Metric) (v float64, ok bool) {
 
 	if first := c.hosts[0]; m.total {
 		if begin, known := first.sinceBoot(m); known && c.sameDevices(m.column) {
-			end, known := c.hosts[len(c.hosts)-1].bootTotal(m)
+			end, known := c.hosts[len(c.hosts)-1].Metrics["boot_"+m.Name]
 			if known && end-begin >= greatest {
 				return end - begin, true
 			}
@@ -142,15 +134,9 @@ func (c *combination) hostMetric(m *Metric) (v float64, ok bool) {
 	return plain, true
 }
 
-// bootTotal returns the counter since boot of a metric that is a total.
-func (h hosting) bootTotal(m *Metric) (float64, bool) {
-	v, ok := h.Metrics["boot_"+m.Name]
-	return v, ok
-}
-
 // sinceBoot returns what the counter of a total had counted since boot when the piece's perfagent began to measure.
 func (h hosting) sinceBoot(m *Metric) (float64, bool) {
-	boot, ok := h.bootTotal(m)
+	boot, ok := h.Metrics["boot_"+m.Name]
 	total, known := h.Metrics[m.Name]
 	return boot - total, ok && known
 }

@@ -289,18 +289,24 @@ func (c *combination) limits() *Limits {
 	c.bounds(&out, cpus)
 	out.HeldDown = c.heldDown()
 	out.CPUsRange = c.cpusMoved(out.CPUs)
-	out.QuotaRange, out.MemoryRange = c.moved()
 	out.GivenCPUs, out.GivenMemoryMB = 0, 0
 	if given := min(c.given(), cmp.Or(float64(cpus), math.Inf(1))); given > out.CPUs {
 		out.GivenCPUs = given
 	}
+
+	inCommon := c.base().Limits != nil
 	for _, p := range c.pieces {
-		if p.Limits != nil && p.Limits.CPUGroup != out.CPUGroup {
+		l := p.Limits
+		inCommon = inCommon && l != nil && l.CPUGroup == base.CPUGroup && l.MemoryGroup == base.MemoryGroup
+		if l != nil && l.CPUGroup != base.CPUGroup {
 			out.CPUGroup = ""
 		}
-		if p.Limits != nil && p.Limits.MemoryGroup != out.MemoryGroup {
+		if l != nil && l.MemoryGroup != base.MemoryGroup {
 			out.MemoryGroup = ""
 		}
+	}
+	if !inCommon { // how far limits of several groups moved does not add up
+		out.QuotaRange, out.MemoryRange = nil, nil
 	}
 	return &out
 }
@@ -364,18 +370,6 @@ func (c *combination) cpusMoved(now float64) *LimitRange {
 	of := func(v float64) series.Optional { return series.Optional(now * v / sum) }
 	out.Min, out.Mean, out.Max = of(least), of(mean), of(most)
 	return out
-}
-
-// moved returns how far the limits moved of the groups that all ranks have in common: other ranges do not add up.
-func (c *combination) moved() (quota, memory *LimitRange) {
-	base := c.base().Limits
-	for i := range c.pieces {
-		l := c.pieces[i].Limits
-		if l == nil || base == nil || l.CPUGroup != base.CPUGroup || l.MemoryGroup != base.MemoryGroup {
-			return nil, nil
-		}
-	}
-	return base.QuotaRange, base.MemoryRange
 }
 
 // given adds up the CPUs that the ranks were given, of those that have bound themselves to fewer; 0 if none has.

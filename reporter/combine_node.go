@@ -107,13 +107,7 @@ func (c *combination) agent() *Agent {
 
 // push returns the most advanced state of a push.
 func (c *combination) push() *Push {
-	var out *Push
-	for _, p := range c.pieces {
-		if pushed(p.Push) > pushed(out) {
-			out = p.Push
-		}
-	}
-	return out
+	return slices.MaxFunc(c.pieces, func(a, b *piece) int { return cmp.Compare(pushed(a.Push), pushed(b.Push)) }).Push
 }
 
 // held returns for how many seconds the piece's perfagent measured the host.
@@ -271,7 +265,7 @@ func (c *combination) addWork(n *Node) {
 	for _, p := range marked {
 		for _, m := range p.Marks {
 			if len(marked) > 1 {
-				m.Text = p.title() + ": " + m.Text
+				m.Text = rankNames(numbersOf(p)) + ": " + m.Text
 			}
 			n.Marks = append(n.Marks, m)
 		}
@@ -321,9 +315,6 @@ func (c *combination) apart(what string, pieces []*piece) bool {
 		Why: rankNames(numbersOf(pieces...)) + " have their own: they are with the ranks"})
 	return true
 }
-
-// title names the ranks of the piece.
-func (p *piece) title() string { return rankNames(numbersOf(p)) }
 
 // hasWork reports whether the job of the piece said anything of its work.
 func (p *piece) hasWork() bool {

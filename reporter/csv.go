@@ -61,21 +61,11 @@ type csvTable struct {
 	columns []csvColumn
 }
 
-// csvColumn is one column.
+// csvColumn is one column. values returns its numbers of a node; nil = the report has none.
 type csvColumn struct {
-	key, unit string
-	part      csvPart
+	name, unit string
+	values     func(n *Node) []float64
 }
-
-// csvPart says which of a key's numbers a column has.
-type csvPart string
-
-const (
-	csvSample csvPart = ""
-	csvMin    csvPart = ".min"
-	csvMean   csvPart = ".mean"
-	csvMax    csvPart = ".max"
-)
 
 func newCSVTable(r *Report) *csvTable {
 	t := &csvTable{named: len(r.Nodes) > 1}
@@ -94,16 +84,16 @@ func newCSVTable(r *Report) *csvTable {
 		}
 	}
 
-	t.add(collector.Timestamp.Key(), collector.Timestamp.Info().Unit, csvSample) // that says all that its envelope does
+	t.addSample(collector.Timestamp.Key(), collector.Timestamp.Info().Unit) // that says all that its envelope does
 	for c := range collector.Column(collector.MaxColumns) {
 		row := c.Info()
 		if c == collector.Timestamp || row.Since == collector.Device && !samples[row.Key] && !envelope[row.Key] {
 			continue // only devices that the report has
 		}
 		if !row.EnvelopeOnly {
-			t.add(row.Key, row.Unit, csvSample)
+			t.addSample(row.Key, row.Unit)
 		}
-		t.add(row.Key, row.Unit, csvMin, csvMean, csvMax)
+		t.addBand(row.Key, row.Unit)
 	}
 
 	all := maps.Clone(samples)
@@ -111,21 +101,30 @@ func newCSVTable(r *Report) *csvTable {
 	maps.DeleteFunc(all, func(key string, _ bool) bool { _, known := collector.ColumnNamed(key); return known })
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if samples[key] {
-			t.add(key, "", csvSample)
+			t.addSample(key, "")
 		}
 		if envelope[key] {
 			line, _ := WorkLineOf(key)
-			t.add(key, line.Unit(), csvMin, csvMean, csvMax)
+			t.addBand(key, line.Unit())
 		}
 	}
 	return t
 }
 
-// add adds columns of a key.
-func (t *csvTable) add(key string, unit collector.Unit, parts ...csvPart) {
-	for _, part := range parts {
-		t.columns = append(t.columns, csvColumn{key, unit.Symbol(), part})
-	}
+// addSample adds the column of the samples of a key.
+func (t *csvTable) addSample(key string, unit collector.Unit) {
+	t.add(key, unit, func(n *Node) []float64 { return n.Samples.Column(key) })
+}
+
+// addBand adds the columns of the envelope of a key.
+func (t *csvTable) addBand(key string, unit collector.Unit) {
+	t.add(key+".min", unit, func(n *Node) []float64 { return n.Envelope[key].Min })
+	t.add(key+".mean", unit, func(n *Node) []float64 { return n.Envelope[key].Mean })
+	t.add(key+".max", unit, func(n *Node) []float64 { return n.Envelope[key].Max })
+}
+
+func (t *csvTable) add(name string, unit collector.Unit, values func(n *Node) []float64) {
+	t.columns = append(t.columns, csvColumn{name, unit.Symbol(), values})
 }
 
 func (t *csvTable) header() []string {
@@ -137,7 +136,7 @@ func (t *csvTable) header() []string {
 		out = append(out, "rank")
 	}
 	for _, c := range t.columns {
-		name := c.key + string(c.part)
+		name := c.name
 		if c.unit != "" {
 			name += " [" + c.unit + "]"
 		}
@@ -157,20 +156,6 @@ func csvText(s string) string {
 		return "'" + s
 	}
 	return s
-}
-
-// values returns the column's numbers of a node; nil = the report has none.
-func (c csvColumn) values(n *Node) []float64 {
-	band := n.Envelope[c.key]
-	switch c.part {
-	case csvMin:
-		return band.Min
-	case csvMean:
-		return band.Mean
-	case csvMax:
-		return band.Max
-	}
-	return n.Samples.Column(c.key)
 }
 
 // ofRank returns a node with the series of one of its ranks.
@@ -212,8 +197,8 @@ func (t *csvTable) writeNode(out *csv.Writer, name, rank string, n *Node) error 
 	for row := range n.Samples.Len() {
 		buf = buf[:0]
 		for i, values := range columns {
-			if row < len(values) {
-				buf = appendCSV(buf, values[row])
+			if row < len(values) && !math.IsNaN(values[row]) && !math.IsInf(values[row], 0) {
+				buf = text.AppendFloat(buf, values[row])
 			}
 			ends[i] = len(buf)
 		}
@@ -231,12 +216,4 @@ func (t *csvTable) writeNode(out *csv.Writer, name, rank string, n *Node) error 
 	}
 
 	return nil
-}
-
-// appendCSV writes a number as the JSON has it, and nothing for what was not measured.
-func appendCSV(out []byte, v float64) []byte {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return out
-	}
-	return text.AppendFloat(out, v)
 }

@@ -16,6 +16,9 @@ var (
 	ScanReport     = scanReport
 )
 
+// Codes returns the table of codes.
+func Codes() []Reason { return codeTable }
+
 // ScanWithin scans with a bound on the size of a value.
 func ScanWithin(file io.ReaderAt, size, limit int64) error {
 	s := scan{file: file, size: size, limit: limit, seen: make(map[string]bool)}
@@ -27,7 +30,7 @@ func ScanWithin(file io.ReaderAt, size, limit int64) error {
 func CSVColumns(r *Report) (named bool, names []string, values func(column int, n *Node) []float64) {
 	t := newCSVTable(r)
 	for _, c := range t.columns {
-		names = append(names, c.key+string(c.part))
+		names = append(names, c.name)
 	}
 	return t.named, names, func(column int, n *Node) []float64 { return t.columns[column].values(n) }
 }

@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -130,31 +131,21 @@ func withoutPush(n *Node) ([]byte, error) {
 
 // pushed ranks the states of a push, so that merging keeps the most advanced one.
 func pushed(p *Push) int {
-	switch {
-	case p == nil:
+	if p == nil {
 		return 0
-	case p.MLflow.State == PushDone:
-		return 3
-	case p.MLflow.State == PushPending:
-		return 2
 	}
-	return 1
+	return 2 + slices.Index([]string{PushPending, PushDone}, p.MLflow.State)
 }
 
 // join widens a run to another one. Where both have a value, the first one stays.
 // Exit codes are left to mergedExit.
 func (r *Run) join(o Run) {
-	if r.ID == "" {
-		r.ID = o.ID
-	}
+	r.ID, r.Incomplete = cmp.Or(r.ID, o.ID), cmp.Or(r.Incomplete, o.Incomplete)
 	if len(r.Command) == 0 {
 		r.Command = o.Command
 	}
 	if r.Platform == "" {
 		r.Platform, r.MemoryPer = o.Platform, o.MemoryPer
-	}
-	if r.Incomplete == "" {
-		r.Incomplete = o.Incomplete
 	}
 	r.widen(o)
 	if len(o.Tags) > 0 {
@@ -221,26 +212,21 @@ func mergedExit(inputs []Source, out *Report) (code *int, signal string) {
 }
 
 // unexplainedExit returns the run when no job of the report has its exit code, and
-// the node that it is taken to be of.
+// the node that it is taken to be of; "" if each has a job.
 func (r *Report) unexplainedExit() (node string, run Run) {
 	if r.Run.ExitCode == nil {
 		return "", Run{}
 	}
 
-	found := false
 	for _, name := range r.NodeNames() {
 		switch n := r.Nodes[name]; {
 		case n != nil && n.Job != nil:
 			if n.Job.ExitCode != nil && *n.Job.ExitCode == *r.Run.ExitCode {
 				return "", Run{}
 			}
-		case !found:
-			node, found = name, true
+		case node == "":
+			node = name
 		}
-	}
-
-	if !found {
-		return "", Run{}
 	}
 	return node, r.Run
 }

@@ -13,15 +13,14 @@ import (
 // absent.
 type facts struct {
 	summary []*series.Summary // by collector.Column
-	// at100 is the level of cpu_avg_utilization_at100_pct: 99.95, or perf.py's 100.
-	at100 float64
-	wall  func() (float64, error) // seconds from start to end
-	cpus  int
+	wall    float64           // seconds from start to end
+	noWall  error             // why wall is not known: only of perf.py's samples
+	cpus    int
 	// held is for how many seconds the host was measured, if that is not the whole run; else 0.
 	held float64
 	// length is the time between the first and the last Reading, seconds.
 	length float64
-	boot   func(collector.Column) float64 // a counter since boot; NaN = never read
+	boot   func(collector.Column) float64 // a counter since boot; NaN = never read; nil where no metric asks
 	job    *Job
 	noJob  error // why job is nil
 	// largest is the highest peak memory of a process that was seen, MiB; 0 = not known.
@@ -88,14 +87,14 @@ func meanOf(c collector.Column) Metric {
 	return inPhases(reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() }))
 }
 
-// fullyBusy means the level at which a percentage counts as 100.
-const fullyBusy = 100
+// fullyBusy means the level at which a percentage rounds to 100.0; perf.py's is exactly that.
+const fullyBusy = 99.95
 
 // shareOf returns the metric of the share of time in which a column was at a level or above.
 func shareOf(c collector.Column, level float64) Metric {
 	of := reduced(c, func(f *facts, s *series.Summary) (float64, bool) {
-		if level == fullyBusy {
-			return s.Share(f.at100)
+		if level == fullyBusy && f.perfpy {
+			return s.Share(100)
 		}
 		return s.Share(level)
 	})
@@ -104,9 +103,8 @@ func shareOf(c collector.Column, level float64) Metric {
 }
 
 func cpuHours(f *facts) (float64, error) {
-	wall, err := f.wall()
-	if err != nil {
-		return 0, err
+	if f.noWall != nil {
+		return 0, f.noWall
 	}
 	if f.cpus == 0 {
 		if f.perfpy {
@@ -114,7 +112,7 @@ func cpuHours(f *facts) (float64, error) {
 		}
 		return 0, fmt.Errorf("the number of CPUs is unknown: %w", f.why(collector.CPUAvg))
 	}
-	return wall * float64(f.cpus) / 3600, nil
+	return f.wall * float64(f.cpus) / 3600, nil
 }
 
 func unusedCPUHours(f *facts) (float64, error) {
@@ -145,7 +143,7 @@ func jobWall(f *facts) (float64, error) {
 	if f.job == nil {
 		return 0, f.noJob
 	}
-	return f.wall()
+	return f.wall, nil
 }
 
 // jobCPUSeconds returns the job's CPU time. If the job's end is not known, that is the CPU
@@ -174,14 +172,10 @@ func jobCores(f *facts) (float64, error) {
 
 // perWall returns v divided by the run's length.
 func perWall(f *facts, v float64) (float64, error) {
-	wall, err := f.wall()
-	if err != nil {
-		return 0, err
-	}
-	if !(wall > 0) {
+	if !(f.wall > 0) {
 		return 0, absent(NoLength)
 	}
-	return v / wall, nil
+	return v / f.wall, nil
 }
 
 func limitCPU(f *facts) (float64, error) {
@@ -189,16 +183,12 @@ func limitCPU(f *facts) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	wall, err := f.wall()
-	if err != nil {
-		return 0, err
-	}
-	if f.account == nil || !(f.account.Limits.CPUs > 0) || !(wall > 0) {
+	if f.account == nil || !(f.account.Limits.CPUs > 0) || !(f.wall > 0) {
 		return 0, absent(LimitUnknown)
 	}
-	allowed := wall * f.account.Limits.CPUs
+	allowed := f.wall * f.account.Limits.CPUs
 	if a := f.account; a.LimitCPUSeconds > 0 && f.length > 0 { // the limit may have changed during the run
-		allowed = wall * a.LimitCPUSeconds / f.length
+		allowed = f.wall * a.LimitCPUSeconds / f.length
 	}
 	return min(100, 100*cpu/allowed), nil
 }
@@ -285,11 +275,6 @@ func jobMaxRSS(f *facts) (float64, error) {
 	return 0, absent(ParentOnly)
 }
 
-// wants reports whether a row of the table is to be evaluated.
-func (f *facts) wants(m *Metric) bool {
-	return (!f.perfpy || m.PerfPy) && (!f.inPhase || m.inPhases)
-}
-
 // compute evaluates the table. What is absent comes back with its reason.
 func (f *facts) compute() (Values, []Missing) {
 	values := make(Values, len(metricTable))
@@ -299,7 +284,7 @@ func (f *facts) compute() (Values, []Missing) {
 		table = append(table[:len(table):len(table)], gpuMetrics(i)...)
 	}
 	for _, m := range table {
-		if !f.wants(&m) {
+		if f.perfpy && !m.PerfPy || f.inPhase && !m.inPhases {
 			continue
 		}
 		switch v, err := m.value(f); {

@@ -16,7 +16,7 @@ import (
 // source.
 type Missing = series.Gap
 
-// Code is the kind of a reason, one of [Codes].
+// Code is the kind of a reason.
 type Code = series.Code
 
 // The codes of reasons. Packages collector and gpu have some more.
@@ -96,9 +96,7 @@ type Reason struct {
 	Normal bool
 }
 
-// Codes returns the table of codes.
-func Codes() []Reason { return codeTable }
-
+// codeTable has the codes that a report can have.
 var codeTable = []Reason{
 	{NoJob, "no job was wrapped", true},
 	{JobOver, "the job ended before it was looked at", true},

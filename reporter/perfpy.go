@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -137,20 +138,14 @@ func readPerfPyNode(r *reader, before int) (Samples, error) {
 // maxTimestamp is the last second that RFC 3339 can write.
 const maxTimestamp = 253402300799
 
-// noPerfPyValue returns why a column of a node from perf.py is absent.
-func noPerfPyValue(c collector.Column) string { return "no sample has " + c.Key() }
-
 // newPerfPyNode computes a node from perf.py's samples: each weighs the same,
 // 100 % is exactly that, totals are the largest counter value.
 func newPerfPyNode(samples Samples, cpus int) *Node {
 	f := &facts{
 		perfpy:  true,
-		at100:   100,
 		cpus:    max(cpus, 0),
 		summary: make([]*series.Summary, collector.NumPerfPyKeys),
 	}
-	f.boot = func(collector.Column) float64 { return math.NaN() }
-
 	for i := range f.summary {
 		c := collector.Column(i)
 		f.summary[c] = perfpySummary(c)
@@ -159,12 +154,12 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 		}
 	}
 
-	f.wall = func() (float64, error) { return perfpyLength(samples) }
+	f.wall, f.noWall = perfpyLength(samples)
 	f.why = func(c collector.Column) error {
 		if samples.Len() == 0 {
 			return absent(PerfPyNoSample)
 		}
-		return &absence{PerfPyNoValue, noPerfPyValue(c)}
+		return &absence{PerfPyNoValue, "no sample has " + c.Key()}
 	}
 	n := &Node{Origin: OriginPerfPy, Samples: samples, Missing: []Missing{}, Findings: []Finding{}}
 	if cpus > 0 {
@@ -189,39 +184,30 @@ func perfpySummary(c collector.Column) *series.Summary {
 
 // perfpyLength returns the seconds from the first timestamp to the last.
 func perfpyLength(s Samples) (float64, error) {
-	first, last, count := timestamps(s)
+	known := timestamps(s)
 	switch {
 	case s.Len() == 0:
 		return 0, absent(PerfPyNoSample)
-	case count < 2:
+	case len(known) < 2:
 		return 0, absent(PerfPyTimestamps)
-	case last <= first:
+	case known[len(known)-1] <= known[0]:
 		return 0, absent(PerfPyBackwards)
 	}
-	return last - first, nil
+	return known[len(known)-1] - known[0], nil
 }
 
-// timestamps returns the first and the last timestamp, and how many there are.
-func timestamps(s Samples) (first, last float64, count int) {
-	for _, ts := range s.Column(collector.Timestamp.Key()) {
-		if math.IsNaN(ts) {
-			continue
-		}
-		if count == 0 {
-			first = ts
-		}
-		last = ts
-		count++
-	}
-	return first, last, count
+// timestamps returns the timestamps that are known.
+func timestamps(s Samples) []float64 {
+	return slices.DeleteFunc(slices.Clone(s.Column(collector.Timestamp.Key())), math.IsNaN)
 }
 
 // span widens the run to the samples of a node.
 func (r *Run) span(s Samples) {
-	first, last, count := timestamps(s)
-	if count == 0 {
+	known := timestamps(s)
+	if len(known) == 0 {
 		return
 	}
+	first, last := known[0], known[len(known)-1]
 	from, to := unixTime(min(first, last)), unixTime(max(first, last))
 	if r.Start.IsZero() || from.Before(r.Start.Time) {
 		r.Start = Time{from}

@@ -75,8 +75,7 @@ func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *
 	f := &facts{
 		inPhase: true,
 		cpus:    rec.Host.CPUs, account: &account, gpus: rec.GPUs, noJob: absent(NoJob), length: seconds,
-		wall: func() (float64, error) { return seconds, nil },
-		boot: func(collector.Column) float64 { return math.NaN() },
+		wall: seconds,
 		why:  func(collector.Column) error { return absent(NoSample) },
 	}
 	for _, s := range p.Columns {
@@ -121,19 +120,10 @@ func marksMissing(rec *collector.Recording) []Missing {
 	}
 
 	lost := rec.Marks.Lost
-	var beyond []string
-	for _, l := range []struct {
-		n         int64
-		one, many string
-	}{
-		{lost.Marks, "mark", "marks"},
-		{lost.Stretches, "beginning of a phase", "beginnings of phases"},
-		{lost.Bytes, "byte of the file", "bytes of the file"},
-	} {
-		if l.n > 0 {
-			beyond = append(beyond, text.Count(int(l.n), l.one, l.many))
-		}
-	}
+	var beyond text.Parts
+	beyond.Add(lost.Marks > 0, "%s", text.Count(int(lost.Marks), "mark", "marks"))
+	beyond.Add(lost.Stretches > 0, "%s", text.Count(int(lost.Stretches), "beginning of a phase", "beginnings of phases"))
+	beyond.Add(lost.Bytes > 0, "%s", text.Count(int(lost.Bytes), "byte of the file", "bytes of the file"))
 	if len(beyond) > 0 {
 		out = append(out, Missing{
 			What: "marks", Code: MarksBeyond, Count: lost.Marks + lost.Stretches,

@@ -3,6 +3,7 @@ package reporter
 import (
 	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -94,10 +95,8 @@ func (p *Phase) Values() Values {
 
 // Phase returns a phase by its name, or nil.
 func (n *Node) Phase(name string) *Phase {
-	for i := range n.Phases {
-		if n.Phases[i].Name == name {
-			return &n.Phases[i]
-		}
+	if i := slices.IndexFunc(n.Phases, func(p Phase) bool { return p.Name == name }); i >= 0 {
+		return &n.Phases[i]
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -78,10 +79,8 @@ func processesMissing(rec *collector.Recording, job *Job) []Missing {
 
 // ProcessesMissing says why processes have no row; "" if nothing says so.
 func (n *Node) ProcessesMissing() string {
-	for _, m := range n.Missing {
-		if m.What == collector.ProcessTable {
-			return m.Why
-		}
+	if i := slices.IndexFunc(n.Missing, func(m Missing) bool { return m.What == collector.ProcessTable }); i >= 0 {
+		return n.Missing[i].Why
 	}
 	return ""
 }

@@ -80,14 +80,7 @@ func (n *Node) dropHost() {
 	maps.DeleteFunc(n.Summaries, func(key string, _ Quantile) bool { return ofHost(key) })
 	maps.DeleteFunc(n.Envelope, func(key string, _ Band) bool { return ofHost(key) })
 
-	samples := Samples{}
-	for i, key := range n.Samples.Keys {
-		if !ofHost(key) {
-			samples.Keys, samples.Columns = append(samples.Keys, key), append(samples.Columns, n.Samples.Columns[i])
-		}
-	}
-	n.Samples = samples
-
+	n.Samples = n.Samples.only(func(key string) bool { return !ofHost(key) })
 	n.Missing = slices.DeleteFunc(n.Missing, func(m Missing) bool { return ofHost(m.What) })
 	n.Missing = append(n.Missing, Lacking("host", HostByAnother))
 }

@@ -79,13 +79,7 @@ func (n *Node) WithoutSeries() *Node {
 	out := *n
 	out.Samples, out.Envelope = Samples{}, nil
 	if n.needsColumns() {
-		wanted := NumberColumns()
-		for i, key := range n.Samples.Keys {
-			if wanted.sample(key) {
-				out.Samples.Keys = append(out.Samples.Keys, key)
-				out.Samples.Columns = append(out.Samples.Columns, n.Samples.Columns[i])
-			}
-		}
+		out.Samples = n.Samples.only(NumberColumns().sample)
 	}
 	out.Ranks = withoutEnvelopes(n.Ranks)
 

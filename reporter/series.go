@@ -35,6 +35,16 @@ func (s Samples) Column(key string) []float64 {
 	return nil
 }
 
+// only returns the columns of some keys.
+func (s Samples) only(keep func(key string) bool) (out Samples) {
+	for i, key := range s.Keys {
+		if keep(key) {
+			out.Keys, out.Columns = append(out.Keys, key), append(out.Columns, s.Columns[i])
+		}
+	}
+	return out
+}
+
 // MarshalJSON implements json.Marshaler.
 func (s Samples) MarshalJSON() ([]byte, error) { return text.JSON(s) }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -126,14 +127,7 @@ func (v *Verdict) Number(key string) float64 {
 }
 
 // NodeNames lists the nodes by their index.
-func (r *Report) NodeNames() []string {
-	names := make([]string, 0, len(r.Nodes))
-	for n := range r.Nodes {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, CompareNodes)
-	return names
-}
+func (r *Report) NodeNames() []string { return slices.SortedFunc(maps.Keys(r.Nodes), CompareNodes) }
 
 // EachNode yields the nodes by their index, with their names. It leaves out one that is nil.
 func (r *Report) EachNode() iter.Seq2[string, *Node] {

@@ -60,12 +60,7 @@ func (l WorkLine) Signed() bool { return l.Kind == GaugeKind || l.Kind == Counte
 
 // place returns the index of the line's row in the table, or -1.
 func (l WorkLine) place() int {
-	for i, row := range workLines {
-		if row.Kind == l.Kind && row.Number == l.Number {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(workLines, func(row WorkLineKind) bool { return row.Kind == l.Kind && row.Number == l.Number })
 }
 
 // WorkLineOf returns the time line that a key of the envelope names: see [WorkLine.Key]. It reports false if the key
