@@ -33,8 +33,8 @@ func bounded(sum float64) float64 { return max(-sumLimit, min(sum, sumLimit)) }
 // isSize reports whether v is a number that counts and is not negative.
 func isSize(v float64) bool { return v >= 0 && v <= limit }
 
-// readJSON reads a value from its JSON, which has the form of a W. check returns the value, or an error for what no such
-// value can be; then into keeps what it had. null changes nothing, as encoding/json expects.
+// readJSON reads a value from its JSON, which has the form of a W. check returns the value, or an error for what no
+// such value can be; then into keeps what it had. null changes nothing, as encoding/json expects.
 func readJSON[W, V any](what string, data []byte, into *V, check func(W) (V, error)) error {
 	if string(data) == "null" {
 		return nil

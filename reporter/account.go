@@ -3,6 +3,7 @@ package reporter
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
@@ -136,4 +137,133 @@ func newGPUs(rec *collector.Recording) []GPU {
 			ClockMHz: g.ClockMHz, Throttle: g.Throttle, Idle: newGPUIdle(&g.Idle)})
 	}
 	return out
+}
+
+// LimitKills returns how many processes the kernel is proved to have killed because the group that sets the job's
+// memory limit was full. The other kills belong to groups with a limit of their own (below it, if the job made some, or
+// above it, if others have filled them), to the host, or to others in the same group.
+func LimitKills(a *collector.Account, j *Job) float64 {
+	here, elsewhere := 0.0, false
+	for _, v := range a.Victims {
+		switch at, known := HitLimit(a, v); {
+		case v.Foreign:
+		case known && at:
+			here++
+		case known && InGroup(v.Group, a.MemoryHome):
+			elsewhere = true
+		}
+	}
+
+	switch kills := GroupKills(a); {
+	case elsewhere: // a kill without a log entry may belong to either limit
+		return here
+	case here > 0 || LimitProved(a, j):
+		return max(here, kills)
+	case a.LimitOOMKills > 0:
+		return min(float64(a.LimitOOMKills), max(0, kills))
+	}
+	return 0
+}
+
+// GroupKills returns the number of processes that the kernel killed in the job's control group, without those known not
+// to be the job's.
+func GroupKills(a *collector.Account) float64 {
+	kills := 0.0
+	if a.OOMKills.Known() {
+		kills = float64(a.OOMKills)
+	}
+	for _, v := range a.Victims {
+		if v.Foreign && (InGroup(v.Group, a.MemoryHome) || v.Group == "" && !v.Host) {
+			kills--
+		}
+	}
+	return max(0, kills)
+}
+
+// LimitProved reports whether it is proved without the kernel's log that the newest kill in the group was for the job's
+// memory limit. Where the kernel does not count that, the largest process proves it, if it had the limit to itself and
+// the host had memory.
+func LimitProved(a *collector.Account, j *Job) bool {
+	k := a.Kill
+	switch {
+	case k == nil:
+		return false
+	case k.AtLimit:
+		return true
+	case k.Counted || j == nil || j.MaxRSSAtMost:
+		return false
+	}
+
+	limit := a.Limits.MemoryMB
+	if a.FullAtKillMB.Known() {
+		limit = a.FullAtKillMB
+	}
+	return k.AvailablePct >= collector.HostRoomPct && 100*j.MaxRSSMB >= collector.LimitHeldPct*float64(limit)
+}
+
+// HitLimit reports whether a victim was killed for the job's memory limit, and whether that is
+// known. The log has the paths of the whole host. If our group has another name there, the two
+// cannot be compared.
+func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
+	switch {
+	case v.Host:
+		return false, true
+	case v.LimitGroup == "":
+		return false, false
+	case v.LimitGroup == a.Limits.MemoryGroup:
+		return true, true
+	case InGroup(v.LimitGroup, a.Limits.MemoryGroup) && InGroup(a.MemoryInner, v.LimitGroup):
+		return true, true // job and step of a scheduler have the same limit
+	case a.Limits.MemoryGroup == "": // it is set above what we see
+		return false, InGroup(v.LimitGroup, a.MemoryHome) && v.LimitGroup != a.MemoryHome
+	}
+	return false, InGroup(v.Group, a.MemoryHome)
+}
+
+// InGroup reports whether a control group is another one or below it. It is never true of the
+// root, which holds everything.
+func InGroup(group, of string) bool {
+	return of != "" && of != "/" && (group == of || strings.HasPrefix(group, of+"/"))
+}
+
+// CPUsText returns how many CPUs the job could use in the course of the run: "2", or "0.5 to 2".
+func CPUsText(l *Limits) string { return rangeText(l.CPUsRange, l.CPUs, text.CPUs) }
+
+// QuotaText returns the CPU quota in the course of the run in the same form.
+func QuotaText(l *Limits) string { return rangeText(l.QuotaRange, float64(l.CPUQuota), text.CPUs) }
+
+// MemoryLimitText returns the memory limit in the course of the run: "2.0 GiB", or "1.0 GiB to 2.0 GiB".
+func MemoryLimitText(l *Limits, size func(float64) string) string {
+	return rangeText(l.MemoryRange, float64(l.MemoryMB), size)
+}
+
+// BoundText returns to how many of the CPUs that it was given the job bound itself: "bound itself to 1 of the 2 CPUs
+// it was given". It returns "" if it did not.
+func BoundText(l *Limits) string {
+	if l == nil || !(l.GivenCPUs > 0) {
+		return ""
+	}
+	return "bound itself to " + CPUsText(l) + " of the " + text.CPUs(l.GivenCPUs) + " CPUs it was given"
+}
+
+func rangeText(r *LimitRange, now float64, format func(float64) string) string {
+	switch {
+	case r == nil:
+		return format(now)
+	case !(r.Max > 0):
+		return format(float64(r.Min)) + " to no limit"
+	}
+	return format(float64(r.Min)) + " to " + format(float64(r.Max))
+}
+
+// ChangedText returns when the limits of a range changed: "changed at 12:00:18 UTC". It returns "" for nil.
+func ChangedText(r *LimitRange) string {
+	if r == nil {
+		return ""
+	}
+	at := r.ChangedAt.UTC().Format("15:04:05") + " UTC"
+	if r.Changes > 1 {
+		return "changed " + text.Count(r.Changes, "time", "times") + ", last at " + at
+	}
+	return "changed at " + at
 }

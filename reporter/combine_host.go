@@ -48,7 +48,8 @@ func (c *combination) findHolders() {
 
 // overlap returns for how many seconds both measured the host. It is negative if one began after the other's end.
 func overlap(a, b hosting) float64 {
-	return min(a.end.Sub(a.start.Time), a.end.Sub(b.start.Time), b.end.Sub(a.start.Time), b.end.Sub(b.start.Time)).Seconds()
+	own := min(a.end.Sub(a.start.Time), b.end.Sub(b.start.Time))
+	return min(own, a.end.Sub(b.start.Time), b.end.Sub(a.start.Time)).Seconds()
 }
 
 // unsampled returns the piece that says most of the host if none has a sample of it: the longest of those that do not

@@ -2,10 +2,19 @@ package reporter
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // A Rank is one of several processes of a launch on a node, each wrapped by a perfagent of its own. All
@@ -121,4 +130,193 @@ func ofHost(what string) bool {
 	}
 	m, ok := MetricNamed(what)
 	return ok && !m.OfJob()
+}
+
+// RankList returns the ranks of a node in order.
+func (n *Node) RankList() []*Rank {
+	if n == nil {
+		return nil
+	}
+	var out []*Rank
+	for _, r := range n.Ranks {
+		if r != nil {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	return out
+}
+
+// RankValues returns the metrics of a node's ranks as "rank.3.job_cpu_seconds", and their exit codes as
+// "rank.3.exit_code".
+func (n *Node) RankValues() Values {
+	out := make(Values)
+	for _, r := range n.RankList() {
+		for name, v := range r.Metrics {
+			out[fmt.Sprintf("rank.%d.%s", r.Rank, name)] = v
+		}
+		if r.ExitCode != nil {
+			out[fmt.Sprintf("rank.%d.exit_code", r.Rank)] = float64(*r.ExitCode)
+		}
+	}
+	return out
+}
+
+// HostName returns the name of a node as its scheduler calls it, or else its host's; "" if neither is known.
+func (n *Node) HostName() string {
+	switch {
+	case n == nil:
+		return ""
+	case n.Identity != nil && n.Identity.NodeName != "":
+		return n.Identity.NodeName
+	case n.Host != nil:
+		return n.Host.Hostname
+	}
+	return ""
+}
+
+// asRank makes the node the recording of one rank of several: it gets that rank as its only one, and only
+// what the rank's perfagent has measured of the host.
+func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
+	number, err := strconv.Atoi(rank)
+	if err != nil || number < 0 { // of a damaged journal
+		return
+	}
+
+	held, ok := holding(rec, number)
+	switch {
+	case ok:
+		n.Sampling.Holders = []Holder{held}
+		if held.Start.After(rec.Start.Wall) { // by then, another had stopped
+			n.Missing = slices.DeleteFunc(n.Missing, func(m Missing) bool {
+				return m.Code == CountedLate && ofHost(m.What)
+			})
+		}
+	case rec.Samples > 0:
+		n.dropHost()
+	}
+
+	r := newRank(run, n, number)
+	if n.Job == nil {
+		r.Cgroup = rec.Account.Group
+	}
+	n.Ranks = map[string]*Rank{strconv.Itoa(number): r}
+}
+
+// holding returns when a rank's perfagent measured the host: from the run's start if its first sample has something of
+// the host, and to the last sample that has. ok is false if none has.
+func holding(rec *collector.Recording, rank int) (h Holder, ok bool) {
+	columns := hostColumns(rec)
+	if !slices.ContainsFunc(columns, func(c collector.Column) bool { return rec.Summaries[c].Count() > 0 }) {
+		return h, false
+	}
+
+	h = Holder{Rank: rank, Start: Time{rec.Start.Wall}}
+	for i := range rec.Ring.Len() {
+		b := rec.Ring.Bucket(i)
+		if !slices.ContainsFunc(columns, func(c collector.Column) bool { return b.Stats[c].Count > 0 }) {
+			continue
+		}
+
+		at := b.Stats[collector.Timestamp]
+		inFirst := func(c collector.Column) bool { return !math.IsNaN(b.Values[c]) }
+		if !ok && !(i == 0 && slices.ContainsFunc(columns, inFirst)) {
+			h.Start = Time{unixTime(at.Min)}
+		}
+		h.End, ok = Time{unixTime(at.Max)}, true
+	}
+	return h, ok
+}
+
+// hostColumns returns the columns that only the perfagent that measures the host has values in. Those that
+// every reading of it has come first.
+func hostColumns(rec *collector.Recording) []collector.Column {
+	list := []collector.Column{collector.CPUAvg, collector.MemPercent, collector.NetExtRecv}
+	for c := range rec.Columns() {
+		if c.Info().Since == collector.Host && c != collector.Timestamp {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// dropHost leaves out all that is of the host, and says why.
+func (n *Node) dropHost() {
+	maps.DeleteFunc(n.Metrics, func(name string, _ float64) bool { return ofHost(name) })
+	maps.DeleteFunc(n.Summaries, func(key string, _ Quantile) bool { return ofHost(key) })
+	maps.DeleteFunc(n.Envelope, func(key string, _ Band) bool { return ofHost(key) })
+
+	n.Samples = n.Samples.only(func(key string) bool { return !ofHost(key) })
+	n.Missing = slices.DeleteFunc(n.Missing, func(m Missing) bool { return ofHost(m.What) })
+	n.Missing = append(n.Missing, Lacking("host", HostByAnother))
+}
+
+// heldSeconds returns for how long a rank's perfagent measured the host; 0 if that is all of the run, or not known.
+func heldSeconds(rec *collector.Recording, rank string) float64 {
+	if rank == "" {
+		return 0
+	}
+	held, ok := holding(rec, 0)
+	if !ok || !held.Start.After(rec.Start.Wall) {
+		return 0
+	}
+	return held.seconds()
+}
+
+func (h Holder) seconds() float64 { return max(0, h.End.Sub(h.Start.Time).Seconds()) }
+
+// readRanks reads the ranks of a node, with the wanted bands of their envelopes. The name of a rank is its number.
+func (n *Node) readRanks(r *reader, wanted Wanted) error {
+	if r.PeekKind() == 'n' {
+		return r.skip()
+	}
+
+	n.Ranks = make(map[string]*Rank)
+	return r.object("ranks are not an object", func(quoted []byte) error {
+		name := unquote(quoted)
+		number, err := strconv.ParseUint(name, 10, 31)
+		if err != nil || strconv.FormatUint(number, 10) != name {
+			return fmt.Errorf("has a rank %q, which is not a number", text.Printable(text.Clip(name, 40)))
+		}
+		rank, err := readRank(r, wanted)
+		if err != nil {
+			return fmt.Errorf("rank %s: %w", name, err)
+		}
+		rank.Rank = int(number)
+		n.Ranks[name] = rank
+		return nil
+	})
+}
+
+// readRank reads a rank.
+func readRank(r *reader, wanted Wanted) (*Rank, error) {
+	if r.PeekKind() == 'n' {
+		return nil, errors.Join(r.skip(), errors.New("null is not a rank"))
+	}
+
+	rank := &Rank{}
+	err := r.object("not an object", func(quoted []byte) error {
+		if strings.EqualFold(unquote(quoted), "envelope") {
+			return rank.Envelope.read(r, wanted)
+		}
+		return readMember(r, quoted, rank)
+	})
+	if rank.Missing == nil { // left out by another program
+		rank.Missing = []Missing{}
+	}
+	return rank, err
+}
+
+// readMember reads the value of a member of an object into the field of a struct that has its name.
+func readMember(r *reader, quoted []byte, into any) error {
+	head := slices.Concat([]byte{'{'}, quoted, []byte{':'})
+	value, err := r.value()
+	if err != nil {
+		return err
+	}
+	err = json.Unmarshal(slices.Concat(head, value, []byte{'}'}), into)
+	if err != nil {
+		r.at += max(0, offset(err)-int64(len(head)))
+	}
+	return err
 }

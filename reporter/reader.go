@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -85,18 +88,6 @@ func unquote(quoted []byte) string {
 	return string(bytes.Trim(quoted, `"`))
 }
 
-// number reads a number. If there is something else, otherwise describes it.
-func (r *reader) number(otherwise func() string) (float64, error) {
-	v, err := r.value()
-	switch {
-	case err != nil:
-		return 0, err
-	case v.Kind() != '0':
-		return 0, errors.New(otherwise())
-	}
-	return parseNumber(v)
-}
-
 // parseNumber reads a JSON number.
 func parseNumber(number []byte) (float64, error) {
 	if v, ok := text.ParseDecimal(number); ok {
@@ -107,4 +98,191 @@ func parseNumber(number []byte) (float64, error) {
 		return 0, fmt.Errorf("%q is beyond what a number can be", text.Clip(string(number), 40))
 	}
 	return v, nil
+}
+
+// errMostlyEmpty is for a file that would take many times its size in memory: every value of a
+// real one takes at least a byte of it.
+var errMostlyEmpty = errors.New("the samples are mostly empty")
+
+// cells returns the number of values in the columns, including absent ones.
+func (s *Samples) cells() int { return s.Len() * len(s.Keys) }
+
+// read reads the wanted columns of a list of samples. It returns the number of samples; 0 if no
+// column, wanted or not, has a value in any of them.
+func (s *Samples) read(r *reader, wanted Wanted) (rows int, err error) {
+	*s = Samples{}
+	begin := r.InputOffset()
+	in := rowReader{reader: r, samples: s, wanted: wanted, columns: make(map[string]int)}
+	err = r.array("samples are not a list", func() error {
+		if err := in.row(); err != nil {
+			return err
+		}
+		if int64(s.cells()) > r.InputOffset()-begin+1<<12 {
+			return errMostlyEmpty
+		}
+		return nil
+	})
+	if !in.measured {
+		return 0, err
+	}
+	return in.rows, err
+}
+
+// rowReader reads samples one by one.
+type rowReader struct {
+	*reader
+	samples *Samples
+	wanted  Wanted
+	// columns are indexes by key in its quotes; -1 if a key is not kept.
+	columns  map[string]int
+	key      []byte // at hand, in its quotes
+	rows     int    // read so far
+	measured bool   // any value was seen
+}
+
+// row reads a sample.
+func (r *rowReader) row() error {
+	for i, column := range r.samples.Columns {
+		r.samples.Columns[i] = append(column, math.NaN())
+	}
+	r.rows++
+	err := r.object("not an object", func(quoted []byte) error {
+		r.key = append(r.key[:0], quoted...)
+		return r.cell()
+	})
+	if err != nil {
+		return fmt.Errorf("sample %d: %w", r.rows, err)
+	}
+	return nil
+}
+
+// cell reads the value of the key at hand.
+func (r *rowReader) cell() error {
+	column := -1
+	switch r.PeekKind() {
+	case 'n': // not measured
+		return r.skip()
+	case '0':
+		r.measured = true
+		if column = r.column(); column < 0 {
+			return r.skip()
+		}
+	}
+	v, err := r.value()
+	if err == nil && v.Kind() != '0' {
+		err = fmt.Errorf("%q is not a number", text.Printable(text.Clip(unquote(r.key), 40)))
+	}
+	if err == nil {
+		r.samples.Columns[column][r.rows-1], err = parseNumber(v)
+	}
+	return err
+}
+
+// maxSampleKeys bounds the columns that a hostile file can ask for.
+const maxSampleKeys = 256
+
+// column finds or makes the column of the key at hand.
+func (r *rowReader) column() int {
+	if column, ok := r.columns[string(r.key)]; ok {
+		return column
+	}
+	column := r.samples.column(unquote(r.key), r.rows, r.wanted)
+	if len(r.columns) < 2*maxSampleKeys {
+		r.columns[string(r.key)] = column
+	}
+	return column
+}
+
+// column finds or makes the column of a key, at least n long; -1 if it is not kept.
+func (s *Samples) column(key string, n int, wanted Wanted) int {
+	if i := slices.Index(s.Keys, key); i >= 0 || !wanted.sample(key) || len(s.Keys) >= maxSampleKeys {
+		return i
+	}
+	fresh := make([]float64, n)
+	for i := range fresh {
+		fresh[i] = math.NaN()
+	}
+	s.Keys = append(s.Keys, key)
+	s.Columns = append(s.Columns, fresh)
+	return len(s.Keys) - 1
+}
+
+// read adds the wanted bands of an envelope.
+func (e *Envelope) read(r *reader, wanted Wanted) error {
+	if r.PeekKind() == 'n' {
+		*e = nil
+		return r.skip()
+	}
+
+	if *e == nil {
+		*e = Envelope{}
+	}
+
+	return r.object("the envelope is not an object", func(quoted []byte) error {
+		key := unquote(quoted)
+		if !wanted.band(key) {
+			return r.skip()
+		}
+		band, err := readBand(r)
+		if err != nil {
+			return fmt.Errorf("envelope of %q: %w", text.Printable(text.Clip(key, 40)), err)
+		}
+		(*e)[key] = band
+		return nil
+	})
+}
+
+// readBand reads one key's envelope; null is an empty one. Keys are matched in either case, as
+// encoding/json does.
+func readBand(r *reader) (b Band, err error) {
+	if r.PeekKind() == 'n' {
+		return b, r.skip()
+	}
+	err = r.object("not an object", func(quoted []byte) (err error) {
+		switch key := unquote(quoted); {
+		case strings.EqualFold(key, "min"):
+			b.Min, err = readNumbers(r)
+		case strings.EqualFold(key, "mean"):
+			b.Mean, err = readNumbers(r)
+		case strings.EqualFold(key, "max"):
+			b.Max, err = readNumbers(r)
+		default:
+			err = r.skip()
+		}
+		return err
+	})
+
+	return b, err
+}
+
+// readNumbers reads a list of numbers; null is NaN, and no list at all an empty one.
+func readNumbers(r *reader) (Numbers, error) {
+	v, err := r.value()
+	switch {
+	case err != nil:
+		return nil, err
+	case v.Kind() == 'n':
+		return Numbers{}, nil
+	case v.Kind() != '[':
+		return nil, errors.New("not a list of numbers")
+	}
+
+	list := make(Numbers, 0, bytes.Count(v, []byte{','})+1)
+	for element := range bytes.SplitSeq(bytes.TrimSpace(v[1:len(v)-1]), []byte{','}) {
+		number := math.NaN()
+		switch element = bytes.TrimSpace(element); jsontext.Value(element).Kind() {
+		case 'n':
+		case '0':
+			if number, err = parseNumber(element); err != nil {
+				return nil, err
+			}
+		case 0: // of an empty list
+			return list, nil
+		default:
+			return nil, fmt.Errorf("value %d is not a number", len(list)+1)
+		}
+		list = append(list, number)
+	}
+
+	return list, nil
 }

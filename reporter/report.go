@@ -1,6 +1,10 @@
 package reporter
 
 import (
+	"encoding/json"
+	"fmt"
+	"time"
+
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/series"
@@ -362,4 +366,51 @@ type Quantile struct {
 	P50  *float64 `json:"p50,omitempty"`
 	P95  *float64 `json:"p95,omitempty"`
 	P99  *float64 `json:"p99,omitempty"`
+}
+
+// Identity is which job, node and rank a process was, as its environment told. What it did not tell is
+// absent. The rules are in docs/clusters.md.
+type Identity struct {
+	// Node is the index of the node, and NodeFrom who told it: "flag", the name of a variable, or "none".
+	Node     *int   `json:"node,omitempty"`
+	NodeFrom string `json:"node_from"`
+	NodeName string `json:"node_name,omitempty"` // as the scheduler calls it
+
+	Rank        *int `json:"rank,omitempty"`          // among all ranks of the launch
+	LocalRank   *int `json:"local_rank,omitempty"`    // among those of the node
+	RanksOnNode int  `json:"ranks_on_node,omitempty"` // how many the launch has on the node
+	WorldSize   int  `json:"world_size,omitempty"`    // how many it has in all
+	Nodes       int  `json:"nodes,omitempty"`         // of the launch, else of the job
+
+	Scheduler string `json:"scheduler,omitempty"` // Slurm, PBS, …
+	JobID     string `json:"job_id,omitempty"`    // as the scheduler writes it
+	Launch    string `json:"launch,omitempty"`    // which of several launches of the job
+	Restart   int    `json:"restart,omitempty"`   // how often the scheduler has started the job again
+}
+
+// NodeFromFlag is the NodeFrom of an index that was given.
+const NodeFromFlag = "flag"
+
+// Time is a time in a report: RFC 3339 in UTC with microseconds.
+type Time struct{ time.Time }
+
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return t.UTC().AppendFormat(nil, `"`+timeFormat+`"`), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler; any RFC 3339 time will do.
+func (t *Time) UnmarshalJSON(data []byte) error {
+	var s string
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("time: %w", err)
+	}
+	parsed, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return fmt.Errorf("time %q is not RFC 3339", s)
+	}
+	t.Time = parsed.UTC()
+	return nil
 }

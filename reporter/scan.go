@@ -1,12 +1,18 @@
 package reporter
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 const (
@@ -213,4 +219,180 @@ func (s *scan) read(into any) error {
 		return &placed{s.in.at + offset(err), err}
 	}
 	return nil
+}
+
+// eachNode calls take before the value of each node, which it must read.
+func (s *scan) eachNode(take func(name string) error) error {
+	switch s.in.PeekKind() {
+	case 'n':
+		return errNoNodes
+	case '{', 0:
+	default:
+		return &placed{s.in.InputOffset(), errors.New("nodes are not an object")}
+	}
+
+	names := make(map[string]bool)
+	err := s.members(func(name string) error {
+		if err := checkName(name, names); err != nil {
+			return &placed{s.in.InputOffset(), err}
+		}
+		names[name] = true
+		return take(name)
+	})
+	if err == nil && len(names) == 0 {
+		err = errNoNodes
+	}
+	return err
+}
+
+// checkName refuses a name that is not a node index, that appears twice, or that is one too many.
+func checkName(name string, before map[string]bool) error {
+	i, err := strconv.ParseUint(name, 10, 31)
+	switch {
+	case err != nil || strconv.FormatUint(i, 10) != name:
+		return fmt.Errorf("has a node %q, which is not a node index", text.Printable(text.Clip(name, 40)))
+	case before[name]:
+		return fmt.Errorf("node %s appears twice", name)
+	case len(before) == maxNodes:
+		return fmt.Errorf("has more than %d nodes", maxNodes)
+	}
+	return nil
+}
+
+// node reads a node. An error names its place in the file.
+func (s *scan) node(name string) (*Node, error) {
+	n, rows, err := readNode(s.in, s.wanted)
+	if err == nil {
+		s.in.at, err = s.input.mark, n.checkSeries(rows)
+	}
+	if syntax := (*jsontext.SyntacticError)(nil); err == nil || s.input.err != nil || errors.As(err, &syntax) {
+		return n, err
+	}
+	return nil, &placed{s.in.at, fmt.Errorf("node %s: %w", name, err)}
+}
+
+// readNode reads a node and the number of its samples. An error names what is at r.at.
+func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
+	if r.PeekKind() == 'n' {
+		_, err := r.value()
+		return nil, 0, errors.Join(err, errors.New("null is not a node"))
+	}
+
+	n = &Node{}
+	err = r.object("not an object", func(quoted []byte) (err error) {
+		switch key := unquote(quoted); {
+		case strings.EqualFold(key, "samples"):
+			rows, err = n.Samples.read(r, wanted)
+		case strings.EqualFold(key, "envelope"):
+			err = n.Envelope.read(r, wanted)
+		case strings.EqualFold(key, "ranks"):
+			err = n.readRanks(r, wanted)
+		default:
+			err = readMember(r, quoted, n)
+		}
+		return err
+	})
+
+	if n.Missing == nil { // left out by another program
+		n.Missing = []Missing{}
+	}
+	return n, rows, err
+}
+
+// bounded is the input of a decoder, which keeps the text of each value in memory.
+type bounded struct {
+	file  io.Reader
+	limit int64 // of a value's size
+	read  int64
+	mark  int64 // where the value that is being read begins, or a little before
+	err   error // of reading; io.EOF is none
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.read-b.mark > b.limit {
+		tooLarge := fmt.Errorf("what begins here takes more than %d MiB: a node may have so much at most", b.limit>>20)
+		b.err = &placed{b.mark, tooLarge}
+		return 0, b.err
+	}
+	n, err := b.file.Read(p[:min(len(p), 1<<20)])
+	b.read += int64(n)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+// placed is an error with its place in the file, in bytes.
+type placed struct {
+	at  int64
+	err error
+}
+
+func (p *placed) Error() string { return p.err.Error() }
+func (p *placed) Unwrap() error { return p.err }
+
+// offset returns where in its text an error of encoding/json arose, if it says so.
+func offset(err error) int64 {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return max(0, kind.Offset-1)
+	}
+	return 0
+}
+
+// explain turns the errors of a reading into Read's errors, with the line.
+func (s *scan) explain(err error) error {
+	var wrong *placed
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &wrong):
+		return s.inLine(wrong.at, text.Printable(wrong.Error()))
+	case s.input.err != nil && errors.Is(err, s.input.err):
+		return s.input.err
+	case err == io.EOF:
+		return s.inLine(s.size, cutOff)
+	case !errors.As(err, &syntax):
+		return err
+	case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
+		return s.inLine(syntax.ByteOffset, cutOff)
+	}
+	if word := s.notFinite(syntax.ByteOffset); word != "" {
+		return s.inLine(syntax.ByteOffset, word+notFiniteHint)
+	}
+	return s.inLine(syntax.ByteOffset, text.Printable(syntax.Err.Error()))
+}
+
+const cutOff = "the file ends in the middle (cut off?)"
+
+const notFiniteHint = " is not JSON: Python wrote a number that could not be computed; write null or leave the key out"
+
+// notFinite returns the word at which JSON broke off when it is one of those that
+// Python writes for numbers which JSON lacks. at is where it begins, or what follows its sign.
+func (s *scan) notFinite(at int64) string {
+	window, from := make([]byte, len("-Infinity")), max(0, at-1)
+	n, _ := s.file.ReadAt(window, from)
+	before, rest := window[:min(n, int(at-from))], window[min(n, int(at-from)):n]
+	for _, word := range []string{"NaN", "Infinity"} {
+		if bytes.HasPrefix(rest, []byte(word)) {
+			if string(before) == "-" {
+				return "-" + word
+			}
+			return word
+		}
+	}
+	return ""
+}
+
+// inLine says in which line something is wrong.
+func (s *scan) inLine(at int64, what string) error {
+	head := io.NewSectionReader(s.file, 0, min(at, s.size))
+	buf := make([]byte, 64<<10)
+	for line := 1; ; {
+		n, err := head.Read(buf)
+		line += bytes.Count(buf[:n], []byte{'\n'})
+		if err != nil {
+			return fmt.Errorf("line %d: %s", line, what)
+		}
+	}
 }

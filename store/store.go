@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -316,4 +317,176 @@ func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
 	s.time("store.list", prefix, time.Since(begun), time.Now())
 
 	return list, nil
+}
+
+// A cache has the objects that were used last. It is small, so a list will do.
+type cache struct {
+	size int
+	list []cached // the last used first
+}
+
+type cached struct {
+	name string
+	data []byte
+}
+
+// get returns an object, which is the last used one from now on.
+func (c *cache) get(name string) (data []byte, ok bool) {
+	i := c.index(name)
+	if i < 0 {
+		return nil, false
+	}
+
+	hit := c.list[i]
+	c.list = slices.Insert(slices.Delete(c.list, i, i+1), 0, hit)
+	return hit.data, true
+}
+
+// put keeps an object, in place of the one that was used longest ago if there is no room.
+func (c *cache) put(name string, data []byte) {
+	if c.size == 0 {
+		return
+	}
+	c.drop(name)
+	c.list = slices.Insert(c.list[:min(len(c.list), c.size-1)], 0, cached{name, data})
+}
+
+// drop forgets an object.
+func (c *cache) drop(name string) {
+	if i := c.index(name); i >= 0 {
+		c.list = slices.Delete(c.list, i, i+1)
+	}
+}
+
+// index returns the place of an object in the list, or -1.
+func (c *cache) index(name string) int {
+	return slices.IndexFunc(c.list, func(e cached) bool { return e.name == name })
+}
+
+// maxMetrics bounds what is kept of a store's metrics: some ten thousand objects.
+const maxMetrics = 1 << 17
+
+// note notes something of an object, unless nothing is counted.
+func (s *Store) note(name string, add func(l *opstats.Ledger, key string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ledger != nil {
+		_ = add(s.ledger, s.key(name)) // refused when the ledger is full
+	}
+}
+
+// time notes how long an operation on an object took, and when it ended.
+func (s *Store) time(op, name string, took time.Duration, at time.Time) {
+	s.note(name, func(l *opstats.Ledger, key string) error { return l.AddTime(op, key, took.Seconds()*1e3, at) })
+}
+
+// count adds one to a counter of an object.
+func (s *Store) count(counter, name string) {
+	s.note(name, func(l *opstats.Ledger, key string) error { return l.AddCounter(counter, key, 1) })
+}
+
+// size notes how many bytes the connector had of an object.
+func (s *Store) size(attribute, name string, bytes int) {
+	s.note(name, func(l *opstats.Ledger, key string) error {
+		s.last[attribute] = float64(bytes)
+		return l.AddAttribute(attribute, key, float64(bytes))
+	})
+}
+
+// Metrics returns what the store has done; nil if it was opened without Metrics. The names are those of ProxyStore but
+// for store.list and the counters store.OP.errors and store.OP.retries.
+func (s *Store) Metrics() *opstats.StoreMetrics {
+	if s.ledger == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	m := &opstats.StoreMetrics{
+		Attributes: maps.Clone(s.last), Counters: make(map[string]float64), Times: s.ledger.AggregateTimes(),
+		Keys: make(map[string]opstats.Metrics),
+	}
+	for _, key := range s.ledger.Keys() {
+		of, _ := s.ledger.Get(key)
+		m.Keys[key] = of
+		for name, v := range of.Counters {
+			m.Counters[name] += v
+		}
+	}
+	return m
+}
+
+// A Ref stands for an object until somebody looks into it. It is what ProxyStore calls a proxy, but for that nothing is
+// fetched by accident: only Resolve fetches. A Ref may be used from several goroutines.
+type Ref struct {
+	url, name string
+	store     *Store
+	options   RefOptions
+
+	turn     chan struct{} // of one: held by who fetches
+	resolved bool
+	data     []byte
+}
+
+// RefOptions configure a Ref.
+type RefOptions struct {
+	Evict bool // delete the object after it has been fetched
+}
+
+// Proxy puts an object and returns a Ref to it.
+func (s *Store) Proxy(ctx context.Context, name string, data []byte, o RefOptions) (*Ref, error) {
+	begun := time.Now()
+	if err := s.Put(ctx, name, data); err != nil {
+		return nil, err
+	}
+	s.time("store.proxy", name, time.Since(begun), time.Now())
+	s.say("PROXY", name, time.Since(begun), "")
+
+	return s.ProxyFromKey(name, o), nil
+}
+
+// ProxyFromKey returns a Ref to an object. It does not look whether there is one.
+func (s *Store) ProxyFromKey(name string, o RefOptions) *Ref {
+	return &Ref{url: s.URL(), name: name, store: s, options: o, turn: make(chan struct{}, 1)}
+}
+
+// Reference returns the text of a Ref to an object, STORE#NAME.
+func (s *Store) Reference(name string) string { return s.ProxyFromKey(name, RefOptions{}).String() }
+
+// Name returns the object's name.
+func (r *Ref) Name() string { return r.name }
+
+// String returns the reference, STORE#NAME, without user and password. References are equal if their texts are.
+func (r *Ref) String() string { return r.url + "#" + r.name }
+
+// MarshalText implements encoding.TextMarshaler: the reference.
+func (r *Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// Resolve returns the object, which must not be changed. It is fetched once, whoever and however many ask, unless that
+// fails. If there is none, the error is a *MissingKeyError. One that cannot be deleted afterwards, if it is to be, is
+// returned together with the error.
+func (r *Ref) Resolve(ctx context.Context) ([]byte, error) {
+	begun := time.Now()
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+
+	var errEvict error
+	if !r.resolved {
+		data, err := r.store.Get(ctx, r.name)
+		if err != nil {
+			return nil, err
+		}
+		r.data, r.resolved = data, true
+		if r.options.Evict {
+			errEvict = r.store.Evict(ctx, r.name)
+		}
+		r.store.time("factory.resolve", r.name, time.Since(begun), time.Now())
+	}
+	r.store.time("factory.call", r.name, time.Since(begun), time.Now())
+
+	return r.data, errEvict
 }

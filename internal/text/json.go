@@ -86,9 +86,9 @@ func appendDecimal(out []byte, v float64) (_ []byte, ok bool) {
 	return append(out, fraction[:end+1]...), true
 }
 
-// ParseDecimal reads a number of few digits without an exponent and a plus, as nearly all are, several times faster than
-// strconv. Its digits and the power of ten below them are exact, and so their quotient is rounded once, as it must be.
-// It returns false for all other numbers, and for what is none.
+// ParseDecimal reads a number of few digits without an exponent and a plus, as nearly all are, several times faster
+// than strconv. Its digits and the power of ten below them are exact, and so their quotient is rounded once, as it
+// must be. It returns false for all other numbers, and for what is none.
 func ParseDecimal(number []byte) (v float64, ok bool) {
 	const exact = 15 // digits that any float64 holds
 	digits, negative := bytes.CutPrefix(number, []byte{'-'})
