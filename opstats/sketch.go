@@ -258,22 +258,19 @@ func (s *Sketch) UnmarshalJSON(data []byte) error {
 // list returns the first bin that has a count and the counts from there to the last that has one, or nil.
 func (b *bins) list() []int64 {
 	var list []int64
-	used := 0 // how much of the list is needed
 	for i := range b.counts {
-		n := b.at(i)
-		switch {
-		case list == nil && n == 0:
-			continue
-		case list == nil:
-			list = append(make([]int64, 0, 1+len(b.counts)-i), int64(b.first+i))
+		n := int64(b.at(i))
+		if list == nil && n != 0 {
+			list = []int64{int64(b.first + i)}
 		}
-		list = append(list, int64(n))
-		if n > 0 {
-			used = len(list)
+		if list != nil {
+			list = append(list, n)
 		}
 	}
-
-	return list[:used]
+	for len(list) > 0 && list[len(list)-1] == 0 {
+		list = list[:len(list)-1]
+	}
+	return list
 }
 
 // sketch checks what was read and returns it as a Sketch.

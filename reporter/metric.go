@@ -177,12 +177,9 @@ const (
 	MetricLimitCPU         = "limit_cpu_utilization_pct"
 	MetricIOWait           = "cpu_avg_iowait_pct"
 	MetricSteal            = "cpu_avg_steal_pct"
-	MetricLoad             = "max_t_load_1m"
-	MetricRunning          = "max_t_procs_running"
 	MetricSwapIn           = "total_swap_in_mb"
 	MetricSwapOut          = "total_swap_out_mb"
 	MetricJobOOMKills      = "job_oom_kills"
-	MetricHostOOMKills     = "host_oom_kills"
 	MetricPSIMemoryFull    = "psi_memory_full_avg_pct"
 	MetricPSIIOFull        = "psi_io_full_avg_pct"
 	MetricPSICPUSome       = "psi_cpu_some_avg_pct"
@@ -194,10 +191,8 @@ const (
 	MetricCPUThrottleEvents  = "total_cpu_throttle_events"
 	MetricCPUThrottleSeconds = "total_cpu_throttle_seconds"
 	MetricNodeEnergy         = "node_energy_joules"
-	MetricNodePowerPeak      = "max_t_node_power_watts"
 	MetricNFSRead            = "total_nfs_read_mb"
 	MetricNFSWritten         = "total_nfs_write_mb"
-	MetricLustreRead         = "total_lustre_read_mb"
 	MetricLustreWritten      = "total_lustre_write_mb"
 
 	// Of each GPU: see [GPUMetrics].

@@ -3,7 +3,6 @@ package reporter
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -78,14 +77,8 @@ func (r *reader) each(opens, closes jsontext.Kind, otherwise string, part func()
 
 // unquote reads a JSON string as encoding/json does.
 func unquote(quoted []byte) string {
-	for _, b := range quoted {
-		if b == '\\' || b >= 0x80 {
-			var s string
-			_ = json.Unmarshal(quoted, &s) // it is known to be a string
-			return s
-		}
-	}
-	return string(bytes.Trim(quoted, `"`))
+	out, _ := jsontext.AppendUnquote(nil, quoted) // it is known to be a string; what is not UTF-8 is replaced
+	return string(out)
 }
 
 // parseNumber reads a JSON number.

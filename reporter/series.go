@@ -115,11 +115,7 @@ type Numbers []float64
 func (n Numbers) MarshalJSON() ([]byte, error) { return text.AppendFloats(nil, n), nil }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (n *Numbers) UnmarshalJSON(data []byte) error {
-	list, err := readNumbers(newReader(bytes.NewBuffer(data)))
-	if err != nil {
-		return err
-	}
-	*n = list
-	return nil
+func (n *Numbers) UnmarshalJSON(data []byte) (err error) {
+	*n, err = readNumbers(newReader(bytes.NewBuffer(data)))
+	return err
 }
