@@ -165,19 +165,13 @@ func numbered(list, unnumbered []*piece) []*piece {
 		return cmp.Or(a.run.Start.Compare(b.run.Start.Time), cmp.Compare(a.path, b.path))
 	})
 
-	taken := make(map[int]bool)
-	for _, p := range list {
-		for _, r := range p.ranks {
-			taken[r.Rank] = true
-		}
-	}
-	next := 0
+	taken, next := numbersOf(list...), 0
 	for _, p := range unnumbered {
-		for taken[next] {
+		for slices.Contains(taken, next) {
 			next++
 		}
-		taken[next] = true
 		p.number(next)
+		next++
 		list = append(list, p)
 	}
 	slices.SortFunc(list, comparePieces)

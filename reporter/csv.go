@@ -32,14 +32,13 @@ func WriteCSV(w io.Writer, r *Report) error {
 	out := csv.NewWriter(w)
 	t := newCSVTable(r)
 	err := out.Write(t.header())
-	for _, name := range r.NodeNames() {
-		if err != nil {
-			break
+	for name, n := range r.EachNode() {
+		if err == nil {
+			err = t.writeNode(out, name, "", n)
 		}
-		err = t.writeNode(out, name, "", r.Nodes[name])
-		for _, rank := range r.Nodes[name].RankList() {
+		for _, rank := range n.RankList() {
 			if err == nil {
-				err = t.writeNode(out, name, strconv.Itoa(rank.Rank), r.Nodes[name].ofRank(rank))
+				err = t.writeNode(out, name, strconv.Itoa(rank.Rank), n.ofRank(rank))
 			}
 		}
 	}
@@ -70,10 +69,7 @@ type csvColumn struct {
 func newCSVTable(r *Report) *csvTable {
 	t := &csvTable{named: len(r.Nodes) > 1}
 	samples, envelope := make(map[string]bool), make(map[string]bool) // keys that any node has
-	for _, n := range r.Nodes {
-		if n == nil {
-			continue
-		}
+	for _, n := range r.EachNode() {
 		t.ranked, t.phased = t.ranked || len(n.Ranks) > 0, t.phased || len(n.Phases) > 0
 		for _, key := range n.Samples.Keys {
 			samples[key] = true
@@ -170,10 +166,6 @@ func (n *Node) ofRank(r *Rank) *Node {
 // writeNode writes the rows of a node, or of one of its ranks. All numbers of a row are parts of one text:
 // one allocation instead of one a number.
 func (t *csvTable) writeNode(out *csv.Writer, name, rank string, n *Node) error {
-	if n == nil {
-		return nil
-	}
-
 	columns := make([][]float64, len(t.columns))
 	for i, c := range t.columns {
 		columns[i] = c.values(n)

@@ -17,12 +17,12 @@ type Gather struct {
 func (n *Node) WithSeries(from *Node) *Node {
 	out := *n
 	out.Samples, out.Envelope = from.Samples, from.Envelope
-	out.Ranks = withoutEnvelopes(n.Ranks)
-	for name, rank := range out.Ranks {
+	out.Ranks = n.Ranks.with(func(name string, _ *Rank) Envelope {
 		if had := from.Ranks[name]; had != nil {
-			rank.Envelope = had.Envelope
+			return had.Envelope
 		}
-	}
+		return nil
+	})
 	return &out
 }
 

@@ -27,9 +27,8 @@ type Work struct {
 func (r *Report) Work() *Work {
 	w := &Work{Slowest: make(map[string]string)}
 	slowest := make(map[string]float64)
-	for _, name := range r.NodeNames() {
-		n := r.Nodes[name]
-		if n == nil || n.Operations == nil && n.Transfers == nil {
+	for name, n := range r.EachNode() {
+		if n.Operations == nil && n.Transfers == nil {
 			continue
 		}
 

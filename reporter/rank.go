@@ -51,6 +51,19 @@ type Rank struct {
 // Ranks are the ranks of a node, by number as decimal text.
 type Ranks map[string]*Rank
 
+// with returns copies of the ranks with other envelopes.
+func (list Ranks) with(envelope func(name string, r *Rank) Envelope) Ranks {
+	if list == nil {
+		return nil
+	}
+	out := make(Ranks, len(list))
+	for name, r := range list {
+		out[name] = new(*r)
+		out[name].Envelope = envelope(name, r)
+	}
+	return out
+}
+
 // A Holder is a rank that measured the host for a time.
 type Holder struct {
 	Rank  int  `json:"rank"`

@@ -81,23 +81,9 @@ func (n *Node) WithoutSeries() *Node {
 	if n.needsColumns() {
 		out.Samples = n.Samples.only(NumberColumns().sample)
 	}
-	out.Ranks = withoutEnvelopes(n.Ranks)
+	out.Ranks = n.Ranks.with(func(string, *Rank) Envelope { return nil })
 
 	return &out
 }
 
 func (n *Node) needsColumns() bool { return n.Findings == nil || n.Origin == OriginPerfPy }
-
-func withoutEnvelopes(ranks map[string]*Rank) map[string]*Rank {
-	if ranks == nil {
-		return nil
-	}
-
-	out := make(map[string]*Rank, len(ranks))
-	for name, rank := range ranks {
-		bare := *rank
-		bare.Envelope = nil
-		out[name] = &bare
-	}
-	return out
-}

@@ -377,20 +377,7 @@ func (n *Node) halve() {
 	}
 
 	n.Samples, n.Envelope = samples, envelope
-	n.halveRanks()
-}
-
-// halveRanks does the same for the series of the node's ranks, which get copies.
-func (n *Node) halveRanks() {
-	if n.Ranks == nil {
-		return
-	}
-	ranks := make(map[string]*Rank, len(n.Ranks))
-	for name, r := range n.Ranks {
-		r = new(*r)
-		r.Envelope, ranks[name] = r.Envelope.halved(), r
-	}
-	n.Ranks = ranks
+	n.Ranks = n.Ranks.with(func(_ string, r *Rank) Envelope { return r.Envelope.halved() })
 }
 
 // halved merges neighbouring points.
