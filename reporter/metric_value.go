@@ -87,7 +87,7 @@ func meanOf(c collector.Column) Metric {
 	return inPhases(reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() }))
 }
 
-// fullyBusy means the level at which a percentage rounds to 100.0; perf.py's is exactly that.
+// fullyBusy is the level from which on a percentage rounds to 100.0. For perf.py's numbers it is 100 itself.
 const fullyBusy = 99.95
 
 // shareOf returns the metric of the share of time in which a column was at a level or above.
