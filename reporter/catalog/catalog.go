@@ -123,14 +123,15 @@ func atWithout(dir string, files []string) (*Run, error) {
 	} else {
 		r.Blank = slices.DeleteFunc(slices.Clone(all), func(one *Recording) bool { return !one.isBlank() })
 	}
-	groups := groupsOf(telling)
-	for i, g := range groups {
-		l := g.launch()
-		l.RunID, l.Dir, l.Nth, l.Of = r.Name, dir, i+1, len(groups)
+	launches := launchesOf(telling)
+	for i, l := range launches {
+		l.settle()
+		number(l.Nodes, nil)
+		l.RunID, l.Dir, l.Nth, l.Of = r.Name, dir, i+1, len(launches)
 		for i := range l.Nodes {
 			l.Nodes[i].dir = dir
 		}
-		r.Launches = append(r.Launches, l)
+		r.Launches = append(r.Launches, *l)
 	}
 	r.Start = r.Latest().Start
 

@@ -12,28 +12,28 @@ import (
 // NodesOf returns the nodes in files that somebody named. The pieces of a node of one launch are one; else each file
 // is one, even if another is of the same node: whoever puts them together says so.
 func NodesOf(paths []string) []Node {
-	var launches []*group
+	var launches []*Launch
 	for _, r := range recordingsOf(paths) {
 		key, known := keyOf(r)
-		i := slices.IndexFunc(launches, func(g *group) bool { return g.key == key && g.known == known })
+		i := slices.IndexFunc(launches, func(l *Launch) bool { return l.key == key && l.known == known })
 		if i < 0 {
 			i = len(launches)
-			launches = append(launches, &group{key: key, known: known})
+			launches = append(launches, &Launch{key: key, known: known})
 		}
 
-		g := launches[i]
-		if n := g.nodeAt(placeOf(r)); n != nil && n.takesRank(r) {
-			n.list = append(n.list, r)
+		l := launches[i]
+		if n := l.nodeAt(placeOf(r)); n != nil && n.takesRank(r) {
+			n.Pieces = append(n.Pieces, r)
 			continue
 		}
-		g.nodes = append(g.nodes, &nodeGroup{place: placeOf(r), list: []*Recording{r}})
+		l.Nodes = append(l.Nodes, Node{place: placeOf(r), Pieces: []*Recording{r}})
 	}
 
 	var out []Node
-	for _, g := range launches {
-		nodes, _ := g.resolve()
-		number(nodes, mergedIn(nodes))
-		out = append(out, nodes...)
+	for _, l := range launches {
+		l.settle()
+		number(l.Nodes, mergedIn(l.Nodes))
+		out = append(out, l.Nodes...)
 	}
 
 	return out

@@ -19,7 +19,10 @@ type Launch struct {
 	// Earlier are recordings of a node or rank that was recorded again in the same launch. They do not count.
 	Earlier []*Recording
 
-	order time.Time // by which launches are sorted
+	key    launchKey
+	known  bool      // the key
+	inside bool      // of a rank of another launch, before which it comes
+	order  time.Time // by which launches are sorted: Start, or that of the other launch
 }
 
 // ID returns what the launch is called: RUN-ID, or RUN-ID@K where the run has several.
@@ -55,59 +58,43 @@ func keyOf(r *Recording) (k launchKey, ok bool) {
 	return k, r.head.Node != ""
 }
 
-// A group is a launch that is being put together.
-type group struct {
-	key   launchKey
-	known bool // the key
-	nodes []*nodeGroup
-	start time.Time
-
-	inside bool      // of a rank of another launch, before which it comes
-	order  time.Time // start, or that of the other launch
-}
-
-// A nodeGroup is a node of a group, and what was recorded of it, in the order of the starts.
-type nodeGroup struct {
-	place
-	list []*Recording
-}
-
-// groupsOf divides recordings, which are in the order of their starts, into launches.
-func groupsOf(list []*Recording) []*group {
-	var all []*group
+// launchesOf divides recordings, which are in the order of their starts, into launches. All of them are pieces of their
+// nodes until settle is called.
+func launchesOf(list []*Recording) []*Launch {
+	var all []*Launch
 	for _, r := range list {
-		g := choose(all, r)
-		if g == nil {
-			g = &group{start: r.start}
-			g.key, g.known = keyOf(r)
-			all = append(all, g)
+		l := choose(all, r)
+		if l == nil {
+			l = &Launch{Start: r.start}
+			l.key, l.known = keyOf(r)
+			all = append(all, l)
 		}
-		g.add(r)
+		l.add(r)
 	}
-	sortGroups(all)
+	sortLaunches(all)
 
 	return all
 }
 
 // choose returns the launch that a recording belongs to; nil if it begins one. Of several, it prefers one with the
 // same command, because others may surround it, and then the newest.
-func choose(all []*group, r *Recording) *group {
-	var best *group
+func choose(all []*Launch, r *Recording) *Launch {
+	var best *Launch
 	high := 0
-	for i, g := range slices.Backward(all) {
+	for i, l := range slices.Backward(all) {
 		fit := 0
 		switch {
-		case !g.admits(r):
-		case g.key.launch != "" || g.overlaps(r):
+		case !l.admits(r):
+		case l.key.launch != "" || l.overlaps(r):
 			fit = 2
-			if slices.Equal(g.nodes[0].list[0].head.Run.Command, r.head.Run.Command) {
+			if slices.Equal(l.Nodes[0].Pieces[0].head.Run.Command, r.head.Run.Command) {
 				fit = 3
 			}
-		case i == len(all)-1 && placeOf(r).told && g.nodeAt(placeOf(r)) == nil:
+		case i == len(all)-1 && placeOf(r).told && l.nodeAt(placeOf(r)) == nil:
 			fit = 1 // one node after the other
 		}
 		if fit > high {
-			best, high = g, fit
+			best, high = l, fit
 		}
 	}
 
@@ -115,12 +102,12 @@ func choose(all []*group, r *Recording) *group {
 }
 
 // admits reports whether a recording may belong to the launch, apart from when it was made.
-func (g *group) admits(r *Recording) bool {
-	if key, known := keyOf(r); known && g.known && key != g.key {
+func (l *Launch) admits(r *Recording) bool {
+	if key, known := keyOf(r); known && l.known && key != l.key {
 		return false
 	}
 
-	n := g.nodeAt(placeOf(r))
+	n := l.nodeAt(placeOf(r))
 	switch {
 	case n == nil, n.takesRank(r):
 		return true
@@ -129,65 +116,65 @@ func (g *group) admits(r *Recording) bool {
 	}
 
 	// A pod that was started again while others went on.
-	return g.key.launch == "" && !slices.ContainsFunc(n.list, r.overlaps) && g.overlaps(r)
+	return l.key.launch == "" && !slices.ContainsFunc(n.Pieces, r.overlaps) && l.overlaps(r)
 }
 
 // takesRank reports whether a recording is that of a rank of the node.
-func (n *nodeGroup) takesRank(r *Recording) bool {
-	return r.hasRanks() && !slices.ContainsFunc(n.list, func(o *Recording) bool { return !o.hasRanks() && !o.mayBeRank() })
+func (n *Node) takesRank(r *Recording) bool {
+	return r.hasRanks() && !slices.ContainsFunc(n.Pieces, func(o *Recording) bool { return !o.hasRanks() && !o.mayBeRank() })
 }
 
 // overlaps reports whether a recording went on at the same time as any of the launch.
-func (g *group) overlaps(r *Recording) bool {
-	return slices.ContainsFunc(g.nodes, func(n *nodeGroup) bool { return slices.ContainsFunc(n.list, r.overlaps) })
+func (l *Launch) overlaps(r *Recording) bool {
+	return slices.ContainsFunc(l.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Pieces, r.overlaps) })
 }
 
 // nodeAt returns the node at a place; nil if there is none.
-func (g *group) nodeAt(p place) *nodeGroup {
-	i := slices.IndexFunc(g.nodes, func(n *nodeGroup) bool { return n.is(p) })
+func (l *Launch) nodeAt(p place) *Node {
+	i := slices.IndexFunc(l.Nodes, func(n Node) bool { return n.is(p) })
 	if i < 0 {
 		return nil
 	}
-	return g.nodes[i]
+	return &l.Nodes[i]
 }
 
 // add adds a recording.
-func (g *group) add(r *Recording) {
+func (l *Launch) add(r *Recording) {
 	p := placeOf(r)
-	n := g.nodeAt(p)
+	n := l.nodeAt(p)
 	if n == nil {
-		n = &nodeGroup{place: p}
-		g.nodes = append(g.nodes, n)
+		l.Nodes = append(l.Nodes, Node{place: p})
+		n = &l.Nodes[len(l.Nodes)-1]
 	}
 	if n.boot == "" {
 		n.host, n.boot = p.host, p.boot
 	}
-	n.list = append(n.list, r)
-	if !g.known {
-		g.key, g.known = keyOf(r)
+	n.Pieces = append(n.Pieces, r)
+	if !l.known {
+		l.key, l.known = keyOf(r)
 	}
 }
 
 // hasRanks reports whether any node of the launch has.
-func (g *group) hasRanks() bool {
-	return slices.ContainsFunc(g.nodes, func(n *nodeGroup) bool {
-		return slices.ContainsFunc(n.list, (*Recording).hasRanks)
+func (l *Launch) hasRanks() bool {
+	return slices.ContainsFunc(l.Nodes, func(n Node) bool {
+		return slices.ContainsFunc(n.Pieces, (*Recording).hasRanks)
 	})
 }
 
-// sortGroups sorts launches by start. What a perfagent inside of a rank recorded comes before the ranks: it is no
+// sortLaunches sorts launches by start. What a perfagent inside of a rank recorded comes before the ranks: it is no
 // launch of its own, and must not stand for the run.
-func sortGroups(all []*group) {
-	for _, g := range all {
-		g.order = g.start
+func sortLaunches(all []*Launch) {
+	for _, l := range all {
+		l.order = l.Start
 		for _, o := range all {
-			if o != g && o.key == g.key && o.hasRanks() && !g.hasRanks() && o.meets(g) {
-				g.order, g.inside = o.start, true
+			if o != l && o.key == l.key && o.hasRanks() && !l.hasRanks() && o.meets(l) {
+				l.order, l.inside = o.Start, true
 			}
 		}
 	}
 
-	slices.SortStableFunc(all, func(a, b *group) int {
+	slices.SortStableFunc(all, func(a, b *Launch) int {
 		switch c := a.order.Compare(b.order); {
 		case c != 0 || a.inside == b.inside:
 			return c
@@ -198,28 +185,18 @@ func sortGroups(all []*group) {
 	})
 }
 
-// meets reports whether two groups of one key belong together.
-func (g *group) meets(o *group) bool {
-	return g.key.launch != "" || slices.ContainsFunc(o.nodes, func(n *nodeGroup) bool {
-		return slices.ContainsFunc(n.list, g.overlaps)
+// meets reports whether two launches of one key belong together.
+func (l *Launch) meets(o *Launch) bool {
+	return l.key.launch != "" || slices.ContainsFunc(o.Nodes, func(n Node) bool {
+		return slices.ContainsFunc(n.Pieces, l.overlaps)
 	})
 }
 
-// resolve returns the nodes of the launch, and the recordings that were replaced by newer ones.
-func (g *group) resolve() (nodes []Node, earlier []*Recording) {
-	for _, n := range g.nodes {
-		pieces, replaced := n.resolve()
-		nodes = append(nodes, Node{Pieces: pieces, place: n.place})
-		earlier = append(earlier, replaced...)
+// settle leaves in the nodes what counts. What was replaced by newer recordings is Earlier.
+func (l *Launch) settle() {
+	for i := range l.Nodes {
+		pieces, earlier := l.Nodes[i].resolve()
+		l.Nodes[i].Pieces = pieces
+		l.Earlier = append(l.Earlier, earlier...)
 	}
-	return nodes, earlier
-}
-
-// launch returns the launch.
-func (g *group) launch() Launch {
-	l := Launch{Start: g.start, order: g.order}
-	l.Nodes, l.Earlier = g.resolve()
-	number(l.Nodes, nil)
-
-	return l
 }

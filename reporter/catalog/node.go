@@ -215,14 +215,14 @@ func (n *Node) nameOf(inFile string) string {
 
 // resolve returns the recordings of the node that count, and those that were replaced by newer ones. A node whose ranks
 // were put together beats what is left of its pieces.
-func (n *nodeGroup) resolve() (pieces, earlier []*Recording) {
-	last := len(n.list) - 1
-	if last == 0 || !slices.ContainsFunc(n.list, (*Recording).hasRanks) { // each but the last was started again
-		return n.list[last:], n.list[:last]
+func (n *Node) resolve() (pieces, earlier []*Recording) {
+	last := len(n.Pieces) - 1
+	if last == 0 || !slices.ContainsFunc(n.Pieces, (*Recording).hasRanks) { // each but the last was started again
+		return n.Pieces[last:], n.Pieces[:last]
 	}
 
 	taken := make(map[int]time.Time) // when the rank that counts began; zero if its report does not tell
-	for _, r := range slices.Backward(n.list) {
+	for _, r := range slices.Backward(n.Pieces) {
 		switch {
 		case !r.isClosed():
 		case len(pieces) > 0 || n.begunAfter(r):
@@ -233,7 +233,7 @@ func (n *nodeGroup) resolve() (pieces, earlier []*Recording) {
 		}
 	}
 
-	for _, r := range byAge(n.list) {
+	for _, r := range byAge(n.Pieces) {
 		rank, known := rankOf(r)
 		switch start, ok := taken[rank]; {
 		case !known:
@@ -250,8 +250,8 @@ func (n *nodeGroup) resolve() (pieces, earlier []*Recording) {
 }
 
 // begunAfter reports whether a rank of the node was started after the end of a recording.
-func (n *nodeGroup) begunAfter(r *Recording) bool {
-	return !r.end.IsZero() && slices.ContainsFunc(n.list, func(o *Recording) bool { return o.start.After(r.end) })
+func (n *Node) begunAfter(r *Recording) bool {
+	return !r.end.IsZero() && slices.ContainsFunc(n.Pieces, func(o *Recording) bool { return o.start.After(r.end) })
 }
 
 // byAge returns the pieces of a node, the newest first. Of one that is there twice, the report comes first.
