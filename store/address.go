@@ -103,18 +103,11 @@ func optionsOf(u *url.URL, options ...string) (url.Values, error) {
 	for name, list := range values {
 		switch {
 		case !slices.Contains(options, name):
-			return nil, fmt.Errorf("open store: the address has an unknown option; known are: %s", known(options))
+			return nil, fmt.Errorf("open store: the address has an unknown option; known are: %s",
+				cmp.Or(strings.Join(options, ", "), "none"))
 		case len(list) > 1:
 			return nil, fmt.Errorf("open store: the address has the option %s twice", name)
 		}
 	}
 	return values, nil
-}
-
-// known lists options in words.
-func known(options []string) string {
-	if len(options) == 0 {
-		return "none"
-	}
-	return strings.Join(options, ", ")
 }

@@ -19,6 +19,7 @@ type Gathering struct {
 	Waited time.Duration
 
 	run   string                 // RUN-ID or RUN-ID@K
+	in    copied                 // where its files are
 	why   func(f Fetched) string // says which object could not be read, and why
 	files map[string]Fetched     // what was fetched, by the file that has it
 	lost  []Fetched              // what cannot be read
@@ -39,6 +40,7 @@ func (g *Gathering) Fetch(ctx context.Context, f Finder, optional bool) (*catalo
 	if err != nil {
 		return nil, err
 	}
+	g.in = in
 	run, _ := RunIn(g.run)
 	fetched, err := g.Store.FetchRun(ctx, run, in.dir)
 	if err != nil || len(fetched) == 0 && optional && !isDir {
@@ -51,14 +53,8 @@ func (g *Gathering) Fetch(ctx context.Context, f Finder, optional bool) (*catalo
 	return g.find(in.dir, fetched, outside)
 }
 
-// SayPartial says which of the nodes have nothing but a partial report.
-func (g *Gathering) SayPartial(f Finder, nodes []catalog.Node) {
-	for i := range nodes {
-		if of, ok := g.Reference(&nodes[i]); ok && !of.Final {
-			f.Say(g.Store.Reference(of.Name) + onlyPartial)
-		}
-	}
-}
+// SayPartial says which nodes of the run have nothing but a partial report.
+func (g *Gathering) SayPartial(f Finder, l *catalog.Launch) { f.sayPartial(l, g.in) }
 
 // find returns the run in a directory that has what was fetched, without what is in some files.
 func (g *Gathering) find(dir string, fetched []Fetched, without []string) (*catalog.Found, error) {
@@ -139,16 +135,18 @@ func (g *Gathering) isFinal(n *catalog.Node) bool {
 // missing returns the nodes that are not there. What could not be read comes first; of a node without an index it has
 // the name of the host.
 func (g *Gathering) missing(there map[int]bool, expected int) []reporter.Missing {
-	out := []reporter.Missing{}
+	out, left := []reporter.Missing{}, expected
 	for _, f := range g.lost {
 		out = append(out, reporter.Missing{What: f.Node, Code: reporter.Unreadable, Why: g.why(f)})
 		if index, err := strconv.Atoi(f.Node); err == nil {
 			there[index] = true
+		} else {
+			left--
 		}
 	}
 
 	run, _ := RunIn(g.run)
-	left := expected - len(there) - g.unnumbered()
+	left -= len(there)
 	for index := 0; left > 0; index++ {
 		if there[index] {
 			continue
@@ -158,16 +156,6 @@ func (g *Gathering) missing(there map[int]bool, expected int) []reporter.Missing
 		left--
 	}
 	return out
-}
-
-// unnumbered returns how many nodes without an index could not be read.
-func (g *Gathering) unnumbered() (n int) {
-	for _, f := range g.lost {
-		if _, err := strconv.Atoi(f.Node); err != nil {
-			n++
-		}
-	}
-	return n
 }
 
 // Evict deletes what was merged.

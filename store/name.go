@@ -11,18 +11,11 @@ import (
 // maxElement is the length of the longest part of a name: that of a file's name, less the longest suffix.
 const maxElement = 255 - len(".json.ready")
 
-// splitName splits RUN-ID/node-N. It reports false for every other text, so that no name leads anywhere but to an
-// object.
-func splitName(name string) (run, node string, ok bool) {
-	run, node, _ = strings.Cut(name, "/")
-	return run, node, isElement(run) && isElement(node) && strings.HasPrefix(node, "node-")
-}
-
 // IsName reports whether a text is RUN-ID/node-N, the form of a name in every store. Such a name leads to no other
-// place when it is made the path of a file.
+// place than an object when it is made the path of a file.
 func IsName(s string) bool {
-	_, _, ok := splitName(s)
-	return ok
+	run, node, _ := strings.Cut(s, "/")
+	return isElement(run) && isElement(node) && strings.HasPrefix(node, "node-")
 }
 
 // A layout says what a place calls the object RUN-ID/node-N.

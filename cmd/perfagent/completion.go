@@ -165,8 +165,8 @@ func completeMetric(behind string) cobra.CompletionFunc {
 func (s streams) completeRun(
 	cmd *cobra.Command, _ []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
-	runs := runFinder{out: cmd.Flag("out").Value.String(), streams: s}
-	if err := runs.settle(cmd); err != nil {
+	runs := runFinder{cmd: cmd, out: cmd.Flag("out").Value.String(), streams: s}
+	if err := runs.settle(); err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,7 +121,7 @@ func (d *defaults) read(path string) {
 		wrong[line] = "not PERFAGENT_NAME=VALUE"
 	}
 	for _, s := range slices.Backward(settings) {
-		if !isKnown(s.Name) {
+		if !slices.Contains(flagVariables(), s.Name) {
 			wrong[s.Line] = s.Name + " is not known; " + text.DidYouMean(text.Nearest(s.Name, flagVariables()), "%s",
 				"perfagent run --help names the variables")
 			continue
@@ -134,12 +135,7 @@ func (d *defaults) read(path string) {
 
 // warn names the bad lines of a file.
 func (d *defaults) warn(path string, wrong map[int]string) {
-	lines := make([]int, 0, len(wrong))
-	for line := range wrong {
-		lines = append(lines, line)
-	}
-	slices.Sort(lines)
-
+	lines := slices.Sorted(maps.Keys(wrong))
 	for i, line := range lines {
 		if i == namedLines {
 			d.warnings = append(d.warnings, fmt.Sprintf("%s: and %d more bad lines", path, len(lines)-i))
@@ -148,9 +144,6 @@ func (d *defaults) warn(path string, wrong map[int]string) {
 		d.warnings = append(d.warnings, fmt.Sprintf("%s:%d: %s", path, line, wrong[line]))
 	}
 }
-
-// isKnown reports whether a variable stands for a flag.
-func isKnown(variable string) bool { return slices.Contains(flagVariables(), variable) }
 
 // flagVariables returns the variables that stand for flags.
 func flagVariables() []string {
@@ -187,14 +180,6 @@ func (s streams) defaultOf(variable string) setting {
 	return setting{}
 }
 
-// A settler gives the flags that are not on the command line their values from variables and files.
-type settler struct {
-	options *recordOptions
-	cmd     *cobra.Command
-	left    map[string][]setting // by flag, what is not tried yet or in use, the best first
-	reset   map[string]func()    // by flag, back to the program's default
-}
-
 // settle takes values from variables and files for flags that are not given, and checks all options.
 // Errors name the flag or the variable. A bad value of a file is no error: it is named in a warning, and
 // left out.
@@ -209,30 +194,48 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	}
 
 	o.StoreCredentials = o.streams.defaultOf(storeVariable).value
-	s := settler{o, cmd, make(map[string][]setting), make(map[string]func())}
 	for _, e := range environment {
-		flag := cmd.Flags().Lookup(e.flag)
-		if flag == nil || flag.Changed {
-			continue
+		if flag := cmd.Flags().Lookup(e.flag); flag != nil && !flag.Changed {
+			if err := o.take(cmd, flag, files.of(e.variable)); err != nil {
+				return err
+			}
 		}
-		s.left[e.flag], s.reset[e.flag] = files.of(e.variable), resetter(flag)
-		if err := s.use(e.flag); err != nil {
+	}
+	if flag, err := o.checkAll(cmd); err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+
+	return nil
+}
+
+// take gives a flag the first of its settings that is not wrong. A wrong line of a file is left out, with a warning; a
+// wrong variable is an error.
+func (o *recordOptions) take(cmd *cobra.Command, flag *pflag.Flag, settings []setting) error {
+	reset := resetter(flag)
+	for _, s := range settings {
+		err := o.set(cmd, flag.Name, s.value)
+		if err == nil {
+			at, wrong := o.checkAll(cmd)
+			if wrong == nil || at != flag.Name {
+				if flag.Name == "node" {
+					o.NodeFrom = s.variable
+				}
+				return nil
+			}
+			err = wrong
+		}
+
+		err = fmt.Errorf("%s: %w", s.source(), valueError(err))
+		if s.where == "" {
 			return err
+		}
+		o.log.Warn(err.Error() + "; the line is left out")
+		if reset(); flag.Name == listenToken {
+			o.ListenToken = ""
 		}
 	}
 
-	for {
-		flag, err := o.checkAll(cmd)
-		if err == nil {
-			if used := s.left["node"]; len(used) > 0 {
-				o.NodeFrom = used[0].variable
-			}
-			return nil
-		}
-		if err := s.reject(flag, err); err != nil {
-			return err
-		}
-	}
+	return nil
 }
 
 // resetter returns a function that undoes what is set from now on.
@@ -245,50 +248,6 @@ func resetter(flag *pflag.Flag) func() {
 	before := flag.Value.String()
 
 	return func() { _, flag.Changed = flag.Value.Set(before), false }
-}
-
-// use sets a flag to the best of its settings that it accepts.
-func (s settler) use(flag string) error {
-	for len(s.left[flag]) > 0 {
-		best := s.left[flag][0]
-		err := s.options.set(s.cmd, flag, best.value)
-		if err == nil {
-			return nil
-		}
-		if err := s.drop(flag, fmt.Errorf("%s: %w", best.source(), valueError(err))); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// reject takes back the value of a flag that is wrong.
-func (s settler) reject(flag string, err error) error {
-	if len(s.left[flag]) == 0 {
-		return fmt.Errorf("--%s: %w", flag, err)
-	}
-	if err := s.drop(flag, fmt.Errorf("%s: %w", s.left[flag][0].source(), err)); err != nil {
-		return err
-	}
-
-	return s.use(flag)
-}
-
-// drop leaves out a value of a file, with a warning. A bad variable is an error.
-func (s settler) drop(flag string, err error) error {
-	if s.left[flag][0].where == "" {
-		return err
-	}
-
-	s.options.log.Warn(err.Error() + "; the line is left out")
-	s.left[flag] = s.left[flag][1:]
-	s.reset[flag]()
-	if flag == listenToken {
-		s.options.ListenToken = ""
-	}
-
-	return nil
 }
 
 // set sets a flag from a variable or a file.

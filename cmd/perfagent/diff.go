@@ -24,18 +24,16 @@ import (
 )
 
 type diffOptions struct {
-	failIf  []string
-	format  string
-	all     bool
-	html    string
-	force   bool
-	cpus    int
-	runs    runFinder
-	streams streams
+	failIf []string
+	format string
+	all    bool
+	html   string
+	force  bool
+	runFinder
 }
 
 func newDiff(s streams) *cobra.Command {
-	o := &diffOptions{streams: s, runs: runFinder{streams: s}}
+	o := &diffOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:        "diff [flags] A... -- B...",
 		SuggestFor: []string{"compare"},
@@ -67,39 +65,31 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
   perfagent diff --fail-if 'op.store.get.p90_time_ms > +10%' before after
   perfagent diff --format markdown before after >> "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.runs.settle(cmd); err != nil {
-				return exitError{exitTrouble, err}
-			}
-			return o.runs.end(o.run(args, cmd.ArgsLenAtDash()))
-		},
+		RunE: o.call(o.run),
 	}
 
-	f := cmd.Flags()
+	f := o.addTo(cmd)
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
 	f.StringVarP(&o.format, "format", "f", "table", "output format: table, markdown or json")
 	f.BoolVar(&o.all, "all", false, "also show what did not change")
 	f.StringVar(&o.html, "html", "", "write the comparison to `FILE` as a page, too")
 	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
-	o.runs.addTo(cmd)
-	f.IntVar(&o.cpus, "cpus", 0,
-		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
+	o.addCPUs("each node")
 
 	return cmd
 }
 
-// run compares and prints. Its error carries the exit code. atDash is the number of arguments
-// before the --, or -1 if there is none.
-func (o *diffOptions) run(args []string, atDash int) error {
+// run compares and prints.
+func (o *diffOptions) run(args []string) error {
 	gates, err := o.gates()
 	if err != nil {
-		return exitError{exitTrouble, err}
+		return err
 	}
 
-	c, err := o.compare(args, atDash)
+	c, err := o.compare(args)
 	if err != nil {
-		return exitError{exitTrouble, err}
+		return err
 	}
 
 	for _, g := range gates {
@@ -107,10 +97,10 @@ func (o *diffOptions) run(args []string, atDash int) error {
 	}
 
 	if err := o.writePage(c); err != nil {
-		return exitError{exitTrouble, err}
+		return err
 	}
 	if err := o.print(c); err != nil {
-		return exitError{exitTrouble, err}
+		return err
 	}
 
 	return o.judge(c)
@@ -121,8 +111,6 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 	switch {
 	case o.format != "table" && o.format != "markdown" && o.format != "json":
 		return nil, fmt.Errorf("--format: %q is not table, markdown or json", o.format)
-	case o.cpus < 0:
-		return nil, fmt.Errorf("--cpus: %d is negative", o.cpus)
 	case o.html != "":
 		if err := replaceable(o.html, o.force); err != nil {
 			return nil, err
@@ -141,8 +129,8 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 }
 
 // compare reads both sides.
-func (o *diffOptions) compare(args []string, atDash int) (*comparer.Comparison, error) {
-	namesA, namesB, err := sides(args, atDash)
+func (o *diffOptions) compare(args []string) (*comparer.Comparison, error) {
+	namesA, namesB, err := sides(args, o.cmd.ArgsLenAtDash())
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +150,7 @@ func (o *diffOptions) compare(args []string, atDash int) (*comparer.Comparison, 
 	return c, nil
 }
 
-// sides splits the arguments at the --.
+// sides splits the arguments at the --, before which there are atDash of them; -1 = there is none.
 func sides(args []string, atDash int) (a, b []string, err error) {
 	if atDash < 0 {
 		if len(args) != 2 {
@@ -189,9 +177,9 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 	if err != nil {
 		return side, nil, err
 	}
-	side.Name = o.runs.public(names[0])
+	side.Name = o.public(names[0])
 	if len(names) > 1 {
-		side.Name += fmt.Sprintf(" … %s (%d names)", o.runs.public(names[len(names)-1]), len(names))
+		side.Name += fmt.Sprintf(" … %s (%d names)", o.public(names[len(names)-1]), len(names))
 	}
 	for i := range nodes {
 		report, err := o.readOne(&nodes[i])
@@ -232,7 +220,7 @@ func (o *diffOptions) reportsAt(name string, isDir bool) (nodes []catalog.Node, 
 		}
 	}
 
-	found, errFind := o.runs.find("diff", name)
+	found, errFind := o.find(name)
 	switch {
 	case errFind != nil && isDir:
 		return nil, nil, err

@@ -21,15 +21,14 @@ import (
 )
 
 type lsOptions struct {
-	json    bool
-	html    string
-	force   bool
-	runs    runFinder
-	streams streams
+	json  bool
+	html  string
+	force bool
+	runFinder
 }
 
 func newLs(s streams) *cobra.Command {
-	o := &lsOptions{streams: s, runs: runFinder{streams: s}}
+	o := &lsOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:        "ls [flags] [RUN... | STORE [RUN-ID]]",
 		SuggestFor: []string{"list", "runs", "history"},
@@ -50,16 +49,10 @@ the list has the summary object of each run.`,
   perfagent ls --html index.html
   perfagent ls s3://bucket/runs
   perfagent ls --json | jq -r '.[] | select(.exit_code != 0) | .run_id'`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.runs.settle(cmd); err != nil {
-				return err
-			}
-			return o.runs.end(o.list(args))
-		},
+		RunE: o.call(o.list),
 	}
 
-	o.runs.addTo(cmd)
-	f := cmd.Flags()
+	f := o.addTo(cmd)
 	f.BoolVar(&o.json, "json", false, "print a JSON list of summary objects")
 	f.StringVar(&o.html, "html", "", "write an index to `FILE`: a page that links the pages of the runs")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
@@ -72,7 +65,7 @@ func (o *lsOptions) list(names []string) error {
 		return o.listStore(names)
 	}
 
-	launches, err := o.runs.list("ls", names)
+	launches, err := o.launches(names)
 	if err != nil {
 		return err
 	}
@@ -81,7 +74,7 @@ func (o *lsOptions) list(names []string) error {
 	err = parallel.InOrder(len(launches), func(i int, emit func(summary.Object) error) error {
 		return emit(launches[i].Object())
 	}, func(object summary.Object) error {
-		o.runs.sayClocks("ls", launches[len(objects)])
+		o.sayClocks(launches[len(objects)])
 		objects = append(objects, object)
 		return nil
 	})
@@ -104,7 +97,7 @@ func (o *lsOptions) writeIndex(objects []summary.Object) error {
 		return fmt.Errorf("ls: %w", err)
 	}
 
-	x := plotter.Index{Title: "Runs in " + text.Printable(o.runs.out)}
+	x := plotter.Index{Title: "Runs in " + text.Printable(o.out)}
 	for _, object := range objects {
 		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.html)))
 	}
@@ -142,24 +135,24 @@ func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
 	return row
 }
 
-// list returns the launches of the named runs, or of all, the one that began last first.
-func (f *runFinder) list(command string, names []string) ([]*catalog.Launch, error) {
+// launches returns the launches of the named runs, or of all, the one that began last first.
+func (f *runFinder) launches(names []string) ([]*catalog.Launch, error) {
 	if len(names) == 0 {
 		runs, err := catalog.List(f.out)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", command, err)
+			return nil, fmt.Errorf("%s: %w", f.cmd.Name(), err)
 		}
 		return catalog.Launches(runs), nil
 	}
 
 	var launches []*catalog.Launch
 	for _, name := range names {
-		found, err := f.find(command, name)
+		found, err := f.find(name)
 		if err != nil {
 			return nil, err
 		}
 		if found.Run == nil {
-			return nil, fmt.Errorf("%s: %s is a file, not a run", command, text.Printable(name))
+			return nil, fmt.Errorf("%s: %s is a file, not a run", f.cmd.Name(), text.Printable(name))
 		}
 		launches = append(launches, found.Launches()...)
 	}

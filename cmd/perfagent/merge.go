@@ -7,14 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/internal/parallel"
-	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
@@ -24,24 +22,21 @@ import (
 )
 
 type mergeOptions struct {
-	output  string
-	force   bool
-	html    string
-	cpus    int
-	nodes   int // how many are expected in a store; 0 = as many as the reports say
-	wait    time.Duration
-	evict   bool
-	lazy    bool
-	given   []string // flags that are for a run in a store
-	runs    runFinder
-	streams streams
+	output string
+	force  bool
+	html   string
+	nodes  int // how many are expected in a store; 0 = as many as the reports say
+	wait   time.Duration
+	evict  bool
+	lazy   bool
+	runFinder
 
 	gathered *store.Gathering // nil unless a run in a store is merged
 	series   *store.Resolver
 }
 
 func newMerge(s streams) *cobra.Command {
-	o := &mergeOptions{streams: s, runs: runFinder{streams: s}}
+	o := &mergeOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "merge [flags] RUN... -o FILE",
 		Short: "merge the nodes of a run into one report",
@@ -59,26 +54,14 @@ missing, and then its exit code is 1.`,
   perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
   perfagent merge redis://cache#4711 --nodes 4 --wait 2m -o job-4711.json
   perfagent show job-4711.json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.runs.settle(cmd); err != nil {
-				return err
-			}
-			for _, name := range []string{"nodes", "wait", "evict", "lazy"} {
-				if cmd.Flags().Changed(name) {
-					o.given = append(o.given, "--"+name)
-				}
-			}
-			return o.runs.end(o.merge(args))
-		},
+		RunE: o.call(o.merge),
 	}
 
-	f := cmd.Flags()
+	f := o.addTo(cmd)
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
-	o.runs.addTo(cmd)
 	f.StringVar(&o.html, "html", "auto", "the page beside the report: auto or always (write it), or never")
-	f.IntVar(&o.cpus, "cpus", 0,
-		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
+	o.addCPUs("each node")
 	f.IntVar(&o.nodes, "nodes", 0, "expect `N` nodes in the store (default: what the reports say)")
 	f.DurationVar(&o.wait, "wait", 0, "wait so long for their reports")
 	f.BoolVar(&o.evict, "evict", false, "delete from the store what was merged")
@@ -101,9 +84,9 @@ func (o *mergeOptions) merge(names []string) error {
 		}
 	}
 
-	o.series = o.runs.resolver("merge")
+	o.series = o.resolver()
 	defer o.close()
-	nodes, err := o.find(names)
+	nodes, err := o.findNodes(names)
 	if err != nil {
 		return err
 	}
@@ -140,9 +123,7 @@ func (o *mergeOptions) check(names []string) error {
 	case strings.EqualFold(filepath.Ext(o.output), ".html"):
 		return fmt.Errorf("merge: -o %s: name the report, %s.json; its page is written beside it",
 			o.output, o.output[:len(o.output)-len(".html")])
-	case o.cpus < 0:
-		return fmt.Errorf("--cpus: %d is negative", o.cpus)
-	case o.nodes < 0 || o.nodes == 0 && slices.Contains(o.given, "--nodes"):
+	case o.nodes < 0 || o.nodes == 0 && o.given("nodes"):
 		return fmt.Errorf("--nodes: %d is not a number of nodes", o.nodes)
 	case o.wait < 0:
 		return fmt.Errorf("--wait: %v is negative", o.wait)
@@ -152,8 +133,8 @@ func (o *mergeOptions) check(names []string) error {
 	return nil
 }
 
-// find finds the nodes to merge, in a store or elsewhere.
-func (o *mergeOptions) find(names []string) ([]catalog.Node, error) {
+// findNodes finds the nodes to merge, in a store or elsewhere.
+func (o *mergeOptions) findNodes(names []string) ([]catalog.Node, error) {
 	if len(names) == 1 {
 		address, object, ok := referenceIn(names[0])
 		if _, isRun := store.RunIn(object); ok && isRun {
@@ -167,11 +148,22 @@ func (o *mergeOptions) find(names []string) ([]catalog.Node, error) {
 		}
 	}
 
-	if len(o.given) > 0 {
+	if given := o.storeFlags(); len(given) > 0 {
 		return nil, fmt.Errorf("merge: %s: name one run in a store, STORE#RUN-ID; the directory of --out is one, too",
-			text.List(o.given, len(o.given)))
+			strings.Join(given, ", "))
 	}
-	return o.runs.nodes("merge", names)
+	return o.nodesNamed(names)
+}
+
+// storeFlags returns the flags on the command line that are for a run in a store.
+func (o *mergeOptions) storeFlags() []string {
+	var given []string
+	for _, name := range []string{"nodes", "wait", "evict", "lazy"} {
+		if o.given(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	return given
 }
 
 // A nodeRead is a node on its way into the spool.
@@ -263,7 +255,7 @@ func (o *mergeOptions) conclude(nodes []catalog.Node, found *reporter.Gather) er
 		}
 	}
 	if len(found.Missing) > 0 {
-		o.runs.say("merge", store.MissingWords(found))
+		o.say(store.MissingWords(found))
 		return exitError{code: exitFailure}
 	}
 	return nil

@@ -12,14 +12,14 @@ import (
 // gather fetches a run from a store and returns its nodes, after it has waited for them. It returns nil if there is no
 // object of such a run, unless a flag says that there is to be one: in a ProxyStore the name may be that of any object.
 func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
-	s, err := o.runs.openStore(address, true)
+	s, err := o.openStore(address, true)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := untilSignal()
 	defer stop()
 	g := store.NewGathering(s, object, func(f store.Fetched) string {
-		return said(s.Reference(f.Name), o.runs.copies.Named(f.Err.Error()))
+		return said(s.Reference(f.Name), o.copies.Named(f.Err.Error()))
 	})
 	o.gathered = g
 	run, _ := store.RunIn(object)
@@ -33,7 +33,7 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 		}
 	}
 
-	found, err := g.Fetch(ctx, o.runs.inStores("merge"), len(o.given) == 0)
+	found, err := g.Fetch(ctx, o.inStores(), len(o.storeFlags()) == 0)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 		o.gathered = nil
 		return nil, nil
 	}
-	o.runs.tell("merge", found)
-	g.SayPartial(o.runs.inStores("merge"), found.Launch.Nodes)
+	o.tell(found)
+	g.SayPartial(o.inStores(), found.Launch)
 	return found.Launch.Nodes, nil
 }
 
@@ -54,6 +54,6 @@ func (o *mergeOptions) awaited(run string) store.Awaited {
 		if of > 0 {
 			words = strconv.Itoa(of)
 		}
-		o.runs.say("merge", fmt.Sprintf("%d of %s nodes of %s are there; waiting for up to %v", final, words, run, o.wait))
+		o.say(fmt.Sprintf("%d of %s nodes of %s are there; waiting for up to %v", final, words, run, o.wait))
 	}}
 }

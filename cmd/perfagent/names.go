@@ -8,59 +8,84 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/store"
 )
 
-// A runFinder finds runs by name.
+// A runFinder finds runs by name, for a command that it knows.
 type runFinder struct {
+	cmd     *cobra.Command
 	out     string // the directory of the runs
+	cpus    int    // of each node; 0 = not known
 	streams streams
 	copies  store.Copies
 }
 
-// addTo declares --out.
-func (f *runFinder) addTo(cmd *cobra.Command) {
+// addTo declares --out, and returns the flags of the command.
+func (f *runFinder) addTo(cmd *cobra.Command) *pflag.FlagSet {
+	f.cmd = cmd
 	cmd.Flags().StringVar(&f.out, "out", "perfagent-out", "look for runs in `DIR` [$PERFAGENT_OUT]")
+	return cmd.Flags()
+}
+
+// addCPUs declares --cpus.
+func (f *runFinder) addCPUs(of string) {
+	f.cmd.Flags().IntVar(&f.cpus, "cpus", 0,
+		"number of logical CPUs of "+of+"; needed for perf.py's JSON, which does not record it")
+}
+
+// given reports whether a flag is on the command line.
+func (f *runFinder) given(flag string) bool { return f.cmd.Flags().Changed(flag) }
+
+// call returns what cobra calls: it settles the common flags, and does the work of the command.
+func (f *runFinder) call(work func(args []string) error) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		if err := f.settle(); err != nil {
+			return err
+		}
+		return f.end(work(args))
+	}
 }
 
 // settle reads PERFAGENT_OUT, and the files of defaults.
-func (f *runFinder) settle(cmd *cobra.Command) error {
+func (f *runFinder) settle() error {
 	from := "--out"
-	if v := f.streams.defaultOf("PERFAGENT_OUT"); v.value != "" && !cmd.Flags().Changed("out") {
+	if v := f.streams.defaultOf("PERFAGENT_OUT"); v.value != "" && !f.given("out") {
 		f.out, from = v.value, v.source()
 	}
-	if f.out == "" {
+	switch {
+	case f.out == "":
 		return fmt.Errorf("%s: the directory name is empty", from)
+	case f.cpus < 0:
+		return fmt.Errorf("--cpus: %d is negative", f.cpus)
 	}
 
 	return nil
 }
 
-// find returns what a name stands for; the newest run for no name. Errors begin with the command.
-func (f *runFinder) find(command, name string) (*catalog.Found, error) {
+// find returns what a name stands for; the newest run for no name. Errors begin with the name of the command.
+func (f *runFinder) find(name string) (*catalog.Found, error) {
 	if name == "" {
 		name = catalog.Latest
 	}
 
-	found, err := f.look(command, name)
+	found, err := f.look(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", command, err)
+		return nil, fmt.Errorf("%s: %w", f.cmd.Name(), err)
 	}
 
 	return found, nil
 }
 
 // look returns what a name or a reference stands for.
-func (f *runFinder) look(command, name string) (*catalog.Found, error) {
+func (f *runFinder) look(name string) (*catalog.Found, error) {
 	if address, object, ok := referenceIn(name); ok {
-		return f.findStored(command, address, object)
+		return f.findStored(address, object)
 	}
 	found, err := catalog.Find(f.out, name)
 	if err != nil && strings.Contains(name, "://") { // it may have a password
@@ -78,29 +103,34 @@ func (f *runFinder) end(err error) error {
 	case err == nil:
 		return nil
 	}
-	if words := f.copies.Named(err.Error()); words != err.Error() {
-		return renamed(err, words)
+	words := f.copies.Named(err.Error())
+	exit, ok := errors.AsType[exitError](err)
+	switch {
+	case words == err.Error():
+		return err
+	case ok:
+		return exitError{exit.code, errors.New(words)}
 	}
-	return err
+	return errors.New(words)
 }
 
 // findTold is find, and says on stderr which other launches the run has, what was recorded again, and whose
 // clock is off.
-func (f *runFinder) findTold(command, name string) (*catalog.Found, error) {
-	found, err := f.find(command, name)
+func (f *runFinder) findTold(name string) (*catalog.Found, error) {
+	found, err := f.find(name)
 	if err == nil && found.Launch != nil {
-		f.tell(command, found)
+		f.tell(found)
 	}
 	return found, err
 }
 
 // tell says what findTold says of a launch.
-func (f *runFinder) tell(command string, found *catalog.Found) {
+func (f *runFinder) tell(found *catalog.Found) {
 	if found.Launch.Of > 1 {
-		f.say(command, othersOf(found))
+		f.say(othersOf(found))
 	}
 	if earlier := found.Launch.Earlier; len(earlier) > 0 {
-		f.say(command, fmt.Sprintf("%s has earlier recordings of the same nodes or ranks, left out here: %s",
+		f.say(fmt.Sprintf("%s has earlier recordings of the same nodes or ranks, left out here: %s",
 			found.Launch.ID(), text.List(pathsOf(earlier), namedEarlier)))
 	}
 	if blank := found.Run.Blank; len(blank) > 0 {
@@ -108,21 +138,21 @@ func (f *runFinder) tell(command string, found *catalog.Found) {
 		for _, r := range blank {
 			whys = append(whys, r.Damaged().Error())
 		}
-		f.say(command, "left out: "+text.List(whys, namedBlank))
+		f.say("left out: " + text.List(whys, namedBlank))
 	}
-	f.sayClocks(command, found.Launch)
+	f.sayClocks(found.Launch)
 }
 
 // sayClocks says which nodes have a clock that is off.
-func (f *runFinder) sayClocks(command string, l *catalog.Launch) {
+func (f *runFinder) sayClocks(l *catalog.Launch) {
 	for _, c := range l.Clocks() {
-		f.say(command, fmt.Sprintf("%s: %s", l.ID(), c))
+		f.say(fmt.Sprintf("%s: %s", l.ID(), c))
 	}
 }
 
 // say prints a line on stderr.
-func (f *runFinder) say(command, words string) {
-	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", command, text.Printable(f.copies.Named(words)))
+func (f *runFinder) say(words string) {
+	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", f.cmd.Name(), text.Printable(f.copies.Named(words)))
 }
 
 // The most that one line names.
@@ -154,15 +184,15 @@ func pathsOf(list []*catalog.Recording) []string {
 	return out
 }
 
-// nodes returns the nodes that several names stand for. Files are grouped: the pieces of a node are one.
-func (f *runFinder) nodes(command string, names []string) ([]catalog.Node, error) {
+// nodesNamed returns the nodes that several names stand for. Files are grouped: the pieces of a node are one.
+func (f *runFinder) nodesNamed(names []string) ([]catalog.Node, error) {
 	var files []string
 	var out []catalog.Node
 	for _, name := range names {
 		if name == "" {
-			return nil, fmt.Errorf("%s: a name is empty", command)
+			return nil, fmt.Errorf("%s: a name is empty", f.cmd.Name())
 		}
-		found, err := f.findTold(command, name)
+		found, err := f.findTold(name)
 		if err != nil {
 			return nil, err
 		}
@@ -177,41 +207,11 @@ func (f *runFinder) nodes(command string, names []string) ([]catalog.Node, error
 }
 
 // read returns the report of a file or of all nodes of a launch.
-func read(found *catalog.Found, cpus int) (*reporter.Report, error) {
+func (f *runFinder) read(found *catalog.Found) (*reporter.Report, error) {
 	if found.Launch == nil {
-		return reportfile.Read(found.File, cpus)
+		return reportfile.Read(found.File, f.cpus)
 	}
-	return readNodes(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) { return n.Read(cpus) })
-}
-
-// readNumbers is read without the series, which of a thousand nodes do not fit into memory.
-func readNumbers(found *catalog.Found, cpus int) (*reporter.Report, error) {
-	return readNodes(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) { return n.Numbers(cpus) })
-}
-
-// readNodes returns the report of nodes together, several of which are read at a time. One is as it is in its file.
-func readNodes(
-	nodes []catalog.Node, read func(*catalog.Node) (*reporter.Report, error),
-) (*reporter.Report, error) {
-	var sources []reporter.Source
-	err := parallel.InOrder(len(nodes), func(i int, emit func(reporter.Source) error) error {
-		report, err := read(&nodes[i])
-		if err != nil {
-			return err
-		}
-		return emit(reporter.Source{Path: nodes[i].Path(), Report: report})
-	}, func(s reporter.Source) error {
-		sources = append(sources, s)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(sources) == 1 {
-		return sources[0].Report, nil
-	}
-
-	return diagnosis.Merge(sources)
+	return catalog.Together(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) { return n.Read(f.cpus) })
 }
 
 // isDir reports whether path is a directory.

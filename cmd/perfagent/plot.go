@@ -24,15 +24,11 @@ type plotOptions struct {
 	metric string
 	node   int
 	width  int
-	cpus   int
-	given  struct{ node, width, output bool }
-	runs   runFinder
-
-	streams streams
+	runFinder
 }
 
 func newPlot(s streams) *cobra.Command {
-	o := &plotOptions{streams: s, runs: runFinder{streams: s}}
+	o := &plotOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "plot [flags] [RUN] [-o FILE.html|.svg|.png]",
 		Short: "draw a run as a page or a static picture",
@@ -51,44 +47,35 @@ replaced only with --force.`,
   perfagent plot job-4711.json -o node-3.svg --node 3
   perfagent plot perf.json -o cpu.png --metric cpu_pct_per_cpu_avg --width 1200`,
 		Args: atMostOne,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f := cmd.Flags()
-			o.given.node, o.given.width, o.given.output = f.Changed("node"), f.Changed("width"), f.Changed("output")
-			if err := o.runs.settle(cmd); err != nil {
-				return err
-			}
-			return o.runs.end(o.plot(nameOf(args)))
-		},
+		RunE: o.call(o.plot),
 	}
 
-	f := cmd.Flags()
+	f := o.addTo(cmd)
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write: .html, .svg or .png (default: RUN-ID.png)")
-	o.runs.addTo(cmd)
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	f.StringVar(&o.metric, "metric", "",
 		"draw this `KEY` of samples or envelope instead of the charts: mem_used_mb, op:store.get:time_ms")
 	f.IntVar(&o.node, "node", 0, "index of the node to draw (default: the lowest)")
 	f.IntVar(&o.width, "width", 800, "width of a static picture in pixels, 300 to 8000")
-	f.IntVar(&o.cpus, "cpus", 0,
-		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
+	o.addCPUs("each node")
 
 	return cmd
 }
 
-func (o *plotOptions) plot(name string) error {
-	found, err := o.runs.findTold("plot", name)
+func (o *plotOptions) plot(args []string) error {
+	found, err := o.findTold(nameOf(args))
 	if err != nil {
 		return err
 	}
 
-	if !o.given.output { // a name that nobody chose replaces nothing
+	if !o.given("output") { // a name that nobody chose replaces nothing
 		o.output, o.force = found.Name()+".png", false
 	}
 	if err := o.checkOutput(found); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 
-	series := o.runs.resolver("plot")
+	series := o.resolver()
 	defer series.Close()
 	var out bytes.Buffer
 	if err := o.draw(&out, found, series.Resolve); err != nil {
@@ -101,7 +88,7 @@ func (o *plotOptions) plot(name string) error {
 	if err != nil {
 		return err
 	}
-	if !o.given.output {
+	if !o.given("output") {
 		fmt.Fprintln(o.streams.out, text.Printable(o.output))
 	}
 
@@ -137,13 +124,11 @@ func sameFile(a, b string) bool {
 // check rejects bad flags, and flags that do not apply to the kind of picture.
 func (o *plotOptions) check(kind string) error {
 	switch {
-	case o.cpus < 0:
-		return fmt.Errorf("--cpus: %d is negative", o.cpus)
 	case o.node < 0:
 		return fmt.Errorf("--node: %d is negative", o.node)
 	case o.width < plotter.MinWidth || o.width > plotter.MaxWidth:
 		return fmt.Errorf("--width: %d is not between %d and %d", o.width, plotter.MinWidth, plotter.MaxWidth)
-	case kind == "html" && (o.metric != "" || o.given.node || o.given.width):
+	case kind == "html" && (o.metric != "" || o.given("node") || o.given("width")):
 		return errors.New("--metric, --node and --width are for .svg and .png; " +
 			"a page shows everything: open it with #node=N to see one node")
 	}
@@ -175,7 +160,7 @@ func (o *plotOptions) draw(out io.Writer, found *catalog.Found, whole func(*repo
 	}
 
 	picture := plotter.PictureOptions{Metric: o.metric, Width: o.width}
-	if o.given.node {
+	if o.given("node") {
 		picture.Node = strconv.Itoa(o.node)
 	}
 	if err := draw(out, r, picture); err != nil {
@@ -187,7 +172,7 @@ func (o *plotOptions) draw(out io.Writer, found *catalog.Found, whole func(*repo
 
 func (o *plotOptions) page(out io.Writer, found *catalog.Found, whole func(*reporter.Node) *reporter.Node) error {
 	if len(found.Paths()) > 1 {
-		report, err := read(found, o.cpus)
+		report, err := o.runFinder.read(found)
 		if err != nil {
 			return err
 		}
@@ -214,8 +199,8 @@ func (o *plotOptions) read(found *catalog.Found) (*reporter.Report, error) {
 	r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 	lowest := ""
 	keep := func(run *reporter.Run, name string, n *reporter.Node) error {
-		drawn := o.given.node && name == strconv.Itoa(o.node)
-		if !o.given.node && (lowest == "" || reporter.CompareNodes(name, lowest) < 0) {
+		drawn := o.given("node") && name == strconv.Itoa(o.node)
+		if !o.given("node") && (lowest == "" || reporter.CompareNodes(name, lowest) < 0) {
 			delete(r.Nodes, lowest)
 			drawn, lowest = true, name
 		}

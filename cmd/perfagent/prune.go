@@ -19,16 +19,15 @@ import (
 )
 
 type pruneOptions struct {
-	keep    int // newest runs; -1 = not given
-	older   age
-	dryRun  bool
-	force   bool
-	runs    runFinder
-	streams streams
+	keep   int // newest runs; -1 = not given
+	older  age
+	dryRun bool
+	force  bool
+	runFinder
 }
 
 func newPrune(s streams) *cobra.Command {
-	o := &pruneOptions{streams: s, runs: runFinder{streams: s}}
+	o := &pruneOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:        "prune [flags] --keep N | --older AGE",
 		SuggestFor: []string{"remove", "delete", "clean", "gc"},
@@ -44,16 +43,10 @@ given. On a terminal, prune asks before it removes anything.`,
 		Example: `  perfagent prune --keep 20
   perfagent prune --older 30d --dry-run`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.runs.settle(cmd); err != nil {
-				return err
-			}
-			return o.prune()
-		},
+		RunE: o.call(o.prune),
 	}
 
-	o.runs.addTo(cmd)
-	f := cmd.Flags()
+	f := o.addTo(cmd)
 	f.IntVar(&o.keep, "keep", -1, "keep the newest `N` runs")
 	f.Var(&o.older, "older", "remove runs that ended longer ago than `AGE`: 30d, 12h, 2w")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be removed")
@@ -98,7 +91,7 @@ func (a *age) Set(words string) error {
 	return nil
 }
 
-func (o *pruneOptions) prune() error {
+func (o *pruneOptions) prune([]string) error {
 	switch {
 	case o.keep < 0 && o.older == 0:
 		return errors.New("prune: say what to remove: --keep N, --older AGE, or both")
@@ -106,7 +99,7 @@ func (o *pruneOptions) prune() error {
 		return fmt.Errorf("--keep: %d is negative", o.keep)
 	}
 
-	runs, err := catalog.List(o.runs.out)
+	runs, err := catalog.List(o.out)
 	if err != nil {
 		return fmt.Errorf("prune: %w", err)
 	}
@@ -167,7 +160,7 @@ func (o *pruneOptions) confirmed(n int) bool {
 		return true
 	}
 
-	fmt.Fprintf(o.streams.err, "Remove %s from %s? [y/N] ", text.Count(n, "run", "runs"), text.Printable(o.runs.out))
+	fmt.Fprintf(o.streams.err, "Remove %s from %s? [y/N] ", text.Count(n, "run", "runs"), text.Printable(o.out))
 	answer, _ := bufio.NewReader(io.LimitReader(os.Stdin, 80)).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 

@@ -15,22 +15,19 @@ import (
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
-	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 type pushOptions struct {
-	wish    pusher.Wish
-	cpus    int
-	store   string
-	runs    runFinder
-	streams streams
-	told    string // the last server that was named
+	wish  pusher.Wish
+	store string
+	runFinder
+	told string // the last server that was named
 }
 
 func newPush(s streams) *cobra.Command {
-	o := &pushOptions{streams: s, runs: runFinder{streams: s}}
+	o := &pushOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "push [flags] RUN...",
 		Short: "push runs to an MLflow server",
@@ -57,21 +54,14 @@ Exit code: 0 once the server or the store has everything; 1 otherwise.`,
   perfagent push --dry-run --mlflow http://mlflow:5000 merged.json
   perfagent push --mlflow-experiment benchmarks --cpus 64 perf.json
   perfagent push --store proxystore+file:///shared/ps @latest`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.runs.settle(cmd); err != nil {
-				return err
-			}
-			return o.runs.end(o.run(args))
-		},
+		RunE: o.call(o.run),
 	}
 
-	f := cmd.Flags()
+	f := o.addTo(cmd)
 	f.StringVar(&o.wish.URI, "mlflow", "", "`URI` of the server")
 	f.StringVar(&o.wish.RunID, "mlflow-run-id", "", "`ID` of the MLflow run that gets the numbers")
 	f.StringVar(&o.wish.Experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
-	f.IntVar(&o.cpus, "cpus", 0,
-		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
-	o.runs.addTo(cmd)
+	o.addCPUs("the node")
 	f.BoolVar(&o.wish.DryRun, "dry-run", false, "print what would be done; only read from the server")
 	f.StringVar(&o.store, "store", "", "put the reports into the store at `ADDRESS`, not into MLflow")
 
@@ -81,9 +71,6 @@ Exit code: 0 once the server or the store has everything; 1 otherwise.`,
 func (o *pushOptions) run(names []string) error {
 	if len(names) == 0 {
 		return errors.New("push: name a run or a report; @latest is the newest")
-	}
-	if o.cpus < 0 {
-		return fmt.Errorf("--cpus: %d is negative", o.cpus)
 	}
 
 	if o.wish.URI != "" {
@@ -95,7 +82,7 @@ func (o *pushOptions) run(names []string) error {
 	if err := o.checkStore(); err != nil {
 		return err
 	}
-	nodes, err := o.runs.nodes("push", names)
+	nodes, err := o.nodesNamed(names)
 	if err != nil {
 		return err
 	}
@@ -106,7 +93,7 @@ func (o *pushOptions) run(names []string) error {
 	for i := range nodes {
 		n := &nodes[i]
 		if err := o.send(ctx, n); err != nil {
-			o.runs.say("push", said(o.runs.copies.Named(n.Path()), o.runs.copies.Named(err.Error())))
+			o.say(said(o.copies.Named(n.Path()), o.copies.Named(err.Error())))
 			failed++
 		}
 		if ctx.Err() != nil {
@@ -130,13 +117,6 @@ func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
 		return o.storeNode(ctx, n)
 	}
 	return o.pushNode(ctx, n)
-}
-
-// fill fetches the series of nodes that were merged without them.
-func (o *pushOptions) fill(report *reporter.Report) {
-	series := o.runs.resolver("push")
-	defer series.Close()
-	series.Fill(report)
 }
 
 // pushNode pushes what was recorded of a node, or all nodes of a merged report. It pushes those that go to the same run
@@ -170,8 +150,8 @@ func (o *pushOptions) pushNode(ctx context.Context, n *catalog.Node) error {
 	return errors.Join(errs...)
 }
 
-// tell says where the push goes to, before anything is asked there: a server may take minutes to answer.
-func (o *pushOptions) tell(g *pusher.Group) {
+// sayTarget says where the push goes to, before anything is asked there: a server may take minutes to answer.
+func (o *pushOptions) sayTarget(g *pusher.Group) {
 	line := fmt.Sprintf("pushing to %s (%s)", text.Printable(mlflow.PublicURI(g.URI)), g.From)
 	if line != o.told {
 		o.told = line
@@ -183,7 +163,7 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pusher.File, g *pushe
 	if g.URI == "" {
 		return errors.New("the report records no server: use --mlflow URI or set MLFLOW_TRACKING_URI")
 	}
-	o.tell(g)
+	o.sayTarget(g)
 
 	cfg, err := pusher.ClientConfig(g.URI, agent.Version(), os.LookupEnv)
 	if err != nil {
@@ -236,7 +216,7 @@ func (o *pushOptions) pushPart(
 	if err != nil {
 		return err
 	}
-	name := text.Printable(o.runs.copies.Named(file.Path))
+	name := text.Printable(o.copies.Named(file.Path))
 	if o.wish.DryRun {
 		fmt.Fprintf(o.streams.out, "%s would go to\n", name)
 		for _, row := range plan.Describe(text.SizeText(float64(len(file.Data)) / (1 << 20))) {

@@ -66,7 +66,7 @@ func (o *pushOptions) storeNode(ctx context.Context, n *catalog.Node) error {
 
 // put puts one node of a file into a store, and says where it is.
 func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*reporter.StoreState, error) {
-	into, err := o.runs.openStore(o.store, true) // for each node, as the metrics are
+	into, err := o.openStore(o.store, true) // for each node, as the metrics are
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +87,6 @@ func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*
 		return state, err
 	}
 
-	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.runs.copies.Named(file.Path)), text.Printable(state.Reference))
+	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.copies.Named(file.Path)), text.Printable(state.Reference))
 	return state, nil
 }

@@ -21,20 +21,17 @@ import (
 )
 
 type showOptions struct {
-	format    string
-	json      bool
-	verbose   bool
-	cpus      int
-	runs      runFinder
+	format  string
+	json    bool
+	verbose bool
+	runFinder
 	ops       bool
 	processes bool // the table of processes
 	key       string
-	byKey     bool // --key was given
-	streams   streams
 }
 
 func newShow(s streams) *cobra.Command {
-	o := &showOptions{streams: s, runs: runFinder{streams: s}}
+	o := &showOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:        "show [flags] [RUN]",
 		SuggestFor: []string{"report", "summary", "stats", "view", "open"},
@@ -71,16 +68,14 @@ or JSON. With --key, show what each operation did with one key.`,
   perfagent show --processes
   perfagent show --ops`,
 		Args: atMostOne,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.runs.end(o.show(cmd, args)) },
+		RunE: o.call(o.show),
 	}
 
-	f := cmd.Flags()
+	f := o.addTo(cmd)
 	f.StringVarP(&o.format, "format", "f", formatText, "output format: "+text.Choice(formatsOf("show")))
 	f.BoolVar(&o.json, "json", false, "short for --format json")
-	f.IntVar(&o.cpus, "cpus", 0,
-		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
+	o.addCPUs("the node")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not only their number")
-	o.runs.addTo(cmd)
 	f.BoolVar(&o.processes, "processes", false, "show the processes that used most CPU time and memory")
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")
@@ -88,35 +83,24 @@ or JSON. With --key, show what each operation did with one key.`,
 	return cmd
 }
 
-func (o *showOptions) show(cmd *cobra.Command, args []string) error {
-	if o.cpus < 0 {
-		return fmt.Errorf("--cpus: %d is negative", o.cpus)
-	}
-	if err := o.settleFormat(cmd); err != nil {
+func (o *showOptions) show(args []string) error {
+	if err := o.settleFormat(); err != nil {
 		return err
 	}
-	if err := o.settleOps(cmd); err != nil {
-		return err
-	}
-	if err := o.settleProcesses(); err != nil {
-		return err
-	}
-	if err := o.runs.settle(cmd); err != nil {
+	if err := o.checkTable(); err != nil {
 		return err
 	}
 
-	found, err := o.runs.findTold("show", nameOf(args))
+	found, err := o.findTold(nameOf(args))
 	if err != nil {
 		return err
 	}
-	report, err := o.read(found)
+	report, err := o.readShown(found)
 	if err != nil {
 		return err
 	}
 	if o.format == formatCSV {
-		series := o.runs.resolver("show")
-		defer series.Close()
-		series.Fill(report)
+		o.fill(report)
 	}
 
 	switch {
@@ -129,8 +113,9 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	return o.print(report, found)
 }
 
-// read reads the run. It leaves the series out where none is shown.
-func (o *showOptions) read(found *catalog.Found) (*reporter.Report, error) {
+// readShown reads the run. It leaves out the series where none is shown: those of a thousand nodes do not fit into
+// memory.
+func (o *showOptions) readShown(found *catalog.Found) (*reporter.Report, error) {
 	nodes := len(found.Nodes())
 	if nodes == 1 { // or a merged report
 		if head, err := reportfile.ReadHead(found.Paths()[0]); err == nil {
@@ -138,10 +123,10 @@ func (o *showOptions) read(found *catalog.Found) (*reporter.Report, error) {
 		}
 	}
 	if o.format != formatCSV && nodes > terminal.MaxNodes {
-		return readNumbers(found, o.cpus)
+		return catalog.Together(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) { return n.Numbers(o.cpus) })
 	}
 
-	return read(found, o.cpus)
+	return o.read(found)
 }
 
 // The formats of show that other code asks for.
@@ -169,14 +154,14 @@ func showFormats() []showFormat {
 }
 
 // settleFormat combines --format and --json.
-func (o *showOptions) settleFormat(cmd *cobra.Command) error {
+func (o *showOptions) settleFormat() error {
 	if formats := formatsOf("show"); !slices.Contains(formats, o.format) {
 		return fmt.Errorf("--format: %q is not %s", o.format, text.Choice(formats))
 	}
 	if !o.json {
 		return nil
 	}
-	if cmd.Flags().Changed("format") && o.format != formatJSON {
+	if o.given("format") && o.format != formatJSON {
 		return fmt.Errorf("--json and --format %s: only one format can be printed, use one of the two", o.format)
 	}
 
@@ -205,7 +190,7 @@ func (o *showOptions) printMarkdown(report *reporter.Report, _ *catalog.Found) e
 func (o *showOptions) printRows(report *reporter.Report, found *catalog.Found) error {
 	path, _ := placeOf(found)
 	for _, row := range summary.Rows(report, path) {
-		row.Report = o.runs.copies.Named(row.Report)
+		row.Report = o.copies.Named(row.Report)
 		line, err := text.JSON(row)
 		if err != nil {
 			return err
@@ -220,7 +205,7 @@ func (o *showOptions) printRows(report *reporter.Report, found *catalog.Found) e
 // printText prints the summary.
 func (o *showOptions) printText(report *reporter.Report, found *catalog.Found) error {
 	path, page := placeOf(found)
-	path = o.runs.copies.Named(path)
+	path = o.copies.Named(path)
 	so := summaryOptions(report, o.streams.out, path, page)
 	so.AllPhases = true
 

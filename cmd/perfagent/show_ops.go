@@ -2,23 +2,10 @@ package main
 
 import (
 	"errors"
-	"fmt"
-
-	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
-
-// settleOps combines --ops, --key and --format.
-func (o *showOptions) settleOps(cmd *cobra.Command) error {
-	o.byKey = cmd.Flags().Changed("key")
-	o.ops = o.ops || o.byKey
-	if o.ops && o.format != formatText && o.format != formatJSON {
-		return fmt.Errorf("--ops and --format %s: operations are printed as text or json", o.format)
-	}
-	return nil
-}
 
 // printOps prints what the job said of its operations and transfers, or of one key.
 func (o *showOptions) printOps(report *reporter.Report) error {
@@ -27,7 +14,7 @@ func (o *showOptions) printOps(report *reporter.Report) error {
 		return errors.New("operations were not recorded: perfagent run --ops on")
 	case o.format == formatJSON:
 		return o.printOpsJSON(report)
-	case o.byKey:
+	case o.given("key"):
 		return summary.WriteKey(o.streams.out, report, o.key)
 	}
 	return summary.WriteWork(o.streams.out, report)
@@ -40,13 +27,13 @@ func (o *showOptions) printOpsJSON(report *reporter.Report) error {
 	for _, name := range report.NodeNames() {
 		n, parts := report.Nodes[name], make(map[string]any)
 		switch {
-		case o.byKey && n.Operations != nil:
+		case o.given("key") && n.Operations != nil:
 			for series, keys := range n.Operations.Keys {
 				if stats, ok := keys[o.key]; ok {
 					parts[series] = stats
 				}
 			}
-		case !o.byKey:
+		case !o.given("key"):
 			if n.Operations != nil {
 				parts["operations"] = n.Operations
 			}

@@ -9,14 +9,16 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// settleProcesses combines --processes, --ops and --format.
-func (o *showOptions) settleProcesses() error {
+// checkTable rejects what does not go with --ops, --key and --processes.
+func (o *showOptions) checkTable() error {
+	o.ops = o.ops || o.given("key")
+	other := o.format != formatText && o.format != formatJSON
 	switch {
-	case !o.processes:
-		return nil
-	case o.ops:
+	case o.ops && other:
+		return fmt.Errorf("--ops and --format %s: operations are printed as text or json", o.format)
+	case o.ops && o.processes:
 		return errors.New("--processes and --ops: only one of the two can be printed")
-	case o.format != formatText && o.format != formatJSON:
+	case o.processes && other:
 		return fmt.Errorf("--processes and --format %s: processes are printed as text or json", o.format)
 	}
 	return nil

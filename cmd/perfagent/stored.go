@@ -10,6 +10,7 @@ import (
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/store"
 )
@@ -40,7 +41,7 @@ func (f *runFinder) isCopied(name string) bool {
 }
 
 // findStored returns what a reference stands for.
-func (f *runFinder) findStored(command, address, object string) (*catalog.Found, error) {
+func (f *runFinder) findStored(address, object string) (*catalog.Found, error) {
 	s, err := f.openStore(address, false)
 	if err != nil {
 		return nil, err
@@ -48,12 +49,12 @@ func (f *runFinder) findStored(command, address, object string) (*catalog.Found,
 	defer s.Close()
 	ctx, stop := untilSignal()
 	defer stop()
-	return f.inStores(command).Find(ctx, s, object)
+	return f.inStores().Find(ctx, s, object)
 }
 
-// inStores returns what finds runs in stores for a command.
-func (f *runFinder) inStores(command string) store.Finder {
-	return store.Finder{Copies: &f.copies, Say: func(words string) { f.say(command, words) }}
+// inStores returns what finds runs in stores.
+func (f *runFinder) inStores() store.Finder {
+	return store.Finder{Copies: &f.copies, Say: f.say}
 }
 
 // openStore opens a store. If its address has no password, that of PERFAGENT_STORE will do.
@@ -61,12 +62,19 @@ func (f *runFinder) openStore(address string, metrics bool) (*store.Store, error
 	return store.Open(address, store.Options{Metrics: metrics, Credentials: f.streams.defaultOf(storeVariable).value})
 }
 
-// resolver returns what fetches the series of nodes for a command, which closes it.
-func (f *runFinder) resolver(command string) *store.Resolver {
+// resolver returns what fetches the series of nodes. The caller closes it.
+func (f *runFinder) resolver() *store.Resolver {
 	return &store.Resolver{
 		Open: func(address string) (*store.Store, error) { return f.openStore(address, false) },
-		Say:  func(words string) { f.say(command, words) },
+		Say:  f.say,
 	}
+}
+
+// fill fetches the series of the nodes that were merged without them.
+func (f *runFinder) fill(report *reporter.Report) {
+	series := f.resolver()
+	defer series.Close()
+	series.Fill(report)
 }
 
 // public returns a name as it may be shown: a reference without user and password.
@@ -91,15 +99,6 @@ func said(name, words string) string {
 	return name + ": " + words
 }
 
-// renamed returns an error with other words and the same exit code.
-func renamed(err error, words string) error {
-	var exit exitError
-	if errors.As(err, &exit) {
-		return exitError{code: exit.code, err: errors.New(words)}
-	}
-	return errors.New(words)
-}
-
 // isStore reports whether an argument of ls is a store: an address that is not the directory of a run.
 func isStore(argument string) bool {
 	if !store.IsAddress(argument) {
@@ -114,7 +113,7 @@ func (o *lsOptions) listStore(names []string) error {
 	if len(names) > 2 || o.html != "" {
 		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
 	}
-	s, err := o.runs.openStore(names[0], false)
+	s, err := o.openStore(names[0], false)
 	if err != nil {
 		return err
 	}
@@ -138,7 +137,7 @@ func (o *lsOptions) listStore(names []string) error {
 		return err
 	}
 	if len(runs) == 0 {
-		o.runs.say("ls", "no report is in "+s.URL())
+		o.say("no report is in " + s.URL())
 	}
 	return o.printRuns(runs)
 }

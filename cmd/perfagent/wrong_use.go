@@ -17,12 +17,7 @@ import (
 )
 
 // noArguments checks the arguments of a command that takes none.
-func noArguments(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return errors.New("takes no arguments")
-	}
-	return nil
-}
+var noArguments = takes(0, 0, errors.New("takes no arguments"))
 
 // takes returns the check of a command's arguments: least to most of them (any number if most is negative), or else
 // the error wrong.

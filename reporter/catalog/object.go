@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -13,22 +14,9 @@ import (
 // Object returns the summary of the launch. It reads the numbers of all nodes, but not their series. A file that
 // cannot be read makes it Incomplete, and is its verdict.
 func (l *Launch) Object() summary.Object {
-	var nodes []reporter.Source
-	for i := range l.Nodes {
-		report, err := l.Nodes[i].Numbers(0)
-		if err != nil {
-			return l.unreadable(err)
-		}
-		nodes = append(nodes, reporter.Source{Path: l.Nodes[i].Path(), Report: report})
-	}
-
-	whole := nodes[0].Report
-	if len(nodes) > 1 {
-		merged, err := diagnosis.Merge(nodes)
-		if err != nil {
-			return l.unreadable(err)
-		}
-		whole = merged
+	whole, err := Together(l.Nodes, func(n *Node) (*reporter.Report, error) { return n.Numbers(0) })
+	if err != nil {
+		return l.unreadable(err)
 	}
 
 	at := &l.Nodes[0]
@@ -43,6 +31,29 @@ func (l *Launch) Object() summary.Object {
 	o.ID, o.RunID, o.State = l.ID(), l.RunID, l.stateOf(whole, o.State)
 
 	return o
+}
+
+// Together returns the report of nodes together, several of which are read at a time. One is as it is in its file.
+func Together(nodes []Node, read func(*Node) (*reporter.Report, error)) (*reporter.Report, error) {
+	var sources []reporter.Source
+	err := parallel.InOrder(len(nodes), func(i int, emit func(reporter.Source) error) error {
+		report, err := read(&nodes[i])
+		if err != nil {
+			return err
+		}
+		return emit(reporter.Source{Path: nodes[i].Path(), Report: report})
+	}, func(s reporter.Source) error {
+		sources = append(sources, s)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(sources) == 1:
+		return sources[0].Report, nil
+	}
+
+	return diagnosis.Merge(sources)
 }
 
 // unreadable returns the summary of a launch of which a file cannot be read.

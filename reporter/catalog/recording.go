@@ -40,6 +40,9 @@ func (r *Recording) Path() string {
 	return r.Journal
 }
 
+// Run returns what the file says of the run; zero if it does not say.
+func (r *Recording) Run() *reporter.Run { return &r.head.Run }
+
 // base returns the path without its extension.
 func (r *Recording) base() string { return strings.TrimSuffix(r.Path(), filepath.Ext(r.Path())) }
 
