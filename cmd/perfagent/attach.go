@@ -47,8 +47,6 @@ is no report.`,
 	return cmd
 }
 
-var errNoPID = errors.New("name a process: perfagent attach PID…")
-
 // attach records processes until they have ended or a signal asks for the report.
 func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	if err := o.prepare(cmd); err != nil {
@@ -74,7 +72,7 @@ func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 // processIDs parses the arguments.
 func processIDs(args []string) ([]int, error) {
 	if len(args) == 0 {
-		return nil, errNoPID
+		return nil, errors.New("name a process: perfagent attach PID…")
 	}
 
 	var pids []int

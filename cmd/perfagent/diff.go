@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -221,11 +222,8 @@ func (o *diffOptions) reportsAt(name string, isDir bool) (nodes []catalog.Node, 
 	}
 
 	found, errFind := o.find(name)
-	switch {
-	case errFind != nil && isDir:
-		return nil, nil, err
-	case errFind != nil:
-		return nil, nil, errFind
+	if errFind != nil {
+		return nil, nil, cmp.Or(err, errFind)
 	}
 	nodes, journals := finished(found.Launches())
 	if len(nodes) == 0 { // only journals
@@ -275,10 +273,7 @@ func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
 		return nil, nil, err
 	}
 	if len(paths) == 0 {
-		return nil, nil, fmt.Errorf(
-			"diff: no report node-*.json below %s and no other *.json in it: name the files",
-			dir,
-		)
+		return nil, nil, fmt.Errorf("diff: no report node-*.json below %s and no other *.json in it: name the files", dir)
 	}
 
 	notes = append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d", dir, len(paths)))

@@ -240,5 +240,3 @@ func (o *recordOptions) printURL(url string) {
 	}
 	o.log.Info("listening on " + url)
 }
-
-var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG...]")

@@ -49,26 +49,21 @@ perfagent run; 125 for wrong use.`,
 	return cmd
 }
 
-var (
-	errNoPhase    = errors.New("no name: perfagent phase NAME [-- CMD [ARG...]]")
-	errPhaseArgs  = errors.New("a name is one argument; a command follows --: perfagent phase NAME [-- CMD [ARG...]]")
-	errEndOfPhase = errors.New("--end takes no name: perfagent phase --end")
-)
-
 // phaseArgs returns the name of the phase, "" for --end, and the command, if there is one. dash is the
 // number of arguments before a first "--", or -1.
 func phaseArgs(args []string, dash int, end bool) (name string, command []string, err error) {
 	switch {
 	case end && len(args) > 0:
-		return "", nil, errEndOfPhase
+		return "", nil, errors.New("--end takes no name: perfagent phase --end")
 	case end:
 		return "", nil, nil
 	case len(args) == 0 || args[0] == "" || dash == 0:
-		return "", nil, errNoPhase
+		return "", nil, errors.New("no name: perfagent phase NAME [-- CMD [ARG...]]")
 	case len(args) == 1:
 		return args[0], nil, nil
 	case args[1] != "--" || len(args) == 2:
-		return "", nil, errPhaseArgs
+		return "", nil, errors.New(
+			"a name is one argument; a command follows --: perfagent phase NAME [-- CMD [ARG...]]")
 	}
 
 	return args[0], args[2:], nil

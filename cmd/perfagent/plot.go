@@ -20,6 +20,7 @@ import (
 
 type plotOptions struct {
 	output string
+	kind   string // html, svg or png
 	force  bool
 	metric string
 	node   int
@@ -97,11 +98,11 @@ func (o *plotOptions) plot(args []string) error {
 
 // checkOutput rejects a file that cannot be drawn or must not be replaced, and flags that do not apply to it.
 func (o *plotOptions) checkOutput(found *catalog.Found) error {
-	kind, err := plotter.Extension(o.output)
-	if err != nil {
+	var err error
+	if o.kind, err = plotter.Extension(o.output); err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
-	if err := o.check(kind); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	if err := replaceable(o.output, o.force); err != nil {
@@ -122,13 +123,13 @@ func sameFile(a, b string) bool {
 }
 
 // check rejects bad flags, and flags that do not apply to the kind of picture.
-func (o *plotOptions) check(kind string) error {
+func (o *plotOptions) check() error {
 	switch {
 	case o.node < 0:
 		return fmt.Errorf("--node: %d is negative", o.node)
 	case o.width < plotter.MinWidth || o.width > plotter.MaxWidth:
 		return fmt.Errorf("--width: %d is not between %d and %d", o.width, plotter.MinWidth, plotter.MaxWidth)
-	case kind == "html" && (o.metric != "" || o.given("node") || o.given("width")):
+	case o.kind == "html" && (o.metric != "" || o.given("node") || o.given("width")):
 		return errors.New("--metric, --node and --width are for .svg and .png; " +
 			"a page shows everything: open it with #node=N to see one node")
 	}
@@ -138,11 +139,7 @@ func (o *plotOptions) check(kind string) error {
 // draw draws a run into out. It reads a report node by node: a whole report of a thousand nodes may not fit in
 // memory. whole returns a node with series that are elsewhere.
 func (o *plotOptions) draw(out io.Writer, found *catalog.Found, whole func(*reporter.Node) *reporter.Node) error {
-	kind, err := plotter.Extension(o.output)
-	if err != nil {
-		return err
-	}
-	if kind == "html" {
+	if o.kind == "html" {
 		return o.page(out, found, whole)
 	}
 
@@ -155,7 +152,7 @@ func (o *plotOptions) draw(out io.Writer, found *catalog.Found, whole func(*repo
 	}
 
 	draw := plotter.WriteSVG
-	if kind == "png" {
+	if o.kind == "png" {
 		draw = plotter.WritePNG
 	}
 

@@ -111,20 +111,15 @@ func (o *pushOptions) run(names []string) error {
 	return nil
 }
 
-// send pushes a node to MLflow, or into the store of --store.
+// send pushes what was recorded of a node, or of all nodes of a merged report, to MLflow or into the store of --store.
 func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
-	if o.store != "" {
-		return o.storeNode(ctx, n)
-	}
-	return o.pushNode(ctx, n)
-}
-
-// pushNode pushes what was recorded of a node, or all nodes of a merged report. It pushes those that go to the same run
-// together.
-func (o *pushOptions) pushNode(ctx context.Context, n *catalog.Node) error {
 	running := n.IsAtWork()
-	if !o.wish.DryRun && !running {
-		// If a file cannot be locked, the server still stores the same point only once.
+	switch {
+	case running && o.store != "":
+		return errors.New("it is still running: put it when it has ended")
+	case !running && !o.wish.DryRun:
+		// Against a push of the same file at the same time. If a file cannot be locked, the server still stores the same
+		// point only once.
 		for _, path := range n.Paths() {
 			if release, err := reportfile.Lock(ctx, path); err == nil {
 				defer release()
@@ -136,14 +131,15 @@ func (o *pushOptions) pushNode(ctx context.Context, n *catalog.Node) error {
 	if err != nil {
 		return err
 	}
-
 	if !o.wish.DryRun {
 		o.fill(file.Report)
 	}
+	if o.store != "" {
+		return o.storeFile(ctx, file)
+	}
 
-	running = running && file.Report.Run.Incomplete != ""
 	var errs []error
-	for _, g := range o.wish.Groups(file.Report, running) {
+	for _, g := range o.wish.Groups(file.Report, running && file.Report.Run.Incomplete != "") {
 		errs = append(errs, o.pushGroup(ctx, file, g))
 	}
 

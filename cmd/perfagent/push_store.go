@@ -8,8 +8,6 @@ import (
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/catalog"
-	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -29,22 +27,8 @@ func (o *pushOptions) checkStore() error {
 	return s.Close()
 }
 
-// storeNode puts what was recorded of a node into a store: each node of a merged report under its own name.
-func (o *pushOptions) storeNode(ctx context.Context, n *catalog.Node) error {
-	if n.IsAtWork() {
-		return errors.New("it is still running: put it when it has ended")
-	}
-	for _, path := range n.Paths() { // against a push of the same file at the same time
-		if release, err := reportfile.Lock(ctx, path); err == nil {
-			defer release()
-		}
-	}
-	file, err := pusher.Load(n, o.cpus)
-	if err != nil {
-		return err
-	}
-
-	o.fill(file.Report)
+// storeFile puts what was recorded of a node into a store: each node of a merged report under its own name.
+func (o *pushOptions) storeFile(ctx context.Context, file *pusher.File) error {
 	states := make(map[string]*reporter.StoreState)
 	var errs []error
 	for _, key := range file.Report.NodeNames() {

@@ -53,11 +53,11 @@ the lines cannot be sent; 125 for wrong use.`,
 			f := cmd.Flags()
 			switch {
 			case f.Changed("op") && op.Name == "":
-				return errNoOperation
+				return errors.New("--op: the name is empty")
 			case len(args) > 0:
 				return s.recordCommand(op, args)
 			case cmd.ArgsLenAtDash() == 0 || f.Changed("op") || f.Changed("key"):
-				return errNothingToRecord
+				return errors.New("no command: perfagent record [--op NAME] [--key KEY] -- CMD [ARG...]")
 			}
 			s.sendLines()
 			return nil
@@ -71,11 +71,6 @@ the lines cannot be sent; 125 for wrong use.`,
 
 	return cmd
 }
-
-var (
-	errNoOperation     = errors.New("--op: the name is empty")
-	errNothingToRecord = errors.New("no command: perfagent record [--op NAME] [--key KEY] -- CMD [ARG...]")
-)
 
 // recordCommand runs a command in the manners of run, and returns its exit code as an error. The perfagent around it is
 // told how long the command took. A command that could not be started has failed, too.

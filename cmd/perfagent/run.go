@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,7 @@ func (o *recordOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		return errNoCommand
+		return errors.New("no command: perfagent run [flags] -- CMD [ARG...]")
 	}
 
 	o.Args, o.piped = args, isPipe(o.streams.out)

@@ -35,24 +35,21 @@ func (o *recordOptions) readToken(cmd *cobra.Command) error {
 		return nil
 	}
 
-	type answer struct {
-		token  string
-		public bool
-		err    error
-	}
-	a, ok := patience.Ask(tokenPatience, func() (a answer) {
-		a.token, a.public, a.err = tokenFrom(o.tokenFile)
-		return a
+	var token string
+	var public bool
+	err, ok := patience.Ask(tokenPatience, func() (err error) {
+		token, public, err = tokenFrom(o.tokenFile)
+		return err
 	})
 	switch {
-	case !ok:
+	case !ok: // it may be read yet
 		return fmt.Errorf("--%s: %s was not read within %v", listenToken, o.tokenFile, tokenPatience)
-	case a.err != nil:
-		return fmt.Errorf("--%s: %w", listenToken, a.err)
-	case a.public:
+	case err != nil:
+		return fmt.Errorf("--%s: %w", listenToken, err)
+	case public:
 		o.log.Warn(fmt.Sprintf("--%s: everybody can read %s (chmod go= %[2]s)", listenToken, o.tokenFile))
 	}
-	o.ListenToken = a.token
+	o.ListenToken = token
 
 	return nil
 }

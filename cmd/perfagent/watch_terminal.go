@@ -33,7 +33,7 @@ type liveTerminal struct {
 	before  *term.State // of standard input; nil = it is not a terminal
 	frames  chan frame
 	failed  chan error
-	keys    <-chan key
+	keys    <-chan byte
 	signals chan os.Signal
 	resumed chan os.Signal
 	on      bool // the alternate screen is shown
@@ -162,31 +162,37 @@ func (t *liveTerminal) wait(tick <-chan time.Time) (next, error) {
 				return nextDraw, nil
 			}
 			return nextEnd, endedBySignal(signalNumber(sig))
-		case k, ok := <-t.keys:
-			if ok {
-				return t.obey(k)
+		case key, ok := <-t.keys:
+			if !ok {
+				t.keys = nil
+			} else if then, err := t.obey(key); then != nextLook {
+				return then, err
 			}
-			t.keys = nil
 		}
 	}
 }
 
-// obey acts on a key.
-func (t *liveTerminal) obey(k key) (next, error) {
-	switch k {
-	case keyInterrupt:
+// obey acts on a key. It returns nextLook for one that means nothing.
+func (t *liveTerminal) obey(key byte) (next, error) {
+	switch key {
+	case 'q', 'Q':
+		return nextEnd, nil
+	case ctrl('C'):
 		return nextEnd, endedBySignal(signalNumber(os.Interrupt))
-	case keyAbort:
+	case ctrl('\\'):
 		return nextEnd, endedBySignal(int(syscall.SIGQUIT))
-	case keyStop:
+	case ctrl('Z'):
 		t.suspend()
 		return nextDraw, nil
-	case keyRedraw:
+	case ctrl('L'):
 		t.flush(screenEnter)
 		return nextDraw, nil
 	}
-	return nextEnd, nil
+	return nextLook, nil
 }
+
+// ctrl returns what a terminal sends for a letter with Ctrl.
+func ctrl(letter byte) byte { return letter & 0x1f }
 
 // suspend gives the terminal to the shell until this process is continued.
 func (t *liveTerminal) suspend() {
@@ -195,28 +201,17 @@ func (t *liveTerminal) suspend() {
 	t.enter()
 }
 
-// A key is a key that the live view knows.
-type key int
-
-const (
-	keyQuit key = iota
-	keyInterrupt
-	keyAbort
-	keyStop
-	keyRedraw
-)
-
 // readKeys reads single keys until the input ends.
-func readKeys(in io.Reader) <-chan key {
-	out := make(chan key, 16)
+func readKeys(in io.Reader) <-chan byte {
+	out := make(chan byte, 16)
 	go func() {
 		defer close(out)
 		var k keyReader
 		for buf := make([]byte, 64); ; {
 			n, err := in.Read(buf)
 			for _, b := range buf[:n] {
-				if key, ok := k.take(b); ok {
-					out <- key
+				if k.take(b) {
+					out <- b
 				}
 			}
 
@@ -232,36 +227,21 @@ func readKeys(in io.Reader) <-chan key {
 // A keyReader skips the sequences of arrow keys and the like, because some contain a Q.
 type keyReader struct{ inside byte }
 
-// take consumes the next byte and returns the key, if the byte completes one.
-func (k *keyReader) take(b byte) (key, bool) {
+// take reports whether the next byte is a key of its own.
+func (k *keyReader) take(b byte) bool {
+	const escape = 0x1b
 	switch {
 	case k.inside == '[': // control sequence: parameters, then a final byte (ECMA-48, 5.4)
 		if b >= 0x40 && b <= 0x7e {
 			k.inside = 0
 		}
-		return 0, false
-	case k.inside == 0x1b && (b == '[' || b == 'O'):
+	case k.inside == escape && (b == '[' || b == 'O'), k.inside == 0 && b == escape:
 		k.inside = b
-		return 0, false
 	case k.inside != 0: // SS3 and one byte, or a key with Alt
 		k.inside = 0
-		return 0, false
+	default:
+		return true
 	}
 
-	switch b {
-	case 0x1b:
-		k.inside = b
-	case 'q', 'Q':
-		return keyQuit, true
-	case 0x03:
-		return keyInterrupt, true
-	case 0x1c:
-		return keyAbort, true
-	case 0x1a:
-		return keyStop, true
-	case 0x0c:
-		return keyRedraw, true
-	}
-
-	return 0, false
+	return false
 }

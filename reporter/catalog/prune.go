@@ -13,24 +13,6 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// Files returns the files of the run that perfagent wrote, temporary ones included.
-func (r *Run) Files() ([]string, error) {
-	entries, err := os.ReadDir(r.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("look for the files of run %s: %w", r.Name, err)
-	}
-
-	isOwn := r.ownFiles()
-	var out []string
-	for _, e := range entries {
-		if !e.IsDir() && isOwn(e.Name()) {
-			out = append(out, filepath.Join(r.Dir, e.Name()))
-		}
-	}
-
-	return out, nil
-}
-
 // ownFiles returns a function that reports whether a file has the name of one that perfagent wrote. A name that
 // others may give, too, counts only beside a recording of the run.
 func (r *Run) ownFiles() func(name string) bool {
@@ -72,8 +54,8 @@ func (r *Run) AnyPending() bool {
 	return false
 }
 
-// Remove removes the files of the run that perfagent wrote, and the directory if it is empty then. It removes
-// nothing if a recording has begun since r was found.
+// Remove removes the files of the run that perfagent wrote, temporary ones included, and the directory if it is empty
+// then. It removes nothing if a recording has begun since r was found.
 func (r *Run) Remove() error {
 	now, err := recordingsIn(r.Dir)
 	if err != nil {
@@ -86,14 +68,18 @@ func (r *Run) Remove() error {
 		}
 	}
 
-	files, err := r.Files()
+	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("look for the files of run %s: %w", r.Name, err)
 	}
 
+	isOwn := r.ownFiles()
 	var errs []error
-	for _, path := range files {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, e := range entries {
+		if e.IsDir() || !isOwn(e.Name()) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(r.Dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("remove run %s: %w", r.Name, err))
 		}
 	}
