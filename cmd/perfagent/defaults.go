@@ -190,7 +190,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 
 	files := o.streams.defaults()
 	for _, warning := range files.warnings {
-		o.log.Warn(warning)
+		o.Log.Warn(warning)
 	}
 
 	o.StoreCredentials = o.streams.defaultOf(storeVariable).value
@@ -229,7 +229,7 @@ func (o *recordOptions) take(cmd *cobra.Command, flag *pflag.Flag, settings []se
 		if s.where == "" {
 			return err
 		}
-		o.log.Warn(err.Error() + "; the line is left out")
+		o.Log.Warn(err.Error() + "; the line is left out")
 		if reset(); flag.Name == listenToken {
 			o.ListenToken = ""
 		}

@@ -31,7 +31,7 @@ func (o *recordOptions) settleQuiet(cmd *cobra.Command) error {
 // warn logs what is probably a mistake in the flags and variables, and lets the job run.
 func (o *recordOptions) warn(cmd *cobra.Command) {
 	for _, name := range unknownVariables(os.Environ()) {
-		o.log.Warn(name + " is not known; " + text.DidYouMean(text.Nearest(name, knownVariables()), "%s",
+		o.Log.Warn(name + " is not known; " + text.DidYouMean(text.Nearest(name, knownVariables()), "%s",
 			"perfagent "+helpOf(cmd)+" names the variables"))
 	}
 
@@ -41,7 +41,7 @@ func (o *recordOptions) warn(cmd *cobra.Command) {
 	for _, path := range o.DiskPaths {
 		there := func() bool { _, err := os.Stat(path); return !errors.Is(err, fs.ErrNotExist) }
 		if is, answered := patience.Ask(200*time.Millisecond, there); answered && !is {
-			o.log.Warn("--disk-path " + path + " is not there; its file system is not measured")
+			o.Log.Warn("--disk-path " + path + " is not there; its file system is not measured")
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 		return
 	}
 	if _, err := o.streams.err.Write(out.Bytes()); err != nil {
-		o.log.Debug(fmt.Sprintf("write summary: %v", err))
+		o.Log.Debug(fmt.Sprintf("write summary: %v", err))
 	}
 }
 
@@ -88,7 +88,7 @@ func (o *recordOptions) conclude(r *agent.Result) {
 		case o.wantsSummary():
 			fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(outcome))
 		default:
-			o.log.Debug(outcome)
+			o.Log.Debug(outcome)
 		}
 	}
 }

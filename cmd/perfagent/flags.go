@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/exporter"
@@ -34,7 +35,6 @@ type recordOptions struct {
 	endCommand  string
 
 	streams streams
-	log     *logger
 	// alwaysPrintURL prints the address of the live page at every --log-level: there is no job that
 	// shares stderr.
 	alwaysPrintURL bool
@@ -139,11 +139,10 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 		o.Stdin, o.Stdout, o.Stderr = o.streams.in, asItIs(o.streams.out), asItIs(o.streams.err)
 	}
 
-	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
-	if err != nil {
+	var err error
+	if o.Log, err = newLogger(o.streams.err, o.logLevel, o.logFormat); err != nil {
 		return err
 	}
-	o.log = log
 	if err := o.readToken(cmd); err != nil {
 		return err
 	}
@@ -152,7 +151,7 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	}
 	o.warn(cmd)
 
-	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
+	o.OnListen, o.OnReport = o.printURL, o.showSummary
 
 	return nil
 }
@@ -234,9 +233,9 @@ func tagMap(list []string) (map[string]string, error) {
 func (o *recordOptions) printURL(url string) {
 	address, _ := exporter.ParseAddress(o.Listen) // checked before
 	tell := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)
-	if tell && !o.log.enabledInfo() {
+	if tell && !o.Log.Core().Enabled(zapcore.InfoLevel) {
 		fmt.Fprintf(o.streams.err, "perfagent: listening on %s\n", url)
 		return
 	}
-	o.log.Info("listening on " + url)
+	o.Log.Info("listening on " + url)
 }

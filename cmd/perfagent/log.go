@@ -17,12 +17,6 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// A logger writes lines to stderr.
-type logger struct{ *zap.Logger }
-
-// enabledInfo reports whether Info prints anything.
-func (l *logger) enabledInfo() bool { return l.Core().Enabled(zapcore.InfoLevel) }
-
 // A printableCore escapes control characters in messages.
 type printableCore struct{ zapcore.Core }
 
@@ -44,7 +38,7 @@ func (c printableCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 // newLogger returns the log on stderr. A console line is an error message, or a warning. A JSON line has a timestamp,
 // and is UTF-8 in every locale.
-func newLogger(w io.Writer, level, format string) (*logger, error) {
+func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 	lvl, err := zapcore.ParseLevel(level)
 	if err != nil || lvl > zapcore.ErrorLevel {
 		return nil, fmt.Errorf("--log-level: %q is not debug, info, warn or error", level)
@@ -69,7 +63,7 @@ func newLogger(w io.Writer, level, format string) (*logger, error) {
 	// A stderr that cannot be written is not reported: there is no other place to report it.
 	discard := zap.ErrorOutput(zapcore.AddSync(io.Discard))
 
-	return &logger{zap.New(core, discard)}, nil
+	return zap.New(core, discard), nil
 }
 
 // consolePrefix begins a line on the console, as all errors and warnings begin.

@@ -130,8 +130,12 @@ func (f *runFinder) tell(found *catalog.Found) {
 		f.say(othersOf(found))
 	}
 	if earlier := found.Launch.Earlier; len(earlier) > 0 {
+		var paths []string
+		for _, r := range earlier {
+			paths = append(paths, r.Path())
+		}
 		f.say(fmt.Sprintf("%s has earlier recordings of the same nodes or ranks, left out here: %s",
-			found.Launch.ID(), text.List(pathsOf(earlier), namedEarlier)))
+			found.Launch.ID(), text.List(paths, namedEarlier)))
 	}
 	if blank := found.Run.Blank; len(blank) > 0 {
 		var whys []string
@@ -173,15 +177,6 @@ func othersOf(found *catalog.Found) string {
 
 	return fmt.Sprintf("run %s has %d launches; this is %s; %s %s", found.Run.Name, found.Launch.Of, found.Launch.ID(),
 		text.Plural(len(others), "the other is", "the others are"), text.List(others, namedLaunches))
-}
-
-// pathsOf returns the files of recordings.
-func pathsOf(list []*catalog.Recording) []string {
-	out := make([]string, len(list))
-	for i, r := range list {
-		out[i] = r.Path()
-	}
-	return out
 }
 
 // nodesNamed returns the nodes that several names stand for. Files are grouped: the pieces of a node are one.

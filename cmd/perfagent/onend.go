@@ -30,7 +30,7 @@ func (o *recordOptions) notify(r *agent.Result) {
 		return
 	}
 	if r.Report == nil {
-		o.log.Warn("--on-end: the command is not run, because there is no report")
+		o.Log.Warn("--on-end: the command is not run, because there is no report")
 		return
 	}
 
@@ -39,7 +39,7 @@ func (o *recordOptions) notify(r *agent.Result) {
 		err = o.runAtEnd(append(words, '\n'), r.Late)
 	}
 	if err != nil {
-		o.log.Warn("--on-end: " + err.Error())
+		o.Log.Warn("--on-end: " + err.Error())
 	}
 }
 

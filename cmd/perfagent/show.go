@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -254,18 +255,15 @@ func numbersOf(n *reporter.Node) reporter.Values {
 // byReason lists what is missing, one line for each reason.
 func byReason(missing []reporter.Missing) []string {
 	var whys []string
-	what := make(map[string]string, len(missing))
+	what := make(map[string][]string)
 	for _, m := range missing {
-		if before, ok := what[m.Why]; ok {
-			what[m.Why] = before + ", " + m.What
-			continue
+		if len(what[m.Why]) == 0 {
+			whys = append(whys, m.Why)
 		}
-		what[m.Why] = m.What
-		whys = append(whys, m.Why)
+		what[m.Why] = append(what[m.Why], m.What)
 	}
-
 	for i, why := range whys {
-		whys[i] = what[why] + ": " + why
+		whys[i] = strings.Join(what[why], ", ") + ": " + why
 	}
 
 	return whys

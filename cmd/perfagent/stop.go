@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -19,12 +20,6 @@ func addStopFlags(f *pflag.FlagSet, o *recordOptions) {
 
 // rulesIn splits the rules of a variable, at semicolons and at ends of lines.
 func rulesIn(value string) []string {
-	var rules []string
-	for _, rule := range strings.FieldsFunc(value, func(c rune) bool { return c == ';' || c == '\n' }) {
-		if strings.TrimSpace(rule) != "" {
-			rules = append(rules, rule)
-		}
-	}
-
-	return rules
+	rules := strings.FieldsFunc(value, func(c rune) bool { return c == ';' || c == '\n' })
+	return slices.DeleteFunc(rules, func(rule string) bool { return strings.TrimSpace(rule) == "" })
 }

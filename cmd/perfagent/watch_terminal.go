@@ -30,26 +30,20 @@ const leavePatience = time.Second
 
 // A liveTerminal is the terminal of the live view: its alternate screen, keys and signals.
 type liveTerminal struct {
-	before  *term.State // of standard input; nil = it is not a terminal
-	frames  chan frame
-	failed  chan error
+	out     io.Writer
+	writing *patience.Asker[error] // a slow line gets fewer frames, and keys and signals still work
+	queued  string                 // is written next, in one piece
+	before  *term.State            // of standard input; nil = it is not a terminal
 	keys    <-chan byte
 	signals chan os.Signal
 	resumed chan os.Signal
 	on      bool // the alternate screen is shown
 }
 
-// A frame is written in one piece. Then done, if not nil, is closed.
-type frame struct {
-	text string
-	done chan struct{}
-}
-
 // openTerminal takes over the terminal.
 func openTerminal(out io.Writer) *liveTerminal {
 	t := &liveTerminal{
-		frames: make(chan frame, 1), failed: make(chan error, 1),
-		signals: make(chan os.Signal, 8), resumed: make(chan os.Signal, 1),
+		out: out, writing: patience.New[error](), signals: make(chan os.Signal, 8), resumed: make(chan os.Signal, 1),
 	}
 	signal.Notify(t.signals, watchSignals()...)
 	notifyResumed(t.resumed)
@@ -58,41 +52,19 @@ func openTerminal(out io.Writer) *liveTerminal {
 		t.keys = readKeys(os.Stdin)
 	}
 
-	go t.paint(out)
 	t.enter()
 	return t
 }
 
-// paint writes frames in a goroutine of its own. A slow line gets fewer frames, and keys and signals
-// still work.
-func (t *liveTerminal) paint(out io.Writer) {
-	for f := range t.frames {
-		if _, err := io.WriteString(out, f.text); err != nil {
-			select {
-			case t.failed <- err:
-			default:
-			}
-		}
-		if f.done != nil {
-			close(f.done)
-		}
+// write writes what is queued, unless the write before it is not over within limit. It returns the error of that one.
+func (t *liveTerminal) write(limit time.Duration) error {
+	if err, _ := t.writing.Answer(limit); err != nil {
+		return err
 	}
-}
-
-// show queues a frame. It replaces one that has not been started.
-func (t *liveTerminal) show(f frame) {
-	select {
-	case t.frames <- f:
-		return
-	default:
+	if text := t.queued; text != "" && t.writing.Start(func() error { _, err := io.WriteString(t.out, text); return err }) {
+		t.queued = ""
 	}
-
-	select {
-	case <-t.frames:
-	default:
-	}
-
-	t.frames <- f
+	return nil
 }
 
 // enter switches to the alternate screen and to single keys.
@@ -118,15 +90,15 @@ func (t *liveTerminal) leave() {
 
 // flush writes text and waits for it, within bounds.
 func (t *liveTerminal) flush(text string) {
-	done := make(chan struct{})
-	t.show(frame{text, done})
-	patience.Receive(done, leavePatience)
+	t.queued = text
+	_ = t.write(leavePatience) // what is wrong shows with the next frame
+	t.writing.Answer(leavePatience)
 }
 
 // draw replaces the lines shown. It uses one write and clears nothing that it does not rewrite at
 // once, so that nothing flickers.
 func (t *liveTerminal) draw(lines []string) {
-	t.show(frame{text: screenHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow})
+	t.queued = screenHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow
 }
 
 // footer returns the hint on how to leave.
@@ -149,14 +121,15 @@ const (
 // wait waits for the next tick, key, signal or error.
 func (t *liveTerminal) wait(tick <-chan time.Time) (next, error) {
 	for {
+		if err := t.write(0); err != nil {
+			return nextEnd, fmt.Errorf("watch: write to the terminal: %w", err)
+		}
 		select {
 		case <-tick:
 			return nextLook, nil
 		case <-t.resumed:
 			t.enter()
 			return nextDraw, nil
-		case err := <-t.failed:
-			return nextEnd, fmt.Errorf("watch: write to the terminal: %w", err)
 		case sig := <-t.signals:
 			if isResize(sig) {
 				return nextDraw, nil

@@ -133,11 +133,7 @@ func (w *watchedRun) lookForEnd(now time.Time, room int, lines bool) bool {
 
 // report combines the nodes into one report. Its Run is the main node's.
 func (w *watchedRun) report() *reporter.Report {
-	out := &reporter.Report{
-		Schema: reporter.Schema,
-		Run:    reporter.Run{ID: w.id},
-		Nodes:  make(map[string]*reporter.Node),
-	}
+	out := &reporter.Report{Schema: reporter.Schema, Nodes: make(map[string]*reporter.Node)}
 	if r := w.main.report(); r != nil {
 		out.Run = r.Run
 	}
@@ -250,12 +246,8 @@ func (w *watchedRun) showEnd() error {
 	width, height := size(w.options.streams.out)
 	o := w.screen(time.Now(), width-1, max(1, height-2))
 	o.Color = colorful(w.options.streams.out)
-	lines := terminal.Screen(w.report(), o)
-	for len(lines) > 0 && lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-
-	if _, err := fmt.Fprintln(w.options.streams.out, strings.Join(lines, "\n")); err != nil {
+	picture := strings.Join(terminal.Screen(w.report(), o), "\n")
+	if _, err := fmt.Fprintln(w.options.streams.out, strings.TrimRight(picture, "\n")); err != nil {
 		return err
 	}
 
