@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -213,7 +214,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 func (o *recordOptions) take(cmd *cobra.Command, flag *pflag.Flag, settings []setting) error {
 	reset := resetter(flag)
 	for _, s := range settings {
-		err := o.set(cmd, flag.Name, s.value)
+		err := o.set(cmd, flag, s.value)
 		if err == nil {
 			at, wrong := o.checkAll(cmd)
 			if wrong == nil || at != flag.Name {
@@ -250,13 +251,23 @@ func resetter(flag *pflag.Flag) func() {
 	return func() { _, flag.Changed = flag.Value.Set(before), false }
 }
 
-// set sets a flag from a variable or a file.
-func (o *recordOptions) set(cmd *cobra.Command, flag, value string) error {
-	if flag == listenToken { // the variable has the token itself
+// set sets a flag from a variable or a file. A list of paths is separated like PATH, one of rules by semicolons or
+// newlines, any other by spaces.
+func (o *recordOptions) set(cmd *cobra.Command, flag *pflag.Flag, value string) error {
+	list, isList := flag.Value.(pflag.SliceValue)
+	flag.Changed = flag.Changed || isList
+	switch {
+	case flag.Name == listenToken: // the variable has the token itself
 		o.ListenToken = value
 		return nil
+	case !isList:
+		return cmd.Flags().Set(flag.Name, value)
+	case flag.Name == "disk-path":
+		return list.Replace(strings.Split(value, string(os.PathListSeparator)))
+	case flag.Name == "stop-if":
+		return list.Replace(rulesIn(value))
 	}
-	return setFlag(cmd, flag, value)
+	return list.Replace(strings.Fields(value))
 }
 
 // checkAll checks all options. With an error it returns the flag.

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -154,24 +153,6 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	o.OnListen, o.OnReport = o.printURL, o.showSummary
 
 	return nil
-}
-
-// setFlag sets a flag from the environment. A list of paths is separated like PATH, one of rules by semicolons or
-// newlines, any other by spaces.
-func setFlag(cmd *cobra.Command, name, value string) error {
-	flag := cmd.Flags().Lookup(name)
-	if list, ok := flag.Value.(pflag.SliceValue); ok {
-		flag.Changed = true
-		switch name {
-		case "disk-path":
-			return list.Replace(strings.Split(value, string(os.PathListSeparator)))
-		case "stop-if":
-			return list.Replace(rulesIn(value))
-		}
-		return list.Replace(strings.Fields(value))
-	}
-
-	return cmd.Flags().Set(name, value)
 }
 
 // check rejects empty and zero values that package agent would replace by its defaults. It also

@@ -22,12 +22,6 @@ func locale() string {
 	return ""
 }
 
-// plainLocale reports whether the locale has nothing but ASCII.
-func plainLocale() bool {
-	name := locale()
-	return name == "C" || name == "POSIX"
-}
-
 // utf8Terminal reports whether the locale uses UTF-8.
 func utf8Terminal() bool {
 	name := strings.ToLower(locale())
@@ -37,7 +31,7 @@ func utf8Terminal() bool {
 // inLocale returns the streams of a command line: out and err take text for people, and write it in plain ASCII where
 // the locale has nothing else.
 func (s streams) inLocale() streams {
-	if plainLocale() {
+	if name := locale(); name == "C" || name == "POSIX" {
 		s.out, s.err = text.NewASCIIWriter(s.out), text.NewASCIIWriter(s.err)
 	}
 	return s

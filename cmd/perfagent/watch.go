@@ -218,7 +218,7 @@ func (o *watchOptions) newestRunning() (string, error) {
 		l, err := findRun(dir, 0)
 		if err != nil {
 			if e.IsDir() { // else it is not a run
-				unread = append(unread, unreadFile{dir, errors.Unwrap(err)})
+				unread = append(unread, unreadFile{err: errors.Unwrap(err)})
 			}
 			continue
 		}
@@ -229,7 +229,7 @@ func (o *watchOptions) newestRunning() (string, error) {
 				p.look(time.Now())
 				switch {
 				case p.newestReport() == nil:
-					unread = append(unread, unreadFile{path, p.trouble})
+					unread = append(unread, unreadFile{l.Start, p.trouble})
 				case p.report != nil && p.running(time.Now()) && (running == "" || p.report.Run.Start.After(started)):
 					running, started = dir, p.report.Run.Start.Time
 				}
@@ -245,7 +245,7 @@ func (o *watchOptions) newestRunning() (string, error) {
 	case running != "":
 		return running, nil
 	case len(unread) > 0:
-		newest := slices.MaxFunc(unread, func(a, b unreadFile) int { return a.written().Compare(b.written()) })
+		newest := slices.MaxFunc(unread, func(a, b unreadFile) int { return a.written.Compare(b.written) })
 		return "", fmt.Errorf("watch: no readable run is active under %s; %d cannot be read, the newest: %w",
 			out, len(unread), newest.err)
 	}
@@ -254,17 +254,8 @@ func (o *watchOptions) newestRunning() (string, error) {
 		"or show the newest report with perfagent show", out)
 }
 
-// An unreadFile is a recording that could not be read, and why.
+// An unreadFile is a recording that could not be read.
 type unreadFile struct {
-	path string
-	err  error
-}
-
-// written returns when the file was written; zero if it is not there any more.
-func (u unreadFile) written() time.Time {
-	st, err := os.Stat(u.path)
-	if err != nil {
-		return time.Time{}
-	}
-	return st.ModTime()
+	written time.Time // zero if that is not known
+	err     error     // why
 }

@@ -19,22 +19,18 @@ import (
 // returns fs.ErrExist if the name is taken. The directory is not synced: after a power failure
 // the name may be missing.
 func WriteNew(path string, data []byte) error {
-	return write(path, bytesOf(data), (*os.File).Sync, renameNew)
+	return WriteStream(path, false, bytesOf(data))
 }
 
 // Write is like WriteNew but replaces an existing file.
 func Write(path string, data []byte) error {
-	return write(path, bytesOf(data), (*os.File).Sync, os.Rename)
+	return WriteStream(path, true, bytesOf(data))
 }
 
 // WriteStream is like Write, or WriteNew unless replace is set, for bytes that fill writes one after the other. An
 // error of fill is returned as it is.
 func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
-	place := renameNew
-	if replace {
-		place = os.Rename
-	}
-	return write(path, fill, (*os.File).Sync, place)
+	return write(path, fill, (*os.File).Sync, placing(replace))
 }
 
 // WriteUnsynced writes a file that can be made again: whole or not at all, but without waiting
@@ -46,11 +42,15 @@ func WriteUnsynced(path string, data []byte, replace bool) error {
 // StreamUnsynced is like WriteUnsynced, for bytes that fill writes one after the other. An error of fill is returned as
 // it is.
 func StreamUnsynced(path string, replace bool, fill func(io.Writer) error) error {
-	place := renameNew
+	return write(path, fill, func(*os.File) error { return nil }, placing(replace))
+}
+
+// placing returns what gives a file its name, which may be taken if replace is set.
+func placing(replace bool) func(from, to string) error {
 	if replace {
-		place = os.Rename
+		return os.Rename
 	}
-	return write(path, fill, func(*os.File) error { return nil }, place)
+	return renameNew
 }
 
 // ErrChanged is the error of Swap for a file that no longer holds the expected bytes.

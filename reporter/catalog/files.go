@@ -51,19 +51,14 @@ func recordingsOf(paths []string) []*Recording {
 		r := &Recording{Name: name, Report: path}
 		if name.Ext == journalExt {
 			r.Report, r.Journal = "", path
-		} else if beside := r.base() + journalExt; exists(beside) {
-			r.Journal = beside
+		} else if _, err := os.Stat(r.base() + journalExt); err == nil {
+			r.Journal = r.base() + journalExt
 		}
 		r.look()
 		out[i] = r
 	}
 
 	return inOrder(out)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // mergedIn returns the nodes in those files that have several: they keep their indices.
