@@ -136,9 +136,7 @@ func completeFlags(cmd *cobra.Command) {
 		case f.Name == "fail-if":
 			complete = completeMetric(" > +10%")
 		case f.Name == "metric":
-			complete = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-				return plotter.Keys(), cobra.ShellCompDirectiveNoFileComp
-			}
+			complete = cobra.FixedCompletions(plotter.Keys(), cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "output" || f.Name == "disk-path":
 			return // a file
 		default:

@@ -244,11 +244,8 @@ func (o *diffOptions) readOne(node *catalog.Node) (*reporter.Report, error) {
 		return nil, err
 	}
 
-	for _, n := range report.Nodes {
-		n.Samples, n.Envelope, n.Summaries = reporter.Samples{}, nil, nil
-		for _, rank := range n.Ranks {
-			rank.Envelope = nil
-		}
+	for name, n := range report.Nodes {
+		report.Nodes[name] = n.WithoutSeries()
 	}
 
 	return report, nil

@@ -31,7 +31,8 @@ report.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			metrics := allMetrics()
 			if len(args) == 1 {
-				metrics = metricsNamed(metrics, args[0])
+				part := strings.ToLower(args[0])
+				metrics = slices.DeleteFunc(metrics, func(m reporter.Metric) bool { return !strings.Contains(m.Name, part) })
 			}
 
 			switch {
@@ -56,12 +57,6 @@ report.`,
 // allMetrics returns the metrics of the table, then the metrics of each GPU; {i} is its number.
 func allMetrics() []reporter.Metric {
 	return append(slices.Clone(reporter.Metrics()), reporter.GPUMetrics()...)
-}
-
-// metricsNamed returns the metrics whose name contains a text.
-func metricsNamed(metrics []reporter.Metric, part string) []reporter.Metric {
-	part = strings.ToLower(part)
-	return slices.DeleteFunc(metrics, func(m reporter.Metric) bool { return !strings.Contains(m.Name, part) })
 }
 
 // noMetric returns the error for a text that no name contains.

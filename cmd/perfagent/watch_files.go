@@ -12,7 +12,7 @@ import (
 )
 
 // findRun returns a launch of the run in a folder: the K-th or, for 0, the newest that is running, else the newest with
-// a journal. Of a folder without recordings it has what is named as a journal and is none, so that an error can name it.
+// a journal. Of a folder without recordings it has what is named as a journal and is none, so that errors can name it.
 func findRun(dir string, k int) (*catalog.Launch, error) {
 	run, err := catalog.At(dir)
 	switch {
@@ -54,7 +54,7 @@ func mayRun(n catalog.Node) bool {
 	return slices.ContainsFunc(journalsOf(n), func(path string) bool { return journal.WriterOf(path) != journal.Gone })
 }
 
-// lowest returns the lowest node that is running, else the lowest with a journal, else the lowest; nil if there is none.
+// lowest returns the lowest node that is running, else the lowest with a journal, else the lowest; nil of no nodes.
 func lowest(nodes []catalog.Node) *catalog.Node {
 	for _, is := range []func(catalog.Node) bool{mayRun, hasJournal, func(catalog.Node) bool { return true }} {
 		if i := slices.IndexFunc(nodes, is); i >= 0 {

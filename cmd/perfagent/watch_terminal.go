@@ -61,7 +61,9 @@ func (t *liveTerminal) write(limit time.Duration) error {
 	if err, _ := t.writing.Answer(limit); err != nil {
 		return err
 	}
-	if text := t.queued; text != "" && t.writing.Start(func() error { _, err := io.WriteString(t.out, text); return err }) {
+	text := t.queued
+	paint := func() error { _, err := io.WriteString(t.out, text); return err }
+	if text != "" && t.writing.Start(paint) {
 		t.queued = ""
 	}
 	return nil

@@ -121,7 +121,8 @@ func (l *Launch) admits(r *Recording) bool {
 
 // takesRank reports whether a recording is that of a rank of the node.
 func (n *Node) takesRank(r *Recording) bool {
-	return r.hasRanks() && !slices.ContainsFunc(n.Pieces, func(o *Recording) bool { return !o.hasRanks() && !o.mayBeRank() })
+	other := func(o *Recording) bool { return !o.hasRanks() && !o.mayBeRank() }
+	return r.hasRanks() && !slices.ContainsFunc(n.Pieces, other)
 }
 
 // overlaps reports whether a recording went on at the same time as any of the launch.
