@@ -94,7 +94,9 @@ func (t *liveTerminal) leave() {
 func (t *liveTerminal) flush(text string) {
 	t.queued = text
 	_ = t.write(leavePatience) // what is wrong shows with the next frame
-	t.writing.Answer(leavePatience)
+	if t.queued == "" {
+		t.writing.Answer(leavePatience)
+	}
 }
 
 // draw replaces the lines shown. It uses one write and clears nothing that it does not rewrite at
