@@ -33,14 +33,10 @@ type card struct {
 // is a connector, renderD128 the same card again.
 func findCards(sys string) []card {
 	root := filepath.Join(sys, "class/drm")
-	dir, err := os.Open(root)
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(1024)
+	entries, _ := os.ReadDir(root)
 	var numbers []int
-	for _, name := range names {
+	for _, e := range entries {
+		name := e.Name()
 		digits, ok := strings.CutPrefix(name, "card")
 		n, err := strconv.ParseUint(digits, 10, 16)
 		if !ok || err != nil {
@@ -149,19 +145,13 @@ func (c *card) clock(r *row) {
 
 // findSensors returns the directory of the card's sensors, with a slash at its end.
 func (c *card) findSensors() string {
-	dir, err := os.Open(filepath.Join(c.dir, "hwmon"))
-	if err != nil {
-		return "hwmon/hwmon0/" // names what is missing
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(64)
-	slices.Sort(names)
-	for _, name := range names {
-		if strings.HasPrefix(name, "hwmon") {
-			return "hwmon/" + name + "/"
+	entries, _ := os.ReadDir(filepath.Join(c.dir, "hwmon"))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "hwmon") {
+			return "hwmon/" + e.Name() + "/"
 		}
 	}
-	return "hwmon/hwmon0/"
+	return "hwmon/hwmon0/" // names what is missing
 }
 
 // findName returns the product's name, which only some boards have.

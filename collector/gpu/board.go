@@ -108,10 +108,7 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 		})
 	}
 	if b.fault != nil {
-		r.Missing = append(
-			r.Missing,
-			series.Gap{What: "gpu", Code: Restarted, Why: "started again: " + b.fault.Error()},
-		)
+		r.Missing = append(r.Missing, series.Gap{What: "gpu", Code: Restarted, Why: "started again: " + b.fault.Error()})
 	}
 	if live && b.note != "" && now.Sub(b.noted) <= stale {
 		r.Missing = append(r.Missing, series.Gap{What: "gpu", Code: NotUnderstood, Why: "nvidia-smi: " + b.note})

@@ -70,10 +70,8 @@ func (q *query) refuse(name string) bool {
 	}[name]
 
 	if what != "" { // one of the two limits is enough
-		q.dropped = append(
-			q.dropped,
-			series.Gap{What: what, Code: NoValue, Why: "this nvidia-smi does not know the field " + name},
-		)
+		why := "this nvidia-smi does not know the field " + name
+		q.dropped = append(q.dropped, series.Gap{What: what, Code: NoValue, Why: why})
 	}
 	return true
 }

@@ -325,10 +325,7 @@ func (r *reader) outcome(hung bool, ended error) outcome {
 	case hung && r.message != "":
 		o.err = fmt.Errorf("query GPUs: nvidia-smi answered what is not understood and was killed: %s", r.message)
 	case hung:
-		o.err = fmt.Errorf(
-			"query GPUs: nvidia-smi answered nothing for %.0f s and was killed",
-			r.m.pace.hang.Seconds(),
-		)
+		o.err = fmt.Errorf("query GPUs: nvidia-smi answered nothing for %.0f s and was killed", r.m.pace.hang.Seconds())
 	case !r.rows && r.message != "":
 		o.final, o.err = true, errors.New("query GPUs: nvidia-smi: "+r.message)
 	case r.message != "":

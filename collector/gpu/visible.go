@@ -73,11 +73,8 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 		i, ok := entryOf(devices, all, entry)
 		if !ok {
 			if len(all) == maxDevices && beyond(entry) {
-				note = fmt.Sprintf(
-					"CUDA_VISIBLE_DEVICES names %s, which is not among the %d devices that are followed",
-					clean(entry),
-					maxDevices,
-				)
+				note = fmt.Sprintf("CUDA_VISIBLE_DEVICES names %s, which is not among the %d devices that are followed",
+					clean(entry), maxDevices)
 			}
 			break
 		}

@@ -1,0 +1,47 @@
+//go:build !linux
+
+package gpu
+
+import "os"
+
+// process is how a child is known.
+type process struct {
+	handle *os.Process
+	ended  chan struct{}
+}
+
+// fork makes the process, in a group of its own, where Ctrl-C does not reach it.
+func (c *child) fork(file string, args, env []string, null, out *os.File) (int, error) {
+	handle, err := os.StartProcess(file, append([]string{file}, args...), &os.ProcAttr{
+		Env:   env,
+		Files: []*os.File{null, out, out},
+		Sys:   ownGroup(),
+	})
+	if err != nil {
+		return 0, err
+	}
+	c.handle, c.ended = handle, make(chan struct{})
+	go func() {
+		_, _ = handle.Wait() // by a handle, so that no other wait is disturbed
+		close(c.ended)
+	}()
+	return handle.Pid, nil
+}
+
+func (c *child) identify(int, bool) {}
+
+// signal kills the child: there is no gentler way.
+func (c *child) signal(bool) { _ = c.handle.Kill() }
+
+func (c *child) gone() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *child) leave() {}
+
+func (c *child) release() {}
