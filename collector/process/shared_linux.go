@@ -295,9 +295,7 @@ func (t *Tree) isTmpfs(p *proc, mount uint64) bool {
 
 // addMounts adds the mounts of a table (/proc/PID/mountinfo).
 func (s *sharedMemory) addMounts(table []byte) {
-	for len(table) > 0 {
-		var line []byte
-		line, table, _ = bytes.Cut(table, []byte{'\n'})
+	for line := range bytes.Lines(table) {
 		first, _, _ := bytes.Cut(line, []byte{' '})
 		_, kind, found := bytes.Cut(line, []byte(" - "))
 		if id, ok := procfile.ParseCount(first); ok && found {
@@ -337,9 +335,7 @@ func (t *Tree) readMappings() (whole bool) {
 
 // addMappings adds the mappings of a process (/proc/PID/maps): lines "from-to perms offset major:minor inode path".
 func (s *sharedMemory) addMappings(table []byte) {
-	for len(table) > 0 {
-		var line []byte
-		line, table, _ = bytes.Cut(table, []byte{'\n'})
+	for line := range bytes.Lines(table) {
 		var f [6][]byte
 		if procfile.SplitFields(line, f[:]) < len(f) {
 			continue

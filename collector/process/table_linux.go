@@ -114,33 +114,20 @@ func (t *Tree) account() {
 func (t *Tree) meet() {
 	b := &t.table
 	living, old := b.spare[:0], b.living
-	b.gone = b.gone[:0]
 	for _, p := range t.ours {
-		for len(old) > 0 && old[0].row.PID < int(p.pid) {
-			b.gone, old = append(b.gone, old[0]), old[1:]
-		}
-
-		var e *entry
-		if len(old) > 0 && old[0].row.PID == int(p.pid) {
-			if old[0].start == p.start {
-				e = old[0]
-			} else { // another process has its ID
-				b.gone = append(b.gone, old[0])
+		e := withPID(old, int(p.pid))
+		if e == nil || e.start != p.start { // another process may have its ID
+			if len(living) >= maxLiving {
+				continue
 			}
-			old = old[1:]
-		}
-		if e == nil && len(living) >= maxLiving {
-			continue
-		}
-		if e == nil {
 			e = t.enter(p)
 		}
 		t.observe(e, p)
 		living = append(living, e)
 	}
 
-	b.gone = append(b.gone, old...)
-	b.spare, b.living = b.living, living
+	b.spare, b.living = old, living
+	b.gone = slices.DeleteFunc(append(b.gone[:0], old...), func(e *entry) bool { return withPID(living, e.row.PID) == e })
 	clear(b.spare)
 }
 
@@ -336,4 +323,47 @@ func byPID(e *entry, pid int) int { return e.row.PID - pid }
 // sinceBoot returns a number of ticks since boot as a time on the boot clock.
 func sinceBoot(ticks uint64) time.Duration {
 	return time.Duration(ticks) * time.Second / procfile.UserHZ
+}
+
+// waiterShare is the part of a core below which a process with children is taken to wait for them.
+const waiterShare = 0.05
+
+// A worked is the CPU time that a process had used at some moment of the boot clock, in seconds.
+type worked struct {
+	start   uint64
+	seconds float64
+	at      time.Duration
+}
+
+// Workers returns the processes of the newest scan on which the job's work depends: all but those that have a
+// child and have used less than a twentieth of a core since the call before, as a shell or a launcher that waits
+// for its command.
+func (t *Tree) Workers() []int {
+	now, before := clock(unix.CLOCK_BOOTTIME), t.worked
+	t.worked = make(map[int32]worked, len(t.ours))
+	parents := make([]int32, 0, len(t.ours))
+	for _, p := range t.ours {
+		if !p.dead() {
+			parents = append(parents, p.ppid)
+		}
+	}
+	slices.Sort(parents)
+
+	var out []int
+	for _, p := range t.ours {
+		if p.dead() {
+			continue
+		}
+		t.worked[p.pid] = worked{p.start, p.ownSeconds(), now}
+		since, known := before[p.pid]
+		if !known || since.start != p.start {
+			since = worked{at: sinceBoot(p.start)}
+		}
+		_, parent := slices.BinarySearch(parents, p.pid)
+		if parent && p.ownSeconds()-since.seconds < waiterShare*(now-since.at).Seconds() {
+			continue
+		}
+		out = append(out, int(p.pid))
+	}
+	return out
 }

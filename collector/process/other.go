@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"time"
 )
 
 // A Tree is the processes of a job. Only Linux has them.
@@ -68,3 +69,15 @@ func (t *Tree) Living() (int, error) {
 
 // Kill returns an error: processes are not read on this system.
 func (t *Tree) Kill() (int, error) { return t.Living() }
+
+// CPUTime reports false: the clocks of processes are read on Linux only.
+func CPUTime(int) (time.Duration, bool) { return 0, false }
+
+// A UsageReader reads what single processes use, on Linux only.
+type UsageReader struct{}
+
+// Self returns nothing on this system.
+func (*UsageReader) Self() Usage { return Usage{} }
+
+// Family returns nothing on this system.
+func (*UsageReader) Family(int) Usage { return Usage{} }
