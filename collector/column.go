@@ -331,36 +331,23 @@ var (
 	ofJobStat   = Origin{Source: host.SourceJob, Files: []string{"stat"}, Needs: NeedJob, Since: Job, Digits: 3}
 	ofJobMemory = Origin{Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Since: Job, Digits: 3}
 	ofJobIO     = Origin{Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, Since: Job, Digits: 3}
-	ofPageCache = Origin{
-		Source: host.SourceCgroup, Files: []string{"memory.stat"},
-		Needs: needOwnGroup, Since: Job, Digits: 3,
-	}
-	ofQuota = Origin{
-		Source: host.SourceCgroup, Files: []string{"cpu.stat", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"},
-		Needs: NeedJob | NeedGroup | NeedQuota, Since: Job, Digits: 3,
-	}
-	ofMemoryLimit = Origin{
-		Source: host.SourceCgroup, Files: limitFiles,
-		Needs: NeedJob | NeedGroup | NeedMemoryLimit, Since: Job, Digits: 3,
-	}
+	ofPageCache = ofGroup(NeedOwnGroup, "memory.stat")
+	ofQuota     = ofGroup(NeedQuota, "cpu.stat", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+
+	ofMemoryLimit = ofGroup(NeedMemoryLimit,
+		"memory.stat", "memory.current", "memory.max", "memory.usage_in_bytes", "memory.limit_in_bytes")
+
 	ofCPUModes       = Origin{Source: host.SourceCPU, Needs: NeedTicks, Since: Host, Digits: 3}
 	ofLoad           = Origin{Source: host.SourceLoad, Since: Host, Digits: 3}
 	ofSwap           = Origin{Source: host.SourceSwap, Since: Host, Digits: 3}
 	ofCPUPressure    = Origin{Source: host.SourcePressure, Files: []string{"cpu"}, Since: Host, Digits: 3}
 	ofMemoryPressure = Origin{Source: host.SourcePressure, Files: []string{"memory"}, Since: Host, Digits: 3}
 	ofIOPressure     = Origin{Source: host.SourcePressure, Files: []string{"io"}, Since: Host, Digits: 3}
-	ofJobCPUPressure = Origin{
-		Source: host.SourceCgroup, Files: []string{"cpu.pressure"},
-		Needs: needOwnGroup, Since: Job, Digits: 3,
-	}
-	ofJobMemoryPressure = Origin{
-		Source: host.SourceCgroup, Files: []string{"memory.pressure"},
-		Needs: needOwnGroup, Since: Job, Digits: 3,
-	}
-	ofJobIOPressure = Origin{
-		Source: host.SourceCgroup, Files: []string{"io.pressure"},
-		Needs: needOwnGroup, Since: Job, Digits: 3,
-	}
+
+	ofJobCPUPressure    = ofGroup(NeedOwnGroup, "cpu.pressure")
+	ofJobMemoryPressure = ofGroup(NeedOwnGroup, "memory.pressure")
+	ofJobIOPressure     = ofGroup(NeedOwnGroup, "io.pressure")
+
 	ofInfiniBand = Origin{Source: host.SourceInfiniBand, Needs: NeedDevice, Since: Device, Digits: 6}
 	ofHeat       = Origin{Source: host.SourceThermal, Needs: NeedDevice, Since: Device, Digits: 1}
 	ofThrottles  = Origin{Source: host.SourceThermal, Needs: NeedDevice, Since: Device, Digits: 3}
@@ -369,6 +356,11 @@ var (
 	ofLustre     = Origin{Source: host.SourceLustre, Needs: NeedDevice, Since: Device, Digits: 6}
 	ofGPU        = Origin{Source: host.SourceGPU, Needs: NeedDevice, Since: Device, Digits: 1}
 )
+
+// ofGroup returns the origin of what files of the job's control group have, those of v2 and of v1.
+func ofGroup(needs Need, files ...string) Origin {
+	return Origin{Source: host.SourceCgroup, Files: files, Needs: NeedJob | NeedGroup | needs, Since: Job, Digits: 3}
+}
 
 // columnTable has everything there is to know about each column.
 var columnTable = complete(columnLiterals[:])
@@ -749,14 +741,6 @@ func (row *ColumnInfo) complete() {
 		kind, across = Share, Mean
 	}
 	row.Kind, row.Across = cmp.Or(row.Kind, kind), cmp.Or(row.Across, across)
-}
-
-// needOwnGroup are the needs of what only the job's own control group tells.
-const needOwnGroup = NeedJob | NeedGroup | NeedOwnGroup
-
-// limitFiles are those of a control group that limits the memory, of v2 and v1.
-var limitFiles = []string{
-	"memory.stat", "memory.current", "memory.max", "memory.usage_in_bytes", "memory.limit_in_bytes",
 }
 
 // gpuTable says the same of each value of a device; {i} in names is the device's number.

@@ -153,13 +153,8 @@ func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 
 // cpuNamed finds a CPU by name; hint is where it most likely stands.
 func cpuNamed(cpus []host.CPUTimes, name string, hint int) (host.CPUTimes, bool) {
-	if hint < len(cpus) && cpus[hint].Name == name {
-		return cpus[hint], true
-	}
-	for _, c := range cpus {
-		if c.Name == name {
-			return c, true
-		}
+	if c := named(cpus, name, hint, func(c *host.CPUTimes) string { return c.Name }); c != nil {
+		return *c, true
 	}
 	return host.CPUTimes{}, false
 }

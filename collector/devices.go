@@ -102,15 +102,19 @@ func (c *deviceCounter) counts(d *host.Device) uint64 {
 	return d.Out
 }
 
-// deviceNamed returns the device of a name, or nil if there is none; hint is where it most likely
-// stands.
+// deviceNamed returns the device of a name, or nil; hint is where it most likely stands.
 func deviceNamed(devs []host.Device, name string, hint int) *host.Device {
-	if hint < len(devs) && devs[hint].Name == name {
-		return &devs[hint]
+	return named(devs, name, hint, func(d *host.Device) string { return d.Name })
+}
+
+// named returns the element of a list that has a name, or nil; hint is where it most likely stands.
+func named[T any](list []T, name string, hint int, nameOf func(*T) string) *T {
+	if hint < len(list) && nameOf(&list[hint]) == name {
+		return &list[hint]
 	}
-	for i := range devs {
-		if devs[i].Name == name {
-			return &devs[i]
+	for i := range list {
+		if nameOf(&list[i]) == name {
+			return &list[i]
 		}
 	}
 	return nil

@@ -125,19 +125,16 @@ func (mount *Mount) add(old, m *host.Mount) {
 
 // opNamed returns the operation of a name, or an empty one; hint is where it most likely stands.
 func opNamed(ops []host.MountOp, name string, hint int) host.MountOp {
-	if hint < len(ops) && ops[hint].Name == name {
-		return ops[hint]
-	}
-	if i := slices.IndexFunc(ops, func(o host.MountOp) bool { return o.Name == name }); i >= 0 {
-		return ops[i]
+	if op := named(ops, name, hint, func(o *host.MountOp) string { return o.Name }); op != nil {
+		return *op
 	}
 	return host.MountOp{}
 }
 
 // op returns the operation of a name, which begins if it is not there.
 func (mount *Mount) op(name string, kind host.Kind) *MountOp {
-	if i := slices.IndexFunc(mount.Ops, func(o MountOp) bool { return o.Name == name }); i >= 0 {
-		return &mount.Ops[i]
+	if op := named(mount.Ops, name, 0, func(o *MountOp) string { return o.Name }); op != nil {
+		return op
 	}
 	mount.Ops = append(mount.Ops, newMountOp(name, kind))
 	return &mount.Ops[len(mount.Ops)-1]

@@ -41,7 +41,7 @@ type step struct {
 
 // Begin returns the Progress after the baseline Reading.
 func Begin(r *host.Reading) Progress {
-	p := Progress{start: r.At, last: r.At, cpu: r.CPU, cpuSince: r.At.Mono, job: newJobProgress()}
+	p := Progress{start: r.At, last: r.At, cpu: r.CPU, cpuSince: r.At.Mono, job: jobProgress{periods: math.NaN()}}
 	p.cpuTotal.add(r.CPU, r.At.Boot)
 
 	var none Sample

@@ -10,11 +10,9 @@ import (
 type jobProgress struct {
 	cpu                series.SumCounter
 	counted            [NumColumns]series.SumCounter
-	periods, throttled float64 // at the last Reading that had some
+	periods, throttled float64 // at the last Reading that had some; periods is NaN before
 	quotaGroup         string  // whose they are
 }
-
-func newJobProgress() jobProgress { return jobProgress{periods: math.NaN(), throttled: math.NaN()} }
 
 // jobCPUSeconds returns the CPU time of the job since the baseline.
 func (p *Progress) jobCPUSeconds() float64 { return p.job.cpu.Total() }

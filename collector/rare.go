@@ -64,14 +64,12 @@ const mostWatts = 5000
 // was not there before begins to count now.
 func energyBetween(prev, cur []host.EnergyZone, seconds float64) (joules float64) {
 	for i, z := range cur {
-		if i >= len(prev) || prev[i].Name != z.Name {
-			i = slices.IndexFunc(prev, func(o host.EnergyZone) bool { return o.Name == z.Name })
-		}
-		if i < 0 {
+		before := named(prev, z.Name, i, func(o *host.EnergyZone) string { return o.Name })
+		if before == nil {
 			continue
 		}
 		most := uint64(mostWatts * 1e6 * (max(seconds, 0) + 1))
-		joules += float64(series.RangeDelta(prev[i].MicroJoules, z.MicroJoules, z.Range, most)) / 1e6
+		joules += float64(series.RangeDelta(before.MicroJoules, z.MicroJoules, z.Range, most)) / 1e6
 	}
 	return joules
 }
@@ -104,16 +102,12 @@ func (p *Progress) measureHeat(st step) {
 // throttledSince returns the cores and packages after another Reading, in which some may be missing.
 func throttledSince(before []throttled, now []host.Throttle) []throttled {
 	out := slices.Clone(before)
-	for k, t := range now {
-		i := k
-		if i >= len(out) || out[i].Name != t.Name {
-			i = slices.IndexFunc(out, func(o throttled) bool { return o.Name == t.Name })
-		}
-		if i < 0 {
+	for i, t := range now {
+		o := named(out, t.Name, i, func(o *throttled) string { return o.Name })
+		if o == nil {
 			out = append(out, throttled{Throttle: t})
 			continue
 		}
-		o := &out[i]
 		o.events += series.ResetDelta(o.Events, t.Events, 1)
 		o.millis += series.ResetDelta(o.Millis, t.Millis, 1)
 		o.Throttle = t
