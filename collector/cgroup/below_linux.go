@@ -88,16 +88,18 @@ func (s *census) take(g *Group, c *Counters) {
 	}
 
 	if start.After(s.next) {
-		s.processes, s.threads = nan, nan
 		home := g.homes[0]
-		n, err := g.countLines(home, "cgroup.procs")
-		if err != nil {
-			c.fail("cgroup.procs", err)
-		} else {
-			s.processes = n
+		count := func(name string) float64 {
+			n, err := g.countLines(home, name)
+			if err != nil {
+				c.fail(name, err)
+				return nan
+			}
+			return n
 		}
+		s.processes, s.threads = count("cgroup.procs"), nan
 		if g.tasks == "" {
-			s.countThreads(g, c, home)
+			s.threads = count(threadList(home))
 		} else {
 			s.countDead(g, home, c.Threads)
 		}
@@ -134,17 +136,6 @@ func threadList(home *membership) string {
 		return "cgroup.threads"
 	}
 	return "tasks"
-}
-
-// countThreads counts the threads of the group.
-func (s *census) countThreads(g *Group, c *Counters, home *membership) {
-	name := threadList(home)
-	n, err := g.countLines(home, name)
-	if err != nil {
-		c.fail(name, err)
-		return
-	}
-	s.threads = n
 }
 
 // countLines counts the lines of a file of the group and of all below it.

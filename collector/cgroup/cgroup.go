@@ -16,9 +16,8 @@ var (
 
 // Options say whose groups to find, and where. The zero value is this process on this machine.
 type Options struct {
-	// Proc and Sys are the roots of procfs and sysfs; "" is /proc and /sys. In a container they may
-	// be the host's, at /host/proc and /host/sys. Mount points below Sys are then taken as they
-	// are; if there are none, those below /sys are looked for below Sys.
+	// Proc and Sys are the roots of procfs and sysfs; "" is /proc and /sys. Those of a copied tree are elsewhere, and
+	// mount points below /sys are looked for below Sys.
 	Proc, Sys string
 
 	// PID is the process; 0 is this one.
@@ -160,11 +159,12 @@ func absent() Counters {
 		LimitWorkingSet: n, LimitPageCache: n, LimitPeak: n, LimitHeld: n,
 		OOMKills: n, OOMs: n, LimitOOMs: n,
 		ReadBytes: n, WriteBytes: n, Processes: n, Threads: n,
-		Pressure: noPressure(),
+		Pressure: NoPressure(),
 	}
 }
 
-func noPressure() Pressure {
+// NoPressure returns a Pressure with nothing known.
+func NoPressure() Pressure {
 	s := Stall{math.NaN(), math.NaN()}
 	return Pressure{s, s, s}
 }

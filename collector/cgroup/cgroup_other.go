@@ -3,7 +3,6 @@
 package cgroup
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 )
@@ -31,15 +30,6 @@ func (g *Group) MemoryPids() ([]int, error) { return nil, ErrNone }
 
 // TaskLimits returns nil on this system.
 func (g *Group) TaskLimits() []TaskLimit { return nil }
-
-// A HostPressure is for Linux only.
-type HostPressure struct{}
-
-func NewHostPressure(string) *HostPressure { return &HostPressure{} }
-
-func (h *HostPressure) Read() (Pressure, map[string]error, error) {
-	return noPressure(), nil, fmt.Errorf("read pressure: %w", errors.ErrUnsupported)
-}
 
 // A Made is a group that was made for a job. Only Linux has them.
 type Made struct{}

@@ -33,13 +33,8 @@ func awaitEmpty(branches []branch) error {
 		case living:
 			return fmt.Errorf("remove control group %s: %w: processes in it: %d", dir, ErrBusy, n)
 		case time.Now().After(until):
-			return fmt.Errorf(
-				"remove control group %s: %w: processes in it that were killed and take long to end: %d; "+
-					"once they have, remove it with rmdir",
-				dir,
-				ErrBusy,
-				n,
-			)
+			return fmt.Errorf("remove control group %s: %w: processes in it that were killed and take long to end: %d; "+
+				"once they have, remove it with rmdir", dir, ErrBusy, n)
 		}
 
 		time.Sleep(2 * time.Millisecond)
@@ -74,8 +69,9 @@ func populated(dir string) bool {
 
 // processesIn returns the processes of a group and of all below it.
 func processesIn(dir string) (pids []int, err error) {
+	var file procfile.Buffer
 	err = walk(dir, func(d string) error {
-		data, err := os.ReadFile(filepath.Join(d, "cgroup.procs"))
+		data, err := file.Read(filepath.Join(d, "cgroup.procs"), maxTable)
 		pids = procfile.AppendPIDs(pids, data)
 		return err
 	})

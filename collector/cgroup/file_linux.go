@@ -63,10 +63,14 @@ func (r *reader) keys(path string, keys []string, values []float64) error {
 
 // malformed returns an error that quotes what a file has instead of what it should have.
 func malformed(path string, data []byte) error {
+	return fmt.Errorf("read %s: %w", path, notUnderstood(data))
+}
+
+func notUnderstood(data []byte) error {
 	if len(data) > 40 {
-		return fmt.Errorf("read %s: not understood: %q ... (%d bytes)", path, data[:40], len(data))
+		return fmt.Errorf("not understood: %q ... (%d bytes)", data[:40], len(data))
 	}
-	return fmt.Errorf("read %s: not understood: %q", path, data)
+	return fmt.Errorf("not understood: %q", data)
 }
 
 // exists reports whether there is such a file, readable or not.

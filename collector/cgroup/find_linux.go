@@ -128,12 +128,9 @@ func (g *Group) look(o Options) (*view, error) {
 	return v, nil
 }
 
-// beneath prepares mounts for another sysfs than /sys. If some are below it, it is the host's in a
-// container, and all are as they say. If not, it is a copied tree, in which those below /sys are
-// found.
+// beneath returns the mounts below another sysfs than /sys, that of a copied tree.
 func beneath(mounts []mount, sys string) []mount {
-	inside := func(m mount) bool { return strings.HasPrefix(m.point, sys+"/") }
-	if sys == "/sys" || slices.ContainsFunc(mounts, inside) {
+	if sys == "/sys" {
 		return mounts
 	}
 	var moved []mount

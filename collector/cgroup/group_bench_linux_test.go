@@ -20,21 +20,18 @@ func BenchmarkGroupRead(b *testing.B) {
 	}
 }
 
-// What a sample of a job in a group of its own costs, pressure of the host included.
+// What a sample of a job in a group of its own costs.
 func BenchmarkGroupSample(b *testing.B) {
 	m, err := Make(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
 	if err != nil {
 		b.Skipf("no group can be made here (run as root): %v", err)
 	}
 	defer m.Remove()
-	g, host := m.Group(), NewHostPressure("")
+	g := m.Group()
 	b.ReportAllocs()
 	before := groupCPU()
 	for b.Loop() {
 		g.Read()
-		if _, _, err := host.Read(); err != nil {
-			b.Fatal(err)
-		}
 	}
 
 	b.ReportMetric(float64(groupCPU()-before)/float64(b.N), "cpu-ns/op")
@@ -77,16 +74,6 @@ func BenchmarkGroupEnter(b *testing.B) {
 	for b.Loop() {
 		if err := m.Enter(func(int) error { return nil }); err != nil {
 			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkPressure(b *testing.B) {
-	host := NewHostPressure("")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := host.Read(); err != nil {
-			b.Skip(err)
 		}
 	}
 }

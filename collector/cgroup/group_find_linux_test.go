@@ -182,27 +182,6 @@ func TestFind_None(t *testing.T) {
 	}
 }
 
-// In a container with the host's sysfs below another root, mounts below that root
-// are taken as they are, and the container's own ones not at all.
-func TestFind_HostRoots(t *testing.T) {
-	t.Parallel()
-	o := groupTree{files: map[string]string{
-		"memory/cgroup.procs": "1\n", "memory/docker/abc/cgroup.procs": "42\n", "memory/docker/abc/memory.limit_in_bytes": "77\n",
-		"memory/docker/cgroup.procs": "", "memory/docker/memory.limit_in_bytes": "55\n"}}.write(t)
-	groupWrite(t, o.Proc+"/42/cgroup", "5:memory:/docker/abc\n")
-	groupWrite(t, o.Proc+"/self/mountinfo", groupMount("/docker/abc", "/sys/fs/cgroup/memory", "cgroup", "memory")+
-		groupMount("/", o.Sys+"/fs/cgroup/memory", "cgroup", "memory"))
-	groupWrite(t, o.Proc+"/42/mountinfo", "")
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := g.Limits()
-	if l.Memory != 55 || l.MemoryGroup != "/docker" {
-		t.Errorf("limits %+v, want 55 of /docker", l)
-	}
-}
-
 // Another process's groups are found by its root directory when our own mounts
 // don't show them.
 func TestFind_AnotherRoot(t *testing.T) {

@@ -64,9 +64,9 @@ func FuzzGroupFiles(f *testing.F) {
 		if n, ok := parseCPUs(data); n < 0 || ok && n > maxCPU {
 			t.Errorf("%d CPUs, %v", n, ok)
 		}
-		s, ok := parseStall(data)
-		if ok == math.IsNaN(s.Some) {
-			t.Errorf("stall %v, %v", s, ok)
+		s, err := ParseStall(data)
+		if (err == nil) == math.IsNaN(s.Some) {
+			t.Errorf("stall %v, %v", s, err)
 		}
 		good("stall", s.Some, s.Full)
 		for _, line := range strings.Split(string(data), "\n") {

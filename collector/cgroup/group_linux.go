@@ -67,10 +67,6 @@ func (g *Group) settle(v1 [len(controllers)]*membership, onV1 func(string) bool)
 
 	g.cpu, g.acct, g.cpuset = pick(0), pick(1), pick(2)
 	g.memory, g.pids, g.io = pick(3), pick(4), pick(5)
-	// v2 counts CPU time in every group, whoever has the controller.
-	if !g.acct.hasCounters() && g.unified.hasCounters() {
-		g.acct = g.unified
-	}
 	hasV1 := v1 != [len(controllers)]*membership{}
 	switch {
 	case g.unified == nil:
@@ -81,7 +77,6 @@ func (g *Group) settle(v1 [len(controllers)]*membership, onV1 func(string) bool)
 		g.version = "v2"
 	}
 
-	g.path = g.name()
 	g.findFiles()
 }
 
@@ -98,14 +93,22 @@ func (g *Group) name() string {
 
 // findFiles finds out once which files exist, so that no Read has to.
 func (g *Group) findFiles() {
+	// v2 counts CPU time in every group, whoever has the controller.
+	if !g.acct.hasCounters() && g.unified.hasCounters() {
+		g.acct = g.unified
+	}
+	g.path = g.name()
 	g.homes, g.usage, g.tasks, g.traffic, g.stalls = nil, "", "", nil, [3]string{}
 	if g.acct.hasCounters() {
 		g.homes = append(g.homes, g.acct)
 		g.usage = filepath.Join(g.acct.dir(), map[bool]string{true: "cpu.stat", false: "cpuacct.usage"}[g.acct.v2])
 	}
-	g.own = memoryFilesOf(g.memory)
-	if g.memory.hasCounters() && !slices.Contains(g.homes, g.memory) {
-		g.homes = append(g.homes, g.memory)
+	g.own = memoryFiles{}
+	if g.memory.hasCounters() {
+		g.own = memoryFilesIn(g.memory.dir(), g.memory.v2)
+		if !slices.Contains(g.homes, g.memory) {
+			g.homes = append(g.homes, g.memory)
+		}
 	}
 
 	for _, p := range []*membership{g.pids, g.unified} {
@@ -160,13 +163,6 @@ func trafficFiles(p *membership) []string {
 	return files
 }
 
-func memoryFilesOf(p *membership) memoryFiles {
-	if !p.hasCounters() {
-		return memoryFiles{}
-	}
-	return memoryFilesIn(p.dir(), p.v2)
-}
-
 func memoryFilesIn(dir string, v2 bool) memoryFiles {
 	file := func(name string) string { return ifThere(filepath.Join(dir, name)) }
 	if v2 {
@@ -203,8 +199,12 @@ func (g *Group) Limits() Limits {
 	}
 
 	if g.memory != nil {
+		file := "memory.max"
+		if !g.memory.v2 {
+			file = "memory.limit_in_bytes"
+		}
 		for i := range g.memory.dirs {
-			switch v := g.limitOf(&l, i); {
+			switch v := g.parsed(&l, g.memory.path(i, file), parseLimit); {
 			case v == l.Memory: // the outermost fills up first: it counts what the others do, and more
 				l.MemoryInner = cmp.Or(l.MemoryInner, l.MemoryGroup)
 				l.MemoryGroup, limiting = g.memory.names[i], i
@@ -260,14 +260,6 @@ func (g *Group) quotaOf(l *Limits, level int) float64 {
 	return quota / period
 }
 
-// limitOf returns the memory limit that the group of a level sets, or NaN.
-func (g *Group) limitOf(l *Limits, level int) float64 {
-	if g.memory.v2 {
-		return g.parsed(l, g.memory.path(level, "memory.max"), parseLimit)
-	}
-	return g.parsed(l, g.memory.path(level, "memory.limit_in_bytes"), parseLimit)
-}
-
 // hiddenLimit returns what v1 says of all ancestors together. It reads that only if some are
 // hidden.
 func (g *Group) hiddenLimit(l *Limits) float64 {
@@ -289,16 +281,13 @@ func (g *Group) cpusIn(l *Limits) int {
 	if g.cpuset == nil {
 		return 0
 	}
-	names := [...]string{"cpuset.cpus.effective", ""}
+	names := []string{"cpuset.cpus.effective"}
 	if !g.cpuset.v2 {
-		names = [...]string{"cpuset.effective_cpus", "cpuset.cpus"}
+		names = []string{"cpuset.effective_cpus", "cpuset.cpus"}
 	}
 
 	for level := range g.cpuset.dirs {
 		for _, name := range names {
-			if name == "" {
-				continue
-			}
 			n := g.parsed(l, g.cpuset.path(level, name), func(data []byte) (float64, bool) {
 				n, ok := parseCPUs(data)
 				return float64(n), ok
@@ -353,16 +342,11 @@ func (g *Group) list(groups ...*membership) ([]int, error) {
 	}
 	var pids []int
 	for _, p := range groups {
-		err := walk(p.dir(), func(dir string) error {
-			data, err := g.r.read(filepath.Join(dir, "cgroup.procs"), maxTable)
-			if err == nil {
-				pids = procfile.AppendPIDs(pids, data)
-			}
-			return err
-		})
+		in, err := processesIn(p.dir())
 		if err != nil {
 			return nil, fmt.Errorf("list the processes of control group %s: %w", g.path, err)
 		}
+		pids = append(pids, in...)
 	}
 
 	slices.Sort(pids)
@@ -402,4 +386,14 @@ func (g *Group) tasksIn(file string) (int64, bool) {
 // listed in the group above (v2's threaded ones).
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP)
+}
+
+// MemoryPath returns the path of the group to which memory is charged, as the kernel names it when
+// it kills a process there (task_memcg of its log). "/" is the root, which has no limit, and "" a
+// group that is not visible.
+func (g *Group) MemoryPath() string {
+	if g.memory == nil {
+		return ""
+	}
+	return g.memory.names[0]
 }

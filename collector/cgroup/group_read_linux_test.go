@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -32,7 +31,7 @@ func wantV1() Counters {
 		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8, Swap: 5e6,
 		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, LimitHeld: 1e8, OOMKills: 3, OOMs: math.NaN(), LimitOOMs: math.NaN(),
 		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 3, // 3 of the 6 tasks have ended
-		Pressure: noPressure(),
+		Pressure: NoPressure(),
 	}
 }
 
@@ -294,31 +293,6 @@ func TestGroup_CensusIsBounded(t *testing.T) {
 	g.census.next = time.Time{}
 	if n := g.Read().Processes; n != 4 {
 		t.Errorf("processes %v, want 4", n)
-	}
-}
-
-func TestHostPressure_Read(t *testing.T) {
-	t.Parallel()
-	proc := t.TempDir()
-	if _, _, err := NewHostPressure(proc).Read(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no PSI: %v", err)
-	}
-	line := "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n"
-	for _, name := range stallNames {
-		groupWrite(t, filepath.Join(proc, "pressure", name), line)
-	}
-	p, failed, err := NewHostPressure(proc).Read()
-	if err != nil || len(failed) > 0 {
-		t.Fatal(err, failed)
-	}
-	groupSame(t, "pressure", p, Pressure{Stall{3, nan}, Stall{3, 1}, Stall{3, 1}})
-	for _, text := range []string{"", "some", "total=5\n", "some avg10=0 total=x\n", "full total=5\n"} {
-		groupWrite(t, filepath.Join(proc, "pressure/memory"), text)
-		p, failed, err := NewHostPressure(proc).Read()
-		if why := failed["memory"]; err != nil || len(failed) != 1 || !strings.Contains(fmt.Sprint(why), "pressure/memory") {
-			t.Errorf("%q: failed %v, error %v", text, failed, err)
-		}
-		groupSame(t, fmt.Sprintf("%q", text), p, Pressure{Stall{3, nan}, Stall{nan, nan}, Stall{3, 1}})
 	}
 }
 

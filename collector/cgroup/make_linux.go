@@ -309,10 +309,6 @@ func (g *Group) inside(name string, made func(own string) bool) *Group {
 
 	in.cpu, in.acct, in.cpuset = move(g.cpu), move(g.acct), move(g.cpuset)
 	in.memory, in.pids, in.io, in.unified = move(g.memory), move(g.pids), move(g.io), move(g.unified)
-	if !in.acct.hasCounters() && in.unified.hasCounters() {
-		in.acct = in.unified
-	}
-	in.path = in.name()
 	in.findFiles()
 	return in
 }
@@ -460,4 +456,15 @@ func removeGroup(dir string, until time.Time) error {
 		}
 	}
 	return nil
+}
+
+// Kill sends KILL to all processes of the made group, and of those below it, at once: none is missed
+// that is just being made. Only v2 can do so (cgroup.kill, Linux 5.14); the error says that this group
+// cannot.
+func (m *Made) Kill() error {
+	if m.v2 == nil {
+		return fmt.Errorf("kill the processes of a control group: %w", unix.ENOTSUP)
+	}
+
+	return writeFile(filepath.Join(m.v2.dir, "cgroup.kill"), "1")
 }

@@ -20,10 +20,8 @@ type entry struct {
 // makes no group whose name has a newline.
 func parseEntries(data []byte) []entry {
 	var all []entry
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
-		id, rest, ok := strings.Cut(string(line), ":")
+	for line := range strings.Lines(string(data)) {
+		id, rest, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		list, path, ok2 := strings.Cut(rest, ":")
 		if !ok || !ok2 || !strings.HasPrefix(path, "/") {
 			continue
@@ -50,9 +48,7 @@ type mount struct {
 // - TYPE SOURCE SUPEROPTIONS" (proc_pid_mountinfo(5)).
 func parseMounts(data []byte) []mount {
 	var all []mount
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
+	for line := range bytes.Lines(data) {
 		left, right, ok := bytes.Cut(line, []byte(" - cgroup"))
 		if !ok {
 			continue
@@ -99,9 +95,7 @@ func parseNumber(data []byte) (float64, bool) {
 
 // parseKeys looks up the keys in lines of "key value".
 func parseKeys(data []byte, keys []string, values []float64) {
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
+	for line := range bytes.Lines(data) {
 		key, value, _ := bytes.Cut(line, []byte{' '})
 		for i, k := range keys {
 			if string(key) != k {
@@ -171,13 +165,11 @@ func parseCPUs(data []byte) (int, bool) {
 	return n, n <= maxCPU
 }
 
-// parseStall parses the totals of a PSI file, "some avg10=… total=MICROSECONDS" and the same for
+// ParseStall parses the totals of a PSI file, "some avg10=… total=MICROSECONDS" and the same for
 // "full", which files before Linux 5.13 may lack.
-func parseStall(data []byte) (Stall, bool) {
+func ParseStall(data []byte) (Stall, error) {
 	s := Stall{nan, nan}
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
+	for line := range bytes.Lines(data) {
 		kind, rest, _ := bytes.Cut(line, []byte{' '})
 		_, total, _ := bytes.Cut(rest, []byte("total="))
 		v, ok := parseNumber(total)
@@ -189,7 +181,10 @@ func parseStall(data []byte) (Stall, bool) {
 			s.Full = v / 1e6
 		}
 	}
-	return s, !math.IsNaN(s.Some)
+	if math.IsNaN(s.Some) {
+		return Stall{nan, nan}, notUnderstood(data)
+	}
+	return s, nil
 }
 
 // traffic is the bytes of one device.

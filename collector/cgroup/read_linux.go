@@ -2,14 +2,11 @@ package cgroup
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Read takes one sample. It is meant to be called once a second: if counting the processes of the
@@ -240,52 +237,56 @@ func (r *reader) stall(path string) (Stall, error) {
 	if err != nil {
 		return Stall{nan, nan}, err
 	}
-	s, ok := parseStall(data)
-	if !ok {
-		return Stall{nan, nan}, malformed(path, data)
+	s, err := ParseStall(data)
+	if err != nil {
+		err = fmt.Errorf("read %s: %w", path, err)
 	}
-	return s, nil
+	return s, err
 }
 
-// A HostPressure reads the pressure of the whole host.
-type HostPressure struct {
-	r     reader
-	files [len(stallNames)]string
-}
+// Held reads what may have held memory down, of the group that sets Limits.Memory by the newest Limits, or of this
+// group where none does. It is for every few seconds, as the kernel adds up memory.stat over all CPUs and groups below.
+func (g *Group) Held() Held {
+	h := Held{Swap: nan, Refaults: nan, High: nan, HighEvents: nan}
+	if g.memory == nil || g.limiting < 0 && !g.memory.hasCounters() {
+		return h
+	}
 
-// NewHostPressure returns a HostPressure below the root of a procfs; "" is /proc. It reads nothing
-// yet.
-func NewHostPressure(proc string) *HostPressure {
-	if proc == "" {
-		proc = "/proc"
+	level, prefix := max(g.limiting, 0), "total_"
+	if g.memory.v2 {
+		prefix = ""
 	}
-	h := &HostPressure{r: newReader()}
-	for i, name := range stallNames {
-		h.files[i] = proc + "/pressure/" + name
+	var v [4]float64
+	_ = g.r.keys(g.memory.path(level, "memory.stat"), []string{prefix + "workingset_refault_file",
+		prefix + "workingset_refault_anon", prefix + "workingset_refault", "total_swap"}, v[:])
+	for _, pages := range v[:3] { // a kernel has the first two, or the third, or none
+		if bytes := pages * float64(os.Getpagesize()); math.IsNaN(h.Refaults) {
+			h.Refaults = bytes
+		} else if !math.IsNaN(bytes) {
+			h.Refaults += bytes
+		}
 	}
+	if h.Swap = v[3]; !g.memory.v2 {
+		return h
+	}
+
+	var none Counters // what is not there is absent
+	h.Swap = none.number(&g.r, ifThere(g.memory.path(level, "memory.swap.current")))
+	g.readHigh(&h)
 	return h
 }
 
-// Read reads PROC/pressure/{cpu,memory,io}. CPU.Full is always absent: for a host it means nothing,
-// and the kernel writes 0. failed tells, by file, why it could not be read: "memory". The error is for
-// a kernel that has no PSI.
-func (h *HostPressure) Read() (p Pressure, failed map[string]error, err error) {
-	p = noPressure()
-	for i, s := range []*Stall{&p.CPU, &p.Memory, &p.IO} {
-		*s, err = h.r.stall(h.files[i])
-		if err != nil && failed == nil {
-			failed = make(map[string]error)
-		}
+// readHigh reads the lowest memory.high of the group and its visible ancestors.
+func (g *Group) readHigh(h *Held) {
+	for i := range g.memory.dirs {
+		data, err := g.r.read(g.memory.path(i, "memory.high"), maxFile)
 		if err != nil {
-			failed[stallNames[i]] = err
+			continue
 		}
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP) {
-			return noPressure(), nil, fmt.Errorf("read pressure: the kernel does not report it (CONFIG_PSI, psi=1): %w", err)
+		if v, ok := parseLimit(data); ok && (v < h.High || v == v && h.High != h.High) {
+			var events [1]float64
+			_ = g.r.keys(g.memory.path(i, "memory.events"), []string{"high"}, events[:])
+			h.High, h.HighEvents = v, events[0]
 		}
 	}
-	p.CPU.Full = nan
-	return p, failed, nil
 }
-
-// Close closes the files that Read keeps open. A Read after it opens them again.
-func (h *HostPressure) Close() { h.r.close() }

@@ -80,3 +80,14 @@ func BenchmarkSources(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkPressure(b *testing.B) {
+	r := NewReader(Options{})
+	defer r.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := r.readPressure(); err != nil {
+			b.Skip(err)
+		}
+	}
+}

@@ -15,17 +15,9 @@ func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readCPU()
 	}
-
-	path := r.paths.stat
-	data, err := r.again(path)
-	if err != nil {
-		return nil, err
-	}
-	cpus, err := parseStat(data, &r.cpuNames, into)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return cpus, nil
+	return parsed(&r.scratch, r.paths.stat, func(data []byte) ([]CPUTimes, error) {
+		return parseStat(data, &r.cpuNames, into)
+	})
 }
 
 // parseStat returns the CPUs of /proc/stat. They follow the line of their sum and precede
@@ -35,13 +27,14 @@ func parseStat(data []byte, names *nameCache, cpus []CPUTimes) ([]CPUTimes, erro
 	if cpus == nil {
 		cpus = make([]CPUTimes, 0, max(1, len(*names)))
 	}
-	for len(data) > 0 && bytes.HasPrefix(data, []byte("cpu")) {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
+	for line := range bytes.Lines(data) {
+		if !bytes.HasPrefix(line, []byte("cpu")) {
+			break
+		}
 		var f [11][]byte
 		n := procfile.SplitFields(line, f[:])
 		if n < 8 {
-			return nil, fmt.Errorf("line %q has %d fields", line, n)
+			return nil, fmt.Errorf("line %q has %d fields", bytes.TrimSuffix(line, []byte{'\n'}), n)
 		}
 		var seconds [NumCPUModes + 2]float64 // in the order of CPUMode, then the guests'
 		for i, field := range f[1:n] {

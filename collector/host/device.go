@@ -45,6 +45,10 @@ var kinds = [NumKinds]struct {
 // already, and read at a pace of their own.
 func (k Kind) rare() bool { return k >= NFSMounts }
 
+// rdmaUnit is the bytes of one count of port_rcv_data and port_xmit_data
+// (Documentation/ABI/stable/sysfs-class-infiniband).
+const rdmaUnit = 4
+
 // A deviceReader reads the devices of one kind, and has what it must keep from one Reading to the
 // next. Its argument is the time on the monotonic clock. Its error says what it cannot read; the
 // rest counts.

@@ -25,19 +25,13 @@ func (r *Reader) readDiskIO(into []Device) ([]Device, error) {
 		return r.gopsutil.readDiskIO()
 	}
 
-	path := r.paths.diskstats
-	data, err := r.again(path)
+	devs, err := parsed(&r.scratch, r.paths.diskstats, func(data []byte) ([]Device, error) {
+		return parseDiskstats(data, &r.diskNames, into)
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.readSysBlock(err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	devs, err := parseDiskstats(data, &r.diskNames, into)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return devs, nil
+	return devs, err
 }
 
 // parseDiskstats returns the device of every line, partitions included. A line has 14 fields or
@@ -46,9 +40,7 @@ func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, err
 	if devs == nil {
 		devs = make([]Device, 0, len(*names))
 	}
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
+	for line := range bytes.Lines(data) {
 		var f [14][]byte
 		read, written := 5, 9
 		switch n := procfile.SplitFields(line, f[:]); {
@@ -57,7 +49,7 @@ func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, err
 		case n == 7:
 			read, written = 4, 6
 		case n < 14:
-			return nil, fmt.Errorf("line %q has %d fields", line, n)
+			return nil, fmt.Errorf("line %q has %d fields", bytes.TrimSuffix(line, []byte{'\n'}), n)
 		}
 		in, okIn := procfile.ParseCount(f[read])
 		out, okOut := procfile.ParseCount(f[written])

@@ -16,16 +16,15 @@ const maxZones = 64
 // packages and of their memory. That of the cores and of what is beside them in the package is part of the
 // package's, and that of the platform (psys) has the packages in it.
 type energyReader struct {
-	dir   string
 	pace  pace
 	zones []energyZone
 	last  *Energy
 }
 
-// An energyZone is a counter, held open.
+// An energyZone is a counter, and its file.
 type energyZone struct {
 	EnergyZone
-	file countFile
+	path string
 }
 
 func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
@@ -39,7 +38,7 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 	}
 
 	if len(e.zones) == 0 {
-		if gap := e.look(); gap.Code != "" {
+		if gap := e.look(r.sys); gap.Code != "" {
 			r.rare.gaps = append(r.rare.gaps, gap)
 		}
 	}
@@ -51,7 +50,7 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 	out := &Energy{At: r.now().Mono, Zones: make([]EnergyZone, 0, len(e.zones))}
 	var errs []error
 	for _, z := range e.zones {
-		n, err := z.file.read()
+		n, err := r.count(z.path)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -62,29 +61,30 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 	e.last = out
 	err := errors.Join(errs...)
 	if gone(err) { // a driver that is loaded again has other files
-		e.close()
+		e.zones = nil
 	}
 	return out, err
 }
 
 // look looks for the counters. Since CVE-2020-8694 only root may read them: then that is the gap.
-func (e *energyReader) look() (gap series.Gap) {
-	for _, name := range listed(e.dir) {
-		dir := filepath.Join(e.dir, name)
+func (e *energyReader) look(sys string) (gap series.Gap) {
+	class := filepath.Join(sys, "class", "powercap")
+	for _, name := range listed(class) {
+		dir := filepath.Join(class, name)
 		if !strings.HasPrefix(name, "intel-rapl:") || len(e.zones) == maxZones {
 			continue
 		}
 		if !counts(readWord(filepath.Join(dir, "name"))) {
 			continue
 		}
-		file, err := openCount(filepath.Join(dir, "energy_uj"))
-		switch {
+		path := filepath.Join(dir, "energy_uj")
+		switch err := openable(path); {
 		case forbidden(err):
 			gap = series.Gap{What: SourceEnergy, Code: RootOnly,
-				Why: filepath.Join(dir, "energy_uj") + ": only root may read the counters of energy"}
+				Why: path + ": only root may read the counters of energy"}
 		case err == nil:
 			span, _ := readCount(filepath.Join(dir, "max_energy_range_uj"))
-			e.zones = append(e.zones, energyZone{EnergyZone{Name: name, Range: span}, file})
+			e.zones = append(e.zones, energyZone{EnergyZone{Name: name, Range: span}, path})
 		}
 	}
 	return gap
@@ -92,10 +92,3 @@ func (e *energyReader) look() (gap series.Gap) {
 
 // counts reports whether a zone of a name counts: each package, and the memory of each.
 func counts(name string) bool { return name == "dram" || strings.HasPrefix(name, "package-") }
-
-func (e *energyReader) close() {
-	for _, z := range e.zones {
-		z.file.close()
-	}
-	e.zones = nil
-}

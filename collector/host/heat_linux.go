@@ -27,25 +27,17 @@ const (
 // A heatReader reads the temperatures of the CPUs' packages and how often packages and cores were clocked
 // down for heat.
 type heatReader struct {
-	sys      string
 	looked   time.Duration // when they were looked for; 0 = never
-	sensors  []countFile
+	sensors  []string      // files
 	packages []throttleFiles
-	cores    []throttlePath
+	cores    []throttleFiles
 	at       time.Duration // when the sensors were read; 0 = never
 	coresAt  time.Duration // and the counters of cores
 	last     *Heat         // without the counters
 }
 
-// throttleFiles are the open counters of a package.
-type throttleFiles struct {
-	name         string
-	events, time countFile
-	timed        bool
-}
-
-// A throttlePath is where the counters of a core are.
-type throttlePath struct{ name, events, time string }
+// throttleFiles are the counters of a package or of a core. time is "" where the kernel does not tell it.
+type throttleFiles struct{ name, events, time string }
 
 func (h *heatReader) there() bool { return len(h.sensors)+len(h.packages)+len(h.cores) > 0 }
 
@@ -54,7 +46,8 @@ func (h *heatReader) read(r *Reader, at time.Duration) (*Heat, error) {
 		return nil, nil
 	}
 	if !h.there() && (h.looked == 0 || at-h.looked >= topologyAge) {
-		h.look()
+		h.sensors = lookForSensors(r.sys)
+		h.lookForThrottles(r.sys)
 		h.looked = at
 	}
 	switch {
@@ -65,22 +58,21 @@ func (h *heatReader) read(r *Reader, at time.Duration) (*Heat, error) {
 	}
 
 	h.at = at
-	celsius, err := h.celsius()
-	throttles, errThrottles := h.throttles(at, r.job.closing)
+	celsius, err := h.celsius(r)
+	throttles, errThrottles := h.throttles(r, at)
 	if err = errors.Join(err, errThrottles); gone(err) { // a CPU that was taken away and comes back has other files
-		h.close()
-		h.looked = at
+		h.sensors, h.packages, h.cores, h.looked = nil, nil, nil, at
 	}
 	h.last = &Heat{Celsius: celsius}
 	return &Heat{Celsius: celsius, Throttles: throttles}, err
 }
 
 // celsius returns the temperature of the hottest package.
-func (h *heatReader) celsius() (hottest float64, err error) {
+func (h *heatReader) celsius(r *Reader) (hottest float64, err error) {
 	hottest = math.NaN()
 	var errs []error
-	for _, f := range h.sensors {
-		n, err := f.read()
+	for _, path := range h.sensors {
+		n, err := r.count(path)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -93,27 +85,22 @@ func (h *heatReader) celsius() (hottest float64, err error) {
 }
 
 // throttles returns what the packages have counted and, when it is time, the cores.
-func (h *heatReader) throttles(at time.Duration, closing bool) ([]Throttle, error) {
+func (h *heatReader) throttles(r *Reader, at time.Duration) ([]Throttle, error) {
 	out := make([]Throttle, 0, len(h.packages))
 	var errs []error
 	for _, p := range h.packages {
-		t := Throttle{Name: p.name, Timed: p.timed}
-		var err, errTime error
-		t.Events, err = p.events.read()
-		if p.timed {
-			t.Millis, errTime = p.time.read()
-		}
-		if err = errors.Join(err, errTime); err != nil {
+		t, err := p.read(r.count)
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		out = append(out, t)
 	}
 
-	if h.coresAt == 0 || at-h.coresAt >= coresEvery || closing {
+	if h.coresAt == 0 || at-h.coresAt >= coresEvery || r.job.closing {
 		h.coresAt = at
 		for _, c := range h.cores {
-			if t, ok := c.read(); ok {
+			if t, err := c.read(readCount); err == nil { // else the core is not there any more
 				out = append(out, t)
 			}
 		}
@@ -121,36 +108,28 @@ func (h *heatReader) throttles(at time.Duration, closing bool) ([]Throttle, erro
 	return out, errors.Join(errs...)
 }
 
-// read reads the counters of a core. It reports false if the core is not there, or not any more.
-func (p throttlePath) read() (t Throttle, ok bool) {
-	t.Name = p.name
-	var err error
-	if t.Events, err = readCount(p.events); err != nil {
-		return t, false
+// read reads the counters, each by the function count.
+func (f throttleFiles) read(count func(path string) (uint64, error)) (t Throttle, err error) {
+	t = Throttle{Name: f.name, Timed: f.time != ""}
+	t.Events, err = count(f.events)
+	if t.Timed {
+		var errTime error
+		t.Millis, errTime = count(f.time)
+		err = errors.Join(err, errTime)
 	}
-	if p.time != "" {
-		t.Millis, err = readCount(p.time)
-		t.Timed = err == nil
-	}
-	return t, true
-}
-
-// look looks for sensors and counters.
-func (h *heatReader) look() {
-	h.sensors = h.lookForSensors()
-	h.lookForThrottles()
+	return t, err
 }
 
 // lookForSensors returns the sensors of packages: those of the drivers of Intel's and AMD's CPUs, or the
 // kernel's thermal zones of packages.
-func (h *heatReader) lookForSensors() (files []countFile) {
+func lookForSensors(sys string) (files []string) {
 	add := func(path string) {
-		if f, err := openCount(path); err == nil && len(files) < maxSensors {
-			files = append(files, f)
+		if len(files) < maxSensors && openable(path) == nil {
+			files = append(files, path)
 		}
 	}
 
-	class := filepath.Join(h.sys, "class", "hwmon")
+	class := filepath.Join(sys, "class", "hwmon")
 	for _, name := range listed(class) {
 		dir := filepath.Join(class, name)
 		switch readWord(filepath.Join(dir, "name")) {
@@ -171,7 +150,7 @@ func (h *heatReader) lookForSensors() (files []countFile) {
 		return files
 	}
 
-	class = filepath.Join(h.sys, "class", "thermal")
+	class = filepath.Join(sys, "class", "thermal")
 	for _, name := range listed(class) {
 		if readWord(filepath.Join(class, name, "type")) == "x86_pkg_temp" {
 			add(filepath.Join(class, name, "temp"))
@@ -182,8 +161,8 @@ func (h *heatReader) lookForSensors() (files []countFile) {
 
 // lookForThrottles looks for the counters of packages and cores. Each CPU of a package counts for it, and
 // each thread of a core: the first one is asked.
-func (h *heatReader) lookForThrottles() {
-	cpus := filepath.Join(h.sys, "devices", "system", "cpu")
+func (h *heatReader) lookForThrottles(sys string) {
+	cpus := filepath.Join(sys, "devices", "system", "cpu")
 	if !exists(filepath.Join(cpus, "cpu0", "thermal_throttle")) {
 		return
 	}
@@ -194,53 +173,29 @@ func (h *heatReader) lookForThrottles() {
 		counters := filepath.Join(dir, "thermal_throttle")
 		if !at(inPackage, n) {
 			name := "package " + readWord(filepath.Join(dir, "topology", "physical_package_id"))
-			h.addPackage(name, counters)
+			known := func(f throttleFiles) bool { return f.name == name }
+			if !slices.ContainsFunc(h.packages, known) { // else the kernel does not list the CPUs of a package
+				h.packages = appendThrottle(h.packages, name, filepath.Join(counters, "package"))
+			}
 			inPackage = mark(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
 		}
 		if !at(inCore, n) && len(h.cores) < maxCores {
-			h.addCore("core of CPU "+strconv.Itoa(n), counters)
+			h.cores = appendThrottle(h.cores, "core of CPU "+strconv.Itoa(n), filepath.Join(counters, "core"))
 			inCore = mark(inCore, n, firstWord(dir, "core_cpus_list", "thread_siblings_list"))
 		}
 	}
 }
 
-func (h *heatReader) addPackage(name, dir string) {
-	if slices.ContainsFunc(h.packages, func(p throttleFiles) bool { return p.name == name }) {
-		return // the kernel does not list the CPUs of a package
+// appendThrottle appends the counters that begin with a path, if they are there.
+func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
+	f := throttleFiles{name: name, events: path + "_throttle_count"}
+	if openable(f.events) != nil {
+		return list
 	}
-	events, err := openCount(filepath.Join(dir, "package_throttle_count"))
-	if err != nil {
-		return
+	if time := path + "_throttle_total_time_ms"; openable(time) == nil {
+		f.time = time
 	}
-	p := throttleFiles{name: name, events: events}
-	if p.time, err = openCount(filepath.Join(dir, "package_throttle_total_time_ms")); err == nil {
-		p.timed = true
-	}
-	h.packages = append(h.packages, p)
-}
-
-func (h *heatReader) addCore(name, dir string) {
-	c := throttlePath{name: name, events: filepath.Join(dir, "core_throttle_count")}
-	if !exists(c.events) {
-		return
-	}
-	if time := filepath.Join(dir, "core_throttle_total_time_ms"); exists(time) {
-		c.time = time
-	}
-	h.cores = append(h.cores, c)
-}
-
-func (h *heatReader) close() {
-	for _, f := range h.sensors {
-		f.close()
-	}
-	for _, p := range h.packages {
-		p.events.close()
-		if p.timed {
-			p.time.close()
-		}
-	}
-	h.sensors, h.packages, h.cores, h.looked = nil, nil, nil, 0
+	return append(list, f)
 }
 
 // cpuNumbers returns the numbers of CPUs among names of folders, in order.

@@ -4,10 +4,6 @@ import (
 	"bytes"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // describe fills in what procfs says about the host.
@@ -20,10 +16,7 @@ func (r *Reader) describe(h *Info) {
 
 // procLine returns the first line of a file under /proc, or "".
 func (r *Reader) procLine(name string) string {
-	data, err := r.readProc(name)
-	if err != nil {
-		return ""
-	}
+	data, _ := r.readProc(name)
 	line, _, _ := bytes.Cut(data, []byte{'\n'})
 	return string(bytes.TrimSpace(line))
 }
@@ -31,18 +24,8 @@ func (r *Reader) procLine(name string) string {
 // cpuModel returns the first "model name" of /proc/cpuinfo. It reads only the file's beginning: on
 // x86 the kernel asks every CPU for its frequency as the file is read.
 func (r *Reader) cpuModel() string {
-	fd, err := procfile.Open(filepath.Join(r.proc, "cpuinfo"))
-	if err != nil {
-		return ""
-	}
-	defer unix.Close(fd)
-	head := make([]byte, 4096)
-	n, err := unix.Read(fd, head)
-	if err != nil {
-		return ""
-	}
-
-	for line := range strings.Lines(string(head[:n])) {
+	head, _ := readStart(filepath.Join(r.proc, "cpuinfo"), 4096)
+	for line := range strings.Lines(string(head)) {
 		key, value, found := strings.Cut(line, ":")
 		key = strings.TrimSpace(key)
 		if found && (key == "model name" || key == "Model" || key == "cpu model") {

@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -92,9 +91,7 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	}
 	j.begun = out.At.Mono
 	use := out.jobUse()
-	if err := guard(func() error { j.readGroup(use, out); return nil }); err != nil {
-		out.fail(SourceJob, err)
-	}
+	out.try(SourceJob, func() error { j.readGroup(use, out); return nil })
 	if use.Memory > 0 && !j.Running {
 		j.before = use.Memory
 	}
@@ -103,23 +100,16 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	j.weigher.begin(out.At.Mono, use, j.Running)
 	switch {
 	case j.Running:
-		if err := guard(func() error { return j.readTree(use, out, Reaped{}, math.NaN()) }); err != nil {
-			out.fail(SourceJob, err)
-		}
+		out.try(SourceJob, func() error { return j.readTree(use, out, Reaped{}, math.NaN()) })
 		return use
 	case j.Source == JobFromTree:
 		use.CPUSeconds, use.Living = 0, 0
 	}
-	use.IO = j.ioAtStart(use)
-	return use
-}
-
-// ioAtStart returns where the counters of storage begin.
-func (j *jobReader) ioAtStart(use *JobUse) (start process.IO) {
+	use.IO = process.IO{} // where its counters begin
 	if j.Source != JobFromTree && use.Group != nil {
-		return ioOf(use.Group).With(start, orElse)
+		use.IO = ioOf(use.Group).With(use.IO, orElse)
 	}
-	return start
+	return use
 }
 
 // ioOf returns what a group knows of storage.
@@ -135,7 +125,7 @@ func (j *jobReader) read(out *Reading) *JobUse {
 		return nil
 	}
 	use := out.jobUse()
-	err := guard(func() error {
+	out.try(SourceJob, func() error {
 		var reaped Reaped
 		if j.Reaped != nil {
 			reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
@@ -155,9 +145,6 @@ func (j *jobReader) read(out *Reading) *JobUse {
 		j.bind(use, out)
 		return err
 	})
-	if err != nil {
-		out.fail(SourceJob, err)
-	}
 	j.weigher.last = out.At.Mono
 	return use
 }
@@ -253,7 +240,7 @@ func (j *jobReader) readTree(use *JobUse, out *Reading, reaped Reaped, atLeast f
 	}
 	a, err := j.ask(use, q)
 	if err == nil {
-		err = treeError(a.use)
+		err = fileErrors(a.use.Failed)
 		j.takeTree(use, a, reaped, out.At.Mono)
 	} else if j.weigher.outside { // what the group has would be less than before
 		use.CPUSeconds, use.IO = math.NaN(), process.UnknownIO()
@@ -382,18 +369,6 @@ func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
 	bytes := reaped.IO
 	bytes.ReadCalls, bytes.WriteCalls = math.NaN(), math.NaN() // rusage has no calls
 	use.IO = use.IO.With(bytes, orElse)
-}
-
-// treeError joins the errors of what could not be read of the job's processes.
-func treeError(tree process.Use) error {
-	if len(tree.Failed) == 0 {
-		return nil
-	}
-	var errs []error
-	for _, what := range slices.Sorted(maps.Keys(tree.Failed)) {
-		errs = append(errs, FileError{what, tree.Failed[what]})
-	}
-	return errors.Join(errs...)
 }
 
 // readLimits returns the limits of the job as they are now.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
-	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -99,11 +98,11 @@ func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
 
 // Each reason for which something of the job's processes could not be read is told.
 func TestTreeError_NamesEachReason(t *testing.T) {
-	if err := treeError(process.Use{}); err != nil {
+	if err := fileErrors(nil); err != nil {
 		t.Error(err)
 	}
 	stat, io := errors.New("no stat"), errors.New("no io")
-	err := treeError(process.Use{Failed: map[string]error{"stat": stat, "io": io}})
+	err := fileErrors(map[string]error{"stat": stat, "io": io})
 	var why []string
 	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
 		why = append(why, e.Error())

@@ -116,16 +116,22 @@ func (t *jobTree) look() (a treeAnswer) {
 	return a
 }
 
-// settled returns the table of a job of which no process is left; nil if it cannot be made.
-func (t *jobTree) settled() []process.Process {
-	if t.tree == nil {
-		return nil
-	}
+// idle returns the tree; nil if there is none, or if it is still being read.
+func (t *jobTree) idle() *process.Tree {
 	if t.asked.Answer(0); t.asked.Open() {
 		return nil
 	}
-	t.tree.Settle()
-	return t.tree.Table()
+	return t.tree
+}
+
+// settled returns the table of a job of which no process is left; nil if it cannot be made.
+func (t *jobTree) settled() []process.Process {
+	tree := t.idle()
+	if tree == nil {
+		return nil
+	}
+	tree.Settle()
+	return tree.Table()
 }
 
 // left returns the shared memory that a job of which no process is left may have left on the host; NaN if that is
@@ -139,21 +145,18 @@ func (t *jobTree) left() float64 {
 
 // close closes what the tree holds open, unless it is still being read.
 func (t *jobTree) close() {
-	if t.tree == nil {
-		return
-	}
-	if t.asked.Answer(0); !t.asked.Open() {
-		_ = t.tree.Close()
+	if tree := t.idle(); tree != nil {
+		_ = tree.Close()
 	}
 }
 
 // seen returns whether a process is known to be the job's (process.Tree.Seen). It is not known while
 // a question is open.
 func (t *jobTree) seen(pid int) process.Relation {
-	if t.tree == nil || t.asked.Open() {
-		return process.NotKnown
+	if tree := t.idle(); tree != nil {
+		return tree.Seen(pid)
 	}
-	return t.tree.Seen(pid)
+	return process.NotKnown
 }
 
 // relation does the same for a process that is there.
@@ -173,9 +176,8 @@ func (t *jobTree) copy() *process.Tree {
 	if t.tree == nil {
 		return nil
 	}
-	if t.asked.Answer(0); t.asked.Open() {
-		return t.tree.Anew()
+	if tree := t.idle(); tree != nil {
+		return tree.Copy()
 	}
-
-	return t.tree.Copy()
+	return t.tree.Anew()
 }

@@ -38,56 +38,6 @@ type Victim struct {
 	Foreign bool `json:"foreign,omitempty"` // it was not the job's, by its parents
 }
 
-// An oomLog reads from the kernel's log which processes the OOM killer has killed since the
-// baseline.
-type oomLog struct {
-	start Instant
-	log   *kernelLog // nil = it cannot be read
-}
-
-// open opens the kernel's log at its end. The job does not run yet, so that no kill of it is before
-// that.
-func (o *oomLog) open(start Instant) {
-	o.close()
-	o.start, o.log = start, openKernelLog()
-}
-
-// close closes the log.
-func (o *oomLog) close() {
-	o.log.close()
-	o.log = nil
-}
-
-// Watch begins to follow which processes the kernel kills: whose one was can be seen of its parents,
-// until one of them has waited for it. It is called once the job runs.
-func (r *Reader) Watch() {
-	if log := r.oom.log; log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
-		log.watch(r.oom.start, r.job.tree.tree)
-	}
-}
-
-// Victims returns the processes that the OOM killer is known to have killed since
-// the baseline, or nil where its log cannot be read. It reports whether they are all that the log
-// has, with process IDs that are ours.
-func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
-	log := r.oom.log
-	if log == nil {
-		return nil, false
-	}
-	log.read(r.oom.start, now)
-	log.await()
-	log.recognize(r.job.tree.seen)
-	return log.victims(), log.whole()
-}
-
-// recognize asks the scans for killed processes that were gone when they were looked at: only the
-// newest ones know whose a process was.
-func (r *Reader) recognize() {
-	if log := r.oom.log; log != nil && log.hasVictims() {
-		log.recognize(r.job.tree.seen)
-	}
-}
-
 // Neighbours returns how many processes are in the group that counts the job's memory and are neither
 // the job's nor needed for it: perfagent's own, and those above it, which live as it does. It stops
 // at the first. It returns false if that is not known.

@@ -228,14 +228,12 @@ func (l *kernelLog) recognize(seen func(pid int) process.Relation) {
 
 // read reads on in the log for out-of-memory kills.
 func (l *kernelLog) read(start, now Instant) {
-	_ = l.conn.Control(func(fd uintptr) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.readFrom(int(fd), start, now)
-	})
+	_ = l.conn.Control(func(fd uintptr) { l.readFrom(int(fd), start, now) })
 }
 
 func (l *kernelLog) readFrom(fd int, start, now Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for read := 0; read < maxKernelLog; {
 		n, err := unix.Read(fd, l.record[:]) // one record
 		switch {
@@ -269,18 +267,10 @@ func (l *kernelLog) add(v Victim) {
 	l.found = append(l.found, found{Victim: v})
 }
 
-// hasVictims reports whether any was found.
-func (l *kernelLog) hasVictims() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.found) > 0
-}
-
 // victims returns the processes that were found, the newest few.
-func (l *kernelLog) victims() []Victim {
+func (l *kernelLog) victims() (list []Victim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []Victim
 	for _, f := range l.found {
 		list = append(list, f.Victim)
 	}
@@ -302,6 +292,36 @@ func (l *kernelLog) samePIDs() bool {
 		l.pids = err == nil && name == "pid:[4026531836]"
 	}
 	return l.pids
+}
+
+// Watch begins to follow which processes the kernel kills: whose one was can be seen of its parents,
+// until one of them has waited for it. It is called once the job runs.
+func (r *Reader) Watch() {
+	if log := r.log; log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
+		log.watch(r.start, r.job.tree.tree)
+	}
+}
+
+// Victims returns the processes that the OOM killer is known to have killed since
+// the baseline, or nil where its log cannot be read. It reports whether they are all that the log
+// has, with process IDs that are ours.
+func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
+	log := r.log
+	if log == nil {
+		return nil, false
+	}
+	log.read(r.start, now)
+	log.await()
+	log.recognize(r.job.tree.seen)
+	return log.victims(), log.whole()
+}
+
+// recognize asks the scans for killed processes that were gone when they were looked at: only the
+// newest ones know whose a process was.
+func (r *Reader) recognize() {
+	if log := r.log; log != nil {
+		log.recognize(r.job.tree.seen)
+	}
 }
 
 // parseVictim reads a record of /dev/kmsg: "4,1234,5678901,-;message", the third number

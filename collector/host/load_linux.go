@@ -4,29 +4,26 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // readLoad reads /proc/loadavg: "0.20 0.18 0.12 1/80 11206" (proc(5)).
-func (r *Reader) readLoad() (load Load, known bool, err error) {
+func (r *Reader) readLoad() (Load, error) {
 	if r.gopsutil != nil {
-		load, err = r.gopsutil.readLoad()
-		return load, err == nil, err
+		return r.gopsutil.readLoad()
 	}
-
-	path := r.paths.loadavg
-	data, err := r.again(path)
-	if err != nil {
-		return load, false, err
-	}
-	if load, err = parseLoad(data); err != nil {
-		return load, false, fmt.Errorf("read %s: %w", path, err)
-	}
+	load, err := parsed(&r.scratch, r.paths.loadavg, parseLoad)
 	if r.hostProc {
 		load.Newest = 0
 	}
-	return load, true, nil
+	return load, err
 }
 
 func parseLoad(data []byte) (Load, error) {
@@ -49,14 +46,24 @@ func parseLoad(data []byte) (Load, error) {
 }
 
 // readVM reads /proc/vmstat, which counts swapped pages and OOM kills.
-func (r *Reader) readVM() (vm VMStat, known bool, err error) {
-	path := r.paths.vmstat
-	data, err := r.again(path)
-	if err != nil {
-		return vm, false, err
+func (r *Reader) readVM() (VMStat, error) { return parsed(&r.scratch, r.paths.vmstat, parseVMStat) }
+
+// readPressure reads the host's PSI. What one file lacks, the others have. CPU.Full is always absent: for a host it
+// means nothing, and the kernel writes 0.
+func (r *Reader) readPressure() (p cgroup.Pressure, known bool, err error) {
+	p = cgroup.NoPressure()
+	var errs []error
+	for i, s := range [...]*cgroup.Stall{&p.CPU, &p.IO, &p.Memory} {
+		stall, err := parsed(&r.scratch, r.paths.pressure[i], cgroup.ParseStall)
+		switch {
+		case err == nil:
+			*s = stall
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP):
+			return p, false, fmt.Errorf("read pressure: the kernel does not report it (CONFIG_PSI, psi=1): %w", err)
+		default:
+			errs = append(errs, FileError{filepath.Base(r.paths.pressure[i]), err})
+		}
 	}
-	if vm, err = parseVMStat(data); err != nil {
-		return vm, false, fmt.Errorf("read %s: %w", path, err)
-	}
-	return vm, true, nil
+	p.CPU.Full = math.NaN()
+	return p, true, errors.Join(errs...)
 }

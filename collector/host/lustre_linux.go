@@ -68,32 +68,28 @@ type lliteFiles struct {
 func (f *lliteFiles) answer() mountAnswer { return answered(f.read) }
 
 func (f *lliteFiles) read(a *mountAnswer) error {
-	var errs []error
-	for _, id := range listed(f.proc) {
-		m, err := f.mount(f.proc, id)
-		switch {
-		case err == nil:
-			a.mounts = append(a.mounts, m)
-		case !errors.Is(err, fs.ErrNotExist): // those of a later Lustre are elsewhere
-			errs = append(errs, err)
-		}
+	errs := f.readIn(f.proc, f.proc, a)
+	if len(a.mounts) == 0 && len(errs) == 0 {
+		errs = f.readIn(f.sys, f.debug, a)
 	}
-	if len(a.mounts) > 0 || len(errs) > 0 {
-		return errors.Join(errs...)
-	}
+	return errors.Join(errs...)
+}
 
-	for _, id := range listed(f.sys) {
-		m, err := f.mount(f.debug, id)
+// readIn reads the mounts that a folder lists, of which another one has the statistics.
+func (f *lliteFiles) readIn(list, stats string, a *mountAnswer) (errs []error) {
+	for _, id := range listed(list) {
+		m, err := f.mount(stats, id)
 		switch {
 		case err == nil:
 			a.mounts = append(a.mounts, m)
-		case forbidden(err), errors.Is(err, fs.ErrNotExist): // debugfs is not ours, or not mounted
+		case list == stats && errors.Is(err, fs.ErrNotExist): // those of a later Lustre are elsewhere
+		case list != stats && (forbidden(err) || errors.Is(err, fs.ErrNotExist)): // debugfs is not ours, or not mounted
 			a.forbidden = true
 		default:
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // mount reads the statistics of a mount.
@@ -133,9 +129,7 @@ func lustreName(id string) string {
 // parseLlite takes the statistics of a mount: lines of "NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ". What has
 // not happened yet has no line. Only newer versions have times.
 func parseLlite(data []byte, m *Mount) error {
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
+	for line := range bytes.Lines(data) {
 		var w [7][]byte
 		n := procfile.SplitFields(line, w[:])
 		if n < 4 || string(w[2]) != "samples" {
@@ -150,7 +144,7 @@ func parseLlite(data []byte, m *Mount) error {
 		count, okCount := procfile.ParseCount(w[1])
 		sum, okSum := procfile.ParseCount(w[6])
 		if n < 7 || !okCount || !okSum {
-			return fmt.Errorf("%.60q is not understood", line)
+			return fmt.Errorf("%.60q is not understood", bytes.TrimSuffix(line, []byte{'\n'}))
 		}
 		switch name {
 		case "read_bytes":

@@ -19,14 +19,9 @@ func (r *Reader) readMemory() (Memory, error) {
 		return r.gopsutil.readMemory()
 	}
 
-	path := r.paths.meminfo
-	data, err := r.again(path)
+	info, err := parsed(&r.scratch, r.paths.meminfo, parseMeminfo)
 	if err != nil {
 		return Memory{}, err
-	}
-	info, err := parseMeminfo(data)
-	if err != nil {
-		return Memory{}, fmt.Errorf("read %s: %w", path, err)
 	}
 
 	total, available := info.bytes[memTotal], info.bytes[memAvailable]
@@ -68,9 +63,7 @@ type meminfo struct {
 // parseMeminfo parses lines "Key: 123 kB". It does not look at lines with other keys.
 func parseMeminfo(data []byte) (meminfo, error) {
 	var info meminfo
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
+	for line := range bytes.Lines(data) {
 		key, value, _ := bytes.Cut(line, []byte{':'})
 		for i, k := range memKeys {
 			if string(key) != k {

@@ -10,36 +10,21 @@ import (
 )
 
 // readNet reads /proc/net/dev. gopsutil makes a string of every field (see BenchmarkSources), and
-// panics on a short line or a file without its two lines of headings.
+// panics on a short line or a file without its two lines of headings. Under another host's procfs net/dev follows
+// the namespace of the reader (net links to self/net), so it tries that of the host's process 1 first.
 func (r *Reader) readNet(into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readNet()
 	}
 
-	path, data, err := r.netDev()
-	if err != nil {
-		return nil, err
-	}
-	nics, err := parseNetDev(data, &r.nicNames, into)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return nics, nil
-}
-
-// netDev reads the file of counters. Under another host's procfs net/dev follows the namespace of
-// the reader (net links to self/net), so it tries that of the host's process 1 first.
-func (r *Reader) netDev() (path string, data []byte, err error) {
+	parse := func(data []byte) ([]Device, error) { return parseNetDev(data, &r.nicNames, into) }
 	if r.hostProc {
-		path = r.paths.hostNet
-		data, err = r.again(path)
+		nics, err := parsed(&r.scratch, r.paths.hostNet, parse)
 		if !errors.Is(err, fs.ErrNotExist) {
-			return path, data, err
+			return nics, err
 		}
 	}
-	path = r.paths.net
-	data, err = r.again(path)
-	return path, data, err
+	return parsed(&r.scratch, r.paths.net, parse)
 }
 
 // parseNetDev returns every interface. The name is the text before the last colon (an alias has

@@ -170,9 +170,7 @@ func isNFS(fstype []byte) bool { return string(fstype) == "nfs" || string(fstype
 // parseSeats returns the NFS mounts of a mountinfo file (proc_pid_mountinfo(5)).
 func parseSeats(data []byte) []seat {
 	var seats []seat
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
+	for line := range bytes.Lines(data) {
 		where, what, ok := bytes.Cut(line, []byte(" - "))
 		var f [5][]byte
 		var fstype [1][]byte
@@ -209,9 +207,7 @@ func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 		e = nil
 	}
 
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
+	for line := range bytes.Lines(data) {
 		var w [10][]byte
 		switch n := procfile.SplitFields(line, w[:]); {
 		case n >= 8 && string(w[0]) == "device" && string(w[6]) == "fstype":

@@ -329,7 +329,6 @@ func TestReader_NFSHangs(t *testing.T) {
 // nfsReader replaces the host's reader of NFS by one that the test can reach.
 func (h *rareHost) nfsReader(t *testing.T) *nfs {
 	t.Helper()
-	h.openRare()
 	n := newNFS(h.Reader)
 	h.devices[NFSMounts] = n.read
 	return n
@@ -383,8 +382,6 @@ func TestReader_RootOnly(t *testing.T) {
 	file := filepath.Join(h.sys, "class/powercap/intel-rapl:0/energy_uj")
 	closed(h, file)
 	asNobody(t, func() {
-		e := energyReader{dir: filepath.Join(h.sys, "class", "powercap")}
-		defer e.close()
-		same(t, "energy", e.look(), series.Gap{What: SourceEnergy, Code: RootOnly, Why: file + ": only root may read the counters of energy"})
+		same(t, "energy", new(energyReader).look(h.sys), series.Gap{What: SourceEnergy, Code: RootOnly, Why: file + ": only root may read the counters of energy"})
 	})
 }

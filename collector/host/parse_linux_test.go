@@ -2,12 +2,15 @@ package host
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -100,4 +103,35 @@ func FuzzParsers(f *testing.F) {
 			t.Fatalf("%+v at %v", v, when)
 		}
 	})
+}
+
+// What one file of PSI lacks, the others have. A kernel without PSI is said to have none.
+func TestReader_ReadPressure(t *testing.T) {
+	proc := t.TempDir()
+	read := func() (cgroup.Pressure, bool, error) {
+		r := Reader{scratch: newScratch(proc)}
+		return r.readPressure()
+	}
+	if _, known, err := read(); known || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no PSI: %v, %v", known, err)
+	}
+	line := "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n"
+	for _, name := range []string{"cpu", "memory", "io"} {
+		write(t, proc, "pressure/"+name, []byte(line))
+	}
+	p, known, err := read()
+	if err != nil || !known {
+		t.Fatal(known, err)
+	}
+	same(t, "pressure", p, cgroup.Pressure{CPU: cgroup.Stall{Some: 3, Full: nan}, Memory: cgroup.Stall{Some: 3, Full: 1},
+		IO: cgroup.Stall{Some: 3, Full: 1}})
+	for _, text := range []string{"", "some", "total=5\n", "some avg10=0 total=x\n", "full total=5\n"} {
+		write(t, proc, "pressure/memory", []byte(text))
+		p, known, err := read()
+		if err == nil || !known || !strings.HasPrefix(err.Error(), "memory: read "+proc+"/pressure/memory: not understood") {
+			t.Errorf("%q: %v, %v", text, known, err)
+		}
+		same(t, text, p, cgroup.Pressure{CPU: cgroup.Stall{Some: 3, Full: nan}, Memory: cgroup.Stall{Some: nan, Full: nan},
+			IO: cgroup.Stall{Some: 3, Full: 1}})
+	}
 }

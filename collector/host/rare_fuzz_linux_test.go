@@ -113,8 +113,7 @@ func FuzzHeatAndEnergy(f *testing.F) {
 		} {
 			write(t, sys, name, []byte(text))
 		}
-		r.rare.close()
-		r.rare.energy.pace = pace{}
+		r.rare.energy, r.rare.heat = energyReader{}, heatReader{}
 		now += 2 * topologyAge
 		out := &Reading{At: r.now()}
 		r.readRare(out)

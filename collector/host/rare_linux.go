@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -16,87 +15,93 @@ import (
 // rareSources are what a Reader keeps of the rare sources. What reads mounts puts them and what it may not
 // read into mounts and gaps, for the Reading that is taken now.
 type rareSources struct {
-	opened bool
 	mounts []Mount
 	gaps   []series.Gap
 	energy energyReader
 	heat   heatReader
 }
 
-func newRareSources(r *Reader) rareSources {
-	return rareSources{
-		opened: true,
-		energy: energyReader{dir: filepath.Join(r.sys, "class", "powercap")},
-		heat:   heatReader{sys: r.sys},
+// readRare reads the file systems of servers and the counters of energy. What reads them is made when the job does not
+// wait for it any more.
+func (r *Reader) readRare(out *Reading) {
+	r.rare.mounts, r.rare.gaps = nil, nil
+	for k := range kinds {
+		if !Kind(k).rare() {
+			continue
+		}
+		if r.devices[k] == nil {
+			r.devices[k] = kinds[k].open(r)
+		}
+		var err error
+		err = guard(func() error { out.Devices[k], err = r.devices[k](out.At.Mono, nil); return err })
+		switch {
+		case errors.Is(err, errNotDue):
+			out.Held[k] = true
+		case err != nil:
+			out.fail(kinds[k].source, err)
+		}
 	}
+
+	out.try(SourceEnergy, func() (err error) { out.Energy, err = r.rare.energy.read(r, out.At.Mono); return err })
+	out.Mounts, out.Gaps = r.rare.mounts, r.rare.gaps
 }
 
-func (s *rareSources) close() {
-	s.energy.close()
-	s.heat.close()
+// readHeat reads how hot the CPUs are. A run that is over within the first second does without.
+func (r *Reader) readHeat(out *Reading) {
+	out.try(SourceThermal, func() (err error) { out.Heat, err = r.rare.heat.read(r, out.At.Mono); return err })
 }
 
 // forbidden reports whether a file is there, and is not for us.
 func forbidden(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
-// A countFile is an open file of the kernel with one number in it.
-type countFile struct {
-	fd   int
-	path string
-}
-
-func openCount(path string) (countFile, error) {
+// openable returns an error if a file cannot be opened.
+func openable(path string) error {
 	fd, err := procfile.Open(path)
-	return countFile{fd, path}, err
-}
-
-func (f countFile) close() { _ = unix.Close(f.fd) }
-
-// read reads the number as it is now.
-func (f countFile) read() (uint64, error) {
-	var buf [32]byte
-	for {
-		n, err := unix.Pread(f.fd, buf[:], 0)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return 0, &fs.PathError{Op: "read", Path: f.path, Err: err}
-		}
-		return parseNumber(buf[:n], f.path)
+	if err == nil {
+		unix.Close(fd)
 	}
+	return err
 }
 
-// readCount reads the number in a file.
+// count reads the number in a file that is read again and again.
+func (s *scratch) count(path string) (uint64, error) {
+	data, err := s.again(path)
+	return numberIn(path, data, err)
+}
+
+// readCount reads the number in a file that is read now and then.
 func readCount(path string) (uint64, error) {
-	f, err := openCount(path)
-	if err != nil {
-		return 0, err
+	data, err := readStart(path, 64)
+	return numberIn(path, data, err)
+}
+
+// numberIn returns the number that was read of a file; err is the error of the reading.
+func numberIn(path string, data []byte, err error) (uint64, error) {
+	n, ok := procfile.ParseCount(bytes.TrimSpace(data))
+	if err == nil && !ok {
+		err = fmt.Errorf("read %s: %.20q is not a count", path, data)
 	}
-	defer f.close()
-	return f.read()
+	return n, err
+}
+
+// readStart reads the first bytes of a small file, at most so many.
+func readStart(path string, most int) ([]byte, error) {
+	fd, err := procfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	data := make([]byte, most)
+	n, err := unix.Read(fd, data)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return data[:n], nil
 }
 
 // readWord reads the first line of a small file, such as a list of all CPUs; "" if there is none.
 func readWord(path string) string {
-	fd, err := procfile.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer unix.Close(fd)
-	var buf [4096]byte
-	n, err := unix.Read(fd, buf[:])
-	if err != nil {
-		return ""
-	}
-	line, _, _ := bytes.Cut(buf[:n], []byte{'\n'})
+	data, _ := readStart(path, 4096)
+	line, _, _ := bytes.Cut(data, []byte{'\n'})
 	return string(bytes.TrimSpace(line))
-}
-
-func parseNumber(text []byte, path string) (uint64, error) {
-	n, ok := procfile.ParseCount(bytes.TrimSpace(text))
-	if !ok {
-		return 0, fmt.Errorf("read %s: %.20q is not a count", path, text)
-	}
-	return n, nil
 }

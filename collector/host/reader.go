@@ -20,7 +20,8 @@ type Reader struct {
 	now       func() Instant
 	realTime  bool // now reads the machine's clocks
 	job       jobReader
-	oom       oomLog
+	start     Instant       // of the baseline
+	log       *kernelLog    // from then on; nil = it cannot be read
 	vmHeld    VMStat        // as it was read last
 	vmKnown   bool          // it was read
 	vmAt      time.Duration // when /proc/vmstat was read last
@@ -110,9 +111,9 @@ func (r *Reader) Name() string { return r.name }
 // Close closes the files that the Reader keeps open, including the job's Group and Tree. It
 // does not wait for what hangs, which ends with the program. A Reader may be used again after Close.
 func (r *Reader) Close() {
-	r.oom.close()
+	r.log.close()
+	r.log = nil
 	r.scratch.close()
-	r.rare.close()
 	r.job.close()
 }
 
@@ -124,14 +125,9 @@ func (r *Reader) MeasureHost() { r.jobOnly, r.job.beside = false, false }
 
 // CPUs returns the number of logical CPUs, or 0 if it cannot be read.
 func (r *Reader) CPUs() int {
-	var n int
-	_ = guard(func() error {
-		cpus, err := r.readCPU(nil)
-		n = len(cpus)
-		return err
-	})
-
-	return n
+	var cpus []CPUTimes
+	_ = guard(func() (err error) { cpus, err = r.readCPU(nil); return err })
+	return len(cpus)
 }
 
 // RealTime reports whether the clocks are the machine's.
@@ -155,8 +151,9 @@ func (r *Reader) DiskPaths() []string { return r.disks.paths() }
 // later of two Readings needs classes.
 func (r *Reader) Baseline() *Reading {
 	out := r.begin()
-	if r.job.Source != "" {
-		r.oom.open(out.At)
+	if r.job.Source != "" { // it does not run yet, so that no kill of it is before the end of the log
+		r.log.close()
+		r.start, r.log = out.At, openKernelLog()
 	}
 	r.readCounters(out)
 	out.Job = r.job.baseline(out)
@@ -215,17 +212,10 @@ func (r *Reader) Reuse(old *Reading) { r.spare = append(r.spare, old) }
 // readGauges reads what the host says of this moment.
 func (r *Reader) readGauges(out *Reading) {
 	room := &out.room
-	var err error
-	if err = guard(func() error { room.memory, err = r.readMemory(); return err }); err != nil {
-		out.fail(SourceMemory, err)
-	} else {
+	if out.try(SourceMemory, func() (err error) { room.memory, err = r.readMemory(); return err }) {
 		out.Memory = &room.memory
 	}
-
-	var known bool
-	if err = guard(func() error { room.load, known, err = r.readLoad(); return err }); err != nil {
-		out.fail(SourceLoad, err)
-	} else if known {
+	if out.try(SourceLoad, func() (err error) { room.load, err = r.readLoad(); return err }) {
 		out.Load = &room.load
 	}
 }
@@ -262,12 +252,10 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 
 	room := &out.room
-	var err error
-	if err = guard(func() error { out.CPU, err = r.readCPU(room.cpu[:0]); return err }); err != nil {
-		out.CPU = nil
-		out.fail(SourceCPU, err)
-	} else {
+	if out.try(SourceCPU, func() (err error) { out.CPU, err = r.readCPU(room.cpu[:0]); return err }) {
 		room.cpu = out.CPU
+	} else {
+		out.CPU = nil
 	}
 
 	for k := range kinds {
@@ -275,19 +263,14 @@ func (r *Reader) readCounters(out *Reading) {
 			continue
 		}
 		read, at, devices := r.devices[k], out.At.Mono, room.devices[k][:0]
-		if err = guard(func() error { out.Devices[k], err = read(at, devices); return err }); err != nil {
-			out.fail(kinds[k].source, err)
-		}
+		out.try(kinds[k].source, func() (err error) { out.Devices[k], err = read(at, devices); return err })
 		if out.Devices[k] != nil {
 			room.devices[k] = out.Devices[k]
 		}
 	}
 
 	var known bool
-	if err = guard(func() error { room.pressure, known, err = r.readPressure(); return err }); err != nil {
-		out.fail(SourcePressure, err)
-	}
-	if known {
+	if out.try(SourcePressure, func() (err error) { room.pressure, known, err = r.readPressure(); return err }); known {
 		out.Pressure = &room.pressure
 	}
 }
@@ -311,13 +294,7 @@ func (r *Reader) readVMWhenDue(out *Reading) {
 	}
 
 	vm := &out.room.vm
-	var known bool
-	var err error
-	if err = guard(func() error { *vm, known, err = r.readVM(); return err }); err != nil || !known {
-		r.vmKnown = false
-		if err != nil {
-			out.fail(SourceSwap, err)
-		}
+	if r.vmKnown = out.try(SourceSwap, func() (err error) { *vm, err = r.readVM(); return err }); !r.vmKnown {
 		return
 	}
 

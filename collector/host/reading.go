@@ -108,12 +108,33 @@ func (r *Reading) jobUse() *JobUse {
 
 // failFiles records why files of a source have no values.
 func (r *Reading) failFiles(source string, failed map[string]error) {
+	if err := fileErrors(failed); err != nil {
+		r.fail(source, err)
+	}
+}
+
+// fileErrors joins the reasons why files of a source could not be used.
+func fileErrors(failed map[string]error) error {
 	if len(failed) == 0 {
-		return
+		return nil
 	}
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
-		r.fail(source, FileError{name, failed[name]})
+		errs = append(errs, FileError{name, failed[name]})
 	}
+	return errors.Join(errs...)
+}
+
+// errAbsent is for a source that this system does not have: nothing is missing.
+var errAbsent = errors.New("absent")
+
+// try reads a part of the Reading, and reports whether that went well. If not, it records why the source has no values.
+func (r *Reading) try(source string, read func() error) bool {
+	err := guard(read)
+	if err != nil && err != errAbsent {
+		r.fail(source, err)
+	}
+	return err == nil
 }
 
 // fail records why a source, or a file of it, has no values.

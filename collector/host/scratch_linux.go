@@ -1,9 +1,9 @@
 package host
 
 import (
+	"fmt"
 	"path/filepath"
 
-	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -15,30 +15,41 @@ const maxProcFile = 1 << 20
 type scratch struct {
 	files                         *procfile.Files
 	paths                         paths
-	pressure                      *cgroup.HostPressure
 	cpuNames, diskNames, nicNames nameCache
 }
 
 // paths are the files that are read in each Reading.
-type paths struct{ stat, meminfo, diskstats, net, hostNet, loadavg, vmstat string }
+type paths struct {
+	stat, meminfo, diskstats, net, hostNet, loadavg, vmstat string
+
+	pressure [3]string
+}
 
 func newScratch(proc string) scratch {
 	return scratch{files: procfile.NewFiles(), paths: paths{
 		stat: proc + "/stat", meminfo: proc + "/meminfo", diskstats: proc + "/diskstats", net: proc + "/net/dev",
 		hostNet: proc + "/1/net/dev", loadavg: proc + "/loadavg", vmstat: proc + "/vmstat",
+		pressure: [...]string{proc + "/pressure/cpu", proc + "/pressure/io", proc + "/pressure/memory"},
 	}}
 }
 
 // close closes the files that are held open.
-func (s *scratch) close() {
-	s.files.Close()
-	if s.pressure != nil {
-		s.pressure.Close()
-	}
-}
+func (s *scratch) close() { s.files.Close() }
 
 // again reads a file that is read in each Reading. The next read overwrites what it returns.
 func (s *scratch) again(path string) ([]byte, error) { return s.files.Again(path, maxProcFile) }
+
+// parsed returns what parse makes of a file that is read in each Reading.
+func parsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) (v T, err error) {
+	data, err := s.again(path)
+	if err != nil {
+		return v, err
+	}
+	if v, err = parse(data); err != nil {
+		err = fmt.Errorf("read %s: %w", path, err)
+	}
+	return v, err
+}
 
 // readProc reads a file below the root of procfs that is read now and then. The next read overwrites what it returns.
 func (r *Reader) readProc(name string) ([]byte, error) {

@@ -14,12 +14,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/patience"
-	"github.com/perfagent/perfagent/internal/procfile"
 )
-
-// rdmaUnit is the bytes of one count of port_rcv_data and port_xmit_data
-// (Documentation/ABI/stable/sysfs-class-infiniband).
-const rdmaUnit = 4
 
 // rdmaPatience is how long the ports are waited for. The driver asks the card, which takes some
 // tenths of a millisecond, and a minute if it is broken.
@@ -68,10 +63,8 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	ports := b.ports
 	counts, ok := b.asked.Ask(rdmaPatience, func() []rdmaCounts { return countsOf(ports) })
 	if !ok {
-		counts = slices.Repeat(
-			[]rdmaCounts{{rdmaCount{err: errRDMASilent}, rdmaCount{err: errRDMASilent}}},
-			len(ports),
-		)
+		silent := rdmaCount{err: errRDMASilent}
+		counts = slices.Repeat([]rdmaCounts{{silent, silent}}, len(ports))
 	}
 
 	var errs []error
@@ -115,19 +108,19 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 		return d, false
 	}
 
-	d = Device{Name: port.name, In: in.n, Out: out.n, Class: Counted}
-	if in.err != nil {
-		d.In, d.Class = before.In, d.Class|HeldIn
+	d = Device{Name: port.name, Class: Counted}
+	take := func(c rdmaCount, n uint64, held, full Class) uint64 {
+		if c.err == nil {
+			n = c.n
+		} else {
+			d.Class |= held
+		}
+		if port.full(n) {
+			d.Class |= fullClass(before, was, held, full)
+		}
+		return n
 	}
-	if out.err != nil {
-		d.Out, d.Class = before.Out, d.Class|HeldOut
-	}
-	if port.full(d.In) {
-		d.Class |= fullClass(before, was, HeldIn, FullIn)
-	}
-	if port.full(d.Out) {
-		d.Class |= fullClass(before, was, HeldOut, FullOut)
-	}
+	d.In, d.Out = take(in, before.In, HeldIn, FullIn), take(out, before.Out, HeldOut, FullOut)
 	b.last[port.name] = d
 	return d, true
 }
@@ -208,17 +201,15 @@ func readRDMACount(path string) (c rdmaCount) {
 	defer f.Close()
 	var buf [64]byte
 	n, err := f.Read(buf[:])
-	text := bytes.TrimSpace(buf[:n])
-	count, ok := procfile.ParseCount(text)
-	switch {
-	case ok:
-		return rdmaCount{n: count}
-	case bytes.HasPrefix(text, []byte("N/A")): // "N/A (no PMA)"
-		return rdmaCount{err: errNoRDMACount}
-	case n == 0 && err != nil && !errors.Is(err, io.EOF):
-		return rdmaCount{err: err}
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
-	return rdmaCount{err: fmt.Errorf("read %s: %.20q is not a count", path, text)}
+	text := bytes.TrimSpace(buf[:n])
+	if bytes.HasPrefix(text, []byte("N/A")) { // "N/A (no PMA)"
+		return rdmaCount{err: errNoRDMACount}
+	}
+	c.n, c.err = numberIn(path, text, err)
+	return c
 }
 
 // gone reports whether a counter is not there, or not any more.

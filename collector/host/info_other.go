@@ -1,6 +1,0 @@
-//go:build !linux
-
-package host
-
-// describe has nothing to add here.
-func (r *Reader) describe(*Info) {}

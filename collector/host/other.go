@@ -1,0 +1,105 @@
+//go:build !linux
+
+package host
+
+import (
+	"time"
+
+	"github.com/shirou/gopsutil/v3/net"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// onlyGopsutil reports whether gopsutil is the only reader on this system.
+const onlyGopsutil = true
+
+// diskUnit is the bytes of one count: gopsutil gives bytes.
+const diskUnit = 1
+
+func (r *Reader) readCPU([]CPUTimes) ([]CPUTimes, error) { return r.gopsutil.readCPU() }
+func (r *Reader) readMemory() (Memory, error)            { return r.gopsutil.readMemory() }
+func (r *Reader) readDiskIO([]Device) ([]Device, error)  { return r.gopsutil.readDiskIO() }
+func (r *Reader) readNet([]Device) ([]Device, error)     { return r.gopsutil.readNet() }
+func diskUsage(path string) func() (DiskUsage, error)    { return usageOf(gopsutilUsage, path) }
+
+// readNet reads network interfaces.
+func (g *gopsutil) readNet() ([]Device, error) {
+	return nicsOf(net.IOCountersWithContext(g.roots, true))
+}
+
+// classifyBlocks counts every device: this system does not say what is stacked on what.
+func (r *Reader) classifyBlocks(devs []Device) []Class {
+	classes := make([]Class, len(devs))
+	for i := range classes {
+		classes[i] = Counted | PerfPy
+	}
+	return classes
+}
+
+// freeSpace reads the free space through gopsutil, which does not know inodes everywhere.
+func freeSpace(path string) (FreeSpace, error) {
+	u, err := gopsutilUsage(path)
+	return FreeSpace{Path: path, FreeMB: float64(u.Available) / mib, Inodes: series.Unknown()}, err
+}
+
+// Cores does not look for core files on this system.
+func Cores([]string, time.Time) (cores []Core, written bool) { return nil, false }
+
+// processStart anchors the monotonic clock, which Go gives only as differences.
+var processStart = time.Now()
+
+// Now reads the clocks. There is no boot clock here, so a suspend looks like a step of the wall
+// clock.
+func Now() Instant {
+	mono := time.Since(processStart)
+	return Instant{Wall: time.Now().Round(0), Mono: mono, Boot: mono}
+}
+
+// describe has nothing to add here.
+func (r *Reader) describe(*Info) {}
+
+// scratch is empty: a Reader keeps nothing from one Reading to the next.
+type scratch struct{}
+
+func newScratch(string) scratch { return scratch{} }
+
+func (s *scratch) close() {}
+
+// What follows exists on Linux only: elsewhere there is nothing to read, and nothing missing.
+
+func (r *Reader) readLoad() (l Load, err error)                            { return l, errAbsent }
+func (r *Reader) readVM() (v VMStat, err error)                            { return v, errAbsent }
+func (r *Reader) readPressure() (p cgroup.Pressure, known bool, err error) { return p, false, nil }
+
+func affinity(int) int { return 0 }
+
+func (j *jobTree) readBound([]int, treeQuestion) bound { return bound{} }
+
+type helper struct{}
+
+func newHelper() *helper { return nil }
+
+func (j *jobReader) selfUsage() process.Usage { return process.Usage{} }
+
+type rareSources struct{}
+
+func (r *Reader) readRare(*Reading) {}
+func (r *Reader) readHeat(*Reading) {}
+
+func openRDMA(*Reader) deviceReader   { return noDevices }
+func openNFS(*Reader) deviceReader    { return noDevices }
+func openLustre(*Reader) deviceReader { return noDevices }
+
+func noDevices(time.Duration, []Device) ([]Device, error) { return nil, nil }
+
+type kernelLog struct{}
+
+func openKernelLog() *kernelLog { return nil }
+func (*kernelLog) close()       {}
+
+// Watch, Victims and recognize know nothing of what the kernel kills.
+func (r *Reader) Watch()                           {}
+func (r *Reader) Victims(Instant) ([]Victim, bool) { return nil, false }
+func (r *Reader) recognize()                       {}
