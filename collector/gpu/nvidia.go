@@ -1,9 +1,11 @@
 package gpu
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -247,38 +249,19 @@ func throttle(text string) (reasons []string, ok bool) {
 	return reasons, true
 }
 
-// lines splits its input into lines. It drops the rest of a line that is longer than maxLine.
-type lines struct {
-	part []byte
-	skip bool // until the next newline
-}
-
-// feed calls use for each complete line, which is valid during the call only.
-func (l *lines) feed(data []byte, use func(line []byte)) {
-	for len(data) > 0 {
-		i := bytes.IndexByte(data, '\n')
-		piece := data
-		if i >= 0 {
-			piece, data = data[:i], data[i+1:]
-		} else {
-			data = nil
+// readLines calls use for each line of what is read, which is valid during the call only. Of a line that is longer than
+// maxLine it has the beginning, and what has no end is no line. more is called with the number of bytes that came, and
+// ends the reading by false.
+func readLines(from io.Reader, use func(line []byte), more func(n int) bool) {
+	in := bufio.NewReaderSize(from, maxLine)
+	for long := false; ; {
+		piece, err := in.ReadSlice('\n')
+		full := err == bufio.ErrBufferFull
+		if !long && (full || err == nil) {
+			use(bytes.TrimSuffix(piece, []byte{'\n'}))
 		}
-
-		if !l.skip {
-			l.part = append(l.part, piece[:min(len(piece), maxLine+1-len(l.part))]...)
-			if l.skip = len(l.part) > maxLine; l.skip {
-				use(l.part)
-			}
+		if long = full; err != nil && !full || !more(len(piece)) {
+			return
 		}
-
-		if i < 0 {
-			continue
-		}
-
-		if !l.skip {
-			use(l.part)
-		}
-
-		l.part, l.skip = l.part[:0], false
 	}
 }

@@ -268,23 +268,15 @@ type reader struct {
 
 // read returns at the end of the output, or when there is too much of it.
 func (r *reader) read(out *os.File) {
-	var l lines
-	buf := make([]byte, 16<<10)
 	second, bytes := time.Now(), 0
-	for {
-		n, err := out.Read(buf)
-		l.feed(buf[:n], r.line)
-		if err != nil {
-			return
-		}
+	readLines(out, r.line, func(n int) bool {
 		if now := time.Now(); now.Sub(second) >= time.Second {
 			second, bytes = now, 0
 		}
-		if bytes += n; bytes > flood {
-			r.flooded = true
-			return
-		}
-	}
+		bytes += n
+		r.flooded = bytes > flood
+		return !r.flooded
+	})
 }
 
 // line puts a row on the board. Anything else is a message.
