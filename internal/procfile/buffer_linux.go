@@ -52,17 +52,6 @@ func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
 // it.
 const shortRead = 2048
 
-// ReadLines is ReadFrom for a file whose lines are shorter than half a page: for a short file it
-// spares the system call that finds the end.
-func (b *Buffer) ReadLines(fd int, path string, limit int) ([]byte, error) {
-	return b.read(unix.Pread, fd, path, limit, shortRead)
-}
-
-// ReadCounters is ReadLines for what PreadAtOnce reads.
-func (b *Buffer) ReadCounters(fd int, path string, limit int) ([]byte, error) {
-	return b.read(PreadAtOnce, fd, path, limit, shortRead)
-}
-
 // pread is pread(2), or PreadAtOnce.
 type pread func(fd int, p []byte, offset int64) (int, error)
 

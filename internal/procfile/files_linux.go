@@ -27,7 +27,7 @@ func NewFiles() *Files {
 	return f
 }
 
-// Again returns the contents of a file whose lines are short, see Buffer.ReadLines. A file of procfs must be one that
+// Again returns the contents of a file whose lines are shorter than half a page. A file of procfs must be one that
 // PreadAtOnce reads. The next read overwrites the contents.
 func (f *Files) Again(path string, limit int) ([]byte, error) {
 	file, open := f.held[path]
@@ -45,11 +45,11 @@ func (f *Files) Again(path string, limit int) ([]byte, error) {
 		}
 	}
 
-	read := f.file.ReadLines
+	call := unix.Pread
 	if file.atOnce {
-		read = f.file.ReadCounters
+		call = PreadAtOnce
 	}
-	data, err := read(file.fd, path, limit)
+	data, err := f.file.read(call, file.fd, path, limit, shortRead)
 	if err != nil {
 		f.release(path)
 	}
