@@ -45,14 +45,11 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	}
 
 	var n [numFields]uint64
-	for i := range procfile.StatRSS + 1 {
-		switch i {
-		case procfile.StatParent, procfile.StatMinFlt,
-			procfile.StatUTime, procfile.StatSTime, procfile.StatCUTime, procfile.StatCSTime,
-			procfile.StatThreads, procfile.StatStart, procfile.StatRSS:
-		default:
-			continue
-		}
+	for _, i := range [...]int{
+		procfile.StatParent, procfile.StatMinFlt,
+		procfile.StatUTime, procfile.StatSTime, procfile.StatCUTime, procfile.StatCSTime,
+		procfile.StatThreads, procfile.StatStart, procfile.StatRSS,
+	} {
 		var ok bool
 		if n[i], ok = procfile.ParseCount(f[i]); !ok {
 			return s, damaged("a field is not a count")
