@@ -31,13 +31,13 @@ func (r *reader) read(path string, limit int) ([]byte, error) { return r.files.O
 // close closes all files that are held.
 func (r *reader) close() { r.files.Close() }
 
-// number reads a file of one decimal number.
-func (r *reader) number(path string) (float64, error) {
+// value reads a file of one value.
+func (r *reader) value(path string, parse func(data []byte) (float64, bool)) (float64, error) {
 	data, err := r.again(path, maxFile)
 	if err != nil {
 		return nan, err
 	}
-	v, ok := parseNumber(data)
+	v, ok := parse(data)
 	if !ok {
 		return nan, malformed(path, data)
 	}

@@ -185,12 +185,7 @@ func (v *view) membership(controller string) *membership {
 
 // covered reports whether a later mount lies over this one.
 func (v *view) covered(i int) bool {
-	for _, m := range v.mounts[i+1:] {
-		if m.point == v.mounts[i].point {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.mounts[i+1:], func(m mount) bool { return m.point == v.mounts[i].point })
 }
 
 // locate finds a group below a mount point.

@@ -303,17 +303,10 @@ func (g *Group) cpusIn(l *Limits) int {
 // parsed reads one file of a group for Limits. A file that does not exist is not meant to (v2's
 // root, a controller that is not enabled): NaN.
 func (g *Group) parsed(l *Limits, path string, parse func([]byte) (float64, bool)) float64 {
-	data, err := g.r.again(path, maxFile)
-	if err == nil {
-		v, ok := parse(data)
-		if ok {
-			return v
-		}
-		err = malformed(path, data)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		return nan
+	v, err := g.r.value(path, parse)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return v
 	}
-
 	if l.Failed == nil {
 		l.Failed = map[string]error{}
 	}

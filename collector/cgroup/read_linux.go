@@ -52,7 +52,7 @@ func (c *Counters) number(r *reader, path string) float64 {
 	if path == "" {
 		return nan
 	}
-	v, err := r.number(path)
+	v, err := r.value(path, parseNumber)
 	if err != nil {
 		c.fail(filepath.Base(path), err)
 	}
