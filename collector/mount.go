@@ -55,12 +55,12 @@ type MountOp struct {
 func noteMounts(list []Mount, before, now []host.Mount) (out []Mount, beyond bool) {
 	for k := range now {
 		m := &now[k]
-		i := slices.IndexFunc(before, func(o host.Mount) bool { return o.Kind == m.Kind && o.ID == m.ID })
-		if i < 0 && !m.Fresh {
-			continue
-		}
 		var old host.Mount
-		if i >= 0 && !m.Fresh {
+		if !m.Fresh {
+			i := slices.IndexFunc(before, func(o host.Mount) bool { return o.Kind == m.Kind && o.ID == m.ID })
+			if i < 0 {
+				continue
+			}
 			old = before[i]
 		}
 		if !used(&old, m) {

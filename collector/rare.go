@@ -146,8 +146,3 @@ func (s *Sampler) noteRare(r *host.Reading) {
 	}
 	s.rec.Mounts, s.mounts = list, keptMounts(s.mounts, r.Mounts)
 }
-
-// allFresh reports whether devices have counted nothing that is not in their counters.
-func allFresh(devs []host.Device) bool {
-	return !slices.ContainsFunc(devs, func(d host.Device) bool { return d.Class&host.Fresh == 0 })
-}

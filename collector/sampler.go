@@ -227,25 +227,15 @@ func (s *Sampler) retire(r *host.Reading) {
 
 // read takes the next Reading, or the closing one, and what the job has said by then. Its file may be on a disk: it
 // comes last, see procfile.PreadAtOnce.
-func (s *Sampler) read(closing bool) (*host.Reading, marks.News) {
-	var r *host.Reading
+func (s *Sampler) read(closing bool) (r *host.Reading, news marks.News) {
+	read, look := s.reader.Read, (*marks.Follower).Look
 	if closing {
-		r = s.reader.Final()
-	} else {
-		r = s.reader.Read()
+		read, look = s.reader.Final, (*marks.Follower).Last
 	}
-	return r, s.readMarks(closing)
-}
-
-// readMarks returns what the job has added to its file since the Reading before.
-func (s *Sampler) readMarks(closing bool) marks.News {
-	switch {
-	case s.marks == nil:
-		return marks.News{}
-	case closing:
-		return s.marks.Last()
+	if r = read(); s.marks != nil {
+		news = look(s.marks)
 	}
-	return s.marks.Look()
+	return r, news
 }
 
 // mark adds to the Recording what the job said before a Reading. Its times are those of the wall clock,
@@ -388,7 +378,8 @@ func addCounted(names []string, devs []host.Device) []string {
 // noteLate remembers when counters began that the baseline lacked.
 func (s *Sampler) noteLate(r *host.Reading) {
 	for k, devs := range r.Devices {
-		if devs == nil || s.progress.devices[k] != nil || allFresh(devs) {
+		notFresh := func(d host.Device) bool { return d.Class&host.Fresh == 0 }
+		if s.progress.devices[k] != nil || !slices.ContainsFunc(devs, notFresh) { // none, or nothing that is not counted
 			continue
 		}
 		if s.rec.Late == nil {

@@ -193,10 +193,5 @@ func looksLikePartition(name string, byName map[string]Device) bool {
 
 // hasPrefix reports whether a name has one of the prefixes.
 func hasPrefix(name string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }

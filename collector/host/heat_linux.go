@@ -167,21 +167,21 @@ func (h *heatReader) lookForThrottles(sys string) {
 		return
 	}
 
-	var inPackage, inCore []bool // by CPU: one of its package, of its core, was seen
+	inPackage, inCore := map[int]bool{}, map[int]bool{} // by CPU: one of its package, of its core, was seen
 	for _, n := range cpuNumbers(listed(cpus)) {
 		dir := filepath.Join(cpus, "cpu"+strconv.Itoa(n))
 		counters := filepath.Join(dir, "thermal_throttle")
-		if !at(inPackage, n) {
+		if !inPackage[n] {
 			name := "package " + readWord(filepath.Join(dir, "topology", "physical_package_id"))
 			known := func(f throttleFiles) bool { return f.name == name }
 			if !slices.ContainsFunc(h.packages, known) { // else the kernel does not list the CPUs of a package
 				h.packages = appendThrottle(h.packages, name, filepath.Join(counters, "package"))
 			}
-			inPackage = mark(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
+			mark(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
 		}
-		if !at(inCore, n) && len(h.cores) < maxCores {
+		if !inCore[n] && len(h.cores) < maxCores {
 			h.cores = appendThrottle(h.cores, "core of CPU "+strconv.Itoa(n), filepath.Join(counters, "core"))
-			inCore = mark(inCore, n, firstWord(dir, "core_cpus_list", "thread_siblings_list"))
+			mark(inCore, n, firstWord(dir, "core_cpus_list", "thread_siblings_list"))
 		}
 	}
 }
@@ -223,20 +223,9 @@ func firstWord(cpu string, names ...string) string {
 	return ""
 }
 
-func at(seen []bool, n int) bool { return n < len(seen) && seen[n] }
-
 // mark marks a CPU, and those of a list such as "0-3,64-67".
-func mark(seen []bool, cpu int, list string) []bool {
-	set := func(from, to int) {
-		if len(seen) <= to {
-			seen = append(seen, make([]bool, to+1-len(seen))...)
-		}
-		for n := from; n <= to; n++ {
-			seen[n] = true
-		}
-	}
-
-	set(cpu, cpu)
+func mark(seen map[int]bool, cpu int, list string) {
+	seen[cpu] = true
 	for part := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(part, "-")
 		from, err := strconv.ParseUint(first, 10, 16)
@@ -244,9 +233,8 @@ func mark(seen []bool, cpu int, list string) []bool {
 		if err == nil && isRange {
 			to, err = strconv.ParseUint(last, 10, 16)
 		}
-		if err == nil && from <= to {
-			set(int(from), int(to))
+		for n := from; err == nil && n <= to; n++ {
+			seen[int(n)] = true
 		}
 	}
-	return seen
 }

@@ -47,7 +47,10 @@ func answered(read func(*mountAnswer) error) (a mountAnswer) {
 
 func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 	if !m.pace.due(at, m.host.job.closing) {
-		return nil, m.pace.notDue()
+		if m.pace.there {
+			return nil, errNotDue
+		}
+		return nil, nil
 	}
 
 	again := m.pace.begun

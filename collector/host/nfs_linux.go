@@ -262,15 +262,9 @@ func (f *nfsFiles) line(e *nfsEntry, w [][]byte) error {
 
 // isOperation reports whether a word is the name of an operation: "READ:", and not "xprt:".
 func isOperation(name []byte) bool {
-	if len(name) < 2 || name[len(name)-1] != ':' {
-		return false
-	}
-	for _, c := range name[:len(name)-1] {
-		if !(c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') {
-			return false
-		}
-	}
-	return true
+	word, isName := bytes.CutSuffix(name, []byte{':'})
+	other := func(c byte) bool { return !(c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') }
+	return isName && len(word) > 0 && !slices.ContainsFunc(word, other)
 }
 
 // operation takes the line of an operation: calls, transmissions, timeouts, bytes sent and received,

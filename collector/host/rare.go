@@ -120,14 +120,6 @@ func (p *pace) due(now time.Duration, closing bool) bool {
 	return closing || since >= max(rareEvery, rareShare*p.took)
 }
 
-// notDue is the error of a source that is not read now, though it is there.
-func (p *pace) notDue() error {
-	if p.there {
-		return errNotDue
-	}
-	return nil
-}
-
 // done notes that the source was read.
 func (p *pace) done(now, took time.Duration, there bool) {
 	*p = pace{begun: true, there: there, last: now, took: took}

@@ -187,8 +187,11 @@ func (r *Reader) Read() *Reading {
 		out.room.gpus = r.gpus.Read()
 		out.GPUs = &out.room.gpus
 	}
-	if !r.jobOnly {
-		r.readDisks(out)
+	if !r.jobOnly { // the disks come last, as one may be waited for
+		disk, err := r.disks.read(out.room.disk[:0])
+		if out.room.disk, out.Disk = disk, disk; err != nil {
+			out.fail(SourceDisk, err)
+		}
 	}
 	r.recognize()
 
@@ -217,14 +220,6 @@ func (r *Reader) readGauges(out *Reading) {
 	}
 	if out.try(SourceLoad, func() (err error) { room.load, err = r.readLoad(); return err }) {
 		out.Load = &room.load
-	}
-}
-
-// readDisks reads the usage of file systems. It comes last, as one may be waited for.
-func (r *Reader) readDisks(out *Reading) {
-	disk, err := r.disks.read(out.room.disk[:0])
-	if out.room.disk, out.Disk = disk, disk; err != nil {
-		out.fail(SourceDisk, err)
 	}
 }
 
