@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 const (
@@ -104,14 +105,5 @@ func (t *Tree) commandText(args []string) string {
 	if t.o.Redact != nil {
 		args = t.o.Redact(args)
 	}
-	text := strings.ToValidUTF8(strings.Join(args, " "), "�")
-	if len(text) <= maxCommand {
-		return text
-	}
-
-	end := maxCommand
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
+	return text.Prefix(strings.Join(args, " "), maxCommand)
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-	"unicode/utf8"
 	"unsafe"
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
@@ -158,11 +157,8 @@ func (b *Book) example(line []byte, why string) {
 		return
 	}
 
-	shown := text.Printable(string(line[:min(len(line), most)]))
-	for len(shown) > most || !utf8.ValidString(shown) {
-		shown = shown[:min(len(shown)-1, most)]
-	}
-	if e := (Example{shown, why}); !slices.Contains(b.Examples, e) {
+	e := Example{text.Prefix(text.Printable(string(line[:min(len(line), most)])), most), why}
+	if !slices.Contains(b.Examples, e) {
 		b.Examples = append(b.Examples, e)
 	}
 }
