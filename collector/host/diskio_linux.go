@@ -147,8 +147,7 @@ func (r *Reader) isWhole(name string) bool {
 // hiddenTwice reports whether a device is a hidden path to an NVMe drive whose bytes the drive
 // itself counts, too. Before Linux 6.3 it did not, and only its paths counted what it moved.
 func (r *Reader) hiddenTwice(d Device, byName map[string]Device) bool {
-	data, err := r.readFile(filepath.Join(r.blockDir(d.Name), "hidden"))
-	if err != nil || string(bytes.TrimSpace(data)) != "1" {
+	if readWord(filepath.Join(r.blockDir(d.Name), "hidden")) != "1" {
 		return false
 	}
 	subsystem, path, isPath := strings.Cut(d.Name, "c") // nvme0c1n1 is a path to nvme0n1

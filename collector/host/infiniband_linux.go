@@ -172,8 +172,7 @@ func countedByFunction(device, port string) bool {
 		return false
 	}
 	driver, _ := os.Readlink(filepath.Join(device, "device", "driver"))
-	layer, _ := os.ReadFile(filepath.Join(port, "link_layer"))
-	return filepath.Base(driver) == "mlx4_core" && string(bytes.TrimSpace(layer)) == "InfiniBand"
+	return filepath.Base(driver) == "mlx4_core" && readWord(filepath.Join(port, "link_layer")) == "InfiniBand"
 }
 
 // countsOf reads the counters of ports.

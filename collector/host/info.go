@@ -25,13 +25,9 @@ func (r *Reader) Info() Info {
 	if h.Hostname == "" {
 		h.Hostname, _ = os.Hostname()
 	}
-	_ = guard(func() error { // every Reading reports a failure
-		m, err := r.readMemory()
-		if err == nil {
-			h.MemoryMB = float64(m.Total) / mib
-		}
-		return err
-	})
+	var m Memory // every Reading reports a failure
+	_ = guard(func() (err error) { m, err = r.readMemory(); return err })
+	h.MemoryMB = float64(m.Total) / mib
 	return h
 }
 

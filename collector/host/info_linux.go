@@ -1,24 +1,16 @@
 package host
 
 import (
-	"bytes"
 	"path/filepath"
 	"strings"
 )
 
 // describe fills in what procfs says about the host.
 func (r *Reader) describe(h *Info) {
-	h.Hostname = r.procLine("sys/kernel/hostname")
-	h.BootID = r.procLine("sys/kernel/random/boot_id")
-	h.Kernel = r.procLine("sys/kernel/osrelease")
+	h.Hostname = readWord(r.proc + "/sys/kernel/hostname")
+	h.BootID = readWord(r.proc + "/sys/kernel/random/boot_id")
+	h.Kernel = readWord(r.proc + "/sys/kernel/osrelease")
 	h.CPUModel = r.cpuModel()
-}
-
-// procLine returns the first line of a file under /proc, or "".
-func (r *Reader) procLine(name string) string {
-	data, _ := r.readProc(name)
-	line, _, _ := bytes.Cut(data, []byte{'\n'})
-	return string(bytes.TrimSpace(line))
 }
 
 // cpuModel returns the first "model name" of /proc/cpuinfo. It reads only the file's beginning: on

@@ -93,16 +93,12 @@ func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 	if !info.has[memActiveFile] || !info.has[memInactiveFile] || !info.has[memReclaimable] {
 		return fallback, nil
 	}
-	data, err := r.readProc("zoneinfo")
+	low, err := parsed(&r.scratch, filepath.Join(r.proc, "zoneinfo"), parseLowWatermark)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return fallback, nil
 	}
 	if err != nil {
 		return 0, err
-	}
-	low, err := parseLowWatermark(data)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "zoneinfo"), err)
 	}
 
 	cache, slab := info.bytes[memActiveFile]+info.bytes[memInactiveFile], info.bytes[memReclaimable]

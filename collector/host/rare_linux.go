@@ -32,14 +32,13 @@ func (r *Reader) readRare(out *Reading) {
 		if r.devices[k] == nil {
 			r.devices[k] = kinds[k].open(r)
 		}
-		var err error
-		err = guard(func() error { out.Devices[k], err = r.devices[k](out.At.Mono, nil); return err })
-		switch {
-		case errors.Is(err, errNotDue):
-			out.Held[k] = true
-		case err != nil:
-			out.fail(kinds[k].source, err)
-		}
+		out.try(kinds[k].source, func() (err error) {
+			out.Devices[k], err = r.devices[k](out.At.Mono, nil)
+			if out.Held[k] = err == errNotDue; out.Held[k] {
+				return nil
+			}
+			return err
+		})
 	}
 
 	out.try(SourceEnergy, func() (err error) { out.Energy, err = r.rare.energy.read(r, out.At.Mono); return err })

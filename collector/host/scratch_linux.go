@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -51,11 +50,7 @@ func parsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) 
 	return v, err
 }
 
-// readProc reads a file below the root of procfs that is read now and then. The next read overwrites what it returns.
-func (r *Reader) readProc(name string) ([]byte, error) {
-	return r.readFile(filepath.Join(r.proc, name))
-}
-
+// readFile reads a file that is read now and then. The next read overwrites what it returns.
 func (r *Reader) readFile(path string) ([]byte, error) { return r.files.Once(path, maxProcFile) }
 
 // A nameCache keeps the names of a source's lines, which are the same in nearly every Reading, so
