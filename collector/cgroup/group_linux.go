@@ -91,19 +91,18 @@ func (g *Group) name() string {
 	return p.names[0]
 }
 
-// findFiles finds out once which files exist, so that no Read has to.
+// findFiles finds out once which group counts CPU time, what the groups are called and which files exist, so that no
+// Read has to.
 func (g *Group) findFiles() {
 	// v2 counts CPU time in every group, whoever has the controller.
 	if !g.acct.hasCounters() && g.unified.hasCounters() {
 		g.acct = g.unified
 	}
 	g.path = g.name()
-	g.homes, g.usage, g.tasks, g.traffic, g.stalls = nil, "", "", nil, [3]string{}
 	if g.acct.hasCounters() {
 		g.homes = append(g.homes, g.acct)
 		g.usage = filepath.Join(g.acct.dir(), map[bool]string{true: "cpu.stat", false: "cpuacct.usage"}[g.acct.v2])
 	}
-	g.own = memoryFiles{}
 	if g.memory.hasCounters() {
 		g.own = memoryFilesIn(g.memory.dir(), g.memory.v2)
 		if !slices.Contains(g.homes, g.memory) {
