@@ -95,11 +95,14 @@ func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) 
 }
 
 // counts returns what a device has counted, in the kind's unit.
-func (c *deviceCounter) counts(d *host.Device) uint64 {
-	if c.in {
-		return d.In
+func (c *deviceCounter) counts(d *host.Device) uint64 { return pick(c.in, d.In, d.Out) }
+
+// pick returns what belongs to a direction.
+func pick[T any](isIn bool, in, out T) T {
+	if isIn {
+		return in
 	}
-	return d.Out
+	return out
 }
 
 // deviceNamed returns the device of a name, or nil; hint is where it most likely stands.
@@ -153,23 +156,13 @@ func (c *deviceCounter) sums(d *host.Device, perfpy bool) bool {
 	if perfpy {
 		return d.Class&host.PerfPy != 0 && d.Class&host.Loopback == c.class&host.Loopback
 	}
-	return d.Class&(host.Counted|host.Loopback|c.held()) == c.class
-}
-
-// held returns the class of a device whose count is that of an earlier Reading.
-func (c *deviceCounter) held() host.Class {
-	if c.in {
-		return host.HeldIn
-	}
-	return host.HeldOut
+	held := pick(c.in, host.HeldIn, host.HeldOut) // its count is that of an earlier Reading
+	return d.Class&(host.Counted|host.Loopback|held) == c.class
 }
 
 // full returns the devices whose counter is at the end of its range.
 func (c *deviceCounter) full(devs []host.Device) (names []string) {
-	bit := host.FullOut
-	if c.in {
-		bit = host.FullIn
-	}
+	bit := pick(c.in, host.FullIn, host.FullOut)
 	for i := range devs {
 		if devs[i].Class&bit != 0 {
 			names = append(names, devs[i].Name)
