@@ -69,7 +69,7 @@ func TestWindows_BeginWithTheirGPU(t *testing.T) {
 		names = append(names, "gpu_{i}_"+name)
 	}
 	var listed []string
-	for _, s := range GPUSeries() {
+	for _, s := range gpuTable() {
 		listed = append(listed, s.Name)
 	}
 	if d := cmp.Diff(names, listed); d != "" {

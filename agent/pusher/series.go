@@ -7,12 +7,9 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// A Series describes one time series, as it is named under system/<node>/.
+// A Series describes one time series, as it is named under system/<node>/. docs/mlflow.md says what each is.
 type Series struct {
 	Name string
-
-	// Unit and Meaning are for people.
-	Unit, Meaning string
 
 	columns   []collector.Column // whose values are added up
 	reduction reduction
@@ -31,29 +28,17 @@ const (
 // megabyte converts our MiB to MLflow's unit, 10^6 bytes.
 const megabyte = collector.MiB / 1e6
 
-// Units, as people read them.
-const (
-	percent   = string(collector.Percent)
-	megabytes = "MB (10^6 bytes)"
-)
-
-// ofPeak is the meaning of a series that follows its mean.
-const ofPeak = "its peak in the window"
-
 // AllSeries returns the series of the host and of the job, without those of GPUs. No name is the
 // folder of another.
 func AllSeries() []Series { return append(hostSeries(), otherSeries()...) }
 
 // hostSeries returns the series that every node has.
 func hostSeries() []Series {
-	return append(columnSeries(true), []Series{
-		{Name: "network_receive_megabytes", Unit: megabytes,
-			Meaning: "received since the start, from other hosts and over loopback",
-			columns: of(collector.NetExtRecv, collector.NetLoRecv), reduction: last, scale: megabyte},
-		{Name: "network_transmit_megabytes", Unit: megabytes,
-			Meaning: "sent since the start, to other hosts and over loopback",
-			columns: of(collector.NetExtSent, collector.NetLoSent), reduction: last, scale: megabyte},
-	}...)
+	return append(columnSeries(true),
+		Series{Name: "network_receive_megabytes", columns: of(collector.NetExtRecv, collector.NetLoRecv),
+			reduction: last, scale: megabyte},
+		Series{Name: "network_transmit_megabytes", columns: of(collector.NetExtSent, collector.NetLoSent),
+			reduction: last, scale: megabyte})
 }
 
 // otherSeries returns the series of the job and its limits, of what holds up tasks, and of devices
@@ -72,7 +57,7 @@ func columnSeries(always bool) []Series {
 		s.columns = of(c)
 		out = append(out, s)
 		if row.MLflowPeak {
-			s.Name, s.Meaning, s.reduction = s.Name+"_max", ofPeak, peak
+			s.Name, s.reduction = s.Name+"_max", peak
 			out = append(out, s)
 		}
 	}
@@ -81,12 +66,9 @@ func columnSeries(always bool) []Series {
 
 // newSeries returns the mean of a column in the unit of MLflow's own series.
 func newSeries(row collector.ColumnInfo) Series {
-	s := Series{Name: row.MLflow, Unit: string(row.Unit), Meaning: row.Label}
-	switch row.Unit {
-	case collector.Mebibytes:
-		s.Unit, s.scale = megabytes, megabyte
-	case collector.MebibytesPerSecond:
-		s.Unit, s.scale = "MB/s", megabyte
+	s := Series{Name: row.MLflow}
+	if row.Unit == collector.Mebibytes || row.Unit == collector.MebibytesPerSecond {
+		s.scale = megabyte
 	}
 	return s
 }
@@ -114,6 +96,8 @@ func (d device) bound(b collector.Bound) float64 {
 	return d.powerLimitWatts
 }
 
+// gpuTable returns the series that each GPU of a node has. {i} in their names is the device's
+// position among the node's GPUs, counted from 0.
 func gpuTable() []gpuSeries {
 	var table []gpuSeries
 	for key := range collector.GPUKey(collector.NumGPUKeys) {
@@ -123,23 +107,10 @@ func gpuTable() []gpuSeries {
 		if row.MLflowShare == "" {
 			continue
 		}
-		s.Name, s.Unit, s.share = row.MLflowShare, percent, row.Bound
-		s.Meaning += ", as a share of " + map[collector.Bound]string{
-			collector.BoundDeviceMemory: "its memory", collector.BoundDevicePower: "its power limit",
-		}[s.share]
+		s.Name, s.share = row.MLflowShare, row.Bound
 		table = append(table, s)
 	}
 	return table
-}
-
-// GPUSeries returns the series that each GPU of a node has. {i} in their names is the device's
-// position among the node's GPUs, counted from 0.
-func GPUSeries() []Series {
-	var out []Series
-	for _, s := range gpuTable() {
-		out = append(out, s.Series)
-	}
-	return out
 }
 
 // forDevice returns the series of one device. ok is false if the value is a share of something that

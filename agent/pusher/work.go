@@ -50,17 +50,6 @@ func numbersOf(w *reporter.Work, kind reporter.WorkKind, most int) (out []mlflow
 	return out
 }
 
-// WorkSeries returns the series of what a job says of its work. {name} in a Name stands for the name of the operation,
-// counter, gauge or transfer.
-func WorkSeries() []Series {
-	var out []Series
-	for _, l := range reporter.WorkLineKinds() {
-		name := path.Join(string(l.Kind), "{name}", l.Number)
-		out = append(out, Series{Name: name, Unit: cmp.Or(string(l.Unit), "the job's"), Meaning: l.Meaning})
-	}
-	return out
-}
-
 // A jobSeries is an operation, counter, gauge or transfer that has time lines.
 type jobSeries struct {
 	kind reporter.WorkKind

@@ -30,7 +30,6 @@ import (
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -114,11 +113,8 @@ func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 // is written anew.
 func TestDocs_MetricTable(t *testing.T) { generatedPart(t, metricsDoc, "metrics", metricRows()) }
 
-// TestDocs_SeriesTable: the table of docs/mlflow.md is pusher.AllSeries().
+// TestDocs_SeriesTable: the table of docs/mlflow.md has the series of pusher, with the labels and units of their columns.
 func TestDocs_SeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
-
-// TestDocs_Findings: the table of docs/findings.md is diagnosis.Rules().
-func TestDocs_Findings(t *testing.T) { generatedPart(t, "../../docs/findings.md", "rules", ruleRows()) }
 
 // generatedPart holds a part of a document against what the program says. With
 // -update it is written anew.
@@ -140,17 +136,42 @@ func generatedPart(t *testing.T, file, name, want string) {
 func seriesRows() string {
 	var out strings.Builder
 	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
-	for _, s := range slices.Concat(pusher.AllSeries(), pusher.GPUSeries(), pusher.WorkSeries()) {
-		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", s.Name, s.Unit, s.Meaning)
+	row := func(name, unit, meaning string) { fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, unit, meaning) }
+	const megabytes = "MB (10^6 bytes)"
+	units := map[collector.Unit]string{collector.Mebibytes: megabytes, collector.MebibytesPerSecond: "MB/s"}
+	unit := func(u collector.Unit) string {
+		if words, ok := units[u]; ok {
+			return words
+		}
+		return string(u)
 	}
-	return out.String()
-}
+	about := map[string][2]string{
+		"network_receive_megabytes":  {megabytes, "received since the start, from other hosts and over loopback"},
+		"network_transmit_megabytes": {megabytes, "sent since the start, to other hosts and over loopback"},
+	}
+	for c := range collector.NumColumns {
+		info := c.Info()
+		about[info.MLflow] = [2]string{unit(info.Unit), info.Label}
+		about[info.MLflow+"_max"] = [2]string{unit(info.Unit), "its peak in the window"}
+	}
+	for _, s := range pusher.AllSeries() {
+		row(s.Name, about[s.Name][0], about[s.Name][1])
+	}
 
-func ruleRows() string {
-	var out strings.Builder
-	out.WriteString("| id | severity | when | advice |\n|---|---|---|---|\n")
-	for _, r := range diagnosis.Rules() {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, r.When, r.Advice)
+	whole := map[collector.Bound]string{collector.BoundDeviceMemory: "its memory", collector.BoundDevicePower: "its power limit"}
+	for key := range collector.GPUKey(collector.NumGPUKeys) {
+		info := key.Info()
+		row(info.MLflow, unit(info.Unit), info.Label)
+		if info.MLflowShare != "" {
+			row(info.MLflowShare, string(collector.Percent), info.Label+", as a share of "+whole[info.Bound])
+		}
+	}
+	for _, l := range reporter.WorkLineKinds() {
+		words := string(l.Unit)
+		if words == "" {
+			words = "the job's"
+		}
+		row(strings.TrimSuffix(string(l.Kind)+"/{name}/"+l.Number, "/"), words, l.Meaning)
 	}
 	return out.String()
 }

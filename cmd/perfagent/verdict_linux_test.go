@@ -17,7 +17,6 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -529,26 +528,4 @@ func TestVerdict_CoreFillsTheDisk(t *testing.T) {
 			}
 		})
 	}
-}
-
-const verdictDoc = "../../docs/verdict.md"
-
-// The tables of docs/verdict.md are those of the program.
-func TestVerdict_Tables(t *testing.T) {
-	cell := strings.NewReplacer("|", `\|`)
-	var causes, conditions strings.Builder
-	causes.WriteString("| cause | when | evidence |\n|---|---|---|\n")
-	for _, c := range diagnosis.Causes() {
-		evidence := ""
-		for _, key := range c.Evidence {
-			evidence += ", `" + key + "`"
-		}
-		fmt.Fprintf(&causes, "| `%s` | %s | %s |\n", c.Name, cell.Replace(c.When), strings.TrimPrefix(evidence, ", "))
-	}
-	conditions.WriteString("| condition | when |\n|---|---|\n")
-	for _, c := range diagnosis.Conditions() {
-		fmt.Fprintf(&conditions, "| `%s` | %s |\n", c.Name, cell.Replace(c.When))
-	}
-	generatedPart(t, verdictDoc, "causes", causes.String())
-	generatedPart(t, verdictDoc, "conditions", conditions.String())
 }

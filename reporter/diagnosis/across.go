@@ -63,12 +63,7 @@ func addAcross(r *reporter.Report) {
 
 // attach gives nodes the findings of a rule that compares them.
 func attach(r *reporter.Report, id string, list []found) {
-	if len(list) == 0 {
-		return
-	}
-
-	rules := Rules()
-	rule := rules[slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })]
+	rule := ruleOf(id)
 	for _, f := range list {
 		n := r.Nodes[f.part.node]
 		n.Findings = append(n.Findings, rule.finding(f.Finding))

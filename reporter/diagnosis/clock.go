@@ -16,17 +16,6 @@ const (
 	clockedEvents = 10 // times, where the kernel does not count the time
 )
 
-// clockRule is the row of the table of rules.
-func clockRule() Rule {
-	return Rule{
-		ID: findClockedDown, Severity: SeverityWarning, judge: judgeClockedDown,
-		When: fmt.Sprintf("a core or a package of the node's CPUs was clocked down for its heat for %d %% of the run or "+
-			"more; info where that was less than %d %%; where the kernel does not count the time, info from %d times on",
-			clockedShare, clockedMuch, clockedEvents),
-		Advice: "have the node's cooling looked at, or use another node",
-	}
-}
-
 // judgeClockedDown fires if the node's CPUs were too hot to run at their speed.
 func judgeClockedDown(e *ruleInput) *reporter.Finding {
 	events, seconds := e.Metric(reporter.MetricCPUThrottleEvents), e.Metric(reporter.MetricCPUThrottleSeconds)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -18,10 +17,10 @@ const (
 	ConditionGPUIdle       = "gpu_idle"
 )
 
-// A Condition is a row of the table of conditions: what slowed a job down, however it ended.
+// A Condition is a row of the table of conditions: what slowed a job down, however it ended. docs/verdict.md says which
+// counter proves each.
 type Condition struct {
 	Name string
-	When string // the threshold, and the counter that proves it
 
 	// holds reports whether a run had it. If so, it adds the counter to the evidence.
 	holds func(*verdictInput) bool
@@ -48,43 +47,12 @@ const (
 
 // Conditions is the table of conditions, in the order of Verdict.Conditions.
 func Conditions() []Condition {
-	pct := percentOf
 	return []Condition{
-		{
-			Name: ConditionThrottled,
-			When: "`" + reporter.MetricThrottled + "` ≥ " + pct(throttledShare) +
-				"; where others are under the same quota, only if the job used " + pct(100*quotaPart) + " of it or more",
-			holds: (*verdictInput).throttled,
-		},
-		{
-			Name: ConditionMemoryStarved,
-			When: "`" + reporter.MetricJobPSIMemory + "` (where there is none: `" + reporter.MetricPSIMemoryFull +
-				"`, and the job had " + pct(100*memoryPart) + " of the node's memory or more) ≥ " + pct(memoryStall) +
-				", or `" + reporter.MetricLimitMemory + "` ≥ " + pct(memoryTight) +
-				" and a task of the job waited for memory in " + pct(memorySomeStall) +
-				" of the time or more (`job_psi_memory_some_avg_pct`)",
-			holds: (*verdictInput).memoryStarved,
-		},
-		{
-			Name: ConditionIOWait,
-			When: "`" + reporter.MetricJobPSIIO + "` (where there is none: `" + reporter.MetricPSIIOFull + "` or `" +
-				reporter.MetricIOWait + "`, of the node, and the job itself moved " + text.SizeText(ioRate) +
-				"/s or more) ≥ " + pct(ioStall),
-			holds: (*verdictInput).ioWait,
-		},
-		{
-			Name: ConditionSwapping,
-			When: "`" + reporter.MetricSwapIn + "` + `" + reporter.MetricSwapOut + "` ≥ " + text.SizeText(swapTotal) +
-				", and ≥ " + text.SizeText(swapRate) + "/s on average",
-			holds: (*verdictInput).swapping,
-		},
-		{
-			Name: ConditionGPUIdle,
-			When: "mean of `" + reporter.MetricGPUUtilization +
-				"` over the job's GPUs that were measured for " + pct(100*gpuIdleKnown) +
-				" of the run or more < " + pct(gpuIdleShare) + ", in a run of " + text.Fixed(gpuIdleAfter, 0) + " s or more",
-			holds: (*verdictInput).gpuIdle,
-		},
+		{ConditionThrottled, (*verdictInput).throttled},
+		{ConditionMemoryStarved, (*verdictInput).memoryStarved},
+		{ConditionIOWait, (*verdictInput).ioWait},
+		{ConditionSwapping, (*verdictInput).swapping},
+		{ConditionGPUIdle, (*verdictInput).gpuIdle},
 	}
 }
 

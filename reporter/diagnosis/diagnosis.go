@@ -2,7 +2,8 @@
 // report.
 //
 // [New], [Combine] and [Merge] make complete reports. Each calls reporter's function of the same name and adds
-// the diagnosis. The tables of possible results are [Causes], [Conditions] and [Rules].
+// the diagnosis. docs/verdict.md and docs/findings.md have the tables of possible results; [Conditions] and [Rules]
+// are those of the code.
 package diagnosis
 
 import "github.com/perfagent/perfagent/reporter"
@@ -30,7 +31,17 @@ func New(in Input) *reporter.Report {
 // Merge merges the nodes of several reports into one, as reporter.Merge does, and draws conclusions
 // from all of them.
 func Merge(inputs []reporter.Source) (*reporter.Report, error) {
-	r, err := reporter.Merge(inputs)
+	return concluded(reporter.Merge(inputs))
+}
+
+// Combine puts the pieces of a node together, as reporter.Combine does, and says which of its ranks failed first and
+// what to change. The exit code is that of this rank.
+func Combine(pieces []reporter.Source) (*reporter.Report, error) {
+	return concluded(reporter.Combine(pieces))
+}
+
+// concluded returns a report with its conclusions, unless there is an error.
+func concluded(r *reporter.Report, err error) (*reporter.Report, error) {
 	if err != nil {
 		return nil, err
 	}

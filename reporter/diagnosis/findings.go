@@ -9,16 +9,16 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Rule is one row of the table of findings.
+// Rule is one row of the table of findings. docs/findings.md says when each fires.
 type Rule struct {
 	ID       string
 	Severity string // SeverityWarning or SeverityInfo
-	When     string // the threshold
-	Advice   string // what to change
 
 	// judge applies the rule to one node. It returns nil if the rule does not fire. It is nil itself
 	// for rules that compare nodes or ranks.
 	judge func(*ruleInput) *reporter.Finding
+
+	Advice string // what to change
 }
 
 // The severities of findings.
@@ -84,139 +84,48 @@ const (
 // Rules returns the table of rules, in the order of their importance: what can cost the whole run,
 // GPUs, CPUs, time, memory, and last remarks on the run. Findings are listed in this order, warnings
 // first.
-func Rules() []Rule { return slices.Concat(limitRules(), hostRules(), partRules()) }
-
-// limitRules returns the rules for what the job may use.
-func limitRules() []Rule {
+func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
-		{
-			ID: MemoryTight, Severity: SeverityWarning, judge: judgeMemoryTight,
-			When: s("the working set of the control group that has the memory limit came to %d %% of the limit or "+
-				"more; info where the job itself had less than %.0f %% of it and nothing was killed",
-				findTightPct, 100*findTightOwn),
-			Advice: s("ask for %v × its peak; for %v × the limit when processes were killed for it; of both with what "+
-				"was swapped out of the job",
-				findTightRoom, findKilledRoom),
-		},
-		{
-			ID: findDiskFull, Severity: SeverityWarning, judge: judgeDisk,
-			When: s("a file system of --disk-path was %d %% full or more, with less than %s free where that is known",
-				findDiskPct, text.WholeSize(findDiskFreeMB)),
-			Advice: "make room, or write elsewhere",
-		},
-		{
-			ID: findGPUIdle, Severity: SeverityWarning, judge: judgeGPUIdle,
-			When: s("GPUs of the job on which a kernel ran in less than %.0f %% of the time, on average; not of one "+
-				"that was measured for less than %.0f %% of the run", gpuIdleShare, 100*gpuIdleKnown),
-			Advice: s("ask for fewer GPUs, but keep those with %d %% of their memory in use, or find what they "+
-				"wait for", findGPUHeldPct),
-		},
-		gpuStarvedRule(),
-		{
-			ID: findOneThread, Severity: SeverityWarning, judge: judgeOneThread,
-			When: s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the "+
-				"node's and no request for them is known; not where tasks waited for a CPU in %d %% of the "+
-				"time (`%s`, where there is none `%s`), unless the job had one thread",
-				findThreadMin, findThreadMax, findWaitPct, reporter.MetricJobPSICPU, reporter.MetricPSICPUSome),
-			Advice: "let it work in parallel, or ask for 1 CPU",
-		},
-		{
-			ID: findCPUsUnused, Severity: SeverityWarning, judge: judgeCPUsUnused,
-			When: s("a quota, cpuset or affinity gives the job its CPUs; it kept less than half of them busy on "+
-				"average, and its peak and %.0f %% more, in whole CPUs, leave %.0f %% of them over, at least 1; not "+
-				"with one_busy_thread or throttled, nor where tasks waited for a CPU as above",
-				100*(findCPURoom-1), 100*findCPUsOver),
-			Advice: s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1)),
-		},
-		{
-			ID: findThrottled, Severity: SeverityWarning, judge: judgeThrottled,
-			When: s("the CPU quota stopped the job in %.0f %% of its periods or more; info where that took less than "+
-				"%.0f %% of the job's CPU time; where others are under the same quota, only if the job used %.0f %% of "+
-				"it or more", throttledShare, 100*findThrottledLoss, 100*quotaPart),
-			Advice: "ask for more CPUs, or run fewer threads",
-		},
+		{MemoryTight, SeverityWarning, judgeMemoryTight,
+			s("ask for %v × its peak; for %v × the limit when processes were killed for it; of both with what was swapped "+
+				"out of the job", findTightRoom, findKilledRoom)},
+		{findDiskFull, SeverityWarning, judgeDisk, "make room, or write elsewhere"},
+		{findGPUIdle, SeverityWarning, judgeGPUIdle,
+			s("ask for fewer GPUs, but keep those with %d %% of their memory in use, or find what they wait for",
+				findGPUHeldPct)},
+		{findGPUStarved, SeverityWarning, judgeGPUStarved, "prepare the GPU's work in more processes, or ahead of it"},
+		{findOneThread, SeverityWarning, judgeOneThread, "let it work in parallel, or ask for 1 CPU"},
+		{findCPUsUnused, SeverityWarning, judgeCPUsUnused,
+			s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1))},
+		{findThrottled, SeverityWarning, judgeThrottled, "ask for more CPUs, or run fewer threads"},
+		{findNeighbour, SeverityWarning, judgeNeighbour,
+			"ask for CPUs or memory of its own, or run it when the node is quieter"},
+		{findClockedDown, SeverityWarning, judgeClockedDown, "have the node's cooling looked at, or use another node"},
+		{findServer, SeverityWarning, judgeServer,
+			"copy what is used often to a local disk, or open fewer and larger files"},
+		{findSwapping, SeverityWarning, judgeSwapping, "ask for more memory, or use less"},
+		{findMemoryUnused, SeverityWarning, judgeMemoryUnused,
+			s("ask for %d × the peak, rounded up to a size of few digits; no amount where the need is not known",
+				findMemoryRoom)},
+		{findImbalance, SeverityWarning, nil, "give the nodes or ranks equal shares of the work, or use fewer of them"},
+		{findStraggler, SeverityWarning, nil, "give the last one less to do, or find what it waited for"},
+		{findOddNode, SeverityWarning, nil, "look at what is different on that node, or leave it out"},
+		{findGPUMemoryFull, SeverityInfo, judgeGPUMemory,
+			"expect larger inputs to fail; some frameworks take all memory beforehand"},
+		{findSamplingGaps, SeverityInfo, judgeSampling,
+			"leave perfagent a little CPU, or choose a longer --interval"},
 	}
 }
 
-// hostRules returns the rules for what the job shares with others.
-func hostRules() []Rule {
-	s := fmt.Sprintf
-	return []Rule{
-		{
-			ID: findNeighbour, Severity: SeverityWarning, judge: judgeNeighbour,
-			When: s("others kept %d %% of the node's CPUs or more busy on average, and tasks waited for a CPU in %d %% "+
-				"of the time or more (as above), or %d %% of the CPU time was stolen by the hypervisor; or others held "+
-				"%d %% of the memory or more on average, and tasks waited for memory in %d %% of the time or more "+
-				"(`%s`, where there is none `%s`); not where the job's tasks may have waited for each other",
-				neighbourShare, findWaitPct, neighbourSteal, neighbourShare, neighbourWait,
-				reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull),
-			Advice: "ask for CPUs or memory of its own, or run it when the node is quieter",
-		},
-		clockRule(),
-		serverRule(),
-		{
-			ID: findSwapping, Severity: SeverityWarning, judge: judgeSwapping,
-			When: s("the node moved %v MiB or more from and to its swap, and %v MiB per second or more on average",
-				swapTotal, swapRate),
-			Advice: "ask for more memory, or use less",
-		},
-		{
-			ID: findMemoryUnused, Severity: SeverityWarning, judge: judgeMemoryUnused,
-			When: s(
-				"a control group limits the memory to less than the node has, and %d × the peak (of the job or of "+
-					"that group, whichever is greater) is less than half the limit; info where the limit is less than %s, or "+
-					"where the peak does not show how much the job needs: memory.high held it down, %.0f %% of the peak or "+
-					"more were in swap, %.0f %% or more were read again after the kernel had dropped them, or a program "+
-					"decides by an option how much it takes",
-				findMemoryRoom,
-				text.WholeSize(findSmallLimit), 100*heldSwap, 100*heldRefaults,
-			),
-			Advice: s("ask for %d × the peak, rounded up to a size of few digits; no amount where the need is not known",
-				findMemoryRoom),
-		},
+// ruleOf returns the rule with an ID; the zero Rule if there is none.
+func ruleOf(id string) (rule Rule) {
+	for _, r := range Rules() {
+		if r.ID == id {
+			rule = r
+		}
 	}
-}
-
-// partRules returns the rules that compare nodes or ranks, and the remarks.
-func partRules() []Rule {
-	s := fmt.Sprintf
-	return []Rule{
-		{
-			ID: findImbalance, Severity: SeverityWarning,
-			When: s("of several ranks or, where nodes have one each, of several nodes, the one that is farthest from the "+
-				"median, if it has less than %.0f %% of it in CPUs (median %v or more), memory (%s or more) or GPU use (%d %% "+
-				"or more; of nodes only), or more than %.0f %% of it and as much above it; only if it ran for %.0f %% of the "+
-				"longest or more, since the others have not waited for one that ended earlier; info where it is the memory alone",
-				100*findImbalanceLess, findImbalanceCPUs, text.WholeSize(findImbalanceMB), findImbalanceGPU,
-				100*findImbalanceMore, 100*findImbalanceLength),
-			Advice: "give the nodes or ranks equal shares of the work, or use fewer of them",
-		},
-		{
-			ID: findStraggler, Severity: SeverityWarning,
-			When: s("of several ranks or, where nodes have one each, of several nodes, the last one ended more than %.0f %% of "+
-				"the run after the median; not in a run of less than %d s, or in one that failed",
-				100*findStragglerShare, findStragglerLength),
-			Advice: "give the last one less to do, or find what it waited for",
-		},
-		{
-			ID: findOddNode, Severity: SeverityWarning,
-			When: "of several nodes, only one was throttled, swapping or clocked down (as a warning), as these rules say, " +
-				"or had processes of the job killed for lack of memory",
-			Advice: "look at what is different on that node, or leave it out",
-		},
-		{
-			ID: findGPUMemoryFull, Severity: SeverityInfo, judge: judgeGPUMemory,
-			When:   s("a GPU of the job had %d %% of its memory in use or more", findGPUMemoryPct),
-			Advice: "expect larger inputs to fail; some frameworks take all memory beforehand",
-		},
-		{
-			ID: findSamplingGaps, Severity: SeverityInfo, judge: judgeSampling,
-			When: s("%d samples or more are missing, and that is %d %% of all, or one gap takes %d %% of the run",
-				findMissedTicks, findMissedPct, findMissedPct),
-			Advice: "leave perfagent a little CPU, or choose a longer --interval",
-		},
-	}
+	return rule
 }
 
 // findings applies the rules to a node, except those that compare nodes or ranks. The result is never nil.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -81,17 +80,4 @@ func busyWhile(i *reporter.GPUIdle) string {
 		return busyDisk
 	}
 	return ""
-}
-
-// gpuStarvedRule is the row of the table of rules.
-func gpuStarvedRule() Rule {
-	return Rule{
-		ID: findGPUStarved, Severity: SeverityWarning, judge: judgeGPUStarved,
-		When: fmt.Sprintf("a GPU of the job was idle (%d %% or less) for more than %d %% of the run, in gaps of %d s "+
-			"or more, and meanwhile the job kept %v CPUs or more busy on average, or a disk was busy: tasks of the job "+
-			"(where that is not known, of the node) waited for storage in %d %% of that time or more, or the node's "+
-			"disks moved %d MiB/s or more; not a GPU for which gpu_idle is said",
-			collector.GPUIdle, starvedShare, collector.GPUGap, starvedCPUs, starvedWaiting, starvedDisk),
-		Advice: "prepare the GPU's work in more processes, or ahead of it",
-	}
 }

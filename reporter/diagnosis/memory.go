@@ -68,20 +68,17 @@ func (q *verdictInput) limitProved() bool { return reporter.LimitProved(q.accoun
 
 // killedFor fills in the evidence for a kill and returns the sentence.
 func (q *verdictInput) killedFor(cause string, v host.Victim) string {
-	if cause == CauseOOMCgroup {
-		return q.groupText(v)
-	}
-	if cause == CauseOOMHost {
-		return q.hostText(v)
-	}
-
-	q.noteKills(float64(q.account.OOMKills))
 	switch cause {
+	case CauseOOMCgroup:
+		return q.groupText(v)
+	case CauseOOMHost:
+		return q.hostText(v)
 	case CauseOOMCPUSet:
 		return q.nodesText(v, "its cpuset allows")
 	case CauseOOMNUMA:
 		return q.nodesText(v, "its memory policy allows")
 	}
+	q.noteKills(float64(q.account.OOMKills))
 	return q.killText(v, " ran out of memory") + notKnownWhich
 }
 
@@ -98,6 +95,7 @@ func (q *verdictInput) sharedText() string {
 
 // nodesText does the same for NUMA nodes that were out of memory.
 func (q *verdictInput) nodesText(v host.Victim, which string) string {
+	q.noteKills(float64(q.account.OOMKills))
 	nodes, were := "the NUMA nodes", "were"
 	if v.Nodes != "" {
 		q.evidence["nodes"] = text.Printable(v.Nodes)
@@ -251,27 +249,24 @@ func (q *verdictInput) survived() string {
 		return ""
 	}
 	q.noteKills(kills)
-	return ", although its control group had " + text.Count(kills, "out-of-memory kill", "out-of-memory kills")
+	return ", although its control group had " + killsText(kills)
 }
 
 // elsewhere returns the kills that did not end the job: of other processes in a group of the job's
 // own, in the group that it shares with others, or on the host.
 func (q *verdictInput) elsewhere() string {
-	all, count := float64(q.account.OOMKills), func(n float64) string {
-		return text.Count(n, "out-of-memory kill", "out-of-memory kills")
-	}
+	all, host := float64(q.account.OOMKills), float64(q.account.HostOOMKills)
 	switch kills := reporter.GroupKills(q.account); {
 	case q.alone() && kills > 0:
 		q.noteKills(kills)
-		return "; before, its control group had " + count(kills) + " of other processes"
+		return "; before, its control group had " + killsText(kills) + " of other processes"
 	case all > 0 && kills == 0:
-		return "; its control group had " + count(all) + ", not of the job's processes"
+		return "; its control group had " + killsText(all) + ", not of the job's processes"
 	case all > 0:
-		return "; its control group had " + count(all) + ", not known to be the job's"
-	case q.killed() && q.account.HostOOMKills > 0:
-		q.note("host_oom_kills", float64(q.account.HostOOMKills))
-		return "; this host had " + count(float64(q.account.HostOOMKills)) +
-			" during the run, not known to be the job's"
+		return "; its control group had " + killsText(all) + ", not known to be the job's"
+	case q.killed() && host > 0:
+		q.note("host_oom_kills", host)
+		return "; this host had " + killsText(host) + " during the run, not known to be the job's"
 	}
 	return ""
 }

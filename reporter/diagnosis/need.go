@@ -3,7 +3,6 @@ package diagnosis
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -67,11 +66,4 @@ func RoomyMemory(n *reporter.Node, run *reporter.Run) float64 {
 }
 
 // ShortAdvice returns the advice of a rule in a few words, or "" if it is not known.
-func ShortAdvice(id string) string {
-	rules := Rules()
-	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
-	if i < 0 {
-		return ""
-	}
-	return rules[i].Advice
-}
+func ShortAdvice(id string) string { return ruleOf(id).Advice }

@@ -32,7 +32,7 @@ func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
 	if e.Host != nil && e.Host.CPUs > 0 {
 		cpus = float64(e.Host.CPUs)
 	}
-	others := max(0, (e.percent(reporter.MetricCPUMean)-known(steal))/100*cpus-job)
+	others := max(0, (e.percent(reporter.MetricCPUMean)-finite(steal))/100*cpus-job)
 	waiting := e.waitingForCPU()
 
 	words := ""
@@ -60,14 +60,6 @@ func (e *ruleInput) whoWaited(ofJob string) string {
 	return "the job's tasks"
 }
 
-// known returns v, or 0 if it is not known.
-func known(v float64) float64 {
-	if math.IsNaN(v) {
-		return 0
-	}
-	return v
-}
-
 // crowdsItself reports whether the job's tasks may have waited for each other: it had the CPUs that it may use,
 // its quota stopped it, or it has more threads than the part of the node that it may use has CPUs.
 func (e *ruleInput) crowdsItself() bool {
@@ -89,7 +81,7 @@ func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 	}
 
 	used := e.mean(collector.MemPercent) / 100 * e.Host.MemoryMB
-	others := used - (e.mean(collector.JobMemory) - known(e.mean(collector.JobMemorySwap)))
+	others := used - (e.mean(collector.JobMemory) - finite(e.mean(collector.JobMemorySwap)))
 	if !(others >= neighbourShare*e.Host.MemoryMB/100) || others > e.Host.MemoryMB {
 		return nil
 	}

@@ -16,9 +16,7 @@ type oddity struct {
 	holds func(*ruleInput) bool
 	value func(*ruleInput) float64
 	show  func(float64) string // formats a value
-
-	// text says what happened to the node, whose value is v, and how it was on the others.
-	text func(v float64, others string) string
+	words string               // what happened to the node, with a verb for its value
 }
 
 func oddities() []oddity {
@@ -26,30 +24,22 @@ func oddities() []oddity {
 		{
 			key: "throttled_periods_pct", holds: (*ruleInput).throttled, show: text.Percent,
 			value: func(e *ruleInput) float64 { return e.Metric(reporter.MetricThrottled) },
-			text: func(v float64, others string) string {
-				return "was stopped by its CPU quota, in " + text.Percent(v) + " of the periods" + others
-			},
+			words: "was stopped by its CPU quota, in %s of the periods",
 		},
 		{
-			key: "swapped_mb", holds: func(e *ruleInput) bool { return judgeSwapping(e) != nil }, show: text.WholeSize,
-			value: (*ruleInput).swapped,
-			text: func(v float64, others string) string {
-				return "was short of memory: " + text.WholeSize(v) + " went to or came from its swap" + others
-			},
+			key: "swapped_mb", holds: func(e *ruleInput) bool { return judgeSwapping(e) != nil },
+			value: (*ruleInput).swapped, show: text.WholeSize,
+			words: "was short of memory: %s went to or came from its swap",
 		},
 		{
-			key: "throttle_pct", holds: func(e *ruleInput) bool { return e.clockedDown() >= clockedMuch }, show: text.Percent,
-			value: (*ruleInput).clockedDown,
-			text: func(v float64, others string) string {
-				return "was too hot for " + text.Percent(v) + " of the run" + others
-			},
+			key: "throttle_pct", holds: func(e *ruleInput) bool { return e.clockedDown() >= clockedMuch },
+			value: (*ruleInput).clockedDown, show: text.Percent,
+			words: "was too hot for %s of the run",
 		},
 		{
-			key: "oom_kills", holds: (*ruleInput).ranOutOfMemory, show: func(v float64) string { return text.Fixed(v, 0) },
-			value: (*ruleInput).oomKills,
-			text: func(v float64, _ string) string {
-				return "ran out of memory: the kernel killed " + text.Count(v, "process", "processes") + " of the job there"
-			},
+			key: "oom_kills", holds: (*ruleInput).ranOutOfMemory, value: (*ruleInput).oomKills,
+			show:  func(v float64) string { return text.Count(v, "process", "processes") },
+			words: "ran out of memory: the kernel killed %s of the job there",
 		},
 	}
 }
@@ -113,7 +103,11 @@ func oddNodes(nodes []part) []found {
 		}
 		v := finite(o.value(odd.input))
 		out[i].Evidence[o.key], out[i].Evidence["others_"+o.key] = text.Round(v, 3), text.Round(most, 3)
-		texts[odd.node] = append(texts[odd.node], o.text(v, o.others(most, len(nodes)-1)))
+		words := fmt.Sprintf(o.words, o.show(v))
+		if most > 0 {
+			words += fmt.Sprintf(" (%s at most %s)", text.Plural(len(nodes)-1, "on the other", "on the others"), o.show(most))
+		}
+		texts[odd.node] = append(texts[odd.node], words)
 	}
 
 	for _, f := range out {
@@ -134,12 +128,4 @@ func (o *oddity) only(nodes []part) (odd part, most float64, ok bool) {
 		}
 	}
 	return odd, most, count == 1
-}
-
-// others returns how it was on the other nodes.
-func (o *oddity) others(most float64, n int) string {
-	if most == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%s at most %s)", text.Plural(n, "on the other", "on the others"), o.show(most))
 }

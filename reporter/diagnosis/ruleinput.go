@@ -1,12 +1,13 @@
 package diagnosis
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -48,29 +49,30 @@ func commandOf(n *reporter.Node, run *reporter.Run) []string {
 // positive reports whether a number is known, finite and above 0.
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// cpuLimit returns the number of CPUs that the job could use, the mean over the run, or NaN if it is not known.
-func (e *ruleInput) cpuLimit() float64 {
-	if e.Limits == nil || !positive(e.Limits.MeanCPUs()) {
+// known returns a number, or NaN if it is not a known, finite one above 0.
+func known(v float64) float64 {
+	if !positive(v) {
 		return math.NaN()
 	}
-	return e.Limits.MeanCPUs()
+	return v
 }
+
+// limits returns the limits of the job. Of a node without any, nothing is known.
+func (e *ruleInput) limits() *host.Limits { return cmp.Or(e.Limits, &host.Limits{}) }
+
+// cpuLimit returns the number of CPUs that the job could use, the mean over the run, or NaN if it is not known.
+func (e *ruleInput) cpuLimit() float64 { return known(e.limits().MeanCPUs()) }
 
 // cpusGiven returns the number of CPUs that the job was given, at least, or NaN if it is not known.
 func (e *ruleInput) cpusGiven() float64 {
-	switch {
-	case e.Limits == nil:
-		return math.NaN()
-	case positive(e.Limits.GivenCPUs):
+	if e.bound() {
 		return e.Limits.GivenCPUs
-	case positive(e.Limits.LeastCPUs()):
-		return e.Limits.LeastCPUs()
 	}
-	return math.NaN()
+	return known(e.limits().LeastCPUs())
 }
 
 // bound reports whether the job has bound itself to fewer CPUs than it was given.
-func (e *ruleInput) bound() bool { return e.Limits != nil && positive(e.Limits.GivenCPUs) }
+func (e *ruleInput) bound() bool { return positive(e.limits().GivenCPUs) }
 
 // cpusAskedFor reports whether the job's number of CPUs was chosen, by a quota, or by a cpuset or an
 // affinity that excludes CPUs of the node.
@@ -110,17 +112,12 @@ func (e *ruleInput) waitingForCPU() float64 {
 
 // memoryLimit returns the memory that the job may use in MiB, of a limit that changed the least, or NaN if there was
 // no limit.
-func (e *ruleInput) memoryLimit() float64 {
-	if e.Limits == nil || !positive(float64(e.Limits.LeastMemoryMB())) {
-		return math.NaN()
-	}
-	return float64(e.Limits.LeastMemoryMB())
-}
+func (e *ruleInput) memoryLimit() float64 { return known(float64(e.limits().LeastMemoryMB())) }
 
 // memoryGiven returns the memory that the job was given in MiB, at least, or NaN if there was no limit.
 func (e *ruleInput) memoryGiven() float64 {
-	if e.Limits != nil && positive(e.Limits.GivenMemoryMB) {
-		return e.Limits.GivenMemoryMB
+	if given := e.limits().GivenMemoryMB; positive(given) {
+		return given
 	}
 	return e.memoryLimit()
 }
@@ -181,14 +178,6 @@ func (e *ruleInput) gpuKnown(device int) float64 {
 	return float64(known) / float64(max(1, all))
 }
 
-// killedAt returns the memory limit at which the kernel killed, in MiB, or 0 if it is not known.
-func (e *ruleInput) killedAt() float64 {
-	if e.Verdict == nil {
-		return 0
-	}
-	return e.Verdict.Number("limit_mb")
-}
-
 // fullestPath names the watched file systems. The fullest one counts.
 func (e *ruleInput) fullestPath() string {
 	if e.Sampling == nil || len(e.Sampling.DiskPaths) == 0 {
@@ -217,12 +206,9 @@ func roundSize(mb float64) float64 {
 // gpuNames lists the first few devices by number, followed by the verb in the right number.
 func gpuNames(list []int, one, many string) string {
 	var words []string
-	for _, i := range list[:min(len(list), 8)] {
+	for _, i := range list {
 		words = append(words, strconv.Itoa(i))
 	}
-	said := text.Plural(len(list), "GPU ", "GPUs ") + strings.Join(words, ", ")
-	if more := len(list) - len(words); more > 0 {
-		said += fmt.Sprintf(" and %d more", more)
-	}
+	said := text.Plural(len(list), "GPU ", "GPUs ") + text.List(words, 8)
 	return strings.TrimRight(said+" "+text.Plural(len(list), one, many), " ")
 }

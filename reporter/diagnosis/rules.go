@@ -19,11 +19,11 @@ func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 	if kills > 0 {
 		needed := (limit + e.swappedOut()) * findKilledRoom
 		if e.Limits.MemoryRange != nil { // it was raised, and the job went on
-			needed = max(needed, known(peak)*findTightRoom)
+			needed = max(needed, finite(peak)*findTightRoom)
 		}
 		return roundSize(needed), pct / 100 * limit
 	}
-	return roundSize(max(peak+e.swappedOut(), known(e.peakMemory())) * findTightRoom), peak
+	return roundSize(max(peak+e.swappedOut(), finite(e.peakMemory())) * findTightRoom), peak
 }
 
 // ofLimit returns " of 2 GiB", with all values of a limit that changed, or "" if it is not known. Of a kill only the
@@ -41,11 +41,9 @@ func (e *ruleInput) ofLimit(limit, kills float64) string {
 
 // judgeMemoryTight fires if the job came close to its memory limit.
 func judgeMemoryTight(e *ruleInput) *reporter.Finding {
-	pct, limit, kills := e.Metric(reporter.MetricLimitMemory), e.memoryLimit(), 0.0
-	if e.Verdict != nil { // of the kills in the group, those caused by this limit
-		kills = e.Verdict.Number("limit_kills")
-	}
-	if then := e.killedAt(); kills > 0 && then > 0 { // the limit may have changed since
+	pct, limit := e.Metric(reporter.MetricLimitMemory), e.memoryLimit()
+	kills := e.Verdict.Number("limit_kills")                         // of those in the group, caused by this limit
+	if then := e.Verdict.Number("limit_mb"); kills > 0 && then > 0 { // the limit may have changed since
 		limit = then
 	}
 	if !positive(pct) || pct < findTightPct {

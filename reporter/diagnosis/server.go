@@ -18,19 +18,6 @@ const (
 	serverBusy    = 0.9 // of the CPUs that its threads can use: a job that had them did not wait
 )
 
-// serverRule is the row of the table of rules.
-func serverRule() Rule {
-	return Rule{
-		ID: findServer, Severity: SeverityWarning, judge: judgeServer,
-		When: fmt.Sprintf("calls to file systems of servers (`mounts`) took %d %% of the run or more, counted as if they "+
-			"came one after the other; those that read and write data of NFS only if tasks of the job (where that is not "+
-			"known, of the node) waited for storage in %d %% of the time or more, since the kernel reads ahead and writes "+
-			"behind; not where the job kept %.0f %% or more of the CPUs busy that it may use and has threads for",
-			serverWait, serverStorage, 100*serverBusy),
-		Advice: "copy what is used often to a local disk, or open fewer and larger files",
-	}
-}
-
 // judgeServer fires if the job waited for a file system of a server.
 func judgeServer(e *ruleInput) *reporter.Finding {
 	var all, worst held

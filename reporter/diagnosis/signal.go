@@ -23,18 +23,20 @@ const signalDelay = time.Second
 
 // lastEndSignal returns the newest signal to perfagent that was meant to end the job.
 func (q *verdictInput) lastEndSignal() (collector.Signal, bool) {
-	for _, s := range slices.Backward(q.end.Signals) {
-		if endsJob(s) && q.inTime(s) {
-			return s, true
-		}
-	}
-	return collector.Signal{}, false
+	return q.newest(func(collector.Signal) bool { return true })
 }
 
 // exitSignal returns the newest signal n to perfagent, if the job exited with 128+n.
 func (q *verdictInput) exitSignal() (collector.Signal, bool) {
+	return q.newest(func(s collector.Signal) bool {
+		return s.Number > 0 && q.job.Signal == "" && q.code == 128+s.Number
+	})
+}
+
+// newest returns the newest signal to perfagent that was meant to end the job and fits.
+func (q *verdictInput) newest(fits func(collector.Signal) bool) (collector.Signal, bool) {
 	for _, s := range slices.Backward(q.end.Signals) {
-		if endsJob(s) && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.code == 128+s.Number {
+		if endsJob(s) && q.inTime(s) && fits(s) {
 			return s, true
 		}
 	}
@@ -232,31 +234,18 @@ func (q *verdictInput) signal() (cause, words string) {
 
 // crashText returns what a signal means that no process sent.
 func crashText(name string) string {
-	switch name {
-	case "SIGSEGV":
-		return ": it accessed memory that is not its own (segmentation fault)"
-	case "SIGBUS":
-		return ": it used memory that is not there, such as a mapped file that is cut off or has no room"
-	case "SIGABRT":
-		return ": it aborted itself, or the signal was sent to it"
-	case "SIGXFSZ":
-		return ": a file grew beyond the limit (ulimit -f)"
-	case "SIGXCPU":
-		return ": its CPU time went beyond the limit (ulimit -t)"
-	}
-	return ""
+	return map[string]string{
+		"SIGSEGV": ": it accessed memory that is not its own (segmentation fault)",
+		"SIGBUS":  ": it used memory that is not there, such as a mapped file that is cut off or has no room",
+		"SIGABRT": ": it aborted itself, or the signal was sent to it",
+		"SIGXFSZ": ": a file grew beyond the limit (ulimit -f)",
+		"SIGXCPU": ": its CPU time went beyond the limit (ulimit -t)",
+	}[name]
 }
 
 // diskFull looks for a full file system.
 func (q *verdictInput) diskFull() (cause, words string) {
-	if s := q.job.Signal; s != "" && s != "SIGBUS" && s != "SIGXFSZ" && s != "SIGABRT" {
-		return "", ""
-	}
-	if q.endedOtherwise() {
-		return "", ""
-	}
-
-	if q.coreLost() {
+	if !slices.Contains([]string{"", "SIGBUS", "SIGXFSZ", "SIGABRT"}, q.job.Signal) || q.endedOtherwise() || q.coreLost() {
 		return "", ""
 	}
 	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool {

@@ -44,7 +44,7 @@ func (q *verdictInput) stopped() (cause, words string) {
 
 	if kills := q.jobKills(); kills > 0 {
 		q.noteKills(kills)
-		words += "; its control group had " + text.Count(kills, "out-of-memory kill", "out-of-memory kills")
+		words += "; its control group had " + killsText(kills)
 	}
 
 	return CauseStopped, words

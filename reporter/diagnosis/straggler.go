@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -78,8 +79,6 @@ func lateFinding(p *part, late, length float64, count, of int) *reporter.Finding
 			subject, text.Seconds(late), of, p.kind(), share),
 		Evidence: p.evidence(of),
 	}
-	for key, v := range evidence("late", count, "late_seconds", late, "run_seconds", length) {
-		f.Evidence[key] = v
-	}
+	maps.Copy(f.Evidence, evidence("late", count, "late_seconds", late, "run_seconds", length))
 	return f
 }

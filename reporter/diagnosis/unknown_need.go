@@ -38,20 +38,19 @@ func (e *ruleInput) heldDown() (words, name string) {
 // needNotKnown returns the finding that less memory was used than the job has, and why no amount is advised. It returns
 // nil if the peak shows how much the job needs.
 func (e *ruleInput) needNotKnown(used string) *reporter.Finding {
-	if held, by := e.heldDown(); held != "" {
-		return &reporter.Finding{Severity: SeverityInfo, Evidence: map[string]any{"held_by": by},
-			Text: used + ", but " + held + ": how much it needs is not known."}
-	}
-	switch by := e.sizedBy(); by {
-	case "":
+	key, words := "sized_by", ""
+	held, by := e.heldDown()
+	switch sized := text.Printable(e.sizedBy()); {
+	case held != "":
+		key, words = "held_by", ", but "+held+": how much it needs is not known."
+	case sized == "":
 		return nil
-	case "java":
-		return &reporter.Finding{Severity: SeverityInfo, Evidence: map[string]any{"sized_by": by},
-			Text: used + ". Java takes a part of the memory that it finds: set -Xmx before you ask for less."}
+	case sized == "java":
+		by, words = sized, ". Java takes a part of the memory that it finds: set -Xmx before you ask for less."
 	default:
-		return &reporter.Finding{Severity: SeverityInfo, Evidence: map[string]any{"sized_by": text.Printable(by)},
-			Text: used + ", and may take as much as " + text.Printable(by) + " allows: to ask for less, lower that with it."}
+		by, words = sized, ", and may take as much as "+sized+" allows: to ask for less, lower that with it."
 	}
+	return &reporter.Finding{Severity: SeverityInfo, Text: used + words, Evidence: map[string]any{key: by}}
 }
 
 // sizedBy returns the part of a command line of the job by which a program decides how much memory it takes:
@@ -126,19 +125,14 @@ func sizeOption(arg, next string) string {
 	return ""
 }
 
+// wordEnd is where a word ends in sortRAM.
+var wordEnd = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
+
 // namesMemory reports whether a word of the name of an option means memory: --max-memory, --limitBAMsortRAM,
 // --max_old_space_size.
 func namesMemory(name string) bool {
-	var words []string
-	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		begin := 0
-		for i := 1; i < len(part); i++ { // sortRAM
-			if unicode.IsLower(rune(part[i-1])) && unicode.IsUpper(rune(part[i])) {
-				words, begin = append(words, part[begin:i]), i
-			}
-		}
-		words = append(words, part[begin:])
-	}
+	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
+	words := strings.FieldsFunc(wordEnd.ReplaceAllString(name, "$1 $2"), notLetter)
 	for i, word := range words {
 		switch strings.ToLower(word) {
 		case "mem", "memory", "ram", "heap", "localmem", "maxmem", "maxmemory", "maxram", "maxheap", "heapsize":

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"math"
 	"path"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The causes of a Verdict.
+// The causes of a Verdict. docs/verdict.md says what proves each, and which evidence it has.
 const (
 	CauseExited    = "exited"
 	CauseSignal    = "signal"
@@ -26,102 +27,6 @@ const (
 	CauseStopped   = "stopped_by_rule"
 	CauseUnknown   = "unknown"
 )
-
-// A Cause is a row of the table of causes.
-type Cause struct {
-	Name     string
-	When     string   // what proves it
-	Evidence []string // keys of Verdict.Evidence, each present if it is known
-}
-
-// Causes returns the table of causes, in the order in which they are checked. The first one that is
-// proved is the verdict.
-func Causes() []Cause {
-	unknown := Cause{
-		Name: CauseUnknown,
-		When: "nothing proves a cause: the agent was killed before the job's end, or its exit status was lost",
-	}
-	return slices.Concat([]Cause{unknown}, oomCauses(), otherCauses())
-}
-
-// oomCauses returns the causes that are a lack of memory.
-func oomCauses() []Cause {
-	killed := []string{"process", "pid", "command", "time", "heaviest", "heaviest_pid", "heaviest_mb"}
-	ofHost := []string{"available_mb", "host_oom_kills", "host_memory_pct", "oom_kills", "limit_kills"}
-	return []Cause{
-		{
-			Name: CauseOOMCgroup,
-			When: "the job failed, and the kernel killed a process of it for a memory limit of a control group: its " +
-				"log says so, or its counters (v2: `oom` of `memory.events` rose), or, with v1, " +
-				percentOf(collector.LimitHeldPct) + " of the limit could not be reclaimed while the host had " +
-				percentOf(collector.HostRoomPct) + " or more available; `limit_mb` and `peak_mb` are there if it was the limit " +
-				"that the job had from outside",
-			Evidence: slices.Concat([]string{"limit_mb", "group", "limit_group", "peak_mb", "oom_kills", "limit_kills"}, killed),
-		},
-		{
-			Name: CauseOOMHost,
-			When: "the job failed, and the kernel killed a process of it because the host was out of memory: its log " +
-				"says so, or less than " + percentOf(hostShort) + " of the host's memory was available before, and no " +
-				"control group of the job was at its limit",
-			Evidence: slices.Concat(ofHost, killed),
-		},
-		{
-			Name:     CauseOOMCPUSet,
-			When:     "the same for the NUMA nodes that a cpuset allows: the kernel's log says so (CONSTRAINT_CPUSET)",
-			Evidence: slices.Concat([]string{"nodes", "oom_kills", "limit_kills"}, killed),
-		},
-		{
-			Name: CauseOOMNUMA,
-			When: "the same for the NUMA nodes that a memory policy allows (CONSTRAINT_MEMORY_POLICY), as of numactl " +
-				"--membind",
-			Evidence: slices.Concat([]string{"nodes", "oom_kills", "limit_kills"}, killed),
-		},
-		{
-			Name: CauseOOM,
-			When: "the job failed, and the kernel killed a process of it for lack of memory, or its main process died of " +
-				"SIGKILL just then: whether for a control group's limit or the host's memory is not known",
-			Evidence: slices.Concat([]string{"oom_kills", "limit_kills"}, killed),
-		},
-	}
-}
-
-// otherCauses returns the causes other than a lack of memory.
-func otherCauses() []Cause {
-	return []Cause{
-		{
-			Name: CauseStopped,
-			When: "a rule of --stop-if held, and perfagent ended the job for it, whatever its exit code; a job that " +
-				"failed after a kill by the kernel that came first is `oom_cgroup` or another `oom`",
-			Evidence: []string{"rule", "key", "value", "for_seconds", "sent_signal", "signal_time", "killed"},
-		},
-		{
-			Name: CauseTimeLimit,
-			When: "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler " +
-				"that gives no end time, died of SIGKILL within " +
-				text.Fixed(killGrace.Minutes(), 0) + " min of a SIGTERM from it, or timeout(1) was the command and says so " +
-				"by its exit code",
-			Evidence: []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"},
-		},
-		{
-			Name: CauseDiskFull,
-			When: "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely " +
-				"to write to, with room when it began, had less than " + text.Fixed(fullMB, 0) +
-				" MiB or no inode left when it ended, or one of --disk-path in the last " +
-				strconv.Itoa(lastSamples) + " samples, and not because of a core file",
-			Evidence: []string{"path", "available_mb", "available_inodes", "time"},
-		},
-		{
-			Name:     CauseSignal,
-			When:     "a signal killed the job, or it exited with 128+n after signal n had been sent to it",
-			Evidence: []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time", "core_dumped", "core_mb"},
-		},
-		{
-			Name:     CauseExited,
-			When:     "the job exited by itself",
-			Evidence: []string{"exit_code", "core_mb"},
-		},
-	}
-}
 
 const (
 	// hostShort is the share of the host's memory that was available, in percent, below which a kill
@@ -141,37 +46,20 @@ func OutOfMemory(cause string) bool {
 	return slices.Contains([]string{CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM}, cause)
 }
 
-// percentOf returns a text such as "90 %".
-func percentOf(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
-
 // rank orders verdicts of jobs that failed at the same moment by how well they explain the end of all.
 func rank(v *reporter.Verdict) int {
-	code, _ := v.Evidence["exit_code"].(float64)
-	signal, _ := v.Evidence["signal"].(string)
-	switch v.Cause {
-	case CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM:
-		return 9
-	case CauseStopped:
-		return 8
-	case CauseDiskFull:
-		return 7
-	case CauseTimeLimit:
-		return 6
-	case CauseSignal:
-		if crash(signal) {
-			return 5
-		}
-		return 3
-	case CauseExited:
-		if code != 0 {
-			return 4
-		}
-		return 0
-	case CauseUnknown:
-		return 2
+	const crashed = "crashed"
+	order := []string{CauseUnknown, CauseSignal, CauseExited, crashed, CauseTimeLimit, CauseDiskFull, CauseStopped}
+	cause := v.Cause
+	switch signal, _ := v.Evidence["signal"].(string); {
+	case OutOfMemory(cause):
+		return len(order)
+	case cause == CauseExited && v.Number("exit_code") == 0:
+		return -2
+	case cause == CauseSignal && crash(signal):
+		cause = crashed
 	}
-
-	return 1 // from a later version
+	return slices.Index(order, cause) // -1 for one of a later version
 }
 
 // crash reports whether a signal means that a program failed, rather than that it was ended.
@@ -223,7 +111,7 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 	return v
 }
 
-// cause checks the causes in the order of the table.
+// cause checks the causes in the order of the table in docs/verdict.md. The first one that is proved is the verdict.
 func (q *verdictInput) cause() (cause, words string) {
 	switch {
 	case q.job == nil:
@@ -287,9 +175,11 @@ func (q *verdictInput) killsBefore() string {
 		return ""
 	}
 	q.noteKills(kills)
-
-	return "; until then its control group had " + text.Count(kills, "out-of-memory kill", "out-of-memory kills")
+	return "; until then its control group had " + killsText(kills)
 }
+
+// killsText returns a text such as "2 out-of-memory kills".
+func killsText(n float64) string { return text.Count(n, "out-of-memory kill", "out-of-memory kills") }
 
 // exited returns the sentence for an exit code that nothing else explains.
 func (q *verdictInput) exited() string {
@@ -326,15 +216,14 @@ func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" 
 
 // processText returns a text such as "python (process 4242)".
 func processText(name string, pid int) string {
+	process := "process " + strconv.Itoa(pid)
 	switch {
-	case name == "" && pid <= 0:
-		return "a process"
-	case name == "":
-		return "process " + strconv.Itoa(pid)
 	case pid <= 0:
-		return text.Printable(name)
+		return cmp.Or(text.Printable(name), "a process")
+	case name == "":
+		return process
 	}
-	return text.Printable(name) + " (process " + strconv.Itoa(pid) + ")"
+	return text.Printable(name) + " (" + process + ")"
 }
 
 // note adds a number to the evidence, if it is known.

@@ -1,0 +1,134 @@
+package diagnosis
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// tableIn returns the cells of the table that is marked with a name in a page of docs.
+func tableIn(t *testing.T, page, name string) (rows [][]string) {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, _ := strings.Cut(string(data), "<!-- "+name+":begin -->\n")
+	part, _, _ = strings.Cut(part, "<!-- "+name+":end -->")
+	for line := range strings.Lines(part) {
+		rows = append(rows, strings.Split(strings.Trim(line, "| \n"), " | "))
+	}
+	if len(rows) < 3 {
+		t.Fatalf("%s has no table %q", page, name)
+	}
+	return rows[2:]
+}
+
+// says checks that a text has thresholds, in the order in which they are given.
+func says(t *testing.T, name, text string, thresholds []any) {
+	t.Helper()
+	rest := text
+	for _, v := range thresholds {
+		words, ok := v.(string)
+		if !ok {
+			words = fmt.Sprintf("%v %%", v)
+		}
+		var found bool
+		if _, rest, found = strings.Cut(rest, words); !found {
+			t.Errorf("%s: %q comes not, or in another order, in: %s", name, words, text)
+		}
+	}
+}
+
+// TestDocs_Rules: docs/findings.md has the rules with their thresholds.
+func TestDocs_Rules(t *testing.T) {
+	n := func(v any) string { return fmt.Sprint(v) }
+	thresholds := map[string][]any{
+		MemoryTight:      {findTightPct, 100 * findTightOwn},
+		findDiskFull:     {findDiskPct, text.WholeSize(findDiskFreeMB)},
+		findGPUIdle:      {gpuIdleShare, 100 * gpuIdleKnown},
+		findGPUStarved:   {collector.GPUIdle, starvedShare, n(collector.GPUGap) + " s", n(starvedCPUs) + " CPUs", starvedWaiting, n(starvedDisk) + " MiB/s"},
+		findOneThread:    {n(findThreadMin) + " to " + n(findThreadMax), findWaitPct, reporter.MetricJobPSICPU, reporter.MetricPSICPUSome},
+		findCPUsUnused:   {"10 %", 100 * findCPUsOver},
+		findThrottled:    {throttledShare, 100 * findThrottledLoss, 100 * quotaPart},
+		findNeighbour:    {neighbourShare, findWaitPct, neighbourSteal, neighbourShare, neighbourWait, reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull},
+		findClockedDown:  {clockedShare, clockedMuch, n(clockedEvents) + " times"},
+		findServer:       {serverWait, serverStorage, 100 * serverBusy},
+		findSwapping:     {n(swapTotal) + " MiB", n(swapRate) + " MiB per second"},
+		findMemoryUnused: {n(findMemoryRoom) + " × the peak", text.WholeSize(findSmallLimit), 100 * heldSwap, 100 * heldRefaults},
+		findImbalance: {100 * findImbalanceLess, "median " + n(findImbalanceCPUs), text.WholeSize(findImbalanceMB), findImbalanceGPU,
+			100 * findImbalanceMore, 100 * findImbalanceLength},
+		findStraggler:     {100 * findStragglerShare, n(findStragglerLength) + " s"},
+		findOddNode:       {"only one"},
+		findGPUMemoryFull: {findGPUMemoryPct},
+		findSamplingGaps:  {n(findMissedTicks) + " samples", findMissedPct, findMissedPct},
+	}
+	var want, got [][]string
+	for _, r := range Rules() {
+		want = append(want, []string{"`" + r.ID + "`", r.Severity, r.Advice})
+	}
+	for _, row := range tableIn(t, "findings.md", "rules") {
+		got = append(got, []string{row[0], row[1], row[3]})
+		id := strings.Trim(row[0], "`")
+		if len(thresholds[id]) == 0 {
+			t.Errorf("%s: no threshold", id)
+		}
+		says(t, id, row[2], thresholds[id])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// documentedCauses returns the causes of docs/verdict.md in order.
+func documentedCauses(t *testing.T) (names []string) {
+	t.Helper()
+	for _, row := range tableIn(t, "verdict.md", "causes") {
+		names = append(names, strings.Trim(row[0], "`"))
+	}
+	return names
+}
+
+// TestDocs_Verdict: docs/verdict.md has the causes and the conditions with their thresholds.
+func TestDocs_Verdict(t *testing.T) {
+	want := []string{CauseUnknown, CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM, CauseStopped, CauseTimeLimit,
+		CauseDiskFull, CauseSignal, CauseExited}
+	if got := documentedCauses(t); !slices.Equal(got, want) {
+		t.Errorf("causes %q, want %q", got, want)
+	}
+	thresholds := map[string][]any{
+		CauseOOMCgroup: {collector.LimitHeldPct, collector.HostRoomPct},
+		CauseOOMHost:   {hostShort},
+		CauseTimeLimit: {fmt.Sprint(killGrace.Minutes()) + " min"},
+		CauseDiskFull:  {fmt.Sprint(fullMB) + " MiB", fmt.Sprint(lastSamples) + " samples"},
+
+		ConditionThrottled: {reporter.MetricThrottled, throttledShare, 100 * quotaPart},
+		ConditionMemoryStarved: {reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, 100 * memoryPart, memoryStall, reporter.MetricLimitMemory,
+			memoryTight, memorySomeStall},
+		ConditionIOWait:   {reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, reporter.MetricIOWait, text.SizeText(ioRate) + "/s", ioStall},
+		ConditionSwapping: {reporter.MetricSwapIn, reporter.MetricSwapOut, text.SizeText(swapTotal), text.SizeText(swapRate) + "/s"},
+		ConditionGPUIdle:  {reporter.MetricGPUUtilization, 100 * gpuIdleKnown, gpuIdleShare, fmt.Sprint(gpuIdleAfter) + " s"},
+	}
+	for _, row := range tableIn(t, "verdict.md", "causes") {
+		says(t, row[0], row[1], thresholds[strings.Trim(row[0], "`")])
+	}
+	var names []string
+	for _, row := range tableIn(t, "verdict.md", "conditions") {
+		name := strings.Trim(row[0], "`")
+		names = append(names, name)
+		says(t, name, row[1], thresholds[name])
+	}
+	for i, c := range Conditions() {
+		if i >= len(names) || names[i] != c.Name {
+			t.Errorf("condition %d is %s, documented: %q", i, c.Name, names)
+		}
+	}
+}
