@@ -207,3 +207,11 @@ func exitOf(ws syscall.WaitStatus) (code int, signal string) {
 	}
 	return ws.ExitStatus(), ""
 }
+
+// signalName returns the name of a signal, also of a real-time one.
+func signalName(sig syscall.Signal) string {
+	if name := unix.SignalName(sig); name != "" {
+		return name
+	}
+	return "SIGRTMIN+" + strconv.Itoa(int(sig)-34)
+}

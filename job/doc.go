@@ -83,6 +83,6 @@
 // A job started without Signals has no account of its orphans: they go to process
 // 1 or to a subreaper above, and [Status.Uncounted] says so.
 //
-// All of this holds on Linux. Elsewhere package os starts the command and waits for
+// All of this holds on Linux on amd64 and arm64. Elsewhere package os starts the command and waits for
 // it, and the account has only what package os reports.
 package job

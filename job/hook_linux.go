@@ -82,13 +82,6 @@ func (b *bell) ring() {
 	}
 }
 
-// An ear is how Signals hear of deliveries.
-type ear struct {
-	closed atomic.Bool
-	was    [lastSignal + 1]sigaction // the dispositions of the signals that are caught, before
-	died   origins                   // deliveries of SIGCHLD that relay knows of
-}
-
 // caught returns all signals that are caught.
 func caught() []syscall.Signal { return append(append(relayed(), swallowed()...), syscall.SIGCHLD) }
 
@@ -101,12 +94,14 @@ func (s *Signals) catch() {
 		s.seen[sig] = s.first[sig]
 	}
 	for _, sig := range caught() {
-		s.ear.was[sig], _ = action(sig, nil)
+		s.was[sig], _ = action(sig, nil)
 	}
 
 	// For a failing write to stderr the runtime would end the process by SIGPIPE, unless it
 	// takes that to be ignored.
-	ignore(swallowed())
+	for _, sig := range swallowed() {
+		signal.Ignore(sig)
+	}
 	for _, sig := range caught() {
 		hook(sig)
 	}
@@ -143,17 +138,10 @@ func has(set *unix.Sigset_t, sig syscall.Signal) bool {
 	return set.Val[word]&(1<<bit) != 0
 }
 
-// ignore makes the runtime and the kernel ignore signals.
-func ignore(sigs []syscall.Signal) {
-	for _, sig := range sigs {
-		signal.Ignore(sig)
-	}
-}
-
 // relay runs until release.
 func (s *Signals) relay() {
 	defer close(s.done)
-	for !s.ear.closed.Load() {
+	for !s.closed.Load() {
 		theBell.wait()
 		s.hear()
 	}
@@ -166,9 +154,6 @@ func (s *Signals) hear() {
 	s.take()
 }
 
-// hearSoon has hear called again.
-func hearSoon() { time.AfterFunc(withoutBell, theBell.ring) }
-
 // take is hear for a caller that holds the lock.
 func (s *Signals) take() {
 	for _, sig := range relayed() {
@@ -179,17 +164,14 @@ func (s *Signals) take() {
 	s.judge()
 
 	// One that a process sent counts too: while it is pending, the kernel's own is merged into it.
-	if n := counted(syscall.SIGCHLD); n != s.ear.died {
-		s.ear.died = n
+	if n := counted(syscall.SIGCHLD); n != s.died {
+		s.died = n
 		select {
 		case s.children <- struct{}{}:
 		default: // Wait looks anyway
 		}
 	}
 }
-
-// stopped reports whether release was called.
-func (s *Signals) stopped() bool { return s.ear.closed.Load() }
 
 // release gives the signals back to the runtime's handlers, and ends relay.
 func (s *Signals) release() {
@@ -198,9 +180,9 @@ func (s *Signals) release() {
 		signal.Reset(sig)
 	}
 	for _, sig := range caught() {
-		action(sig, &s.ear.was[sig])
+		action(sig, &s.was[sig])
 	}
-	s.ear.closed.Store(true)
+	s.closed.Store(true)
 	theBell.ring()
 }
 
@@ -223,12 +205,6 @@ func (s *Signals) awaitChild(options int) {
 		}
 	}
 }
-
-// resume catches a signal again that was ignored for a moment.
-func (*Signals) resume(sig syscall.Signal) { hook(sig) }
-
-// counted returns the deliveries of sig so far.
-func (*Signals) counted(sig syscall.Signal) origins { return counted(sig) }
 
 // A sender is the kernel's description of a signal's origin, laid out as the assembly
 // writes it.
@@ -294,6 +270,3 @@ func ignored(sig syscall.Signal) bool {
 func setDefault(sig syscall.Signal) (was sigaction, ok bool) {
 	return action(sig, &sigaction{handler: sigDefault})
 }
-
-// restore undoes setDefault.
-func (a sigaction) restore(sig syscall.Signal) { action(sig, &a) }

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package job
 
 import (
@@ -45,6 +47,6 @@ func (s *Signals) resumeIgnored() {
 		return
 	}
 	for _, sig := range s.ignored {
-		s.resume(sig)
+		hook(sig)
 	}
 }

@@ -1,13 +1,15 @@
+//go:build amd64 || arm64
+
 package job
 
 import (
 	"os"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/procfile"
+	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
 // launched reports whether a launcher of parallel programs or a batch system started this process. Those signal process
@@ -36,17 +38,7 @@ func starter() int {
 }
 
 // isLauncher reports whether a process has the name of a launcher.
-func isLauncher(pid int) bool {
-	name := ""
-	if pid > 0 {
-		name = nameOf(pid)
-	}
-	switch name {
-	case "slurmstepd", "orterun", "orted", "prterun", "prted", "hydra_pmi_proxy":
-		return true
-	}
-	return strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec")
-}
+func isLauncher(pid int) bool { return scheduler.IsLauncher(nameOf(pid)) }
 
 // fromJob reports whether the sender of a signal is a process of the job that is in our process group, as with "kill 0"
 // in a script. The job has the signal then, unless it has left the group. The caller holds the lock.

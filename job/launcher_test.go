@@ -441,11 +441,11 @@ func TestWitness_Forgets(t *testing.T) {
 	}
 	w.alone[0].at = w.alone[0].at.Add(-2 * suspense)
 	s := &Signals{phase: running, witness: w}
-	s.seen[syscall.SIGTERM].user = s.counted(syscall.SIGTERM).user + 1 // our own was delivered, and is looked at next
+	s.seen[syscall.SIGTERM].user = counted(syscall.SIGTERM).user + 1 // our own was delivered, and is looked at next
 	if s.judge(); len(w.alone) != 1 {
 		t.Error("it was dropped while ours was under way")
 	}
-	s.seen[syscall.SIGTERM] = s.counted(syscall.SIGTERM)
+	s.seen[syscall.SIGTERM] = counted(syscall.SIGTERM)
 	if s.judge(); w.saw(syscall.SIGTERM) {
 		t.Error("an old one is left")
 	}

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package job
 
 import (
@@ -48,7 +50,7 @@ func (s *Signals) detach() {
 // forget drops what was delivered of sig until now. The caller holds the lock.
 func (s *Signals) forget(sig syscall.Signal) {
 	if s != nil {
-		s.seen[sig] = s.counted(sig)
+		s.seen[sig] = counted(sig)
 		s.dropDoubts(sig)
 	}
 }

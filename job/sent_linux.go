@@ -1,9 +1,9 @@
+//go:build amd64 || arm64
+
 package job
 
 import (
-	"bytes"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -60,11 +60,8 @@ func (a Sent) repeatedBy(b Sent) bool {
 
 // nameOf returns a process's name, or "" if it has ended.
 func nameOf(pid int) string {
-	data, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-	if err != nil {
-		return ""
-	}
-	return string(bytes.TrimSuffix(data, []byte{'\n'}))
+	p, _ := procfile.ReadProcess(pid)
+	return p.Name
 }
 
 // Sent returns the signals that this process has been sent so far; see Status.
@@ -87,8 +84,7 @@ func (s *Signals) Noted() <-chan Sent {
 }
 
 // sentUntil returns the signals that were sent to us. The signal that ended the job
-// may have been sent to us as well and not have arrived yet: sentUntil waits for it,
-// as sentByTerminal does.
+// may have been sent to us as well and not have arrived yet: sentUntil waits for it.
 func (s *Signals) sentUntil(death syscall.Signal) []Sent {
 	if s == nil {
 		return nil
@@ -105,21 +101,14 @@ func (s *Signals) sentUntil(death syscall.Signal) []Sent {
 }
 
 // sentByTerminal reports whether the kernel sent us sig, INT or QUIT, since we
-// began to catch: what kills the job may do so before we have been woken.
+// began to catch. What kills the job may do so before we have been woken: sentUntil comes before.
 func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	if s == nil || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
 		return false
 	}
-	for i := 0; i < promptly || i < patiently && s.onTheWay(sig); i++ {
-		s.mu.Lock()
-		now, first := s.counted(sig), s.first[sig]
-		s.mu.Unlock()
-		if now != first {
-			return now.kernel != first.kernel
-		}
-		time.Sleep(time.Millisecond) // there was none, or it has not arrived yet
-	}
-	return false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return counted(sig).kernel != s.first[sig].kernel
 }
 
 // onTheWay reports whether one of these signals was sent to us without relay
@@ -127,7 +116,7 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 func (s *Signals) onTheWay(sigs ...syscall.Signal) bool {
 	s.mu.Lock()
 	delivered := slices.ContainsFunc(sigs, func(sig syscall.Signal) bool {
-		return s.counted(sig) != s.seen[sig]
+		return counted(sig) != s.seen[sig]
 	})
 	s.mu.Unlock()
 	if delivered {

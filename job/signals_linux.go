@@ -1,8 +1,11 @@
+//go:build amd64 || arm64
+
 package job
 
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -42,7 +45,9 @@ type earlySignal struct {
 // Signals catches what this process is sent and relays it to the job. The methods
 // may be called on nil, which catches nothing.
 type Signals struct {
-	ear      ear
+	closed   atomic.Bool
+	was      [lastSignal + 1]sigaction // the dispositions of the signals that are caught, before
+	died     origins                   // deliveries of SIGCHLD that relay knows of
 	late     chan syscall.Signal
 	noted    chan Sent
 	children chan struct{}    // receives after a child has ended or stopped
@@ -97,7 +102,7 @@ func (s *Signals) Stop() { s.stop() }
 // stop returns the signals that were caught, that no job was there to receive and
 // that it would not have ignored.
 func (s *Signals) stop() []syscall.Signal {
-	if s == nil || s.stopped() {
+	if s == nil || s.closed.Load() {
 		return nil
 	}
 	s.release()
@@ -127,7 +132,7 @@ func (s *Signals) Late() <-chan syscall.Signal {
 // deliver relays what has been delivered of sig since the last time. The caller holds
 // the lock.
 func (s *Signals) deliver(sig syscall.Signal) {
-	now, last := s.counted(sig), s.seen[sig]
+	now, last := counted(sig), s.seen[sig]
 	s.seen[sig] = now
 	user, kernel := now.user-last.user, now.kernel-last.kernel
 	s.note(sig, user, kernel)

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package job
 
 import (
@@ -33,11 +35,8 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 	if sig == unix.SIGTSTP {
 		// We catch this one. The kernel's own action is what is wanted: it spares
 		// a group that no shell could continue.
-		handler, ok := setDefault(sig)
-		if !ok {
-			sig = unix.SIGSTOP
-		}
-		defer handler.restore(sig)
+		handler, _ := setDefault(sig)
+		defer action(sig, &handler)
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
 }

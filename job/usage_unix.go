@@ -3,6 +3,7 @@
 package job
 
 import (
+	"errors"
 	"runtime"
 	"syscall"
 	"time"
@@ -39,3 +40,6 @@ func OwnUsage() (own, children Usage) {
 	}
 	return usage(self), usage(waited)
 }
+
+// brokenPipe reports whether err says that a pipe has no reader any more.
+func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }

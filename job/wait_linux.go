@@ -1,9 +1,10 @@
+//go:build amd64 || arm64
+
 package job
 
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -145,11 +146,10 @@ func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err err
 func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 	st.ExitCode, st.Signal = exitOf(ws)
 	if ws.Signaled() {
-		st.Signo = ws.Signal()
-		st.CoreDumped = ws.CoreDump()
-		st.FromTerminal = j.signals.sentByTerminal(st.Signo)
+		st.Signo, st.CoreDumped = ws.Signal(), ws.CoreDump()
 	}
 	st.Sent = j.signals.sentUntil(st.Signo)
+	st.FromTerminal = j.signals.sentByTerminal(st.Signo)
 
 	if j.family != nil {
 		j.reapOrphans(st)
@@ -199,12 +199,4 @@ func (j *Job) count(st *Status, pid int, ru syscall.Rusage) {
 	defer j.mu.Unlock()
 	j.reaped = st.Usage
 	j.keepEnded(pid, ru)
-}
-
-// signalName returns the name of a signal, also of a real-time one.
-func signalName(sig syscall.Signal) string {
-	if name := unix.SignalName(sig); name != "" {
-		return name
-	}
-	return "SIGRTMIN+" + strconv.Itoa(int(sig)-34)
 }

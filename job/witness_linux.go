@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package job
 
 import (
@@ -130,7 +132,7 @@ func (s *Signals) judge() {
 	})
 	s.forgetSightings()
 	if len(s.doubts)+len(s.witness.alone) > 0 {
-		hearSoon()
+		time.AfterFunc(withoutBell, theBell.ring)
 	}
 }
 
@@ -139,7 +141,7 @@ func (s *Signals) judge() {
 func (s *Signals) forgetSightings() {
 	s.witness.alone = slices.DeleteFunc(s.witness.alone, func(a sighting) bool {
 		switch age := time.Since(a.at); {
-		case age <= suspense, age < overloaded && isPending(os.Getpid(), a.sig), s.counted(a.sig) != s.seen[a.sig]:
+		case age <= suspense, age < overloaded && isPending(os.Getpid(), a.sig), counted(a.sig) != s.seen[a.sig]:
 			return false
 		}
 		return true

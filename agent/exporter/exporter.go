@@ -125,35 +125,23 @@ func (e *Exporter) newest(ctx context.Context) *view {
 		req = e.request.Load()
 	}
 
-	timer := time.NewTimer(maxAge)
-	defer timer.Stop()
+	await(ctx, req.done)
+	return e.view.Load()
+}
+
+// await waits until done is closed, but not for longer than maxAge.
+func await(ctx context.Context, done <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, maxAge)
+	defer cancel()
 	select {
-	case <-req.done:
-	case <-timer.C:
+	case <-done:
 	case <-ctx.Done():
 	}
-
-	return e.view.Load()
 }
 
 // live returns the time after which a live page asks for an update.
 func (e *Exporter) live() time.Duration {
 	return min(max(maxAge, e.options.Interval), maxLive)
-}
-
-// awaitBegin waits for Begin, which follows the start of the server within milliseconds.
-func (e *Exporter) awaitBegin(ctx context.Context) {
-	if e.snapshot.Load() != nil {
-		return
-	}
-
-	timer := time.NewTimer(maxAge)
-	defer timer.Stop()
-	select {
-	case <-e.begun:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // metrics returns the text of /metrics.

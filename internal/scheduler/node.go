@@ -11,7 +11,7 @@ import (
 func (d *detector) node(s System, nearest Launcher) {
 	d.id.NodeFrom = None
 	for _, tell := range []func(Launcher) bool{
-		d.nodeOfSlurm, d.nodeOfPod, d.nodeOfTorchrun, d.nodeOfVariable, d.nodeOfVolcano, d.nodeOfSageMaker, d.nodeOfHosts,
+		d.nodeOfSlurm, d.nodeOfPod, d.nodeOfVariable, d.nodeOfSageMaker, d.nodeOfHosts,
 	} {
 		if tell(nearest) {
 			break
@@ -66,25 +66,27 @@ func (d *detector) nodeOfSlurm(Launcher) bool {
 	return ok && d.setNode(n, index)
 }
 
-// nodeOfTorchrun takes the group of a rank: each agent of torchrun has a group. Azure ML calls it a node.
-func (d *detector) nodeOfTorchrun(nearest Launcher) bool {
-	var name string
-	switch nearest.Name {
-	case torchrun:
-		name = "GROUP_RANK"
-	case azureML:
-		name = "NODE_RANK"
-	}
-	n, ok := d.number(name)
-
-	return ok && d.setNode(n, name)
-}
-
-// nodeOfVariable takes the variable of a system that simply says the index.
-func (d *detector) nodeOfVariable(Launcher) bool {
-	for _, name := range []string{"PALS_NODEID", "PBS_NODENUM", "AWS_BATCH_JOB_NODE_INDEX", "GROUP_RANK"} {
-		if n, ok := d.number(name); ok {
-			return d.setNode(n, name)
+// nodeOfVariable takes the first variable that simply says the index: of torchrun it is the group of a rank, as each
+// agent of torchrun has a group, of Volcano that of the task, a pod.
+func (d *detector) nodeOfVariable(nearest Launcher) bool {
+	for _, row := range []struct{ name, launcher, system string }{
+		{"GROUP_RANK", torchrun, ""},
+		{"NODE_RANK", azureML, ""},
+		{"PALS_NODEID", "", ""},
+		{"PBS_NODENUM", "", ""},
+		{"AWS_BATCH_JOB_NODE_INDEX", "", ""},
+		{"GROUP_RANK", "", ""},
+		{"VC_TASK_INDEX", "", volcano},
+		{"VK_TASK_INDEX", "", volcano},
+	} {
+		if row.launcher != "" && row.launcher != nearest.Name {
+			continue
+		}
+		if n, ok := d.number(row.name); ok {
+			if row.system != "" {
+				d.setScheduler(row.system, row.name)
+			}
+			return d.setNode(n, row.name)
 		}
 	}
 	return false
@@ -152,17 +154,6 @@ func (d *detector) setScheduler(name, from string) {
 	if d.id.Scheduler == "" {
 		d.id.Scheduler, d.id.From["scheduler"] = name, from
 	}
-}
-
-// nodeOfVolcano takes the index of the task, a pod.
-func (d *detector) nodeOfVolcano(Launcher) bool {
-	for _, name := range []string{"VC_TASK_INDEX", "VK_TASK_INDEX"} {
-		if n, ok := d.number(name); ok {
-			d.setScheduler(volcano, name)
-			return d.setNode(n, name)
-		}
-	}
-	return false
 }
 
 // nodeOfSageMaker takes the place of this host in SageMaker's list. Its mpirun hands the variables of the
