@@ -73,10 +73,8 @@ func (q *verdictInput) throttled() bool {
 // quotaOfOthers reports whether others share the job's CPU quota and the job used next to nothing of
 // it. Then the quota stopped the others.
 func quotaOfOthers(n *reporter.Node) bool {
-	if n.Job == nil || n.Job.Source != host.JobFromTree || n.Limits == nil {
-		return false
-	}
-	return n.Metric(reporter.MetricJobCores) < quotaPart*float64(n.Limits.LeastQuota())
+	return n.Job != nil && n.Job.Source == host.JobFromTree && n.Limits != nil &&
+		n.Metric(reporter.MetricJobCores) < quotaPart*float64(n.Limits.LeastQuota())
 }
 
 func (q *verdictInput) memoryStarved() bool {

@@ -3,8 +3,12 @@ package diagnosis
 import (
 	"fmt"
 	"math"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -67,3 +71,138 @@ func RoomyMemory(n *reporter.Node, run *reporter.Run) float64 {
 
 // ShortAdvice returns the advice of a rule in a few words, or "" if it is not known.
 func ShortAdvice(id string) string { return ruleOf(id).Advice }
+
+// The part of the peak from which swap and what was brought back show that the job could have used more memory.
+const (
+	heldSwap     = 0.05
+	heldRefaults = 0.1
+)
+
+// heldDown returns what kept the memory of the job below what it needs, in words, and its name for programs. It
+// returns "" if nothing did. Less than the job had may then be too little, and how much is enough is not known.
+func (e *ruleInput) heldDown() (words, name string) {
+	if e.Limits == nil || e.Limits.HeldDown == nil {
+		return "", ""
+	}
+	h, peak := e.Limits.HeldDown, e.peakMemory()
+	switch {
+	case h.HighMB > 0:
+		return "memory.high of " + text.WholeSize(h.HighMB) + " held it down", "memory.high"
+	case h.SwapMB >= heldSwap*peak:
+		return "up to " + text.WholeSize(h.SwapMB) + " of it were in swap", "swap"
+	case h.RefaultedMB >= heldRefaults*peak:
+		return text.WholeSize(h.RefaultedMB) + " had to be read again after the kernel had dropped them", "refaults"
+	}
+	return "", ""
+}
+
+// needNotKnown returns the finding that less memory was used than the job has, and why no amount is advised. It returns
+// nil if the peak shows how much the job needs.
+func (e *ruleInput) needNotKnown(used string) *reporter.Finding {
+	key, words := "sized_by", ""
+	held, by := e.heldDown()
+	switch sized := text.Printable(e.sizedBy()); {
+	case held != "":
+		key, words = "held_by", ", but "+held+": how much it needs is not known."
+	case sized == "":
+		return nil
+	case sized == "java":
+		by, words = sized, ". Java takes a part of the memory that it finds: set -Xmx before you ask for less."
+	default:
+		by, words = sized, ", and may take as much as "+sized+" allows: to ask for less, lower that with it."
+	}
+	return &reporter.Finding{Severity: SeverityInfo, Text: used + words, Evidence: map[string]any{key: by}}
+}
+
+// sizedBy returns the part of a command line of the job by which a program decides how much memory it takes:
+// "-Xmx3g", "--mem 8G", or "java", which decides by the memory that it finds. It returns "" if there is none.
+func (e *ruleInput) sizedBy() string {
+	if by := sizedBy(e.command); by != "" {
+		return by
+	}
+	for _, p := range e.Processes {
+		if by := sizedBy(strings.Fields(p.Command)); by != "" {
+			return by
+		}
+	}
+	return ""
+}
+
+// A sizeValue is a size of memory, or a part of what there is.
+var sizeValue = regexp.MustCompile(`^\d+(\.\d+)?([kKmMgGtT]([iI]?[bB])?|[bB]|%)?$`)
+
+// unitValue is one that says its unit.
+var unitValue = regexp.MustCompile(`^\d+(\.\d+)?([kKmMgGtT]([iI]?[bB])?|%)$`)
+
+// shellSigns are characters that a shell takes from around a word: sh -c "(java -Xmx3g; sort -S 2G)".
+const shellSigns = "\"'`;&|()"
+
+// sizedBy returns the argument of a command by which it decides how much memory it takes, or "".
+func sizedBy(command []string) string {
+	var args []string
+	for _, arg := range command { // a command in a command: sh -c "java -Xmx3g"
+		args = append(args, strings.Fields(arg)...)
+	}
+	for i, arg := range args {
+		next := ""
+		if i+1 < len(args) {
+			next = args[i+1]
+		}
+		if by := sizeOption(strings.Trim(arg, shellSigns), strings.Trim(next, shellSigns)); by != "" {
+			return by
+		}
+	}
+	if slices.ContainsFunc(args, func(arg string) bool { return path.Base(arg) == "java" }) {
+		return "java"
+	}
+	return ""
+}
+
+// sizeOption returns an option, with its value, that says how much memory a program takes. It returns "" for any
+// other argument.
+func sizeOption(arg, next string) string {
+	for _, option := range []string{"-Xmx", "-XX:MaxRAM", "-XX:MaxHeapSize", "-XX:InitialRAM"} {
+		if strings.HasPrefix(arg, option) && len(arg) > len(option) {
+			return arg
+		}
+	}
+
+	name, value, joined := strings.Cut(arg, "=")
+	if !joined {
+		value = next
+	}
+	said := arg
+	if !joined {
+		said += " " + next
+	}
+	switch dashes := len(name) - len(strings.TrimLeft(name, "-")); {
+	case namesMemory(name) && sizeValue.MatchString(value) && (dashes > 0 || joined):
+		return said
+	case dashes == 1 && len(arg) > 2 && strings.Contains("mMS", arg[1:2]) && unitValue.MatchString(arg[2:]): // sort -S4G
+		return arg
+	case dashes == 1 && len(arg) == 2 && strings.Contains("mMS", arg[1:]) && unitValue.MatchString(next):
+		return said // samtools sort -m 2G
+	}
+	return ""
+}
+
+// wordEnd is where a word ends in sortRAM.
+var wordEnd = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
+
+// namesMemory reports whether a word of the name of an option means memory: --max-memory, --limitBAMsortRAM,
+// --max_old_space_size.
+func namesMemory(name string) bool {
+	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
+	words := strings.FieldsFunc(wordEnd.ReplaceAllString(name, "$1 $2"), notLetter)
+	for i, word := range words {
+		switch strings.ToLower(word) {
+		case "mem", "memory", "ram", "heap", "localmem", "maxmem", "maxmemory", "maxram", "maxheap", "heapsize":
+			return true
+		case "buffer", "space":
+			if i+1 < len(words) && strings.EqualFold(words[i+1], "size") {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -71,10 +71,7 @@ func (e *ruleInput) crowdsItself() bool {
 
 // neighbourInMemory returns the finding on memory, or nil. A job that came close to its own limit waits for that.
 func (e *ruleInput) neighbourInMemory() *reporter.Finding {
-	waiting := e.percent(reporter.MetricJobPSIMemory)
-	if math.IsNaN(waiting) {
-		waiting = e.percent(reporter.MetricPSIMemoryFull)
-	}
+	waiting := firstKnown(e.percent(reporter.MetricJobPSIMemory), e.percent(reporter.MetricPSIMemoryFull))
 	if e.Host == nil || !positive(e.Host.MemoryMB) || !(waiting >= neighbourWait) ||
 		e.Metric(reporter.MetricLimitMemory) >= findTightPct {
 		return nil

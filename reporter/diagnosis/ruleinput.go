@@ -104,10 +104,17 @@ func (e *ruleInput) waitedForCPU() bool { return e.waitingForCPU() >= findWaitPc
 
 // waitingForCPU returns the share of the time in which a task waited for a CPU, in percent.
 func (e *ruleInput) waitingForCPU() float64 {
-	if waited := e.Metric(reporter.MetricJobPSICPU); !math.IsNaN(waited) {
-		return waited
+	return firstKnown(e.Metric(reporter.MetricJobPSICPU), e.Metric(reporter.MetricPSICPUSome))
+}
+
+// firstKnown returns the first number that is not NaN; NaN if all are.
+func firstKnown(values ...float64) float64 {
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			return v
+		}
 	}
-	return e.Metric(reporter.MetricPSICPUSome)
+	return math.NaN()
 }
 
 // memoryLimit returns the memory that the job may use in MiB, of a limit that changed the least, or NaN if there was

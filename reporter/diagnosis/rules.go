@@ -165,24 +165,21 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 	var full []int
 	var used, total []float64
+	fullest := 0
 	for i, g := range e.GPUs {
 		peak := e.GPUMetric(reporter.MetricGPUMemoryPeak, i)
 		if all := float64(g.MemoryMB); g.OfJob && positive(all) && positive(peak) &&
 			100*(peak/all) >= findGPUMemoryPct {
 			full = append(full, g.Index)
 			used, total = append(used, text.Round(peak, 3)), append(total, text.Round(all, 3))
+			if n := len(full) - 1; used[n]/total[n] > used[fullest]/total[fullest] {
+				fullest = n
+			}
 		}
 	}
 
 	if len(full) == 0 {
 		return nil
-	}
-
-	fullest := 0
-	for i := range used {
-		if used[i]/total[i] > used[fullest]/total[fullest] {
-			fullest = i
-		}
 	}
 
 	words := fmt.Sprintf("The memory of %s was full, up to %s of %s: "+
@@ -285,14 +282,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 
 // judgeSwapping fires if the node ran short of memory.
 func judgeSwapping(e *ruleInput) *reporter.Finding {
-	in, out := e.Metric(reporter.MetricSwapIn), e.Metric(reporter.MetricSwapOut)
-	total := 0.0
-	for _, v := range []float64{in, out} {
-		if positive(v) {
-			total += v
-		}
-	}
-
+	in, out, total := e.Metric(reporter.MetricSwapIn), e.Metric(reporter.MetricSwapOut), e.swapped()
 	if !positive(total) || total < swapTotal || total/e.wall < swapRate {
 		return nil
 	}
@@ -364,4 +354,47 @@ func judgeSampling(e *ruleInput) *reporter.Finding {
 			"Leave perfagent a little CPU, or choose a longer --interval.",
 		Evidence: evidence("missed_ticks", s.MissedTicks, "samples", s.Samples,
 			"missed_pct", missed, "longest_gap_seconds", gap)}
+}
+
+// The thresholds of CPUs that were clocked down for their heat.
+const (
+	clockedShare  = 1  // percent of the run
+	clockedMuch   = 5  // percent: less is not worth a warning
+	clockedEvents = 10 // times, where the kernel does not count the time
+)
+
+// judgeClockedDown fires if the node's CPUs were too hot to run at their speed.
+func judgeClockedDown(e *ruleInput) *reporter.Finding {
+	events, seconds := e.Metric(reporter.MetricCPUThrottleEvents), e.Metric(reporter.MetricCPUThrottleSeconds)
+	celsius, pct := e.Metric(reporter.MetricCPUTemperature), min(100, 100*seconds/e.wall)
+	words, severity := "", ""
+	switch {
+	case pct >= clockedShare:
+		words = fmt.Sprintf("The node's CPUs were clocked down for their heat, one of them for %s (%s of the run)",
+			text.Seconds(seconds), text.Percent(pct))
+		if pct < clockedMuch {
+			severity = SeverityInfo
+		}
+	case math.IsNaN(seconds) && events >= clockedEvents:
+		words, severity = "The node's CPUs were clocked down for their heat", SeverityInfo
+	default:
+		return nil
+	}
+
+	if positive(events) {
+		words += ", " + text.Count(events, "time", "times")
+	}
+	if positive(celsius) {
+		words += ", at up to " + text.Fixed(celsius, 0) + " " + collector.Celsius.Symbol()
+	}
+	return &reporter.Finding{Severity: severity,
+		Text: words + ": the job may be faster on a node that is cooled better, or with fewer busy CPUs.",
+		Evidence: evidence("throttle_seconds", seconds, "throttle_pct", pct, "throttle_events", events,
+			"temperature_celsius", celsius)}
+}
+
+// clockedDown returns for which share of the run the node's CPUs were clocked down, in percent; 0 if that is not
+// known.
+func (e *ruleInput) clockedDown() float64 {
+	return finite(min(100, 100*e.Metric(reporter.MetricCPUThrottleSeconds)/e.wall))
 }

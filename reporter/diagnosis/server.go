@@ -99,12 +99,7 @@ func mountName(m *reporter.Mount) string {
 // waitingForStorage returns the share of the time in which a task waited for storage, in percent: of the job, else
 // of the node, else that in which CPUs had nothing else to do. It is NaN if none is known.
 func (e *ruleInput) waitingForStorage() float64 {
-	for _, c := range []collector.Column{collector.JobPSIIOSome, collector.PSIIOSome} {
-		if v := e.mean(c); !math.IsNaN(v) {
-			return v
-		}
-	}
-	return e.Metric(reporter.MetricIOWait)
+	return firstKnown(e.mean(collector.JobPSIIOSome), e.mean(collector.PSIIOSome), e.Metric(reporter.MetricIOWait))
 }
 
 // keptBusy reports whether the job had the CPUs that it may use and has threads for.
