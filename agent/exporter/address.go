@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,10 +106,7 @@ func URL(l net.Listener, a Address, hostname string) string {
 
 	host := a.Host
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
-		host = hostname
-		if host == "" {
-			host = loopback
-		}
+		host = cmp.Or(hostname, loopback)
 	}
 
 	// The zone of an IPv6 address is escaped in a URL (RFC 6874).

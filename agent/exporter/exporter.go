@@ -278,11 +278,3 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 
 	return out
 }
-
-// cpuSeconds returns the CPU time by mode, or nil if the source fails.
-func (s *snapshot) cpuSeconds() []float64 {
-	if s.cpuStale {
-		return nil
-	}
-	return s.cpu[:]
-}

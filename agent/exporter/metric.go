@@ -58,43 +58,39 @@ const (
 	sinceThen = ", since the start of the run"
 )
 
-// ofColumn returns the metric of a column. A note is added to its help.
-func ofColumn(c collector.Column, notes ...string) Metric {
+// ofColumn returns the metric of a column.
+func ofColumn(c collector.Column) Metric {
 	row, kind := c.Info(), gauge
 	if row.Kind == collector.Counter {
 		kind, row.Label = counter, row.Label+sinceThen
 	}
-	return one("perfagent_"+row.Prometheus, kind, strings.Join(append([]string{row.Label}, notes...), ", "),
+	switch c {
+	case collector.CPUAvg, collector.CPUMin, collector.CPUMax:
+		row.Label += ", in the newest sample"
+	case collector.JobMemory:
+		row.Label += ", counted as perfagent_job_info says"
+	case collector.JobMemorySwap:
+		row.Label += ", it is in perfagent_job_memory_bytes"
+	}
+	return one("perfagent_"+row.Prometheus, kind, row.Label,
 		func(f *metricInput) float64 { return inBaseUnit(c, f.values[c]) })
 }
 
-func ofColumns(columns ...collector.Column) (list []Metric) {
-	for _, c := range columns {
-		list = append(list, ofColumn(c))
-	}
-	return list
-}
-
-// columnMetrics returns the metrics of perfagent, of the node and of the job: those with a place in the order, then
-// those of all other columns that have a name here. They are made once they are asked for, as a run without a live page
-// does not need them.
+// columnMetrics returns the metrics of perfagent and of the node, of all columns that have a name here, and of the job.
+// They are made once they are asked for, as a run without a live page does not need them.
 var columnMetrics = sync.OnceValue(func() []Metric {
-	list := slices.Concat(nodeMetrics(), jobMetrics())
+	list := nodeMetrics()
 	for c := range collector.NumColumns {
-		if c.Info().Prometheus == "" {
-			continue
-		}
-		m := ofColumn(c)
-		if !slices.ContainsFunc(list, func(o Metric) bool { return o.Name == m.Name }) {
-			list = append(list, m)
+		if c.Info().Prometheus != "" {
+			list = append(list, ofColumn(c))
 		}
 	}
-	return list
+	return append(list, jobMetrics()...)
 })
 
-// nodeMetrics returns the metrics of perfagent and of the node.
+// nodeMetrics returns the metrics of perfagent and of the node that are no columns.
 func nodeMetrics() []Metric {
-	return append([]Metric{
+	return []Metric{
 		{
 			Name: "perfagent_build_info", Type: gauge, Label: "version", write: buildInfo,
 			Help: "1; the label has the version of perfagent",
@@ -104,7 +100,6 @@ func nodeMetrics() []Metric {
 		one("perfagent_samples_total", counter, "samples taken"+sinceThen, samples),
 		one("perfagent_missed_ticks_total", counter,
 			"samples that could not be taken in time"+sinceThen, missedTicks),
-		ofColumn(collector.Timestamp),
 		one("perfagent_agent_cpu_seconds_total", counter, "CPU time of perfagent itself", agentCPU),
 		one("perfagent_agent_max_rss_bytes", gauge, "peak resident memory of perfagent itself", agentRSS),
 		one("perfagent_cpus", gauge, "logical CPUs of the node", cpus),
@@ -113,31 +108,23 @@ func nodeMetrics() []Metric {
 			Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
 				"; guest time is included in user and nice",
 		},
-		ofColumn(collector.CPUAvg, "in the newest sample"),
-		ofColumn(collector.CPUMin, "in the newest sample"),
-		ofColumn(collector.CPUMax, "in the newest sample"),
 		one("perfagent_memory_used_ratio", gauge,
 			"used share of the node's memory: (total - available) / total", memoryRatio),
-		ofColumn(collector.MemUsed),
 		one("perfagent_memory_total_bytes", gauge, "memory of the node", memoryTotal),
 		one("perfagent_filesystem_used_ratio", gauge,
 			"used share of the fullest file system of --disk-path: used / (used + available to users)",
 			filesystemRatio),
-	}, ofColumns(
-		collector.DiskUsed, collector.DiskFree, collector.DiskRead, collector.DiskWrite,
-		collector.NetExtRecv, collector.NetExtSent, collector.NetLoRecv, collector.NetLoSent,
-		collector.NetIBRecv, collector.NetIBSent,
-		collector.NFSRead, collector.NFSWrite, collector.LustreRead, collector.LustreWrite,
-		collector.NodeEnergy, collector.NodePower,
-		collector.CPUTemperature, collector.CPUThrottleEvents, collector.CPUThrottleSeconds,
-	)...)
+	}
 }
 
 func buildInfo(x *exposition, m *Metric, f *metricInput) { x.series(m, f.version, 1) }
 
-// cpuModes writes the CPU time of each mode.
+// cpuModes writes the CPU time of each mode, unless the source fails.
 func cpuModes(x *exposition, m *Metric, f *metricInput) {
-	for mode, v := range f.cpuSeconds() {
+	if f.cpuStale {
+		return
+	}
+	for mode, v := range f.cpu {
 		x.series(m, host.CPUMode(mode).String(), v)
 	}
 }

@@ -2,15 +2,11 @@ package exporter
 
 import (
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
 )
-
-// resources returns the values of the label resource.
-func resources() [3]string { return [3]string{"cpu", "memory", "io"} }
 
 // ofAccount returns the metric of a counter or limit from the job's account, in the base unit of scale times that.
 func ofAccount(name, kind, help string, scale float64, value func(*collector.Account) series.Optional) Metric {
@@ -23,7 +19,7 @@ func byResource(name, help string, stalls func(*collector.Account) [3]series.Opt
 		Name: name, Type: counter, Label: "resource", Help: help + sinceThen,
 		write: func(x *exposition, m *Metric, f *metricInput) {
 			for k, v := range stalls(&f.account) {
-				x.series(m, resources()[k], float64(v))
+				x.series(m, [...]string{"cpu", "memory", "io"}[k], float64(v))
 			}
 		},
 	}
@@ -42,25 +38,20 @@ func byGPU(name, kind, help string, value func(f *metricInput, i int, g *collect
 	}
 }
 
-// jobMetrics returns the metrics of the job, its limits, and its contention with others. "Waiting"
+// jobMetrics returns the metrics of the job, its limits, and its contention with others that are no columns. "Waiting"
 // is the kernel's "some" (PSI), in which at least one task waited; "stalled" is "full", in which
 // all did.
 func jobMetrics() []Metric {
 	type account = collector.Account
 	type optional = series.Optional
 	const counters = " of the control group that sets the CPU quota" + sinceThen
-	return slices.Concat([]Metric{
+	return []Metric{
 		{
 			Name: "perfagent_job_info", Type: gauge, Label: "source, memory_kind", write: jobInfo,
 			Help: "1; the labels say where the numbers of the job come from and how its memory is counted",
 		},
 		ofAccount("perfagent_job_cpu_seconds_total", counter, "CPU time of the job"+sinceThen, 1,
 			func(a *account) optional { return a.CPUSeconds }),
-		ofColumn(collector.JobMemory, "counted as perfagent_job_info says"),
-		ofColumn(collector.JobMemorySwap, "it is in perfagent_job_memory_bytes"),
-	}, ofColumns(
-		collector.JobPageCache, collector.JobProcesses, collector.JobThreads, collector.JobRead, collector.JobWrite,
-	), []Metric{
 		one("perfagent_job_cpu_limit_cpus", gauge,
 			"CPUs that the job may use: the minimum of quota, cpuset and affinity", cpuLimit),
 		ofAccount("perfagent_job_cpu_periods_total", counter, "periods"+counters, 1,
@@ -72,7 +63,6 @@ func jobMetrics() []Metric {
 		ofAccount("perfagent_job_memory_limit_bytes", gauge,
 			"memory that the job may use: the lowest limit of its control groups", collector.MiB,
 			func(a *account) optional { return a.Limits.MemoryMB }),
-		ofColumn(collector.LimitMemory),
 		ofAccount("perfagent_job_oom_kills_total", counter,
 			"out-of-memory kills in the job's control group"+sinceThen, 1,
 			func(a *account) optional { return a.OOMKills }),
@@ -90,7 +80,7 @@ func jobMetrics() []Metric {
 			func(a *account) [3]optional { return stalled(a.HostStall) }),
 		ofAccount("perfagent_oom_kills_total", counter, "out-of-memory kills on the node"+sinceThen, 1,
 			func(a *account) optional { return a.HostOOMKills }),
-	}, ofColumns(collector.SwapIn, collector.SwapOut, collector.Load1, collector.ProcsRunning))
+	}
 }
 
 func waiting(s collector.Stalls) [3]series.Optional {
@@ -121,34 +111,28 @@ func gpuMetrics() []Metric {
 	}
 
 	return []Metric{
-		byGPU("perfagent_gpu_of_job", gauge, "1 if the job can see the GPU, else 0", gpuOfJob),
+		byGPU("perfagent_gpu_of_job", gauge, "1 if the job can see the GPU, else 0",
+			func(_ *metricInput, _ int, g *collector.GPU) float64 {
+				if g.OfJob {
+					return 1
+				}
+				return 0
+			}),
 		of(collector.GPUUtilization),
 		of(collector.GPUMemoryUsed),
-		byGPU("perfagent_gpu_memory_total_bytes", gauge, "memory of the GPU", gpuMemory),
+		byGPU("perfagent_gpu_memory_total_bytes", gauge, "memory of the GPU",
+			func(_ *metricInput, _ int, g *collector.GPU) float64 {
+				return math.Round(float64(g.MemoryMB) * collector.MiB)
+			}),
 		of(collector.GPUPower),
-		byGPU("perfagent_gpu_power_limit_watts", gauge, "power limit of the GPU", gpuPowerLimit),
+		byGPU("perfagent_gpu_power_limit_watts", gauge, "power limit of the GPU",
+			func(_ *metricInput, _ int, g *collector.GPU) float64 { return float64(g.PowerLimitWatts) }),
 		byGPU("perfagent_gpu_energy_joules_total", counter,
-			"energy used by the GPU, from its own counter"+sinceThen, gpuEnergy),
+			"energy used by the GPU, from its own counter"+sinceThen,
+			func(_ *metricInput, _ int, g *collector.GPU) float64 { return float64(g.EnergyJoules) }),
 		of(collector.GPUTemperature),
 	}
 }
-
-func gpuOfJob(_ *metricInput, _ int, g *collector.GPU) float64 {
-	if g.OfJob {
-		return 1
-	}
-	return 0
-}
-
-func gpuMemory(_ *metricInput, _ int, g *collector.GPU) float64 {
-	return math.Round(float64(g.MemoryMB) * collector.MiB)
-}
-
-func gpuPowerLimit(_ *metricInput, _ int, g *collector.GPU) float64 {
-	return float64(g.PowerLimitWatts)
-}
-
-func gpuEnergy(_ *metricInput, _ int, g *collector.GPU) float64 { return float64(g.EnergyJoules) }
 
 // gpuLabels returns the labels of a device. It has the same number as in the keys of the report.
 func gpuLabels(i int, g *collector.GPU) string {
