@@ -244,12 +244,10 @@ func (o Options) settled() Options {
 	setDefault(&o.Ops, Off)
 	setDefault(&o.ScrapeInterval, DefaultScrapeInterval)
 	setDefault(&o.StopGrace, DefaultStopGrace)
+	setDefault(&o.Log, zap.NewNop())
 
 	if len(o.DiskPaths) == 0 {
 		o.DiskPaths = []string{"/"}
-	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
 	}
 
 	if !o.TakeOver {

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/perfagent/perfagent"
 )
 
 // runs is what all runs share. It is global because a process has one set of signal handlers, one
@@ -67,4 +69,9 @@ func setUpRuntime(hears bool) {
 	}
 	debug.SetGCPercent(first)
 	time.AfterFunc(time.Second, func() { debug.SetGCPercent(later) })
+}
+
+// Version returns the version of perfagent in this program, as the file VERSION has it: "1.0.0".
+func Version() string {
+	return perfagent.Version()
 }

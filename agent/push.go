@@ -29,14 +29,11 @@ const (
 type delivery struct {
 	report *reporter.Report
 	node   string
-	base   string // what the node's reports are called: node-0
 	path   string // of the file, or of the journal if the file could not be written; "" = neither
 	data   []byte // of the file; nil if there is none, or it is not sent anywhere
 	// toStore is the report as a store gets it; nil if there is no store.
 	toStore []byte
 	perfpy  bool // the file is in perf.py's layout, which has no place for the push's state
-
-	program string // how a shell finds perfagent
 }
 
 // recordedAs returns the run ID by which a push finds the file's numbers again, or "" if it is the
@@ -131,7 +128,7 @@ func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushSta
 
 	s.record(d, "MLflow: "+r.state.Error, r.state.State, func(data []byte) ([]byte, error) {
 		return reporter.WithPush(data, map[string]reporter.PushState{d.node: r.state})
-	}, func() string { return "the numbers are safe, push them with: " + d.pushCommand(r.state) })
+	}, func() string { return "the numbers are safe, push them with: " + d.pushCommand(s.program(), r.state) })
 	return r.state, r.outcome
 }
 
@@ -269,8 +266,8 @@ func (t *tracking) artifacts(d delivery) []pusher.Artifact {
 
 // pushCommand returns the shell command that sends what is missing. The report records the
 // destination; perf.py's format has no place for it.
-func (d delivery) pushCommand(state reporter.PushState) string {
-	words := []string{d.program, "push"}
+func (d delivery) pushCommand(program string, state reporter.PushState) string {
+	words := []string{program, "push"}
 	if d.perfpy {
 		if state.RunID == "" && state.ExperimentName == "" && state.ExperimentID != "" {
 			words = append([]string{"MLFLOW_EXPERIMENT_ID=" + state.ExperimentID}, words...)

@@ -218,7 +218,7 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 		debug.SetGCPercent(200) // it ends soon, and others wait for it
 	}
 	name := node.NodeNames()[0] // the only one
-	d := delivery{report: node, node: name, base: s.nodeFileName(), program: s.program()}
+	d := delivery{report: node, node: name}
 	file, err := s.prepare(&d, func(w io.Writer) error { return reporter.EncodeTo(w, node) })
 	if err != nil {
 		return err
@@ -240,7 +240,9 @@ func combine(paths []string) (node *reporter.Report, err error) {
 
 	var sources []reporter.Source
 	err = parallel.InOrder(len(paths), func(i int, emit func(reporter.Source) error) error {
-		piece, err := readPiece(paths[i])
+		piece, err := answered("read report "+paths[i], func() (*reporter.Report, error) {
+			return reportfile.Read(paths[i], 0)
+		})
 		if err != nil {
 			return err
 		}
@@ -254,11 +256,6 @@ func combine(paths []string) (node *reporter.Report, err error) {
 	}
 
 	return diagnosis.Combine(sources)
-}
-
-// readPiece reads the report of a rank.
-func readPiece(path string) (*reporter.Report, error) {
-	return answered("read report "+path, func() (*reporter.Report, error) { return reportfile.Read(path, 0) })
 }
 
 // replacePieces writes the report of a node and then removes its pieces. It returns the report's path.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 // Run runs the command of o.Args and writes a report of what it used. It returns when the report
@@ -50,7 +50,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	w := newWrap(o.settled())
 	w.command.Path = path
 	if o.TakeOver {
-		if err := job.Headroom(w.own.taskLimits()); err != nil {
+		if err := job.Headroom(w.own.group.TaskLimits()); err != nil {
 			return nil, rules.Error(w.becomeJob(err), o.Args)
 		}
 		// Never stopped: a TERM while the report is being written must not replace the job's exit
@@ -105,7 +105,11 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	// Access the disk and the kernel concurrently, because the job waits for them.
 	opened := make(chan *output, 1)
 	w.freeBefore = w.o.freeBefore()
-	go func() { opened <- w.openAll(head) }()
+	go func() {
+		o := w.openOutput(head, ownMarks)
+		w.awaitFree()
+		opened <- o
+	}()
 
 	if w.serves() {
 		w.page = w.newLivePage()
@@ -166,13 +170,6 @@ func (w *wrap) start() (*job.Job, error) {
 	}
 
 	return j, err
-}
-
-// openAll claims the files of the recording, and waits for what is measured before the job starts.
-func (w *wrap) openAll(head journal.Head) *output {
-	o := w.openOutput(head, ownMarks)
-	w.awaitFree()
-	return o
 }
 
 // wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job,
@@ -299,4 +296,49 @@ func newJob(s job.Status) *reporter.Job {
 		VoluntarySwitches: u.VoluntarySwitches, InvoluntarySwitches: u.InvoluntarySwitches,
 		Orphans: s.Orphans,
 	}
+}
+
+// ParentVariable is set in a job's environment, for a perfagent within the job: PID NODE HOST of the one around it.
+const ParentVariable = "PERFAGENT_PARENT"
+
+// The other variables that a job gets, beside those of marks, operations and MLflow.
+const (
+	runIDVariable = "PERFAGENT_RUN_ID"
+	nodeVariable  = "PERFAGENT_NODE"
+)
+
+// A parent is the perfagent around this process, as the environment says. A launcher may have brought the
+// variable to another host.
+type parent struct {
+	pid, node int
+	host      string
+}
+
+// findParent returns the perfagent whose job set the environment, if any.
+func findParent() (p parent, ok bool) {
+	n, err := fmt.Sscanf(os.Getenv(ParentVariable), "%d %d %s", &p.pid, &p.node, &p.host)
+	return p, n == 3 && err == nil
+}
+
+// contains reports whether this process is within the job of p.
+func (p parent) contains() bool {
+	host, err := os.Hostname()
+	return err == nil && host == p.host && procfile.Descends(p.pid)
+}
+
+// jobEnv returns what the job's environment gets, so that a perfagent in it knows the run.
+func (o Options) jobEnv() []string {
+	env := []string{runIDVariable + "=" + o.RunID, fmt.Sprintf("%s=%d", nodeVariable, *o.Node)}
+	if host, err := os.Hostname(); err == nil {
+		env = append(env, fmt.Sprintf("%s=%d %d %s", ParentVariable, os.Getpid(), *o.Node, host))
+	}
+
+	return env
+}
+
+// inheritsNode reports whether the index is that of a perfagent around the launcher of this process, which has
+// passed PERFAGENT_NODE on to the ranks of all nodes.
+func inheritsNode(from string, node int, launch string) bool {
+	p, ok := findParent()
+	return ok && from == nodeVariable && launch != "" && node == p.node
 }

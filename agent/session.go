@@ -278,10 +278,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	s.leave("")
 
 	result.Report = s.makeReport(in)
-	d := delivery{
-		report: result.Report, node: s.nodeName(), base: s.nodeFileName(),
-		perfpy: in.Recording.PerfPy != nil, program: s.program(),
-	}
+	d := delivery{report: result.Report, node: s.nodeName(), perfpy: in.Recording.PerfPy != nil}
 	file, err := s.prepare(&d, s.encoding(result.Report, in.Recording))
 	if err != nil {
 		s.log.Warn(err.Error())

@@ -58,15 +58,6 @@ func (g ownGroup) bound(o *host.JobOptions) {
 	g.group.Count(false)
 }
 
-// taskLimits returns the limits on processes and threads of the group.
-func (g ownGroup) taskLimits() []job.TaskLimit {
-	var limits []job.TaskLimit
-	for _, l := range g.group.TaskLimits() {
-		limits = append(limits, job.TaskLimit(l))
-	}
-	return limits
-}
-
 // newJobSource decides how to measure a job that has not started yet, and makes a control group for it
 // if one is wanted. The job waits for it.
 func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
@@ -268,16 +259,7 @@ func (src *jobSource) endedProcesses() []process.Ended {
 	if src.job == nil {
 		return nil
 	}
-
-	var out []process.Ended
-	for _, e := range src.job.Ended() {
-		out = append(out, process.Ended{
-			PID: e.Pid, CPUSeconds: e.CPUSeconds, At: e.Time,
-			Main: e.Main, Start: e.Start, ChildrenSeconds: e.ChildrenSeconds, MaxRSS: float64(e.MaxRSS),
-		})
-	}
-
-	return out
+	return src.job.Ended()
 }
 
 // blockUnit is the size in bytes of one block of ru_inblock and ru_oublock on every disk.

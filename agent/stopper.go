@@ -116,7 +116,7 @@ func (s *stopper) follow(rest *survivors) {
 
 	for pause := shortLook; ; pause = min(2*pause, longLook) {
 		ended := closed(s.source.job.Done())
-		left := rest.living()
+		left, _ := rest.ask((*process.Tree).Living)
 		switch {
 		case ended && left == 0:
 			return
@@ -153,7 +153,7 @@ func (s *stopper) kill(rest *survivors) {
 	}
 
 	for end := time.Now().Add(killing); ; time.Sleep(shortLook) {
-		left, err := rest.kill()
+		left, err := rest.ask((*process.Tree).Kill)
 		if left == 0 {
 			return
 		}
@@ -198,18 +198,10 @@ type count struct {
 	err error
 }
 
-// living returns how many there are; 0 if they cannot be found.
-func (v *survivors) living() int {
-	n, _ := v.ask((*process.Tree).Living)
-	return n
-}
-
-// kill sends KILL to all that are there, and returns how many there were.
-func (v *survivors) kill() (int, error) { return v.ask((*process.Tree).Kill) }
-
 var errNoAnswer = errors.New("the kernel does not answer for one of them")
 
-// ask asks the tree. If it does not answer in time, ask counts one process: the job is not known to have ended.
+// ask asks the tree how many there are, or kills them and returns how many there were; 0 if they cannot be found. If it
+// does not answer in time, ask counts one process: the job is not known to have ended.
 func (v *survivors) ask(question func(*process.Tree) (int, error)) (int, error) {
 	if v.tree == nil {
 		return 0, nil

@@ -72,7 +72,7 @@ func (s *session) store(ctx context.Context, d delivery) stored {
 	defer to.Close()
 	state := &reporter.StoreState{State: reporter.PushPending, URI: to.URL()}
 
-	name, err := to.PutReport(ctx, s.o.RunID, d.base, d.toStore)
+	name, err := to.PutReport(ctx, s.o.RunID, s.nodeFileName(), d.toStore)
 	if err == nil {
 		if err := s.partials.evict(ctx, to); err != nil {
 			s.log.Warn(fmt.Sprintf("the report of the time before the end is still there: %v", err))
@@ -101,7 +101,7 @@ func (s *session) concludeStoring(d *delivery, out stored) {
 	s.record(d, "store: "+out.state.Error, out.state.State, func(data []byte) ([]byte, error) {
 		return reporter.WithStore(data, map[string]*reporter.StoreState{d.node: out.state})
 	}, func() string {
-		words := []string{d.program, "push", "--store", out.state.URI, absolute(d.path)}
+		words := []string{s.program(), "push", "--store", out.state.URI, absolute(d.path)}
 		return "the report is safe, put it there with: " + pusher.CommandLine(words)
 	})
 }

@@ -105,9 +105,6 @@ func (a *Attached) stat() (start uint64, dead bool, err error) {
 	return start, threads <= 1 && (state == "Z" || state == "X"), nil
 }
 
-// Pid returns the process ID.
-func (a *Attached) Pid() int { return a.pid }
-
 // Close closes what is held of the process.
 func (a *Attached) Close() {
 	if a.file != nil {

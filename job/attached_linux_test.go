@@ -55,8 +55,8 @@ func TestAttached_End(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer a.Close()
-				if a.Pid() != cmd.Process.Pid || a.over() {
-					t.Errorf("process %d, over %v", a.Pid(), a.over())
+				if a.pid != cmd.Process.Pid || a.over() {
+					t.Errorf("process %d, over %v", a.pid, a.over())
 				}
 				if !pidfd { // as where the kernel has none
 					a.Close()

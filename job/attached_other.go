@@ -17,9 +17,6 @@ func Attach(pid int) (*Attached, error) {
 	return nil, fmt.Errorf("process %d: processes are attached to on Linux only, and this is %s", pid, runtime.GOOS)
 }
 
-// Pid returns 0.
-func (a *Attached) Pid() int { return 0 }
-
 // Close does nothing.
 func (a *Attached) Close() {}
 

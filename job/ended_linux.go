@@ -5,11 +5,13 @@ package job
 import (
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -56,11 +58,12 @@ func (j *Job) seeEnd() {
 // keepEnded adds a process that was waited for to those that Ended returns. j.mu is held.
 func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
 	u := usage(ru)
-	e := Ended{Pid: pid, CPUSeconds: u.UserSeconds + u.SystemSeconds, Time: bootClock()}
+	now, _ := procfile.Clock(unix.CLOCK_BOOTTIME)
+	e := process.Ended{PID: pid, CPUSeconds: u.UserSeconds + u.SystemSeconds, At: now}
 	if pid == j.pid {
 		e.Main, e.Start, e.ChildrenSeconds = true, j.last.start, j.last.children
 		if j.last.alone && u.MaxRSS > j.floor {
-			e.MaxRSS = u.MaxRSS
+			e.MaxRSS = float64(u.MaxRSS)
 		}
 	}
 
@@ -79,22 +82,29 @@ func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
 }
 
 // Ended returns the processes of the job that were waited for since the last call.
-func (j *Job) Ended() []Ended {
+func (j *Job) Ended() []process.Ended {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	out := j.endings
 	if j.others > 0 {
-		out = append(out, Ended{CPUSeconds: j.others})
+		out = append(out, process.Ended{CPUSeconds: j.others})
 	}
 	j.endings, j.others = nil, 0
 	return out
 }
 
-// bootClock returns the time since boot.
-func bootClock() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0
+// PeakRSS returns the high-water mark of this process's memory in bytes (VmHWM of
+// proc(5)), or 0 if it is unknown. A child made now is charged with at least this much.
+// ru_maxrss of getrusage(2) is only the last resort, because it includes what our
+// own parent used when it made us.
+func PeakRSS() int64 {
+	if status, err := procfile.ReadFile("/proc/self/status"); err == nil {
+		text := strings.TrimSuffix(procfile.StatusValue(status, "VmHWM"), " kB")
+		if kib, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return kib * 1024
+		}
 	}
-	return time.Duration(ts.Nano())
+
+	own, _ := OwnUsage()
+	return own.MaxRSS
 }

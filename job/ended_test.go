@@ -31,9 +31,9 @@ func TestJob_EndedIsBounded(t *testing.T) {
 	}
 	seen := make(map[int]bool)
 	for _, e := range list {
-		seen[e.Pid] = true
+		seen[e.PID] = true
 		sum -= e.CPUSeconds
-		if e.Main != (e.Pid == 7) || e.Main && (e.Start != time.Hour || e.MaxRSS != 5<<10) {
+		if e.Main != (e.PID == 7) || e.Main && (e.Start != time.Hour || e.MaxRSS != 5<<10) {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -66,7 +66,7 @@ func TestJob_EndedMain(t *testing.T) {
 			}
 			status := j.Wait()
 			list := j.Ended()
-			if len(list) != 1 || !list[0].Main || list[0].Pid != status.Pid || list[0].Start == 0 || list[0].Time < list[0].Start {
+			if len(list) != 1 || !list[0].Main || list[0].PID != status.Pid || list[0].Start == 0 || list[0].At < list[0].Start {
 				t.Fatalf("%+v", list)
 			}
 			e := list[0]

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -187,11 +186,7 @@ func children() (pids []int, ok bool) {
 		if err != nil {
 			return nil, false
 		}
-		for _, field := range strings.Fields(string(data)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, pid)
-			}
-		}
+		pids = procfile.AppendPIDs(pids, data)
 	}
 
 	return pids, true

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -30,7 +31,7 @@ const (
 // groups set. A Go program dies when the kernel refuses it a thread, so the caller should then
 // become the job with Exec. What cannot be read counts as no limit. If a limit is within reach,
 // Headroom makes the runtime create the threads that will be needed before the job can use it up.
-func Headroom(limits []TaskLimit) error {
+func Headroom(limits []cgroup.TaskLimit) error {
 	if user, ok := userLimit(); ok {
 		limits = slices.Insert(slices.Clone(limits), 0, user)
 	}
@@ -50,13 +51,13 @@ func Headroom(limits []TaskLimit) error {
 }
 
 // userLimit returns RLIMIT_NPROC, if it is tight and applies to us.
-func userLimit() (TaskLimit, bool) {
+func userLimit() (cgroup.TaskLimit, bool) {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || limit.Cur >= tightLimit || exempt() {
-		return TaskLimit{}, false
+		return cgroup.TaskLimit{}, false
 	}
 	used := userTasks(os.Getuid())
-	return TaskLimit{Name: "RLIMIT_NPROC (ulimit -u)", Max: int64(limit.Cur), Used: used}, true
+	return cgroup.TaskLimit{Name: "RLIMIT_NPROC (ulimit -u)", Max: int64(limit.Cur), Used: used}, true
 }
 
 // exempt reports whether the kernel does not apply RLIMIT_NPROC to us: to root,

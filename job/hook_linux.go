@@ -115,7 +115,10 @@ func hearBlocked() {
 	if unix.PthreadSigmask(unix.SIG_BLOCK, nil, &mask) != nil {
 		return
 	}
-	blocked := slices.DeleteFunc(caught(), func(sig syscall.Signal) bool { return !has(&mask, sig) })
+	blocked := slices.DeleteFunc(caught(), func(sig syscall.Signal) bool {
+		word, bit := place(sig)
+		return mask.Val[word]&(1<<bit) == 0
+	})
 	if len(blocked) == 0 {
 		return
 	}
@@ -130,12 +133,6 @@ func hearBlocked() {
 		select {}
 	}()
 	<-heard
-}
-
-// has reports whether a set has a signal.
-func has(set *unix.Sigset_t, sig syscall.Signal) bool {
-	word, bit := place(sig)
-	return set.Val[word]&(1<<bit) != 0
 }
 
 // relay runs until release.

@@ -141,22 +141,6 @@ type Sent struct {
 	Process string
 }
 
-// An Ended is a process of the job that this process has waited for.
-type Ended struct {
-	Pid int // 0 stands for several, whose IDs were not kept
-	// CPUSeconds is user and system time, of the children that it waited for, too.
-	CPUSeconds float64
-	Time       time.Duration // when it was waited for, on the boot clock
-	// Main reports that it was the job's main process. Of that more is known: when it started, on the
-	// boot clock (0 = not known), the part of CPUSeconds that its children used, in ticks of 10 ms, and
-	// the peak of its resident memory in bytes (0 = not known, as the kernel's peak is of the largest
-	// of its children, too).
-	Main            bool
-	Start           time.Duration
-	ChildrenSeconds float64
-	MaxRSS          int64
-}
-
 // Usage is the kernel's account of a job, from the rusage of wait4(2).
 type Usage struct {
 	// UserSeconds and SystemSeconds are CPU times, summed over all processes.
@@ -200,13 +184,6 @@ func (u Usage) Plus(v Usage) Usage {
 	u.VoluntarySwitches += v.VoluntarySwitches
 	u.InvoluntarySwitches += v.InvoluntarySwitches
 	return u
-}
-
-// A TaskLimit is a limit on processes and threads, such as pids.max of a control
-// group, and how much of it is used.
-type TaskLimit struct {
-	Name      string // "/sys/fs/cgroup/job/pids.max"
-	Max, Used int64
 }
 
 // withEnviron calls execute with the command's environment, and once more with Plain if the kernel

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -464,11 +465,11 @@ func TestHeadroom_OfUser(t *testing.T) {
 
 func TestHeadroom_OfGroups(t *testing.T) {
 	t.Parallel()
-	far := TaskLimit{Name: "far/pids.max", Max: 1 << 40, Used: 3}
-	if err := Headroom([]TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 84}}); err != nil {
+	far := cgroup.TaskLimit{Name: "far/pids.max", Max: 1 << 40, Used: 3}
+	if err := Headroom([]cgroup.TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 84}}); err != nil {
 		t.Error(err)
 	}
-	err := Headroom([]TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 85}})
+	err := Headroom([]cgroup.TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 85}})
 	if err == nil || err.Error() != "limit a/pids.max: 85 of 100 processes and threads used" {
 		t.Errorf("error %v", err)
 	}

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // A Job is a command that was started. On this system it is what package os makes
@@ -108,7 +111,7 @@ func (j *Job) Other(pid int) bool { return pid != j.proc.Pid }
 func (j *Job) Reaped() Usage { return Usage{} }
 
 // Ended returns nothing on this system.
-func (j *Job) Ended() []Ended { return nil }
+func (j *Job) Ended() []process.Ended { return nil }
 
 // Over reports whether all processes of the job have ended, which is unknown on
 // this system.
@@ -124,7 +127,7 @@ func (j *Job) Plain() bool { return j.plain }
 func (j *Job) Release() {}
 
 // Headroom returns nil on this system: limits are not looked at.
-func Headroom([]TaskLimit) error { return nil }
+func Headroom([]cgroup.TaskLimit) error { return nil }
 
 // OneProcessor reports false: nobody told the Go runtime.
 func OneProcessor() bool { return false }

@@ -87,14 +87,13 @@ func search(name string, try func(file string) error) error {
 
 // passable reports whether the search goes on after a file with that error.
 func passable(err error) bool {
-	for _, errno := range []syscall.Errno{
-		syscall.EACCES, syscall.ENOENT, syscall.ENOTDIR, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT,
-	} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+	return isOneOf(err,
+		syscall.EACCES, syscall.ENOENT, syscall.ENOTDIR, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT)
+}
+
+// isOneOf reports whether an error is one of these.
+func isOneOf(err error, errnos ...syscall.Errno) bool {
+	return slices.ContainsFunc(errnos, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }
 
 // errInterpreter is the kernel's ENOENT for a file that is there.
@@ -165,8 +164,7 @@ func explain(name string, err error) error {
 
 // speaksOfFile reports whether an errno says that the file, or the arguments, cannot be executed at all.
 func speaksOfFile(err error) bool {
-	return slices.ContainsFunc([]syscall.Errno{
+	return isOneOf(err,
 		syscall.EACCES, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG,
-		syscall.E2BIG, syscall.ETXTBSY, syscall.EINVAL, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT,
-	}, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
+		syscall.E2BIG, syscall.ETXTBSY, syscall.EINVAL, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT)
 }

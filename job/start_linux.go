@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // A Job is a command that was started. Wait is called once; the other methods may
@@ -44,9 +46,9 @@ type Job struct {
 	over   bool       // the job has ended, and all its processes
 	reaped Usage      // of its processes that were waited for so far
 
-	last    lastStat // of the main process; belongs to Wait
-	endings []Ended  // what Ended will return; guarded by mu
-	others  float64  // CPU seconds of those that are too many for endings; guarded by mu
+	last    lastStat        // of the main process; belongs to Wait
+	endings []process.Ended // what Ended will return; guarded by mu
+	others  float64         // CPU seconds of those that are too many for endings; guarded by mu
 }
 
 // Start runs the command and returns when its program has been executed. What can

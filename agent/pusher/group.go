@@ -1,6 +1,7 @@
 package pusher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,7 @@ func (w Wish) Groups(r *reporter.Report, running bool) []*Group {
 }
 
 // lastPush returns the state of a node's last push.
-func lastPush(n *reporter.Node) reporter.PushState {
-	if n.Push == nil {
-		return reporter.PushState{}
-	}
-	return n.Push.MLflow
-}
+func lastPush(n *reporter.Node) reporter.PushState { return cmp.Or(n.Push, &reporter.Push{}).MLflow }
 
 // haveOneRun reports whether nodes with these states have one destination: the same run or, if a run is not known yet,
 // the one that will be found.

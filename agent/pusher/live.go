@@ -1,6 +1,7 @@
 package pusher
 
 import (
+	"cmp"
 	"context"
 	"sort"
 	"strconv"
@@ -173,12 +174,7 @@ func (l *Live) Run(ctx context.Context) {
 
 // RunID returns the run that Run found or created, or "" if there is none yet. It may be called
 // once Run has returned.
-func (l *Live) RunID() string {
-	if l.run == nil {
-		return ""
-	}
-	return l.run.ID
-}
+func (l *Live) RunID() string { return cmp.Or(l.run, &mlflow.Run{}).ID }
 
 // MayHaveMade reports whether a run may have been created that RunID does not know.
 func (l *Live) MayHaveMade() bool { return l.making.Load() }

@@ -12,29 +12,22 @@ import (
 // with the run. A metric's history is requested once, when it is needed.
 type remoteState struct {
 	client *mlflow.Client
-	run    *mlflow.Run // nil: there is none, and it has nothing
+	run    *mlflow.Run
 
 	exclusive bool  // of a node, the run has no other recording's points
 	from, to  int64 // the period, in ms since 1970
 	histories map[string]map[mlflow.Metric]bool
 }
 
+// newRemoteState returns what a run has of a period. A run that is nil has nothing.
 func newRemoteState(c *mlflow.Client, run *mlflow.Run, from, to int64) *remoteState {
-	return &remoteState{client: c, run: run, from: from, to: to, histories: make(map[string]map[mlflow.Metric]bool)}
-}
-
-// latest returns a metric's point with the highest step.
-func (r *remoteState) latest(key string) (m mlflow.Metric, ok bool) {
-	if r.run == nil {
-		return m, false
-	}
-	m, ok = r.run.Metrics[key]
-	return m, ok
+	return &remoteState{client: c, run: cmp.Or(run, &mlflow.Run{}), from: from, to: to,
+		histories: make(map[string]map[mlflow.Metric]bool)}
 }
 
 // has reports whether the run has a point.
 func (r *remoteState) has(ctx context.Context, m mlflow.Metric) (bool, error) {
-	latest, ok := r.latest(m.Key)
+	latest, ok := r.run.Metrics[m.Key]
 	if !ok || latest == m {
 		return ok, nil
 	}
@@ -100,7 +93,7 @@ func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window)
 // isLatest reports whether the latest points of the run are the points of a window.
 func (r *remoteState) isLatest(w window) bool {
 	return !slices.ContainsFunc(w.points, func(m mlflow.Metric) bool {
-		latest, ok := r.latest(m.Key)
+		latest, ok := r.run.Metrics[m.Key]
 		return !ok || latest != m
 	})
 }
@@ -132,7 +125,7 @@ func (r *remoteState) hasAll(ctx context.Context, points []mlflow.Metric) (bool,
 func (r *remoteState) lastOfThinned(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	until := int64(-1)
 	for _, key := range anchors(all) {
-		latest, ok := r.latest(key)
+		latest, ok := r.run.Metrics[key]
 		switch {
 		case !ok:
 		case s.mayHaveSent(latest, all):
@@ -175,13 +168,7 @@ func anchors(all []window) []string {
 		key := rest[0].points[len(rest[0].points)-1].Key
 		keys = append(keys, key)
 
-		var without []window
-		for _, w := range rest {
-			if !w.has(key) {
-				without = append(without, w)
-			}
-		}
-		rest = without
+		rest = slices.DeleteFunc(slices.Clone(rest), func(w window) bool { return w.has(key) })
 	}
 	return keys
 }

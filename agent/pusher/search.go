@@ -95,12 +95,10 @@ func (id identity) relatives() (filter string, ok bool) {
 
 // recordedIn reports whether a run has one of these very recordings.
 func (id identity) recordedIn(r mlflow.Run) bool {
-	for _, name := range id.nodes {
-		if tag := r.Tags[tagRecording(name)]; tag != "" && tag == id.recordings[name] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(id.nodes, func(name string) bool {
+		tag := r.Tags[tagRecording(name)]
+		return tag != "" && tag == id.recordings[name]
+	})
 }
 
 // fits reports whether a run with our run ID belongs to the same run. That is so if it has our very
@@ -123,12 +121,9 @@ func (id identity) fits(r mlflow.Run) bool {
 // numbers, or was created by or for it.
 func (id identity) collides(r mlflow.Run) bool {
 	_, creator, _ := strings.Cut(r.Tags[TagInvocation], ".")
-	for _, name := range id.nodes {
-		if r.Tags[tagRecording(name)] != "" || creator == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(id.nodes, func(name string) bool {
+		return r.Tags[tagRecording(name)] != "" || creator == name
+	})
 }
 
 // ownTags returns the tags that a run of our own has from its creation on.

@@ -88,14 +88,6 @@ type gpuSeries struct {
 // A device is what is known of a GPU. NaN and 0 mean that it is not known.
 type device struct{ memoryMB, powerLimitWatts float64 }
 
-// bound returns what a device has of something, in the unit of the column.
-func (d device) bound(b collector.Bound) float64 {
-	if b == collector.BoundDeviceMemory {
-		return d.memoryMB
-	}
-	return d.powerLimitWatts
-}
-
 // gpuTable returns the series that each GPU of a node has. {i} in their names is the device's
 // position among the node's GPUs, counted from 0.
 func gpuTable() []gpuSeries {
@@ -122,7 +114,10 @@ func (s gpuSeries) forDevice(i int, d device) (series Series, ok bool) {
 	if s.share == collector.NoBound {
 		return series, true
 	}
-	whole := d.bound(s.share)
+	whole := d.powerLimitWatts
+	if s.share == collector.BoundDeviceMemory {
+		whole = d.memoryMB
+	}
 	series.scale = 100 / whole
 	return series, whole > 0
 }

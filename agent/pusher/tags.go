@@ -1,6 +1,7 @@
 package pusher
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -170,12 +171,7 @@ func isUnindexed(id *reporter.Identity) bool {
 }
 
 // hostOf returns the name of a node's host; "" if it is not known.
-func hostOf(n *reporter.Node) string {
-	if n.Host != nil {
-		return n.Host.Hostname
-	}
-	return ""
-}
+func hostOf(n *reporter.Node) string { return cmp.Or(n.Host, &reporter.Host{}).Hostname }
 
 // nodeStep returns the step of a node's metrics: its index, or the lowest rank on it.
 func nodeStep(key string, n *reporter.Node) int64 {

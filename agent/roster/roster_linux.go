@@ -147,8 +147,8 @@ func (r *Roster) forget(rank *int) error {
 		return err
 	}
 
-	lines, err := r.lines()
-	if err == nil && (rank == nil || slices.ContainsFunc(lines, func(l line) bool { return l.isOf(rank) })) {
+	in, _, err := r.lines()
+	if err == nil && (rank == nil || slices.ContainsFunc(in, func(l line) bool { return l.isOf(rank) })) {
 		err = r.file.Truncate(0)
 	}
 
@@ -157,12 +157,11 @@ func (r *Roster) forget(rank *int) error {
 
 // sign appends the agent's first line, unless it is within the job of one that is there.
 func (r *Roster) sign(rank *int) error {
-	lines, err := r.lines()
+	earlier, gone, err := r.lines()
 	if err != nil {
 		return err
 	}
-	earlier := joined(lines)
-	if len(earlier) > 0 && r.within(earlier, lines) {
+	if len(earlier) > 0 && r.within(earlier, gone) {
 		return ErrNested
 	}
 	for _, l := range earlier {
@@ -174,10 +173,10 @@ func (r *Roster) sign(rank *int) error {
 		return err
 	}
 
-	if lines, err = r.lines(); err != nil { // again: others may have signed before us
+	all, _, err := r.lines() // again: others may have signed before us
+	if err != nil {
 		return err
 	}
-	all := joined(lines)
 	r.arrival = max(0, slices.IndexFunc(all, r.own))
 	r.others, r.founder = len(all) > 1, r.lock
 	if len(all) > 0 {
@@ -187,9 +186,8 @@ func (r *Roster) sign(rank *int) error {
 	return nil
 }
 
-// within reports whether this process descends from an agent that has not left.
-func (r *Roster) within(agents, lines []line) bool {
-	gone := left(lines)
+// within reports whether this process descends from an agent that is not gone.
+func (r *Roster) within(agents, gone []line) bool {
 	var above []int
 	for p := range procfile.Ancestors() {
 		above = append(above, p.PID)
@@ -218,8 +216,8 @@ func (r *Roster) Arrival() int { return r.arrival }
 // Others reports whether another agent has joined, before this one or since.
 func (r *Roster) Others() bool {
 	if !r.others {
-		lines, _ := r.lines()
-		r.others = len(joined(lines)) > 1
+		in, _, _ := r.lines()
+		r.others = len(in) > 1
 	}
 
 	return r.others
@@ -265,11 +263,11 @@ func (r *Roster) leaveAnnounced(piece string, announced int) []string {
 	if r.append(line{Lock: r.lock, Left: true, Piece: piece, Turn: r.turn}) != nil {
 		return nil
 	}
-	lines, err := r.lines()
+	_, gone, err := r.lines()
 	if err != nil {
 		return nil
 	}
-	gone := slices.DeleteFunc(left(lines), func(l line) bool { return l.Turn != r.turn })
+	gone = slices.DeleteFunc(gone, func(l line) bool { return l.Turn != r.turn })
 	if len(gone) < announced || !r.own(gone[announced-1]) {
 		return nil
 	}
@@ -287,8 +285,8 @@ func (r *Roster) isEmpty() bool {
 		if alone, err := r.take(firstAgent, allAgents); alone || err != nil {
 			return alone
 		}
-		lines, err := r.lines()
-		if err != nil || len(left(lines)) < len(joined(lines)) {
+		in, out, err := r.lines()
+		if err != nil || len(out) < len(in) {
 			return false
 		}
 		time.Sleep(pause)
@@ -306,13 +304,13 @@ func (r *Roster) leaveUncounted(piece string) []string {
 	if last, err := r.take(firstAgent, allAgents); !last || err != nil {
 		return nil
 	}
-	lines, err := r.lines()
+	in, out, err := r.lines()
 	r.remove()
-	if err != nil || len(left(lines)) < len(joined(lines)) { // one was killed
+	if err != nil || len(out) < len(in) { // one was killed
 		return nil
 	}
 
-	return pieces(left(lines))
+	return pieces(out)
 }
 
 // remove removes the roster, and those of this user beside it whose agents were all killed: they lie in memory, which
@@ -351,13 +349,14 @@ func (r *Roster) append(l line) error {
 	return err
 }
 
-// lines reads the file.
-func (r *Roster) lines() ([]line, error) {
+// lines reads the file: who has joined, and who has left, each in order.
+func (r *Roster) lines() (in, out []line, err error) {
 	data, err := io.ReadAll(io.NewSectionReader(r.file, 0, maxSize))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return parse(data), nil
+	lines := parse(data)
+	return joined(lines), left(lines), nil
 }
 
 // take takes a lock, and reports whether it was free.

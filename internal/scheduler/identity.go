@@ -213,12 +213,7 @@ func (d *detector) rank() Launcher {
 
 // refuse returns why the ranks of a launcher do not count, "" if they do.
 func (d *detector) refuse(l Launcher) string {
-	var missing []string
-	for _, name := range l.Marks {
-		if d.value(name) == "" {
-			missing = append(missing, name)
-		}
-	}
+	missing := slices.DeleteFunc(slices.Clone(l.Marks), func(name string) bool { return d.value(name) != "" })
 	if len(missing) > 0 {
 		return fmt.Sprintf("%s sets %s too", l.Name, listed(missing))
 	}

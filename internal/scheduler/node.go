@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -24,9 +25,7 @@ func (d *detector) node(s System, nearest Launcher) {
 	if d.id.Node == nil && d.id.Nodes == 1 {
 		d.setNode(0, d.id.From["nodes"])
 	}
-	if d.id.NodeName == "" {
-		d.id.NodeName = d.Hostname
-	}
+	d.id.NodeName = cmp.Or(d.id.NodeName, d.Hostname)
 }
 
 // setNode sets the index of the node.

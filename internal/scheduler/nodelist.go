@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -71,19 +72,13 @@ func expand(prefix, expression string, yield func(string) bool) bool {
 			return false
 		}
 		for n := first; n <= last; n++ {
-			if !expand(prefix+before+padded(n, len(low)), after, yield) {
+			if !expand(fmt.Sprintf("%s%s%0*d", prefix, before, len(low), n), after, yield) {
 				return false
 			}
 		}
 	}
 
 	return true
-}
-
-// padded returns a number with leading zeros up to a width, as Slurm writes the numbers of nodes.
-func padded(n uint64, width int) string {
-	digits := strconv.FormatUint(n, 10)
-	return strings.Repeat("0", max(0, width-len(digits))) + digits
 }
 
 // placeOf returns the place of a host among the names of a list, from 0 on, and its name there.

@@ -69,11 +69,11 @@ func argumentAfter(cmdline []byte, flag string) string {
 
 // startDay returns the day on which a process began, from clock ticks since the boot.
 func startDay(ticks uint64) string {
-	var boot unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
+	boot, ok := procfile.Clock(unix.CLOCK_BOOTTIME)
+	if !ok {
 		return ""
 	}
-	age := time.Duration(boot.Nano()) - time.Duration(ticks)*(time.Second/procfile.UserHZ)
+	age := boot - time.Duration(ticks)*(time.Second/procfile.UserHZ)
 
 	return time.Now().Add(-age).UTC().Format(time.DateOnly)
 }

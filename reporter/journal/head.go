@@ -1,14 +1,21 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"os"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -63,4 +70,56 @@ func hostIn(in *jsontext.Decoder) *reporter.Host {
 	}
 
 	return nil
+}
+
+// Stamps returns the newest time stamp in a journal, by the clock of its node, and when the file was written, by the
+// clock of the file system. ok is false if the last line is not that of a sample.
+func Stamps(path string) (newest, written time.Time, ok bool) {
+	f, err := durable.Open(path)
+	if err != nil {
+		return newest, written, false
+	}
+	defer f.Close()
+
+	st, err := f.Stat()
+	if err != nil {
+		return newest, written, false
+	}
+
+	var head Head
+	if json.NewDecoder(io.LimitReader(f, maxLine)).Decode(&head) != nil {
+		return newest, written, false
+	}
+	at := slices.Index(head.Columns, collector.Timestamp.Key())
+
+	var line struct {
+		Values reporter.Numbers `json:"sample"`
+	}
+	if json.Unmarshal(lastLine(f, st.Size()), &line) != nil || at < 0 || at >= len(line.Values) {
+		return newest, written, false
+	}
+	seconds := line.Values[at]
+	if !(seconds > 0 && seconds < math.MaxInt32) {
+		return newest, written, false
+	}
+
+	return time.UnixMicro(int64(seconds * 1e6)), st.ModTime(), true
+}
+
+// maxLine is the size of the longest line that Stamps reads.
+const maxLine = 1 << 20
+
+// lastLine returns the last line of a file of a size; nil if it is not whole, or too long.
+func lastLine(f *os.File, size int64) []byte {
+	tail := make([]byte, min(size, maxLine))
+	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil || !bytes.HasSuffix(tail, []byte{'\n'}) {
+		return nil
+	}
+	tail = tail[:len(tail)-1]
+	from := bytes.LastIndexByte(tail, '\n')
+	if from < 0 {
+		return nil
+	}
+
+	return tail[from+1:]
 }

@@ -88,18 +88,13 @@ func newLayout(keys, counters []string) layout {
 		l.columns[place], l.last = c, max(l.last, c)
 	}
 	for place, key := range counters {
-		i := counterNamed(key)
+		i := slices.IndexFunc(collector.Counters(), func(c collector.Column) bool { return c.Key() == key })
 		if slices.Contains(l.counters[:place], i) {
 			i = noCounter
 		}
 		l.counters[place] = i
 	}
 	return l
-}
-
-// counterNamed returns the position of a counter in Recording.BootMB.
-func counterNamed(key string) int {
-	return slices.IndexFunc(collector.Counters(), func(c collector.Column) bool { return c.Key() == key })
 }
 
 // width returns the number of our columns, including those of the journal's devices.

@@ -60,7 +60,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	if rec.Work != nil {
 		work = *rec.Work
 	}
-	many := ring.Len()*ring.Width() > manyCells || hasManyLines(rec.Work)
+	many := ring.Len()*ring.Width() > manyCells || work.Lines != nil && work.Lines.Len()*work.Lines.Width() > manyLines
 	if many && ring.Capacity() <= boundedCapacity {
 		ring = ring.Halved()
 		if work.Lines != nil {

@@ -117,11 +117,6 @@ type packedWork struct {
 	Buckets []reporter.Numbers `json:"buckets"` // by pointsOf
 }
 
-// hasManyLines reports whether there are more cells than a snapshot has room for.
-func hasManyLines(w *collector.Work) bool {
-	return w != nil && w.Lines != nil && w.Lines.Len()*w.Lines.Width() > manyLines
-}
-
 // packWork returns the time lines as JSON with gzip, or nil.
 func packWork(keys []string, lines *series.Ring) ([]byte, error) {
 	if lines == nil {
@@ -186,14 +181,6 @@ func lineOf(b *book.Book) ([]byte, error) {
 	line.WriteString("\"}\n")
 
 	return line.Bytes(), nil
-}
-
-// newestBook returns the line of a Recording's Book; nil without operations.
-func newestBook(w *collector.Work) ([]byte, error) {
-	if w == nil {
-		return nil, nil
-	}
-	return lineOf(w.Book)
 }
 
 // writeBook appends the Book of operations if it has changed. If there is no room for it, a snapshot will have it.
