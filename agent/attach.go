@@ -183,12 +183,9 @@ func (a *attachment) jobOptions() host.JobOptions {
 // alone reports whether the processes of a control group are those that are recorded, and at most this
 // one beside them.
 func (a *attachment) alone(inside []int) bool {
-	for _, pid := range a.pids {
-		if !slices.Contains(inside, pid) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(inside, func(pid int) bool { return pid != os.Getpid() && !a.tree.Ours(pid) })
+	outside := func(pid int) bool { return !slices.Contains(inside, pid) }
+	foreign := func(pid int) bool { return pid != os.Getpid() && !a.tree.Ours(pid) }
+	return !slices.ContainsFunc(a.pids, outside) && !slices.ContainsFunc(inside, foreign)
 }
 
 // account fills in what the processes have used, and how the first one ended.

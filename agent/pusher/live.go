@@ -3,6 +3,7 @@ package pusher
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sort"
 	"strconv"
 	"sync/atomic"
@@ -264,12 +265,8 @@ func (l *Live) askHowFar(ctx context.Context, b liveBatch) error {
 
 // send sends the windows that the server does not have.
 func (l *Live) send(ctx context.Context, windows []window) error {
-	sent := l.sent.Load()
-	for len(windows) > 0 && windows[0].end <= sent {
-		windows = windows[1:]
-	}
-
-	for _, b := range pack(nil, nil, windows) {
+	first, _ := slices.BinarySearchFunc(windows, l.sent.Load()+1, compareEnd)
+	for _, b := range pack(nil, nil, windows[first:]) {
 		if err := logBatch(ctx, l.client, l.run.ID, b); err != nil {
 			l.unsure = true
 			return err

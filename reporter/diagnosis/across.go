@@ -199,12 +199,7 @@ func stragglers(parts []part, r *reporter.Report) []found {
 		return nil
 	}
 
-	last := late[0]
-	for _, p := range late {
-		if p.end.After(last.end) {
-			last = p
-		}
-	}
+	last := slices.MaxFunc(late, func(a, b part) int { return a.end.Compare(b.end) })
 	after := last.end.Sub(medianEnd(parts)).Seconds()
 	return []found{{last, lateFinding(&last, after, r.Run.Wall(), len(late), len(parts))}}
 }

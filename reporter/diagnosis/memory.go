@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -118,19 +117,6 @@ func (q *verdictInput) noteKills(kills float64) {
 	}
 }
 
-// peakMB returns the peak memory of the group that has the limit, else the job's own.
-func (q *verdictInput) peakMB() float64 {
-	for _, v := range []series.Optional{q.account.LimitPeakMB, q.account.PeakMB} {
-		if v.Known() {
-			return float64(v)
-		}
-	}
-	if q.job != nil && q.job.PeakMemoryMB > 0 {
-		return q.job.PeakMemoryMB
-	}
-	return math.NaN()
-}
-
 // pastLimitMB is how far the kernel's peak may exceed a limit, because the kernel allows a few pages.
 // A higher peak belongs to another limit.
 const pastLimitMB = 1
@@ -139,16 +125,18 @@ const pastLimitMB = 1
 // size of the limit if it was the job's; for groups with a limit of their own only the name is known.
 func (q *verdictInput) groupText(v host.Victim) string {
 	q.noteKills(math.Max(float64(q.account.OOMKills), 1))
-	at, known := reporter.HitLimit(q.account, v)
+	at, told := reporter.HitLimit(q.account, v)
 	switch {
-	case known && !at:
+	case told && !at:
 		q.noteGroup(v.LimitGroup)
 		return q.killText(v, " hit the memory limit of the control group "+text.Printable(v.LimitGroup))
-	case !known && !q.limitProved():
+	case !told && !q.limitProved():
 		return q.killText(v, " hit the memory limit of a control group within or around its own")
 	}
 
-	limit, peak := float64(q.account.Limits.MemoryMB), q.peakMB()
+	limit := float64(q.account.Limits.MemoryMB)
+	// Of the group that has the limit, else the job's own.
+	peak := firstKnown(float64(q.account.LimitPeakMB), float64(q.account.PeakMB), known(q.job.PeakMemoryMB))
 	if then := float64(q.account.FullAtKillMB); then > 0 { // the limit may have changed before or since
 		if limit = then; peak > then+pastLimitMB {
 			peak = then
