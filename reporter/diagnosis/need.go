@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -186,14 +187,14 @@ func sizeOption(arg, next string) string {
 	return ""
 }
 
-// wordEnd is where a word ends in sortRAM.
-var wordEnd = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
+// wordEnd is where a word ends in sortRAM. It is compiled when it is needed.
+var wordEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-z])([A-Z])`) })
 
 // namesMemory reports whether a word of the name of an option means memory: --max-memory, --limitBAMsortRAM,
 // --max_old_space_size.
 func namesMemory(name string) bool {
 	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
-	words := strings.FieldsFunc(wordEnd.ReplaceAllString(name, "$1 $2"), notLetter)
+	words := strings.FieldsFunc(wordEnd().ReplaceAllString(name, "$1 $2"), notLetter)
 	for i, word := range words {
 		switch strings.ToLower(word) {
 		case "mem", "memory", "ram", "heap", "localmem", "maxmem", "maxmemory", "maxram", "maxheap", "heapsize":
