@@ -97,7 +97,7 @@ func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) 
 // counts returns what a device has counted, in the kind's unit.
 func (c *deviceCounter) counts(d *host.Device) uint64 { return pick(c.in, d.In, d.Out) }
 
-// pick returns what belongs to a direction.
+// pick returns in or out.
 func pick[T any](isIn bool, in, out T) T {
 	if isIn {
 		return in

@@ -379,7 +379,7 @@ func addCounted(names []string, devs []host.Device) []string {
 func (s *Sampler) noteLate(r *host.Reading) {
 	for k, devs := range r.Devices {
 		notFresh := func(d host.Device) bool { return d.Class&host.Fresh == 0 }
-		if s.progress.devices[k] != nil || !slices.ContainsFunc(devs, notFresh) { // none, or nothing that is not counted
+		if s.progress.devices[k] != nil || !slices.ContainsFunc(devs, notFresh) { // no device, or only some made since the Reading before
 			continue
 		}
 		if s.rec.Late == nil {

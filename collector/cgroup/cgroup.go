@@ -16,8 +16,8 @@ var (
 
 // Options say whose groups to find, and where. The zero value is this process on this machine.
 type Options struct {
-	// Proc and Sys are the roots of procfs and sysfs; "" is /proc and /sys. Those of a copied tree are elsewhere, and
-	// mount points below /sys are looked for below Sys.
+	// Proc and Sys are the roots of procfs and sysfs; "" is /proc and /sys. In a copied tree the mount points below /sys
+	// are looked for below Sys.
 	Proc, Sys string
 
 	// PID is the process; 0 is this one.

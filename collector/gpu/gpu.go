@@ -79,8 +79,8 @@ type Options struct {
 	Env      []string      // of nvidia-smi, and its PATH is the one that is searched; nil = os.Environ()
 
 	// Start, if not nil, is called to start nvidia-smi. It calls fork at once, sees to it that
-	// nothing reaps the child before it knows it, and the child is for its caller to wait for. If
-	// Start is nil, the Monitor waits for the child, and for no other process.
+	// nothing reaps the child before it knows it. On Linux the child is then for its caller to wait for. Elsewhere,
+	// and if Start is nil, the Monitor waits for the child, and for no other process.
 	Start func(fork func() (pid int, err error)) error
 }
 

@@ -250,8 +250,8 @@ func throttle(text string) (reasons []string, ok bool) {
 }
 
 // readLines calls use for each line of what is read, which is valid during the call only. Of a line that is longer than
-// maxLine it has the beginning, and what has no end is no line. more is called with the number of bytes that came, and
-// ends the reading by false.
+// maxLine it has the beginning; an unfinished last line is dropped. more is given the number of bytes that came; the
+// reading ends when it returns false.
 func readLines(from io.Reader, use func(line []byte), more func(n int) bool) {
 	in := bufio.NewReaderSize(from, maxLine)
 	for long := false; ; {
@@ -260,8 +260,9 @@ func readLines(from io.Reader, use func(line []byte), more func(n int) bool) {
 		if !long && (full || err == nil) {
 			use(bytes.TrimSuffix(piece, []byte{'\n'}))
 		}
-		if long = full; err != nil && !full || !more(len(piece)) {
+		if err != nil && !full || !more(len(piece)) {
 			return
 		}
+		long = full
 	}
 }

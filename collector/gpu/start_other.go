@@ -22,7 +22,7 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 	}
 	c.handle, c.ended = handle, make(chan struct{})
 	go func() {
-		_, _ = handle.Wait() // by a handle, so that no other wait is disturbed
+		_, _ = handle.Wait()
 		close(c.ended)
 	}()
 	return handle.Pid, nil
@@ -30,7 +30,7 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 
 func (c *child) identify(int, bool) {}
 
-// signal kills the child: there is no gentler way.
+// signal kills the child. Windows has no gentler way, and elsewhere there is no driver of NVIDIA.
 func (c *child) signal(bool) { _ = c.handle.Kill() }
 
 func (c *child) gone() bool {

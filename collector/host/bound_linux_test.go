@@ -135,6 +135,20 @@ func TestReader_Bound(t *testing.T) {
 	}
 }
 
+// A Reader of a job alone has the host's kills in the baseline and at the end, and no host's counter in between.
+func TestReader_JobOnlyHasNoSwap(t *testing.T) {
+	r := NewReader(Options{JobOnly: true, Job: JobOptions{
+		Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
+	}})
+	t.Cleanup(r.Close)
+	r.Baseline()
+	for i := range 2 {
+		if vm := r.Read().VM; vm != nil {
+			t.Errorf("reading %d: %+v", i, vm)
+		}
+	}
+}
+
 // The limits of a control group that the job's processes enter are the job's.
 func TestReader_EntersGroup(t *testing.T) {
 	need.Root(t, "which makes control groups")

@@ -89,8 +89,13 @@ func (h *heatReader) throttles(r *Reader, at time.Duration) ([]Throttle, error) 
 	out := make([]Throttle, 0, len(h.packages))
 	var errs []error
 	for _, p := range h.packages {
-		t, err := p.read(r.count)
-		if err != nil {
+		t := Throttle{Name: p.name, Timed: p.time != ""}
+		var err, errTime error
+		t.Events, err = r.count(p.events)
+		if t.Timed {
+			t.Millis, errTime = r.count(p.time)
+		}
+		if err = errors.Join(err, errTime); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -100,24 +105,19 @@ func (h *heatReader) throttles(r *Reader, at time.Duration) ([]Throttle, error) 
 	if h.coresAt == 0 || at-h.coresAt >= coresEvery || r.job.closing {
 		h.coresAt = at
 		for _, c := range h.cores {
-			if t, err := c.read(readCount); err == nil { // else the core is not there any more
-				out = append(out, t)
+			t := Throttle{Name: c.name}
+			var err error
+			if t.Events, err = readCount(c.events); err != nil {
+				continue // the core is not there any more
 			}
+			if c.time != "" {
+				t.Millis, err = readCount(c.time)
+				t.Timed = err == nil
+			}
+			out = append(out, t)
 		}
 	}
 	return out, errors.Join(errs...)
-}
-
-// read reads the counters, each by the function count.
-func (f throttleFiles) read(count func(path string) (uint64, error)) (t Throttle, err error) {
-	t = Throttle{Name: f.name, Timed: f.time != ""}
-	t.Events, err = count(f.events)
-	if t.Timed {
-		var errTime error
-		t.Millis, errTime = count(f.time)
-		err = errors.Join(err, errTime)
-	}
-	return t, err
 }
 
 // lookForSensors returns the sensors of packages: those of the drivers of Intel's and AMD's CPUs, or the

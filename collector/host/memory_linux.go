@@ -93,12 +93,17 @@ func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 	if !info.has[memActiveFile] || !info.has[memInactiveFile] || !info.has[memReclaimable] {
 		return fallback, nil
 	}
-	low, err := parsed(&r.scratch, filepath.Join(r.proc, "zoneinfo"), parseLowWatermark)
+	path := filepath.Join(r.proc, "zoneinfo")
+	data, err := r.readFile(path) // its records are too long for a file that is kept open
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return fallback, nil
 	}
 	if err != nil {
 		return 0, err
+	}
+	low, err := parseLowWatermark(data)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", path, err)
 	}
 
 	cache, slab := info.bytes[memActiveFile]+info.bytes[memInactiveFile], info.bytes[memReclaimable]

@@ -21,8 +21,8 @@ type rareSources struct {
 	heat   heatReader
 }
 
-// readRare reads the file systems of servers and the counters of energy. What reads them is made when the job does not
-// wait for it any more.
+// readRare reads the file systems of servers and the counters of energy. What reads them is made after
+// the job has started.
 func (r *Reader) readRare(out *Reading) {
 	r.rare.mounts, r.rare.gaps = nil, nil
 	for k := range kinds {
@@ -34,7 +34,8 @@ func (r *Reader) readRare(out *Reading) {
 		}
 		out.try(kinds[k].source, func() (err error) {
 			out.Devices[k], err = r.devices[k](out.At.Mono, nil)
-			if out.Held[k] = err == errNotDue; out.Held[k] {
+			out.Held[k] = err == errNotDue
+			if out.Held[k] {
 				return nil
 			}
 			return err
@@ -83,7 +84,7 @@ func numberIn(path string, data []byte, err error) (uint64, error) {
 	return n, err
 }
 
-// readStart reads the first bytes of a small file, at most so many.
+// readStart reads at most the given number of bytes from the beginning of a small file.
 func readStart(path string, most int) ([]byte, error) {
 	fd, err := procfile.Open(path)
 	if err != nil {

@@ -151,7 +151,7 @@ func (r *Reader) DiskPaths() []string { return r.disks.paths() }
 // later of two Readings needs classes.
 func (r *Reader) Baseline() *Reading {
 	out := r.begin()
-	if r.job.Source != "" { // it does not run yet, so that no kill of it is before the end of the log
+	if r.job.Source != "" { // the job does not run yet: its kills come after the present end of the log
 		r.log.close()
 		r.start, r.log = out.At, openKernelLog()
 	}
@@ -265,7 +265,8 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 
 	var known bool
-	if out.try(SourcePressure, func() (err error) { room.pressure, known, err = r.readPressure(); return err }); known {
+	out.try(SourcePressure, func() (err error) { room.pressure, known, err = r.readPressure(); return err })
+	if known {
 		out.Pressure = &room.pressure
 	}
 }
@@ -289,7 +290,8 @@ func (r *Reader) readVMWhenDue(out *Reading) {
 	}
 
 	vm := &out.room.vm
-	if r.vmKnown = out.try(SourceSwap, func() (err error) { *vm, err = r.readVM(); return err }); !r.vmKnown {
+	if !out.try(SourceSwap, func() (err error) { *vm, err = r.readVM(); return err }) {
+		r.vmKnown = false
 		return
 	}
 

@@ -128,7 +128,8 @@ func fileErrors(failed map[string]error) error {
 // errAbsent is for a source that this system does not have: nothing is missing.
 var errAbsent = errors.New("absent")
 
-// try reads a part of the Reading, and reports whether that went well. If not, it records why the source has no values.
+// try reads a part of the Reading, and reports whether that went well. If not, it records why the source has no values,
+// unless the system does not have the source (errAbsent).
 func (r *Reading) try(source string, read func() error) bool {
 	err := guard(read)
 	if err != nil && err != errAbsent {

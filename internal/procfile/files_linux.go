@@ -59,8 +59,9 @@ func (f *Files) Again(path string, limit int) ([]byte, error) {
 // Once returns the contents of a file, and does not keep it open. The next read overwrites them.
 func (f *Files) Once(path string, limit int) ([]byte, error) { return f.file.Read(path, limit) }
 
-// maxHeld is how many files are held open, if they are a small part of what this process may have.
-const maxHeld = 40
+// maxHeld is how many files are held open, if they are a small part of what this process may have: those of a host with
+// eight sockets have 50.
+const maxHeld = 80
 
 // mayHold reports whether a file may stay open. A file of a copied tree, or of a file server, may be replaced by
 // another of the same name, and is opened each time. It also reports whether it is one that PreadAtOnce reads: those of
@@ -72,7 +73,7 @@ func (f *Files) mayHold(fd int) (hold, atOnce bool) {
 		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 			f.room = int(min(maxHeld, limit.Cur/8))
 		}
-		if f.room < maxHeld/4 { // where descriptors are scarce none is held
+		if f.room < maxHeld/8 { // where descriptors are scarce none is held
 			f.room = -1
 		}
 	}
