@@ -209,7 +209,8 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	return nil
 }
 
-// take gives a flag the first of its settings that is not wrong. A wrong line of a file is left out, with a warning; a
+// take gives a flag the first of its settings that is not wrong. No check of a flag with a variable may depend on a
+// flag that is settled after it. A wrong line of a file is left out, with a warning; a
 // wrong variable is an error.
 func (o *recordOptions) take(cmd *cobra.Command, flag *pflag.Flag, settings []setting) error {
 	reset := resetter(flag)

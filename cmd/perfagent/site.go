@@ -42,7 +42,7 @@ func (o *recordOptions) readToken(cmd *cobra.Command) error {
 		return err
 	})
 	switch {
-	case !ok: // it may be read yet
+	case !ok: // token and public may still be written
 		return fmt.Errorf("--%s: %s was not read within %v", listenToken, o.tokenFile, tokenPatience)
 	case err != nil:
 		return fmt.Errorf("--%s: %w", listenToken, err)

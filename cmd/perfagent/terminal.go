@@ -60,20 +60,10 @@ func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.
 	}
 }
 
-// size returns the size of the terminal in cells, or 80 × 24 where it is not known.
-func size(w io.Writer) (width, height int) {
-	width, height, err := term.GetSize(descriptor(w))
-	if err != nil || width <= 0 {
-		width = 80
-	}
-	if err != nil || height <= 0 {
-		height = 24
-	}
-	return width, height
-}
-
 // width returns the terminal's width in cells, or 80.
 func width(w io.Writer) int {
-	columns, _ := size(w)
-	return columns
+	if columns, _, err := term.GetSize(descriptor(w)); err == nil && columns > 0 {
+		return columns
+	}
+	return 80
 }

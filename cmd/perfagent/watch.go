@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
@@ -21,15 +23,17 @@ import (
 const minRefresh = 100 * time.Millisecond
 
 type watchOptions struct {
-	runFinder
+	runs    runFinder
 	node    int
 	picked  bool // node was given
 	launch  int  // K of RUN-ID@K; 0 = not given
 	refresh time.Duration
+	home    string // boot id of this machine
+	streams streams
 }
 
 func newWatch(s streams) *cobra.Command {
-	o := &watchOptions{runFinder: runFinder{streams: s}}
+	o := &watchOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:        "watch [flags] [RUN]",
 		SuggestFor: []string{"live", "monitor"},
@@ -52,27 +56,24 @@ gone.`,
   perfagent watch trial-7 --node 3
   perfagent watch --refresh 10s trial-7 >> progress.log`,
 		Args: atMostOne,
-		RunE: o.call(o.watch),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.watch(cmd, args) },
 	}
 
-	f := o.addTo(cmd)
+	f := o.runs.addTo(cmd)
 	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that is still running)")
 	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two updates, at least 100ms")
 
 	return cmd
 }
 
-func (o *watchOptions) watch(args []string) error {
+func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // the default is the number of CPUs
-	o.picked = o.given("node")
-	switch {
-	case o.node < 0 || o.node > agent.MaxNode:
-		return fmt.Errorf("--node: %d is not between 0 and %d", o.node, agent.MaxNode)
-	case o.refresh < minRefresh:
-		return fmt.Errorf("--refresh: %v is below %v", o.refresh, minRefresh)
+	if err := o.settle(cmd); err != nil {
+		return err
 	}
 
-	dir, err := o.findDir(nameOf(args))
+	o.home = host.BootID()
+	dir, err := o.find(nameOf(args))
 	if err != nil {
 		return err
 	}
@@ -106,17 +107,17 @@ func (o *watchOptions) pace() time.Duration {
 // due reports whether it is time for another update. A read may come a little early.
 func (o *watchOptions) due(now, last time.Time) bool { return now.Sub(last) >= o.refresh-o.pace()/2 }
 
-// findDir returns the directory of the run with a name, or of the newest that is running.
-func (o *watchOptions) findDir(name string) (dir string, err error) {
+// find returns the directory of the run with a name, or of the newest that is running.
+func (o *watchOptions) find(name string) (dir string, err error) {
 	if name == "" {
 		return o.newestRunning()
 	}
 
-	if o.isCopied(name) {
+	if o.runs.isCopied(name) {
 		return "", errors.New("watch: that store has no journal to follow; perfagent show shows what it has")
 	}
-	found, err := o.find(name)
-	if dir := filepath.Join(o.out, name); err != nil && scheduler.CheckRunID(name) == nil && isDir(dir) {
+	found, err := o.runs.find(name)
+	if dir := filepath.Join(o.runs.out, name); err != nil && scheduler.CheckRunID(name) == nil && isDir(dir) {
 		return dir, nil // of a run that has just begun, or that cannot be read
 	}
 	if err != nil {
@@ -158,37 +159,54 @@ func indexOf(path string, otherwise int) int {
 	return otherwise
 }
 
+// settle reads PERFAGENT_OUT and checks the flags.
+func (o *watchOptions) settle(cmd *cobra.Command) error {
+	if err := o.runs.settle(); err != nil {
+		return err
+	}
+
+	o.picked = cmd.Flags().Changed("node")
+	switch {
+	case o.node < 0 || o.node > agent.MaxNode:
+		return fmt.Errorf("--node: %d is not between 0 and %d", o.node, agent.MaxNode)
+	case o.refresh < minRefresh:
+		return fmt.Errorf("--refresh: %v is below %v", o.refresh, minRefresh)
+	}
+
+	return nil
+}
+
 // open finds the run's journals and starts to follow them.
 func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	id := catalog.NameOf(dir)
-	l, err := findRun(dir, o.launch)
+	w := &watchedRun{options: o, id: id, dir: dir}
+	there, err := findRun(dir, o.launch)
 	if err != nil {
 		return nil, err
 	}
 
-	n := lowest(l.Nodes)
+	w.start = there.start
+	node, ok := there.first()
 	if o.picked {
-		i := slices.IndexFunc(l.Nodes, func(n catalog.Node) bool { return n.Index == o.node })
-		if i < 0 {
-			return nil, fmt.Errorf("watch: no node %d of run %q in %s; there is %s", o.node, id, dir, namesOf(l.Nodes))
-		}
-		n = &l.Nodes[i]
+		node = o.node
+		_, ok = there.journals[node]
 	}
 
-	switch {
-	case n == nil:
-		return nil, fmt.Errorf("watch: no recording of run %q in %s", id, dir)
-	case hasJournal(*n):
+	switch report, ended := there.reports[node]; {
+	case ok:
+	case ended && o.picked:
+		return nil, fmt.Errorf("watch: node %d of run %q has ended: %s", node, id, showCommand(report))
+	case ended && len(there.reports) > 1: // of which another may have failed
+		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(there.dir))
+	case ended:
+		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(report))
 	case o.picked:
-		return nil, fmt.Errorf("watch: node %d of run %q has ended: %s", n.Index, id, showCommand(n.Pieces[0].Report))
-	case len(l.Nodes) > 1: // of which another may have failed
-		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(dir))
+		return nil, fmt.Errorf("watch: no node %d of run %q in %s; there is %s", node, id, there.dir, there.nodes())
 	default:
-		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(n.Pieces[0].Report))
+		return nil, fmt.Errorf("watch: no recording of run %q in %s", id, there.dir)
 	}
 
-	w := &watchedRun{options: o, id: id, dir: dir, start: l.Start, there: l, dropped: make(map[string]bool)}
-	w.main = newWatchedNode(n.Index, journalsOf(*n))
+	w.main = newWatchedNode(node, there.journals[node], o.home)
 	w.nodes = []*watchedNode{w.main}
 	w.main.look(time.Now())
 	if lead := w.main.lead(); w.main.report() == nil && lead.trouble != nil {
@@ -205,57 +223,68 @@ func showCommand(path string) string {
 
 // newestRunning returns the directory of the run that was started last, among those still running.
 func (o *watchOptions) newestRunning() (string, error) {
-	out := o.out
+	out := o.runs.out
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("watch: look for a run: %w", err)
 	}
 
 	running, started := "", time.Time{}
-	var unread []unreadFile // any of them may still be running
+	var unread unreadRuns
 	for _, e := range entries {
 		dir := filepath.Join(out, e.Name())
-		l, err := findRun(dir, 0)
+		there, err := findRun(dir, 0)
 		if err != nil {
 			if e.IsDir() { // else it is not a run
-				unread = append(unread, unreadFile{err: errors.Unwrap(err)})
+				unread.add(dir, errors.Unwrap(err))
 			}
 			continue
 		}
 
-		for _, n := range l.Nodes {
-			for _, path := range journalsOf(n) {
-				p := newWatchedPart(path)
-				p.look(time.Now())
-				switch {
-				case p.newestReport() == nil:
-					unread = append(unread, unreadFile{l.Start, p.trouble})
-				case p.report != nil && p.running(time.Now()) && (running == "" || p.report.Run.Start.After(started)):
-					running, started = dir, p.report.Run.Start.Time
-				}
-				p.follower.Close()
+		for _, path := range slices.Concat(slices.Collect(maps.Values(there.journals))...) {
+			p := newWatchedPart(path, o.home)
+			p.look(time.Now())
+			if r := p.report; r != nil && p.running(time.Now()) && (running == "" || r.Run.Start.After(started)) {
+				running, started = dir, r.Run.Start.Time
 			}
+			if p.newestReport() == nil {
+				unread.add(path, p.trouble)
+			}
+
+			p.follower.Close()
 		}
 	}
-	unread = slices.DeleteFunc(unread, func(u unreadFile) bool {
-		return u.err == nil || errors.Is(u.err, os.ErrNotExist) // ended just now
-	})
 
 	switch {
 	case running != "":
 		return running, nil
-	case len(unread) > 0:
-		newest := slices.MaxFunc(unread, func(a, b unreadFile) int { return a.written.Compare(b.written) })
+	case unread.err != nil:
 		return "", fmt.Errorf("watch: no readable run is active under %s; %d cannot be read, the newest: %w",
-			out, len(unread), newest.err)
+			out, unread.count, unread.err)
 	}
 
 	return "", fmt.Errorf("watch: no run is active under %s: start one with perfagent run, "+
 		"or show the newest report with perfagent show", out)
 }
 
-// An unreadFile is a recording that could not be read.
-type unreadFile struct {
-	written time.Time // zero if that is not known
-	err     error     // why
+// unreadRuns counts recordings that could not be read. Any of them may still be running.
+type unreadRuns struct {
+	count  int
+	err    error // of the one written last
+	newest time.Time
+}
+
+func (u *unreadRuns) add(path string, err error) {
+	if err == nil || errors.Is(err, os.ErrNotExist) { // ended just now
+		return
+	}
+
+	u.count++
+	st, errStat := os.Stat(path)
+	if u.err == nil || errStat == nil && st.ModTime().After(u.newest) {
+		u.err = err
+	}
+	if errStat == nil && st.ModTime().After(u.newest) {
+		u.newest = st.ModTime()
+	}
 }

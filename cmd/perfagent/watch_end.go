@@ -8,26 +8,18 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // A nodeEnd describes how a node ended.
 type nodeEnd struct {
-	index  int
-	words  string // "exit 3"; "" = nothing went wrong
-	failed bool
-	open   bool   // its end is not known
-	show   string // file to show: the report or the journal
-}
-
-// worst returns the end that stands for a node with several ranks: how one ended that failed, else one without an end.
-func worst(ends []nodeEnd) nodeEnd {
-	best := slices.IndexFunc(ends, func(e nodeEnd) bool { return e.failed })
-	if best < 0 {
-		best = max(0, slices.IndexFunc(ends, func(e nodeEnd) bool { return e.open }))
-	}
-	return ends[best]
+	index   int
+	journal string // that was followed; "" = none
+	words   string // "exit 3"; "" = nothing went wrong
+	failed  bool
+	open    bool   // its end is not known
+	show    string // file to show: the report or the journal
 }
 
 // stopped reports whether nothing more will come from the recording: it has ended, its agent is gone, or
@@ -38,10 +30,14 @@ func (p *watchedPart) stopped() bool {
 
 // ending describes how a recording of a node that has stopped ended.
 func (p *watchedPart) ending(node int) nodeEnd {
-	e := nodeEnd{index: node, show: p.follower.Path(), open: true}
+	if p.end != nil {
+		e := reportEnd(node, p.end, p.endPath)
+		e.journal = p.follower.Path()
+		return e
+	}
+
+	e := nodeEnd{index: node, journal: p.follower.Path(), show: p.follower.Path(), open: true}
 	switch {
-	case p.end != nil:
-		return endOfRun(node, &p.end.Run, p.endPath)
 	case p.isLost():
 		e.words = "the journal is gone and there is no report"
 	case p.isGone():
@@ -53,30 +49,10 @@ func (p *watchedPart) ending(node int) nodeEnd {
 	return e
 }
 
-// recordedEnd describes how a node ended that is not followed, from the heads of its files.
-func recordedEnd(n *catalog.Node) nodeEnd {
-	var ends []nodeEnd
-	for _, r := range n.Pieces {
-		e := nodeEnd{index: n.Index, show: r.Path(), open: true}
-		switch {
-		case r.Damaged() != nil && r.Report != "":
-			e.words = "its report cannot be read"
-		case r.Damaged() != nil:
-			e.words = "cannot be read"
-		case r.Report != "":
-			e = endOfRun(n.Index, r.Run(), r.Report)
-		default:
-			e.words = "its perfagent is gone"
-		}
-		ends = append(ends, e)
-	}
-	return worst(ends)
-}
-
-// endOfRun describes the end of a node from the report of a file.
-func endOfRun(node int, run *reporter.Run, path string) nodeEnd {
+// reportEnd describes the end of a node from its report.
+func reportEnd(node int, r *reporter.Report, path string) nodeEnd {
 	e := nodeEnd{index: node, show: path}
-	switch {
+	switch run := r.Run; {
 	case run.Incomplete != "":
 		e.open, e.words = true, "its report is incomplete"
 	case run.Signal != "":
@@ -90,8 +66,8 @@ func endOfRun(node int, run *reporter.Run, path string) nodeEnd {
 
 // printEnd prints how the run ended and the command that shows its report.
 func (w *watchedRun) printEnd() error {
-	if ends := w.endings(); !w.options.picked && len(ends) > 1 {
-		return w.printEnds(ends)
+	if ends, unread := w.endings(); !w.options.picked && len(ends)+unread > 1 {
+		return w.printEnds(ends, unread)
 	}
 
 	name := w.id
@@ -123,35 +99,57 @@ func (w *watchedRun) showMain(path string) string {
 	return showCommand(path)
 }
 
-// endings returns the ends of all nodes, by index.
-func (w *watchedRun) endings() []nodeEnd {
-	var ends []nodeEnd
+// endings returns the ends of all nodes, by index, and the number of nodes whose reports were not
+// read. Of the nodes that had ended before watch started it reads at most maxWatched.
+func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 	for _, n := range w.nodes {
 		ends = append(ends, n.ending())
 	}
-	for i := range w.there.Nodes {
-		if n := &w.there.Nodes[i]; w.at(n.Index) < 0 {
-			ends = append(ends, recordedEnd(n))
+
+	for _, e := range w.dropped {
+		ends = append(ends, e)
+	}
+
+	if there, err := findRun(w.dir, w.options.launch); err == nil && !w.options.picked {
+		tried := 0
+		for node, path := range there.reports {
+			if w.knows(node) {
+				continue
+			}
+
+			if tried++; tried > maxWatched {
+				unread++
+				continue
+			}
+
+			if r, err := reportfile.Read(path, 0); err == nil {
+				ends = append(ends, reportEnd(node, r, path))
+			} else {
+				ends = append(ends, nodeEnd{index: node, words: "its report cannot be read", open: true, show: path})
+			}
 		}
 	}
-	slices.SortFunc(ends, func(a, b nodeEnd) int { return a.index - b.index })
 
-	return ends
+	slices.SortFunc(ends, func(a, b nodeEnd) int { return a.index - b.index })
+	return ends, unread
 }
 
 // printEnds prints how a run of several nodes ended: the nodes that failed or are unfinished, and the
 // command that shows the first of them.
-func (w *watchedRun) printEnds(ends []nodeEnd) error {
+func (w *watchedRun) printEnds(ends []nodeEnd, unread int) error {
 	failed := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.failed })
 	open := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.open })
-	words := fmt.Sprintf("%d nodes", len(ends))
+	words := fmt.Sprintf("%d nodes", len(ends)+unread)
 	if len(failed) > 0 {
 		words += fmt.Sprintf(", %d failed (%s)", len(failed), nameEnds(failed))
 	}
 	if len(open) > 0 {
 		words += fmt.Sprintf(", %d unfinished (%s)", len(open), nameEnds(open))
 	}
-	if len(failed)+len(open) == 0 {
+	if unread > 0 {
+		words += fmt.Sprintf(", %d not read", unread)
+	}
+	if len(failed)+len(open)+unread == 0 {
 		words += ", none failed"
 	}
 

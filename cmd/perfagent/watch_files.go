@@ -2,74 +2,131 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// findRun returns a launch of the run in a folder: the K-th or, for 0, the newest that is running, else the newest with
-// a journal. Of a folder without recordings it has what is named as a journal and is none, so that errors can name it.
-func findRun(dir string, k int) (*catalog.Launch, error) {
+// runFiles are the recordings of a launch, by node.
+type runFiles struct {
+	dir      string
+	start    time.Time        // of the launch
+	journals map[int][]string // of nodes that are running, or whose perfagent was killed: one, or one of each rank
+	reports  map[int]string   // of the others
+}
+
+// findRun lists the recordings of a launch of the run in a folder: of the K-th or, for 0, of the newest that is
+// running, else of the newest with a journal.
+func findRun(dir string, k int) (*runFiles, error) {
 	run, err := catalog.At(dir)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("watch: look for the run: %w", err)
-	case run == nil:
-		paths, _ := filepath.Glob(filepath.Join(dir, "node-*.jsonl")) // none if the name of the directory is a bad pattern
-		return &catalog.Launch{Dir: dir, Nodes: catalog.NodesOf(paths)}, nil
-	case k > 0 && k <= len(run.Launches):
-		return &run.Launches[k-1], nil
 	}
 
-	for _, is := range []func(catalog.Node) bool{mayRun, hasJournal} {
-		for i := range slices.Backward(run.Launches) {
-			if l := &run.Launches[i]; slices.ContainsFunc(l.Nodes, is) {
-				return l, nil
+	r := &runFiles{dir: dir, journals: make(map[int][]string), reports: make(map[int]string)}
+	if run == nil {
+		r.addUnreadable()
+		return r, nil
+	}
+	l := watchable(run)
+	if k > 0 && k <= len(run.Launches) {
+		l = &run.Launches[k-1]
+	}
+
+	r.start = l.Start
+	for i := range l.Nodes {
+		n := &l.Nodes[i]
+		for _, piece := range n.Pieces {
+			if piece.Journal != "" {
+				r.journals[n.Index] = append(r.journals[n.Index], piece.Journal)
+			}
+		}
+		if piece := n.Pieces[0]; piece.Report != "" {
+			r.reports[n.Index] = piece.Report
+		}
+	}
+
+	return r, nil
+}
+
+// addUnreadable adds what has the name of a journal and is not one, so that an error can name it.
+func (r *runFiles) addUnreadable() {
+	paths, _ := filepath.Glob(filepath.Join(r.dir, "node-*.jsonl")) // none if the name of the directory is a bad pattern
+	for _, path := range paths {
+		if name, ok := catalog.ParseName(filepath.Base(path)); ok {
+			r.journals[name.Node] = []string{path}
+		}
+	}
+}
+
+// watchable returns the launch to watch.
+func watchable(run *catalog.Run) *catalog.Launch {
+	var withJournal *catalog.Launch
+	for i := range slices.Backward(run.Launches) {
+		l := &run.Launches[i]
+		for _, n := range l.Nodes {
+			for _, piece := range n.Pieces {
+				switch {
+				case piece.Journal == "":
+				case journal.WriterOf(piece.Journal) != journal.Gone:
+					return l
+				case withJournal == nil:
+					withJournal = l
+				}
 			}
 		}
 	}
-	return run.Latest(), nil
-}
-
-// journalsOf returns the journals of a node: one, or one of each rank. A node that has ended has none.
-func journalsOf(n catalog.Node) []string {
-	var paths []string
-	for _, piece := range n.Pieces {
-		if piece.Journal != "" {
-			paths = append(paths, piece.Journal)
-		}
+	if withJournal != nil {
+		return withJournal
 	}
-	return paths
+
+	return run.Latest()
 }
 
-// hasJournal reports whether a node is running, or its perfagent was killed.
-func hasJournal(n catalog.Node) bool { return len(journalsOf(n)) > 0 }
-
-// mayRun reports whether a perfagent may still write a journal of a node.
-func mayRun(n catalog.Node) bool {
-	return slices.ContainsFunc(journalsOf(n), func(path string) bool { return journal.WriterOf(path) != journal.Gone })
+// isLater reports whether path is a later recording of a node than the other.
+func isLater(path, than string) bool {
+	a, _ := catalog.ParseName(filepath.Base(path))
+	b, _ := catalog.ParseName(filepath.Base(than))
+	return a.Nth > b.Nth
 }
 
-// lowest returns the lowest node that is running, else the lowest with a journal, else the lowest; nil of no nodes.
-func lowest(nodes []catalog.Node) *catalog.Node {
-	for _, is := range []func(catalog.Node) bool{mayRun, hasJournal, func(catalog.Node) bool { return true }} {
-		if i := slices.IndexFunc(nodes, is); i >= 0 {
-			return &nodes[i]
-		}
-	}
-	return nil
-}
-
-// namesOf lists nodes for an error message.
-func namesOf(nodes []catalog.Node) string {
-	var words []string
+// first returns the lowest node that is running, else the lowest with a journal.
+func (r *runFiles) first() (int, bool) {
+	nodes := slices.Sorted(maps.Keys(r.journals))
 	for _, n := range nodes {
-		word := "node " + strconv.Itoa(n.Index)
-		if !hasJournal(n) {
+		if slices.ContainsFunc(r.journals[n], func(path string) bool { return journal.WriterOf(path) != journal.Gone }) {
+			return n, true
+		}
+	}
+
+	if len(nodes) > 0 {
+		return nodes[0], true
+	}
+
+	ended := slices.Sorted(maps.Keys(r.reports))
+	if len(ended) > 0 {
+		return ended[0], false
+	}
+
+	return 0, false
+}
+
+// nodes lists the nodes for an error message.
+func (r *runFiles) nodes() string {
+	all := maps.Clone(r.reports)
+	for n := range r.journals {
+		all[n] = ""
+	}
+	var words []string
+	for _, n := range slices.Sorted(maps.Keys(all)) {
+		word := "node " + strconv.Itoa(n)
+		if len(r.journals[n]) == 0 {
 			word += ", which has ended"
 		}
 		words = append(words, word)

@@ -16,26 +16,27 @@ import (
 // A watchedNode follows the journals of one node: usually one, else one of each rank.
 type watchedNode struct {
 	index int
+	home  string // boot id of this machine; "" = unknown
 	parts []*watchedPart
 
 	whole *reporter.Report // of all parts, as they were looked at last; nil = not made yet
 }
 
-func newWatchedNode(index int, paths []string) *watchedNode {
-	n := &watchedNode{index: index}
-	n.follow(paths)
+func newWatchedNode(index int, paths []string, home string) *watchedNode {
+	n := &watchedNode{index: index, home: home}
+	for _, path := range paths {
+		n.parts = append(n.parts, newWatchedPart(path, home))
+	}
 	return n
 }
 
 // name returns the node's key in a report.
 func (n *watchedNode) name() string { return strconv.Itoa(n.index) }
 
-// follow adds the journals that are not followed yet: those of other ranks.
-func (n *watchedNode) follow(paths []string) {
-	for _, path := range paths {
-		if !n.follows(path) {
-			n.parts = append(n.parts, newWatchedPart(path))
-		}
+// follow adds the journal of another rank, unless it is followed already.
+func (n *watchedNode) follow(path string) {
+	if !n.follows(path) {
+		n.parts = append(n.parts, newWatchedPart(path, n.home))
 	}
 }
 
@@ -123,7 +124,14 @@ func (n *watchedNode) combined() *reporter.Report {
 }
 
 // node returns the node from the newest report.
-func (n *watchedNode) node() *reporter.Node { return onlyNode(n.report()) }
+func (n *watchedNode) node() *reporter.Node {
+	if r := n.report(); r != nil {
+		for _, name := range r.NodeNames() { // one
+			return r.Nodes[name]
+		}
+	}
+	return &reporter.Node{}
+}
 
 // live returns the state of the node for the screen.
 func (n *watchedNode) live(now time.Time) terminal.LiveNode {
@@ -157,11 +165,20 @@ func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 	return out
 }
 
-// ending describes how a node that has stopped ended.
+// ending describes how a node that has stopped ended: of several ranks, how one did that failed, else one without an
+// end.
 func (n *watchedNode) ending() nodeEnd {
 	var ends []nodeEnd
 	for _, p := range n.parts {
 		ends = append(ends, p.ending(n.index))
 	}
-	return worst(ends)
+	best := slices.IndexFunc(ends, func(e nodeEnd) bool { return e.failed })
+	if best < 0 {
+		best = max(0, slices.IndexFunc(ends, func(e nodeEnd) bool { return e.open }))
+	}
+
+	return ends[best]
 }
+
+// compareNodes orders nodes by their index.
+func compareNodes(a, b *watchedNode) int { return cmp.Compare(a.index, b.index) }

@@ -7,10 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
@@ -21,6 +19,7 @@ import (
 
 // A watchedPart follows one journal: that of a node, or of a rank of it.
 type watchedPart struct {
+	home       string // boot id of this machine; "" = unknown
 	follower   *journal.Follower
 	report     *reporter.Report // last read from the journal; nil = nothing yet
 	newest     []float64
@@ -34,10 +33,9 @@ type watchedPart struct {
 	gaps       int // reads that found neither journal nor report
 }
 
-func newWatchedPart(path string) *watchedPart { return &watchedPart{follower: journal.Follow(path)} }
-
-// home returns the boot ID of this machine; "" if it is not known.
-var home = sync.OnceValue(host.BootID)
+func newWatchedPart(path, home string) *watchedPart {
+	return &watchedPart{home: home, follower: journal.Follow(path)}
+}
 
 // look reads what is new.
 func (p *watchedPart) look(now time.Time) {
@@ -94,11 +92,8 @@ func (p *watchedPart) newestReport() *reporter.Report {
 }
 
 // node returns the node from the newest report.
-func (p *watchedPart) node() *reporter.Node { return onlyNode(p.newestReport()) }
-
-// onlyNode returns the node of a report that has one; without a report an empty one.
-func onlyNode(r *reporter.Report) *reporter.Node {
-	if r != nil {
+func (p *watchedPart) node() *reporter.Node {
+	if r := p.newestReport(); r != nil {
 		for _, name := range r.NodeNames() {
 			return r.Nodes[name]
 		}
@@ -111,16 +106,16 @@ func onlyNode(r *reporter.Report) *reporter.Node {
 func (p *watchedPart) finish() {
 	own := strings.TrimSuffix(p.follower.Path(), "l")
 	r, err := reportfile.Read(own, 0)
-	path := own
-	if closed, _, isRank := strings.Cut(filepath.Base(own), ".rank-"); isRank && errors.Is(err, fs.ErrNotExist) {
-		path = filepath.Join(filepath.Dir(own), closed+".json")
-		if of, errNode := reportfile.Read(path, 0); errNode == nil {
-			r, err = of, nil
-		}
-	}
 	if err == nil {
-		p.end, p.endPath = r, path
+		p.end, p.endPath = r, own
 		return
+	}
+	if closed, _, isRank := strings.Cut(filepath.Base(own), ".rank-"); isRank && errors.Is(err, fs.ErrNotExist) {
+		path := filepath.Join(filepath.Dir(own), closed+".json")
+		if r, err := reportfile.Read(path, 0); err == nil {
+			p.end, p.endPath = r, path
+			return
+		}
 	}
 
 	p.gaps++
@@ -147,14 +142,14 @@ func (p *watchedPart) isGone() bool {
 		return false
 	}
 	if machine := p.node().Host; machine != nil && machine.BootID != "" {
-		return p.locked || machine.BootID == home()
+		return p.locked || machine.BootID == p.home
 	}
 	return p.locked || p.silence(p.looked) > p.maxSilence() // before its first sample
 }
 
 // running reports whether the agent seems to be at work.
 func (p *watchedPart) running(now time.Time) bool {
-	return !p.over() && p.writer.AtWork(p.node(), home(), p.silence(now))
+	return !p.over() && p.writer.AtWork(p.node(), p.home, p.silence(now))
 }
 
 // live returns the state of the node for the screen.

@@ -30,20 +30,26 @@ const leavePatience = time.Second
 
 // A liveTerminal is the terminal of the live view: its alternate screen, keys and signals.
 type liveTerminal struct {
-	out     io.Writer
-	writing *patience.Asker[error] // a slow line gets fewer frames, and keys and signals still work
-	queued  string                 // is written next, in one piece
-	before  *term.State            // of standard input; nil = it is not a terminal
-	keys    <-chan byte
+	before  *term.State // of standard input; nil = it is not a terminal
+	frames  chan frame
+	failed  chan error
+	keys    <-chan key
 	signals chan os.Signal
 	resumed chan os.Signal
 	on      bool // the alternate screen is shown
 }
 
+// A frame is written in one piece. Then done, if not nil, is closed.
+type frame struct {
+	text string
+	done chan struct{}
+}
+
 // openTerminal takes over the terminal.
 func openTerminal(out io.Writer) *liveTerminal {
 	t := &liveTerminal{
-		out: out, writing: patience.New[error](), signals: make(chan os.Signal, 8), resumed: make(chan os.Signal, 1),
+		frames: make(chan frame, 1), failed: make(chan error, 1),
+		signals: make(chan os.Signal, 8), resumed: make(chan os.Signal, 1),
 	}
 	signal.Notify(t.signals, watchSignals()...)
 	notifyResumed(t.resumed)
@@ -52,21 +58,41 @@ func openTerminal(out io.Writer) *liveTerminal {
 		t.keys = readKeys(os.Stdin)
 	}
 
+	go t.paint(out)
 	t.enter()
 	return t
 }
 
-// write writes what is queued, unless the write before it is not over within limit. It returns the error of that one.
-func (t *liveTerminal) write(limit time.Duration) error {
-	if err, _ := t.writing.Answer(limit); err != nil {
-		return err
+// paint writes frames in a goroutine of its own. A slow line gets fewer frames, and keys and signals
+// still work.
+func (t *liveTerminal) paint(out io.Writer) {
+	for f := range t.frames {
+		if _, err := io.WriteString(out, f.text); err != nil {
+			select {
+			case t.failed <- err:
+			default:
+			}
+		}
+		if f.done != nil {
+			close(f.done)
+		}
 	}
-	text := t.queued
-	paint := func() error { _, err := io.WriteString(t.out, text); return err }
-	if text != "" && t.writing.Start(paint) {
-		t.queued = ""
+}
+
+// show queues a frame. It replaces one that has not been started.
+func (t *liveTerminal) show(f frame) {
+	select {
+	case t.frames <- f:
+		return
+	default:
 	}
-	return nil
+
+	select {
+	case <-t.frames:
+	default:
+	}
+
+	t.frames <- f
 }
 
 // enter switches to the alternate screen and to single keys.
@@ -92,17 +118,15 @@ func (t *liveTerminal) leave() {
 
 // flush writes text and waits for it, within bounds.
 func (t *liveTerminal) flush(text string) {
-	t.queued = text
-	_ = t.write(leavePatience) // what is wrong shows with the next frame
-	if t.queued == "" {
-		t.writing.Answer(leavePatience)
-	}
+	done := make(chan struct{})
+	t.show(frame{text, done})
+	patience.Receive(done, leavePatience)
 }
 
 // draw replaces the lines shown. It uses one write and clears nothing that it does not rewrite at
 // once, so that nothing flickers.
 func (t *liveTerminal) draw(lines []string) {
-	t.queued = screenHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow
+	t.show(frame{text: screenHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow})
 }
 
 // footer returns the hint on how to leave.
@@ -125,51 +149,44 @@ const (
 // wait waits for the next tick, key, signal or error.
 func (t *liveTerminal) wait(tick <-chan time.Time) (next, error) {
 	for {
-		if err := t.write(0); err != nil {
-			return nextEnd, fmt.Errorf("watch: write to the terminal: %w", err)
-		}
 		select {
 		case <-tick:
 			return nextLook, nil
 		case <-t.resumed:
 			t.enter()
 			return nextDraw, nil
+		case err := <-t.failed:
+			return nextEnd, fmt.Errorf("watch: write to the terminal: %w", err)
 		case sig := <-t.signals:
 			if isResize(sig) {
 				return nextDraw, nil
 			}
 			return nextEnd, endedBySignal(signalNumber(sig))
-		case key, ok := <-t.keys:
-			if !ok {
-				t.keys = nil
-			} else if then, err := t.obey(key); then != nextLook {
-				return then, err
+		case k, ok := <-t.keys:
+			if ok {
+				return t.obey(k)
 			}
+			t.keys = nil
 		}
 	}
 }
 
-// obey acts on a key. It returns nextLook for one that means nothing.
-func (t *liveTerminal) obey(key byte) (next, error) {
-	switch key {
-	case 'q', 'Q':
-		return nextEnd, nil
-	case ctrl('C'):
+// obey acts on a key.
+func (t *liveTerminal) obey(k key) (next, error) {
+	switch k {
+	case keyInterrupt:
 		return nextEnd, endedBySignal(signalNumber(os.Interrupt))
-	case ctrl('\\'):
+	case keyAbort:
 		return nextEnd, endedBySignal(int(syscall.SIGQUIT))
-	case ctrl('Z'):
+	case keyStop:
 		t.suspend()
 		return nextDraw, nil
-	case ctrl('L'):
+	case keyRedraw:
 		t.flush(screenEnter)
 		return nextDraw, nil
 	}
-	return nextLook, nil
+	return nextEnd, nil
 }
-
-// ctrl returns what a terminal sends for a letter with Ctrl.
-func ctrl(letter byte) byte { return letter & 0x1f }
 
 // suspend gives the terminal to the shell until this process is continued.
 func (t *liveTerminal) suspend() {
@@ -178,17 +195,28 @@ func (t *liveTerminal) suspend() {
 	t.enter()
 }
 
+// A key is a key that the live view knows.
+type key int
+
+const (
+	keyQuit key = iota
+	keyInterrupt
+	keyAbort
+	keyStop
+	keyRedraw
+)
+
 // readKeys reads single keys until the input ends.
-func readKeys(in io.Reader) <-chan byte {
-	out := make(chan byte, 16)
+func readKeys(in io.Reader) <-chan key {
+	out := make(chan key, 16)
 	go func() {
 		defer close(out)
 		var k keyReader
 		for buf := make([]byte, 64); ; {
 			n, err := in.Read(buf)
 			for _, b := range buf[:n] {
-				if k.take(b) {
-					out <- b
+				if key, ok := k.take(b); ok {
+					out <- key
 				}
 			}
 
@@ -204,21 +232,36 @@ func readKeys(in io.Reader) <-chan byte {
 // A keyReader skips the sequences of arrow keys and the like, because some contain a Q.
 type keyReader struct{ inside byte }
 
-// take reports whether the next byte is a key of its own.
-func (k *keyReader) take(b byte) bool {
-	const escape = 0x1b
+// take consumes the next byte and returns the key, if the byte completes one.
+func (k *keyReader) take(b byte) (key, bool) {
 	switch {
 	case k.inside == '[': // control sequence: parameters, then a final byte (ECMA-48, 5.4)
 		if b >= 0x40 && b <= 0x7e {
 			k.inside = 0
 		}
-	case k.inside == escape && (b == '[' || b == 'O'), k.inside == 0 && b == escape:
+		return 0, false
+	case k.inside == 0x1b && (b == '[' || b == 'O'):
 		k.inside = b
+		return 0, false
 	case k.inside != 0: // SS3 and one byte, or a key with Alt
 		k.inside = 0
-	default:
-		return true
+		return 0, false
 	}
 
-	return false
+	switch b {
+	case 0x1b:
+		k.inside = b
+	case 'q', 'Q':
+		return keyQuit, true
+	case 0x03:
+		return keyInterrupt, true
+	case 0x1c:
+		return keyAbort, true
+	case 0x1a:
+		return keyStop, true
+	case 0x0c:
+		return keyRedraw, true
+	}
+
+	return 0, false
 }

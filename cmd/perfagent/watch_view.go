@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
 const (
@@ -26,11 +28,10 @@ type watchedRun struct {
 	start   time.Time       // of the launch
 	nodes   []*watchedNode  // by index
 	main    *watchedNode    // shown in full
-	there   *catalog.Launch // as the folder was last listed
-	listed  time.Time       // when that was
+	listed  time.Time       // when the folder was last listed
 	more    int             // running nodes that are not followed
 	ended   int             // ended nodes that are not followed
-	dropped map[string]bool // journals of followed nodes that made room for others
+	dropped map[int]nodeEnd // followed nodes that made room for others, by index
 }
 
 func (w *watchedRun) close() {
@@ -44,8 +45,7 @@ func (w *watchedRun) look(now time.Time, room int) {
 	if now.Sub(w.listed) >= listEvery {
 		w.listed = now
 		if there, err := findRun(w.dir, w.options.launch); err == nil { // else keep what we have
-			w.there = there
-			w.join(min(room, maxWatched))
+			w.join(there, min(room, maxWatched))
 		}
 	}
 	for _, n := range w.nodes {
@@ -54,58 +54,57 @@ func (w *watchedRun) look(now time.Time, room int) {
 }
 
 // join follows new journals, up to room nodes.
-func (w *watchedRun) join(room int) {
+func (w *watchedRun) join(there *runFiles, room int) {
 	w.more = 0
-	for _, n := range w.there.Nodes {
-		paths := w.open(n)
-		at := w.at(n.Index)
+	for _, node := range slices.Sorted(maps.Keys(there.journals)) {
+		paths := there.journals[node]
+		at := slices.IndexFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
 		switch {
-		case len(paths) == 0:
+		case at >= 0 && there.start.Equal(w.start):
+			for _, path := range paths {
+				w.nodes[at].follow(path)
+			}
+		case at >= 0 && (w.nodes[at].follows(paths[0]) || !w.nodes[at].over()):
+		case at >= 0 && w.nodes[at] != w.main: // a second recording of a node that has ended
+			w.nodes[at].close()
+			w.nodes[at] = newWatchedNode(node, paths, w.options.home)
+		case at < 0 && w.dropped[node].show != "" && !isLater(paths[0], w.dropped[node].journal): // known already
 		case at < 0 && (len(w.nodes) < room || w.makeRoom()):
-			w.nodes = append(w.nodes, newWatchedNode(n.Index, paths))
+			delete(w.dropped, node)
+			w.nodes = append(w.nodes, newWatchedNode(node, paths, w.options.home))
 		case at < 0:
 			w.more++
-		case w.there.Start.Equal(w.start):
-			w.nodes[at].follow(paths)
-		case w.nodes[at] != w.main && w.nodes[at].over() && !w.nodes[at].follows(paths[0]): // a second recording
-			w.nodes[at].close()
-			w.nodes[at] = newWatchedNode(n.Index, paths)
 		}
 	}
 
-	slices.SortFunc(w.nodes, func(a, b *watchedNode) int { return a.index - b.index })
-	w.ended = 0
-	for _, n := range w.there.Nodes {
-		if w.at(n.Index) < 0 && len(w.open(n)) == 0 {
+	slices.SortFunc(w.nodes, compareNodes)
+	w.ended = len(w.dropped)
+	for node := range there.reports {
+		if _, running := there.journals[node]; !running && !w.knows(node) {
 			w.ended++
 		}
 	}
 }
 
-// open returns the journals of a node, without those that were followed to their end.
-func (w *watchedRun) open(n catalog.Node) []string {
-	return slices.DeleteFunc(journalsOf(n), func(path string) bool { return w.dropped[path] })
+// knows reports whether a node is followed, or was.
+func (w *watchedRun) knows(node int) bool {
+	_, was := w.dropped[node]
+	return was || slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
 }
 
-// at returns the place of a node among those that are followed, or -1.
-func (w *watchedRun) at(index int) int {
-	return slices.IndexFunc(w.nodes, func(n *watchedNode) bool { return n.index == index })
-}
-
-// makeRoom drops a node that has stopped. It reports whether there was one. A node without any file stays: only what
-// was seen of it says how it ended.
+// makeRoom drops a node that has stopped. It reports whether there was one.
 func (w *watchedRun) makeRoom() bool {
-	at := slices.IndexFunc(w.nodes, func(n *watchedNode) bool {
-		return n != w.main && n.stopped() && !slices.ContainsFunc(n.parts, (*watchedPart).isLost)
-	})
+	at := slices.IndexFunc(w.nodes, func(n *watchedNode) bool { return n != w.main && n.stopped() })
 	if at < 0 {
 		return false
 	}
-
-	for _, p := range w.nodes[at].parts {
-		w.dropped[p.follower.Path()] = true
+	if w.dropped == nil {
+		w.dropped = make(map[int]nodeEnd)
 	}
-	w.nodes[at].close()
+
+	n := w.nodes[at]
+	w.dropped[n.index] = n.ending()
+	n.close()
 	w.nodes = slices.Delete(w.nodes, at, at+1)
 	return true
 }
@@ -133,7 +132,11 @@ func (w *watchedRun) lookForEnd(now time.Time, room int, lines bool) bool {
 
 // report combines the nodes into one report. Its Run is the main node's.
 func (w *watchedRun) report() *reporter.Report {
-	out := &reporter.Report{Schema: reporter.Schema, Nodes: make(map[string]*reporter.Node)}
+	out := &reporter.Report{
+		Schema: reporter.Schema,
+		Run:    reporter.Run{ID: w.id},
+		Nodes:  make(map[string]*reporter.Node),
+	}
 	if r := w.main.report(); r != nil {
 		out.Run = r.Run
 	}
@@ -207,7 +210,7 @@ func (w *watchedRun) onScreen() error {
 	defer tick.Stop()
 	drawn, shown := time.Time{}, ""
 	for {
-		width, height := size(w.options.streams.out)
+		width, height := w.size()
 		now := time.Now()
 		if w.lookForEnd(now, height, false) {
 			break
@@ -243,13 +246,26 @@ func (w *watchedRun) states() string {
 
 // showEnd prints the last picture and how the run ended on the restored screen.
 func (w *watchedRun) showEnd() error {
-	width, height := size(w.options.streams.out)
+	width, height := w.size()
 	o := w.screen(time.Now(), width-1, max(1, height-2))
 	o.Color = colorful(w.options.streams.out)
-	picture := strings.Join(terminal.Screen(w.report(), o), "\n")
-	if _, err := fmt.Fprintln(w.options.streams.out, strings.TrimRight(picture, "\n")); err != nil {
+	lines := terminal.Screen(w.report(), o)
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+
+	if _, err := fmt.Fprintln(w.options.streams.out, strings.Join(lines, "\n")); err != nil {
 		return err
 	}
 
 	return w.printEnd()
+}
+
+// size returns the size of the terminal, or 80 × 24 if it is not known.
+func (w *watchedRun) size() (width, height int) {
+	width, height, err := term.GetSize(descriptor(w.options.streams.out))
+	if err != nil || width <= 0 || height <= 0 {
+		return 80, 24
+	}
+	return width, height
 }

@@ -14,7 +14,15 @@ import (
 // Object returns the summary of the launch. It reads the numbers of all nodes, but not their series. A file that
 // cannot be read makes it Incomplete, and is its verdict.
 func (l *Launch) Object() summary.Object {
-	whole, err := Together(l.Nodes, func(n *Node) (*reporter.Report, error) { return n.Numbers(0) })
+	sources := make([]reporter.Source, len(l.Nodes))
+	for i := range l.Nodes { // one after the other: several launches are read at a time
+		report, err := l.Nodes[i].Numbers(0)
+		if err != nil {
+			return l.unreadable(err)
+		}
+		sources[i] = reporter.Source{Path: l.Nodes[i].Path(), Report: report}
+	}
+	whole, err := together(sources)
 	if err != nil {
 		return l.unreadable(err)
 	}
@@ -46,13 +54,17 @@ func Together(nodes []Node, read func(*Node) (*reporter.Report, error)) (*report
 		sources = append(sources, s)
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case len(sources) == 1:
+	}
+	return together(sources)
+}
+
+// together returns the only report, or all merged.
+func together(sources []reporter.Source) (*reporter.Report, error) {
+	if len(sources) == 1 {
 		return sources[0].Report, nil
 	}
-
 	return diagnosis.Merge(sources)
 }
 
