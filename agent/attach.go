@@ -215,8 +215,9 @@ func (a *attachment) account(in *diagnosis.Input, rec *collector.Recording, ende
 // commandOf returns the command line of a process, or its name where it has none.
 func commandOf(pid int) []string {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	if data, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil && len(data) > 0 {
-		return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
+	data, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if line := strings.TrimRight(string(data), "\x00"); line != "" { // a title may be padded
+		return strings.Split(line, "\x00")
 	}
 
 	name, err := os.ReadFile(filepath.Join(dir, "comm"))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,6 +103,10 @@ func newTree(o process.Options) (*process.Tree, error) {
 }
 
 func (src *jobSource) makeGroup(name string) {
+	if !job.Enters {
+		src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: not on %s/%s", runtime.GOOS, runtime.GOARCH))
+		return
+	}
 	made, err := cgroup.Make(name)
 	if err != nil {
 		src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: %w", err))

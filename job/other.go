@@ -117,7 +117,10 @@ func (j *Job) Ended() []process.Ended { return nil }
 // this system.
 func (j *Job) Over() bool { return false }
 
-// Outside reports whether the job is outside its control group. Here there are none.
+// Enters reports false: no job can be started in a control group.
+const Enters = false
+
+// Outside reports whether the job is outside its control group.
 func (j *Job) Outside() bool { return true }
 
 // Plain reports whether the job has the command's Plain environment, because there was no room for the other.

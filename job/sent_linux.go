@@ -3,7 +3,9 @@
 package job
 
 import (
+	"bytes"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -60,8 +62,11 @@ func (a Sent) repeatedBy(b Sent) bool {
 
 // nameOf returns a process's name, or "" if it has ended.
 func nameOf(pid int) string {
-	p, _ := procfile.ReadProcess(pid)
-	return p.Name
+	data, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // a newer kernel may not answer for its stat
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSuffix(data, []byte{'\n'}))
 }
 
 // Sent returns the signals that this process has been sent so far; see Status.
@@ -101,7 +106,7 @@ func (s *Signals) sentUntil(death syscall.Signal) []Sent {
 }
 
 // sentByTerminal reports whether the kernel sent us sig, INT or QUIT, since we
-// began to catch. What kills the job may do so before we have been woken: sentUntil comes before.
+// began to catch. Call it after sentUntil: what kills the job may do so before we have been woken.
 func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	if s == nil || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
 		return false

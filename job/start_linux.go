@@ -179,6 +179,9 @@ func (j *Job) Started() time.Time { return j.start }
 // has the pipe.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
+// Enters reports whether a job can be started in a control group.
+const Enters = true
+
 // Outside reports whether the job could not be started inside the control group
 // that it was to enter.
 func (j *Job) Outside() bool { return j.outside }

@@ -4,11 +4,19 @@ import (
 	"os"
 	"strings"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // arguments is the memory that the kernel reads for /proc/PID/cmdline, the last byte of which is a NUL. It is nil
 // before CopyArgs.
 var arguments []byte
+
+// title is where the kernel finds the command line after SetTitle: arguments may be too short for it. It is a package
+// variable because the kernel is told its address.
+var title [128]byte
 
 // CopyArgs makes os.Args a copy of the arguments, so that SetTitle may write where the kernel has put them. It is
 // called before any part of os.Args is kept elsewhere.
@@ -32,12 +40,17 @@ func CopyArgs() {
 }
 
 // SetTitle makes text the command line that others see of this process, in /proc/PID/cmdline and in what reads that,
-// such as ps and pgrep -f: the words of it that the arguments have room for. Without CopyArgs it does nothing.
+// such as ps and pgrep -f: the words of it that fit into 127 bytes. Without CopyArgs it does nothing. Where the kernel
+// does not let a process say where its command line is, it is the words that the arguments have room for.
 func SetTitle(text string) {
-	if len(arguments) > 0 {
-		clear(arguments)
-		copy(arguments, wordsWithin(text, len(arguments)-1))
+	if len(arguments) == 0 {
+		return
 	}
+
+	clear(arguments)
+	copy(arguments, wordsWithin(text, len(arguments)-1))
+	clear(title[:])
+	moveTitle(copy(title[:], wordsWithin(text, len(title)-1)) + 1)
 }
 
 // wordsWithin returns the first words of text that n bytes have room for.
@@ -46,4 +59,53 @@ func wordsWithin(text string, n int) string {
 		return text
 	}
 	return text[:max(0, strings.LastIndexByte(text[:n+1], ' '))]
+}
+
+// memoryMap is struct prctl_mm_map of linux/prctl.h.
+type memoryMap struct {
+	startCode, endCode, startData, endData, startBrk, brk, startStack uint64
+	argStart, argEnd, envStart, envEnd                                uint64
+	auxv                                                              uintptr
+	auxvSize                                                          uint32
+	exe                                                               int32
+}
+
+// moveTitle tells the kernel that the command line is the first n bytes of title. It needs no privilege, but a kernel
+// that can checkpoint (CONFIG_CHECKPOINT_RESTORE). The kernel takes the whole map or nothing, and all else in it is
+// as it was. If that fails, the command line stays where it is.
+func moveTitle(n int) {
+	m, ok := ownMap()
+	if !ok {
+		return
+	}
+	m.argStart = uint64(uintptr(unsafe.Pointer(&title)))
+	m.argEnd = m.argStart + uint64(n)
+	_, _, _ = unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_MM, unix.PR_SET_MM_MAP,
+		uintptr(unsafe.Pointer(&m)), unsafe.Sizeof(m), 0, 0)
+}
+
+// ownMap returns where the parts of this process are in its memory.
+func ownMap() (m memoryMap, ok bool) {
+	var line procfile.Buffer
+	stat, err := line.Read("/proc/self/stat", 4096)
+	if err != nil {
+		return m, false
+	}
+	var f [procfile.StatEnvEnd + 1][]byte
+	if _, _, n := procfile.SplitStat(stat, f[:]); n < len(f) {
+		return m, false
+	}
+	number := func(field int) uint64 {
+		value, _ := procfile.ParseCount(f[field])
+		return value
+	}
+
+	brk, _, _ := unix.RawSyscall(unix.SYS_BRK, 0, 0, 0)
+	return memoryMap{
+		startCode: number(procfile.StatStartCode), endCode: number(procfile.StatEndCode),
+		startData: number(procfile.StatStartData), endData: number(procfile.StatEndData),
+		startBrk: number(procfile.StatStartBrk), brk: uint64(brk), startStack: number(procfile.StatStack),
+		envStart: number(procfile.StatEnvStart), envEnd: number(procfile.StatEnvEnd),
+		exe: -1, // the program stays the same
+	}, true
 }

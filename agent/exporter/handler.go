@@ -31,7 +31,7 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/healthz":
 		say(w, r, http.StatusOK, "ok\n")
 	case r.URL.Path == "/metrics":
-		await(r.Context(), e.begun) // which follows within milliseconds: the first answer has all counters, too
+		await(r.Context(), e.begun) // a few milliseconds at most, so that the first answer has all counters
 		send(w, r, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", e.metrics())
 	case r.URL.Path == "/":
 		// The page has its script and style inside, and makes no requests but to this server.

@@ -16,7 +16,7 @@ import (
 // awaitsTitle is a job that prints the command lines that perfagent has, until it has its last one.
 const awaitsTitle = `for i in $(seq 1000); do
 	line=$(tr '\0' ' ' </proc/$PPID/cmdline); echo "$line"
-	case $line in *"process $$ "*) exit 7;; esac
+	case $line in *"process $$ ") exit 7;; esac
 	sleep 0.01
 done`
 

@@ -95,6 +95,15 @@ const (
 	StatStart   = 19
 	StatRSS     = 21
 	StatStack   = 25 // where the stack begins, which exec changes; 0 or 1 if we may not know
+
+	// Addresses of the program, which only the process itself and those that may trace it are told.
+	StatStartCode = 23
+	StatEndCode   = 24
+	StatStartData = 42
+	StatEndData   = 43
+	StatStartBrk  = 44
+	StatEnvStart  = 47
+	StatEnvEnd    = 48
 )
 
 // SplitStat splits /proc/PID/stat from the state on into f, and returns the number of fields. The

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func says(t *testing.T, name, text string, thresholds []any) {
 		}
 		var found bool
 		if _, rest, found = strings.Cut(rest, words); !found {
-			t.Errorf("%s: %q comes not, or in another order, in: %s", name, words, text)
+			t.Errorf("%s: %q is missing, or out of order, in: %s", name, words, text)
 		}
 	}
 }
@@ -57,7 +58,7 @@ func TestDocs_Rules(t *testing.T) {
 		findGPUIdle:      {gpuIdleShare, 100 * gpuIdleKnown},
 		findGPUStarved:   {collector.GPUIdle, starvedShare, n(collector.GPUGap) + " s", n(starvedCPUs) + " CPUs", starvedWaiting, n(starvedDisk) + " MiB/s"},
 		findOneThread:    {n(findThreadMin) + " to " + n(findThreadMax), findWaitPct, reporter.MetricJobPSICPU, reporter.MetricPSICPUSome},
-		findCPUsUnused:   {"10 %", 100 * findCPUsOver},
+		findCPUsUnused:   {n(math.Round(100*(findCPURoom-1))) + " %", 100 * findCPUsOver},
 		findThrottled:    {throttledShare, 100 * findThrottledLoss, 100 * quotaPart},
 		findNeighbour:    {neighbourShare, findWaitPct, neighbourSteal, neighbourShare, neighbourWait, reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull},
 		findClockedDown:  {clockedShare, clockedMuch, n(clockedEvents) + " times"},
@@ -126,9 +127,11 @@ func TestDocs_Verdict(t *testing.T) {
 		names = append(names, name)
 		says(t, name, row[1], thresholds[name])
 	}
-	for i, c := range Conditions() {
-		if i >= len(names) || names[i] != c.Name {
-			t.Errorf("condition %d is %s, documented: %q", i, c.Name, names)
-		}
+	var known []string
+	for _, c := range Conditions() {
+		known = append(known, c.Name)
+	}
+	if !slices.Equal(names, known) {
+		t.Errorf("conditions %q, documented: %q", known, names)
 	}
 }

@@ -160,7 +160,7 @@ func (e *ending) compare(o *ending) int {
 		compareKnown(e.at, o.at),
 		-cmp.Compare(rank(e.verdict), rank(o.verdict)),
 		reporter.CompareNodes(e.node, o.node),
-		cmp.Compare(*cmp.Or(e.rank, new(-1)), *cmp.Or(o.rank, new(-1))),
+		cmp.Compare(e.rankNumber(), o.rankNumber()),
 	)
 }
 
@@ -173,6 +173,14 @@ func compareKnown(a, b time.Time) int {
 		return 1
 	}
 	return -1
+}
+
+// rankNumber returns the rank, or -1 if there is none.
+func (e *ending) rankNumber() int {
+	if e.rank == nil {
+		return -1
+	}
+	return *e.rank
 }
 
 // firstFailure returns the ending that explains the others, with a verdict that says how those ended. It

@@ -136,7 +136,7 @@ func (q *verdictInput) groupText(v host.Victim) string {
 
 	limit := float64(q.account.Limits.MemoryMB)
 	// Of the group that has the limit, else the job's own.
-	peak := firstKnown(float64(q.account.LimitPeakMB), float64(q.account.PeakMB), known(q.job.PeakMemoryMB))
+	peak := firstKnown(float64(q.account.LimitPeakMB), float64(q.account.PeakMB), orUnknown(q.job.PeakMemoryMB))
 	if then := float64(q.account.FullAtKillMB); then > 0 { // the limit may have changed before or since
 		if limit = then; peak > then+pastLimitMB {
 			peak = then
@@ -245,7 +245,7 @@ func (q *verdictInput) survived() string {
 // elsewhere returns the kills that did not end the job: of other processes in a group of the job's
 // own, in the group that it shares with others, or on the host.
 func (q *verdictInput) elsewhere() string {
-	all, host := float64(q.account.OOMKills), float64(q.account.HostOOMKills)
+	all, onHost := float64(q.account.OOMKills), float64(q.account.HostOOMKills)
 	switch kills := reporter.GroupKills(q.account); {
 	case q.alone() && kills > 0:
 		q.noteKills(kills)
@@ -254,9 +254,9 @@ func (q *verdictInput) elsewhere() string {
 		return "; its control group had " + killsText(all) + ", not of the job's processes"
 	case all > 0:
 		return "; its control group had " + killsText(all) + ", not known to be the job's"
-	case q.killed() && host > 0:
-		q.note("host_oom_kills", host)
-		return "; this host had " + killsText(host) + " during the run, not known to be the job's"
+	case q.killed() && onHost > 0:
+		q.note("host_oom_kills", onHost)
+		return "; this host had " + killsText(onHost) + " during the run, not known to be the job's"
 	}
 	return ""
 }

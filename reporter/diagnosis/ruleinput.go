@@ -49,8 +49,8 @@ func commandOf(n *reporter.Node, run *reporter.Run) []string {
 // positive reports whether a number is known, finite and above 0.
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// known returns a number, or NaN if it is not a known, finite one above 0.
-func known(v float64) float64 {
+// orUnknown returns a number, or NaN if it is not a known, finite one above 0.
+func orUnknown(v float64) float64 {
 	if !positive(v) {
 		return math.NaN()
 	}
@@ -61,14 +61,14 @@ func known(v float64) float64 {
 func (e *ruleInput) limits() *host.Limits { return cmp.Or(e.Limits, &host.Limits{}) }
 
 // cpuLimit returns the number of CPUs that the job could use, the mean over the run, or NaN if it is not known.
-func (e *ruleInput) cpuLimit() float64 { return known(e.limits().MeanCPUs()) }
+func (e *ruleInput) cpuLimit() float64 { return orUnknown(e.limits().MeanCPUs()) }
 
 // cpusGiven returns the number of CPUs that the job was given, at least, or NaN if it is not known.
 func (e *ruleInput) cpusGiven() float64 {
 	if e.bound() {
 		return e.Limits.GivenCPUs
 	}
-	return known(e.limits().LeastCPUs())
+	return orUnknown(e.limits().LeastCPUs())
 }
 
 // bound reports whether the job has bound itself to fewer CPUs than it was given.
@@ -119,7 +119,7 @@ func firstKnown(values ...float64) float64 {
 
 // memoryLimit returns the memory that the job may use in MiB, of a limit that changed the least, or NaN if there was
 // no limit.
-func (e *ruleInput) memoryLimit() float64 { return known(float64(e.limits().LeastMemoryMB())) }
+func (e *ruleInput) memoryLimit() float64 { return orUnknown(float64(e.limits().LeastMemoryMB())) }
 
 // memoryGiven returns the memory that the job was given in MiB, at least, or NaN if there was no limit.
 func (e *ruleInput) memoryGiven() float64 {
