@@ -379,8 +379,8 @@ func addCounted(names []string, devs []host.Device) []string {
 func (s *Sampler) noteLate(r *host.Reading) {
 	for k, devs := range r.Devices {
 		notFresh := func(d host.Device) bool { return d.Class&host.Fresh == 0 }
-		if s.progress.devices[k] != nil || !slices.ContainsFunc(devs, notFresh) { // no device, or only some made since the Reading before
-			continue
+		if s.progress.devices[k] != nil || !slices.ContainsFunc(devs, notFresh) {
+			continue // no device, or only some made since the Reading before
 		}
 		if s.rec.Late == nil {
 			s.rec.Late = make(map[string]time.Duration)

@@ -261,7 +261,7 @@ func (b *bins) list() []int64 {
 	for i := range b.counts {
 		n := int64(b.at(i))
 		if list == nil && n != 0 {
-			list = []int64{int64(b.first + i)}
+			list = append(make([]int64, 0, 1+len(b.counts)-i), int64(b.first+i))
 		}
 		if list != nil {
 			list = append(list, n)

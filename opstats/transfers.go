@@ -487,7 +487,7 @@ func (w stateJSON) condensed() (*condensed, error) {
 		}
 	}
 
-	for name := range c.sketches {
+	for _, name := range slices.Sorted(maps.Keys(c.sketches)) {
 		if s := w.Sketches[name]; s != nil {
 			c.sketches[name] = s
 		}

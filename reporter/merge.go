@@ -228,5 +228,9 @@ func (r *Report) unexplainedExit() (node string, run Run) {
 			node = name
 		}
 	}
+
+	if node == "" {
+		return "", Run{}
+	}
 	return node, r.Run
 }

@@ -2,8 +2,8 @@ package reporter
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -57,16 +57,33 @@ func withSinks[S any](data []byte, states map[string]S, s sink) ([]byte, error) 
 // SameRecording reports whether two files are reports of the same recordings: of the same nodes of the same run, equal
 // but for where they went. What is said of the whole run, and the findings, change when nodes are merged.
 func SameRecording(a, b []byte) bool {
-	if bytes.Equal(a, b) { // also of what is no report of ours
-		return true
+	x, errX := recordingIn(a)
+	y, errY := recordingIn(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// recordingIn returns the run ID and the nodes of a report, without push parts and findings, or all of what is no
+// report of ours. Its members are sorted.
+func recordingIn(data []byte) ([]byte, error) {
+	var r map[string]any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&r); err != nil {
+		return nil, err
 	}
-	x, errX := Decode(a)
-	y, errY := Decode(b)
-	return errX == nil && errY == nil && x.Run.ID == y.Run.ID && maps.EqualFunc(x.Nodes, y.Nodes, func(a, b *Node) bool {
-		one, errOne := withoutPush(a)
-		other, errOther := withoutPush(b)
-		return errOne == nil && errOther == nil && bytes.Equal(one, other)
-	})
+
+	nodes, ok := r["nodes"].(map[string]any)
+	if !ok {
+		return json.Marshal(r)
+	}
+	for _, n := range nodes {
+		if n, ok := n.(map[string]any); ok {
+			delete(n, "push")
+			delete(n, "findings")
+		}
+	}
+	run, _ := r["run"].(map[string]any)
+	return json.Marshal([]any{run["id"], nodes})
 }
 
 // appendNode appends a node with the sink in its push part, or in a new push part at the node's begin.

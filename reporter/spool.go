@@ -2,7 +2,10 @@ package reporter
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"maps"
 	"os"
@@ -33,6 +36,7 @@ type Spool struct {
 	size     int          // bytes that the series take in the report
 	entries  []*spooled   // in the order of the file
 	byName   map[string]*spooled
+	hash     maphash.Seed
 	sources  []Source
 }
 
@@ -43,6 +47,7 @@ type spooled struct {
 	size int      // of its series
 	bare int      // see Packed
 	keys []string // of its samples: when they are read again, they may come in another order
+	sum  uint64
 }
 
 // A Packed is a node on its way into a Spool.
@@ -51,6 +56,7 @@ type Packed struct {
 	numbers *Node
 	whole   *Node  // thinned
 	level   int32  // how often
+	sum     uint64 // of the series before
 	bare    int    // the size of the seriesText of the numbers
 	data    []byte // the seriesText of the whole
 }
@@ -59,7 +65,7 @@ type Packed struct {
 func NewSpool(dir string) (*Spool, error) { return newSpool(dir, mergedSize) }
 
 func newSpool(dir string, limit int) (*Spool, error) {
-	s := &Spool{limit: limit, dir: dir, byName: make(map[string]*spooled)}
+	s := &Spool{limit: limit, dir: dir, byName: make(map[string]*spooled), hash: maphash.MakeSeed()}
 	return s, s.create()
 }
 
@@ -83,7 +89,7 @@ func (s *Spool) Close() {
 
 // Pack takes a node of a report, which belongs to the spool from then on.
 func (s *Spool) Pack(name string, n *Node) (*Packed, error) {
-	p := &Packed{name: name, numbers: n.WithoutSeries(), whole: n}
+	p := &Packed{name: name, numbers: n.WithoutSeries(), whole: n, sum: s.sum(n)}
 	bare, err := p.numbers.seriesText()
 	if err != nil {
 		return nil, err
@@ -111,19 +117,19 @@ func (s *Spool) Add(path string, run *Run, p *Packed) error {
 	source.Report.Run = *run
 	source.Report.Nodes[p.name] = p.numbers
 
+	if had := s.byName[p.name]; had != nil {
+		if had.sum != p.sum {
+			return twoRecordings(p.name, had.from, path, errTwoRecordings)
+		}
+		return nil
+	}
+
 	if level := s.level.Load(); p.level < level {
 		if err := p.settle(level); err != nil {
 			return err
 		}
 	}
-	if had := s.byName[p.name]; had != nil {
-		data, err := had.text(s.file)
-		if err == nil && !bytes.Equal(data, p.data) {
-			return twoRecordings(p.name, had.from, path, errTwoRecordings)
-		}
-		return err
-	}
-	e := &spooled{from: path, bare: p.bare, keys: p.whole.Samples.Keys}
+	e := &spooled{from: path, sum: p.sum, bare: p.bare, keys: p.whole.Samples.Keys}
 	s.byName[p.name] = e
 	if err := s.put(e, p.data); err != nil {
 		return err
@@ -284,24 +290,13 @@ func (s *Spool) whole(name string, numbers *Node) (*Node, error) {
 	return n, nil
 }
 
-// text returns the seriesText of a node in the file.
-func (e *spooled) text(file io.ReaderAt) ([]byte, error) {
-	data := make([]byte, e.size)
-	if _, err := file.ReadAt(data, e.at); err != nil {
-		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
-	}
-	return data, nil
-}
-
 // read returns a node with nothing but its series.
 func (e *spooled) read(file io.ReaderAt) (*Node, error) {
-	data, err := e.text(file)
-	if err != nil {
-		return nil, err
-	}
+	data := make([]byte, e.size)
+	_, err := file.ReadAt(data, e.at)
 	_, data, _ = bytes.Cut(data, []byte(`"": `))
-	n, rows, err := readNode(newReader(bytes.NewBuffer(data)), Wanted{All: true})
-	if err != nil {
+	n, rows, errNode := readNode(newReader(bytes.NewBuffer(data)), Wanted{All: true})
+	if err := errors.Join(err, errNode); err != nil {
 		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
 	}
 
@@ -328,6 +323,30 @@ func (n *Node) seriesText() ([]byte, error) {
 		series.Ranks[name] = &Rank{Envelope: rank.Envelope}
 	}
 	return encodeMember("", series)
+}
+
+// sum returns a hash of a node's series, as they were read.
+func (s *Spool) sum(n *Node) uint64 {
+	var h maphash.Hash
+	h.SetSeed(s.hash)
+	add := func(key string, list []float64) {
+		fmt.Fprintf(&h, "%q %d\n", key, len(list))
+		_ = binary.Write(&h, binary.LittleEndian, list) // a hash takes everything
+	}
+	for i, key := range n.Samples.Keys {
+		add(key, n.Samples.Columns[i])
+	}
+	envelopes := map[string]Envelope{"": n.Envelope}
+	for name, rank := range n.Ranks {
+		envelopes[name] = rank.Envelope
+	}
+	for _, name := range slices.Sorted(maps.Keys(envelopes)) {
+		for _, key := range envelopes[name].keys() {
+			band := envelopes[name][key]
+			add(name+"\n"+key, slices.Concat(band.Min, band.Mean, band.Max))
+		}
+	}
+	return h.Sum64()
 }
 
 // twoRecordings returns the error for a node that is in two files.
