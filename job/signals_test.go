@@ -324,6 +324,10 @@ func TestSignals_TerminalSendsOnce(t *testing.T) {
 	m := onTerminal(t, command(t, "agent", "counter", os.Args[0]))
 	m.pid("ready")
 	agent := m.cmd.Process.Pid
+	if err := unix.Kill(agent, syscall.SIGXCPU); err != nil {
+		t.Fatal(err)
+	}
+	m.expect("SIGXCPU") // until the agent passes this on, it may not know yet that the job runs
 	for range 5 {
 		m.send("\x03")
 		m.once(agent, syscall.SIGINT)
