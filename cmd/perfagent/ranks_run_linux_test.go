@@ -168,19 +168,15 @@ func TestRanks_Takeover(t *testing.T) {
 	if h := n.Sampling.Holders; len(h) != 2 || h[0].Rank != 0 || h[1].Rank != 1 {
 		t.Fatalf("the host was measured by %+v", n.Sampling.Holders)
 	}
-	last, longest := 0., 0.
-	cpu := n.Envelope["cpu_pct_per_cpu_avg"]
-	for i, at := range n.Samples.Column("timestamp") {
-		if math.IsNaN(float64(cpu.Mean[i])) {
-			continue
+	gap, longest, mean := 0, 0, n.Envelope["cpu_pct_per_cpu_avg"].Mean
+	for i := range mean {
+		if gap++; !math.IsNaN(float64(mean[i])) || i == 0 {
+			gap = 0
 		}
-		if last > 0 {
-			longest = max(longest, float64(at)-last)
-		}
-		last = float64(at)
+		longest = max(longest, gap)
 	}
-	if most := 2 * max(n.Sampling.IntervalSeconds, n.Sampling.LongestGapSeconds); longest > most+0.01 {
-		t.Errorf("nobody measured the host for %.3f s, more than %.3f s", longest, most)
+	if longest > 3 {
+		t.Errorf("nobody measured the host in %d samples one after the other: %v", longest, mean)
 	}
 }
 
