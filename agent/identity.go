@@ -72,9 +72,9 @@ func newIdentity(id scheduler.Identity) reporter.Identity {
 	}
 }
 
-// platform returns where this process runs, as the report names it: in whose words a request for CPUs and
-// memory is written. "" = elsewhere. The scheduler that was asked for the job comes before the container
-// that the job may be in.
+// platform returns where this process runs, as the report names it, so that a request for CPUs and memory can be
+// written for that platform; "" if it is none of the known ones. The scheduler that was asked for the job comes before
+// the container that the job may be in.
 func platform(id scheduler.Identity) string {
 	switch {
 	case id.Scheduler == scheduler.Slurm:

@@ -301,7 +301,7 @@ func newJob(s job.Status) *reporter.Job {
 // ParentVariable is set in a job's environment, for a perfagent within the job: PID NODE HOST of the one around it.
 const ParentVariable = "PERFAGENT_PARENT"
 
-// The other variables that a job gets, beside those of marks, operations and MLflow.
+// The variables of a job, apart from those for marks, operations and MLflow.
 const (
 	runIDVariable = "PERFAGENT_RUN_ID"
 	nodeVariable  = "PERFAGENT_NODE"
@@ -314,7 +314,7 @@ type parent struct {
 	host      string
 }
 
-// findParent returns the perfagent whose job set the environment, if any.
+// findParent returns the perfagent that PERFAGENT_PARENT names, and reports whether there is one.
 func findParent() (p parent, ok bool) {
 	n, err := fmt.Sscanf(os.Getenv(ParentVariable), "%d %d %s", &p.pid, &p.node, &p.host)
 	return p, n == 3 && err == nil
@@ -336,8 +336,8 @@ func (o Options) jobEnv() []string {
 	return env
 }
 
-// inheritsNode reports whether the index is that of a perfagent around the launcher of this process, which has
-// passed PERFAGENT_NODE on to the ranks of all nodes.
+// inheritsNode reports whether the index belongs to a perfagent around the launcher of this process. The launcher then
+// passed its PERFAGENT_NODE on to the ranks of all nodes.
 func inheritsNode(from string, node int, launch string) bool {
 	p, ok := findParent()
 	return ok && from == nodeVariable && launch != "" && node == p.node

@@ -357,7 +357,7 @@ var (
 	ofGPU        = Origin{Source: host.SourceGPU, Needs: NeedDevice, Since: Device, Digits: 1}
 )
 
-// ofGroup returns the origin of what files of the job's control group have, those of v2 and of v1.
+// ofGroup returns the origin of a value in files of the job's control group, v2 and v1.
 func ofGroup(needs Need, files ...string) Origin {
 	return Origin{Source: host.SourceCgroup, Files: files, Needs: NeedJob | NeedGroup | needs, Since: Job, Digits: 3}
 }

@@ -157,7 +157,7 @@ func (s *Signals) reachesJob() bool {
 
 // groupsOf returns the list of the control groups of a process.
 func groupsOf(pid int) ([]byte, error) {
-	return procfile.ControlGroups("/proc/" + strconv.Itoa(pid))
+	return procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 }
 
 // inOurGroup reports whether a process is in our process group.

@@ -77,7 +77,7 @@ func (p *Plan) sendWithin(ctx context.Context, batches []mlflow.Batch, why error
 	if err := s.try(firsts, together); err != nil {
 		return err
 	}
-	if len(s.admitted) == 0 { // it is not for want of room
+	if len(s.admitted) == 0 { // the server refuses them for another reason
 		return why
 	}
 	for piece := range slices.Chunk(p.rest(s, all.Metrics, firsts), fewItems) {

@@ -176,7 +176,7 @@ func TestRanks_Takeover(t *testing.T) {
 		longest = max(longest, gap)
 	}
 	if longest > 3 {
-		t.Errorf("nobody measured the host in %d samples one after the other: %v", longest, mean)
+		t.Errorf("the host was not measured in %d samples in a row: %v", longest, mean)
 	}
 }
 

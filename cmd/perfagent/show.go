@@ -114,7 +114,7 @@ func (o *showOptions) show(args []string) error {
 	return o.print(report, found)
 }
 
-// readShown reads the run. It leaves out the series where none is shown: those of a thousand nodes do not fit into
+// readShown reads the run. Where no series is shown it leaves all out: the series of a thousand nodes do not fit into
 // memory.
 func (o *showOptions) readShown(found *catalog.Found) (*reporter.Report, error) {
 	nodes := len(found.Nodes())

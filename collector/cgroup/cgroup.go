@@ -20,8 +20,9 @@ type Options struct {
 	// are looked for below Sys.
 	Proc, Sys string
 
-	// PID is the process; 0 is this one.
-	PID int
+	// PID is the process; 0 is this one. Groups is its /proc/PID/cgroup, if that was read already.
+	PID    int
+	Groups string
 }
 
 // Limits are what a process may use. They are never more than what an ancestor allows, as far as

@@ -95,9 +95,12 @@ func (g *Group) look(o Options) (*view, error) {
 	if o.PID != 0 {
 		who = strconv.Itoa(o.PID)
 	}
-	data, err := procfile.ControlGroups(filepath.Join(o.Proc, who))
-	if err != nil {
-		return nil, err
+	data := []byte(o.Groups)
+	if o.Groups == "" {
+		var err error
+		if data, err = g.r.read(filepath.Join(o.Proc, who, "cgroup"), maxTable); err != nil {
+			return nil, err
+		}
 	}
 	v := &view{pid: cmp.Or(o.PID, os.Getpid()), entries: parseEntries(data)}
 	if len(v.entries) == 0 {
@@ -128,7 +131,7 @@ func (g *Group) look(o Options) (*view, error) {
 	return v, nil
 }
 
-// beneath returns the mounts below another sysfs than /sys, that of a copied tree.
+// beneath returns the mounts of a copied tree, which has another sysfs than /sys.
 func beneath(mounts []mount, sys string) []mount {
 	if sys == "/sys" {
 		return mounts

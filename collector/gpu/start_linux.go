@@ -121,8 +121,8 @@ func forShells(variable string) bool {
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
 
-// leave has a process that is ours, and that hangs in the driver, reaped when it ends: in a
-// program that goes on it would remain a zombie.
+// leave waits in the background for a child of ours that hangs in the driver, so that it is no zombie in a program that
+// goes on.
 func (c *child) leave() {
 	if c.owned && !c.gone() {
 		go func(pid int) {

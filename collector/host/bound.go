@@ -33,7 +33,7 @@ func (j *jobReader) takeBound(b bound) {
 		if b.groups == "" {
 			return
 		}
-		group, err := cgroup.Find(cgroup.Options{PID: b.pid})
+		group, err := cgroup.Find(cgroup.Options{PID: b.pid, Groups: b.groups})
 		if err != nil { // it has ended, or its groups are not visible
 			return
 		}

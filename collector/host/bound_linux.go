@@ -1,8 +1,10 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -84,14 +86,14 @@ func ended(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(
 // is not known.
 func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
 	if j.home == "" {
-		data, err := procfile.ControlGroups("/proc/" + strconv.Itoa(cmp.Or(j.pid, unix.Getpid())))
+		data, err := controlGroups("/proc/" + strconv.Itoa(cmp.Or(j.pid, unix.Getpid())))
 		if err != nil {
 			return "", 0, false
 		}
 		j.home = string(data)
 	}
 	for _, p := range pids {
-		data, err := procfile.ControlGroups("/proc/" + strconv.Itoa(p))
+		data, err := controlGroups("/proc/" + strconv.Itoa(p))
 		switch now := string(data); {
 		case err != nil && ended(err):
 		case err != nil || len(data) == 0:
@@ -105,6 +107,19 @@ func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
 		}
 	}
 	return groups, pid, pid != 0
+}
+
+// controlGroups returns /proc/PID/cgroup of the process with the given directory in procfs. The error wraps
+// fs.ErrNotExist if the process is about to end: its file then names the root group in each hierarchy of version 1.
+func controlGroups(dir string) ([]byte, error) {
+	groups, err := procfile.ReadFile(dir + "/cgroup")
+	if err != nil || !bytes.Contains(groups, []byte(":/\n")) {
+		return groups, err
+	}
+	if stat, err := procfile.ReadFile(dir + "/stat"); err == nil && procfile.Exiting(stat) {
+		return nil, fmt.Errorf("read %s/cgroup: the process is about to end: %w", dir, fs.ErrNotExist)
+	}
+	return groups, nil
 }
 
 // environsOf returns the different environments of processes, of each what gpu.OfJob reads. It returns nil if one is
