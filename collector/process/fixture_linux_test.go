@@ -430,7 +430,7 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 	}
 	p.put(treeLine{pid: 204, parent: 100, start: 60, pages: 500, pssKB: 900})
 	tree := p.tree(nil)
-	c := &treeClock{look: 15 * time.Millisecond}
+	c := &treeClock{at: instant{wall: time.Hour}, look: 15 * time.Millisecond}
 	tree.clock = c.now
 	u := treeRead(t, tree)
 	if u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (4*400+200)<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "50 ms were not enough for 1 of 5 processes") {
@@ -440,21 +440,37 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 500})
 	}
 
-	for pass, want := range []float64{(900 + 3*500 + 400) << 10, (900 + 4*500) << 10} {
-		c.at.wall += maxBeat
-		if u := treeRead(t, tree); u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != want || u.Failed["memory"] != nil {
-			t.Fatalf("pass %d: %v KiB, want %v: %+v", pass+2, u.Memory/1024, want/1024, u)
-		}
-	}
-
-	c.look = 0
 	c.at.wall += maxBeat
-	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != (900+4*500)<<10 {
-		t.Errorf("a whole pass: %+v", u)
+	if u := treeRead(t, tree); u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (900+4*400)<<10 || u.Failed["memory"] != nil {
+		t.Fatalf("the rest: %v KiB: %+v", u.Memory/1024, u)
 	}
-	c.at.wall += maxBeat - time.Millisecond
+	c.at.wall += maxRest - time.Second
 	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("nothing moved, and it was measured: %+v", u)
+		t.Errorf("all were measured and nothing moved, and it was measured: %+v", u)
+	}
+	c.at.wall += time.Second
+	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != (900+4*500)<<10 {
+		t.Errorf("after a minute: %v KiB: %+v", u.Memory/1024, u)
+	}
+}
+
+// What a pass could not read stays unread in the passes that measure the rest.
+func TestTree_MeasuresPSSInPartsUnread(t *testing.T) {
+	p := treeFixture(t)
+	for pid := 200; pid < 206; pid++ {
+		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1, pssKB: 4})
+	}
+	if err := os.WriteFile(filepath.Join(p.dir, "200", "smaps_rollup"), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tree := p.tree(nil)
+	c := &treeClock{at: instant{wall: time.Hour}, look: 15 * time.Millisecond}
+	tree.clock = c.now
+	for pass := range 2 {
+		if u := treeRead(t, tree); u.MemoryKind != "rss" || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "1 of 6") {
+			t.Fatalf("pass %d: %+v", pass, u)
+		}
+		c.at.wall += maxBeat
 	}
 }
 

@@ -87,14 +87,29 @@ func (t *Tree) weighMemory(begin instant) {
 		return
 	}
 
+	if !t.round.open {
+		t.round = round{began: begin.wall, weighed: resident, swapped: t.host.swap}
+	}
 	whole, raced := t.readPSS(begin)
 	t.again = raced && !t.again
 	end := t.clock()
-	t.due.memory, t.rest = t.afterPSS(begin, end), resting(end.cpu-begin.cpu)
-	t.weighed, t.swapped, t.measured = resident, t.host.swap, begin.wall
+	t.round.open = !whole && !raced
+	t.round.cost += end.cpu - begin.cpu
+	t.due.memory, t.rest = t.afterPSS(begin, end), resting(t.round.cost)
+	t.weighed, t.swapped, t.measured = t.round.weighed, t.round.swapped, begin.wall
 	if !whole || raced {
-		t.weighed.processes = 0 // another pass is due as soon as it may be
+		t.weighed = residency{pages: resident.pages} // another pass is due as soon as it may be
 	}
+}
+
+// A round measures each process once, in one pass, or in several where a pass leaves the rest to the next.
+type round struct {
+	open    bool          // a pass has left a rest
+	began   time.Duration // when its first pass did
+	cost    time.Duration // the CPU time of its passes
+	weighed residency     // when it began
+	swapped float64       // and the host's swap in use
+	unread  failure
 }
 
 // residency is the resident page count of n processes.
@@ -199,22 +214,22 @@ type weighing struct {
 // readPSS adds up the PSS of the job's processes, which counts a page that n of them share as one
 // n-th for each. The RSS stands in for what cannot be read. Once the budget is spent, the other
 // processes count with the PSS that they had, and those that had none are taken to share as much as
-// the rest. It reports whether it measured all of them, and whether it raced with one that began or ended,
-// which had pages counted for it that are the others' alone, or the reverse.
+// the rest. It reports whether the round has measured all of them, and whether it raced with one that
+// began or ended, which had pages counted for it that are the others' alone, or the reverse.
 func (t *Tree) readPSS(begin instant) (whole, raced bool) {
-	var unread failure
 	last, whole := begin, true
 	t.pass = t.pass[:0]
 	for _, p := range t.neediest() {
 		if p.dead() {
 			continue
 		}
-		if last.cpu-begin.cpu > maxPSS {
+		read := t.round.open && p.pssAt >= t.round.began
+		if read || last.cpu-begin.cpu > maxPSS {
 			t.pass = append(t.pass, weighing{p, p.pss, p.pss == 0})
-			whole = false
+			whole = whole && read
 			continue
 		}
-		n, err := t.pss(p, last.wall-begin.wall > maxPSSWall, &unread)
+		n, err := t.pss(p, last.wall-begin.wall > maxPSSWall, &t.round.unread)
 		if t.rssOnly != nil {
 			return whole, raced
 		}
@@ -234,10 +249,10 @@ func (t *Tree) readPSS(begin instant) (whole, raced bool) {
 	raced = t.dropLeft() || raced
 	sum := t.sumPass()
 	raced = t.proveSum(&sum, raced) || raced
-	t.fail("memory", sum.why(unread.why("the PSS", len(t.ours))))
+	t.fail("memory", sum.why(t.round.unread.why("the PSS", len(t.ours))))
 	switch {
 	case sum.alive == 0:
-	case unread.n > 0:
+	case t.round.unread.n > 0:
 		t.take(&sum, "rss")
 	default:
 		t.take(&sum, "pss")

@@ -63,7 +63,8 @@ type Tree struct {
 	pass        []weighing    // and what it made of them
 	measuredPSS float64       // the sum of what it read of smaps_rollup
 	judged      judgement
-	again       bool        // it raced, and is to be repeated
+	again       bool // it raced, and is to be repeated
+	round       round
 	hugePages   func() bool // reports whether the host has a pool of them
 	mapped      float64     // bytes that the processes have mapped, by the newest pass
 	shared      sharedMemory
