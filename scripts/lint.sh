@@ -1,5 +1,5 @@
 #!/bin/sh
-# Built files, gofmt, go vet, a pinned staticcheck, and the house rules of scripts/funcs.go and scripts/loc.go. The tag e2e adds the tests in e2e/.
+# Built files, gofmt, go vet, a pinned staticcheck, and the house rules of scripts/style.go and scripts/loc.go. The tag e2e adds the tests in e2e/.
 set -eu
 go=${GO:-go}
 version=0.8.2
@@ -51,5 +51,5 @@ if grep -n '^func Test' $tagged | grep -v ':func TestE2E_' || grep -n '^func Tes
 fi
 
 echo "lint: house rules"
-"$go" run scripts/funcs.go
+"$go" run scripts/style.go
 sh scripts/loc.sh -check

@@ -59,7 +59,7 @@ func visible(r rune, size int) bool {
 	return strconv.IsPrint(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// clip cuts text to a width in terminal cells; what was cut ends in an ellipsis.
+// Clip cuts s to width terminal cells. A cut text ends in an ellipsis.
 func Clip(s string, width int) string {
 	used, keep := 0, 0 // keep: bytes that leave a cell for the ellipsis
 	for i, r := range s {
@@ -76,7 +76,7 @@ func Clip(s string, width int) string {
 	return s
 }
 
-// clipStart is clip that cuts the beginning.
+// ClipStart is Clip, but cuts the beginning.
 func ClipStart(s string, width int) string {
 	if Width(s) <= width {
 		return s
@@ -104,7 +104,7 @@ func Prefix(s string, n int) string {
 	return s[:n]
 }
 
-// textWidth is how many cells of a terminal the text takes.
+// Width returns the number of terminal cells that s takes.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -133,18 +133,17 @@ func cells(r rune) int {
 	return 1
 }
 
-// padRight fills text up to a width in cells.
+// PadRight appends spaces to s, up to width terminal cells.
 func PadRight(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-Width(s)))
 }
 
-// padLeft is padRight on the other side.
+// PadLeft puts spaces before s, up to width terminal cells.
 func PadLeft(s string, width int) string {
 	return strings.Repeat(" ", max(0, width-Width(s))) + s
 }
 
-// wrap breaks text at spaces into at most n lines of a width; what does not fit
-// is cut.
+// Wrap breaks s at spaces into at most n lines of width terminal cells. It cuts what does not fit.
 func Wrap(s string, width, n int) []string {
 	var out []string
 	for len(out) < n-1 && Width(s) > width {
@@ -174,11 +173,10 @@ func fitting(s string, width int) int {
 	return len(s)
 }
 
-// none stands for a value that is absent.
+// Absent stands for an absent value.
 const Absent = "–"
 
-// fixed writes a number with some decimals, absurdly large ones in few digits all
-// the same.
+// Fixed formats v with a number of decimals, and an absurdly large v with an exponent.
 func Fixed(v float64, decimals int) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -217,7 +215,7 @@ func Hours(v float64) string {
 // ShortSeconds is Seconds without spaces: 12.3s, 3m20s, 2h05m, 6d23h.
 func ShortSeconds(s float64) string { return Duration(s).Narrow() }
 
-// shortHours writes CPU hours in at most seven characters.
+// ShortHours formats CPU hours in at most seven characters.
 func ShortHours(v float64) string {
 	switch {
 	case v > 0 && v < 0.001:

@@ -24,7 +24,7 @@ const (
 	unitWidth   = 5
 )
 
-// The styles of lines, which are shown if colours are allowed.
+// style is the style of a line, shown where colours are allowed.
 type style = table.Style
 
 const (
