@@ -25,9 +25,9 @@ import (
 // attachedRuns is the reason why the report of processes that run has no end.
 const attachedRuns = "the processes are still running"
 
-// Ready says where an attached recording goes. The file of marks is for PERFAGENT_MARKS; "" if there is
+// ReadyInfo says where an attached recording goes. The file of marks is for PERFAGENT_MARKS; "" if there is
 // none.
-type Ready struct {
+type ReadyInfo struct {
 	RunID string `json:"run_id"`
 	PID   int    `json:"pid"` // of this process
 	Dir   string `json:"dir"`
@@ -56,19 +56,19 @@ func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	a.session = newSession(o, commandOf(a.pids[0]))
 	a.join()
 	a.openIntake(true)
-	if err := a.begin(ownMarks, attachedRuns); err != nil {
-		a.leave("")
+	if err := a.beginRecording(ownMarks, attachedRuns); err != nil {
+		a.leaveRoster("")
 		return nil, err
 	}
 
-	return a.record(ctx)
+	return a.recordUntilEnd(ctx)
 }
 
 // An attachment is a recording of processes that perfagent did not start.
 type attachment struct {
 	*session
 	pids      []int
-	processes []*job.Attached
+	processes []*job.AttachedProcess
 	tree      *process.Tree
 }
 
@@ -91,7 +91,7 @@ func newAttachment(pids []int, rules redact.Rules) (*attachment, error) {
 
 	var err error
 	a.tree, err = newTree(process.Options{
-		Named: a.pids, Ignore: func(pid int) bool { return pid == os.Getpid() }, Running: true, Redact: rules.Args,
+		Members: a.pids, Ignore: func(pid int) bool { return pid == os.Getpid() }, Running: true, Redact: rules.Args,
 	})
 	if err != nil {
 		return nil, err
@@ -104,12 +104,12 @@ func newAttachment(pids []int, rules redact.Rules) (*attachment, error) {
 		}
 		a.processes = append(a.processes, p)
 	}
-	a.tree.Memory(false) // this scan is to find what is the job's
+	a.tree.MeasureMemory(false) // this scan is to find what is the job's
 	if _, err := a.tree.Read(); err != nil {
 		a.close()
 		return nil, err
 	}
-	a.tree.Memory(true)
+	a.tree.MeasureMemory(true)
 
 	return a, nil
 }
@@ -120,8 +120,8 @@ func (a *attachment) close() {
 	}
 }
 
-// record records until the last process has ended or ctx is done, and writes the report.
-func (a *attachment) record(ctx context.Context) (*Result, error) {
+// recordUntilEnd records until the last process has ended or ctx is done, and writes the report.
+func (a *attachment) recordUntilEnd(ctx context.Context) (*Result, error) {
 	sampling, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan bool, 1)
@@ -142,7 +142,7 @@ func (a *attachment) record(ctx context.Context) (*Result, error) {
 	in := a.input(rec, a.observers.end())
 	a.account(&in, rec, <-ended)
 
-	return a.finishBeside(in)
+	return a.finishRecording(in)
 }
 
 // ready says that the recording has begun.
@@ -155,7 +155,7 @@ func (a *attachment) ready(*collector.Sampler) {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	a.o.OnReady(Ready{RunID: a.run.ID, PID: os.Getpid(), Dir: dir, Marks: a.output.marks})
+	a.o.OnReady(ReadyInfo{RunID: a.run.ID, PID: os.Getpid(), Dir: dir, Marks: a.output.marks})
 }
 
 // jobOptions decides how to measure the processes: by their control group if nobody else is in it, else
@@ -165,17 +165,17 @@ func (a *attachment) jobOptions() host.JobOptions {
 		Source: host.JobFromTree, Running: true, PID: a.pids[0], Env: environOf(a.pids[0]), Tree: a.tree,
 	}
 	g, err := cgroup.Find(cgroup.Options{PID: a.pids[0]})
-	ownGroup{g, err}.bound(&o)
+	ownGroup{g, err}.applyTo(&o)
 	if err != nil || a.o.Cgroup == Off {
 		return o
 	}
 
-	inside, err := g.Pids()
+	inside, err := g.PIDs()
 	if err != nil || math.IsNaN(g.Read().CPUSeconds) || !a.alone(inside) {
 		return o
 	}
-	o.Source, o.Apart = host.JobFromGroup, !slices.Contains(inside, os.Getpid())
-	g.Count(true)
+	o.Source, o.AgentOutsideGroup = host.JobFromGroup, !slices.Contains(inside, os.Getpid())
+	g.CountTasks(true)
 
 	return o
 }
@@ -184,7 +184,7 @@ func (a *attachment) jobOptions() host.JobOptions {
 // one beside them.
 func (a *attachment) alone(inside []int) bool {
 	outside := func(pid int) bool { return !slices.Contains(inside, pid) }
-	foreign := func(pid int) bool { return pid != os.Getpid() && !a.tree.Ours(pid) }
+	foreign := func(pid int) bool { return pid != os.Getpid() && !a.tree.Contains(pid) }
 	return !slices.ContainsFunc(a.pids, outside) && !slices.ContainsFunc(inside, foreign)
 }
 
@@ -195,7 +195,7 @@ func (a *attachment) account(in *diagnosis.Input, rec *collector.Recording, ende
 		PID: a.pids[0], PIDs: a.pids, Attached: true, Start: reporter.Time{Time: start},
 		End: reporter.Time{Time: start.Add(max(0, rec.End.Boot-rec.Start.Boot))},
 	}
-	in.Missing = append(in.Missing, reporter.Lacking("job", reporter.ParentOnly))
+	in.Missing = append(in.Missing, reporter.NewMissing("job", reporter.ParentOnly))
 	if !ended {
 		in.Missing = append(in.Missing, reporter.Missing{What: "exit_code", Code: reporter.JobGoesOn,
 			Why: "the job went on when the recording ended"})
@@ -204,7 +204,7 @@ func (a *attachment) account(in *diagnosis.Input, rec *collector.Recording, ende
 
 	code, signal, err := a.processes[0].Status()
 	if err != nil {
-		in.Exit.NotKnown = err.Error()
+		in.Exit.UnknownReason = err.Error()
 		in.Missing = append(in.Missing, reporter.Missing{What: "exit_code", Code: reporter.ParentOnly, Why: err.Error()})
 		return
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Detected is what the variables of schedulers and launchers say about this process.
-type Detected struct {
+// Detection is what the variables of schedulers and launchers say about this process.
+type Detection struct {
 	// RunID is the name that a run gets here; "" stands for the time and random digits.
 	RunID    string            `json:"run_id,omitempty"`
 	Identity reporter.Identity `json:"identity"`
@@ -30,9 +30,9 @@ type IgnoredVariable struct {
 
 // Detect returns what the environment of this process says. Run, Start, Attach and Sidecar obey it where
 // their Options leave a choice.
-func Detect() Detected {
-	id := scheduler.Detect(scheduler.Self())
-	d := Detected{RunID: id.RunID, Identity: newIdentity(id), From: id.From, Ignored: []IgnoredVariable{}}
+func Detect() Detection {
+	id := scheduler.Detect(scheduler.CurrentEnvironment())
+	d := Detection{RunID: id.RunID, Identity: newIdentity(id), From: id.From, Ignored: []IgnoredVariable{}}
 	for _, i := range id.Ignored {
 		d.Ignored = append(d.Ignored, IgnoredVariable(i))
 	}
@@ -42,7 +42,7 @@ func Detect() Detected {
 
 // InheritsNode reports whether an index that a variable gives does not count: it is that of a perfagent around the
 // launcher of this process, which passed it on to the ranks of all nodes.
-func (d Detected) InheritsNode(variable string, node int) bool {
+func (d Detection) InheritsNode(variable string, node int) bool {
 	return inheritsNode(variable, node, d.Identity.Launch)
 }
 
@@ -53,11 +53,11 @@ func (s *session) identity() *reporter.Identity {
 	if s.o.nodeGiven {
 		id.Node, id.NodeFrom = s.o.Node, cmp.Or(s.o.NodeFrom, reporter.NodeFromFlag)
 	}
-	if rank, err := strconv.Atoi(s.standing.rank); err == nil && id.Rank == nil {
+	if rank, err := strconv.Atoi(s.nodeRole.rank); err == nil && id.Rank == nil {
 		id.Rank = &rank
 	}
 	named := s.o.identity.From["node_name"] != "" // by a variable such as NODE_NAME of a Pod
-	if id.NodeFrom == scheduler.None && id.Scheduler == "" && id.Rank == nil && !named {
+	if id.NodeFrom == scheduler.NodeFromNone && id.Scheduler == "" && id.Rank == nil && !named {
 		return nil
 	}
 	return &id

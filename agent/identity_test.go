@@ -15,7 +15,7 @@ func TestIdentity_OfAPodWithoutIndex(t *testing.T) {
 		switch id := s.identity(); {
 		case variables == nil && id != nil:
 			t.Errorf("of a host alone: %+v", id)
-		case variables != nil && (id == nil || id.NodeName != "node1" || id.NodeFrom != scheduler.None || id.Node != nil):
+		case variables != nil && (id == nil || id.NodeName != "node1" || id.NodeFrom != scheduler.NodeFromNone || id.Node != nil):
 			t.Errorf("of a Pod: %+v", id)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// asksForWork reports whether operations are received from the job, or scraped.
-func (o *Options) asksForWork() bool { return o.Ops != "" && o.Ops != Off || len(o.Scrape) > 0 }
+// wantsOperations reports whether operations are received from the job, or scraped.
+func (o *Options) wantsOperations() bool { return o.Ops != "" && o.Ops != Off || len(o.Scrape) > 0 }
 
 // openIntake opens the sockets to which the job sends its operations. If they cannot be opened, the log and the report
 // say so; endpoints are scraped all the same.
 func (s *session) openIntake(sidecar bool) {
-	if !s.o.asksForWork() {
+	if !s.o.wantsOperations() {
 		return
 	}
 
@@ -39,20 +39,20 @@ func (s *session) openIntake(sidecar bool) {
 	switch {
 	case err != nil:
 		why := fmt.Sprintf("--ops %s: %v", s.o.Ops, err)
-		s.missOperations(reporter.OperationsUnheard, why)
+		s.addMissingOperations(reporter.OperationsNotReceived, why)
 		s.log.Warn(why)
-	case address.Open():
+	case address.IsPublic():
 		s.log.Warn(fmt.Sprintf("--ops %s: everybody who reaches this machine can send operations there", s.o.Ops))
 	}
 }
 
-// missOperations notes in the report why operations of the job may be missing.
-func (s *session) missOperations(code reporter.Code, why string) {
-	s.unheard = append(s.unheard, reporter.Missing{What: "operations", Code: code, Why: why})
+// addMissingOperations notes in the report why operations of the job may be missing.
+func (s *session) addMissingOperations(code reporter.Code, why string) {
+	s.missingOperations = append(s.missingOperations, reporter.Missing{What: "operations", Code: code, Why: why})
 }
 
-// receiving returns the command with the variables that say where to send operations.
-func (s *session) receiving(c job.Command) job.Command {
+// withIntakeEnv returns the command with the variables that say where to send operations.
+func (s *session) withIntakeEnv(c job.Command) job.Command {
 	if s.intake == nil {
 		return c
 	}
@@ -60,7 +60,7 @@ func (s *session) receiving(c job.Command) job.Command {
 	environ, notes := s.intake.Environ(os.Environ())
 	c.Environ = environ
 	for _, note := range notes {
-		s.missOperations(reporter.OperationsElsewhere, note)
+		s.addMissingOperations(reporter.OperationsElsewhere, note)
 	}
 
 	return c

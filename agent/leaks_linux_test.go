@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/job"
 )
 
@@ -27,7 +27,7 @@ func held(t *testing.T) (descriptors, goroutines int) {
 
 // A program may run perfagent again and again: nothing stays open, and nothing goes on.
 func TestAgent_LeavesNothingBehind(t *testing.T) {
-	need.Time(t, "seconds for its many runs")
+	testenv.SkipIfShort(t, "seconds for its many runs")
 	const rounds = 10
 	o := Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never, Interval: MinInterval, Listen: "0"}
 	o.Stdin, o.Stdout, o.Stderr = strings.NewReader(""), io.Discard, io.Discard

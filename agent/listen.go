@@ -13,7 +13,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -29,9 +29,9 @@ type livePage struct {
 	failed atomic.Pointer[string] // why there is no server; nil = there is one, or will be
 }
 
-// serves reports whether there is to be a live page: of several ranks of a node, only that which measures the host
-// from the beginning has one.
-func (s *session) serves() bool { return s.o.Listen != Off && s.standing.holds }
+// wantsLivePage reports whether there is to be a live page: of several ranks of a node, only that which measures the
+// host from the beginning has one.
+func (s *session) wantsLivePage() bool { return s.o.Listen != Off && s.nodeRole.measuresHost }
 
 // newLivePage opens the address, which takes no time. An address with a host name is opened later,
 // by serve, because its lookup would delay the job.
@@ -98,10 +98,10 @@ func (l *livePage) serve(incomplete string) {
 		Agent: s.ownUse, Report: s.reportSoFar(incomplete), Token: s.o.ListenToken,
 	}
 	if s.intake != nil {
-		o.Book = s.intake.Book
+		o.Operations = s.intake.CopyAggregator
 	}
-	if s.stored != nil {
-		o.Store = s.stored.Metrics
+	if s.reportStore != nil {
+		o.Store = s.reportStore.Metrics
 	}
 	l.exporter = exporter.New(o)
 
@@ -141,7 +141,7 @@ func (l *livePage) end() []reporter.Missing {
 	switch {
 	case l.exporter != nil:
 		l.exporter.Close()
-		patience.Receive(l.done, 100*time.Millisecond) // a lookup may still be pending
+		timeout.Receive(l.done, 100*time.Millisecond) // a lookup may still be pending
 	case l.listener != nil: // the job never started
 		l.listener.Close()
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // countersOf asks for /metrics. It returns the names of the counters that have a value, and whether a sample has been
@@ -37,7 +37,7 @@ func countersOf(t *testing.T, url string) (names []string, sampled bool) {
 
 // The counters of the baseline are in the very first answer, before the first sample: later answers have no more.
 func TestListen_FirstAnswerHasAllCounters(t *testing.T) {
-	for range need.Rounds(20, 4) {
+	for range testenv.Rounds(20, 4) {
 		o := shell(t, "read until_told")
 		o.Listen, o.Interval = "127.0.0.1:0", 100*time.Millisecond
 		stdin, tell := io.Pipe()

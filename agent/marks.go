@@ -8,7 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/marks"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter/journal"
 )
@@ -41,7 +41,7 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 		return o
 	}
 	if which == ownMarks { // of an earlier run that was killed
-		if _, ok := patience.Ask(diskPatience, func() error { return os.Remove(path) }); !ok {
+		if _, ok := timeout.Call(diskTimeout, func() error { return os.Remove(path) }); !ok {
 			return o
 		}
 	}
@@ -50,19 +50,19 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 	return o
 }
 
-// follow makes the Sampler read what the job says, and take what the Intake receives.
-func (s *session) follow(sampler *collector.Sampler) {
+// addJobInputs makes the Sampler read what the job says, and take what the Intake receives.
+func (s *session) addJobInputs(sampler *collector.Sampler) {
 	if s.output.marks != "" {
 		sampler.FollowMarks(s.output.marks, s.output.shared)
 	}
 	if s.intake != nil {
-		sampler.Receive(s.intake)
+		sampler.CollectFrom(s.intake)
 	}
 }
 
-// marking returns the command with the variable that names its file of marks. The phase of a perfagent
+// withMarksEnv returns the command with the variable that names its file of marks. The phase of a perfagent
 // around this one is then not the job's. Without a file the job marks in that of the perfagent around.
-func (s *session) marking(c job.Command) job.Command {
+func (s *session) withMarksEnv(c job.Command) job.Command {
 	if s.output.marks == "" {
 		return c
 	}
@@ -78,13 +78,13 @@ func (s *session) marking(c job.Command) job.Command {
 // removeMarks removes what the job said: the report has it. A shared file is left to the recordings of the
 // node that go on.
 func (o *output) removeMarks() {
-	if o.marks != "" && !(o.shared && o.hasTwin()) {
+	if o.marks != "" && !(o.shared && o.hasOtherJournal()) {
 		os.Remove(o.marks) // a job that said nothing has no file
 	}
 }
 
-// hasTwin reports whether there is another journal of the node.
-func (o *output) hasTwin() bool {
+// hasOtherJournal reports whether there is another journal of the node.
+func (o *output) hasOtherJournal() bool {
 	dir, file := filepath.Split(o.marks)
 	own, ext := filepath.Base(o.journal.Path()), filepath.Ext(o.journal.Path())
 	entries, _ := os.ReadDir(dir)

@@ -71,7 +71,7 @@ func TestMonitor_Marks(t *testing.T) {
 	}
 
 	for _, l := range []marks.Line{
-		{Phase: true, Text: "load", At: marks.UnixSeconds(time.Now())}, {Text: "half", At: marks.UnixSeconds(time.Now())},
+		{IsPhase: true, Text: "load", At: marks.UnixSeconds(time.Now())}, {Text: "half", At: marks.UnixSeconds(time.Now())},
 	} {
 		if err := marks.Append(m.MarksPath(), l); err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestSidecar_SharesTheMarks(t *testing.T) {
 		}
 	}
 	mark(marks.Line{Text: "before"})
-	mark(marks.Line{Phase: true, Text: "load", At: marks.UnixSeconds(time.Now())})
+	mark(marks.Line{IsPhase: true, Text: "load", At: marks.UnixSeconds(time.Now())})
 
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

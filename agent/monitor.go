@@ -21,24 +21,24 @@ const monitorRuns = "the program is still running"
 // A Monitor watches the calling process and its children from inside, from Start to Stop. perf.py is
 // used in this way: the benchmark itself starts and finalizes a thread.
 type Monitor struct {
-	session *session
-	before  job.Usage // of this process and the children that it waited for, at Start
-	leave   func()    // ends the run of this process
-	earlier float64   // CPU seconds that children which were running at Start had used by then
+	session    *session
+	startUsage job.Usage // of this process and the children that it waited for, at Start
+	leave      func()    // ends the run of this process
+	earlier    float64   // CPU seconds that children which were running at Start had used by then
 
-	close    func()      // ends the measuring; further calls do nothing
-	release  func() bool // of the context, which calls close
-	use      job.Usage   // of this process and the children that it waited for, when it was ended
-	end      time.Time   // when it was ended
-	recorded chan recorded
+	close           func()      // ends the measuring; further calls do nothing
+	release         func() bool // of the context, which calls close
+	endUsage        job.Usage   // of this process and the children that it waited for, when it was ended
+	end             time.Time   // when it was ended
+	samplingResults chan samplingResult
 
-	stop   sync.Once
-	result *Result
-	err    error
+	stopOnce sync.Once
+	result   *Result
+	err      error
 }
 
-// recorded is what sample returns.
-type recorded struct {
+// samplingResult is what sample returns.
+type samplingResult struct {
 	rec *collector.Recording
 	err error
 }
@@ -56,23 +56,23 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	}
 
 	s := newSession(o, slices.Clone(os.Args))
-	m := &Monitor{session: s, before: programUsage(), leave: leave, recorded: make(chan recorded, 1)}
+	m := &Monitor{session: s, startUsage: programUsage(), leave: leave, samplingResults: make(chan samplingResult, 1)}
 	s.join()
 	s.openIntake(false)
-	_ = s.begin(ownMarks, monitorRuns) // without a file there is still the Result
+	_ = s.beginRecording(ownMarks, monitorRuns) // without a file there is still the Result
 
 	sampling, cancel := context.WithCancel(context.Background())
 	m.close = sync.OnceFunc(func() {
-		m.use, m.end = programUsage(), time.Now()
+		m.endUsage, m.end = programUsage(), time.Now()
 		cancel()
 	})
 	begun := make(chan struct{})
 	go func() {
-		rec, err := s.sample(sampling, s.ownProcesses(), func(sampler *collector.Sampler) {
+		rec, err := s.sample(sampling, s.ownJobOptions(), func(sampler *collector.Sampler) {
 			m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
 			close(begun)
 		})
-		m.recorded <- recorded{rec, err}
+		m.samplingResults <- samplingResult{rec, err}
 	}()
 	<-begun
 	m.release = context.AfterFunc(ctx, m.close)
@@ -80,15 +80,15 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	return m, nil
 }
 
-// ownProcesses says how the calling process and its children are measured. The process that queries the GPUs is
+// ownJobOptions says how the calling process and its children are measured. The process that queries the GPUs is
 // not one of them.
-func (s *session) ownProcesses() host.JobOptions {
+func (s *session) ownJobOptions() host.JobOptions {
 	out := host.JobOptions{Source: host.JobFromTree, Running: true, Env: os.Environ()}
-	out.Tree, out.NoTree = newTree(process.Options{
-		Named: []int{os.Getpid()}, Ignore: func(pid int) bool { return pid == s.gpus.Pid() },
+	out.Tree, out.TreeErr = newTree(process.Options{
+		Members: []int{os.Getpid()}, Ignore: func(pid int) bool { return pid == s.gpus.PID() },
 		Running: true, Redact: s.o.redaction().Args,
 	})
-	findOwnGroup().bound(&out)
+	findOwnGroup().applyTo(&out)
 
 	return out
 }
@@ -114,7 +114,7 @@ func (m *Monitor) Environ(environ []string) []string {
 // Stop, or to the end of Start's ctx. Stop returns when the report has been written and, if there is a
 // server, pushed. The Result has no exit code. Further calls return the same values.
 func (m *Monitor) Stop() (*Result, error) {
-	m.stop.Do(func() {
+	m.stopOnce.Do(func() {
 		defer m.leave()
 		m.release()
 		m.close()
@@ -126,7 +126,7 @@ func (m *Monitor) Stop() (*Result, error) {
 // conclude makes, writes and pushes the report.
 func (m *Monitor) conclude() (*Result, error) {
 	s := m.session
-	last := <-m.recorded
+	last := <-m.samplingResults
 	if last.err != nil {
 		return nil, last.err
 	}
@@ -146,8 +146,8 @@ func (m *Monitor) conclude() (*Result, error) {
 // account returns what the process and the children that it waited for have used since Start, by the
 // kernel's account at the end.
 func (m *Monitor) account() *reporter.Job {
-	before, use := m.before, m.use
-	j := newJob(job.Status{Pid: os.Getpid(), Start: m.session.started, End: m.end, Usage: job.Usage{
+	before, use := m.startUsage, m.endUsage
+	j := newJob(job.Status{PID: os.Getpid(), Start: m.session.started, End: m.end, Usage: job.Usage{
 		UserSeconds: use.UserSeconds - before.UserSeconds, SystemSeconds: use.SystemSeconds - before.SystemSeconds,
 		MinorFaults: use.MinorFaults - before.MinorFaults, MajorFaults: use.MajorFaults - before.MajorFaults,
 		BlockInput: use.BlockInput - before.BlockInput, BlockOutput: use.BlockOutput - before.BlockOutput,
@@ -165,28 +165,28 @@ func (m *Monitor) account() *reporter.Job {
 	return j
 }
 
-// blurred is how much CPU time, in seconds, the kernel's account and the sum over the processes may
+// accountTolerance is how much CPU time, in seconds, the kernel's account and the sum over the processes may
 // differ by: they are read one after the other, and one of them in ticks.
-const blurred = 0.05
+const accountTolerance = 0.05
 
 // leaveOutEarlier takes out of j what children had used before Start. The kernel adds the whole life
 // of a child to its parent's account when the parent has waited for it; the samples know what the
 // children had used at Start. It returns what cannot be taken out.
 func (m *Monitor) leaveOutEarlier(j *reporter.Job, rec *collector.Recording) []reporter.Missing {
 	whole, sampled := j.UserSeconds+j.SystemSeconds, rec.Account.CPUSeconds
-	if !sampled.Known() || rec.Account.CPUOpen {
+	if !sampled.Known() || rec.Account.CPUIncomplete {
 		return nil
 	}
 
 	excess := min(whole-float64(sampled), m.earlier)
-	if !(excess > blurred) {
+	if !(excess > accountTolerance) {
 		return nil
 	}
 	j.UserSeconds -= excess * j.UserSeconds / whole
 	j.SystemSeconds -= excess * j.SystemSeconds / whole
 	j.MaxRSSAtMost = true
 
-	return []reporter.Missing{{What: "job", Code: reporter.FromBefore,
+	return []reporter.Missing{{What: "job", Code: reporter.CountedFromBefore,
 		Why: "children that were started before the Monitor have ended: " +
 			"their page faults, context switches, storage blocks and peak size from before it are counted, too"}}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // burn uses CPU time of this process until it has used so much.
@@ -37,7 +37,7 @@ func burnChild(t *testing.T) float64 {
 
 // A Monitor's numbers are those of the process and its children from Start to Stop.
 func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
-	need.Time(t, "a second of CPU")
+	testenv.SkipIfShort(t, "a second of CPU")
 	burn(0.3) // before Start: not counted
 	burnChild(t)
 	before := programUsage()
@@ -163,14 +163,14 @@ func TestMonitor_StopTwice(t *testing.T) {
 
 // What the process uses after the end of the context is not the Monitor's.
 func TestMonitor_ContextDoneBeforeStop(t *testing.T) {
-	need.Time(t, "half a second of CPU")
+	testenv.SkipIfShort(t, "half a second of CPU")
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	m.recorded <- <-m.recorded // sampling has ended
+	m.samplingResults <- <-m.samplingResults // sampling has ended
 	done := time.Now()
 	burn(0.5)
 

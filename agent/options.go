@@ -184,7 +184,7 @@ type Options struct {
 
 	// OnReady, if not nil, is called by Attach when the first reading has been taken: from then on
 	// everything counts.
-	OnReady func(Ready)
+	OnReady func(ReadyInfo)
 
 	// OnReport, if not nil, is called when the report and its page have been written, before
 	// anything is pushed.
@@ -197,10 +197,10 @@ type Options struct {
 	// no other run may be active then or begin later: the error is an *OptionError.
 	TakeOver bool
 
-	identity  scheduler.Identity // of this process; settled finds it
-	usualOut  bool               // reports whether Out is the default
-	nodeGiven bool               // reports whether Node was given
-	ownRunID  bool               // reports whether RunID was made from the time and random digits
+	identity     scheduler.Identity // of this process; settled finds it
+	isDefaultOut bool               // reports whether Out is the default
+	nodeGiven    bool               // reports whether Node was given
+	ownRunID     bool               // reports whether RunID was made from the time and random digits
 }
 
 // An OptionError says which of the Options is wrong.
@@ -218,9 +218,9 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // ErrNoCommand is the error of Run for Options without Args.
 var ErrNoCommand = errors.New("agent: no command")
 
-// settled returns checked options with all defaults filled in, first from the scheduler's variables,
+// withDefaults returns checked options with all defaults filled in, first from the scheduler's variables,
 // then from the constants. It copies what the caller may change during the run.
-func (o Options) settled() Options {
+func (o Options) withDefaults() Options {
 	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
 	o.Scrape, o.OpsChart = slices.Clone(o.Scrape), slices.Clone(o.OpsChart)
 	o.StopIf = slices.Clone(o.StopIf)
@@ -231,7 +231,7 @@ func (o Options) settled() Options {
 	}
 
 	setDefault(&o.Out, DefaultOut)
-	o.usualOut = o.Out == DefaultOut
+	o.isDefaultOut = o.Out == DefaultOut
 	setDefault(&o.Interval, DefaultInterval)
 	setDefault(&o.MaxLength, DefaultMaxLength)
 	setDefault(&o.MLflow, Auto)
@@ -251,10 +251,10 @@ func (o Options) settled() Options {
 	}
 
 	if !o.TakeOver {
-		o.settleInProgram()
+		o.setLibraryDefaults()
 	}
 
-	o.identity = scheduler.Detect(scheduler.Self())
+	o.identity = scheduler.Detect(scheduler.CurrentEnvironment())
 	setDefault(&o.RunID, o.identity.RunID)
 	o.ownRunID = o.RunID == ""
 	setDefault(&o.RunID, scheduler.NewRunID(time.Now()))
@@ -268,9 +268,9 @@ func (o Options) settled() Options {
 	return o
 }
 
-// settleInProgram fills in what another program than perfagent needs: its own streams, where the command line's job
+// setLibraryDefaults fills in what another program than perfagent needs: its own streams, where the command line's job
 // inherits the descriptors themselves, open or closed; and absolute paths, as it may change its directory.
-func (o *Options) settleInProgram() {
+func (o *Options) setLibraryDefaults() {
 	setDefault[io.Reader](&o.Stdin, os.Stdin)
 	setDefault[io.Writer](&o.Stdout, os.Stdout)
 	setDefault[io.Writer](&o.Stderr, os.Stderr)

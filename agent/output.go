@@ -14,32 +14,32 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// diskPatience is how long a disk or a kernel file that hangs may delay the start of the job or the
+// diskTimeout is how long a disk or a kernel file that hangs may delay the start of the job or the
 // return of its exit code.
-const diskPatience = 5 * time.Second
+const diskTimeout = 5 * time.Second
 
 // An output writes the files of a recording. It is an observer of the run, for the journal.
 type output struct {
-	journal *journal.Journal // nil if no directory can be written
-	nowhere error            // why not
-	missing []reporter.Missing
-	log     *zap.Logger
-	madeOut atomic.Bool // the directory for the reports is the default one, and was made for this recording
+	journal    *journal.Journal // nil if no directory can be written
+	createErr  error            // why not
+	missing    []reporter.Missing
+	log        *zap.Logger
+	createdOut atomic.Bool // the directory for the reports is the default one, and was made for this recording
 
-	marks   string // the file in which the job says what it does, an absolute path; "" if there is none
-	shared  bool   // other recordings of the node may follow it, too
-	claimed bool   // the report has been written before, and may be replaced
-	page    string // the page that was written and may be replaced; "" = none yet
+	marks         string // the file in which the job says what it does, an absolute path; "" if there is none
+	shared        bool   // other recordings of the node may follow it, too
+	reportWritten bool   // the report has been written before, and may be replaced
+	page          string // the page that was written and may be replaced; "" = none yet
 
-	// piece is the name of the report, without extension, once the recording has learned of other ranks. Before, and
-	// without any, it is "", and the report has the journal's name.
-	piece string
+	// rankPartName is the name of the report, without extension, once the recording has learned of other ranks.
+	// Before, and without any, it is "", and the report has the journal's name.
+	rankPartName string
 }
 
 // openOutput claims a name in OUT/RUN-ID. If that cannot be written, it claims one in a new temporary
@@ -50,7 +50,7 @@ func openOutput(options Options, head journal.Head) *output {
 
 	var err, errTemp error
 	o.journal, err = createJournal(dir, head, func() (string, error) {
-		if options.usualOut {
+		if options.isDefaultOut {
 			o.makeOut(options.Out)
 		}
 		return dir, os.MkdirAll(dir, 0o777)
@@ -63,12 +63,12 @@ func openOutput(options Options, head journal.Head) *output {
 		return os.MkdirTemp("", "perfagent-")
 	})
 	if errTemp == nil {
-		o.degrade(reporter.ReportElsewhere, fmt.Errorf("%w; the report goes to %s", err, o.journal.ReportPath()))
+		o.addMissing(reporter.ReportElsewhere, fmt.Errorf("%w; the report goes to %s", err, o.journal.ReportPath()))
 		return o
 	}
 
-	o.nowhere = fmt.Errorf("%w; nor can the temporary directory: %w", err, errTemp)
-	o.degrade(reporter.NoReportFile, fmt.Errorf("%w; there will be no report file", o.nowhere))
+	o.createErr = fmt.Errorf("%w; nor can the temporary directory: %w", err, errTemp)
+	o.addMissing(reporter.NoReportFile, fmt.Errorf("%w; there will be no report file", o.createErr))
 
 	return o
 }
@@ -80,7 +80,7 @@ const ignoreName = ".gitignore"
 // asked for it, and what is built from a checkout with untracked files is stamped as modified.
 func (o *output) makeOut(out string) {
 	if os.Mkdir(out, 0o777) == nil {
-		o.madeOut.Store(true)
+		o.createdOut.Store(true)
 		_ = os.WriteFile(filepath.Join(out, ignoreName), []byte("*\n"), 0o666) // a full disk is met again
 	}
 }
@@ -88,7 +88,7 @@ func (o *output) makeOut(out string) {
 // createJournal makes a directory and the journal in it. where names the directory in the error of a
 // timeout.
 func createJournal(where string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
-	return answered("create journal in "+where, func() (*journal.Journal, error) {
+	return withDiskTimeout("create journal in "+where, func() (*journal.Journal, error) {
 		dir, err := makeDir()
 		if err != nil {
 			return nil, fmt.Errorf("create directory: %w", err)
@@ -101,37 +101,37 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 	})
 }
 
-// errHangs is why a disk was given up.
-var errHangs = errors.New("no answer")
+// errDiskTimeout is why a disk was given up.
+var errDiskTimeout = errors.New("no answer")
 
-// answered asks a disk, and gives up with errHangs if it hangs. what is asked is in the error. A panic is an error,
-// too: in a goroutine of its own it would cost the job its exit code.
-func answered[T any](what string, ask func() (T, error)) (T, error) {
+// withDiskTimeout asks a disk, and gives up with errHangs if it hangs. what is asked is in the error. A panic is an
+// error, too: in a goroutine of its own it would cost the job its exit code.
+func withDiskTimeout[T any](what string, ask func() (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
-	a, ok := patience.Ask(diskPatience, func() (a answer) {
-		defer noPanic(what, &a.err)
+	a, ok := timeout.Call(diskTimeout, func() (a answer) {
+		defer recoverAs(what, &a.err)
 		a.value, a.err = ask()
 		return a
 	})
 	if !ok {
-		a.err = fmt.Errorf("%s: %w within %v", what, errHangs, diskPatience)
+		a.err = fmt.Errorf("%s: %w within %v", what, errDiskTimeout, diskTimeout)
 	}
 
 	return a.value, a.err
 }
 
-// noPanic makes an error of a panic in what is done: it must not cost a job its exit code. It is deferred.
-func noPanic(what string, err *error) {
+// recoverAs makes an error of a panic in what is done: it must not cost a job its exit code. It is deferred.
+func recoverAs(what string, err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("%s: %v", what, v)
 	}
 }
 
-// degrade records in the report and in the log that something does not work.
-func (o *output) degrade(code reporter.Code, err error) {
+// addMissing records in the report and in the log that something does not work.
+func (o *output) addMissing(code reporter.Code, err error) {
 	o.missing = append(o.missing, reporter.Missing{What: "report", Code: code, Why: err.Error()})
 	o.log.Error(err.Error()) // shown at every --log-level
 }
@@ -150,7 +150,7 @@ func (o *output) end() []reporter.Missing {
 	if o.journal == nil {
 		return o.missing
 	}
-	if err := o.journal.Stop(diskPatience); err != nil {
+	if err := o.journal.Stop(diskTimeout); err != nil {
 		return append(o.missing, reporter.Missing{What: "journal", Code: reporter.JournalFailed, Why: err.Error()})
 	}
 
@@ -167,14 +167,14 @@ func (o *output) signal(s collector.Signal) {
 // rename gives the report another name, without extension, than its journal has. Before it is written.
 func (o *output) rename(name string) {
 	if o.journal != nil && !strings.HasPrefix(filepath.Base(o.journal.ReportPath()), name+".") {
-		o.piece = name
+		o.rankPartName = name
 	}
 }
 
 // reportPath returns the name that the report is to get.
 func (o *output) reportPath() string {
-	if o.piece != "" {
-		return filepath.Join(filepath.Dir(o.journal.ReportPath()), o.piece+".json")
+	if o.rankPartName != "" {
+		return filepath.Join(filepath.Dir(o.journal.ReportPath()), o.rankPartName+".json")
 	}
 	return o.journal.ReportPath()
 }
@@ -193,7 +193,7 @@ func (o *output) abandon() {
 		return
 	}
 
-	_ = o.journal.Stop(diskPatience)
+	_ = o.journal.Stop(diskTimeout)
 	_ = o.journal.Remove()
 	o.removeMarks()
 	dir := filepath.Dir(o.journal.Path())
@@ -204,7 +204,7 @@ func (o *output) abandon() {
 
 // removeOut removes the directory for the reports if nothing is in it that is not ours.
 func (o *output) removeOut(out string) {
-	if left, err := os.ReadDir(out); err == nil && len(left) == 1 && o.madeOut.Load() {
+	if left, err := os.ReadDir(out); err == nil && len(left) == 1 && o.createdOut.Load() {
 		os.Remove(filepath.Join(out, ignoreName))
 	}
 	os.Remove(out)
@@ -214,22 +214,22 @@ func (o *output) removeOut(out string) {
 // report could not be written anywhere. save gives up on a file system that hangs.
 func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	if o.journal == nil {
-		return "", o.nowhere
+		return "", o.createErr
 	}
 
-	path, err = answered("write report "+o.reportPath(), func() (string, error) { return o.write(fill) })
+	path, err = withDiskTimeout("write report "+o.reportPath(), func() (string, error) { return o.write(fill) })
 	if err == nil {
 		return path, nil
 	}
-	hangs := errors.Is(err, errHangs)
-	path, errTemp := answered("write report", func() (string, error) {
+	hangs := errors.Is(err, errDiskTimeout)
+	path, errTemp := withDiskTimeout("write report", func() (string, error) {
 		path, errTemp := writeElsewhere(filepath.Base(o.reportPath()), fill)
 		switch {
 		case hangs: // so does what would be done to the journal
 		case errTemp == nil:
 			o.removeJournal()
 		default:
-			_ = o.journal.Keep()
+			_ = o.journal.Sync()
 		}
 		return path, errTemp
 	})
@@ -267,12 +267,12 @@ func (o *output) write(fill func(io.Writer) error) (path string, err error) {
 // refresh writes the report of an active recording. The first call takes the name that the journal
 // claimed; later calls replace the file.
 func (o *output) refresh(fill func(io.Writer) error) error {
-	if o.claimed {
+	if o.reportWritten {
 		return reportfile.Write(o.reportPath(), fill)
 	}
 
 	err := reportfile.WriteNew(o.reportPath(), fill)
-	o.claimed = err == nil
+	o.reportWritten = err == nil
 
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -21,8 +21,8 @@ const (
 	// mostSiblings is how many pages of other nodes a page links.
 	mostSiblings = 100
 
-	// siblingsPatience is how long a page waits for their names on a file system that hangs.
-	siblingsPatience = time.Second
+	// siblingsTimeout is how long a page waits for their names on a file system that hangs.
+	siblingsTimeout = time.Second
 )
 
 // siblings returns the names of the pages of other nodes that are beside the report by now. Of a
@@ -33,7 +33,7 @@ func (o *output) siblings() []string {
 	}
 
 	own := plotter.PagePath(o.journal.ReportPath())
-	entries, _ := patience.Ask(siblingsPatience, func() []os.DirEntry {
+	entries, _ := timeout.Call(siblingsTimeout, func() []os.DirEntry {
 		list, _ := os.ReadDir(filepath.Dir(own))
 		return list
 	})
@@ -57,7 +57,7 @@ func (s *session) savePage(path string, r *reporter.Report) string {
 	}
 
 	name, out := plotter.PagePath(path), s.output
-	_, err := answered("write page "+name, func() (struct{}, error) {
+	_, err := withDiskTimeout("write page "+name, func() (struct{}, error) {
 		page, err := renderPage(r, plotter.PageOptions{Siblings: out.siblings()})
 		if err != nil {
 			return struct{}{}, err
@@ -84,7 +84,7 @@ func (s *session) wantsPage(r *reporter.Report) bool {
 // renderPage makes a page in memory, before any of it is written: if the disk hangs, the report changes meanwhile. A
 // panic in a picture must not cost the job its exit code.
 func renderPage(r *reporter.Report, o plotter.PageOptions) (page *bytes.Buffer, err error) {
-	defer noPanic("write page", &err)
+	defer recoverAs("write page", &err)
 
 	page = &bytes.Buffer{}
 	return page, plotter.WritePage(page, r, o)

@@ -15,13 +15,13 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// partials puts the report so far into the store from time to time, so that a node that dies leaves what was known. It
-// is an observer of the run. One put that fails is dropped: the next one may succeed.
-type partials struct {
+// partialUploader puts the report so far into the store from time to time, so that a node that dies leaves what was
+// known. It is an observer of the run. One put that fails is dropped: the next one may succeed.
+type partialUploader struct {
 	*copier
 	session *session
 	report  func(*collector.Recording) *reporter.Report
-	partial *store.Partial
+	partial *store.PartialReport
 	ctx     context.Context
 	cancel  context.CancelFunc
 }
@@ -29,17 +29,17 @@ type partials struct {
 // putsPartials reports whether the recording has partial reports. Where the store is the directory of the reports there
 // is the journal; the report of one rank of several is not that of the node.
 func (s *session) putsPartials() bool {
-	if s.stored == nil || s.o.StoreEvery < 0 || s.o.PushTimeout < 0 || s.o.Compat != "" || s.standing.piece {
+	if s.reportStore == nil || s.o.StoreEvery < 0 || s.o.PushTimeout < 0 || s.o.Compat != "" || s.nodeRole.isRankPart {
 		return false
 	}
 
-	dir, isDir := s.stored.Dir()
+	dir, isDir := s.reportStore.Dir()
 	return !isDir || absolute(dir) != filepath.Clean(absolute(s.o.Out))
 }
 
-func (s *session) newPartials(incomplete string) *partials {
-	p := &partials{
-		session: s, report: s.reportSoFar(incomplete), partial: store.NewPartial(s.o.RunID, s.nodeFileName()),
+func (s *session) newPartialUploader(incomplete string) *partialUploader {
+	p := &partialUploader{
+		session: s, report: s.reportSoFar(incomplete), partial: store.NewPartialReport(s.o.RunID, s.nodeFileName()),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.copier = newCopier(s.o.StoreEvery, pushGrace, p.run)
@@ -49,11 +49,12 @@ func (s *session) newPartials(incomplete string) *partials {
 
 // begin sets the time of the first report: within one period, at a moment that is another for each node or, where no
 // index is known, each host.
-func (p *partials) begin(rec *collector.Recording) {
+func (p *partialUploader) begin(rec *collector.Recording) {
 	const spread = 64
 	o := &p.session.o
 	place := *o.Node
-	if id := p.session.identity(); id != nil && id.NodeFrom == scheduler.None { // it is 0 on all hosts of the launch
+	// it is 0 on all hosts of the launch
+	if id := p.session.identity(); id != nil && id.NodeFrom == scheduler.NodeFromNone {
 		h := fnv.New32a()
 		h.Write([]byte(o.identity.NodeName))
 		place = int(h.Sum32() % spread)
@@ -61,15 +62,15 @@ func (p *partials) begin(rec *collector.Recording) {
 	p.due = rec.Start.Mono + p.every - p.every*time.Duration(place%spread)/spread
 }
 
-func (p *partials) observe(sample *collector.Sample, rec *collector.Recording) {
-	if r := p.session.standing.roster; rec.End.Mono >= p.due && r != nil && r.Others() {
+func (p *partialUploader) observe(sample *collector.Sample, rec *collector.Recording) {
+	if r := p.session.nodeRole.roster; rec.End.Mono >= p.due && r != nil && r.HasOthers() {
 		return // with other ranks, the report is not the node's
 	}
 	p.copier.observe(sample, rec)
 }
 
-func (p *partials) run(copies <-chan *collector.Recording) {
-	to := p.session.stored
+func (p *partialUploader) run(copies <-chan *collector.Recording) {
+	to := p.session.reportStore
 	defer to.Close()
 
 	for rec := range copies {
@@ -88,20 +89,20 @@ func (p *partials) run(copies <-chan *collector.Recording) {
 }
 
 // put puts one report, within the time that the last one will have.
-func (p *partials) put(to *store.Store, data []byte) error {
+func (p *partialUploader) put(to *store.Store, data []byte) error {
 	ctx, cancel := context.WithTimeout(p.ctx, p.session.o.PushTimeout)
 	defer cancel()
 	return p.partial.Put(ctx, to, data)
 }
 
 // end gives up the report that is on its way, unless it is there in a moment.
-func (p *partials) end() []reporter.Missing {
+func (p *partialUploader) end() []reporter.Missing {
 	p.cancel()
 	return p.copier.end()
 }
 
 // evict deletes the partial report: the last one is there. A store that hung once is left alone.
-func (p *partials) evict(ctx context.Context, from *store.Store) error {
+func (p *partialUploader) evict(ctx context.Context, from *store.Store) error {
 	if p == nil || !p.over {
 		return nil
 	}

@@ -15,7 +15,7 @@ func TestPlatform(t *testing.T) {
 	} {
 		t.Setenv("SLURM_JOB_ID", c.slurm)
 		t.Setenv("KUBERNETES_SERVICE_HOST", c.kubernetes)
-		if got := platform(scheduler.Detect(scheduler.Self())); got != c.want {
+		if got := platform(scheduler.Detect(scheduler.CurrentEnvironment())); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
@@ -29,7 +29,7 @@ func TestMemoryPer(t *testing.T) {
 		t.Setenv("SLURM_JOB_ID", c.slurm)
 		t.Setenv("SLURM_MEM_PER_CPU", c.cpu)
 		t.Setenv("SLURM_MEM_PER_GPU", c.gpu)
-		if got := memoryPer(scheduler.Detect(scheduler.Self())); got != c.want {
+		if got := memoryPer(scheduler.Detect(scheduler.CurrentEnvironment())); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}

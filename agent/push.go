@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/agent/pusher"
-	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 const (
-	// joinPatience is how long nodes other than 0 wait at the job's end for node 0's MLflow run
+	// joinTimeout is how long nodes other than 0 wait at the job's end for node 0's MLflow run
 	// before they make their own.
-	joinPatience = 5 * time.Second
+	joinTimeout = 5 * time.Second
 
 	// pushGrace is how long a push may take to notice that its time is up.
 	pushGrace = 500 * time.Millisecond
@@ -50,9 +50,9 @@ func (d delivery) recordedAs() string {
 	return again.Run.ID
 }
 
-// sendingTime returns the context of what is sent at the end of a run. It ends after PushTimeout or with a value from
+// pushContext returns the context of what is sent at the end of a run. It ends after PushTimeout or with a value from
 // cut, and its cause says so.
-func (s *session) sendingTime(cut <-chan string) (ctx context.Context, release func()) {
+func (s *session) pushContext(cut <-chan string) (ctx context.Context, release func()) {
 	uncut, cancel := context.WithCancelCause(context.Background())
 	late := fmt.Errorf("not done within the --push-timeout of %v", s.o.PushTimeout)
 	if s.o.PushTimeout < 0 {
@@ -73,9 +73,9 @@ func (s *session) sendingTime(cut <-chan string) (ctx context.Context, release f
 	}
 }
 
-// within does something as long as ctx has time, in a goroutine of its own. wait returns its result, or what late makes
-// of the cause of ctx: it waits little longer, because a disk may hang.
-func within[T any](ctx context.Context, do func() T, late func(why error) T) (wait func() T) {
+// startWithDeadline does something as long as ctx has time, in a goroutine of its own. wait returns its result, or
+// what late makes of the cause of ctx: it waits little longer, because a disk may hang.
+func startWithDeadline[T any](ctx context.Context, do func() T, late func(why error) T) (wait func() T) {
 	done := make(chan T, 1)
 	if ctx.Err() != nil {
 		done <- late(context.Cause(ctx))
@@ -89,7 +89,7 @@ func within[T any](ctx context.Context, do func() T, late func(why error) T) (wa
 			return out
 		case <-ctx.Done():
 		}
-		if out, ok := patience.Receive(done, pushGrace); ok {
+		if out, ok := timeout.Receive(done, pushGrace); ok {
 			return out
 		}
 		return late(context.Cause(ctx))
@@ -105,7 +105,7 @@ func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushSta
 	case t.state.Error != "": // a URI that we cannot push to
 		s.log.Error("MLflow: " + t.state.Error)
 		return t.state, ""
-	case !t.on():
+	case !t.isEnabled():
 		return t.state, ""
 	}
 
@@ -115,7 +115,7 @@ func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushSta
 		outcome string
 	}
 	sent, pending := *d, t.state
-	r := within(ctx, func() result {
+	r := startWithDeadline(ctx, func() result {
 		state, outcome := t.push(ctx, sent)
 		return result{state, outcome}
 	}, func(why error) result {
@@ -126,16 +126,16 @@ func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushSta
 		r.state.Error = context.Cause(ctx).Error()
 	}
 
-	s.record(d, "MLflow: "+r.state.Error, r.state.State, func(data []byte) ([]byte, error) {
+	s.recordPush(d, "MLflow: "+r.state.Error, r.state.State, func(data []byte) ([]byte, error) {
 		return reporter.WithPush(data, map[string]reporter.PushState{d.node: r.state})
 	}, func() string { return "the numbers are safe, push them with: " + d.pushCommand(s.program(), r.state) })
 	return r.state, r.outcome
 }
 
-// record writes into the report's file what has become of a push, to the server or to the store, and logs one line if
-// it is not done: why, and what does it later. If the push is pending and the file is gone, the report goes to a
+// recordPush writes into the report's file what has become of a push, to the server or to the store, and logs one line
+// if it is not done: why, and what does it later. If the push is pending and the file is gone, the report goes to a
 // temporary directory.
-func (s *session) record(
+func (s *session) recordPush(
 	d *delivery, why, state string, with func(data []byte) ([]byte, error), later func() string,
 ) {
 	if d.data != nil && !d.perfpy {
@@ -159,9 +159,9 @@ func (s *session) record(
 
 // rewrite writes the report's file with the state of a push, unless the disk hangs.
 func (d *delivery) rewrite(data []byte, state string) error {
-	err, ok := patience.Ask(diskPatience, func() error { return reportfile.Rewrite(d.path, d.data, data) })
+	err, ok := timeout.Call(diskTimeout, func() error { return reportfile.Rewrite(d.path, d.data, data) })
 	if !ok {
-		return fmt.Errorf("write report %s: no answer within %v", d.path, diskPatience)
+		return fmt.Errorf("write report %s: no answer within %v", d.path, diskTimeout)
 	}
 
 	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, reportfile.ErrReplaced)
@@ -174,13 +174,13 @@ func (d *delivery) rewrite(data []byte, state string) error {
 	}
 
 	var errTemp error
-	d.path, errTemp = writeElsewhere(filepath.Base(d.path), whole(data))
+	d.path, errTemp = writeElsewhere(filepath.Base(d.path), bytesWriter(data))
 
 	return errors.Join(err, errTemp)
 }
 
 // push sends everything. It returns the state of the push and a description of what was sent.
-func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushState, outcome string) {
+func (t *mlflowTracking) push(ctx context.Context, d delivery) (state reporter.PushState, outcome string) {
 	state = t.state
 	client, err := t.connect(1000) // until the time is up
 	if err != nil {
@@ -193,9 +193,9 @@ func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushSta
 	}
 
 	plan, err := pusher.Prepare(ctx, client, d.report, pusher.Options{
-		Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d),
+		Destination: t.dest, RunTimeout: joinTimeout, Artifacts: t.artifacts(d),
 		RecordingID: d.recordedAs(), Live: t.ended,
-		Settle: t.live != nil && t.live.MayHaveMade(), Turns: pusher.NewTurns(d.report, left(ctx)),
+		ResolveDuplicates: t.live != nil && t.live.MayHaveCreatedRun(), Schedule: pusher.NewSchedule(d.report, left(ctx)),
 	})
 	if err == nil {
 		err = plan.Send(ctx)
@@ -237,7 +237,7 @@ func left(ctx context.Context) time.Duration {
 }
 
 // adopt takes the MLflow run that the live push of another rank of the node has found, which its report says.
-func (t *tracking) adopt(d delivery) {
+func (t *mlflowTracking) adopt(d delivery) {
 	n := d.report.Nodes[d.node]
 	if t.dest.RunID != "" || n == nil || n.Push == nil || n.Push.MLflow.URI != t.state.URI {
 		return
@@ -247,7 +247,7 @@ func (t *tracking) adopt(d delivery) {
 }
 
 // artifacts returns the report's file as it will be once the push is done.
-func (t *tracking) artifacts(d delivery) []pusher.Artifact {
+func (t *mlflowTracking) artifacts(d delivery) []pusher.Artifact {
 	if d.data == nil {
 		return nil
 	}
@@ -285,5 +285,5 @@ func (d delivery) pushCommand(program string, state reporter.PushState) string {
 		}
 	}
 
-	return pusher.CommandLine(append(words, absolute(d.path)))
+	return pusher.ShellCommand(append(words, absolute(d.path)))
 }

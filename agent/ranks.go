@@ -20,18 +20,18 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// A standing is where a recording stands among those of its launch on its node.
-type standing struct {
+// A nodeRole is where a recording stands among those of its launch on its node.
+type nodeRole struct {
 	roster *roster.Roster // nil if the recording shares nothing
 
 	// rank is the rank as decimal text; "" as long as the recording seems to be the only one of its launch.
 	rank string
 
-	// piece reports whether there are other ranks on the node, so that the report is a piece of the node's.
-	piece bool
+	// isRankPart reports whether there are other ranks on the node, so that the report is a piece of the node's.
+	isRankPart bool
 
-	// holds reports whether the host is ours to measure from the beginning.
-	holds bool
+	// measuresHost reports whether the host is ours to measure from the beginning.
+	measuresHost bool
 
 	missing []reporter.Missing
 }
@@ -39,7 +39,7 @@ type standing struct {
 // join finds the other agents of the launch on this node. It waits for none of them. A run whose id nobody else
 // can have has no others.
 func (s *session) join() {
-	s.standing = standing{holds: true}
+	s.nodeRole = nodeRole{measuresHost: true}
 	id := s.o.identity
 	if s.o.Compat != "" || s.o.ownRunID {
 		return
@@ -48,39 +48,39 @@ func (s *session) join() {
 		return
 	}
 
-	r, err := answered("join the perfagents of this node", func() (*roster.Roster, error) {
+	r, err := withDiskTimeout("join the perfagents of this node", func() (*roster.Roster, error) {
 		return roster.Join(roster.Dirs(), s.rosterKey(), id.Rank)
 	})
 	if errors.Is(err, roster.ErrNested) {
 		return
 	}
 	if id.Rank != nil && id.WorldSize > 1 {
-		s.standing.rank, s.standing.piece = strconv.Itoa(*id.Rank), id.RanksOnNode != 1
+		s.nodeRole.rank, s.nodeRole.isRankPart = strconv.Itoa(*id.Rank), id.RanksOnNode != 1
 	}
 	founder := ""
 	if err == nil {
-		s.standing.roster, s.standing.holds, founder = r, r.TakeHost(), r.Founder()
-		s.meetOthers()
-	} else if s.standing.piece {
-		s.standing.missing = []reporter.Missing{{What: "ranks", Code: reporter.RanksUnseen, Why: err.Error()}}
+		s.nodeRole.roster, s.nodeRole.measuresHost, founder = r, r.TakeHost(), r.ID()
+		s.checkOtherRanks()
+	} else if s.nodeRole.isRankPart {
+		s.nodeRole.missing = []reporter.Missing{{What: "ranks", Code: reporter.RanksUnseen, Why: err.Error()}}
 	}
-	if s.standing.piece {
-		s.tracking.amongRanks(s.rosterKey().String()+founder, s.standing.holds)
+	if s.nodeRole.isRankPart {
+		s.tracking.configureRank(s.rosterKey().String()+founder, s.nodeRole.measuresHost)
 	}
 }
 
-// meetOthers makes the recording that of one rank of several if there are other agents on the node.
-func (s *session) meetOthers() {
-	r := s.standing.roster
-	if s.standing.piece || r == nil || !r.Others() {
+// checkOtherRanks makes the recording that of one rank of several if there are other agents on the node.
+func (s *session) checkOtherRanks() {
+	r := s.nodeRole.roster
+	if s.nodeRole.isRankPart || r == nil || !r.HasOthers() {
 		return
 	}
 
-	s.standing.piece = true
+	s.nodeRole.isRankPart = true
 	if rank := s.o.identity.Rank; rank != nil {
-		s.standing.rank = strconv.Itoa(*rank)
+		s.nodeRole.rank = strconv.Itoa(*rank)
 	} else {
-		s.standing.rank = strconv.Itoa(r.Arrival())
+		s.nodeRole.rank = strconv.Itoa(r.JoinIndex())
 	}
 }
 
@@ -102,8 +102,8 @@ func (s *session) rosterKey() roster.Key {
 
 // fileName returns the name of the recording's files, without extension.
 func (s *session) fileName() string {
-	if s.standing.piece {
-		return journal.BaseName(*s.o.Node, s.fileHost(), s.standing.rank)
+	if s.nodeRole.isRankPart {
+		return journal.BaseName(*s.o.Node, s.fileHost(), s.nodeRole.rank)
 	}
 	return s.nodeFileName()
 }
@@ -129,15 +129,15 @@ func (s *session) fileHost() string {
 // takeHost returns what a Sampler asks at each tick while another agent measures the host; nil if ours does.
 // begin is called when the host has become ours.
 func (s *session) takeHost(begin func()) func() bool {
-	r := s.standing.roster
-	if s.standing.holds || r == nil {
+	r := s.nodeRole.roster
+	if s.nodeRole.measuresHost || r == nil {
 		return nil
 	}
 	return func() bool {
 		if !r.TakeHost() {
 			return false
 		}
-		s.tracking.takeOver()
+		s.tracking.startLive()
 		begin()
 		return true
 	}
@@ -145,14 +145,14 @@ func (s *session) takeHost(begin func()) func() bool {
 
 // releaseHost leaves the host to another agent.
 func (s *session) releaseHost() {
-	if r := s.standing.roster; r != nil {
+	if r := s.nodeRole.roster; r != nil {
 		r.ReleaseHost()
 	}
 }
 
-// leave leaves the roster and returns the reports of all agents of the node if this one is the last of several.
-func (s *session) leave(piece string) []string {
-	r := s.standing.roster
+// leaveRoster leaves the roster and returns the reports of all agents of the node if this one is the last of several.
+func (s *session) leaveRoster(piece string) []string {
+	r := s.nodeRole.roster
 	if r == nil {
 		return nil
 	}
@@ -178,31 +178,31 @@ func absolute(path string) string {
 	return filepath.Join(dir, path)
 }
 
-// deliverPiece writes the report of a rank. The last one out of the node puts all of them together, and only it
+// deliverRankPart writes the report of a rank. The last one out of the node puts all of them together, and only it
 // calls OnReport and pushes.
-func (s *session) deliverPiece(in diagnosis.Input, result *Result, cut <-chan string) error {
-	result.Piece, result.Report = true, s.makeReport(in)
+func (s *session) deliverRankPart(in diagnosis.Input, result *Result, cut <-chan string) error {
+	result.RankPart, result.Report = true, s.makeReport(in)
 	s.output.rename(s.fileName())
 	var err error
 	result.ReportPath, err = s.output.save(s.encoding(result.Report, in.Recording))
-	pieces := s.leave(result.ReportPath)
+	pieces := s.leaveRoster(result.ReportPath)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoReport, err)
 	}
 	if len(pieces) == 0 {
 		return nil
 	}
-	if err := s.closeNode(pieces, result, cut); err != nil { // every piece is there still
+	if err := s.combineNode(pieces, result, cut); err != nil { // every piece is there still
 		s.log.Warn(fmt.Sprintf("put the ranks of the node together: %v; their reports stay as they are", err))
 	}
 
 	return nil
 }
 
-// closeNode puts the pieces of a node together in one report with a page, removes them, and pushes. It gives up on a
+// combineNode puts the pieces of a node together in one report with a page, removes them, and pushes. It gives up on a
 // file system that hangs.
-func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) error {
-	s.o.workBeside()
+func (s *session) combineNode(pieces []string, result *Result, cut <-chan string) error {
+	s.o.allowSecondThread()
 	dir := filepath.Dir(result.ReportPath)
 	for _, piece := range pieces {
 		if other := filepath.Dir(piece); other != absolute(dir) { // one of them could not write to OUT
@@ -210,7 +210,7 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 		}
 	}
 
-	node, err := combine(pieces)
+	node, err := combineParts(pieces)
 	if err != nil {
 		return err
 	}
@@ -223,31 +223,31 @@ func (s *session) closeNode(pieces []string, result *Result, cut <-chan string) 
 	if err != nil {
 		return err
 	}
-	d.path, err = s.replacePieces(pieces, dir, file)
+	d.path, err = s.replaceParts(pieces, dir, file)
 	if err != nil {
 		return err
 	}
-	result.Piece, result.Report = false, node
+	result.RankPart, result.Report = false, node
 	result.ReportPath, result.PagePath = d.path, s.savePage(d.path, node)
 
-	s.conclude(result, d, cut)
+	s.publish(result, d, cut)
 	return nil
 }
 
-// combine reads the pieces of a node and puts them together.
-func combine(paths []string) (node *reporter.Report, err error) {
-	defer noPanic("damaged report", &err)
+// combineParts reads the pieces of a node and puts them together.
+func combineParts(paths []string) (node *reporter.Report, err error) {
+	defer recoverAs("damaged report", &err)
 
-	var sources []reporter.Source
-	err = parallel.InOrder(len(paths), func(i int, emit func(reporter.Source) error) error {
-		piece, err := answered("read report "+paths[i], func() (*reporter.Report, error) {
+	var sources []reporter.SourceReport
+	err = parallel.InOrder(len(paths), func(i int, emit func(reporter.SourceReport) error) error {
+		piece, err := withDiskTimeout("read report "+paths[i], func() (*reporter.Report, error) {
 			return reportfile.Read(paths[i], 0)
 		})
 		if err != nil {
 			return err
 		}
-		return emit(reporter.Source{Path: paths[i], Report: piece})
-	}, func(piece reporter.Source) error {
+		return emit(reporter.SourceReport{Path: paths[i], Report: piece})
+	}, func(piece reporter.SourceReport) error {
 		sources = append(sources, piece)
 		return nil
 	})
@@ -258,9 +258,9 @@ func combine(paths []string) (node *reporter.Report, err error) {
 	return diagnosis.Combine(sources)
 }
 
-// replacePieces writes the report of a node and then removes its pieces. It returns the report's path.
-func (s *session) replacePieces(pieces []string, dir string, fill func(io.Writer) error) (path string, err error) {
-	return answered("write report of the node into "+dir, func() (string, error) {
+// replaceParts writes the report of a node and then removes its pieces. It returns the report's path.
+func (s *session) replaceParts(pieces []string, dir string, fill func(io.Writer) error) (path string, err error) {
+	return withDiskTimeout("write report of the node into "+dir, func() (string, error) {
 		path, err := writeNode(dir, s.nodeFileName(), fill)
 		if err != nil {
 			return "", err
@@ -282,7 +282,7 @@ func writeNode(dir, base string, fill func(io.Writer) error) (path string, err e
 			name += "." + strconv.Itoa(k)
 		}
 		path = filepath.Join(dir, name)
-		if journal.Claimed(path) {
+		if journal.IsNameTaken(path) {
 			continue
 		}
 		if err = reportfile.WriteNew(path+".json", fill); !errors.Is(err, fs.ErrExist) {

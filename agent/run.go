@@ -41,13 +41,13 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil && !errors.Is(err, job.ErrNoProcess) { // else job.Start looks again
 		return nil, rules.Error(err, o.Args)
 	}
-	leave, err := enter(o)
+	leave, err := registerRun(o)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 
-	w := newWrap(o.settled())
+	w := newCommandRun(o.withDefaults())
 	w.command.Path = path
 	if o.TakeOver {
 		if err := job.Headroom(w.own.group.TaskLimits()); err != nil {
@@ -64,8 +64,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return result, rules.Error(err, o.Args)
 }
 
-// A wrap is one wrapped command, from the baseline to the report.
-type wrap struct {
+// A commandRun is one wrapped command, from the baseline to the report.
+type commandRun struct {
 	*session
 	command job.Command
 	signals *job.Signals // nil unless the process was taken over
@@ -77,15 +77,15 @@ type wrap struct {
 	source  *jobSource
 	stopper *stopper // nil if no rule may stop the job
 
-	// freeBefore receives the free space measured before the job started.
-	freeBefore chan []host.FreeSpace
+	// freeSpaceBefore receives the free space measured before the job started.
+	freeSpaceBefore chan []host.FreeSpace
 }
 
-func newWrap(o Options) *wrap {
-	w := &wrap{session: newSession(o, o.Args), own: findOwnGroup()}
+func newCommandRun(o Options) *commandRun {
+	w := &commandRun{session: newSession(o, o.Args), own: findOwnGroup()}
 	w.join()
 	w.command = job.Command{
-		Args: o.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Plain: os.Environ(),
+		Args: o.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, FallbackEnviron: os.Environ(),
 		Env: append(w.tracking.jobEnv(o.RunID), o.jobEnv()...),
 	}
 
@@ -93,47 +93,47 @@ func newWrap(o Options) *wrap {
 }
 
 // becomeJob replaces this process with the command. It returns only if that fails.
-func (w *wrap) becomeJob(why error) error {
+func (w *commandRun) becomeJob(why error) error {
 	w.log.Warn(fmt.Sprintf("%v; the command runs without being measured", why))
 	return job.Exec(w.command, w.signals)
 }
 
-func (w *wrap) run(ctx context.Context) (*Result, error) {
+func (w *commandRun) run(ctx context.Context) (*Result, error) {
 	w.openIntake(false)
 	head := w.head()
 
 	// Access the disk and the kernel concurrently, because the job waits for them.
 	opened := make(chan *output, 1)
-	w.freeBefore = w.o.freeBefore()
+	w.freeSpaceBefore = w.o.measureFreeSpace()
 	go func() {
 		o := w.openOutput(head, ownMarks)
-		w.awaitFree()
+		w.awaitFreeSpace()
 		opened <- o
 	}()
 
-	if w.serves() {
+	if w.wantsLivePage() {
 		w.page = w.newLivePage()
 	}
-	w.source = newJobSource(w.o, w.own, w.standing.piece)
-	if w.source.made != nil {
-		w.command.Enter = w.source.made.Enter
+	w.source = newJobSource(w.o, w.own, w.nodeRole.isRankPart)
+	if w.source.jobGroup != nil {
+		w.command.EnterCgroup = w.source.jobGroup.Enter
 	}
 
 	// The sampler closes the reader when it has taken the last sample.
 	reader := w.reader(host.Options{Job: w.source.options, GPUs: w.source.gpus})
-	sampler := collector.NewSampler(reader, w.sampling(w.source.followGPUs))
+	sampler := collector.NewSampler(reader, w.samplerOptions(w.source.followGPUs))
 
 	w.output = <-opened
-	w.follow(sampler)
+	w.addJobInputs(sampler)
 	j, err := w.start()
 	if err != nil {
 		reader.Close()
 		return nil, w.cannotStart(err)
 	}
 	w.startIntake(j.Started())
-	w.source.begin(j, w.standing.holds)
-	w.observe(&signalObserver{w})
-	w.guard(ctx, reader)
+	w.source.begin(j, w.nodeRole.measuresHost)
+	w.addObserver(&signalObserver{w})
+	w.addStopper(ctx, reader)
 	w.startObservers(head, j.Started(), "the job is still running")
 
 	sampling, stop := context.WithCancel(context.Background())
@@ -146,7 +146,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 
 	status := w.wait(ctx, j, stop)
 
-	rec, err := w.lastSample(recorded)
+	rec, err := w.awaitRecording(recorded)
 	if err != nil {
 		w.log.Warn(strings.TrimPrefix(err.Error(), ErrNoReport.Error()+": ") + w.source.leave())
 		return w.result(status), errors.Join(err, failure(status), ctx.Err())
@@ -157,8 +157,8 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 
 // start starts the job. In a process that was taken over, it changes the command line before: what looks for the job by
 // its arguments, such as pgrep -f, finds the job alone, and ps shows no secret of it twice.
-func (w *wrap) start() (*job.Job, error) {
-	command := w.receiving(w.marking(w.command))
+func (w *commandRun) start() (*job.Job, error) {
+	command := w.withIntakeEnv(w.withMarksEnv(w.command))
 	if !w.o.TakeOver {
 		return job.Start(command, nil)
 	}
@@ -166,7 +166,7 @@ func (w *wrap) start() (*job.Job, error) {
 	job.SetTitle("perfagent: run")
 	j, err := job.Start(command, w.signals)
 	if err == nil {
-		job.SetTitle(fmt.Sprintf("perfagent: run of process %d", j.Pid()))
+		job.SetTitle(fmt.Sprintf("perfagent: run of process %d", j.PID()))
 	}
 
 	return j, err
@@ -174,7 +174,7 @@ func (w *wrap) start() (*job.Job, error) {
 
 // wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job,
 // even if descendants of it go on to write what is copied.
-func (w *wrap) wait(ctx context.Context, j *job.Job, stopSampling func()) job.Status {
+func (w *commandRun) wait(ctx context.Context, j *job.Job, stopSampling func()) job.Status {
 	release := context.AfterFunc(ctx, func() {
 		w.scrapeNow()
 		_ = j.Signal(syscall.SIGTERM)
@@ -190,9 +190,9 @@ func (w *wrap) wait(ctx context.Context, j *job.Job, stopSampling func()) job.St
 
 // cannotStart removes what was claimed for the job. If this process is perfagent's own and cannot
 // create a child, it becomes the job.
-func (w *wrap) cannotStart(err error) error {
+func (w *commandRun) cannotStart(err error) error {
 	w.output.abandon()
-	w.leave("")
+	w.leaveRoster("")
 	w.closeIntake()
 	if w.page != nil {
 		w.page.end()
@@ -206,7 +206,7 @@ func (w *wrap) cannotStart(err error) error {
 }
 
 // result returns the Result for the job's status.
-func (w *wrap) result(status job.Status) *Result {
+func (w *commandRun) result(status job.Status) *Result {
 	if status.Err != nil {
 		w.log.Warn(status.Err.Error())
 	}
@@ -217,9 +217,9 @@ func (w *wrap) result(status job.Status) *Result {
 }
 
 // finish makes, writes and pushes the report.
-func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Recording) (*Result, error) {
+func (w *commandRun) finish(ctx context.Context, status job.Status, rec *collector.Recording) (*Result, error) {
 	missing := w.observers.end()
-	w.stopper.note(rec)
+	w.stopper.recordKill(rec)
 
 	// The wall clock may have been stepped: compute the end from the start.
 	wall := status.End.Sub(status.Start)
@@ -239,7 +239,7 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	code := status.ExitCode
 	in.Run.Start, in.Run.End = account.Start, account.End
 	in.Run.WallSeconds, in.Run.ExitCode, in.Run.Signal = wall.Seconds(), &code, status.Signal
-	in.Job, in.Exit = account, w.ending(status)
+	in.Job, in.Exit = account, w.exitContext(status)
 
 	cut, release := cutBy(ctx, w.signals.Late())
 	defer release()
@@ -286,7 +286,7 @@ func cutBy[S os.Signal](ctx context.Context, signals <-chan S) (cut <-chan strin
 func newJob(s job.Status) *reporter.Job {
 	u := s.Usage
 	return &reporter.Job{
-		PID: s.Pid, Start: reporter.Time{Time: s.Start}, End: reporter.Time{Time: s.End},
+		PID: s.PID, Start: reporter.Time{Time: s.Start}, End: reporter.Time{Time: s.End},
 		ExitCode: &s.ExitCode, Signal: s.Signal,
 		UserSeconds: u.UserSeconds, SystemSeconds: u.SystemSeconds,
 		MaxRSSMB: float64(u.MaxRSS) / collector.MiB, MaxRSSAtMost: u.MaxRSS <= u.MaxRSSFloor,
@@ -323,7 +323,7 @@ func findParent() (p parent, ok bool) {
 // contains reports whether this process is within the job of p.
 func (p parent) contains() bool {
 	host, err := os.Hostname()
-	return err == nil && host == p.host && procfile.Descends(p.pid)
+	return err == nil && host == p.host && procfile.DescendsFrom(p.pid)
 }
 
 // jobEnv returns what the job's environment gets, so that a perfagent in it knows the run.

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -296,7 +296,7 @@ func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
 // A descendant that outlives the job and holds its stdout is waited for, but what the node does
 // meanwhile is not the run's.
 func TestRun_SamplesEndWithTheJob(t *testing.T) {
-	need.Time(t, "seconds for what outlives its job")
+	testenv.SkipIfShort(t, "seconds for what outlives its job")
 	t.Parallel()
 	o := shell(t, "sleep 0.2; (sleep 2; echo late) & exit 3")
 	var out strings.Builder
@@ -458,7 +458,7 @@ func TestOptions_AreTheRunsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settled := o.settled()
+	settled := o.withDefaults()
 
 	node, o.Args[0], o.DiskPaths[0], o.Tags["branch"] = 4, "false", "/no/such", "other"
 

@@ -52,9 +52,9 @@ type Result struct {
 	// the process keeps its signals.
 	Late <-chan syscall.Signal
 
-	// Piece reports that the Report is of one of several ranks of the node, and that another rank ended later
+	// RankPart reports that the Report is of one of several ranks of the node, and that another rank ended later
 	// or is to. The last one gets the report of the node.
-	Piece bool
+	RankPart bool
 
 	// Pushed describes what was sent to MLflow; "" unless the server has everything.
 	Pushed string
@@ -73,15 +73,15 @@ type session struct {
 	log *zap.Logger
 	run reporter.Run // ID, command, platform, tags
 
-	standing  standing
-	tracking  *tracking
-	output    *output
-	page      *livePage          // nil if there is none
-	intake    *intake.Intake     // nil without --ops and --scrape
-	unheard   []reporter.Missing // why operations may be missing
-	observers observers
-	stored    *store.Store // nil if there is no store
-	partials  *partials    // nil if none are put
+	nodeRole          nodeRole
+	tracking          *mlflowTracking
+	output            *output
+	page              *livePage          // nil if there is none
+	intake            *intake.Intake     // nil without --ops and --scrape
+	missingOperations []reporter.Missing // why operations may be missing
+	observers         observers
+	reportStore       *store.Store     // nil if there is no store
+	partials          *partialUploader // nil if none are put
 
 	started time.Time    // when the job or the recording began
 	gpus    *gpu.Monitor // of a recording without a command of its own, which sample opens
@@ -93,7 +93,7 @@ type session struct {
 // output of the recording knows its secrets.
 func newSession(o Options, command []string) *session {
 	return &session{
-		o: o, log: o.Log, tracking: newTracking(o), stored: openStore(&o),
+		o: o, log: o.Log, tracking: newTracking(o), reportStore: openStore(&o),
 		run: reporter.Run{ID: o.RunID, Command: o.redaction().Args(command), Platform: platform(o.identity), Tags: o.Tags,
 			MemoryPer: memoryPer(o.identity)},
 	}
@@ -104,50 +104,50 @@ func (s *session) head() journal.Head {
 	run, now := s.run, reporter.Time{Time: time.Now()}
 	run.Start, run.End = now, now
 	head := journal.Head{
-		Run: run, Node: *s.o.Node, Name: s.fileName(), Rank: s.standing.rank, Identity: s.identity(),
+		Run: run, Node: *s.o.Node, Name: s.fileName(), Rank: s.nodeRole.rank, Identity: s.identity(),
 		Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
 		Agent: reporter.Agent{Version: Version()},
 	}
 	if s.intake != nil {
-		head.Book = s.intake.BookSince
+		head.CopyAggregator = s.intake.CopyAggregatorIfChanged
 	}
 	if s.o.TakeOver {
-		head.Cost = ownCPU
+		head.AgentCPUSeconds = ownCPU
 	}
 
 	return head
 }
 
-// observe adds an observer.
-func (s *session) observe(one observer) { s.observers.list = append(s.observers.list, one) }
+// addObserver adds an observer.
+func (s *session) addObserver(one observer) { s.observers.list = append(s.observers.list, one) }
 
 // startObservers makes the live push and the live page begin with the first sample. started is the
 // start of the run; incomplete says why the reports of an active run have no end.
 func (s *session) startObservers(head journal.Head, started time.Time, incomplete string) {
 	s.started = started
-	s.observe(s.output)
+	s.addObserver(s.output)
 
 	if s.o.Compat == "" { // perf.py's numbers are known only at the end
 		head.Run.Start = reporter.Time{Time: started}
 		s.tracking.head = &head
 	}
-	s.observe(s.tracking)
+	s.addObserver(s.tracking)
 
 	if s.putsPartials() {
-		s.partials = s.newPartials(incomplete)
-		s.observe(s.partials)
+		s.partials = s.newPartialUploader(incomplete)
+		s.addObserver(s.partials)
 	}
 	if s.page != nil {
 		s.page.serve(incomplete)
-		s.observe(s.page)
+		s.addObserver(s.page)
 	}
-	if s.tracking.on() || s.partials != nil || s.page != nil || s.intake != nil {
-		s.o.workBeside()
+	if s.tracking.isEnabled() || s.partials != nil || s.page != nil || s.intake != nil {
+		s.o.allowSecondThread()
 	}
 }
 
-// sampling returns the Sampler's options. followGPUs is called if the host becomes ours to measure only later.
-func (s *session) sampling(followGPUs func()) collector.Options {
+// samplerOptions returns the Sampler's options. followGPUs is called if the host becomes ours to measure only later.
+func (s *session) samplerOptions(followGPUs func()) collector.Options {
 	return collector.Options{
 		Interval: s.o.Interval, MaxLength: s.o.MaxLength, PerfPy: s.o.Compat == PerfPy,
 		TakeHost: s.takeHost(followGPUs),
@@ -158,7 +158,7 @@ func (s *session) sampling(followGPUs func()) collector.Options {
 // reader opens the host, at HOST_PROC and HOST_SYS if these are set.
 func (s *session) reader(o host.Options) *host.Reader {
 	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
-	o.Gopsutil, o.JobOnly, o.Now = s.o.Reader == Gopsutil, !s.standing.holds, s.now
+	o.Gopsutil, o.JobOnly, o.Now = s.o.Reader == Gopsutil, !s.nodeRole.measuresHost, s.now
 	return host.NewReader(o)
 }
 
@@ -176,12 +176,12 @@ func (s *session) ownUse() reporter.Agent {
 // input returns the input for the report of a recording, without its end.
 func (s *session) input(rec *collector.Recording, missing []reporter.Missing) diagnosis.Input {
 	if !s.o.TakeOver {
-		missing = append(slices.Clone(missing), reporter.Lacking("agent", reporter.AgentNotApart))
+		missing = append(slices.Clone(missing), reporter.NewMissing("agent", reporter.AgentNotApart))
 	}
 
 	return diagnosis.Input{Input: reporter.Input{
-		Run: s.run, Node: *s.o.Node, Identity: s.identity(), Rank: s.standing.rank,
-		Recording: rec, Agent: s.ownUse(), Missing: slices.Concat(missing, s.unheard, s.standing.missing),
+		Run: s.run, Node: *s.o.Node, Identity: s.identity(), Rank: s.nodeRole.rank,
+		Recording: rec, Agent: s.ownUse(), Missing: slices.Concat(missing, s.missingOperations, s.nodeRole.missing),
 		Push: s.tracking.state,
 	}}
 }
@@ -197,7 +197,7 @@ func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 // encoding returns what writes a report's file, in our format or in perf.py's.
 func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io.Writer) error {
 	return func(w io.Writer) (err error) {
-		defer noPanic("damaged report", &err)
+		defer recoverAs("damaged report", &err)
 		if rec.PerfPy == nil {
 			return reporter.EncodeTo(w, r)
 		}
@@ -212,7 +212,7 @@ func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io
 // prepare returns what writes the file of a report that an encoding writes. If the report is also to be sent, to a
 // store or a server, the delivery gets its bytes; else it is never in memory as a whole, which may take a few MiB.
 func (s *session) prepare(d *delivery, encoding func(io.Writer) error) (file func(io.Writer) error, err error) {
-	if s.stored == nil && !s.tracking.on() {
+	if s.reportStore == nil && !s.tracking.isEnabled() {
 		return encoding, nil
 	}
 	var out bytes.Buffer
@@ -220,11 +220,11 @@ func (s *session) prepare(d *delivery, encoding func(io.Writer) error) (file fun
 		return nil, fmt.Errorf("encode report: %w", err)
 	}
 	d.toStore, d.data = out.Bytes(), s.pendingIn(out.Bytes(), d.node)
-	return whole(d.data), nil
+	return bytesWriter(d.data), nil
 }
 
-// whole returns what writes a file's bytes.
-func whole(data []byte) func(io.Writer) error {
+// bytesWriter returns what writes a file's bytes.
+func bytesWriter(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
@@ -264,18 +264,18 @@ const manySamples = 250
 // it fails.
 func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string) error {
 	if in.Recording.Ring.Len() > manySamples {
-		s.o.workBeside()
+		s.o.allowSecondThread()
 		if s.o.TakeOver {
 			debug.SetGCPercent(20) // a large report makes much garbage
 		}
 	}
 
 	s.releaseHost()
-	if s.meetOthers(); s.standing.piece {
-		in.Rank, in.Identity = s.standing.rank, s.identity()
-		return s.deliverPiece(in, result, cut)
+	if s.checkOtherRanks(); s.nodeRole.isRankPart {
+		in.Rank, in.Identity = s.nodeRole.rank, s.identity()
+		return s.deliverRankPart(in, result, cut)
 	}
-	s.leave("")
+	s.leaveRoster("")
 
 	result.Report = s.makeReport(in)
 	d := delivery{report: result.Report, node: s.nodeName(), perfpy: in.Recording.PerfPy != nil}
@@ -296,7 +296,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	if d.path = result.ReportPath; d.path == "" {
 		d.path, d.data = s.output.journalPath(), nil
 	}
-	s.conclude(result, d, cut)
+	s.publish(result, d, cut)
 	if errSave != nil {
 		return fmt.Errorf("%w: %w", ErrNoReport, errSave)
 	}
@@ -304,12 +304,12 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	return nil
 }
 
-// conclude calls OnReport and pushes what was written.
-func (s *session) conclude(result *Result, d delivery, cut <-chan string) {
+// publish calls OnReport and pushes what was written.
+func (s *session) publish(result *Result, d delivery, cut <-chan string) {
 	if s.o.OnReport != nil {
 		s.o.OnReport(result)
 	}
-	ctx, release := s.sendingTime(cut)
+	ctx, release := s.pushContext(cut)
 	defer release()
 	stored := s.startStoring(ctx, d)
 	pushed, outcome := s.push(ctx, &d)
@@ -318,7 +318,7 @@ func (s *session) conclude(result *Result, d delivery, cut <-chan string) {
 	var state *reporter.StoreState
 	if stored != nil {
 		out := stored()
-		s.concludeStoring(&d, out)
+		s.recordStoring(&d, out)
 		result.Stored, state = out.outcome, out.state
 	}
 	result.Report = withPush(result.Report, d.node, reporter.Push{MLflow: pushed, Store: state})

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
@@ -28,19 +28,19 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	defer leave()
 
 	s := newSession(o, nil)
-	s.standing.holds = true
+	s.nodeRole.measuresHost = true
 	s.openIntake(true)
-	if err := s.begin(sharedMarks, sidecarRuns); err != nil {
+	if err := s.beginRecording(sharedMarks, sidecarRuns); err != nil {
 		return nil, err
 	}
-	s.observe(s.newRefresher(sidecarRuns))
+	s.addObserver(s.newRefresher(sidecarRuns))
 
 	rec, err := s.sample(ctx, host.JobOptions{}, func(*collector.Sampler) {})
 	if err != nil {
 		return nil, err
 	}
 
-	return s.finishBeside(s.input(rec, s.observers.end()))
+	return s.finishRecording(s.input(rec, s.observers.end()))
 }
 
 // admit checks the options of a recording without a command of its own, and fills in the defaults. leave ends the
@@ -52,22 +52,23 @@ func admit(o Options) (settled Options, leave func(), err error) {
 	if len(o.StopIf) > 0 {
 		return o, nil, errNothingToStop
 	}
-	if leave, err = enter(o); err != nil {
+	if leave, err = registerRun(o); err != nil {
 		return o, nil, err
 	}
-	return o.settled(), leave, nil
+	return o.withDefaults(), leave, nil
 }
 
-// begin claims the files of a recording that starts no job, and starts the observers. It is an error if no file can be
-// written, unless the recording is of this program. incomplete says why the reports of the active run have no end.
-func (s *session) begin(which marksFile, incomplete string) error {
+// beginRecording claims the files of a recording that starts no job, and starts the observers. It is an error if no
+// file can be written, unless the recording is of this program. incomplete says why the reports of the active run have
+// no end.
+func (s *session) beginRecording(which marksFile, incomplete string) error {
 	head := s.head()
 	s.output = s.openOutput(head, which)
 	if s.output.journal == nil && incomplete != monitorRuns {
 		s.closeIntake()
-		return fmt.Errorf("%w: %w", ErrNoReport, s.output.nowhere)
+		return fmt.Errorf("%w: %w", ErrNoReport, s.output.createErr)
 	}
-	if s.serves() {
+	if s.wantsLivePage() {
 		s.page = s.newLivePage()
 	}
 	s.startObservers(head, head.Run.Start.Time, incomplete)
@@ -75,8 +76,8 @@ func (s *session) begin(which marksFile, incomplete string) error {
 	return nil
 }
 
-// finishBeside makes, writes and pushes the report of a recording beside jobs.
-func (s *session) finishBeside(in diagnosis.Input) (*Result, error) {
+// finishRecording makes, writes and pushes the report of a recording beside jobs.
+func (s *session) finishRecording(in diagnosis.Input) (*Result, error) {
 	var further chan os.Signal // a program that imports this package keeps its signals
 	if s.o.TakeOver {
 		further = make(chan os.Signal, 1)
@@ -98,27 +99,27 @@ func (s *session) sample(
 	var followed sync.WaitGroup
 	defer followed.Wait()
 	followGPUs := func() { followed.Go(func() { s.gpus.Run(ctx) }) }
-	if s.standing.holds {
+	if s.nodeRole.measuresHost {
 		followGPUs()
 	}
 
 	recorded := make(chan *collector.Recording, 1)
 	go func() {
 		reader := s.reader(host.Options{Job: job, GPUs: s.gpus})
-		sampler := collector.NewSampler(reader, s.sampling(followGPUs))
-		s.follow(sampler)
+		sampler := collector.NewSampler(reader, s.samplerOptions(followGPUs))
+		s.addJobInputs(sampler)
 		s.startIntake(s.started)
 		ready(sampler)
 		recorded <- sampler.Run(ctx)
 	}()
 	<-ctx.Done()
 
-	return s.lastSample(recorded)
+	return s.awaitRecording(recorded)
 }
 
-// lastSample returns what was recorded when the sampling has been ended. It gives up on a source that hangs.
-func (s *session) lastSample(recorded <-chan *collector.Recording) (*collector.Recording, error) {
-	rec, ok := patience.Receive(recorded, diskPatience)
+// awaitRecording returns what was recorded when the sampling has been ended. It gives up on a source that hangs.
+func (s *session) awaitRecording(recorded <-chan *collector.Recording) (*collector.Recording, error) {
+	rec, ok := timeout.Receive(recorded, diskTimeout)
 	if !ok {
 		s.observers.end()
 		return nil, fmt.Errorf("%w: timed out reading the final sample; partial data is in the journal %s",

@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/collectortest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -92,7 +92,7 @@ func TestSoak(t *testing.T) {
 	if *soakFlag {
 		seconds = 7 * 24 * 3600
 	} else {
-		need.Time(t, "some seconds, to simulate two hours")
+		testenv.SkipIfShort(t, "some seconds, to simulate two hours")
 	}
 	dir := soakDir(t)
 	t.Setenv("TMPDIR", dir)
@@ -101,14 +101,14 @@ func TestSoak(t *testing.T) {
 	t.Setenv("HOST_SYS", sys)
 
 	synctest.Test(t, func(t *testing.T) {
-		s := newSession(Options{Out: dir, MLflow: Off}.settled(), nil)
+		s := newSession(Options{Out: dir, MLflow: Off}.withDefaults(), nil)
 		k := &soak{t: t, proc: proc, burstAt: seconds * 4 / 7, tenth: seconds / 10, began: time.Now()}
-		s.standing.holds, s.now = true, k.now
-		if err := s.begin(sharedMarks, sidecarRuns); err != nil {
+		s.nodeRole.measuresHost, s.now = true, k.now
+		if err := s.beginRecording(sharedMarks, sidecarRuns); err != nil {
 			t.Fatal(err)
 		}
 		k.journal = s.output.journalPath
-		s.observe(k)
+		s.addObserver(k)
 		k.write()
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(seconds)*time.Second+time.Second/2)
@@ -117,7 +117,7 @@ func TestSoak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := s.finishBeside(s.input(rec, s.observers.end()))
+		result, err := s.finishRecording(s.input(rec, s.observers.end()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -26,10 +26,10 @@ import (
 // A jobSource measures the job's own usage, from the control group that holds it or from its
 // processes. It also samples the node's GPUs.
 type jobSource struct {
-	options host.JobOptions
-	made    *cgroup.Made // nil if none was made
-	gpus    *gpu.Monitor
-	missing []reporter.Missing
+	options  host.JobOptions
+	jobGroup *cgroup.JobGroup // nil if none was made
+	gpus     *gpu.Monitor
+	missing  []reporter.Missing
 
 	job       *job.Job // nil until it has started
 	sampling  context.Context
@@ -49,14 +49,14 @@ func findOwnGroup() ownGroup {
 	return ownGroup{group, err}
 }
 
-// bound makes it the group that limits the job, but does not count the job's use by it.
-func (g ownGroup) bound(o *host.JobOptions) {
+// applyTo makes it the group that limits the job, but does not count the job's use by it.
+func (g ownGroup) applyTo(o *host.JobOptions) {
 	if g.err != nil {
-		o.NoGroup = g.err
+		o.GroupErr = g.err
 		return
 	}
 	o.Group = g.group
-	g.group.Count(false)
+	g.group.CountTasks(false)
 }
 
 // newJobSource decides how to measure a job that has not started yet, and makes a control group for it
@@ -64,18 +64,19 @@ func (g ownGroup) bound(o *host.JobOptions) {
 func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
 	src.options = host.JobOptions{
-		Source: host.JobFromTree, Reaped: src.reaped, Idle: src.idle, Env: os.Environ(),
-		Prove: slices.ContainsFunc(o.rules(), func(r collector.Rule) bool { return r.Column.Info().Since == collector.Job }),
+		Source: host.JobFromTree, Reaped: src.reaped, IdleChildren: src.idle, Env: os.Environ(),
+		VerifyGroup: slices.ContainsFunc(o.rules(),
+			func(r collector.Rule) bool { return r.Column.Info().Scope == collector.ScopeJob }),
 	}
-	src.options.Tree, src.options.NoTree = newTree(process.Options{
-		Root: os.Getpid(), Ignore: func(pid int) bool { return src.job.Other(pid) },
-		Ended: src.endedProcesses, Command: o.Args, Redact: o.redaction().Args,
+	src.options.Tree, src.options.TreeErr = newTree(process.Options{
+		Root: os.Getpid(), Ignore: func(pid int) bool { return src.job.IsForeign(pid) },
+		Reaped: src.endedProcesses, Command: o.Args, Redact: o.redaction().Args,
 	})
 
 	if o.Cgroup == Create {
 		src.makeGroup(fmt.Sprintf("perfagent-%s.%d.%d", o.RunID, *o.Node, os.Getpid()))
 	}
-	if src.made == nil {
+	if src.jobGroup == nil {
 		src.useGroup(o, own, amongRanks)
 	}
 
@@ -103,17 +104,17 @@ func newTree(o process.Options) (*process.Tree, error) {
 }
 
 func (src *jobSource) makeGroup(name string) {
-	if !job.Enters {
-		src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: not on %s/%s", runtime.GOOS, runtime.GOARCH))
+	if !job.CanEnterCgroup {
+		src.addMissing(reporter.CgroupNotMade, fmt.Errorf("--cgroup create: not on %s/%s", runtime.GOOS, runtime.GOARCH))
 		return
 	}
-	made, err := cgroup.Make(name)
+	made, err := cgroup.NewJobGroup(name)
 	if err != nil {
-		src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: %w", err))
+		src.addMissing(reporter.CgroupNotMade, fmt.Errorf("--cgroup create: %w", err))
 		return
 	}
 
-	src.made = made
+	src.jobGroup = made
 	src.options.Source, src.options.Group = host.JobFromCreated, made.Group()
 }
 
@@ -121,7 +122,7 @@ func (src *jobSource) makeGroup(name string) {
 // and, soon, the job. A shell or a test runner in the same group uses CPU that is not the job's, and
 // so does a program that imports this package. The group limits the job in any case.
 func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
-	own.bound(&src.options)
+	own.applyTo(&src.options)
 	g := own.group
 	if own.err != nil || o.Cgroup == Off || !o.TakeOver {
 		return
@@ -133,29 +134,29 @@ func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 		return
 	}
 
-	pids, err := g.Pids()
+	pids, err := g.PIDs()
 	if err == nil && len(pids) == 1 && pids[0] == os.Getpid() && !math.IsNaN(g.Read().CPUSeconds) {
 		src.options.Source = host.JobFromGroup
-		g.Count(true)
+		g.CountTasks(true)
 	}
 }
 
 // begin is called once the job runs. holds reports whether the host, with its GPUs, is ours to measure.
 func (src *jobSource) begin(j *job.Job, holds bool) {
 	src.job = j
-	if j.Plain() {
-		src.missing = append(src.missing, reporter.Lacking("environment", reporter.EnvironmentFull))
+	if j.UsesFallbackEnviron() {
+		src.missing = append(src.missing, reporter.NewMissing("environment", reporter.EnvironmentFull))
 	}
-	if src.made != nil && j.Outside() {
-		src.miss(
-			reporter.CgroupUnmade,
+	if src.jobGroup != nil && j.OutsideCgroup() {
+		src.addMissing(
+			reporter.CgroupNotMade,
 			fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()),
 		)
 	}
-	if src.made != nil {
-		missing := src.made.Missing()
+	if src.jobGroup != nil {
+		missing := src.jobGroup.Missing()
 		for _, dir := range slices.Sorted(maps.Keys(missing)) {
-			src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: %w", missing[dir]))
+			src.addMissing(reporter.CgroupNotMade, fmt.Errorf("--cgroup create: %w", missing[dir]))
 		}
 	}
 
@@ -174,29 +175,29 @@ func (src *jobSource) followGPUs() {
 	}()
 }
 
-// gpuPatience is how long to wait for the end of the program that queries the GPUs. After that it is
+// gpuTimeout is how long to wait for the end of the program that queries the GPUs. After that it is
 // killed with all that it has started.
-const gpuPatience = 30 * time.Millisecond
+const gpuTimeout = 30 * time.Millisecond
 
 // end removes what was made. A group in which processes of the job are still running stays, and end
 // records that in j. The group must not be read concurrently.
 func (src *jobSource) end(j *reporter.Job) {
 	src.endHelpers()
-	if src.made == nil {
+	if src.jobGroup == nil {
 		return
 	}
 
-	err, ok := patience.Ask(diskPatience, src.made.Remove)
+	err, ok := timeout.Call(diskTimeout, src.jobGroup.Remove)
 	if !ok {
 		err = fmt.Errorf(
 			"remove control group %s: no answer within %v; once it is empty, remove it with rmdir",
 			src.options.Group.Path(),
-			diskPatience,
+			diskTimeout,
 		)
 	}
 	if err != nil {
 		j.CgroupStays = true
-		src.miss(reporter.CgroupStays, err)
+		src.addMissing(reporter.CgroupStays, err)
 	}
 }
 
@@ -204,7 +205,7 @@ func (src *jobSource) end(j *reporter.Job) {
 // stays. leave returns a message about that.
 func (src *jobSource) leave() string {
 	src.endHelpers()
-	if src.made == nil {
+	if src.jobGroup == nil {
 		return ""
 	}
 
@@ -215,7 +216,7 @@ func (src *jobSource) leave() string {
 func (src *jobSource) endHelpers() {
 	src.stop()
 	if src.following.Load() {
-		if _, ok := patience.Receive(src.ended, gpuPatience); !ok {
+		if _, ok := timeout.Receive(src.ended, gpuTimeout); !ok {
 			src.gpus.Kill() // before it is reaped
 		}
 	}
@@ -224,26 +225,26 @@ func (src *jobSource) endHelpers() {
 	}
 }
 
-// miss notes what does not work with the job's control group.
-func (src *jobSource) miss(code reporter.Code, err error) {
+// addMissing notes what does not work with the job's control group.
+func (src *jobSource) addMissing(code reporter.Code, err error) {
 	src.missing = append(src.missing, reporter.Missing{What: host.SourceCgroup, Code: code, Why: err.Error()})
 }
 
 // reaped returns what the job's dead processes have used.
-func (src *jobSource) reaped() host.Reaped {
+func (src *jobSource) reaped() host.ReapedUsage {
 	if src.job == nil {
-		return host.Reaped{}
+		return host.ReapedUsage{}
 	}
 
-	main := src.job.Pid()
+	main := src.job.PID()
 	if closed(src.job.Done()) {
 		main = 0
 	}
-	u := src.job.Reaped()
+	u := src.job.ReapedUsage()
 
-	return host.Reaped{
-		Main:       main,
-		Over:       src.job.Over(),
+	return host.ReapedUsage{
+		MainPID:    main,
+		JobEnded:   src.job.AllEnded(),
 		CPUSeconds: u.UserSeconds + u.SystemSeconds,
 		IO: process.IO{
 			ReadBytes: float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit,
@@ -260,11 +261,11 @@ func (src *jobSource) idle() int {
 }
 
 // endedProcesses returns the job's processes that were waited for since the last call.
-func (src *jobSource) endedProcesses() []process.Ended {
+func (src *jobSource) endedProcesses() []process.ReapedProcess {
 	if src.job == nil {
 		return nil
 	}
-	return src.job.Ended()
+	return src.job.TakeEnded()
 }
 
 // blockUnit is the size in bytes of one block of ru_inblock and ru_oublock on every disk.

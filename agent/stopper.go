@@ -11,33 +11,33 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // A stopper stops the job when a rule of Options.StopIf holds. It is an observer of the run: rules are
 // checked at each sample.
 type stopper struct {
-	*wrap
-	ctx     context.Context
-	reader  *host.Reader
-	watches []collector.Watch
-	refused bool // the job may not be signalled
+	*commandRun
+	ctx      context.Context
+	reader   *host.Reader
+	checkers []collector.RuleChecker
+	refused  bool // the job may not be signalled
 
 	done   chan struct{} // closed when the job has been stopped; nil until a rule holds
 	killed bool          // KILL was sent; known when done is closed
 }
 
-// guard adds a stopper to the observers of the run, if there are rules.
-func (w *wrap) guard(ctx context.Context, reader *host.Reader) {
+// addStopper adds a stopper to the observers of the run, if there are rules.
+func (w *commandRun) addStopper(ctx context.Context, reader *host.Reader) {
 	if len(w.o.StopIf) == 0 {
 		return
 	}
-	w.stopper = &stopper{wrap: w, ctx: ctx, reader: reader}
+	w.stopper = &stopper{commandRun: w, ctx: ctx, reader: reader}
 	for _, rule := range w.o.rules() {
-		w.stopper.watches = append(w.stopper.watches, collector.Watch{Rule: rule})
+		w.stopper.checkers = append(w.stopper.checkers, collector.RuleChecker{Rule: rule})
 	}
-	w.observe(w.stopper)
+	w.addObserver(w.stopper)
 }
 
 // rules returns the rules of StopIf, which were checked before.
@@ -62,8 +62,8 @@ func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 
 	var broken *collector.Rule
 	var by float64
-	for i := range s.watches {
-		w := &s.watches[i]
+	for i := range s.checkers {
+		w := &s.checkers[i]
 		if value, holds := w.Check(sample, rec.End.Mono); holds && broken == nil {
 			broken, by = &w.Rule, value
 		}
@@ -96,7 +96,7 @@ func (s *stopper) stop(rule *collector.Rule, value float64, rec *collector.Recor
 		Signal: "SIGTERM", At: at,
 	}
 	s.done = make(chan struct{})
-	go s.follow(&survivors{tree: s.reader.JobTree(), asked: patience.New[count]()})
+	go s.awaitProcesses(&survivors{tree: s.reader.JobTree(), caller: timeout.NewCaller[processCount]()})
 }
 
 // The shortest and the longest pause between two looks at the job's processes, and for how long KILL is repeated.
@@ -106,17 +106,17 @@ const (
 	killing   = 5 * time.Second
 )
 
-// follow waits until no process of the job is left, and kills those that are left after the grace. It
+// awaitProcesses waits until no process of the job is left, and kills those that are left after the grace. It
 // looks at them all the time, so as to know those whose parents end. A signal to perfagent or the end
 // of ctx, which have ended the main process too, end the grace for the others.
-func (s *stopper) follow(rest *survivors) {
+func (s *stopper) awaitProcesses(rest *survivors) {
 	defer close(s.done)
 	grace := time.NewTimer(s.o.StopGrace)
 	defer grace.Stop()
 
 	for pause := shortLook; ; pause = min(2*pause, longLook) {
 		ended := closed(s.source.job.Done())
-		left, _ := rest.ask((*process.Tree).Living)
+		left, _ := rest.call((*process.Tree).CountLiving)
 		switch {
 		case ended && left == 0:
 			return
@@ -148,12 +148,12 @@ func closed(done <-chan struct{}) bool {
 // meanwhile.
 func (s *stopper) kill(rest *survivors) {
 	s.killed = s.source.job.Signal(syscall.SIGKILL) == nil
-	if s.source.made != nil {
-		_ = s.source.made.Kill() // those that it cannot kill come next
+	if s.source.jobGroup != nil {
+		_ = s.source.jobGroup.Kill() // those that it cannot kill come next
 	}
 
 	for end := time.Now().Add(killing); ; time.Sleep(shortLook) {
-		left, err := rest.ask((*process.Tree).Kill)
+		left, err := rest.call((*process.Tree).Kill)
 		if left == 0 {
 			return
 		}
@@ -174,8 +174,8 @@ func (s *stopper) end() []reporter.Missing {
 	return nil
 }
 
-// note adds to a recording whether the job had to be killed. Readers of copies keep what they have.
-func (s *stopper) note(rec *collector.Recording) {
+// recordKill adds to a recording whether the job had to be killed. Readers of copies keep what they have.
+func (s *stopper) recordKill(rec *collector.Recording) {
 	if s == nil || s.done == nil {
 		return
 	}
@@ -188,27 +188,27 @@ func (s *stopper) note(rec *collector.Recording) {
 // survivors are the processes of a job that is being stopped. The kernel may never answer for one of
 // them.
 type survivors struct {
-	tree  *process.Tree // nil if they cannot be found
-	asked *patience.Asker[count]
+	tree   *process.Tree // nil if they cannot be found
+	caller *timeout.Caller[processCount]
 }
 
-// A count is the number of processes that were there, and the error of finding or killing one of them.
-type count struct {
+// A processCount is the number of processes that were there, and the error of finding or killing one of them.
+type processCount struct {
 	n   int
 	err error
 }
 
 var errNoAnswer = errors.New("the kernel does not answer for one of them")
 
-// ask asks the tree how many there are, or kills them and returns how many there were; 0 if they cannot be found. If it
-// does not answer in time, ask counts one process: the job is not known to have ended.
-func (v *survivors) ask(question func(*process.Tree) (int, error)) (int, error) {
+// call asks the tree how many there are, or kills them and returns how many there were; 0 if they cannot be found. If
+// it does not answer in time, ask counts one process: the job is not known to have ended.
+func (v *survivors) call(question func(*process.Tree) (int, error)) (int, error) {
 	if v.tree == nil {
 		return 0, nil
 	}
-	answer, ok := v.asked.Ask(time.Second, func() count {
+	answer, ok := v.caller.Call(time.Second, func() processCount {
 		n, err := question(v.tree)
-		return count{n, err}
+		return processCount{n, err}
 	})
 	if !ok {
 		return 1, errNoAnswer

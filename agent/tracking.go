@@ -15,22 +15,22 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// A tracking holds the MLflow destination of a run, from the options and the environment. It contacts
+// A mlflowTracking holds the MLflow destination of a run, from the options and the environment. It contacts
 // no server by itself. It is an observer of the run, for the live push.
-type tracking struct {
+type mlflowTracking struct {
 	uri   string // as given, perhaps with user info; never shown
 	state reporter.PushState
 	dest  pusher.Destination
 
-	node   string // its name in MLflow
-	ofRank bool   // the job is of one rank of several on the node
-	idle   bool   // another agent of the node pushes live
+	node            string // its name in MLflow
+	ofRank          bool   // the job is of one rank of several on the node
+	pushedElsewhere bool   // another agent of the node pushes live
 
 	head  *journal.Head // describes the run to the live push; nil if there is none
 	live  *pusher.Live
@@ -39,8 +39,8 @@ type tracking struct {
 }
 
 // newTracking decides where to push.
-func newTracking(o Options) *tracking {
-	t := &tracking{uri: o.MLflow, state: reporter.PushState{State: reporter.PushOff}}
+func newTracking(o Options) *mlflowTracking {
+	t := &mlflowTracking{uri: o.MLflow, state: reporter.PushState{State: reporter.PushOff}}
 	switch o.MLflow {
 	case Off:
 		t.uri = ""
@@ -62,7 +62,7 @@ func newTracking(o Options) *tracking {
 	t.dest = pusher.Destination{
 		RunID: run, Given: run != "", Invocation: pusher.NewInvocation(t.node),
 		ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"), ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"),
-		FewNames: pusher.TakesFewNames(t.uri, os.LookupEnv),
+		LimitsNames: pusher.LimitsMetricNames(t.uri, os.LookupEnv),
 	}
 	t.state = reporter.PushState{
 		State: reporter.PushPending, URI: t.state.URI, RunID: run, Given: t.dest.Given, Invocation: t.dest.Invocation,
@@ -84,31 +84,31 @@ func (o Options) nodeInMLflow() string {
 	return pusher.NodeName(index, &id, host)
 }
 
-// amongRanks makes the push that of one rank of several on the node. common is a text that only the agents of this
+// configureRank makes the push that of one rank of several on the node. common is a text that only the agents of this
 // launch on this node have in common: the MLflow run that the job of any of them makes is found by it. The live push
 // sends the host's series alone, and waits for takeOver unless the rank measures the host from the beginning. It is
 // called before jobEnv.
-func (t *tracking) amongRanks(common string, holds bool) {
-	t.ofRank, t.idle = true, !holds
-	if t.on() {
+func (t *mlflowTracking) configureRank(common string, holds bool) {
+	t.ofRank, t.pushedElsewhere = true, !holds
+	if t.isEnabled() {
 		t.dest.Invocation = pusher.SharedInvocation(common, t.node)
 		t.state.Invocation = t.dest.Invocation
 	}
 }
 
-// takeOver begins the live push when the rank begins to measure the host. It is called in the sampling goroutine.
-func (t *tracking) takeOver() {
-	t.idle = false
+// startLive begins the live push when the rank begins to measure the host. It is called in the sampling goroutine.
+func (t *mlflowTracking) startLive() {
+	t.pushedElsewhere = false
 	t.begin(nil)
 }
 
-// on reports whether there is a server to push to.
-func (t *tracking) on() bool { return t.state.State == reporter.PushPending }
+// isEnabled reports whether there is a server to push to.
+func (t *mlflowTracking) isEnabled() bool { return t.state.State == reporter.PushPending }
 
 // jobEnv returns additions to the job's environment that put our tags on the MLflow runs that the job
 // makes. It leaves a value of MLFLOW_RUN_CONTEXT alone that it cannot parse.
-func (t *tracking) jobEnv(runID string) []string {
-	if !t.on() {
+func (t *mlflowTracking) jobEnv(runID string) []string {
+	if !t.isEnabled() {
 		return nil
 	}
 
@@ -153,9 +153,9 @@ func survivesJSON(text string) bool {
 }
 
 const (
-	// maxAnswer bounds the memory for an answer of the server, in bytes. The latest values of a run
+	// maxResponse bounds the memory for an answer of the server, in bytes. The latest values of a run
 	// of a thousand nodes take 3 MB.
-	maxAnswer = 8 << 20
+	maxResponse = 8 << 20
 
 	// maxRefused is the number of retries at the job's end if the server refuses the connection. If
 	// the server is down for long, the jobs of a pipeline should not each wait for the timeout.
@@ -164,14 +164,14 @@ const (
 
 // connect returns a client for pushing while the job runs or at its end. The caller chooses the number
 // of retries; the variables MLFLOW_HTTP_… do not.
-func (t *tracking) connect(retries int) (*mlflow.Client, error) {
+func (t *mlflowTracking) connect(retries int) (*mlflow.Client, error) {
 	cfg, err := pusher.ClientConfig(t.uri, Version(), os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
 
 	cfg.MaxRetries, cfg.BackoffFactor, cfg.BackoffJitter, cfg.MaxBackoff = retries, 0.2, 0.1, 2*time.Second
-	cfg.MaxAnswer = maxAnswer
+	cfg.MaxResponse = maxResponse
 	refused := 0
 	cfg.OnRetry = func(err error, _ time.Duration) bool {
 		if unreachable(err) {
@@ -190,14 +190,14 @@ func unreachable(err error) bool {
 }
 
 // begin starts the live push.
-func (t *tracking) begin(*collector.Recording) {
-	if !t.on() || t.head == nil || t.idle || t.live != nil {
+func (t *mlflowTracking) begin(*collector.Recording) {
+	if !t.isEnabled() || t.head == nil || t.pushedElsewhere || t.live != nil {
 		return
 	}
 
 	t.live = pusher.NewLive(*t.head, t.dest, func() (*mlflow.Client, error) { return t.connect(1) })
 	if t.ofRank {
-		t.live.OfRank()
+		t.live.SetHostOnly()
 	}
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -209,19 +209,19 @@ func (t *tracking) begin(*collector.Recording) {
 
 	t.stop = func() bool {
 		cancel()
-		_, ended := patience.Receive(done, 300*time.Millisecond) // a credentials file may be on a disk that hangs
+		_, ended := timeout.Receive(done, 300*time.Millisecond) // a credentials file may be on a disk that hangs
 		return ended
 	}
 }
 
-func (t *tracking) observe(_ *collector.Sample, rec *collector.Recording) {
+func (t *mlflowTracking) observe(_ *collector.Sample, rec *collector.Recording) {
 	if t.live != nil {
 		t.live.Observe(rec)
 	}
 }
 
 // end stops the live push, and keeps the MLflow run that it found or made.
-func (t *tracking) end() []reporter.Missing {
+func (t *mlflowTracking) end() []reporter.Missing {
 	if t.live == nil || !t.stop() {
 		return nil
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 // rankTracking returns the tracking of a rank of a launch that tells no index of the node.
-func rankTracking(t *testing.T, rank int, holds bool) *tracking {
+func rankTracking(t *testing.T, rank int, holds bool) *mlflowTracking {
 	t.Helper()
-	o := Options{MLflow: "http://127.0.0.1:1", RunID: "r"}.settled()
-	o.identity = scheduler.Identity{NodeFrom: scheduler.None, Rank: &rank, WorldSize: 2}
+	o := Options{MLflow: "http://127.0.0.1:1", RunID: "r"}.withDefaults()
+	o.identity = scheduler.Identity{NodeFrom: scheduler.NodeFromNone, Rank: &rank, WorldSize: 2}
 	tr := newTracking(o)
-	tr.amongRanks("launch 7 on this host", holds)
+	tr.configureRank("launch 7 on this host", holds)
 	tr.head = &journal.Head{}
 	t.Cleanup(func() { tr.end() })
 	return tr
@@ -30,7 +30,7 @@ func TestTracking_RanksShareTheInvocation(t *testing.T) {
 	if a.state.Invocation != a.dest.Invocation {
 		t.Errorf("the report says %s", a.state.Invocation)
 	}
-	if b.amongRanks("launch 8 on this host", false); a.dest.Invocation == b.dest.Invocation {
+	if b.configureRank("launch 8 on this host", false); a.dest.Invocation == b.dest.Invocation {
 		t.Error("two launches have the same")
 	}
 	if other := pusher.SharedInvocation("launch 7 on this host", "5"); other == a.dest.Invocation {
@@ -46,9 +46,9 @@ func TestTracking_OnlyTheHolderPushesLive(t *testing.T) {
 	if a.live == nil || b.live != nil {
 		t.Fatalf("live: %v and %v", a.live != nil, b.live != nil)
 	}
-	b.takeOver()
+	b.startLive()
 	live := b.live
-	if b.takeOver(); live == nil || b.live != live {
+	if b.startLive(); live == nil || b.live != live {
 		t.Error("the second one does not take over once")
 	}
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // MemoryAsRSS is the code for memory of the job that was added up from resident sizes instead of PSS.
-const MemoryAsRSS series.Code = "memory_as_rss"
+const MemoryAsRSS series.ReasonCode = "memory_as_rss"
 
 // ProcessTable names the table of the job's processes where it is missing, and ProcessesUnread is the
 // code for processes that could not be read for it.
 const (
-	ProcessTable                = "processes"
-	ProcessesUnread series.Code = "processes_unreadable"
+	ProcessTable                      = "processes"
+	ProcessesUnread series.ReasonCode = "processes_unreadable"
 )
 
 // Account is what the kernel's counters say of the job and of what limits it: differences from the
@@ -28,37 +28,37 @@ type Account struct {
 	Running    bool   `json:"running,omitempty"` // at the baseline, which read the job, too
 	Group      string `json:"group,omitempty"`   // its path
 	Version    string `json:"version,omitempty"`
-	MemoryHome string `json:"memory_home,omitempty"` // path of the group that the job's memory is charged to
+	MemoryPath string `json:"memory_home,omitempty"` // path of the group that the job's memory is charged to
 	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" = never measured
 	// CPUSeconds is the CPU time of the whole job, without ours and our helpers'. Living is the
 	// part of it that belongs to processes that have not ended.
 	CPUSeconds series.Optional `json:"cpu_seconds"`
-	// CPUOpen reports that the last Reading found processes of the job and could not read what they
+	// CPUIncomplete reports that the last Reading found processes of the job and could not read what they
 	// have used.
-	CPUOpen bool `json:"cpu_open,omitempty"`
-	// Outside reports that the group has not counted all processes of the job, LateCPUSeconds is the
+	CPUIncomplete bool `json:"cpu_open,omitempty"`
+	// OutsideGroup reports that the group has not counted all processes of the job, LateCPUSeconds is the
 	// part of CPUSeconds that samples lack therefore: it was known later.
-	Outside        bool            `json:"outside,omitempty"`
-	LateCPUSeconds float64         `json:"late_cpu_seconds,omitzero"`
-	Living         series.Optional `json:"living_cpu_seconds"`
+	OutsideGroup     bool            `json:"outside,omitempty"`
+	LateCPUSeconds   float64         `json:"late_cpu_seconds,omitzero"`
+	LivingCPUSeconds series.Optional `json:"living_cpu_seconds"`
 	// PeakMB is the kernel's peak of the group that holds the job, page cache included, if it rose
 	// while the job ran. CacheMB is the most page cache that was seen in it, OwnMB the most that is
 	// not the job's: ours, and what was there before it. All are MiB.
-	PeakMB  series.Optional `json:"peak_mb"`
-	CacheMB series.Optional `json:"cache_mb"`
-	OwnMB   series.Optional `json:"own_mb"`
+	PeakMB   series.Optional `json:"peak_mb"`
+	CacheMB  series.Optional `json:"cache_mb"`
+	NonJobMB series.Optional `json:"own_mb"`
 
 	// UnownedMB is the most by which the host's shared memory had grown beyond what is known to be the
 	// job's, MiB: files in /dev/shm of which it is not known to whom they belong.
 	UnownedMB series.Optional `json:"unowned_mb"`
 
 	Limits host.Limits `json:"limits"`
-	// MemoryInner is the innermost of several groups with the memory limit, or "" if there is one.
-	MemoryInner string `json:"memory_inner,omitempty"`
+	// InnerMemoryGroup is the innermost of several groups with the memory limit, or "" if there is one.
+	InnerMemoryGroup string `json:"memory_inner,omitempty"`
 	// Periods and Throttled count the periods of the CPU quota, all and those in which the group
 	// was throttled; ThrottledSeconds is for how long it was.
 	Periods          series.Optional `json:"periods"`
-	Throttled        series.Optional `json:"throttled"`
+	ThrottledPeriods series.Optional `json:"throttled"`
 	ThrottledSeconds series.Optional `json:"throttled_seconds"`
 	// LimitPeakMB is the kernel's peak of the group that has the memory limit, page cache included,
 	// in MiB. LimitCacheMB is the most page cache that was seen in that group.
@@ -81,17 +81,17 @@ type Account struct {
 	OOMKills      series.Optional `json:"oom_kills"`
 	HostOOMKills  series.Optional `json:"host_oom_kills"`
 	LimitOOMKills series.Optional `json:"limit_oom_kills"`
-	// Kill is the newest kill in the group or, where no group counts them, on the host; nil if there
+	// LastOOMKill is the newest kill in the group or, where no group counts them, on the host; nil if there
 	// was none.
-	Kill *Kill `json:"kill,omitempty"`
+	LastOOMKill *OOMKill `json:"kill,omitempty"`
 	// Neighbours is 0 if the group held nothing but the job, us and what is above us whenever a kill
 	// was counted, and more if it held others. It is unknown if that was not looked at.
 	Neighbours series.Optional `json:"neighbours"`
 	OOMAt      time.Time       `json:"oom_at,omitzero"`
 	Victims    []host.Victim   `json:"victims,omitempty"`
-	// LogPIDs reports that Victims are all that the kernel's log has, with process IDs that are
+	// SamePIDNamespace reports that Victims are all that the kernel's log has, with process IDs that are
 	// ours.
-	LogPIDs bool `json:"log_pids,omitempty"`
+	SamePIDNamespace bool `json:"log_pids,omitempty"`
 
 	// Stalls of the job's group and of the host, seconds (PSI).
 	JobStall  Stalls `json:"job_stall"`
@@ -104,16 +104,16 @@ type Account struct {
 	Stop *Stop `json:"stop,omitempty"`
 }
 
-// A Kill is what the Readings around an out-of-memory kill say of it. It never changes.
-type Kill struct {
+// An OOMKill is what the Readings around an out-of-memory kill say of it. It never changes.
+type OOMKill struct {
 	At time.Time `json:"at"` // of the first Reading that had counted it
 	// InGroup and AtLimit report whether the counters prove that a limit of the job's group or of one
 	// below it was the reason, and the job's memory limit.
 	InGroup bool `json:"in_group"`
 	AtLimit bool `json:"at_limit"`
-	// Counted reports whether the kernel counts how often a limit was the reason, so that its silence
+	// LimitEventsCounted reports whether the kernel counts how often a limit was the reason, so that its silence
 	// proves that none was (v2).
-	Counted bool `json:"counted"`
+	LimitEventsCounted bool `json:"counted"`
 	// AvailableMB is the memory, MiB, that the host had available at the last Reading before the kill,
 	// and AvailablePct that share of its memory.
 	AvailableMB  series.Optional `json:"available_mb"`
@@ -162,12 +162,12 @@ type stallCounters [6]series.Counter
 // note brings stalls up to another reading: how far they have come since the first one. What it lacks
 // stays as it was.
 func (c *stallCounters) note(s *Stalls, p *cgroup.Pressure) {
-	newer(&s.CPUSome, c[0].Increase(p.CPU.Some))
-	newer(&s.CPUFull, c[1].Increase(p.CPU.Full))
-	newer(&s.MemorySome, c[2].Increase(p.Memory.Some))
-	newer(&s.MemoryFull, c[3].Increase(p.Memory.Full))
-	newer(&s.IOSome, c[4].Increase(p.IO.Some))
-	newer(&s.IOFull, c[5].Increase(p.IO.Full))
+	setIfKnown(&s.CPUSome, c[0].Increase(p.CPU.Some))
+	setIfKnown(&s.CPUFull, c[1].Increase(p.CPU.Full))
+	setIfKnown(&s.MemorySome, c[2].Increase(p.Memory.Some))
+	setIfKnown(&s.MemoryFull, c[3].Increase(p.Memory.Full))
+	setIfKnown(&s.IOSome, c[4].Increase(p.IO.Some))
+	setIfKnown(&s.IOFull, c[5].Increase(p.IO.Full))
 }
 
 // NoAccount returns an Account with nothing known.
@@ -175,9 +175,9 @@ func NoAccount() Account {
 	u := series.Unknown()
 	none := Stalls{u, u, u, u, u, u}
 	return Account{
-		CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u, UnownedMB: u,
+		CPUSeconds: u, LivingCPUSeconds: u, PeakMB: u, CacheMB: u, NonJobMB: u, UnownedMB: u,
 		Limits:  host.Limits{CPUQuota: u, MemoryMB: u},
-		Periods: u, Throttled: u, ThrottledSeconds: u,
+		Periods: u, ThrottledPeriods: u, ThrottledSeconds: u,
 		LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, FullAtKillMB: u,
 		OOMKills: u, HostOOMKills: u, LimitOOMKills: u, Neighbours: u,
 		JobStall: none, HostStall: none,
@@ -205,20 +205,20 @@ type GPU struct {
 	ClockMHz     series.Optional `json:"clock_mhz"`
 	// Throttle lists the reasons for which its clock was seen to be held back.
 	Throttle []string `json:"throttle,omitempty"`
-	// Idle is when the device, one of the job's, was idle.
-	Idle Idleness `json:"idle,omitzero"`
+	// IdleGaps is when the device, one of the job's, was idle.
+	IdleGaps IdleGaps `json:"idle,omitzero"`
 
 	// looks counts the looks at the job's processes, visible those in which one of them could use the device.
 	looks, visible float64
 
-	energy series.Counter
-	gap    Idleness // the time for which the device has been idle now; it may still be too short
+	energy     series.Counter
+	currentGap IdleGaps // the time for which the device has been idle now; it may still be too short
 }
 
 // note takes another state of the device.
 func (g *GPU) note(s gpu.State) {
-	newer(&g.EnergyJoules, g.energy.Increase(s.EnergyJoules))
-	highest(&g.ClockMHz, series.Optional(s.ClockMHz))
+	setIfKnown(&g.EnergyJoules, g.energy.Increase(s.EnergyJoules))
+	raiseTo(&g.ClockMHz, series.Optional(s.ClockMHz))
 	for _, reason := range s.Throttle {
 		if !slices.Contains(g.Throttle, reason) {
 			g.Throttle = append(g.Throttle, reason)

@@ -29,9 +29,9 @@ func watchSleep(t testing.TB, o Options) *Sampler {
 	})
 
 	job := host.JobOptions{Source: host.JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
-		Reaped: func() host.Reaped { return host.Reaped{} }}
+		Reaped: func() host.ReapedUsage { return host.ReapedUsage{} }}
 	if group, err := cgroup.Find(cgroup.Options{}); err == nil {
-		group.Count(false)
+		group.CountTasks(false)
 		job.Group = group
 	}
 	return NewSampler(host.NewReader(host.Options{Job: job}), o)
@@ -55,8 +55,8 @@ func TestSampler_AllocatesNothing(t *testing.T) {
 // perNewProcess is how many allocations it takes to find out whose a new process of the host is.
 const perNewProcess = 5
 
-// allocationsOfSample returns how many allocations this process makes in a sample, without those for processes that others
-// start meanwhile.
+// allocationsOfSample returns how many allocations this process makes in a sample, without those for processes that
+// others start meanwhile.
 func allocationsOfSample(t *testing.T) float64 {
 	const warm, most = 120, 320 // of 10 ms: the first table, and limits, then all beats but that of 5 s
 	var before, after runtime.MemStats
@@ -97,10 +97,10 @@ func processesStarted(t *testing.T) float64 {
 func BenchmarkSample_Job(b *testing.B) {
 	s := watchSleep(b, Options{})
 	defer s.reader.Close()
-	s.describe()
-	s.take(false)
+	s.completeBaseline()
+	s.takeSample(false)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.take(false)
+		s.takeSample(false)
 	}
 }

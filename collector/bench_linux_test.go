@@ -13,7 +13,7 @@ func BenchmarkSample(b *testing.B) {
 	r := host.NewReader(host.Options{})
 	defer r.Close()
 	first, second := r.Read(), r.Read()
-	p := Begin(first)
+	p := NewCounterState(first)
 	rec := NewRecording(first.At, time.Second, 1000)
 	defer collectortest.CPUPerOp(b)()
 	for b.Loop() {

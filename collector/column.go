@@ -144,10 +144,10 @@ func (c Column) GPU() (device int, k GPUKey, ok bool) {
 // A ColumnInfo is what there is to know of a column. It is the one place that says it: reports,
 // charts, MLflow, /metrics, comparisons and merges take it from here.
 type ColumnInfo struct {
-	Key    string // its name in samples and envelope: "disk_io_read_mb"
-	Unit   Unit
-	Kind   Kind   // 0 in the table: a share if Unit is Percent, else a gauge
-	Across Across // how the values of several nodes become one; 0 in the table: Mean of a share, else Sum
+	Key         string // its name in samples and envelope: "disk_io_read_mb"
+	Unit        Unit
+	Kind        Kind        // 0 in the table: a share if Unit is Percent, else a gauge
+	Aggregation Aggregation // how the values of several nodes become one; 0 in the table: Mean of a share, else Sum
 
 	Origin
 
@@ -158,10 +158,10 @@ type ColumnInfo struct {
 	Bound Bound
 
 	Label string // what it is, in words
-	// Group and Word are what a person reads of bytes that moved: "network", "received". Short is
+	// TrafficGroup and Word are what a person reads of bytes that moved: "network", "received". Short is
 	// both for a narrow column: "net recv".
-	Group       Group
-	Word, Short string
+	TrafficGroup     TrafficGroup
+	Direction, Short string
 	// Rate is the column of a counter's rate; 0 = none. Its row follows from the counter's, unless the table has it.
 	// rateLabel is its Label if that is another one.
 	Rate      Column
@@ -179,18 +179,18 @@ type ColumnInfo struct {
 	// What its values are made from; nil where that is more than one number. devices are those whose bytes it counts.
 	// vm and job return a number of the Reading, of bytes if Unit is Mebibytes, and stall the seconds of which it is
 	// the share.
-	devices deviceSum
+	devices deviceSelector
 	vm      func(*host.VMStat) float64
-	job     func(*host.JobUse) float64
+	job     func(*host.JobUsage) float64
 	stall   func(*cgroup.Pressure) float64
 }
 
 // An Origin is what the columns that are read together have in common.
 type Origin struct {
-	Source string   // where they are read from: host.SourceCPU…
-	Files  []string // the files of the source that they need; nil = all of them
-	Needs  Need     // what must exist for them to have values
-	Since  Since    // whose life they belong to
+	Source   string      // where they are read from: host.SourceCPU…
+	Files    []string    // the files of the source that they need; nil = all of them
+	Requires Requirement // what must exist for them to have values
+	Scope    Scope       // whose life they belong to
 	// Always reports whether every report has the columns. The others are in a report only if
 	// anything of them was measured.
 	Always bool
@@ -257,42 +257,42 @@ const (
 	Share                   // a percentage, of a whole or of a window
 )
 
-// An Across is how the values of several nodes become that of a run.
-type Across int
+// An Aggregation is how the values of several nodes become that of a run.
+type Aggregation int
 
 // The ways to put nodes together.
 const (
-	Sum Across = iota + 1
+	Sum Aggregation = iota + 1
 	Max
 	Mean
 )
 
-// A Since is whose life a column belongs to, and a counter begins with.
-type Since int
+// A Scope is whose life a column belongs to, and a counter begins with.
+type Scope int
 
 // The lives.
 const (
-	Host Since = iota + 1
-	Job
-	Device // one that not every host has: its columns are held once it is there
+	ScopeHost Scope = iota + 1
+	ScopeJob
+	ScopeDevice // one that not every host has: its columns are held once it is there
 )
 
-// A Need is what must exist for a column to have values, as a set of bits.
-type Need uint
+// A Requirement is what must exist for a column to have values, as a set of bits.
+type Requirement uint
 
 // The needs.
 const (
-	NeedTicks       Need = 1 << iota // a window of some ticks of the kernel's CPU clock
-	NeedJob                          // a job
-	NeedGroup                        // a control group that can be seen
-	NeedOwnGroup                     // one that holds only the job and perfagent
-	NeedMemoryLimit                  // a control group that limits the memory
-	NeedQuota                        // a control group that limits the CPU time
-	NeedDevice                       // a device
+	RequiresTicks       Requirement = 1 << iota // a window of some ticks of the kernel's CPU clock
+	RequiresJob                                 // a job
+	RequiresGroup                               // a control group that can be seen
+	RequiresOwnGroup                            // one that holds only the job and perfagent
+	RequiresMemoryLimit                         // a control group that limits the memory
+	RequiresQuota                               // a control group that limits the CPU time
+	RequiresDevice                              // a device
 )
 
 // Has reports whether a set contains another.
-func (n Need) Has(o Need) bool { return n&o == o }
+func (n Requirement) Has(o Requirement) bool { return n&o == o }
 
 // A Bound is what a column cannot, or should not, exceed.
 type Bound int
@@ -306,60 +306,63 @@ const (
 	BoundDevicePower        // the power that the GPU may draw
 )
 
-// A Group is what people call counters that belong together, and are drawn together.
-type Group string
+// A TrafficGroup is what people call counters that belong together, and are drawn together.
+type TrafficGroup string
 
 // The groups of bytes that moved.
 const (
-	GroupDisk     Group = "disk"
-	GroupNetwork  Group = "network"
-	GroupLoopback Group = "loopback"
+	TrafficDisk     TrafficGroup = "disk"
+	TrafficNetwork  TrafficGroup = "network"
+	TrafficLoopback TrafficGroup = "loopback"
 
-	GroupInfiniBand Group = "InfiniBand"
-	GroupNFS        Group = "NFS"
-	GroupLustre     Group = "Lustre"
+	TrafficInfiniBand TrafficGroup = "InfiniBand"
+	TrafficNFS        TrafficGroup = "NFS"
+	TrafficLustre     TrafficGroup = "Lustre"
 )
 
 // The origins of the columns.
 var (
-	ofCPU       = Origin{Source: host.SourceCPU, Needs: NeedTicks, Since: Host, Always: true, Digits: 6}
-	ofMemory    = Origin{Source: host.SourceMemory, Since: Host, Always: true, Digits: 6}
-	ofDisk      = Origin{Source: host.SourceDisk, Since: Host, Always: true, Digits: 6}
-	ofDiskIO    = Origin{Source: host.SourceDiskIO, Since: Host, Always: true, Digits: 6}
-	ofNetwork   = Origin{Source: host.SourceNetwork, Since: Host, Always: true, Digits: 6}
-	ofClock     = Origin{Source: "clock", Since: Host, Always: true, Digits: 6}
-	ofJobStat   = Origin{Source: host.SourceJob, Files: []string{"stat"}, Needs: NeedJob, Since: Job, Digits: 3}
-	ofJobMemory = Origin{Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Since: Job, Digits: 3}
-	ofJobIO     = Origin{Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, Since: Job, Digits: 3}
-	ofPageCache = ofGroup(NeedOwnGroup, "memory.stat")
-	ofQuota     = ofGroup(NeedQuota, "cpu.stat", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+	ofCPU     = Origin{Source: host.SourceCPU, Requires: RequiresTicks, Scope: ScopeHost, Always: true, Digits: 6}
+	ofMemory  = Origin{Source: host.SourceMemory, Scope: ScopeHost, Always: true, Digits: 6}
+	ofDisk    = Origin{Source: host.SourceDisk, Scope: ScopeHost, Always: true, Digits: 6}
+	ofDiskIO  = Origin{Source: host.SourceDiskIO, Scope: ScopeHost, Always: true, Digits: 6}
+	ofNetwork = Origin{Source: host.SourceNetwork, Scope: ScopeHost, Always: true, Digits: 6}
+	ofClock   = Origin{Source: "clock", Scope: ScopeHost, Always: true, Digits: 6}
+	ofJobStat = Origin{Source: host.SourceJob, Files: []string{"stat"}, Requires: RequiresJob, Scope: ScopeJob,
+		Digits: 3}
+	ofJobMemory = Origin{Source: host.SourceJob, Files: []string{"memory"}, Requires: RequiresJob, Scope: ScopeJob,
+		Digits: 3}
+	ofJobIO     = Origin{Source: host.SourceJob, Files: []string{"io"}, Requires: RequiresJob, Scope: ScopeJob, Digits: 3}
+	ofPageCache = ofGroup(RequiresOwnGroup, "memory.stat")
+	ofQuota     = ofGroup(RequiresQuota, "cpu.stat", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 
-	ofMemoryLimit = ofGroup(NeedMemoryLimit,
+	ofMemoryLimit = ofGroup(RequiresMemoryLimit,
 		"memory.stat", "memory.current", "memory.max", "memory.usage_in_bytes", "memory.limit_in_bytes")
 
-	ofCPUModes       = Origin{Source: host.SourceCPU, Needs: NeedTicks, Since: Host, Digits: 3}
-	ofLoad           = Origin{Source: host.SourceLoad, Since: Host, Digits: 3}
-	ofSwap           = Origin{Source: host.SourceSwap, Since: Host, Digits: 3}
-	ofCPUPressure    = Origin{Source: host.SourcePressure, Files: []string{"cpu"}, Since: Host, Digits: 3}
-	ofMemoryPressure = Origin{Source: host.SourcePressure, Files: []string{"memory"}, Since: Host, Digits: 3}
-	ofIOPressure     = Origin{Source: host.SourcePressure, Files: []string{"io"}, Since: Host, Digits: 3}
+	ofCPUModes       = Origin{Source: host.SourceCPU, Requires: RequiresTicks, Scope: ScopeHost, Digits: 3}
+	ofLoad           = Origin{Source: host.SourceLoad, Scope: ScopeHost, Digits: 3}
+	ofSwap           = Origin{Source: host.SourceSwap, Scope: ScopeHost, Digits: 3}
+	ofCPUPressure    = Origin{Source: host.SourcePressure, Files: []string{"cpu"}, Scope: ScopeHost, Digits: 3}
+	ofMemoryPressure = Origin{Source: host.SourcePressure, Files: []string{"memory"}, Scope: ScopeHost, Digits: 3}
+	ofIOPressure     = Origin{Source: host.SourcePressure, Files: []string{"io"}, Scope: ScopeHost, Digits: 3}
 
-	ofJobCPUPressure    = ofGroup(NeedOwnGroup, "cpu.pressure")
-	ofJobMemoryPressure = ofGroup(NeedOwnGroup, "memory.pressure")
-	ofJobIOPressure     = ofGroup(NeedOwnGroup, "io.pressure")
+	ofJobCPUPressure    = ofGroup(RequiresOwnGroup, "cpu.pressure")
+	ofJobMemoryPressure = ofGroup(RequiresOwnGroup, "memory.pressure")
+	ofJobIOPressure     = ofGroup(RequiresOwnGroup, "io.pressure")
 
-	ofInfiniBand = Origin{Source: host.SourceInfiniBand, Needs: NeedDevice, Since: Device, Digits: 6}
-	ofHeat       = Origin{Source: host.SourceThermal, Needs: NeedDevice, Since: Device, Digits: 1}
-	ofThrottles  = Origin{Source: host.SourceThermal, Needs: NeedDevice, Since: Device, Digits: 3}
-	ofEnergy     = Origin{Source: host.SourceEnergy, Needs: NeedDevice, Since: Device, Digits: 3}
-	ofNFS        = Origin{Source: host.SourceNFS, Needs: NeedDevice, Since: Device, Digits: 6}
-	ofLustre     = Origin{Source: host.SourceLustre, Needs: NeedDevice, Since: Device, Digits: 6}
-	ofGPU        = Origin{Source: host.SourceGPU, Needs: NeedDevice, Since: Device, Digits: 1}
+	ofInfiniBand = Origin{Source: host.SourceInfiniBand, Requires: RequiresDevice, Scope: ScopeDevice, Digits: 6}
+	ofThermal    = Origin{Source: host.SourceThermal, Requires: RequiresDevice, Scope: ScopeDevice, Digits: 1}
+	ofThrottles  = Origin{Source: host.SourceThermal, Requires: RequiresDevice, Scope: ScopeDevice, Digits: 3}
+	ofEnergy     = Origin{Source: host.SourceEnergy, Requires: RequiresDevice, Scope: ScopeDevice, Digits: 3}
+	ofNFS        = Origin{Source: host.SourceNFS, Requires: RequiresDevice, Scope: ScopeDevice, Digits: 6}
+	ofLustre     = Origin{Source: host.SourceLustre, Requires: RequiresDevice, Scope: ScopeDevice, Digits: 6}
+	ofGPU        = Origin{Source: host.SourceGPU, Requires: RequiresDevice, Scope: ScopeDevice, Digits: 1}
 )
 
 // ofGroup returns the origin of a value in files of the job's control group, v2 and v1.
-func ofGroup(needs Need, files ...string) Origin {
-	return Origin{Source: host.SourceCgroup, Files: files, Needs: NeedJob | NeedGroup | needs, Since: Job, Digits: 3}
+func ofGroup(needs Requirement, files ...string) Origin {
+	return Origin{Source: host.SourceCgroup, Files: files, Requires: RequiresJob | RequiresGroup | needs,
+		Scope: ScopeJob, Digits: 3}
 }
 
 // columnTable has everything there is to know about each column.
@@ -393,52 +396,52 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	DiskRead: {
 		Key: "disk_io_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofDiskIO,
-		Label: "bytes read from the node's disks, each byte once",
-		Group: GroupDisk, Word: "read", Short: "disk read", Prometheus: "disk_read_bytes_total",
+		Label:        "bytes read from the node's disks, each byte once",
+		TrafficGroup: TrafficDisk, Direction: "read", Short: "disk read", Prometheus: "disk_read_bytes_total",
 		Rate: DiskReadRate, rateLabel: "bytes read from the node's disks",
 		MLflow: "disk_read_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.Disks, in: true, class: host.Counted},
+		devices: deviceSelector{kind: host.Disks, in: true, class: host.Counted},
 	},
 	DiskWrite: {
 		Key: "disk_io_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofDiskIO,
-		Label: "bytes written to the node's disks, each byte once",
-		Group: GroupDisk, Word: "written", Short: "disk write", Prometheus: "disk_written_bytes_total",
+		Label:        "bytes written to the node's disks, each byte once",
+		TrafficGroup: TrafficDisk, Direction: "written", Short: "disk write", Prometheus: "disk_written_bytes_total",
 		Rate: DiskWriteRate, rateLabel: "bytes written to the node's disks",
 		MLflow: "disk_write_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.Disks, class: host.Counted},
+		devices: deviceSelector{kind: host.Disks, class: host.Counted},
 	},
 	NetLoSent: {
 		Key: "net_io_lo_sent_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
-		Label: "bytes sent over loopback",
-		Group: GroupLoopback, Word: "sent", Short: "loop sent", Prometheus: "loopback_transmit_bytes_total",
+		Label:        "bytes sent over loopback",
+		TrafficGroup: TrafficLoopback, Direction: "sent", Short: "loop sent", Prometheus: "loopback_transmit_bytes_total",
 		Rate: NetLoSentRate, MLflow: "network_lo_transmit_megabytes_per_second",
-		devices: deviceSum{kind: host.NICs, class: host.Counted | host.Loopback},
+		devices: deviceSelector{kind: host.NICs, class: host.Counted | host.Loopback},
 	},
 	NetExtSent: {
 		Key: "net_io_ext_sent_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
-		Label: "bytes sent to other hosts, each byte once, without loopback",
-		Group: GroupNetwork, Word: "sent", Short: "net sent", Prometheus: "network_transmit_bytes_total",
+		Label:        "bytes sent to other hosts, each byte once, without loopback",
+		TrafficGroup: TrafficNetwork, Direction: "sent", Short: "net sent", Prometheus: "network_transmit_bytes_total",
 		Rate: NetExtSentRate, rateLabel: "bytes sent to other hosts",
 		MLflow: "network_ext_transmit_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.NICs, class: host.Counted},
+		devices: deviceSelector{kind: host.NICs, class: host.Counted},
 	},
 	NetLoRecv: {
 		Key: "net_io_lo_recv_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
-		Label: "bytes received over loopback",
-		Group: GroupLoopback, Word: "received", Short: "loop recv", Prometheus: "loopback_receive_bytes_total",
+		Label:        "bytes received over loopback",
+		TrafficGroup: TrafficLoopback, Direction: "received", Short: "loop recv", Prometheus: "loopback_receive_bytes_total",
 		Rate:    NetLoRecvRate,
-		devices: deviceSum{kind: host.NICs, in: true, class: host.Counted | host.Loopback},
+		devices: deviceSelector{kind: host.NICs, in: true, class: host.Counted | host.Loopback},
 	},
 	NetExtRecv: {
 		Key: "net_io_ext_recv_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNetwork,
-		Label: "bytes received from other hosts, each byte once, without loopback",
-		Group: GroupNetwork, Word: "received", Short: "net recv", Prometheus: "network_receive_bytes_total",
+		Label:        "bytes received from other hosts, each byte once, without loopback",
+		TrafficGroup: TrafficNetwork, Direction: "received", Short: "net recv", Prometheus: "network_receive_bytes_total",
 		Rate: NetExtRecvRate, rateLabel: "bytes received from other hosts",
 		MLflow: "network_ext_receive_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.NICs, in: true, class: host.Counted},
+		devices: deviceSelector{kind: host.NICs, in: true, class: host.Counted},
 	},
 	Timestamp: {
-		Key: "timestamp", Unit: UnixSeconds, Across: Max, Origin: ofClock,
+		Key: "timestamp", Unit: UnixSeconds, Aggregation: Max, Origin: ofClock,
 		Label:      "time of the newest sample, since 1970",
 		Prometheus: "last_sample_timestamp_seconds",
 	},
@@ -466,19 +469,19 @@ var columnLiterals = [NumColumns]ColumnInfo{
 		Key: "job_memory_mb", Unit: Mebibytes, Origin: ofJobMemory, Bound: BoundMemory,
 		Label:  "memory of the whole job",
 		MLflow: "job_memory_megabytes", MLflowPeak: true, Prometheus: "job_memory_bytes",
-		job: func(j *host.JobUse) float64 { return j.Memory },
+		job: func(j *host.JobUsage) float64 { return j.Memory },
 	},
 	JobProcesses: {
 		Key: "job_processes", Unit: Processes, Origin: ofJobStat,
 		Label:  "processes of the job",
 		MLflow: "job_processes", Prometheus: "job_processes",
-		job: func(j *host.JobUse) float64 { return j.Processes },
+		job: func(j *host.JobUsage) float64 { return j.Processes },
 	},
 	JobThreads: {
 		Key: "job_threads", Unit: Threads, Origin: ofJobStat,
 		Label:  "threads of the job",
 		MLflow: "job_threads", Prometheus: "job_threads",
-		job: func(j *host.JobUse) float64 { return j.Threads },
+		job: func(j *host.JobUsage) float64 { return j.Threads },
 	},
 	JobRead: {
 		Key: "job_io_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofJobIO,
@@ -486,7 +489,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 		Prometheus: "job_read_bytes_total", Rate: JobReadRate,
 		rateLabel: "bytes that the job reads from storage",
 		MLflow:    "job_read_megabytes_per_second",
-		job:       func(j *host.JobUse) float64 { return j.ReadBytes },
+		job:       func(j *host.JobUsage) float64 { return j.ReadBytes },
 	},
 	JobWrite: {
 		Key: "job_io_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofJobIO,
@@ -494,21 +497,21 @@ var columnLiterals = [NumColumns]ColumnInfo{
 		Prometheus: "job_written_bytes_total", Rate: JobWriteRate,
 		rateLabel: "bytes that the job writes to storage",
 		MLflow:    "job_write_megabytes_per_second",
-		job:       func(j *host.JobUse) float64 { return j.WriteBytes },
+		job:       func(j *host.JobUsage) float64 { return j.WriteBytes },
 	},
 	JobReadCalls: {
 		Key: "job_read_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
 		Label:      "calls of the job that read, at least: read(2) and its like",
 		Prometheus: "job_read_calls_total",
 		Rate:       JobReadCallsRate, MLflow: "job_read_calls_per_second",
-		job: func(j *host.JobUse) float64 { return j.ReadCalls },
+		job: func(j *host.JobUsage) float64 { return j.ReadCalls },
 	},
 	JobWriteCalls: {
 		Key: "job_write_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
 		Label:      "calls of the job that wrote, at least: write(2) and its like",
 		Prometheus: "job_write_calls_total",
 		Rate:       JobWriteCallsRate, MLflow: "job_write_calls_per_second",
-		job: func(j *host.JobUse) float64 { return j.WriteCalls },
+		job: func(j *host.JobUsage) float64 { return j.WriteCalls },
 	},
 	JobPageCache: {
 		Key: "job_page_cache_mb", Unit: Mebibytes, Origin: ofPageCache,
@@ -638,29 +641,30 @@ var columnLiterals = [NumColumns]ColumnInfo{
 		Key: "job_memory_swap_mb", Unit: Mebibytes, Origin: ofJobMemory,
 		Label:      "part of the job's memory that was swapped out",
 		Prometheus: "job_swap_bytes",
-		job:        func(j *host.JobUse) float64 { return j.Swap },
+		job:        func(j *host.JobUsage) float64 { return j.Swap },
 	},
 	NetIBRecv: {
 		Key: "net_ib_recv_mb", Unit: Mebibytes, Kind: Counter, Origin: ofInfiniBand,
-		Label: "bytes received by the node's ports of InfiniBand and other RDMA devices",
-		Group: GroupInfiniBand, Word: "received", Short: "IB recv", Prometheus: "infiniband_receive_bytes_total",
-		Rate: NetIBRecvRate, MLflow: "infiniband_receive_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.RDMAPorts, in: true, class: host.Counted},
+		Label:        "bytes received by the node's ports of InfiniBand and other RDMA devices",
+		TrafficGroup: TrafficInfiniBand, Direction: "received", Short: "IB recv",
+		Prometheus: "infiniband_receive_bytes_total",
+		Rate:       NetIBRecvRate, MLflow: "infiniband_receive_megabytes_per_second", MLflowPeak: true,
+		devices: deviceSelector{kind: host.RDMAPorts, in: true, class: host.Counted},
 	},
 	NetIBSent: {
 		Key: "net_ib_sent_mb", Unit: Mebibytes, Kind: Counter, Origin: ofInfiniBand,
-		Label: "bytes sent by the node's ports of InfiniBand and other RDMA devices",
-		Group: GroupInfiniBand, Word: "sent", Short: "IB sent", Prometheus: "infiniband_transmit_bytes_total",
+		Label:        "bytes sent by the node's ports of InfiniBand and other RDMA devices",
+		TrafficGroup: TrafficInfiniBand, Direction: "sent", Short: "IB sent", Prometheus: "infiniband_transmit_bytes_total",
 		Rate: NetIBSentRate, MLflow: "infiniband_transmit_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.RDMAPorts, class: host.Counted},
+		devices: deviceSelector{kind: host.RDMAPorts, class: host.Counted},
 	},
 	CPUTemperature: {
-		Key: "cpu_temperature_celsius", Unit: Celsius, Across: Max, Origin: ofHeat,
+		Key: "cpu_temperature_celsius", Unit: Celsius, Aggregation: Max, Origin: ofThermal,
 		Label:  "temperature of the node's hottest CPU package",
 		MLflow: "cpu_temperature_celsius", Prometheus: "cpu_temperature_celsius",
 	},
 	CPUThrottleEvents: {
-		Key: "cpu_throttle_events", Unit: Times, Kind: Counter, Origin: ofHeat,
+		Key: "cpu_throttle_events", Unit: Times, Kind: Counter, Origin: ofThermal,
 		Label:      "times that a core or a package of the node's CPUs was clocked down for its heat",
 		Prometheus: "cpu_throttle_events_total",
 	},
@@ -681,31 +685,31 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	NFSRead: {
 		Key: "nfs_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNFS,
-		Label: "bytes that came from NFS servers",
-		Group: GroupNFS, Word: "read", Short: "NFS read", Prometheus: "nfs_read_bytes_total",
+		Label:        "bytes that came from NFS servers",
+		TrafficGroup: TrafficNFS, Direction: "read", Short: "NFS read", Prometheus: "nfs_read_bytes_total",
 		Rate: NFSReadRate, MLflow: "nfs_read_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.NFSMounts, in: true, class: host.Counted},
+		devices: deviceSelector{kind: host.NFSMounts, in: true, class: host.Counted},
 	},
 	NFSWrite: {
 		Key: "nfs_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNFS,
-		Label: "bytes that went to NFS servers",
-		Group: GroupNFS, Word: "written", Short: "NFS write", Prometheus: "nfs_written_bytes_total",
+		Label:        "bytes that went to NFS servers",
+		TrafficGroup: TrafficNFS, Direction: "written", Short: "NFS write", Prometheus: "nfs_written_bytes_total",
 		Rate: NFSWriteRate, MLflow: "nfs_write_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.NFSMounts, class: host.Counted},
+		devices: deviceSelector{kind: host.NFSMounts, class: host.Counted},
 	},
 	LustreRead: {
 		Key: "lustre_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofLustre,
-		Label: "bytes that were read from Lustre, page cache hits included",
-		Group: GroupLustre, Word: "read", Short: "Lustre read", Prometheus: "lustre_read_bytes_total",
+		Label:        "bytes that were read from Lustre, page cache hits included",
+		TrafficGroup: TrafficLustre, Direction: "read", Short: "Lustre read", Prometheus: "lustre_read_bytes_total",
 		Rate: LustreReadRate, MLflow: "lustre_read_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.LustreMounts, in: true, class: host.Counted},
+		devices: deviceSelector{kind: host.LustreMounts, in: true, class: host.Counted},
 	},
 	LustreWrite: {
 		Key: "lustre_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofLustre,
-		Label: "bytes that were written to Lustre",
-		Group: GroupLustre, Word: "written", Short: "Lustre write", Prometheus: "lustre_written_bytes_total",
+		Label:        "bytes that were written to Lustre",
+		TrafficGroup: TrafficLustre, Direction: "written", Short: "Lustre write", Prometheus: "lustre_written_bytes_total",
 		Rate: LustreWriteRate, MLflow: "lustre_write_megabytes_per_second", MLflowPeak: true,
-		devices: deviceSum{kind: host.LustreMounts, class: host.Counted},
+		devices: deviceSelector{kind: host.LustreMounts, class: host.Counted},
 	},
 }
 
@@ -740,7 +744,7 @@ func (row *ColumnInfo) complete() {
 	if row.Unit == Percent {
 		kind, across = Share, Mean
 	}
-	row.Kind, row.Across = cmp.Or(row.Kind, kind), cmp.Or(row.Across, across)
+	row.Kind, row.Aggregation = cmp.Or(row.Kind, kind), cmp.Or(row.Aggregation, across)
 }
 
 // gpuTable says the same of each value of a device; {i} in names is the device's number.
@@ -765,7 +769,7 @@ var gpuLiterals = [numGPUKeys]ColumnInfo{
 		Prometheus: "gpu_power_watts",
 	},
 	GPUTemperature: {
-		Key: "gpu_{i}_temperature_celsius", Unit: Celsius, Across: Max, Origin: ofGPU,
+		Key: "gpu_{i}_temperature_celsius", Unit: Celsius, Aggregation: Max, Origin: ofGPU,
 		Label:  "temperature of the GPU",
 		MLflow: "gpu_{i}_temperature_celsius", Prometheus: "gpu_temperature_celsius",
 	},
@@ -780,11 +784,11 @@ func Traffic() []Column {
 	}
 }
 
-// Grouped returns the counters by their groups, in the order in which they are shown.
-func Grouped() map[Group][]Column {
-	groups := make(map[Group][]Column)
-	for _, c := range slices.Concat(Traffic(), columnsOf(func(row *ColumnInfo) bool { return row.Group != "" })) {
-		if group := c.row().Group; !slices.Contains(groups[group], c) {
+// TrafficByGroup returns the counters by their groups, in the order in which they are shown.
+func TrafficByGroup() map[TrafficGroup][]Column {
+	groups := make(map[TrafficGroup][]Column)
+	for _, c := range slices.Concat(Traffic(), columnsOf(func(row *ColumnInfo) bool { return row.TrafficGroup != "" })) {
+		if group := c.row().TrafficGroup; !slices.Contains(groups[group], c) {
 			groups[group] = append(groups[group], c)
 		}
 	}
@@ -808,8 +812,8 @@ func (c Column) Info() ColumnInfo { return *c.row() }
 // Key returns the column's name in samples and envelope.
 func (c Column) Key() string { return c.row().Key }
 
-// Percent reports whether the column is in 0..100.
-func (c Column) Percent() bool { return c.row().Kind == Share }
+// IsPercent reports whether the column is in 0..100.
+func (c Column) IsPercent() bool { return c.row().Kind == Share }
 
 // Info returns what the columns of all devices have in common; {i} in names is the device's number.
 func (k GPUKey) Info() ColumnInfo { return gpuTable[k] }
@@ -838,8 +842,8 @@ var columnsByKey = sync.OnceValue(func() map[string]Column {
 	return byKey
 })
 
-// ColumnNamed returns the column of a key.
-func ColumnNamed(key string) (Column, bool) {
+// ColumnByKey returns the column of a key.
+func ColumnByKey(key string) (Column, bool) {
 	c, ok := columnsByKey()[key]
 	return c, ok
 }
@@ -854,15 +858,15 @@ func (c Column) AffectedBy(f Failure) bool {
 }
 
 // OfDevice reports whether the column is that of a device, which not every node has.
-func (c Column) OfDevice() bool { return c.row().Since == Device }
+func (c Column) OfDevice() bool { return c.row().Scope == ScopeDevice }
 
-// everywhere returns how many columns each Recording has: all but the devices' at the end of the table.
-func everywhere() Column { return Column(withoutLastDevices(columnTable)) }
+// numBaseColumns returns how many columns each Recording has: all but the devices' at the end of the table.
+func numBaseColumns() Column { return Column(withoutLastDevices(columnTable)) }
 
 // withoutLastDevices returns the number of rows without those of devices at their end.
 func withoutLastDevices(rows []ColumnInfo) int {
 	n := len(rows)
-	for n > 0 && rows[n-1].Since == Device {
+	for n > 0 && rows[n-1].Scope == ScopeDevice {
 		n--
 	}
 	return n

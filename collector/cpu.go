@@ -33,12 +33,12 @@ func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 	most := (at - t.at).Seconds() + cpuSlack
 	highest, shared := cpus, true
 	for i := range cpus {
-		before, known := cpuNamed(t.highest, cpus[i].Name, i)
+		before, known := findCPU(t.highest, cpus[i].Name, i)
 		if !known {
 			continue
 		}
 		for m := range host.NumCPUModes {
-			delta, reached := series.Corrected(before.Seconds[m], cpus[i].Seconds[m], cpuSlack, most)
+			delta, reached := series.CorrectedDelta(before.Seconds[m], cpus[i].Seconds[m], cpuSlack, most)
 			t.seconds[m] += delta
 			if reached == cpus[i].Seconds[m] {
 				continue
@@ -56,7 +56,7 @@ func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 
 // CPUSeconds returns the CPU time since the first good Reading, by CPUMode, in seconds summed over
 // CPUs. All are NaN before there are two.
-func (p *Progress) CPUSeconds() [host.NumCPUModes]float64 {
+func (p *CounterState) CPUSeconds() [host.NumCPUModes]float64 {
 	if p.cpuTotal.counted {
 		return p.cpuTotal.seconds
 	}
@@ -68,7 +68,7 @@ func (p *Progress) CPUSeconds() [host.NumCPUModes]float64 {
 }
 
 // measureCPU turns CPU seconds into percents.
-func (p *Progress) measureCPU(st step) {
+func (p *CounterState) measureCPU(st measurement) {
 	if st.CPU == nil {
 		return
 	}
@@ -92,7 +92,7 @@ func (p *Progress) measureCPU(st step) {
 
 // cpuShare returns the share of the window's CPU time, over all CPUs, that the kernel counted as
 // one mode, in percent.
-func (p *Progress) cpuShare(m host.CPUMode) float64 {
+func (p *CounterState) cpuShare(m host.CPUMode) float64 {
 	total := 0.0
 	for i, v := range p.cpuTotal.seconds {
 		total += v - p.cpuModes[i]
@@ -132,7 +132,7 @@ func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 	n, sum := 0, 0.0
 	least, most = 100, 0
 	for i := range cur {
-		before, known := cpuNamed(prev, cur[i].Name, i)
+		before, known := findCPU(prev, cur[i].Name, i)
 		if !known {
 			continue
 		}
@@ -151,9 +151,9 @@ func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 	return sum / float64(n), least, most, true
 }
 
-// cpuNamed finds a CPU by name; hint is where it most likely stands.
-func cpuNamed(cpus []host.CPUTimes, name string, hint int) (host.CPUTimes, bool) {
-	if c := named(cpus, name, hint, func(c *host.CPUTimes) string { return c.Name }); c != nil {
+// findCPU finds a CPU by name; hint is where it most likely stands.
+func findCPU(cpus []host.CPUTimes, name string, hint int) (host.CPUTimes, bool) {
+	if c := findByName(cpus, name, hint, func(c *host.CPUTimes) string { return c.Name }); c != nil {
 		return *c, true
 	}
 	return host.CPUTimes{}, false

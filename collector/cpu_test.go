@@ -86,7 +86,7 @@ func statAt(seconds float64, cpus ...host.CPUTimes) *host.Reading {
 }
 
 // modesOf rounds to ticks: sums of seconds are not exact.
-func modesOf(p *Progress) (out [host.NumCPUModes]float64) {
+func modesOf(p *CounterState) (out [host.NumCPUModes]float64) {
 	for m, v := range p.CPUSeconds() {
 		out[m] = math.Round(v*100) / 100
 	}
@@ -125,7 +125,7 @@ func TestProgress_CPUSecondsByMode(t *testing.T) {
 
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			p, before := Begin(tt.readings[0]), [host.NumCPUModes]float64{}
+			p, before := NewCounterState(tt.readings[0]), [host.NumCPUModes]float64{}
 			for _, r := range tt.readings[1:] {
 				earlier := p
 				p, _ = p.Next(r, time.Second)
@@ -143,7 +143,7 @@ func TestProgress_CPUSecondsByMode(t *testing.T) {
 }
 
 func TestProgress_CPUSecondsNeedTwoReadings(t *testing.T) {
-	p := Begin(statAt(0, ticks("cpu0", 10)))
+	p := NewCounterState(statAt(0, ticks("cpu0", 10)))
 	var none [host.NumCPUModes]float64
 	for m := range none {
 		none[m] = absent

@@ -9,18 +9,18 @@ import (
 )
 
 // CounterFull is the code for a device's counter that is at the end of its range, where it stays.
-const CounterFull series.Code = "counter_full"
+const CounterFull series.ReasonCode = "counter_full"
 
-// A deviceSum says which devices' bytes a column counts. The zero value is none.
-type deviceSum struct {
-	kind  host.Kind
-	in    bool       // what came in, not what went out
-	class host.Class // a device counts when its Counted and Loopback bits equal this
+// A deviceSelector says which devices' bytes a column counts. The zero value is none.
+type deviceSelector struct {
+	kind  host.DeviceKind
+	in    bool             // what came in, not what went out
+	class host.DeviceClass // a device counts when its Counted and Loopback bits equal this
 }
 
 // A deviceCounter ties the bytes that devices of one kind have moved to their columns.
 type deviceCounter struct {
-	deviceSum
+	deviceSelector
 	total, rate Column
 	// optional reports whether not every host has such devices. Without any that can be read, it is
 	// not 0 but unknown.
@@ -31,8 +31,8 @@ type deviceCounter struct {
 // in its order.
 var deviceCounters = func() (list []deviceCounter) {
 	for c := range NumColumns { // not over the rows, which would copy them at each start
-		if row := c.row(); row.devices != (deviceSum{}) {
-			list = append(list, deviceCounter{row.devices, c, row.Rate, row.Since == Device})
+		if row := c.row(); row.devices != (deviceSelector{}) {
+			list = append(list, deviceCounter{row.devices, c, row.Rate, row.Scope == ScopeDevice})
 		}
 	}
 	return list
@@ -48,12 +48,12 @@ func Counters() []Column {
 }
 
 // measureDevices adds up the bytes that devices have moved, and measures their rates.
-func (p *Progress) measureDevices(st step) {
+func (p *CounterState) measureDevices(st measurement) {
 	for i := range deviceCounters {
 		c := &deviceCounters[i]
 		devs := st.Devices[c.kind]
 		if devs == nil {
-			if st.Held[c.kind] && p.meters[c.rate].begun {
+			if st.Skipped[c.kind] && p.meters[c.rate].begun {
 				st.sample.Values[c.total] = float64(p.moved[c.total]) / MiB
 			}
 			continue
@@ -79,16 +79,16 @@ func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) 
 	known = !c.optional
 	for i := range cur {
 		d := &cur[i]
-		if !c.sums(d, false) {
+		if !c.includes(d, false) {
 			continue
 		}
 		known = true
-		before := deviceNamed(prev, d.Name, i)
+		before := findDevice(prev, d.Name, i)
 		switch {
-		case d.Class&host.Fresh != 0:
-			sum += c.kind.Moved(0, c.counts(d))
+		case d.Class&host.Added != 0:
+			sum += c.kind.Delta(0, c.counts(d))
 		case before != nil:
-			sum += c.kind.Moved(c.counts(before), c.counts(d))
+			sum += c.kind.Delta(c.counts(before), c.counts(d))
 		}
 	}
 	return sum, known
@@ -105,13 +105,13 @@ func pick[T any](isIn bool, in, out T) T {
 	return out
 }
 
-// deviceNamed returns the device of a name, or nil; hint is where it most likely stands.
-func deviceNamed(devs []host.Device, name string, hint int) *host.Device {
-	return named(devs, name, hint, func(d *host.Device) string { return d.Name })
+// findDevice returns the device of a name, or nil; hint is where it most likely stands.
+func findDevice(devs []host.Device, name string, hint int) *host.Device {
+	return findByName(devs, name, hint, func(d *host.Device) string { return d.Name })
 }
 
-// named returns the element of a list that has a name, or nil; hint is where it most likely stands.
-func named[T any](list []T, name string, hint int, nameOf func(*T) string) *T {
+// findByName returns the element of a list that has a name, or nil; hint is where it most likely stands.
+func findByName[T any](list []T, name string, hint int, nameOf func(*T) string) *T {
 	if hint < len(list) && nameOf(&list[hint]) == name {
 		return &list[hint]
 	}
@@ -140,7 +140,7 @@ func (c *deviceCounter) bootTotal(r *host.Reading, perfpy bool) float64 {
 	}
 	sum, known := 0.0, !c.optional
 	for i := range devs {
-		if c.sums(&devs[i], perfpy) {
+		if c.includes(&devs[i], perfpy) {
 			known = true
 			sum += float64(c.counts(&devs[i])) * float64(c.kind.Unit())
 		}
@@ -151,18 +151,18 @@ func (c *deviceCounter) bootTotal(r *host.Reading, perfpy bool) float64 {
 	return sum / MiB
 }
 
-// sums reports whether a device is in the sum since boot: ours, or perf.py's.
-func (c *deviceCounter) sums(d *host.Device, perfpy bool) bool {
+// includes reports whether a device is in the sum since boot: ours, or perf.py's.
+func (c *deviceCounter) includes(d *host.Device, perfpy bool) bool {
 	if perfpy {
 		return d.Class&host.PerfPy != 0 && d.Class&host.Loopback == c.class&host.Loopback
 	}
-	held := pick(c.in, host.HeldIn, host.HeldOut) // its count is that of an earlier Reading
+	held := pick(c.in, host.StaleIn, host.StaleOut) // its count is that of an earlier Reading
 	return d.Class&(host.Counted|host.Loopback|held) == c.class
 }
 
 // full returns the devices whose counter is at the end of its range.
 func (c *deviceCounter) full(devs []host.Device) (names []string) {
-	bit := pick(c.in, host.FullIn, host.FullOut)
+	bit := pick(c.in, host.SaturatedIn, host.SaturatedOut)
 	for i := range devs {
 		if devs[i].Class&bit != 0 {
 			names = append(names, devs[i].Name)
@@ -172,11 +172,11 @@ func (c *deviceCounter) full(devs []host.Device) (names []string) {
 }
 
 // fullCounters returns what is missing because counters stand at the end of their range.
-func fullCounters(r *host.Reading) (gaps []series.Gap) {
+func fullCounters(r *host.Reading) (gaps []series.Missing) {
 	for i := range deviceCounters {
 		c := &deviceCounters[i]
 		if names := c.full(r.Devices[c.kind]); len(names) > 0 {
-			gaps = append(gaps, series.Gap{What: c.total.Key(), Code: CounterFull, Why: "the counter of " +
+			gaps = append(gaps, series.Missing{What: c.total.Key(), Code: CounterFull, Why: "the counter of " +
 				strings.Join(names, ", ") + " is at the end of its 32-bit range: what has moved since is not counted"})
 		}
 	}

@@ -19,14 +19,14 @@ func disksAt(seconds int, disks ...host.Device) *host.Reading {
 // What a disk moves while it cannot be read is counted once it can be.
 func TestProgress_CountsWhatAHeldDeviceMoved(t *testing.T) {
 	const mib = MiB / 512
-	disk := func(n uint64, class host.Class) host.Device {
+	disk := func(n uint64, class host.DeviceClass) host.Device {
 		return host.Device{Name: "sda", In: n * mib, Out: n * mib, Class: host.Counted | class}
 	}
 
-	p := Begin(disksAt(0, disk(10, 0)))
+	p := NewCounterState(disksAt(0, disk(10, 0)))
 	p, s := p.Next(disksAt(1, disk(12, 0)), 0)
 	same(t, "read", s.Values[DiskRead], 2.)
-	p, s = p.Next(disksAt(2, disk(12, host.HeldIn)), 0)
+	p, s = p.Next(disksAt(2, disk(12, host.StaleIn)), 0)
 	same(t, "read while it cannot be read", s.Values[DiskRead], 2.)
 	_, s = p.Next(disksAt(3, disk(19, 0)), 0)
 	same(t, "read and written at the end", [2]float64{s.Values[DiskRead], s.Values[DiskWrite]}, [2]float64{9, 9})
@@ -34,9 +34,9 @@ func TestProgress_CountsWhatAHeldDeviceMoved(t *testing.T) {
 
 func TestFullCounters(t *testing.T) {
 	r := disksAt(0, host.Device{Name: "sda", Class: host.Counted},
-		host.Device{Name: "sdb", Class: host.Counted | host.HeldOut | host.FullOut},
-		host.Device{Name: "sdc", Class: host.Counted | host.HeldOut | host.FullOut})
-	same(t, "gaps", fullCounters(r), []series.Gap{{What: "disk_io_write_mb", Code: CounterFull,
+		host.Device{Name: "sdb", Class: host.Counted | host.StaleOut | host.SaturatedOut},
+		host.Device{Name: "sdc", Class: host.Counted | host.StaleOut | host.SaturatedOut})
+	same(t, "gaps", fullCounters(r), []series.Missing{{What: "disk_io_write_mb", Code: CounterFull,
 		Why: "the counter of sdb, sdc is at the end of its 32-bit range: what has moved since is not counted"}})
 }
 
@@ -44,7 +44,7 @@ func TestFullCounters(t *testing.T) {
 func TestColumnTable(t *testing.T) {
 	for c := range Column(MaxColumns) {
 		row := c.Info()
-		if row.Unit == "" || row.Kind == 0 || row.Across == 0 || row.Since == 0 || row.Label == "" || row.Digits == 0 {
+		if row.Unit == "" || row.Kind == 0 || row.Aggregation == 0 || row.Scope == 0 || row.Label == "" || row.Digits == 0 {
 			t.Errorf("%s lacks something: %+v", row.Key, row)
 		}
 		if (row.Unit == Percent) != (row.Kind == Share) {
@@ -53,7 +53,7 @@ func TestColumnTable(t *testing.T) {
 		if rate := row.Rate.Info(); row.Rate != 0 && (row.Kind != Counter || rate.Kind != Rate || rate.Source != row.Source) {
 			t.Errorf("%s has the rate %s", row.Key, rate.Key)
 		}
-		if row.devices != (deviceSum{}) && (row.Rate == 0 || row.devices.kind.Source() != row.Source) {
+		if row.devices != (deviceSelector{}) && (row.Rate == 0 || row.devices.kind.Source() != row.Source) {
 			t.Errorf("%s: rate %d, kind of %s", row.Key, row.Rate, row.devices.kind.Source())
 		}
 	}
@@ -70,7 +70,7 @@ func portsAt(seconds int, ports ...host.Device) *host.Reading {
 // its end makes the total unknown where there is no other port.
 func TestProgress_RDMAPorts(t *testing.T) {
 	const mib = MiB / 4
-	port := func(in, out uint64, class host.Class) host.Device {
+	port := func(in, out uint64, class host.DeviceClass) host.Device {
 		return host.Device{Name: "mlx5_0/1", In: in * mib, Out: out * mib, Class: host.Counted | class}
 	}
 	values := func(s Sample) [4]float64 {
@@ -78,7 +78,7 @@ func TestProgress_RDMAPorts(t *testing.T) {
 	}
 
 	nan := math.NaN()
-	p := Begin(portsAt(0))
+	p := NewCounterState(portsAt(0))
 	p, s := p.Next(portsAt(1), 0)
 	same(t, "without ports", values(s), [4]float64{nan, nan, nan, nan})
 	p, s = p.Next(portsAt(2, port(1000, 2000, 0)), 0)
@@ -87,7 +87,7 @@ func TestProgress_RDMAPorts(t *testing.T) {
 	same(t, "later", values(s), [4]float64{8, 2, 4, 1})
 	p, s = p.Next(portsAt(5), 0)
 	same(t, "while they are gone", values(s), [4]float64{nan, nan, nan, nan})
-	p, s = p.Next(portsAt(6, port(1, 2004, host.HeldIn|host.FullIn)), 0)
+	p, s = p.Next(portsAt(6, port(1, 2004, host.StaleIn|host.SaturatedIn)), 0)
 	same(t, "with a full counter", values(s), [4]float64{nan, 4, nan, 1})
 	_, s = p.Next(portsAt(7, port(3, 2004, 0)), 0)
 	same(t, "after a reset", values(s), [4]float64{10, 4, 0.666667, 0})
@@ -96,8 +96,8 @@ func TestProgress_RDMAPorts(t *testing.T) {
 // A recording has columns of devices once it has the devices, and no sooner.
 func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 10)
-	first := rec.Columns()
-	if first != NetIBRecv || Width(CPUAvg) != first {
+	first := rec.NumColumns()
+	if first != NetIBRecv || ColumnsUpTo(CPUAvg) != first {
 		t.Fatalf("%d columns, want %d", first, NetIBRecv)
 	}
 
@@ -106,14 +106,14 @@ func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 	for c := range sample.Values {
 		sample.Values[c] = math.NaN()
 	}
-	s.holdDevices(&sample)
-	same(t, "columns without a port", rec.Columns(), first)
+	s.ensureDeviceColumns(&sample)
+	same(t, "columns without a port", rec.NumColumns(), first)
 	sample.Values[NetIBSent] = 0
-	s.holdDevices(&sample)
-	same(t, "columns with one", rec.Columns(), NetIBSentRate+1)
+	s.ensureDeviceColumns(&sample)
+	same(t, "columns with one", rec.NumColumns(), NetIBSentRate+1)
 	rec.Add(&sample)
-	rec.Widen(2)
-	same(t, "columns with GPUs", rec.Columns(), GPUColumn(2, 0))
+	rec.EnsureGPUColumns(2)
+	same(t, "columns with GPUs", rec.NumColumns(), GPUColumn(2, 0))
 	same(t, "values", rec.Summaries[NetIBSent].Count(), int64(1))
 }
 
@@ -121,17 +121,17 @@ func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 // at its end take no room before there are any.
 func TestEverywhere(t *testing.T) {
 	for c := range NumColumns {
-		if c.OfDevice() != (c >= everywhere()) {
-			t.Errorf("%s: is of a device: %v; is in the first %d columns: %v", c.Key(), c.OfDevice(), everywhere(),
-				c < everywhere())
+		if c.OfDevice() != (c >= numBaseColumns()) {
+			t.Errorf("%s: is of a device: %v; is in the first %d columns: %v", c.Key(), c.OfDevice(), numBaseColumns(),
+				c < numBaseColumns())
 		}
 	}
-	for want, lives := range [][]Since{
-		{}, {Host}, {Host, Job, Device}, {Host, Device, Job, Device, Device}, {Device, Host, Device, Host},
+	for want, lives := range [][]Scope{
+		{}, {ScopeHost}, {ScopeHost, ScopeJob, ScopeDevice}, {ScopeHost, ScopeDevice, ScopeJob, ScopeDevice, ScopeDevice}, {ScopeDevice, ScopeHost, ScopeDevice, ScopeHost},
 	} {
 		rows := make([]ColumnInfo, len(lives))
 		for i, since := range lives {
-			rows[i].Since = since
+			rows[i].Scope = since
 		}
 		if got := withoutLastDevices(rows); got != want {
 			t.Errorf("%v: %d, want %d", lives, got, want)

@@ -4,8 +4,8 @@
 //
 //  1. A [host.Reader] takes a [host.Reading]: what the kernel said at one instant, as raw counters and gauges. It
 //     reads all files. This package reads none.
-//  2. [Progress.Next], a pure function of what went before and of the new Reading, makes a [Sample]. There, and only
-//     there, ticks become percents and bytes become rates.
+//  2. [CounterState.Next], a pure function of what went before and of the new Reading, makes a [Sample]. There,
+//     and only there, ticks become percents and bytes become rates.
 //  3. The ledger, a pure function too, brings the [Account] of the job up to the Reading: its limits, and its OOM
 //     kills and stalls since the baseline.
 //  4. The [Sampler], one goroutine, adds every Sample to the running summaries (exact totals, peaks, shares) and to the

@@ -27,7 +27,7 @@ func ExampleSampler() {
 }
 
 // Two Readings make a Sample: counters become totals and rates.
-func ExampleProgress_Next() {
+func ExampleCounterState_Next() {
 	read := func(after time.Duration, sectors uint64) *host.Reading {
 		r := &host.Reading{At: host.Instant{Wall: time.Unix(0, 0).Add(after), Mono: after, Boot: after}}
 		r.Devices[host.Disks] = []host.Device{{Name: "sda", In: sectors, Class: host.Counted}}
@@ -35,7 +35,7 @@ func ExampleProgress_Next() {
 	}
 
 	mib := collector.MiB / host.Disks.Unit() // in sectors
-	progress := collector.Begin(read(0, 70*mib))
+	progress := collector.NewCounterState(read(0, 70*mib))
 	_, sample := progress.Next(read(2*time.Second, 80*mib), time.Second)
 	for _, c := range []collector.Column{collector.DiskRead, collector.DiskReadRate} {
 		fmt.Printf("%s: %v %s\n", c.Key(), sample.Values[c], c.Info().Unit.Symbol())

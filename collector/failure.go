@@ -21,14 +21,14 @@ func (s *Sampler) noteFailures(r *host.Reading) {
 		return
 	}
 	for _, source := range host.Sources() {
-		for _, err := range apart(r.Failed[source]) {
+		for _, err := range unwrapJoined(r.Failed[source]) {
 			s.noteFailure(source, err)
 		}
 	}
 }
 
-// apart lists the errors that were joined.
-func apart(err error) []error {
+// unwrapJoined lists the errors that were joined.
+func unwrapJoined(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func apart(err error) []error {
 	}
 	var all []error
 	for _, e := range joined.Unwrap() {
-		all = append(all, apart(e)...)
+		all = append(all, unwrapJoined(e)...)
 	}
 	return all
 }

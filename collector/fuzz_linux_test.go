@@ -43,7 +43,7 @@ func FuzzReader(f *testing.F) {
 		got.At = at(1e9)
 		base := *healthy
 		base.At = at(0)
-		_, s := Begin(&base).Next(got, 0)
+		_, s := NewCounterState(&base).Next(got, 0)
 		if err := checkSample(&s, nothingBefore()); err != nil {
 			t.Fatal(err)
 		}

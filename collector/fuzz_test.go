@@ -51,7 +51,7 @@ func (d *dice) devices() []host.Device {
 	}
 	devs := make([]host.Device, n)
 	for i := range devs {
-		devs[i] = host.Device{Name: string('a' + rune(d.byte()%4)), In: d.count(), Out: d.count(), Class: host.Class(d.byte() % 8)}
+		devs[i] = host.Device{Name: string('a' + rune(d.byte()%4)), In: d.count(), Out: d.count(), Class: host.DeviceClass(d.byte() % 8)}
 	}
 	return devs
 }
@@ -85,7 +85,7 @@ func FuzzProgress(f *testing.F) {
 		d := &dice{data}
 		now := at(0)
 		read := func() *host.Reading {
-			r := &host.Reading{At: now, CPU: d.cpus(), Devices: [host.NumKinds][]host.Device{host.Disks: d.devices(), host.NICs: d.devices()}}
+			r := &host.Reading{At: now, CPU: d.cpus(), Devices: [host.NumDeviceKinds][]host.Device{host.Disks: d.devices(), host.NICs: d.devices()}}
 			if d.byte()%4 > 0 {
 				r.Memory = &host.Memory{Total: d.count() | 1, Available: d.count()}
 			}
@@ -94,7 +94,7 @@ func FuzzProgress(f *testing.F) {
 			}
 			return r
 		}
-		p, before := Begin(read()), nothingBefore()
+		p, before := NewCounterState(read()), nothingBefore()
 		for n := 0; len(d.data) > 0 && n < 100; n++ {
 			step := time.Duration(d.byte()) * 10 * time.Millisecond
 			now.Mono, now.Boot = now.Mono+step, now.Boot+step+time.Duration(d.byte()%3)*time.Hour

@@ -10,7 +10,7 @@ import (
 
 // noteGPUs updates the devices in place by a Reading, and returns them with what is missing of
 // them. The job's environment says which of them are its own, until those of its processes are known.
-func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]string) ([]GPU, []series.Gap) {
+func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]string) ([]GPU, []series.Missing) {
 	gaps := slices.Clone(r.Missing)
 	devices := r.Devices[:min(len(r.Devices), MaxGPUs)]
 
@@ -19,12 +19,12 @@ func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]stri
 			gpus = append(gpus, GPU{Device: d, EnergyJoules: series.Unknown(), ClockMHz: series.Unknown()})
 		}
 		if job.Source != "" {
-			ofJob, doubt := gpu.OfJob(devices, job.Env)
+			ofJob, doubt := gpu.JobDevices(devices, job.Env)
 			for i := range ofJob {
 				gpus[i].OfJob = ofJob[i]
 			}
 			if doubt != "" {
-				gaps = append(gaps, series.Gap{What: "gpus.of_job", Code: gpu.Unsure, Why: doubt})
+				gaps = append(gaps, series.Missing{What: "gpus.of_job", Code: gpu.Unsure, Why: doubt})
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func noteVisible(gpus []GPU, devices []gpu.Device, environs [][]string) {
 	}
 	visible := make([]bool, len(devices))
 	for _, env := range environs {
-		ofJob, _ := gpu.OfJob(devices, env)
+		ofJob, _ := gpu.JobDevices(devices, env)
 		for i, its := range ofJob {
 			visible[i] = visible[i] || its
 		}

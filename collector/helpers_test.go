@@ -54,7 +54,7 @@ func summaryOf(rec *Recording, c Column) summary {
 }
 
 // counted lists the devices that have all bits of a class.
-func counted(devs []host.Device, class host.Class) []string {
+func counted(devs []host.Device, class host.DeviceClass) []string {
 	names := []string{}
 	for _, d := range devs {
 		if d.Class&class == class {

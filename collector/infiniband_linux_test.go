@@ -19,7 +19,7 @@ func sampledPorts(t *testing.T, tree string) (rec *Recording, begin Column) {
 	proc, _ := collectortest.Tree(t, "healthy")
 	reader := host.NewReader(host.Options{Proc: proc, Sys: filepath.Join(collectortest.Root(t), "testdata", "sys", tree),
 		DiskPaths: []string{t.TempDir()}})
-	s := NewSampler(reader, Options{Interval: time.Hour, Begin: func(rec *Recording) { begin = rec.Columns() }})
+	s := NewSampler(reader, Options{Interval: time.Hour, Begin: func(rec *Recording) { begin = rec.NumColumns() }})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return s.Run(ctx), begin
@@ -31,19 +31,19 @@ func TestSampler_RDMAPorts(t *testing.T) {
 	same(t, "columns at the beginning", begin, NetIBSentRate+1)
 	same(t, "since boot", []float64{rec.SinceBoot(NetIBRecv), rec.SinceBoot(NetIBSent)}, []float64{7<<20 + 3, 5<<10 + 2})
 	same(t, "received", summaryOf(rec, NetIBRecv).Max, 0.)
-	same(t, "gaps", rec.Gaps, []series.Gap(nil))
+	same(t, "gaps", rec.Missing, []series.Missing(nil))
 	same(t, "failures of ports", failuresOf(rec, host.SourceInfiniBand), 0)
 }
 
 func TestSampler_RDMAPortsOfOtherTrees(t *testing.T) {
 	rec, begin := sampledPorts(t, "healthy")
-	same(t, "columns without ports", []Column{begin, rec.Columns()}, []Column{NetIBRecv, NetIBRecv})
-	same(t, "gaps without ports", rec.Gaps, []series.Gap(nil))
+	same(t, "columns without ports", []Column{begin, rec.NumColumns()}, []Column{NetIBRecv, NetIBRecv})
+	same(t, "gaps without ports", rec.Missing, []series.Missing(nil))
 	same(t, "failures without ports", failuresOf(rec, host.SourceInfiniBand), 0)
 
 	rec, _ = sampledPorts(t, "infiniband-saturated") // the other port goes on
 	same(t, "received", summaryOf(rec, NetIBRecv).Max, 0.)
-	same(t, "gaps", rec.Gaps, []series.Gap{{What: "net_ib_recv_mb", Code: CounterFull,
+	same(t, "gaps", rec.Missing, []series.Missing{{What: "net_ib_recv_mb", Code: CounterFull,
 		Why: "the counter of mlx4_0/1 is at the end of its 32-bit range: what has moved since is not counted"}})
 
 	rec, _ = sampledPorts(t, "infiniband-damaged")
@@ -67,7 +67,7 @@ func countedPorts(t *testing.T, wide bool, counts ...uint64) (received []float64
 
 	reader := openTree(t, proc, sys)
 	set(counts[0])
-	p, s := Begin(reader.Baseline()), Sample{}
+	p, s := NewCounterState(reader.Baseline()), Sample{}
 	for _, n := range counts[1:] {
 		set(n)
 		p, s = p.Next(reader.Read(), 0)

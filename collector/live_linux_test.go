@@ -198,7 +198,7 @@ func TestReader_LiveHostAsPsutil(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 	}
 
-	_, s := Begin(brackets[0].ours).Next(brackets[len(brackets)-1].ours, 0)
+	_, s := NewCounterState(brackets[0].ours).Next(brackets[len(brackets)-1].ours, 0)
 	if s.Values[NetLoSent] == 0 || s.Values[CPUMax] == 0 {
 		t.Errorf("there was no load: %v", columns(s))
 	}
@@ -264,7 +264,7 @@ func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
 // compareDeltas: what a window of ours counted for the devices that it counts is
 // the difference of the kernel's counters.
 func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
-	_, s := Begin(a.ours).Next(b.ours, 0)
+	_, s := NewCounterState(a.ours).Next(b.ours, 0)
 	for _, c := range deviceCounters {
 		what, devs := "disk delta", b.ours.Devices[host.Disks]
 		if c.kind == host.NICs {
@@ -284,7 +284,7 @@ func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
 		}
 		least, most := 0.0, 0.0
 		for _, d := range devs {
-			if c.sums(&d, false) {
+			if c.includes(&d, false) {
 				least += counter(b.before, d.Name) - counter(a.after, d.Name)
 				most += counter(b.after, d.Name) - counter(a.before, d.Name)
 			}
@@ -298,7 +298,7 @@ func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
 // open. So each CPU agrees within that and one tick.
 func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
 	for i, c := range b.ours.CPU {
-		before, known := cpuNamed(a.ours.CPU, c.Name, i)
+		before, known := findCPU(a.ours.CPU, c.Name, i)
 		got, ok := busyPercent(before, c)
 		total := elapsed(a.after.CPUTimes[i], b.before.CPUTimes[i])
 		if total == 0 { // a clock that stood still: psutil says 0 %, we say that it is not known

@@ -19,12 +19,12 @@ const MaxPhases = 200
 type Marks struct {
 	List   []Mark  `json:"list,omitempty"`
 	Phases []Phase `json:"phases,omitempty"` // by their first start
-	// Stretches are when the phases were on, in order. They do not overlap.
-	Stretches []Stretch `json:"stretches,omitempty"`
-	// Open reports whether the last stretch goes on.
-	Open bool `json:"open,omitempty"`
-	// Lost counts what was beyond the bounds.
-	Lost marks.Lost `json:"lost,omitzero"`
+	// PhaseSpans are when the phases were on, in order. They do not overlap.
+	PhaseSpans []PhaseSpan `json:"stretches,omitempty"`
+	// InPhase reports whether the last stretch goes on.
+	InPhase bool `json:"open,omitempty"`
+	// Dropped counts what was beyond the bounds.
+	Dropped marks.Dropped `json:"lost,omitzero"`
 	// Why is why the job's file is not read; "" if it is, or does not exist.
 	Why string `json:"why,omitempty"`
 }
@@ -35,9 +35,9 @@ type Mark struct {
 	Text string  `json:"text"`
 }
 
-// A Stretch is a time in which a phase was on, in seconds since 1970 on the time axis of the samples.
+// A PhaseSpan is a time in which a phase was on, in seconds since 1970 on the time axis of the samples.
 // Of one that goes on, End is the newest sample.
-type Stretch struct {
+type PhaseSpan struct {
 	Phase int     `json:"phase"` // its place in Phases
 	Start float64 `json:"start"`
 	End   float64 `json:"end"`
@@ -50,17 +50,17 @@ type span struct {
 	step float64
 }
 
-// placed returns lines with their times on the axis. A phase begins and ends within the span, as its
+// alignToTimeAxis returns lines with their times on the axis. A phase begins and ends within the span, as its
 // line cannot have been written at another time. A mark without a time within the run gets that of the
 // sample.
-func placed(lines []marks.Line, start float64, in span) []marks.Line {
+func alignToTimeAxis(lines []marks.Line, start float64, in span) []marks.Line {
 	out := slices.Clone(lines)
 	for i := range out {
 		at := text.Round(out[i].At-in.step, 6)
 		switch {
 		case math.IsNaN(at):
 			at = in.to
-		case out[i].Phase:
+		case out[i].IsPhase:
 			at = min(max(at, in.from), in.to)
 		case !(at >= start && at <= in.to):
 			at = in.to
@@ -71,12 +71,12 @@ func placed(lines []marks.Line, start float64, in span) []marks.Line {
 	return out
 }
 
-// Mark adds what the job said since the sample before, with times on the axis. It comes before Add of
+// AddMarks adds what the job said since the sample before, with times on the axis. It comes before Add of
 // the sample that found it.
-func (rec *Recording) Mark(news marks.News) {
-	rec.News = news
+func (rec *Recording) AddMarks(news marks.Update) {
+	rec.MarksUpdate = news
 	if rec.Marks == nil {
-		if len(news.Lines) == 0 && news.Lost == (marks.Lost{}) && news.Why == "" {
+		if len(news.Lines) == 0 && news.Dropped == (marks.Dropped{}) && news.Why == "" {
 			return
 		}
 		rec.Marks = &Marks{}
@@ -85,74 +85,74 @@ func (rec *Recording) Mark(news marks.News) {
 	m := rec.Marks
 	for _, l := range news.Lines {
 		switch {
-		case l.Phase:
-			m.begin(l.Text, l.At)
+		case l.IsPhase:
+			m.beginPhase(l.Text, l.At)
 		case len(m.List) < marks.MaxMarks:
 			m.List = append(m.List, Mark{l.At, l.Text})
 		default:
-			m.Lost.Marks++
+			m.Dropped.Marks++
 		}
 	}
 
-	m.Lost.Marks += news.Lost.Marks
-	m.Lost.Stretches += news.Lost.Stretches
-	m.Lost.Bytes = max(m.Lost.Bytes, news.Lost.Bytes)
+	m.Dropped.Marks += news.Dropped.Marks
+	m.Dropped.PhaseSpans += news.Dropped.PhaseSpans
+	m.Dropped.Bytes = max(m.Dropped.Bytes, news.Dropped.Bytes)
 	m.Why = news.Why
 }
 
-// begin ends the phase that is on, and begins another; "" begins none. Neither does one beyond the
+// beginPhase ends the phase that is on, and begins another; "" begins none. Neither does one beyond the
 // bounds.
-func (m *Marks) begin(name string, at float64) {
-	at = m.end(at)
+func (m *Marks) beginPhase(name string, at float64) {
+	at = m.endPhase(at)
 	if name == "" {
 		return
 	}
 
 	i := slices.IndexFunc(m.Phases, func(p Phase) bool { return p.Name == name })
 	switch {
-	case len(m.Stretches) == marks.MaxStretches:
-		m.Lost.Stretches++
+	case len(m.PhaseSpans) == marks.MaxPhaseSpans:
+		m.Dropped.PhaseSpans++
 		return
 	case i < 0 && len(m.Phases) == MaxPhases:
-		m.Lost.Stretches++
+		m.Dropped.PhaseSpans++
 		return
 	case i < 0:
 		i = len(m.Phases)
 		m.Phases = append(m.Phases, Phase{Name: name})
 	}
 
-	m.Phases[i].Begun++
-	m.Stretches = append(m.Stretches, Stretch{i, at, at})
-	m.Open = true
+	m.Phases[i].SpanCount++
+	m.PhaseSpans = append(m.PhaseSpans, PhaseSpan{i, at, at})
+	m.InPhase = true
 }
 
-// end ends the phase that is on. It returns the time that comes next: the lines of a file are in order.
-func (m *Marks) end(at float64) float64 {
-	if n := len(m.Stretches); n > 0 {
-		last := &m.Stretches[n-1]
+// endPhase ends the phase that is on. It returns the time that comes next: the lines of a file are in order.
+func (m *Marks) endPhase(at float64) float64 {
+	if n := len(m.PhaseSpans); n > 0 {
+		last := &m.PhaseSpans[n-1]
 		at = max(at, last.Start)
-		if m.Open {
+		if m.InPhase {
 			last.End = at
 		}
 		at = max(at, last.End)
 	}
-	m.Open = false
+	m.InPhase = false
 
 	return at
 }
 
 // check returns an error if Marks from outside are impossible.
 func (m *Marks) check() error {
-	if len(m.List) > marks.MaxMarks || len(m.Phases) > MaxPhases || len(m.Stretches) > marks.MaxStretches {
+	if len(m.List) > marks.MaxMarks || len(m.Phases) > MaxPhases || len(m.PhaseSpans) > marks.MaxPhaseSpans {
 		return errors.New("more marks than the bounds allow")
 	}
-	if m.Open && len(m.Stretches) == 0 {
+	if m.InPhase && len(m.PhaseSpans) == 0 {
 		return errors.New("a phase goes on that has not begun")
 	}
 
 	begun := make([]int64, len(m.Phases))
 	before := 0.0
-	for _, st := range m.Stretches {
+	for _, st := range m.PhaseSpans {
 		if st.Phase < 0 || st.Phase >= len(m.Phases) || !(before <= st.Start && st.Start <= st.End) {
 			return fmt.Errorf("stretch of phase %d from %v to %v", st.Phase, st.Start, st.End)
 		}
@@ -160,8 +160,8 @@ func (m *Marks) check() error {
 		before = st.End
 	}
 	for i, p := range m.Phases {
-		if p.Name == "" || p.Begun != begun[i] || begun[i] == 0 || !(p.CPUSeconds >= 0) {
-			return fmt.Errorf("phase %d has %d stretches, not %d", i, begun[i], p.Begun)
+		if p.Name == "" || p.SpanCount != begun[i] || begun[i] == 0 || !(p.CPUSeconds >= 0) {
+			return fmt.Errorf("phase %d has %d stretches, not %d", i, begun[i], p.SpanCount)
 		}
 	}
 
@@ -190,7 +190,7 @@ func (m *Marks) Clone() *Marks {
 	}
 
 	c := *m
-	c.List, c.Stretches, c.Phases = slices.Clone(m.List), slices.Clone(m.Stretches), slices.Clone(m.Phases)
+	c.List, c.PhaseSpans, c.Phases = slices.Clone(m.List), slices.Clone(m.PhaseSpans), slices.Clone(m.Phases)
 	for i := range c.Phases {
 		c.Phases[i].Columns = slices.Clone(m.Phases[i].Columns)
 	}

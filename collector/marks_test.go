@@ -36,11 +36,11 @@ func sampleAt(at, seconds, busy, memory, written float64) *Sample {
 }
 
 func phaseLine(name string, at float64) marks.Line {
-	return marks.Line{Phase: true, Text: name, At: began + at}
+	return marks.Line{IsPhase: true, Text: name, At: began + at}
 }
 
 // said adds lines to a Recording, with times since the beginning.
-func said(rec *Recording, lines ...marks.Line) { rec.Mark(marks.News{Lines: lines}) }
+func said(rec *Recording, lines ...marks.Line) { rec.AddMarks(marks.Update{Lines: lines}) }
 
 // near reports whether two numbers are the same but for the rounding of times since 1970.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-5*max(1, math.Abs(b)) }
@@ -60,15 +60,15 @@ func TestPlaced(t *testing.T) {
 		{"in milliseconds", marks.Line{At: 100250}, 0, 101},
 		{"after the clock was stepped", marks.Line{At: 3700.25}, 3600, 100.25},
 
-		{"phase without a time", marks.Line{Phase: true, At: math.NaN()}, 0, 101},
-		{"phase within", marks.Line{Phase: true, At: 100.25}, 0, 100.25},
-		{"phase before the span", marks.Line{Phase: true, At: 93.5}, 0, 100},
-		{"phase after the span", marks.Line{Phase: true, At: 1e300}, 0, 101},
-		{"phase after the clock was stepped", marks.Line{Phase: true, At: -3499.5}, -3600, 100.5},
+		{"phase without a time", marks.Line{IsPhase: true, At: math.NaN()}, 0, 101},
+		{"phase within", marks.Line{IsPhase: true, At: 100.25}, 0, 100.25},
+		{"phase before the span", marks.Line{IsPhase: true, At: 93.5}, 0, 100},
+		{"phase after the span", marks.Line{IsPhase: true, At: 1e300}, 0, 101},
+		{"phase after the clock was stepped", marks.Line{IsPhase: true, At: -3499.5}, -3600, 100.5},
 	} {
 		in.step = test.step
 		lines := []marks.Line{test.line}
-		if got := placed(lines, 90, in)[0].At; got != test.want {
+		if got := alignToTimeAxis(lines, 90, in)[0].At; got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 		if lines[0].At != test.line.At && !math.IsNaN(test.line.At) {
@@ -95,7 +95,7 @@ func TestRecording_PhaseOfTheWholeRun(t *testing.T) {
 	if !near(p.CPUSeconds, cpu) {
 		t.Errorf("%v CPU seconds, want %v", p.CPUSeconds, cpu)
 	}
-	for c := range rec.Columns() {
+	for c := range rec.NumColumns() {
 		whole, part := rec.Summaries[c].Stat(), p.Columns[c]
 		switch {
 		case !c.InPhases() || whole.Count == 0:
@@ -135,7 +135,7 @@ func TestRecording_HeldMemoryIsOfNoPhase(t *testing.T) {
 	rec.Add(sampleAt(1, 1, 1, 900, 10))
 	said(rec, phaseLine("train", 1))
 	held := sampleAt(2, 1, 1, 900, 10)
-	held.MemoryHeld = true
+	held.MemoryStale = true
 	rec.Add(held)
 	rec.Add(sampleAt(3, 1, 1, 50, 10))
 
@@ -175,9 +175,9 @@ func TestRecording_SampleAtABoundary(t *testing.T) {
 		}
 	}
 
-	want := []Stretch{{0, began, began + 1.25}, {1, began + 1.25, began + 2.5}}
-	if diff := cmp.Diff(want, rec.Marks.Stretches); diff != "" || rec.Marks.Open {
-		t.Errorf("stretches, open %v:\n%s", rec.Marks.Open, diff)
+	want := []PhaseSpan{{0, began, began + 1.25}, {1, began + 1.25, began + 2.5}}
+	if diff := cmp.Diff(want, rec.Marks.PhaseSpans); diff != "" || rec.Marks.InPhase {
+		t.Errorf("stretches, open %v:\n%s", rec.Marks.InPhase, diff)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestRecording_PhasesAddUp(t *testing.T) {
 		sum.cores += p.Columns[JobCPU].Sum
 		sum.written += p.Columns[JobWrite].Max
 	}
-	for _, st := range rec.Marks.Stretches {
+	for _, st := range rec.Marks.PhaseSpans {
 		sum.seconds += st.End - st.Start
 	}
 	if !near(sum.cpu, cpu) || !near(sum.cores, cores) || !near(sum.written, written) || !near(sum.seconds, 2) {
@@ -227,13 +227,13 @@ func TestRecording_MarksWithinBounds(t *testing.T) {
 	}
 
 	m := rec.Marks
-	if len(m.Phases) != MaxPhases || len(m.List) != marks.MaxMarks || len(m.Stretches) != marks.MaxStretches {
-		t.Errorf("%d phases, %d marks, %d stretches", len(m.Phases), len(m.List), len(m.Stretches))
+	if len(m.Phases) != MaxPhases || len(m.List) != marks.MaxMarks || len(m.PhaseSpans) != marks.MaxPhaseSpans {
+		t.Errorf("%d phases, %d marks, %d stretches", len(m.Phases), len(m.List), len(m.PhaseSpans))
 	}
-	if want := (marks.Lost{Marks: 500, Stretches: 500}); m.Lost != want {
-		t.Errorf("lost %+v, want %+v", m.Lost, want)
+	if want := (marks.Dropped{Marks: 500, PhaseSpans: 500}); m.Dropped != want {
+		t.Errorf("lost %+v, want %+v", m.Dropped, want)
 	}
-	if m.Open {
+	if m.InPhase {
 		t.Error("a phase beyond the bounds leaves the one before it on")
 	}
 	if err := m.check(); err != nil {
@@ -244,9 +244,9 @@ func TestRecording_MarksWithinBounds(t *testing.T) {
 // A Recording of a job that says nothing has no Marks, and is not slower for it.
 func TestRecording_WithoutMarks(t *testing.T) {
 	rec := startedRecording()
-	rec.Mark(marks.News{})
+	rec.AddMarks(marks.Update{})
 	s := sampleAt(1, 1, 1, 1, 1)
-	if n := testing.AllocsPerRun(10, func() { rec.Mark(marks.News{}); rec.Add(s) }); n > 0 || rec.Marks != nil {
+	if n := testing.AllocsPerRun(10, func() { rec.AddMarks(marks.Update{}); rec.Add(s) }); n > 0 || rec.Marks != nil {
 		t.Errorf("%v allocations, marks %v", n, rec.Marks)
 	}
 }

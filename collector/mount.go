@@ -18,8 +18,8 @@ const (
 
 // MountList names the list of file systems of servers where it is cut, and MountsBeyond is the code for that.
 const (
-	MountList                = "mounts"
-	MountsBeyond series.Code = "mounts_beyond_bounds"
+	MountList                      = "mounts"
+	MountsBeyond series.ReasonCode = "mounts_beyond_bounds"
 )
 
 // A Mount is a file system of a server with what its client has counted on the node since the baseline.
@@ -32,22 +32,22 @@ type Mount struct {
 	// ReadMB and WriteMB are what the metrics have of it.
 	ReadMB  float64 `json:"read_mb"`
 	WriteMB float64 `json:"write_mb"`
-	// All is what all operations did together, and Ops what each did.
-	All MountOp   `json:"all"`
-	Ops []MountOp `json:"operations,omitempty"`
+	// Total is what all operations did together, and Ops what each did.
+	Total MountOp   `json:"all"`
+	Ops   []MountOp `json:"operations,omitempty"`
 }
 
 // A MountOp is what operations of a Mount did: how often they were called, and for how long calls waited in
 // the queue, for the server's answer, and in all. Times are summed over the calls, of which many may be
 // under way at once. What Lustre does not tell is unknown.
 type MountOp struct {
-	Name    string          `json:"name,omitempty"`
-	Calls   float64         `json:"calls"`
-	Again   series.Optional `json:"retransmissions"` // that were sent again
-	Late    series.Optional `json:"timeouts"`        // that the server did not answer in time
-	Queue   series.Optional `json:"queue_seconds"`
-	RTT     series.Optional `json:"rtt_seconds"`
-	Execute float64         `json:"execute_seconds"`
+	Name            string          `json:"name,omitempty"`
+	Calls           float64         `json:"calls"`
+	Retransmissions series.Optional `json:"retransmissions"` // that were sent again
+	Timeouts        series.Optional `json:"timeouts"`        // that the server did not answer in time
+	Queue           series.Optional `json:"queue_seconds"`
+	RTT             series.Optional `json:"rtt_seconds"`
+	Execute         float64         `json:"execute_seconds"`
 }
 
 // noteMounts returns the mounts after another Reading of them. A mount is listed once it was used; it reports
@@ -56,7 +56,7 @@ func noteMounts(list []Mount, before, now []host.Mount) (out []Mount, beyond boo
 	for k := range now {
 		m := &now[k]
 		var old host.Mount
-		if !m.Fresh {
+		if !m.Added {
 			i := slices.IndexFunc(before, func(o host.Mount) bool { return o.Kind == m.Kind && o.ID == m.ID })
 			if i < 0 {
 				continue
@@ -73,7 +73,7 @@ func noteMounts(list []Mount, before, now []host.Mount) (out []Mount, beyond boo
 				continue
 			}
 			at = len(list)
-			list = append(list, Mount{ID: m.ID, Type: m.Type, Source: m.Source, All: newMountOp("", m.Kind)})
+			list = append(list, Mount{ID: m.ID, Type: m.Type, Source: m.Source, Total: newMountOp("", m.Kind)})
 		}
 		list[at].add(&old, m)
 	}
@@ -86,7 +86,7 @@ func used(old, m *host.Mount) bool {
 		return true
 	}
 	for i, op := range m.Ops {
-		if opNamed(old.Ops, op.Name, i).Calls != op.Calls {
+		if findOp(old.Ops, op.Name, i).Calls != op.Calls {
 			return true
 		}
 	}
@@ -111,7 +111,7 @@ func (mount *Mount) add(old, m *host.Mount) {
 	mount.WriteMB += float64(series.ResetDelta(old.Written, m.Written, 1)) / MiB
 
 	for i := range m.Ops {
-		now, was := &m.Ops[i], opNamed(old.Ops, m.Ops[i].Name, i)
+		now, was := &m.Ops[i], findOp(old.Ops, m.Ops[i].Name, i)
 		if now.Calls == was.Calls {
 			continue
 		}
@@ -119,50 +119,51 @@ func (mount *Mount) add(old, m *host.Mount) {
 			was = host.MountOp{}
 		}
 		mount.op(now.Name, m.Kind).add(now, &was, m.Unit)
-		mount.All.add(now, &was, m.Unit)
+		mount.Total.add(now, &was, m.Unit)
 	}
 }
 
-// opNamed returns the operation of a name, or an empty one; hint is where it most likely stands.
-func opNamed(ops []host.MountOp, name string, hint int) host.MountOp {
-	if op := named(ops, name, hint, func(o *host.MountOp) string { return o.Name }); op != nil {
+// findOp returns the operation of a name, or an empty one; hint is where it most likely stands.
+func findOp(ops []host.MountOp, name string, hint int) host.MountOp {
+	if op := findByName(ops, name, hint, func(o *host.MountOp) string { return o.Name }); op != nil {
 		return *op
 	}
 	return host.MountOp{}
 }
 
 // op returns the operation of a name, which begins if it is not there.
-func (mount *Mount) op(name string, kind host.Kind) *MountOp {
-	if op := named(mount.Ops, name, 0, func(o *MountOp) string { return o.Name }); op != nil {
+func (mount *Mount) op(name string, kind host.DeviceKind) *MountOp {
+	if op := findByName(mount.Ops, name, 0, func(o *MountOp) string { return o.Name }); op != nil {
 		return op
 	}
 	mount.Ops = append(mount.Ops, newMountOp(name, kind))
 	return &mount.Ops[len(mount.Ops)-1]
 }
 
-func newMountOp(name string, kind host.Kind) MountOp {
+func newMountOp(name string, kind host.DeviceKind) MountOp {
 	op := MountOp{Name: name}
 	if kind != host.NFSMounts {
 		u := series.Unknown()
-		op.Again, op.Late, op.Queue, op.RTT = u, u, u, u
+		op.Retransmissions, op.Timeouts, op.Queue, op.RTT = u, u, u, u
 	}
 	return op
 }
 
 // add adds the increase between two Readings.
 func (o *MountOp) add(now, was *host.MountOp, unit time.Duration) {
-	o.Calls += grown(was.Calls, now.Calls)
-	o.Execute += grown(was.Execute, now.Execute) * unit.Seconds()
+	o.Calls += counterIncrease(was.Calls, now.Calls)
+	o.Execute += counterIncrease(was.Execute, now.Execute) * unit.Seconds()
 	if o.Queue.Known() {
-		o.Again += series.Optional(max(0, grown(was.Sent, now.Sent)-grown(was.Calls, now.Calls)))
-		o.Late += series.Optional(grown(was.Timeouts, now.Timeouts))
-		o.Queue += series.Optional(grown(was.Queue, now.Queue) * unit.Seconds())
-		o.RTT += series.Optional(grown(was.RTT, now.RTT) * unit.Seconds())
+		o.Retransmissions += series.Optional(max(0,
+			counterIncrease(was.Sent, now.Sent)-counterIncrease(was.Calls, now.Calls)))
+		o.Timeouts += series.Optional(counterIncrease(was.Timeouts, now.Timeouts))
+		o.Queue += series.Optional(counterIncrease(was.Queue, now.Queue) * unit.Seconds())
+		o.RTT += series.Optional(counterIncrease(was.RTT, now.RTT) * unit.Seconds())
 	}
 }
 
-// grown returns the increase of a counter. Some kernels have counted times in the queue that are below 0.
-func grown(was, now uint64) float64 { return float64(max(0, int64(now-was))) }
+// counterIncrease returns the increase of a counter. Some kernels have counted times in the queue that are below 0.
+func counterIncrease(was, now uint64) float64 { return float64(max(0, int64(now-was))) }
 
 // cloneMounts returns a copy for another goroutine.
 func cloneMounts(list []Mount) []Mount {

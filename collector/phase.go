@@ -11,8 +11,8 @@ import (
 // time (CPU, bytes) is shared between phases by time. What is read at one moment (memory, space, GPUs)
 // belongs to the phase of that moment.
 type Phase struct {
-	Name  string
-	Begun int64 // how often
+	Name      string
+	SpanCount int64 // how often
 	// CPUSeconds is the CPU time of the job.
 	CPUSeconds float64
 	// Columns are the values by Column, as far as phases keep them: see [Column.InPhases]. Of a counter
@@ -30,7 +30,7 @@ type phaseJSON struct {
 
 // MarshalJSON implements [json.Marshaler].
 func (p Phase) MarshalJSON() ([]byte, error) {
-	out := phaseJSON{p.Name, p.Begun, p.CPUSeconds, make(map[string]series.Stat)}
+	out := phaseJSON{p.Name, p.SpanCount, p.CPUSeconds, make(map[string]series.Stat)}
 	for i, s := range p.Columns {
 		if s.Count > 0 {
 			out.Columns[Column(i).Key()] = s
@@ -47,9 +47,9 @@ func (p *Phase) UnmarshalJSON(data []byte) error {
 		return err
 	}
 
-	*p = Phase{Name: read.Name, Begun: read.Begun, CPUSeconds: read.CPUSeconds}
+	*p = Phase{Name: read.Name, SpanCount: read.Begun, CPUSeconds: read.CPUSeconds}
 	for key, s := range read.Columns {
-		c, ok := ColumnNamed(key)
+		c, ok := ColumnByKey(key)
 		if !ok || !c.InPhases() {
 			continue
 		}
@@ -66,67 +66,67 @@ func (p *Phase) UnmarshalJSON(data []byte) error {
 // that only the envelope has.
 func (c Column) InPhases() bool { return !c.row().EnvelopeOnly && c != Timestamp }
 
-// timed reports whether a column's values are of the time before a sample, rather than of one moment.
-func (c Column) timed() bool {
+// isWindowed reports whether a column's values are of the time before a sample, rather than of one moment.
+func (c Column) isWindowed() bool {
 	row := c.row()
-	return row.Kind == Rate || row.Needs.Has(NeedTicks)
+	return row.Kind == Rate || row.Requires.Has(RequiresTicks)
 }
 
-// shareOut gives the phases their shares of a sample. rec is without it.
-func (m *Marks) shareOut(s *Sample, rec *Recording) {
-	if len(m.Stretches) == 0 {
+// addToPhases gives the phases their shares of a sample. rec is without it.
+func (m *Marks) addToPhases(s *Sample, rec *Recording) {
+	if len(m.PhaseSpans) == 0 {
 		return
 	}
 
-	in := span{from: rec.Newest(), to: s.Values[Timestamp]}
+	in := span{from: rec.NewestTimestamp(), to: s.Values[Timestamp]}
 	in.from = min(in.from, in.to-0.001) // the resolution of timestamps: two samples may have the same
-	last := &m.Stretches[len(m.Stretches)-1]
-	if m.Open {
+	last := &m.PhaseSpans[len(m.PhaseSpans)-1]
+	if m.InPhase {
 		last.End = max(last.Start, in.to)
 	}
 
 	earliest := in.from - s.longestWindow() + s.Weights[Timestamp]
-	for i := len(m.Stretches) - 1; i >= 0 && m.Stretches[i].End >= earliest; i-- {
-		st := m.Stretches[i]
+	for i := len(m.PhaseSpans) - 1; i >= 0 && m.PhaseSpans[i].End >= earliest; i-- {
+		st := m.PhaseSpans[i]
 		m.Phases[st.Phase].addTimed(s, st, in, rec)
 	}
-	if m.Open {
+	if m.InPhase {
 		m.Phases[last.Phase].addMoment(s, rec)
 	}
 }
 
-// Newest returns when the newest sample was taken, or when the run started, in seconds
+// NewestTimestamp returns when the newest sample was taken, or when the run started, in seconds
 // since 1970.
-func (rec *Recording) Newest() float64 {
+func (rec *Recording) NewestTimestamp() float64 {
 	if at, ok := rec.Summaries[Timestamp].Max(); ok {
 		return at
 	}
-	return rec.began()
+	return rec.startTimestamp()
 }
 
-// began returns when the run started, in seconds since 1970.
-func (rec *Recording) began() float64 { return float64(rec.Start.Wall.UnixMilli()) / 1000 }
+// startTimestamp returns when the run started, in seconds since 1970.
+func (rec *Recording) startTimestamp() float64 { return float64(rec.Start.Wall.UnixMilli()) / 1000 }
 
 // longestWindow returns the longest time that a value of the sample stands for, in seconds.
 func (s *Sample) longestWindow() float64 {
 	longest := s.Weights[Timestamp]
 	for c := range NumColumns {
-		if c.timed() && s.Has(c) {
+		if c.isWindowed() && s.Has(c) {
 			longest = max(longest, s.Weights[c])
 		}
 	}
 	return longest
 }
 
-// part returns which part of a time lies in the stretch, from 0 to 1.
-func (st Stretch) part(in span) float64 {
+// overlapFraction returns which part of a time lies in the stretch, from 0 to 1.
+func (st PhaseSpan) overlapFraction(in span) float64 {
 	return max(0, min(st.End, in.to)-max(st.Start, in.from)) / (in.to - in.from)
 }
 
 // addTimed adds the part of a sample that lies in a stretch of the phase, of the values that are measured
 // over a time: the columns with a window, the counters, and the CPU time.
-func (p *Phase) addTimed(s *Sample, st Stretch, in span, rec *Recording) {
-	whole := st.part(in)
+func (p *Phase) addTimed(s *Sample, st PhaseSpan, in span, rec *Recording) {
+	whole := st.overlapFraction(in)
 	p.CPUSeconds += whole * s.JobCPUSeconds
 
 	for i := range p.columns(rec) {
@@ -136,13 +136,13 @@ func (p *Phase) addTimed(s *Sample, st Stretch, in span, rec *Recording) {
 		case c.row().Kind == Counter:
 			unread := in
 			unread.from -= s.unread(c, rec.Interval)
-			if part := st.part(unread); part > 0 {
+			if part := st.overlapFraction(unread); part > 0 {
 				p.Columns[i] = increased(p.Columns[i], part*rec.increase(c, s.Values[c]))
 			}
-		case c.timed():
+		case c.isWindowed():
 			window := in
 			window.from -= max(0, s.Weights[c]-s.Weights[Timestamp])
-			if part := st.part(window); part > 0 {
+			if part := st.overlapFraction(window); part > 0 {
 				p.Columns[i].Add(s.Values[c], part*s.Weights[c])
 			}
 		}
@@ -167,7 +167,7 @@ func (s *Sample) unread(c Column, interval time.Duration) float64 {
 func (p *Phase) addMoment(s *Sample, rec *Recording) {
 	for i := range p.columns(rec) {
 		c := Column(i)
-		if held := c == JobMemory && s.MemoryHeld; held || !c.InPhases() || c.timed() || c.row().Kind == Counter {
+		if held := c == JobMemory && s.MemoryStale; held || !c.InPhases() || c.isWindowed() || c.row().Kind == Counter {
 			continue
 		}
 		p.Columns[i].Add(s.Values[c], s.Weights[c])

@@ -12,7 +12,7 @@ import (
 
 // measureCounter puts a counter into its two columns: what it has counted since the start and, if it was read now, the
 // rate.
-func (p *Progress) measureCounter(st step, c Column, counted float64, now bool) {
+func (p *CounterState) measureCounter(st measurement, c Column, counted float64, now bool) {
 	row := c.row()
 	st.sample.Values[c] = counted / row.Unit.size()
 	if now {
@@ -22,16 +22,16 @@ func (p *Progress) measureCounter(st step, c Column, counted float64, now bool) 
 
 // measureRate puts the increase of a counter per second, times scale, into a column. A percentage
 // is never above 100.
-func (p *Progress) measureRate(st step, c Column, counter, scale float64) {
+func (p *CounterState) measureRate(st measurement, c Column, counter, scale float64) {
 	perSecond, seconds, ok := p.meters[c].rate(st.now, counter, st.minWindow)
 	if !ok {
 		return
 	}
 	v := perSecond * scale
-	if c.Percent() {
+	if c.IsPercent() {
 		v = round3(min(100, v))
 	}
-	st.sample.Values[c], st.sample.Weights[c] = toByte(v), seconds
+	st.sample.Values[c], st.sample.Weights[c] = roundToByte(v), seconds
 }
 
 // A meter measures the rate of a counter over windows. Each begins where the last one ended.
@@ -79,9 +79,9 @@ func tooShort(window, minWindow time.Duration, known bool) bool {
 	return window <= 0 || window < minWindow
 }
 
-// toByte rounds a rate to 1e-6 MiB/s, about one byte per second. Further digits are noise that
+// roundToByte rounds a rate to 1e-6 MiB/s, about one byte per second. Further digits are noise that
 // would fill the journal.
-func toByte(rate float64) float64 { return math.Round(rate*1e6) / 1e6 }
+func roundToByte(rate float64) float64 { return math.Round(rate*1e6) / 1e6 }
 
 // round3 rounds to three decimals.
 func round3(v float64) float64 { return math.Round(v*1000) / 1000 }

@@ -94,12 +94,12 @@ func TestReader_TreesThroughBoth(t *testing.T) {
 			proc, sys := writableTree(t, tree.Name())
 			now := at(0)
 			var readers [2]*host.Reader
-			var states [2]Progress
+			var states [2]CounterState
 			for i := range readers {
 				readers[i] = host.NewReader(host.Options{Proc: proc, Sys: sys, Gopsutil: i == 1,
 					Now: func() host.Instant { return now }, Statfs: fullDisk})
 				defer readers[i].Close()
-				states[i] = Begin(readers[i].Read())
+				states[i] = NewCounterState(readers[i].Read())
 			}
 
 			advance(t, proc)
@@ -265,9 +265,9 @@ func TestLedger_KeepsStallsThatAreUnknownForAMoment(t *testing.T) {
 			Memory: cgroup.Stall{Some: memory, Full: memory}, IO: cgroup.Stall{Some: absent, Full: absent}}
 		return &host.Reading{At: at(time.Duration(seconds) * time.Second), Pressure: p}
 	}
-	l, a := newLedger(reading(0, 10), host.JobOptions{}), NoAccount()
-	l, a = l.next(a, reading(1, 12), entry{})
-	_, a = l.next(a, reading(2, absent), entry{})
+	l, a := newAccountTracker(reading(0, 10), host.JobOptions{}), NoAccount()
+	l, a = l.next(a, reading(1, 12), trackerInput{})
+	_, a = l.next(a, reading(2, absent), trackerInput{})
 	stall := &a.HostStall
 	got := []float64{float64(stall.CPUSome), float64(stall.MemoryFull), float64(stall.IOFull)}
 	same(t, "stalls", got, []float64{2, 2, absent})

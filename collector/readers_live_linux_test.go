@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // sandwich is a Reading through gopsutil between two of the kernel's files.
@@ -18,7 +18,7 @@ func (s *sandwich) open() time.Duration { return s.after.At.Mono - s.before.At.M
 // The same host read by both readers, under load: what the kernel's files said just before and just
 // after is a bracket that gopsutil's answer must lie in.
 func TestReader_LiveHostThroughBoth(t *testing.T) {
-	need.Time(t, "some windows under load")
+	testenv.SkipIfShort(t, "some windows under load")
 	dir := t.TempDir()
 	kernel := host.NewReader(host.Options{DiskPaths: []string{dir}})
 	defer kernel.Close()
@@ -61,7 +61,7 @@ func checkGauges(t *testing.T, s *sandwich) {
 	t.Helper()
 	same(t, "memory", s.through.Memory.Total, s.before.Memory.Total)
 	between(t, "memory percent", s.through.Memory.Percent(), s.before.Memory.Percent(), s.after.Memory.Percent(), 0.5)
-	between(t, "load", s.through.Load.One, s.before.Load.One, s.after.Load.One, 0)
+	between(t, "load", s.through.Load.Load1, s.before.Load.Load1, s.after.Load.Load1, 0)
 	if s.through.Load.Running < 1 {
 		t.Errorf("%v tasks run, and this one does", s.through.Load.Running)
 	}
@@ -74,11 +74,11 @@ func checkGauges(t *testing.T, s *sandwich) {
 // nothing since boot.
 func checkCounters(t *testing.T, s *sandwich) {
 	t.Helper()
-	for _, kind := range []host.Kind{host.Disks, host.NICs} {
+	for _, kind := range []host.DeviceKind{host.Disks, host.NICs} {
 		names := 0
 		for i, before := range s.before.Devices[kind] {
-			after := deviceNamed(s.after.Devices[kind], before.Name, i)
-			through := deviceNamed(s.through.Devices[kind], before.Name, i)
+			after := findDevice(s.after.Devices[kind], before.Name, i)
+			through := findDevice(s.through.Devices[kind], before.Name, i)
 			if after == nil || through == nil && kind == host.Disks && before.In+before.Out == 0 {
 				continue
 			}
@@ -113,11 +113,11 @@ func checkCounters(t *testing.T, s *sandwich) {
 // files around it, and holds the one inside it.
 func checkWindow(t *testing.T, a, b *sandwich) {
 	t.Helper()
-	_, inside := Begin(a.after).Next(b.before, 0)
-	_, through := Begin(a.through).Next(b.through, 0)
-	_, around := Begin(a.before).Next(b.after, 0)
+	_, inside := NewCounterState(a.after).Next(b.before, 0)
+	_, through := NewCounterState(a.through).Next(b.through, 0)
+	_, around := NewCounterState(a.before).Next(b.after, 0)
 	for _, c := range Counters() {
-		if c.Info().Since == Device && !around.Has(c) { // the host has none
+		if c.Info().Scope == ScopeDevice && !around.Has(c) { // the host has none
 			continue
 		}
 		between(t, c.Key(), through.Values[c], inside.Values[c], around.Values[c], 0)

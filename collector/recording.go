@@ -24,21 +24,21 @@ type Recording struct {
 	// MissedTicks counts the ticks of the grid that passed without a Reading.
 	MissedTicks int64
 	// LongestGap is the longest time between two Readings, suspends included.
-	LongestGap time.Duration
-	Clock      []ClockEvent
-	Failures   []Failure
-	Reader     string   // the name of the host.Reader; "" if it is not known
-	DiskPaths  []string // the file systems whose usage is measured
-	Disks      []string // the block devices that ever counted
-	NICs       []string // the interfaces that ever counted, lo included
+	LongestGap  time.Duration
+	ClockEvents []ClockEvent
+	Failures    []Failure
+	ReaderName  string   // the name of the host.Reader; "" if it is not known
+	DiskPaths   []string // the file systems whose usage is measured
+	Disks       []string // the block devices that ever counted
+	NICs        []string // the interfaces that ever counted, lo included
 	// BootMB are the counters since boot at the last good Reading, in MiB, in the order of
 	// Counters. NaN was never read, and neither was what the list is too short for.
 	BootMB []float64
 	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode. NaN is unknown. The
 	// journal does not keep it.
 	CPUSeconds [host.NumCPUModes]float64
-	// Late has, for each source that could not be read at the baseline, when its counters began.
-	Late map[string]time.Duration
+	// LateStarts has, for each source that could not be read at the baseline, when its counters began.
+	LateStarts map[string]time.Duration
 	// PerfPy is perf.py's own ring of perf.py's own samples, if asked for.
 	PerfPy *series.Decimator[Sample]
 	// Account is what the kernel's counters say of the job and its limits.
@@ -50,19 +50,19 @@ type Recording struct {
 	Mounts []Mount
 	// GPUs are the node's, in the order of their columns.
 	GPUs []GPU
-	// GPUTrouble is why nothing new is known of the GPUs at the newest Reading; "" if it is.
-	GPUTrouble string
+	// GPUError is why nothing new is known of the GPUs at the newest Reading; "" if it is.
+	GPUError string
 	// Baseline is what the counters say before the first sample; nil if the Recording was not made
 	// by a Sampler. It never changes.
 	Baseline *Baseline
-	// Gaps are the parts of sources that could not be measured.
-	Gaps []series.Gap
+	// Missing are the parts of sources that could not be measured.
+	Missing []series.Missing
 	// Marks are what the job said of itself; nil if it said nothing.
 	Marks *Marks
-	// News is the part of Marks that was new in the newest sample.
-	News marks.News
-	// Work is what the job says of its operations; nil if they are not recorded.
-	Work *Work
+	// MarksUpdate is the part of Marks that was new in the newest sample.
+	MarksUpdate marks.Update
+	// Operations is what the job says of its operations; nil if they are not recorded.
+	Operations *Operations
 }
 
 // A Baseline is what the counters of a run say at its beginning: 0 where they could be read.
@@ -71,45 +71,45 @@ type Baseline struct {
 	Account Account
 }
 
-// maxGaps bounds the number of Gaps.
-const maxGaps = 100
+// maxMissing bounds the number of Gaps.
+const maxMissing = 100
 
-// addGap keeps the newest reason for each part, so that a reason that says how long it has lasted
+// addMissing keeps the newest reason for each part, so that a reason that says how long it has lasted
 // does not fill the list.
-func (rec *Recording) addGap(gap series.Gap) {
-	i := slices.IndexFunc(rec.Gaps, func(g series.Gap) bool { return g.What == gap.What })
+func (rec *Recording) addMissing(gap series.Missing) {
+	i := slices.IndexFunc(rec.Missing, func(g series.Missing) bool { return g.What == gap.What })
 	switch {
 	case i >= 0:
-		rec.Gaps[i] = gap
-	case len(rec.Gaps) < maxGaps:
-		rec.Gaps = append(rec.Gaps, gap)
+		rec.Missing[i] = gap
+	case len(rec.Missing) < maxMissing:
+		rec.Missing = append(rec.Missing, gap)
 	}
 }
 
-// Columns returns the number of columns: the columns of the host, of the job, and of the devices
+// NumColumns returns the number of columns: the columns of the host, of the job, and of the devices
 // that were found.
-func (rec *Recording) Columns() Column { return Column(len(rec.Summaries)) }
+func (rec *Recording) NumColumns() Column { return Column(len(rec.Summaries)) }
 
-// Hold makes room for a column of a device, for the others of its kind, and for those before them.
+// EnsureColumn makes room for a column of a device, for the others of its kind, and for those before them.
 // Earlier samples have no values in them.
-func (rec *Recording) Hold(c Column) {
-	if c < rec.Columns() {
+func (rec *Recording) EnsureColumn(c Column) {
+	if c < rec.NumColumns() {
 		return
 	}
-	for width := Width(c); rec.Columns() < width; {
-		rec.Summaries = append(rec.Summaries, newSummary(rec.Columns()))
+	for width := ColumnsUpTo(c); rec.NumColumns() < width; {
+		rec.Summaries = append(rec.Summaries, newSummary(rec.NumColumns()))
 	}
 	rec.Ring.Widen(len(rec.Summaries))
 }
 
-// Width returns how many columns a Recording has that holds a column.
-func Width(c Column) Column {
+// ColumnsUpTo returns how many columns a Recording has that holds a column.
+func ColumnsUpTo(c Column) Column {
 	device, _, gpu := c.GPU()
 	switch {
 	case gpu:
 		return GPUColumn(device+1, 0)
-	case c < everywhere():
-		return everywhere()
+	case c < numBaseColumns():
+		return numBaseColumns()
 	}
 	for source := c.row().Source; c < NumColumns && c.row().Source == source; {
 		c++
@@ -117,10 +117,10 @@ func Width(c Column) Column {
 	return c
 }
 
-// Widen makes room for the columns of n GPUs.
-func (rec *Recording) Widen(n int) {
+// EnsureGPUColumns makes room for the columns of n GPUs.
+func (rec *Recording) EnsureGPUColumns(n int) {
 	if n > 0 {
-		rec.Hold(GPUColumn(min(n, MaxGPUs)-1, 0))
+		rec.EnsureColumn(GPUColumn(min(n, MaxGPUs)-1, 0))
 	}
 }
 
@@ -145,7 +145,7 @@ type ClockEvent struct {
 // Suspended returns how long the machine slept during the run.
 func (rec *Recording) Suspended() time.Duration {
 	var sum time.Duration
-	for _, e := range rec.Clock {
+	for _, e := range rec.ClockEvents {
 		if e.Suspend {
 			sum += e.By
 		}
@@ -159,9 +159,9 @@ var CPUThresholds = []float64{20, 40, 80, 99.95}
 
 // NewRecording returns an empty Recording whose ring has the given capacity.
 func NewRecording(start host.Instant, interval time.Duration, maxLength int) *Recording {
-	columns := everywhere()
+	columns := numBaseColumns()
 	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(columns)),
-		CPUSeconds: (&Progress{}).CPUSeconds(), Account: NoAccount()}
+		CPUSeconds: (&CounterState{}).CPUSeconds(), Account: NoAccount()}
 	for c := range columns {
 		rec.Summaries = append(rec.Summaries, newSummary(c))
 	}
@@ -179,7 +179,7 @@ func newSummary(c Column) *series.Summary {
 	switch {
 	case c == CPUAvg:
 		return series.NewPercentSummary(CPUThresholds...)
-	case c.Percent():
+	case c.IsPercent():
 		return series.NewPercentSummary()
 	}
 	return series.NewSummary()
@@ -189,13 +189,13 @@ func newSummary(c Column) *series.Summary {
 // for a phase's first Sample.
 func (rec *Recording) Add(s *Sample) {
 	if rec.Marks != nil {
-		rec.Marks.shareOut(s, rec)
+		rec.Marks.addToPhases(s, rec)
 	}
 	rec.Samples++
 	for c, sum := range rec.Summaries {
 		sum.Add(s.Values[c], s.Weights[c])
 	}
-	rec.Ring.Add(s.Values[:rec.Columns()], s.Weights[:rec.Columns()])
+	rec.Ring.Add(s.Values[:rec.NumColumns()], s.Weights[:rec.NumColumns()])
 }
 
 // Clone returns a copy for another goroutine. It shares nothing that still changes.
@@ -215,14 +215,14 @@ func (rec *Recording) Clone() *Recording {
 	}
 
 	c.Mounts = cloneMounts(rec.Mounts)
-	c.Gaps = slices.Clone(rec.Gaps)
-	c.Clock = slices.Clone(rec.Clock)
+	c.Missing = slices.Clone(rec.Missing)
+	c.ClockEvents = slices.Clone(rec.ClockEvents)
 	c.Failures = slices.Clone(rec.Failures)
 	c.Disks = slices.Clone(rec.Disks)
 	c.NICs = slices.Clone(rec.NICs)
-	c.Late = maps.Clone(rec.Late)
+	c.LateStarts = maps.Clone(rec.LateStarts)
 	c.Marks = rec.Marks.Clone()
-	c.Work = rec.Work.Clone()
+	c.Operations = rec.Operations.Clone()
 	if rec.PerfPy != nil {
 		c.PerfPy = rec.PerfPy.Clone()
 	}

@@ -72,7 +72,7 @@ func ParseRule(words string) (Rule, error) {
 		return Rule{}, err
 	}
 
-	column, ok := ColumnNamed(key)
+	column, ok := ColumnByKey(key)
 	if !ok {
 		return Rule{}, &UnknownKeyError{key, nearestKey(key)}
 	}
@@ -150,8 +150,8 @@ func (r Rule) Holds(v float64) bool {
 	return false
 }
 
-// A Watch checks a Rule at each sample of a run. It belongs to one goroutine.
-type Watch struct {
+// A RuleChecker checks a Rule at each sample of a run. It belongs to one goroutine.
+type RuleChecker struct {
 	Rule
 
 	on     bool          // the rule held at the newest value
@@ -159,8 +159,8 @@ type Watch struct {
 	last   time.Duration // of the newest value
 	missed bool          // a sample after it had no value
 
-	blind   time.Duration // the first sample without a value since the newest value
-	noticed bool          // Unmeasured has reported it
+	missingSince time.Duration // the first sample without a value since the newest value
+	noticed      bool          // Unmeasured has reported it
 }
 
 // UnmeasuredAfter is how long a key may be without a value before it is said.
@@ -168,8 +168,8 @@ const UnmeasuredAfter = time.Minute
 
 // Unmeasured reports, once in a run, that the key of the rule has had no value for UnmeasuredAfter, so that
 // the rule guards nothing. It is for the sample that Check has just seen.
-func (w *Watch) Unmeasured(at time.Duration) bool {
-	if !w.missed || w.noticed || at-w.blind < UnmeasuredAfter {
+func (w *RuleChecker) Unmeasured(at time.Duration) bool {
+	if !w.missed || w.noticed || at-w.missingSince < UnmeasuredAfter {
 		return false
 	}
 	w.noticed = true
@@ -180,15 +180,15 @@ func (w *Watch) Unmeasured(at time.Duration) bool {
 // Check takes the sample that was made at a time of the monotonic clock, and reports whether the rule
 // has held for as long as it asks for, and the value by which it was judged. A sample without the value proves nothing:
 // the duration starts again. But a percentage or a rate that is measured over several samples stands for all of them.
-func (w *Watch) Check(s *Sample, at time.Duration) (value float64, holds bool) {
+func (w *RuleChecker) Check(s *Sample, at time.Duration) (value float64, holds bool) {
 	if !s.Has(w.Column) {
 		if !w.missed {
-			w.missed, w.blind = true, at
+			w.missed, w.missingSince = true, at
 		}
 		return math.NaN(), false
 	}
 
-	value = s.judged(w.Rule)
+	value = s.valueForRule(w.Rule)
 	window := time.Duration(s.Weights[w.Column] * float64(time.Second))
 	if broken := w.missed && at-window > w.last+clockTick; !w.on || broken {
 		w.since = at

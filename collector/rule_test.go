@@ -143,10 +143,10 @@ func TestWatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := Watch{Rule: rule}
+		w := RuleChecker{Rule: rule}
 		for _, step := range test.samples {
 			var s Sample
-			s.Values[rule.Column], s.Weights[rule.Column], s.MemoryProven = step.value, step.window, step.value
+			s.Values[rule.Column], s.Weights[rule.Column], s.MemoryLowerBound = step.value, step.window, step.value
 			at := time.Duration(step.at * float64(time.Second))
 			if _, got := w.Check(&s, at); got != step.fires {
 				t.Errorf("%s: %v at %v s", name, got, step.at)
@@ -180,8 +180,8 @@ func TestWatch_ProvenMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		var s Sample
-		s.Values[rule.Column], s.MemoryProven = c.memory, c.proven
-		w := Watch{Rule: rule}
+		s.Values[rule.Column], s.MemoryLowerBound = c.memory, c.proven
+		w := RuleChecker{Rule: rule}
 		if by, holds := w.Check(&s, time.Second); holds != c.holds || by != c.by && !math.IsNaN(c.by) {
 			t.Errorf("%+v: %v by %v", c, holds, by)
 		}
@@ -194,7 +194,7 @@ func TestWatch_Unmeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := Watch{Rule: rule}
+	w := RuleChecker{Rule: rule}
 
 	for _, step := range []struct {
 		at, value float64

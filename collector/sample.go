@@ -18,25 +18,25 @@ type Sample struct {
 	// JobCPUSeconds is the CPU time that the job has used since the sample before, if that is known;
 	// else it is in the next sample. Unlike JobCPU, it needs no window.
 	JobCPUSeconds float64
-	// MemoryHeld reports whether JobMemory was measured for an earlier sample, and the job may have given memory back
+	// MemoryStale reports whether JobMemory was measured for an earlier sample, and the job may have given memory back
 	// since: to measure many processes is put off.
-	MemoryHeld bool
-	// MemoryProven is the memory that the job certainly had, in MiB; NaN is not known. JobMemory is more where resident
-	// sizes are added up, in which shared pages count several times.
-	MemoryProven float64
+	MemoryStale bool
+	// MemoryLowerBound is the memory that the job certainly had, in MiB; NaN is not known. JobMemory is more where
+	// resident sizes are added up, in which shared pages count several times.
+	MemoryLowerBound float64
 }
 
-// judged returns the value of a column by which a rule is judged. That the job has much memory has to be proven, and so
-// does that it has little.
-func (s *Sample) judged(r Rule) float64 {
+// valueForRule returns the value of a column by which a rule is judged. That the job has much memory has to be proven,
+// and so does that it has little.
+func (s *Sample) valueForRule(r Rule) float64 {
 	v := s.Values[r.Column]
 	switch {
-	case r.Column != JobMemory || math.IsNaN(s.MemoryProven):
+	case r.Column != JobMemory || math.IsNaN(s.MemoryLowerBound):
 		return v
 	case strings.HasPrefix(r.Op, ">"):
-		return s.MemoryProven
+		return s.MemoryLowerBound
 	}
-	return max(v, s.MemoryProven)
+	return max(v, s.MemoryLowerBound)
 }
 
 // Has reports whether a column was measured.

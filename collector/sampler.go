@@ -8,7 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/intake"
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/procfile"
@@ -60,16 +60,16 @@ type Options struct {
 type Sampler struct {
 	reader   *host.Reader
 	opts     Options
-	progress Progress
+	counters CounterState
 	prev     *host.Reading
 	retired  []*host.Reading // before prev, that the Progress still refers to
 	rec      *Recording
 	sample   Sample // the newest
-	ledger   ledger
-	mounts   []host.Mount    // as they were read last
-	marks    *marks.Follower // nil if there is no file
-	intake   *intake.Intake  // nil if nothing is received
-	figures  []book.Figure   // of the intake, used again and again
+	tracker  accountTracker
+	mounts   []host.Mount             // as they were read last
+	marks    *marks.Follower          // nil if there is no file
+	intake   *intake.Intake           // nil if nothing is received
+	means    []aggregate.WeightedMean // of the intake, used again and again
 }
 
 // NewSampler takes the baseline Reading at once, so that nothing of the job's first moments is
@@ -82,14 +82,15 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 		o.MaxLength = 1000
 	}
 	base := reader.Baseline()
-	s := &Sampler{reader: reader, opts: o, progress: Begin(base), prev: base, ledger: newLedger(base, reader.Job())}
+	s := &Sampler{reader: reader, opts: o, counters: NewCounterState(base), prev: base,
+		tracker: newAccountTracker(base, reader.Job())}
 	s.rec = NewRecording(base.At, o.Interval, o.MaxLength)
-	s.rec.Reader, s.rec.DiskPaths = reader.Name(), reader.DiskPaths()
+	s.rec.ReaderName, s.rec.DiskPaths = reader.Name(), reader.DiskPaths()
 	if job := reader.Job(); job.Source != "" {
 		s.rec.Account.Source, s.rec.Account.Running = job.Source, job.Running
 		if job.Group != nil {
 			s.rec.Account.Group, s.rec.Account.Version = job.Group.Path(), job.Group.Version()
-			s.rec.Account.MemoryHome = job.Group.MemoryPath()
+			s.rec.Account.MemoryPath = job.Group.MemoryPath()
 		}
 	}
 
@@ -118,9 +119,9 @@ func (s *Sampler) FollowMarks(path string, begun bool) {
 // Recording. It blocks: the caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
 	defer s.reader.Close()
-	s.reader.Watch()
-	s.ledger.scarce = s.reader.Memory()
-	s.describe()
+	s.reader.WatchOOMKills()
+	s.tracker.leastMemory = s.reader.Memory()
+	s.completeBaseline()
 	if s.opts.Begin != nil {
 		s.opts.Begin(s.rec)
 	}
@@ -133,10 +134,10 @@ func (s *Sampler) Run(ctx context.Context) *Recording {
 		if s.reader.JobOnly() && s.opts.TakeHost != nil && s.opts.TakeHost() {
 			s.reader.MeasureHost()
 		}
-		s.take(false)
+		s.takeSample(false)
 	}
 
-	s.take(true)
+	s.takeSample(true)
 	return s.rec
 }
 
@@ -152,9 +153,9 @@ func (s *Sampler) ticker() *ticker {
 	return newTicker(next, openTicks(s.reader.Now().Mono+next(), s.opts.Interval))
 }
 
-// describe finds out what does not change, and what the baseline left out because the job was
+// completeBaseline finds out what does not change, and what the baseline left out because the job was
 // waiting.
-func (s *Sampler) describe() {
+func (s *Sampler) completeBaseline() {
 	cpus := s.rec.Host.CPUs
 	if s.reader.JobOnly() {
 		cpus = s.reader.CPUs()
@@ -162,37 +163,37 @@ func (s *Sampler) describe() {
 	s.rec.Host = s.reader.Info()
 	s.rec.Host.CPUs = cpus
 	s.reader.Classify(s.prev)
-	s.beginRare()
+	s.beginOptional()
 	s.rec.BootMB = bootTotals(s.prev, false)
 	for i, v := range s.rec.BootMB {
 		if !math.IsNaN(v) {
-			s.rec.Hold(deviceCounters[i].total)
+			s.rec.EnsureColumn(deviceCounters[i].total)
 		}
 	}
 	s.noteDevices(s.prev)
 
-	_, sample := s.progress.Next(s.prev, MinWindow(s.opts.Interval))
-	_, account := s.ledger.next(s.rec.Account, s.prev, entry{})
+	_, sample := s.counters.Next(s.prev, MinWindow(s.opts.Interval))
+	_, account := s.tracker.next(s.rec.Account, s.prev, trackerInput{})
 	s.rec.Baseline = &Baseline{sample, account}
 }
 
-// take reads, accounts for and hands on one sample.
-func (s *Sampler) take(closing bool) {
+// takeSample reads, accounts for and hands on one sample.
+func (s *Sampler) takeSample(closing bool) {
 	r, news := s.read(closing)
 	s.noteTime(r)
 	s.noteFailures(r)
 	s.noteDevices(r)
-	s.noteLate(r)
-	s.noteRare(r)
+	s.noteLateStarts(r)
+	s.noteOptional(r)
 
 	sample := &s.sample
-	s.progress, *sample = s.progress.Next(r, MinWindow(s.opts.Interval))
+	s.counters, *sample = s.counters.Next(r, MinWindow(s.opts.Interval))
 	s.noteGPUs(r)
-	s.holdDevices(sample)
-	received := s.receive(s.onAxis(r.At), closing)
+	s.ensureDeviceColumns(sample)
+	received := s.collectOperations(s.onAxis(r.At), closing)
 	news.Lines = append(news.Lines, received.Lines...)
-	news.Lost.Marks += received.Lost.Marks
-	s.mark(news, r.At)
+	news.Dropped.Marks += received.Dropped.Marks
+	s.addMarks(news, r.At)
 	s.rec.Add(sample)
 	for i := range s.rec.GPUs {
 		if g := &s.rec.GPUs[i]; g.OfJob {
@@ -217,7 +218,7 @@ func (s *Sampler) take(closing bool) {
 func (s *Sampler) retire(r *host.Reading) {
 	s.retired = append(s.retired, r)
 	s.retired = slices.DeleteFunc(s.retired, func(r *host.Reading) bool {
-		if s.progress.refersTo(r) {
+		if s.counters.refersTo(r) {
 			return false
 		}
 		s.reader.Reuse(r)
@@ -227,10 +228,10 @@ func (s *Sampler) retire(r *host.Reading) {
 
 // read takes the next Reading, or the closing one, and what the job has said by then. Its file may be on a disk: it
 // comes last, see procfile.PreadAtOnce.
-func (s *Sampler) read(closing bool) (r *host.Reading, news marks.News) {
-	read, look := s.reader.Read, (*marks.Follower).Look
+func (s *Sampler) read(closing bool) (r *host.Reading, news marks.Update) {
+	read, look := s.reader.Read, (*marks.Follower).Poll
 	if closing {
-		read, look = s.reader.Final, (*marks.Follower).Last
+		read, look = s.reader.Final, (*marks.Follower).Finish
 	}
 	if r = read(); s.marks != nil {
 		news = look(s.marks)
@@ -238,34 +239,34 @@ func (s *Sampler) read(closing bool) (r *host.Reading, news marks.News) {
 	return r, news
 }
 
-// mark adds to the Recording what the job said before a Reading. Its times are those of the wall clock,
+// addMarks adds to the Recording what the job said before a Reading. Its times are those of the wall clock,
 // which may have been stepped.
-func (s *Sampler) mark(news marks.News, at host.Instant) {
+func (s *Sampler) addMarks(news marks.Update, at host.Instant) {
 	if len(news.Lines) > 0 {
-		in := span{from: s.rec.Newest(), to: s.progress.timestamp(at)}
+		in := span{from: s.rec.NewestTimestamp(), to: s.counters.timestamp(at)}
 		if step := at.Wall.Sub(s.rec.Start.Wall) - (at.Boot - s.rec.Start.Boot); step.Abs() >= clockJump {
 			in.step = step.Seconds()
 		}
-		news.Lines = placed(news.Lines, s.rec.began(), in)
+		news.Lines = alignToTimeAxis(news.Lines, s.rec.startTimestamp(), in)
 	}
-	s.rec.Mark(news)
+	s.rec.AddMarks(news)
 }
 
 // account brings the job's Account up to the newest Reading.
 func (s *Sampler) account(r *host.Reading, closing bool) {
 	rec := s.rec
-	rec.CPUSeconds = s.progress.CPUSeconds()
-	e := entry{cpuSeconds: s.progress.jobCPUSeconds(), closing: closing}
-	s.ledger, rec.Account = s.ledger.next(rec.Account, r, e)
+	rec.CPUSeconds = s.counters.CPUSeconds()
+	e := trackerInput{cpuSeconds: s.counters.jobCPUSeconds(), closing: closing}
+	s.tracker, rec.Account = s.tracker.next(rec.Account, r, e)
 
-	if s.ledger.look {
-		rec.Account.Victims, rec.Account.LogPIDs = s.reader.Victims(r.At)
+	if s.tracker.searchLog {
+		rec.Account.Victims, rec.Account.SamePIDNamespace = s.reader.Victims(r.At)
 		if n, known := s.reader.Neighbours(); known {
-			highest(&rec.Account.Neighbours, series.Optional(n))
+			raiseTo(&rec.Account.Neighbours, series.Optional(n))
 		}
 	}
-	if g := s.ledger.gap; g != nil {
-		rec.addGap(*g)
+	if g := s.tracker.missing; g != nil {
+		rec.addMissing(*g)
 	}
 	s.noteProcesses(r)
 }
@@ -279,7 +280,7 @@ func (s *Sampler) noteProcesses(r *host.Reading) {
 		s.rec.Processes = r.Job.Table
 	}
 	if why := r.Job.TableErr; why != nil {
-		s.rec.addGap(series.Gap{What: ProcessTable, Code: ProcessesUnread, Why: why.Error()})
+		s.rec.addMissing(series.Missing{What: ProcessTable, Code: ProcessesUnread, Why: why.Error()})
 	}
 }
 
@@ -288,28 +289,28 @@ func (s *Sampler) noteGPUs(r *host.Reading) {
 	if r.GPUs == nil {
 		return
 	}
-	s.rec.GPUTrouble = ""
+	s.rec.GPUError = ""
 	if r.GPUs.Err != nil {
-		s.rec.GPUTrouble = r.GPUs.Err.Error()
+		s.rec.GPUError = r.GPUs.Err.Error()
 	}
 
-	var gaps []series.Gap
+	var gaps []series.Missing
 	var environs [][]string
 	if r.Job != nil {
 		environs = r.Job.Environs
 	}
 	s.rec.GPUs, gaps = noteGPUs(s.rec.GPUs, r.GPUs, s.reader.Job(), environs)
 	for _, g := range gaps {
-		s.rec.addGap(g)
+		s.rec.addMissing(g)
 	}
-	s.rec.Widen(len(s.rec.GPUs))
+	s.rec.EnsureGPUColumns(len(s.rec.GPUs))
 }
 
-// holdDevices makes room for the columns of devices that were not there before.
-func (s *Sampler) holdDevices(sample *Sample) {
-	for c := s.rec.Columns(); c < NumColumns; c++ {
+// ensureDeviceColumns makes room for the columns of devices that were not there before.
+func (s *Sampler) ensureDeviceColumns(sample *Sample) {
+	for c := s.rec.NumColumns(); c < NumColumns; c++ {
 		if sample.Has(c) {
-			s.rec.Hold(c)
+			s.rec.EnsureColumn(c)
 		}
 	}
 }
@@ -352,8 +353,8 @@ func (s *Sampler) onAxis(at host.Instant) time.Time {
 }
 
 func (s *Sampler) noteClock(e ClockEvent) {
-	if len(s.rec.Clock) < maxClockEvents {
-		s.rec.Clock = append(s.rec.Clock, e)
+	if len(s.rec.ClockEvents) < maxClockEvents {
+		s.rec.ClockEvents = append(s.rec.ClockEvents, e)
 	}
 }
 
@@ -362,7 +363,7 @@ func (s *Sampler) noteDevices(r *host.Reading) {
 	s.rec.Disks = addCounted(s.rec.Disks, r.Devices[host.Disks])
 	s.rec.NICs = addCounted(s.rec.NICs, r.Devices[host.NICs])
 	for _, g := range fullCounters(r) {
-		s.rec.addGap(g)
+		s.rec.addMissing(g)
 	}
 }
 
@@ -375,16 +376,16 @@ func addCounted(names []string, devs []host.Device) []string {
 	return names
 }
 
-// noteLate remembers when counters began that the baseline lacked.
-func (s *Sampler) noteLate(r *host.Reading) {
+// noteLateStarts remembers when counters began that the baseline lacked.
+func (s *Sampler) noteLateStarts(r *host.Reading) {
 	for k, devs := range r.Devices {
-		notFresh := func(d host.Device) bool { return d.Class&host.Fresh == 0 }
-		if s.progress.devices[k] != nil || !slices.ContainsFunc(devs, notFresh) {
+		notFresh := func(d host.Device) bool { return d.Class&host.Added == 0 }
+		if s.counters.devices[k] != nil || !slices.ContainsFunc(devs, notFresh) {
 			continue // no device, or only some made since the Reading before
 		}
-		if s.rec.Late == nil {
-			s.rec.Late = make(map[string]time.Duration)
+		if s.rec.LateStarts == nil {
+			s.rec.LateStarts = make(map[string]time.Duration)
 		}
-		s.rec.Late[host.Kind(k).Source()] = r.At.Mono - s.rec.Start.Mono
+		s.rec.LateStarts[host.DeviceKind(k).Source()] = r.At.Mono - s.rec.Start.Mono
 	}
 }

@@ -232,7 +232,7 @@ func TestSampler_NoticesClockEvents(t *testing.T) {
 		}})
 		const night = 8 * 3600
 		same(t, "timestamps", stamps, []float64{1, 2, 3, 4 + night, 5 + night, 5 + night}[:len(stamps)])
-		same(t, "clock events", rec.Clock, []ClockEvent{
+		same(t, "clock events", rec.ClockEvents, []ClockEvent{
 			{At: h.began.Add(2 * time.Second), By: time.Hour},
 			{At: h.began.Add(3 * time.Second), By: -time.Hour},
 			{Suspend: true, At: h.began.Add(4*time.Second + night*time.Second), By: night * time.Second},
@@ -249,7 +249,7 @@ func TestSampler_BoundsClockEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		rec := h.run(300*time.Second, Options{Observe: func(*Sample, *Recording) { h.step += time.Hour }})
-		same(t, "events", len(rec.Clock), maxClockEvents)
+		same(t, "events", len(rec.ClockEvents), maxClockEvents)
 	})
 }
 
@@ -274,7 +274,7 @@ func TestSampler_CountsFailures(t *testing.T) {
 			{host.SourceDiskIO, "", "read " + h.proc + `/diskstats: line "nonsense" has 1 fields`, 3},
 			{host.SourceMemory, "", "read " + h.proc + "/meminfo: no MemTotal", 1},
 		})
-		same(t, "late", rec.Late, map[string]time.Duration{host.SourceDiskIO: 3 * time.Second})
+		same(t, "late", rec.LateStarts, map[string]time.Duration{host.SourceDiskIO: 3 * time.Second})
 		same(t, "bytes", summaryOf(rec, DiskRead), summary{5, 4.5, 0})
 		same(t, "rate", summaryOf(rec, DiskReadRate), summary{4, 3.5, 0})
 		same(t, "memory", summaryOf(rec, MemPercent), summary{6, 5.5, 60})

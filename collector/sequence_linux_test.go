@@ -120,7 +120,7 @@ func (q *sequence) run() *Recording {
 	reader := host.NewReader(host.Options{Proc: q.proc, Sys: sys, Now: q.now, Statfs: q.statfs, Job: q.sequenceJob()})
 	s := NewSampler(reader, Options{Interval: 100 * time.Millisecond, MaxLength: 4,
 		Observe: func(sample *Sample, _ *Recording) { q.samples = append(q.samples, *sample) }})
-	s.describe()
+	s.completeBaseline()
 	for n, after := range []int{100, 100, 20, 180, 100, 100, 100, 1000, 100, 100, 30_000, 100, 70} { // ms
 		q.mono += time.Duration(after) * time.Millisecond
 		switch n + 1 {
@@ -130,7 +130,7 @@ func (q *sequence) run() *Recording {
 			q.suspended += 5 * time.Second
 		}
 		q.put(n + 1)
-		s.take(false)
+		s.takeSample(false)
 	}
 
 	ended, cancel := context.WithCancel(q.t.Context())
@@ -147,7 +147,7 @@ func (q *sequence) table(rec *Recording) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	var b strings.Builder
-	for c := Column(0); c < rec.Columns(); c++ {
+	for c := Column(0); c < rec.NumColumns(); c++ {
 		st := rec.Summaries[c].Stat()
 		if st.Count == 0 {
 			continue
@@ -162,11 +162,11 @@ func (q *sequence) table(rec *Recording) string {
 
 	a := rec.Account
 	b.WriteString("account")
-	for _, v := range []series.Optional{a.CPUSeconds, a.PeakMB, a.Periods, a.Throttled, a.ThrottledSeconds,
+	for _, v := range []series.Optional{a.CPUSeconds, a.PeakMB, a.Periods, a.ThrottledPeriods, a.ThrottledSeconds,
 		a.LimitReachedPct, series.Optional(a.LimitCPUSeconds)} {
 		b.WriteString(" " + number(float64(v)))
 	}
-	fmt.Fprintln(&b, "", rec.Clock)
+	fmt.Fprintln(&b, "", rec.ClockEvents)
 	return b.String()
 }
 

@@ -49,7 +49,7 @@ func week(capacities ...int) []*Recording {
 	var turns [3]*host.Reading
 	for i := range turns {
 		turns[i] = &host.Reading{CPU: make([]host.CPUTimes, 4), Memory: &host.Memory{Total: 1 << 34}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}},
-			Devices: [host.NumKinds][]host.Device{host.Disks: make([]host.Device, 1), host.NICs: make([]host.Device, 2)}}
+			Devices: [host.NumDeviceKinds][]host.Device{host.Disks: make([]host.Device, 1), host.NICs: make([]host.Device, 2)}}
 	}
 	first := turns[0]
 	first.At = at(0)
@@ -58,7 +58,7 @@ func week(capacities ...int) []*Recording {
 	}
 	first.Devices[host.Disks][0] = host.Device{Name: "sda", In: 0, Out: 0, Class: host.Counted}
 	first.Devices[host.NICs][0], first.Devices[host.NICs][1] = host.Device{Name: "lo", In: 0, Out: 0, Class: host.Counted | host.Loopback}, host.Device{Name: "eth0", In: 0, Out: 0, Class: host.Counted}
-	p := Begin(first)
+	p := NewCounterState(first)
 	for n := 1; n <= weekOfSeconds; n++ {
 		r, last := turns[n%3], turns[(n-1)%3]
 		copy(r.CPU, last.CPU)
@@ -101,7 +101,7 @@ func TestRecording_BurstInAWeek(t *testing.T) {
 		same(t, "peak of the disk", summaryOf(rec, DiskWriteRate).Max, 512.0)
 		same(t, "bytes received", summaryOf(rec, NetExtRecv).Max, float64(weekOfSeconds)*1000/MiB)
 		same(t, "bytes written", summaryOf(rec, DiskWrite).Max, (float64(weekOfSeconds-1)*8+1<<20)*512/MiB)
-		for c := range rec.Columns() {
+		for c := range rec.NumColumns() {
 			same(t, c.Key(), rec.Summaries[c].Stat(), recs[0].Summaries[c].Stat())
 			for _, level := range CPUThresholds {
 				got, ok := rec.Summaries[c].Share(level)
@@ -110,7 +110,7 @@ func TestRecording_BurstInAWeek(t *testing.T) {
 			}
 		}
 		burst := 0
-		for c := range rec.Columns() { // all buckets together are the whole week
+		for c := range rec.NumColumns() { // all buckets together are the whole week
 			all, want := rec.Ring.Bucket(0).Stats[c], rec.Summaries[c].Stat()
 			for b := 1; b < rec.Ring.Len(); b++ {
 				all.Merge(rec.Ring.Bucket(b).Stats[c])
@@ -134,16 +134,16 @@ func TestRecording_BurstInAWeek(t *testing.T) {
 func TestSampleAllocatesNothing(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 1000)
 	prev, cur := reading(0, 10, 0, 0, 0), reading(time.Second, 10.5, 100, 200, 300)
-	p := Begin(prev)
+	p := NewCounterState(prev)
 	pressure := &cgroup.Pressure{CPU: cgroup.Stall{Some: 1, Full: absent}}
 	for _, r := range []*host.Reading{prev, cur} {
-		r.Load, r.VM, r.Pressure = &host.Load{One: 1, Running: 2}, &host.VMStat{SwapIn: 1, SwapOut: 2, OOMKills: 3}, pressure
-		r.Job = &host.JobUse{CPUSeconds: r.At.Mono.Seconds(), Memory: 1 << 30, Group: &cgroup.Counters{Periods: 1, Pressure: *pressure}}
+		r.Load, r.VM, r.Pressure = &host.Load{Load1: 1, Running: 2}, &host.VMStat{SwapIn: 1, SwapOut: 2, OOMKills: 3}, pressure
+		r.Job = &host.JobUsage{CPUSeconds: r.At.Mono.Seconds(), Memory: 1 << 30, Group: &cgroup.Counters{Periods: 1, Pressure: *pressure}}
 		r.GPUs = &gpu.Reading{Devices: make([]gpu.Device, 2), States: make([]gpu.State, 2)}
 	}
 
-	p = Begin(prev)
-	rec.Widen(2)
+	p = NewCounterState(prev)
+	rec.EnsureGPUColumns(2)
 	many := func() {
 		for range 5000 {
 			_, s := p.Next(cur, 0)
@@ -164,14 +164,14 @@ func TestSampleAllocatesNothing(t *testing.T) {
 // A clone is another goroutine's: what comes later must not reach it.
 func TestRecording_CloneSharesNothing(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 10)
-	p := Begin(reading(0, 10, 0, 0, 0))
+	p := NewCounterState(reading(0, 10, 0, 0, 0))
 	_, s := p.Next(reading(time.Second, 10.5, 100, 200, 300), 0)
 	rec.Failures = append(make([]Failure, 0, 4), Failure{host.SourceCPU, "", "why", 1})
 	rec.Add(&s)
-	rec.Late = map[string]time.Duration{host.SourceDiskIO: time.Second}
+	rec.LateStarts = map[string]time.Duration{host.SourceDiskIO: time.Second}
 	clone := rec.Clone()
 	rec.Add(&s)
-	rec.Late[host.SourceNetwork] = time.Second
+	rec.LateStarts[host.SourceNetwork] = time.Second
 	rec.Failures[0].Count++
 	rec.Disks = append(rec.Disks, "sda")
 	same(t, "samples", clone.Samples, int64(1))
@@ -179,13 +179,13 @@ func TestRecording_CloneSharesNothing(t *testing.T) {
 	same(t, "summary", summaryOf(clone, CPUAvg), summary{1, 1, 50})
 	same(t, "failures", clone.Failures, []Failure{{host.SourceCPU, "", "why", 1}})
 	same(t, "disks", clone.Disks, []string(nil))
-	same(t, "late sources", clone.Late, map[string]time.Duration{host.SourceDiskIO: time.Second})
+	same(t, "late sources", clone.LateStarts, map[string]time.Duration{host.SourceDiskIO: time.Second})
 }
 
 func TestColumn_KeysAndUnits(t *testing.T) {
 	keys := map[string]bool{}
 	for c := range Column(MaxColumns) {
-		found, ok := ColumnNamed(c.Key())
+		found, ok := ColumnByKey(c.Key())
 		if !ok || found != c || c.Info().Unit == "" || c.Info().Source == "" || keys[c.Key()] {
 			t.Errorf("column %d: %q, %q, %q", c, c.Key(), c.Info().Unit, c.Info().Source)
 		}
@@ -194,7 +194,7 @@ func TestColumn_KeysAndUnits(t *testing.T) {
 
 	for _, key := range []string{"", "nothing", "gpu_", "gpu_0", "gpu_0_", "gpu_0_nothing", "gpu_16_power_watts", "gpu_-1_power_watts",
 		"gpu_00_power_watts", "gpu_+1_power_watts", "gpu_x_power_watts"} {
-		if c, ok := ColumnNamed(key); ok {
+		if c, ok := ColumnByKey(key); ok {
 			t.Errorf("%q is column %d, %s", key, c, c.Key())
 		}
 	}

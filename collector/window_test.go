@@ -13,15 +13,15 @@ func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 	reading := func(after time.Duration, idle float64, bytes uint64) *host.Reading {
 		return &host.Reading{At: host.Instant{Wall: time.Unix(1000, 0).Add(after), Mono: after, Boot: after},
 			CPU:     []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: after.Seconds() - idle, host.ModeIdle: idle}}},
-			Devices: [host.NumKinds][]host.Device{host.NICs: {{Name: "eth0", In: bytes, Class: host.Counted}}}}
+			Devices: [host.NumDeviceKinds][]host.Device{host.NICs: {{Name: "eth0", In: bytes, Class: host.Counted}}}}
 	}
 
 	least := MinWindow(time.Second)
-	_, first := Begin(reading(0, 0, 0)).Next(reading(50*time.Millisecond, 0.03, MiB), least)
+	_, first := NewCounterState(reading(0, 0, 0)).Next(reading(50*time.Millisecond, 0.03, MiB), least)
 	if first.Values[CPUAvg] != 40 || first.Values[NetExtRecvRate] != 20 {
 		t.Errorf("a job of 50 ms: CPU %v, rate %v", first.Values[CPUAvg], first.Values[NetExtRecvRate])
 	}
-	p, _ := Begin(reading(0, 0, 0)).Next(reading(time.Second, 1, 0), least)
+	p, _ := NewCounterState(reading(0, 0, 0)).Next(reading(time.Second, 1, 0), least)
 	p, short := p.Next(reading(1060*time.Millisecond, 1.02, MiB), least)
 	if short.Has(CPUAvg) || short.Has(NetExtRecvRate) || short.Values[NetExtRecv] != 1 {
 		t.Errorf("60 ms after a second: CPU %v, rate %v, received %v", short.Values[CPUAvg], short.Values[NetExtRecvRate], short.Values[NetExtRecv])

@@ -14,7 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -23,7 +23,7 @@ const guestMiB = 1 << 20
 // guest returns the path of testdata/guest, the program for machines and containers that have nothing else.
 func guest(t testing.TB) string {
 	t.Helper()
-	return clitest.Built(t, "guest", func(path string) *exec.Cmd {
+	return clitest.BuildOnce(t, "guest", func(path string) *exec.Cmd {
 		return exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/guest")
 	})
 }
@@ -31,7 +31,7 @@ func guest(t testing.TB) string {
 // busybox is a shell that needs no library.
 func busybox(t testing.TB) string {
 	t.Helper()
-	return need.Tool(t, "busybox", "apt-get install busybox-static (make e2e does it as root)")
+	return testenv.NeedsTool(t, "busybox", "apt-get install busybox-static (make e2e does it as root)")
 }
 
 // guestTruth finds in a job's output what it read of the kernel before and after its work.
@@ -73,8 +73,8 @@ func guestLimits(t *testing.T, n *reporter.Node, cpus, memory float64) {
 
 var guestKills sync.Mutex
 
-// guestKillsAlone lets one test at a time have a job killed for memory: every perfagent of the host looks at who is killed,
-// and one in a group that has just run out of memory may be killed for what that takes.
+// guestKillsAlone lets one test at a time have a job killed for memory: every perfagent of the host looks at who is
+// killed, and one in a group that has just run out of memory may be killed for what that takes.
 func guestKillsAlone(t *testing.T) {
 	t.Helper()
 	guestKills.Lock()

@@ -18,8 +18,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -75,9 +75,9 @@ func newPodmanStore(t *testing.T) *podmanStore {
 	if os.Getuid() != 0 {
 		t.Skip("containers with limits need root: run the tests as root")
 	}
-	s := &podmanStore{t: t, path: need.Tool(t, "podman", "apt-get install podman runc (make e2e does it as root)"),
+	s := &podmanStore{t: t, path: testenv.NeedsTool(t, "podman", "apt-get install podman runc (make e2e does it as root)"),
 		parent: fmt.Sprintf("/perfagent-test-%d", os.Getpid())}
-	need.Tool(t, "runc", "apt-get install runc (make e2e does it as root)")
+	testenv.NeedsTool(t, "runc", "apt-get install runc (make e2e does it as root)")
 	var err error
 	if s.dir, err = os.MkdirTemp("", "perfagent-podman-"); err != nil { // overlay's paths are bounded
 		t.Fatal(err)
@@ -107,7 +107,7 @@ tmp_dir = %q
 // lackingEngine says that containers do not run on this machine.
 func lackingEngine(t *testing.T, why string) {
 	t.Helper()
-	need.Missing(t, "no container can be run here, as root on a machine with control groups: "+strings.TrimSpace(why))
+	testenv.SkipOrFail(t, "no container can be run here, as root on a machine with control groups: "+strings.TrimSpace(why))
 }
 
 // podmanFiles are the files of the image, as a tar archive.
@@ -141,7 +141,7 @@ func (s *podmanStore) podman(t *testing.T, args ...string) clitest.Outcome {
 	t.Helper()
 	cmd := clitest.Command(t, s.path, args...)
 	cmd.Env = s.env
-	return clitest.Perform(t, cmd)
+	return clitest.RunCommand(t, cmd)
 }
 
 // remove ends what is left, and removes the store and the control groups.
@@ -163,7 +163,7 @@ func (s *podmanStore) remove() {
 			})
 			for i := range dirs {
 				dir := dirs[len(dirs)-1-i]
-				clitest.Until(s.t, "removal of "+dir, func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) })
+				clitest.WaitUntil(s.t, "removal of "+dir, func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) })
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func (s *podmanStore) run(t *testing.T, r podmanRun) podmanResult {
 		t.Logf("try %d: perfagent itself was killed", try)
 	}
 	o.Want(t, r.code)
-	report, path := reportertest.Only(t, out)
+	report, path := reportertest.ReadSingle(t, out)
 	t.Cleanup(func() {
 		if t.Failed() {
 			data, _ := os.ReadFile(path)
@@ -296,7 +296,7 @@ func podmanChange(t *testing.T, s *podmanStore) {
 	cmd := clitest.Command(t, s.path, s.command(podmanRun{flags: "--name=change --memory=200m --memory-swap=200m",
 		args: []string{"/perfagent", "run", "--", "/bin/sh", "-c", "echo ready; while [ ! -e /out/go ]; do busybox sleep 0.1; done"}}, out)...)
 	cmd.Env = s.env
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	start := time.Now()
 	if o := s.podman(t, "update", "--memory=100m", "--memory-swap=100m", "change"); o.Code != 0 {
@@ -306,7 +306,7 @@ func podmanChange(t *testing.T, s *podmanStore) {
 	clitest.Write(t, filepath.Join(out, "go"), "", 0o644)
 	o, _ := l.End()
 	o.Want(t, 0)
-	report, _ := reportertest.Only(t, out)
+	report, _ := reportertest.ReadSingle(t, out)
 	if m := report.Nodes["0"].Limits.MemoryMB; m != 100 {
 		t.Errorf("limit %v MiB, it was changed to 100", m)
 	}

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/slurmtest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -77,7 +77,7 @@ func newSlurm(t *testing.T) *slurm {
 	s.configure()
 	munged, socket := s.programs.Munged(s.dir)
 	s.start("munged", munged...)
-	clitest.Until(t, "munged answers", func() bool { return clitest.Exists(socket) })
+	clitest.WaitUntil(t, "munged answers", func() bool { return clitest.Exists(socket) })
 	s.start("slurmctld", "-D", "-c")
 	s.start("slurmd", append([]string{"-D", "-N", s.node}, s.programs.Stepd()...)...)
 	for begin := time.Now(); s.state() != "idle"; time.Sleep(20 * time.Millisecond) {
@@ -105,7 +105,7 @@ func (s *slurm) configure() {
 	}
 	s.programs = slurmtest.FindPrograms(s.t, s.dir+"/bin")
 	conf := strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
-		"PORT1", strconv.Itoa(need.FreePort(s.t)), "PORT2", strconv.Itoa(need.FreePort(s.t))).Replace(slurmConf)
+		"PORT1", strconv.Itoa(testenv.FreePort(s.t)), "PORT2", strconv.Itoa(testenv.FreePort(s.t))).Replace(slurmConf)
 	s.env = clitest.Env(s.programs.Configure(s.t, s.dir, conf)...)
 }
 
@@ -142,7 +142,7 @@ func (s *slurm) start(name string, args ...string) {
 // state is what Slurm says of the node.
 func (s *slurm) state() string {
 	s.t.Helper()
-	o := clitest.Perform(s.t, s.command(s.t, "sinfo", "-h", "-o", "%T"))
+	o := clitest.RunCommand(s.t, s.command(s.t, "sinfo", "-h", "-o", "%T"))
 	return strings.TrimSpace(o.Out + o.Err)
 }
 
@@ -258,9 +258,9 @@ func slurmName(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "
 func (s *slurm) run(t *testing.T, r slurmStep, code int) (clitest.Outcome, *reporter.Report) {
 	t.Helper()
 	cmd, out := s.step(t, r)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, code)
-	report, path := reportertest.Only(t, out)
+	report, path := reportertest.ReadSingle(t, out)
 	t.Cleanup(func() {
 		if t.Failed() {
 			data, _ := os.ReadFile(path)
@@ -339,7 +339,7 @@ func slurmCreate(t *testing.T, s *slurm) {
 		t.Error("the group stays")
 	}
 	for _, controller := range []string{"memory", "cpuacct"} {
-		clitest.Until(t, "Slurm removes the step's group", func() bool { return !clitest.Exists("/sys/fs/cgroup/" + controller + n.Limits.MemoryGroup) })
+		clitest.WaitUntil(t, "Slurm removes the step's group", func() bool { return !clitest.Exists("/sys/fs/cgroup/" + controller + n.Limits.MemoryGroup) })
 	}
 }
 
@@ -356,7 +356,7 @@ func slurmOverLimit(t *testing.T, s *slurm, args string, code int) {
 	guestKillsAlone(t)
 	job := append([]string{guest(t)}, strings.Fields(args)...)
 	cmd, _ := s.step(t, slurmStep{memory: 100, job: job})
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	_, r := s.run(t, slurmStep{memory: 100, agent: slurmPlain, job: job}, o.Code)
 	slurmKilledByKernel(t, r, code)
 	slurmInStep(t, r.Nodes["0"], "cgroup", 100)
@@ -383,13 +383,13 @@ func slurmOOMBeside(t *testing.T, s *slurm) {
 		`if [ $SLURM_PROCID = 1 ]; then exec "$0" hog 400 0; fi; read line; exit 5`, guest(t)}})
 	r, w := clitest.Pipe(t)
 	cmd.Stdin = r
-	l := clitest.Launch(t, cmd)
-	clitest.Until(t, "the first task's report", func() bool {
+	l := clitest.StartProcess(t, cmd)
+	clitest.WaitUntil(t, "the first task's report", func() bool {
 		return slices.ContainsFunc(reportertest.InDir(t, out), func(path string) bool { return filepath.Ext(path) == ".json" })
 	})
 	w.Close()
 	l.End()
-	report, path := reportertest.Only(t, out)
+	report, path := reportertest.ReadSingle(t, out)
 	ranks := report.Nodes["0"].Ranks
 	if len(ranks) != 2 || ranks["0"].Verdict == nil || ranks["1"].Verdict == nil {
 		t.Fatalf("%s has the ranks %v, want 0 and 1, each with a verdict", path, ranks)
@@ -407,14 +407,14 @@ func slurmOOMBeside(t *testing.T, s *slurm) {
 func slurmBatch(t *testing.T, s *slurm) {
 	guestKillsAlone(t)
 	out, said := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "said")
-	o := clitest.Perform(t, s.command(t, "sbatch", "--mem=100", "--output="+said, "--job-name="+slurmName(t),
+	o := clitest.RunCommand(t, s.command(t, "sbatch", "--mem=100", "--output="+said, "--job-name="+slurmName(t),
 		"--wrap", fmt.Sprintf("%s run --out %s -- %s parent 3 hog 400 0; echo code $?", clitest.Binary(t), out, guest(t))))
 	o.Want(t, 0)
-	clitest.Until(t, "the end of the batch job", func() bool {
+	clitest.WaitUntil(t, "the end of the batch job", func() bool {
 		data, _ := os.ReadFile(said)
 		return strings.Contains(string(data), "code 3\n")
 	})
-	r, _ := reportertest.Only(t, out)
+	r, _ := reportertest.ReadSingle(t, out)
 	n := r.Nodes["0"]
 	guestSource(t, n, "tree")
 	slurmKilledByKernel(t, r, 3)
@@ -423,14 +423,14 @@ func slurmBatch(t *testing.T, s *slurm) {
 // cancel is scancel of a test's job.
 func (s *slurm) cancel(t *testing.T, name string, flags ...string) {
 	t.Helper()
-	clitest.Perform(t, s.command(t, "scancel", append(flags, "--name="+name)...)).Want(t, 0)
+	clitest.RunCommand(t, s.command(t, "scancel", append(flags, "--name="+name)...)).Want(t, 0)
 }
 
 // slurmSignals: each signal comes once, as without perfagent.
 func slurmSignals(t *testing.T, s *slurm) {
 	for _, agent := range [][]string{nil, slurmPlain} {
 		cmd, out := s.step(t, slurmStep{memory: 200, agent: agent})
-		l := clitest.Launch(t, clitest.AsPart(cmd, "counter"))
+		l := clitest.StartProcess(t, clitest.AsHelper(cmd, "counter"))
 		l.PID("ready")
 		for _, sig := range []string{"USR1", "USR2", "HUP", "INT", "CONT", "ALRM", "QUIT"} {
 			s.cancel(t, slurmName(t), "--signal="+sig)
@@ -447,7 +447,7 @@ func slurmSignals(t *testing.T, s *slurm) {
 		if agent == nil {
 			continue
 		}
-		r, _ := reportertest.Only(t, out)
+		r, _ := reportertest.ReadSingle(t, out)
 		v := reportertest.WantVerdict(t, r, "exited", "exited with code 9 after SIGTERM from slurmstepd (process ")
 		reportertest.WantEvidence(t, v, map[string]any{"exit_code": 9, "sent_signal": "SIGTERM", "sender": "slurmstepd"})
 	}
@@ -458,7 +458,7 @@ func slurmTerm(t *testing.T, s *slurm) {
 	var codes []int
 	for _, agent := range [][]string{nil, slurmPlain} {
 		cmd, out := s.step(t, slurmStep{memory: 100, agent: agent, job: []string{"sh", "-c", "echo ready; exec sleep 60"}})
-		l := clitest.Launch(t, cmd)
+		l := clitest.StartProcess(t, cmd)
 		l.Expect("ready")
 		s.cancel(t, slurmName(t))
 		o, _ := l.End()
@@ -466,7 +466,7 @@ func slurmTerm(t *testing.T, s *slurm) {
 		if agent == nil {
 			continue
 		}
-		r, _ := reportertest.Only(t, out)
+		r, _ := reportertest.ReadSingle(t, out)
 		v := reportertest.WantVerdict(t, r, "signal", "killed by SIGTERM from slurmstepd (process ")
 		reportertest.WantEvidence(t, v, map[string]any{"signal": "SIGTERM", "sent_signal": "SIGTERM", "sender": "slurmstepd", "exit_code": 143})
 	}
@@ -479,14 +479,14 @@ func slurmTerm(t *testing.T, s *slurm) {
 func slurmKilled(t *testing.T, s *slurm) {
 	cmd, out := s.step(t, slurmStep{memory: 100, agent: []string{"--interval", "100ms"},
 		job: []string{"sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.05; done"}})
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	pid := l.PID("pid")
 	us := clitest.ParentOf(t, pid)
 	s.cancel(t, slurmName(t))
 	l.Expect("caught")
 	l.End() // whose code says nothing: srun gives up when Slurm has been busy
 	for _, id := range []int{pid, us} {
-		clitest.Until(t, "the end of the job and of perfagent", func() bool { return strings.Trim(clitest.ProcessState(id), "ZX") == "" })
+		clitest.WaitUntil(t, "the end of the job and of perfagent", func() bool { return strings.Trim(clitest.ProcessState(id), "ZX") == "" })
 	}
 	paths := reportertest.InDir(t, out)
 	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
@@ -517,7 +517,7 @@ func slurmExits(t *testing.T, s *slurm) {
 		for _, agent := range [][]string{nil, slurmPlain} {
 			cmd, _ := s.step(t, slurmStep{memory: 100, agent: agent, job: []string{"sh", "-c", "cat; echo out; echo err >&2; " + job}})
 			cmd.Stdin = strings.NewReader("in\n")
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			codes = append(codes, o.Code)
 			// Of a task that a signal ends srun may lose what it wrote last.
 			if strings.HasPrefix(job, "exit") && (o.Out != "in\nout\n" || !strings.Contains(o.Err, "err\n")) {

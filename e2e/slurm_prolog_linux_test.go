@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // The scripts of deploy/slurm record every task of a step that knows nothing of perfagent, to its end. The task's exit
@@ -22,15 +22,15 @@ func TestSlurm_TaskProlog(t *testing.T) {
 	steps := func(t *testing.T, more ...string) (clitest.Outcome, string) {
 		t.Helper()
 		out := t.TempDir()
-		cmd := s.command(t, "srun", "--ntasks=2", "--task-prolog="+need.Repository(t, "deploy/slurm/taskprolog.sh"),
-			"--task-epilog="+need.Repository(t, "deploy/slurm/taskepilog.sh"), "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 5")
+		cmd := s.command(t, "srun", "--ntasks=2", "--task-prolog="+testenv.Repository(t, "deploy/slurm/taskprolog.sh"),
+			"--task-epilog="+testenv.Repository(t, "deploy/slurm/taskepilog.sh"), "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 5")
 		cmd.Env = append(append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "PERFAGENT_OUT="+out, "PERFAGENT_INTERVAL=100ms"), more...)
-		return clitest.Perform(t, cmd), out
+		return clitest.RunCommand(t, cmd), out
 	}
 
 	o, out := steps(t)
 	o.Want(t, 5)
-	r, path := reportertest.Only(t, out)
+	r, path := reportertest.ReadSingle(t, out)
 	ranks := r.Nodes["0"].Ranks
 	if len(ranks) != 2 || r.Run.Incomplete != "" {
 		t.Fatalf("%s: %+v with ranks %v, want both tasks; stderr: %s", path, r.Run, ranks, o.Err)

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -94,7 +94,7 @@ func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the virtual machine is an amd64 one: run the tests on amd64")
 	}
-	qemu := need.Tool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86 (make e2e does it as root)")
+	qemu := testenv.NeedsTool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86 (make e2e does it as root)")
 	kernel, modules := vmKernel(t)
 	initrd := vmInitrd(t, filepath.Join(t.TempDir(), "initrd"), modules, trials)
 	for try := 1; ; try++ {
@@ -163,12 +163,12 @@ func vmTry(t *testing.T, qemu, kernel, initrd string) (results map[string]*vmRes
 // vmKernel finds the kernel that scripts/test-tools.sh has unpacked.
 func vmKernel(t *testing.T) (kernel, modules string) {
 	t.Helper()
-	kernels, _ := filepath.Glob(need.Repository(t, ".tools/kernel/boot/vmlinuz-*"))
+	kernels, _ := filepath.Glob(testenv.Repository(t, ".tools/kernel/boot/vmlinuz-*"))
 	if len(kernels) != 1 {
-		need.Missing(t, "the kernel for the virtual machine is missing: make e2e fetches it into .tools/kernel with apt-get download, as root on Debian")
+		testenv.SkipOrFail(t, "the kernel for the virtual machine is missing: make e2e fetches it into .tools/kernel with apt-get download, as root on Debian")
 	}
 	version := strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")
-	return kernels[0], need.Repository(t, ".tools/kernel/lib/modules/"+version+"/kernel/drivers")
+	return kernels[0], testenv.Repository(t, ".tools/kernel/lib/modules/"+version+"/kernel/drivers")
 }
 
 // vmInitrd writes all files of the machine, as a cpio archive.

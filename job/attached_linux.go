@@ -16,9 +16,9 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// An Attached is a process that this one did not start. When it has ended and another process gets its
+// An AttachedProcess is a process that this one did not start. When it has ended and another process gets its
 // ID, it is not taken for that one.
-type Attached struct {
+type AttachedProcess struct {
 	pid   int
 	start uint64   // of its stat, in ticks since boot
 	file  *os.File // its pidfd; nil where the kernel gives none
@@ -27,8 +27,8 @@ type Attached struct {
 
 // Attach finds the process with an ID. It needs no privilege and does nothing to the process. Close it
 // when done.
-func Attach(pid int) (*Attached, error) {
-	a := &Attached{pid: pid}
+func Attach(pid int) (*AttachedProcess, error) {
+	a := &AttachedProcess{pid: pid}
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case err == nil:
@@ -42,19 +42,19 @@ func Attach(pid int) (*Attached, error) {
 			err = errStat
 		}
 	}
-	if err == nil && a.over() { // what has been read may be of the next process with the ID
+	if err == nil && a.hasEnded() { // what has been read may be of the next process with the ID
 		err = unix.ESRCH
 	}
 	if err != nil {
 		a.Close()
-		return nil, fmt.Errorf("process %d: %w", pid, explained(err))
+		return nil, fmt.Errorf("process %d: %w", pid, normalizeNotFound(err))
 	}
 
 	return a, nil
 }
 
-// explained replaces the errors of a process that is not there by one.
-func explained(err error) error {
+// normalizeNotFound replaces the errors of a process that is not there by one.
+func normalizeNotFound(err error) error {
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrNotExist) {
 		return errNotThere
 	}
@@ -64,7 +64,7 @@ func explained(err error) error {
 var errNotThere = errors.New("it is not there")
 
 // identify reads when the process began.
-func (a *Attached) identify() error {
+func (a *AttachedProcess) identify() error {
 	status, err := os.ReadFile(a.path("status"))
 	if err != nil {
 		return err
@@ -83,11 +83,13 @@ func (a *Attached) identify() error {
 }
 
 // path returns the path of a file of the process in /proc.
-func (a *Attached) path(name string) string { return "/proc/" + strconv.Itoa(a.pid) + "/" + name }
+func (a *AttachedProcess) path(name string) string {
+	return "/proc/" + strconv.Itoa(a.pid) + "/" + name
+}
 
 // stat reads when the process with the ID began, and whether it is dead: none of its threads runs. One
 // whose first thread has ended while others run is in state Z, too.
-func (a *Attached) stat() (start uint64, dead bool, err error) {
+func (a *AttachedProcess) stat() (start uint64, dead bool, err error) {
 	data, err := os.ReadFile(a.path("stat"))
 	if err != nil {
 		return 0, false, err
@@ -106,7 +108,7 @@ func (a *Attached) stat() (start uint64, dead bool, err error) {
 }
 
 // Close closes what is held of the process.
-func (a *Attached) Close() {
+func (a *AttachedProcess) Close() {
 	if a.file != nil {
 		a.file.Close()
 	}
@@ -114,17 +116,17 @@ func (a *Attached) Close() {
 
 // Wait returns when the process has ended, or when ctx is done. It reports whether the process has
 // ended. Where the kernel does not tell the end of a process, Wait looks for it at the interval often.
-func (a *Attached) Wait(ctx context.Context, often time.Duration) bool {
+func (a *AttachedProcess) Wait(ctx context.Context, often time.Duration) bool {
 	if a.file == nil || !a.wait(ctx) {
 		a.look(ctx, often)
 	}
 
-	return a.over()
+	return a.hasEnded()
 }
 
 // wait waits by the pidfd, which is readable when the process has ended. It reports false if Go's
 // runtime cannot wait for it.
-func (a *Attached) wait(ctx context.Context) bool {
+func (a *AttachedProcess) wait(ctx context.Context) bool {
 	raw, err := a.file.SyscallConn()
 	if err != nil || a.file.SetReadDeadline(time.Time{}) != nil {
 		return false
@@ -132,16 +134,16 @@ func (a *Attached) wait(ctx context.Context) bool {
 	release := context.AfterFunc(ctx, func() { _ = a.file.SetReadDeadline(time.Unix(1, 0)) })
 	defer release()
 
-	err = raw.Read(func(uintptr) bool { return a.over() })
+	err = raw.Read(func(uintptr) bool { return a.hasEnded() })
 
 	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // look looks for the process now and then.
-func (a *Attached) look(ctx context.Context, often time.Duration) {
+func (a *AttachedProcess) look(ctx context.Context, often time.Duration) {
 	tick := time.NewTicker(often)
 	defer tick.Stop()
-	for !a.over() {
+	for !a.hasEnded() {
 		select {
 		case <-ctx.Done():
 			return
@@ -150,11 +152,11 @@ func (a *Attached) look(ctx context.Context, often time.Duration) {
 	}
 }
 
-// over reports whether the process has ended: nothing of it runs any more.
-func (a *Attached) over() bool {
+// hasEnded reports whether the process has ended: nothing of it runs any more.
+func (a *AttachedProcess) hasEnded() bool {
 	if a.file == nil {
 		start, dead, err := a.stat()
-		return explained(err) == errNotThere || err == nil && (start != a.start || dead)
+		return normalizeNotFound(err) == errNotThere || err == nil && (start != a.start || dead)
 	}
 
 	fds := []unix.PollFd{{Fd: int32(a.fd), Events: unix.POLLIN}}
@@ -164,21 +166,21 @@ func (a *Attached) over() bool {
 }
 
 const (
-	// reapPatience is how long Status waits until the parent of the process has waited for it: the
+	// reapTimeout is how long Status waits until the parent of the process has waited for it: the
 	// kernel keeps the exit status for others from then on.
-	reapPatience = 250 * time.Millisecond
-	reapStep     = 2 * time.Millisecond
+	reapTimeout = 250 * time.Millisecond
+	reapStep    = 2 * time.Millisecond
 )
 
 // Status returns how a process ended that has. The error says why that is not known.
-func (a *Attached) Status() (exitCode int, signal string, err error) {
+func (a *AttachedProcess) Status() (exitCode int, signal string, err error) {
 	if a.file == nil {
 		return 0, "", errors.New(
 			"the kernel has no pidfd, by which it tells the exit code of a process (pidfd_open, Linux 5.3)")
 	}
 
 	info := unix.PidfdInfo{}
-	for end := time.Now().Add(reapPatience); ; time.Sleep(reapStep) {
+	for end := time.Now().Add(reapTimeout); ; time.Sleep(reapStep) {
 		info = unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
 		err = unix.IoctlPidfdInfo(a.fd, &info)
 		if err == nil && info.Mask&unix.PIDFD_INFO_EXIT != 0 || time.Now().After(end) {

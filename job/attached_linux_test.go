@@ -11,7 +11,7 @@ import (
 )
 
 // attachTo starts a shell's script and attaches to it.
-func attachTo(t *testing.T, script string) (*exec.Cmd, *Attached) {
+func attachTo(t *testing.T, script string) (*exec.Cmd, *AttachedProcess) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
 	if err := cmd.Start(); err != nil {
@@ -55,8 +55,8 @@ func TestAttached_End(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer a.Close()
-				if a.pid != cmd.Process.Pid || a.over() {
-					t.Errorf("process %d, over %v", a.pid, a.over())
+				if a.pid != cmd.Process.Pid || a.hasEnded() {
+					t.Errorf("process %d, over %v", a.pid, a.hasEnded())
 				}
 				if !pidfd { // as where the kernel has none
 					a.Close()

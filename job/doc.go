@@ -57,9 +57,9 @@
 // the dispositions of all signals but HUP, INT, TSTP, TTIN, TTOU and CONT, and
 // opens /dev/null for missing standard descriptors, before any Go code runs. A
 // binary that is linked to begin at entry (entry_linux.go; make build does so)
-// notes both first. [PlainBuild] reports whether this one is not; its jobs start
+// notes both first. [LacksEntryPoint] reports whether this one is not; its jobs start
 // with default actions and with /dev/null. entry also has the runtime begin with one
-// thread for goroutines, see [OneProcessor].
+// thread for goroutines, see [RemoveAddedGOMAXPROCS].
 //
 // # Stops
 //

@@ -28,8 +28,8 @@ type lastStat struct {
 	alone    bool          // it waited for none
 }
 
-// seeEnd reads the stat of the main process if it has ended.
-func (j *Job) seeEnd() {
+// readLastStat reads the stat of the main process if it has ended.
+func (j *Job) readLastStat() {
 	if j.last.known || !waitable(unix.P_PID, j.pid, unix.WEXITED|unix.WNOHANG) {
 		return
 	}
@@ -58,8 +58,8 @@ func (j *Job) seeEnd() {
 // keepEnded adds a process that was waited for to those that Ended returns. j.mu is held.
 func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
 	u := usage(ru)
-	now, _ := procfile.Clock(unix.CLOCK_BOOTTIME)
-	e := process.Ended{PID: pid, CPUSeconds: u.UserSeconds + u.SystemSeconds, At: now}
+	now, _ := procfile.ClockGettime(unix.CLOCK_BOOTTIME)
+	e := process.ReapedProcess{PID: pid, CPUSeconds: u.UserSeconds + u.SystemSeconds, At: now}
 	if pid == j.pid {
 		e.Main, e.Start, e.ChildrenSeconds = true, j.last.start, j.last.children
 		if j.last.alone && u.MaxRSS > j.floor {
@@ -78,18 +78,18 @@ func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
 		}
 	}
 	e, *least = *least, e
-	j.others += e.CPUSeconds
+	j.otherCPUSeconds += e.CPUSeconds
 }
 
-// Ended returns the processes of the job that were waited for since the last call.
-func (j *Job) Ended() []process.Ended {
+// TakeEnded returns the processes of the job that were waited for since the last call.
+func (j *Job) TakeEnded() []process.ReapedProcess {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	out := j.endings
-	if j.others > 0 {
-		out = append(out, process.Ended{CPUSeconds: j.others})
+	if j.otherCPUSeconds > 0 {
+		out = append(out, process.ReapedProcess{CPUSeconds: j.otherCPUSeconds})
 	}
-	j.endings, j.others = nil, 0
+	j.endings, j.otherCPUSeconds = nil, 0
 	return out
 }
 

@@ -25,7 +25,7 @@ func TestJob_EndedIsBounded(t *testing.T) {
 		sum += 0.01 * float64(i)
 	}
 
-	list := j.Ended()
+	list := j.TakeEnded()
 	if len(list) != maxEnded+1 {
 		t.Fatalf("%d are kept", len(list))
 	}
@@ -40,7 +40,7 @@ func TestJob_EndedIsBounded(t *testing.T) {
 	if !seen[7] || !seen[0] || !seen[1000+n-1] || !seen[1000+n-maxEnded+1] || math.Abs(sum) > 1e-9 {
 		t.Errorf("%v s are lost, kept: %v", sum, seen)
 	}
-	if again := j.Ended(); len(again) != 0 {
+	if again := j.TakeEnded(); len(again) != 0 {
 		t.Errorf("told twice: %v", again)
 	}
 }
@@ -65,8 +65,8 @@ func TestJob_EndedMain(t *testing.T) {
 				t.Fatal(err)
 			}
 			status := j.Wait()
-			list := j.Ended()
-			if len(list) != 1 || !list[0].Main || list[0].PID != status.Pid || list[0].Start == 0 || list[0].At < list[0].Start {
+			list := j.TakeEnded()
+			if len(list) != 1 || !list[0].Main || list[0].PID != status.PID || list[0].Start == 0 || list[0].At < list[0].Start {
 				t.Fatalf("%+v", list)
 			}
 			e := list[0]

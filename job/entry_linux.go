@@ -22,10 +22,10 @@ var (
 	processorAdded uint64
 )
 
-// OneProcessor reports whether the Go runtime of this process was told to run goroutines on one thread at a time,
-// though the environment did not say so. What it was told is no longer in the environment after the call, which must
-// come before others read that.
-func OneProcessor() bool {
+// RemoveAddedGOMAXPROCS reports whether the Go runtime of this process was told to run goroutines on one thread at a
+// time, though the environment did not say so. What it was told is no longer in the environment after the call, which
+// must come before others read that.
+func RemoveAddedGOMAXPROCS() bool {
 	if processorAdded == 0 {
 		return false
 	}
@@ -33,10 +33,10 @@ func OneProcessor() bool {
 	return true
 }
 
-// PlainBuild reports whether this program was linked without the entry point that
+// LacksEntryPoint reports whether this program was linked without the entry point that
 // notes ignored signals and closed descriptors. It is false on systems that have
 // no such entry point.
-func PlainBuild() bool { return ignoredBits&1 == 0 }
+func LacksEntryPoint() bool { return ignoredBits&1 == 0 }
 
 // ignoredAtStart reports whether a signal was ignored when the program was executed.
 func ignoredAtStart(sig syscall.Signal) bool { return ignoredBits>>uint(sig)&1 == 1 }

@@ -25,11 +25,11 @@ type family struct {
 	// naming is held while a helper is made that is not among others yet: whoever
 	// meets a child and asks whose it is waits for it. It is taken before mu,
 	// which is never held for long.
-	naming   sync.Mutex
-	mu       sync.Mutex
-	nameless bool  // a helper is being made; set while nothing is reaped
-	helpers  []int // their process IDs
-	others   []int // children that are not the job's: those from before, and helpers
+	naming         sync.Mutex
+	mu             sync.Mutex
+	startingHelper bool  // a helper is being made; set while nothing is reaped
+	helpers        []int // their process IDs
+	foreign        []int // children that are not the job's: those from before, and helpers
 }
 
 // newFamily makes this process the parent of descendants whose parents die, so
@@ -37,7 +37,7 @@ type family struct {
 func newFamily() *family {
 	f := &family{}
 	if !childless() {
-		f.others, _ = children()
+		f.foreign, _ = children()
 	}
 	f.reaper, _ = subreaper()
 	if !f.reaper {
@@ -46,8 +46,8 @@ func newFamily() *family {
 	return f
 }
 
-// disband leaves orphans to the process that had them before: nothing would reap them here.
-func (f *family) disband() {
+// restoreSubreaper leaves orphans to the process that had them before: nothing would reap them here.
+func (f *family) restoreSubreaper() {
 	if f != nil {
 		setSubreaper(f.reaper)
 	}
@@ -67,32 +67,32 @@ func (j *Job) StartHelper(fork func() (pid int, err error)) error {
 	f := j.family
 	f.naming.Lock()
 	defer f.naming.Unlock()
-	j.expectHelper(true)
-	defer j.expectHelper(false)
+	j.setStartingHelper(true)
+	defer j.setStartingHelper(false)
 
 	pid, err := fork()
 	if err == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.others, f.helpers = append(f.others, pid), append(f.helpers, pid)
+		f.foreign, f.helpers = append(f.foreign, pid), append(f.helpers, pid)
 	}
 	return err
 }
 
-// expectHelper sets whether a child may exist that is not known yet.
-func (j *Job) expectHelper(yes bool) {
+// setStartingHelper sets whether a child may exist that is not known yet.
+func (j *Job) setStartingHelper(yes bool) {
 	j.reaping.Lock() // nothing is being reaped
 	defer j.reaping.Unlock()
 	j.family.mu.Lock()
 	defer j.family.mu.Unlock()
-	j.family.nameless = yes
+	j.family.startingHelper = yes
 }
 
-// expectsHelper reports whether only the job itself may be reaped.
-func (f *family) expectsHelper() bool {
+// isStartingHelper reports whether only the job itself may be reaped.
+func (f *family) isStartingHelper() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.nameless
+	return f.startingHelper
 }
 
 // ReapHelpers ends the witness, and reaps the helpers that have ended, or are about to, after Wait.
@@ -102,7 +102,7 @@ func (j *Job) ReapHelpers() {
 		return
 	}
 	<-j.settled
-	j.signals.dismiss()
+	j.signals.stopWitness()
 	j.family.mu.Lock()
 	helpers := slices.Clone(j.family.helpers)
 	j.family.mu.Unlock()
@@ -118,10 +118,10 @@ func (j *Job) ReapHelpers() {
 	}
 }
 
-// Other reports whether a child of this process is not the job's: it existed
+// IsForeign reports whether a child of this process is not the job's: it existed
 // before, or it is a helper. Without Signals every child but the job's main
 // process is another.
-func (j *Job) Other(pid int) bool {
+func (j *Job) IsForeign(pid int) bool {
 	if j.family == nil {
 		return pid != j.pid
 	}
@@ -130,14 +130,14 @@ func (j *Job) Other(pid int) bool {
 	defer f.naming.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Contains(f.others, pid)
+	return slices.Contains(f.foreign, pid)
 }
 
 // isJobs reports whether a child is the job's. It waits for no helper that is just being made.
 func (f *family) isJobs(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !slices.Contains(f.others, pid)
+	return !slices.Contains(f.foreign, pid)
 }
 
 // forget is Other for a child that has been reaped, which therefore is not just
@@ -146,9 +146,9 @@ func (f *family) forget(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	is := func(other int) bool { return other == pid }
-	before := len(f.others)
-	f.others, f.helpers = slices.DeleteFunc(f.others, is), slices.DeleteFunc(f.helpers, is)
-	return len(f.others) < before
+	before := len(f.foreign)
+	f.foreign, f.helpers = slices.DeleteFunc(f.foreign, is), slices.DeleteFunc(f.helpers, is)
+	return len(f.foreign) < before
 }
 
 // gone reports whether no process of the job is left: this process has no children
@@ -160,8 +160,8 @@ func (f *family) gone() bool {
 	left, ok := children()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	foreign := func(pid int) bool { return slices.Contains(f.others, pid) }
-	return ok && !f.nameless && !slices.ContainsFunc(left, func(pid int) bool { return !foreign(pid) })
+	foreign := func(pid int) bool { return slices.Contains(f.foreign, pid) }
+	return ok && !f.startingHelper && !slices.ContainsFunc(left, func(pid int) bool { return !foreign(pid) })
 }
 
 // childless reports whether this process has no children at all.

@@ -63,7 +63,7 @@ func userLimit() (cgroup.TaskLimit, bool) {
 // exempt reports whether the kernel does not apply RLIMIT_NPROC to us: to root,
 // and to a process with certain capabilities, of the first user namespace.
 func exempt() bool {
-	if !procfile.HostUsers() {
+	if !procfile.InHostUserNamespace() {
 		return false
 	}
 	if os.Getuid() == 0 {

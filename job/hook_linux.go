@@ -30,24 +30,24 @@ var (
 	fromKernel [lastSignal + 1]uint32 // si_code > 0: the terminal, a timer, a limit
 	senders    [lastSignal + 1]sender // of the newest delivery
 
-	ringing int32  = -1 // the descriptor of the bell; -1 = there is none
-	stroke  uint64 = 1  // what is written to it
+	notifierFD    int32  = -1 // the descriptor of the bell; -1 = there is none
+	notifierValue uint64 = 1  // what is written to it
 )
 
-// A bell is an eventfd(2) that signal handlers write to. It is never closed: a handler may
+// A notifier is an eventfd(2) that signal handlers write to. It is never closed: a handler may
 // be running at any moment.
-type bell struct {
+type notifier struct {
 	once sync.Once
 	file *os.File // nil if there is none
 }
 
-var theBell bell
+var signalNotifier notifier
 
 // scarceFiles is the number of descriptors below which the job may need each of them.
 const scarceFiles = 64
 
 // open makes the bell if there is none yet.
-func (b *bell) open() {
+func (b *notifier) open() {
 	b.once.Do(func() {
 		var limit unix.Rlimit
 		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
@@ -58,51 +58,53 @@ func (b *bell) open() {
 			return
 		}
 		b.file = os.NewFile(uintptr(fd), "eventfd")
-		atomic.StoreInt32(&ringing, int32(fd))
+		atomic.StoreInt32(&notifierFD, int32(fd))
 	})
 }
 
-// withoutBell is how often relay looks for signals where there is no bell.
-const withoutBell = 10 * time.Millisecond
+// notifierPollInterval is how often relay looks for signals where there is no bell.
+const notifierPollInterval = 10 * time.Millisecond
 
 // wait returns after a stroke, or when there may have been one.
-func (b *bell) wait() {
+func (b *notifier) wait() {
 	var count [8]byte
 	if b.file == nil {
-		time.Sleep(withoutBell)
+		time.Sleep(notifierPollInterval)
 	} else if _, err := b.file.Read(count[:]); err != nil {
-		time.Sleep(withoutBell)
+		time.Sleep(notifierPollInterval)
 	}
 }
 
-// ring ends a wait.
-func (b *bell) ring() {
+// notify ends a wait.
+func (b *notifier) notify() {
 	if b.file != nil {
-		_, _ = b.file.Write(binary.NativeEndian.AppendUint64(nil, stroke))
+		_, _ = b.file.Write(binary.NativeEndian.AppendUint64(nil, notifierValue))
 	}
 }
 
-// caught returns all signals that are caught.
-func caught() []syscall.Signal { return append(append(relayed(), swallowed()...), syscall.SIGCHLD) }
+// caughtSignals returns all signals that are caught.
+func caughtSignals() []syscall.Signal {
+	return append(append(relayedSignals(), swallowedSignals()...), syscall.SIGCHLD)
+}
 
 // catch makes ours the handler of the signals that are caught. The handler of a signal that
 // was ignored has the flags of another one.
 func (s *Signals) catch() {
-	theBell.open()
-	for _, sig := range relayed() {
-		s.first[sig] = counted(sig)
+	signalNotifier.open()
+	for _, sig := range relayedSignals() {
+		s.first[sig] = readDeliveries(sig)
 		s.seen[sig] = s.first[sig]
 	}
-	for _, sig := range caught() {
-		s.was[sig], _ = action(sig, nil)
+	for _, sig := range caughtSignals() {
+		s.oldActions[sig], _ = rtSigaction(sig, nil)
 	}
 
 	// For a failing write to stderr the runtime would end the process by SIGPIPE, unless it
 	// takes that to be ignored.
-	for _, sig := range swallowed() {
+	for _, sig := range swallowedSignals() {
 		signal.Ignore(sig)
 	}
-	for _, sig := range caught() {
+	for _, sig := range caughtSignals() {
 		hook(sig)
 	}
 	hearBlocked()
@@ -115,7 +117,7 @@ func hearBlocked() {
 	if unix.PthreadSigmask(unix.SIG_BLOCK, nil, &mask) != nil {
 		return
 	}
-	blocked := slices.DeleteFunc(caught(), func(sig syscall.Signal) bool {
+	blocked := slices.DeleteFunc(caughtSignals(), func(sig syscall.Signal) bool {
 		word, bit := place(sig)
 		return mask.Val[word]&(1<<bit) == 0
 	})
@@ -139,29 +141,29 @@ func hearBlocked() {
 func (s *Signals) relay() {
 	defer close(s.done)
 	for !s.closed.Load() {
-		theBell.wait()
-		s.hear()
+		signalNotifier.wait()
+		s.collect()
 	}
 }
 
-// hear takes what has been delivered since the last time.
-func (s *Signals) hear() {
+// collect takes what has been delivered since the last time.
+func (s *Signals) collect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.take()
+	s.collectLocked()
 }
 
-// take is hear for a caller that holds the lock.
-func (s *Signals) take() {
-	for _, sig := range relayed() {
-		if counted(sig) != s.seen[sig] {
+// collectLocked is hear for a caller that holds the lock.
+func (s *Signals) collectLocked() {
+	for _, sig := range relayedSignals() {
+		if readDeliveries(sig) != s.seen[sig] {
 			s.deliver(sig)
 		}
 	}
-	s.judge()
+	s.resolveHeldBack()
 
 	// One that a process sent counts too: while it is pending, the kernel's own is merged into it.
-	if n := counted(syscall.SIGCHLD); n != s.died {
+	if n := readDeliveries(syscall.SIGCHLD); n != s.died {
 		s.died = n
 		select {
 		case s.children <- struct{}{}:
@@ -172,33 +174,33 @@ func (s *Signals) take() {
 
 // release gives the signals back to the runtime's handlers, and ends relay.
 func (s *Signals) release() {
-	for _, sig := range swallowed() { // the runtime does not take them to be ignored any more
+	for _, sig := range swallowedSignals() { // the runtime does not take them to be ignored any more
 		signal.Notify(make(chan os.Signal, 1), sig)
 		signal.Reset(sig)
 	}
-	for _, sig := range caught() {
-		action(sig, &s.was[sig])
+	for _, sig := range caughtSignals() {
+		rtSigaction(sig, &s.oldActions[sig])
 	}
 	s.closed.Store(true)
-	theBell.ring()
+	signalNotifier.notify()
 }
 
-// unheard is how often awaitChild looks although nothing was heard, in case a stroke of the bell failed.
-const unheard = 5 * time.Second
+// childPollInterval is how often awaitChild looks although nothing was heard, in case a stroke of the bell failed.
+const childPollInterval = 5 * time.Second
 
 // awaitChild returns when a child may have changed as the options of waitid(2) say.
 func (s *Signals) awaitChild(options int) {
-	again := time.NewTicker(unheard)
+	again := time.NewTicker(childPollInterval)
 	defer again.Stop()
 	for {
-		changed, err := look(unix.P_ALL, 0, options|unix.WNOHANG)
+		changed, err := peekChild(unix.P_ALL, 0, options|unix.WNOHANG)
 		if changed || err != nil { // the error is met again
 			return
 		}
 		select {
 		case <-s.children:
 		case <-again.C:
-			s.hear()
+			s.collect()
 		}
 	}
 }
@@ -224,8 +226,8 @@ const (
 	sigIgnore  = 1
 )
 
-// action reads, or with next not nil replaces, the disposition of sig.
-func action(sig syscall.Signal, next *sigaction) (old sigaction, ok bool) {
+// rtSigaction reads, or with next not nil replaces, the disposition of sig.
+func rtSigaction(sig syscall.Signal, next *sigaction) (old sigaction, ok bool) {
 	_, _, errno := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
 		uintptr(unsafe.Pointer(next)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	return old, errno == 0
@@ -234,22 +236,22 @@ func action(sig syscall.Signal, next *sigaction) (old sigaction, ok bool) {
 // hook makes ours the handler of sig. It has the flags and the mask of the runtime's
 // handlers, so that it runs on a stack of its own.
 func hook(sig syscall.Signal) {
-	act, ok := action(syscall.SIGURG, nil) // which the runtime always handles
+	act, ok := rtSigaction(syscall.SIGURG, nil) // which the runtime always handles
 	if ok {
 		act.handler = hookAddress()
-		action(sig, &act)
+		rtSigaction(sig, &act)
 	}
 }
 
-// counted returns how often sig was delivered through the hook.
-func counted(sig syscall.Signal) origins {
-	return origins{atomic.LoadUint32(&fromUser[sig]), atomic.LoadUint32(&fromKernel[sig])}
+// readDeliveries returns how often sig was delivered through the hook.
+func readDeliveries(sig syscall.Signal) deliveryCounts {
+	return deliveryCounts{atomic.LoadUint32(&fromUser[sig]), atomic.LoadUint32(&fromKernel[sig])}
 }
 
-// sentBy returns the ID of the process that sent sig last by kill, tgkill or
+// lastSender returns the ID of the process that sent sig last by kill, tgkill or
 // sigqueue: 0 for one in another process namespace, -1 if a timer or the kernel
 // sent the signal.
-func sentBy(sig syscall.Signal) int {
+func lastSender(sig syscall.Signal) int {
 	switch atomic.LoadInt32(&senders[sig].code) {
 	case 0, -1, -6: // SI_USER, SI_QUEUE, SI_TKILL
 		return int(atomic.LoadInt32(&senders[sig].pid))
@@ -259,11 +261,11 @@ func sentBy(sig syscall.Signal) int {
 
 // ignored reports whether sig is ignored now.
 func ignored(sig syscall.Signal) bool {
-	act, ok := action(sig, nil)
+	act, ok := rtSigaction(sig, nil)
 	return ok && act.handler == sigIgnore
 }
 
 // setDefault gives sig the kernel's default action and returns its previous one.
 func setDefault(sig syscall.Signal) (was sigaction, ok bool) {
-	return action(sig, &sigaction{handler: sigDefault})
+	return rtSigaction(sig, &sigaction{handler: sigDefault})
 }

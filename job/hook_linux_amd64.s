@@ -18,8 +18,8 @@ count:
 	MOVL $1, R8
 	LOCK
 	XADDL R8, (AX)(CX*4)
-	MOVL ·ringing(SB), DI
-	LEAQ ·stroke(SB), SI
+	MOVL ·notifierFD(SB), DI
+	LEAQ ·notifierValue(SB), SI
 	MOVL $8, DX
 	MOVL $1, AX             // write(2)
 	SYSCALL

@@ -22,8 +22,8 @@ again:
 	ADDW   $1, R12, R12
 	STLXRW R12, (R10), R13
 	CBNZW  R13, again
-	MOVW  ·ringing(SB), R0
-	MOVD  $·stroke(SB), R1
+	MOVW  ·notifierFD(SB), R0
+	MOVD  $·notifierValue(SB), R1
 	MOVD  $8, R2
 	MOVD  $64, R8           // write(2)
 	SVC

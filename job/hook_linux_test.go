@@ -24,7 +24,7 @@ func TestSignals_AwaitChildUnheard(t *testing.T) {
 	}()
 	select {
 	case <-seen:
-	case <-time.After(10 * unheard):
+	case <-time.After(10 * childPollInterval):
 		t.Error("the end of a child was not noticed")
 	}
 	if err := cmd.Wait(); err != nil {

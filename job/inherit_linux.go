@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uncaught returns the signals that we do not catch but that the runtime does,
+// uncaughtSignals returns the signals that we do not catch but that the runtime does,
 // and that it can ignore again. (It needs CHLD, URG, PROF and the signals of
 // program errors.)
-func uncaught() []syscall.Signal {
+func uncaughtSignals() []syscall.Signal {
 	return []syscall.Signal{syscall.SIGVTALRM, syscall.SIGIO, syscall.SIGPWR}
 }
 
@@ -30,7 +30,9 @@ func ignoreAgain(sigs []syscall.Signal) {
 
 // yieldStart lets the program that replaces this one have what was ignored when we
 // started.
-func yieldStart() { ignoreAgain(slices.Concat(relayed(), swallowed(), uncaught())) }
+func yieldStart() {
+	ignoreAgain(slices.Concat(relayedSignals(), swallowedSignals(), uncaughtSignals()))
+}
 
 // yieldIgnored lets the next child inherit what was ignored when we started: the
 // runtime gives a child the default action for each signal that has a handler.

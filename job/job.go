@@ -48,9 +48,9 @@ type Command struct {
 	// that already exists is replaced in place.
 	Env []string
 
-	// Plain, if not nil, is the environment of a second try, if the kernel finds the
+	// FallbackEnviron, if not nil, is the environment of a second try, if the kernel finds the
 	// arguments together with Environ and Env too large.
-	Plain []string
+	FallbackEnviron []string
 
 	// Stdin, Stdout and Stderr are the job's standard streams. A nil stream is
 	// the calling process's own descriptor 0, 1 or 2, passed on as it is. The
@@ -65,17 +65,17 @@ type Command struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Enter, if not nil, makes the job begin inside a control group. It calls
+	// EnterCgroup, if not nil, makes the job begin inside a control group. It calls
 	// start, which makes the child, with a descriptor of the group for
 	// clone3(2), or with -1 after it has moved the calling thread instead. See
 	// cgroup.Made.
-	Enter func(start func(fd int) error) error
+	EnterCgroup func(start func(fd int) error) error
 }
 
 // A Status describes how a job ended and what it used.
 type Status struct {
-	// Pid is the process ID that the job's main process had.
-	Pid int
+	// PID is the process ID that the job's main process had.
+	PID int
 
 	// Start is the moment just before the process was made, End the moment when
 	// its end was noticed. Both have a monotonic clock reading.
@@ -98,10 +98,10 @@ type Status struct {
 	// the shell stops its loop or script as it would without the wrapper.
 	FromTerminal bool
 
-	// Sent lists the signals that this process was sent for relaying, oldest
+	// ReceivedSignals lists the signals that this process was sent for relaying, oldest
 	// first: the newest few of those that ask a process to end or to take note.
 	// What was sent to the job alone is not in it. Linux only.
-	Sent []Sent
+	ReceivedSignals []ReceivedSignal
 
 	// Usage is what the job used: its main process, every descendant that was
 	// waited for, and the orphans reaped before the main process ended. Daemons
@@ -123,9 +123,9 @@ type Status struct {
 	Err error
 }
 
-// Sent is a signal that this process was sent, and its sender (si_code and si_pid
+// ReceivedSignal is a signal that this process was sent, and its sender (si_code and si_pid
 // of sigaction(2)'s siginfo).
-type Sent struct {
+type ReceivedSignal struct {
 	Signal syscall.Signal
 	Name   string    // "SIGTERM"
 	At     time.Time // when it was noticed, about a millisecond after it was sent
@@ -190,10 +190,10 @@ func (u Usage) Plus(v Usage) Usage {
 // finds the first one too large. plain reports whether the second counts. The errors of execute are errnos.
 func (c Command) withEnviron(execute func(env []string) error) (plain bool, err error) {
 	err = execute(c.environ())
-	if c.Plain == nil || !errors.Is(err, syscall.E2BIG) {
+	if c.FallbackEnviron == nil || !errors.Is(err, syscall.E2BIG) {
 		return false, err
 	}
-	return true, execute(c.Plain)
+	return true, execute(c.FallbackEnviron)
 }
 
 // environ returns the inherited environment with the command's additions.

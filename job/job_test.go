@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/procfile"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 func TestJob_ExitCodes(t *testing.T) {
@@ -40,7 +40,7 @@ func TestJob_ExitCodes(t *testing.T) {
 		if code != c.code || st.ExitCode != c.code || st.Signal != c.signal || st.FromTerminal {
 			t.Errorf("%s: exit code %d, status %+v", c.script, code, st)
 		}
-		if st.Pid == 0 || !st.End.After(st.Start) || st.Usage.MaxRSS == 0 || st.Usage.MaxRSSFloor == 0 || st.Err != nil {
+		if st.PID == 0 || !st.End.After(st.Start) || st.Usage.MaxRSS == 0 || st.Usage.MaxRSSFloor == 0 || st.Err != nil {
 			t.Errorf("%s: incomplete status %+v", c.script, st)
 		}
 	}
@@ -207,7 +207,7 @@ func TestStart_ThreadOfItsOwn(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	file := "/proc/self/task/" + strconv.Itoa(unix.Gettid()) + "/children"
 	if _, err := os.Stat(file); err != nil {
-		need.Missing(t, "the children of a thread are told by kernels with CONFIG_PROC_CHILDREN")
+		testenv.SkipOrFail(t, "the children of a thread are told by kernels with CONFIG_PROC_CHILDREN")
 	}
 
 	s := Catch()
@@ -217,8 +217,8 @@ func TestStart_ThreadOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours, err := os.ReadFile(file)
-	if err != nil || slices.Contains(strings.Fields(string(ours)), strconv.Itoa(j.Pid())) {
-		t.Errorf("the job %d is a child of the caller's thread: %q, %v", j.Pid(), ours, err)
+	if err != nil || slices.Contains(strings.Fields(string(ours)), strconv.Itoa(j.PID())) {
+		t.Errorf("the job %d is a child of the caller's thread: %q, %v", j.PID(), ours, err)
 	}
 	if err := j.Signal(syscall.SIGKILL); err != nil {
 		t.Error(err)
@@ -292,10 +292,10 @@ func TestJob_HelperThatHangs(t *testing.T) {
 
 // The id of a helper that was reaped may be the job's next.
 func TestFamily_ForgetsHelper(t *testing.T) {
-	f := &family{others: []int{5, 7}, helpers: []int{7}}
+	f := &family{foreign: []int{5, 7}, helpers: []int{7}}
 	j := &Job{family: f}
-	if !j.Other(7) || !f.forget(7) || j.Other(7) || f.forget(7) || !j.Other(5) || len(f.helpers) != 0 {
-		t.Errorf("others %v, helpers %v", f.others, f.helpers)
+	if !j.IsForeign(7) || !f.forget(7) || j.IsForeign(7) || f.forget(7) || !j.IsForeign(5) || len(f.helpers) != 0 {
+		t.Errorf("others %v, helpers %v", f.foreign, f.helpers)
 	}
 }
 

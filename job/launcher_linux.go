@@ -12,11 +12,11 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// launched reports whether a launcher of parallel programs or a batch system started this process. Those signal process
-// groups, trees, or each process of a control group. A wrong answer loses no signal.
-func launched() bool {
+// isUnderLauncher reports whether a launcher of parallel programs or a batch system started this process. Those signal
+// process groups, trees, or each process of a control group. A wrong answer loses no signal.
+func isUnderLauncher() bool {
 	return slices.ContainsFunc(launcherVariables, func(name string) bool { return os.Getenv(name) != "" }) ||
-		isLauncher(os.Getppid()) || isLauncher(starter())
+		isLauncher(os.Getppid()) || isLauncher(groupLeaderParent())
 }
 
 // launcherVariables are set by launchers and batch systems, each in its way.
@@ -26,9 +26,9 @@ var launcherVariables = []string{
 	"PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID", "PARALLEL_SEQ", // the last is GNU parallel's
 }
 
-// starter returns the parent of the leader of our process group: the environment of a container may lack the launcher's
-// variables. It is 0 if that is not known.
-func starter() int {
+// groupLeaderParent returns the parent of the leader of our process group: the environment of a container may lack the
+// launcher's variables. It is 0 if that is not known.
+func groupLeaderParent() int {
 	group := unix.Getpgrp()
 	if group == os.Getpid() {
 		return 0 // which leaves our parent

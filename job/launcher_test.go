@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // named returns a path by which the test binary is executed under another name.
@@ -133,8 +133,8 @@ func TestSignals_Launcher(t *testing.T) {
 	}
 }
 
-// Where nothing is known of a launcher there is no witness, and the group may well have been the agent alone. (Two signals
-// that come at the same time are one.)
+// Where nothing is known of a launcher there is no witness, and the group may well have been the agent alone. (Two
+// signals that come at the same time are one.)
 func TestSignals_OthersSignalGroup(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"srun", "my-mpirun", "hydra"} {
@@ -217,7 +217,7 @@ func TestSignals_ForeignLauncher(t *testing.T) {
 
 // A job that was stopped and continued together with the agent gets the next CONT.
 func TestSignals_ContinuedByLauncher(t *testing.T) {
-	need.Time(t, "a second for its stops")
+	testenv.SkipIfShort(t, "a second for its stops")
 	t.Parallel()
 	l := launch(t, "orted")
 	l.awaitWitness()
@@ -241,12 +241,12 @@ func TestSignals_ContinuedByLauncher(t *testing.T) {
 // What was delivered before the job existed is sent to it, by whomever it came.
 func TestSignals_DeliveredBeforeStart(t *testing.T) {
 	caughtByUs(t, syscall.SIGUSR2) // there is a handler
-	s := &Signals{noted: make(chan Sent, 1)}
-	for _, sig := range relayed() {
-		s.seen[sig] = counted(sig)
+	s := &Signals{incoming: make(chan ReceivedSignal, 1)}
+	for _, sig := range relayedSignals() {
+		s.seen[sig] = readDeliveries(sig)
 	}
 	_ = unix.Kill(os.Getpid(), syscall.SIGUSR2)
-	until(t, "the handler has run", func() bool { return counted(syscall.SIGUSR2) != s.seen[syscall.SIGUSR2] })
+	until(t, "the handler has run", func() bool { return readDeliveries(syscall.SIGUSR2) != s.seen[syscall.SIGUSR2] })
 
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -345,8 +345,8 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// What a launcher set to end its child together with itself ends the job, in a process of its own or in ours. Nothing does
-// where it set nothing.
+// What a launcher set to end its child together with itself ends the job, in a process of its own or in ours. Nothing
+// does where it set nothing.
 func TestStart_LauncherDeath(t *testing.T) {
 	runtime.LockOSThread() // the parent in the kernel's eyes
 	defer runtime.UnlockOSThread()
@@ -365,7 +365,8 @@ func TestStart_LauncherDeath(t *testing.T) {
 	}
 }
 
-// What the witness was sent as well has reached a job that is where it began. All else is passed on, when it is late or known.
+// What the witness was sent as well has reached a job that is where it began. All else is passed on, when it is late
+// or known.
 func TestSignals_Judge(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "counter", ""))
@@ -377,30 +378,30 @@ func TestSignals_Judge(t *testing.T) {
 	}
 
 	const sig = syscall.SIGUSR1
-	now, late := time.Now().Add(time.Minute), time.Now().Add(-suspense) // however slow the machine is
+	now, late := time.Now().Add(time.Minute), time.Now().Add(-groupSignalWindow) // however slow the machine is
 	for _, c := range []struct {
 		name   string
 		counts uint32 // of the witness
-		alone  []sighting
+		alone  []timedSignal
 		groups string
-		doubts []sighting
+		doubts []timedSignal
 		passed int
 		left   int
 	}{
-		{"of the witness, too", 1, nil, string(groups), []sighting{{sig, now}}, 0, 0},
-		{"of the witness, too, long ago", 1, nil, string(groups), []sighting{{sig, late}}, 0, 0},
-		{"not yet", 0, nil, string(groups), []sighting{{sig, now}}, 0, 1},
-		{"of ours alone", 0, nil, string(groups), []sighting{{sig, late}}, 1, 0},
-		{"once of the witness, too", 1, nil, string(groups), []sighting{{sig, late}, {sig, late}}, 1, 0},
-		{"another signal", 1, nil, string(groups), []sighting{{syscall.SIGUSR2, late}}, 1, 0},
-		{"of the witness before, and we were held up", 0, []sighting{{sig, late}}, string(groups), []sighting{{sig, now}}, 0, 0},
-		{"of the witness before", 0, []sighting{{sig, now}}, string(groups), []sighting{{sig, now}}, 0, 0},
-		{"the job has moved", 1, nil, "0::/elsewhere\n", []sighting{{sig, now}}, 1, 0},
+		{"of the witness, too", 1, nil, string(groups), []timedSignal{{sig, now}}, 0, 0},
+		{"of the witness, too, long ago", 1, nil, string(groups), []timedSignal{{sig, late}}, 0, 0},
+		{"not yet", 0, nil, string(groups), []timedSignal{{sig, now}}, 0, 1},
+		{"of ours alone", 0, nil, string(groups), []timedSignal{{sig, late}}, 1, 0},
+		{"once of the witness, too", 1, nil, string(groups), []timedSignal{{sig, late}, {sig, late}}, 1, 0},
+		{"another signal", 1, nil, string(groups), []timedSignal{{syscall.SIGUSR2, late}}, 1, 0},
+		{"of the witness before, and we were held up", 0, []timedSignal{{sig, late}}, string(groups), []timedSignal{{sig, now}}, 0, 0},
+		{"of the witness before", 0, []timedSignal{{sig, now}}, string(groups), []timedSignal{{sig, now}}, 0, 0},
+		{"the job has moved", 1, nil, "0::/elsewhere\n", []timedSignal{{sig, now}}, 1, 0},
 	} {
-		s := &Signals{phase: running, pid: job, doubts: c.doubts}
-		s.witness = &witness{pid: os.Getpid(), counts: &testimony{}, alone: c.alone, groups: []byte(c.groups)}
+		s := &Signals{jobState: jobRunning, pid: job, heldBack: c.doubts}
+		s.witness = &witness{pid: os.Getpid(), counts: &witnessPage{}, unmatched: c.alone, groups: []byte(c.groups)}
 		s.witness.counts.counts[sig] = c.counts
-		s.judge()
+		s.resolveHeldBack()
 		passed := c.passed
 		for range passed { // they come before what is sent next, whichever thread of the job gets them
 			_, before := w.expect(unix.SignalName(c.doubts[0].sig))
@@ -411,8 +412,8 @@ func TestSignals_Judge(t *testing.T) {
 			_, before := w.expect(unix.SignalName(last))
 			passed += before
 		}
-		if passed != c.passed || len(s.doubts) != c.left {
-			t.Errorf("%s: %d were passed on, %d are left, want %d and %d", c.name, passed, len(s.doubts), c.passed, c.left)
+		if passed != c.passed || len(s.heldBack) != c.left {
+			t.Errorf("%s: %d were passed on, %d are left, want %d and %d", c.name, passed, len(s.heldBack), c.passed, c.left)
 		}
 	}
 }
@@ -421,32 +422,32 @@ func TestSignals_Judge(t *testing.T) {
 func TestSignals_DoubtStop(t *testing.T) {
 	s := &Signals{}
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGCONT} {
-		s.doubt(sig, 1)
+		s.holdBack(sig, 1)
 	}
-	if len(s.doubts) != 2 || s.doubts[0].sig != syscall.SIGTERM || s.doubts[1].sig != syscall.SIGCONT {
-		t.Errorf("%v, want TERM and CONT", s.doubts)
+	if len(s.heldBack) != 2 || s.heldBack[0].sig != syscall.SIGTERM || s.heldBack[1].sig != syscall.SIGCONT {
+		t.Errorf("%v, want TERM and CONT", s.heldBack)
 	}
-	if s.doubt(syscall.SIGTSTP, 1); len(s.doubts) != 2 || s.doubts[1].sig != syscall.SIGTSTP {
-		t.Errorf("%v, want TERM and TSTP", s.doubts)
+	if s.holdBack(syscall.SIGTSTP, 1); len(s.heldBack) != 2 || s.heldBack[1].sig != syscall.SIGTSTP {
+		t.Errorf("%v, want TERM and TSTP", s.heldBack)
 	}
 }
 
 // What the witness was sent and we were not does not stand for the next signal.
 func TestWitness_Forgets(t *testing.T) {
-	w := &witness{counts: &testimony{}}
+	w := &witness{counts: &witnessPage{}}
 	w.counts.counts[syscall.SIGTERM] = 2
 	w.look()
-	if !w.saw(syscall.SIGTERM) || w.saw(syscall.SIGHUP) || len(w.alone) != 1 {
-		t.Errorf("%v are left", w.alone)
+	if !w.takeMatch(syscall.SIGTERM) || w.takeMatch(syscall.SIGHUP) || len(w.unmatched) != 1 {
+		t.Errorf("%v are left", w.unmatched)
 	}
-	w.alone[0].at = w.alone[0].at.Add(-2 * suspense)
-	s := &Signals{phase: running, witness: w}
-	s.seen[syscall.SIGTERM].user = counted(syscall.SIGTERM).user + 1 // our own was delivered, and is looked at next
-	if s.judge(); len(w.alone) != 1 {
+	w.unmatched[0].at = w.unmatched[0].at.Add(-2 * groupSignalWindow)
+	s := &Signals{jobState: jobRunning, witness: w}
+	s.seen[syscall.SIGTERM].user = readDeliveries(syscall.SIGTERM).user + 1 // our own was delivered, and is looked at next
+	if s.resolveHeldBack(); len(w.unmatched) != 1 {
 		t.Error("it was dropped while ours was under way")
 	}
-	s.seen[syscall.SIGTERM] = counted(syscall.SIGTERM)
-	if s.judge(); w.saw(syscall.SIGTERM) {
+	s.seen[syscall.SIGTERM] = readDeliveries(syscall.SIGTERM)
+	if s.resolveHeldBack(); w.takeMatch(syscall.SIGTERM) {
 		t.Error("an old one is left")
 	}
 }

@@ -116,8 +116,8 @@ func TestStart_TakesNothingOver(t *testing.T) {
 	if during := takenOver(t); during != before || parentOf(orphan) == os.Getpid() {
 		t.Errorf("before %+v, during the job %+v; the orphan's parent is %d", before, during, parentOf(orphan))
 	}
-	if j.Reaped() != (Usage{}) || j.Over() || j.Other(j.Pid()) || !j.Other(orphan) {
-		t.Errorf("before its end: reaped %+v, over %v", j.Reaped(), j.Over())
+	if j.ReapedUsage() != (Usage{}) || j.AllEnded() || j.IsForeign(j.PID()) || !j.IsForeign(orphan) {
+		t.Errorf("before its end: reaped %+v, over %v", j.ReapedUsage(), j.AllEnded())
 	}
 
 	j.Release() // is for a program that is taken over
@@ -129,10 +129,10 @@ func TestStart_TakesNothingOver(t *testing.T) {
 	if after := takenOver(t); after != before {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
-	if st.ExitCode != 3 || st.Orphans != 0 || st.Sent != nil || st.FromTerminal || st.Err != nil || st.Uncounted == nil {
+	if st.ExitCode != 3 || st.Orphans != 0 || st.ReceivedSignals != nil || st.FromTerminal || st.Err != nil || st.Uncounted == nil {
 		t.Errorf("status %+v", st)
 	}
-	if u := j.Reaped(); u.MaxRSS == 0 || u.MaxRSS != st.Usage.MaxRSS || st.Usage.MaxRSSFloor == 0 {
+	if u := j.ReapedUsage(); u.MaxRSS == 0 || u.MaxRSS != st.Usage.MaxRSS || st.Usage.MaxRSSFloor == 0 {
 		t.Errorf("reaped %+v, status %+v", u, st.Usage)
 	}
 }
@@ -196,7 +196,7 @@ func TestJob_SignalWhileItEnds(t *testing.T) {
 func TestJob_StoppedOneIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "kill -STOP $$; exit 4"))
-	until(t, "the job stops", func() bool { return state(j.Pid()) == "T" })
+	until(t, "the job stops", func() bool { return state(j.PID()) == "T" })
 	ended := make(chan Status, 1)
 	go func() { ended <- j.Wait() }()
 	select {
@@ -217,7 +217,7 @@ func TestJob_ReapedBySomebodyElse(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "exit 3"))
 	var ws syscall.WaitStatus
-	if _, err := syscall.Wait4(j.Pid(), &ws, 0, nil); err != nil || ws.ExitStatus() != 3 {
+	if _, err := syscall.Wait4(j.PID(), &ws, 0, nil); err != nil || ws.ExitStatus() != 3 {
 		t.Fatalf("%v, %v", ws, err)
 	}
 	if st := j.Wait(); !errors.Is(st.Err, syscall.ECHILD) || st.ExitCode != 255 {
@@ -237,7 +237,7 @@ func TestJob_HelperOfALibrary(t *testing.T) {
 		err := helper.Start()
 		return helper.Process.Pid, err
 	})
-	if err != nil || !j.Other(helper.Process.Pid) {
+	if err != nil || !j.IsForeign(helper.Process.Pid) {
 		t.Errorf("%v", err)
 	}
 	j.ReapHelpers()
@@ -408,14 +408,14 @@ func TestCommand_Plain(t *testing.T) {
 		t.Errorf("without a plain environment: %v", err)
 	}
 
-	c.Plain = []string{"OWN=kept", "PATH=" + os.Getenv("PATH")}
+	c.FallbackEnviron = []string{"OWN=kept", "PATH=" + os.Getenv("PATH")}
 	j := library(t, c)
-	if st := j.Wait(); st.ExitCode != 0 || out.String() != "kept none\n" || !j.Plain() {
-		t.Errorf("exit code %d, output %q, plain %t", st.ExitCode, &out, j.Plain())
+	if st := j.Wait(); st.ExitCode != 0 || out.String() != "kept none\n" || !j.UsesFallbackEnviron() {
+		t.Errorf("exit code %d, output %q, plain %t", st.ExitCode, &out, j.UsesFallbackEnviron())
 	}
 
 	c.Env = nil
-	if j := library(t, c); j.Wait().ExitCode != 0 || j.Plain() {
+	if j := library(t, c); j.Wait().ExitCode != 0 || j.UsesFallbackEnviron() {
 		t.Error("an environment that fits was not taken")
 	}
 }
@@ -444,7 +444,7 @@ func TestStart_FailureLeavesNothing(t *testing.T) {
 
 // One job at a time can have the signals of a process.
 func TestStart_SecondJobWithTheSameSignals(t *testing.T) {
-	s := &Signals{phase: running}
+	s := &Signals{jobState: jobRunning}
 	if _, err := Start(Command{Args: []string{"true"}}, s); err == nil {
 		t.Error("a second job was started")
 	}

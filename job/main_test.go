@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	case "hung helper":
 		os.Exit(agent(hooks{started: startHungHelper}))
 	case "helper":
-		os.Exit(agent(hooks{started: startHelper, ended: func(j *Job) { fmt.Println("over", j.Over()) }}))
+		os.Exit(agent(hooks{started: startHelper, ended: func(j *Job) { fmt.Println("over", j.AllEnded()) }}))
 	case "launcher":
 		os.Exit(launcher())
 	case "sender":
@@ -151,7 +151,8 @@ func launcher() int {
 	}
 
 	go func() {
-		// On a busy machine a launcher of many processes may be held up between two of them for longer than the agent waits.
+		// On a busy machine a launcher of many processes may be held up between two of them for longer than the agent
+		// waits.
 		runtime.LockOSThread()
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // of this thread; only root may
 		for sc := bufio.NewScanner(os.Stdin); sc.Scan(); {

@@ -15,12 +15,12 @@ import (
 // A Job is a command that was started. On this system it is what package os makes
 // of it: orphans are not adopted, and a job that stops is not followed.
 type Job struct {
-	proc    *os.Process
-	start   time.Time
-	streams *streams
-	done    chan struct{} // closed when Wait knows how the job ended
-	signals *Signals
-	plain   bool // its environment is the command's Plain
+	proc                *os.Process
+	start               time.Time
+	streams             *streams
+	done                chan struct{} // closed when Wait knows how the job ended
+	signals             *Signals
+	usesFallbackEnviron bool // its environment is the command's Plain
 }
 
 // Start runs the command and, with s, relays what this process is sent to it. See
@@ -35,8 +35,8 @@ func Start(c Command, s *Signals) (*Job, error) {
 	}
 
 	j := &Job{signals: s, streams: pipes, done: make(chan struct{})}
-	j.plain, err = c.withEnviron(func(env []string) error {
-		attr := &os.ProcAttr{Env: env, Files: pipes.orOurs()}
+	j.usesFallbackEnviron, err = c.withEnviron(func(env []string) error {
+		attr := &os.ProcAttr{Env: env, Files: pipes.jobFiles()}
 		return c.search(func(file string, argv []string) (err error) {
 			j.start = time.Now()
 			j.proc, err = os.StartProcess(file, argv, attr)
@@ -53,8 +53,8 @@ func Start(c Command, s *Signals) (*Job, error) {
 	return j, nil
 }
 
-// orOurs returns the job's files 0, 1 and 2.
-func (s *streams) orOurs() []*os.File {
+// jobFiles returns the job's files 0, 1 and 2.
+func (s *streams) jobFiles() []*os.File {
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	for i, file := range s.files {
 		if file != nil {
@@ -67,7 +67,7 @@ func (s *streams) orOurs() []*os.File {
 // Wait waits for the job's main process to end and returns its status.
 func (j *Job) Wait() Status {
 	state, err := j.proc.Wait()
-	st := Status{Pid: j.proc.Pid, Start: j.start, End: time.Now(), Uncounted: errUncounted}
+	st := Status{PID: j.proc.Pid, Start: j.start, End: time.Now(), Uncounted: errUncounted}
 	if err != nil {
 		st.ExitCode, st.Err = 255, err
 	} else {
@@ -81,8 +81,8 @@ func (j *Job) Wait() Status {
 // errUncounted is the reason for Status.Uncounted.
 var errUncounted = errors.New("what the job's orphans used is not counted: orphans are not adopted on this system")
 
-// Pid returns the process ID of the job's main process.
-func (j *Job) Pid() int { return j.proc.Pid }
+// PID returns the process ID of the job's main process.
+func (j *Job) PID() int { return j.proc.Pid }
 
 // Started returns the moment just before the process was made.
 func (j *Job) Started() time.Time { return j.start }
@@ -103,28 +103,29 @@ func (j *Job) ReapHelpers() {}
 // Witness returns 0: there is none on this system.
 func (j *Job) Witness() int { return 0 }
 
-// Other reports whether a child of this process is not the job's main process.
-func (j *Job) Other(pid int) bool { return pid != j.proc.Pid }
+// IsForeign reports whether a child of this process is not the job's main process.
+func (j *Job) IsForeign(pid int) bool { return pid != j.proc.Pid }
 
-// Reaped returns what the job's dead processes have used so far, which is unknown
+// ReapedUsage returns what the job's dead processes have used so far, which is unknown
 // on this system.
-func (j *Job) Reaped() Usage { return Usage{} }
+func (j *Job) ReapedUsage() Usage { return Usage{} }
 
-// Ended returns nothing on this system.
-func (j *Job) Ended() []process.Ended { return nil }
+// TakeEnded returns nothing on this system.
+func (j *Job) TakeEnded() []process.ReapedProcess { return nil }
 
-// Over reports whether all processes of the job have ended, which is unknown on
+// AllEnded reports whether all processes of the job have ended, which is unknown on
 // this system.
-func (j *Job) Over() bool { return false }
+func (j *Job) AllEnded() bool { return false }
 
-// Enters reports false: no job can be started in a control group.
-const Enters = false
+// CanEnterCgroup reports false: no job can be started in a control group.
+const CanEnterCgroup = false
 
-// Outside reports whether the job is outside its control group.
-func (j *Job) Outside() bool { return true }
+// OutsideCgroup reports whether the job is outside its control group.
+func (j *Job) OutsideCgroup() bool { return true }
 
-// Plain reports whether the job has the command's Plain environment, because there was no room for the other.
-func (j *Job) Plain() bool { return j.plain }
+// UsesFallbackEnviron reports whether the job has the command's Plain environment, because there was no room for the
+// other.
+func (j *Job) UsesFallbackEnviron() bool { return j.usesFallbackEnviron }
 
 // Release does nothing on this system.
 func (j *Job) Release() {}
@@ -132,14 +133,14 @@ func (j *Job) Release() {}
 // Headroom returns nil on this system: limits are not looked at.
 func Headroom([]cgroup.TaskLimit) error { return nil }
 
-// OneProcessor reports false: nobody told the Go runtime.
-func OneProcessor() bool { return false }
+// RemoveAddedGOMAXPROCS reports false: nobody told the Go runtime.
+func RemoveAddedGOMAXPROCS() bool { return false }
 
-// PlainBuild is false: no build of this system has the entry point.
-func PlainBuild() bool { return false }
+// LacksEntryPoint is false: no build of this system has the entry point.
+func LacksEntryPoint() bool { return false }
 
-// Sent is unknown on this system.
-func (s *Signals) Sent() []Sent { return nil }
+// Received is unknown on this system.
+func (s *Signals) Received() []ReceivedSignal { return nil }
 
-// Noted never delivers anything on this system.
-func (s *Signals) Noted() <-chan Sent { return nil }
+// Incoming never delivers anything on this system.
+func (s *Signals) Incoming() <-chan ReceivedSignal { return nil }

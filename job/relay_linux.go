@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// busy reports whether a job is running that the signals go to.
-func (s *Signals) busy() bool {
+// hasJob reports whether a job is running that the signals go to.
+func (s *Signals) hasJob() bool {
 	if s == nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.phase == running
+	return s.jobState == jobRunning
 }
 
 // attach names the process that signals go to, and delivers the early ones.
@@ -28,10 +28,10 @@ func (s *Signals) attach(pid int, f *family) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// What was delivered until now may have come before the job existed, whoever it was sent to.
-	for _, sig := range relayed() {
+	for _, sig := range relayedSignals() {
 		s.deliver(sig)
 	}
-	s.phase, s.pid, s.family = running, pid, f
+	s.jobState, s.pid, s.family = jobRunning, pid, f
 	for _, e := range s.early {
 		if !s.fromJob(e.sender) { // which has begun meanwhile
 			s.send(e.sig)
@@ -43,15 +43,15 @@ func (s *Signals) attach(pid int, f *family) {
 // detach notes that the job is no more. The caller holds the lock.
 func (s *Signals) detach() {
 	if s != nil {
-		s.phase, s.pid = ended, 0
+		s.jobState, s.pid = jobEnded, 0
 	}
 }
 
 // forget drops what was delivered of sig until now. The caller holds the lock.
 func (s *Signals) forget(sig syscall.Signal) {
 	if s != nil {
-		s.seen[sig] = counted(sig)
-		s.dropDoubts(sig)
+		s.seen[sig] = readDeliveries(sig)
+		s.dropHeldBack(sig)
 	}
 }
 
@@ -61,10 +61,10 @@ func (s *Signals) passOn(sig syscall.Signal, n uint32) {
 	case n == 0:
 		return
 	case s.witness != nil:
-		s.doubt(sig, n)
+		s.holdBack(sig, n)
 		return
-	case s.fromJob(sentBy(sig)):
-		s.hasAlready(sig)
+	case s.fromJob(lastSender(sig)):
+		s.markDelivered(sig)
 		n-- // of those before the newest the sender is not known
 	}
 	for range n {
@@ -72,8 +72,8 @@ func (s *Signals) passOn(sig syscall.Signal, n uint32) {
 	}
 }
 
-// hasAlready notes that a signal has reached the job directly.
-func (s *Signals) hasAlready(sig syscall.Signal) {
+// markDelivered notes that a signal has reached the job directly.
+func (s *Signals) markDelivered(sig syscall.Signal) {
 	if sig == syscall.SIGCONT {
 		s.continued() // by this one; the next one that is sent to us alone must be passed on
 	}

@@ -27,7 +27,7 @@ func Resolve(name string) (string, error) {
 	var found string
 	err := search(name, func(file string) error {
 		found = file
-		return executable(file)
+		return checkExecutable(file)
 	})
 	if err != nil {
 		return "", explain(name, err)
@@ -39,12 +39,12 @@ func Resolve(name string) (string, error) {
 // succeeds.
 func (c Command) search(execute func(file string, argv []string) error) error {
 	if c.Path != "" {
-		if err := attempt(c.Path, c.Args, execute); err == nil || !passable(err) {
+		if err := attempt(c.Path, c.Args, execute); err == nil || !continuesSearch(err) {
 			return err
 		}
 	}
 	return search(c.Args[0], func(file string) error {
-		if err := executable(file); errors.Is(err, syscall.ENOENT) || speaksOfFile(err) {
+		if err := checkExecutable(file); errors.Is(err, syscall.ENOENT) || isFileError(err) {
 			return err
 		}
 		return attempt(file, c.Args, execute) // the kernel decides
@@ -74,7 +74,7 @@ func search(name string, try func(file string) error) error {
 			file = dir + "/" + name
 		}
 		err := try(file)
-		if err == nil || !passable(err) {
+		if err == nil || !continuesSearch(err) {
 			return err
 		}
 		if errors.Is(err, syscall.EACCES) || errors.Is(err, errInterpreter) {
@@ -85,8 +85,8 @@ func search(name string, try func(file string) error) error {
 	return last
 }
 
-// passable reports whether the search goes on after a file with that error.
-func passable(err error) bool {
+// continuesSearch reports whether the search goes on after a file with that error.
+func continuesSearch(err error) bool {
 	return isOneOf(err,
 		syscall.EACCES, syscall.ENOENT, syscall.ENOTDIR, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT)
 }
@@ -99,8 +99,8 @@ func isOneOf(err error, errnos ...syscall.Errno) bool {
 // errInterpreter is the kernel's ENOENT for a file that is there.
 var errInterpreter = fmt.Errorf("its interpreter (first line or program header) is missing: %w", syscall.ENOENT)
 
-// executable checks cheaply whether executing file can work. Its errors are errnos.
-func executable(file string) error {
+// checkExecutable checks cheaply whether executing file can work. Its errors are errnos.
+func checkExecutable(file string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(file, &st); err != nil {
 		return err
@@ -153,7 +153,7 @@ func explain(name string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOENT):
 		kind = ErrNotFound
-	case speaksOfFile(err):
+	case isFileError(err):
 		kind = ErrNotExecutable
 	}
 	if err == syscall.ENOENT {
@@ -162,8 +162,8 @@ func explain(name string, err error) error {
 	return fmt.Errorf("run %q: %w: %w", name, kind, err)
 }
 
-// speaksOfFile reports whether an errno says that the file, or the arguments, cannot be executed at all.
-func speaksOfFile(err error) bool {
+// isFileError reports whether an errno says that the file, or the arguments, cannot be executed at all.
+func isFileError(err error) bool {
 	return isOneOf(err,
 		syscall.EACCES, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG,
 		syscall.E2BIG, syscall.ETXTBSY, syscall.EINVAL, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT)

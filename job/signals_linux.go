@@ -9,32 +9,32 @@ import (
 	"syscall"
 )
 
-// relayed returns the signals that the job gets when this process is sent them.
-func relayed() []syscall.Signal {
+// relayedSignals returns the signals that the job gets when this process is sent them.
+func relayedSignals() []syscall.Signal {
 	return []syscall.Signal{
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU,
 	}
 }
 
-// swallowed returns the signals that our own failing writes may raise. They count
+// swallowedSignals returns the signals that our own failing writes may raise. They count
 // as sent by a user to the kernel, so they look like ones to relay.
-func swallowed() []syscall.Signal { return []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ} }
+func swallowedSignals() []syscall.Signal { return []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ} }
 
 // lastSignal is the largest signal number of Linux, real-time ones included.
 const lastSignal = 64
 
-// A phase is a stage in the life of the job.
-type phase int
+// A jobState is a stage in the life of the job.
+type jobState int
 
 const (
-	before phase = iota
-	running
-	ended
+	jobNotStarted jobState = iota
+	jobRunning
+	jobEnded
 )
 
-// origins counts deliveries of one signal by sender.
-type origins struct{ user, kernel uint32 }
+// deliveryCounts counts deliveries of one signal by sender.
+type deliveryCounts struct{ user, kernel uint32 }
 
 // An earlySignal was delivered before the job was known.
 type earlySignal struct {
@@ -45,26 +45,26 @@ type earlySignal struct {
 // Signals catches what this process is sent and relays it to the job. The methods
 // may be called on nil, which catches nothing.
 type Signals struct {
-	closed   atomic.Bool
-	was      [lastSignal + 1]sigaction // the dispositions of the signals that are caught, before
-	died     origins                   // deliveries of SIGCHLD that relay knows of
-	late     chan syscall.Signal
-	noted    chan Sent
-	children chan struct{}    // receives after a child has ended or stopped
-	done     chan struct{}    // closed when relay has returned
-	ignored  []syscall.Signal // caught, but ignored when we started, so to be by the job
+	closed     atomic.Bool
+	oldActions [lastSignal + 1]sigaction // the dispositions of the signals that are caught, before
+	died       deliveryCounts            // deliveries of SIGCHLD that relay knows of
+	late       chan syscall.Signal
+	incoming   chan ReceivedSignal
+	children   chan struct{}    // receives after a child has ended or stopped
+	done       chan struct{}    // closed when relay has returned
+	ignored    []syscall.Signal // caught, but ignored when we started, so to be by the job
 
-	mu    sync.Mutex // guards what follows; held while a child is reaped
-	phase phase
-	pid   int
-	early []earlySignal // oldest first
-	seen  [lastSignal + 1]origins
-	first [lastSignal + 1]origins // the counts when catching began
-	sent  []Sent                  // oldest first
+	mu       sync.Mutex // guards what follows; held while a child is reaped
+	jobState jobState
+	pid      int
+	early    []earlySignal // oldest first
+	seen     [lastSignal + 1]deliveryCounts
+	first    [lastSignal + 1]deliveryCounts // the counts when catching began
+	received []ReceivedSignal               // oldest first
 
-	family  *family    // of the job
-	witness *witness   // nil where nobody is known to signal more than this process
-	doubts  []sighting // signals of which it is not known yet whether the job has them, oldest first
+	family   *family       // of the job
+	witness  *witness      // nil where nobody is known to signal more than this process
+	heldBack []timedSignal // signals of which it is not known yet whether the job has them, oldest first
 }
 
 // Catch takes this process over for one job. It begins to catch what the process
@@ -74,23 +74,23 @@ type Signals struct {
 func Catch() *Signals {
 	s := &Signals{
 		late:     make(chan syscall.Signal, 1),
-		noted:    make(chan Sent, maxSent),
+		incoming: make(chan ReceivedSignal, maxReceived),
 		children: make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
-	for _, sig := range relayed() {
+	for _, sig := range relayedSignals() {
 		if ignored(sig) || ignoredAtStart(sig) {
 			s.ignored = append(s.ignored, sig)
 		}
 	}
-	for _, sig := range swallowed() {
+	for _, sig := range swallowedSignals() {
 		if ignoredAtStart(sig) {
 			s.ignored = append(s.ignored, sig)
 		}
 	}
 
 	s.catch()
-	ignoreAgain(uncaught())
+	ignoreAgain(uncaughtSignals())
 	go s.relay()
 	return s
 }
@@ -132,20 +132,20 @@ func (s *Signals) Late() <-chan syscall.Signal {
 // deliver relays what has been delivered of sig since the last time. The caller holds
 // the lock.
 func (s *Signals) deliver(sig syscall.Signal) {
-	now, last := counted(sig), s.seen[sig]
+	now, last := readDeliveries(sig), s.seen[sig]
 	s.seen[sig] = now
 	user, kernel := now.user-last.user, now.kernel-last.kernel
-	s.note(sig, user, kernel)
+	s.recordReceived(sig, user, kernel)
 
-	switch s.phase {
-	case before:
+	switch s.jobState {
+	case jobNotStarted:
 		s.keep(sig, user+kernel)
-	case running:
+	case jobRunning:
 		s.passOn(sig, user)
 		for range s.missed(sig, kernel) {
 			s.send(sig)
 		}
-	case ended:
+	case jobEnded:
 		s.passLate(sig)
 	}
 }
@@ -156,7 +156,7 @@ func (s *Signals) keep(sig syscall.Signal, n uint32) {
 		return // the job will ask for the size
 	}
 	for range min(n, lastSignal) {
-		s.early = append(s.early, earlySignal{sig, sentBy(sig)})
+		s.early = append(s.early, earlySignal{sig, lastSender(sig)})
 	}
 }
 

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"github.com/perfagent/perfagent/internal/need"
-	"github.com/perfagent/perfagent/internal/procfile"
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // Each signal sent to the agent's process id is seen by the job, once.
@@ -90,7 +91,7 @@ func TestSignals_StartedBlocked(t *testing.T) {
 	cmd := command(t, "agent", "", "-c", `import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGCHLD])
 os.execv(sys.argv[1], sys.argv[1:])`, os.Args[0], "sh", "-c", "echo ready $$; read x; exit 7")
-	cmd.Path, cmd.Args[0] = need.Tool(t, "python3", "apt-get install python3"), "python3"
+	cmd.Path, cmd.Args[0] = testenv.NeedsTool(t, "python3", "apt-get install python3"), "python3"
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -439,7 +440,7 @@ func TestStatus_DeathFromTerminal(t *testing.T) {
 // shell is an interactive bash on a terminal.
 func shell(t *testing.T, next string) *terminal {
 	t.Helper()
-	bash := need.Tool(t, "bash", "apt-get install bash")
+	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	cmd := command(t, "agent", next, "--norc", "--noprofile", "-i")
 	cmd.Path, cmd.Args[0] = bash, bash
 	cmd.Env = append(cmd.Env, "PS1=prompt-$ ", "HISTFILE=", "TERM=dumb", "AGENT="+os.Args[0])

@@ -21,13 +21,13 @@ import (
 // A Job is a command that was started. Wait is called once; the other methods may
 // be called from any goroutine.
 type Job struct {
-	pid     int
-	start   time.Time
-	floor   int64
-	outside bool // of the control group that it was to enter
-	plain   bool // its environment is the command's Plain
-	streams *streams
-	done    chan struct{} // closed when Wait knows how the job ended
+	pid                 int
+	start               time.Time
+	floor               int64
+	outsideCgroup       bool // of the control group that it was to enter
+	usesFallbackEnviron bool // its environment is the command's Plain
+	streams             *streams
+	done                chan struct{} // closed when Wait knows how the job ended
 
 	attached chan struct{} // closed when the signals go to the job
 	settled  chan struct{} // closed when there is a witness, or will be none
@@ -42,13 +42,13 @@ type Job struct {
 	reaping sync.Locker
 	ended   bool // guarded by reaping
 
-	mu     sync.Mutex // guards what follows
-	over   bool       // the job has ended, and all its processes
-	reaped Usage      // of its processes that were waited for so far
+	mu          sync.Mutex // guards what follows
+	allEnded    bool       // the job has ended, and all its processes
+	reapedUsage Usage      // of its processes that were waited for so far
 
-	last    lastStat        // of the main process; belongs to Wait
-	endings []process.Ended // what Ended will return; guarded by mu
-	others  float64         // CPU seconds of those that are too many for endings; guarded by mu
+	last            lastStat                // of the main process; belongs to Wait
+	endings         []process.ReapedProcess // what Ended will return; guarded by mu
+	otherCPUSeconds float64                 // CPU seconds of those that are too many for endings; guarded by mu
 }
 
 // Start runs the command and returns when its program has been executed. What can
@@ -63,7 +63,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 	if len(c.Args) == 0 {
 		return nil, fmt.Errorf("start job: %w", errNoCommand)
 	}
-	if s.busy() {
+	if s.hasJob() {
 		return nil, errors.New("start job: another job has the signals of this process")
 	}
 	pipes, err := c.openStreams()
@@ -80,7 +80,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 	children := usedByChildren()
 	if err := j.executeApart(c); err != nil {
 		s.resumeIgnored()
-		j.family.disband()
+		j.family.restoreSubreaper()
 		pipes.close()
 		return nil, explainStart(c.Args[0], err, usedByChildren() != children)
 	}
@@ -125,7 +125,7 @@ func (j *Job) executeApart(c Command) error {
 		made <- err
 		if err == nil {
 			<-j.attached
-			j.summon() // by this thread: the witness ends with it
+			j.startWitness() // by this thread: the witness ends with it
 			close(j.settled)
 			<-j.done
 		}
@@ -136,7 +136,7 @@ func (j *Job) executeApart(c Command) error {
 // execute makes the job's process. Its errors are errnos.
 func (j *Job) execute(c Command) (err error) {
 	files := j.streams.descriptors()
-	j.plain, err = c.withEnviron(func(env []string) error {
+	j.usesFallbackEnviron, err = c.withEnviron(func(env []string) error {
 		return c.search(func(file string, argv []string) error {
 			j.start = time.Now()
 			return j.fork(c, file, argv, &syscall.ProcAttr{Env: env, Files: files})
@@ -153,23 +153,23 @@ func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr
 		j.pid, err = syscall.ForkExec(file, argv, attr)
 		return err
 	}
-	if c.Enter == nil {
+	if c.EnterCgroup == nil {
 		return in(-1)
 	}
 
-	if entered := c.Enter(in); entered == nil {
-		j.outside = false // an earlier try may have been
+	if entered := c.EnterCgroup(in); entered == nil {
+		j.outsideCgroup = false // an earlier try may have been
 		return nil
 	}
 	if err == nil && j.pid > 0 { // it runs: what failed came after
 		return nil
 	}
-	j.outside = true
+	j.outsideCgroup = true
 	return in(-1)
 }
 
-// Pid returns the process ID of the job's main process.
-func (j *Job) Pid() int { return j.pid }
+// PID returns the process ID of the job's main process.
+func (j *Job) PID() int { return j.pid }
 
 // Started returns the moment just before the process was made.
 func (j *Job) Started() time.Time { return j.start }
@@ -179,30 +179,31 @@ func (j *Job) Started() time.Time { return j.start }
 // has the pipe.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Enters reports whether a job can be started in a control group.
-const Enters = true
+// CanEnterCgroup reports whether a job can be started in a control group.
+const CanEnterCgroup = true
 
-// Outside reports whether the job could not be started inside the control group
+// OutsideCgroup reports whether the job could not be started inside the control group
 // that it was to enter.
-func (j *Job) Outside() bool { return j.outside }
+func (j *Job) OutsideCgroup() bool { return j.outsideCgroup }
 
-// Plain reports whether the job has the command's Plain environment, because there was no room for the other.
-func (j *Job) Plain() bool { return j.plain }
+// UsesFallbackEnviron reports whether the job has the command's Plain environment, because there was no room for the
+// other.
+func (j *Job) UsesFallbackEnviron() bool { return j.usesFallbackEnviron }
 
-// Reaped returns what the job's processes used that have been waited for so far.
+// ReapedUsage returns what the job's processes used that have been waited for so far.
 // Without Signals that is nothing before the job's end.
-func (j *Job) Reaped() Usage {
+func (j *Job) ReapedUsage() Usage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.reaped
+	return j.reapedUsage
 }
 
-// Over reports whether the job has ended and all its processes with it. False may
+// AllEnded reports whether the job has ended and all its processes with it. False may
 // also mean that this is not known; without Signals it never is.
-func (j *Job) Over() bool {
+func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.over
+	return j.allEnded
 }
 
 // Signal sends sig to the job's main process. The error is os.ErrProcessDone once

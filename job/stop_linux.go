@@ -37,7 +37,7 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 		// We catch this one. The kernel's own action is what is wanted: it spares
 		// a group that no shell could continue.
 		handler, _ := setDefault(sig)
-		defer action(sig, &handler)
+		defer rtSigaction(sig, &handler)
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
 }

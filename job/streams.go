@@ -9,9 +9,9 @@ import (
 
 // streams connect a job with the readers and writers of its Command.
 type streams struct {
-	files  [3]*os.File // the job's descriptors 0, 1 and 2; nil for our own
-	theirs []*os.File  // the job's ends of the pipes
-	ours   []*os.File  // our ends of them
+	files   [3]*os.File // the job's descriptors 0, 1 and 2; nil for our own
+	jobEnds []*os.File  // the job's ends of the pipes
+	ownEnds []*os.File  // our ends of them
 
 	copies []func() error // what keeps the pipes going
 	copied chan error     // their results
@@ -60,7 +60,7 @@ func (s *streams) input(from io.Reader) error {
 	if err != nil {
 		return err
 	}
-	s.files[0], s.theirs, s.ours = r, append(s.theirs, r), append(s.ours, w)
+	s.files[0], s.jobEnds, s.ownEnds = r, append(s.jobEnds, r), append(s.ownEnds, w)
 	s.copies = append(s.copies, func() error {
 		_, err := io.Copy(w, from)
 		if brokenPipe(err) { // the job has read all that it wanted
@@ -84,7 +84,7 @@ func (s *streams) output(to io.Writer) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.theirs, s.ours = append(s.theirs, w), append(s.ours, r)
+	s.jobEnds, s.ownEnds = append(s.jobEnds, w), append(s.ownEnds, r)
 	s.copies = append(s.copies, func() error {
 		_, err := io.Copy(to, r)
 		r.Close() // a job whose output cannot be delivered gets SIGPIPE
@@ -95,7 +95,7 @@ func (s *streams) output(to io.Writer) (*os.File, error) {
 
 // start begins to copy. The job has its ends of the pipes now.
 func (s *streams) start() {
-	closeAll(s.theirs)
+	closeAll(s.jobEnds)
 	s.copied = make(chan error, len(s.copies))
 	for _, run := range s.copies {
 		go func() { s.copied <- run() }()
@@ -115,8 +115,8 @@ func (s *streams) wait() error {
 
 // close closes the pipes. There is no job.
 func (s *streams) close() {
-	closeAll(s.theirs)
-	closeAll(s.ours)
+	closeAll(s.jobEnds)
+	closeAll(s.ownEnds)
 }
 
 func closeAll(files []*os.File) {

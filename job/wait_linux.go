@@ -32,7 +32,7 @@ var errUncounted = errors.New("what the job's orphans used is not counted: " +
 // With Signals it also reaps every other child of this process, adds the usage of
 // orphans, and follows the job when it stops.
 func (j *Job) Wait() Status {
-	st := Status{Pid: j.pid, Start: j.start}
+	st := Status{PID: j.pid, Start: j.start}
 	ws, err := j.waitFor(&st)
 	if err != nil {
 		st.End, st.ExitCode = time.Now(), 255
@@ -44,7 +44,7 @@ func (j *Job) Wait() Status {
 	if j.family == nil {
 		st.Uncounted = errUncounted
 	}
-	j.family.disband()
+	j.family.restoreSubreaper()
 	close(j.done)
 	st.CopyErr = j.streams.wait()
 	return st
@@ -55,7 +55,7 @@ func (j *Job) Wait() Status {
 func (j *Job) waitFor(st *Status) (syscall.WaitStatus, error) {
 	for {
 		j.block()
-		j.seeEnd()
+		j.readLastStat()
 		pid, ws, ru, err := j.reap()
 		switch {
 		case err != nil:
@@ -81,7 +81,7 @@ func (j *Job) block() {
 	}
 
 	const changed = unix.WEXITED | unix.WSTOPPED
-	for pause := time.Millisecond; j.family.expectsHelper(); pause = min(2*pause, 20*time.Millisecond) {
+	for pause := time.Millisecond; j.family.isStartingHelper(); pause = min(2*pause, 20*time.Millisecond) {
 		if waitable(unix.P_PID, j.pid, changed|unix.WNOHANG) {
 			return
 		}
@@ -94,12 +94,12 @@ func (j *Job) block() {
 // has, and leaves it to be waited for. After an error, which reap meets again, it
 // reports false.
 func waitable(kind, id, options int) bool {
-	changed, err := look(kind, id, options)
+	changed, err := peekChild(kind, id, options)
 	return err == nil && changed
 }
 
-// look is waitid(2) that leaves the child to be waited for.
-func look(kind, id, options int) (changed bool, err error) {
+// peekChild is waitid(2) that leaves the child to be waited for.
+func peekChild(kind, id, options int) (changed bool, err error) {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(kind, id, &info, options|unix.WNOWAIT, nil)
@@ -116,13 +116,13 @@ func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err err
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
 	if j.signals != nil {
-		j.signals.take() // what a process sent that is reaped now
+		j.signals.collectLocked() // what a process sent that is reaped now
 	}
 
 	child, options, expecting := -1, syscall.WUNTRACED|syscall.WNOHANG, false
 	if j.family == nil {
 		child, options = j.pid, syscall.WNOHANG
-	} else if expecting = j.family.expectsHelper(); expecting {
+	} else if expecting = j.family.isStartingHelper(); expecting {
 		child = j.pid
 	}
 
@@ -148,7 +148,7 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 	if ws.Signaled() {
 		st.Signo, st.CoreDumped = ws.Signal(), ws.CoreDump()
 	}
-	st.Sent = j.signals.sentUntil(st.Signo)
+	st.ReceivedSignals = j.signals.awaitReceived(st.Signo)
 	st.FromTerminal = j.signals.sentByTerminal(st.Signo)
 
 	if j.family != nil {
@@ -160,7 +160,7 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 // reapOrphans counts the orphans that are dead when the job has ended.
 func (j *Job) reapOrphans(st *Status) {
 	for range helperStarts { // or none but the main process is reaped
-		if !j.family.expectsHelper() {
+		if !j.family.isStartingHelper() {
 			break
 		}
 		time.Sleep(time.Millisecond)
@@ -172,7 +172,7 @@ func (j *Job) reapOrphans(st *Status) {
 			over := j.family.gone()
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			j.over = over
+			j.allEnded = over
 			return
 		}
 		if !ws.Stopped() {
@@ -197,6 +197,6 @@ func (j *Job) count(st *Status, pid int, ru syscall.Rusage) {
 	st.Usage = st.Usage.Plus(usage(ru))
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.reaped = st.Usage
+	j.reapedUsage = st.Usage
 	j.keepEnded(pid, ru)
 }

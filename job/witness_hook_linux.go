@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A testimony is the page that a witness shares with this process. The assembly knows how it is laid out.
-type testimony struct {
-	all    uint64                 // 0: the set of all signals
-	stroke uint64                 // 8: what is written to the bell
-	name   [16]byte               // 16: of the process, for ps(1)
-	parent int64                  // 32: this process
-	bell   int64                  // 40: its descriptor, which the two share
-	unmap  [maxUnmapped]span      // 48: what the witness needs none of; one of length 0 is the last
-	info   [128]byte              // 192: siginfo of the newest signal
-	counts [lastSignal + 1]uint32 // 320: of what processes sent, by signal number
+// A witnessPage is the page that a witness shares with this process. The assembly knows how it is laid out.
+type witnessPage struct {
+	all           uint64                 // 0: the set of all signals
+	notifierValue uint64                 // 8: what is written to the bell
+	name          [16]byte               // 16: of the process, for ps(1)
+	parent        int64                  // 32: this process
+	notifierFD    int64                  // 40: its descriptor, which the two share
+	unmap         [maxUnmapped]span      // 48: what the witness needs none of; one of length 0 is the last
+	info          [128]byte              // 192: siginfo of the newest signal
+	counts        [lastSignal + 1]uint32 // 320: of what processes sent, by signal number
 }
 
 // A span is a range of addresses.
@@ -31,19 +31,20 @@ const maxUnmapped = 9
 
 // cloneWitness makes a child that stays within the assembly and within the page. It shares our descriptors and our
 // working directory, so that it keeps nothing open that we close.
-func cloneWitness(page *testimony, flags uintptr) (pid int)
+func cloneWitness(page *witnessPage, flags uintptr) (pid int)
 
 // witnessAddress returns an address in the code of the child.
 func witnessAddress() uintptr
 
-// bear makes the child that becomes a witness.
-func bear() (pid int, t *testimony, err error) {
+// forkWitness makes the child that becomes a witness.
+func forkWitness() (pid int, t *witnessPage, err error) {
 	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return 0, nil, err
 	}
-	t = (*testimony)(unsafe.Pointer(&page[0]))
-	t.all, t.stroke, t.parent, t.bell = math.MaxUint64, 1, int64(os.Getpid()), int64(atomic.LoadInt32(&ringing))
+	t = (*witnessPage)(unsafe.Pointer(&page[0]))
+	t.all, t.notifierValue, t.parent, t.notifierFD = math.MaxUint64, 1, int64(os.Getpid()),
+		int64(atomic.LoadInt32(&notifierFD))
 	copy(t.name[:15], "signal-witness")
 	t.setUnmapped()
 
@@ -65,18 +66,18 @@ func bear() (pid int, t *testimony, err error) {
 	return pid, t, nil
 }
 
-// of returns how often processes have sent a signal to the witness.
-func (t *testimony) of(sig syscall.Signal) uint32 { return atomic.LoadUint32(&t.counts[sig]) }
+// count returns how often processes have sent a signal to the witness.
+func (t *witnessPage) count(sig syscall.Signal) uint32 { return atomic.LoadUint32(&t.counts[sig]) }
 
 // end gives the page back.
-func (t *testimony) end() {
+func (t *witnessPage) end() {
 	_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(t)), os.Getpagesize()))
 }
 
 // setUnmapped lists the memory that the child gives up at once: all but its code and the page. So it holds no copy of
 // what this process changes later, and a sum of resident sizes does not have ours twice. With cgo the kernel may write
 // to memory of the C library (rseq(2)), and nothing is given up.
-func (t *testimony) setUnmapped() {
+func (t *witnessPage) setUnmapped() {
 	if withCgo {
 		return
 	}

@@ -22,28 +22,28 @@ import (
 // blocks all signals, counts what it is sent, and dies with us.
 type witness struct {
 	pid    int
-	counts *testimony
+	counts *witnessPage
 	groups []byte // the control groups of the job when it began, as /proc/PID/cgroup lists them
 
-	seen  [lastSignal + 1]uint32 // its counts, as of the last look
-	alone []sighting             // what it was sent, but not this process so far
+	seen      [lastSignal + 1]uint32 // its counts, as of the last look
+	unmatched []timedSignal          // what it was sent, but not this process so far
 }
 
-// A sighting is a signal and when it was noticed.
-type sighting struct {
+// A timedSignal is a signal and when it was noticed.
+type timedSignal struct {
 	sig syscall.Signal
 	at  time.Time
 }
 
-// suspense is how long after one process of a group another one may get what a sender gives to each in turn.
-const suspense = 50 * time.Millisecond
+// groupSignalWindow is how long after one process of a group another one may get what a sender gives to each in turn.
+const groupSignalWindow = 50 * time.Millisecond
 
-// overloaded is how long a witness may take to count a signal that it was sent.
-const overloaded = time.Second
+// witnessTimeout is how long a witness may take to count a signal that it was sent.
+const witnessTimeout = time.Second
 
-// summon makes the witness, if there is a launcher.
-func (j *Job) summon() {
-	if j.signals == nil || !launched() {
+// startWitness makes the witness, if there is a launcher.
+func (j *Job) startWitness() {
+	if j.signals == nil || !isUnderLauncher() {
 		return
 	}
 	w := &witness{}
@@ -52,7 +52,7 @@ func (j *Job) summon() {
 		return // the job has ended, or nothing can be known of it
 	}
 	err = j.StartHelper(func() (int, error) {
-		w.pid, w.counts, err = bear()
+		w.pid, w.counts, err = forkWitness()
 		return w.pid, err
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func (j *Job) summon() {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
 	w.look()
-	w.alone = nil // nobody asked it about these
+	w.unmatched = nil // nobody asked it about these
 	j.signals.witness = w
 }
 
@@ -77,8 +77,8 @@ func (j *Job) Witness() int {
 	return j.signals.witness.pid
 }
 
-// dismiss ends the witness.
-func (s *Signals) dismiss() {
+// stopWitness ends the witness.
+func (s *Signals) stopWitness() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.witness != nil {
@@ -88,60 +88,61 @@ func (s *Signals) dismiss() {
 	}
 }
 
-// doubt keeps signals until the witness says whether the job has them. A stop and its end undo each other, as they do
-// in the kernel while they are pending. The caller holds the lock.
-func (s *Signals) doubt(sig syscall.Signal, n uint32) {
+// holdBack keeps signals until the witness says whether the job has them. A stop and its end undo each other, as they
+// do in the kernel while they are pending. The caller holds the lock.
+func (s *Signals) holdBack(sig syscall.Signal, n uint32) {
 	switch sig {
 	case syscall.SIGCONT:
-		s.dropDoubts(syscall.SIGTSTP)
+		s.dropHeldBack(syscall.SIGTSTP)
 	case syscall.SIGTSTP:
-		s.dropDoubts(syscall.SIGCONT)
+		s.dropHeldBack(syscall.SIGCONT)
 	}
 	now := time.Now()
 	for range min(n, lastSignal) {
-		s.doubts = append(s.doubts, sighting{sig, now})
+		s.heldBack = append(s.heldBack, timedSignal{sig, now})
 	}
 }
 
-// dropDoubts has a signal not reach the job that is being kept. The caller holds the lock.
-func (s *Signals) dropDoubts(sig syscall.Signal) {
-	s.doubts = slices.DeleteFunc(s.doubts, func(d sighting) bool { return d.sig == sig })
+// dropHeldBack has a signal not reach the job that is being kept. The caller holds the lock.
+func (s *Signals) dropHeldBack(sig syscall.Signal) {
+	s.heldBack = slices.DeleteFunc(s.heldBack, func(d timedSignal) bool { return d.sig == sig })
 }
 
-// judge passes on what the witness was not sent in time. The caller holds the lock.
-func (s *Signals) judge() {
+// resolveHeldBack passes on what the witness was not sent in time. The caller holds the lock.
+func (s *Signals) resolveHeldBack() {
 	if s.witness == nil {
 		return
 	}
 	s.witness.look()
-	s.doubts = slices.DeleteFunc(s.doubts, func(d sighting) bool {
+	s.heldBack = slices.DeleteFunc(s.heldBack, func(d timedSignal) bool {
 		switch age := time.Since(d.at); {
-		case s.phase != running:
-		case s.witness.saw(d.sig):
+		case s.jobState != jobRunning:
+		case s.witness.takeMatch(d.sig):
 			if s.reachesJob() {
-				s.hasAlready(d.sig)
+				s.markDelivered(d.sig)
 			} else {
 				s.send(d.sig)
 			}
-		case age < suspense, age < overloaded && isPending(s.witness.pid, d.sig):
+		case age < groupSignalWindow, age < witnessTimeout && isPending(s.witness.pid, d.sig):
 			return false
 		default:
 			s.send(d.sig)
 		}
 		return true
 	})
-	s.forgetSightings()
-	if len(s.doubts)+len(s.witness.alone) > 0 {
-		time.AfterFunc(withoutBell, theBell.ring)
+	s.expireUnmatched()
+	if len(s.heldBack)+len(s.witness.unmatched) > 0 {
+		time.AfterFunc(notifierPollInterval, signalNotifier.notify)
 	}
 }
 
-// forgetSightings drops what the witness was sent so long ago that it will not reach us any more. On a busy machine the
+// expireUnmatched drops what the witness was sent so long ago that it will not reach us any more. On a busy machine the
 // thread that is to take the signal may wait for its turn. The caller holds the lock.
-func (s *Signals) forgetSightings() {
-	s.witness.alone = slices.DeleteFunc(s.witness.alone, func(a sighting) bool {
+func (s *Signals) expireUnmatched() {
+	s.witness.unmatched = slices.DeleteFunc(s.witness.unmatched, func(a timedSignal) bool {
 		switch age := time.Since(a.at); {
-		case age <= suspense, age < overloaded && isPending(os.Getpid(), a.sig), counted(a.sig) != s.seen[a.sig]:
+		case age <= groupSignalWindow, age < witnessTimeout && isPending(os.Getpid(), a.sig),
+			readDeliveries(a.sig) != s.seen[a.sig]:
 			return false
 		}
 		return true
@@ -169,22 +170,22 @@ func inOurGroup(pid int) bool {
 // look notices what the witness was sent.
 func (w *witness) look() {
 	now := time.Now()
-	for _, sig := range relayed() {
-		count := w.counts.of(sig)
+	for _, sig := range relayedSignals() {
+		count := w.counts.count(sig)
 		for range min(count-w.seen[sig], lastSignal) {
-			w.alone = append(w.alone, sighting{sig, now})
+			w.unmatched = append(w.unmatched, timedSignal{sig, now})
 		}
 		w.seen[sig] = count
 	}
 }
 
-// saw takes one of the signals that the witness was sent.
-func (w *witness) saw(sig syscall.Signal) bool {
-	i := slices.IndexFunc(w.alone, func(a sighting) bool { return a.sig == sig })
+// takeMatch takes one of the signals that the witness was sent.
+func (w *witness) takeMatch(sig syscall.Signal) bool {
+	i := slices.IndexFunc(w.unmatched, func(a timedSignal) bool { return a.sig == sig })
 	if i < 0 {
 		return false
 	}
-	w.alone = slices.Delete(w.alone, i, i+1)
+	w.unmatched = slices.Delete(w.unmatched, i, i+1)
 	return true
 }
 

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// func cloneWitness(page *testimony, flags uintptr) (pid int)
+// func cloneWitness(page *witnessPage, flags uintptr) (pid int)
 TEXT ·cloneWitness(SB), NOSPLIT|NOFRAME, $0-24
 	MOVQ page+0(FP), R12
 	MOVQ flags+8(FP), DI
@@ -58,8 +58,8 @@ wait:
 	JGT  wait
 	LOCK
 	INCL 320(R12)(AX*4)     // counts
-	MOVL 40(R12), DI        // bell
-	LEAQ 8(R12), SI         // stroke
+	MOVL 40(R12), DI        // notifierFD
+	LEAQ 8(R12), SI         // notifierValue
 	MOVL $8, DX
 	MOVL $1, AX             // SYS_write
 	SYSCALL

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// func cloneWitness(page *testimony, flags uintptr) (pid int)
+// func cloneWitness(page *witnessPage, flags uintptr) (pid int)
 TEXT ·cloneWitness(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD page+0(FP), R19
 	MOVD flags+8(FP), R0
@@ -61,8 +61,8 @@ wait:
 	MOVWU (R10), R9
 	ADDW $1, R9
 	STLRW R9, (R10)
-	MOVW 40(R19), R0        // bell
-	ADD  $8, R19, R1        // stroke
+	MOVW 40(R19), R0        // notifierFD
+	ADD  $8, R19, R1        // notifierValue
 	MOVD $8, R2
 	MOVD $64, R8            // SYS_write
 	SVC

@@ -136,7 +136,7 @@ func uploadError(q *call, run *Run, name string, err error) error {
 		// Seen when the server lacks the store's credentials or driver. It may also be in trouble,
 		// but was asked three times, and the run's numbers must not wait for a store that is out of
 		// its reach.
-		e.final = true
+		e.permanent = true
 		e.advice = "can the server itself write to the store " + storeOf(run) + "?"
 	}
 

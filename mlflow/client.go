@@ -55,7 +55,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.MaxBackoff <= 0 {
 		cfg.MaxBackoff = defaultMaxBackoff
 	}
-	cfg.URI = address(base)
+	cfg.URI = baseURL(base)
 
 	tlsConfig, err := newTLSConfig(cfg)
 	if err != nil && base.Scheme == "https" {

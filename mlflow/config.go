@@ -45,10 +45,10 @@ type Config struct {
 	// Timeout is for one request, from dialling to the last byte of the answer. 0 means 120 s.
 	Timeout time.Duration
 
-	// MaxAnswer limits how many bytes of an answer are read, after decompression. The default,
+	// MaxResponse limits how many bytes of an answer are read, after decompression. The default,
 	// which cannot be exceeded, is 64 MiB, and 64 KiB for what is shown of errors. An answer that is
 	// longer is an error that does not pass by itself.
-	MaxAnswer int64
+	MaxResponse int64
 
 	// IgnoreRetryAfter waits as described above even if the server says how long to wait.
 	IgnoreRetryAfter bool
@@ -118,7 +118,7 @@ func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 		IgnoreRetryAfter: !e.boolean("MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER", true),
 		NoRedirects:      !e.boolean("MLFLOW_ALLOW_HTTP_REDIRECTS", true),
 	}
-	e.refuseOtherAuth()
+	e.rejectUnsupportedAuth()
 	if cfg.CAPath == "" && !cfg.InsecureTLS {
 		cfg.CAPath = cmp.Or(e.text("REQUESTS_CA_BUNDLE"), e.text("CURL_CA_BUNDLE"))
 	}
@@ -140,7 +140,7 @@ func (c *Config) setServer(uri string, e *environment) {
 	if err != nil {
 		return // not after CheckURI
 	}
-	c.URI = address(u)
+	c.URI = baseURL(u)
 	c.Username, c.Password = e.credentials()
 	c.Token = e.text("MLFLOW_TRACKING_TOKEN")
 	user := u.User.Username()
@@ -164,14 +164,14 @@ func (c *Config) check() error {
 	return nil
 }
 
-// basic reports whether user name and password are sent.
-func (c *Config) basic() bool { return c.userInfo || c.Username != "" && c.Password != "" }
+// usesBasicAuth reports whether user name and password are sent.
+func (c *Config) usesBasicAuth() bool { return c.userInfo || c.Username != "" && c.Password != "" }
 
 // String returns what is not secret.
 func (c Config) String() string {
 	auth := "no credentials"
 	switch {
-	case c.basic():
+	case c.usesBasicAuth():
 		auth = "user name and password"
 	case c.Token != "":
 		auth = "token"

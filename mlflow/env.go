@@ -74,9 +74,9 @@ func (e *environment) seconds(name string, def float64) float64 {
 	return n
 }
 
-// refuseOtherAuth refuses the kinds of authentication that this client does not have. Without them
+// rejectUnsupportedAuth refuses the kinds of authentication that this client does not have. Without them
 // the server would refuse its requests, or take them for another user's.
-func (e *environment) refuseOtherAuth() {
+func (e *environment) rejectUnsupportedAuth() {
 	if e.boolean("MLFLOW_TRACKING_AWS_SIGV4", false) {
 		e.fail(errors.New("MLFLOW_TRACKING_AWS_SIGV4: requests cannot be signed for AWS: unset it:" +
 			" authentication not supported by this client"))

@@ -44,7 +44,7 @@ type Error struct {
 	advice    string // how to fix it
 	tries     int    // number of tries that failed; 0 counts as one
 	retryable bool   // worth trying again, even if the status does not say so
-	final     bool   // not worth it, even if the status says so
+	permanent bool   // not worth it, even if the status says so
 }
 
 // Error returns what was requested from whom, what went wrong, and how to fix it.
@@ -83,7 +83,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // temporary reports whether the same request may succeed later.
 func (e *Error) temporary() bool {
-	return !e.final && (e.retryable || retryStatus(e.Status))
+	return !e.permanent && (e.retryable || retryStatus(e.Status))
 }
 
 // maybeDone reports whether the server may have done what was requested.
@@ -138,12 +138,12 @@ func RetryAfter(err error) time.Duration {
 // adviceNotMLflow is for answers that no MLflow server would give.
 const adviceNotMLflow = "is this an MLflow server? check host, port and path of MLFLOW_TRACKING_URI"
 
-// refusal returns the error for an answer whose status is not 2xx.
-func (c *Client) refusal(q *call, resp *http.Response, body []byte) *Error {
+// statusError returns the error for an answer whose status is not 2xx.
+func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 	var answer struct {
-		Code    text   `json:"error_code"`
-		Message text   `json:"message"`
-		Detail  string `json:"detail"` // of gateways in front of the server
+		Code    flexString `json:"error_code"`
+		Message flexString `json:"message"`
+		Detail  string     `json:"detail"` // of gateways in front of the server
 	}
 	message, isMLflow := "", false
 	if json.Unmarshal(body, &answer) == nil {
@@ -163,7 +163,7 @@ func (c *Client) refusal(q *call, resp *http.Response, body []byte) *Error {
 	e.advice = c.adviceOn(e.Status, q, message, isMLflow)
 	// It will say so until it is started in another way.
 	disabled := strings.Contains(message, "disabled due to the mlflow server running")
-	e.final = disabled && e.Status == http.StatusServiceUnavailable
+	e.permanent = disabled && e.Status == http.StatusServiceUnavailable
 	return e
 }
 
@@ -188,7 +188,7 @@ func (c *Client) adviceOnCredentials(q *call) string {
 	switch {
 	case q.foreign:
 		return "credentials are sent to the tracking server's own host and port only"
-	case c.config.basic():
+	case c.config.usesBasicAuth():
 		return "it does not accept the user name and password of MLFLOW_TRACKING_USERNAME and" +
 			" MLFLOW_TRACKING_PASSWORD (or of the URI or ~/.mlflow/credentials)"
 	case c.config.Token != "":
@@ -207,7 +207,7 @@ func (c *Client) pageText(body []byte) string { return pageText(c.redactor.hide(
 // notMLflow returns the error for an answer with status 2xx that is not JSON: a proxy's login page,
 // another service. It is final, because such an answer rarely goes away by itself.
 func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
-	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, final: true, advice: adviceNotMLflow}
+	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, permanent: true, advice: adviceNotMLflow}
 	e.Message = "the answer is not MLflow's"
 	if what := c.clean(c.pageText(body)); what != "" {
 		e.Message = shorten(e.Message+": "+what, maxMessage)
@@ -219,12 +219,12 @@ func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
 func (c *Client) missingField(q *call, field string) *Error {
 	return &Error{
 		Op: q.op, URL: q.url, Status: http.StatusOK, Message: "the answer has no " + field,
-		advice: adviceNotMLflow, final: true,
+		advice: adviceNotMLflow, permanent: true,
 	}
 }
 
-// noAnswer returns the error for a request that got no answer or only a part of one.
-func (c *Client) noAnswer(q *call, err error) *Error {
+// transportError returns the error for a request that got no answer or only a part of one.
+func (c *Client) transportError(q *call, err error) *Error {
 	e := &Error{Op: q.op, URL: q.url, Err: err}
 	if errors.Is(err, errBadURL) {
 		e.Message = err.Error()

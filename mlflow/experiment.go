@@ -22,7 +22,7 @@ func (e *Experiment) UnmarshalJSON(b []byte) error {
 	type plain Experiment
 	in := struct {
 		*plain
-		ID text `json:"experiment_id"`
+		ID flexString `json:"experiment_id"`
 	}{plain: (*plain)(e)}
 	err := json.Unmarshal(b, &in)
 	e.ID = string(in.ID)
@@ -84,7 +84,7 @@ func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment
 // that the caller knows.
 func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment, error) {
 	var out struct {
-		ID text `json:"experiment_id"`
+		ID flexString `json:"experiment_id"`
 	}
 	err := c.post(ctx, "create experiment "+quote(name), "experiments/create", map[string]string{"name": name}, &out)
 	if err == nil && out.ID == "" {

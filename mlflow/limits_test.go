@@ -97,7 +97,7 @@ func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := flooded(t, &tt.flood)
-			c.config.MaxAnswer = text
+			c.config.MaxResponse = text
 			debug.FreeOSMemory() // what other tests have left
 			if err := tt.call(c); Temporary(err) {
 				t.Errorf("%v is temporary", err)
@@ -109,7 +109,7 @@ func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
 			if took := after.HeapSys - after.HeapReleased; took > 2*maxListMemory {
 				t.Errorf("%d MiB of memory, want at most %d", took>>20, 2*maxListMemory>>20)
 			}
-			if strings.Contains(tt.want, "Sign in") && tt.flood.read > maxAnswerText+8<<10 {
+			if strings.Contains(tt.want, "Sign in") && tt.flood.read > maxTextResponse+8<<10 {
 				t.Errorf("%d bytes read of what is not JSON", tt.flood.read)
 			}
 		})
@@ -150,7 +150,7 @@ func TestAnswer_ObeysMaxAnswer(t *testing.T) {
 	for _, body := range []string{`{"run":{"info":{"run_id":"r1"}},"x":"` + strings.Repeat("x", 2000) + `"}`,
 		strings.Repeat(" ", 2000), "{" + strings.Repeat(" ", 2000)} {
 		c := answering(t, 200, body)
-		c.config.MaxAnswer = 1000
+		c.config.MaxResponse = 1000
 		if err := getRun(c); err == nil || Temporary(err) ||
 			body[0] == '{' && !strings.Contains(err.Error(), "longer than 1000 bytes") {
 			t.Errorf("%.10q: %v", body, err)
@@ -159,13 +159,13 @@ func TestAnswer_ObeysMaxAnswer(t *testing.T) {
 	c := answering(t, 200, goodRun)
 	for most, want := range map[int64]bool{int64(len(goodRun)): true, int64(len(goodRun)) - 1: false, 1 << 40: true,
 		-1: true} {
-		c.config.MaxAnswer = most
+		c.config.MaxResponse = most
 		if err := getRun(c); (err == nil) != want {
 			t.Errorf("%d: %v", most, err)
 		}
 	}
 	c = answering(t, 400, "abcdefghij")
-	c.config.MaxAnswer = 3
+	c.config.MaxResponse = 3
 	if e := wantText(t, getRun(c)); e.Message != "abc" {
 		t.Errorf("%q", e.Message)
 	}

@@ -31,10 +31,10 @@ type list[T any] struct {
 
 // A page is one of a list.
 type page struct {
-	Runs        array[runAnswer]    `json:"runs"`
-	Experiments array[Experiment]   `json:"experiments"`
-	Metrics     array[metricAnswer] `json:"metrics"`
-	Next        string              `json:"next_page_token"` // "" on the last one
+	Runs        array[runJSON]    `json:"runs"`
+	Experiments array[Experiment] `json:"experiments"`
+	Metrics     array[metricJSON] `json:"metrics"`
+	Next        string            `json:"next_page_token"` // "" on the last one
 }
 
 // fetch requests all pages of a list, one after the other.
@@ -58,7 +58,7 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 		if len(items) == 0 {
 			empty++
 		}
-		failed := &Error{Op: l.op, URL: q.url, final: true}
+		failed := &Error{Op: l.op, URL: q.url, permanent: true}
 		switch most := cmp.Or(l.limit, maxItems); {
 		case len(all) > most:
 			failed.Message = tooMany(fmt.Sprintf("%d %s", most, l.noun))

@@ -51,7 +51,7 @@ func newRedactor(cfg Config) *redactor {
 	}
 
 	secrets := []string{cfg.Password, cfg.Token}
-	if cfg.basic() {
+	if cfg.usesBasicAuth() {
 		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(cfg.Username+":"+cfg.Password)))
 	}
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })

@@ -38,8 +38,8 @@ type call struct {
 	// status 500.
 	maxTries int
 
-	// Of what is decoded, in bytes: what there was before, of other pages; how much that and the answer may take; and how
-	// much they took, about.
+	// Of what is decoded, in bytes: what there was before, of other pages; how much that and the answer may take; and
+	// how much they took, about.
 	before, maxMemory, memory int
 
 	// foreign is set if the call goes to another host than the tracking server, and therefore
@@ -87,20 +87,20 @@ func (c *Client) try(ctx context.Context, q *call) *Error {
 	for range maxRedirects {
 		resp, err := c.send(ctx, q, target)
 		if err != nil {
-			return c.noAnswer(q, err)
+			return c.transportError(q, err)
 		}
 		next, e := c.redirect(q, target, resp)
 		if next == "" {
 			defer resp.Body.Close()
 			if e == nil {
-				e = c.read(q, resp)
+				e = c.readResponse(q, resp)
 			}
 			return e
 		}
 		resp.Body.Close()
 		target = next
 	}
-	return &Error{Op: q.op, URL: q.url, Message: "too many redirects", final: true}
+	return &Error{Op: q.op, URL: q.url, Message: "too many redirects", permanent: true}
 }
 
 // errBadURL reports that the address of an artifact store makes no sense. All other addresses are
@@ -129,7 +129,7 @@ func (c *Client) send(ctx context.Context, q *call, target string) (*http.Respon
 
 	switch {
 	case q.foreign:
-	case c.config.basic():
+	case c.config.usesBasicAuth():
 		req.SetBasicAuth(c.config.Username, c.config.Password)
 	case c.config.Token != "":
 		set("Authorization", "Bearer "+c.config.Token)
@@ -161,7 +161,7 @@ func (c *Client) redirect(q *call, from string, resp *http.Response) (next strin
 		return "", nil
 	}
 
-	e = &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: "a redirect to nowhere", final: true}
+	e = &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: "a redirect to nowhere", permanent: true}
 	old, err := url.Parse(from)
 	if err != nil {
 		return "", e
@@ -222,7 +222,7 @@ func (c *Client) do(ctx context.Context, q *call) error {
 		e.tries = try
 
 		if ctx.Err() != nil {
-			return timeUp(ctx, e, before)
+			return deadlineError(ctx, e, before)
 		}
 		wait := c.backoff(e)
 		switch deadline, ends := ctx.Deadline(); {
@@ -270,10 +270,10 @@ func (c *Client) backoff(e *Error) time.Duration {
 	return time.Duration(max(seconds, 0) * float64(time.Second))
 }
 
-// timeUp turns e, the error of a try during which the context ended, into one that says so. It
+// deadlineError turns e, the error of a try during which the context ended, into one that says so. It
 // mentions the error of the try before, if there was one.
-func timeUp(ctx context.Context, e, before *Error) *Error {
-	e.Err, e.Status, e.Code, e.advice, e.retryable, e.final = ctx.Err(), 0, "", "", true, false
+func deadlineError(ctx context.Context, e, before *Error) *Error {
+	e.Err, e.Status, e.Code, e.advice, e.retryable, e.permanent = ctx.Err(), 0, "", "", true, false
 	e.Message = "no answer before the time was up"
 	if errors.Is(ctx.Err(), context.Canceled) {
 		e.Message = "given up before there was an answer"

@@ -73,7 +73,7 @@ func (c *Client) Run(ctx context.Context, id string) (*Run, error) {
 // oneRun sends a call whose answer is one run.
 func (c *Client) oneRun(ctx context.Context, q *call) (*Run, error) {
 	var out struct {
-		Run runAnswer `json:"run"`
+		Run runJSON `json:"run"`
 	}
 	q.out = &out
 	if err := c.do(ctx, q); err != nil {

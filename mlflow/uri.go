@@ -14,13 +14,13 @@ import (
 type UnsupportedURIError struct {
 	// Kind is what the URI means: "a folder", "an SQL database".
 	Kind string
-	// Instead is what to do, the second half of Error.
-	Instead string
+	// Advice is what to do, the second half of Error.
+	Advice string
 }
 
 // Error says in one sentence what the URI is and what to do instead.
 func (e *UnsupportedURIError) Error() string {
-	return "the tracking URI is " + e.Kind + ", and only http:// and https:// can be reached from here: " + e.Instead
+	return "the tracking URI is " + e.Kind + ", and only http:// and https:// can be reached from here: " + e.Advice
 }
 
 // CheckURI returns nil if a client can talk to a tracking URI, judged by its text. The error
@@ -54,15 +54,15 @@ func unsupported(scheme string) error {
 		otherServer = "use an MLflow server's address"
 	)
 
-	e := &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow for Python", Instead: otherServer}
+	e := &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow for Python", Advice: otherServer}
 	switch engine, _, _ := strings.Cut(scheme, "+"); { // mysql+pymysql
 	case scheme == "file":
-		e.Kind, e.Instead = "a folder", startServer
+		e.Kind, e.Advice = "a folder", startServer
 	case slices.Contains([]string{"sqlite", "mysql", "postgresql", "postgres", "mssql"}, engine):
-		e.Kind, e.Instead = "an SQL database", startServer
+		e.Kind, e.Advice = "an SQL database", startServer
 	case isDatabricks(scheme):
 		e.Kind = "a Databricks profile or Unity Catalog"
-		e.Instead = "use the workspace's https:// address and MLFLOW_TRACKING_TOKEN"
+		e.Advice = "use the workspace's https:// address and MLFLOW_TRACKING_TOKEN"
 	case scheme == "azureml":
 		e.Kind = "an Azure ML workspace"
 	case scheme == "arn":
@@ -123,8 +123,8 @@ func PublicURI(uri string) string {
 	return scheme + "://" + strings.TrimRight(cutQuery(host+path), "/")
 }
 
-// address returns a URI in the form of Config.URI.
-func address(u *url.URL) string {
+// baseURL returns a URI in the form of Config.URI.
+func baseURL(u *url.URL) string {
 	a := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return strings.TrimRight(a.String(), "/")
 }

@@ -13,20 +13,20 @@ import (
 // The types of this file decode what servers write in more than one way. Unknown members are
 // ignored everywhere.
 
-// A text is a JSON string, or a number where some servers write one (ids).
-type text string
+// A flexString is a JSON string, or a number where some servers write one (ids).
+type flexString string
 
-func (t *text) UnmarshalJSON(b []byte) error {
+func (t *flexString) UnmarshalJSON(b []byte) error {
 	s, err := unquote(bytes.TrimSpace(b))
-	*t = text(s)
+	*t = flexString(s)
 	return err
 }
 
-// An integer is a whole number. Python servers write it as a number, servers that use protojson as a
+// A flexInt is a whole number. Python servers write it as a number, servers that use protojson as a
 // string.
-type integer int64
+type flexInt int64
 
-func (n *integer) UnmarshalJSON(b []byte) error {
+func (n *flexInt) UnmarshalJSON(b []byte) error {
 	s, err := unquote(b)
 	if err != nil || s == "" {
 		return err
@@ -40,14 +40,14 @@ func (n *integer) UnmarshalJSON(b []byte) error {
 		}
 		v = int64(f)
 	}
-	*n = integer(v)
+	*n = flexInt(v)
 	return nil
 }
 
-// A number is a metric's value: a number, or one of "NaN", "Infinity" and "-Infinity".
-type number float64
+// A flexFloat is a metric's value: a number, or one of "NaN", "Infinity" and "-Infinity".
+type flexFloat float64
 
-func (n *number) UnmarshalJSON(b []byte) error {
+func (n *flexFloat) UnmarshalJSON(b []byte) error {
 	s, err := unquote(b)
 	if err != nil || s == "" {
 		return err
@@ -56,7 +56,7 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return errors.New("want a number")
 	}
-	*n = number(v)
+	*n = flexFloat(v)
 	return nil
 }
 
@@ -83,45 +83,45 @@ func millis(t time.Time) int64 {
 }
 
 // timeOf is the inverse of millis.
-func timeOf(ms integer) time.Time {
+func timeOf(ms flexInt) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
 	return time.UnixMilli(int64(ms))
 }
 
-// A metricAnswer is the JSON of a point.
-type metricAnswer struct {
-	Key       string  `json:"key"`
-	Value     number  `json:"value"`
-	Timestamp integer `json:"timestamp"`
-	Step      integer `json:"step"`
+// A metricJSON is the JSON of a point.
+type metricJSON struct {
+	Key       string    `json:"key"`
+	Value     flexFloat `json:"value"`
+	Timestamp flexInt   `json:"timestamp"`
+	Step      flexInt   `json:"step"`
 }
 
-func (a *metricAnswer) metric() Metric {
+func (a *metricJSON) metric() Metric {
 	return Metric{Key: a.Key, Value: float64(a.Value), Timestamp: int64(a.Timestamp), Step: int64(a.Step)}
 }
 
-// A runAnswer is the JSON of a run.
-type runAnswer struct {
+// A runJSON is the JSON of a run.
+type runJSON struct {
 	Info struct {
-		ID             text    `json:"run_id"`
-		UUID           text    `json:"run_uuid"` // its name before MLflow 1.0
-		Name           string  `json:"run_name"`
-		ExperimentID   text    `json:"experiment_id"`
-		Status         string  `json:"status"`
-		ArtifactURI    string  `json:"artifact_uri"`
-		LifecycleStage string  `json:"lifecycle_stage"`
-		StartTime      integer `json:"start_time"`
-		EndTime        integer `json:"end_time"`
+		ID             flexString `json:"run_id"`
+		UUID           flexString `json:"run_uuid"` // its name before MLflow 1.0
+		Name           string     `json:"run_name"`
+		ExperimentID   flexString `json:"experiment_id"`
+		Status         string     `json:"status"`
+		ArtifactURI    string     `json:"artifact_uri"`
+		LifecycleStage string     `json:"lifecycle_stage"`
+		StartTime      flexInt    `json:"start_time"`
+		EndTime        flexInt    `json:"end_time"`
 	} `json:"info"`
 	Data struct {
-		Metrics array[metricAnswer] `json:"metrics"`
-		Tags    array[Tag]          `json:"tags"`
+		Metrics array[metricJSON] `json:"metrics"`
+		Tags    array[Tag]        `json:"tags"`
 	} `json:"data"`
 }
 
-func (a *runAnswer) run() Run {
+func (a *runJSON) run() Run {
 	i := &a.Info
 	r := Run{
 		ID: string(cmp.Or(i.ID, i.UUID)), Name: i.Name, ExperimentID: string(i.ExperimentID), Status: i.Status,

@@ -6,16 +6,16 @@ import (
 	"math"
 )
 
-// condensed is what remains of the lists of a Transfers: the length and sum of each by its name, the known ones always,
-// and a Sketch of those that Reduce takes a P90 of.
-type condensed struct {
+// condensedLists is what remains of the lists of a Transfers: the length and sum of each by its name, the known ones
+// always, and a Sketch of those that Reduce takes a P90 of.
+type condensedLists struct {
 	lists    map[string]tally
 	sketches map[string]*Sketch
 }
 
 // newCondensed returns what remains of nothing.
-func newCondensed() *condensed {
-	c := &condensed{make(map[string]tally), map[string]*Sketch{TransferDuration: {}, PostDuration: {}}}
+func newCondensed() *condensedLists {
+	c := &condensedLists{make(map[string]tally), map[string]*Sketch{TransferDuration: {}, PostDuration: {}}}
 	for _, name := range listNames {
 		c.lists[name] = tally{}
 	}
@@ -68,17 +68,17 @@ func (t *Transfers) Condense() {
 	t.lists, t.condensed = nil, c
 }
 
-// MaxHeld is how many transfers perfagent keeps in lists, in all Transfers together. They take 4 MiB.
-const MaxHeld = 131072
+// MaxUncondensed is how many transfers perfagent keeps in lists, in all Transfers together. They take 4 MiB.
+const MaxUncondensed = 131072
 
-// CondenseBeyond condenses Transfers, the largest first and of two equal ones the first, until all of them together
+// CondenseLargest condenses Transfers, the largest first and of two equal ones the first, until all of them together
 // hold at most so many transfers in lists.
-func CondenseBeyond(most int, all ...*Transfers) {
+func CondenseLargest(most int, all ...*Transfers) {
 	for {
 		held, largest := 0, 0
 		for i, t := range all {
-			held += t.Held()
-			if t.Held() > all[largest].Held() {
+			held += t.Uncondensed()
+			if t.Uncondensed() > all[largest].Uncondensed() {
 				largest = i
 			}
 		}
@@ -90,7 +90,7 @@ func CondenseBeyond(most int, all ...*Transfers) {
 }
 
 // add counts an entry of a list.
-func (c *condensed) add(list string, v float64) {
+func (c *condensedLists) add(list string, v float64) {
 	if list == NumDescriptors {
 		v = math.Trunc(v) // as Reduce does
 	}
@@ -103,7 +103,7 @@ func (c *condensed) add(list string, v float64) {
 }
 
 // empty reports whether nothing was counted. It is true of nil.
-func (c *condensed) empty() bool {
+func (c *condensedLists) empty() bool {
 	if c == nil {
 		return true
 	}
@@ -117,12 +117,12 @@ func (c *condensed) empty() bool {
 }
 
 // clone returns an independent copy; that of nil is nil.
-func (c *condensed) clone() *condensed {
+func (c *condensedLists) clone() *condensedLists {
 	if c == nil {
 		return nil
 	}
 
-	d := &condensed{maps.Clone(c.lists), maps.Clone(c.sketches)}
+	d := &condensedLists{maps.Clone(c.lists), maps.Clone(c.sketches)}
 	for name, sketch := range c.sketches {
 		d.sketches[name] = sketch.Clone()
 	}
@@ -130,7 +130,7 @@ func (c *condensed) clone() *condensed {
 }
 
 // merge counts what another one counts. The errors are those of Aggregate; after ErrNotFinite it is of no use.
-func (c *condensed) merge(o *condensed) (err error) {
+func (c *condensedLists) merge(o *condensedLists) (err error) {
 	for name, sketch := range o.sketches {
 		if err := c.sketches[name].Merge(sketch); err != nil {
 			return err
@@ -138,7 +138,7 @@ func (c *condensed) merge(o *condensed) (err error) {
 	}
 	for name, t := range o.lists {
 		sum, known := c.lists[name]
-		if !known && len(c.lists) >= len(listNames)+maxOther {
+		if !known && len(c.lists) >= len(listNames)+maxUnknownLists {
 			err = ErrFull
 			continue
 		}

@@ -90,7 +90,7 @@ func BenchmarkTransfersRecord(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				if condense {
 					a.Condense()
-				} else if a.Held() == MaxHeld {
+				} else if a.Uncondensed() == MaxUncondensed {
 					a = Transfers{}
 				}
 				_ = a.Record(Transfer{XferMicros: float64(i & 1023), PostMicros: 7, Bytes: mib, Descriptors: 9, End: now})
@@ -100,7 +100,7 @@ func BenchmarkTransfersRecord(b *testing.B) {
 }
 
 func BenchmarkTransfersReduce(b *testing.B) {
-	for name, n := range map[string]int{"100": 100, "131072": MaxHeld} {
+	for name, n := range map[string]int{"100": 100, "131072": MaxUncondensed} {
 		b.Run(name, func(b *testing.B) {
 			var a Transfers
 			for i := range n {

@@ -3,7 +3,7 @@
 //
 //   - A [TimeStats] has count, mean, minimum, maximum and the last of the times that one operation took. It is
 //     ProxyStore's class of that name.
-//   - A [Metrics] has attributes, counters and times, and a [Ledger] keeps one for each key, up to a limit.
+//   - A [Metrics] has attributes, counters and times, and a [KeyedMetrics] keeps one for each key, up to a limit.
 //   - A [Sketch] answers quantiles within 1 %. Sketches can be merged.
 //   - A [Transfers] is the statistics of KV cache transfers that vLLM keeps in its class NixlKVConnectorStats.
 //

@@ -10,9 +10,9 @@ import (
 )
 
 // What a data store did, by operation and key.
-func ExampleLedger() {
+func ExampleKeyedMetrics() {
 	start := time.Unix(1795357692, 0)
-	l := opstats.NewLedger(1000)
+	l := opstats.NewKeyedMetrics(1000)
 	for i, ms := range []float64{0.5, 0.75, 12} {
 		if err := l.AddTime("store.get", fmt.Sprint("k", i%2), ms, start); err != nil {
 			fmt.Println(err)

@@ -6,14 +6,14 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // On arm64 and other machines the compiler may turn a product and a sum into one instruction that rounds once. The
 // bits are then not those of Python and numpy. No test on amd64 can see that, so this one reads the code made for
 // arm64.
 func TestPackage_HasNoFusedProducts(t *testing.T) {
-	need.Time(t, "a compilation for arm64")
+	testenv.SkipIfShort(t, "a compilation for arm64")
 	cmd := exec.Command("go", "build", "-gcflags=-S", ".")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()

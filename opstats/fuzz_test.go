@@ -61,11 +61,11 @@ func FuzzLedgerJSON(f *testing.F) {
 	f.Add([]byte(`[{"key":"k","metrics":{"counters":{"a":1}}},{"key":"","metrics":{"counters":{"":-1e150}}}]`))
 	f.Add([]byte(`[null]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l := NewLedger(10)
+		l := NewKeyedMetrics(10)
 		if json.Unmarshal(data, l) != nil {
 			return
 		}
-		reread(t, l, NewLedger(10))
+		reread(t, l, NewKeyedMetrics(10))
 		if l.Len() > 10 {
 			t.Fatalf("%d entries", l.Len())
 		}
@@ -84,7 +84,7 @@ func FuzzLedgerJSON(f *testing.F) {
 		for _, s := range l.AggregateTimes() {
 			reread(t, &s, &TimeStats{})
 		}
-		reread(t, l, NewLedger(10))
+		reread(t, l, NewKeyedMetrics(10))
 	})
 }
 
@@ -161,7 +161,7 @@ func FuzzTransfersJSON(f *testing.F) {
 			return
 		}
 		reread(t, &a, &Transfers{})
-		reread(t, ptr(a.Reduce()), &Reduced{})
+		reread(t, ptr(a.Reduce()), &TransferSummary{})
 		c := a.Clone()
 		must(t, c.Record(Transfer{XferMicros: 1, Bytes: 1, Descriptors: 1, End: unix(1)}))
 		if err := c.Aggregate(&a); err != nil && a.condensed == nil {
@@ -178,12 +178,12 @@ func FuzzTransfersJSON(f *testing.F) {
 }
 
 func FuzzReducedJSON(f *testing.F) {
-	f.Add([]byte(jsonOf(f, Reduced{})))
+	f.Add([]byte(jsonOf(f, TransferSummary{})))
 	f.Add([]byte(`{"Num successful transfers":1,"Throughput (MB/s)":null,"Avg MB per transfer":1e308}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var r Reduced
+		var r TransferSummary
 		if json.Unmarshal(data, &r) == nil {
-			reread(t, &r, &Reduced{})
+			reread(t, &r, &TransferSummary{})
 		}
 	})
 }
@@ -197,11 +197,11 @@ func checkCondensed(t *testing.T, a *Transfers, n int64) {
 	}
 	for i, v := range r.numbers() {
 		if *v < 0 {
-			t.Fatalf("%s is %v", reducedNames[i], *v)
+			t.Fatalf("%s is %v", summaryNames[i], *v)
 		}
 	}
-	if !slices.IsSorted(a.Other()) {
-		t.Fatalf("%q", a.Other())
+	if !slices.IsSorted(a.UnknownLists()) {
+		t.Fatalf("%q", a.UnknownLists())
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // must fails the test on an error.
@@ -101,7 +101,7 @@ func python(t *testing.T, environment string) string {
 	variable := "PERFAGENT_TEST_" + environment
 	path := filepath.Join(os.Getenv(variable), "bin", "python")
 	if _, err := os.Stat(path); err != nil || os.Getenv(variable) == "" {
-		need.Missing(t, "needs ProxyStore and numpy: make test installs them; or name a venv that has them in "+variable)
+		testenv.SkipOrFail(t, "needs ProxyStore and numpy: make test installs them; or name a venv that has them in "+variable)
 	}
 
 	return path

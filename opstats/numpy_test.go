@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // A maker makes the numbers of one list.
@@ -71,7 +71,7 @@ func TestReduce_EqualsNumpy(t *testing.T) {
 			python := python(t, environment)
 			rng := rand.New(rand.NewPCG(11, uint64(len(environment))))
 			lengths := []int{9000, 16385, 70000} // 1.26 adds up more than 8192 numbers in another order
-			for range need.Rounds(rounds, 500) {
+			for range testenv.Rounds(rounds, 500) {
 				lengths = append(lengths, randomLength(rng))
 			}
 
@@ -82,7 +82,7 @@ func TestReduce_EqualsNumpy(t *testing.T) {
 					BytesTransferred: randomList(rng, n, byteMakers), NumDescriptors: randomList(rng, n, descriptorMakers),
 				}}
 			}
-			var want [][len(reducedNames)]any
+			var want [][len(summaryNames)]any
 			runPython(t, python, "reduce.py", vectors, &want)
 			compareReduced(t, vectors, want)
 		})
@@ -90,7 +90,7 @@ func TestReduce_EqualsNumpy(t *testing.T) {
 }
 
 // compareReduced compares what numpy made of vectors with what Reduce does.
-func compareReduced(t *testing.T, vectors []*Transfers, want [][len(reducedNames)]any) {
+func compareReduced(t *testing.T, vectors []*Transfers, want [][len(summaryNames)]any) {
 	t.Helper()
 	if len(want) != len(vectors) {
 		t.Fatalf("%d results of %d vectors", len(want), len(vectors))
@@ -106,7 +106,7 @@ func compareReduced(t *testing.T, vectors []*Transfers, want [][len(reducedNames
 			}
 			if *figure != w && !(math.IsNaN(*figure) && math.IsNaN(w)) {
 				if wrong++; wrong < 10 {
-					t.Errorf("vector %d of %d: %s is %v, want %v", i, v.Len(), reducedNames[k], *figure, w)
+					t.Errorf("vector %d of %d: %s is %v, want %v", i, v.Len(), summaryNames[k], *figure, w)
 				}
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // A timed is a time, when it was recorded, and the size of the object or nil.
@@ -88,7 +88,7 @@ func TestTimeStats_EqualsProxyStore(t *testing.T) {
 	for _, environment := range []string{newest, oldest} {
 		t.Run(environment, func(t *testing.T) {
 			python := python(t, environment)
-			in := randomStreams(rand.New(rand.NewPCG(5, 5)), need.Rounds(1000, 200))
+			in := randomStreams(rand.New(rand.NewPCG(5, 5)), testenv.Rounds(1000, 200))
 			var want proxyStoreOut
 			runPython(t, python, "timestats.py", in, &want)
 			got := ours(t, in.Streams)
@@ -113,7 +113,7 @@ func comparable04(environment string, s TimeStats, sized bool) TimeStats {
 		s.Last, s.LastAt = 0, 0
 	}
 	if environment == newest || !sized {
-		s.SizeBytes, s.Sized = 0, false
+		s.SizeBytes, s.HasSize = 0, false
 	}
 
 	return s
@@ -122,11 +122,11 @@ func comparable04(environment string, s TimeStats, sized bool) TimeStats {
 // A Ledger has what StoreMetrics has, key for key.
 func TestLedger_EqualsStoreMetrics(t *testing.T) {
 	python := python(t, newest)
-	in := randomStreams(rand.New(rand.NewPCG(6, 6)), need.Rounds(500, 200))
+	in := randomStreams(rand.New(rand.NewPCG(6, 6)), testenv.Rounds(500, 200))
 	var want proxyStoreOut
 	runPython(t, python, "timestats.py", in, &want)
 
-	l := NewLedger(1000)
+	l := NewKeyedMetrics(1000)
 	for _, c := range in.Calls {
 		name, key, ms := c[0].(string), c[1].(string), c[2].(float64)
 		must(t, l.AddTime(name, key, ms, unix(c[3].(float64))))

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Sums are what the figures of [Reduced] are made of. [Transfers.Reduce] makes them from lists; whoever has only the
-// sums, as of Prometheus' histograms, fills them in.
+// Sums are what the figures of [TransferSummary] are made of. [Transfers.Reduce] makes them from lists; whoever has
+// only the sums, as of Prometheus' histograms, fills them in.
 type Sums struct {
 	Count       float64 // transfers
 	Xfer        float64 // seconds
@@ -19,9 +19,9 @@ type Sums struct {
 	P90Post     float64 // seconds, not a sum
 }
 
-// Reduced are the figures that vLLM prints. All are 0 without a transfer. Throughput is +Inf or NaN if the transfers
-// took no time.
-type Reduced struct {
+// TransferSummary are the figures that vLLM prints. All are 0 without a transfer. Throughput is +Inf or NaN if the
+// transfers took no time.
+type TransferSummary struct {
 	Transfers      float64 // a whole number
 	AvgXfer        float64 // milliseconds, as the three that follow
 	P90Xfer        float64
@@ -32,7 +32,7 @@ type Reduced struct {
 	AvgDescriptors float64
 }
 
-// The names of the figures of a [Reduced] in vLLM's class. The two P90 may be estimates.
+// The names of the figures of a [TransferSummary] in vLLM's class. The two P90 may be estimates.
 const (
 	TransfersName      = "Num successful transfers"
 	AvgXferName        = "Avg xfer time (ms)"
@@ -44,21 +44,21 @@ const (
 	AvgDescriptorsName = "Avg number of descriptors"
 )
 
-// reducedNames has the names in the order of the class.
-var reducedNames = [...]string{
+// summaryNames has the names in the order of the class.
+var summaryNames = [...]string{
 	TransfersName, AvgXferName, P90XferName, AvgPostName, P90PostName, AvgMBName, ThroughputName, AvgDescriptorsName,
 }
 
 // Reduce rounds as vLLM's class does: the means to 3 decimals like numpy, which rounds the product with 1000 to an
 // even whole number; the P90 to 3 decimals of the exact binary value like Python; the descriptors to 1 decimal like
 // numpy.
-func (s Sums) Reduce() Reduced {
+func (s Sums) Reduce() TransferSummary {
 	if s.Count == 0 {
-		return Reduced{}
+		return TransferSummary{}
 	}
 
 	mb := s.Bytes / (1 << 20)
-	return Reduced{
+	return TransferSummary{
 		Transfers:      s.Count,
 		AvgXfer:        numpyRound(s.Xfer/s.Count*1e3, 1000),
 		P90Xfer:        pythonRound(s.P90Xfer * 1e3),
@@ -72,7 +72,7 @@ func (s Sums) Reduce() Reduced {
 
 // Reduce returns the figures of all transfers. They are those of vLLM's class on numpy, to the last bit, while the
 // lists are kept. After Condense the two P90 are those of a Sketch, and the sums have no rounding error.
-func (t *Transfers) Reduce() Reduced {
+func (t *Transfers) Reduce() TransferSummary {
 	n, xfer := t.Sum(TransferDuration)
 	_, post := t.Sum(PostDuration)
 	_, bytes := t.Sum(BytesTransferred)
@@ -166,17 +166,17 @@ func pythonRound(v float64) float64 {
 }
 
 // numbers returns the figures in the order of reducedNames.
-func (r *Reduced) numbers() [len(reducedNames)]*float64 {
+func (r *TransferSummary) numbers() [len(summaryNames)]*float64 {
 	return [...]*float64{
 		&r.Transfers, &r.AvgXfer, &r.P90Xfer, &r.AvgPost, &r.P90Post, &r.AvgMB, &r.Throughput, &r.AvgDescriptors,
 	}
 }
 
 // All returns the figures with their names, in the order of vLLM's class.
-func (r Reduced) All() iter.Seq2[string, float64] {
+func (r TransferSummary) All() iter.Seq2[string, float64] {
 	return func(yield func(name string, figure float64) bool) {
 		for i, v := range r.numbers() {
-			if !yield(reducedNames[i], *v) {
+			if !yield(summaryNames[i], *v) {
 				return
 			}
 		}
@@ -184,7 +184,7 @@ func (r Reduced) All() iter.Seq2[string, float64] {
 }
 
 // MarshalJSON writes the figures with the names and in the order of vLLM's class, and null for one that is not finite.
-func (r Reduced) MarshalJSON() ([]byte, error) {
+func (r TransferSummary) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for name, v := range r.All() {
 		figure := &v
@@ -201,10 +201,10 @@ func (r Reduced) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. A null is read as NaN, a figure that is missing as 0.
-func (r *Reduced) UnmarshalJSON(data []byte) error {
-	return readJSON("reduced transfers", data, r, func(figures map[string]*float64) (read Reduced, err error) {
+func (r *TransferSummary) UnmarshalJSON(data []byte) error {
+	return readJSON("reduced transfers", data, r, func(figures map[string]*float64) (read TransferSummary, err error) {
 		for i, v := range read.numbers() {
-			switch figure, known := figures[reducedNames[i]]; {
+			switch figure, known := figures[summaryNames[i]]; {
 			case figure != nil:
 				*v = *figure
 			case known:

@@ -18,7 +18,7 @@ type TimeStats struct {
 	Last          float64 // milliseconds, of the most recent time
 	LastAt        float64 // when that was recorded, in Unix seconds
 	SizeBytes     float64 // of the object that the operation last handled, as far as known
-	Sized         bool    // whether SizeBytes is known
+	HasSize       bool    // whether SizeBytes is known
 }
 
 // Empty reports whether nothing was counted.
@@ -58,7 +58,7 @@ func (s *TimeStats) SetSize(bytes float64) error {
 	case !isSize(bytes):
 		return ErrNotFinite
 	case !s.Empty():
-		s.SizeBytes, s.Sized = math.Abs(bytes), true
+		s.SizeBytes, s.HasSize = math.Abs(bytes), true
 	}
 
 	return nil
@@ -81,8 +81,8 @@ func (s TimeStats) Merge(o TimeStats) TimeStats {
 	if s.LastAt > o.LastAt {
 		earlier, later = o, s
 	}
-	if !later.Sized {
-		later.SizeBytes, later.Sized = earlier.SizeBytes, earlier.Sized
+	if !later.HasSize {
+		later.SizeBytes, later.HasSize = earlier.SizeBytes, earlier.HasSize
 	}
 	later.Count = bounded(s.Count + o.Count)
 	later.Avg = weightedMean(s.Avg, s.Count, o.Avg, o.Count)
@@ -122,7 +122,7 @@ func (s TimeStats) MarshalJSON() ([]byte, error) {
 	if !s.Empty() {
 		w.Avg, w.Min, w.Max = &s.Avg, &s.Min, &s.Max
 	}
-	if s.Sized {
+	if s.HasSize {
 		w.Size = &s.SizeBytes
 	}
 

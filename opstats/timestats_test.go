@@ -107,8 +107,8 @@ func TestTimeStats_Size(t *testing.T) {
 		if size >= 0 {
 			must(t, s.SetSize(size))
 		}
-		if want := max(size, 5); s.SizeBytes != want || !s.Sized {
-			t.Errorf("%v, %v, want %v", s.SizeBytes, s.Sized, want)
+		if want := max(size, 5); s.SizeBytes != want || !s.HasSize {
+			t.Errorf("%v, %v, want %v", s.SizeBytes, s.HasSize, want)
 		}
 	}
 
@@ -120,7 +120,7 @@ func TestTimeStats_Size(t *testing.T) {
 		size  float64
 		sized bool
 	}{{s, none, 7, true}, {none, s, 7, true}, {s, zero, 0, true}, {zero, s, 7, true}, {none, none, 0, false}} {
-		if m := c.a.Merge(c.b); m.SizeBytes != c.size || m.Sized != c.sized {
+		if m := c.a.Merge(c.b); m.SizeBytes != c.size || m.HasSize != c.sized {
 			t.Errorf("%+v and %+v: %+v", c.a, c.b, m)
 		}
 	}

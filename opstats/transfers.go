@@ -35,15 +35,15 @@ const perTransfer = 4
 // isKnown reports whether the class has a list of a name.
 func isKnown(name string) bool { return slices.Contains(listNames[:], name) }
 
-// unknown returns the names that the class does not have, in alphabetical order.
-func unknown[E any](lists map[string]E) []string {
+// unknownLists returns the names that the class does not have, in alphabetical order.
+func unknownLists[E any](lists map[string]E) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(lists)), isKnown)
 }
 
 // Bounds of the lists that are kept without being known.
 const (
-	maxOther     = 32  // how many
-	maxOtherName = 200 // bytes of a name
+	maxUnknownLists = 32  // how many
+	maxListName     = 200 // bytes of a name
 )
 
 // MaxDescriptors is the largest number of descriptors of one transfer. vLLM's class makes 32-bit numbers of them.
@@ -66,11 +66,11 @@ type Transfer struct {
 // is kept (up to 32), and its entries make the statistics not empty, because they may be failures of a newer version.
 //
 // The lists grow with the job. Condense replaces them by sums, which are exact, and by a [Sketch] for each P90.
-// [CondenseBeyond] does so for the largest of several Transfers, where all together hold too much.
+// [CondenseLargest] does so for the largest of several Transfers, where all together hold too much.
 type Transfers struct {
 	lists     map[string][]float64 // by name; nil once they are condensed
 	times     span
-	condensed *condensed // nil as long as the lists have everything
+	condensed *condensedLists // nil as long as the lists have everything
 }
 
 // Record adds a transfer. It returns [ErrNotFinite] if a number is negative or not finite, and [ErrMalformed] if there
@@ -157,9 +157,9 @@ func (t *Transfers) Len() int64 {
 	return int64(len(t.lists[TransferDuration]))
 }
 
-// Held returns how many transfers the lists hold. A transfer is four numbers and takes 32 bytes; four failures, or
-// four entries of unknown lists, count like one transfer.
-func (t *Transfers) Held() int { return t.entries() / perTransfer }
+// Uncondensed returns how many transfers the lists hold. A transfer is four numbers and takes 32 bytes; four failures,
+// or four entries of unknown lists, count like one transfer.
+func (t *Transfers) Uncondensed() int { return t.entries() / perTransfer }
 
 // entries returns how many numbers the lists hold.
 func (t *Transfers) entries() int {
@@ -180,12 +180,12 @@ func (t *Transfers) Sum(list string) (n int64, sum float64) {
 	return int64(len(t.lists[list])), pairwiseSum(t.lists[list])
 }
 
-// Other returns the names of the lists that are kept without being known, in alphabetical order.
-func (t *Transfers) Other() []string {
+// UnknownLists returns the names of the lists that are kept without being known, in alphabetical order.
+func (t *Transfers) UnknownLists() []string {
 	if t.condensed == nil {
-		return unknown(t.lists)
+		return unknownLists(t.lists)
 	}
-	return unknown(t.condensed.lists)
+	return unknownLists(t.condensed.lists)
 }
 
 // Aggregate appends the lists of o, which does not change; an empty o changes nothing. It returns [ErrFull] if there
@@ -215,10 +215,10 @@ func (t *Transfers) Aggregate(o *Transfers) error {
 // appendLists is Aggregate where both have lists.
 func (t *Transfers) appendLists(o *Transfers) (err error) {
 	t.times.merge(o.times)
-	other := len(t.Other())
+	other := len(t.UnknownLists())
 	for _, name := range slices.Sorted(maps.Keys(o.lists)) {
 		if _, had := t.lists[name]; !had && !isKnown(name) {
-			if other >= maxOther {
+			if other >= maxUnknownLists {
 				err = ErrFull
 				continue
 			}
@@ -239,22 +239,22 @@ type span struct {
 // The end of a transfer lies in the years 1970 to 2199. No two nanoseconds are then too far apart for an int64, even
 // if a long duration is subtracted from one.
 const (
-	endOfTimes = 7258118400           // Unix seconds
-	longest    = 30 * 365 * 24 * 3600 // seconds; what took longer counts as that long
+	maxEnd      = 7258118400           // Unix seconds
+	maxDuration = 30 * 365 * 24 * 3600 // seconds; what took longer counts as that long
 )
 
 // plausible reports whether a transfer may have ended at this moment.
-func plausible(end time.Time) bool { return end.Unix() >= 0 && end.Unix() < endOfTimes }
+func plausible(end time.Time) bool { return end.Unix() >= 0 && end.Unix() < maxEnd }
 
 // add makes the span contain a transfer that ended at a plausible moment and took so many seconds.
 func (s *span) add(end time.Time, seconds float64) {
 	last := end.UnixNano()
-	s.merge(span{last - int64(math.Round(min(seconds, longest)*1e9)), last, 1})
+	s.merge(span{last - int64(math.Round(min(seconds, maxDuration)*1e9)), last, 1})
 }
 
 // check returns an error if a span from outside is impossible.
 func (s span) check() error {
-	if s.first > s.last || s.first < -longest*1e9 || s.last < 0 || s.last >= endOfTimes*1e9 {
+	if s.first > s.last || s.first < -maxDuration*1e9 || s.last < 0 || s.last >= maxEnd*1e9 {
 		return fmt.Errorf("the span from %d to %d is out of range", s.first, s.last)
 	}
 	return nil
@@ -308,7 +308,7 @@ type stateJSON struct {
 // unknown ones. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
 func (t *Transfers) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
-	for _, name := range slices.Concat(listNames[:], unknown(t.lists)) {
+	for _, name := range slices.Concat(listNames[:], unknownLists(t.lists)) {
 		list := t.lists[name]
 		if list == nil {
 			list = []float64{} // not null
@@ -386,8 +386,9 @@ func (t *Transfers) readLists(members map[string]json.RawMessage) error {
 		}
 		t.lists[name] = list
 	}
-	other := unknown(t.lists)
-	if len(other) > maxOther || slices.ContainsFunc(other, func(name string) bool { return len(name) > maxOtherName }) {
+	other := unknownLists(t.lists)
+	if len(other) > maxUnknownLists || slices.ContainsFunc(other,
+		func(name string) bool { return len(name) > maxListName }) {
 		return errors.New("too many unknown lists, or a name that is too long")
 	}
 	return t.checkTransfers()
@@ -448,7 +449,7 @@ func (t *Transfers) readState(data []byte) error {
 		if err != nil {
 			return err
 		}
-		if t.entries() > 0 || len(t.Other()) > 0 {
+		if t.entries() > 0 || len(t.UnknownLists()) > 0 {
 			return errors.New("there are lists and sums of lists")
 		}
 		t.lists, t.condensed = nil, c
@@ -466,7 +467,7 @@ func (t *Transfers) readState(data []byte) error {
 }
 
 // condensed checks what was read and returns it.
-func (w stateJSON) condensed() (*condensed, error) {
+func (w stateJSON) condensed() (*condensedLists, error) {
 	c := newCondensed()
 	maps.Copy(c.lists, w.Lists)
 	for i, name := range listNames {
@@ -475,11 +476,11 @@ func (w stateJSON) condensed() (*condensed, error) {
 			return nil, fmt.Errorf("list %q does not fit to the others", name)
 		}
 	}
-	if len(c.lists) > len(listNames)+maxOther {
+	if len(c.lists) > len(listNames)+maxUnknownLists {
 		return nil, errors.New("too many unknown lists")
 	}
 	for name, t := range c.lists {
-		if len(name) > maxOtherName {
+		if len(name) > maxListName {
 			return nil, errors.New("the name of a list is too long")
 		}
 		if err := t.check(); err != nil {

@@ -53,29 +53,29 @@ func TestTransfers_ReduceGoldenTable(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range []struct {
 		duration, post, bytes, descriptor []float64
-		want                              Reduced
+		want                              TransferSummary
 	}{
-		{[]float64{}, []float64{}, []float64{}, []float64{}, Reduced{}},
+		{[]float64{}, []float64{}, []float64{}, []float64{}, TransferSummary{}},
 		{
 			micros(9862), micros(5693), []float64{70 * mib}, []float64{56},
-			Reduced{1, 9.862, 9.862, 5.693, 5.693, 70, 7097.952, 56},
+			TransferSummary{1, 9.862, 9.862, 5.693, 5.693, 70, 7097.952, 56},
 		},
-		{ones, ones, ones, ones, Reduced{6, 1500, 2000, 1500, 2000, 0, 0, 1.5}},
+		{ones, ones, ones, ones, TransferSummary{6, 1500, 2000, 1500, 2000, 0, 0, 1.5}},
 		{
 			[]float64{1, 2}, []float64{0.1, 0.2}, []float64{1024, 2048}, []float64{10, 20},
-			Reduced{2, 1500, 1900, 150, 190, 0.001, 0.001, 15},
+			TransferSummary{2, 1500, 1900, 150, 190, 0.001, 0.001, 15},
 		},
 		{
 			scaled(10, 1e-3), scaled(10, 1e-4), scaled(10, mib), scaled(10, 1),
-			Reduced{10, 5.5, 9.1, 0.55, 0.91, 5.5, 1000, 5.5},
+			TransferSummary{10, 5.5, 9.1, 0.55, 0.91, 5.5, 1000, 5.5},
 		},
 		{
 			[]float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, []float64{1, 1, 1, 2},
-			Reduced{4, 1000, 1000, 1000, 1000, 0, 0, 1.2},
+			TransferSummary{4, 1000, 1000, 1000, 1000, 0, 0, 1.2},
 		},
-		{[]float64{0}, []float64{0}, []float64{mib}, []float64{1}, Reduced{1, 0, 0, 0, 0, 1, inf, 1}},
-		{[]float64{0}, []float64{0}, []float64{0}, []float64{1}, Reduced{1, 0, 0, 0, 0, 0, nan, 1}},
-		{micros(2, 3), micros(2, 3), []float64{0, 0}, []float64{1, 1}, Reduced{2, 0.002, 0.003, 0.002, 0.003, 0, 0, 1}},
+		{[]float64{0}, []float64{0}, []float64{mib}, []float64{1}, TransferSummary{1, 0, 0, 0, 0, 1, inf, 1}},
+		{[]float64{0}, []float64{0}, []float64{0}, []float64{1}, TransferSummary{1, 0, 0, 0, 0, 0, nan, 1}},
+		{micros(2, 3), micros(2, 3), []float64{0, 0}, []float64{1, 1}, TransferSummary{2, 0.002, 0.003, 0.002, 0.003, 0, 0, 1}},
 	} {
 		got := transfersOf(t, c.duration, c.post, c.bytes, c.descriptor).Reduce()
 		if fmt.Sprint(got) != fmt.Sprint(c.want) { // so that NaN is NaN
@@ -85,7 +85,7 @@ func TestTransfers_ReduceGoldenTable(t *testing.T) {
 }
 
 func TestReduced_JSON(t *testing.T) {
-	for want, r := range map[string]Reduced{
+	for want, r := range map[string]TransferSummary{
 		`{"Num successful transfers":0,"Avg xfer time (ms)":0,"P90 xfer time (ms)":0,"Avg post time (ms)":0,` +
 			`"P90 post time (ms)":0,"Avg MB per transfer":0,"Throughput (MB/s)":0,"Avg number of descriptors":0}`: {},
 		`{"Num successful transfers":1,"Avg xfer time (ms)":9.862,"P90 xfer time (ms)":9.862,"Avg post time (ms)":5.693,` +
@@ -94,10 +94,10 @@ func TestReduced_JSON(t *testing.T) {
 		},
 	} {
 		same(t, jsonOf(t, r), want)
-		reread(t, &r, &Reduced{})
+		reread(t, &r, &TransferSummary{})
 	}
 
-	kept := Reduced{Transfers: 3}
+	kept := TransferSummary{Transfers: 3}
 	for _, data := range []string{`[]`, `{"Avg MB per transfer":"1"}`} {
 		if err := json.Unmarshal([]byte(data), &kept); err == nil || kept.Transfers != 3 {
 			t.Errorf("%s: %v, %v", data, err, kept)
@@ -153,7 +153,7 @@ func TestTransfers_FailuresAlone(t *testing.T) {
 		if got := jsonOf(t, &all); !strings.Contains(got, `"`+list+`":[1,1]`) || strings.Count(got, "[]") != 6 {
 			t.Errorf("%s: %s", list, got)
 		}
-		same(t, all.Reduce(), Reduced{})
+		same(t, all.Reduce(), TransferSummary{})
 	}
 }
 
@@ -308,7 +308,7 @@ func TestTransfers_OtherVersions(t *testing.T) {
 	}
 	must(t, all.Aggregate(&newer))
 	must(t, all.Aggregate(&newer))
-	same(t, all.Other(), []string{"num_failed_handshakes", "remote_tokens"})
+	same(t, all.UnknownLists(), []string{"num_failed_handshakes", "remote_tokens"})
 	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
 		t.Errorf("%d entries, sum %v", n, sum)
 	}
@@ -320,7 +320,7 @@ func TestTransfers_OtherVersions(t *testing.T) {
 		`"num_failed_handshakes":[1,1,0.5],"remote_tokens":[]}`)
 	reread(t, &all, &Transfers{})
 	all.Condense()
-	same(t, all.Other(), []string{"num_failed_handshakes", "remote_tokens"})
+	same(t, all.UnknownLists(), []string{"num_failed_handshakes", "remote_tokens"})
 	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
 		t.Errorf("condensed: %d entries, sum %v", n, sum)
 	}
@@ -331,18 +331,18 @@ func TestTransfers_OtherVersions(t *testing.T) {
 func TestTransfers_TooManyOtherLists(t *testing.T) {
 	for _, condense := range []bool{false, true} {
 		var all Transfers
-		for i := range maxOther + 3 {
+		for i := range maxUnknownLists + 3 {
 			var x Transfers
 			must(t, json.Unmarshal(fmt.Appendf(nil, `{"num_failed_transfers":[1],"new_%02d":[1]}`, i), &x))
-			if err := all.Aggregate(&x); (i < maxOther) != (err == nil) || err != nil && !errors.Is(err, ErrFull) {
+			if err := all.Aggregate(&x); (i < maxUnknownLists) != (err == nil) || err != nil && !errors.Is(err, ErrFull) {
 				t.Errorf("list %d: %v", i, err)
 			}
 			if condense {
 				all.Condense()
 			}
 		}
-		if n, _ := all.Sum(NumFailedTransfers); n != maxOther+3 || len(all.Other()) != maxOther {
-			t.Errorf("%d failures, %d other lists", n, len(all.Other()))
+		if n, _ := all.Sum(NumFailedTransfers); n != maxUnknownLists+3 || len(all.UnknownLists()) != maxUnknownLists {
+			t.Errorf("%d failures, %d other lists", n, len(all.UnknownLists()))
 		}
 		reread(t, &all, &Transfers{})
 	}
@@ -350,7 +350,7 @@ func TestTransfers_TooManyOtherLists(t *testing.T) {
 
 func TestTransfers_JSONRefusesWhatIsMalformed(t *testing.T) {
 	many := make(map[string][]float64)
-	for i := range maxOther + 1 {
+	for i := range maxUnknownLists + 1 {
 		many[fmt.Sprint(i)] = nil
 	}
 	for data, why := range map[string]string{
@@ -370,7 +370,7 @@ func TestTransfers_JSONRefusesWhatIsMalformed(t *testing.T) {
 		fourLists("-1", "1", "1", "1"):                                         "out of range",
 		fourLists("1", "1", "1", "4294967296"):                                 "out of range",
 		fourLists("1", "1", "1", "-1"):                                         "out of range",
-		`{"` + strings.Repeat("x", maxOtherName+1) + `":[]}`:                   "too long",
+		`{"` + strings.Repeat("x", maxListName+1) + `":[]}`:                    "too long",
 		`{"transfer_duration":[1`:                                              "unexpected end",
 		strings.ReplaceAll(jsonOf(t, many), "null", "[1]"):                     "too many",
 		`{"perfagent":[1]}`:                                                    "cannot unmarshal",
@@ -383,7 +383,7 @@ func TestTransfers_JSONRefusesWhatIsMalformed(t *testing.T) {
 		`{"perfagent":{"lists":{"new":{"n":9007199254740993}}}}`:               "count",
 		`{"perfagent":{"lists":{}},"num_failed_transfers":[1]}`:                "sums of lists",
 		`{"perfagent":{"lists":{},"sketches":{"transfer_duration":{"zeros":1,"min":0,"max":0}}}}`: "sketch",
-		`{"perfagent":{"lists":{"` + strings.Repeat("x", maxOtherName+1) + `":{"n":1}}}}`:         "too long",
+		`{"perfagent":{"lists":{"` + strings.Repeat("x", maxListName+1) + `":{"n":1}}}}`:          "too long",
 		`{"perfagent":{"lists":` + strings.ReplaceAll(jsonOf(t, many), "null", `{"n":1}`) + `}}`:  "too many",
 	} {
 		var a Transfers
@@ -407,7 +407,7 @@ func TestTransfers_JSONOfNothing(t *testing.T) {
 		t.Error("null emptied it")
 	}
 	must(t, json.Unmarshal([]byte(`{}`), &a))
-	if !a.Empty() || a.Reduce() != (Reduced{}) {
+	if !a.Empty() || a.Reduce() != (TransferSummary{}) {
 		t.Errorf("%s", jsonOf(t, &a))
 	}
 }
@@ -481,8 +481,8 @@ func TestTransfers_Condense(t *testing.T) {
 			must(t, a.Record(x))
 		}
 	}
-	if late.Condense(); late.Held() != 0 || early.Held() != 0 || exact.Held() != 50000 {
-		t.Errorf("%d, %d, %d", late.Held(), early.Held(), exact.Held())
+	if late.Condense(); late.Uncondensed() != 0 || early.Uncondensed() != 0 || exact.Uncondensed() != 50000 {
+		t.Errorf("%d, %d, %d", late.Uncondensed(), early.Uncondensed(), exact.Uncondensed())
 	}
 	late.RecordFailedTransfer()
 	early.RecordFailedTransfer()
@@ -521,11 +521,11 @@ func TestCondenseBeyond(t *testing.T) {
 		for i, a := range list {
 			copies[i] = a.Clone()
 		}
-		CondenseBeyond(most, copies...)
+		CondenseLargest(most, copies...)
 		var held []int
 		for i, a := range copies {
-			held = append(held, a.Held())
-			if a.Len() != list[i].Len() || (a.Held() == 0) != (a.Estimated() != nil) {
+			held = append(held, a.Uncondensed())
+			if a.Len() != list[i].Len() || (a.Uncondensed() == 0) != (a.Estimated() != nil) {
 				t.Errorf("%d of %d transfers, estimated %q", a.Len(), list[i].Len(), a.Estimated())
 			}
 		}
@@ -533,8 +533,8 @@ func TestCondenseBeyond(t *testing.T) {
 			t.Errorf("at most %d: %v, want %s", most, held, want)
 		}
 	}
-	CondenseBeyond(0)
-	CondenseBeyond(-1, &Transfers{})
+	CondenseLargest(0)
+	CondenseLargest(-1, &Transfers{})
 
 	// Failures and unknown lists take memory, too.
 	var a Transfers
@@ -542,11 +542,11 @@ func TestCondenseBeyond(t *testing.T) {
 	for range 2 {
 		a.RecordFailedTransfer()
 	}
-	if CondenseBeyond(2, &a); a.Held() != 2 {
-		t.Errorf("%d held", a.Held())
+	if CondenseLargest(2, &a); a.Uncondensed() != 2 {
+		t.Errorf("%d held", a.Uncondensed())
 	}
-	if CondenseBeyond(1, &a); a.Held() != 0 || a.Empty() {
-		t.Errorf("%d held, empty %v", a.Held(), a.Empty())
+	if CondenseLargest(1, &a); a.Uncondensed() != 0 || a.Empty() {
+		t.Errorf("%d held, empty %v", a.Uncondensed(), a.Empty())
 	}
 }
 
@@ -585,7 +585,7 @@ func TestTransfers_AggregateCondensed(t *testing.T) {
 		must(t, a.Aggregate(b))
 		must(t, a.Aggregate(&Transfers{}))
 		must(t, a.Aggregate(a))
-		same(t, a.Reduce(), Reduced{4, 1, a.Reduce().P90Xfer, 0, 0, 1, 1000, 1})
+		same(t, a.Reduce(), TransferSummary{4, 1, a.Reduce().P90Xfer, 0, 0, 1, 1000, 1})
 		for list, want := range map[string]float64{"new": 8, NumFailedNotifications: 4, NumFailedTransfers: 0} {
 			if _, sum := a.Sum(list); sum != want {
 				t.Errorf("%v: %s is %v, want %v", c, list, sum, want)
@@ -617,7 +617,7 @@ func TestTransfers_AggregateOfHugeCounts(t *testing.T) {
 
 // What the documentation of MaxHeld says of its memory.
 func TestTransfers_Memory(t *testing.T) {
-	const n = MaxHeld
+	const n = MaxUncondensed
 	bytes := heapOf(t, func() any {
 		var a Transfers
 		for i := range n {

@@ -116,7 +116,7 @@ func multiples(step, end float64, limit int) []float64 {
 // the whole, if it shows it. MiB and MiB/s are converted to a suitable binary unit.
 func (c *Chart) valueAxis(ticks int) Axis {
 	greatest := max(c.Top, c.top())
-	if c.Whole > 0 && c.stack.rest != "" { // what is above is cut off
+	if c.Capacity > 0 && c.stack.restLabel != "" { // what is above is cut off
 		greatest = c.Top
 	}
 	scale, unit := binaryUnit(greatest, c.Unit)
@@ -128,7 +128,7 @@ func (c *Chart) valueAxis(ticks int) Axis {
 	step := niceStep((greatest/float64(ticks)-least/float64(ticks))/scale) * scale
 	n := math.Ceil(greatest/step - 1e-9)
 	axis := Axis{Max: n * step, Scale: scale, Unit: unit, Ticks: multiples(step, n*step, 20)}
-	if greatest == c.Whole {
+	if greatest == c.Capacity {
 		axis.Max, axis.Ticks = greatest, multiples(step, greatest, 20)
 	}
 	for v := -step; least < 0 && axis.Min > least*(1-1e-9); v -= step {

@@ -19,8 +19,8 @@ type Chart struct {
 	// "" if no limit is known.
 	Bound     float64
 	BoundText string
-	// Whole is how much the node has of what a stacked chart shows, in Unit; 0 if it is not known.
-	Whole float64
+	// Capacity is how much the node has of what a stacked chart shows, in Unit; 0 if it is not known.
+	Capacity float64
 	// Peak is a peak of the job that lay between two samples, in Unit, and PeakText describes it.
 	// They are 0 and "" if there was none.
 	Peak     float64
@@ -37,16 +37,16 @@ type chartPlan struct {
 	// Top is the end of the axis; 0 means that of the largest value.
 	Top    float64  `json:"top"`
 	Series []Series `json:"series"`
-	// Asides are not drawn, but shown where a value is asked for: memory in MiB beside its
+	// TooltipSeries are not drawn, but shown where a value is asked for: memory in MiB beside its
 	// percentage.
-	Asides []Series `json:"asides"`
-	Maybe  bool     `json:"maybe,omitempty"`  // it is left out if nothing of it was measured
-	Signed bool     `json:"signed,omitempty"` // values may be below 0
+	TooltipSeries []Series `json:"asides"`
+	Optional      bool     `json:"maybe,omitempty"`  // it is left out if nothing of it was measured
+	Signed        bool     `json:"signed,omitempty"` // values may be below 0
 
-	of    collector.Column  // gives the chart its unit, its range and its bound
-	line  reporter.WorkLine // gives the unit to a chart of operations, instead of of; it has no series
-	stack stackPlan
-	level bool // it is a level, in which nothing happens unless it changes
+	column collector.Column           // gives the chart its unit, its range and its bound
+	line   reporter.OperationTimeline // gives the unit to a chart of operations, instead of of; it has no series
+	stack  stackPlan
+	level  bool // it is a level, in which nothing happens unless it changes
 }
 
 // A Series is one line of a chart with the band around it. The lists of the band are as long as the
@@ -62,9 +62,9 @@ type Series struct {
 	Key    string        `json:"-"`              // of samples or envelope; for a spread that of its lower edge
 	Band   reporter.Band `json:"-"`
 
-	column collector.Column  // that Key is of
-	upper  collector.Column  // of a spread; otherwise the zero value
-	line   reporter.WorkLine // of an operation, instead of column; otherwise the zero value
+	column collector.Column           // that Key is of
+	upper  collector.Column           // of a spread; otherwise the zero value
+	line   reporter.OperationTimeline // of an operation, instead of column; otherwise the zero value
 }
 
 // dashes returns the dash patterns, in pixels on and off, by Series.Dash. Solid is nil.
@@ -72,8 +72,8 @@ func dashes() [][]float64 { return [][]float64{nil, {4, 3}, {1.5, 2.5}, {9, 3, 2
 
 // complete fills in what the columns and lines of a plan say of it.
 func (p *chartPlan) complete() {
-	p.Unit, p.Signed = unitOf(p.of, p.line), p.line.Signed()
-	if !p.named() && infoOf(p.of).Kind == collector.Share {
+	p.Unit, p.Signed = unitOf(p.column, p.line), p.line.Signed()
+	if !p.needsLegend() && infoOf(p.column).Kind == collector.Share {
 		p.Top = 100
 	}
 	p.each(func(s *Series) {
@@ -82,8 +82,8 @@ func (p *chartPlan) complete() {
 			s.Key = s.line.Key()
 		}
 	})
-	for i := range p.Asides {
-		s := &p.Asides[i]
+	for i := range p.TooltipSeries {
+		s := &p.TooltipSeries[i]
 		s.Color, s.Dash = 0, 0
 		if unit := unitOf(s.column, s.line); unit != s.Label {
 			s.Unit = unit
@@ -91,11 +91,11 @@ func (p *chartPlan) complete() {
 	}
 }
 
-// named reports whether the title does not say what a single series is, so that it needs a legend.
-func (p *chartPlan) named() bool { return p.line.Kind != "" }
+// needsLegend reports whether the title does not say what a single series is, so that it needs a legend.
+func (p *chartPlan) needsLegend() bool { return p.line.Kind != "" }
 
 // unitOf returns the unit of a column or, if it is one, of a line of operations.
-func unitOf(c collector.Column, line reporter.WorkLine) string {
+func unitOf(c collector.Column, line reporter.OperationTimeline) string {
 	if line.Kind != "" {
 		return line.Unit().Symbol()
 	}
@@ -113,10 +113,10 @@ func infoOf(c collector.Column) collector.ColumnInfo {
 
 // chartPlans returns the charts of a node with so many GPUs and with these lines of operations, in
 // order: those of GPUs, five that every node has, and those that only some nodes have.
-func chartPlans(gpus int, lines []reporter.WorkLine) []chartPlan {
+func chartPlans(gpus int, lines []reporter.OperationTimeline) []chartPlan {
 	plans := append(gpuPlans(gpus), cpuPlan())
-	plans = append(plans, workPlans(lines)...) // beside the CPUs, so that both can be seen together
-	plans = slices.Concat(plans, hostPlans(), rarePlans(), groupPlans())
+	plans = append(plans, operationPlans(lines)...) // beside the CPUs, so that both can be seen together
+	plans = slices.Concat(plans, hostPlans(), optionalPlans(), groupPlans())
 	for i := range plans {
 		plans[i].complete()
 	}
@@ -125,13 +125,13 @@ func chartPlans(gpus int, lines []reporter.WorkLine) []chartPlan {
 
 func cpuPlan() chartPlan {
 	return chartPlan{
-		ID: "cpu", Title: "CPU", of: collector.JobCPU,
-		stack: stackPlan{rest: "idle", alone: "busy", share: "mean of all CPUs"},
+		ID: "cpu", Title: "CPU", column: collector.JobCPU,
+		stack: stackPlan{restLabel: "idle", totalLabel: "busy", shareLabel: "mean of all CPUs"},
 		Series: []Series{
 			{Label: "job", column: collector.JobCPU, Part: PartJob},
 			{Label: "all busy", column: collector.CPUAvg, Part: PartShare},
 		},
-		Asides: []Series{
+		TooltipSeries: []Series{
 			{Label: "least to most busy CPU", column: collector.CPUMin, upper: collector.CPUMax},
 			{Label: "idle and waiting for storage", column: collector.CPUIowait},
 			{Label: "stolen by other virtual machines", column: collector.CPUSteal},
@@ -146,46 +146,46 @@ func cpuPlan() chartPlan {
 func hostPlans() []chartPlan {
 	return []chartPlan{
 		{
-			ID: "memory", Title: "Memory", of: collector.JobMemory, stack: stackPlan{rest: "free", alone: "used"},
+			ID: "memory", Title: "Memory", column: collector.JobMemory, stack: stackPlan{restLabel: "free", totalLabel: "used"},
 			Series: []Series{
 				{Label: "job", column: collector.JobMemory, Part: PartJob},
-				{Label: "all used", column: collector.MemUsed, Part: PartAll},
+				{Label: "all used", column: collector.MemUsed, Part: PartTotal},
 				{Label: "all used", column: collector.MemPercent, Part: PartShare},
 				{Label: "cache", column: collector.JobPageCache, Part: PartCache},
 				{Label: "used of the limit", column: collector.LimitMemory, Color: 1, Dash: 1},
 			},
-			Asides: []Series{{Label: "used", column: collector.MemPercent}},
+			TooltipSeries: []Series{{Label: "used", column: collector.MemPercent}},
 		},
 		{
-			ID: "disk_io", Title: "Disk reads and writes", of: collector.DiskReadRate,
+			ID: "disk_io", Title: "Disk reads and writes", column: collector.DiskReadRate,
 			Series: append(
-				ratesOf(collector.GroupDisk, Series{}),
+				ratesOf(collector.TrafficDisk, Series{}),
 				Series{Label: "read by the job", column: collector.JobReadRate, Dash: 1},
 				Series{Label: "written by the job", column: collector.JobWriteRate, Color: 1, Dash: 1},
 			),
 		},
 		{
-			ID: "network", Title: "Network", of: collector.NetExtRecvRate,
+			ID: "network", Title: "Network", column: collector.NetExtRecvRate,
 			Series: slices.Concat(
-				ratesOf(collector.GroupNetwork, Series{}),
-				ratesOf(collector.GroupLoopback, Series{Color: 2, Dash: 1}),
-				ratesOf(collector.GroupInfiniBand, Series{Dash: 2}),
+				ratesOf(collector.TrafficNetwork, Series{}),
+				ratesOf(collector.TrafficLoopback, Series{Color: 2, Dash: 1}),
+				ratesOf(collector.TrafficInfiniBand, Series{Dash: 2}),
 			),
 		},
 		{
-			ID: "disk_space", Title: "Disk space", of: collector.DiskPercent, level: true,
-			Series: []Series{{Label: "used", column: collector.DiskPercent}},
-			Asides: []Series{{Label: "free", column: collector.DiskFree}},
+			ID: "disk_space", Title: "Disk space", column: collector.DiskPercent, level: true,
+			Series:        []Series{{Label: "used", column: collector.DiskPercent}},
+			TooltipSeries: []Series{{Label: "free", column: collector.DiskFree}},
 		},
 	}
 }
 
-// rarePlans returns the charts of what only some nodes measure. Of tasks that wait, colors show what for, and dashes
-// show who.
-func rarePlans() []chartPlan {
+// optionalPlans returns the charts of what only some nodes measure. Of tasks that wait, colors show what for, and
+// dashes show who.
+func optionalPlans() []chartPlan {
 	return []chartPlan{
 		{
-			ID: "pressure", Title: "Tasks that wait", of: collector.PSICPUSome, Maybe: true,
+			ID: "pressure", Title: "Tasks that wait", column: collector.PSICPUSome, Optional: true,
 			Series: []Series{
 				{Label: "CPU, some", column: collector.PSICPUSome},
 				{Label: "memory, some", column: collector.PSIMemorySome, Color: 1},
@@ -201,17 +201,17 @@ func rarePlans() []chartPlan {
 			},
 		},
 		{
-			ID: "network_file_systems", Title: "Network file systems", of: collector.NFSReadRate, Maybe: true,
-			Series: append(ratesOf(collector.GroupNFS, Series{}), ratesOf(collector.GroupLustre, Series{Dash: 1})...),
+			ID: "network_file_systems", Title: "Network file systems", column: collector.NFSReadRate, Optional: true,
+			Series: append(ratesOf(collector.TrafficNFS, Series{}), ratesOf(collector.TrafficLustre, Series{Dash: 1})...),
 		},
 		{
-			ID: "node_power", Title: "CPU and memory power", of: collector.NodePower, Maybe: true,
+			ID: "node_power", Title: "CPU and memory power", column: collector.NodePower, Optional: true,
 			Series: []Series{{Label: "packages and memory", column: collector.NodePower}},
 		},
 		{
-			ID: "cpu_temperature", Title: "CPU temperature", of: collector.CPUTemperature, level: true, Maybe: true,
+			ID: "cpu_temperature", Title: "CPU temperature", column: collector.CPUTemperature, level: true, Optional: true,
 			Series: []Series{{Label: "hottest package", column: collector.CPUTemperature}},
-			Asides: []Series{
+			TooltipSeries: []Series{
 				{Label: "clocked down", column: collector.CPUThrottleEvents},
 				{Label: "clocked down for", column: collector.CPUThrottleSeconds},
 			},
@@ -222,13 +222,13 @@ func rarePlans() []chartPlan {
 // ratesOf returns the series of the rates of a group's counters. The first is drawn in a style, and the others in the
 // colors after it. Labels are the counters' words: "received". Those of groups that share a chart name the group, too:
 // "loopback received".
-func ratesOf(group collector.Group, style Series) (list []Series) {
-	for i, counter := range collector.Grouped()[group] {
+func ratesOf(group collector.TrafficGroup, style Series) (list []Series) {
+	for i, counter := range collector.TrafficByGroup()[group] {
 		row, s := counter.Info(), style
-		s.column, s.Label, s.Color = row.Rate, row.Word, (style.Color+i)%len(seriesColors)
+		s.column, s.Label, s.Color = row.Rate, row.Direction, (style.Color+i)%len(seriesColors)
 		switch group {
-		case collector.GroupLoopback, collector.GroupInfiniBand, collector.GroupNFS, collector.GroupLustre:
-			s.Label = string(group) + " " + row.Word
+		case collector.TrafficLoopback, collector.TrafficInfiniBand, collector.TrafficNFS, collector.TrafficLustre:
+			s.Label = string(group) + " " + row.Direction
 		}
 		list = append(list, s)
 	}
@@ -237,7 +237,7 @@ func ratesOf(group collector.Group, style Series) (list []Series) {
 
 // groupPlans returns the charts of the groups of counters that no other chart has.
 func groupPlans() (plans []chartPlan) {
-	groups := collector.Grouped()
+	groups := collector.TrafficByGroup()
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		if slices.Contains(collector.Traffic(), groups[group][0]) {
 			continue
@@ -245,7 +245,7 @@ func groupPlans() (plans []chartPlan) {
 		name, series := string(group), ratesOf(group, Series{})
 		plans = append(plans, chartPlan{
 			ID: strings.ReplaceAll(name, " ", "_"), Title: strings.ToUpper(name[:1]) + name[1:],
-			of: series[0].column, Maybe: true, Series: series,
+			column: series[0].column, Optional: true, Series: series,
 		})
 	}
 	return plans
@@ -270,9 +270,9 @@ func gpuPlans(gpus int) []chartPlan {
 	}
 	for k := range plans {
 		key := collector.GPUKey(k)
-		plans[k].of, plans[k].Maybe, plans[k].Series = collector.GPUColumn(0, key), true, lines(key)
+		plans[k].column, plans[k].Optional, plans[k].Series = collector.GPUColumn(0, key), true, lines(key)
 	}
-	plans[gpuCharts-1].Asides = lines(collector.GPUTemperature)
+	plans[gpuCharts-1].TooltipSeries = lines(collector.GPUTemperature)
 	return plans
 }
 
@@ -297,8 +297,8 @@ func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 	return 0, ""
 }
 
-// Keys returns the sample keys that the page draws, apart from the lines of operations.
-func Keys() []string {
+// SampleKeys returns the sample keys that the page draws, apart from the lines of operations.
+func SampleKeys() []string {
 	keys := []string{collector.Timestamp.Key()}
 	for _, p := range chartPlans(collector.MaxGPUs, nil) {
 		p.each(func(s *Series) {
@@ -316,7 +316,7 @@ func Keys() []string {
 func gpusOf(n *reporter.Node) int {
 	gpus := 0
 	for _, key := range slices.AppendSeq(slices.Clone(n.Samples.Keys), maps.Keys(n.Envelope)) {
-		c, known := collector.ColumnNamed(key)
+		c, known := collector.ColumnByKey(key)
 		if device, _, ofGPU := c.GPU(); known && ofGPU && device >= gpus {
 			if _, ok := bandOf(n, key); ok {
 				gpus = device + 1
@@ -333,12 +333,12 @@ func Charts(n *reporter.Node) []Chart {
 	lines, _ := chosenLines(n)
 	gpus := gpusOf(n)
 	all := chartsOf(n, gpus, lines)
-	if gpus >= fewestLanes {
-		all = joined(all, laneScales(n))
+	if gpus >= minLanes {
+		all = withLanes(all, laneScales(n))
 	}
 	var out []Chart
 	for _, c := range all {
-		if len(c.Series) > 0 || !c.Maybe {
+		if len(c.Series) > 0 || !c.Optional {
 			out = append(out, c.Stacked())
 		}
 	}
@@ -347,26 +347,26 @@ func Charts(n *reporter.Node) []Chart {
 
 // chartsOf returns all charts of a node with so many GPUs and with these lines of operations,
 // measured or not.
-func chartsOf(n *reporter.Node, gpus int, lines []reporter.WorkLine) []Chart {
-	return each(chartPlans(gpus, lines), func(p chartPlan) Chart { return p.chart(n) })
+func chartsOf(n *reporter.Node, gpus int, lines []reporter.OperationTimeline) []Chart {
+	return mapSlice(chartPlans(gpus, lines), func(p chartPlan) Chart { return p.chart(n) })
 }
 
 // chart returns the chart of a node, measured or not.
 func (p chartPlan) chart(n *reporter.Node) Chart {
-	c := Chart{chartPlan: p, Whole: p.wholeOf(n)}
-	c.Bound, c.BoundText = jobBound(infoOf(p.of).Bound, n.Limits)
-	c.Series, c.Asides = nil, nil
+	c := Chart{chartPlan: p, Capacity: p.capacityOf(n)}
+	c.Bound, c.BoundText = jobBound(infoOf(p.column).Bound, n.Limits)
+	c.Series, c.TooltipSeries = nil, nil
 	for _, s := range p.Series {
-		if s.measure(n) && !(s.Part == PartShare && c.part(PartAll) != nil) {
+		if s.measure(n) && !(s.Part == PartShare && c.part(PartTotal) != nil) {
 			c.Series = append(c.Series, s)
 		}
 	}
-	for _, s := range p.Asides {
+	for _, s := range p.TooltipSeries {
 		if len(c.Series) > 0 && s.measure(n) {
-			c.Asides = append(c.Asides, s)
+			c.TooltipSeries = append(c.TooltipSeries, s)
 		}
 	}
-	if p.of == collector.JobMemory {
+	if p.column == collector.JobMemory {
 		if c.Peak = jobPeak(n, c.part(PartJob)); c.Peak > 0 {
 			c.PeakText = peakText(c.Peak)
 		}
@@ -387,13 +387,13 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 
 	name := text.Clip(text.Printable(key), keyLetters)
 	c := Chart{chartPlan: chartPlan{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}}
-	if column, known := collector.ColumnNamed(key); known {
+	if column, known := collector.ColumnByKey(key); known {
 		c.Unit = column.Info().Unit.Symbol()
-		if column.Percent() {
+		if column.IsPercent() {
 			c.Top = 100
 		}
 	}
-	if line, work := reporter.WorkLineOf(key); work {
+	if line, work := reporter.ParseTimelineKey(key); work {
 		c.Unit, c.Signed = line.Unit().Symbol(), line.Signed()
 	}
 
@@ -410,7 +410,7 @@ func measuredKeys(n *reporter.Node) string {
 	}
 
 	columns := len(out)
-	for _, l := range n.WorkLines() {
+	for _, l := range n.Timelines() {
 		if _, ok := bandOf(n, l.Key()); ok {
 			out = append(out, text.Clip(text.Printable(l.Key()), keyLetters))
 		}
@@ -420,7 +420,7 @@ func measuredKeys(n *reporter.Node) string {
 		return "none"
 	}
 
-	return text.List(out, columns+mostLines)
+	return text.List(out, columns+maxLines)
 }
 
 // keyLetters is how much of a key is shown.
@@ -456,8 +456,8 @@ type Timeline struct {
 	// ends, the first at 0. Ends never decrease.
 	Ends []float64
 	// Marks and Phases are what the job said of itself, by time.
-	Marks  []Moment
-	Phases []Stretch
+	Marks  []Mark
+	Phases []PhaseSpan
 }
 
 // NewTimeline returns the time axis of a node. It begins with the baseline of the sampling or, if
@@ -485,16 +485,16 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 		}
 		t.Ends[i] = last
 	}
-	t.tell(n)
+	t.addAnnotations(n)
 
 	return t
 }
 
 func unixSeconds(t reporter.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// drawn returns the time axis of a node and its charts with an empty bucket wherever the machine
+// withSuspendGaps returns the time axis of a node and its charts with an empty bucket wherever the machine
 // was suspended, so that values from before and after do not extend into it.
-func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Chart) {
+func withSuspendGaps(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Chart) {
 	t := NewTimeline(run, n)
 	stops := suspends(n, t)
 	if len(stops) == 0 {
@@ -504,9 +504,10 @@ func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Cha
 	unknown := func(float64) float64 { return math.NaN() }
 	eachSeries(charts, func(s *Series) {
 		b := &s.Band
-		b.Min, b.Mean, b.Max = stopped(b.Min, stops, unknown), stopped(b.Mean, stops, unknown), stopped(b.Max, stops, unknown)
+		b.Min, b.Mean, b.Max = insertSuspends(b.Min, stops, unknown), insertSuspends(b.Mean, stops, unknown),
+			insertSuspends(b.Max, stops, unknown)
 	})
-	t.Ends = stopped(t.Ends, stops, func(end float64) float64 { return end })
+	t.Ends = insertSuspends(t.Ends, stops, func(end float64) float64 { return end })
 	return t, charts
 }
 
@@ -519,7 +520,7 @@ func eachSeries(charts []Chart, do func(*Series)) {
 
 // each calls do for all series of the plan, asides included.
 func (p *chartPlan) each(do func(*Series)) {
-	for _, list := range [][]Series{p.Series, p.Asides} {
+	for _, list := range [][]Series{p.Series, p.TooltipSeries} {
 		for i := range list {
 			do(&list[i])
 		}
@@ -550,8 +551,8 @@ func suspends(n *reporter.Node, t Timeline) map[int]float64 {
 	return stops
 }
 
-// stopped inserts what of makes of a stop wherever the machine was suspended.
-func stopped[L ~[]float64](list L, stops map[int]float64, of func(float64) float64) (out L) {
+// insertSuspends inserts what of makes of a stop wherever the machine was suspended.
+func insertSuspends[L ~[]float64](list L, stops map[int]float64, of func(float64) float64) (out L) {
 	for i, v := range list {
 		if stop, ok := stops[i]; ok {
 			out = append(out, of(stop))
@@ -569,8 +570,8 @@ func (t Timeline) Length() float64 {
 	return t.Ends[len(t.Ends)-1]
 }
 
-// group returns how many neighbors of n values to merge so that at most limit are left.
-func group(n, limit int) int { return max(1, (n+limit-1)/limit) }
+// foldFactor returns how many neighbors of n values to merge so that at most limit are left.
+func foldFactor(n, limit int) int { return max(1, (n+limit-1)/limit) }
 
 // thin merges each k neighboring buckets of a timeline.
 func (t Timeline) thin(k int) Timeline {

@@ -25,7 +25,7 @@ func TestDrawn_SuspendIsAGap(t *testing.T) {
 	}
 	woke := reporter.Time{Time: plottertest.Start().Add(time.Duration(at+slept+1) * time.Second)}
 	n.Sampling.Suspends = []reporter.ClockEvent{{At: woke, Seconds: slept}}
-	axis, charts := drawn(&r.Run, n, Charts(n))
+	axis, charts := withSuspendGaps(&r.Run, n, Charts(n))
 	if len(axis.Ends) != 61 || axis.Ends[at-1] != at || axis.Ends[at] != at+slept || axis.Ends[at+1] != at+slept+1 {
 		t.Fatalf("%d buckets, which end at %v s", len(axis.Ends), axis.Ends[at-1:at+3])
 	}

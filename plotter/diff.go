@@ -18,7 +18,7 @@ var diffCSS string // beyond that of a report's page
 type diffPage struct {
 	Title, Commands, Version string
 	Style                    template.CSS
-	Sides, Remarks, Absences []string
+	Sides, Remarks, Missing  []string
 	Gates                    []summary.Message
 	Changed, Rest            []diffRow
 }
@@ -35,7 +35,7 @@ type diffRow struct {
 func WriteDiffPage(to io.Writer, c *comparer.Comparison, version string) error {
 	page := &diffPage{
 		Title: text.Printable(c.Sentence()), Commands: text.Printable(c.Commands()), Version: version,
-		Sides: c.Sides(), Remarks: c.Remarks(), Absences: c.Absences(), Style: template.CSS(pageCSS + diffCSS),
+		Sides: c.Sides(), Remarks: c.Remarks(), Missing: c.MissingLines(), Style: template.CSS(pageCSS + diffCSS),
 	}
 	for _, v := range c.Gates {
 		page.Gates = append(page.Gates, summary.Message{
@@ -52,8 +52,8 @@ func WriteDiffPage(to io.Writer, c *comparer.Comparison, version string) error {
 func diffRows(rows []comparer.Row) []diffRow {
 	out := make([]diffRow, len(rows))
 	for i, r := range rows {
-		out[i] = diffRow{Row: r, Side: "up", Width: math.Min(50, math.Ceil(math.Abs(r.Pct)*5)/10)}
-		if r.Pct < 0 {
+		out[i] = diffRow{Row: r, Side: "up", Width: math.Min(50, math.Ceil(math.Abs(r.ChangePct)*5)/10)}
+		if r.ChangePct < 0 {
 			out[i].Side = "down"
 		}
 	}

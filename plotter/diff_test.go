@@ -20,7 +20,7 @@ func compared(t *testing.T, name string) *comparer.Comparison {
 		s := comparer.Side{Name: name}
 		for i := range 10 {
 			noise := 1 + 0.001*float64(i)
-			s.Reports = append(s.Reports, reporter.Source{Path: name, Report: &reporter.Report{
+			s.Reports = append(s.Reports, reporter.SourceReport{Path: name, Report: &reporter.Report{
 				Run: reporter.Run{ID: fmt.Sprint(scale, i), Command: command},
 				Nodes: map[string]*reporter.Node{"0": {Metrics: reporter.Values{
 					"wall_seconds": 100 * noise * scale, "job_peak_memory_mb": 2000 * noise / scale, "max_t_mem_percent": 10 * noise,
@@ -34,7 +34,7 @@ func compared(t *testing.T, name string) *comparer.Comparison {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Judge(gate)
+	c.CheckGate(gate)
 	return c
 }
 

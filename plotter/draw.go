@@ -127,7 +127,7 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 
 // newFigure returns a figure of a chart, and how many neighboring buckets are merged in it.
 func newFigure(chart Chart, t Timeline, in box) (f figure, k int) {
-	k = group(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
+	k = foldFactor(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
 	f = figure{time: t.thin(k), chart: chart, plot: box{
 		in.x + marginLeft, in.y + marginTop, in.width - marginLeft - marginRight, in.height - marginTop - marginBottom,
 	}}
@@ -159,7 +159,7 @@ func (f *figure) layers(c canvas) {
 			}
 		}
 
-		for from, to := range stretches(s.Band.Mean) {
+		for from, to := range measuredSpans(s.Band.Mean) {
 			area, _ := f.between(upper, base, from, to)
 			c.area(area, ink{kind: inkLayer, color: s.Color, tone: s.Part.tone()})
 		}
@@ -207,7 +207,7 @@ func (c *Chart) highest() (of *Series, at int) {
 	top := 0.0
 	for k := range c.Series {
 		s := &c.Series[k]
-		if c.stack.rest != "" && s.Part != PartJob || c.Peak > 0 {
+		if c.stack.restLabel != "" && s.Part != PartJob || c.Peak > 0 {
 			continue
 		}
 		for i, v := range s.Band.Max {
@@ -222,7 +222,7 @@ func (c *Chart) highest() (of *Series, at int) {
 // Quiet reports whether nothing happened in the chart, so that it needs little room: nothing was
 // measured, or no value is worth speaking of, or a level did not change.
 func (c *Chart) Quiet() bool {
-	if c.stack.rest != "" || c.gpu() {
+	if c.stack.restLabel != "" || c.gpu() {
 		return len(c.Series) == 0
 	}
 
@@ -300,7 +300,7 @@ func (f *figure) timeTicks(c canvas) {
 }
 
 // hasLegend reports whether the series are named beside the title.
-func (c *Chart) hasLegend() bool { return (len(c.Series) > 1 || c.named()) && !c.Quiet() }
+func (c *Chart) hasLegend() bool { return (len(c.Series) > 1 || c.needsLegend()) && !c.Quiet() }
 
 // legendRows returns how many rows the legend needs below the title of a chart of so many pixels: 0 if it
 // fits beside the title.
@@ -330,7 +330,7 @@ func (c *Chart) legendRows(room float64) float64 {
 // legend takes many rows.
 func (c *Chart) legendRoom(width float64) float64 {
 	const usual = 2
-	if !c.named() {
+	if !c.needsLegend() {
 		return 0
 	}
 	return legendHeight * max(0, c.legendRows(width-marginLeft-marginRight)-usual)
@@ -410,10 +410,10 @@ func (c *Chart) title(unit string) string {
 	if unit != "" {
 		title += ", " + unit
 	}
-	if c.Whole > 0 {
-		whole := text.CPUs(c.Whole)
+	if c.Capacity > 0 {
+		whole := text.CPUs(c.Capacity)
 		if strings.HasPrefix(c.Unit, "MiB") {
-			whole = text.SizeText(c.Whole)
+			whole = text.SizeText(c.Capacity)
 		}
 		of = strings.TrimLeft(of+" of "+whole, " ")
 	}
@@ -445,13 +445,13 @@ func (f *figure) series(c canvas, s Series) {
 		band = ink{kind: inkSpread}
 	}
 
-	for from, to := range stretches(s.Band.Max) {
+	for from, to := range measuredSpans(s.Band.Max) {
 		if area, flat := f.between(s.Band.Max, s.Band.Min, from, to); !flat {
 			c.area(area, band)
 		}
 	}
 
-	for from, to := range stretches(s.Band.Mean) {
+	for from, to := range measuredSpans(s.Band.Mean) {
 		f.shape = f.steps(f.shape[:0], s.Band.Mean, from, to)
 		c.line(f.shape, kind)
 	}
@@ -473,8 +473,8 @@ func (f *figure) between(upper, lower reporter.Numbers, from, to int) (area []po
 	return area, flat
 }
 
-// stretches yields the ranges of a list that were measured.
-func stretches(list reporter.Numbers) func(yield func(from, to int) bool) {
+// measuredSpans yields the ranges of a list that were measured.
+func measuredSpans(list reporter.Numbers) func(yield func(from, to int) bool) {
 	return func(yield func(from, to int) bool) {
 		from := -1
 		for i := 0; i <= len(list); i++ {

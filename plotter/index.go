@@ -20,12 +20,12 @@ type IndexRow struct {
 	Run, Start, Length, Nodes, End, Command string
 
 	Link        string // of the run's page, relative to the index; "" = it has none
-	CPU, Memory Gauge
+	CPU, Memory UsageBar
 	State       string // "failed", "live" or ""
 }
 
-// A Gauge is a share as a bar with words. Percent is 0 if it is not known.
-type Gauge struct {
+// A UsageBar is a share as a bar with words. Percent is 0 if it is not known.
+type UsageBar struct {
 	Percent float64
 	Words   string
 }

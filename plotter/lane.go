@@ -11,9 +11,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// fewestLanes is the number of GPUs from which each has a lane of its own. Fewer share a chart for each
+// minLanes is the number of GPUs from which each has a lane of its own. Fewer share a chart for each
 // of their values.
-const fewestLanes = 4
+const minLanes = 4
 
 // A Lane is a GPU in the chart of many: how busy it was as a row of colors, and below that its memory
 // and its power as lines. Series that were not measured are nil.
@@ -44,9 +44,9 @@ func usable(v float64) float64 {
 	return 0
 }
 
-// joined returns the charts of a node with those of its GPUs, which are the first three, put together as
+// withLanes returns the charts of a node with those of its GPUs, which are the first three, put together as
 // lanes. Without a GPU it returns them as they are.
-func joined(charts []Chart, scales []laneScale) []Chart {
+func withLanes(charts []Chart, scales []laneScale) []Chart {
 	var lanes []Lane
 	for i := range collector.MaxGPUs {
 		lane := Lane{Label: fmt.Sprintf("GPU %d", i)}

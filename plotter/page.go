@@ -54,15 +54,15 @@ func WritePage(w io.Writer, r *reporter.Report, o PageOptions) error {
 // A Page is a page under construction. Nodes are added one by one, so that only what is drawn of a
 // large report needs to be in memory.
 type Page struct {
-	options PageOptions
-	nodes   []*pageNode
-	cells   int // numbers of all nodes' series
-	limit   int // buckets per node, once there were too many cells; 0 means all, exactly
-	longest int // buckets of the longest node
-	ranks   int // of all nodes
-	gpus    int // of the node that has most
-	afar    int // nodes that have their series in a store
-	story   int // bytes of what the jobs said; -1 once there was too much
+	options         PageOptions
+	nodes           []*pageNode
+	values          int // numbers of all nodes' series
+	limit           int // buckets per node, once there were too many cells; 0 means all, exactly
+	longest         int // buckets of the longest node
+	ranks           int // of all nodes
+	gpus            int // of the node that has most
+	remoteNodes     int // nodes that have their series in a store
+	annotationBytes int // bytes of what the jobs said; -1 once there was too much
 }
 
 // NewPage returns a page without nodes.
@@ -72,9 +72,9 @@ func NewPage(o PageOptions) *Page { return &Page{options: o} }
 // are packed into two bytes each; beyond that, neighboring buckets are merged. So the page of a
 // thousand nodes stays below 15 MB.
 const (
-	exactCells  = 1_200_000 // of some 9 bytes
-	packedCells = 4_200_000 // of 8/3 bytes in base64
-	fewest      = 16        // buckets per node that are always kept
+	maxExactValues  = 1_200_000 // of some 9 bytes
+	maxPackedValues = 4_200_000 // of 8/3 bytes in base64
+	minBuckets      = 16        // buckets per node that are always kept
 )
 
 // Add adds a node, in any order. The page keeps what Write needs of it. If the run is not known
@@ -82,37 +82,38 @@ const (
 func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	node := newPageNode(run, name, n)
 	if p.options.Live > 0 {
-		node.forget(reporter.JobGoesOn)
+		node.removeMissing(reporter.JobGoesOn)
 	}
 	p.nodes = append(p.nodes, node)
 	p.longest, p.gpus = max(p.longest, len(node.time.Ends)), max(p.gpus, node.gpus)
 	if n.Reference != "" && n.Samples.Len() == 0 {
-		p.afar++
+		p.remoteNodes++
 	}
 	if p.limit > 0 {
 		node.thin(p.limit)
 	}
 
 	p.addRanks(node.ranks)
-	p.tell(node)
-	p.cells += node.cells()
-	for len(p.nodes) > 1 && p.limit != fewest && (p.cells > packedCells || p.limit == 0 && p.cells > exactCells) {
+	p.limitAnnotations(node)
+	p.values += node.valueCount()
+	for len(p.nodes) > 1 && p.limit != minBuckets &&
+		(p.values > maxPackedValues || p.limit == 0 && p.values > maxExactValues) {
 		p.shrink()
 	}
 }
 
-// tell adds up what the jobs said, and shortens it if that is too much.
-func (p *Page) tell(node *pageNode) {
-	if p.story < 0 {
-		node.shorten()
+// limitAnnotations adds up what the jobs said, and shortens it if that is too much.
+func (p *Page) limitAnnotations(node *pageNode) {
+	if p.annotationBytes < 0 {
+		node.trimAnnotations()
 		return
 	}
 
-	p.story += node.story()
-	if len(p.nodes) > 1 && p.story > mostStory {
-		p.story = -1
+	p.annotationBytes += node.annotationBytes()
+	if len(p.nodes) > 1 && p.annotationBytes > maxAnnotationBytes {
+		p.annotationBytes = -1
 		for _, n := range p.nodes {
-			n.shorten()
+			n.trimAnnotations()
 		}
 	}
 }
@@ -120,20 +121,20 @@ func (p *Page) tell(node *pageNode) {
 // shrink packs the numbers or, if they are packed, halves the buckets of the nodes.
 func (p *Page) shrink() {
 	if p.limit == 0 {
-		p.limit = max(p.longest, fewest)
+		p.limit = max(p.longest, minBuckets)
 	} else {
-		p.limit = max((min(p.limit, p.longest)+1)/2, fewest)
+		p.limit = max((min(p.limit, p.longest)+1)/2, minBuckets)
 	}
 
-	p.cells = 0
+	p.values = 0
 	for _, n := range p.nodes {
 		n.thin(p.limit)
-		p.cells += n.cells()
+		p.values += n.valueCount()
 	}
 }
 
 // lanes reports whether the GPUs have lanes, because some node has many of them.
-func (p *Page) lanes() bool { return p.gpus >= fewestLanes }
+func (p *Page) lanes() bool { return p.gpus >= minLanes }
 
 // noteStarts adds a fact to each node that began later than the first. Each node's charts begin
 // with the node, the heat maps with the first node.
@@ -157,7 +158,7 @@ type pageView struct {
 	Nodes         *nodesView // of many
 	Ranks         *ranksView // of the only one
 	Node          nodeView
-	Work          *workView
+	Operations    *operationsView
 	Processes     []processRow
 	Style         template.CSS
 	Scripts       iter.Seq2[string, any] // the data of scripts, by the element's ID
@@ -177,13 +178,13 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 
 // view returns what the page shows.
 func (p *Page) view(run *reporter.Run) *pageView {
-	shown, n := p.shown(), p.nodes[0]
+	shown, n := p.visibleCharts(), p.nodes[0]
 	v := &pageView{
 		Title: "perfagent", Note: p.note(), Head: p.head(run), Details: p.facts(run), Siblings: p.options.Siblings,
-		Many: len(p.nodes) > 1, Work: p.workTables(), Processes: p.processes(run),
+		Many: len(p.nodes) > 1, Operations: p.operationsView(), Processes: p.processes(run),
 		Node: nodeView{
 			n.name, n.version, n.messages, n.advice, n.cards, n.details, n.missing[:n.listed], n.phases,
-			n.chosen(shown, p.lanes()), p.metricGroups(),
+			n.pageCharts(shown, p.lanes()), p.metricGroups(),
 		},
 		Style: template.CSS(uplotCSS + pageCSS + p.ranksStyle(run)), Scripts: p.scripts(run, shown),
 		UPlot: template.JS("/*\n" + uplotLicense + "*/\n" + uplotJS), Script: template.JS(pageJS),
@@ -199,12 +200,12 @@ func (p *Page) view(run *reporter.Run) *pageView {
 	return v
 }
 
-// shown returns the places in chartPlans of the charts that the page shows: those that every page has, and those for
-// which some node has data.
-func (p *Page) shown() []int {
+// visibleCharts returns the places in chartPlans of the charts that the page shows: those that every page has, and
+// those for which some node has data.
+func (p *Page) visibleCharts() []int {
 	var shown []int
 	for i, chart := range p.nodes[0].charts { // all nodes have the same
-		if !chart.Maybe && p.afar < len(p.nodes) ||
+		if !chart.Optional && p.remoteNodes < len(p.nodes) ||
 			slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 }) {
 			shown = append(shown, i)
 		}
@@ -230,7 +231,7 @@ func (p *Page) metrics() []*reporter.Metric {
 	}
 	for _, name := range all.Names() {
 		if !slices.ContainsFunc(table, func(m reporter.Metric) bool { return m.Name == name }) {
-			m, _ := reporter.MetricNamed(name) // of a GPU
+			m, _ := reporter.MetricByName(name) // of a GPU
 			m.Name, m.Group = name, cmp.Or(m.Group, reporter.GroupNode)
 			out = append(out, &m)
 		}
@@ -280,9 +281,9 @@ func (p *Page) facts(run *reporter.Run) (out []summary.Highlight) {
 // note explains what is not on the page, and what was done to keep it small.
 func (p *Page) note() string {
 	switch {
-	case p.afar > 0:
+	case p.remoteNodes > 0:
 		return fmt.Sprintf("The series of %s are in the store, and not on this page. "+
-			"perfagent plot REPORT -o PAGE.html fetches and draws them.", text.Count(p.afar, "node", "nodes"))
+			"perfagent plot REPORT -o PAGE.html fetches and draws them.", text.Count(p.remoteNodes, "node", "nodes"))
 	case p.limit == 0:
 		return ""
 	case p.limit >= p.longest:

@@ -38,17 +38,17 @@ type chartData struct {
 type nodeData struct {
 	Start any `json:"s"`
 	*nodeTexts
-	Bounds map[string][]any `json:"b,omitempty"` // the limits of charts, with their texts
-	Wholes map[string]any   `json:"w,omitempty"` // how much the node has of what stacked charts show
-	Tops   map[string]any   `json:"z,omitempty"` // the ends of their axes, where they do not show it all
-	Peaks  map[string][]any `json:"o,omitempty"` // peaks that lay between two samples, with their texts
-	Quiet  []string         `json:"q,omitempty"` // charts in which nothing happened
-	Scales [][2]float64     `json:"l,omitempty"` // the memory and the power of each GPU
-	Marks  [][]any          `json:"e,omitempty"` // times and texts
-	Phases [][]any          `json:"h,omitempty"` // times of beginnings and ends, names, colors
-	Ends   any              `json:"t"`           // of the buckets
-	Charts [][]any          `json:"c"`           // the bands of each chart
-	Asides [][]any          `json:"a"`
+	Bounds        map[string][]any `json:"b,omitempty"` // the limits of charts, with their texts
+	Capacities    map[string]any   `json:"w,omitempty"` // how much the node has of what stacked charts show
+	Tops          map[string]any   `json:"z,omitempty"` // the ends of their axes, where they do not show it all
+	Peaks         map[string][]any `json:"o,omitempty"` // peaks that lay between two samples, with their texts
+	Quiet         []string         `json:"q,omitempty"` // charts in which nothing happened
+	Scales        [][2]float64     `json:"l,omitempty"` // the memory and the power of each GPU
+	Marks         [][]any          `json:"e,omitempty"` // times and texts
+	Phases        [][]any          `json:"h,omitempty"` // times of beginnings and ends, names, colors
+	Ends          any              `json:"t"`           // of the buckets
+	Charts        [][]any          `json:"c"`           // the bands of each chart
+	TooltipSeries [][]any          `json:"a"`
 }
 
 // nodeTexts are shown when the node is selected. What is said of the only node is on the page itself.
@@ -63,16 +63,16 @@ type nodeTexts struct {
 	Advice   [][]any         `json:"g"`           // what to change, too
 }
 
-// finite returns a number as JSON has it: null if it is not finite.
-func finite(v float64) any {
+// jsonNumber returns a number as JSON has it: null if it is not finite.
+func jsonNumber(v float64) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}
 	return v
 }
 
-// each returns what of makes of each item. It is never nil: JSON has an empty array of no items.
-func each[T, To any](list []T, of func(T) To) []To {
+// mapSlice returns what of makes of each item. It is never nil: JSON has an empty array of no items.
+func mapSlice[T, To any](list []T, of func(T) To) []To {
 	out := make([]To, len(list))
 	for i, item := range list {
 		out[i] = of(item)
@@ -103,15 +103,15 @@ func (p *Page) scripts(run *reporter.Run, shown []int) iter.Seq2[string, any] {
 func (p *Page) plan(run *reporter.Run, plans []chartPlan, shown []int) planData {
 	start, length := p.span()
 	d := planData{
-		Charts: each(shown, func(i int) chartData { return plans[i].data(p.lanes(), i) }),
+		Charts: mapSlice(shown, func(i int) chartData { return plans[i].data(p.lanes(), i) }),
 		Run:    run.ID + "@" + strconv.FormatInt(run.Start.UnixMicro(), 10),
 		First:  p.nodes[0].name,
-		Nodes:  each(p.nodes, func(n *pageNode) string { return n.name }),
-		Start:  finite(start), Length: finite(length), Live: p.options.Live.Milliseconds(), Packed: p.limit > 0,
+		Nodes:  mapSlice(p.nodes, func(n *pageNode) string { return n.name }),
+		Start:  jsonNumber(start), Length: jsonNumber(length), Live: p.options.Live.Milliseconds(), Packed: p.limit > 0,
 		Columns: p.heatColumns(),
 	}
 	if len(p.nodes) > 1 {
-		d.Hosts = each(p.nodes, func(n *pageNode) string { return n.host })
+		d.Hosts = mapSlice(p.nodes, func(n *pageNode) string { return n.host })
 	}
 	return d
 }
@@ -119,8 +119,8 @@ func (p *Page) plan(run *reporter.Run, plans []chartPlan, shown []int) planData 
 // data returns what the script knows about chart i. lanes reports whether GPUs have lanes.
 func (c *chartPlan) data(lanes bool, i int) chartData {
 	d := chartData{chartPlan: *c, Lanes: lanes && i == 0, Within: lanes && i > 0 && i < gpuCharts}
-	if c.stack.rest != "" {
-		d.Stack = []string{c.stack.rest, c.stack.alone, c.stack.share}
+	if c.stack.restLabel != "" {
+		d.Stack = []string{c.stack.restLabel, c.stack.totalLabel, c.stack.shareLabel}
 	}
 	return d
 }
@@ -128,7 +128,7 @@ func (c *chartPlan) data(lanes bool, i int) chartData {
 // lacks reports whether a series is that of a device, other than a GPU, that no node has.
 func (p *Page) lacks(s Series) bool {
 	_, _, gpu := s.column.GPU()
-	if gpu || s.column.Info().Since != collector.Device {
+	if gpu || s.column.Info().Scope != collector.ScopeDevice {
 		return false
 	}
 	return !slices.ContainsFunc(p.nodes, func(n *pageNode) bool {
@@ -141,35 +141,38 @@ func (p *Page) lacks(s Series) bool {
 // data returns the node for the page's script.
 func (p *pageNode) data(plans []chartPlan, shown []int, many bool) *nodeData {
 	d := &nodeData{
-		Start: finite(p.time.Start), Ends: numbers(p.time.Ends, p.thinned),
-		Bounds: map[string][]any{}, Wholes: map[string]any{}, Tops: map[string]any{}, Peaks: map[string][]any{},
-		Charts: each(shown, func(i int) []any { return p.bands(plans[i].Series, p.charts[i].Series) }),
-		Asides: each(shown, func(i int) []any { return p.bands(plans[i].Asides, p.charts[i].Asides) }),
-		Marks:  each(p.time.Marks, func(m Moment) []any { return []any{finite(m.At), m.Text} }),
-		Phases: each(p.time.Phases, func(s Stretch) []any {
-			return []any{finite(s.From), finite(s.To), s.Name, s.Color % len(seriesColors)}
+		Start: jsonNumber(p.time.Start), Ends: encodeNumbers(p.time.Ends, p.thinned),
+		Bounds: map[string][]any{}, Capacities: map[string]any{}, Tops: map[string]any{}, Peaks: map[string][]any{},
+		Charts: mapSlice(shown, func(i int) []any { return p.bands(plans[i].Series, p.charts[i].Series) }),
+		TooltipSeries: mapSlice(shown, func(i int) []any {
+			return p.bands(plans[i].TooltipSeries,
+				p.charts[i].TooltipSeries)
+		}),
+		Marks: mapSlice(p.time.Marks, func(m Mark) []any { return []any{jsonNumber(m.At), m.Text} }),
+		Phases: mapSlice(p.time.Phases, func(s PhaseSpan) []any {
+			return []any{jsonNumber(s.From), jsonNumber(s.To), s.Name, s.Color % len(seriesColors)}
 		}),
 	}
 	if many {
 		d.nodeTexts = p.texts()
 	}
 	if slices.ContainsFunc(p.charts[:gpuCharts], func(c Chart) bool { return len(c.Series) > 0 }) {
-		d.Scales = each(p.scales, func(s laneScale) [2]float64 { return [2]float64{s.memory, s.power} })
+		d.Scales = mapSlice(p.scales, func(s laneScale) [2]float64 { return [2]float64{s.memory, s.power} })
 	}
 
 	for _, i := range shown {
 		c := &p.charts[i]
 		if c.BoundText != "" {
-			d.Bounds[c.ID] = []any{finite(c.Bound), c.BoundText}
+			d.Bounds[c.ID] = []any{jsonNumber(c.Bound), c.BoundText}
 		}
-		if c.Whole > 0 {
-			d.Wholes[c.ID] = finite(c.Whole)
+		if c.Capacity > 0 {
+			d.Capacities[c.ID] = jsonNumber(c.Capacity)
 		}
 		if c.cut() {
-			d.Tops[c.ID] = finite(c.wholeTop())
+			d.Tops[c.ID] = jsonNumber(c.axisTop())
 		}
 		if c.Peak > 0 {
-			d.Peaks[c.ID] = []any{finite(c.Peak), c.PeakText}
+			d.Peaks[c.ID] = []any{jsonNumber(c.Peak), c.PeakText}
 		}
 		if c.Quiet() {
 			d.Quiet = append(d.Quiet, c.ID)
@@ -182,27 +185,27 @@ func (p *pageNode) data(plans []chartPlan, shown []int, many bool) *nodeData {
 func (p *pageNode) texts() *nodeTexts {
 	message := func(m summary.Message) []any { return []any{m.Text, m.Bad} }
 	return &nodeTexts{
-		Cards:    each(p.cards, func(c summary.Highlight) []string { return []string{c.Label, c.Value, c.Note} }),
-		Facts:    each(p.details, func(f summary.Highlight) []string { return []string{f.Label, f.Value} }),
+		Cards:    mapSlice(p.cards, func(c summary.Highlight) []string { return []string{c.Label, c.Value, c.Note} }),
+		Facts:    mapSlice(p.details, func(f summary.Highlight) []string { return []string{f.Label, f.Value} }),
 		Metrics:  p.metrics,
-		Missing:  each(p.missing, func(m reporter.Missing) []string { return []string{m.What, m.Why} }),
+		Missing:  mapSlice(p.missing, func(m reporter.Missing) []string { return []string{m.What, m.Why} }),
 		Listed:   p.listed,
 		Phases:   p.phases,
-		Messages: each(p.messages, message), Advice: each(p.advice, message),
+		Messages: mapSlice(p.messages, message), Advice: mapSlice(p.advice, message),
 	}
 }
 
 // cut reports whether the axis of a stacked chart does not show the whole.
 func (c *Chart) cut() bool {
 	measured := func(s Series) bool { return s.Part != PartCache }
-	return c.Whole > 0 && c.wholeTop() != c.Whole && slices.ContainsFunc(c.Series, measured)
+	return c.Capacity > 0 && c.axisTop() != c.Capacity && slices.ContainsFunc(c.Series, measured)
 }
 
 // bands returns the bands of the series in the order of the plans. A band is the numbers of a series: [mean] if
 // minimum and maximum are the same, otherwise [min, mean, max]; for a spread [min, [], max]; null if nothing was
 // measured.
 func (p *pageNode) bands(plans, have []Series) []any {
-	return each(plans, func(plan Series) any {
+	return mapSlice(plans, func(plan Series) any {
 		at := slices.IndexFunc(have, func(s Series) bool { return s.Key == plan.Key })
 		if at < 0 {
 			return nil
@@ -211,18 +214,18 @@ func (p *pageNode) bands(plans, have []Series) []any {
 		b, packed := have[at].Band, p.thinned
 		switch {
 		case have[at].Spread:
-			return []any{numbers(b.Min, packed), []any{}, numbers(b.Max, packed)}
+			return []any{encodeNumbers(b.Min, packed), []any{}, encodeNumbers(b.Max, packed)}
 		case same(b):
-			return []any{numbers(b.Max, packed)}
+			return []any{encodeNumbers(b.Max, packed)}
 		}
-		return []any{numbers(b.Min, packed), numbers(b.Mean, packed), numbers(b.Max, packed)}
+		return []any{encodeNumbers(b.Min, packed), encodeNumbers(b.Mean, packed), encodeNumbers(b.Max, packed)}
 	})
 }
 
-// numbers returns a list of a node's series for the script. On a page of many nodes it is packed: [min, max, base64]
-// with two bytes per number, little endian, from 0 for the minimum to 65534 for the maximum. 65535 means not measured.
-// A list with only one distinct number is [number, length].
-func numbers(list reporter.Numbers, packed bool) any {
+// encodeNumbers returns a list of a node's series for the script. On a page of many nodes it is packed: [min, max,
+// base64] with two bytes per number, little endian, from 0 for the minimum to 65534 for the maximum. 65535 means not
+// measured. A list with only one distinct number is [number, length].
+func encodeNumbers(list reporter.Numbers, packed bool) any {
 	if !packed {
 		return list
 	}

@@ -86,7 +86,7 @@ func slimNode(n *reporter.Node) *reporter.Node {
 		Identity: n.Identity, Ranks: slimRanks(n),
 	}
 	if q, ok := n.Summaries[collector.JobCPU.Key()]; ok {
-		out.Summaries = map[string]reporter.Quantile{collector.JobCPU.Key(): q}
+		out.Summaries = map[string]reporter.Summary{collector.JobCPU.Key(): q}
 	}
 	return out
 }

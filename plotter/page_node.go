@@ -18,9 +18,9 @@ type pageNode struct {
 	time             Timeline
 	charts           []Chart // all of chartPlans, measured or not
 	gpus             int
-	lines            []reporter.WorkLine // of operations, that are drawn
-	unseen           int                 // lines that are not
-	work             *reporter.Node      // the operations and transfers, without keys; nil if not recorded
+	lines            []reporter.OperationTimeline // of operations, that are drawn
+	unseen           int                          // lines that are not
+	operations       *reporter.Node               // the operations and transfers, without keys; nil if not recorded
 	processes        []reporter.Process
 	cpus             float64 // that the job may use; 0 if not known
 	messages, advice []summary.Message
@@ -49,8 +49,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		ranks:   newRankTable(run, name, n),
 	}
 	p.lines, p.unseen = chosenLines(n)
-	p.work, p.processes = workOf(n), n.Processes[:min(len(n.Processes), maxPageLines)]
-	p.time, p.charts = drawn(run, n, chartsOf(n, p.gpus, p.lines))
+	p.operations, p.processes = operationsOf(n), n.Processes[:min(len(n.Processes), maxPageLines)]
+	p.time, p.charts = withSuspendGaps(run, n, chartsOf(n, p.gpus, p.lines))
 	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
 	p.messages, p.advice = summary.Verdicts(alone), summary.Advice(alone)
 	p.phases, p.phase = summary.Phases(alone), text.Printable(n.CurrentPhase())
@@ -79,7 +79,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	}
 
 	p.cards = summary.Highlights(n, wall)
-	room := pageRoom(maxPageText)
+	room := textBudget(maxPageText)
 	p.takeMissing(n.Missing, &room)
 	p.messages, p.advice = room.fit(p.messages), room.fit(p.advice)
 	p.details = p.details[:min(len(p.details), maxPageLines)]
@@ -88,7 +88,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 
 // takeMissing keeps the missing entries: first those that are listed, then those that are
 // normal, whose reasons appear only beside the metrics.
-func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
+func (p *pageNode) takeMissing(missing []reporter.Missing, room *textBudget) {
 	var rest []reporter.Missing
 	p.missing = make([]reporter.Missing, 0, len(missing))
 	for i, m := range missing {
@@ -111,8 +111,8 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 	p.missing = append(p.missing, rest...)
 }
 
-// forget removes what is missing for a reason that is only noise while the run goes on.
-func (p *pageNode) forget(code reporter.Code) {
+// removeMissing removes what is missing for a reason that is only noise while the run goes on.
+func (p *pageNode) removeMissing(code reporter.Code) {
 	kept := slices.DeleteFunc(p.missing[:p.listed], func(m reporter.Missing) bool { return m.Code == code })
 	p.missing = append(kept, p.missing[p.listed:]...)
 	p.listed = len(kept)
@@ -125,19 +125,19 @@ const (
 	cutPageText  = 200
 )
 
-// A pageRoom is the number of bytes of text that are left.
-type pageRoom int
+// A textBudget is the number of bytes of text that are left.
+type textBudget int
 
 // text returns a text as the page shows it: in full while the budget lasts.
-func (r *pageRoom) text(words string) string {
+func (r *textBudget) text(words string) string {
 	if len(words) > cutPageText && len(words) > int(*r) {
 		words = strings.ToValidUTF8(words[:cutPageText], "") + "…"
 	}
-	*r -= pageRoom(min(len(words), int(*r)))
+	*r -= textBudget(min(len(words), int(*r)))
 	return text.Printable(words)
 }
 
-func (r *pageRoom) fit(list []summary.Message) []summary.Message {
+func (r *textBudget) fit(list []summary.Message) []summary.Message {
 	out := slices.Clone(list[:min(len(list), maxPageLines)])
 	for i := range out {
 		out[i].Text = r.text(out[i].Text)
@@ -145,7 +145,7 @@ func (r *pageRoom) fit(list []summary.Message) []summary.Message {
 	return out
 }
 
-func (p *pageNode) cells() int {
+func (p *pageNode) valueCount() int {
 	n := len(p.time.Ends)
 	eachSeries(p.charts, func(s *Series) {
 		n += len(s.Band.Mean)
@@ -159,7 +159,7 @@ func (p *pageNode) cells() int {
 // thin merges neighbors until there are at most limit buckets. The lists are copies, so that those
 // of the report can be collected.
 func (p *pageNode) thin(limit int) {
-	k := group(len(p.time.Ends), limit)
+	k := foldFactor(len(p.time.Ends), limit)
 	if k == 1 && p.thinned {
 		return
 	}
@@ -167,8 +167,8 @@ func (p *pageNode) thin(limit int) {
 	t := p.time
 	for i := range p.charts {
 		p.charts[i].each(func(s *Series) { s.Band = s.Band.Fold(k, t.width) })
-		for j := range p.charts[i].Asides { // a hint needs no band
-			if s := &p.charts[i].Asides[j]; !s.Spread {
+		for j := range p.charts[i].TooltipSeries { // a hint needs no band
+			if s := &p.charts[i].TooltipSeries[j]; !s.Spread {
 				s.Band.Min, s.Band.Max = s.Band.Mean, s.Band.Mean
 			}
 		}

@@ -15,14 +15,14 @@ const tableOpen = 50
 
 // A nodesView is what the page shows of many nodes.
 type nodesView struct {
-	Count       string // of the nodes: "3", or "3 of 4"
-	First, Last string // nodes
-	Length      string // of the time that all cover
-	Maps        []heatMap
-	MapHeight   int       // in pixels: several for each node, but of many nodes only one
-	Ring        *position // of the first failure on each map, if it is known
-	Open, Job   bool      // the table is not folded; it has what the jobs used
-	Rows        []nodeRow
+	Count        string // of the nodes: "3", or "3 of 4"
+	First, Last  string // nodes
+	Length       string // of the time that all cover
+	Maps         []heatMap
+	MapHeight    int       // in pixels: several for each node, but of many nodes only one
+	FirstFailure *position // of the first failure on each map, if it is known
+	Open, Job    bool      // the table is not folded; it has what the jobs used
+	Rows         []nodeRow
 }
 
 // A nodeRow is a node's row in the table of the nodes.
@@ -39,7 +39,7 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 	start, length := p.span()
 	v := &nodesView{
 		Count: strconv.Itoa(len(p.nodes)), First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name,
-		Length: text.Seconds(length), Ring: p.ring(run, start, length),
+		Length: text.Seconds(length), FirstFailure: p.failurePosition(run, start, length),
 		MapHeight: max(60, min(18, max(1, 420/len(p.nodes)))*len(p.nodes)),
 		Open:      len(p.nodes) <= tableOpen, Job: p.anyOfJob(),
 	}
@@ -47,7 +47,7 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 		v.Count += " of " + strconv.Itoa(run.Gather.NodesExpected)
 	}
 	for _, plan := range heatPlans {
-		if p.afar > 0 || plan.ofJob && !p.any(plan) {
+		if p.remoteNodes > 0 || plan.ofJob && !p.any(plan) {
 			continue
 		}
 		v.Maps = append(v.Maps, heatMap{
@@ -57,7 +57,7 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 		})
 	}
 
-	first, _, _, failed := p.first(run)
+	first, _, _, failed := p.firstFailure(run)
 	for i, n := range p.nodes {
 		row := nodeRow{n.name, n.host, n.exit, nil, n.listed, failed && i == first, p.ranksView(n, run)}
 		for _, name := range []string{reporter.MetricCPUMean, reporter.MetricCPUPeak, reporter.MetricMemoryPeak} {
@@ -122,8 +122,8 @@ var heatPlans = []heatPlan{
 	},
 	{ID: "memory", Title: "Memory", Chart: "memory", shares: func(n *pageNode) (*Series, float64) {
 		c := n.chart("memory")
-		if used := c.part(PartAll); used != nil {
-			return used, 100 / c.Whole
+		if used := c.part(PartTotal); used != nil {
+			return used, 100 / c.Capacity
 		}
 		return c.part(PartShare), 1
 	}},
@@ -157,7 +157,7 @@ func (p *Page) heatmap(plan heatPlan, start, length float64, of func(reporter.Ba
 			continue
 		}
 
-		rows[i] = spread(of(s.Band), n.time, n.time.Start-start, length, columns)
+		rows[i] = resample(of(s.Band), n.time, n.time.Start-start, length, columns)
 		for x := range rows[i] {
 			rows[i][x] *= scale
 		}
@@ -166,9 +166,9 @@ func (p *Page) heatmap(plan heatPlan, start, length float64, of func(reporter.Ba
 	return encodeHeat(rows, columns)
 }
 
-// spread resamples values into columns of equal time. Each column has the maximum of the buckets
+// resample resamples values into columns of equal time. Each column has the maximum of the buckets
 // that overlap it, or NaN if none does.
-func spread(list reporter.Numbers, t Timeline, offset, length float64, columns int) []float64 {
+func resample(list reporter.Numbers, t Timeline, offset, length float64, columns int) []float64 {
 	out, width := make([]float64, columns), length/float64(columns)
 	for i := range out {
 		out[i] = math.NaN()

@@ -17,10 +17,10 @@ import (
 var ranksCSS string
 
 const (
-	// mostRanks is the number of ranks of all nodes up to which a page has their use over time, and a row for
+	// maxRanks is the number of ranks of all nodes up to which a page has their use over time, and a row for
 	// each. Of more, each node has an equal share of the rows.
-	mostRanks   = 4096
-	fewestRanks = 4   // rows of a node
+	maxRanks    = 4096
+	minRanks    = 4   // rows of a node
 	nodeRanks   = 512 // of one node, at most
 	rankColumns = 160 // in time
 	rankHeight  = 14  // pixels on the page
@@ -72,7 +72,7 @@ func (t *rankTable) draw(
 	for i, row := range t.rows {
 		values := bands[row.Rank]
 		if length > 0 {
-			rows[i] = spread(values[:min(len(values), len(t.time.Ends))], t.time, 0, length, rankColumns)
+			rows[i] = resample(values[:min(len(values), len(t.time.Ends))], t.time, 0, length, rankColumns)
 		}
 		for _, v := range rows[i] {
 			if v > top && !math.IsInf(v, 0) {
@@ -94,7 +94,7 @@ func (t *rankTable) draw(
 
 // ranksStyle returns the style of what a page has of ranks and of the first failure, if it has some.
 func (p *Page) ranksStyle(run *reporter.Run) string {
-	_, _, _, failed := p.first(run)
+	_, _, _, failed := p.firstFailure(run)
 	if p.ranks == 0 && (!failed || len(p.nodes) == 1) {
 		return ""
 	}
@@ -107,7 +107,7 @@ func (p *Page) addRanks(t *rankTable) {
 		return
 	}
 	p.ranks += t.count()
-	if len(p.nodes) < 2 || p.ranks <= mostRanks {
+	if len(p.nodes) < 2 || p.ranks <= maxRanks {
 		return
 	}
 	for _, n := range p.nodes {
@@ -117,15 +117,15 @@ func (p *Page) addRanks(t *rankTable) {
 	}
 }
 
-// first returns the place of the node where the first job failed, the rank if it has one, and when; ok is false
+// firstFailure returns the place of the node where the first job failed, the rank if it has one, and when; ok is false
 // if none is known to have failed.
-func (p *Page) first(run *reporter.Run) (node, rank int, at time.Time, ok bool) {
-	index, known := summary.IndexIn(run.Verdict, "node")
+func (p *Page) firstFailure(run *reporter.Run) (node, rank int, at time.Time, ok bool) {
+	index, known := summary.EvidenceIndex(run.Verdict, "node")
 	node = slices.IndexFunc(p.nodes, func(n *pageNode) bool { return known && n.name == strconv.Itoa(index) })
 	if node < 0 {
 		return 0, 0, at, false
 	}
-	if rank, known = summary.IndexIn(run.Verdict, "rank"); !known {
+	if rank, known = summary.EvidenceIndex(run.Verdict, "rank"); !known {
 		rank = -1
 	}
 	n := p.nodes[node]
@@ -145,18 +145,19 @@ func (p *Page) first(run *reporter.Run) (node, rank int, at time.Time, ok bool) 
 // A position is a place on a picture, in percent of its size.
 type position struct{ Left, Top string }
 
-// ring returns the position of the first failure on a heat map of all nodes; nil if it or its time is not known.
-func (p *Page) ring(run *reporter.Run, start, length float64) *position {
-	node, _, at, ok := p.first(run)
+// failurePosition returns the position of the first failure on a heat map of all nodes; nil if it or its time is not
+// known.
+func (p *Page) failurePosition(run *reporter.Run, start, length float64) *position {
+	node, _, at, ok := p.firstFailure(run)
 	if !ok || at.IsZero() || start == 0 {
 		return nil
 	}
 	y := 100 * (float64(node) + 0.5) / float64(len(p.nodes))
-	return &position{partOf(at, start, length), strconv.FormatFloat(y, 'f', 2, 64)}
+	return &position{timePercent(at, start, length), strconv.FormatFloat(y, 'f', 2, 64)}
 }
 
-// partOf returns how much of a time of so many seconds had passed at an instant, in percent.
-func partOf(at time.Time, start, length float64) string {
+// timePercent returns how much of a time of so many seconds had passed at an instant, in percent.
+func timePercent(at time.Time, start, length float64) string {
 	x := 100 * (float64(at.UnixMilli())/1000 - start) / length
 	return strconv.FormatFloat(min(100, max(0, x)), 'f', 2, 64)
 }
@@ -189,7 +190,7 @@ func (p *Page) ranksView(n *pageNode, run *reporter.Run) *ranksView {
 	}
 
 	first := -1
-	node, rank, _, known := p.first(run)
+	node, rank, _, known := p.firstFailure(run)
 	if known = known && p.nodes[node] == n; known {
 		first = rank
 	}
@@ -198,9 +199,9 @@ func (p *Page) ranksView(n *pageNode, run *reporter.Run) *ranksView {
 	for i := range rows {
 		place[rows[i].Rank], rows[i].First = i, rows[i].Rank == first
 	}
-	if len(p.nodes) > 1 && p.ranks > mostRanks {
+	if len(p.nodes) > 1 && p.ranks > maxRanks {
 		var more []summary.RankRow
-		rows, more = summary.ChooseRanks(rows, max(fewestRanks, mostRanks*len(rows)/p.ranks))
+		rows, more = summary.ChooseRanks(rows, max(minRanks, maxRanks*len(rows)/p.ranks))
 		left = append(more, left...)
 	}
 
@@ -216,7 +217,7 @@ func (p *Page) ranksView(n *pageNode, run *reporter.Run) *ranksView {
 	for i := range rows {
 		row := rankRow{RankRow: &rows[i], Y: -rankHeight * place[rows[i].Rank]}
 		if length := t.time.Length(); row.First && !row.End.IsZero() && length > 0 {
-			row.X = partOf(row.End, t.time.Start, length)
+			row.X = timePercent(row.End, t.time.Start, length)
 		}
 		v.Rows = append(v.Rows, row)
 	}

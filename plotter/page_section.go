@@ -27,14 +27,14 @@ type pageChart struct {
 	Quiet, Hidden bool // nothing happens; there is no data here, but other nodes have some
 }
 
-// chosen returns the charts of the node that the page shows. lanes reports whether GPUs have lanes.
-func (p *pageNode) chosen(shown []int, lanes bool) []pageChart {
+// pageCharts returns the charts of the node that the page shows. lanes reports whether GPUs have lanes.
+func (p *pageNode) pageCharts(shown []int, lanes bool) []pageChart {
 	var out []pageChart
 	for _, i := range shown {
 		chart := p.charts[i]
 		switch {
 		case lanes && i == 0:
-			chart = joined(p.charts, p.scales)[0]
+			chart = withLanes(p.charts, p.scales)[0]
 		case lanes && i < gpuCharts: // it is in the first
 			continue
 		}
@@ -46,7 +46,7 @@ func (p *pageNode) chosen(shown []int, lanes bool) []pageChart {
 		drawChart(picture, chart, p.time, box{0, 0, width, height})
 		picture.close()
 		out = append(out, pageChart{
-			chart.ID, label, template.HTML(picture.out), chart.Quiet(), chart.Maybe && len(chart.Series) == 0,
+			chart.ID, label, template.HTML(picture.out), chart.Quiet(), chart.Optional && len(chart.Series) == 0,
 		})
 	}
 	return out

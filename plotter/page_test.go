@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -62,14 +62,14 @@ func pageSamples(n int) *reporter.Report {
 }
 
 func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
-	need.Time(t, "a second of CPU for its large pages")
+	testenv.SkipIfShort(t, "a second of CPU for its large pages")
 	reports := map[string]*reporter.Report{
 		"nothing": plottertest.Absent(), "one sample": plottertest.Short(), "1000 samples": pageSamples(1000), "1999 samples": pageSamples(1999),
 		"gaps": plottertest.Gaps(), "a week": plottertest.Week(t), "64 CPUs": reportertest.Large(0, 1, 1000), "12 nodes": plottertest.Few(), "perf.py": plottertest.PerfPy(t),
 		"operations": worked(), "32 series of each kind": busy(),
 	}
-	for name, evil := range plottertest.Evil() {
-		reports["hostile: "+name], _ = plottertest.Poisoned(evil)
+	for name, evil := range plottertest.HostileStrings() {
+		reports["hostile: "+name], _ = plottertest.HostileReport(evil)
 	}
 	for name, letter := range map[string]string{"letters": "a", "controls": "\x01", "wide": "漢", "no UTF-8": "\xff"} {
 		r := plottertest.Minute(0)
@@ -102,14 +102,14 @@ func TestPage_OfQuotesAndBrackets(t *testing.T) {
 
 // TestPage_OfAThousandNodesIsSmall: also where every node's texts are long.
 func TestPage_OfAThousandNodesIsSmall(t *testing.T) {
-	need.Time(t, "a page of a thousand nodes")
+	testenv.SkipIfShort(t, "a page of a thousand nodes")
 	if n := len(pageMany(t)); n > plottertest.ManyBytes {
 		t.Errorf("%d bytes, more than %d", n, plottertest.ManyBytes)
 	}
 }
 
 func TestPage_SameReportSameBytes(t *testing.T) {
-	poisoned, _ := plottertest.Poisoned(`<&">`)
+	poisoned, _ := plottertest.HostileReport(`<&">`)
 	for i := range 20 {
 		poisoned.Run.Tags["tag "+strconv.Itoa(i)] = "value"
 		for _, n := range poisoned.Nodes {
@@ -232,9 +232,9 @@ func BenchmarkPage1000(b *testing.B) {
 func TestPage_OfNodesByReference(t *testing.T) {
 	t.Parallel()
 	full, lazy := pageSamples(20), pageSamples(20)
-	lazy.Nodes["0"] = full.Nodes["0"].ByReference("file:///d#job/node-0", 9, "00")
-	lazy.Nodes["1"] = full.Nodes["0"].ByReference("file:///d#job/node-1", 9, "00")
-	lazy.Run.Gather = &reporter.Gather{Store: "file:///d", NodesExpected: 3}
+	lazy.Nodes["0"] = full.Nodes["0"].WithReference("file:///d#job/node-0", 9, "00")
+	lazy.Nodes["1"] = full.Nodes["0"].WithReference("file:///d#job/node-1", 9, "00")
+	lazy.Run.Gather = &reporter.GatherResult{Store: "file:///d", NodesExpected: 3}
 	page := string(pageOf(t, lazy))
 	for _, words := range []string{"The series of 2 nodes are in the store", "2 of 3 nodes", `"charts":[]`, `"c":[],"a":[]}`} {
 		if !strings.Contains(page, words) {

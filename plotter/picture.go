@@ -155,7 +155,7 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 		p.charts, p.each = []Chart{chart}, metricHeight
 	}
 
-	p.time, p.charts = drawn(&r.Run, n, p.charts)
+	p.time, p.charts = withSuspendGaps(&r.Run, n, p.charts)
 	p.title = summary.Headline(r) + ", node " + name
 	if host := n.HostName(); host != "" {
 		p.title += " (" + text.Printable(host) + ")"
@@ -281,8 +281,8 @@ func (c *pixelCanvas) text(at point, s string, a anchor, with ink) {
 	c.renderer.Text(s, x, int(at.y))
 }
 
-// Extension returns the kind of picture that a file name asks for: "svg", "png" or "html".
-func Extension(name string) (string, error) {
+// PictureFormat returns the kind of picture that a file name asks for: "svg", "png" or "html".
+func PictureFormat(name string) (string, error) {
 	for _, kind := range []string{"html", "svg", "png"} {
 		if len(name) > len(kind) && strings.EqualFold(name[len(name)-len(kind)-1:], "."+kind) {
 			return kind, nil

@@ -97,7 +97,8 @@ func pictureEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float
 
 // TestPicture_WeekShowsTheBurst: two seconds of a week reach the top of the SVG and of
 // the PNG. Without the envelope they would not.
-// In a Pod the host is named after the Pod: the node has the name that its scheduler gave it, on the page and in a picture.
+// In a Pod the host is named after the Pod: the node has the name that its scheduler gave it, on the page and in a
+// picture.
 func TestPage_NamesTheNode(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Nodes["0"].Host.Hostname = "job-4711-xk2vp"
@@ -204,17 +205,17 @@ func pictureWellFormed(t testing.TB, r *reporter.Report, o PictureOptions) {
 }
 
 func TestPicture_OfHostileReports(t *testing.T) {
-	evil := plottertest.Evil()
+	evil := plottertest.HostileStrings()
 	evil["all at once"] = strings.Join(slices.Sorted(maps.Values(evil)), "")
 	for name, evil := range evil {
 		t.Run(name, func(t *testing.T) {
-			r, _ := plottertest.Poisoned(evil)
+			r, _ := plottertest.HostileReport(evil)
 			pictureWellFormed(t, r, PictureOptions{Width: 800})
 			pictureWellFormed(t, r, PictureOptions{Width: 800, Node: "1"})
 			pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: evil})
 		})
 	}
-	r, _ := plottertest.Poisoned(evil["all at once"])
+	r, _ := plottertest.HostileReport(evil["all at once"])
 	picturePNG(t, r, PictureOptions{Width: MinWidth, Node: "1"})
 	picturePNG(t, r, PictureOptions{Width: MinWidth, Metric: evil["all at once"]})
 }

@@ -30,7 +30,7 @@ func rowsOf(page string) []string {
 }
 
 func TestPage_Processes(t *testing.T) {
-	r := reportertest.Processes(reportertest.NodeReport(0, 60, 0, nil))
+	r := reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
 	page := processPage(t, r)
 	if got, want := rowsOf(page), []string{"1201", "99", "1200", "41234"}; !slices.Equal(got, want) {
 		t.Errorf("rows %v, want %v", got, want)

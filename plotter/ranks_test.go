@@ -15,7 +15,7 @@ import (
 
 // TestPageRanks: each rank has a row in its node, and the first that failed is marked there and on the maps.
 func TestPageRanks(t *testing.T) {
-	page := string(pageOf(t, plottertest.Concluded(t, reportertest.KilledRank())))
+	page := string(pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank())))
 	for part, want := range map[string]int{
 		`data-rank="`: 8, `<tr data-rank="3" class="failed first">`: 1, ` first">`: 1, `class="ring"`: 3,
 		`<details open><summary>4 ranks, 4 failed`: 1, `<details><summary>4 ranks, 4 failed`: 1,
@@ -37,7 +37,7 @@ func TestPageRanks_None(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{
 		"one": plottertest.Minute(0), "many": plottertest.Few(), "one rank alone": reportertest.Ranks(1, 1, 20),
 	} {
-		page := pageOf(t, plottertest.Concluded(t, r))
+		page := pageOf(t, plottertest.WithVerdict(t, r))
 		if len(r.Nodes["0"].Ranks) == 0 && bytes.Contains(page, []byte("data-ranks")) || bytes.Contains(page, []byte("data-rank=")) {
 			t.Errorf("%s: there are ranks", name)
 		}
@@ -46,7 +46,7 @@ func TestPageRanks_None(t *testing.T) {
 
 // TestPageRanks_Streamed: a page that learns of the run's verdict at its end is the same.
 func TestPageRanks_Streamed(t *testing.T) {
-	r := plottertest.Concluded(t, reportertest.KilledRank())
+	r := plottertest.WithVerdict(t, reportertest.KilledRank())
 	p := NewPage(PageOptions{})
 	for _, name := range []string{"1", "0"} {
 		unknown := r.Run
@@ -83,7 +83,7 @@ func TestPageRanks_Many(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d ranks: %d bytes in %v", nodes*perNode, out.Len(), time.Since(began))
-	if rows := strings.Count(out.String(), "data-rank="); rows > mostRanks || rows < mostRanks-nodes {
+	if rows := strings.Count(out.String(), "data-rank="); rows > maxRanks || rows < maxRanks-nodes {
 		t.Errorf("%d rows", rows)
 	}
 	if strings.Contains(out.String(), `class="strip"`) || !strings.Contains(out.String(), "44 more: 44 with exit 0") {

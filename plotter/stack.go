@@ -16,7 +16,7 @@ type Part int
 const (
 	PartLine   Part = iota // a line of its own, as in other charts
 	PartJob                // the lowest layer
-	PartAll                // the job and all others together: the upper edge of both
+	PartTotal              // the job and all others together: the upper edge of both
 	PartShare              // the same in percent of the whole; left out where PartAll was measured
 	PartCache              // the page cache of the job
 	PartOthers             // PartAll without the job
@@ -25,34 +25,34 @@ const (
 )
 
 // layer reports whether the part is drawn as an area.
-func (p Part) layer() bool { return p != PartLine && p != PartAll }
+func (p Part) layer() bool { return p != PartLine && p != PartTotal }
 
 // tone returns the color of the part by name; "" is the color of the series. Tones are neutral, so that the job stands
 // out.
 func (p Part) tone() string {
 	return [...]string{
-		PartAll: "others", PartOthers: "others", PartMixed: "mixed", PartCache: "cache", PartRest: "rest",
+		PartTotal: "others", PartOthers: "others", PartMixed: "mixed", PartCache: "cache", PartRest: "rest",
 	}[p]
 }
 
 // A stackPlan says how a chart is stacked.
 type stackPlan struct {
-	// rest is the label of what is left of the whole: idle, free. "" is a chart that is not stacked.
-	rest string
-	// alone is the label of PartAll where nothing is known of a job.
-	alone string
-	// share is the label of PartShare where a value is asked for.
-	share string
+	// restLabel is the label of what is left of the whole: idle, free. "" is a chart that is not stacked.
+	restLabel string
+	// totalLabel is the label of PartAll where nothing is known of a job.
+	totalLabel string
+	// shareLabel is the label of PartShare where a value is asked for.
+	shareLabel string
 }
 
-// wholeOf returns how much the node has of what the chart shows; 0 if that is not known, or the chart
+// capacityOf returns how much the node has of what the chart shows; 0 if that is not known, or the chart
 // is not stacked.
-func (p *chartPlan) wholeOf(n *reporter.Node) float64 {
-	if p.stack.rest == "" || n.Host == nil {
+func (p *chartPlan) capacityOf(n *reporter.Node) float64 {
+	if p.stack.restLabel == "" || n.Host == nil {
 		return 0
 	}
 	v := n.Host.MemoryMB
-	if p.of == collector.JobCPU {
+	if p.column == collector.JobCPU {
 		v = float64(n.Host.CPUs)
 	}
 	if v > 0 && v <= maxAxis {
@@ -73,20 +73,20 @@ const (
 // are stacked; the bands of the job and of the node's total keep their peaks. A chart that is not
 // stacked is returned as it is.
 func (c Chart) Stacked() Chart {
-	if c.stack.rest == "" {
+	if c.stack.restLabel == "" {
 		return c
 	}
 
-	all, job := c.part(PartAll), c.part(PartJob)
+	all, job := c.part(PartTotal), c.part(PartJob)
 	if share := c.part(PartShare); all == nil && share != nil {
-		if c.Whole == 0 {
+		if c.Capacity == 0 {
 			return c.inPercent(*share)
 		}
-		if c.stack.share != "" {
-			aside := Series{Label: c.stack.share, Key: share.Key, Unit: "%", Band: share.Band}
-			c.Asides = append([]Series{aside}, c.Asides...)
+		if c.stack.shareLabel != "" {
+			aside := Series{Label: c.stack.shareLabel, Key: share.Key, Unit: "%", Band: share.Band}
+			c.TooltipSeries = append([]Series{aside}, c.TooltipSeries...)
 		}
-		share.Part, share.Band = PartAll, scaled(share.Band, c.Whole/100)
+		share.Part, share.Band = PartTotal, scaled(share.Band, c.Capacity/100)
 		all = share
 	}
 
@@ -99,7 +99,7 @@ func (c Chart) Stacked() Chart {
 			layers = append(layers, s)
 		}
 	}
-	c.Top, c.Series = c.wholeTop(), layers
+	c.Top, c.Series = c.axisTop(), layers
 
 	return c
 }
@@ -114,7 +114,7 @@ func (c *Chart) layers(all, job *Series) []Series {
 		return []Series{*job}
 	case job == nil: // the total is the lowest layer
 		lowest := *all
-		lowest.Part, lowest.Label = PartJob, c.stack.alone
+		lowest.Part, lowest.Label = PartJob, c.stack.totalLabel
 		out = append(out, lowest)
 	default:
 		out = append(append(out, *job), splitUp(all.Band.Mean, job.Band.Mean)...)
@@ -123,7 +123,7 @@ func (c *Chart) layers(all, job *Series) []Series {
 	if cache := c.part(PartCache); cache != nil {
 		out = append(out, *cache)
 	}
-	if c.Whole > 0 {
+	if c.Capacity > 0 {
 		out = append(out, c.rest(out, all))
 	}
 	return out
@@ -131,30 +131,30 @@ func (c *Chart) layers(all, job *Series) []Series {
 
 // inPercent returns the chart of a share of a whole that is not known.
 func (c Chart) inPercent(share Series) Chart {
-	share.Part, share.Label = PartLine, c.stack.alone
+	share.Part, share.Label = PartLine, c.stack.totalLabel
 	c.Unit, c.Top, c.Bound, c.BoundText, c.stack = "%", 100, 0, "", stackPlan{}
 	c.Series = []Series{share}
-	c.Asides = slices.DeleteFunc(slices.Clone(c.Asides), func(s Series) bool { return s.Key == share.Key })
+	c.TooltipSeries = slices.DeleteFunc(slices.Clone(c.TooltipSeries), func(s Series) bool { return s.Key == share.Key })
 	return c
 }
 
-// wholeTop returns the end of the axis: the whole, or near what the job needs if that is much less.
-func (c *Chart) wholeTop() float64 {
+// axisTop returns the end of the axis: the whole, or near what the job needs if that is much less.
+func (c *Chart) axisTop() float64 {
 	job := c.part(PartJob)
 	if job == nil {
-		return c.Whole
+		return c.Capacity
 	}
 
 	need := max(c.Peak, job.top())
-	limited := c.Bound > 0 && c.Bound <= c.Whole
+	limited := c.Bound > 0 && c.Bound <= c.Capacity
 	if limited {
 		need = max(need, c.Bound)
 	}
 
-	if need < smallPart*c.Whole && (limited || need >= tinyPart*c.Whole) {
+	if need < smallPart*c.Capacity && (limited || need >= tinyPart*c.Capacity) {
 		return fitRoom * need
 	}
-	return max(c.Whole, need)
+	return max(c.Capacity, need)
 }
 
 // part returns a copy of the series that is a part; nil if there is none.
@@ -199,9 +199,9 @@ func (c *Chart) rest(layers []Series, all *Series) Series {
 				sum += s.Band.Mean[i]
 			}
 		}
-		rest[i] = max(0, c.Whole-sum)
+		rest[i] = max(0, c.Capacity-sum)
 	}
-	return derived(PartRest, c.stack.rest, rest)
+	return derived(PartRest, c.stack.restLabel, rest)
 }
 
 // derived returns a layer that is computed from means. It has no band.

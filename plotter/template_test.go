@@ -25,10 +25,11 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// FuzzPages puts a text wherever the pages have one: it becomes no element, no address and no part of a style or script.
+// FuzzPages puts a text wherever the pages have one: it becomes no element, no address and no part of a style or
+// script.
 func FuzzPages(f *testing.F) {
 	f.Add("node-a b&'\"<:%41%zz+.html")
-	for _, evil := range plottertest.Evil() {
+	for _, evil := range plottertest.HostileStrings() {
 		f.Add(evil)
 	}
 	f.Add(strings.Join(reportertest.HostileTexts[:60], ""))
@@ -52,8 +53,8 @@ var (
 // elementsOf returns the elements of all pages with a text wherever they have one.
 func elementsOf(t *testing.T, words string) []string {
 	t.Helper()
-	two, _ := plottertest.Poisoned(words)
-	one := reportertest.HostileWork(reportertest.HostileReport(words), words)
+	two, _ := plottertest.HostileReport(words)
+	one := reportertest.AddHostileOperations(reportertest.HostileReport(words), words)
 	one.Run.Tags = map[string]string{words: words}
 	var out strings.Builder
 	for _, r := range []*reporter.Report{one, two} {
@@ -64,7 +65,7 @@ func elementsOf(t *testing.T, words string) []string {
 	if err := WriteDiffPage(&out, compared(t, words), words); err != nil {
 		t.Fatal(err)
 	}
-	row := IndexRow{Run: words, Start: words, Nodes: words, End: words, Command: words, Link: words, CPU: Gauge{1, words}, State: words}
+	row := IndexRow{Run: words, Start: words, Nodes: words, End: words, Command: words, Link: words, CPU: UsageBar{1, words}, State: words}
 	if err := WriteIndex(&out, Index{Title: words, Rows: []IndexRow{row, {Run: words, Link: "a/" + words}}}); err != nil {
 		t.Fatal(err)
 	}

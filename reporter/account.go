@@ -19,7 +19,7 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	}
 	a, j := &rec.Account, *job
 	j.Source, j.MemoryKind, j.Cgroup = a.Source, a.MemoryKind, a.Group
-	j.CPUSeconds, j.CPUAtLeast = wholeCPU(&j, a), a.CPUOpen || j.Attached && !a.CPUSeconds.Known()
+	j.CPUSeconds, j.CPUAtLeast = wholeCPU(&j, a), a.CPUIncomplete || j.Attached && !a.CPUSeconds.Known()
 	j.PeakMemoryMB = peakMemory(&j, rec)
 	if a.Source == host.JobFromTree && a.UnownedMB >= leastUnowned {
 		j.UnownedMB = float64(a.UnownedMB)
@@ -42,8 +42,8 @@ const leastUnowned = 4
 // added. A control group counts all of it, unless processes left the group.
 func wholeCPU(j *Job, a *collector.Account) float64 {
 	ended := j.UserSeconds + j.SystemSeconds
-	if a.Source == host.JobFromTree && a.Living.Known() {
-		ended += float64(a.Living)
+	if a.Source == host.JobFromTree && a.LivingCPUSeconds.Known() {
+		ended += float64(a.LivingCPUSeconds)
 	}
 	if a.CPUSeconds.Known() { // of a tree with what was seen of children whose parent did not wait for them
 		return max(ended, float64(a.CPUSeconds))
@@ -73,12 +73,12 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 		peak = v
 	}
 	if largest := j.MaxRSSMB; !j.MaxRSSAtMost {
-		if a.Source != host.JobFromTree && !a.Outside && a.PeakMB > 0 { // wait4 counts pages of files, too
+		if a.Source != host.JobFromTree && !a.OutsideGroup && a.PeakMB > 0 { // wait4 counts pages of files, too
 			largest = min(largest, float64(a.PeakMB))
 		}
 		peak = max(peak, largest)
 	}
-	group := float64(a.PeakMB-a.CacheMB-a.OwnMB) - unseenCache(j, a)
+	group := float64(a.PeakMB-a.CacheMB-a.NonJobMB) - unseenCache(j, a)
 	if a.Source != host.JobFromTree && !math.IsNaN(group) {
 		peak = max(peak, group)
 	}
@@ -112,16 +112,16 @@ func newLimits(rec *collector.Recording) *Limits {
 }
 
 // newGPUIdle returns when a GPU was idle; nil if it never was.
-func newGPUIdle(i *collector.Idleness) *GPUIdle {
-	if i.Gaps == 0 {
+func newGPUIdle(i *collector.IdleGaps) *GPUIdle {
+	if i.Count == 0 {
 		return nil
 	}
-	mean := func(m collector.Meanwhile) series.Optional {
+	mean := func(m collector.GapMean) series.Optional {
 		return series.Optional(text.Round(float64(m.Mean()), 3))
 	}
 	return &GPUIdle{
 		Seconds:            text.Round(i.Seconds, 3),
-		Gaps:               i.Gaps,
+		Gaps:               i.Count,
 		LongestGapSeconds:  text.Round(i.LongestSeconds, 3),
 		JobCPUs:            mean(i.JobCPUs),
 		DiskMBPerSecond:    mean(i.DiskRate),
@@ -134,7 +134,7 @@ func newGPUs(rec *collector.Recording) []GPU {
 	for _, g := range rec.GPUs {
 		out = append(out, GPU{Index: g.Index, UUID: g.UUID, Name: g.Name, MemoryMB: g.MemoryMB,
 			PowerLimitWatts: g.PowerLimitWatts, OfJob: g.OfJob, MIG: g.MIG,
-			ClockMHz: g.ClockMHz, Throttle: g.Throttle, Idle: newGPUIdle(&g.Idle)})
+			ClockMHz: g.ClockMHz, Throttle: g.Throttle, Idle: newGPUIdle(&g.IdleGaps)})
 	}
 	return out
 }
@@ -149,7 +149,7 @@ func LimitKills(a *collector.Account, j *Job) float64 {
 		case v.Foreign:
 		case known && at:
 			here++
-		case known && InGroup(v.Group, a.MemoryHome):
+		case known && InGroup(v.Group, a.MemoryPath):
 			elsewhere = true
 		}
 	}
@@ -173,7 +173,7 @@ func GroupKills(a *collector.Account) float64 {
 		kills = float64(a.OOMKills)
 	}
 	for _, v := range a.Victims {
-		if v.Foreign && (InGroup(v.Group, a.MemoryHome) || v.Group == "" && !v.Host) {
+		if v.Foreign && (InGroup(v.Group, a.MemoryPath) || v.Group == "" && !v.Host) {
 			kills--
 		}
 	}
@@ -184,13 +184,13 @@ func GroupKills(a *collector.Account) float64 {
 // memory limit. Where the kernel does not count that, the largest process proves it, if it had the limit to itself and
 // the host had memory.
 func LimitProved(a *collector.Account, j *Job) bool {
-	k := a.Kill
+	k := a.LastOOMKill
 	switch {
 	case k == nil:
 		return false
 	case k.AtLimit:
 		return true
-	case k.Counted || j == nil || j.MaxRSSAtMost:
+	case k.LimitEventsCounted || j == nil || j.MaxRSSAtMost:
 		return false
 	}
 
@@ -198,7 +198,7 @@ func LimitProved(a *collector.Account, j *Job) bool {
 	if a.FullAtKillMB.Known() {
 		limit = a.FullAtKillMB
 	}
-	return k.AvailablePct >= collector.HostRoomPct && 100*j.MaxRSSMB >= collector.LimitHeldPct*float64(limit)
+	return k.AvailablePct >= collector.HostAvailablePct && 100*j.MaxRSSMB >= collector.LimitUnreclaimablePct*float64(limit)
 }
 
 // HitLimit reports whether a victim was killed for the job's memory limit, and whether that is
@@ -212,12 +212,12 @@ func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 		return false, false
 	case v.LimitGroup == a.Limits.MemoryGroup:
 		return true, true
-	case InGroup(v.LimitGroup, a.Limits.MemoryGroup) && InGroup(a.MemoryInner, v.LimitGroup):
+	case InGroup(v.LimitGroup, a.Limits.MemoryGroup) && InGroup(a.InnerMemoryGroup, v.LimitGroup):
 		return true, true // job and step of a scheduler have the same limit
 	case a.Limits.MemoryGroup == "": // it is set above what we see
-		return false, InGroup(v.LimitGroup, a.MemoryHome) && v.LimitGroup != a.MemoryHome
+		return false, InGroup(v.LimitGroup, a.MemoryPath) && v.LimitGroup != a.MemoryPath
 	}
-	return false, InGroup(v.Group, a.MemoryHome)
+	return false, InGroup(v.Group, a.MemoryPath)
 }
 
 // InGroup reports whether a control group is another one or below it. It is never true of the
@@ -237,9 +237,9 @@ func MemoryLimitText(l *Limits, size func(float64) string) string {
 	return rangeText(l.MemoryRange, float64(l.MemoryMB), size)
 }
 
-// BoundText returns to how many of the CPUs that it was given the job bound itself: "bound itself to 1 of the 2 CPUs
-// it was given". It returns "" if it did not.
-func BoundText(l *Limits) string {
+// CPUBindingText returns to how many of the CPUs that it was given the job bound itself: "bound itself to 1 of the 2
+// CPUs it was given". It returns "" if it did not.
+func CPUBindingText(l *Limits) string {
 	if l == nil || !(l.GivenCPUs > 0) {
 		return ""
 	}
@@ -256,8 +256,8 @@ func rangeText(r *LimitRange, now float64, format func(float64) string) string {
 	return format(float64(r.Min)) + " to " + format(float64(r.Max))
 }
 
-// ChangedText returns when the limits of a range changed: "changed at 12:00:18 UTC". It returns "" for nil.
-func ChangedText(r *LimitRange) string {
+// LimitChangeText returns when the limits of a range changed: "changed at 12:00:18 UTC". It returns "" for nil.
+func LimitChangeText(r *LimitRange) string {
 	if r == nil {
 		return ""
 	}

@@ -42,7 +42,7 @@ func TestAccount_LimitBetweenSamples(t *testing.T) {
 			a.Limits.MemoryMB, a.LimitReachedPct = 200, c.reached
 			j.BlockReadMB, j.BlockWriteMB = c.read, c.wrote
 			if c.killed {
-				a.OOMKills, a.FullAtKillMB, a.Kill = 1, 200, &collector.Kill{AtLimit: true}
+				a.OOMKills, a.FullAtKillMB, a.LastOOMKill = 1, 200, &collector.OOMKill{AtLimit: true}
 			}
 		})
 		got, ok := n.Metrics[reporter.MetricLimitMemory]
@@ -69,7 +69,7 @@ func TestAccount_WholeCPU(t *testing.T) {
 	} {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 			a.LateCPUSeconds = c.late
-			a.Source, a.CPUSeconds, a.Living, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
+			a.Source, a.CPUSeconds, a.LivingCPUSeconds, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
 		})
 		if n.Job.CPUSeconds != c.want {
 			t.Errorf("%s: %v s, want %v", c.name, n.Job.CPUSeconds, c.want)
@@ -103,14 +103,14 @@ func TestAccount_LimitThatChanges(t *testing.T) {
 
 func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
 	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
-		a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = host.JobFromCreated, 97, 5, 0, 103
+		a.Source, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, 97, 5, 0, 103
 	})
 	if n.Job.PeakMemoryMB != 97 {
 		t.Errorf("peak %v MiB in a group that had 97", n.Job.PeakMemoryMB)
 	}
 
 	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
-		a.Source, a.Outside, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = host.JobFromCreated, true, 97, 5, 0, 103
+		a.Source, a.OutsideGroup, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, true, 97, 5, 0, 103
 	})
 	if n.Job.PeakMemoryMB != 103 {
 		t.Errorf("peak %v MiB of a process that had 103 outside of the group", n.Job.PeakMemoryMB)
@@ -126,10 +126,10 @@ func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
 		want        float64
 	}{{0, 0, 0, false, 150}, {20, 30, 0, false, 100}, {100, 200, 0, false, 7}, {100, 200, 1, true, 150}, {100, 200, 1, false, 7}} {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
-			a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = host.JobFromCreated, 160, 6, 4, 7
+			a.Source, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, 160, 6, 4, 7
 			j.BlockReadMB, j.BlockWriteMB, a.OOMKills = c.read, c.wrote, c.kills
 			if c.kills > 0 {
-				a.FullAtKillMB, a.Kill = 160, &collector.Kill{AtLimit: c.proved}
+				a.FullAtKillMB, a.LastOOMKill = 160, &collector.OOMKill{AtLimit: c.proved}
 			}
 		})
 		if n.Job.PeakMemoryMB != c.want {

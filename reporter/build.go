@@ -45,9 +45,9 @@ func New(in Input) *Report {
 
 	job := withAccount(in.Job, rec)
 	f := newFacts(rec, run.WallSeconds, job)
-	f.held = heldSeconds(rec, in.Rank)
+	f.hostSeconds = hostSecondsOf(rec, in.Rank)
 	if in.Job == nil && run.Command != nil {
-		f.noJob = absent(JobGoesOn)
+		f.jobErr = newMissingError(JobGoesOn)
 	}
 
 	metrics, absent := f.compute()
@@ -61,7 +61,7 @@ func New(in Input) *Report {
 		GPUs:      newGPUs(rec),
 		Mounts:    newMounts(rec),
 		Metrics:   metrics,
-		Summaries: newQuantiles(rec),
+		Summaries: newSummaries(rec),
 		Marks:     newMarks(rec),
 		Phases:    newPhases(rec, run.End),
 		Processes: newProcesses(rec, run.End),
@@ -72,8 +72,8 @@ func New(in Input) *Report {
 		node.Push.MLflow.State = PushOff
 	}
 
-	if rec.Work != nil {
-		b := rec.Work.CopyBook()
+	if rec.Operations != nil {
+		b := rec.Operations.CopyAggregator()
 		node.Operations, node.Transfers = new(b.Operations(run.End.Time)), b.Transfers()
 	}
 
@@ -86,32 +86,32 @@ func New(in Input) *Report {
 
 func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 	f := &facts{
-		summary: rec.Summaries,
-		wall:    wall,
-		cpus:    rec.Host.CPUs,
-		boot:    rec.SinceBoot,
-		job:     job,
-		largest: largestProcess(rec),
-		noJob:   absent(NoJob),
-		account: &rec.Account,
-		gpus:    rec.GPUs,
-		length:  (rec.End.Mono - rec.Start.Mono).Seconds(),
+		summary:          rec.Summaries,
+		wall:             wall,
+		cpus:             rec.Host.CPUs,
+		boot:             rec.SinceBoot,
+		job:              job,
+		largestProcessMB: largestProcessMB(rec),
+		jobErr:           newMissingError(NoJob),
+		account:          &rec.Account,
+		gpus:             rec.GPUs,
+		length:           (rec.End.Mono - rec.Start.Mono).Seconds(),
 	}
-	f.why = func(c collector.Column) error { return whyAbsent(rec, c) }
+	f.whyMissing = func(c collector.Column) error { return whyMissing(rec, c) }
 	return f
 }
 
-// whyAbsent says why a column was never measured.
-func whyAbsent(rec *collector.Recording, c collector.Column) error {
+// whyMissing says why a column was never measured.
+func whyMissing(rec *collector.Recording, c collector.Column) error {
 	for _, f := range rec.Failures {
 		if c.AffectedBy(f) {
-			return &absence{Unreadable, f.Why}
+			return &missingError{Unreadable, f.Why}
 		}
 	}
 
-	for _, g := range rec.Gaps {
+	for _, g := range rec.Missing {
 		if g.What == c.Key() || g.Code == host.RootOnly && g.What == c.Info().Source {
-			return &absence{cmp.Or(g.Code, Unreadable), g.Why}
+			return &missingError{cmp.Or(g.Code, Unreadable), g.Why}
 		}
 	}
 
@@ -122,35 +122,35 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 
 	row := c.Info()
 	_, _, gpu := c.GPU()
-	group := row.Needs.Has(collector.NeedGroup)
+	group := row.Requires.Has(collector.RequiresGroup)
 	switch {
-	case row.Needs.Has(collector.NeedTicks) && length < collector.FirstWindow:
-		return &absence{TooShort, fmt.Sprintf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
+	case row.Requires.Has(collector.RequiresTicks) && length < collector.FirstWindow:
+		return &missingError{TooShort, fmt.Sprintf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
 			"and less than %v is not measured",
 			length.Round(time.Microsecond), collector.FirstWindow)}
-	case row.Needs.Has(collector.NeedTicks) && rec.Samples > 0:
-		return absent(CPUStill)
-	case row.Needs.Has(collector.NeedDevice) && !gpu:
+	case row.Requires.Has(collector.RequiresTicks) && rec.Samples > 0:
+		return newMissingError(CPUStill)
+	case row.Requires.Has(collector.RequiresDevice) && !gpu:
 		return errNoDevice
-	case row.Needs.Has(collector.NeedJob) && rec.Account.Source == "":
-		return absent(NoJob)
+	case row.Requires.Has(collector.RequiresJob) && rec.Account.Source == "":
+		return newMissingError(NoJob)
 	case group && rec.Account.Group == "":
-		return absent(NoCgroup)
-	case row.Needs.Has(collector.NeedMemoryLimit) && !rec.Account.Limits.MemoryMB.Known():
-		return absent(NoMemoryLimit)
-	case row.Needs.Has(collector.NeedQuota) && !rec.Account.Limits.CPUQuota.Known():
-		return absent(NoCPUQuota)
-	case row.Needs.Has(collector.NeedQuota) && rec.Account.Periods == 0:
-		return absent(NoQuotaPeriod)
-	case row.Needs.Has(collector.NeedOwnGroup) && rec.Account.Source == host.JobFromTree:
-		return absent(SharedCgroup)
-	case group && (rec.Samples > 0 || !row.Needs.Has(collector.NeedOwnGroup)):
-		return absent(NoCgroupCounter)
-	case row.Needs.Has(collector.NeedJob) && rec.Samples > 0:
-		return absent(JobOver)
+		return newMissingError(NoCgroup)
+	case row.Requires.Has(collector.RequiresMemoryLimit) && !rec.Account.Limits.MemoryMB.Known():
+		return newMissingError(NoMemoryLimit)
+	case row.Requires.Has(collector.RequiresQuota) && !rec.Account.Limits.CPUQuota.Known():
+		return newMissingError(NoCPUQuota)
+	case row.Requires.Has(collector.RequiresQuota) && rec.Account.Periods == 0:
+		return newMissingError(NoQuotaPeriod)
+	case row.Requires.Has(collector.RequiresOwnGroup) && rec.Account.Source == host.JobFromTree:
+		return newMissingError(SharedCgroup)
+	case group && (rec.Samples > 0 || !row.Requires.Has(collector.RequiresOwnGroup)):
+		return newMissingError(NoCgroupCounter)
+	case row.Requires.Has(collector.RequiresJob) && rec.Samples > 0:
+		return newMissingError(JobOver)
 	}
 
-	return absent(NoSample)
+	return newMissingError(NoSample)
 }
 
 // sourceMissing lists the sources that failed, with how often, and what the
@@ -161,13 +161,13 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		readings := readingsOf(f.Source, rec)
 		out = append(out, Missing{
 			What: f.Source, Code: Unreadable, Why: f.Why + ofReadings(f.Count, readings),
-			Count: f.Count, Of: readings,
+			Count: f.Count, Total: readings,
 		})
 	}
 
-	for kind := range host.NumKinds {
+	for kind := range host.NumDeviceKinds {
 		source := kind.Source()
-		if late, ok := rec.Late[source]; ok {
+		if late, ok := rec.LateStarts[source]; ok {
 			why := fmt.Sprintf("counted only from %v after the start: it could not be read before",
 				late.Round(time.Millisecond))
 			out = append(out, Missing{What: source, Code: CountedLate, Why: why})
@@ -177,12 +177,12 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	if left := leftGroup(job, rec); left != "" {
 		out = append(out, Missing{What: host.SourceJob, Code: JobOutside, Why: left})
 	}
-	if rec.GPUTrouble != "" {
-		out = append(out, Missing{What: host.SourceGPU, Code: gpu.Silent, Why: rec.GPUTrouble})
+	if rec.GPUError != "" {
+		out = append(out, Missing{What: host.SourceGPU, Code: gpu.Silent, Why: rec.GPUError})
 	}
 
-	out = append(out, rec.Gaps...)
-	for _, e := range rec.Clock {
+	out = append(out, rec.Missing...)
+	for _, e := range rec.ClockEvents {
 		code, why := ClockStep, "the wall clock was stepped by %v near %s: all times follow the clock of the start"
 		if e.Suspend {
 			code, why = Suspend, "the machine was suspended for %v until %s: nothing was measured meanwhile"
@@ -216,12 +216,12 @@ func newSampling(rec *collector.Recording) *Sampling {
 		LongestGapSeconds: rec.LongestGap.Seconds(),
 		Stride:            rec.Ring.Stride(),
 		MaxLength:         rec.Ring.Capacity(),
-		Reader:            rec.Reader,
+		Reader:            rec.ReaderName,
 		DiskPaths:         rec.DiskPaths,
 		Disks:             append([]string{}, rec.Disks...),
 		NICs:              append([]string{}, rec.NICs...),
 	}
-	for _, e := range rec.Clock {
+	for _, e := range rec.ClockEvents {
 		event := ClockEvent{Time{e.At}, e.By.Seconds()}
 		if e.Suspend {
 			s.Suspends = append(s.Suspends, event)
@@ -232,14 +232,14 @@ func newSampling(rec *collector.Recording) *Sampling {
 	return s
 }
 
-func newQuantiles(rec *collector.Recording) map[string]Quantile {
-	out := make(map[string]Quantile)
+func newSummaries(rec *collector.Recording) map[string]Summary {
+	out := make(map[string]Summary)
 	for c, s := range rec.Summaries {
 		column := collector.Column(c)
 		if column == collector.Timestamp || s.Count() == 0 {
 			continue
 		}
-		q := Quantile{}
+		q := Summary{}
 		q.Min, _ = s.Min()
 		q.Mean, _ = s.Mean()
 		q.Max, _ = s.Max()
@@ -261,10 +261,10 @@ func newQuantiles(rec *collector.Recording) map[string]Quantile {
 func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 	n := to - from
 	samples := Samples{}
-	envelope := make(Envelope, rec.Columns())
-	for c := range rec.Columns() {
-		// The first ones always belong into a report, a later one where it was measured at all, so that a node without GPUs
-		// or control groups has no lists of nulls.
+	envelope := make(Envelope, rec.NumColumns())
+	for c := range rec.NumColumns() {
+		// The first ones always belong into a report, a later one where it was measured at all, so that a node without
+		// GPUs or control groups has no lists of nulls.
 		if !c.Info().Always && rec.Summaries[c].Count() == 0 {
 			continue
 		}
@@ -286,22 +286,22 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 		}
 	}
 
-	addLines(envelope, rec.Work, from, to)
+	addTimelines(envelope, rec.Operations, from, to)
 	return samples, envelope
 }
 
-// addLines adds the time lines of what the job said.
-func addLines(envelope Envelope, work *collector.Work, from, to int) {
-	if work == nil || work.Lines == nil {
+// addTimelines adds the time lines of what the job said.
+func addTimelines(envelope Envelope, work *collector.Operations, from, to int) {
+	if work == nil || work.Timelines == nil {
 		return
 	}
 	for place, key := range work.Keys {
 		var band Band
 		for i := from; i < to; i++ {
-			s := work.Lines.Bucket(i).Stats[place]
-			least, greatest := text.RoundFigure(s.Min), text.RoundFigure(s.Max)
+			s := work.Timelines.Bucket(i).Stats[place]
+			least, greatest := text.RoundSignificant(s.Min), text.RoundSignificant(s.Max)
 			band.Min, band.Max = append(band.Min, least), append(band.Max, greatest)
-			band.Mean = append(band.Mean, clamped(text.RoundFigure(s.Mean()), least, greatest))
+			band.Mean = append(band.Mean, clamped(text.RoundSignificant(s.Mean()), least, greatest))
 		}
 		envelope[key] = band
 	}

@@ -4,13 +4,13 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// manyRanks returns the encoded reports of n ranks with so many samples. Rank 0 measures the host. The values differ from
-// sample to sample, as real ones do.
+// manyRanks returns the encoded reports of n ranks with so many samples. Rank 0 measures the host. The values differ
+// from sample to sample, as real ones do.
 func manyRanks(t testing.TB, n, samples int) [][]byte {
 	t.Helper()
 	var out [][]byte
@@ -20,22 +20,22 @@ func manyRanks(t testing.TB, n, samples int) [][]byte {
 			Memory: func(at float64) float64 { return 1000 + float64(int(at*7919)%1000)/8 },
 		}
 		if rank == 0 {
-			p.Held = [2]float64{0, float64(samples)}
+			p.HostSpan = [2]float64{0, float64(samples)}
 		}
 		out = append(out, encodedReport(t, reporter.New(reportertest.RankInput(p))))
 	}
 	return out
 }
 
-func decodedPieces(t testing.TB, data [][]byte) []reporter.Source {
+func decodedPieces(t testing.TB, data [][]byte) []reporter.SourceReport {
 	t.Helper()
-	var out []reporter.Source
+	var out []reporter.SourceReport
 	for _, piece := range data {
 		r, err := reporter.Decode(piece)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, reporter.Source{Report: r})
+		out = append(out, reporter.SourceReport{Report: r})
 	}
 	return out
 }
@@ -71,7 +71,7 @@ func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 
 // Putting 64 ranks together takes little more memory than the result.
 func TestCombine_Memory(t *testing.T) {
-	need.Time(t, "a second of CPU for its many ranks")
+	testenv.SkipIfShort(t, "a second of CPU for its many ranks")
 	pieces := decodedPieces(t, manyRanks(t, 64, 1000))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -8,9 +8,9 @@ import (
 
 // Whatever the reports of ranks hold, putting them together is an error or a report that can be written and read.
 func FuzzCombine(f *testing.F) {
-	pieces := piecesOf(f, plan{Rank: 0, OnNode: 2, End: 3, CPUs: 1, Held: held(0, 3), Group: "/a"},
-		plan{Rank: 1, OnNode: 2, Start: 0.5, End: 7, CPUs: 2, Held: held(4, 7), Exit: 1},
-		plan{Rank: 2, End: 5, Open: true})
+	pieces := piecesOf(f, plan{Rank: 0, OnNode: 2, End: 3, CPUs: 1, HostSpan: held(0, 3), Group: "/a"},
+		plan{Rank: 1, OnNode: 2, Start: 0.5, End: 7, CPUs: 2, HostSpan: held(4, 7), Exit: 1},
+		plan{Rank: 2, End: 5, Unfinished: true})
 	a, b, c := encodedReport(f, pieces[0].Report), encodedReport(f, pieces[1].Report), encodedReport(f, pieces[2].Report)
 	f.Add(a, b)
 	f.Add(b, c)
@@ -23,13 +23,13 @@ func FuzzCombine(f *testing.F) {
 		`{"min":[1],"mean":[1],"max":[1]}}},"4":{"job":{"pids":[1]}}},"samples":[{"timestamp":5}]}}}`), a)
 
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		var pieces []reporter.Source
+		var pieces []reporter.SourceReport
 		for _, data := range [][]byte{first, second} {
 			r, err := reporter.Decode(data)
 			if err != nil {
 				return
 			}
-			pieces = append(pieces, reporter.Source{Path: "x", Report: r})
+			pieces = append(pieces, reporter.SourceReport{Path: "x", Report: r})
 		}
 		r, err := reporter.Combine(pieces)
 		if err != nil {

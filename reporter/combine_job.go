@@ -16,14 +16,14 @@ import (
 const PeakFromRanks = "ranks"
 
 // wholeJob adds up the jobs of the ranks; nil if none is known.
-func (c *combination) wholeJob() *Job {
-	out := joinedOf(c.pieces, func(p *piece) *Job { return p.Job }, (*Job).add)
+func (c *combiner) wholeJob() *Job {
+	out := joinedOf(c.parts, func(p *rankPart) *Job { return p.Job }, (*Job).add)
 	if out == nil {
 		return nil
 	}
 
 	out.CPUSeconds = 0
-	for _, p := range c.pieces { // of a rank without an end, what is known so far
+	for _, p := range c.parts { // of a rank without an end, what is known so far
 		out.CPUAtLeast = out.CPUAtLeast || p.Job == nil || p.Job.CPUAtLeast
 		if p.Job != nil {
 			out.CPUSeconds += p.Job.CPUSeconds
@@ -36,7 +36,7 @@ func (c *combination) wholeJob() *Job {
 }
 
 // joinedOf returns what the pieces have of something, put together by add; nil if none has it.
-func joinedOf[T any](pieces []*piece, of func(*piece) *T, add func(have, more *T)) (out *T) {
+func joinedOf[T any](pieces []*rankPart, of func(*rankPart) *T, add func(have, more *T)) (out *T) {
 	for _, p := range pieces {
 		switch v := of(p); {
 		case v == nil:
@@ -90,14 +90,14 @@ func (j *Job) add(o *Job) {
 }
 
 // jobMetrics puts the metrics of the job together. It needs the series of the node.
-func (c *combination) jobMetrics(n *Node) {
+func (c *combiner) jobMetrics(n *Node) {
 	for i := range metricTable {
 		m := &metricTable[i]
 		if !m.OfJob() {
 			continue
 		}
 		if v, err := c.jobMetric(n, m); err != nil {
-			c.lacking = append(c.lacking, missing(m.Name, err))
+			c.nodeMissing = append(c.nodeMissing, newMissingMetric(m.Name, err))
 		} else {
 			n.Metrics[m.Name] = v
 		}
@@ -107,7 +107,7 @@ func (c *combination) jobMetrics(n *Node) {
 	}
 }
 
-func (c *combination) jobMetric(n *Node, m *Metric) (float64, error) {
+func (c *combiner) jobMetric(n *Node, m *Metric) (float64, error) {
 	switch m.Name {
 	case MetricWall:
 		_, err := c.greatest(m.Name)
@@ -118,7 +118,7 @@ func (c *combination) jobMetric(n *Node, m *Metric) (float64, error) {
 		return c.perWall(1)
 	case MetricLimitCPU:
 		if n.Limits == nil || !(n.Limits.CPUs > 0) {
-			return 0, absent(LimitUnknown)
+			return 0, newMissingError(LimitUnknown)
 		}
 		share, err := c.perWall(n.Limits.MeanCPUs())
 		return min(100, 100*share), err
@@ -128,18 +128,18 @@ func (c *combination) jobMetric(n *Node, m *Metric) (float64, error) {
 		return c.peak(n, m)
 	}
 
-	if m.total {
+	if m.isTotal {
 		return c.sum(m.Name)
 	}
-	return c.ofGroups(m)
+	return c.groupMetric(m)
 }
 
 // sum adds up a metric that each rank must have.
-func (c *combination) sum(name string) (sum float64, err error) {
-	for _, p := range c.pieces {
+func (c *combiner) sum(name string) (sum float64, err error) {
+	for _, p := range c.parts {
 		v, ok := p.Metrics[name]
 		if !ok {
-			return 0, c.whyAbsent(name)
+			return 0, c.whyMissing(name)
 		}
 		sum += v
 	}
@@ -147,7 +147,7 @@ func (c *combination) sum(name string) (sum float64, err error) {
 }
 
 // perWall returns the CPU seconds of all ranks per second of the node's run, and per unit.
-func (c *combination) perWall(unit float64) (float64, error) {
+func (c *combiner) perWall(unit float64) (float64, error) {
 	cpu, err := c.sum(MetricJobCPU)
 	if err != nil {
 		return 0, err
@@ -155,25 +155,25 @@ func (c *combination) perWall(unit float64) (float64, error) {
 	if allowed := c.run.WallSeconds * unit; allowed > 0 {
 		return cpu / allowed, nil
 	}
-	return 0, absent(NoLength)
+	return 0, newMissingError(NoLength)
 }
 
 // greatest returns the greatest value that a rank has.
-func (c *combination) greatest(name string) (float64, error) {
+func (c *combiner) greatest(name string) (float64, error) {
 	out := math.NaN()
-	for _, p := range c.pieces {
+	for _, p := range c.parts {
 		if v, ok := p.Metrics[name]; ok && !(out >= v) {
 			out = v
 		}
 	}
 	if math.IsNaN(out) {
-		return 0, c.whyAbsent(name)
+		return 0, c.whyMissing(name)
 	}
 	return out, nil
 }
 
 // peak returns the greatest sum of the ranks over their common time, which is at least the peak of each of them.
-func (c *combination) peak(n *Node, m *Metric) (float64, error) {
+func (c *combiner) peak(n *Node, m *Metric) (float64, error) {
 	own, err := c.greatest(m.Name)
 	if err != nil {
 		return 0, err
@@ -182,47 +182,48 @@ func (c *combination) peak(n *Node, m *Metric) (float64, error) {
 	return extreme(append([]float64{own}, together...), math.Max), nil
 }
 
-// ofGroups returns a metric of control groups. Ranks that share a group have read the same counters: of these the
+// groupMetric returns a metric of control groups. Ranks that share a group have read the same counters: of these the
 // greatest value counts, of a share of time that of the rank that was there the longest. Groups that do not have what
 // the metric is of (a limit, a quota) do not count if others have it.
-func (c *combination) ofGroups(m *Metric) (float64, error) {
+func (c *combiner) groupMetric(m *Metric) (float64, error) {
 	var values []float64
-	for _, set := range c.byGroup(func(p *piece) string { return p.groupOf(m.column) }) {
+	for _, set := range c.byGroup(func(p *rankPart) string { return p.groupOf(m.column) }) {
 		value := math.NaN()
 		for _, p := range set {
 			v, ok := p.Metrics[m.Name]
-			if ok && (math.IsNaN(value) || m.Across != collector.Mean && v > value) {
+			if ok && (math.IsNaN(value) || m.Aggregation != collector.Mean && v > value) {
 				value = v
 			}
 		}
 		switch {
 		case !math.IsNaN(value):
 			values = append(values, value)
-		case !slices.ContainsFunc(set, func(p *piece) bool { return p.hasNo(m.Name) }):
-			return 0, c.whyAbsent(m.Name)
+		case !slices.ContainsFunc(set, func(p *rankPart) bool { return p.isInapplicable(m.Name) }):
+			return 0, c.whyMissing(m.Name)
 		}
 	}
 
 	if len(values) == 0 {
-		return 0, c.whyAbsent(m.Name)
+		return 0, c.whyMissing(m.Name)
 	}
-	return across(collector.ColumnInfo{Across: m.Across}, slices.Collect(slices.Chunk(values, 1)))[0], nil
+	return aggregateRanks(collector.ColumnInfo{Aggregation: m.Aggregation}, slices.Collect(slices.Chunk(values, 1)))[0],
+		nil
 }
 
-// hasNo reports whether there was nothing of a metric to be measured.
-func (p *piece) hasNo(name string) bool {
+// isInapplicable reports whether there was nothing of a metric to be measured.
+func (p *rankPart) isInapplicable(name string) bool {
 	return slices.ContainsFunc(p.Missing, func(m Missing) bool { return m.What == name && NothingToMeasure(m) })
 }
 
 // eachAlone returns the pieces one by one.
-func (c *combination) eachAlone() [][]*piece { return slices.Collect(slices.Chunk(c.pieces, 1)) }
+func (c *combiner) eachAlone() [][]*rankPart { return slices.Collect(slices.Chunk(c.parts, 1)) }
 
 // byGroup returns the pieces that share a control group together. Those that measured the host for the longest time
 // come first in each, then those that lasted longest.
-func (c *combination) byGroup(group func(*piece) string) [][]*piece {
-	var out [][]*piece
+func (c *combiner) byGroup(group func(*rankPart) string) [][]*rankPart {
+	var out [][]*rankPart
 	places := make(map[string]int)
-	for _, p := range c.pieces {
+	for _, p := range c.parts {
 		key := group(p)
 		i, ok := places[key]
 		if !ok {
@@ -233,8 +234,8 @@ func (c *combination) byGroup(group func(*piece) string) [][]*piece {
 	}
 
 	for _, set := range out {
-		slices.SortStableFunc(set, func(a, b *piece) int {
-			return cmp.Or(cmp.Compare(b.held(), a.held()), cmp.Compare(b.run.WallSeconds, a.run.WallSeconds))
+		slices.SortStableFunc(set, func(a, b *rankPart) int {
+			return cmp.Or(cmp.Compare(b.hostSeconds(), a.hostSeconds()), cmp.Compare(b.run.WallSeconds, a.run.WallSeconds))
 		})
 	}
 	return out
@@ -242,7 +243,7 @@ func (c *combination) byGroup(group func(*piece) string) [][]*piece {
 
 // groupOf names the control group that a column is read from. Containers on one host may call different groups by the
 // same path, but have host names of their own.
-func (p *piece) groupOf(column collector.Column) string {
+func (p *rankPart) groupOf(column collector.Column) string {
 	group := p.ranks[0].Cgroup
 	if p.Job != nil {
 		group = p.Job.Cgroup
@@ -263,7 +264,7 @@ func (p *piece) groupOf(column collector.Column) string {
 
 // cpusetOf names the control group that decides on the CPUs of a job. A group that was made for the job has those of
 // the one above it.
-func (p *piece) cpusetOf() string {
+func (p *rankPart) cpusetOf() string {
 	group := p.groupOf(collector.JobPageCache)
 	if p.Job != nil && p.Job.Source == host.JobFromCreated {
 		return path.Dir(group)
@@ -272,22 +273,22 @@ func (p *piece) cpusetOf() string {
 }
 
 // limits returns what bounds the ranks together: bounds of groups that they share once, of others their sum.
-func (c *combination) limits() *Limits {
+func (c *combiner) limits() *Limits {
 	base := c.base().Limits
 	if base == nil {
-		i := slices.IndexFunc(c.pieces, func(p *piece) bool { return p.Limits != nil })
+		i := slices.IndexFunc(c.parts, func(p *rankPart) bool { return p.Limits != nil })
 		if i < 0 {
 			return nil
 		}
-		base = c.pieces[i].Limits
+		base = c.parts[i].Limits
 	}
 
 	out, cpus := *base, 0
 	if h := c.base().Host; h != nil {
 		cpus = h.CPUs
 	}
-	c.bounds(&out, cpus)
-	out.HeldDown = c.heldDown()
+	c.combineLimits(&out, cpus)
+	out.Reclaim = c.reclaim()
 	out.CPUsRange = c.cpusMoved(out.CPUs)
 	out.GivenCPUs, out.GivenMemoryMB = 0, 0
 	if given := min(c.given(), cmp.Or(float64(cpus), math.Inf(1))); given > out.CPUs {
@@ -295,7 +296,7 @@ func (c *combination) limits() *Limits {
 	}
 
 	inCommon := c.base().Limits != nil
-	for _, p := range c.pieces {
+	for _, p := range c.parts {
 		l := p.Limits
 		inCommon = inCommon && l != nil && l.CPUGroup == base.CPUGroup && l.MemoryGroup == base.MemoryGroup
 		if l != nil && l.CPUGroup != base.CPUGroup {
@@ -311,20 +312,20 @@ func (c *combination) limits() *Limits {
 	return &out
 }
 
-// bounds adds up the CPUs and the memory that the ranks may use, of so many CPUs; 0 is not known.
-func (c *combination) bounds(out *Limits, cpus int) {
+// combineLimits adds up the CPUs and the memory that the ranks may use, of so many CPUs; 0 is not known.
+func (c *combiner) combineLimits(out *Limits, cpus int) {
 	group := func(column collector.Column, of func(*Limits) float64) series.Optional {
-		sets := c.byGroup(func(p *piece) string { return p.groupOf(column) })
-		if sum := c.bound(sets, of); sum > 0 {
+		sets := c.byGroup(func(p *rankPart) string { return p.groupOf(column) })
+		if sum := c.sumLimit(sets, of); sum > 0 {
 			return series.Optional(sum)
 		}
 		return series.Unknown()
 	}
 	out.CPUQuota = group(collector.JobThrottled, func(l *Limits) float64 { return float64(l.CPUQuota) })
 	out.MemoryMB = group(collector.LimitMemory, func(l *Limits) float64 { return float64(l.MemoryMB) })
-	set := c.bound(c.byGroup((*piece).cpusetOf), func(l *Limits) float64 { return float64(l.CPUSetCPUs) })
+	set := c.sumLimit(c.byGroup((*rankPart).cpusetOf), func(l *Limits) float64 { return float64(l.CPUSetCPUs) })
 	out.CPUSetCPUs = int(min(set, float64(cmp.Or(cpus, math.MaxInt32))))
-	bound := c.bound(c.eachAlone(), func(l *Limits) float64 { return float64(l.AffinityCPUs) })
+	bound := c.sumLimit(c.eachAlone(), func(l *Limits) float64 { return float64(l.AffinityCPUs) })
 	out.AffinityCPUs = int(min(bound, float64(cmp.Or(out.CPUSetCPUs, cpus, math.MaxInt32))))
 
 	out.CPUs = 0
@@ -335,15 +336,15 @@ func (c *combination) bounds(out *Limits, cpus int) {
 	}
 }
 
-// heldDown returns what held the memory of the ranks down, the most of each.
-func (c *combination) heldDown() *HeldDown {
-	of := func(p *piece) *HeldDown {
+// reclaim returns what held the memory of the ranks down, the most of each.
+func (c *combiner) reclaim() *Reclaim {
+	of := func(p *rankPart) *Reclaim {
 		if p.Limits == nil {
 			return nil
 		}
-		return p.Limits.HeldDown
+		return p.Limits.Reclaim
 	}
-	return joinedOf(c.pieces, of, func(have, more *HeldDown) {
+	return joinedOf(c.parts, of, func(have, more *Reclaim) {
 		have.HighMB, have.SwapMB = max(have.HighMB, more.HighMB), max(have.SwapMB, more.SwapMB)
 		have.RefaultedMB = max(have.RefaultedMB, more.RefaultedMB)
 	})
@@ -351,10 +352,10 @@ func (c *combination) heldDown() *HeldDown {
 
 // cpusMoved returns how far the number of CPUs moved that the ranks could use together, which are so many now: in
 // proportion as the sum of theirs did.
-func (c *combination) cpusMoved(now float64) *LimitRange {
+func (c *combiner) cpusMoved(now float64) *LimitRange {
 	var sum, least, mean, most float64
 	var out *LimitRange
-	for _, p := range c.pieces {
+	for _, p := range c.parts {
 		l := p.Limits
 		if l == nil {
 			continue
@@ -373,9 +374,9 @@ func (c *combination) cpusMoved(now float64) *LimitRange {
 }
 
 // given adds up the CPUs that the ranks were given, of those that have bound themselves to fewer; 0 if none has.
-func (c *combination) given() (sum float64) {
+func (c *combiner) given() (sum float64) {
 	some := false
-	for _, p := range c.pieces {
+	for _, p := range c.parts {
 		if l := p.Limits; l != nil {
 			some = some || l.GivenCPUs > 0
 			sum += max(l.GivenCPUs, l.CPUs)
@@ -387,8 +388,8 @@ func (c *combination) given() (sum float64) {
 	return sum
 }
 
-// bound adds up a limit over sets of pieces that share it; 0 if one of them sets none.
-func (c *combination) bound(sets [][]*piece, of func(*Limits) float64) (sum float64) {
+// sumLimit adds up a limit over sets of pieces that share it; 0 if one of them sets none.
+func (c *combiner) sumLimit(sets [][]*rankPart, of func(*Limits) float64) (sum float64) {
 	for _, set := range sets {
 		greatest := 0.0
 		for _, p := range set {
@@ -406,21 +407,21 @@ func (c *combination) bound(sets [][]*piece, of func(*Limits) float64) (sum floa
 
 // jobSummaries returns the least, mean and greatest value of the job's columns, from the series of all ranks. Only a
 // control group that all share has percentiles: those of the rank that was there the longest.
-func (c *combination) jobSummaries(n *Node) {
+func (c *combiner) jobSummaries(n *Node) {
 	for key, band := range n.Envelope {
-		column, ok := collector.ColumnNamed(key)
-		if !ok || column.Info().Since != collector.Job {
+		column, ok := collector.ColumnByKey(key)
+		if !ok || column.Info().Scope != collector.ScopeJob {
 			continue
 		}
 		if column.Info().Source == host.SourceCgroup {
-			sets := c.byGroup(func(p *piece) string { return p.groupOf(column) })
+			sets := c.byGroup(func(p *rankPart) string { return p.groupOf(column) })
 			if q, ok := sets[0][0].Summaries[key]; ok && len(sets) == 1 {
 				n.Summaries[key] = q
 				continue
 			}
 		}
 
-		q := Quantile{Min: extreme(band.Min, math.Min), Max: band.MaxOf(0, len(band.Max))}
+		q := Summary{Min: extreme(band.Min, math.Min), Max: band.MaxOf(0, len(band.Max))}
 		q.Mean = band.MeanOf(0, len(band.Mean), c.axis.length)
 		if math.IsNaN(q.Mean) || !(math.Abs(q.Min) <= math.MaxFloat64 && math.Abs(q.Max) <= math.MaxFloat64) {
 			continue

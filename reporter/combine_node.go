@@ -20,27 +20,27 @@ const (
 )
 
 // node puts the node together.
-func (c *combination) node() *Node {
+func (c *combiner) node() *Node {
 	var n *Node
-	if len(c.pieces) == 1 {
-		n = c.onlyPiece()
+	if len(c.parts) == 1 {
+		n = c.singlePart()
 	} else {
-		n = c.severalPieces()
+		n = c.combineParts()
 	}
 
 	n.Identity = c.identity()
 	if id := n.Identity; id != nil && id.RanksOnNode > len(n.Ranks) {
 		lacks := int64(id.RanksOnNode - len(n.Ranks))
-		n.Missing = append(n.Missing, Missing{What: "ranks", Code: NoRecording, Count: lacks, Of: int64(id.RanksOnNode),
+		n.Missing = append(n.Missing, Missing{What: "ranks", Code: NoRecording, Count: lacks, Total: int64(id.RanksOnNode),
 			Why: fmt.Sprintf("%d of the node's %d ranks %s no recording", lacks, id.RanksOnNode,
 				text.Plural(int(lacks), "has", "have"))})
 	}
 	return n
 }
 
-// onlyPiece returns the node of which there is one piece. It is as it was, but the ranks have their envelopes.
-func (c *combination) onlyPiece() *Node {
-	p := c.pieces[0]
+// singlePart returns the node of which there is one piece. It is as it was, but the ranks have their envelopes.
+func (c *combiner) singlePart() *Node {
+	p := c.parts[0]
 	n := *p.Node
 	n.Verdict, n.Findings, n.Missing = nil, nil, slices.Clone(n.Missing)
 	if n.Job != nil {
@@ -62,18 +62,18 @@ func (c *combination) onlyPiece() *Node {
 	return &n
 }
 
-func (c *combination) severalPieces() *Node {
+func (c *combiner) combineParts() *Node {
 	c.alignGPUs()
-	c.findHolders()
+	c.findHostSpans()
 	c.findOffsets()
 
 	base := c.base()
 	n := &Node{
 		Host: base.Host, Agent: c.agent(), Job: c.wholeJob(), Limits: c.limits(), GPUs: c.gpus(), Mounts: c.mounts(),
-		Metrics: make(Values), Summaries: make(map[string]Quantile), Processes: c.processes(),
+		Metrics: make(Values), Summaries: make(map[string]Summary), Processes: c.processes(),
 		Missing: []Missing{}, Push: c.push(),
 	}
-	c.addWork(n)
+	c.addMarksAndOperations(n)
 	c.series(n)
 	n.Sampling = c.sampling(n)
 	c.hostMetrics(n)
@@ -89,64 +89,67 @@ func (c *combination) severalPieces() *Node {
 }
 
 // identity returns what the ranks of the node have in common.
-func (c *combination) identity() *Identity {
-	i := slices.IndexFunc(c.pieces, func(p *piece) bool { return p.Identity != nil })
+func (c *combiner) identity() *Identity {
+	i := slices.IndexFunc(c.parts, func(p *rankPart) bool { return p.Identity != nil })
 	if i < 0 {
 		return nil
 	}
-	common := *c.pieces[i].Identity
+	common := *c.parts[i].Identity
 	common.Rank, common.LocalRank = nil, nil
 	return &common
 }
 
 // agent adds up what the perfagents have cost.
-func (c *combination) agent() *Agent {
-	return joinedOf(c.pieces, func(p *piece) *Agent { return p.Agent }, func(have, more *Agent) {
+func (c *combiner) agent() *Agent {
+	return joinedOf(c.parts, func(p *rankPart) *Agent { return p.Agent }, func(have, more *Agent) {
 		have.CPUSeconds += more.CPUSeconds
 		have.MaxRSSMB = max(have.MaxRSSMB, more.MaxRSSMB)
 	})
 }
 
 // push returns the most advanced state of a push.
-func (c *combination) push() *Push {
-	return slices.MaxFunc(c.pieces, func(a, b *piece) int { return cmp.Compare(pushed(a.Push), pushed(b.Push)) }).Push
+func (c *combiner) push() *Push {
+	return slices.MaxFunc(c.parts, func(a, b *rankPart) int {
+		return cmp.Compare(pushProgress(a.Push),
+			pushProgress(b.Push))
+	}).Push
 }
 
-// held returns for how many seconds the piece's perfagent measured the host.
-func (p *piece) held() (seconds float64) {
+// hostSeconds returns for how many seconds the piece's perfagent measured the host.
+func (p *rankPart) hostSeconds() (seconds float64) {
 	if p.Sampling == nil {
 		return 0
 	}
-	for _, h := range p.Sampling.Holders {
+	for _, h := range p.Sampling.HostSpans {
 		seconds += h.seconds()
 	}
 	return seconds
 }
 
 // sampling says how well the node was sampled: by the ranks whose points it has.
-func (c *combination) sampling(n *Node) *Sampling {
+func (c *combiner) sampling(n *Node) *Sampling {
 	base := c.base().Sampling
 	if base == nil {
 		return nil
 	}
 
 	out := *base
-	out.Holders, out.ClockSteps, out.Suspends = nil, nil, nil
+	out.HostSpans, out.ClockSteps, out.Suspends = nil, nil, nil
 	out.Samples, out.MissedTicks, out.Stride = 0, 0, max(1, base.Stride)
 	if len(c.axis.ends) > 0 {
 		out.Start = Time{unixTime(c.axis.begin)}
 	}
-	for _, h := range c.holders {
-		out.Holders = append(out.Holders, h.Sampling.Holders...)
+	for _, h := range c.hostSeries {
+		out.HostSpans = append(out.HostSpans, h.Sampling.HostSpans...)
 		out.Disks = union(out.Disks, h.Sampling.Disks)
 		out.NICs = union(out.NICs, h.Sampling.NICs)
 	}
-	for i := 1; i < len(c.holders); i++ {
-		gap := c.holders[i].start.Sub(c.holders[i-1].end.Time).Seconds()
+	for i := 1; i < len(c.hostSeries); i++ {
+		gap := c.hostSeries[i].start.Sub(c.hostSeries[i-1].end.Time).Seconds()
 		out.LongestGapSeconds = max(out.LongestGapSeconds, gap)
 	}
 
-	for _, s := range c.stretches {
+	for _, s := range c.spans {
 		of := s.Sampling
 		if of == nil {
 			continue
@@ -154,7 +157,7 @@ func (c *combination) sampling(n *Node) *Sampling {
 		out.Stride = max(out.Stride, of.Stride)
 		out.LongestGapSeconds = max(out.LongestGapSeconds, of.LongestGapSeconds)
 		out.Samples += min(of.Samples, int64(s.j-s.i)*max(1, of.Stride))
-		if all := len(s.times.ends); s.j-s.i == all {
+		if all := len(s.axis.ends); s.j-s.i == all {
 			out.MissedTicks += of.MissedTicks
 		} else {
 			out.MissedTicks += of.MissedTicks * int64(s.j-s.i) / int64(all)
@@ -166,11 +169,11 @@ func (c *combination) sampling(n *Node) *Sampling {
 }
 
 // within returns the events in the time of the stretch.
-func (s stretch) within(events []ClockEvent) []ClockEvent {
+func (s axisSpan) within(events []ClockEvent) []ClockEvent {
 	var out []ClockEvent
 	for _, e := range events {
 		at := float64(e.At.UnixMicro()) / 1e6
-		if (s.i == 0 || at > s.times.from(s.i)) && (s.j == len(s.times.ends) || at <= s.times.ends[s.j-1]) {
+		if (s.i == 0 || at > s.axis.from(s.i)) && (s.j == len(s.axis.ends) || at <= s.axis.ends[s.j-1]) {
 			out = append(out, e)
 		}
 	}
@@ -178,7 +181,7 @@ func (s stretch) within(events []ClockEvent) []ClockEvent {
 }
 
 // gpus returns each GPU once. It is the job's if it is any rank's.
-func (c *combination) gpus() []GPU {
+func (c *combiner) gpus() []GPU {
 	var out []GPU
 	for _, p := range c.gpuOrder() {
 		for _, g := range p.GPUs {
@@ -200,9 +203,9 @@ func (c *combination) gpus() []GPU {
 }
 
 // gpuOrder returns the pieces in the order in which their GPUs are listed: those that measured the host first.
-func (c *combination) gpuOrder() []*piece {
-	list := slices.Clone(c.pieces)
-	slices.SortStableFunc(list, func(a, b *piece) int { return cmp.Compare(b.held(), a.held()) })
+func (c *combiner) gpuOrder() []*rankPart {
+	list := slices.Clone(c.parts)
+	slices.SortStableFunc(list, func(a, b *rankPart) int { return cmp.Compare(b.hostSeconds(), a.hostSeconds()) })
 	return list
 }
 
@@ -233,9 +236,9 @@ func (i *GPUIdle) plus(o *GPUIdle) *GPUIdle {
 }
 
 // processes joins the tables of the ranks, and cuts them as that of one job.
-func (c *combination) processes() []Process {
+func (c *combiner) processes() []Process {
 	var all []Process
-	for _, p := range c.pieces {
+	for _, p := range c.parts {
 		all = append(all, p.Processes...)
 	}
 	slices.SortStableFunc(all, func(a, b Process) int { return cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB) })
@@ -259,15 +262,15 @@ func compareProcesses(a, b Process) int {
 		cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB), cmp.Compare(a.PID, b.PID))
 }
 
-// addWork adds what the jobs said of their work. Marks are the node's, in the order of time; if several ranks set
-// some, each names its rank. Phases and operations are the node's if only one rank has them. Those of several ranks
-// cannot become one, and stay with their ranks.
-func (c *combination) addWork(n *Node) {
-	marked := c.which(func(p *piece) bool { return len(p.Marks) > 0 })
+// addMarksAndOperations adds what the jobs said of their work. Marks are the node's, in the order of time; if several
+// ranks set some, each names its rank. Phases and operations are the node's if only one rank has them. Those of
+// several ranks cannot become one, and stay with their ranks.
+func (c *combiner) addMarksAndOperations(n *Node) {
+	marked := c.partsWith(func(p *rankPart) bool { return len(p.Marks) > 0 })
 	for _, p := range marked {
 		for _, m := range p.Marks {
 			if len(marked) > 1 {
-				m.Text = rankNames(numbersOf(p)) + ": " + m.Text
+				m.Text = rankNames(rankNumbers(p)) + ": " + m.Text
 			}
 			n.Marks = append(n.Marks, m)
 		}
@@ -275,11 +278,11 @@ func (c *combination) addWork(n *Node) {
 	slices.SortStableFunc(n.Marks, func(a, b Mark) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
 	if beyond := len(n.Marks) - maxMarks; beyond > 0 {
 		n.Marks = n.Marks[:maxMarks]
-		c.lacking = append(c.lacking, Missing{What: "marks", Code: MarksBeyond, Count: int64(beyond),
+		c.nodeMissing = append(c.nodeMissing, Missing{What: "marks", Code: MarksBeyond, Count: int64(beyond),
 			Why: fmt.Sprintf("beyond what is kept of all ranks together: %d marks", beyond)})
 	}
 
-	if phased := c.which(func(p *piece) bool { return len(p.Phases) > 0 }); c.apart("phases", phased) {
+	if phased := c.partsWith(func(p *rankPart) bool { return len(p.Phases) > 0 }); c.keepPerRank("phases", phased) {
 		for _, p := range phased {
 			p.ranks[0].Phases = p.Phases
 		}
@@ -287,20 +290,20 @@ func (c *combination) addWork(n *Node) {
 		n.Phases = phased[0].Phases
 	}
 
-	c.workers = c.which((*piece).hasWork)
-	if c.apart("operations", c.workers) {
-		for _, p := range c.workers {
+	c.operationParts = c.partsWith((*rankPart).hasOperations)
+	if c.keepPerRank("operations", c.operationParts) {
+		for _, p := range c.operationParts {
 			p.ranks[0].Operations, p.ranks[0].Transfers = p.Operations, p.Transfers
 		}
-	} else if len(c.workers) > 0 {
-		n.Operations, n.Transfers = c.workers[0].Operations, c.workers[0].Transfers
+	} else if len(c.operationParts) > 0 {
+		n.Operations, n.Transfers = c.operationParts[0].Operations, c.operationParts[0].Transfers
 	}
 }
 
-// which returns the pieces that have something.
-func (c *combination) which(has func(*piece) bool) []*piece {
-	var out []*piece
-	for _, p := range c.pieces {
+// partsWith returns the pieces that have something.
+func (c *combiner) partsWith(has func(*rankPart) bool) []*rankPart {
+	var out []*rankPart
+	for _, p := range c.parts {
 		if has(p) {
 			out = append(out, p)
 		}
@@ -308,25 +311,25 @@ func (c *combination) which(has func(*piece) bool) []*piece {
 	return out
 }
 
-// apart reports whether several pieces have something of their own. The node then lacks it.
-func (c *combination) apart(what string, pieces []*piece) bool {
+// keepPerRank reports whether several pieces have something of their own. The node then lacks it.
+func (c *combiner) keepPerRank(what string, pieces []*rankPart) bool {
 	if len(pieces) < 2 {
 		return false
 	}
-	c.lacking = append(c.lacking, Missing{What: what, Code: NotCombined,
-		Why: rankNames(numbersOf(pieces...)) + " have their own: they are with the ranks"})
+	c.nodeMissing = append(c.nodeMissing, Missing{What: what, Code: NotCombined,
+		Why: rankNames(rankNumbers(pieces...)) + " have their own: they are with the ranks"})
 	return true
 }
 
-// hasWork reports whether the job of the piece said anything of its work.
-func (p *piece) hasWork() bool {
+// hasOperations reports whether the job of the piece said anything of its work.
+func (p *rankPart) hasOperations() bool {
 	o := p.Operations
 	return len(p.Transfers) > 0 || o != nil && len(o.Times)+len(o.Counters)+len(o.Gauges)+len(o.Values)+len(o.Sets)+
 		len(o.Attributes)+len(o.Keys) > 0
 }
 
 // ranksByName returns all ranks by decimal number.
-func (c *combination) ranksByName() map[string]*Rank {
+func (c *combiner) ranksByName() map[string]*Rank {
 	out := make(map[string]*Rank)
 	for _, r := range c.ranks() {
 		out[strconv.Itoa(r.Rank)] = r
@@ -336,9 +339,9 @@ func (c *combination) ranksByName() map[string]*Rank {
 
 // alignGPUs gives each GPU the same place in all pieces: metrics, keys and series have it in their names. Pieces that
 // list the devices in the same order, as those of one host do, stay as they are.
-func (c *combination) alignGPUs() {
+func (c *combiner) alignGPUs() {
 	all := c.gpus()
-	for _, p := range c.pieces {
+	for _, p := range c.parts {
 		moved := false
 		places := make([]int, len(p.GPUs))
 		for i, g := range p.GPUs {
@@ -352,7 +355,7 @@ func (c *combination) alignGPUs() {
 }
 
 // moveGPUs gives the device at place i the place places[i].
-func (p *piece) moveGPUs(places []int) {
+func (p *rankPart) moveGPUs(places []int) {
 	n := *p.Node
 	n.Metrics, n.Summaries, n.Envelope = moved(n.Metrics, places), moved(n.Summaries, places), moved(n.Envelope, places)
 	n.Samples = Samples{Keys: slices.Clone(n.Samples.Keys), Columns: n.Samples.Columns}
@@ -376,8 +379,8 @@ func moved[M ~map[string]E, E any](from M, places []int) M {
 // movedKey returns the name of a metric or a column of the GPU at place i for place places[i]; "" if there is none.
 // Others stay as they are.
 func movedKey(key string, places []int) string {
-	column, ok := collector.ColumnNamed(key)
-	if m, isMetric := MetricNamed(key); isMetric {
+	column, ok := collector.ColumnByKey(key)
+	if m, isMetric := MetricByName(key); isMetric {
 		column, ok = m.Column()
 	}
 	i, _, gpu := column.GPU()

@@ -15,16 +15,16 @@ import (
 // decimals is how many of a number that was computed are kept: more would only fill the file.
 const decimals = 6
 
-// A timeline is when the points of a series end, in seconds since 1970, never falling. A point stands for the time
+// A timeAxis is when the points of a series end, in seconds since 1970, never falling. A point stands for the time
 // since the one before it, the first for that since begin.
-type timeline struct {
+type timeAxis struct {
 	begin float64
 	ends  []float64
 }
 
-// timesOf returns the time line of a node's series. A kept sample stands for several, so that the envelope says where a
-// point ends, and the sample where it begins. It is empty for a node without times.
-func timesOf(n *Node, run *Run) timeline {
+// newTimeAxis returns the time line of a node's series. A kept sample stands for several, so that the envelope says
+// where a point ends, and the sample where it begins. It is empty for a node without times.
+func newTimeAxis(n *Node, run *Run) timeAxis {
 	key := collector.Timestamp.Key()
 	ends := slices.Clone(n.Samples.Column(key))
 	if band := n.Envelope[key]; len(band.Max) == len(ends) {
@@ -35,14 +35,14 @@ func timesOf(n *Node, run *Run) timeline {
 	if n.Sampling != nil && !n.Sampling.Start.IsZero() {
 		start = n.Sampling.Start
 	}
-	t := timeline{begin: float64(start.UnixMicro()) / 1e6, ends: ends}
+	t := timeAxis{begin: float64(start.UnixMicro()) / 1e6, ends: ends}
 	before := math.Inf(-1)
 	for i, end := range ends {
 		if math.IsInf(end, 0) || !(end >= before) {
 			ends[i] = before
 		}
 		if before = ends[i]; math.IsInf(before, 0) {
-			return timeline{}
+			return timeAxis{}
 		}
 	}
 	if len(ends) > 0 {
@@ -52,92 +52,92 @@ func timesOf(n *Node, run *Run) timeline {
 }
 
 // from returns when a point begins.
-func (t timeline) from(i int) float64 {
+func (t timeAxis) from(i int) float64 {
 	if i == 0 {
 		return t.begin
 	}
 	return t.ends[i-1]
 }
 
-func (t timeline) length(i int) float64 { return t.ends[i] - t.from(i) }
+func (t timeAxis) length(i int) float64 { return t.ends[i] - t.from(i) }
 
 // after returns the first point that ends after a time, or how many points there are.
-func (t timeline) after(at float64) int {
+func (t timeAxis) after(at float64) int {
 	return sort.Search(len(t.ends), func(i int) bool { return t.ends[i] > at })
 }
 
 // last returns when the last point ends; -Inf without points.
-func (t timeline) last() float64 {
+func (t timeAxis) last() float64 {
 	if len(t.ends) == 0 {
 		return math.Inf(-1)
 	}
 	return t.ends[len(t.ends)-1]
 }
 
-// A stretch is a part of the node's time axis: points i…j−1 of a piece. held reports whether they show the host.
-type stretch struct {
-	*piece
-	i, j int
-	held bool
+// An axisSpan is a part of the node's time axis: points i…j−1 of a piece. held reports whether they show the host.
+type axisSpan struct {
+	*rankPart
+	i, j    int
+	hasHost bool
 }
 
 // newAxis returns the time axis of the node: the points of the pieces that measured the host, one after the other, and
 // before and after them those of the ranks that began first and ended last. If nobody measured the host, it begins with
 // the piece that lasted longest.
-func (c *combination) newAxis() {
-	for _, h := range c.holders {
-		c.extend(h.piece, true)
+func (c *combiner) newAxis() {
+	for _, h := range c.hostSeries {
+		c.extend(h.rankPart, true)
 	}
-	if len(c.stretches) == 0 {
-		c.extend(slices.MaxFunc(c.pieces, func(a, b *piece) int {
-			return cmp.Compare(a.times.last()-a.times.begin, b.times.last()-b.times.begin)
+	if len(c.spans) == 0 {
+		c.extend(slices.MaxFunc(c.parts, func(a, b *rankPart) int {
+			return cmp.Compare(a.axis.last()-a.axis.begin, b.axis.last()-b.axis.begin)
 		}), false)
 	}
-	if len(c.stretches) == 0 {
+	if len(c.spans) == 0 {
 		return // none has a series
 	}
 
-	c.extend(slices.MaxFunc(c.pieces, func(a, b *piece) int {
-		return cmp.Compare(a.times.last(), b.times.last())
+	c.extend(slices.MaxFunc(c.parts, func(a, b *rankPart) int {
+		return cmp.Compare(a.axis.last(), b.axis.last())
 	}), false)
-	c.prepend(slices.MinFunc(c.pieces, func(a, b *piece) int {
-		return cmp.Compare(a.times.begin, b.times.begin)
+	c.prepend(slices.MinFunc(c.parts, func(a, b *rankPart) int {
+		return cmp.Compare(a.axis.begin, b.axis.begin)
 	}))
 
-	for _, s := range c.stretches {
-		c.axis.ends = append(c.axis.ends, s.times.ends[s.i:s.j]...)
+	for _, s := range c.spans {
+		c.axis.ends = append(c.axis.ends, s.axis.ends[s.i:s.j]...)
 	}
-	first := c.stretches[0]
-	c.axis.begin = first.times.from(first.i)
+	first := c.spans[0]
+	c.axis.begin = first.axis.from(first.i)
 }
 
 // extend adds the points of a piece after the end of the axis. Of a piece that is only there to fill the rest, less
 // than a sample is not worth a point.
-func (c *combination) extend(p *piece, held bool) {
+func (c *combiner) extend(p *rankPart, held bool) {
 	end := math.Inf(-1)
-	if n := len(c.stretches); n > 0 {
-		s := c.stretches[n-1]
-		end = s.times.ends[s.j-1]
+	if n := len(c.spans); n > 0 {
+		s := c.spans[n-1]
+		end = s.axis.ends[s.j-1]
 		if !held {
 			end += p.interval() / 2
 		}
 	}
 
-	if i := p.times.after(end); i < len(p.times.ends) {
-		c.stretches = append(c.stretches, stretch{p, i, len(p.times.ends), held})
+	if i := p.axis.after(end); i < len(p.axis.ends) {
+		c.spans = append(c.spans, axisSpan{p, i, len(p.axis.ends), held})
 	}
 }
 
 // prepend adds the points of a piece that end before the axis begins.
-func (c *combination) prepend(p *piece) {
-	first := c.stretches[0]
-	if j := p.times.after(first.times.from(first.i) - p.interval()/2); j > 0 {
-		c.stretches = slices.Insert(c.stretches, 0, stretch{p, 0, j, false})
+func (c *combiner) prepend(p *rankPart) {
+	first := c.spans[0]
+	if j := p.axis.after(first.axis.from(first.i) - p.interval()/2); j > 0 {
+		c.spans = slices.Insert(c.spans, 0, axisSpan{p, 0, j, false})
 	}
 }
 
 // interval returns the time between two samples, in seconds.
-func (p *piece) interval() float64 {
+func (p *rankPart) interval() float64 {
 	if p.Sampling == nil || !(p.Sampling.IntervalSeconds > 0) {
 		return 0
 	}
@@ -155,7 +155,7 @@ type share struct {
 
 // shares returns which points of a piece are in which of the axis, in order. The first point of the axis has all that
 // was before it, and the last all that came after it.
-func (c *combination) shares(of timeline) []share {
+func (c *combiner) shares(of timeAxis) []share {
 	var out []share
 	n := len(c.axis.ends)
 	k := 0
@@ -252,43 +252,43 @@ func absentNumbers(n int) Numbers {
 }
 
 // band returns the envelope of a column; false if the piece has none that fits its samples.
-func (p *piece) band(of Envelope, key string) (Band, bool) {
+func (p *rankPart) band(of Envelope, key string) (Band, bool) {
 	b, ok := of[key]
-	n := len(p.times.ends)
+	n := len(p.axis.ends)
 	return b, ok && n > 0 && len(b.Min) == n && len(b.Mean) == n && len(b.Max) == n
 }
 
 // series makes the samples and the envelope of the node, and the envelopes of its ranks.
-func (c *combination) series(n *Node) {
+func (c *combiner) series(n *Node) {
 	c.newAxis()
-	for _, p := range c.pieces {
-		if len(c.stretches) != 1 || c.stretches[0].piece != p {
-			p.shares = c.shares(p.times)
+	for _, p := range c.parts {
+		if len(c.spans) != 1 || c.spans[0].rankPart != p {
+			p.shares = c.shares(p.axis)
 		}
 	}
 
 	n.Envelope = make(Envelope)
 	for column := range collector.Column(collector.MaxColumns) {
-		if column.Info().Since == collector.Job {
+		if column.Info().Scope == collector.ScopeJob {
 			c.addJobColumn(n, column)
 		} else {
 			c.addHostColumn(n, column)
 		}
 	}
-	for _, p := range c.workers {
-		c.addWorkLines(n, p)
+	for _, p := range c.operationParts {
+		c.addTimelines(n, p)
 	}
 }
 
-// addWorkLines takes the time lines of a piece's operations: to the node if it is the only one that has some, else to
+// addTimelines takes the time lines of a piece's operations: to the node if it is the only one that has some, else to
 // its rank.
-func (c *combination) addWorkLines(n *Node, p *piece) {
+func (c *combiner) addTimelines(n *Node, p *rankPart) {
 	to := n.Envelope
-	if len(c.workers) > 1 {
+	if len(c.operationParts) > 1 {
 		to = p.ranks[0].Envelope
 	}
 	for key := range p.Envelope {
-		if _, ok := WorkLineOf(key); !ok {
+		if _, ok := ParseTimelineKey(key); !ok {
 			continue
 		}
 		if band, ok := p.band(p.Envelope, key); ok {
@@ -298,7 +298,7 @@ func (c *combination) addWorkLines(n *Node, p *piece) {
 }
 
 // onAxis returns a band of a piece on the time axis of the node. Without shares the axis is the piece's own.
-func (c *combination) onAxis(p *piece, b Band) Band {
+func (c *combiner) onAxis(p *rankPart, b Band) Band {
 	if p.shares == nil {
 		return b
 	}
@@ -307,26 +307,26 @@ func (c *combination) onAxis(p *piece, b Band) Band {
 
 // addHostColumn joins the series of a column of the host, one rank's after the other's. A counter goes on where the one
 // before had come to.
-func (c *combination) addHostColumn(n *Node, column collector.Column) {
+func (c *combiner) addHostColumn(n *Node, column collector.Column) {
 	row := column.Info()
-	part := func(of func(*piece) []float64) (Numbers, bool) { return c.joined(column, of) }
+	part := func(of func(*rankPart) []float64) (Numbers, bool) { return c.joined(column, of) }
 
-	if least, ok := part(func(p *piece) []float64 { return p.Envelope[row.Key].Min }); ok {
-		mean, _ := part(func(p *piece) []float64 { return p.Envelope[row.Key].Mean })
-		greatest, _ := part(func(p *piece) []float64 { return p.Envelope[row.Key].Max })
+	if least, ok := part(func(p *rankPart) []float64 { return p.Envelope[row.Key].Min }); ok {
+		mean, _ := part(func(p *rankPart) []float64 { return p.Envelope[row.Key].Mean })
+		greatest, _ := part(func(p *rankPart) []float64 { return p.Envelope[row.Key].Max })
 		n.Envelope[row.Key] = Band{least, mean, greatest}
 	}
-	if values, ok := part(func(p *piece) []float64 { return p.Samples.Column(row.Key) }); ok {
+	if values, ok := part(func(p *rankPart) []float64 { return p.Samples.Column(row.Key) }); ok {
 		n.Samples.Keys, n.Samples.Columns = append(n.Samples.Keys, row.Key), append(n.Samples.Columns, values)
 	}
 }
 
 // joined returns a column of the host over the whole axis. ok reports whether any part of it is known.
-func (c *combination) joined(column collector.Column, of func(*piece) []float64) (out Numbers, ok bool) {
+func (c *combiner) joined(column collector.Column, of func(*rankPart) []float64) (out Numbers, ok bool) {
 	out = make(Numbers, 0, len(c.axis.ends))
-	for _, s := range c.stretches {
-		list := of(s.piece)
-		if len(list) != len(s.times.ends) || !s.held && column != collector.Timestamp {
+	for _, s := range c.spans {
+		list := of(s.rankPart)
+		if len(list) != len(s.axis.ends) || !s.hasHost && column != collector.Timestamp {
 			out = append(out, absentNumbers(s.j-s.i)...)
 			continue
 		}
@@ -341,11 +341,11 @@ func (c *combination) joined(column collector.Column, of func(*piece) []float64)
 
 // addJobColumn makes a column of the job. That of the node's job is put together from those of the ranks; where ranks
 // share a control group, its column is none of each rank's own, and counts once.
-func (c *combination) addJobColumn(n *Node, column collector.Column) {
+func (c *combiner) addJobColumn(n *Node, column collector.Column) {
 	row := column.Info()
 	sets := c.eachAlone()
 	if row.Source == host.SourceCgroup {
-		sets = c.byGroup(func(p *piece) string { return p.groupOf(column) })
+		sets = c.byGroup(func(p *rankPart) string { return p.groupOf(column) })
 	}
 
 	var least, mean, greatest, values [][]float64
@@ -359,7 +359,7 @@ func (c *combination) addJobColumn(n *Node, column collector.Column) {
 					c.addRankColumn(p, row.Key, band)
 				}
 			}
-			if own := p.Samples.Column(row.Key); len(own) > 0 && len(own) == len(p.times.ends) {
+			if own := p.Samples.Column(row.Key); len(own) > 0 && len(own) == len(p.axis.ends) {
 				list = firstKnown(list, c.valuesOnAxis(p, own))
 			}
 		}
@@ -372,16 +372,16 @@ func (c *combination) addJobColumn(n *Node, column collector.Column) {
 	}
 
 	if len(mean) > 0 {
-		n.Envelope[row.Key] = Band{across(row, least), across(row, mean), across(row, greatest)}
+		n.Envelope[row.Key] = Band{aggregateRanks(row, least), aggregateRanks(row, mean), aggregateRanks(row, greatest)}
 	}
 	if len(values) > 0 {
 		n.Samples.Keys = append(n.Samples.Keys, row.Key)
-		n.Samples.Columns = append(n.Samples.Columns, across(row, values))
+		n.Samples.Columns = append(n.Samples.Columns, aggregateRanks(row, values))
 	}
 }
 
 // addRankColumn gives the ranks of a piece their envelope of a column on the time axis of the node.
-func (c *combination) addRankColumn(p *piece, key string, band Band) {
+func (c *combiner) addRankColumn(p *rankPart, key string, band Band) {
 	if len(p.ranks) == 1 {
 		p.ranks[0].Envelope[key] = band
 		return
@@ -393,7 +393,7 @@ func (c *combination) addRankColumn(p *piece, key string, band Band) {
 	}
 }
 
-func (c *combination) valuesOnAxis(p *piece, list []float64) []float64 {
+func (c *combiner) valuesOnAxis(p *rankPart, list []float64) []float64 {
 	if p.shares == nil {
 		return list
 	}
@@ -422,9 +422,9 @@ func firstKnown(a, b []float64) []float64 {
 	return out
 }
 
-// across puts the values of several ranks or groups together, point by point. A counter stays what it was when a rank
-// has ended.
-func across(row collector.ColumnInfo, lists [][]float64) []float64 {
+// aggregateRanks puts the values of several ranks or groups together, point by point. A counter stays what it was when
+// a rank has ended.
+func aggregateRanks(row collector.ColumnInfo, lists [][]float64) []float64 {
 	out := absentNumbers(len(lists[0]))
 	known := make([]float64, len(out))
 	for _, list := range lists {
@@ -439,7 +439,7 @@ func across(row collector.ColumnInfo, lists [][]float64) []float64 {
 			switch known[i]++; {
 			case known[i] == 1:
 				out[i] = v
-			case row.Across == collector.Max:
+			case row.Aggregation == collector.Max:
 				out[i] = max(out[i], v)
 			default:
 				out[i] += v
@@ -448,7 +448,7 @@ func across(row collector.ColumnInfo, lists [][]float64) []float64 {
 	}
 
 	for i, n := range known {
-		if row.Across == collector.Mean {
+		if row.Aggregation == collector.Mean {
 			out[i] /= max(1, n)
 		}
 		if n > 1 {

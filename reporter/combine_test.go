@@ -13,23 +13,23 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 type plan = reportertest.RankPlan
 
 // pieceOf returns the report of a rank, as it is read from its file.
-func pieceOf(t testing.TB, p plan) reporter.Source {
+func pieceOf(t testing.TB, p plan) reporter.SourceReport {
 	t.Helper()
 	data := encodedReport(t, reporter.New(reportertest.RankInput(p)))
 	reportertest.Validate(t, data)
 	ext := ".json"
-	if p.Open {
+	if p.Unfinished {
 		ext = ".jsonl"
 	}
-	return reporter.Source{Path: fmt.Sprintf("4711/node-0.rank-%d%s", p.Rank, ext), Report: readBack(t, data)}
+	return reporter.SourceReport{Path: fmt.Sprintf("4711/node-0.rank-%d%s", p.Rank, ext), Report: readBack(t, data)}
 }
 
 func readBack(t testing.TB, data []byte) *reporter.Report {
@@ -41,9 +41,9 @@ func readBack(t testing.TB, data []byte) *reporter.Report {
 	return r
 }
 
-func piecesOf(t testing.TB, plans ...plan) []reporter.Source {
+func piecesOf(t testing.TB, plans ...plan) []reporter.SourceReport {
 	t.Helper()
-	var out []reporter.Source
+	var out []reporter.SourceReport
 	for _, p := range plans {
 		out = append(out, pieceOf(t, p))
 	}
@@ -51,7 +51,7 @@ func piecesOf(t testing.TB, plans ...plan) []reporter.Source {
 }
 
 // combined returns the node of some pieces. It must be valid by the schema.
-func combined(t testing.TB, pieces ...reporter.Source) (*reporter.Report, *reporter.Node) {
+func combined(t testing.TB, pieces ...reporter.SourceReport) (*reporter.Report, *reporter.Node) {
 	t.Helper()
 	r, err := reporter.Combine(pieces)
 	if err != nil {
@@ -86,7 +86,7 @@ func held(from, to float64) [2]float64 { return [2]float64{from, to} }
 // A rank that never measured the host says so once, and has nothing of it.
 func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 	r := reporter.New(reportertest.RankInput(plan{Rank: 3, End: 10, CPUs: 2, Change: func(rec *collector.Recording) {
-		rec.GPUTrouble = "nvidia-smi does not answer"
+		rec.GPUError = "nvidia-smi does not answer"
 	}}))
 	n := r.Nodes["0"]
 	host := lackOf(n.Missing, "host")
@@ -99,17 +99,17 @@ func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 		}
 	}
 	for name := range n.Metrics {
-		if m, _ := reporter.MetricNamed(name); !m.OfJob() {
+		if m, _ := reporter.MetricByName(name); !m.OfJob() {
 			t.Errorf("metric %s = %v", name, n.Metrics[name])
 		}
 	}
 	for key := range n.Envelope {
-		if c, _ := collector.ColumnNamed(key); c.Info().Since != collector.Job && c != collector.Timestamp {
+		if c, _ := collector.ColumnByKey(key); c.Info().Scope != collector.ScopeJob && c != collector.Timestamp {
 			t.Errorf("envelope of %s", key)
 		}
 	}
-	if len(n.Sampling.Holders) != 0 || n.Host.CPUs != 8 || n.Limits == nil {
-		t.Errorf("holders %v, host %+v, limits %v", n.Sampling.Holders, n.Host, n.Limits)
+	if len(n.Sampling.HostSpans) != 0 || n.Host.CPUs != 8 || n.Limits == nil {
+		t.Errorf("holders %v, host %+v, limits %v", n.Sampling.HostSpans, n.Host, n.Limits)
 	}
 
 	rank := n.Ranks["3"]
@@ -123,14 +123,14 @@ func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 
 // A rank that measured the host for a part of its life has means over that part, and counts nothing as late.
 func TestNew_MeasuresTheHostForATime(t *testing.T) {
-	r := reporter.New(reportertest.RankInput(plan{Rank: 1, End: 30, Held: held(10, 30), Change: func(rec *collector.Recording) {
-		rec.Late = map[string]time.Duration{host.SourceNetwork: 10 * time.Second}
+	r := reporter.New(reportertest.RankInput(plan{Rank: 1, End: 30, HostSpan: held(10, 30), Change: func(rec *collector.Recording) {
+		rec.LateStarts = map[string]time.Duration{host.SourceNetwork: 10 * time.Second}
 	}}))
 	n := r.Nodes["0"]
-	want := reporter.Holder{Rank: 1, Start: reporter.Time{Time: reportertest.RunStart.Add(10 * time.Second)},
+	want := reporter.HostSpan{Rank: 1, Start: reporter.Time{Time: reportertest.RunStart.Add(10 * time.Second)},
 		End: reporter.Time{Time: reportertest.RunStart.Add(30 * time.Second)}}
-	if len(n.Sampling.Holders) != 1 || n.Sampling.Holders[0] != want {
-		t.Errorf("holders %+v, want %+v", n.Sampling.Holders, want)
+	if len(n.Sampling.HostSpans) != 1 || n.Sampling.HostSpans[0] != want {
+		t.Errorf("holders %+v, want %+v", n.Sampling.HostSpans, want)
 	}
 	wantMetrics(t, n.Metrics, map[string]float64{"psi_cpu_some_avg_pct": 10})
 	for _, m := range n.Missing {
@@ -147,14 +147,14 @@ func TestNew_IsTooShortForTheHost(t *testing.T) {
 	alone := in
 	alone.Rank = ""
 	a, b := reporter.New(in).Nodes["0"], reporter.New(alone).Nodes["0"]
-	if !slices.Equal(a.Missing, b.Missing) || len(a.Metrics) != len(b.Metrics) || len(a.Sampling.Holders) != 0 {
+	if !slices.Equal(a.Missing, b.Missing) || len(a.Metrics) != len(b.Metrics) || len(a.Sampling.HostSpans) != 0 {
 		t.Errorf("missing %+v, want %+v", a.Missing, b.Missing)
 	}
 }
 
 // A run of ranks at whole seconds, of which each measures the host for a time, comes out as computed from the plans.
 func TestCombine_IsWhatThePlansSay(t *testing.T) {
-	need.Time(t, "plans of many shapes")
+	testenv.SkipIfShort(t, "plans of many shapes")
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 25 {
 		var plans []plan
@@ -166,10 +166,10 @@ func TestCombine_IsWhatThePlansSay(t *testing.T) {
 			p.Memory = func(at float64) float64 { return base + math.Mod(at*step, 97) }
 			if rank == 0 {
 				p.Start = 0
-				p.Held = held(0, p.End)
+				p.HostSpan = held(0, p.End)
 				last = p.End
 			} else if p.Start < last && p.End > last+3 { // the lock is free, and the next tick finds it so
-				p.Held = held(last+1, p.End)
+				p.HostSpan = held(last+1, p.End)
 				last = p.End
 			}
 			plans = append(plans, p)
@@ -189,11 +189,11 @@ func checkPlans(t *testing.T, round int, plans []plan) {
 	begin, until := math.NaN(), 0.0
 	for _, p := range plans {
 		end, cpu, read = max(end, p.End), cpu+p.CPUs*(p.End-p.Start), read+p.End-p.Start
-		if p.Held[1] > 0 {
+		if p.HostSpan[1] > 0 {
 			if math.IsNaN(begin) {
-				begin = p.Held[0]
+				begin = p.HostSpan[0]
 			}
-			until = max(until, p.Held[1])
+			until = max(until, p.HostSpan[1])
 		}
 	}
 	for at := 1.0; at <= end; at++ {
@@ -245,9 +245,9 @@ func checkPlans(t *testing.T, round int, plans []plan) {
 // The order of the pieces makes no difference, and the pieces stay as they are.
 func TestCombine_InAnyOrder(t *testing.T) {
 	pieces := piecesOf(t,
-		plan{Rank: 4, OnNode: 5, Start: 0.25, End: 20.5, CPUs: 1, Held: held(0.25, 20.5)},
-		plan{Rank: 5, OnNode: 5, End: 40, CPUs: 2, Held: held(22, 40)},
-		plan{Rank: 6, OnNode: 5, Start: 0.7, End: 30, CPUs: 0.5, Open: true},
+		plan{Rank: 4, OnNode: 5, Start: 0.25, End: 20.5, CPUs: 1, HostSpan: held(0.25, 20.5)},
+		plan{Rank: 5, OnNode: 5, End: 40, CPUs: 2, HostSpan: held(22, 40)},
+		plan{Rank: 6, OnNode: 5, Start: 0.7, End: 30, CPUs: 0.5, Unfinished: true},
 		plan{Rank: 10, OnNode: 5, Start: 0.1, End: 44.3, Exit: 3})
 	var before [][]byte
 	for _, p := range pieces {
@@ -273,17 +273,17 @@ func TestCombine_InAnyOrder(t *testing.T) {
 
 func TestCombine_Golden(t *testing.T) {
 	_, n := combined(t, piecesOf(t,
-		plan{Rank: 0, OnNode: 4, End: 4.5, CPUs: 1, Held: held(0, 4.5), Group: "/job", OOMKills: 1},
-		plan{Rank: 1, OnNode: 4, Start: 0.5, End: 8.5, CPUs: 2, Held: held(5, 8.5), Group: "/job", OOMKills: 1,
+		plan{Rank: 0, OnNode: 4, End: 4.5, CPUs: 1, HostSpan: held(0, 4.5), Group: "/job", OOMKills: 1},
+		plan{Rank: 1, OnNode: 4, Start: 0.5, End: 8.5, CPUs: 2, HostSpan: held(5, 8.5), Group: "/job", OOMKills: 1,
 			Exit: 137, Signal: "SIGKILL"},
-		plan{Rank: 2, OnNode: 4, Start: 0.25, End: 6, CPUs: 0.5, Open: true, Group: "/job"})...)
+		plan{Rank: 2, OnNode: 4, Start: 0.25, End: 6, CPUs: 0.5, Unfinished: true, Group: "/job"})...)
 	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "golden"}, Nodes: map[string]*reporter.Node{"0": n}}
 	reportertest.CompareGolden(t, "testdata/combined.golden.json", encodedReport(t, r), *update)
 }
 
 // One piece is the node as it was, whose rank has its series, too.
 func TestCombine_OnePiece(t *testing.T) {
-	piece := pieceOf(t, plan{Rank: 7, OnNode: 1, Start: 0.5, End: 20, CPUs: 1, Held: held(0.5, 20), Exit: 2})
+	piece := pieceOf(t, plan{Rank: 7, OnNode: 1, Start: 0.5, End: 20, CPUs: 1, HostSpan: held(0.5, 20), Exit: 2})
 	r, n := combined(t, piece)
 	was := piece.Report.Nodes["0"]
 	if len(n.Ranks["7"].Envelope) == 0 || len(was.Ranks["7"].Envelope) != 0 || n.Identity.Rank != nil || *r.Run.ExitCode != 2 {
@@ -298,9 +298,9 @@ func TestCombine_OnePiece(t *testing.T) {
 // Ranks without an end count up to their last sample, and the run says which they are.
 func TestCombine_Journals(t *testing.T) {
 	r, n := combined(t, piecesOf(t,
-		plan{Rank: 0, OnNode: 4, End: 20, CPUs: 1, Open: true, Held: held(0, 20)},
+		plan{Rank: 0, OnNode: 4, End: 20, CPUs: 1, Unfinished: true, HostSpan: held(0, 20)},
 		plan{Rank: 1, OnNode: 4, End: 21, CPUs: 2, Exit: 1},
-		plan{Rank: 2, OnNode: 4, End: 20, CPUs: 4, Open: true, Group: "/job"})...)
+		plan{Rank: 2, OnNode: 4, End: 20, CPUs: 4, Unfinished: true, Group: "/job"})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 20 + 42 + 80})
 	if want := "ranks 0, 2 have no end: from the journal"; !strings.HasPrefix(r.Run.Incomplete, want) {
 		t.Errorf("incomplete %q, want %q…", r.Run.Incomplete, want)
@@ -308,17 +308,17 @@ func TestCombine_Journals(t *testing.T) {
 	if *r.Run.ExitCode != 1 || !n.Job.CPUAtLeast || n.Job.CPUSeconds != 142 || n.Ranks["2"].Incomplete == "" || n.Ranks["2"].Cgroup != "/job" {
 		t.Errorf("run %+v, job %+v, rank 2 %+v", r.Run, n.Job, n.Ranks["2"])
 	}
-	if m := lackOf(n.Missing, "ranks"); len(m) != 1 || m[0].Code != reporter.NoRecording || m[0].Count != 1 || m[0].Of != 4 {
+	if m := lackOf(n.Missing, "ranks"); len(m) != 1 || m[0].Code != reporter.NoRecording || m[0].Count != 1 || m[0].Total != 4 {
 		t.Errorf("missing %+v", m)
 	}
-	if r, _ := combined(t, pieceOf(t, plan{Rank: 0, End: 5, Open: true})); r.Run.ExitCode != nil {
+	if r, _ := combined(t, pieceOf(t, plan{Rank: 0, End: 5, Unfinished: true})); r.Run.ExitCode != nil {
 		t.Errorf("exit %v", *r.Run.ExitCode)
 	}
 }
 
 // What the kernel does not count since boot lacks what moved between two holders, and says so.
 func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
-	pieces := piecesOf(t, plan{Rank: 0, End: 10, Held: held(0, 10)}, plan{Rank: 1, End: 30, Held: held(13, 30)})
+	pieces := piecesOf(t, plan{Rank: 0, End: 10, HostSpan: held(0, 10)}, plan{Rank: 1, End: 30, HostSpan: held(13, 30)})
 	_, n := combined(t, pieces...)
 	wantMetrics(t, n.Metrics, map[string]float64{
 		reporter.MetricSwapIn: 0.25 * (10 + 17), reporter.MetricDiskRead: 3 * 30, reporter.MetricCPUMean: (10*5.5 + 17*22) / 27,
@@ -341,7 +341,7 @@ func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
 
 // A rank that measured the host for a moment at the end, as the next to last one's end makes it, costs nothing.
 func TestCombine_BriefTakeover(t *testing.T) {
-	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 3000, Held: held(0, 3000)}, plan{Rank: 1, End: 3002, Held: held(3001, 3002)})...)
+	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 3000, HostSpan: held(0, 3000)}, plan{Rank: 1, End: 3002, HostSpan: held(3001, 3002)})...)
 	q := n.Summaries["mem_percent"]
 	if q.P50 == nil || *q.P50 != 25 || len(lackOf(n.Missing, "swap"))+len(lackOf(n.Missing, "summaries")) != 0 {
 		t.Errorf("%+v, missing %+v", q, n.Missing)
@@ -351,9 +351,9 @@ func TestCombine_BriefTakeover(t *testing.T) {
 
 // Of two ranks that measured the host at the same time the longer one is shown, and nothing is added.
 func TestCombine_TwoHoldersAtOnce(t *testing.T) {
-	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 20, CPUs: 1, Held: held(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, Held: held(0, 30)})...)
+	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 20, CPUs: 1, HostSpan: held(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, HostSpan: held(0, 30)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 90, reporter.MetricCPUPeak: 30, reporter.MetricJobCPU: 50})
-	if h := n.Sampling.Holders; len(h) != 1 || h[0].Rank != 1 || len(lackOf(n.Missing, "summaries")) != 0 {
+	if h := n.Sampling.HostSpans; len(h) != 1 || h[0].Rank != 1 || len(lackOf(n.Missing, "summaries")) != 0 {
 		t.Errorf("holders %+v", h)
 	}
 }
@@ -379,11 +379,11 @@ func TestCombine_ControlGroups(t *testing.T) {
 			a := &rec.Account
 			a.Limits.CPUQuota, a.Limits.MemoryMB, a.Limits.CPUs = series.Optional(cpu), series.Optional(memory), cpu
 			a.Limits.CPUGroup, a.Limits.MemoryGroup = a.Group, a.Group
-			a.OOMKills, a.Periods, a.Throttled, a.ThrottledSeconds = series.Optional(kills), 100, series.Optional(throttled), 3
+			a.OOMKills, a.Periods, a.ThrottledPeriods, a.ThrottledSeconds = series.Optional(kills), 100, series.Optional(throttled), 3
 		}
 	}
 	_, n := combined(t, piecesOf(t,
-		plan{Rank: 0, End: 10, CPUs: 1, Held: held(0, 10), Group: "/a", Change: inGroup(2, 1000, 2, 10)},
+		plan{Rank: 0, End: 10, CPUs: 1, HostSpan: held(0, 10), Group: "/a", Change: inGroup(2, 1000, 2, 10)},
 		plan{Rank: 1, End: 20, CPUs: 1, Group: "/a", Change: inGroup(2, 1000, 3, 20)},
 		plan{Rank: 2, End: 10, CPUs: 1, Group: "/b", Change: inGroup(1, 500, 1, 50)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{
@@ -447,8 +447,8 @@ func TestCombine_TheSameRankTwice(t *testing.T) {
 	}
 
 	journal := b
-	journal.Open, journal.End = true, 9
-	for name, more := range map[string][]reporter.Source{
+	journal.Unfinished, journal.End = true, 9
+	for name, more := range map[string][]reporter.SourceReport{
 		"twice": {pieceOf(t, a)}, "and its journal": {pieceOf(t, journal)},
 		"and the node that it was put into": {{Path: "4711/node-0.json", Report: readBack(t, encodedReport(t, whole))}},
 	} {
@@ -473,7 +473,7 @@ func TestCombine_TheSameRankTwice(t *testing.T) {
 func TestCombine_WithoutNumbers(t *testing.T) {
 	in := reportertest.RankInput(plan{End: 5, CPUs: 1})
 	in.Rank, in.Identity = "", nil
-	alone := reporter.Source{Path: "4711/node-0.jsonl", Report: readBack(t, encodedReport(t, reporter.New(in)))}
+	alone := reporter.SourceReport{Path: "4711/node-0.jsonl", Report: readBack(t, encodedReport(t, reporter.New(in)))}
 	_, n := combined(t, alone, pieceOf(t, plan{Rank: 0, End: 5, CPUs: 1}))
 	if n.Ranks["1"] == nil || n.Ranks["0"].Command[1] != "0" || n.Metrics[reporter.MetricJobCPU] != 10 {
 		t.Errorf("ranks %+v", n.Ranks)
@@ -487,14 +487,14 @@ func TestCombine_WithoutNumbers(t *testing.T) {
 }
 
 func TestCombine_RefusesWhatIsNoPiece(t *testing.T) {
-	for name, in := range map[string][]reporter.Source{
+	for name, in := range map[string][]reporter.SourceReport{
 		"no report": nil, "holds no report": {{Path: "x"}}, "x holds 3 nodes": {{Path: "x", Report: reportertest.ThreeNodes()}},
 	} {
 		if _, err := reporter.Combine(in); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if r, err := reporter.Combine([]reporter.Source{{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": nil}}},
+	if r, err := reporter.Combine([]reporter.SourceReport{{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": nil}}},
 		{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": {}}}}}); err != nil || len(r.Nodes["3"].Ranks) != 2 {
 		t.Errorf("%v", err)
 	}
@@ -504,7 +504,7 @@ func TestCombine_RefusesWhatIsNoPiece(t *testing.T) {
 func TestCombine_GPUs(t *testing.T) {
 	with := func(busy float64, uuids ...string) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
-			rec.Widen(len(uuids))
+			rec.EnsureGPUColumns(len(uuids))
 			for i, id := range uuids {
 				g := collector.GPU{OfJob: id == "GPU-b", EnergyJoules: 100}
 				g.Index, g.UUID = i, id
@@ -523,8 +523,8 @@ func TestCombine_GPUs(t *testing.T) {
 			}
 		}
 	}
-	first := plan{Rank: 0, End: 10, Held: held(0, 10), Change: with(10, "GPU-a", "GPU-b")}
-	then := plan{Rank: 1, End: 30, Held: held(11, 30), Change: with(50, "GPU-b", "GPU-a")}
+	first := plan{Rank: 0, End: 10, HostSpan: held(0, 10), Change: with(10, "GPU-a", "GPU-b")}
+	then := plan{Rank: 1, End: 30, HostSpan: held(11, 30), Change: with(50, "GPU-b", "GPU-a")}
 	_, n := combined(t, piecesOf(t, then, first)...)
 	if len(n.GPUs) != 2 || n.GPUs[0].UUID != "GPU-b" || !n.GPUs[0].OfJob || n.GPUs[1].OfJob {
 		t.Fatalf("GPUs %+v", n.GPUs)
@@ -539,7 +539,7 @@ func TestCombine_GPUs(t *testing.T) {
 // What several jobs say stays with them; of one it is the node's.
 func TestCombine_WhatTheJobsSay(t *testing.T) {
 	pieces := piecesOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10}, plan{Rank: 2, End: 10})
-	phase := reporter.Phase{Name: "load", Start: 1, Seconds: 2, Count: 1, Metrics: reporter.Values{}, Stretches: []reporter.Stretch{{1, 2}}}
+	phase := reporter.Phase{Name: "load", Start: 1, Seconds: 2, Count: 1, Metrics: reporter.Values{}, Spans: []reporter.PhaseSpan{{1, 2}}}
 	say := func(rank int, marks ...string) {
 		n := pieces[rank].Report.Nodes["0"]
 		for i, m := range marks {
@@ -584,9 +584,9 @@ func TestCombine_Processes(t *testing.T) {
 func TestCombine_WhatIsMissing(t *testing.T) {
 	unread := func(rec *collector.Recording) {
 		rec.Failures = []collector.Failure{{Source: host.SourceJob, Why: "no such process", Count: 2}}
-		rec.Account.CPUOpen = true
+		rec.Account.CPUIncomplete = true
 	}
-	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 10, Held: held(0, 10)}, plan{Rank: 1, End: 10, Change: unread},
+	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 10, HostSpan: held(0, 10)}, plan{Rank: 1, End: 10, Change: unread},
 		plan{Rank: 2, End: 10, Change: unread})...)
 	m := lackOf(n.Missing, host.SourceJob)
 	if len(m) != 1 || m[0].Why != "ranks 1, 2: no such process (4 of 20 readings)" || m[0].Count != 4 {
@@ -603,9 +603,9 @@ func TestCombine_WhatIsMissing(t *testing.T) {
 
 // A rank that was put together before takes part as one that is there.
 func TestCombine_InSteps(t *testing.T) {
-	plans := []plan{{Rank: 0, End: 20, CPUs: 1, Held: held(0, 20)}, {Rank: 1, End: 20, CPUs: 2}, {Rank: 2, End: 20, CPUs: 4}}
+	plans := []plan{{Rank: 0, End: 20, CPUs: 1, HostSpan: held(0, 20)}, {Rank: 1, End: 20, CPUs: 2}, {Rank: 2, End: 20, CPUs: 4}}
 	two, _ := combined(t, piecesOf(t, plans[:2]...)...)
-	_, n := combined(t, reporter.Source{Path: "node-0.json", Report: two}, pieceOf(t, plans[2]))
+	_, n := combined(t, reporter.SourceReport{Path: "node-0.json", Report: two}, pieceOf(t, plans[2]))
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 140, reporter.MetricDiskRead: 60, reporter.MetricJobCoresPeak: 7})
 	if len(n.Ranks) != 3 || n.Ranks["1"].Envelope["job_cpu_cores"].Max[5] != 2 || n.Ranks["2"].Envelope["job_cpu_cores"].Max[5] != 4 {
 		t.Errorf("ranks %+v", n.Ranks)
@@ -617,7 +617,7 @@ func TestCombine_BoundsThePoints(t *testing.T) {
 	var plans []plan
 	for rank := range 5 {
 		from := 20 * float64(rank)
-		plans = append(plans, plan{Rank: rank, End: from + 19, Held: held(from, from+19), CPUs: 1, Capacity: 100})
+		plans = append(plans, plan{Rank: rank, End: from + 19, HostSpan: held(from, from+19), CPUs: 1, Capacity: 100})
 	}
 	_, n := combined(t, piecesOf(t, plans...)...)
 	if n.Samples.Len() != 99 {

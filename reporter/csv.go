@@ -75,7 +75,7 @@ func newCSVTable(r *Report) *csvTable {
 			samples[key] = true
 		}
 		for key, band := range n.Envelope {
-			_, known := collector.ColumnNamed(key)
+			_, known := collector.ColumnByKey(key)
 			envelope[key] = envelope[key] || !known || band.Mean != nil
 		}
 	}
@@ -83,7 +83,7 @@ func newCSVTable(r *Report) *csvTable {
 	t.addSample(collector.Timestamp.Key(), collector.Timestamp.Info().Unit) // that says all that its envelope does
 	for c := range collector.Column(collector.MaxColumns) {
 		row := c.Info()
-		if c == collector.Timestamp || row.Since == collector.Device && !samples[row.Key] && !envelope[row.Key] {
+		if c == collector.Timestamp || row.Scope == collector.ScopeDevice && !samples[row.Key] && !envelope[row.Key] {
 			continue // only devices that the report has
 		}
 		if !row.EnvelopeOnly {
@@ -94,13 +94,13 @@ func newCSVTable(r *Report) *csvTable {
 
 	all := maps.Clone(samples)
 	maps.Copy(all, envelope)
-	maps.DeleteFunc(all, func(key string, _ bool) bool { _, known := collector.ColumnNamed(key); return known })
+	maps.DeleteFunc(all, func(key string, _ bool) bool { _, known := collector.ColumnByKey(key); return known })
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if samples[key] {
 			t.addSample(key, "")
 		}
 		if envelope[key] {
-			line, _ := WorkLineOf(key)
+			line, _ := ParseTimelineKey(key)
 			t.addBand(key, line.Unit())
 		}
 	}

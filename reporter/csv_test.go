@@ -55,7 +55,7 @@ func TestWriteCSV_Golden(t *testing.T) {
 	nodes := reportertest.Nodes(2)
 	nodes.Nodes["1"] = perfpy.Nodes["3"]
 	for name, r := range map[string]*reporter.Report{
-		"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "nodes": nodes, "work": reportertest.Work(reporter.New(reportertest.Input(0, 6, 0, ""))), "hostile": reportertest.HostileReport("=cmd|' /C calc'!A0\n\"x\",y"),
+		"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "nodes": nodes, "work": reportertest.AddOperations(reporter.New(reportertest.Input(0, 6, 0, ""))), "hostile": reportertest.HostileReport("=cmd|' /C calc'!A0\n\"x\",y"),
 		"ranks":   reportertest.Ranks(2, 2, 3),
 		"nothing": {Nodes: map[string]*reporter.Node{"0": {}, "1": nil}},
 	} {
@@ -72,7 +72,7 @@ func TestWriteCSV_Columns(t *testing.T) {
 	want := []string{"timestamp [s]"}
 	for c := range collector.NumColumns {
 		unit := c.Info().Unit.Symbol()
-		if c == collector.Timestamp || c.Info().Since == collector.Device {
+		if c == collector.Timestamp || c.Info().Scope == collector.ScopeDevice {
 			continue
 		}
 		if !c.Info().EnvelopeOnly {
@@ -96,7 +96,7 @@ func TestWriteCSV_Columns(t *testing.T) {
 
 // The time lines of operations come last, with their units, and no name of a series is more than text.
 func TestWriteCSV_Work(t *testing.T) {
-	r := reportertest.Work(reporter.New(reportertest.Input(0, 6, 0, "")))
+	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 6, 0, "")))
 	n := r.Nodes["0"]
 	n.Envelope["op:=1+1\x1b[31m,\"\n:time_ms"] = n.Envelope["gauge:queue"]
 	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, r))).ReadAll()
@@ -128,7 +128,7 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 	for i, v := range []float64{0.1, 1e-7, 1e21, 123456789.000001, math.Copysign(0, -1), -5e-324, math.MaxFloat64} {
 		awkward.Nodes["0"].Samples.Columns[0][i] = v
 	}
-	for name, r := range map[string]*reporter.Report{"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "awkward": awkward, "work": reportertest.Work(reporter.New(reportertest.Input(0, 6, 0, ""))), "hostile": reportertest.HostileReport("a|b")} {
+	for name, r := range map[string]*reporter.Report{"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "awkward": awkward, "work": reportertest.AddOperations(reporter.New(reportertest.Input(0, 6, 0, ""))), "hostile": reportertest.HostileReport("a|b")} {
 		encoded, err := reporter.Encode(r)
 		if err != nil {
 			t.Fatal(err)
@@ -172,8 +172,8 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 // showName is the column of a key, which may have .min, .mean or .max behind it.
 func showName(key string) string {
 	of := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(key, ".min"), ".mean"), ".max")
-	c, ok := collector.ColumnNamed(of)
-	line, work := reporter.WorkLineOf(of)
+	c, ok := collector.ColumnByKey(of)
+	line, work := reporter.ParseTimelineKey(of)
 	switch {
 	case work && line.Unit() != "":
 		return key + " [" + string(line.Unit()) + "]"
@@ -181,7 +181,7 @@ func showName(key string) string {
 		return key
 	case c == collector.Timestamp:
 		return key + " [s]"
-	case c.Percent():
+	case c.IsPercent():
 		return key + " [%]"
 	}
 	return key + " [" + c.Info().Unit.Symbol() + "]"

@@ -17,7 +17,7 @@ func Decode(data []byte) (*Report, error) {
 		nodes[name] = n
 		return nil
 	}
-	r, err := scanReport(bytes.NewReader(data), int64(len(data)), Wanted{All: true}, keep)
+	r, err := scanReport(bytes.NewReader(data), int64(len(data)), ColumnFilter{All: true}, keep)
 	if err != nil {
 		return nil, err
 	}

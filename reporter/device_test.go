@@ -19,7 +19,7 @@ func portsReport(t *testing.T, change func(*collector.Recording), received, sent
 	t.Helper()
 	in := reportertest.JobInput(0, 0, 0, "")
 	rec := reportertest.Recording(0)
-	rec.Hold(collector.NetIBSent)
+	rec.EnsureColumn(collector.NetIBSent)
 	const n = 5
 	for i := range n {
 		s := reportertest.Sample(i, n)
@@ -83,7 +83,7 @@ func TestNew_RDMAPortsThatAreMissing(t *testing.T) {
 		collector.Failure{Source: host.SourceInfiniBand, Why: "it is broken", Count: 3})
 	n := reporter.New(in).Nodes["0"]
 	want := []reporter.Missing{
-		{What: host.SourceInfiniBand, Code: reporter.Unreadable, Why: "it is broken (3 of 21 readings)", Count: 3, Of: 21},
+		{What: host.SourceInfiniBand, Code: reporter.Unreadable, Why: "it is broken (3 of 21 readings)", Count: 3, Total: 21},
 		{What: "total_net_ib_recv_mb", Code: reporter.Unreadable, Why: "it is broken"},
 		{What: "total_net_ib_sent_mb", Code: reporter.Unreadable, Why: "it is broken"},
 	}
@@ -92,13 +92,13 @@ func TestNew_RDMAPortsThatAreMissing(t *testing.T) {
 	}
 
 	in = reportertest.JobInput(0, 20, 0, "")
-	in.Recording.Late = map[string]time.Duration{host.SourceInfiniBand: 4 * time.Second}
+	in.Recording.LateStarts = map[string]time.Duration{host.SourceInfiniBand: 4 * time.Second}
 	if got := missingOf(reporter.New(in).Nodes["0"]); len(got) != 1 || got[0].Code != reporter.CountedLate {
 		t.Errorf("missing: %v", got)
 	}
 
 	in = reportertest.JobInput(0, 20, 0, "")
-	in.Recording.Gaps = append(in.Recording.Gaps, series.Gap{What: "net_ib_recv_mb", Code: collector.CounterFull, Why: "full"})
+	in.Recording.Missing = append(in.Recording.Missing, series.Missing{What: "net_ib_recv_mb", Code: collector.CounterFull, Why: "full"})
 	n = reporter.New(in).Nodes["0"]
 	want = []reporter.Missing{
 		{What: "net_ib_recv_mb", Code: collector.CounterFull, Why: "full"},

@@ -133,11 +133,11 @@ func TestEncode_OfEveryFeature(t *testing.T) {
 	n := r.Nodes["0"]
 	n.Push = &reporter.Push{Store: &reporter.StoreState{State: reporter.PushPending, URI: "redis://h"}}
 	times := map[string]opstats.TimeStats{"store.put": {Count: 1, Avg: 1e-9, Max: 2}}
-	r.Run.Gather = &reporter.Gather{Metrics: &opstats.StoreMetrics{Times: times}}
+	r.Run.Gather = &reporter.GatherResult{Metrics: &opstats.StoreMetrics{Times: times}}
 	checkEncoding(t, r)
 	for _, r := range []*reporter.Report{
 		{}, {Nodes: map[string]*reporter.Node{"1": nil, "0": n}}, reportertest.KilledRank(), reportertest.Ranks(2, 3, 20),
-		reportertest.Work(reportertest.ThreeNodes()), reportertest.Processes(reportertest.ShortJob()),
+		reportertest.AddOperations(reportertest.ThreeNodes()), reportertest.AddProcesses(reportertest.ShortJob()),
 		reportertest.Large(0, 3, 50), reportertest.Large(1, 1, 2000),
 	} {
 		checkEncoding(t, r)

@@ -18,13 +18,13 @@ func ExampleMerge() {
 		"run": {"id": "train", "exit_code": 1, "wall_seconds": 60},
 		"nodes": {"1": {"metrics": {"job_avg_cpu_cores": 0.5}}}
 	}`}
-	var sources []reporter.Source
+	var sources []reporter.SourceReport
 	for i, file := range files {
 		r, err := reporter.Decode([]byte(file))
 		if err != nil {
 			log.Fatal(err)
 		}
-		sources = append(sources, reporter.Source{Path: fmt.Sprintf("node-%d.json", i), Report: r})
+		sources = append(sources, reporter.SourceReport{Path: fmt.Sprintf("node-%d.json", i), Report: r})
 	}
 
 	run, err := reporter.Merge(sources)
@@ -33,7 +33,7 @@ func ExampleMerge() {
 	}
 
 	fmt.Println("exit code", *run.Run.ExitCode)
-	cores, _ := reporter.MetricNamed("job_avg_cpu_cores")
+	cores, _ := reporter.MetricByName("job_avg_cpu_cores")
 	for _, index := range []string{"0", "1"} {
 		node := run.Nodes[index]
 		fmt.Printf("node %s: %v %s, peak memory %v MiB\n", index,

@@ -11,8 +11,8 @@ const (
 )
 
 var (
-	NewSpoolWithin = newSpool
-	WhyAbsent      = whyAbsent
+	NewSpoolWithin = newMerger
+	WhyAbsent      = whyMissing
 	ScanReport     = scanReport
 )
 
@@ -21,8 +21,8 @@ func Codes() []Reason { return codeTable }
 
 // ScanWithin scans with a bound on the size of a value.
 func ScanWithin(file io.ReaderAt, size, limit int64) error {
-	s := scan{file: file, size: size, limit: limit, seen: make(map[string]bool)}
-	return s.explain(s.all(func(name string) error { _, err := s.node(name); return err }))
+	s := scanner{file: file, size: size, limit: limit, seen: make(map[string]bool)}
+	return s.explain(s.readReport(func(name string) error { _, err := s.node(name); return err }))
 }
 
 // CSVColumns returns the names of the columns of a report's CSV without their units, and their
@@ -41,12 +41,12 @@ func Halve(n *Node) { n.halve() }
 // Sizes returns what a node takes in a report, and what its seriesText takes.
 func Sizes(n *Node) (whole, series int, err error) {
 	whole, err = (&Report{Nodes: map[string]*Node{"7": n}}).encodedSize()
-	text, errSeries := n.seriesText()
+	text, errSeries := n.encodeSeries()
 	return whole, len(text), errors.Join(err, errSeries)
 }
 
 // MergeWithin merges in memory, and halves all series until the result fits: what a Spool does by way of a file.
-func MergeWithin(inputs []Source, limit int) (*Report, error) {
+func MergeWithin(inputs []SourceReport, limit int) (*Report, error) {
 	r, err := Merge(inputs)
 	for err == nil {
 		size, errSize := r.encodedSize()

@@ -86,7 +86,7 @@ func TestGPU_Energy(t *testing.T) {
 // Merging keeps what a node has, and a report that has been merged can be merged again
 // with the original: findings follow from the nodes that a report has.
 func TestMerge_KeepsWhatANodeHas(t *testing.T) {
-	node := func(i int) reporter.Source {
+	node := func(i int) reporter.SourceReport {
 		w := reportertest.NewWideStream(uint64(i), 2, 2)
 		rec := w.Recording(10)
 		for range 12 {
@@ -94,7 +94,7 @@ func TestMerge_KeepsWhatANodeHas(t *testing.T) {
 		}
 		r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r", Start: reporter.Time{Time: w.Start.Wall}}, Node: i, Recording: rec, Job: &reporter.Job{UserSeconds: 6}})
 		r.Nodes[fmt.Sprint(i)].Findings = []reporter.Finding{{ID: "x", Severity: "info", Text: "y", Evidence: map[string]any{}}}
-		return reporter.Source{Path: fmt.Sprint(i), Report: r}
+		return reporter.SourceReport{Path: fmt.Sprint(i), Report: r}
 	}
 	both := mustMerge(t, node(0), node(1))
 	for i := range 2 {
@@ -113,15 +113,15 @@ func TestMerge_KeepsWhatANodeHas(t *testing.T) {
 		}
 	}
 	both.Nodes["0"].Findings = nil
-	mustMerge(t, reporter.Source{Path: "both", Report: both}, node(0))
-	mustMerge(t, node(1), reporter.Source{Path: "both", Report: both})
+	mustMerge(t, reporter.SourceReport{Path: "both", Report: both}, node(0))
+	mustMerge(t, node(1), reporter.SourceReport{Path: "both", Report: both})
 }
 
 // The metrics of a device are found by their own names, as those of the table are.
 func TestMetricNamed_OfGPUs(t *testing.T) {
 	for _, m := range reporter.GPUMetrics() {
 		name := strings.Replace(m.Name, "{i}", "3", 1)
-		if got, ok := reporter.MetricNamed(name); !ok || got.Name != name || got.Unit != m.Unit {
+		if got, ok := reporter.MetricByName(name); !ok || got.Name != name || got.Unit != m.Unit {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
 		if source, isSource := reporter.SourceOf(name); source != host.SourceGPU+" 3" || !isSource {
@@ -129,7 +129,7 @@ func TestMetricNamed_OfGPUs(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"gpu_16_energy_joules", "gpu_{i}_energy_joules", "gpu_01_energy_joules", "gpu__energy_joules", "max_t_gpu_0_energy_joules"} {
-		if m, ok := reporter.MetricNamed(name); ok {
+		if m, ok := reporter.MetricByName(name); ok {
 			t.Errorf("%s is %+v", name, m)
 		}
 	}

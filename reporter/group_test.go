@@ -16,12 +16,12 @@ func TestGroup_OfMetrics(t *testing.T) {
 		"node_cpu_hours": reporter.GroupNode, "host_oom_kills": reporter.GroupNode,
 		"boot_total_disk_io_read_mb": reporter.GroupBoot,
 	} {
-		if m, ok := reporter.MetricNamed(name); !ok || m.Group != want {
+		if m, ok := reporter.MetricByName(name); !ok || m.Group != want {
 			t.Errorf("%s is in %q, want %q", name, m.Group, want)
 		}
 	}
 	phase, _ := reporter.PhaseMetric("phase.train.job_cpu_seconds")
-	work, _ := reporter.WorkMetric("op.get.count")
+	work, _ := reporter.OperationMetric("op.get.count")
 	if phase.Group != reporter.GroupPhases || work.Group != reporter.GroupOperations {
 		t.Errorf("a phase is in %q, an operation in %q", phase.Group, work.Group)
 	}

@@ -33,9 +33,9 @@ var errEnough = errors.New("all is known")
 // ReadHead reads the head of a report. It reads up to the numbers of the first node, if Encode wrote the report: then
 // its members are in our order. The error is ErrForeign for what is not a report.
 func ReadHead(file io.ReaderAt, size int64) (*Head, error) {
-	s := scan{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
+	s := scanner{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
 	head := new(Head)
-	err := s.all(func(name string) error {
+	err := s.readReport(func(name string) error {
 		head.Node = name
 		return cmp.Or(head.readNode(&s), errEnough)
 	})
@@ -50,7 +50,7 @@ func ReadHead(file io.ReaderAt, size int64) (*Head, error) {
 }
 
 // readNode reads the head of a node. In our order all that a head has stands before the metrics.
-func (h *Head) readNode(s *scan) error {
+func (h *Head) readNode(s *scanner) error {
 	ours := false
 	return s.in.object("not an object", func(quoted []byte) error {
 		switch strings.ToLower(unquote(quoted)) {
@@ -86,19 +86,19 @@ func isEncoded(sampling []byte) bool {
 	return found && bytes.IndexByte(before, '\n') >= 0 && len(list) > 0 && bytes.IndexByte([]byte("\r\n]"), list[0]) < 0
 }
 
-// ScanHead reads the numbers of a perfagent report of one node, but not its series: these come last in the file,
-// of which it reads the beginning and a few bytes of the end. It reports false where that does not tell all of them:
-// for a report of several nodes, one that another program wrote, one that is cut off or not a
+// ScanWithoutSeries reads the numbers of a perfagent report of one node, but not its series: these come last in the
+// file, of which it reads the beginning and a few bytes of the end. It reports false where that does not tell all of
+// them: for a report of several nodes, one that another program wrote, one that is cut off or not a
 // report. Use Scan there, with the columns of NumberColumns.
-func ScanHead(file io.ReaderAt, size int64) (*Report, bool) {
+func ScanWithoutSeries(file io.ReaderAt, size int64) (*Report, bool) {
 	end := make([]byte, len(endOfReport))
 	if _, err := file.ReadAt(end, size-int64(len(end))); err != nil || string(end) != endOfReport {
 		return nil, false
 	}
 
-	s := scan{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
-	err := s.all(func(name string) error {
-		if s.again || s.report.Run.Nodes > 1 {
+	s := scanner{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
+	err := s.readReport(func(name string) error {
+		if s.secondPass || s.report.Run.Nodes > 1 {
 			return errNoHead
 		}
 		n, err := numbersOfNode(s.in)
@@ -128,7 +128,7 @@ func numbersOfNode(r *reader) (*Node, error) {
 		case strings.EqualFold(key, "samples"), strings.EqualFold(key, "envelope"):
 			return errEnough
 		case strings.EqualFold(key, "ranks"):
-			return n.readRanks(r, Wanted{})
+			return n.readRanks(r, ColumnFilter{})
 		}
 		return readMember(r, quoted, n)
 	})
@@ -140,9 +140,9 @@ func numbersOfNode(r *reader) (*Node, error) {
 	return n, nil
 }
 
-// NumberColumns returns the columns that belong to the numbers of a node: WithoutSeries keeps them where they do.
-func NumberColumns() Wanted {
-	w := Wanted{Samples: []string{collector.Timestamp.Key()}}
+// RequiredColumns returns the columns that belong to the numbers of a node: WithoutSeries keeps them where they do.
+func RequiredColumns() ColumnFilter {
+	w := ColumnFilter{Samples: []string{collector.Timestamp.Key()}}
 	for device := range collector.MaxGPUs {
 		w.Samples = append(w.Samples, collector.GPUColumn(device, collector.GPUUtilization).Key())
 	}
@@ -155,9 +155,9 @@ func (n *Node) WithoutSeries() *Node {
 	out := *n
 	out.Samples, out.Envelope = Samples{}, nil
 	if n.needsColumns() {
-		out.Samples = n.Samples.only(NumberColumns().sample)
+		out.Samples = n.Samples.only(RequiredColumns().hasSample)
 	}
-	out.Ranks = n.Ranks.with(func(string, *Rank) Envelope { return nil })
+	out.Ranks = n.Ranks.withEnvelopes(func(string, *Rank) Envelope { return nil })
 
 	return &out
 }

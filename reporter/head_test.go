@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -67,9 +67,10 @@ func TestReadHead_InAnotherOrder(t *testing.T) {
 	}
 }
 
-// Members that another program moved behind the numbers or the series count as in their place, however it lays them out.
+// Members that another program moved behind the numbers or the series count as in their place, however it lays them
+// out.
 func TestHeads_OfOtherPrograms(t *testing.T) {
-	need.Time(t, "a second of CPU")
+	testenv.SkipIfShort(t, "a second of CPU")
 	t.Parallel()
 	r := concluded(t, 200)
 	r.Nodes["3"].Identity = &reporter.Identity{Node: new(3), NodeFrom: "SLURM_NODEID", Nodes: 4}
@@ -93,7 +94,7 @@ func TestHeads_OfOtherPrograms(t *testing.T) {
 			if d := cmp.Diff(want, head); d != "" {
 				t.Errorf("%s at the end, %s (-report +head)\n%s", moved, layout, d)
 			}
-			if numbers, ok := reporter.ScanHead(bytes.NewReader(data), int64(len(data))); ok {
+			if numbers, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data))); ok {
 				t.Errorf("%s at the end, %s: the beginning told %+v", moved, layout, numbers.Nodes["3"])
 			}
 		}

@@ -10,21 +10,21 @@ import (
 // Limits of ranks that moved, or that the ranks have bound themselves to, are put together as the limits are.
 func TestCombination_LimitsOfRanks(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)
-	of := func(group string, l Limits) *piece {
+	of := func(group string, l Limits) *rankPart {
 		l.CPUGroup, l.MemoryMB = group, series.Unknown()
-		return &piece{Node: &Node{Host: &Host{CPUs: 16}, Limits: &l}, ranks: []*Rank{{Cgroup: group}}}
+		return &rankPart{Node: &Node{Host: &Host{CPUs: 16}, Limits: &l}, ranks: []*Rank{{Cgroup: group}}}
 	}
 	halved := &LimitRange{Min: 2, Max: 4, Mean: 3, Changes: 1, ChangedAt: at}
 
-	one := &combination{pieces: []*piece{
+	one := &combiner{parts: []*rankPart{
 		of("/a", Limits{CPUs: 2, CPUQuota: 2, CPUsRange: halved, QuotaRange: halved}),
-		of("/a", Limits{CPUs: 2, CPUQuota: 2, CPUsRange: halved, QuotaRange: halved, HeldDown: &HeldDown{SwapMB: 7}}),
+		of("/a", Limits{CPUs: 2, CPUQuota: 2, CPUsRange: halved, QuotaRange: halved, Reclaim: &Reclaim{SwapMB: 7}}),
 	}}
-	if l := one.limits(); l.CPUs != 2 || *l.CPUsRange != *halved || *l.QuotaRange != *halved || l.HeldDown.SwapMB != 7 {
+	if l := one.limits(); l.CPUs != 2 || *l.CPUsRange != *halved || *l.QuotaRange != *halved || l.Reclaim.SwapMB != 7 {
 		t.Errorf("a group of both: %+v, range %+v", l, l.CPUsRange)
 	}
 
-	two := &combination{pieces: []*piece{
+	two := &combiner{parts: []*rankPart{
 		of("/a", Limits{CPUs: 2, CPUQuota: 2, CPUsRange: halved, QuotaRange: halved}),
 		of("/b", Limits{CPUs: 4, CPUQuota: 4}),
 	}}
@@ -33,7 +33,7 @@ func TestCombination_LimitsOfRanks(t *testing.T) {
 		t.Errorf("groups of their own: %+v, range %+v, want %+v", l, l.CPUsRange, want)
 	}
 
-	bound := &combination{pieces: []*piece{
+	bound := &combiner{parts: []*rankPart{
 		of("/", Limits{CPUs: 1, CPUSetCPUs: 16, AffinityCPUs: 1, GivenCPUs: 16, CPUQuota: series.Unknown()}),
 		of("/", Limits{CPUs: 1, CPUSetCPUs: 16, AffinityCPUs: 1, GivenCPUs: 16, CPUQuota: series.Unknown()}),
 	}}

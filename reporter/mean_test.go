@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // However samples fall into buckets, no mean is outside of its own extremes: these may be exact where it is rounded.
 func TestNew_MeansAreInsideTheirExtremes(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(need.Rounds(20, 6)) {
+	for seed := range uint64(testenv.Rounds(20, 6)) {
 		w := reportertest.NewWideStream(seed, 3, 2)
 		rec := w.Recording(64)
 		for range 1 + 37*seed {

@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Source is a report and the file that it comes from.
-type Source struct {
+// SourceReport is a report and the file that it comes from.
+type SourceReport struct {
 	Path   string
 	Report *Report
 }
@@ -30,9 +30,9 @@ const mergedSize = MaxFileSize / 2
 // one with the lowest node wins; so neither their order nor merging in several
 // steps makes a difference.
 //
-// The result keeps all points; that of a [Spool] has as many as fit into 128 MiB. It has the verdicts and findings of
+// The result keeps all points; that of a [Merger] has as many as fit into 128 MiB. It has the verdicts and findings of
 // its nodes, and lacks the ones that follow from the nodes together: call diagnosis.Merge to have them, too.
-func Merge(inputs []Source) (*Report, error) {
+func Merge(inputs []SourceReport) (*Report, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("merge: no report is given")
 	}
@@ -64,8 +64,8 @@ func Merge(inputs []Source) (*Report, error) {
 
 // byLowestNode orders reports by the lowest of their nodes. Reports without nodes come
 // last.
-func byLowestNode(a, b Source) int {
-	lowest := func(s Source) []string {
+func byLowestNode(a, b SourceReport) int {
+	lowest := func(s SourceReport) []string {
 		if s.Report == nil {
 			return nil
 		}
@@ -116,7 +116,7 @@ func mergeNode(have, add *Node, command []string) (*Node, error) {
 	if !bytes.Equal(a, b) {
 		return nil, errTwoRecordings
 	}
-	if pushed(add.Push) > pushed(have.Push) {
+	if pushProgress(add.Push) > pushProgress(have.Push) {
 		have.Push = add.Push
 	}
 	return have, nil
@@ -129,8 +129,8 @@ func withoutPush(n *Node) ([]byte, error) {
 	return text.JSON(&bare)
 }
 
-// pushed ranks the states of a push, so that merging keeps the most advanced one.
-func pushed(p *Push) int {
+// pushProgress ranks the states of a push, so that merging keeps the most advanced one.
+func pushProgress(p *Push) int {
 	if p == nil {
 		return 0
 	}
@@ -184,7 +184,7 @@ func (r Run) within(o Run) bool {
 // mergedExit finds the first exit code that is not 0 in the order of the nodes,
 // with its signal; else 0 when any job's code is known. A run whose code none of its
 // jobs has is placed at its first node without a job.
-func mergedExit(inputs []Source, out *Report) (code *int, signal string) {
+func mergedExit(inputs []SourceReport, out *Report) (code *int, signal string) {
 	runs := make(map[string]Run)
 	for _, in := range inputs {
 		if name, run := in.Report.unexplainedExit(); run.ExitCode != nil {

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-func mustMerge(t *testing.T, inputs ...reporter.Source) *reporter.Report {
+func mustMerge(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
 	r, err := reporter.Merge(inputs)
 	if err != nil {
@@ -36,7 +36,7 @@ func encodedReport(t testing.TB, r *reporter.Report) []byte {
 
 func TestMerge_SpansTheNodes(t *testing.T) {
 	a, b, c := reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}), reportertest.NodeReport(2, 10, 7, map[string]string{"k": "b"}), reportertest.NodeReport(10, 5, 137, nil)
-	r := mustMerge(t, reporter.Source{Path: "c", Report: c}, reporter.Source{Path: "b", Report: b}, reporter.Source{Path: "a", Report: a})
+	r := mustMerge(t, reporter.SourceReport{Path: "c", Report: c}, reporter.SourceReport{Path: "b", Report: b}, reporter.SourceReport{Path: "a", Report: a})
 	if got := r.NodeNames(); !slices.Equal(got, []string{"0", "2", "10"}) {
 		t.Errorf("nodes %v", got)
 	}
@@ -71,9 +71,9 @@ func TestMerge_ExitCodes(t *testing.T) {
 		{"run without job", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), lone, reportertest.NodeReport(2, 1, 3, nil)}, 7, "SIGHUP"},
 		{"run after job", []*reporter.Report{reportertest.NodeReport(0, 1, 4, nil), lone}, 4, ""},
 	} {
-		var inputs []reporter.Source
+		var inputs []reporter.SourceReport
 		for i, r := range c.in {
-			inputs = append(inputs, reporter.Source{Path: fmt.Sprint(i), Report: r})
+			inputs = append(inputs, reporter.SourceReport{Path: fmt.Sprint(i), Report: r})
 		}
 		r := mustMerge(t, inputs...)
 		got := -1
@@ -89,7 +89,7 @@ func TestMerge_ExitCodes(t *testing.T) {
 func TestMerge_TheSameNodeTwice(t *testing.T) {
 	a, b := reportertest.NodeReport(4, 10, 0, nil), reportertest.NodeReport(4, 10, 0, nil)
 	b.Nodes["4"].Push = &reporter.Push{MLflow: reporter.PushState{State: "done", RunID: "r"}}
-	for _, order := range [][]reporter.Source{{{Path: "a", Report: a}, {Path: "b", Report: b}}, {{Path: "b", Report: b}, {Path: "a", Report: a}}} {
+	for _, order := range [][]reporter.SourceReport{{{Path: "a", Report: a}, {Path: "b", Report: b}}, {{Path: "b", Report: b}, {Path: "a", Report: a}}} {
 		r := mustMerge(t, order...)
 		if len(r.Nodes) != 1 || r.Nodes["4"].Push.MLflow.RunID != "r" {
 			t.Errorf("%+v", r.Nodes["4"].Push)
@@ -99,7 +99,7 @@ func TestMerge_TheSameNodeTwice(t *testing.T) {
 		t.Error("an input was changed")
 	}
 	other := reportertest.NodeReport(4, 11, 0, nil)
-	_, err := reporter.Merge([]reporter.Source{{Path: "x/node-4.json", Report: a}, {Path: "y/node-4.json", Report: other}})
+	_, err := reporter.Merge([]reporter.SourceReport{{Path: "x/node-4.json", Report: a}, {Path: "y/node-4.json", Report: other}})
 	if err == nil || !strings.Contains(err.Error(), "x/node-4.json") || !strings.Contains(err.Error(), "y/node-4.json") || !strings.Contains(err.Error(), "node 4 ") {
 		t.Errorf("%v", err)
 	}
@@ -109,14 +109,14 @@ func TestMerge_RefusesNothing(t *testing.T) {
 	if _, err := reporter.Merge(nil); err == nil {
 		t.Error("no inputs: no error")
 	}
-	if _, err := reporter.Merge([]reporter.Source{{Path: "a.json", Report: nil}}); err == nil || !strings.Contains(err.Error(), "a.json") {
+	if _, err := reporter.Merge([]reporter.SourceReport{{Path: "a.json", Report: nil}}); err == nil || !strings.Contains(err.Error(), "a.json") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestMerge_KeepsWhatIsIncomplete(t *testing.T) {
 	broken := reportertest.Incomplete()
-	r := mustMerge(t, reporter.Source{Path: "a", Report: reportertest.NodeReport(5, 10, 0, nil)}, reporter.Source{Path: "b", Report: broken})
+	r := mustMerge(t, reporter.SourceReport{Path: "a", Report: reportertest.NodeReport(5, 10, 0, nil)}, reporter.SourceReport{Path: "b", Report: broken})
 	if r.Run.Incomplete != broken.Run.Incomplete {
 		t.Errorf("%q", r.Run.Incomplete)
 	}
@@ -125,11 +125,11 @@ func TestMerge_KeepsWhatIsIncomplete(t *testing.T) {
 // One input, or one merged again, stays as it is.
 func TestMerge_Identity(t *testing.T) {
 	r := reportertest.NodeReport(3, 10, 7, map[string]string{"a": "b"})
-	once := mustMerge(t, reporter.Source{Path: "a", Report: r})
+	once := mustMerge(t, reporter.SourceReport{Path: "a", Report: r})
 	if a, b := encodedReport(t, r), encodedReport(t, once); !bytes.Equal(a, b) {
 		t.Errorf("%s\nwant\n%s", b, a)
 	}
-	if !bytes.Equal(encodedReport(t, once), encodedReport(t, mustMerge(t, reporter.Source{Path: "a", Report: once}, reporter.Source{Path: "b", Report: r}))) {
+	if !bytes.Equal(encodedReport(t, once), encodedReport(t, mustMerge(t, reporter.SourceReport{Path: "a", Report: once}, reporter.SourceReport{Path: "b", Report: r}))) {
 		t.Error("merged again it differs")
 	}
 }
@@ -137,23 +137,23 @@ func TestMerge_Identity(t *testing.T) {
 // In any order and in any steps, where no two inputs disagree.
 func TestMerge_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range need.Rounds(12, 3) {
-		var parts []reporter.Source
+	for range testenv.Rounds(12, 3) {
+		var parts []reporter.SourceReport
 		for node := range 4 {
 			code := []int{0, 0, 3, 137, -1}[rng.IntN(5)]
 			r := reportertest.NodeReport(node*7, 1+rng.IntN(9), code, map[string]string{fmt.Sprint(node): "v"})
 			if code < 0 && rng.IntN(2) == 0 {
 				r.Run.Incomplete = "cut off"
 			}
-			parts = append(parts, reporter.Source{Path: fmt.Sprint(node), Report: r})
+			parts = append(parts, reporter.SourceReport{Path: fmt.Sprint(node), Report: r})
 		}
 		want := encodedReport(t, mustMerge(t, parts...))
 		rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
-		left := reporter.Source{Path: "left", Report: mustMerge(t, parts[0], parts[1])}
-		right := reporter.Source{Path: "right", Report: mustMerge(t, parts[2], parts[3], parts[1])} // one of them twice
+		left := reporter.SourceReport{Path: "left", Report: mustMerge(t, parts[0], parts[1])}
+		right := reporter.SourceReport{Path: "right", Report: mustMerge(t, parts[2], parts[3], parts[1])} // one of them twice
 		for name, got := range map[string]*reporter.Report{
 			"order": mustMerge(t, parts...), "steps": mustMerge(t, left, right), "steps back": mustMerge(t, right, left),
-			"one by one": mustMerge(t, reporter.Source{Path: "l", Report: mustMerge(t, left, parts[2])}, parts[3]),
+			"one by one": mustMerge(t, reporter.SourceReport{Path: "l", Report: mustMerge(t, left, parts[2])}, parts[3]),
 		} {
 			if data := encodedReport(t, got); !bytes.Equal(data, want) {
 				t.Fatalf("%s: %.600s\nwant\n%.600s", name, data, want)
@@ -163,12 +163,12 @@ func TestMerge_Laws(t *testing.T) {
 }
 
 func TestSpool_ThinsToTheLimit(t *testing.T) {
-	inputs := []reporter.Source{{Path: "a", Report: reportertest.NodeReport(0, 200, 0, nil)}, {Path: "b", Report: reportertest.NodeReport(1, 111, 0, nil)}}
+	inputs := []reporter.SourceReport{{Path: "a", Report: reportertest.NodeReport(0, 200, 0, nil)}, {Path: "b", Report: reportertest.NodeReport(1, 111, 0, nil)}}
 	old, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs = append(inputs, reporter.Source{Path: "c", Report: old})
+	inputs = append(inputs, reporter.SourceReport{Path: "c", Report: old})
 	before := encodedReport(t, inputs[0].Report)
 	full := encodedReport(t, mustMerge(t, inputs...))
 	for _, limit := range []int{len(full) + 2000, len(full) - 1, len(full) / 3, len(full) / 20, 50000} {

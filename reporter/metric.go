@@ -17,26 +17,26 @@ type Metric struct {
 	// PerfPy reports that perf.py has the metric: the first eighteen.
 	PerfPy bool `json:"perf_py"`
 
-	// Across is how the values of several nodes become the value of a run. 0: the metric has no
+	// Aggregation is how the values of several nodes become the value of a run. 0: the metric has no
 	// meaning for a run, and is not compared.
-	Across collector.Across `json:"-"`
+	Aggregation collector.Aggregation `json:"-"`
 
 	// Phase is the phase that a number is of, and Number its name there: see [PhaseMetric]. Both are
 	// "" for a metric of the run.
 	Phase  string `json:"-"`
 	Number string `json:"-"`
 
-	// Kind and Series are what a number of the job's work is of, and Number its name there: see [WorkMetric]. They are
-	// "" for all others.
-	Kind   WorkKind `json:"-"`
-	Series string   `json:"-"`
-	number *WorkNumber
+	// Kind and Series are what a number of the job's work is of, and Number its name there: see [OperationMetric].
+	// They are "" for all others.
+	Kind   OperationKind `json:"-"`
+	Series string        `json:"-"`
+	row    *OperationNumber
 
 	value func(*facts) (float64, error)
 	// column is the column that the value is made from, or the one that is absent for the same
 	// reason; noColumn = none.
-	column collector.Column
-	total  bool // it is the total of a counter
+	column  collector.Column
+	isTotal bool // it is the total of a counter
 	// inPhases reports whether the value makes sense for a part of the run, and can be computed from what
 	// a phase keeps.
 	inPhases bool
@@ -71,15 +71,15 @@ const noColumn = collector.Column(-1)
 
 // groupOf returns the group of a metric that is made from a column.
 func groupOf(c collector.Column) Group {
-	if c != noColumn && c.Info().Since == collector.Job {
+	if c != noColumn && c.Info().Scope == collector.ScopeJob {
 		return GroupJob
 	}
 	return GroupNode
 }
 
-// in returns a metric with a group, a unit and an Across of its own.
-func (m Metric) in(group Group, unit collector.Unit, across collector.Across) Metric {
-	m.Group, m.Unit, m.Across = group, unit, across
+// withGroup returns a metric with a group, a unit and an Across of its own.
+func (m Metric) withGroup(group Group, unit collector.Unit, across collector.Aggregation) Metric {
+	m.Group, m.Unit, m.Aggregation = group, unit, across
 	return m
 }
 
@@ -87,21 +87,21 @@ func (m Metric) in(group Group, unit collector.Unit, across collector.Across) Me
 // reports false if there is none.
 func (m *Metric) Column() (c collector.Column, ok bool) { return m.column, m.column != noColumn }
 
-// Total reports whether the metric is the total of a counter since the start.
-func (m *Metric) Total() bool { return m.total }
+// IsTotal reports whether the metric is the total of a counter since the start.
+func (m *Metric) IsTotal() bool { return m.isTotal }
 
 // OfDevice reports whether only nodes with some device have the metric.
 func (m *Metric) OfDevice() bool {
-	return m.column != noColumn && m.column.Info().Since == collector.Device
+	return m.column != noColumn && m.column.Info().Scope == collector.ScopeDevice
 }
 
 // OfJob reports whether the metric is of the job, and not of its host.
 func (m *Metric) OfJob() bool { return m.Group == GroupJob || m.Group == GroupLimits }
 
-// TotalOf returns the name of the metric that is the total of a counter; "" if there is none.
-func TotalOf(c collector.Column) string {
+// TotalMetricName returns the name of the metric that is the total of a counter; "" if there is none.
+func TotalMetricName(c collector.Column) string {
 	for i := range metricTable {
-		if m := &metricTable[i]; m.total && m.column == c {
+		if m := &metricTable[i]; m.isTotal && m.column == c {
 			return m.Name
 		}
 	}
@@ -134,8 +134,8 @@ func withPerfPy(rows ...Metric) []Metric {
 // eighteen, the exact ones of the job, the counters since boot.
 func Metrics() []Metric { return metricTable }
 
-// MetricNamed finds a metric, also one of a GPU by its own name: gpu_0_energy_joules.
-func MetricNamed(name string) (Metric, bool) {
+// MetricByName finds a metric, also one of a GPU by its own name: gpu_0_energy_joules.
+func MetricByName(name string) (Metric, bool) {
 	for _, m := range metricTable {
 		if m.Name == name {
 			return m, true

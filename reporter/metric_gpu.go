@@ -64,13 +64,13 @@ func gpuEnergy(device int) Metric {
 	column := collector.GPUColumn(device, collector.GPUPower)
 	return computed(func(f *facts) (float64, error) {
 		if device >= len(f.gpus) {
-			return 0, f.why(column)
+			return 0, f.whyMissing(column)
 		}
 		if v := f.gpus[device].EnergyJoules; v.Known() {
 			return float64(v), nil
 		}
 		return integral(f, column)
-	}, column).in(GroupGPU, collector.Joules, collector.Sum)
+	}, column).withGroup(GroupGPU, collector.Joules, collector.Sum)
 }
 
 // integral returns the sum of a column's values over the time that they stand for: of watts, joules.
@@ -79,7 +79,7 @@ func integral(f *facts, c collector.Column) (float64, error) {
 	if mean, ok := s.Mean(); ok && s.Weight() > 0 {
 		return mean * s.Weight(), nil
 	}
-	return 0, absent(NoEnergyCounter)
+	return 0, newMissingError(NoEnergyCounter)
 }
 
 // GPUMetricName returns the name of a device's metric. The pattern has {i} for the device's place.

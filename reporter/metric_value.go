@@ -14,22 +14,22 @@ import (
 type facts struct {
 	summary []*series.Summary // by collector.Column
 	wall    float64           // seconds from start to end
-	noWall  error             // why wall is not known: only of perf.py's samples
+	wallErr error             // why wall is not known: only of perf.py's samples
 	cpus    int
-	// held is for how many seconds the host was measured, if that is not the whole run; else 0.
-	held float64
+	// hostSeconds is for how many seconds the host was measured, if that is not the whole run; else 0.
+	hostSeconds float64
 	// length is the time between the first and the last Reading, seconds.
 	length float64
 	boot   func(collector.Column) float64 // a counter since boot; NaN = never read; nil where no metric asks
 	job    *Job
-	noJob  error // why job is nil
-	// largest is the highest peak memory of a process that was seen, MiB; 0 = not known.
-	largest float64
+	jobErr error // why job is nil
+	// largestProcessMB is the highest peak memory of a process that was seen, MiB; 0 = not known.
+	largestProcessMB float64
 	// account is nil for a report that has none: perf.py's.
 	account *collector.Account
 	gpus    []collector.GPU
-	// why says why a column was never measured.
-	why func(collector.Column) error
+	// whyMissing says why a column was never measured.
+	whyMissing func(collector.Column) error
 	// perfpy: computed from samples by perf.py's rules.
 	perfpy bool
 	// inPhase: of a phase, which not every metric makes sense for.
@@ -63,22 +63,22 @@ func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, 
 		if v, ok := reduce(f, f.summaryOf(c)); ok {
 			return v, nil
 		}
-		return 0, f.why(c)
+		return 0, f.whyMissing(c)
 	}
-	return Metric{value: value, Group: groupOf(c), Unit: row.Unit, Across: row.Across, column: c}
+	return Metric{value: value, Group: groupOf(c), Unit: row.Unit, Aggregation: row.Aggregation, column: c}
 }
 
 // maxOf returns the metric of a column's peak. That of several nodes is the highest.
 func maxOf(c collector.Column) Metric {
 	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
-	of.Across = collector.Max
+	of.Aggregation = collector.Max
 	return inPhases(of)
 }
 
 // totalOf returns the metric of a counter's total.
 func totalOf(c collector.Column) Metric {
 	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
-	of.total = true
+	of.isTotal = true
 	return inPhases(of)
 }
 
@@ -103,14 +103,14 @@ func shareOf(c collector.Column, level float64) Metric {
 }
 
 func cpuHours(f *facts) (float64, error) {
-	if f.noWall != nil {
-		return 0, f.noWall
+	if f.wallErr != nil {
+		return 0, f.wallErr
 	}
 	if f.cpus == 0 {
 		if f.perfpy {
-			return 0, absent(PerfPyCPUs)
+			return 0, newMissingError(PerfPyCPUs)
 		}
-		return 0, fmt.Errorf("the number of CPUs is unknown: %w", f.why(collector.CPUAvg))
+		return 0, fmt.Errorf("the number of CPUs is unknown: %w", f.whyMissing(collector.CPUAvg))
 	}
 	return f.wall * float64(f.cpus) / 3600, nil
 }
@@ -133,7 +133,7 @@ func bootOf(counter collector.Column) Metric {
 		if v := f.boot(counter); !math.IsNaN(v) {
 			return v, nil
 		}
-		return 0, f.why(counter)
+		return 0, f.whyMissing(counter)
 	}
 	return Metric{value: value, Group: GroupBoot, Unit: counter.Info().Unit, column: counter}
 }
@@ -141,7 +141,7 @@ func bootOf(counter collector.Column) Metric {
 // jobWall returns the length of a run that wrapped a job.
 func jobWall(f *facts) (float64, error) {
 	if f.job == nil {
-		return 0, f.noJob
+		return 0, f.jobErr
 	}
 	return f.wall, nil
 }
@@ -150,16 +150,16 @@ func jobWall(f *facts) (float64, error) {
 // time in its account so far.
 func jobCPUSeconds(f *facts) (float64, error) {
 	switch {
-	case f.account != nil && f.account.CPUOpen:
-		return 0, absent(JobCPUOpen) // job.cpu_seconds has what is known of it
+	case f.account != nil && f.account.CPUIncomplete:
+		return 0, newMissingError(JobCPUOpen) // job.cpu_seconds has what is known of it
 	case f.job != nil && f.job.Attached && f.account != nil && !f.account.CPUSeconds.Known():
-		return 0, f.why(collector.JobCPU)
+		return 0, f.whyMissing(collector.JobCPU)
 	case f.job != nil:
 		return f.job.CPUSeconds, nil
 	case f.account != nil && f.account.CPUSeconds.Known():
 		return float64(f.account.CPUSeconds), nil
 	}
-	return 0, f.noJob
+	return 0, f.jobErr
 }
 
 func jobCores(f *facts) (float64, error) {
@@ -173,7 +173,7 @@ func jobCores(f *facts) (float64, error) {
 // perWall returns v divided by the run's length.
 func perWall(f *facts, v float64) (float64, error) {
 	if !(f.wall > 0) {
-		return 0, absent(NoLength)
+		return 0, newMissingError(NoLength)
 	}
 	return v / f.wall, nil
 }
@@ -184,7 +184,7 @@ func limitCPU(f *facts) (float64, error) {
 		return 0, err
 	}
 	if f.account == nil || !(f.account.Limits.CPUs > 0) || !(f.wall > 0) {
-		return 0, absent(LimitUnknown)
+		return 0, newMissingError(LimitUnknown)
 	}
 	allowed := f.wall * f.account.Limits.CPUs
 	if a := f.account; a.LimitCPUSeconds > 0 && f.length > 0 { // the limit may have changed during the run
@@ -224,10 +224,10 @@ func limitReached(f *facts) float64 {
 }
 
 func throttledPeriods(f *facts) (float64, error) {
-	if f.account == nil || !(f.account.Periods > 0) || !f.account.Throttled.Known() {
-		return 0, f.why(collector.JobThrottled)
+	if f.account == nil || !(f.account.Periods > 0) || !f.account.ThrottledPeriods.Known() {
+		return 0, f.whyMissing(collector.JobThrottled)
 	}
-	return 100 * float64(f.account.Throttled/f.account.Periods), nil
+	return 100 * float64(f.account.ThrottledPeriods/f.account.Periods), nil
 }
 
 // ofAccount returns the metric of a counter of the account. If it is absent, the column says
@@ -239,7 +239,7 @@ func ofAccount(value func(*collector.Account) series.Optional, c collector.Colum
 				return float64(v), nil
 			}
 		}
-		return 0, f.why(c)
+		return 0, f.whyMissing(c)
 	}, c)
 }
 
@@ -250,13 +250,13 @@ func stallOf(value func(*collector.Account) series.Optional, c collector.Column)
 		if err != nil {
 			return 0, err
 		}
-		if f.held > 0 && c.Info().Since == collector.Host {
-			return min(100, 100*seconds/f.held), nil
+		if f.hostSeconds > 0 && c.Info().Scope == collector.ScopeHost {
+			return min(100, 100*seconds/f.hostSeconds), nil
 		}
 		share, err := perWall(f, seconds)
 		return min(100, 100*share), err
 	}, c)
-	of.Unit, of.Across = collector.PercentOfTime, c.Info().Across
+	of.Unit, of.Aggregation = collector.PercentOfTime, c.Info().Aggregation
 	return of
 }
 
@@ -265,14 +265,14 @@ func stallOf(value func(*collector.Account) series.Optional, c collector.Column)
 func jobMaxRSS(f *facts) (float64, error) {
 	switch {
 	case f.job == nil:
-		return 0, f.noJob
+		return 0, f.jobErr
 	case !f.job.Attached:
 		return f.job.MaxRSSMB, nil
-	case f.largest > 0:
-		return f.largest, nil
+	case f.largestProcessMB > 0:
+		return f.largestProcessMB, nil
 	}
 
-	return 0, absent(ParentOnly)
+	return 0, newMissingError(ParentOnly)
 }
 
 // compute evaluates the table. What is absent comes back with its reason.
@@ -290,7 +290,7 @@ func (f *facts) compute() (Values, []Missing) {
 		switch v, err := m.value(f); {
 		case errors.Is(err, errNoDevice): // nothing is missing on a node that has no such device
 		case err != nil:
-			lacking = append(lacking, missing(m.Name, err))
+			lacking = append(lacking, newMissingMetric(m.Name, err))
 		default:
 			values[m.Name] = v
 		}

@@ -14,10 +14,10 @@ import (
 
 // Missing is something that could not be measured. What is a metric's name, a sample key or a
 // source.
-type Missing = series.Gap
+type Missing = series.Missing
 
 // Code is the kind of a reason.
-type Code = series.Code
+type Code = series.ReasonCode
 
 // The codes of reasons. Packages collector and gpu have some more.
 const (
@@ -56,17 +56,17 @@ const (
 	NoReport Code = "no_report"
 
 	// Of a source.
-	Unreadable   Code = "unreadable"
-	CountedLate  Code = "counted_late"
-	CPUStill     Code = "cpu_still"
-	JobGoesOn    Code = "job_goes_on"
-	JobCPUOpen   Code = "job_cpu_open"
-	JobOutside   Code = "job_outside_cgroup"
-	Orphans      Code = "orphans_not_counted"
-	FromBefore   Code = "counted_from_before"
-	CgroupUnmade Code = "cgroup_not_made"
-	CgroupStays  Code = "cgroup_stays"
-	LimitUnknown Code = "cpu_limit_unknown"
+	Unreadable        Code = "unreadable"
+	CountedLate       Code = "counted_late"
+	CPUStill          Code = "cpu_still"
+	JobGoesOn         Code = "job_goes_on"
+	JobCPUOpen        Code = "job_cpu_open"
+	JobOutside        Code = "job_outside_cgroup"
+	Orphans           Code = "orphans_not_counted"
+	CountedFromBefore Code = "counted_from_before"
+	CgroupNotMade     Code = "cgroup_not_made"
+	CgroupStays       Code = "cgroup_stays"
+	LimitUnknown      Code = "cpu_limit_unknown"
 
 	// Of the files and the live page.
 	ReportElsewhere Code = "report_elsewhere"
@@ -81,9 +81,9 @@ const (
 	MarksBeyond Code = "marks_beyond_bounds"
 	MarksUnread Code = "marks_unreadable"
 
-	OperationsUnheard   Code = "operations_not_received"
-	OperationsElsewhere Code = "operations_sent_elsewhere"
-	EnvironmentFull     Code = "environment_full"
+	OperationsNotReceived Code = "operations_not_received"
+	OperationsElsewhere   Code = "operations_sent_elsewhere"
+	EnvironmentFull       Code = "environment_full"
 )
 
 // A Reason is a row of the table of codes.
@@ -147,8 +147,8 @@ var codeTable = []Reason{
 		"in which shared pages count several times", false},
 	{collector.ProcessesUnread, "processes of the job could not be read one by one", false},
 	{Orphans, "what orphans of the job have used is not counted", false},
-	{FromBefore, "what children had used before the start is counted, too", false},
-	{CgroupUnmade, "no control group could be made for the job", false},
+	{CountedFromBefore, "what children had used before the start is counted, too", false},
+	{CgroupNotMade, "no control group could be made for the job", false},
 	{CgroupStays, "the control group that was made for the job could not be removed", false},
 	{LimitUnknown, "how many CPUs the job may use is not known", false},
 
@@ -169,7 +169,7 @@ var codeTable = []Reason{
 
 	{MarksBeyond, "the job wrote more marks and phases than are kept", false},
 	{MarksUnread, "the job's file of marks is not read", false},
-	{OperationsUnheard, "the sockets for operations could not be opened", false},
+	{OperationsNotReceived, "the sockets for operations could not be opened", false},
 	{OperationsElsewhere, "the job sends operations to where the user has said", false},
 	{EnvironmentFull, "the job's arguments and environment leave no room for perfagent's variables: " +
 		"the job cannot say what it does", false},
@@ -183,8 +183,8 @@ func reasonOf(code Code) Reason {
 	return Reason{Code: code}
 }
 
-// Lacking returns the entry for something that is missing, with the usual reason of a code.
-func Lacking(what string, code Code) Missing {
+// NewMissing returns the entry for something that is missing, with the usual reason of a code.
+func NewMissing(what string, code Code) Missing {
 	return Missing{What: what, Code: code, Why: reasonOf(code).Why}
 }
 
@@ -196,30 +196,30 @@ func NothingToMeasure(m Missing) bool { return reasonOf(m.Code).Normal }
 // has one sentence for both. Count and Of are fields of their own, so CauseOf does not parse the
 // sentence: it drops exactly the end that New has written for these two numbers.
 func CauseOf(m Missing) string {
-	if m.Of == 0 {
+	if m.Total == 0 {
 		return m.Why
 	}
-	return strings.TrimSuffix(m.Why, ofReadings(m.Count, m.Of))
+	return strings.TrimSuffix(m.Why, ofReadings(m.Count, m.Total))
 }
 
 // ofReadings returns the end of Why for a source that failed now and then.
 func ofReadings(count, of int64) string { return fmt.Sprintf(" (%d of %d readings)", count, of) }
 
-// An absence is the error of a metric that is absent.
-type absence struct {
+// A missingError is the error of a metric that is absent.
+type missingError struct {
 	code Code
 	why  string
 }
 
-func (a *absence) Error() string { return a.why }
+func (a *missingError) Error() string { return a.why }
 
-// absent returns the usual absence of a code.
-func absent(code Code) error { return &absence{code, reasonOf(code).Why} }
+// newMissingError returns the usual absence of a code.
+func newMissingError(code Code) error { return &missingError{code, reasonOf(code).Why} }
 
-// missing returns the entry for a metric that could not be computed.
-func missing(name string, err error) Missing {
+// newMissingMetric returns the entry for a metric that could not be computed.
+func newMissingMetric(name string, err error) Missing {
 	m := Missing{What: name, Code: Unreadable, Why: err.Error()}
-	if a, ok := errors.AsType[*absence](err); ok {
+	if a, ok := errors.AsType[*missingError](err); ok {
 		m.Code = a.code
 	}
 	return m

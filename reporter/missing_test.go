@@ -23,7 +23,7 @@ import (
 // The baseline reads a job only if it is running: one that cannot be read failed once more then.
 func TestNew_CountsTheReadingsOfAJob(t *testing.T) {
 	for running, want := range map[bool]string{false: "hidden (1 of 1 readings)", true: "hidden (2 of 2 readings)"} {
-		job := host.JobOptions{Source: host.JobFromTree, Running: running, NoTree: errors.New("hidden")}
+		job := host.JobOptions{Source: host.JobFromTree, Running: running, TreeErr: errors.New("hidden")}
 		reader := host.NewReader(host.Options{Job: job, DiskPaths: []string{t.TempDir()}})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // the closing Reading is the only one after the baseline

@@ -44,7 +44,7 @@ func newMounts(rec *collector.Recording) []Mount {
 	for i := range rec.Mounts {
 		m := &rec.Mounts[i]
 		mount := Mount{Type: m.Type, Source: m.Source, MountedOn: m.Paths, ReadMB: text.Round(m.ReadMB, 6),
-			WriteMB: text.Round(m.WriteMB, 6), MountCalls: newMountCalls(&m.All)}
+			WriteMB: text.Round(m.WriteMB, 6), MountCalls: newMountCalls(&m.Total)}
 		for _, op := range m.Slowest() {
 			mount.Operations = append(mount.Operations, MountOperation{op.Name, newMountCalls(&op)})
 		}
@@ -61,7 +61,7 @@ func newMountCalls(op *collector.MountOp) MountCalls {
 		}
 		return new(text.Round(float64(v), 3))
 	}
-	return MountCalls{op.Calls, known(op.Again), known(op.Late), known(op.Queue), known(op.RTT),
+	return MountCalls{op.Calls, known(op.Retransmissions), known(op.Timeouts), known(op.Queue), known(op.RTT),
 		text.Round(op.Execute, 3)}
 }
 
@@ -72,9 +72,9 @@ func sortMounts(list []Mount) {
 }
 
 // mounts adds up the mounts of ranks that measured the host one after the other.
-func (c *combination) mounts() []Mount {
+func (c *combiner) mounts() []Mount {
 	var out []Mount
-	for _, h := range c.hosts {
+	for _, h := range c.hostTotals {
 		for _, m := range h.Mounts {
 			i := slices.IndexFunc(out, m.same)
 			if i < 0 {

@@ -8,41 +8,41 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// Work is what a job said of its operations and transfers, on one node or pooled over several. What nodes cannot tell
-// together is absent.
-type Work struct {
-	book.Operations
+// Operations is what a job said of its operations and transfers, on one node or pooled over several. What nodes cannot
+// tell together is absent.
+type Operations struct {
+	aggregate.Operations
 
-	Transfers map[string]book.Transfer
+	Transfers map[string]aggregate.Transfer
 	// Nodes is how many nodes recorded operations. Of several nodes, a quantile is that of the worst node: that of
 	// all is at most as large.
 	Nodes int
-	// Slowest names the node with the greatest average time of each operation that several nodes had.
-	Slowest map[string]string
+	// SlowestNode names the node with the greatest average time of each operation that several nodes had.
+	SlowestNode map[string]string
 }
 
-// Work returns what the job said of its operations. It is nil if they were not recorded on any node. Several nodes are
-// pooled as the table of kinds says.
-func (r *Report) Work() *Work {
-	w := &Work{Slowest: make(map[string]string)}
+// PooledOperations returns what the job said of its operations. It is nil if they were not recorded on any node.
+// Several nodes are pooled as the table of kinds says.
+func (r *Report) PooledOperations() *Operations {
+	w := &Operations{SlowestNode: make(map[string]string)}
 	slowest := make(map[string]float64)
 	for name, n := range r.EachNode() {
 		if n.Operations == nil && n.Transfers == nil {
 			continue
 		}
 
-		own := &Work{Transfers: n.Transfers}
+		own := &Operations{Transfers: n.Transfers}
 		if n.Operations != nil {
 			own.Operations = *n.Operations
 		}
 		w.add(own)
 		for series, t := range own.Times {
-			if t.Avg != nil && (w.Slowest[series] == "" || *t.Avg > slowest[series]) {
-				w.Slowest[series], slowest[series] = name, *t.Avg
+			if t.Avg != nil && (w.SlowestNode[series] == "" || *t.Avg > slowest[series]) {
+				w.SlowestNode[series], slowest[series] = name, *t.Avg
 			}
 		}
 	}
@@ -51,24 +51,26 @@ func (r *Report) Work() *Work {
 	case 0:
 		return nil
 	case 1:
-		w.Slowest = nil
+		w.SlowestNode = nil
 	}
 
 	return w
 }
 
-// Work returns what the job said of its operations on this node. It is nil if they were not recorded.
-func (n *Node) Work() *Work { return (&Report{Nodes: map[string]*Node{"0": n}}).Work() }
+// PooledOperations returns what the job said of its operations on this node. It is nil if they were not recorded.
+func (n *Node) PooledOperations() *Operations {
+	return (&Report{Nodes: map[string]*Node{"0": n}}).PooledOperations()
+}
 
 // add adds what the job said on another node.
-func (w *Work) add(o *Work) {
+func (w *Operations) add(o *Operations) {
 	w.Nodes++
-	for _, k := range workKinds {
+	for _, k := range operationKinds {
 		k.add(w, o)
 	}
 	w.Sources = append(w.Sources, o.Sources...)
-	w.Sets = pooled(w.Sets, o.Sets, func(a, b book.Set) book.Set { // which members two nodes share is not known
-		return book.Set{Count: max(a.Count, b.Count), AtLeast: true}
+	w.Sets = pooled(w.Sets, o.Sets, func(a, b aggregate.Set) aggregate.Set { // which members two nodes share is not known
+		return aggregate.Set{Count: max(a.Count, b.Count), AtLeast: true}
 	})
 	w.Attributes = pooled(w.Attributes, o.Attributes, func(_, b any) any { return b })
 	w.Keys = pooled(w.Keys, o.Keys, func(a, b map[string]opstats.TimeStats) map[string]opstats.TimeStats {
@@ -76,7 +78,7 @@ func (w *Work) add(o *Work) {
 	})
 
 	w.Dropped = w.Dropped.Plus(o.Dropped)
-	if room := book.MaxExamples - len(w.Examples); room > 0 {
+	if room := aggregate.MaxExamples - len(w.Examples); room > 0 {
 		w.Examples = append(w.Examples, o.Examples[:min(room, len(o.Examples))]...)
 	}
 }
@@ -154,33 +156,33 @@ func union(a, b []string) []string {
 	return slices.Compact(out)
 }
 
-// A WorkLine names a time line of a series in the envelope of a node.
-type WorkLine struct {
-	Kind   WorkKind
+// An OperationTimeline names a time line of a series in the envelope of a node.
+type OperationTimeline struct {
+	Kind   OperationKind
 	Series string
 	Number string // LineRate, LineTime or LineThroughput; "" for a gauge, which is one number
 }
 
 // The numbers of a series that have a time line.
 const (
-	LineRate       = book.LineRate
-	LineTime       = book.LineTime
-	LineThroughput = book.LineThroughput
+	LineRate       = aggregate.TimelineRate
+	LineTime       = aggregate.TimelineTime
+	LineThroughput = aggregate.TimelineThroughput
 )
 
-// A WorkLineKind is a time line that each series of a kind can have.
-type WorkLineKind struct {
-	Kind    WorkKind
+// A TimelineKind is a time line that each series of a kind can have.
+type TimelineKind struct {
+	Kind    OperationKind
 	Number  string
 	Unit    collector.Unit // "" if only the job knows it
 	Meaning string
 	Weight  string // the number that has the events per second, which weigh the values of this one; "" if only time does
 }
 
-// WorkLineKinds returns the time lines that series can have, in the order of output.
-func WorkLineKinds() []WorkLineKind { return workLines }
+// TimelineKinds returns the time lines that series can have, in the order of output.
+func TimelineKinds() []TimelineKind { return timelineKinds }
 
-var workLines = []WorkLineKind{
+var timelineKinds = []TimelineKind{
 	{OpKind, LineRate, perSecond, "operations of the job", ""},
 	{OpKind, LineTime, collector.Milliseconds, "time that an operation of the job took, mean over operations", LineRate},
 	{CounterKind, LineRate, perSecond, "growth of a counter of the job", ""},
@@ -190,48 +192,51 @@ var workLines = []WorkLineKind{
 }
 
 // Key returns the key of the envelope: op:SERIES:time_ms, gauge:SERIES.
-func (l WorkLine) Key() string { return book.LineKey(l.Kind, l.Series, l.Number) }
+func (l OperationTimeline) Key() string { return aggregate.TimelineKey(l.Kind, l.Series, l.Number) }
 
 // Unit returns the unit of the values, or "" if only the job knows it.
-func (l WorkLine) Unit() collector.Unit {
+func (l OperationTimeline) Unit() collector.Unit {
 	if place := l.place(); place >= 0 {
-		return workLines[place].Unit
+		return timelineKinds[place].Unit
 	}
 	return noUnit
 }
 
 // Signed reports whether values may be below 0: those of gauges, and of StatsD's counters, which may fall.
-func (l WorkLine) Signed() bool { return l.Kind == GaugeKind || l.Kind == CounterKind }
+func (l OperationTimeline) Signed() bool { return l.Kind == GaugeKind || l.Kind == CounterKind }
 
 // place returns the index of the line's row in the table, or -1.
-func (l WorkLine) place() int {
-	return slices.IndexFunc(workLines, func(row WorkLineKind) bool { return row.Kind == l.Kind && row.Number == l.Number })
+func (l OperationTimeline) place() int {
+	return slices.IndexFunc(timelineKinds, func(row TimelineKind) bool {
+		return row.Kind == l.Kind &&
+			row.Number == l.Number
+	})
 }
 
-// WorkLineOf returns the time line that a key of the envelope names: see [WorkLine.Key]. It reports false if the key
-// names none. A series may have colons.
-func WorkLineOf(key string) (l WorkLine, ok bool) {
+// ParseTimelineKey returns the time line that a key of the envelope names: see [OperationTimeline.Key]. It reports
+// false if the key names none. A series may have colons.
+func ParseTimelineKey(key string) (l OperationTimeline, ok bool) {
 	kind, rest, named := strings.Cut(key, ":")
 	if !named { // most keys are of columns
-		return WorkLine{}, false
+		return OperationTimeline{}, false
 	}
-	for _, row := range workLines {
+	for _, row := range timelineKinds {
 		if series, found := seriesIn(rest, ":", row.Number); found && string(row.Kind) == kind {
-			return WorkLine{row.Kind, series, row.Number}, true
+			return OperationTimeline{row.Kind, series, row.Number}, true
 		}
 	}
-	return WorkLine{}, false
+	return OperationTimeline{}, false
 }
 
-// WorkLines returns the time lines of the node's series: those of a kind one after the other, by name.
-func (n *Node) WorkLines() []WorkLine {
-	var out []WorkLine
+// Timelines returns the time lines of the node's series: those of a kind one after the other, by name.
+func (n *Node) Timelines() []OperationTimeline {
+	var out []OperationTimeline
 	for key := range n.Envelope {
-		if l, ok := WorkLineOf(key); ok {
+		if l, ok := ParseTimelineKey(key); ok {
 			out = append(out, l)
 		}
 	}
-	slices.SortFunc(out, func(a, b WorkLine) int {
+	slices.SortFunc(out, func(a, b OperationTimeline) int {
 		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.Series, b.Series))
 	})
 	return out

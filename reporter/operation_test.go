@@ -8,14 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // A report's work comes back from its file, and the file is valid by the schema.
 func TestWork_ReadBack(t *testing.T) {
-	r := reportertest.Work(reportertest.ThreeNodes())
+	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	data, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
@@ -37,14 +37,14 @@ func TestWork_ReadBack(t *testing.T) {
 
 // A report without operations has no word of them.
 func TestWork_None(t *testing.T) {
-	if w := reportertest.ThreeNodes().Work(); w != nil {
+	if w := reportertest.ThreeNodes().PooledOperations(); w != nil {
 		t.Errorf("Work is %+v, want nil", w)
 	}
 }
 
 // Over nodes counts add up, averages weigh by counts, and the worst node's quantiles count.
 func TestWork_Pooled(t *testing.T) {
-	w := reportertest.Work(reportertest.ThreeNodes()).Work()
+	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	get := w.Times["store.get"]
 	if get.Count != 3*1234 || math.Abs(*get.P90-3.3) > 1e-9 || *get.Max != 12 || get.Errors != 9 {
 		t.Errorf("store.get is %+v", get)
@@ -52,21 +52,21 @@ func TestWork_Pooled(t *testing.T) {
 	if want := 0.62 * 2; *get.Avg < want*0.999 || *get.Avg > want*1.001 {
 		t.Errorf("the average is %v, want %v", *get.Avg, want)
 	}
-	if got := w.Slowest["store.get"]; got != "2" {
+	if got := w.SlowestNode["store.get"]; got != "2" {
 		t.Errorf("the slowest node is %s, want 2", got)
 	}
 	nixl := w.Transfers["nixl"]
-	if nixl.Reduced.Transfers != 360 || nixl.TotalMB != 3*8400 || nixl.FailedTransfers != 6 {
+	if nixl.Summary.Transfers != 360 || nixl.TotalMB != 3*8400 || nixl.FailedTransfers != 6 {
 		t.Errorf("nixl is %+v", nixl)
 	}
-	if nixl.Reduced.Throughput < 7070 || nixl.Reduced.Throughput > 7071 {
-		t.Errorf("the throughput is %v, want that of each node", nixl.Reduced.Throughput)
+	if nixl.Summary.Throughput < 7070 || nixl.Summary.Throughput > 7071 {
+		t.Errorf("the throughput is %v, want that of each node", nixl.Summary.Throughput)
 	}
 }
 
 // Nodes pool to the standard deviation of all their times. A single time adds none of its own.
 func TestWork_PooledStd(t *testing.T) {
-	of := func(list ...float64) book.Time {
+	of := func(list ...float64) aggregate.Timing {
 		sum, squares := 0.0, 0.0
 		for _, v := range list {
 			sum += v
@@ -74,7 +74,7 @@ func TestWork_PooledStd(t *testing.T) {
 		for _, v := range list {
 			squares += (v - sum/float64(len(list))) * (v - sum/float64(len(list)))
 		}
-		out := book.Time{Count: float64(len(list)), Avg: new(sum / float64(len(list)))}
+		out := aggregate.Timing{Count: float64(len(list)), Avg: new(sum / float64(len(list)))}
 		if len(list) > 1 {
 			out.Std = new(math.Sqrt(squares / float64(len(list))))
 		}
@@ -85,20 +85,20 @@ func TestWork_PooledStd(t *testing.T) {
 
 	want := of(1, 5, 9, 9, 200, 3, 4, 4.5)
 	for name, c := range map[string]struct {
-		parts []book.Time
+		parts []aggregate.Timing
 		want  *float64
 	}{
-		"parts":       {[]book.Time{of(1, 5, 9), of(9, 200, 3), of(4, 4.5)}, want.Std},
-		"single ones": {[]book.Time{of(1), of(5), of(9, 9, 200, 3), of(4), of(4.5)}, want.Std},
-		"failed only": {[]book.Time{{Errors: 3}, of(1, 5, 9, 9, 200, 3, 4, 4.5)}, want.Std},
-		"not known":   {[]book.Time{of(1, 5), unknown, of(2)}, nil},
-		"impossible":  {[]book.Time{{Count: 1, Avg: new(5.0), Std: new(1.0)}, {Count: -1, Avg: new(9.0), Std: new(1.0)}}, nil},
+		"parts":       {[]aggregate.Timing{of(1, 5, 9), of(9, 200, 3), of(4, 4.5)}, want.Std},
+		"single ones": {[]aggregate.Timing{of(1), of(5), of(9, 9, 200, 3), of(4), of(4.5)}, want.Std},
+		"failed only": {[]aggregate.Timing{{Errors: 3}, of(1, 5, 9, 9, 200, 3, 4, 4.5)}, want.Std},
+		"not known":   {[]aggregate.Timing{of(1, 5), unknown, of(2)}, nil},
+		"impossible":  {[]aggregate.Timing{{Count: 1, Avg: new(5.0), Std: new(1.0)}, {Count: -1, Avg: new(9.0), Std: new(1.0)}}, nil},
 	} {
 		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 		for i, part := range c.parts {
-			r.Nodes[strconv.Itoa(i)] = &reporter.Node{Operations: &book.Operations{Times: map[string]book.Time{"t": part}}}
+			r.Nodes[strconv.Itoa(i)] = &reporter.Node{Operations: &aggregate.Operations{Times: map[string]aggregate.Timing{"t": part}}}
 		}
-		got := r.Work().Times["t"].Std
+		got := r.PooledOperations().Times["t"].Std
 		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
@@ -110,13 +110,13 @@ func TestWork_ImpossibleCounts(t *testing.T) {
 	for _, counts := range [][2]int64{{0, 0}, {-1, 1}, {1, -1}, {-1, -1}} {
 		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 		for i, name := range []string{"0", "1"} {
-			r.Nodes[name] = &reporter.Node{Operations: &book.Operations{
-				Times:  map[string]book.Time{"t": {Count: float64(counts[i]), Avg: new(5.0)}},
-				Gauges: map[string]book.Gauge{"g": {Mean: 5, Count: counts[i]}},
-				Values: map[string]book.Value{"v": {Count: float64(counts[i]), Avg: 5}},
+			r.Nodes[name] = &reporter.Node{Operations: &aggregate.Operations{
+				Times:  map[string]aggregate.Timing{"t": {Count: float64(counts[i]), Avg: new(5.0)}},
+				Gauges: map[string]aggregate.Gauge{"g": {Mean: 5, Count: counts[i]}},
+				Values: map[string]aggregate.Value{"v": {Count: float64(counts[i]), Avg: 5}},
 			}}
 		}
-		w := r.Work()
+		w := r.PooledOperations()
 		if g, v, o := w.Gauges["g"].Mean, w.Values["v"].Avg, *w.Times["t"].Avg; g != 5 || v != 5 || o != 5 {
 			t.Errorf("counts %v: the means are %v, %v and %v", counts, g, v, o)
 		}
@@ -125,10 +125,10 @@ func TestWork_ImpossibleCounts(t *testing.T) {
 
 // Each number of each series is found by its name, and no other name is one.
 func TestWorkMetric(t *testing.T) {
-	w := reportertest.Work(reportertest.ThreeNodes()).Work()
+	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	names := make(map[string]bool)
 	for _, m := range w.Metrics() {
-		named, ok := reporter.WorkMetric(m.Name)
+		named, ok := reporter.OperationMetric(m.Name)
 		v, known := w.Value(&m)
 		if !ok || named.Series != m.Series || named.Kind != m.Kind || named.Number != m.Number || !known {
 			t.Errorf("%s: found %v (%s), value %v %v", m.Name, ok, named.Series, v, known)
@@ -145,7 +145,7 @@ func TestWorkMetric(t *testing.T) {
 	}
 
 	for _, name := range []string{"", "op", "op.", "op..count", "op.count", "op.x.p50", "wall_seconds", "gauge.x", "phase.x.count"} {
-		if m, ok := reporter.WorkMetric(name); ok {
+		if m, ok := reporter.OperationMetric(name); ok {
 			t.Errorf("%q is a number of %q", name, m.Series)
 		}
 	}
@@ -159,7 +159,7 @@ func TestWork_Null(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		t.Fatal(err)
 	}
-	if w := r.Work(); w == nil || len(w.Metrics()) == 0 {
+	if w := r.PooledOperations(); w == nil || len(w.Metrics()) == 0 {
 		t.Errorf("Work is %+v", w)
 	}
 }

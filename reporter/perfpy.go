@@ -40,7 +40,7 @@ func (n *Node) Remarks() []string {
 // of each node, which is not in the file; 0 = unknown. The run's id is a hash
 // of the content, so that the same file is known again.
 func ParsePerfPy(data []byte, cpus int) (*Report, error) {
-	file := scan{file: bytes.NewReader(data), size: int64(len(data)), limit: maxValueSize}
+	file := scanner{file: bytes.NewReader(data), size: int64(len(data)), limit: maxValueSize}
 	file.open()
 	nodes, err := readPerfPy(file.in)
 	if err == nil {
@@ -56,7 +56,7 @@ func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 	r.Run.ID = fmt.Sprintf("perfpy-%x", sha256.Sum256(data))[:len("perfpy-")+12]
 	for name, samples := range nodes {
 		r.Nodes[name] = newPerfPyNode(samples, cpus)
-		r.Run.span(samples)
+		r.Run.widenToSamples(samples)
 	}
 	return r, nil
 }
@@ -74,7 +74,7 @@ func NewPerfPyReport(samples []collector.Sample, node, cpus int, run Run) *Repor
 	}
 	if run.Start.IsZero() || run.End.IsZero() {
 		run.Start, run.End, run.WallSeconds = Time{}, Time{}, 0
-		run.span(columns)
+		run.widenToSamples(columns)
 	}
 	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{strconv.Itoa(node): newPerfPyNode(columns, cpus)}}
 }
@@ -120,7 +120,7 @@ func readPerfPy(r *reader) (map[string]Samples, error) {
 // count.
 func readPerfPyNode(r *reader, before int) (Samples, error) {
 	s := perfpyColumns(0)
-	in := rowReader{reader: r, samples: &s, wanted: Wanted{All: true}, columns: make(map[string]int)}
+	in := rowReader{reader: r, samples: &s, wanted: ColumnFilter{All: true}, columns: make(map[string]int)}
 	err := r.array("is not a list of samples", func() error {
 		if err := in.row(); err != nil {
 			return err
@@ -155,12 +155,12 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 		}
 	}
 
-	f.wall, f.noWall = perfpyLength(samples)
-	f.why = func(c collector.Column) error {
+	f.wall, f.wallErr = perfpyLength(samples)
+	f.whyMissing = func(c collector.Column) error {
 		if samples.Len() == 0 {
-			return absent(PerfPyNoSample)
+			return newMissingError(PerfPyNoSample)
 		}
-		return &absence{PerfPyNoValue, "no sample has " + c.Key()}
+		return &missingError{PerfPyNoValue, "no sample has " + c.Key()}
 	}
 	n := &Node{Origin: OriginPerfPy, Samples: samples, Missing: []Missing{}, Findings: []Finding{}}
 	if cpus > 0 {
@@ -169,7 +169,7 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 
 	metrics, absent := f.compute()
 	n.Metrics, n.Missing = metrics, append(n.Missing, absent...)
-	n.Summaries = newQuantiles(&collector.Recording{Summaries: f.summary})
+	n.Summaries = newSummaries(&collector.Recording{Summaries: f.summary})
 	return n
 }
 
@@ -177,7 +177,7 @@ func perfpySummary(c collector.Column) *series.Summary {
 	switch {
 	case c == collector.CPUAvg:
 		return series.NewPercentSummary(20, 40, 80, 100)
-	case c.Percent():
+	case c.IsPercent():
 		return series.NewPercentSummary()
 	}
 	return series.NewSummary()
@@ -188,11 +188,11 @@ func perfpyLength(s Samples) (float64, error) {
 	known := timestamps(s)
 	switch {
 	case s.Len() == 0:
-		return 0, absent(PerfPyNoSample)
+		return 0, newMissingError(PerfPyNoSample)
 	case len(known) < 2:
-		return 0, absent(PerfPyTimestamps)
+		return 0, newMissingError(PerfPyTimestamps)
 	case known[len(known)-1] <= known[0]:
-		return 0, absent(PerfPyBackwards)
+		return 0, newMissingError(PerfPyBackwards)
 	}
 	return known[len(known)-1] - known[0], nil
 }
@@ -202,8 +202,8 @@ func timestamps(s Samples) []float64 {
 	return slices.DeleteFunc(slices.Clone(s.Column(collector.Timestamp.Key())), math.IsNaN)
 }
 
-// span widens the run to the samples of a node.
-func (r *Run) span(s Samples) {
+// widenToSamples widens the run to the samples of a node.
+func (r *Run) widenToSamples(s Samples) {
 	known := timestamps(s)
 	if len(known) == 0 {
 		return

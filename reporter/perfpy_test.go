@@ -12,8 +12,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -233,7 +233,7 @@ func pythonFloats() []float64 {
 
 // Byte for byte what Python's json.dump writes, keys and numbers.
 func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
-	python := need.Python(t)
+	python := testenv.Python(t)
 	samples := map[string][]collector.Sample{"0": nil, "3": reportertest.PerfPySamples(), "12": {reportertest.PerfPySample(nil)}}
 	floats := pythonFloats()
 	for len(floats) > 0 {

@@ -38,9 +38,9 @@ func newPhases(rec *collector.Recording, end Time) []Phase {
 	var out []Phase
 	for i := range m.Phases {
 		of := &m.Phases[i]
-		p := Phase{Name: of.Name, Count: of.Begun, Stretches: stretchesOf(m, i, end)}
-		p.Start = p.Stretches[0][0]
-		for _, st := range p.Stretches {
+		p := Phase{Name: of.Name, Count: of.SpanCount, Spans: phaseSpans(m, i, end)}
+		p.Start = p.Spans[0][0]
+		for _, st := range p.Spans {
 			p.Seconds += st[1]
 		}
 		p.Seconds = text.Round(p.Seconds, 6)
@@ -51,17 +51,17 @@ func newPhases(rec *collector.Recording, end Time) []Phase {
 	return out
 }
 
-// stretchesOf returns when a phase was on.
-func stretchesOf(m *collector.Marks, phase int, end Time) []Stretch {
-	var out []Stretch
-	for i, st := range m.Stretches {
+// phaseSpans returns when a phase was on.
+func phaseSpans(m *collector.Marks, phase int, end Time) []PhaseSpan {
+	var out []PhaseSpan
+	for i, st := range m.PhaseSpans {
 		if st.Phase != phase {
 			continue
 		}
-		if open := m.Open && i == len(m.Stretches)-1; open {
+		if open := m.InPhase && i == len(m.PhaseSpans)-1; open {
 			st.End = max(st.Start, min(st.End, float64(end.UnixMicro())/1e6))
 		}
-		out = append(out, Stretch{st.Start, text.Round(st.End-st.Start, 6)})
+		out = append(out, PhaseSpan{st.Start, text.Round(st.End-st.Start, 6)})
 	}
 
 	return out
@@ -76,9 +76,9 @@ func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *
 
 	f := &facts{
 		inPhase: true,
-		cpus:    rec.Host.CPUs, account: &account, gpus: rec.GPUs, noJob: absent(NoJob), length: seconds,
-		wall: seconds,
-		why:  func(collector.Column) error { return absent(NoSample) },
+		cpus:    rec.Host.CPUs, account: &account, gpus: rec.GPUs, jobErr: newMissingError(NoJob), length: seconds,
+		wall:       seconds,
+		whyMissing: func(collector.Column) error { return newMissingError(NoSample) },
 	}
 	for _, s := range p.Columns {
 		f.summary = append(f.summary, series.SummaryOf(s))
@@ -96,7 +96,7 @@ const timeResolution = 0.001
 func (n *Node) PhaseAt(at float64) string {
 	name, start, newest := "", math.Inf(-1), n.newest()
 	for _, p := range n.Phases {
-		for _, st := range p.Stretches {
+		for _, st := range p.Spans {
 			end := st[0] + st[1]
 			if at >= newest {
 				end += 2 * timeResolution
@@ -121,14 +121,14 @@ func marksMissing(rec *collector.Recording) []Missing {
 		out = append(out, Missing{What: "marks", Code: MarksUnread, Why: why})
 	}
 
-	lost := rec.Marks.Lost
+	lost := rec.Marks.Dropped
 	var beyond text.Parts
 	beyond.Add(lost.Marks > 0, "%s", text.Count(int(lost.Marks), "mark", "marks"))
-	beyond.Add(lost.Stretches > 0, "%s", text.Count(int(lost.Stretches), "beginning of a phase", "beginnings of phases"))
+	beyond.Add(lost.PhaseSpans > 0, "%s", text.Count(int(lost.PhaseSpans), "beginning of a phase", "beginnings of phases"))
 	beyond.Add(lost.Bytes > 0, "%s", text.Count(int(lost.Bytes), "byte of the file", "bytes of the file"))
 	if len(beyond) > 0 {
 		out = append(out, Missing{
-			What: "marks", Code: MarksBeyond, Count: lost.Marks + lost.Stretches,
+			What: "marks", Code: MarksBeyond, Count: lost.Marks + lost.PhaseSpans,
 			Why: "beyond what is kept: " + text.List(beyond, len(beyond)),
 		})
 	}
@@ -144,12 +144,12 @@ const (
 
 const phasePrefix = "phase."
 
-// PhaseValue names a number of a phase: phase.NAME.seconds, phase.NAME.count, or phase.NAME.METRIC.
-func PhaseValue(phase, number string) string { return phasePrefix + phase + "." + number }
+// PhaseMetricName names a number of a phase: phase.NAME.seconds, phase.NAME.count, or phase.NAME.METRIC.
+func PhaseMetricName(phase, number string) string { return phasePrefix + phase + "." + number }
 
-// SplitPhaseValue is the inverse of PhaseValue. Only the name of a phase may have dots. It reports false for
+// SplitPhaseMetricName is the inverse of PhaseValue. Only the name of a phase may have dots. It reports false for
 // what is no number of a phase.
-func SplitPhaseValue(name string) (phase, number string, ok bool) {
+func SplitPhaseMetricName(name string) (phase, number string, ok bool) {
 	rest, ok := strings.CutPrefix(name, phasePrefix)
 	dot := strings.LastIndexByte(rest, '.')
 	if !ok || dot < 1 {
@@ -178,21 +178,21 @@ func PhaseNumbers() []string {
 	return names
 }
 
-// PhaseMetric returns what there is to know of a number of a phase: see [PhaseValue]. It reports false if
+// PhaseMetric returns what there is to know of a number of a phase: see [PhaseMetricName]. It reports false if
 // there is no such number.
 func PhaseMetric(name string) (m Metric, ok bool) {
-	phase, number, ok := SplitPhaseValue(name)
+	phase, number, ok := SplitPhaseMetricName(name)
 	if !ok {
 		return Metric{}, false
 	}
 
 	switch number {
 	case PhaseSeconds:
-		m = Metric{Unit: collector.Seconds, Across: collector.Max, Meaning: "length of the phase " + phase}
+		m = Metric{Unit: collector.Seconds, Aggregation: collector.Max, Meaning: "length of the phase " + phase}
 	case PhaseCount:
-		m = Metric{Unit: collector.Times, Across: collector.Max, Meaning: "beginnings of the phase " + phase}
+		m = Metric{Unit: collector.Times, Aggregation: collector.Max, Meaning: "beginnings of the phase " + phase}
 	default:
-		if m, ok = MetricNamed(number); !ok || !m.inPhases {
+		if m, ok = MetricByName(number); !ok || !m.inPhases {
 			return Metric{}, false
 		}
 		m.Meaning, m.PerfPy = m.Meaning+", in the phase "+phase, false
@@ -202,12 +202,12 @@ func PhaseMetric(name string) (m Metric, ok bool) {
 	return m, true
 }
 
-// PhaseValues returns all numbers of the node's phases by their names: see [PhaseValue].
+// PhaseValues returns all numbers of the node's phases by their names: see [PhaseMetricName].
 func (n *Node) PhaseValues() Values {
 	out := make(Values)
 	for i := range n.Phases {
 		for number, v := range n.Phases[i].Values() {
-			out[PhaseValue(n.Phases[i].Name, number)] = v
+			out[PhaseMetricName(n.Phases[i].Name, number)] = v
 		}
 	}
 	return out

@@ -23,7 +23,7 @@ func spoken(lines ...marks.Line) reporter.Input {
 	in := reportertest.Input(0, 0, 0, "")
 	rec := reportertest.Recording(0)
 	rec.Account.Source, rec.Account.CPUSeconds = "tree", 40
-	rec.Mark(marks.News{Lines: lines})
+	rec.AddMarks(marks.Update{Lines: lines})
 	for i := range 20 {
 		s := reportertest.Sample(i, 20)
 		s.JobCPUSeconds = 2
@@ -38,7 +38,7 @@ func spoken(lines ...marks.Line) reporter.Input {
 }
 
 func begin(name string) marks.Line {
-	return marks.Line{Phase: true, Text: name, At: float64(reportertest.RunStart.Unix())}
+	return marks.Line{IsPhase: true, Text: name, At: float64(reportertest.RunStart.Unix())}
 }
 
 // A phase that is on at the end lasts as long as the job. One that spans the run has the run's numbers,
@@ -46,7 +46,7 @@ func begin(name string) marks.Line {
 func TestNew_PhaseOfTheWholeRun(t *testing.T) {
 	n := reporter.New(spoken(begin("all"))).Nodes["0"]
 	p := n.Phase("all")
-	if p == nil || p.Seconds != 19.5 || p.Count != 1 || !slices.Equal(p.Stretches, []reporter.Stretch{{p.Start, 19.5}}) {
+	if p == nil || p.Seconds != 19.5 || p.Count != 1 || !slices.Equal(p.Spans, []reporter.PhaseSpan{{p.Start, 19.5}}) {
 		t.Fatalf("phase %+v", p)
 	}
 
@@ -86,7 +86,7 @@ func TestNew_MarksInTheOrderOfTime(t *testing.T) {
 
 func TestNew_MissingMarks(t *testing.T) {
 	in := spoken()
-	in.Recording.Mark(marks.News{Why: "read marks x: it has shrunk", Lost: marks.Lost{Marks: 3, Stretches: 1, Bytes: 12345}})
+	in.Recording.AddMarks(marks.Update{Why: "read marks x: it has shrunk", Dropped: marks.Dropped{Marks: 3, PhaseSpans: 1, Bytes: 12345}})
 	var got []reporter.Missing
 	for _, m := range reporter.New(in).Nodes["0"].Missing {
 		if m.What == "marks" {
@@ -104,7 +104,7 @@ func TestNew_MissingMarks(t *testing.T) {
 }
 
 func TestNode_PhaseAt(t *testing.T) {
-	n := reportertest.Tell(reportertest.ShortJob()).Nodes["0"]
+	n := reportertest.AddMarks(reportertest.ShortJob()).Nodes["0"]
 	start := float64(reportertest.RunStart.Unix())
 	for at, want := range map[float64]string{
 		-1: "", 0: "load", 9.999: "load", 10: "train <b>&\x1b[31m", 30: "save", 34: "save", 35: "train <b>&\x1b[31m",
@@ -120,10 +120,10 @@ func TestNode_PhaseAt(t *testing.T) {
 func TestNode_PhaseAtTheNewestSample(t *testing.T) {
 	const newest = 1795402537.641
 	n := &reporter.Node{
-		Phases:   []reporter.Phase{{Name: "load", Stretches: []reporter.Stretch{{1795402535.10192, 2.53908}}}},
+		Phases:   []reporter.Phase{{Name: "load", Spans: []reporter.PhaseSpan{{1795402535.10192, 2.53908}}}},
 		Envelope: reporter.Envelope{"timestamp": {Max: []float64{newest - 1, newest}}},
 	}
-	if st := n.Phases[0].Stretches[0]; st[0]+st[1] >= newest {
+	if st := n.Phases[0].Spans[0]; st[0]+st[1] >= newest {
 		t.Fatal("the sum is not rounded down")
 	}
 	if got := n.CurrentPhase(); got != "load" || n.PhaseAt(newest) != got {
@@ -133,7 +133,7 @@ func TestNode_PhaseAtTheNewestSample(t *testing.T) {
 
 // Reports with phases are read as they were written, are valid, and merge as they are.
 func TestDecode_Phases(t *testing.T) {
-	r := reportertest.Tell(reporter.New(spoken(begin("all"))))
+	r := reportertest.AddMarks(reporter.New(spoken(begin("all"))))
 	data, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestDecode_Phases(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := reporter.New(reportertest.Input(1, 5, 0, ""))
-	merged, err := reporter.Merge([]reporter.Source{{Path: "a", Report: other}, {Path: "b", Report: back}})
+	merged, err := reporter.Merge([]reporter.SourceReport{{Path: "a", Report: other}, {Path: "b", Report: back}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func mustEncode(t *testing.T, r *reporter.Report) []byte {
 }
 
 func TestPhaseMetric(t *testing.T) {
-	for name, want := range map[string]collector.Across{
+	for name, want := range map[string]collector.Aggregation{
 		"phase.train.seconds": collector.Max, "phase.a.b.count": collector.Max,
 		"phase.a.b.job_cpu_seconds": collector.Sum, "phase.x.cpu_avg_utilization_pct": collector.Mean,
 		"phase.x.gpu_3_avg_utilization_pct": collector.Mean, "phase.x.total_net_ib_recv_mb": collector.Sum,
@@ -176,7 +176,7 @@ func TestPhaseMetric(t *testing.T) {
 		"phase.x.gpu_3_energy_joules": 0, "phase.x.node_cpu_hours": 0,
 	} {
 		m, ok := reporter.PhaseMetric(name)
-		if ok != (want != 0) || m.Across != want || ok && (m.Name != name || m.Unit == "") {
+		if ok != (want != 0) || m.Aggregation != want || ok && (m.Name != name || m.Unit == "") {
 			t.Errorf("%s: %+v, %v", name, m, ok)
 		}
 	}
@@ -186,7 +186,7 @@ func TestPhaseMetric(t *testing.T) {
 func TestPhase_Values(t *testing.T) {
 	n := reporter.New(spoken(begin("a.b"))).Nodes["0"]
 	for name, want := range n.PhaseValues() {
-		phase, number, _ := reporter.SplitPhaseValue(name)
+		phase, number, _ := reporter.SplitPhaseMetricName(name)
 		if v, ok := n.Phase(phase).Values()[number]; v != want || !ok {
 			t.Errorf("%s: %v, %v; want %v", name, v, ok, want)
 		}
@@ -206,7 +206,7 @@ func TestWriteCSV_Phase(t *testing.T) {
 	if err := reporter.WriteCSV(&bare, r); err != nil {
 		t.Fatal(err)
 	}
-	if err := reporter.WriteCSV(&out, reportertest.Tell(r)); err != nil {
+	if err := reporter.WriteCSV(&out, reportertest.AddMarks(r)); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()

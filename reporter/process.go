@@ -34,13 +34,13 @@ func newProcesses(rec *collector.Recording, end Time) []Process {
 	for _, p := range rec.Processes {
 		row := Process{
 			PID: p.PID, PPID: p.PPID, Command: p.Command, Threads: p.Threads,
-			Start:                   Time{onClock(rec, p.Start)},
+			Start:                   Time{wallTime(rec, p.Start)},
 			CPUSeconds:              text.Round(p.CPUSeconds, 6),
 			EndedChildrenCPUSeconds: text.Round(p.EndedChildren, 6),
 			PeakMemoryMB:            text.Round(p.PeakMemory/collector.MiB, 3),
 		}
 		if p.End > 0 {
-			row.End = Time{onClock(rec, p.End)}
+			row.End = Time{wallTime(rec, p.End)}
 			if row.End.After(end.Time) {
 				row.End = end
 			}
@@ -50,8 +50,8 @@ func newProcesses(rec *collector.Recording, end Time) []Process {
 	return out
 }
 
-// largestProcess returns the highest peak memory of a recording's processes, MiB; 0 = not known.
-func largestProcess(rec *collector.Recording) float64 {
+// largestProcessMB returns the highest peak memory of a recording's processes, MiB; 0 = not known.
+func largestProcessMB(rec *collector.Recording) float64 {
 	var peak float64
 	for _, p := range rec.Processes {
 		peak = max(peak, p.PeakMemory)
@@ -59,8 +59,8 @@ func largestProcess(rec *collector.Recording) float64 {
 	return text.Round(peak/collector.MiB, 3)
 }
 
-// onClock returns a time since boot on the time axis of the samples.
-func onClock(rec *collector.Recording, boot time.Duration) time.Time {
+// wallTime returns a time since boot on the time axis of the samples.
+func wallTime(rec *collector.Recording, boot time.Duration) time.Time {
 	return rec.Start.Wall.Add(boot - rec.Start.Boot)
 }
 
@@ -85,8 +85,8 @@ func (n *Node) ProcessesMissing() string {
 	return ""
 }
 
-// Heaviest returns the process with the highest peak memory; false if none is known.
-func (n *Node) Heaviest() (Process, bool) {
+// LargestProcess returns the process with the highest peak memory; false if none is known.
+func (n *Node) LargestProcess() (Process, bool) {
 	var out Process
 	for _, p := range n.Processes {
 		if p.PeakMemoryMB > out.PeakMemoryMB && !math.IsInf(p.PeakMemoryMB, 0) {

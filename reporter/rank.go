@@ -13,7 +13,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -37,22 +37,22 @@ type Rank struct {
 	Job     *Job   `json:"job,omitempty"`
 	Cgroup  string `json:"cgroup,omitempty"` // the control group of a job that has no account
 	Metrics Values `json:"metrics"`          // those of the job
-	// Envelope has the job's columns, on the time axis of the node's samples; not those of a control group that it shares
-	// with other ranks. It is left out of the report of a single rank, where it is that of the node.
+	// Envelope has the job's columns, on the time axis of the node's samples; not those of a control group that it
+	// shares with other ranks. It is left out of the report of a single rank, where it is that of the node.
 	Envelope Envelope  `json:"envelope,omitempty"`
 	Missing  []Missing `json:"missing"`
 
 	// What the job said of its work, if several ranks of the node did; else the node has it.
-	Phases     []Phase                  `json:"phases,omitempty"`
-	Operations *book.Operations         `json:"operations,omitempty"`
-	Transfers  map[string]book.Transfer `json:"transfers,omitzero"`
+	Phases     []Phase                       `json:"phases,omitempty"`
+	Operations *aggregate.Operations         `json:"operations,omitempty"`
+	Transfers  map[string]aggregate.Transfer `json:"transfers,omitzero"`
 }
 
 // Ranks are the ranks of a node, by number as decimal text.
 type Ranks map[string]*Rank
 
-// with returns copies of the ranks with other envelopes.
-func (list Ranks) with(envelope func(name string, r *Rank) Envelope) Ranks {
+// withEnvelopes returns copies of the ranks with other envelopes.
+func (list Ranks) withEnvelopes(envelope func(name string, r *Rank) Envelope) Ranks {
 	if list == nil {
 		return nil
 	}
@@ -64,8 +64,8 @@ func (list Ranks) with(envelope func(name string, r *Rank) Envelope) Ranks {
 	return out
 }
 
-// A Holder is a rank that measured the host for a time.
-type Holder struct {
+// A HostSpan is a rank that measured the host for a time.
+type HostSpan struct {
 	Rank  int  `json:"rank"`
 	Start Time `json:"start"`
 	End   Time `json:"end"`
@@ -121,10 +121,10 @@ func (r *Rank) Failed() bool { return r.Incomplete != "" || r.ExitCode != nil &&
 // ofJob reports whether a metric, a sample key or a source, as a [Missing] names it, is of the job and not of
 // its host.
 func ofJob(what string) bool {
-	if c, ok := collector.ColumnNamed(what); ok {
-		return c.Info().Since == collector.Job
+	if c, ok := collector.ColumnByKey(what); ok {
+		return c.Info().Scope == collector.ScopeJob
 	}
-	if m, ok := MetricNamed(what); ok {
+	if m, ok := MetricByName(what); ok {
 		return m.OfJob()
 	}
 	switch what {
@@ -141,7 +141,7 @@ func ofHost(what string) bool {
 	if _, ok := SourceOf(what); ok {
 		return !ofJob(what) && what != collector.Timestamp.Key()
 	}
-	m, ok := MetricNamed(what)
+	m, ok := MetricByName(what)
 	return ok && !m.OfJob()
 }
 
@@ -196,10 +196,10 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 		return
 	}
 
-	held, ok := holding(rec, number)
+	held, ok := hostSpanOf(rec, number)
 	switch {
 	case ok:
-		n.Sampling.Holders = []Holder{held}
+		n.Sampling.HostSpans = []HostSpan{held}
 		if held.Start.After(rec.Start.Wall) { // by then, another had stopped
 			n.Missing = slices.DeleteFunc(n.Missing, func(m Missing) bool {
 				return m.Code == CountedLate && ofHost(m.What)
@@ -216,15 +216,15 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 	n.Ranks = map[string]*Rank{strconv.Itoa(number): r}
 }
 
-// holding returns when a rank's perfagent measured the host: from the run's start if its first sample has something of
-// the host, and to the last sample that has. ok is false if none has.
-func holding(rec *collector.Recording, rank int) (h Holder, ok bool) {
+// hostSpanOf returns when a rank's perfagent measured the host: from the run's start if its first sample has something
+// of the host, and to the last sample that has. ok is false if none has.
+func hostSpanOf(rec *collector.Recording, rank int) (h HostSpan, ok bool) {
 	columns := hostColumns(rec)
 	if !slices.ContainsFunc(columns, func(c collector.Column) bool { return rec.Summaries[c].Count() > 0 }) {
 		return h, false
 	}
 
-	h = Holder{Rank: rank, Start: Time{rec.Start.Wall}}
+	h = HostSpan{Rank: rank, Start: Time{rec.Start.Wall}}
 	for i := range rec.Ring.Len() {
 		b := rec.Ring.Bucket(i)
 		if !slices.ContainsFunc(columns, func(c collector.Column) bool { return b.Stats[c].Count > 0 }) {
@@ -245,8 +245,8 @@ func holding(rec *collector.Recording, rank int) (h Holder, ok bool) {
 // every reading of it has come first.
 func hostColumns(rec *collector.Recording) []collector.Column {
 	list := []collector.Column{collector.CPUAvg, collector.MemPercent, collector.NetExtRecv}
-	for c := range rec.Columns() {
-		if c.Info().Since == collector.Host && c != collector.Timestamp {
+	for c := range rec.NumColumns() {
+		if c.Info().Scope == collector.ScopeHost && c != collector.Timestamp {
 			list = append(list, c)
 		}
 	}
@@ -256,30 +256,30 @@ func hostColumns(rec *collector.Recording) []collector.Column {
 // dropHost leaves out all that is of the host, and says why.
 func (n *Node) dropHost() {
 	maps.DeleteFunc(n.Metrics, func(name string, _ float64) bool { return ofHost(name) })
-	maps.DeleteFunc(n.Summaries, func(key string, _ Quantile) bool { return ofHost(key) })
+	maps.DeleteFunc(n.Summaries, func(key string, _ Summary) bool { return ofHost(key) })
 	maps.DeleteFunc(n.Envelope, func(key string, _ Band) bool { return ofHost(key) })
 
 	n.Samples = n.Samples.only(func(key string) bool { return !ofHost(key) })
 	n.Missing = slices.DeleteFunc(n.Missing, func(m Missing) bool { return ofHost(m.What) })
-	n.Missing = append(n.Missing, Lacking("host", HostByAnother))
+	n.Missing = append(n.Missing, NewMissing("host", HostByAnother))
 }
 
-// heldSeconds returns for how long a rank's perfagent measured the host; 0 if that is all of the run, or not known.
-func heldSeconds(rec *collector.Recording, rank string) float64 {
+// hostSecondsOf returns for how long a rank's perfagent measured the host; 0 if that is all of the run, or not known.
+func hostSecondsOf(rec *collector.Recording, rank string) float64 {
 	if rank == "" {
 		return 0
 	}
-	held, ok := holding(rec, 0)
+	held, ok := hostSpanOf(rec, 0)
 	if !ok || !held.Start.After(rec.Start.Wall) {
 		return 0
 	}
 	return held.seconds()
 }
 
-func (h Holder) seconds() float64 { return max(0, h.End.Sub(h.Start.Time).Seconds()) }
+func (h HostSpan) seconds() float64 { return max(0, h.End.Sub(h.Start.Time).Seconds()) }
 
 // readRanks reads the ranks of a node, with the wanted bands of their envelopes. The name of a rank is its number.
-func (n *Node) readRanks(r *reader, wanted Wanted) error {
+func (n *Node) readRanks(r *reader, wanted ColumnFilter) error {
 	if r.PeekKind() == 'n' {
 		return r.skip()
 	}
@@ -302,7 +302,7 @@ func (n *Node) readRanks(r *reader, wanted Wanted) error {
 }
 
 // readRank reads a rank.
-func readRank(r *reader, wanted Wanted) (*Rank, error) {
+func readRank(r *reader, wanted ColumnFilter) (*Rank, error) {
 	if r.PeekKind() == 'n' {
 		return nil, errors.Join(r.skip(), errors.New("null is not a rank"))
 	}

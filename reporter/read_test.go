@@ -33,7 +33,7 @@ func TestDecode_NullIsAbsent(t *testing.T) {
 func TestMerge_LeavesTheLengthOfOneRunAlone(t *testing.T) {
 	r := reportertest.NodeReport(0, 10, 0, nil)
 	r.Run.End = reporter.Time{Time: r.Run.End.Add(time.Hour)}
-	if got := mustMerge(t, reporter.Source{Path: "a", Report: r}).Run.WallSeconds; got != 10 {
+	if got := mustMerge(t, reporter.SourceReport{Path: "a", Report: r}).Run.WallSeconds; got != 10 {
 		t.Errorf("wall_seconds %v, want 10", got)
 	}
 }

@@ -102,7 +102,7 @@ func (s *Samples) cells() int { return s.Len() * len(s.Keys) }
 
 // read reads the wanted columns of a list of samples. It returns the number of samples; 0 if no
 // column, wanted or not, has a value in any of them.
-func (s *Samples) read(r *reader, wanted Wanted) (rows int, err error) {
+func (s *Samples) read(r *reader, wanted ColumnFilter) (rows int, err error) {
 	*s = Samples{}
 	begin := r.InputOffset()
 	in := rowReader{reader: r, samples: s, wanted: wanted, columns: make(map[string]int)}
@@ -125,7 +125,7 @@ func (s *Samples) read(r *reader, wanted Wanted) (rows int, err error) {
 type rowReader struct {
 	*reader
 	samples *Samples
-	wanted  Wanted
+	wanted  ColumnFilter
 	// columns are indexes by key in its quotes; -1 if a key is not kept.
 	columns  map[string]int
 	key      []byte // at hand, in its quotes
@@ -187,8 +187,8 @@ func (r *rowReader) column() int {
 }
 
 // column finds or makes the column of a key, at least n long; -1 if it is not kept.
-func (s *Samples) column(key string, n int, wanted Wanted) int {
-	if i := slices.Index(s.Keys, key); i >= 0 || !wanted.sample(key) || len(s.Keys) >= maxSampleKeys {
+func (s *Samples) column(key string, n int, wanted ColumnFilter) int {
+	if i := slices.Index(s.Keys, key); i >= 0 || !wanted.hasSample(key) || len(s.Keys) >= maxSampleKeys {
 		return i
 	}
 	fresh := make([]float64, n)
@@ -201,7 +201,7 @@ func (s *Samples) column(key string, n int, wanted Wanted) int {
 }
 
 // read adds the wanted bands of an envelope.
-func (e *Envelope) read(r *reader, wanted Wanted) error {
+func (e *Envelope) read(r *reader, wanted ColumnFilter) error {
 	if r.PeekKind() == 'n' {
 		*e = nil
 		return r.skip()
@@ -213,7 +213,7 @@ func (e *Envelope) read(r *reader, wanted Wanted) error {
 
 	return r.object("the envelope is not an object", func(quoted []byte) error {
 		key := unquote(quoted)
-		if !wanted.band(key) {
+		if !wanted.hasBand(key) {
 			return r.skip()
 		}
 		band, err := readBand(r)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/opstats"
@@ -48,7 +48,7 @@ type Run struct {
 	// Nodes is the number of nodes in a report of several. Encode sets it.
 	Nodes int `json:"nodes,omitempty"`
 	// Gather says what was found in the store from which the nodes were merged; nil if they were not.
-	Gather *Gather `json:"gather,omitempty"`
+	Gather *GatherResult `json:"gather,omitempty"`
 }
 
 // The platforms of a Run.
@@ -77,24 +77,24 @@ type Node struct {
 	Job      *Job      `json:"job,omitempty"` // absent for a sidecar
 	// Ranks are the processes of a launch that had several on the node, by rank as decimal text; nil if the
 	// node had one. Job and the metrics of the job are then those of all together.
-	Ranks     Ranks               `json:"ranks,omitempty"`
-	Limits    *Limits             `json:"limits,omitempty"`
-	GPUs      []GPU               `json:"gpus,omitempty"`
-	Mounts    []Mount             `json:"mounts,omitempty"`  // the file systems of servers that were used
-	Verdict   *Verdict            `json:"verdict,omitempty"` // absent for a sidecar
-	Findings  []Finding           `json:"findings,omitzero"` // nil = not looked for
-	Metrics   Values              `json:"metrics"`
-	Summaries map[string]Quantile `json:"summaries,omitempty"`
-	Marks     []Mark              `json:"marks,omitempty"`
-	Phases    []Phase             `json:"phases,omitempty"` // by their first start
+	Ranks     Ranks              `json:"ranks,omitempty"`
+	Limits    *Limits            `json:"limits,omitempty"`
+	GPUs      []GPU              `json:"gpus,omitempty"`
+	Mounts    []Mount            `json:"mounts,omitempty"`  // the file systems of servers that were used
+	Verdict   *Verdict           `json:"verdict,omitempty"` // absent for a sidecar
+	Findings  []Finding          `json:"findings,omitzero"` // nil = not looked for
+	Metrics   Values             `json:"metrics"`
+	Summaries map[string]Summary `json:"summaries,omitempty"`
+	Marks     []Mark             `json:"marks,omitempty"`
+	Phases    []Phase            `json:"phases,omitempty"` // by their first start
 	// Processes are the job's: the twenty with the most CPU time and the twenty with the highest peak
 	// memory, by CPU time; nil if none was seen.
 	Processes []Process `json:"processes,omitempty"`
 	// Operations and Transfers are what the job said of its work; nil if they were not recorded.
-	Operations *book.Operations         `json:"operations,omitempty"`
-	Transfers  map[string]book.Transfer `json:"transfers,omitzero"` // by name
-	Missing    []Missing                `json:"missing"`
-	Push       *Push                    `json:"push,omitempty"`
+	Operations *aggregate.Operations         `json:"operations,omitempty"`
+	Transfers  map[string]aggregate.Transfer `json:"transfers,omitzero"` // by name
+	Missing    []Missing                     `json:"missing"`
+	Push       *Push                         `json:"push,omitempty"`
 	// Origin is "perf.py" for a node that was read from perf.py's JSON: its totals
 	// are since boot and its shares are of the kept samples.
 	Origin string `json:"origin,omitempty"`
@@ -131,7 +131,7 @@ type Sampling struct {
 	Disks             []string     `json:"disks"`                // block devices that were counted
 	NICs              []string     `json:"nics"`                 // interfaces that were counted
 	ClockSteps        []ClockEvent `json:"clock_steps,omitempty"`
-	Holders           []Holder     `json:"holders,omitempty"` // of several ranks: which measured the host, in order
+	HostSpans         []HostSpan   `json:"holders,omitempty"` // of several ranks: which measured the host, in order
 	Suspends          []ClockEvent `json:"suspends,omitempty"`
 }
 
@@ -237,8 +237,8 @@ type none struct{}
 // Limits is what bounds the job on its node.
 type Limits = host.Limits
 
-// HeldDown is what may have kept the memory of a job below what it needs.
-type HeldDown = host.HeldDown
+// Reclaim is what may have kept the memory of a job below what it needs.
+type Reclaim = host.Reclaim
 
 // LimitRange is how far a limit moved in the course of a run.
 type LimitRange = host.LimitRange
@@ -303,13 +303,13 @@ type Phase struct {
 	Seconds float64 `json:"seconds"` // of all stretches
 	Count   int64   `json:"count"`   // how often it began
 	// Metrics are those of the table that make sense for a part of the run.
-	Metrics   Values    `json:"metrics"`
-	Stretches []Stretch `json:"stretches"`
+	Metrics Values      `json:"metrics"`
+	Spans   []PhaseSpan `json:"stretches"`
 }
 
-// Stretch is a time in which a phase was on: its start, in seconds since 1970, and its length in
+// PhaseSpan is a time in which a phase was on: its start, in seconds since 1970, and its length in
 // seconds.
-type Stretch [2]float64
+type PhaseSpan [2]float64
 
 // Push is where the report went.
 type Push struct {
@@ -328,8 +328,8 @@ type StoreState struct {
 	URI       string `json:"uri"`                 // of the store, without user info
 	Reference string `json:"reference,omitempty"` // STORE#NAME, once it is done
 	Error     string `json:"error,omitempty"`     // why it is not
-	// Unconditional reports that the store cannot tell whether a name is free: another process may have put a report under
-	// the same name at the same moment, and one of the two is lost.
+	// Unconditional reports that the store cannot tell whether a name is free: another process may have put a report
+	// under the same name at the same moment, and one of the two is lost.
 	Unconditional bool                  `json:"unconditional,omitempty"`
 	Metrics       *opstats.StoreMetrics `json:"metrics,omitempty"` // of the last attempt
 }
@@ -357,9 +357,9 @@ type PushState struct {
 	Invocation string `json:"invocation,omitempty"`
 }
 
-// Quantile has the numbers of one sample key beyond its metrics, from every
+// Summary has the numbers of one sample key beyond its metrics, from every
 // sample. The percentiles are of time and accurate to 0.1 point.
-type Quantile struct {
+type Summary struct {
 	Min  float64  `json:"min"`
 	Mean float64  `json:"mean"`
 	Max  float64  `json:"max"`

@@ -25,23 +25,23 @@ const (
 	maxNodes = 1 << 20
 )
 
-// Wanted says which columns of the nodes' series are to be read. The numbers of the
+// ColumnFilter says which columns of the nodes' series are to be read. The numbers of the
 // others are skipped, which is faster than reading them.
-type Wanted struct {
-	Samples  []string // keys of the samples, such as timestamp
-	Envelope []string // keys of the envelope, such as cpu_pct_per_cpu_avg
-	Work     bool     // the time lines of operations and transfers: see WorkLine
-	All      bool     // every column of both
+type ColumnFilter struct {
+	Samples   []string // keys of the samples, such as timestamp
+	Envelope  []string // keys of the envelope, such as cpu_pct_per_cpu_avg
+	Timelines bool     // the time lines of operations and transfers: see WorkLine
+	All       bool     // every column of both
 }
 
-func (w Wanted) sample(key string) bool { return w.All || slices.Contains(w.Samples, key) }
+func (w ColumnFilter) hasSample(key string) bool { return w.All || slices.Contains(w.Samples, key) }
 
-func (w Wanted) band(key string) bool {
+func (w ColumnFilter) hasBand(key string) bool {
 	if w.All || slices.Contains(w.Envelope, key) {
 		return true
 	}
-	_, work := WorkLineOf(key)
-	return w.Work && work
+	_, work := ParseTimelineKey(key)
+	return w.Timelines && work
 }
 
 // nodeFunc takes a node and the run, which all nodes share.
@@ -58,7 +58,8 @@ var ErrForeign = errors.New("is not a perfagent report")
 //
 // An error of node ends the reading and is returned as it is. Other errors are
 // Decode's; nodes before the fault in the file may have been handed over.
-func Scan(file io.ReaderAt, size int64, wanted Wanted, node func(run *Run, name string, n *Node) error) (*Run, error) {
+func Scan(file io.ReaderAt, size int64, wanted ColumnFilter, node func(run *Run, name string, n *Node) error) (*Run,
+	error) {
 	r, err := scanReport(file, size, wanted, node)
 	if err != nil {
 		return nil, err
@@ -67,10 +68,10 @@ func Scan(file io.ReaderAt, size int64, wanted Wanted, node func(run *Run, name 
 }
 
 // scanReport does the work of Scan. Its result has no nodes.
-func scanReport(file io.ReaderAt, size int64, wanted Wanted, node nodeFunc) (*Report, error) {
-	s := scan{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
+func scanReport(file io.ReaderAt, size int64, wanted ColumnFilter, node nodeFunc) (*Report, error) {
+	s := scanner{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
 	var stopped error
-	err := s.all(func(name string) error {
+	err := s.readReport(func(name string) error {
 		n, err := s.node(name)
 		if err != nil {
 			return err
@@ -87,25 +88,25 @@ func scanReport(file io.ReaderAt, size int64, wanted Wanted, node nodeFunc) (*Re
 	return &s.report, nil
 }
 
-// scan is a reading in progress.
-type scan struct {
+// scanner is a reading in progress.
+type scanner struct {
 	file   io.ReaderAt
 	size   int64
 	limit  int64 // maxValueSize, except in tests
-	wanted Wanted
+	wanted ColumnFilter
 
-	input  *bounded
+	input  *boundedReader
 	in     *reader
 	report Report          // without nodes
 	seen   map[string]bool // which of the report's own keys
 	taken  bool            // the nodes
-	// again is set when the file is read for the second time, because in it the nodes
+	// secondPass is set when the file is read for the second time, because in it the nodes
 	// come before the schema or the run.
-	again bool
+	secondPass bool
 }
 
-// all reads the report, and a second time from its beginning if necessary. take reads the value of a node.
-func (s *scan) all(take func(name string) error) error {
+// readReport reads the report, and a second time from its beginning if necessary. take reads the value of a node.
+func (s *scanner) readReport(take func(name string) error) error {
 	switch err := s.pass(take); {
 	case err != nil || s.taken:
 		return err
@@ -114,7 +115,7 @@ func (s *scan) all(take func(name string) error) error {
 	case !s.seen["nodes"]:
 		return errNoNodes
 	}
-	s.again = true
+	s.secondPass = true
 	err := s.pass(take)
 	if err == nil && !s.taken { // the file has changed since the first reading
 		err = errNoNodes
@@ -125,13 +126,13 @@ func (s *scan) all(take func(name string) error) error {
 var errNoNodes = errors.New("has no nodes")
 
 // open begins with the file.
-func (s *scan) open() {
-	s.input = &bounded{file: io.NewSectionReader(s.file, 0, s.size), limit: s.limit}
+func (s *scanner) open() {
+	s.input = &boundedReader{file: io.NewSectionReader(s.file, 0, s.size), limit: s.limit}
 	s.in = newReader(s.input)
 }
 
 // pass reads the file from its beginning to its end.
-func (s *scan) pass(take func(name string) error) error {
+func (s *scanner) pass(take func(name string) error) error {
 	s.open()
 	if s.in.PeekKind() != '{' {
 		return ErrForeign
@@ -143,7 +144,7 @@ func (s *scan) pass(take func(name string) error) error {
 }
 
 // members reads an object. member reads the value of a key. The bound counts from each key, and from each value.
-func (s *scan) members(member func(key string) error) error {
+func (s *scanner) members(member func(key string) error) error {
 	_, err := s.in.ReadToken()
 	for err == nil {
 		s.input.mark = s.in.InputOffset()
@@ -163,9 +164,9 @@ func (s *scan) members(member func(key string) error) error {
 }
 
 // end makes sure that nothing follows the report.
-func (s *scan) end() error {
+func (s *scanner) end() error {
 	if s.in.PeekKind() != 0 {
-		return &placed{s.in.InputOffset(), errors.New("there is more behind the end of the report")}
+		return &positionError{s.in.InputOffset(), errors.New("there is more behind the end of the report")}
 	}
 	if _, err := s.in.ReadToken(); err != io.EOF {
 		return err
@@ -174,17 +175,17 @@ func (s *scan) end() error {
 }
 
 // member reads a member of the report; the nodes, once it is their turn, by take.
-func (s *scan) member(key string, take func(name string) error) error {
-	if s.seen[key] && !s.again {
-		return &placed{s.in.InputOffset(), fmt.Errorf("%q appears twice", key)}
+func (s *scanner) member(key string, take func(name string) error) error {
+	if s.seen[key] && !s.secondPass {
+		return &positionError{s.in.InputOffset(), fmt.Errorf("%q appears twice", key)}
 	}
 
 	s.seen[key] = key != ""
 	switch {
-	case key == "nodes" && (s.again || s.seen["schema"] && s.seen["run"]):
+	case key == "nodes" && (s.secondPass || s.seen["schema"] && s.seen["run"]):
 		s.taken = true
 		return s.eachNode(take)
-	case key == "" || s.again:
+	case key == "" || s.secondPass:
 		return s.in.SkipValue()
 	case key == "nodes":
 		return s.eachNode(func(string) error { return s.in.SkipValue() })
@@ -210,31 +211,31 @@ func canonical(key string) string {
 }
 
 // read reads a value that is not large.
-func (s *scan) read(into any) error {
+func (s *scanner) read(into any) error {
 	data, err := s.in.value()
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return &placed{s.in.at + offset(err), err}
+		return &positionError{s.in.at + offset(err), err}
 	}
 	return nil
 }
 
 // eachNode calls take before the value of each node, which it must read.
-func (s *scan) eachNode(take func(name string) error) error {
+func (s *scanner) eachNode(take func(name string) error) error {
 	switch s.in.PeekKind() {
 	case 'n':
 		return errNoNodes
 	case '{', 0:
 	default:
-		return &placed{s.in.InputOffset(), errors.New("nodes are not an object")}
+		return &positionError{s.in.InputOffset(), errors.New("nodes are not an object")}
 	}
 
 	names := make(map[string]bool)
 	err := s.members(func(name string) error {
 		if err := checkName(name, names); err != nil {
-			return &placed{s.in.InputOffset(), err}
+			return &positionError{s.in.InputOffset(), err}
 		}
 		names[name] = true
 		return take(name)
@@ -260,7 +261,7 @@ func checkName(name string, before map[string]bool) error {
 }
 
 // node reads a node. An error names its place in the file.
-func (s *scan) node(name string) (*Node, error) {
+func (s *scanner) node(name string) (*Node, error) {
 	n, rows, err := readNode(s.in, s.wanted)
 	if err == nil {
 		s.in.at, err = s.input.mark, n.checkSeries(rows)
@@ -268,11 +269,11 @@ func (s *scan) node(name string) (*Node, error) {
 	if syntax := (*jsontext.SyntacticError)(nil); err == nil || s.input.err != nil || errors.As(err, &syntax) {
 		return n, err
 	}
-	return nil, &placed{s.in.at, fmt.Errorf("node %s: %w", name, err)}
+	return nil, &positionError{s.in.at, fmt.Errorf("node %s: %w", name, err)}
 }
 
 // readNode reads a node and the number of its samples. An error names what is at r.at.
-func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
+func readNode(r *reader, wanted ColumnFilter) (n *Node, rows int, err error) {
 	if r.PeekKind() == 'n' {
 		_, err := r.value()
 		return nil, 0, errors.Join(err, errors.New("null is not a node"))
@@ -299,8 +300,8 @@ func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 	return n, rows, err
 }
 
-// bounded is the input of a decoder, which keeps the text of each value in memory.
-type bounded struct {
+// boundedReader is the input of a decoder, which keeps the text of each value in memory.
+type boundedReader struct {
 	file  io.Reader
 	limit int64 // of a value's size
 	read  int64
@@ -309,10 +310,10 @@ type bounded struct {
 }
 
 // Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.read-b.mark > b.limit {
 		tooLarge := fmt.Errorf("what begins here takes more than %d MiB: a node may have so much at most", b.limit>>20)
-		b.err = &placed{b.mark, tooLarge}
+		b.err = &positionError{b.mark, tooLarge}
 		return 0, b.err
 	}
 	n, err := b.file.Read(p[:min(len(p), 1<<20)])
@@ -323,14 +324,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// placed is an error with its place in the file, in bytes.
-type placed struct {
+// positionError is an error with its place in the file, in bytes.
+type positionError struct {
 	at  int64
 	err error
 }
 
-func (p *placed) Error() string { return p.err.Error() }
-func (p *placed) Unwrap() error { return p.err }
+func (p *positionError) Error() string { return p.err.Error() }
+func (p *positionError) Unwrap() error { return p.err }
 
 // offset returns where in its text an error of encoding/json arose, if it says so.
 func offset(err error) int64 {
@@ -342,8 +343,8 @@ func offset(err error) int64 {
 }
 
 // explain turns the errors of a reading into Read's errors, with the line.
-func (s *scan) explain(err error) error {
-	var wrong *placed
+func (s *scanner) explain(err error) error {
+	var wrong *positionError
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &wrong):
@@ -369,7 +370,7 @@ const notFiniteHint = " is not JSON: Python wrote a number that could not be com
 
 // notFinite returns the word at which JSON broke off when it is one of those that
 // Python writes for numbers which JSON lacks. at is where it begins, or what follows its sign.
-func (s *scan) notFinite(at int64) string {
+func (s *scanner) notFinite(at int64) string {
 	window, from := make([]byte, len("-Infinity")), max(0, at-1)
 	n, _ := s.file.ReadAt(window, from)
 	before, rest := window[:min(n, int(at-from))], window[min(n, int(at-from)):n]
@@ -385,7 +386,7 @@ func (s *scan) notFinite(at int64) string {
 }
 
 // inLine says in which line something is wrong.
-func (s *scan) inLine(at int64, what string) error {
+func (s *scanner) inLine(at int64, what string) error {
 	head := io.NewSectionReader(s.file, 0, min(at, s.size))
 	buf := make([]byte, 64<<10)
 	for line := 1; ; {

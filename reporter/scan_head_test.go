@@ -34,7 +34,7 @@ func TestScanHead_IsTheReportWithoutSeries(t *testing.T) {
 	r := concluded(t, 1000)
 	data := encodedReport(t, r)
 	in := &countingReader{Reader: bytes.NewReader(data)}
-	head, ok := reporter.ScanHead(in, int64(len(data)))
+	head, ok := reporter.ScanWithoutSeries(in, int64(len(data)))
 	if !ok {
 		t.Fatal("the head was not read")
 	}
@@ -58,7 +58,7 @@ func TestScanHead_ReadsTheBeginning(t *testing.T) {
 		r.Nodes["3"].Ranks = nil
 		data := encodedReport(t, r)
 		in := &countingReader{Reader: bytes.NewReader(data)}
-		if _, ok := reporter.ScanHead(in, int64(len(data))); !ok {
+		if _, ok := reporter.ScanWithoutSeries(in, int64(len(data))); !ok {
 			t.Fatal("the head was not read")
 		}
 		return in.bytes
@@ -73,7 +73,7 @@ func TestScanHead_LeavesOthersToScan(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 20)
 	whole := encodedReport(t, r)
-	several := mustMerge(t, reporter.Source{Path: "a", Report: r}, reporter.Source{Path: "b", Report: reportertest.NodeReport(5, 20, 0, nil)})
+	several := mustMerge(t, reporter.SourceReport{Path: "a", Report: r}, reporter.SourceReport{Path: "b", Report: reportertest.NodeReport(5, 20, 0, nil)})
 	old := concluded(t, 20)
 	old.Nodes["3"].Findings = nil
 	perfpy := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{})
@@ -93,7 +93,7 @@ func TestScanHead_LeavesOthersToScan(t *testing.T) {
 		"no report": []byte(`{"a": 1` + "\n    }\n  }\n}\n"), "damaged": bytes.Replace(whole, []byte(`"metrics": {`), []byte(`"metrics": [`), 1),
 		"push behind the samples": bytes.Replace(whole, []byte(`"missing": [`), []byte(`"samples": [], "missing": [`), 1),
 	} {
-		if head, ok := reporter.ScanHead(bytes.NewReader(data), int64(len(data))); ok {
+		if head, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data))); ok {
 			t.Errorf("%s: %+v", name, head)
 		}
 	}
@@ -108,7 +108,7 @@ func FuzzScanHead(f *testing.F) {
 }
 `))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		head, ok := reporter.ScanHead(bytes.NewReader(data), int64(len(data)))
+		head, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data)))
 		if !ok {
 			return
 		}

@@ -75,7 +75,7 @@ func appendKey(out []byte, n int, key string) []byte {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *Samples) UnmarshalJSON(data []byte) error {
-	_, err := s.read(newReader(bytes.NewBuffer(data)), Wanted{All: true})
+	_, err := s.read(newReader(bytes.NewBuffer(data)), ColumnFilter{All: true})
 	return err
 }
 

@@ -14,10 +14,10 @@ func SourceOf(what string) (name string, isSource bool) {
 	if slices.Contains(host.Sources(), what) {
 		return what, true
 	}
-	if c, ok := collector.ColumnNamed(what); ok {
+	if c, ok := collector.ColumnByKey(what); ok {
 		return columnSource(c), true
 	}
-	if m, ok := MetricNamed(what); ok {
+	if m, ok := MetricByName(what); ok {
 		if c, ok := m.Column(); ok {
 			return columnSource(c), true
 		}

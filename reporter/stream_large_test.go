@@ -11,16 +11,16 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // streamPage is what a page of many nodes needs.
-func streamPage() reporter.Wanted {
-	w := reporter.Wanted{Samples: []string{"timestamp"}, Envelope: []string{"timestamp"}}
+func streamPage() reporter.ColumnFilter {
+	w := reporter.ColumnFilter{Samples: []string{"timestamp"}, Envelope: []string{"timestamp"}}
 	for c := range collector.NumColumns {
-		if c.Percent() || c.Info().EnvelopeOnly {
+		if c.IsPercent() || c.Info().EnvelopeOnly {
 			w.Envelope = append(w.Envelope, c.Key())
 		}
 	}
@@ -91,7 +91,7 @@ func TestScan_FindsTheBurst(t *testing.T) {
 
 // BenchmarkScan1000Nodes reads 1 GB: what a page of 1,000 nodes × 1,000 buckets needs.
 func BenchmarkScan1000Nodes(b *testing.B) {
-	need.Time(b, "a file of 1 GB")
+	testenv.SkipIfShort(b, "a file of 1 GB")
 	path, size := streamLarge(b, 1000, 1000)
 	b.SetBytes(size)
 	// Linux begins anew with the peak when asked so.

@@ -21,15 +21,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // streamAll puts together what Scan hands over. Goroutines that it leaves behind fail
 // the test.
-func streamAll(t *testing.T, data []byte, wanted reporter.Wanted) (r *reporter.Report, order []string, err error) {
+func streamAll(t *testing.T, data []byte, wanted reporter.ColumnFilter) (r *reporter.Report, order []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		nodes := make(map[string]*reporter.Node)
@@ -72,9 +72,9 @@ func streamReports(t *testing.T) map[string][]byte {
 func streamMerged(t *testing.T) []byte {
 	t.Helper()
 	return encodedReport(t, mustMerge(t,
-		reporter.Source{Path: "a", Report: reportertest.NodeReport(0, 9, 0, nil)},
-		reporter.Source{Path: "b", Report: reportertest.NodeReport(2, 9, 7, nil)},
-		reporter.Source{Path: "c", Report: reportertest.NodeReport(10, 5, -1, nil)}))
+		reporter.SourceReport{Path: "a", Report: reportertest.NodeReport(0, 9, 0, nil)},
+		reporter.SourceReport{Path: "b", Report: reportertest.NodeReport(2, 9, 7, nil)},
+		reporter.SourceReport{Path: "c", Report: reportertest.NodeReport(10, 5, -1, nil)}))
 }
 
 // sameNumbers compares lists of numbers, in which NaN is NaN, without a look at each by reflection.
@@ -99,7 +99,7 @@ func TestScan_GivesWhatDecodeGives(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		scanned, order, err := streamAll(t, data, reporter.Wanted{All: true})
+		scanned, order, err := streamAll(t, data, reporter.ColumnFilter{All: true})
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -120,10 +120,10 @@ func TestScan_ReadsWhatIsWanted(t *testing.T) {
 	// That numbers of others are not parsed is seen by one that cannot be.
 	words := regexp.MustCompile(`"disk_io_read_mb":(\d)`).ReplaceAllString(string(data), `"disk_io_read_mb":1e999, "x":$1`)
 	words = strings.ReplaceAll(words, `"disk_io_read_mb": {"min":[`, `"disk_io_read_mb": {"min":["]}{",{"min":[[]]},1e999,`)
-	if _, _, err := streamAll(t, []byte(words), reporter.Wanted{All: true}); err == nil {
+	if _, _, err := streamAll(t, []byte(words), reporter.ColumnFilter{All: true}); err == nil {
 		t.Fatal("1e999 is a number")
 	}
-	wanted := reporter.Wanted{Samples: []string{"timestamp", "none"}, Envelope: []string{"net_io_ext_recv_mb_per_second", "cpu_pct_per_cpu_avg"}}
+	wanted := reporter.ColumnFilter{Samples: []string{"timestamp", "none"}, Envelope: []string{"net_io_ext_recv_mb_per_second", "cpu_pct_per_cpu_avg"}}
 	got, _, err := streamAll(t, []byte(words), wanted)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestScan_ReadsWhatIsWanted(t *testing.T) {
 		n.Envelope = reporter.Envelope{wanted.Envelope[0]: n.Envelope[wanted.Envelope[0]], wanted.Envelope[1]: n.Envelope[wanted.Envelope[1]]}
 	}
 	streamSame(t, "some columns", want, got)
-	if got, _, err = streamAll(t, []byte(words), reporter.Wanted{}); err != nil {
+	if got, _, err = streamAll(t, []byte(words), reporter.ColumnFilter{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range want.Nodes {
@@ -167,18 +167,18 @@ func TestScan_AnyOrderOfKeys(t *testing.T) {
 		return "\n{" + strings.Join(parts, ",\n") + "}\n"
 	}
 	for _, keys := range [][]string{{"nodes", "run", "schema"}, {"run", "nodes", "future", "schema"}, {"schema", "nodes", "run"}, {"future", "schema", "run", "nodes"}} {
-		got, _, err := streamAll(t, []byte(words(keys...)), reporter.Wanted{All: true})
+		got, _, err := streamAll(t, []byte(words(keys...)), reporter.ColumnFilter{All: true})
 		if err != nil {
 			t.Fatal(keys, err)
 		}
 		streamSame(t, fmt.Sprint(keys), want, got)
 		other := strings.Replace(words(keys...), reporter.Schema, "perfagent.report/2", 1)
-		_, order, err := streamAll(t, []byte(other), reporter.Wanted{All: true})
+		_, order, err := streamAll(t, []byte(other), reporter.ColumnFilter{All: true})
 		if err == nil || !strings.Contains(err.Error(), "use a newer perfagent") || len(order) > 0 {
 			t.Errorf("%v: another schema: %v, after nodes %q", keys, err, order)
 		}
 	}
-	got, _, err := streamAll(t, []byte(words("schema", "nodes")), reporter.Wanted{All: true})
+	got, _, err := streamAll(t, []byte(words("schema", "nodes")), reporter.ColumnFilter{All: true})
 	if err != nil || len(got.Nodes) != len(want.Nodes) || got.Run.ID != "" {
 		t.Errorf("without a run: %v", err)
 	}
@@ -186,7 +186,7 @@ func TestScan_AnyOrderOfKeys(t *testing.T) {
 
 // Wherever a report is cut off, both readers say so, and where.
 func TestScan_CutOff(t *testing.T) {
-	r := mustMerge(t, reporter.Source{Path: "a", Report: reportertest.NodeReport(0, 2, 0, nil)}, reporter.Source{Path: "b", Report: reportertest.NodeReport(1, 1, 7, nil)})
+	r := mustMerge(t, reporter.SourceReport{Path: "a", Report: reportertest.NodeReport(0, 2, 0, nil)}, reporter.SourceReport{Path: "b", Report: reportertest.NodeReport(1, 1, 7, nil)})
 	for _, n := range r.Nodes { // keys more would be the same once more
 		cutKeys(n.Metrics, 3)
 		cutKeys(n.Summaries, 3)
@@ -194,7 +194,7 @@ func TestScan_CutOff(t *testing.T) {
 		n.Samples.Keys, n.Samples.Columns = n.Samples.Keys[:3], n.Samples.Columns[:3]
 	}
 	data := bytes.TrimSpace(encodedReport(t, r))
-	step := need.Rounds(3, 11)
+	step := testenv.Rounds(3, 11)
 	for cut := 2; cut < len(data); cut += step {
 		want := fmt.Sprintf("line %d: the file ends in the middle (cut off?)", 1+bytes.Count(data[:cut], []byte{'\n'}))
 		if _, err := reporter.Decode(data[:cut]); err == nil || err.Error() != want {
@@ -203,7 +203,7 @@ func TestScan_CutOff(t *testing.T) {
 		if cut%5 != 0 { // prime to the step
 			continue
 		}
-		_, scanErr := reporter.Scan(bytes.NewReader(data[:cut]), int64(cut), reporter.Wanted{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
+		_, scanErr := reporter.Scan(bytes.NewReader(data[:cut]), int64(cut), reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
 		if scanErr == nil || scanErr.Error() != want {
 			t.Fatalf("cut off at %d: Scan %v, want %s", cut, scanErr, want)
 		}
@@ -283,7 +283,7 @@ func streamHostile() map[string]string {
 
 func TestScan_HostileReports(t *testing.T) {
 	for words, want := range streamHostile() {
-		_, _, scanErr := streamAll(t, []byte(words), reporter.Wanted{All: true})
+		_, _, scanErr := streamAll(t, []byte(words), reporter.ColumnFilter{All: true})
 		_, readErr := reporter.Decode([]byte(words))
 		if scanErr == nil || readErr == nil || scanErr.Error() != readErr.Error() {
 			t.Errorf("%.100q: Scan %v, Decode %v", words, scanErr, readErr)
@@ -325,7 +325,7 @@ func TestScan_LargeNodes(t *testing.T) {
 	}
 	words.Truncate(words.Len() - 1)
 	words.WriteString("}}")
-	r, order, err := streamAll(t, words.Bytes(), reporter.Wanted{All: true})
+	r, order, err := streamAll(t, words.Bytes(), reporter.ColumnFilter{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,16 +338,16 @@ func TestScan_LargeNodes(t *testing.T) {
 
 // The caller's error ends the reading, wherever that is, and comes back as it is.
 func TestScan_StopsWithTheCaller(t *testing.T) {
-	var sources []reporter.Source
+	var sources []reporter.SourceReport
 	for i := range 30 {
-		sources = append(sources, reporter.Source{Path: strconv.Itoa(i), Report: reportertest.NodeReport(i, 3, 0, nil)})
+		sources = append(sources, reporter.SourceReport{Path: strconv.Itoa(i), Report: reportertest.NodeReport(i, 3, 0, nil)})
 	}
 	data := encodedReport(t, mustMerge(t, sources...))
 	full := errors.New("no more room")
 	for stop := 1; stop <= 30; stop++ {
 		synctest.Test(t, func(t *testing.T) { // fails where goroutines stay behind
 			calls := 0
-			_, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.Wanted{All: true}, func(*reporter.Run, string, *reporter.Node) error {
+			_, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{All: true}, func(*reporter.Run, string, *reporter.Node) error {
 				if calls++; calls == stop {
 					return full
 				}
@@ -368,13 +368,13 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 
 // Nodes that the caller has had are garbage, if it does not keep them.
 func TestScan_KeepsNoNode(t *testing.T) {
-	var sources []reporter.Source
+	var sources []reporter.SourceReport
 	for i := range 10 {
-		sources = append(sources, reporter.Source{Path: strconv.Itoa(i), Report: reportertest.NodeReport(i, 3, 0, nil)})
+		sources = append(sources, reporter.SourceReport{Path: strconv.Itoa(i), Report: reportertest.NodeReport(i, 3, 0, nil)})
 	}
 	data := encodedReport(t, mustMerge(t, sources...))
 	var had []weak.Pointer[reporter.Node]
-	if _, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
+	if _, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 		// Again where a stack that was just stopped may seem to hold one.
 		kept := func(p weak.Pointer[reporter.Node]) bool { return p.Value() != nil }
 		for try := 0; try < 10 && (try == 0 || slices.ContainsFunc(had, kept)); try++ {
@@ -419,7 +419,7 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var order []string
 		nodes := make(map[string]*reporter.Node)
-		got, err := reporter.ScanReport(bytes.NewReader(data), int64(len(data)), reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
+		got, err := reporter.ScanReport(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 			order, nodes[name] = append(order, name), n
 			return nil
 		})
@@ -438,7 +438,7 @@ func FuzzScan(f *testing.F) {
 		}
 		got.Nodes = nodes
 		streamSame(t, "fuzz", want, got)
-		some := reporter.Wanted{Samples: []string{"a"}, Envelope: []string{"b"}}
+		some := reporter.ColumnFilter{Samples: []string{"a"}, Envelope: []string{"b"}}
 		_, err = reporter.ScanReport(bytes.NewReader(data), int64(len(data)), some, func(_ *reporter.Run, name string, n *reporter.Node) error {
 			if name != order[0] || len(n.Samples.Keys) > 1 || len(n.Envelope) > 1 {
 				t.Errorf("node %s, want %s, of some columns: %v, %v", name, order[0], n.Samples.Keys, n.Envelope)
@@ -496,7 +496,7 @@ func (words streamTorn) ReadAt(p []byte, at int64) (int, error) {
 
 func TestScan_ReadErrors(t *testing.T) {
 	for _, words := range []string{`{`, `{"schema":"perfag`, `{"schema":"perfagent.report/1","run":{},"nodes":{"0":{},"1":{"a":`} {
-		_, err := reporter.ScanReport(streamTorn(words), 1<<10, reporter.Wanted{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
+		_, err := reporter.ScanReport(streamTorn(words), 1<<10, reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
 		if err != io.ErrClosedPipe {
 			t.Errorf("%s: %v", words, err)
 		}

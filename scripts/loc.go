@@ -1,18 +1,18 @@
 //go:build ignore
 
-// Loc counts the lines of the product by capability, without blank lines and comments. The product is each Go file, also
-// generated ones, but tests, packages that only tests import, scripts/, e2e/ and testdata/.
+// Loc counts the lines of the product by capability, without blank lines and comments. The product is each Go file,
+// also generated ones, but tests, packages that only tests import, scripts/, e2e/ and testdata/.
 //
 // The table between the marks "size" in docs/architecture.md says which files belong to which capability: a folder with
-// all below it, or a pattern of path.Match. The longest of those that match a file has it. Loc prints the table as it is
-// now, then the mean length of a line, the lines of more than 120 columns and the functions of more than 60 lines.
+// all below it, or a pattern of path.Match. The longest of those that match a file has it. Loc prints the table as it
+// is now, then the mean length of a line, the lines of more than 120 columns and the functions of more than 60 lines.
 //
 // Usage: go run scripts/loc.go [-check | -update] [DIR]
 //
 // With -check, Loc prints what is wrong, and exits with code 1 if something is: a row that has more lines than it says,
 // rows that together say 1 % too much, a line that is too long, or a function that is, unless a program wrote it. With
-// -update it writes the table. DIR is the root of the module, by default the working directory. Of a version without the
-// table it prints the figures.
+// -update it writes the table. DIR is the root of the module, by default the working directory. Of a version without
+// the table it prints the figures.
 package main
 
 import (
@@ -266,7 +266,8 @@ func codeLines(text []byte) []int {
 	}
 }
 
-// markupLines returns the number of lines of a script, a style sheet or a template that are neither blank nor a comment.
+// markupLines returns the number of lines of a script, a style sheet or a template that are neither blank nor a
+// comment.
 func markupLines(text string) int {
 	n, comment := 0, false
 	for line := range strings.Lines(text) {

@@ -16,7 +16,7 @@ outside() {
 
 # shared lists the packages in which goroutines share something.
 shared="./agent/... ./collector ./collector/gpu ./collector/host ./collector/intake ./collector/marks ./internal/parallel
-	./internal/patience ./job ./mlflow ./reporter ./reporter/journal ./reporter/reportfile ./store"
+	./internal/timeout ./job ./mlflow ./reporter ./reporter/journal ./reporter/reportfile ./store"
 
 export CGO_ENABLED=0
 status=0

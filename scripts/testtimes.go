@@ -1,7 +1,8 @@
 //go:build ignore
 
-// Testtimes reads the events of go test -json from stdin and replaces the tables between the marks "times" of a document:
-// how long each package took, and which tests ran longest. The time that a parallel test waits for its turn is not its own.
+// Testtimes reads the events of go test -json from stdin and replaces the tables between the marks "times" of a
+// document: how long each package took, and which tests ran longest. The time that a parallel test waits for its turn
+// is not its own.
 //
 // Usage: go run scripts/testtimes.go DOCUMENT <EVENTS
 package main

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// A coding is the form of objects in a store.
-type coding interface {
+// A codec is the form of objects in a store.
+type codec interface {
 	encode(data []byte) (stored []byte, err error)
 	decode(stored []byte) (data []byte, err error)
 }
 
-// plain is the coding of a store that keeps objects as they are.
-type plain struct{}
+// plainCodec is the coding of a store that keeps objects as they are.
+type plainCodec struct{}
 
-func (plain) encode(data []byte) ([]byte, error)   { return data, nil }
-func (plain) decode(stored []byte) ([]byte, error) { return stored, nil }
+func (plainCodec) encode(data []byte) ([]byte, error)   { return data, nil }
+func (plainCodec) decode(stored []byte) ([]byte, error) { return stored, nil }
 
 // IsAddress reports whether a text has the form of a store's address: it begins with '/' or '.', or is a URL.
 func IsAddress(s string) bool {
@@ -36,11 +36,12 @@ func SplitReference(s string) (address, name string, ok bool) {
 	return s[:at], s[at+1:], true
 }
 
-// connect returns the connector of an address and the form of its objects. credentials are those of Options. It looks
-// at nothing but the address and, of S3, the environment. No error repeats the address, since it may have a password.
-func connect(address, credentials string) (Connector, coding, error) {
+// newConnector returns the connector of an address and the form of its objects. credentials are those of Options. It
+// looks at nothing but the address and, of S3, the environment. No error repeats the address, since it may have a
+// password.
+func newConnector(address, credentials string) (Connector, codec, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
-		return directory{layout: outLayout, dir: filepath.Clean(address)}, plain{}, nil
+		return directory{layout: outLayout, dir: filepath.Clean(address)}, plainCodec{}, nil
 	}
 	u, err := url.Parse(address)
 	if err != nil || !strings.Contains(address, "://") {
@@ -49,17 +50,17 @@ func connect(address, credentials string) (Connector, coding, error) {
 
 	switch u.Scheme {
 	case "file":
-		return directory{layout: outLayout, dir: filepath.Clean(u.Path)}, plain{}, checkFileURL(u)
+		return directory{layout: outLayout, dir: filepath.Clean(u.Path)}, plainCodec{}, checkFileURL(u)
 	case "proxystore+file":
 		tag, err := serializerOf(u)
 		d := directory{proxyLayout, filepath.Clean(u.Path), true, u.Query()}
 		return d, tag, cmp.Or(checkFileURL(u, "serializer"), err)
 	case "s3":
 		s, err := newS3(u)
-		return s, plain{}, err
+		return s, plainCodec{}, err
 	case "redis", "rediss":
 		r, err := newRedis(u, credentials, "prefix", "ttl")
-		return r, zipping{}, err
+		return r, gzipCodec{}, err
 	case "proxystore+redis":
 		r, err := newRedis(u, credentials, "ttl", "serializer")
 		tag, errTag := serializerOf(u)
@@ -70,15 +71,15 @@ func connect(address, credentials string) (Connector, coding, error) {
 }
 
 // serializerOf returns the form of the objects in a ProxyStore.
-func serializerOf(u *url.URL) (tagging, error) {
+func serializerOf(u *url.URL) (proxyStoreCodec, error) {
 	tag := tagText
 	if u.Query().Has("serializer") {
 		tag = u.Query().Get("serializer")
 	}
 	if tag != tagText && tag != tagTextOld {
-		return tagging{}, fmt.Errorf("open store: serializer is %s or %s", tagText, tagTextOld)
+		return proxyStoreCodec{}, fmt.Errorf("open store: serializer is %s or %s", tagText, tagTextOld)
 	}
-	return tagging{tag}, nil
+	return proxyStoreCodec{tag}, nil
 }
 
 // checkFileURL checks the URL of a directory, which may have so many options.

@@ -14,30 +14,30 @@ import (
 
 // How long Await waits before it asks again: longer each time.
 const (
-	firstDelay = 500 * time.Millisecond
-	lastDelay  = 10 * time.Second
+	minPollDelay = 500 * time.Millisecond
+	maxPollDelay = 10 * time.Second
 )
 
 // ErrUnknownNodes is the error of Await where no report says how many nodes the run has.
 var ErrUnknownNodes = errors.New("no report says how many nodes the run has")
 
-// An Awaited is what Await waits for.
-type Awaited struct {
-	Nodes int                 // so many nodes; 0 = as many as the reports say
-	Limit time.Duration       // but not longer than this
-	Tell  func(final, of int) // called when more of them are there; of is 0 as long as it is not known
+// An AwaitOptions is what Await waits for.
+type AwaitOptions struct {
+	Nodes    int                 // so many nodes; 0 = as many as the reports say
+	Limit    time.Duration       // but not longer than this
+	Progress func(final, of int) // called when more of them are there; of is 0 as long as it is not known
 }
 
 // Await waits until nodes of a run have final reports in a store, or the time is up, and returns how long that took.
 // What may pass by itself, as a server that is away for a while, it waits for, too, unless it is there at the end.
-func (s *Store) Await(ctx context.Context, run string, a Awaited) (time.Duration, error) {
+func (s *Store) Await(ctx context.Context, run string, a AwaitOptions) (time.Duration, error) {
 	begun, told := time.Now(), -1
-	there := arrivals{s, run, make(map[string]*reporter.Head)}
-	for delay := firstDelay; ; delay = min(delay*3/2, lastDelay) {
+	there := reportCounter{s, run, make(map[string]*reporter.Head)}
+	for delay := minPollDelay; ; delay = min(delay*3/2, maxPollDelay) {
 		final, of, err := there.count(ctx, a.Nodes)
 		all := err == nil && of > 0 && final >= of
 		if err == nil && !all && final != told { // also where counting took all of the time
-			a.Tell(final, of)
+			a.Progress(final, of)
 			told = final
 		}
 
@@ -55,8 +55,8 @@ func (s *Store) Await(ctx context.Context, run string, a Awaited) (time.Duration
 	}
 }
 
-// arrivals knows which reports of a run are there.
-type arrivals struct {
+// reportCounter knows which reports of a run are there.
+type reportCounter struct {
 	store *Store
 	run   string
 	heads map[string]*reporter.Head // of those that were looked into, by name
@@ -64,20 +64,20 @@ type arrivals struct {
 
 // count returns how many nodes have a final report, of how many. Unless somebody said, the first report does; before it
 // is there it is 0.
-func (a *arrivals) count(ctx context.Context, nodes int) (final, of int, err error) {
-	list, err := a.store.reports(ctx, a.run+"/")
+func (a *reportCounter) count(ctx context.Context, nodes int) (final, of int, err error) {
+	list, err := a.store.listReports(ctx, a.run+"/")
 	if err != nil {
 		return 0, 0, err
 	}
 
-	byNode := make(map[string][]listed)
+	byNode := make(map[string][]listedReport)
 	for _, r := range list {
 		if !r.partial {
 			byNode[r.node] = append(byNode[r.node], r)
 		}
 	}
 	for _, of := range byNode {
-		places, err := a.places(ctx, of)
+		places, err := a.countNodes(ctx, of)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -90,9 +90,9 @@ func (a *arrivals) count(ctx context.Context, nodes int) (final, of int, err err
 	return final, nodes, err
 }
 
-// places returns how many nodes the final reports of one name are of: one that was recorded again or, where nobody gave
-// it an index, several hosts. What cannot be read is of none of its own.
-func (a *arrivals) places(ctx context.Context, list []listed) (int, error) {
+// countNodes returns how many nodes the final reports of one name are of: one that was recorded again or, where nobody
+// gave it an index, several hosts. What cannot be read is of none of its own.
+func (a *reportCounter) countNodes(ctx context.Context, list []listedReport) (int, error) {
 	if len(list) == 1 {
 		return 1, nil
 	}
@@ -112,7 +112,7 @@ func (a *arrivals) places(ctx context.Context, list []listed) (int, error) {
 }
 
 // nodes returns how many nodes the run has, as the first report says that can be read.
-func (a *arrivals) nodes(ctx context.Context, list []listed) (int, error) {
+func (a *reportCounter) nodes(ctx context.Context, list []listedReport) (int, error) {
 	for _, r := range list {
 		head, err := a.head(ctx, r.String())
 		switch {
@@ -128,7 +128,7 @@ func (a *arrivals) nodes(ctx context.Context, list []listed) (int, error) {
 }
 
 // head returns the head of a report. Of what is no report it is empty.
-func (a *arrivals) head(ctx context.Context, name string) (*reporter.Head, error) {
+func (a *reportCounter) head(ctx context.Context, name string) (*reporter.Head, error) {
 	if head := a.heads[name]; head != nil {
 		return head, nil
 	}

@@ -40,7 +40,7 @@ type Connector interface {
 	Evict(ctx context.Context, name string) error
 
 	// List returns the objects whose names begin with a prefix, in any order. Others may be among them.
-	List(ctx context.Context, prefix string) ([]Entry, error)
+	List(ctx context.Context, prefix string) ([]ObjectInfo, error)
 
 	// Key returns what the place calls the object of a name.
 	Key(name string) string
@@ -59,8 +59,8 @@ type checker interface {
 	check(ctx context.Context, name string) error
 }
 
-// An Entry is what a store tells of an object without fetching it.
-type Entry struct {
+// An ObjectInfo is what a store tells of an object without fetching it.
+type ObjectInfo struct {
 	Name     string
 	Size     int64     // bytes, as stored
 	Modified time.Time // zero if the store does not tell

@@ -7,12 +7,12 @@ import (
 
 // ReadAnswer is readAnswer for tests, with the bytes that the answer may take.
 func ReadAnswer(in *bufio.Reader, most int64) (any, error) {
-	a := answer{in: in, left: most}
+	a := responseReader{in: in, left: most}
 	return a.read(0)
 }
 
 // DecodeProxyStore is what a ProxyStore's objects are decoded with, for tests.
-func DecodeProxyStore(stored []byte) ([]byte, error) { return tagging{}.decode(stored) }
+func DecodeProxyStore(stored []byte) ([]byte, error) { return proxyStoreCodec{}.decode(stored) }
 
 // ParseListing is parseListing for tests.
 var ParseListing = parseListing
@@ -24,7 +24,7 @@ func ParseProfile(data []byte, profile string) (id, secret, token string, found 
 }
 
 // New returns a store on a connector, which keeps objects as they are.
-func New(connector Connector, o Options) (*Store, error) { return newStore(connector, plain{}, o) }
+func New(connector Connector, o Options) (*Store, error) { return newStore(connector, plainCodec{}, o) }
 
 // OpenRef opens the store of a reference, STORE#NAME, and returns it with a Ref. No error repeats the text.
 func OpenRef(reference string, o Options, ro RefOptions) (*Store, *Ref, error) {

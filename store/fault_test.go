@@ -105,7 +105,7 @@ func TestPartial_AnswerIsLost(t *testing.T) {
 	for lost := range 3 {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			f := &faulty{lostPuts: lost}
-			s, p := openFaulty(t, f), store.NewPartial("job", "node-0")
+			s, p := openFaulty(t, f), store.NewPartialReport("job", "node-0")
 			for i := range 4 {
 				_ = p.Put(t.Context(), s, fmt.Appendf(nil, "part %d", i)) // one that fails is dropped
 			}
@@ -122,7 +122,7 @@ func TestPartial_AnswerIsLost(t *testing.T) {
 func TestPartial_CutWhileItIsPut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &faulty{lostPuts: 1, afterPuts: cancel}
-	s, p := openFaulty(t, f), store.NewPartial("job", "node-0")
+	s, p := openFaulty(t, f), store.NewPartialReport("job", "node-0")
 	f.objects["job/node-0.partial"] = []byte("of another recording")
 	if err := p.Put(ctx, s, []byte("ours")); err == nil {
 		t.Error("the put that was cut succeeded")

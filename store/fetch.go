@@ -20,8 +20,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Fetched is what became of an object of a run.
-type Fetched struct {
+// A FetchResult is what became of an object of a run.
+type FetchResult struct {
 	Name  string // RUN-ID/node-N
 	Node  string // N: its index, or its host's name
 	Final bool   // it is not what was known while the node ran
@@ -35,8 +35,8 @@ type Fetched struct {
 // FetchRun copies the reports of a run to files DIR/RUN-ID/node-N.json, the layout of --out. In a store that has this
 // layout they are read as well, but stay where they are. A partial report may be fetched beside a final one of the same
 // name: hosts without an index share it. An error says that the store or the directory is of no use.
-func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]Fetched, error) {
-	list, err := s.reports(ctx, run+"/")
+func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]FetchResult, error) {
+	list, err := s.listReports(ctx, run+"/")
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +45,14 @@ func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]Fetched, error
 	for _, r := range list {
 		final[r.node] = final[r.node] || !r.partial
 	}
-	var out []Fetched
-	err = parallel.InOrder(len(list), func(i int, emit func(Fetched) error) error {
-		f, err := s.fetchReport(ctx, list[i].name, dir)
+	var out []FetchResult
+	err = parallel.InOrder(len(list), func(i int, emit func(FetchResult) error) error {
+		f, err := s.fetchReport(ctx, list[i].objectName, dir)
 		if err != nil {
 			return err
 		}
 		return emit(f)
-	}, func(f Fetched) error {
+	}, func(f FetchResult) error {
 		if superseded := f.Err != nil && !f.Final && final["node-"+f.Node]; !superseded {
 			out = append(out, f)
 		}
@@ -62,10 +62,10 @@ func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]Fetched, error
 }
 
 // fetchReport fetches a report. What is wrong with the object is part of the result.
-func (s *Store) fetchReport(ctx context.Context, n name, dir string) (Fetched, error) {
-	out := Fetched{Name: n.String(), Node: strings.TrimPrefix(n.node, "node-"), Final: !n.partial}
+func (s *Store) fetchReport(ctx context.Context, n objectName, dir string) (FetchResult, error) {
+	out := FetchResult{Name: n.String(), Node: strings.TrimPrefix(n.node, "node-"), Final: !n.partial}
 	in, lies := s.Dir()
-	data, stored, err := s.report(ctx, out.Name, !lies) // what is wrong with the rest of a file shows when it is read
+	data, stored, err := s.getReport(ctx, out.Name, !lies) // what is wrong with the rest of a file shows when it is read
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
 	}
@@ -97,13 +97,13 @@ func write(name string, data []byte, dir string) (string, error) {
 	return path, err
 }
 
-// Object is the name of the file, without extension, of an object whose name Python has made.
-const Object = "object"
+// ObjectBaseName is the name of the file, without extension, of an object whose name Python has made.
+const ObjectBaseName = "object"
 
 // Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path. An error names
 // the reference of an object that is no report.
 func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err error) {
-	data, _, err := s.report(ctx, object, true)
+	data, _, err := s.getReport(ctx, object, true)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return "", err
@@ -111,16 +111,16 @@ func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err
 		return "", fmt.Errorf("%s: %w", s.Reference(object), err)
 	}
 
-	name := Object
+	name := ObjectBaseName
 	if n, ok := parse(object); ok {
 		name = n.String()
 	}
 	return write(name, data, dir)
 }
 
-// report returns an object, and its bytes as they are stored. The error says why there is none or, if that is to be
+// getReport returns an object, and its bytes as they are stored. The error says why there is none or, if that is to be
 // checked, that it is no report, but not which object it is.
-func (s *Store) report(ctx context.Context, object string, check bool) (data, stored []byte, err error) {
+func (s *Store) getReport(ctx context.Context, object string, check bool) (data, stored []byte, err error) {
 	data, stored, err = s.GetStored(ctx, object)
 	switch {
 	case errors.Is(err, ErrNotFound):

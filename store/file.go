@@ -20,16 +20,16 @@ import (
 // perfagent.RUN-ID.node-N.json; every other name is a key itself.
 type directory struct {
 	layout
-	dir     string
-	proxy   bool       // it is a ProxyStore
-	options url.Values // of its address
+	dir        string
+	proxyStore bool       // it is a ProxyStore
+	options    url.Values // of its address
 }
 
-const ready = ".ready" // ends the name of a marker
+const readySuffix = ".ready" // ends the name of a marker
 
 var (
-	outLayout   = layout{between: "/", after: ".json"}
-	proxyLayout = layout{before: "perfagent.", between: ".", after: ".json", bare: true}
+	outLayout   = layout{separator: "/", suffix: ".json"}
+	proxyLayout = layout{prefix: "perfagent.", separator: ".", suffix: ".json", bare: true}
 
 	errIrregular = errors.New("it is not a regular file")
 	errOutside   = errors.New("a link leads out of the store")
@@ -41,21 +41,22 @@ func (d directory) path(name string) string { return filepath.Join(d.dir, d.Key(
 // files returns the files that an object needs, the last made first.
 func (d directory) files(name string) []string {
 	path := d.path(name)
-	if d.proxy {
-		return []string{path + ready, path}
+	if d.proxyStore {
+		return []string{path + readySuffix, path}
 	}
 	return []string{path}
 }
 
 // isProxyKey reports whether a text can be a key in a ProxyStore.
 func isProxyKey(key string) bool {
-	return key != "" && key != "." && key != ".." && len(key) <= 255-len(ready) && !strings.HasSuffix(key, ready) &&
+	return key != "" && key != "." && key != ".." && len(key) <= 255-len(readySuffix) &&
+		!strings.HasSuffix(key, readySuffix) &&
 		!strings.ContainsAny(key, "/\\\x00")
 }
 
 // check implements checker.
 func (d directory) check(ctx context.Context, name string) error {
-	if !d.proxy && !IsName(name) || d.proxy && !isProxyKey(d.Key(name)) {
+	if !d.proxyStore && !IsName(name) || d.proxyStore && !isProxyKey(d.Key(name)) {
 		return ErrName
 	}
 	return cmp.Or(ctx.Err(), CheckInside(d.dir, d.path(name)))
@@ -84,7 +85,7 @@ func CheckInside(dir, path string) error {
 
 // Put implements Connector. A directory or a FIFO under the name has taken it, too.
 func (d directory) Put(_ context.Context, name string, data []byte) error {
-	if d.proxy {
+	if d.proxyStore {
 		return putMarked(d.path(name), data)
 	}
 	return writeFile(d.path(name), data, durable.WriteNew)
@@ -92,7 +93,7 @@ func (d directory) Put(_ context.Context, name string, data []byte) error {
 
 // putMarked puts an object of a ProxyStore. A reader never sees a part of it: the marker comes last.
 func putMarked(path string, data []byte) error {
-	if _, err := os.Lstat(path + ready); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path + readySuffix); !errors.Is(err, fs.ErrNotExist) {
 		return cmp.Or(err, ErrExists)
 	}
 
@@ -101,14 +102,14 @@ func putMarked(path string, data []byte) error {
 		if err := writeFile(path, data, durable.WriteNew); err != nil {
 			return err
 		}
-		if err := writeFile(path+ready, nil, durable.WriteNew); err != nil {
+		if err := writeFile(path+readySuffix, nil, durable.WriteNew); err != nil {
 			return errors.Join(err, removeFile(path)) // else the name would be taken for ever
 		}
 
-		if err := isFile(path); !errors.Is(err, fs.ErrNotExist) {
+		if err := checkRegular(path); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := removeFile(path + ready); err != nil {
+		if err := removeFile(path + readySuffix); err != nil {
 			return err
 		}
 	}
@@ -117,7 +118,7 @@ func putMarked(path string, data []byte) error {
 
 // Replace implements Connector. In a ProxyStore an object never changes, because workers keep copies by its key.
 func (d directory) Replace(_ context.Context, name string, data []byte) error {
-	if d.proxy {
+	if d.proxyStore {
 		return errors.ErrUnsupported
 	}
 	return writeFile(d.path(name), data, durable.Write)
@@ -141,7 +142,7 @@ func writeFile(path string, data []byte, write func(string, []byte) error) error
 // Get implements Connector.
 func (d directory) Get(_ context.Context, name string) (data []byte, err error) {
 	for _, file := range d.files(name) {
-		err = cmp.Or(err, isFile(file))
+		err = cmp.Or(err, checkRegular(file))
 	}
 	if err == nil {
 		data, err = durable.ReadFile(d.path(name), MaxSize)
@@ -155,7 +156,7 @@ func (d directory) Get(_ context.Context, name string) (data []byte, err error) 
 // Exists implements Connector.
 func (d directory) Exists(_ context.Context, name string) (bool, error) {
 	for _, file := range d.files(name) {
-		if err := isFile(file); errors.Is(err, fs.ErrNotExist) || errors.Is(err, errIrregular) {
+		if err := checkRegular(file); errors.Is(err, fs.ErrNotExist) || errors.Is(err, errIrregular) {
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -164,8 +165,8 @@ func (d directory) Exists(_ context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// isFile returns nil for a file, fs.ErrNotExist for nothing, and another error for anything else.
-func isFile(path string) error {
+// checkRegular returns nil for a file, fs.ErrNotExist for nothing, and another error for anything else.
+func checkRegular(path string) error {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -196,10 +197,10 @@ func removeFile(path string) error {
 }
 
 // List implements Connector.
-func (d directory) List(ctx context.Context, prefix string) ([]Entry, error) {
+func (d directory) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	run, _, whole := strings.Cut(prefix, "/")
 	switch {
-	case d.proxy:
+	case d.proxyStore:
 		return d.listKeys(ctx, prefix)
 	case whole:
 		return d.listRun(ctx, run, prefix)
@@ -209,7 +210,7 @@ func (d directory) List(ctx context.Context, prefix string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []Entry
+	var list []ObjectInfo
 	for _, run := range runs {
 		if !strings.HasPrefix(run.Name(), prefix) {
 			continue
@@ -227,7 +228,7 @@ func (d directory) List(ctx context.Context, prefix string) ([]Entry, error) {
 }
 
 // listRun returns the objects of a run.
-func (d directory) listRun(ctx context.Context, run, prefix string) ([]Entry, error) {
+func (d directory) listRun(ctx context.Context, run, prefix string) ([]ObjectInfo, error) {
 	if err := ctx.Err(); err != nil || !isElement(run) {
 		return nil, err
 	}
@@ -239,13 +240,13 @@ func (d directory) listRun(ctx context.Context, run, prefix string) ([]Entry, er
 }
 
 // listKeys returns the objects of a ProxyStore that have keys of ours.
-func (d directory) listKeys(ctx context.Context, prefix string) ([]Entry, error) {
+func (d directory) listKeys(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	return entries(d.dir, prefix, func(file string) (name string, ok bool) {
 		name, ok = d.nameOf(file)
-		return name, ok && isFile(filepath.Join(d.dir, file)+ready) == nil
+		return name, ok && checkRegular(filepath.Join(d.dir, file)+readySuffix) == nil
 	})
 }
 
@@ -263,20 +264,20 @@ func readDir(path string) ([]os.DirEntry, error) {
 
 // entries returns the objects among the files of a directory: those that are regular and of which nameOf knows the
 // name.
-func entries(dir, prefix string, nameOf func(file string) (name string, ok bool)) ([]Entry, error) {
+func entries(dir, prefix string, nameOf func(file string) (name string, ok bool)) ([]ObjectInfo, error) {
 	files, err := readDir(dir)
 	if err != nil {
 		return nil, err
 	}
 
-	var list []Entry
+	var list []ObjectInfo
 	for _, f := range files {
 		name, ok := nameOf(f.Name())
 		if !ok || !strings.HasPrefix(name, prefix) || !IsName(name) {
 			continue
 		}
 		if st, err := f.Info(); err == nil && st.Mode().IsRegular() {
-			list = append(list, Entry{name, st.Size(), st.ModTime()})
+			list = append(list, ObjectInfo{name, st.Size(), st.ModTime()})
 		}
 	}
 	return list, nil
@@ -288,7 +289,7 @@ func (d directory) URL() string {
 	if dir, err := filepath.Abs(d.dir); err == nil {
 		u.Path = dir
 	}
-	if u.Path = filepath.ToSlash(u.Path); d.proxy {
+	if u.Path = filepath.ToSlash(u.Path); d.proxyStore {
 		u.Scheme = "proxystore+file"
 	}
 	return u.String()

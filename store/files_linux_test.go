@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -144,9 +144,10 @@ func TestStore_PutFails(t *testing.T) {
 	}
 }
 
-// An object that Python clears away before its marker is there is put again: a marker alone would take the name for ever.
+// An object that Python clears away before its marker is there is put again: a marker alone would take the name for
+// ever.
 func TestProxyStore_ClearedDuringPut(t *testing.T) {
-	need.Time(t, "a second for its hundred races")
+	testenv.SkipIfShort(t, "a second for its hundred races")
 	dir := filepath.Join(t.TempDir(), "ps")
 	s := open(t, "proxystore+file://"+dir)
 	payload := filepath.Join(dir, "perfagent.job.node-0.json")
@@ -195,8 +196,8 @@ func TestStore_Disks(t *testing.T) {
 		testDisk(t, dir)
 		return
 	}
-	need.Root(t, "mounts of its own")
-	unshare := need.Tool(t, "unshare", "apt-get install util-linux")
+	testenv.NeedsRoot(t, "mounts of its own")
+	unshare := testenv.NeedsTool(t, "unshare", "apt-get install util-linux")
 
 	for _, options := range []string{"size=64k", "nr_inodes=2", "ro"} {
 		t.Run(options, func(t *testing.T) {

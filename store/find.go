@@ -14,39 +14,39 @@ import (
 
 // Copies are the reports of a store that have been copied to this machine. They stay until Remove is called.
 type Copies struct {
-	Lost bool // something could not be copied
+	Incomplete bool // something could not be copied
 
-	list []copied
+	list []localCopy
 }
 
-// copied is a directory with what was copied for one reference, or the one of a store that is a directory.
-type copied struct{ dir, store, object string }
+// localCopy is a directory with what was copied for one reference, or the one of a store that is a directory.
+type localCopy struct{ dir, store, object string }
 
-// nameOf returns the reference of a file below the directory.
-func (c copied) nameOf(path string) string {
+// referenceOf returns the reference of a file below the directory.
+func (c localCopy) referenceOf(path string) string {
 	rest := strings.TrimSuffix(filepath.ToSlash(strings.TrimPrefix(path, c.dir+string(filepath.Separator))), ".json")
-	if rest == Object {
+	if rest == ObjectBaseName {
 		rest = c.object
 	}
 	return c.store + "#" + rest
 }
 
-// Named returns a text in which files that were copied have the names that people know: their references.
-func (c *Copies) Named(words string) string {
+// WithReferences returns a text in which files that were copied have the names that people know: their references.
+func (c *Copies) WithReferences(words string) string {
 	for _, of := range c.list {
 		parts := strings.Split(words, of.dir+string(filepath.Separator))
 		for i := 1; i < len(parts); i++ {
-			rest := strings.TrimLeft(parts[i], copiedLetters)
+			rest := strings.TrimLeft(parts[i], localCopyChars)
 			name := strings.TrimSuffix(parts[i], rest)
-			parts[i] = of.nameOf(filepath.Join(of.dir, name)) + rest
+			parts[i] = of.referenceOf(filepath.Join(of.dir, name)) + rest
 		}
 		words = strings.Join(parts, "")
 	}
 	return words
 }
 
-// copiedLetters are what the names of copied files are made of.
-const copiedLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/\\"
+// localCopyChars are what the names of copied files are made of.
+const localCopyChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/\\"
 
 // Remove removes the copies.
 func (c *Copies) Remove() {
@@ -55,8 +55,8 @@ func (c *Copies) Remove() {
 	}
 }
 
-// RunIn returns the RUN-ID in the name of an object that may be a run: RUN-ID or RUN-ID@K.
-func RunIn(object string) (run string, ok bool) {
+// RunIDOf returns the RUN-ID in the name of an object that may be a run: RUN-ID or RUN-ID@K.
+func RunIDOf(object string) (run string, ok bool) {
 	run, _, _ = strings.Cut(object, "@")
 	return run, !strings.Contains(object, "/")
 }
@@ -64,13 +64,13 @@ func RunIn(object string) (run string, ok bool) {
 // A Finder finds what references stand for.
 type Finder struct {
 	Copies *Copies
-	Say    func(words string) // says what is left out, and what is partial
+	Warn   func(words string) // says what is left out, and what is partial
 }
 
-// place returns the directory for what is fetched from a store. A store that is a directory has the layout of --out, so
-// nothing is copied from it.
-func (f Finder) place(s *Store, object string) (in copied, isDir bool, err error) {
-	in = copied{store: s.URL(), object: object}
+// makeLocalDir returns the directory for what is fetched from a store. A store that is a directory has the layout of
+// --out, so nothing is copied from it.
+func (f Finder) makeLocalDir(s *Store, object string) (in localCopy, isDir bool, err error) {
+	in = localCopy{store: s.URL(), object: object}
 	if in.dir, isDir = s.Dir(); isDir {
 		return in, true, nil
 	}
@@ -81,8 +81,8 @@ func (f Finder) place(s *Store, object string) (in copied, isDir bool, err error
 }
 
 // Find returns what the name of an object of a store stands for.
-func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Found, error) {
-	in, isDir, err := f.place(s, object)
+func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Match, error) {
+	in, isDir, err := f.makeLocalDir(s, object)
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +90,12 @@ func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Fou
 		return f.findInDirectory(ctx, s, object, in)
 	}
 
-	if run, ok := RunIn(object); ok {
+	if run, ok := RunIDOf(object); ok {
 		fetched, err := s.FetchRun(ctx, run, in.dir)
 		if err != nil {
 			return nil, err
 		}
-		if f.sayLost(s, fetched) < len(fetched) {
+		if f.warnFailures(s, fetched) < len(fetched) {
 			return f.findRun(object, in)
 		}
 	}
@@ -104,12 +104,12 @@ func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Fou
 	if err != nil {
 		return nil, err
 	}
-	return &catalog.Found{File: path}, nil
+	return &catalog.Match{File: path}, nil
 }
 
 // findInDirectory returns what the name of an object stands for in a directory that is a store.
-func (f Finder) findInDirectory(ctx context.Context, s *Store, object string, in copied) (*catalog.Found, error) {
-	if _, ok := RunIn(object); ok {
+func (f Finder) findInDirectory(ctx context.Context, s *Store, object string, in localCopy) (*catalog.Match, error) {
+	if _, ok := RunIDOf(object); ok {
 		return f.findRun(object, in)
 	}
 
@@ -124,12 +124,12 @@ func (f Finder) findInDirectory(ctx context.Context, s *Store, object string, in
 	if !there {
 		return nil, fmt.Errorf("no object %s", reference)
 	}
-	return &catalog.Found{File: filepath.Join(in.dir, filepath.FromSlash(object)+".json")}, nil
+	return &catalog.Match{File: filepath.Join(in.dir, filepath.FromSlash(object)+".json")}, nil
 }
 
 // findRun returns a run in a directory with what is in a store, and says what is partial.
-func (f Finder) findRun(run string, in copied) (*catalog.Found, error) {
-	outside, err := f.outside(run, in)
+func (f Finder) findRun(run string, in localCopy) (*catalog.Match, error) {
+	outside, err := f.externalLinks(run, in)
 	if err != nil {
 		return nil, err
 	}
@@ -137,14 +137,14 @@ func (f Finder) findRun(run string, in copied) (*catalog.Found, error) {
 	if err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), in.dir, in.store))
 	}
-	f.sayPartial(found.Launch, in)
+	f.warnPartial(found.Launch, in)
 	return found, nil
 }
 
-// outside returns the files of a run that are links out of the directory that is a store, and says so: a store has
-// nothing but what lies in it. It returns an error if all of the run is such a link.
-func (f Finder) outside(object string, in copied) ([]string, error) {
-	run, _ := RunIn(object)
+// externalLinks returns the files of a run that are links out of the directory that is a store, and says so: a store
+// has nothing but what lies in it. It returns an error if all of the run is such a link.
+func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
+	run, _ := RunIDOf(object)
 	if !IsName(run + "/node-0") {
 		return nil, nil // nor is it the name of a run
 	}
@@ -157,37 +157,37 @@ func (f Finder) outside(object string, in copied) ([]string, error) {
 	entries, _ := os.ReadDir(dir) // what is wrong with it shows when the run is read
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if _, ours := catalog.ParseName(e.Name()); !ours || e.Type()&os.ModeSymlink == 0 {
+		if _, ours := catalog.ParseFileName(e.Name()); !ours || e.Type()&os.ModeSymlink == 0 {
 			continue
 		}
 		if err := CheckInside(in.dir, path); err != nil {
-			f.Say(fmt.Sprintf("left out: %s: %v", in.nameOf(path), err))
+			f.Warn(fmt.Sprintf("left out: %s: %v", in.referenceOf(path), err))
 			out = append(out, path)
 		}
 	}
 	return out, nil
 }
 
-// sayLost says what could not be fetched, and returns how much that is.
-func (f Finder) sayLost(s *Store, fetched []Fetched) (lost int) {
+// warnFailures says what could not be fetched, and returns how much that is.
+func (f Finder) warnFailures(s *Store, fetched []FetchResult) (lost int) {
 	for _, one := range fetched {
 		if one.Err != nil {
-			f.Say(fmt.Sprintf("%s: %v", s.Reference(one.Name), one.Err))
+			f.Warn(fmt.Sprintf("%s: %v", s.Reference(one.Name), one.Err))
 			lost++
 		}
 	}
-	f.Copies.Lost = f.Copies.Lost || lost > 0
+	f.Copies.Incomplete = f.Copies.Incomplete || lost > 0
 	return lost
 }
 
 // onlyPartial follows the reference of a partial report.
 const onlyPartial = " is what was known while the node ran; there is no other report of it"
 
-// sayPartial says which nodes of a launch, in the directory that is a store, have nothing but a partial report.
-func (f Finder) sayPartial(l *catalog.Launch, in copied) {
+// warnPartial says which nodes of a launch, in the directory that is a store, have nothing but a partial report.
+func (f Finder) warnPartial(l *catalog.Launch, in localCopy) {
 	for _, path := range l.Paths() {
-		if n, ok := catalog.ParseName(filepath.Base(path)); ok && n.Partial {
-			f.Say(in.nameOf(path) + onlyPartial)
+		if n, ok := catalog.ParseFileName(filepath.Base(path)); ok && n.Partial {
+			f.Warn(in.referenceOf(path) + onlyPartial)
 		}
 	}
 }

@@ -229,7 +229,7 @@ func TestAwait(t *testing.T) {
 
 	var told []int
 	ctx, cancel := context.WithCancel(t.Context())
-	a := store.Awaited{Nodes: 4, Limit: time.Minute, Tell: func(final, of int) { told = append(told, final, of); cancel() }}
+	a := store.AwaitOptions{Nodes: 4, Limit: time.Minute, Progress: func(final, of int) { told = append(told, final, of); cancel() }}
 	if _, err := s.Await(ctx, "job", a); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -242,7 +242,7 @@ func TestAwait(t *testing.T) {
 func TestPartial(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir), open(t, dir)
-	first, second := store.NewPartial("job", "node-0"), store.NewPartial("job", "node-0")
+	first, second := store.NewPartialReport("job", "node-0"), store.NewPartialReport("job", "node-0")
 	if err := first.Evict(t.Context(), a); err != nil {
 		t.Errorf("evict nothing: %v", err)
 	}
@@ -264,7 +264,7 @@ func TestPartial(t *testing.T) {
 		t.Errorf("%+v, %v", nodes, err)
 	}
 
-	p, s := store.NewPartial("job", "node-0"), open(t, "proxystore+file://"+t.TempDir())
+	p, s := store.NewPartialReport("job", "node-0"), open(t, "proxystore+file://"+t.TempDir())
 	err := errors.Join(p.Put(t.Context(), s, report(t, 0, 10)), p.Put(t.Context(), s, report(t, 0, 11)))
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("ProxyStore: %v", err)

@@ -27,23 +27,23 @@ type Node struct {
 	Modified  time.Time `json:"modified,omitzero"`
 }
 
-// A listed is a report in a list of a store's objects.
-type listed struct {
-	name
-	Entry
+// A listedReport is a report in a list of a store's objects.
+type listedReport struct {
+	objectName
+	ObjectInfo
 }
 
-// reports lists the reports of which the names begin with a prefix.
-func (s *Store) reports(ctx context.Context, prefix string) ([]listed, error) {
+// listReports lists the reports of which the names begin with a prefix.
+func (s *Store) listReports(ctx context.Context, prefix string) ([]listedReport, error) {
 	list, err := s.List(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
 
-	var out []listed
+	var out []listedReport
 	for _, e := range list {
 		if n, ok := parse(e.Name); ok {
-			out = append(out, listed{n, e})
+			out = append(out, listedReport{n, e})
 		}
 	}
 	return out, nil
@@ -51,12 +51,12 @@ func (s *Store) reports(ctx context.Context, prefix string) ([]listed, error) {
 
 // Runs returns the runs in a store, the newest first where the store tells.
 func (s *Store) Runs(ctx context.Context) ([]Run, error) {
-	list, err := s.reports(ctx, "")
+	list, err := s.listReports(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 
-	runs, final := make(map[string]*Run), make(map[name]bool) // final by the first name of each node
+	runs, final := make(map[string]*Run), make(map[objectName]bool) // final by the first name of each node
 	for _, r := range list {
 		run := runs[r.run]
 		if run == nil {
@@ -68,7 +68,7 @@ func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 			run.Modified = r.Modified
 		}
 
-		first := name{run: r.run, node: r.node}
+		first := objectName{run: r.run, node: r.node}
 		if _, known := final[first]; !known {
 			run.Nodes++
 		}
@@ -90,7 +90,7 @@ func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 
 // Nodes returns the reports of a run in a store, by name. Each recording of a node has its own.
 func (s *Store) Nodes(ctx context.Context, run string) ([]Node, error) {
-	list, err := s.reports(ctx, run+"/")
+	list, err := s.listReports(ctx, run+"/")
 	out := make([]Node, 0, len(list))
 	for _, r := range list {
 		node := strings.TrimPrefix(r.node, "node-")

@@ -20,8 +20,8 @@ func IsName(s string) bool {
 
 // A layout says what a place calls the object RUN-ID/node-N.
 type layout struct {
-	before, between, after string // what stands around RUN-ID and node-N
-	bare                   bool   // a name of another form is a key itself
+	prefix, separator, suffix string // what stands around RUN-ID and node-N
+	bare                      bool   // a name of another form is a key itself
 }
 
 // Key implements Connector.
@@ -29,18 +29,18 @@ func (l layout) Key(name string) string {
 	if l.bare && !IsName(name) {
 		return name
 	}
-	return l.before + strings.Replace(name, "/", l.between, 1) + l.after
+	return l.prefix + strings.Replace(name, "/", l.separator, 1) + l.suffix
 }
 
 // nameOf returns the name of the object with a key. It reports false for a key of another form.
 func (l layout) nameOf(key string) (name string, ok bool) {
-	base, begins := strings.CutPrefix(key, l.before)
-	base, ends := strings.CutSuffix(base, l.after)
-	at := strings.LastIndex(base, l.between+"node-")
+	base, begins := strings.CutPrefix(key, l.prefix)
+	base, ends := strings.CutSuffix(base, l.suffix)
+	at := strings.LastIndex(base, l.separator+"node-")
 	if !begins || !ends || at < 0 {
 		return "", false
 	}
-	return base[:at] + "/" + base[at+len(l.between):], true
+	return base[:at] + "/" + base[at+len(l.separator):], true
 }
 
 // isElement reports whether a text is a run id or the name of a node's report: letters, digits, '.', '_' and '-'.
@@ -58,19 +58,19 @@ func isElement(s string) bool {
 	return true
 }
 
-// A name says which recording an object is.
-type name struct {
+// An objectName says which recording an object is.
+type objectName struct {
 	run     string
 	node    string // node-N
-	again   int    // K of node-N.K; 1 for the first recording
+	nth     int    // K of node-N.K; 1 for the first recording
 	partial bool   // what was known of it while it ran
 }
 
 // String returns the name of the object.
-func (n name) String() string {
+func (n objectName) String() string {
 	out := n.run + "/" + n.node
-	if n.again > 1 {
-		out += "." + strconv.Itoa(n.again)
+	if n.nth > 1 {
+		out += "." + strconv.Itoa(n.nth)
 	}
 	if n.partial {
 		out += ".partial"
@@ -80,11 +80,11 @@ func (n name) String() string {
 
 // parse reads the name of an object. It reports false for one that is not the report of a whole node: the piece of a
 // rank is not.
-func parse(s string) (n name, ok bool) {
+func parse(s string) (n objectName, ok bool) {
 	run, base, _ := strings.Cut(s, "/")
-	of, ok := catalog.ParseName(base + ".json")
+	of, ok := catalog.ParseFileName(base + ".json")
 	if !ok || !IsName(s) || of.Rank >= 0 {
-		return name{}, false
+		return objectName{}, false
 	}
-	return name{run, journal.BaseName(of.Node, of.Host, ""), of.Nth, of.Partial}, true
+	return objectName{run, journal.BaseName(of.Node, of.Host, ""), of.Nth, of.Partial}, true
 }

@@ -14,23 +14,23 @@ const (
 	tagTextOld = "02"
 )
 
-// unreadable are the tags of objects that are pickles or may hold one, by what they say. Reading a pickle runs it.
-var unreadable = map[string]string{
+// unsafeTags are the tags of objects that are pickles or may hold one, by what they say. Reading a pickle runs it.
+var unsafeTags = map[string]string{
 	"PK": "a pickle", "CP": "a pickle of cloudpickle", "NP": "an array of numpy, which may hold pickles",
 	"PD": "a pickle of pandas", "PL": "a table of polars", "03": "a pickle", "04": "a pickle of cloudpickle",
 }
 
-// A tagging is the form of the objects in a ProxyStore: a tag of two letters, a line feed, and the payload
+// A proxyStoreCodec is the form of the objects in a ProxyStore: a tag of two letters, a line feed, and the payload
 // (proxystore/serialize.py).
-type tagging struct{ tag string }
+type proxyStoreCodec struct{ tag string }
 
 // encode returns a text as ProxyStore's serializer returns a str.
-func (t tagging) encode(data []byte) ([]byte, error) {
+func (t proxyStoreCodec) encode(data []byte) ([]byte, error) {
 	return append(append(make([]byte, 0, len(t.tag)+1+len(data)), t.tag+"\n"...), data...), nil
 }
 
 // decode returns the payload of a str or of bytes, of each generation. Anything else is an error.
-func (tagging) decode(stored []byte) ([]byte, error) {
+func (proxyStoreCodec) decode(stored []byte) ([]byte, error) {
 	const longest = 16 // with spaces, which Python ignores
 	head, _, found := strings.Cut(string(stored[:min(len(stored), longest)]), "\n")
 	if !found {
@@ -38,7 +38,7 @@ func (tagging) decode(stored []byte) ([]byte, error) {
 	}
 
 	tag, data := strings.TrimSpace(head), stored[len(head)+1:]
-	switch what, known := unreadable[tag]; {
+	switch what, known := unsafeTags[tag]; {
 	case tag == tagText || tag == tagTextOld || tag == "BS" || tag == "01":
 		return data, nil
 	case known:

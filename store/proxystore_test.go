@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -24,7 +24,7 @@ func python(t *testing.T, environment string, out any, script string, arguments 
 	variable := "PERFAGENT_TEST_" + environment
 	path := filepath.Join(os.Getenv(variable), "bin", "python")
 	if _, err := os.Stat(path); err != nil || os.Getenv(variable) == "" {
-		need.Missing(t, "needs ProxyStore: make test installs it; or name a venv that has it in "+variable)
+		testenv.SkipOrFail(t, "needs ProxyStore: make test installs it; or name a venv that has it in "+variable)
 	}
 
 	cmd := exec.Command(path, append([]string{filepath.Join("testdata", script)}, arguments...)...)
@@ -111,7 +111,7 @@ func do(t *testing.T, s *store.Store, c call) any {
 
 // A random sequence of operations gives the results, counts, counters and sizes of ProxyStore's Store.
 func TestStore_CountsAsProxyStore(t *testing.T) {
-	for seed := range uint64(need.Rounds(5, 1)) {
+	for seed := range uint64(testenv.Rounds(5, 1)) {
 		calls := randomCalls(rand.New(rand.NewPCG(seed, 5)), 400)
 		path := filepath.Join(t.TempDir(), "calls.json")
 		data, err := json.Marshal(calls)
@@ -211,8 +211,8 @@ func TestProxyStore_IsReadByUs(t *testing.T) {
 	}
 }
 
-// wantOfPython wants the str, the bytes and the dict that connectors.py has put under keys: the first two are read, and the
-// dict is refused with advice.
+// wantOfPython wants the str, the bytes and the dict that connectors.py has put under keys: the first two are read,
+// and the dict is refused with advice.
 func wantOfPython(t *testing.T, s *store.Store, keys []string) {
 	t.Helper()
 	want(t, s, keys[0], `{"a": "é"}`)

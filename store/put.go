@@ -22,7 +22,7 @@ const (
 // name. A name that has the same recording will do: then nothing is written. node is node-N.
 func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (string, error) {
 	for k := 1; k <= maxAgain; k++ {
-		at := name{run: run, node: node, again: k}.String()
+		at := objectName{run: run, node: node, nth: k}.String()
 		err := s.Put(ctx, at, data)
 		if err == nil {
 			return at, nil
@@ -43,10 +43,10 @@ func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (s
 	return "", fmt.Errorf("put %s of run %s: %d names are taken by other recordings", node, run, maxAgain)
 }
 
-// A Partial is the report of a node that still runs, in a store. It is replaced from time to time, so that a node that
-// dies leaves what it knew.
-type Partial struct {
-	first name
+// A PartialReport is the report of a node that still runs, in a store. It is replaced from time to time, so that a
+// node that dies leaves what it knew.
+type PartialReport struct {
+	first objectName
 	at    string // the object's name; "" as long as it is not known that there is one
 
 	// tried is the name of the last put if it failed, and sent what was put: the store may have it all the same, if
@@ -55,21 +55,21 @@ type Partial struct {
 	sent  []byte
 }
 
-// NewPartial returns the partial report of a node, which is node-N. Nothing is stored yet.
-func NewPartial(run, node string) *Partial {
-	return &Partial{first: name{run: run, node: node, partial: true}}
+// NewPartialReport returns the partial report of a node, which is node-N. Nothing is stored yet.
+func NewPartialReport(run, node string) *PartialReport {
+	return &PartialReport{first: objectName{run: run, node: node, partial: true}}
 }
 
 // Put stores the report in place of the last one. It never replaces that of another recording. In a store of which no
 // object changes, the error is errors.ErrUnsupported.
-func (p *Partial) Put(ctx context.Context, s *Store, data []byte) error {
+func (p *PartialReport) Put(ctx context.Context, s *Store, data []byte) error {
 	if p.at != "" {
 		return s.Replace(ctx, p.at, data)
 	}
 
 	for k := 1; k <= maxAgain; k++ {
 		at := p.first
-		at.again = k
+		at.nth = k
 		err := p.putAt(ctx, s, at.String(), data)
 		if !errors.Is(err, ErrExists) {
 			return err
@@ -79,7 +79,7 @@ func (p *Partial) Put(ctx context.Context, s *Store, data []byte) error {
 }
 
 // putAt stores the report under a name. If another recording has it, the error is ErrExists.
-func (p *Partial) putAt(ctx context.Context, s *Store, at string, data []byte) error {
+func (p *PartialReport) putAt(ctx context.Context, s *Store, at string, data []byte) error {
 	err := s.Put(ctx, at, data)
 	if errors.Is(err, ErrExists) {
 		own, errGet := holds(ctx, s, at, data, p.sent)
@@ -102,7 +102,7 @@ func (p *Partial) putAt(ctx context.Context, s *Store, at string, data []byte) e
 }
 
 // Evict deletes the report, if there is one.
-func (p *Partial) Evict(ctx context.Context, s *Store) error {
+func (p *PartialReport) Evict(ctx context.Context, s *Store) error {
 	if p.at == "" && p.sent != nil {
 		own, err := holds(ctx, s, p.tried, p.sent)
 		if err != nil {

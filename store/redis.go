@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// silence is how long an answer may take where the caller sets no end.
-const silence = time.Minute
+// responseTimeout is how long an answer may take where the caller sets no end.
+const responseTimeout = time.Minute
 
-// A server is a Redis server, asked over one connection, which is made when it is needed.
-type server struct {
+// A redisClient is a Redis server, asked over one connection, which is made when it is needed.
+type redisClient struct {
 	address        string // HOST:PORT
 	user, password string
 	database       int
@@ -35,7 +35,7 @@ type server struct {
 
 // do sends commands at once and returns an answer for each. A redisError is an answer. It makes a new connection if the
 // old one turns out to be closed, as servers close those that are not used.
-func (s *server) do(ctx context.Context, commands ...[]string) ([]any, error) {
+func (s *redisClient) do(ctx context.Context, commands ...[]string) ([]any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -51,7 +51,7 @@ func (s *server) do(ctx context.Context, commands ...[]string) ([]any, error) {
 }
 
 // try does the commands on the connection, or on a new one. After an error there is none.
-func (s *server) try(ctx context.Context, commands [][]string) (answers []any, err error) {
+func (s *redisClient) try(ctx context.Context, commands [][]string) (answers []any, err error) {
 	if s.conn == nil {
 		err = s.connect(ctx)
 	}
@@ -65,7 +65,7 @@ func (s *server) try(ctx context.Context, commands [][]string) (answers []any, e
 }
 
 // connect makes a connection and logs in.
-func (s *server) connect(ctx context.Context) error {
+func (s *redisClient) connect(ctx context.Context) error {
 	conn, err := s.dial(ctx, "tcp", s.address)
 	if err != nil {
 		return err
@@ -94,9 +94,9 @@ func (s *server) connect(ctx context.Context) error {
 }
 
 // exchange writes commands and reads their answers, until ctx ends.
-func (s *server) exchange(ctx context.Context, commands [][]string) ([]any, error) {
+func (s *redisClient) exchange(ctx context.Context, commands [][]string) ([]any, error) {
 	conn := s.conn
-	conn.SetDeadline(time.Now().Add(silence))
+	conn.SetDeadline(time.Now().Add(responseTimeout))
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 
@@ -110,12 +110,12 @@ func (s *server) exchange(ctx context.Context, commands [][]string) ([]any, erro
 
 	answers := make([]any, 0, len(commands))
 	for range commands {
-		answer, err := readAnswer(s.in)
+		answer, err := readResponse(s.in)
 		if err != nil {
 			return nil, err
 		}
 		if refused, ok := answer.(redisError); ok {
-			answer = refused.without(s.user, s.password)
+			answer = refused.redact(s.user, s.password)
 		}
 		answers = append(answers, answer)
 	}
@@ -123,7 +123,7 @@ func (s *server) exchange(ctx context.Context, commands [][]string) ([]any, erro
 }
 
 // drop closes the connection.
-func (s *server) drop() {
+func (s *redisClient) drop() {
 	if s.conn != nil {
 		s.conn.Close()
 		s.conn = nil
@@ -131,7 +131,7 @@ func (s *server) drop() {
 }
 
 // one does a command. An error that the server answers is an error.
-func (s *server) one(ctx context.Context, words ...string) (any, error) {
+func (s *redisClient) one(ctx context.Context, words ...string) (any, error) {
 	answers, err := s.do(ctx, words)
 	if err != nil {
 		return nil, err
@@ -152,15 +152,15 @@ func firstError(answers []any) error {
 // A redis is a Connector of a Redis server. The object RUN-ID/node-N has the key PREFIX:RUN-ID:node-N.
 type redis struct {
 	layout
-	server  *server
-	url     url.URL       // without user
-	ttl     time.Duration // after which an object is gone; 0 = never
-	foreign bool          // a ProxyStore: other keys are names, too, and no object changes or has the time of its put
+	server     *redisClient
+	url        url.URL       // without user
+	ttl        time.Duration // after which an object is gone; 0 = never
+	proxyStore bool          // a ProxyStore: other keys are names, too, and no object changes or has the time of its put
 }
 
 // check implements checker.
 func (r *redis) check(_ context.Context, name string) error {
-	if !IsName(name) && (!r.foreign || name == "" || len(name) > maxLine) {
+	if !IsName(name) && (!r.proxyStore || name == "" || len(name) > maxLine) {
 		return ErrName
 	}
 	return nil
@@ -173,7 +173,7 @@ func (r *redis) Put(ctx context.Context, name string, data []byte) error {
 
 // Replace implements Connector.
 func (r *redis) Replace(ctx context.Context, name string, data []byte) error {
-	if r.foreign {
+	if r.proxyStore {
 		return errors.ErrUnsupported
 	}
 	return r.set(ctx, name, data)
@@ -224,9 +224,9 @@ func (r *redis) Evict(ctx context.Context, name string) error {
 const scanCount = "10000"
 
 // List implements Connector. It asks for thousands of keys at a time, and then for what is to be known of them.
-func (r *redis) List(ctx context.Context, prefix string) ([]Entry, error) {
-	pattern := escapeGlob(r.before+strings.Replace(prefix, "/", r.between, 1)) + "*"
-	found := make(map[string]Entry) // SCAN may name a key twice
+func (r *redis) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
+	pattern := escapeGlob(r.prefix+strings.Replace(prefix, "/", r.separator, 1)) + "*"
+	found := make(map[string]ObjectInfo) // SCAN may name a key twice
 	for cursor := "0"; ; {
 		answer, err := r.server.one(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", scanCount)
 		if err != nil {
@@ -241,7 +241,7 @@ func (r *redis) List(ctx context.Context, prefix string) ([]Entry, error) {
 		if !isText || !isList {
 			return nil, errProtocol
 		}
-		if err := r.look(ctx, keys, found); err != nil {
+		if err := r.statKeys(ctx, keys, found); err != nil {
 			return nil, err
 		}
 		if cursor = next; cursor == "0" {
@@ -250,9 +250,9 @@ func (r *redis) List(ctx context.Context, prefix string) ([]Entry, error) {
 	}
 }
 
-// look asks for the size and the time of objects. What is not a string, or is empty, is listed, too: no report can be
-// read from it, and whoever tries says so.
-func (r *redis) look(ctx context.Context, keys []any, into map[string]Entry) error {
+// statKeys asks for the size and the time of objects. What is not a string, or is empty, is listed, too: no report can
+// be read from it, and whoever tries says so.
+func (r *redis) statKeys(ctx context.Context, keys []any, into map[string]ObjectInfo) error {
 	var names []string
 	var commands [][]string
 	for _, k := range keys {
@@ -276,10 +276,10 @@ func (r *redis) look(ctx context.Context, keys []any, into map[string]Entry) err
 		if answers[3*i] == int64(0) { // it is gone
 			continue
 		}
-		e := Entry{Name: name}
+		e := ObjectInfo{Name: name}
 		e.Size, _ = answers[3*i+1].(int64)
 		begin, _ := answers[3*i+2].(string)
-		if !r.foreign && header.Reset(strings.NewReader(begin)) == nil {
+		if !r.proxyStore && header.Reset(strings.NewReader(begin)) == nil {
 			e.Modified = header.ModTime
 		}
 		into[name] = e
@@ -340,9 +340,9 @@ func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
 		return nil, fmt.Errorf("open store: the address of a Redis server is %s://HOST[:PORT]", u.Scheme)
 	}
 
-	r := &redis{url: *u, ttl: defaultTTL, foreign: u.Scheme == "proxystore+redis"}
+	r := &redis{url: *u, ttl: defaultTTL, proxyStore: u.Scheme == "proxystore+redis"}
 	r.url.User = nil
-	r.server = &server{address: net.JoinHostPort(host, port), dial: new(net.Dialer).DialContext}
+	r.server = &redisClient{address: net.JoinHostPort(host, port), dial: new(net.Dialer).DialContext}
 	if u.Scheme == "rediss" {
 		r.server.dial = (&tls.Dialer{Config: &tls.Config{ServerName: host}}).DialContext
 	}
@@ -361,7 +361,7 @@ func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
 			return nil, errors.New("open store: the prefix is empty or longer than 200 bytes")
 		}
 	}
-	r.layout = layout{before: prefix + ":", between: ":", bare: true}
+	r.layout = layout{prefix: prefix + ":", separator: ":", bare: true}
 	if options.Has("ttl") {
 		if r.ttl, err = time.ParseDuration(options.Get("ttl")); err != nil || r.ttl < 0 || r.ttl > 0 && r.ttl < time.Second {
 			return nil, errors.New("open store: ttl is a time such as 168h, at least 1s, or 0 for ever")

@@ -26,8 +26,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -116,8 +116,8 @@ func TestRedis_Bytes(t *testing.T) {
 	}
 }
 
-// A value that is empty or no string takes its name and is listed, and whoever gets it learns why it is of no use. A key that
-// is gone is not listed.
+// A value that is empty or no string takes its name and is listed, and whoever gets it learns why it is of no use. A
+// key that is gone is not listed.
 func TestRedis_StrangeValues(t *testing.T) {
 	address := storetest.Redis(t)
 	raw := rawRedis(t, address)
@@ -171,8 +171,8 @@ func rawRedis(t *testing.T, address string) func(command string) string {
 	}
 }
 
-// Ten thousand objects are listed, each once, in a round trip for each thousand at most: SCAN, and what is to be known of
-// the keys.
+// Ten thousand objects are listed, each once, in a round trip for each thousand at most: SCAN, and what is to be known
+// of the keys.
 func TestRedis_ListsMany(t *testing.T) {
 	address := storetest.Redis(t)
 	raw := rawRedis(t, address)
@@ -223,8 +223,8 @@ func TestRedis_Passwords(t *testing.T) {
 	}
 }
 
-// A server that does not know AUTH repeats what it was sent, and one that refuses a command may name the user. Neither gets
-// into an error; what the server means does.
+// A server that does not know AUTH repeats what it was sent, and one that refuses a command may name the user. Neither
+// gets into an error; what the server means does.
 func TestRedis_RepeatsSecrets(t *testing.T) {
 	const user, secret = "hugo", "s3cr3t"
 	long := strings.Repeat("0123456789", 30) // more than a server repeats
@@ -412,7 +412,7 @@ func TestRedis_Faults(t *testing.T) {
 
 // A put is tried again as long as there is time.
 func TestRedis_TriesAgain(t *testing.T) {
-	need.Time(t, "a second between two tries")
+	testenv.SkipIfShort(t, "a second between two tries")
 	address := storetest.FreeAddress(t)
 	s := open(t, "redis://"+address)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -440,7 +440,7 @@ func TestRedis_TriesAgain(t *testing.T) {
 
 // A small object that unpacks to more than any report is refused.
 func TestRedis_ZipBomb(t *testing.T) {
-	need.Time(t, "a second of CPU")
+	testenv.SkipIfShort(t, "a second of CPU")
 	var bomb bytes.Buffer
 	w := gzip.NewWriter(&bomb)
 	for zeros, i := make([]byte, 1<<20), 0; i <= store.MaxSize>>20; i++ {

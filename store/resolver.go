@@ -14,7 +14,7 @@ import (
 // A Resolver fetches the series of nodes that were merged without them. It may be used from several goroutines.
 type Resolver struct {
 	Open func(address string) (*Store, error)
-	Say  func(words string) // says what cannot be had
+	Warn func(words string) // says what cannot be had
 
 	mu     sync.Mutex
 	stores map[string]*Store // by address
@@ -30,7 +30,7 @@ func (r *Resolver) Resolve(n *reporter.Node) *reporter.Node {
 	whole, err := r.fetch(n)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", n.Reference, err)
-		r.Say(err.Error())
+		r.Warn(err.Error())
 		out := *n
 		out.Missing = append(out.Missing[:len(out.Missing):len(out.Missing)],
 			reporter.Missing{What: "samples", Code: reporter.Unreadable, Why: err.Error()})

@@ -24,15 +24,15 @@ const (
 // A redisError is an error that a Redis server answers: "NOAUTH Authentication required."
 type redisError string
 
-// maxSaid is how much of such an error is shown.
-const maxSaid = 200
+// maxMessage is how much of such an error is shown.
+const maxMessage = 200
 
 // Error implements error.
 func (e redisError) Error() string {
 	if e.code() == "MOVED" || e.code() == "ASK" {
 		return "a Redis cluster is not supported: name the node that has the key"
 	}
-	return "the server answers: " + text.Printable(text.Clip(string(e), maxSaid))
+	return "the server answers: " + text.Printable(text.Clip(string(e), maxMessage))
 }
 
 // code returns the first word, in capitals; ERR if there is none.
@@ -44,8 +44,8 @@ func (e redisError) code() string {
 	return code
 }
 
-// without returns the error without its words if they repeat a secret.
-func (e redisError) without(secrets ...string) redisError {
+// redact returns the error without its words if they repeat a secret.
+func (e redisError) redact(secrets ...string) redisError {
 	for _, secret := range secrets {
 		if secret != "" && strings.Contains(string(e), secret) {
 			return redisError(e.code() + ", in words that repeat the user or the password")
@@ -54,8 +54,8 @@ func (e redisError) without(secrets ...string) redisError {
 	return e
 }
 
-// passes reports whether the server may answer something else in a while.
-func (e redisError) passes() bool {
+// isTemporary reports whether the server may answer something else in a while.
+func (e redisError) isTemporary() bool {
 	passing := []string{"LOADING", "BUSY", "OOM", "READONLY", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "MISCONF"}
 	return slices.Contains(passing, e.code())
 }
@@ -73,20 +73,20 @@ func appendCommand(out []byte, words ...string) []byte {
 	return out
 }
 
-// An answer is what is read of the answer to a command.
-type answer struct {
+// A responseReader is what is read of the answer to a command.
+type responseReader struct {
 	in   *bufio.Reader
 	left int64 // so many bytes it may still take of the memory, however many lists are in it
 }
 
-// readAnswer reads an answer: a string, an int64, a list of answers, nil, or a redisError. An error says that the
+// readResponse reads an answer: a string, an int64, a list of answers, nil, or a redisError. An error says that the
 // connection is of no use any more.
-func readAnswer(in *bufio.Reader) (any, error) {
-	a := answer{in: in, left: MaxSize + maxLine}
+func readResponse(in *bufio.Reader) (any, error) {
+	a := responseReader{in: in, left: MaxSize + maxLine}
 	return a.read(0)
 }
 
-func (a *answer) read(depth int) (any, error) {
+func (a *responseReader) read(depth int) (any, error) {
 	line, err := readLine(a.in)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func readLine(in *bufio.Reader) (string, error) {
 }
 
 // readBulk reads a string of n bytes. Memory is taken as the bytes come, since anybody may claim a length.
-func (a *answer) readBulk(n int64) (any, error) {
+func (a *responseReader) readBulk(n int64) (any, error) {
 	if n > min(MaxSize, a.left) {
 		return nil, fmt.Errorf("it is too large: %d bytes", n)
 	}
@@ -150,7 +150,7 @@ func (a *answer) readBulk(n int64) (any, error) {
 }
 
 // readList reads a list of n answers.
-func (a *answer) readList(n int64, depth int) (any, error) {
+func (a *responseReader) readList(n int64, depth int) (any, error) {
 	list := []any{}
 	for range n {
 		one, err := a.read(depth + 1)

@@ -14,7 +14,7 @@ import (
 // Temporary reports whether the reason for an error may pass by itself: a server that is not there, that is cut off or
 // that is busy. A wrong password or a full disk is not of that kind.
 func Temporary(err error) bool {
-	if busy, answered := answeredBusy(err); answered {
+	if busy, answered := serverBusy(err); answered {
 		return busy
 	}
 	var dns *net.DNSError
@@ -29,32 +29,32 @@ func Temporary(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// answeredBusy reports whether an error is the answer of a server, and whether that may pass by itself.
-func answeredBusy(err error) (busy, answered bool) {
-	e, ok := errors.AsType[refusal](err)
-	return ok && e.passes(), ok
+// serverBusy reports whether an error is the answer of a server, and whether that may pass by itself.
+func serverBusy(err error) (busy, answered bool) {
+	e, ok := errors.AsType[serverError](err)
+	return ok && e.isTemporary(), ok
 }
 
-// A refusal is what a server answers in place of a result.
-type refusal interface {
+// A serverError is what a server answers in place of a result.
+type serverError interface {
 	error
-	passes() bool // whether it may answer something else in a while
+	isTemporary() bool // whether it may answer something else in a while
 }
 
 // The waits between two attempts.
 const (
-	firstWait = 500 * time.Millisecond
-	longest   = 5 * time.Second
+	minRetryWait = 500 * time.Millisecond
+	maxRetryWait = 5 * time.Second
 
-	longestAsked = time.Minute // that a server may ask for
+	maxRetryAfter = time.Minute // that a server may ask for
 )
 
-// fewAttempts is how often a server that is busy is asked by somebody who waits without an end.
-const fewAttempts = 4
+// maxBusyAttempts is how often a server that is busy is asked by somebody who waits without an end.
+const maxBusyAttempts = 4
 
-// again tries an operation until it succeeds, fails for good, or ctx ends. Where ctx has no end it tries once, or a few
-// times if the server answers that it is busy.
-func (s *Store) again(ctx context.Context, op, name string, try func() error) error {
+// withRetries tries an operation until it succeeds, fails for good, or ctx ends. Where ctx has no end it tries once,
+// or a few times if the server answers that it is busy.
+func (s *Store) withRetries(ctx context.Context, op, name string, try func() error) error {
 	if c, ok := s.connector.(checker); ok && op != "list" {
 		if err := c.check(ctx, name); err != nil {
 			return err
@@ -63,7 +63,7 @@ func (s *Store) again(ctx context.Context, op, name string, try func() error) er
 
 	_, ends := ctx.Deadline()
 	var last error // which tells more than that the time is up
-	for n, wait := 1, firstWait; ; n, wait = n+1, min(longest, wait*3/2) {
+	for n, wait := 1, minRetryWait; ; n, wait = n+1, min(maxRetryWait, wait*3/2) {
 		err := try()
 		if err != nil && ctx.Err() != nil && last != nil {
 			return last
@@ -72,20 +72,20 @@ func (s *Store) again(ctx context.Context, op, name string, try func() error) er
 		if err == nil || !Temporary(err) {
 			return err
 		}
-		if busy, _ := answeredBusy(err); !ends && (!busy || n == fewAttempts) {
+		if busy, _ := serverBusy(err); !ends && (!busy || n == maxBusyAttempts) {
 			return err
 		}
-		if retry.Wait(ctx, max(wait, askedToWait(err))) != nil {
+		if retry.Wait(ctx, max(wait, retryAfter(err))) != nil {
 			return err
 		}
-		s.count("store."+op+".retries", name)
+		s.recordCount("store."+op+".retries", name)
 	}
 }
 
-// askedToWait returns how long a server has asked to wait; 0 if it has not.
-func askedToWait(err error) time.Duration {
+// retryAfter returns how long a server has asked to wait; 0 if it has not.
+func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*s3Error](err); ok {
-		return min(e.after, longestAsked)
+		return min(e.after, maxRetryAfter)
 	}
 	return 0
 }

@@ -27,12 +27,12 @@ import (
 // key PREFIX/RUN-ID/node-N.json.
 type s3 struct {
 	layout
-	url      url.URL // as given
-	endpoint url.URL // scheme and host; of style=host that of the bucket
-	bucket   string  // "" if the host has it
-	region   string
-	keys     *keyRing
-	client   *http.Client
+	url         url.URL // as given
+	endpoint    url.URL // scheme and host; of style=host that of the bucket
+	bucket      string  // "" if the host has it
+	region      string
+	credentials *credentialsProvider
+	client      *http.Client
 
 	unconditional atomic.Bool // an object was put without a condition: the server knows none
 }
@@ -61,7 +61,7 @@ func newS3(u *url.URL) (*s3, error) {
 		if slices.Contains(parts, ".") || slices.Contains(parts, "..") || slices.Contains(parts, "") {
 			return nil, errors.New("open store: the prefix of a bucket has no parts that are empty or dots")
 		}
-		s.before = prefix + "/"
+		s.prefix = prefix + "/"
 	}
 	if err := s.setEndpoint(options); err != nil {
 		return nil, err
@@ -70,12 +70,12 @@ func newS3(u *url.URL) (*s3, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableCompression = true // objects are taken as they are
 	transport.MaxIdleConnsPerHost = 8
-	transport.ResponseHeaderTimeout = silence
+	transport.ResponseHeaderTimeout = responseTimeout
 	transport.MaxResponseHeaderBytes = maxLine
 	s.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the signature holds for one host
 	}}
-	s.keys = &keyRing{region: s.region}
+	s.credentials = &credentialsProvider{region: s.region}
 	return s, nil
 }
 
@@ -126,7 +126,7 @@ type request struct {
 
 // do does a request. The error of an answer that is none of success is an *s3Error.
 func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
-	k, err := s.keys.get(ctx)
+	k, err := s.credentials.get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		answer.Body.Close()
 		return ErrExists
 	}
-	if busy, answered := answeredBusy(err); busy || !answered { // other answers may come to who may not list
+	if busy, answered := serverBusy(err); busy || !answered { // other answers may come to who may not list
 		return err
 	}
 
@@ -294,17 +294,17 @@ const (
 )
 
 // List implements Connector. It asks for a thousand objects at a time.
-func (s *s3) List(ctx context.Context, prefix string) ([]Entry, error) {
-	var list []Entry
+func (s *s3) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
+	var list []ObjectInfo
 	token := ""
 	for range maxPages {
-		page, err := s.page(ctx, s.before+prefix, token)
+		page, err := s.page(ctx, s.prefix+prefix, token)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range page.Contents {
 			if name, ok := s.nameOf(c.Key); ok {
-				list = append(list, Entry{name, c.Size, c.LastModified})
+				list = append(list, ObjectInfo{name, c.Size, c.LastModified})
 			}
 		}
 
@@ -377,13 +377,13 @@ func (e *s3Error) Error() string {
 		said += ": " + e.message
 	}
 	if e.region != "" {
-		return "the bucket is in another region: add region=" + text.Printable(text.Clip(e.region, maxSaid))
+		return "the bucket is in another region: add region=" + text.Printable(text.Clip(e.region, maxMessage))
 	}
-	return "the server answers: " + text.Printable(text.Clip(said, maxSaid))
+	return "the server answers: " + text.Printable(text.Clip(said, maxMessage))
 }
 
-// passes reports whether the server may answer something else in a while.
-func (e *s3Error) passes() bool {
+// isTemporary reports whether the server may answer something else in a while.
+func (e *s3Error) isTemporary() bool {
 	switch e.code {
 	case "RequestTimeout", "OperationAborted", "ConditionalRequestConflict", "SlowDown":
 		return true
@@ -392,7 +392,7 @@ func (e *s3Error) passes() bool {
 }
 
 // errorOf reads an answer that is none of success. Where it repeats the keys, its message is left out.
-func errorOf(answer *http.Response, k keys) error {
+func errorOf(answer *http.Response, k credentials) error {
 	var said struct{ Code, Message string }
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxLine))
 	if err == nil {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
 )
 
@@ -139,8 +139,8 @@ func TestS3_ListsMany(t *testing.T) {
 	}
 }
 
-// An object with a name that XML cannot hold does not make the others unreadable: the names are asked for in another form, which
-// a server may not know.
+// An object with a name that XML cannot hold does not make the others unreadable: the names are asked for in another
+// form, which a server may not know.
 func TestS3_ListsStrangeKeys(t *testing.T) {
 	setKeys(t)
 	for _, knows := range []bool{true, false} {
@@ -167,7 +167,7 @@ func TestS3_Boto3(t *testing.T) {
 	setKeys(t)
 	python := filepath.Join(os.Getenv("PERFAGENT_TEST_OPS"), "bin", "python")
 	if _, err := os.Stat(python); err != nil {
-		need.Missing(t, "needs boto3: make test installs it; or name a venv that has it in PERFAGENT_TEST_OPS")
+		testenv.SkipOrFail(t, "needs boto3: make test installs it; or name a venv that has it in PERFAGENT_TEST_OPS")
 	}
 	server := storetest.S3(t)
 	s := open(t, server.Address("p"))
@@ -234,7 +234,7 @@ func fakeS3(t *testing.T, answer http.HandlerFunc) string {
 
 // What a server does wrong is said, within the time that there is, and it is known what may pass.
 func TestS3_Faults(t *testing.T) {
-	need.Time(t, "seconds between its tries")
+	testenv.SkipIfShort(t, "seconds between its tries")
 	setKeys(t)
 	status := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); io.WriteString(w, body) }
@@ -331,7 +331,7 @@ func TestS3_Unconditional(t *testing.T) {
 
 // A server that is busy is asked again, not before the time that it names.
 func TestS3_RetryAfter(t *testing.T) {
-	need.Time(t, "the second that the server asks for")
+	testenv.SkipIfShort(t, "the second that the server asks for")
 	setKeys(t)
 	var asked atomic.Int32
 	s := open(t, fakeS3(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// keys are what a request is signed with, as a container's or an instance's service (JSON) and AWS STS (XML) return
-// them.
-type keys struct {
+// credentials are what a request is signed with, as a container's or an instance's service (JSON) and AWS STS (XML)
+// return them.
+type credentials struct {
 	ID     string    `json:"AccessKeyId" xml:"AccessKeyId"`
 	Secret string    `json:"SecretAccessKey" xml:"SecretAccessKey"`
 	Token  string    `json:"Token" xml:"SessionToken"`
@@ -30,7 +30,7 @@ const (
 )
 
 // sign signs a request with Signature Version 4. body is what it sends. All of its headers are signed.
-func sign(r *http.Request, body []byte, k keys, region, service string, at time.Time) {
+func sign(r *http.Request, body []byte, k credentials, region, service string, at time.Time) {
 	r.Header.Set("X-Amz-Date", at.UTC().Format(amzTime))
 	r.Header.Set("X-Amz-Content-Sha256", hash(body))
 	if k.Token != "" {

@@ -36,38 +36,38 @@ type Options struct {
 // goroutines.
 type Store struct {
 	connector Connector
-	coding    coding
+	codec     codec
 	debug     func(line string) // nil = nobody wants to know
 	name      string
 
 	mu       sync.Mutex
 	cache    cache
-	replaced map[string]bool // names of objects that are not kept
-	ledger   *opstats.Ledger // nil if nothing is counted
-	last     map[string]any  // attribute → its last value of any object
+	replaced map[string]bool       // names of objects that are not kept
+	ledger   *opstats.KeyedMetrics // nil if nothing is counted
+	last     map[string]any        // attribute → its last value of any object
 }
 
 // Open opens the store at an address, which the package describes. It looks at nothing but the address: what is wrong
 // with the place shows with the first operation. No error repeats the address.
 func Open(address string, o Options) (*Store, error) {
-	connector, coding, err := connect(address, o.Credentials)
+	connector, coding, err := newConnector(address, o.Credentials)
 	if err != nil {
 		return nil, err
 	}
 	return newStore(connector, coding, o)
 }
 
-func newStore(connector Connector, coding coding, o Options) (*Store, error) {
+func newStore(connector Connector, coding codec, o Options) (*Store, error) {
 	if o.CacheSize < 0 {
 		return nil, errors.New("open store: the size of its cache is negative")
 	}
 
 	s := &Store{
-		connector: connector, coding: coding, debug: o.Debug, name: o.Name,
+		connector: connector, codec: coding, debug: o.Debug, name: o.Name,
 		cache: cache{size: o.CacheSize}, replaced: make(map[string]bool), last: make(map[string]any),
 	}
 	if o.Metrics {
-		s.ledger = opstats.NewLedger(maxMetrics)
+		s.ledger = opstats.NewKeyedMetrics(maxMetrics)
 	}
 	return s, nil
 }
@@ -78,7 +78,7 @@ func (s *Store) URL() string { return s.connector.URL() }
 // Dir returns the directory of a store that has the layout of --out, where each object is a file as it is.
 func (s *Store) Dir() (string, bool) {
 	d, ok := s.connector.(directory)
-	return d.dir, ok && !d.proxy
+	return d.dir, ok && !d.proxyStore
 }
 
 // Unconditional reports whether an object was put into a store that cannot tell whether the name was free, so that one
@@ -105,8 +105,8 @@ func (e *MissingKeyError) Error() string {
 // Unwrap returns ErrNotFound.
 func (e *MissingKeyError) Unwrap() error { return ErrNotFound }
 
-// say hands on what ProxyStore logs of an operation.
-func (s *Store) say(op, name string, took time.Duration, note string) {
+// logDebug hands on what ProxyStore logs of an operation.
+func (s *Store) logDebug(op, name string, took time.Duration, note string) {
 	if s.debug != nil {
 		s.debug(fmt.Sprintf(`Store(name="%s"): %s %s in %.3f ms%s`, s.name, op, s.key(name), took.Seconds()*1e3, note))
 	}
@@ -115,10 +115,10 @@ func (s *Store) say(op, name string, took time.Duration, note string) {
 // maxKey is how much of a key is shown.
 const maxKey = 200
 
-// failed counts a failure and names the operation and the object. That a name is taken is an answer, not a failure.
-func (s *Store) failed(op, name string, err error) error {
+// opError counts a failure and names the operation and the object. That a name is taken is an answer, not a failure.
+func (s *Store) opError(op, name string, err error) error {
 	if !errors.Is(err, ErrExists) {
-		s.count("store."+op+".errors", name)
+		s.recordCount("store."+op+".errors", name)
 	}
 	what := ""
 	if key := s.key(name); key != "" {
@@ -155,21 +155,21 @@ func (s *Store) put(
 	ctx context.Context, name string, data []byte, put func(context.Context, string, []byte) error,
 ) error {
 	begun := time.Now()
-	stored, err := s.coding.encode(data)
+	stored, err := s.codec.encode(data)
 	encoded := time.Now()
 	if err == nil {
-		err = s.again(ctx, "put", name, func() error { return put(ctx, name, stored) })
+		err = s.withRetries(ctx, "put", name, func() error { return put(ctx, name, stored) })
 	}
 	if err != nil {
-		return s.failed("put", name, err)
+		return s.opError("put", name, err)
 	}
 	end := time.Now()
 
-	s.time("store.put.serialize", name, encoded.Sub(begun), end)
-	s.time("store.put.connector", name, end.Sub(encoded), end)
-	s.time("store.put", name, end.Sub(begun), end)
-	s.size("store.put.object_size", name, len(stored))
-	s.say("PUT", name, end.Sub(begun), "")
+	s.recordTime("store.put.serialize", name, encoded.Sub(begun), end)
+	s.recordTime("store.put.connector", name, end.Sub(encoded), end)
+	s.recordTime("store.put", name, end.Sub(begun), end)
+	s.recordSize("store.put.object_size", name, len(stored))
+	s.logDebug("PUT", name, end.Sub(begun), "")
 
 	return nil
 }
@@ -178,10 +178,10 @@ func (s *Store) put(
 // *MissingKeyError.
 func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	begun := time.Now()
-	if data, ok := s.kept(name); ok {
-		s.count("store.get.cache_hits", name)
-		s.time("store.get", name, time.Since(begun), time.Now())
-		s.say("GET", name, time.Since(begun), " (cached=True)")
+	if data, ok := s.cachedObject(name); ok {
+		s.recordCount("store.get.cache_hits", name)
+		s.recordTime("store.get", name, time.Since(begun), time.Now())
+		s.logDebug("GET", name, time.Since(begun), " (cached=True)")
 		return data, nil
 	}
 
@@ -189,7 +189,7 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.keep(name, data)
+	s.cacheObject(name, data)
 
 	return data, nil
 }
@@ -201,14 +201,14 @@ func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte
 	data, stored, err = s.fetch(ctx, name)
 	missing := errors.Is(err, ErrNotFound)
 	if err != nil && !missing {
-		return nil, nil, s.failed("get", name, err)
+		return nil, nil, s.opError("get", name, err)
 	}
-	s.count("store.get.cache_misses", name)
-	s.time("store.get", name, time.Since(begun), time.Now())
+	s.recordCount("store.get.cache_misses", name)
+	s.recordTime("store.get", name, time.Since(begun), time.Now())
 	if missing {
 		return nil, nil, &MissingKeyError{s.connector.Key(name), s.URL()}
 	}
-	s.say("GET", name, time.Since(begun), " (cached=False)")
+	s.logDebug("GET", name, time.Since(begun), " (cached=False)")
 
 	return data, stored, nil
 }
@@ -216,7 +216,7 @@ func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte
 // fetch gets an object from the connector.
 func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, err error) {
 	begun := time.Now()
-	err = s.again(ctx, "get", name, func() error {
+	err = s.withRetries(ctx, "get", name, func() error {
 		stored, err = s.connector.Get(ctx, name)
 		return err
 	})
@@ -224,30 +224,30 @@ func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, er
 		return nil, nil, err
 	}
 	got := time.Now()
-	s.time("store.get.connector", name, got.Sub(begun), got)
+	s.recordTime("store.get.connector", name, got.Sub(begun), got)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	data, err = s.coding.decode(stored)
+	data, err = s.codec.decode(stored)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.time("store.get.deserialize", name, time.Since(got), time.Now())
-	s.size("store.get.object_size", name, len(stored))
+	s.recordTime("store.get.deserialize", name, time.Since(got), time.Now())
+	s.recordSize("store.get.object_size", name, len(stored))
 
 	return data, stored, nil
 }
 
-// kept returns an object that is in memory.
-func (s *Store) kept(name string) ([]byte, bool) {
+// cachedObject returns an object that is in memory.
+func (s *Store) cachedObject(name string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cache.get(name)
 }
 
-// keep keeps an object in memory.
-func (s *Store) keep(name string, data []byte) {
+// cacheObject keeps an object in memory.
+func (s *Store) cacheObject(name string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.replaced[name] {
@@ -260,17 +260,17 @@ func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 	begun := time.Now()
 	there := s.IsCached(name)
 	if !there {
-		err := s.again(ctx, "exists", name, func() (err error) {
+		err := s.withRetries(ctx, "exists", name, func() (err error) {
 			there, err = s.connector.Exists(ctx, name)
 			return err
 		})
 		if err != nil {
-			return false, s.failed("exists", name, err)
+			return false, s.opError("exists", name, err)
 		}
-		s.time("store.exists.connector", name, time.Since(begun), time.Now())
+		s.recordTime("store.exists.connector", name, time.Since(begun), time.Now())
 	}
-	s.time("store.exists", name, time.Since(begun), time.Now())
-	s.say("EXISTS", name, time.Since(begun), "")
+	s.recordTime("store.exists", name, time.Since(begun), time.Now())
+	s.logDebug("EXISTS", name, time.Since(begun), "")
 
 	return there, nil
 }
@@ -285,36 +285,39 @@ func (s *Store) IsCached(name string) bool {
 // Evict deletes an object. A missing one is no error.
 func (s *Store) Evict(ctx context.Context, name string) error {
 	begun := time.Now()
-	if err := s.again(ctx, "evict", name, func() error { return s.connector.Evict(ctx, name) }); err != nil {
-		return s.failed("evict", name, err)
+	if err := s.withRetries(ctx, "evict", name, func() error { return s.connector.Evict(ctx, name) }); err != nil {
+		return s.opError("evict", name, err)
 	}
 	evicted := time.Now()
-	s.time("store.evict.connector", name, evicted.Sub(begun), evicted)
+	s.recordTime("store.evict.connector", name, evicted.Sub(begun), evicted)
 
 	s.mu.Lock()
 	s.cache.drop(name)
 	s.mu.Unlock()
-	s.time("store.evict", name, time.Since(begun), time.Now())
-	s.say("EVICT", name, time.Since(begun), "")
+	s.recordTime("store.evict", name, time.Since(begun), time.Now())
+	s.logDebug("EVICT", name, time.Since(begun), "")
 
 	return nil
 }
 
 // List returns the objects whose names begin with a prefix, by name. It fetches none. What has a name of another form
 // than RUN-ID/node-N is left out.
-func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
+func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	begun := time.Now()
-	var list []Entry
-	err := s.again(ctx, "list", prefix, func() (err error) {
+	var list []ObjectInfo
+	err := s.withRetries(ctx, "list", prefix, func() (err error) {
 		list, err = s.connector.List(ctx, prefix)
 		return err
 	})
 	if err != nil {
-		return nil, s.failed("list", prefix, err)
+		return nil, s.opError("list", prefix, err)
 	}
-	list = slices.DeleteFunc(list, func(e Entry) bool { return !strings.HasPrefix(e.Name, prefix) || !IsName(e.Name) })
-	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
-	s.time("store.list", prefix, time.Since(begun), time.Now())
+	list = slices.DeleteFunc(list, func(e ObjectInfo) bool {
+		return !strings.HasPrefix(e.Name, prefix) ||
+			!IsName(e.Name)
+	})
+	slices.SortFunc(list, func(a, b ObjectInfo) int { return cmp.Compare(a.Name, b.Name) })
+	s.recordTime("store.list", prefix, time.Since(begun), time.Now())
 
 	return list, nil
 }
@@ -322,10 +325,10 @@ func (s *Store) List(ctx context.Context, prefix string) ([]Entry, error) {
 // A cache has the objects that were used last. It is small, so a list will do.
 type cache struct {
 	size int
-	list []cached // the last used first
+	list []cacheEntry // the last used first
 }
 
-type cached struct {
+type cacheEntry struct {
 	name string
 	data []byte
 }
@@ -348,7 +351,7 @@ func (c *cache) put(name string, data []byte) {
 		return
 	}
 	c.drop(name)
-	c.list = slices.Insert(c.list[:min(len(c.list), c.size-1)], 0, cached{name, data})
+	c.list = slices.Insert(c.list[:min(len(c.list), c.size-1)], 0, cacheEntry{name, data})
 }
 
 // drop forgets an object.
@@ -360,14 +363,14 @@ func (c *cache) drop(name string) {
 
 // index returns the place of an object in the list, or -1.
 func (c *cache) index(name string) int {
-	return slices.IndexFunc(c.list, func(e cached) bool { return e.name == name })
+	return slices.IndexFunc(c.list, func(e cacheEntry) bool { return e.name == name })
 }
 
 // maxMetrics bounds what is kept of a store's metrics: some ten thousand objects.
 const maxMetrics = 1 << 17
 
-// note notes something of an object, unless nothing is counted.
-func (s *Store) note(name string, add func(l *opstats.Ledger, key string) error) {
+// record notes something of an object, unless nothing is counted.
+func (s *Store) record(name string, add func(l *opstats.KeyedMetrics, key string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ledger != nil {
@@ -375,19 +378,19 @@ func (s *Store) note(name string, add func(l *opstats.Ledger, key string) error)
 	}
 }
 
-// time notes how long an operation on an object took, and when it ended.
-func (s *Store) time(op, name string, took time.Duration, at time.Time) {
-	s.note(name, func(l *opstats.Ledger, key string) error { return l.AddTime(op, key, took.Seconds()*1e3, at) })
+// recordTime notes how long an operation on an object took, and when it ended.
+func (s *Store) recordTime(op, name string, took time.Duration, at time.Time) {
+	s.record(name, func(l *opstats.KeyedMetrics, key string) error { return l.AddTime(op, key, took.Seconds()*1e3, at) })
 }
 
-// count adds one to a counter of an object.
-func (s *Store) count(counter, name string) {
-	s.note(name, func(l *opstats.Ledger, key string) error { return l.AddCounter(counter, key, 1) })
+// recordCount adds one to a counter of an object.
+func (s *Store) recordCount(counter, name string) {
+	s.record(name, func(l *opstats.KeyedMetrics, key string) error { return l.AddCounter(counter, key, 1) })
 }
 
-// size notes how many bytes the connector had of an object.
-func (s *Store) size(attribute, name string, bytes int) {
-	s.note(name, func(l *opstats.Ledger, key string) error {
+// recordSize notes how many bytes the connector had of an object.
+func (s *Store) recordSize(attribute, name string, bytes int) {
+	s.record(name, func(l *opstats.KeyedMetrics, key string) error {
 		s.last[attribute] = float64(bytes)
 		return l.AddAttribute(attribute, key, float64(bytes))
 	})
@@ -439,8 +442,8 @@ func (s *Store) Proxy(ctx context.Context, name string, data []byte, o RefOption
 	if err := s.Put(ctx, name, data); err != nil {
 		return nil, err
 	}
-	s.time("store.proxy", name, time.Since(begun), time.Now())
-	s.say("PROXY", name, time.Since(begun), "")
+	s.recordTime("store.proxy", name, time.Since(begun), time.Now())
+	s.logDebug("PROXY", name, time.Since(begun), "")
 
 	return s.ProxyFromKey(name, o), nil
 }
@@ -484,9 +487,9 @@ func (r *Ref) Resolve(ctx context.Context) ([]byte, error) {
 		if r.options.Evict {
 			errEvict = r.store.Evict(ctx, r.name)
 		}
-		r.store.time("factory.resolve", r.name, time.Since(begun), time.Now())
+		r.store.recordTime("factory.resolve", r.name, time.Since(begun), time.Now())
 	}
-	r.store.time("factory.call", r.name, time.Since(begun), time.Now())
+	r.store.recordTime("factory.call", r.name, time.Since(begun), time.Now())
 
 	return r.data, errEvict
 }

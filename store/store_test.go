@@ -436,7 +436,8 @@ func TestSplitReference(t *testing.T) {
 	}
 }
 
-// A reference never makes Open panic or its error repeat the address; a store that opens has an address that opens it again.
+// A reference never makes Open panic or its error repeat the address; a store that opens has an address that opens it
+// again.
 func FuzzOpen(f *testing.F) {
 	for _, s := range []string{
 		"/dir", "./dir", "file:///dir", "proxystore+file:///d?serializer=02", "proxystore+file:///d?serializer=03", "a:b@c", "file://%",

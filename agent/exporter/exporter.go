@@ -10,7 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
@@ -20,8 +20,8 @@ const (
 	// maxAge is the age at which a page or a report is made anew when it is asked for. However many
 	// clients ask, none is made more often.
 	maxAge = 2 * time.Second
-	// maxLive is the longest time after which a live page asks for an update.
-	maxLive = 30 * time.Second
+	// maxRefreshInterval is the longest time after which a live page asks for an update.
+	maxRefreshInterval = 30 * time.Second
 	// viewTTL is how long the page and the report are kept in memory after the last request for
 	// them.
 	viewTTL = 10 * time.Second
@@ -41,9 +41,9 @@ type Options struct {
 	// Report makes the report of a copy of the Recording. It is called in the goroutines of
 	// requests.
 	Report func(*collector.Recording) *reporter.Report
-	// Book returns a copy of the Book of the job's operations. It is called in the goroutines of requests,
+	// Operations returns a copy of the Book of the job's operations. It is called in the goroutines of requests,
 	// and is nil if operations are not recorded.
-	Book func() *book.Book
+	Operations func() *aggregate.Aggregator
 	// Store returns what was done in the store of the reports; nil if there is none. It is called as Book is.
 	Store func() *opstats.StoreMetrics
 }
@@ -51,16 +51,16 @@ type Options struct {
 // An Exporter serves one run. Begin and Observe are called by the sampling goroutine, the other
 // methods by other goroutines.
 type Exporter struct {
-	options  Options
-	labels   string
-	checks   bool // whether to check the Host header; local is a name that it may contain
-	local    string
-	server   *http.Server
-	snapshot atomic.Pointer[snapshot]    // nil before Begin
-	view     atomic.Pointer[view]        // nil if it was not requested
-	request  atomic.Pointer[viewRequest] // nil if no client waits for a view
-	begun    chan struct{}               // closed by Begin
-	work     newestWork
+	options    Options
+	labels     string
+	checks     bool // whether to check the Host header; local is a name that it may contain
+	local      string
+	server     *http.Server
+	snapshot   atomic.Pointer[snapshot]    // nil before Begin
+	view       atomic.Pointer[view]        // nil if it was not requested
+	request    atomic.Pointer[viewRequest] // nil if no client waits for a view
+	begun      chan struct{}               // closed by Begin
+	operations operationsCache
 }
 
 // A viewRequest is done once a fresh view is available.
@@ -77,7 +77,7 @@ func New(o Options) *Exporter {
 // that counters are served from 0 on. If the interval is long, the empty Recording is already a
 // view.
 func (e *Exporter) Begin(rec *collector.Recording) {
-	e.snapshot.Store(beginning(rec))
+	e.snapshot.Store(initialSnapshot(rec))
 	close(e.begun)
 	if e.options.Interval >= maxAge {
 		e.publish(rec, e.request.Swap(nil))
@@ -139,16 +139,16 @@ func await(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// live returns the time after which a live page asks for an update.
-func (e *Exporter) live() time.Duration {
-	return min(max(maxAge, e.options.Interval), maxLive)
+// refreshInterval returns the time after which a live page asks for an update.
+func (e *Exporter) refreshInterval() time.Duration {
+	return min(max(maxAge, e.options.Interval), maxRefreshInterval)
 }
 
 // metrics returns the text of /metrics.
 func (e *Exporter) metrics() []byte {
 	f := metricInput{
 		snapshot: e.snapshot.Load(), version: e.options.Version,
-		interval: e.options.Interval, agent: e.options.Agent(), work: e.work.get(e.options.Book),
+		interval: e.options.Interval, agent: e.options.Agent(), operations: e.operations.get(e.options.Operations),
 	}
 	if f.snapshot == nil {
 		f.snapshot = emptySnapshot()
@@ -192,9 +192,9 @@ func emptySnapshot() *snapshot {
 	return s
 }
 
-// beginning returns the snapshot before the first sample. Counters that were read at the baseline
+// initialSnapshot returns the snapshot before the first sample. Counters that were read at the baseline
 // are 0; gauges are not known.
-func beginning(rec *collector.Recording) *snapshot {
+func initialSnapshot(rec *collector.Recording) *snapshot {
 	s := emptySnapshot()
 	s.start, s.cpus, s.memoryMB, s.cpuMoved = rec.Start.Wall, rec.Host.CPUs, rec.Host.MemoryMB, rec.Start.Mono
 	for _, c := range collector.Counters() {
@@ -241,7 +241,7 @@ func (s *snapshot) takeAccount(rec *collector.Recording) {
 func (s *snapshot) keepCounters(before *collector.Account) {
 	a := &s.account
 	for _, c := range []struct{ now, before *series.Optional }{
-		{&a.Periods, &before.Periods}, {&a.Throttled, &before.Throttled},
+		{&a.Periods, &before.Periods}, {&a.ThrottledPeriods, &before.ThrottledPeriods},
 		{&a.ThrottledSeconds, &before.ThrottledSeconds},
 		{&a.OOMKills, &before.OOMKills}, {&a.HostOOMKills, &before.HostOOMKills},
 	} {

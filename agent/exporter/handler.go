@@ -18,18 +18,18 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	switch {
 	case e.checks && !hostAllowed(r.Host, e.local):
-		say(w, r, http.StatusForbidden,
+		sendText(w, r, http.StatusForbidden,
 			"this server answers only to localhost and to IP addresses, not to the name in the Host header\n")
-	case !e.admits(r):
+	case !e.isAuthorized(r):
 		h.Add("WWW-Authenticate", `Bearer realm="perfagent"`)
 		h.Add("WWW-Authenticate", `Basic realm="perfagent", charset="UTF-8"`)
-		say(w, r, http.StatusUnauthorized,
+		sendText(w, r, http.StatusUnauthorized,
 			"this server needs its token: Authorization: Bearer TOKEN, or any user with TOKEN as the password\n")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
-		say(w, r, http.StatusMethodNotAllowed, "only GET and HEAD are allowed\n")
+		sendText(w, r, http.StatusMethodNotAllowed, "only GET and HEAD are allowed\n")
 	case r.URL.Path == "/healthz":
-		say(w, r, http.StatusOK, "ok\n")
+		sendText(w, r, http.StatusOK, "ok\n")
 	case r.URL.Path == "/metrics":
 		await(r.Context(), e.begun) // a few milliseconds at most, so that the first answer has all counters
 		send(w, r, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", e.metrics())
@@ -38,17 +38,17 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "+
 			"img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'")
 		h.Set("Referrer-Policy", "no-referrer")
-		e.answer(w, r, func(v *view) document { return v.page() }, e.noPage)
+		e.serveDocument(w, r, func(v *view) document { return v.page() }, e.noPage)
 	case r.URL.Path == "/report.json":
-		e.answer(w, r, func(v *view) document { return v.report() }, e.noReport)
+		e.serveDocument(w, r, func(v *view) document { return v.report() }, e.noReport)
 	default:
-		say(w, r, http.StatusNotFound, "not found: this server has /, /metrics, /report.json and /healthz\n")
+		sendText(w, r, http.StatusNotFound, "not found: this server has /, /metrics, /report.json and /healthz\n")
 	}
 }
 
-// admits reports whether a request has the token, as a bearer token (RFC 6750) or as a password
+// isAuthorized reports whether a request has the token, as a bearer token (RFC 6750) or as a password
 // (RFC 7617). A browser asks its user for a password. The time that it takes says nothing about the token.
-func (e *Exporter) admits(r *http.Request) bool {
+func (e *Exporter) isAuthorized(r *http.Request) bool {
 	if e.options.Token == "" {
 		return true
 	}
@@ -85,12 +85,13 @@ func (e *Exporter) noPage(w http.ResponseWriter, r *http.Request) {
 }
 
 func (e *Exporter) noReport(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Retry-After", strconv.Itoa(int(e.live().Seconds())))
-	say(w, r, http.StatusServiceUnavailable, e.noSample()+"\n")
+	w.Header().Set("Retry-After", strconv.Itoa(int(e.refreshInterval().Seconds())))
+	sendText(w, r, http.StatusServiceUnavailable, e.noSample()+"\n")
 }
 
-// answer sends the document made from the current view, or calls none if there is no view.
-func (e *Exporter) answer(w http.ResponseWriter, r *http.Request, of func(*view) document, none http.HandlerFunc) {
+// serveDocument sends the document made from the current view, or calls none if there is no view.
+func (e *Exporter) serveDocument(w http.ResponseWriter, r *http.Request, of func(*view) document,
+	none http.HandlerFunc) {
 	v := e.current(r.Context())
 	if v == nil || v.samples == 0 && r.URL.Path != "/" {
 		none(w, r)
@@ -99,7 +100,7 @@ func (e *Exporter) answer(w http.ResponseWriter, r *http.Request, of func(*view)
 
 	d := of(v)
 	if d.err != nil {
-		say(w, r, http.StatusInternalServerError, "cannot render this document: "+d.err.Error()+"\n")
+		sendText(w, r, http.StatusInternalServerError, "cannot render this document: "+d.err.Error()+"\n")
 		return
 	}
 
@@ -113,8 +114,8 @@ func (e *Exporter) answer(w http.ResponseWriter, r *http.Request, of func(*view)
 	send(w, r, http.StatusOK, d.contentType, body)
 }
 
-// say sends a short text.
-func say(w http.ResponseWriter, r *http.Request, code int, text string) {
+// sendText sends a short text.
+func sendText(w http.ResponseWriter, r *http.Request, code int, text string) {
 	send(w, r, code, "text/plain; charset=utf-8", []byte(text))
 }
 

@@ -340,7 +340,7 @@ func TestExporter_Panic(t *testing.T) {
 func TestExporter_LivePageAsksAgainInTime(t *testing.T) {
 	for every, want := range map[time.Duration]time.Duration{10 * time.Millisecond: 2 * time.Second, time.Second: 2 * time.Second,
 		5 * time.Second: 5 * time.Second, time.Hour: 30 * time.Second} {
-		if got := listenFeed(every).live(); got != want {
+		if got := listenFeed(every).refreshInterval(); got != want {
 			t.Errorf("interval %v: %v, want %v", every, got, want)
 		}
 	}

@@ -19,7 +19,7 @@ func wideFeed(interval time.Duration) *feed {
 	a, unknown := &f.rec.Account, series.Unknown()
 	a.Source, a.MemoryKind, a.CPUSeconds = host.JobFromGroup, host.MemoryGroup, 12.5
 	a.Limits.CPUs, a.Limits.MemoryMB = 1.5, 256
-	a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 100, 25, 7.5, 1, 2
+	a.Periods, a.ThrottledPeriods, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 100, 25, 7.5, 1, 2
 	a.JobStall = collector.Stalls{CPUSome: 1, CPUFull: 2, MemorySome: 3, MemoryFull: 4, IOSome: 5, IOFull: 6}
 	a.HostStall = collector.Stalls{CPUSome: 10, CPUFull: unknown, MemorySome: 30, MemoryFull: 40, IOSome: 50, IOFull: 60}
 	f.rec.GPUs = []collector.GPU{
@@ -28,7 +28,7 @@ func wideFeed(interval time.Duration) *feed {
 		{Device: gpu.Device{Index: 1, UUID: "GPU-b", MemoryMB: unknown, PowerLimitWatts: unknown},
 			EnergyJoules: unknown, ClockMHz: unknown},
 	}
-	f.rec.Widen(2)
+	f.rec.EnsureGPUColumns(2)
 	return f
 }
 
@@ -67,7 +67,7 @@ func TestMetrics_GPUsThatAreFoundLater(t *testing.T) {
 		t.Error("there is a GPU")
 	}
 	f.rec.GPUs = found.rec.GPUs
-	f.rec.Widen(2)
+	f.rec.EnsureGPUColumns(2)
 	f.sample()
 	if !strings.Contains(string(f.metrics()), `perfagent_gpu_power_watts{run_id="r-1",node="3",gpu="1",uuid="GPU-b",name=""}`) {
 		t.Error("there is no GPU")

@@ -28,8 +28,8 @@ type Metric struct {
 // A lineWriter writes the lines of a metric.
 type lineWriter func(x *exposition, m *Metric, f *metricInput)
 
-// one returns the metric of a single line.
-func one(name, kind, help string, value func(*metricInput) float64) Metric {
+// singleMetric returns the metric of a single line.
+func singleMetric(name, kind, help string, value func(*metricInput) float64) Metric {
 	return Metric{Name: name, Type: kind, Help: help, write: func(x *exposition, m *Metric, f *metricInput) {
 		x.series(m, "", value(f))
 	}}
@@ -38,17 +38,17 @@ func one(name, kind, help string, value func(*metricInput) float64) Metric {
 // metricInput holds what the values are computed from. NaN means not known.
 type metricInput struct {
 	*snapshot
-	version  string
-	interval time.Duration
-	agent    reporter.Agent
-	work     *reporter.Work        // nil if operations are not recorded
-	store    *opstats.StoreMetrics // nil if there is no store
+	version    string
+	interval   time.Duration
+	agent      reporter.Agent
+	operations *reporter.Operations  // nil if operations are not recorded
+	store      *opstats.StoreMetrics // nil if there is no store
 }
 
 // Metrics returns the metrics of /metrics in order. It is the only place with these names; the
 // columns of package collector define what the numbers mean.
 func Metrics() []Metric {
-	return slices.Concat(columnMetrics(), gpuMetrics(), workMetrics(), storeMetrics())
+	return slices.Concat(columnMetrics(), gpuMetrics(), operationMetrics(), storeMetrics())
 }
 
 const (
@@ -72,8 +72,8 @@ func ofColumn(c collector.Column) Metric {
 	case collector.JobMemorySwap:
 		row.Label += ", it is in perfagent_job_memory_bytes"
 	}
-	return one("perfagent_"+row.Prometheus, kind, row.Label,
-		func(f *metricInput) float64 { return inBaseUnit(c, f.values[c]) })
+	return singleMetric("perfagent_"+row.Prometheus, kind, row.Label,
+		func(f *metricInput) float64 { return columnToBaseUnit(c, f.values[c]) })
 }
 
 // columnMetrics returns the metrics of perfagent and of the node, of all columns that have a name here, and of the job.
@@ -95,23 +95,23 @@ func nodeMetrics() []Metric {
 			Name: "perfagent_build_info", Type: gauge, Label: "version", write: buildInfo,
 			Help: "1; the label has the version of perfagent",
 		},
-		one("perfagent_start_time_seconds", gauge, "when the run started, since 1970", startTime),
-		one("perfagent_interval_seconds", gauge, "time between samples", interval),
-		one("perfagent_samples_total", counter, "samples taken"+sinceThen, samples),
-		one("perfagent_missed_ticks_total", counter,
+		singleMetric("perfagent_start_time_seconds", gauge, "when the run started, since 1970", startTime),
+		singleMetric("perfagent_interval_seconds", gauge, "time between samples", interval),
+		singleMetric("perfagent_samples_total", counter, "samples taken"+sinceThen, samples),
+		singleMetric("perfagent_missed_ticks_total", counter,
 			"samples that could not be taken in time"+sinceThen, missedTicks),
-		one("perfagent_agent_cpu_seconds_total", counter, "CPU time of perfagent itself", agentCPU),
-		one("perfagent_agent_max_rss_bytes", gauge, "peak resident memory of perfagent itself", agentRSS),
-		one("perfagent_cpus", gauge, "logical CPUs of the node", cpus),
+		singleMetric("perfagent_agent_cpu_seconds_total", counter, "CPU time of perfagent itself", agentCPU),
+		singleMetric("perfagent_agent_max_rss_bytes", gauge, "peak resident memory of perfagent itself", agentRSS),
+		singleMetric("perfagent_cpus", gauge, "logical CPUs of the node", cpus),
 		{
 			Name: "perfagent_cpu_seconds_total", Type: counter, Label: "mode", write: cpuModes,
 			Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
 				"; guest time is included in user and nice",
 		},
-		one("perfagent_memory_used_ratio", gauge,
+		singleMetric("perfagent_memory_used_ratio", gauge,
 			"used share of the node's memory: (total - available) / total", memoryRatio),
-		one("perfagent_memory_total_bytes", gauge, "memory of the node", memoryTotal),
-		one("perfagent_filesystem_used_ratio", gauge,
+		singleMetric("perfagent_memory_total_bytes", gauge, "memory of the node", memoryTotal),
+		singleMetric("perfagent_filesystem_used_ratio", gauge,
 			"used share of the fullest file system of --disk-path: used / (used + available to users)",
 			filesystemRatio),
 	}
@@ -169,10 +169,10 @@ func zeroToNaN(v float64) float64 {
 	return v
 }
 
-// inBaseUnit converts a column's value to Prometheus' unit.
-func inBaseUnit(c collector.Column, v float64) float64 {
+// columnToBaseUnit converts a column's value to Prometheus' unit.
+func columnToBaseUnit(c collector.Column, v float64) float64 {
 	switch {
-	case c.Percent():
+	case c.IsPercent():
 		return v / 100
 	case c.Info().Unit == collector.Mebibytes:
 		return math.Round(v * collector.MiB) // some columns keep three decimals of a MiB
@@ -208,8 +208,8 @@ func (x *exposition) write(f *metricInput) {
 	if len(f.gpus) > 0 {
 		x.table(gpuMetrics(), f)
 	}
-	if f.work != nil {
-		x.table(workMetrics(), f)
+	if f.operations != nil {
+		x.table(operationMetrics(), f)
 	}
 	if f.store != nil {
 		x.table(storeMetrics(), f)

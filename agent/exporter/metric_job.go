@@ -10,7 +10,7 @@ import (
 
 // ofAccount returns the metric of a counter or limit from the job's account, in the base unit of scale times that.
 func ofAccount(name, kind, help string, scale float64, value func(*collector.Account) series.Optional) Metric {
-	return one(name, kind, help, func(f *metricInput) float64 { return float64(value(&f.account)) * scale })
+	return singleMetric(name, kind, help, func(f *metricInput) float64 { return float64(value(&f.account)) * scale })
 }
 
 // byResource returns the metric of the account's stalls, with a line for each resource.
@@ -52,12 +52,12 @@ func jobMetrics() []Metric {
 		},
 		ofAccount("perfagent_job_cpu_seconds_total", counter, "CPU time of the job"+sinceThen, 1,
 			func(a *account) optional { return a.CPUSeconds }),
-		one("perfagent_job_cpu_limit_cpus", gauge,
+		singleMetric("perfagent_job_cpu_limit_cpus", gauge,
 			"CPUs that the job may use: the minimum of quota, cpuset and affinity", cpuLimit),
 		ofAccount("perfagent_job_cpu_periods_total", counter, "periods"+counters, 1,
 			func(a *account) optional { return a.Periods }),
 		ofAccount("perfagent_job_cpu_throttled_periods_total", counter, "throttled periods"+counters, 1,
-			func(a *account) optional { return a.Throttled }),
+			func(a *account) optional { return a.ThrottledPeriods }),
 		ofAccount("perfagent_job_cpu_throttled_seconds_total", counter, "throttled time, summed over CPUs,"+counters, 1,
 			func(a *account) optional { return a.ThrottledSeconds }),
 		ofAccount("perfagent_job_memory_limit_bytes", gauge,
@@ -68,26 +68,26 @@ func jobMetrics() []Metric {
 			func(a *account) optional { return a.OOMKills }),
 		byResource("perfagent_job_pressure_waiting_seconds_total",
 			"time in which a task of the job's control group waited for a resource",
-			func(a *account) [3]optional { return waiting(a.JobStall) }),
+			func(a *account) [3]optional { return someStalls(a.JobStall) }),
 		byResource("perfagent_job_pressure_stalled_seconds_total",
 			"time in which all tasks of it waited for a resource",
-			func(a *account) [3]optional { return stalled(a.JobStall) }),
+			func(a *account) [3]optional { return fullStalls(a.JobStall) }),
 		byResource("perfagent_pressure_waiting_seconds_total",
 			"time in which a task of the node waited for a resource",
-			func(a *account) [3]optional { return waiting(a.HostStall) }),
+			func(a *account) [3]optional { return someStalls(a.HostStall) }),
 		byResource("perfagent_pressure_stalled_seconds_total",
 			"time in which all tasks of the node waited for a resource",
-			func(a *account) [3]optional { return stalled(a.HostStall) }),
+			func(a *account) [3]optional { return fullStalls(a.HostStall) }),
 		ofAccount("perfagent_oom_kills_total", counter, "out-of-memory kills on the node"+sinceThen, 1,
 			func(a *account) optional { return a.HostOOMKills }),
 	}
 }
 
-func waiting(s collector.Stalls) [3]series.Optional {
+func someStalls(s collector.Stalls) [3]series.Optional {
 	return [3]series.Optional{s.CPUSome, s.MemorySome, s.IOSome}
 }
 
-func stalled(s collector.Stalls) [3]series.Optional {
+func fullStalls(s collector.Stalls) [3]series.Optional {
 	return [3]series.Optional{s.CPUFull, s.MemoryFull, s.IOFull}
 }
 
@@ -106,7 +106,7 @@ func gpuMetrics() []Metric {
 		m := ofColumn(collector.GPUColumn(0, k))
 		return byGPU(m.Name, m.Type, m.Help, func(f *metricInput, i int, _ *collector.GPU) float64 {
 			c := collector.GPUColumn(i, k)
-			return inBaseUnit(c, f.values[c])
+			return columnToBaseUnit(c, f.values[c])
 		})
 	}
 

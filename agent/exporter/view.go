@@ -33,7 +33,7 @@ type document struct {
 
 func (e *Exporter) newView(rec *collector.Recording) *view {
 	report := sync.OnceValues(func() (r *reporter.Report, err error) {
-		defer recovered(&err)
+		defer recoverAs(&err)
 		return e.options.Report(rec), nil
 	})
 
@@ -41,7 +41,7 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 		made: time.Now(), samples: rec.Samples,
 		page: sync.OnceValue(func() document {
 			return render("text/html; charset=utf-8", report, func(w io.Writer, r *reporter.Report) error {
-				return plotter.WritePage(w, r, plotter.PageOptions{Live: e.live()})
+				return plotter.WritePage(w, r, plotter.PageOptions{Live: e.refreshInterval()})
 			})
 		}),
 		report: sync.OnceValue(func() document {
@@ -59,8 +59,8 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 	return v
 }
 
-// recovered turns a panic into an error: a panic must not end the process beside the job.
-func recovered(err *error) {
+// recoverAs turns a panic into an error: a panic must not end the process beside the job.
+func recoverAs(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic: %v", p)
 	}
@@ -70,7 +70,7 @@ func recovered(err *error) {
 func render(
 	contentType string, report func() (*reporter.Report, error), write func(io.Writer, *reporter.Report) error,
 ) (d document) {
-	defer recovered(&d.err)
+	defer recoverAs(&d.err)
 	d.contentType = contentType
 	r, err := report()
 	if err != nil {

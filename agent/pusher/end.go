@@ -21,7 +21,7 @@ const maxEndTries = 4
 // each node looks again after it has written.
 func (p *Plan) endRun(ctx context.Context) error {
 	for range maxEndTries {
-		status, code := p.outcome()
+		status, code := p.endStatus()
 		end := p.report.Run.End.Time
 		if p.Run.EndTime.After(end) {
 			end = p.Run.EndTime
@@ -49,10 +49,10 @@ func (p *Plan) endRun(ctx context.Context) error {
 	return nil
 }
 
-// outcome returns how a run ended on all nodes that are known of it, and its exit code, which is
+// endStatus returns how a run ended on all nodes that are known of it, and its exit code, which is
 // the first that is not 0. It does not improve on the status that the run has, unless that is from
 // a recording whose end was not known.
-func (p *Plan) outcome() (status mlflow.Status, code string) {
+func (p *Plan) endStatus() (status mlflow.Status, code string) {
 	status, code = statusOf(p.report), p.exitCode()
 	if status != mlflow.Finished {
 		return status, code
@@ -110,7 +110,7 @@ func (p *Plan) endAmongNodes(ctx context.Context) error {
 		}
 	}
 	failed := statusOf(p.report) != mlflow.Finished
-	if !p.id.leads && last.Step != p.step() && !(failed && first.Step >= p.step()) {
+	if !p.id.createsRun && last.Step != p.step() && !(failed && first.Step >= p.step()) {
 		return nil
 	}
 

@@ -17,15 +17,15 @@ import (
 type File struct {
 	*reportfile.File
 
-	// pieces are the files of the ranks, which record the state of the push, and key is the node in them.
-	pieces []*reportfile.File
-	key    string
+	// parts are the files of the ranks, which record the state of the push, and key is the node in them.
+	parts []*reportfile.File
+	key   string
 }
 
 // Load reads the files of a node. cpus is for perf.py's JSON, as in reportfile.Load.
 func Load(n *catalog.Node, cpus int) (*File, error) {
 	var pieces []*reportfile.File
-	var sources []reporter.Source
+	var sources []reporter.SourceReport
 	err := n.Retry(func() error {
 		pieces, sources = nil, nil
 		for _, path := range n.Paths() {
@@ -33,14 +33,14 @@ func Load(n *catalog.Node, cpus int) (*File, error) {
 			if err != nil {
 				return err
 			}
-			pieces, sources = append(pieces, f), append(sources, reporter.Source{Path: path, Report: f.Report})
+			pieces, sources = append(pieces, f), append(sources, reporter.SourceReport{Path: path, Report: f.Report})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(pieces) == 1 && n.InFile() == n.Name() {
+	if len(pieces) == 1 && n.NameInFile() == n.Name() {
 		return &File{File: pieces[0]}, nil
 	}
 
@@ -55,27 +55,28 @@ func Load(n *catalog.Node, cpus int) (*File, error) {
 
 	path := strings.TrimSuffix(n.Path(), filepath.Ext(n.Path())) + ".json"
 	whole := &reportfile.File{Path: path, Kind: reportfile.KindReport, Data: data, Report: report}
-	return &File{File: whole, pieces: pieces, key: n.InFile()}, nil
+	return &File{File: whole, parts: pieces, key: n.NameInFile()}, nil
 }
 
-// note records the states of a push in the file, if it is a perfagent report. Of ranks that were not put together yet,
-// each report records the state of the node, and a journal records nothing: it is replaced or it is all that is left.
-func (f *File) note(states map[string]reporter.PushState) error {
-	if f.pieces == nil {
-		return noteIn(f.File, states)
+// recordPush records the states of a push in the file, if it is a perfagent report. Of ranks that were not put
+// together yet, each report records the state of the node, and a journal records nothing: it is replaced or it is all
+// that is left.
+func (f *File) recordPush(states map[string]reporter.PushState) error {
+	if f.parts == nil {
+		return recordPushIn(f.File, states)
 	}
 
 	var errs []error
 	for _, state := range states { // of one node
-		for _, piece := range f.pieces {
-			errs = append(errs, noteIn(piece, map[string]reporter.PushState{f.key: state}))
+		for _, piece := range f.parts {
+			errs = append(errs, recordPushIn(piece, map[string]reporter.PushState{f.key: state}))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// noteIn records the states of a push in a file.
-func noteIn(file *reportfile.File, states map[string]reporter.PushState) error {
+// recordPushIn records the states of a push in a file.
+func recordPushIn(file *reportfile.File, states map[string]reporter.PushState) error {
 	return rewrite(file, "the state of the push", func(data []byte) ([]byte, error) {
 		return reporter.WithPush(data, states)
 	})
@@ -114,11 +115,11 @@ func (f *File) artifact(done func(runID string) map[string]reporter.PushState) A
 	return a
 }
 
-// Node returns the report of one node as a store gets it, without where it has been put, and what it is called: as its
-// file is, or after the node.
-func (f *File) Node(key string) (data []byte, base string, err error) {
+// EncodeNode returns the report of one node as a store gets it, without where it has been put, and what it is called:
+// as its file is, or after the node.
+func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	base = strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
-	if of, ok := catalog.ParseName(base + ".json"); ok && len(f.Report.Nodes) == 1 {
+	if of, ok := catalog.ParseFileName(base + ".json"); ok && len(f.Report.Nodes) == 1 {
 		base = journal.BaseName(of.Node, of.Host, "")
 	} else {
 		base = "node-" + key
@@ -139,10 +140,10 @@ func (f *File) Node(key string) (data []byte, base string, err error) {
 	return data, base, err
 }
 
-// NoteStore records in the file what was put into a store. The pieces of ranks are put together later, and say nothing
-// of a store.
-func (f *File) NoteStore(states map[string]*reporter.StoreState) error {
-	if f.pieces != nil || len(states) == 0 {
+// RecordStore records in the file what was put into a store. The pieces of ranks are put together later, and say
+// nothing of a store.
+func (f *File) RecordStore(states map[string]*reporter.StoreState) error {
+	if f.parts != nil || len(states) == 0 {
 		return nil
 	}
 	return rewrite(f.File, "what was put into the store", func(data []byte) ([]byte, error) {

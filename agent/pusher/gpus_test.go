@@ -29,7 +29,7 @@ func wideHost(before, after int) *fakeHost {
 		{Device: known, EnergyJoules: unknown, ClockMHz: unknown},
 		{Device: other, EnergyJoules: unknown, ClockMHz: unknown},
 	}
-	h.rec.Widen(2)
+	h.rec.EnsureGPUColumns(2)
 	for range after {
 		h.tick()
 	}
@@ -118,7 +118,7 @@ func TestWindows_OfManyGPUsFitABatch(t *testing.T) {
 	for len(h.rec.GPUs) < collector.MaxGPUs+4 {
 		h.rec.GPUs = append(h.rec.GPUs, h.rec.GPUs[0])
 	}
-	h.rec.Widen(len(h.rec.GPUs))
+	h.rec.EnsureGPUColumns(len(h.rec.GPUs))
 	for range 25 {
 		h.tick()
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Wish says where a person wants reports to go. What it leaves empty is up to the reports and to the environment.
-type Wish struct {
+// A Target says where a person wants reports to go. What it leaves empty is up to the reports and to the environment.
+type Target struct {
 	URI        string // of the server
 	RunID      string
 	Experiment string // its name
@@ -25,7 +25,7 @@ type Group struct {
 	URI  string // of the server as given, perhaps with user info; "" if it is not known
 	From string // where the URI comes from
 
-	wish    Wish
+	target  Target
 	running bool               // the recording has not ended
 	state   reporter.PushState // of the last push; State is "" if there was none
 	report  *reporter.Report
@@ -33,8 +33,8 @@ type Group struct {
 }
 
 // Groups splits a report by the destinations of its nodes. running is set if the recording has not ended.
-func (w Wish) Groups(r *reporter.Report, running bool) []*Group {
-	groups := Group{wish: w, running: running}.split(r, func(n *reporter.Node) reporter.PushState {
+func (w Target) Groups(r *reporter.Report, running bool) []*Group {
+	groups := Group{target: w, running: running}.split(r, func(n *reporter.Node) reporter.PushState {
 		state := lastPush(n)
 		state.Error = ""
 		return state
@@ -78,7 +78,7 @@ func (g Group) split(
 // server returns the server for nodes with this state of their last push, and where its URI comes from. A tracking URI
 // of the shell that is no server, such as a directory, is for other programs: the server that the report records goes
 // before it.
-func (w Wish) server(state reporter.PushState) (uri, from string) {
+func (w Target) server(state reporter.PushState) (uri, from string) {
 	shell := os.Getenv("MLFLOW_TRACKING_URI")
 	remembered := state.URI != "" && state.State != reporter.PushOff // else it is a server that we cannot push to
 	switch {
@@ -90,15 +90,15 @@ func (w Wish) server(state reporter.PushState) (uri, from string) {
 	return state.URI, "recorded in the report"
 }
 
-// elsewhere reports whether the group goes to another server than the report records.
-func (g *Group) elsewhere() bool { return g.state.URI != mlflow.PublicURI(g.URI) }
+// isOtherServer reports whether the group goes to another server than the report records.
+func (g *Group) isOtherServer() bool { return g.state.URI != mlflow.PublicURI(g.URI) }
 
 // destination returns where a group goes, from the wish, the report and the environment.
 func (g *Group) destination() Destination {
 	d := Destination{
 		RunID: g.state.RunID, Given: g.state.Given, Invocation: g.state.Invocation,
 		ExperimentName: g.state.ExperimentName, ExperimentID: g.state.ExperimentID,
-		OtherServer: g.elsewhere(), CheckFirst: g.wish.DryRun,
+		OtherServer: g.isOtherServer(), NoCreate: g.target.DryRun,
 	}
 	if d.RunID == "" && g.state.URI == "" {
 		d.RunID = os.Getenv("MLFLOW_RUN_ID")
@@ -108,12 +108,12 @@ func (g *Group) destination() Destination {
 		d.ExperimentName, d.ExperimentID = os.Getenv("MLFLOW_EXPERIMENT_NAME"), os.Getenv("MLFLOW_EXPERIMENT_ID")
 	}
 
-	if g.wish.Experiment != "" {
-		d.ExperimentName, d.ExperimentID = g.wish.Experiment, ""
+	if g.target.Experiment != "" {
+		d.ExperimentName, d.ExperimentID = g.target.Experiment, ""
 	}
-	if g.wish.RunID != "" {
-		d.RunID, d.Given, d.OtherServer = g.wish.RunID, true, false
-	} else if g.wish.Experiment != "" {
+	if g.target.RunID != "" {
+		d.RunID, d.Given, d.OtherServer = g.target.RunID, true, false
+	} else if g.target.Experiment != "" {
 		d.RunID, d.Given, d.ExperimentOnly = "", false, true // a run of that experiment
 	}
 	return d
@@ -152,22 +152,22 @@ func (g *Group) Split(ctx context.Context, c *mlflow.Client) ([]*Group, error) {
 func (g *Group) Prepare(ctx context.Context, c *mlflow.Client, f *File, progress func(sent, all int)) (*Plan, error) {
 	g.dest = g.destination()
 	plan, err := Prepare(ctx, c, g.report, Options{
-		Destination: g.dest, Progress: progress, Running: g.running, Settle: true,
+		Destination: g.dest, Progress: progress, Running: g.running, ResolveDuplicates: true,
 		Artifacts: []Artifact{f.artifact(func(runID string) map[string]reporter.PushState {
 			return g.done(runID, c, g.dest.Given, nil)
 		})},
 	})
-	return plan, g.noteFailure(f, c, plan, err)
+	return plan, g.recordFailure(f, c, plan, err)
 }
 
 // Send sends what the run lacks. A failure is recorded in the file.
 func (g *Group) Send(ctx context.Context, p *Plan, f *File) error {
-	return g.noteFailure(f, p.client, p, p.Send(ctx))
+	return g.recordFailure(f, p.client, p, p.Send(ctx))
 }
 
-// NoteDone records in the file that the server has everything.
-func (g *Group) NoteDone(p *Plan, f *File) error {
-	return f.note(g.done(p.Run.ID, p.client, p.opts.Given, p.Notes))
+// RecordDone records in the file that the server has everything.
+func (g *Group) RecordDone(p *Plan, f *File) error {
+	return f.recordPush(g.done(p.Run.ID, p.client, p.opts.Given, p.Notes))
 }
 
 // done returns the states of the group's nodes once the server has all of them.
@@ -175,12 +175,12 @@ func (g *Group) done(runID string, c *mlflow.Client, given bool, notes []string)
 	return g.each(DoneState(reporter.PushState{RunID: runID, Given: given, URI: c.URI()}, notes))
 }
 
-// noteFailure records in the file that a push failed with err, which it returns. It changes nothing in a dry run, nor
+// recordFailure records in the file that a push failed with err, which it returns. It changes nothing in a dry run, nor
 // where the wish or a variable sent a pending report somewhere else. A push that was done before, to this server or
 // another, stays done.
-func (g *Group) noteFailure(f *File, c *mlflow.Client, p *Plan, err error) error {
-	named := g.wish != Wish{} || g.elsewhere()
-	if err == nil || g.wish.DryRun || named && g.state.State == reporter.PushPending ||
+func (g *Group) recordFailure(f *File, c *mlflow.Client, p *Plan, err error) error {
+	named := g.target != Target{} || g.isOtherServer()
+	if err == nil || g.target.DryRun || named && g.state.State == reporter.PushPending ||
 		g.state.State == reporter.PushDone {
 		return err
 	}
@@ -192,7 +192,7 @@ func (g *Group) noteFailure(f *File, c *mlflow.Client, p *Plan, err error) error
 	if p != nil && p.Run != nil {
 		s.RunID = p.Run.ID
 	}
-	return errors.Join(err, f.note(g.each(s)))
+	return errors.Join(err, f.recordPush(g.each(s)))
 }
 
 // each returns the state s for every node of the group. Each node keeps its own invocation.

@@ -42,26 +42,26 @@ type Live struct {
 	connect func() (*mlflow.Client, error)
 
 	// Shared by the sampling goroutine and ours, with at most one batch under way.
-	batches chan liveBatch
-	ready   atomic.Bool
-	making  atomic.Bool  // a run is being created, or may have been
-	sent    atomic.Int64 // time of the last point that the server has, in ms since 1970
+	batches     chan liveBatch
+	ready       atomic.Bool
+	creatingRun atomic.Bool  // a run is being created, or may have been
+	sent        atomic.Int64 // time of the last point that the server has, in ms since 1970
 
 	step int64 // of the newest sample, or the node's slot; belongs to the sampling goroutine
 
-	part part // of the series that is pushed
+	filter seriesFilter // of the series that is pushed
 
 	// These belong to our own goroutine.
-	client *mlflow.Client
-	run    *mlflow.Run
-	room   *room // nil unless the run takes few names
-	unsure bool  // a request failed halfway: the server may have its points
-	rest   time.Duration
+	client     *mlflow.Client
+	run        *mlflow.Run
+	nameBudget *nameBudget // nil unless the run takes few names
+	unsure     bool        // a request failed halfway: the server may have its points
+	rest       time.Duration
 }
 
 // A liveBatch is one batch of windows for the push goroutine, with what was known when it was made.
 type liveBatch struct {
-	id      identity
+	id      runIdentity
 	windows []window
 	start   int64
 	thinned bool
@@ -77,9 +77,9 @@ func NewLive(about journal.Head, d Destination, connect func() (*mlflow.Client, 
 	return l
 }
 
-// OfRank makes the push leave out the job's series: they are of one rank of several, and the node's come when all
+// SetHostOnly makes the push leave out the job's series: they are of one rank of several, and the node's come when all
 // have ended. It is called before Observe.
-func (l *Live) OfRank() { l.part = hostOnly }
+func (l *Live) SetHostOnly() { l.filter = hostOnly }
 
 // Observe looks at the Recording. It is called after each sample, in the sampling goroutine. If a
 // window is full and no other batch is under way, it hands over what is to be sent.
@@ -93,19 +93,19 @@ func (l *Live) Observe(rec *collector.Recording) {
 
 	node := NodeName(strconv.Itoa(l.about.Node), l.about.Identity, rec.Host.Hostname)
 	s := newLiveSeries(rec, node, l.sent.Load())
-	s.maxWindows, s.part = maxLiveWindows, l.part
+	s.maxWindows, s.filter = maxLiveWindows, l.filter
 	windows := s.windows()
 	if len(windows) == 0 {
 		l.ready.Store(true)
 		return
 	}
-	id := identity{
+	id := runIdentity{
 		runID:      l.about.Run.ID,
 		invocation: l.dest.Invocation,
 		start:      l.about.Run.Start.Time,
 		end:        rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot),
 		nodes:      []string{node},
-		leads:      leads(l.about.Node, l.about.Identity),
+		createsRun: createsRun(l.about.Node, l.about.Identity),
 		recordings: map[string]string{node: recordingID(l.about.Run.ID, node, s.start)},
 	}
 	// There is room, because ready was ours.
@@ -115,7 +115,7 @@ func (l *Live) Observe(rec *collector.Recording) {
 // due returns the number of what is due by the next sample, and when it may be sent: of a node by itself the
 // window of the newest sample, and of one of many its slot, which does not wait for a sample.
 func (l *Live) due(p pace, rec *collector.Recording) (step int64, at time.Time) {
-	if !p.on() {
+	if !p.hasPeers() {
 		return int64((rec.End.Boot - rec.Start.Boot) / windowLength), at
 	}
 
@@ -141,9 +141,9 @@ func newLiveSeries(rec *collector.Recording, node string, after int64) nodeSerie
 	}
 
 	s.samples, s.envelope = reporter.NewSeries(rec, first, min(rec.Ring.Len(), first+maxLiveBuckets))
-	s.job = drawnInRecording(rec)
+	s.job = recordingJobSeries(rec)
 	for _, g := range rec.GPUs {
-		s.gpus = append(s.gpus, device{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
+		s.gpus = append(s.gpus, gpuCapacity{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
 	}
 	return s
 }
@@ -177,8 +177,8 @@ func (l *Live) Run(ctx context.Context) {
 // once Run has returned.
 func (l *Live) RunID() string { return cmp.Or(l.run, &mlflow.Run{}).ID }
 
-// MayHaveMade reports whether a run may have been created that RunID does not know.
-func (l *Live) MayHaveMade() bool { return l.making.Load() }
+// MayHaveCreatedRun reports whether a run may have been created that RunID does not know.
+func (l *Live) MayHaveCreatedRun() bool { return l.creatingRun.Load() }
 
 // sentUntil returns the time of the last point that was sent to a run, in ms since 1970, or −1 if
 // none was. It is not certain if the answer to a later request was lost. It may be called once Run
@@ -223,16 +223,16 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 		created, err := l.findRun(ctx, b)
 		// A server takes seconds to answer with a run that has the series of many nodes. So each of them looks
 		// for the run before any of them sends.
-		if err != nil || l.run == nil || b.pace.on() && !created {
+		if err != nil || l.run == nil || b.pace.hasPeers() && !created {
 			return err
 		}
 	}
 
-	if l.dest.FewNames {
-		if l.room == nil {
-			l.room = newRoom(l.run, b.pace.nodes)
+	if l.dest.LimitsNames {
+		if l.nameBudget == nil {
+			l.nameBudget = newNameBudget(l.run, b.pace.nodes)
 		}
-		if b.windows = l.room.keep(b.windows); len(b.windows) == 0 {
+		if b.windows = l.nameBudget.keep(b.windows); len(b.windows) == 0 {
 			return nil
 		}
 	}
@@ -240,15 +240,15 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 	// A given run may have other recordings, and it would take many requests to tell our points
 	// from theirs. There they are sent again: databases store them once.
 	if l.unsure && (l.dest.RunID == "" || b.thinned) {
-		if err := l.askHowFar(ctx, b); err != nil {
+		if err := l.updateSent(ctx, b); err != nil {
 			return err
 		}
 	}
 	return l.send(ctx, b.windows)
 }
 
-// askHowFar asks for the last point that the server has, because the answer to a request was lost.
-func (l *Live) askHowFar(ctx context.Context, b liveBatch) error {
+// updateSent asks for the last point that the server has, because the answer to a request was lost.
+func (l *Live) updateSent(ctx context.Context, b liveBatch) error {
 	run, err := l.client.Run(ctx, l.run.ID)
 	if err != nil {
 		return err
@@ -296,7 +296,7 @@ func (l *Live) findRun(ctx context.Context, b liveBatch) (created bool, err erro
 		return false, err
 	}
 	patience := int64(ownRunAfter)
-	if !b.id.leads {
+	if !b.id.createsRun {
 		patience++
 	}
 	full := b.windows[len(b.windows)-1].step + 1
@@ -307,13 +307,13 @@ func (l *Live) findRun(ctx context.Context, b liveBatch) (created bool, err erro
 		l.run = found.run
 		return false, nil
 	}
-	if !b.id.leads && full < patience+b.pace.slack() {
+	if !b.id.createsRun && full < patience+b.pace.slack() {
 		return false, nil
 	}
 
-	l.making.Store(true)
+	l.creatingRun.Store(true)
 	name := runName(&reporter.Report{Run: l.about.Run})
 	l.run, err = b.id.create(ctx, l.client, l.dest, found.experiments, name)
-	l.making.Store(err != nil)
+	l.creatingRun.Store(err != nil)
 	return err == nil, err
 }

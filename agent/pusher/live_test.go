@@ -18,7 +18,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/mlflow"
 )
 
@@ -169,7 +169,7 @@ func TestLive_TakesTheJobsRun(t *testing.T) {
 // After a failure that may pass, Live tries again each window; after others it tries less and less
 // often.
 func TestLive_RestsAfterFailures(t *testing.T) {
-	need.Time(t, "a second of CPU for its many days")
+	testenv.SkipIfShort(t, "a second of CPU for its many days")
 	t.Parallel()
 	refused := mlflowtest.Status(http.StatusUnauthorized, "text/plain", "no")
 	for name, c := range map[string]struct {
@@ -265,7 +265,7 @@ func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 	t.Parallel()
 	for _, capacity := range []int{12, 20, 40} {
 		inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
-			s.rec.Ring = series.NewRing(capacity, int(s.rec.Columns()))
+			s.rec.Ring = series.NewRing(capacity, int(s.rec.NumColumns()))
 			s.fake.SetBefore(closing(mlflowtest.On("log-batch", every(2, s.fake.Applied(mlflowtest.Drop())))))
 			s.seconds(700, nil)
 			points := s.fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"]
@@ -341,7 +341,7 @@ func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 
 // A server that refuses connections for a long time gets all windows later.
 func TestLive_SurvivesRefusedConnections(t *testing.T) {
-	need.Time(t, "half an hour of refused connections, simulated")
+	testenv.SkipIfShort(t, "half an hour of refused connections, simulated")
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.outside(s.l.Close)

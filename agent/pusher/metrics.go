@@ -32,7 +32,7 @@ func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 			}
 			out = append(out, mlflow.Metric{Key: key, Value: v, Timestamp: max(0, end), Step: step})
 		}
-		for _, m := range slices.Concat(phaseMetrics(n), workMetrics(n), rankMetrics(n), exitMetrics(n)) {
+		for _, m := range slices.Concat(phaseMetrics(n), operationMetrics(n), rankMetrics(n), exitMetrics(n)) {
 			m.Timestamp, m.Step = max(0, end), step
 			out = append(out, m)
 		}
@@ -64,10 +64,10 @@ func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
 // phaseMetrics returns the numbers of a node's phases that are pushed, as phase/NAME/seconds and so on.
 func phaseMetrics(n *reporter.Node) []mlflow.Metric {
 	var out []mlflow.Metric
-	taken := make(names)
+	taken := make(keySet)
 	numbers := []string{reporter.PhaseSeconds, reporter.MetricJobCores, reporter.MetricJobMemoryPeak}
 	for _, p := range n.Phases {
-		key := taken.take("phase/", p.Name, numbers...)
+		key := taken.reserve("phase/", p.Name, numbers...)
 		for _, number := range numbers {
 			v, ok := p.Metrics[number]
 			if number == reporter.PhaseSeconds {
@@ -124,14 +124,15 @@ func exitMetrics(n *reporter.Node) []mlflow.Metric {
 // server.
 const maxName = 200
 
-// names are the keys that were made of the job's own names, and their folders, for which the value is false.
-type names map[string]bool
+// keySet are the keys that were made of the job's own names, and their folders, for which the value is false.
+type keySet map[string]bool
 
-// take returns the beginning of the keys of a phase or a series: key + "/" + number for each number, or the key itself
-// for the number "". What MLflow does not take in a key becomes "_", and so do slashes and dots where they would make
-// another path, or a folder of what is a key. Of two names that MLflow takes for one, the second gets a number.
-func (n names) take(folder, name string, numbers ...string) string {
-	name = legible(name)
+// reserve returns the beginning of the keys of a phase or a series: key + "/" + number for each number, or the key
+// itself for the number "". What MLflow does not take in a key becomes "_", and so do slashes and dots where they
+// would make another path, or a folder of what is a key. Of two names that MLflow takes for one, the second gets a
+// number.
+func (n keySet) reserve(folder, name string, numbers ...string) string {
+	name = sanitizeName(name)
 	key := folder + name
 	if mlflow.CheckKey(key) != nil || n.clash(key, false, numbers) {
 		key = folder + cmp.Or(strings.NewReplacer("/", "_", ".", "_").Replace(name), "_")
@@ -154,7 +155,7 @@ func (n names) take(folder, name string, numbers ...string) string {
 
 // clash reports whether one of the keys would be the folder of a key that is there, or would have one as its folder:
 // servers without a database keep each key in a file. With same it also reports whether one of the keys is there.
-func (n names) clash(key string, same bool, numbers []string) bool {
+func (n keySet) clash(key string, same bool, numbers []string) bool {
 	for _, number := range numbers {
 		full := path.Join(key, number)
 		if isKey, there := n[full]; there && (same || !isKey) {
@@ -169,8 +170,8 @@ func (n names) clash(key string, same bool, numbers []string) bool {
 	return false
 }
 
-// legible returns the beginning of a name, with "_" for each character that MLflow does not take in a key.
-func legible(name string) string {
+// sanitizeName returns the beginning of a name, with "_" for each character that MLflow does not take in a key.
+func sanitizeName(name string) string {
 	return text.Prefix(strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) || strings.ContainsRune("_-. /", r) {
 			return r

@@ -101,7 +101,7 @@ func (c *cluster) end(t *testing.T, timeout time.Duration, code func(node int) i
 	c.stop()
 	var pushing sync.WaitGroup
 	for i, live := range c.lives {
-		o := Options{Destination: Destination{Invocation: fmt.Sprintf("i.%d", i)}, Patience: 1500 * time.Millisecond}
+		o := Options{Destination: Destination{Invocation: fmt.Sprintf("i.%d", i)}, RunTimeout: 1500 * time.Millisecond}
 		if live.RunID() != "" {
 			o.Live, o.RunID = live, live.RunID()
 		}
@@ -135,7 +135,7 @@ func (c *cluster) push(ctx context.Context, r *reporter.Report, o Options, timeo
 		return err
 	}
 	defer client.Close()
-	o.Turns = NewTurns(r, timeout)
+	o.Schedule = NewSchedule(r, timeout)
 	plan, err := Prepare(ctx, client, r, o)
 	if err != nil {
 		return err

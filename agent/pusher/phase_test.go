@@ -13,7 +13,7 @@ import (
 
 // What is pushed of phases has keys that every server takes, each once.
 func TestMetrics_Phases(t *testing.T) {
-	r := reportertest.Tell(reportertest.ThreeNodes())
+	r := reportertest.AddMarks(reportertest.ThreeNodes())
 	n := r.Nodes["1"]
 	for _, name := range []string{"a/b", "a:b", "a_b", "..", "/", "a//b", "ünï 1", strings.Repeat("x", 200)} {
 		n.Phases = append(n.Phases, reporter.Phase{Name: name, Seconds: 3, Count: 1})

@@ -35,20 +35,20 @@ type Options struct {
 	// file of perf.py.
 	RecordingID string
 
-	// Settle checks, after a run was created, whether another process has created one for the same
+	// ResolveDuplicates checks, after a run was created, whether another process has created one for the same
 	// recordings at the same time, and agrees on one of the two.
-	Settle bool
+	ResolveDuplicates bool
 
 	// Running is set if the recording is not at its end. Windows that are not full and the end of
 	// the run are then left to a later push.
 	Running bool
 
-	// Turns, if not nil, are when the node may send, as one of many that end at the same time.
-	Turns *Turns
+	// Schedule, if not nil, are when the node may send, as one of many that end at the same time.
+	Schedule *Schedule
 
-	// Patience is how long to wait for another node's run before creating one of our own. Node 0
+	// RunTimeout is how long to wait for another node's run before creating one of our own. Node 0
 	// does not wait.
-	Patience time.Duration
+	RunTimeout time.Duration
 
 	// Live, if not nil, pushed this recording while it went on, and knows how far it got. Its Run
 	// has returned.
@@ -64,13 +64,13 @@ type Plan struct {
 	client *mlflow.Client
 	report *reporter.Report
 	opts   Options
-	id     identity
+	id     runIdentity
 
 	// Run is where the numbers go. It is nil if that is one of our own that is still to be created.
 	Run *mlflow.Run
 
 	// Metrics and Points count the values to send, and Known those that the server has.
-	Metrics, Points, Known int
+	Metrics, Points, AlreadyStored int
 
 	// Notes say what people should know although it is not a failure.
 	Notes []string
@@ -86,16 +86,16 @@ type Plan struct {
 
 // Prepare finds the run of a report and what the run lacks.
 func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
-	p := &Plan{client: c, report: r, opts: o, id: newIdentity(r, o.Destination, o.RecordingID)}
-	if err := o.Turns.wait(ctx); err != nil {
+	p := &Plan{client: c, report: r, opts: o, id: newRunIdentity(r, o.Destination, o.RecordingID)}
+	if err := o.Schedule.wait(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.findRun(ctx); err != nil {
 		return nil, fmt.Errorf("find the MLflow run: %w", err)
 	}
-	if p.Run == nil && (o.CheckFirst || o.ExperimentID != "") {
+	if p.Run == nil && (o.NoCreate || o.ExperimentID != "") {
 		check := o.Destination
-		check.CheckFirst = true
+		check.NoCreate = true
 		if _, err := check.experiment(ctx, c, p.experiments); err != nil {
 			return nil, fmt.Errorf("find the experiment for a run: %w", err)
 		}
@@ -138,8 +138,8 @@ func (p *Plan) Describe(size string) [][2]string {
 		{"metrics", strconv.Itoa(p.Metrics)},
 		{"series", text.Count(p.Points, "point", "points")},
 	}
-	if p.Known > 0 {
-		out = append(out, [2]string{"stored", text.Count(p.Known, "value", "values") + " already"})
+	if p.AlreadyStored > 0 {
+		out = append(out, [2]string{"stored", text.Count(p.AlreadyStored, "value", "values") + " already"})
 	}
 	out = append(out, [2]string{"tags", strings.Join(slices.Sorted(maps.Keys(tags)), ", ")},
 		[2]string{"artifact", fmt.Sprintf("%s (%s)", p.artifactPath(p.opts.Artifacts[0].Name), size)})
@@ -153,8 +153,8 @@ func (p *Plan) Describe(size string) [][2]string {
 func (p *Plan) Outcome() string {
 	out := fmt.Sprintf("%s and %s sent to %s", text.Count(p.Metrics, "metric", "metrics"),
 		text.Count(p.Points, "point", "points"), p.client.RunURL(p.Run))
-	if p.Known > 0 {
-		out += fmt.Sprintf(" (%d were there)", p.Known)
+	if p.AlreadyStored > 0 {
+		out += fmt.Sprintf(" (%d were there)", p.AlreadyStored)
 	}
 	return strings.Join(append([]string{out}, p.Notes...), "; ")
 }
@@ -170,11 +170,11 @@ func DoneState(s reporter.PushState, notes []string) reporter.PushState {
 // findRun takes the given run or searches.
 func (p *Plan) findRun(ctx context.Context) error {
 	d := p.opts.Destination
-	if p.opts.Turns != nil && p.opts.Live != nil {
+	if p.opts.Schedule != nil && p.opts.Live != nil {
 		// A server takes seconds to answer with a run that has the series of many nodes, so that these do not ask for
 		// the one that the live push has sent to.
 		if _, p.sentLive = p.opts.Live.sentUntil(d.RunID); p.sentLive {
-			if p.Run = p.opts.Live.run; p.id.leads {
+			if p.Run = p.opts.Live.run; p.id.createsRun {
 				return p.findJobRun(ctx)
 			}
 			return nil
@@ -192,7 +192,7 @@ func (p *Plan) findRun(ctx context.Context) error {
 		p.opts.Given = false // that is another server's run
 	}
 
-	found, err := p.searchPatiently(ctx)
+	found, err := p.searchWithRetry(ctx)
 	p.experiments = found.experiments
 	if err != nil || found.run == nil {
 		return err
@@ -224,13 +224,13 @@ func checkActive(run *mlflow.Run) error {
 	return nil
 }
 
-// searchPatiently searches. If another node may be about to create the run, it searches again for a
+// searchWithRetry searches. If another node may be about to create the run, it searches again for a
 // while.
-func (p *Plan) searchPatiently(ctx context.Context) (searchResult, error) {
-	deadline := time.Now().Add(p.opts.Patience)
+func (p *Plan) searchWithRetry(ctx context.Context) (searchResult, error) {
+	deadline := time.Now().Add(p.opts.RunTimeout)
 	for {
 		found, err := p.id.search(ctx, p.client, p.opts.Destination)
-		if err != nil || found.run != nil || p.id.leads || !time.Now().Before(deadline) {
+		if err != nil || found.run != nil || p.id.createsRun || !time.Now().Before(deadline) {
 			return found, err
 		}
 		if err := retry.Wait(ctx, 300*time.Millisecond); err != nil {
@@ -242,7 +242,7 @@ func (p *Plan) searchPatiently(ctx context.Context) (searchResult, error) {
 // compare finds out what the run lacks of the report.
 func (p *Plan) compare(ctx context.Context) error {
 	p.metrics, p.dropped = metrics(p.report)
-	p.windows, p.Known, p.Points = nil, 0, 0
+	p.windows, p.AlreadyStored, p.Points = nil, 0, 0
 	if err := p.compareMetrics(ctx); err != nil {
 		return fmt.Errorf("ask for the metrics that the run has: %w", err)
 	}
@@ -280,7 +280,7 @@ func (p *Plan) compareMetrics(ctx context.Context) error {
 			}
 		}
 		if has {
-			p.Known++
+			p.AlreadyStored++
 		} else {
 			lacking = append(lacking, m)
 		}
@@ -313,7 +313,7 @@ func (p *Plan) compareSeries(ctx context.Context, s nodeSeries) error {
 		if w.end > until {
 			p.windows = append(p.windows, w)
 		} else {
-			p.Known += len(w.points)
+			p.AlreadyStored += len(w.points)
 		}
 	}
 	return nil
@@ -343,8 +343,8 @@ func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64
 // measured it, each from its own start; so a window is there if the run has a point of its time. Those of the job
 // are sent when all ranks have ended.
 func (p *Plan) compareRanks(ctx context.Context, s nodeSeries) error {
-	for _, part := range []part{hostOnly, jobOnly} {
-		s.part = part
+	for _, part := range []seriesFilter{hostOnly, jobOnly} {
+		s.filter = part
 		all := s.windows()
 		var there []int64
 		if part == hostOnly || len(p.recordedSteps()) > 0 {
@@ -358,7 +358,7 @@ func (p *Plan) compareRanks(ctx context.Context, s nodeSeries) error {
 		for _, w := range all {
 			i, _ := slices.BinarySearch(there, before+1)
 			if i < len(there) && there[i] <= w.end {
-				p.Known += len(w.points)
+				p.AlreadyStored += len(w.points)
 			} else {
 				p.windows = append(p.windows, w)
 			}

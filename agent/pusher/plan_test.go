@@ -182,7 +182,7 @@ func TestPush_GivesTheSameTwiceAndAtOnce(t *testing.T) {
 	all.Wait()
 	before := len(fake.Requests())
 	p, err := push(t, c, r, o)
-	if err != nil || p.Metrics != 0 || p.Points != 0 || p.Known == 0 || p.Own() {
+	if err != nil || p.Metrics != 0 || p.Points != 0 || p.AlreadyStored == 0 || p.Own() {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, q := range fake.Requests()[before:] {

@@ -31,7 +31,7 @@ type nodeSeries struct {
 
 	samples  reporter.Samples
 	envelope reporter.Envelope
-	gpus     []device
+	gpus     []gpuCapacity
 	job      []jobSeries // what the job drew time lines of, in the order in which they began
 
 	thinned bool // kept samples stand for several: live points may be finer
@@ -39,29 +39,29 @@ type nodeSeries struct {
 
 	maxWindows int // 0 means all
 
-	part part
+	filter seriesFilter
 }
 
-// A part says which of a node's series are meant.
-type part int
+// A seriesFilter says which of a node's series are meant.
+type seriesFilter int
 
 const (
-	wholeNode part = iota
-	hostOnly       // without those of the job: they are of one rank of several
+	wholeNode seriesFilter = iota
+	hostOnly               // without those of the job: they are of one rank of several
 	jobOnly
 )
 
-// has reports whether a source belongs to the part.
-func (p part) has(src *source) bool {
-	ofJob := src.job || len(src.columns) > 0 && src.columns[0].Info().Since == collector.Job
+// matches reports whether a source belongs to the part.
+func (p seriesFilter) matches(src *source) bool {
+	ofJob := src.job || len(src.columns) > 0 && src.columns[0].Info().Scope == collector.ScopeJob
 	return p == wholeNode || ofJob == (p == jobOnly)
 }
 
 // newNodeSeries returns what a report has of a node.
 func newNodeSeries(name string, n *reporter.Node) nodeSeries {
-	s := nodeSeries{node: name, samples: n.Samples, envelope: n.Envelope, job: drawnInReport(n.Envelope)}
+	s := nodeSeries{node: name, samples: n.Samples, envelope: n.Envelope, job: reportJobSeries(n.Envelope)}
 	for _, g := range n.GPUs {
-		s.gpus = append(s.gpus, device{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
+		s.gpus = append(s.gpus, gpuCapacity{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
 	}
 
 	s.thinned = n.Sampling != nil && int64(n.Samples.Len()) < n.Sampling.Samples
@@ -158,7 +158,7 @@ func (s nodeSeries) begin(ends []int64, i int) int64 {
 type source struct {
 	Series
 	key    string // of its points in MLflow
-	values []values
+	values []columnValues
 
 	job  bool      // the job's own, in any unit
 	rate []float64 // for each kept sample, the events per second, which weigh its value; nil if only time does
@@ -178,7 +178,7 @@ func (src *source) weight(k int, seconds float64) float64 {
 // rounded returns a value as it is sent. More digits are noise that would fill the requests.
 func (src *source) rounded(v float64) float64 {
 	if src.job {
-		return text.RoundFigure(v)
+		return text.RoundSignificant(v)
 	}
 	return text.Round(v, 6)
 }
@@ -195,15 +195,15 @@ func (s nodeSeries) sources() []source {
 		}
 	}
 
-	out := s.workSources()
-	for _, series := range slices.Concat(all, otherSeries(), hostSeries()) {
+	out := s.jobSources()
+	for _, series := range slices.Concat(all, optionalSeries(), hostSeries()) {
 		src := source{Series: series, key: folder(s.node) + series.Name}
 		for _, c := range series.columns {
 			src.values = append(src.values, s.values(c))
 		}
 		out = append(out, src)
 	}
-	return slices.DeleteFunc(out, func(src source) bool { return !s.part.has(&src) })
+	return slices.DeleteFunc(out, func(src source) bool { return !s.filter.matches(&src) })
 }
 
 // points makes the points of a window, one per series that was measured, of the kept samples i to
@@ -223,19 +223,19 @@ func (s nodeSeries) points(w window, sources []source, ends []int64, i, j int) (
 	return out
 }
 
-// values are a column's mean and greatest value for each kept sample.
-type values struct{ mean, max []float64 }
+// columnValues are a column's mean and greatest value for each kept sample.
+type columnValues struct{ mean, max []float64 }
 
 // values returns the values of a column.
-func (s nodeSeries) values(c collector.Column) values {
+func (s nodeSeries) values(c collector.Column) columnValues {
 	if band, ok := s.envelope[c.Key()]; ok {
-		return values{mean: band.Mean, max: band.Max}
+		return columnValues{mean: band.Mean, max: band.Max}
 	}
 	kept := s.samples.Column(c.Key())
 	if s.envelope == nil && slices.Contains(collector.Counters(), c) { // perf.py's count since boot
 		kept = sinceFirst(kept)
 	}
-	return values{mean: kept, max: kept}
+	return columnValues{mean: kept, max: kept}
 }
 
 // sinceFirst subtracts the first value of a counter from all of them.
@@ -252,7 +252,7 @@ func sinceFirst(counter []float64) []float64 {
 
 // reduce returns the mean, the peak or the last value of the kept samples i to j−1. It is NaN if
 // none was measured.
-func (v values) reduce(r reduction, i, j int, weight func(k int) float64) float64 {
+func (v columnValues) reduce(r reduction, i, j int, weight func(k int) float64) float64 {
 	sum, total, most, end := 0.0, 0.0, math.NaN(), math.NaN()
 	for k := i; k < min(j, len(v.mean), len(v.max)); k++ {
 		if math.IsNaN(v.mean[k]) || math.IsNaN(v.max[k]) {

@@ -76,7 +76,7 @@ func TestPush_OfRanks(t *testing.T) {
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
 		s = in
-		s.live.OfRank()
+		s.live.SetHostOnly()
 		s.rec.Host.Hostname = "gpu7"
 		rank := 0
 		s.live.about.Identity = &reporter.Identity{NodeFrom: "none", Rank: &rank, WorldSize: 2}
@@ -96,7 +96,7 @@ func TestPush_OfRanks(t *testing.T) {
 	n := withRanks(r, 0, 1)
 	n.Identity.WorldSize = 2
 	all := newNodeSeries("gpu7", n)
-	all.part = hostOnly
+	all.filter = hostOnly
 	windows := all.windows()
 	c := connect(t, s.l.URL)
 	send(t, c, live.Info.RunID, shifted(windows[9:10], -300)) // by a rank that began a little earlier

@@ -120,7 +120,7 @@ func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
 		s = in
-		s.rec.Ring = series.NewRing(40, int(s.rec.Columns()))
+		s.rec.Ring = series.NewRing(40, int(s.rec.NumColumns()))
 		s.seconds(75, nil)
 	})
 	if s.rec.Ring.Stride() == 1 {
@@ -224,8 +224,8 @@ func TestPush_AsksForLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := asked(s.fake, "system"); n > 1 || p.Points == 0 || p.Known == 0 {
-		t.Errorf("%d histories were asked for; %d points sent, %d known", n, p.Points, p.Known)
+	if n := asked(s.fake, "system"); n > 1 || p.Points == 0 || p.AlreadyStored == 0 {
+		t.Errorf("%d histories were asked for; %d points sent, %d known", n, p.Points, p.AlreadyStored)
 	}
 	fake, _, c := serve(t)
 	for range 2 {
@@ -244,7 +244,7 @@ func TestPush_AsksWhatLiveDoesNotKnow(t *testing.T) {
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
 		s = in
-		s.rec.Ring = series.NewRing(40, int(s.rec.Columns()))
+		s.rec.Ring = series.NewRing(40, int(s.rec.NumColumns()))
 		s.seconds(75, nil)
 	})
 	c := connect(t, s.l.URL)

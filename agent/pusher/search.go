@@ -16,37 +16,37 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An identity holds what the run of a recording is recognized by.
-type identity struct {
+// A runIdentity holds what the run of a recording is recognized by.
+type runIdentity struct {
 	runID      string
 	invocation string // of the wrapped command, or a hash of the recordings
 	start, end time.Time
 	nodes      []string          // as MLflow has them
-	leads      bool              // it is up to this recording to create a run of our own
+	createsRun bool              // it is up to this recording to create a run of our own
 	recordings map[string]string // IDs by node
 	perfpy     bool
 }
 
-// newIdentity returns the identity of a report. The recordings are named after base if it is not
+// newRunIdentity returns the identity of a report. The recordings are named after base if it is not
 // empty, and otherwise after the run ID.
-func newIdentity(r *reporter.Report, d Destination, base string) identity {
-	id := identity{
+func newRunIdentity(r *reporter.Report, d Destination, base string) runIdentity {
+	id := runIdentity{
 		runID:      r.Run.ID,
 		invocation: d.Invocation,
 		start:      r.Run.Start.Time,
 		end:        r.Run.End.Time,
-		leads:      len(r.Nodes) == 0,
+		createsRun: len(r.Nodes) == 0,
 		recordings: make(map[string]string),
 	}
 	for _, key := range r.NodeNames() {
 		n := r.Nodes[key]
 		name := nodeName(key, n)
 		id.nodes = append(id.nodes, name)
-		id.leads = id.leads || nodeStep(key, n) == 0
+		id.createsRun = id.createsRun || nodeStep(key, n) == 0
 		id.recordings[name] = recordingID(cmp.Or(base, r.Run.ID), name, newNodeSeries(name, n).start)
 		id.perfpy = id.perfpy || n.Origin == reporter.OriginPerfPy
 	}
-	if !plain(id.invocation) {
+	if !isFilterSafe(id.invocation) {
 		id.invocation = id.hash()
 	}
 	return id
@@ -59,7 +59,7 @@ func recordingID(runID, node string, start int64) string {
 }
 
 // hash identifies all recordings of a report together.
-func (id identity) hash() string {
+func (id runIdentity) hash() string {
 	h := sha256.New()
 	for _, name := range id.nodes {
 		fmt.Fprintf(h, "%s ", id.recordings[name])
@@ -82,19 +82,20 @@ func SharedInvocation(common, node string) string {
 	return hex.EncodeToString(sum[:8]) + "." + node
 }
 
-// relatives returns the filter for runs of other nodes, and of other reports of the same
+// relatedRunsFilter returns the filter for runs of other nodes, and of other reports of the same
 // recordings. ok is false if there is none.
-func (id identity) relatives() (filter string, ok bool) {
+func (id runIdentity) relatedRunsFilter() (filter string, ok bool) {
 	if id.perfpy && len(id.nodes) > 0 { // perf.py's file has no run ID that others know
-		return tagIs(tagRecording(id.nodes[0]), id.recordings[id.nodes[0]]), true
+		return tagFilter(tagRecording(id.nodes[0]), id.recordings[id.nodes[0]]), true
 	}
 	// A run of our own on another node may have begun a little earlier.
 	since := id.start.Add(-time.Hour).UnixMilli()
-	return fmt.Sprintf("%s and attributes.start_time >= %d", tagIs(TagRunID, id.runID), max(0, since)), plain(id.runID)
+	return fmt.Sprintf("%s and attributes.start_time >= %d", tagFilter(TagRunID, id.runID), max(0, since)),
+		isFilterSafe(id.runID)
 }
 
-// recordedIn reports whether a run has one of these very recordings.
-func (id identity) recordedIn(r mlflow.Run) bool {
+// hasRecording reports whether a run has one of these very recordings.
+func (id runIdentity) hasRecording(r mlflow.Run) bool {
 	return slices.ContainsFunc(id.nodes, func(name string) bool {
 		tag := r.Tags[tagRecording(name)]
 		return tag != "" && tag == id.recordings[name]
@@ -105,9 +106,9 @@ func (id identity) recordedIn(r mlflow.Run) bool {
 // recording, if another node's job created it since this run began and before it ended, or if we
 // created it for other nodes at the same time. A run ID may be used twice, and by several commands
 // of one node.
-func (id identity) fits(r mlflow.Run) bool {
+func (id runIdentity) fits(r mlflow.Run) bool {
 	switch {
-	case id.recordedIn(r):
+	case id.hasRecording(r):
 		return true
 	case id.perfpy || id.collides(r) || r.StartTime.After(id.end):
 		return false
@@ -119,7 +120,7 @@ func (id identity) fits(r mlflow.Run) bool {
 
 // collides reports whether a run belongs to another command on one of our nodes: it has that node's
 // numbers, or was created by or for it.
-func (id identity) collides(r mlflow.Run) bool {
+func (id runIdentity) collides(r mlflow.Run) bool {
 	_, creator, _ := strings.Cut(r.Tags[TagInvocation], ".")
 	return slices.ContainsFunc(id.nodes, func(name string) bool {
 		return r.Tags[tagRecording(name)] != "" || creator == name
@@ -127,7 +128,7 @@ func (id identity) collides(r mlflow.Run) bool {
 }
 
 // ownTags returns the tags that a run of our own has from its creation on.
-func (id identity) ownTags() []mlflow.Tag {
+func (id runIdentity) ownTags() []mlflow.Tag {
 	tags := []mlflow.Tag{
 		{Key: tagCreatedBy, Value: createdBy},
 		{Key: TagInvocation, Value: id.invocation},
@@ -139,11 +140,11 @@ func (id identity) ownTags() []mlflow.Tag {
 	return tags
 }
 
-// tagIs returns the filter for a tag. The value must be plain.
-func tagIs(key, value string) string { return "tags.`" + key + "` = '" + value + "'" }
+// tagFilter returns the filter for a tag. The value must be plain.
+func tagFilter(key, value string) string { return "tags.`" + key + "` = '" + value + "'" }
 
-// plain reports whether a filter may contain a value.
-func plain(value string) bool {
+// isFilterSafe reports whether a filter may contain a value.
+func isFilterSafe(value string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 	return value != "" && strings.Trim(value, letters) == ""
 }
@@ -158,16 +159,16 @@ type searchResult struct {
 }
 
 // search looks for the run that a recording belongs to, by tags.
-func (id identity) search(ctx context.Context, c *mlflow.Client, d Destination) (searchResult, error) {
+func (id runIdentity) search(ctx context.Context, c *mlflow.Client, d Destination) (searchResult, error) {
 	experiments, err := newExperiments(ctx, c, d)
 	if err != nil {
 		return searchResult{}, err
 	}
-	filter, ok := id.relatives()
+	filter, ok := id.relatedRunsFilter()
 
 	// Otherwise it is a hash of the recordings, which are tags as well.
 	if d.Invocation != "" || !ok {
-		runs, err := experiments.findRuns(ctx, tagIs(TagInvocation, id.invocation), maxOfInvocation)
+		runs, err := experiments.findRuns(ctx, tagFilter(TagInvocation, id.invocation), maxOfInvocation)
 		if found := pick(runs); err != nil || found.run != nil {
 			return found, err
 		}
@@ -181,7 +182,7 @@ func (id identity) search(ctx context.Context, c *mlflow.Client, d Destination) 
 		return searchResult{}, err
 	}
 	found := pick(slices.DeleteFunc(runs, func(r mlflow.Run) bool { return !id.fits(r) }))
-	found.otherNode = found.run != nil && !id.recordedIn(*found.run)
+	found.otherNode = found.run != nil && !id.hasRecording(*found.run)
 	found.experiments = experiments.byName
 	return found, nil
 }
@@ -196,10 +197,10 @@ func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations [
 
 	out := make(map[string]string)
 	for _, invocation := range invocations {
-		if !plain(invocation) {
+		if !isFilterSafe(invocation) {
 			continue
 		}
-		runs, err := experiments.findRuns(ctx, tagIs(TagInvocation, invocation), maxOfInvocation)
+		runs, err := experiments.findRuns(ctx, tagFilter(TagInvocation, invocation), maxOfInvocation)
 		if err != nil {
 			return nil, err
 		}
@@ -326,19 +327,19 @@ type Destination struct {
 	// ExperimentOnly restricts the search for a run to the experiment called ExperimentName.
 	ExperimentOnly bool
 
-	// CheckFirst looks for the experiment but does not create it, for a dry run.
-	CheckFirst bool
+	// NoCreate looks for the experiment but does not create it, for a dry run.
+	NoCreate bool
 
-	// FewNames is set if the server takes few names of metrics a run. The live push then leaves room for those of the
-	// end.
-	FewNames bool
+	// LimitsNames is set if the server takes few names of metrics a run. The live push then leaves room for those of
+	// the end.
+	LimitsNames bool
 
 	// Invocation is the tag of the job's own runs, or "" if there was none.
 	Invocation string
 }
 
 // create creates a run of our own. known has the IDs of experiments by name.
-func (id identity) create(
+func (id runIdentity) create(
 	ctx context.Context, c *mlflow.Client, d Destination, known map[string]string, name string,
 ) (*mlflow.Run, error) {
 	experiment, err := d.experiment(ctx, c, known)
@@ -372,7 +373,7 @@ func (d Destination) experiment(ctx context.Context, c *mlflow.Client, known map
 
 	name := cmp.Or(d.ExperimentName, "Default")
 	named, ok := known[name]
-	if !ok && (d.CheckFirst || id != "") {
+	if !ok && (d.NoCreate || id != "") {
 		_, err := c.ExperimentByName(ctx, name)
 		ok = mlflow.NotFound(err) // it is not created here
 	}

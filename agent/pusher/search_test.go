@@ -65,7 +65,7 @@ func TestPick_PrefersOurOwnRun(t *testing.T) {
 // A run ID may be used twice, and by other nodes.
 func TestIdentity_FitsItsOwnRuns(t *testing.T) {
 	t.Parallel()
-	id := identity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"},
+	id := runIdentity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"},
 		recordings: map[string]string{"1": "same"}}
 	ended := func(r mlflow.Run, end int) mlflow.Run { r.EndTime = at(end); return r }
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestIdentity_FitsItsOwnRuns(t *testing.T) {
 	if !id.fits(own("a", 5, tagRecording("1"), "same")) || id.fits(own("a", 150)) {
 		t.Error("perf.py's file knows its run again by its recording alone")
 	}
-	id = identity{start: at(100).Add(999 * time.Microsecond), end: at(200)} // MLflow keeps milliseconds
+	id = runIdentity{start: at(100).Add(999 * time.Microsecond), end: at(200)} // MLflow keeps milliseconds
 	if !id.fits(theirs("a", 100)) {
 		t.Error("a run of the same millisecond does not fit")
 	}
@@ -116,18 +116,18 @@ func TestIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 		}
 		return r
 	}
-	same := newIdentity(report("r", 1, "0", "1"), Destination{}, "").invocation
-	if got := newIdentity(report("r", 1, "1", "0"), Destination{Invocation: "not 'plain'"},
-		"").invocation; got != same || !plain(got) {
+	same := newRunIdentity(report("r", 1, "0", "1"), Destination{}, "").invocation
+	if got := newRunIdentity(report("r", 1, "1", "0"), Destination{Invocation: "not 'plain'"},
+		"").invocation; got != same || !isFilterSafe(got) {
 		t.Errorf("%q and %q", got, same)
 	}
 	for name, other := range map[string]*reporter.Report{"id": report("s", 1, "0", "1"),
 		"start": report("r", 2, "0", "1"), "nodes": report("r", 1, "0")} {
-		if newIdentity(other, Destination{}, "").invocation == same {
+		if newRunIdentity(other, Destination{}, "").invocation == same {
 			t.Errorf("another %s has the same hash", name)
 		}
 	}
-	if got := newIdentity(report("r", 1, "0"), Destination{Invocation: "abc"}, "").invocation; got != "abc" {
+	if got := newRunIdentity(report("r", 1, "0"), Destination{Invocation: "abc"}, "").invocation; got != "abc" {
 		t.Error(got)
 	}
 }
@@ -138,7 +138,7 @@ func TestPlain_RefusesWhatFiltersCannotHold(t *testing.T) {
 	for value, want := range map[string]bool{
 		"": false, "a.B_9-": true, "it's": false, "a b": false, "é": false, "%": false, "`": false, "\x00": false,
 	} {
-		if plain(value) != want {
+		if isFilterSafe(value) != want {
 			t.Errorf("%q: %v", value, !want)
 		}
 	}

@@ -28,13 +28,13 @@ func (p *Plan) Send(ctx context.Context) error {
 		p.Run.Tags = make(map[string]string)
 	}
 
-	turn := p.opts.Turns.wait
-	steps := []func(context.Context) error{p.sendValues, p.settlePaths, turn, p.sendArtifacts, p.linkRuns}
+	turn := p.opts.Schedule.wait
+	steps := []func(context.Context) error{p.sendValues, p.resolvePaths, turn, p.sendArtifacts, p.linkRuns}
 	if !p.sentLive { // nobody sends before all nodes have looked for the run
 		steps = slices.Insert(steps, 0, turn)
 	}
 	switch {
-	case p.opts.Turns != nil:
+	case p.opts.Schedule != nil:
 		steps = append(steps, p.endAmongNodes)
 	case p.Own() && !p.opts.Running:
 		steps = append(steps, p.endRun)
@@ -55,8 +55,8 @@ const maxRunTries = 8
 func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 	for try := 0; ; try++ {
 		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.experiments, runName(p.report))
-		if err == nil && p.opts.Settle {
-			return p.settle(ctx, run)
+		if err == nil && p.opts.ResolveDuplicates {
+			return p.resolveDuplicate(ctx, run)
 		}
 		if err == nil || !mlflow.Temporary(err) || try == maxRunTries-1 {
 			return run, err
@@ -75,18 +75,18 @@ func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 	}
 }
 
-// settleAfter is longer than the time between a search that finds no run and the run that is
+// resolveDelay is longer than the time between a search that finds no run and the run that is
 // created because of it.
-const settleAfter = 300 * time.Millisecond
+const resolveDelay = 300 * time.Millisecond
 
-// settle agrees with other processes that created a run for the same recordings at the same time.
+// resolveDuplicate agrees with other processes that created a run for the same recordings at the same time.
 // The lowest ID wins, and whoever created another run deletes it.
-func (p *Plan) settle(ctx context.Context, created *mlflow.Run) (*mlflow.Run, error) {
-	if err := retry.Wait(ctx, settleAfter); err != nil {
+func (p *Plan) resolveDuplicate(ctx context.Context, created *mlflow.Run) (*mlflow.Run, error) {
+	if err := retry.Wait(ctx, resolveDelay); err != nil {
 		return nil, err
 	}
 	here := experiments{client: p.client, ids: [][]string{{created.ExperimentID}}}
-	runs, err := here.findRuns(ctx, tagIs(TagInvocation, p.id.invocation), maxOfInvocation)
+	runs, err := here.findRuns(ctx, tagFilter(TagInvocation, p.id.invocation), maxOfInvocation)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (p *Plan) sendValues(ctx context.Context) error {
 	for i, b := range batches {
 		err := logBatch(ctx, p.client, p.Run.ID, b)
 		if refused(err) {
-			return p.sendWithin(ctx, batches[i:], err)
+			return p.sendWithinLimit(ctx, batches[i:], err)
 		}
 		if err != nil {
 			return err
@@ -161,13 +161,13 @@ func (p *Plan) amend(tags map[string]string) {
 	if p.Run.Tags[tagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		tags[tagIncomplete] = "false"
 	}
-	if said := p.Run.Tags[tagCommand] != "" || p.opts.Turns != nil; said && !p.id.leads { // by the node that leads
+	if said := p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil; said && !p.id.createsRun { // by the node that leads
 		delete(tags, tagCommand)
 	}
 	code := p.exitCode() // of all nodes that share the run
 	switch {
 	case code == "":
-	case p.opts.Turns == nil:
+	case p.opts.Schedule == nil:
 		tags[TagExitCode] = code
 	default: // endAmongNodes settles it
 		delete(tags, TagExitCode)
@@ -218,7 +218,7 @@ func (p *Plan) artifactPath(name string) string {
 	if claimed := p.Run.Tags[own]; claimed != "" {
 		return claimed
 	}
-	if p.taken(own, plain) {
+	if p.isPathClaimed(own, plain) {
 		return p.uniquePath(name)
 	}
 	return plain
@@ -229,8 +229,8 @@ func (p *Plan) uniquePath(name string) string {
 	return "perfagent/" + strings.TrimSuffix(name, ext) + "." + p.id.invocation + ext
 }
 
-// taken reports whether another recording has claimed a path. own is the key of our own claim.
-func (p *Plan) taken(own, path string) bool {
+// isPathClaimed reports whether another recording has claimed a path. own is the key of our own claim.
+func (p *Plan) isPathClaimed(own, path string) bool {
 	for key, value := range p.Run.Tags {
 		if strings.HasPrefix(key, tagArtifact) && key != own && value == path {
 			return true
@@ -239,9 +239,9 @@ func (p *Plan) taken(own, path string) bool {
 	return false
 }
 
-// settlePaths checks, in a run that others may write to at this moment, whether another recording
+// resolvePaths checks, in a run that others may write to at this moment, whether another recording
 // has claimed the same path. Then both give it up.
-func (p *Plan) settlePaths(ctx context.Context) error {
+func (p *Plan) resolvePaths(ctx context.Context) error {
 	if !p.opts.Given || len(p.opts.Artifacts) == 0 || p.sentLive {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (p *Plan) settlePaths(ctx context.Context) error {
 	p.Run = run
 	for _, a := range p.opts.Artifacts {
 		t := p.claim(a.Name)
-		if !p.taken(t.Key, t.Value) || mlflow.CheckKey(t.Key) != nil {
+		if !p.isPathClaimed(t.Key, t.Value) || mlflow.CheckKey(t.Key) != nil {
 			continue
 		}
 		t.Value = p.uniquePath(a.Name)

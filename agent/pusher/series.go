@@ -30,7 +30,7 @@ const megabyte = collector.MiB / 1e6
 
 // AllSeries returns the series of the host and of the job, without those of GPUs. No name is the
 // folder of another.
-func AllSeries() []Series { return append(hostSeries(), otherSeries()...) }
+func AllSeries() []Series { return append(hostSeries(), optionalSeries()...) }
 
 // hostSeries returns the series that every node has.
 func hostSeries() []Series {
@@ -41,9 +41,9 @@ func hostSeries() []Series {
 			reduction: last, scale: megabyte})
 }
 
-// otherSeries returns the series of the job and its limits, of what holds up tasks, and of devices
+// optionalSeries returns the series of the job and its limits, of what holds up tasks, and of devices
 // that are no GPUs. A node has those that were measured.
-func otherSeries() []Series { return columnSeries(false) }
+func optionalSeries() []Series { return columnSeries(false) }
 
 // columnSeries returns the series of the columns that every node has, or of the others.
 func columnSeries(always bool) []Series {
@@ -85,8 +85,8 @@ type gpuSeries struct {
 	share collector.Bound
 }
 
-// A device is what is known of a GPU. NaN and 0 mean that it is not known.
-type device struct{ memoryMB, powerLimitWatts float64 }
+// A gpuCapacity is what is known of a GPU. NaN and 0 mean that it is not known.
+type gpuCapacity struct{ memoryMB, powerLimitWatts float64 }
 
 // gpuTable returns the series that each GPU of a node has. {i} in their names is the device's
 // position among the node's GPUs, counted from 0.
@@ -107,7 +107,7 @@ func gpuTable() []gpuSeries {
 
 // forDevice returns the series of one device. ok is false if the value is a share of something that
 // is not known.
-func (s gpuSeries) forDevice(i int, d device) (series Series, ok bool) {
+func (s gpuSeries) forDevice(i int, d gpuCapacity) (series Series, ok bool) {
 	series = s.Series
 	series.Name = strings.Replace(series.Name, "{i}", strconv.Itoa(i), 1)
 	series.columns = of(collector.GPUColumn(i, s.key))

@@ -84,7 +84,7 @@ func tags(r *reporter.Report, dropped int) (all map[string]string, notes []strin
 func ownTags(r *reporter.Report, dropped int) map[string]string {
 	all := map[string]string{TagRunID: r.Run.ID}
 	if len(r.Run.Command) > 0 {
-		all[tagCommand] = CommandLine(r.Run.Command)
+		all[tagCommand] = ShellCommand(r.Run.Command)
 	}
 	if r.Run.ExitCode != nil {
 		all[TagExitCode] = strconv.Itoa(*r.Run.ExitCode)
@@ -119,11 +119,11 @@ func runName(r *reporter.Report) string {
 	}
 	words := slices.Clone(r.Run.Command)
 	words[0] = filepath.Base(words[0])
-	return clip(CommandLine(words), maxRunName)
+	return clip(ShellCommand(words), maxRunName)
 }
 
-// CommandLine returns a command as a shell reads it back.
-func CommandLine(words []string) string {
+// ShellCommand returns a command as a shell reads it back.
+func ShellCommand(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = quote(w)
@@ -158,7 +158,7 @@ func nodeName(key string, n *reporter.Node) string { return NodeName(key, n.Iden
 
 // NodeName returns the name in MLflow of the node of a process. key is the one that it has in reports.
 func NodeName(key string, id *reporter.Identity, host string) string {
-	if isUnindexed(id) && plain(host) {
+	if isUnindexed(id) && isFilterSafe(host) {
 		return host
 	}
 	return key
@@ -190,10 +190,10 @@ func nodeStep(key string, n *reporter.Node) int64 {
 	return index
 }
 
-// leads reports whether it is up to a process to create the MLflow run of a launch: it is on node 0 or, without
+// createsRun reports whether it is up to a process to create the MLflow run of a launch: it is on node 0 or, without
 // indices, on the node of rank 0. Of a launcher that fills one node after the other, that is the one where ranks
 // and local ranks are the same.
-func leads(node int, id *reporter.Identity) bool {
+func createsRun(node int, id *reporter.Identity) bool {
 	if !isUnindexed(id) || id.Rank == nil {
 		return node == 0
 	}

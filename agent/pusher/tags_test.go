@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -20,7 +20,7 @@ import (
 // readBack returns a command's words as a shell reads them.
 func readBack(t testing.TB, line string) []string {
 	t.Helper()
-	shell := need.Tool(t, "/bin/sh", "install a POSIX shell")
+	shell := testenv.NeedsTool(t, "/bin/sh", "install a POSIX shell")
 	out, err := exec.Command(shell, "-c", `printf '%s\0' `+line).Output()
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
@@ -42,15 +42,15 @@ func words() []string {
 
 func TestCommandLine_IsReadBackByAShell(t *testing.T) {
 	t.Parallel()
-	if all := words(); !slices.Equal(readBack(t, CommandLine(all)), all) {
-		t.Errorf("%q is read as %q", all, readBack(t, CommandLine(all)))
+	if all := words(); !slices.Equal(readBack(t, ShellCommand(all)), all) {
+		t.Errorf("%q is read as %q", all, readBack(t, ShellCommand(all)))
 	}
 	check := func(raw [][]byte) bool {
 		all := []string{"first"}
 		for _, w := range raw {
 			all = append(all, string(bytes.ReplaceAll(w, []byte{0}, []byte("'"))))
 		}
-		return slices.Equal(readBack(t, CommandLine(all)), all)
+		return slices.Equal(readBack(t, ShellCommand(all)), all)
 	}
 	if err := quick.Check(check, &quick.Config{MaxCount: trials(200)}); err != nil {
 		t.Error(err)
@@ -65,7 +65,7 @@ func FuzzCommandLine(f *testing.F) {
 		if strings.Contains(a+b, "\x00") { // no argument has one
 			return
 		}
-		if got := readBack(t, CommandLine([]string{a, b})); !slices.Equal(got, []string{a, b}) {
+		if got := readBack(t, ShellCommand([]string{a, b})); !slices.Equal(got, []string{a, b}) {
 			t.Errorf("%q, %q are read as %q", a, b, got)
 		}
 	})

@@ -51,9 +51,9 @@ type line struct {
 	Lock  int64  `json:"lock"` // what the agent's lock is on: its name in the file
 	PID   int    `json:"pid,omitempty"`
 	Rank  *int   `json:"rank,omitempty"` // nil = no launcher says
-	Turn  int    `json:"turn,omitempty"` // how many agents of the rank had joined before, one after the other
+	Round int    `json:"turn,omitempty"` // how many agents of the rank had joined before, one after the other
 	Left  bool   `json:"left,omitempty"`
-	Piece string `json:"piece,omitempty"` // path of the report; "" = it was not written
+	Part  string `json:"piece,omitempty"` // path of the report; "" = it was not written
 }
 
 // isOf reports whether the line is that of a rank. A line without a rank is nobody's, and nil is no rank.
@@ -85,14 +85,14 @@ func left(lines []line) []line {
 	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return !l.Left })
 }
 
-// pieces returns the reports of all who left, or nil if one of them wrote none.
-func pieces(lines []line) []string {
+// partPaths returns the reports of all who left, or nil if one of them wrote none.
+func partPaths(lines []line) []string {
 	var out []string
 	for _, l := range lines {
-		if l.Piece == "" {
+		if l.Part == "" {
 			return nil
 		}
-		out = append(out, l.Piece)
+		out = append(out, l.Part)
 	}
 
 	return out

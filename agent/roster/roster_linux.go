@@ -33,9 +33,9 @@ const (
 	tries = 500
 	pause = 200 * time.Microsecond
 
-	// leavePatience bounds the wait for others that are leaving.
-	leavePatience = 500 * time.Millisecond
-	leavePause    = time.Millisecond
+	// leaveTimeout bounds the wait for others that are leaving.
+	leaveTimeout = 500 * time.Millisecond
+	leavePause   = time.Millisecond
 
 	// abandonedAfter is how long a roster without a living agent is kept, for ranks that come late.
 	abandonedAfter = 24 * time.Hour
@@ -43,13 +43,13 @@ const (
 
 // A Roster is an agent's part in a roster.
 type Roster struct {
-	file    *os.File
-	lock    int64
-	others  bool // others had joined before
-	arrival int
-	turn    int   // how many agents of the same rank had joined before
-	founder int64 // the lock of the first agent
-	held    bool
+	file         *os.File
+	lock         int64
+	hasOthers    bool // others had joined before
+	joinIndex    int
+	round        int   // how many agents of the same rank had joined before
+	id           int64 // the lock of the first agent
+	measuresHost bool
 }
 
 // Join joins the roster of a key in the first of the directories where that is possible. rank is the agent's
@@ -71,7 +71,7 @@ func Join(dirs []string, key Key, rank *int) (*Roster, error) {
 // join joins the roster in a file.
 func join(path string, rank *int) (*Roster, error) {
 	for range tries {
-		r, err := enter(path, rank)
+		r, err := openRoster(path, rank)
 		if errors.Is(err, errBusy) {
 			time.Sleep(pause)
 			continue
@@ -92,8 +92,8 @@ func join(path string, rank *int) (*Roster, error) {
 // errBusy is the error of enter while the last agent of a roster removes it.
 var errBusy = errors.New("busy")
 
-// enter opens the file and takes a lock in it.
-func enter(path string, rank *int) (*Roster, error) {
+// openRoster opens the file and takes a lock in it.
+func openRoster(path string, rank *int) (*Roster, error) {
 	// In a directory that is writable to all, a file of that name may be somebody else's.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *Roster) settle(rank *int) error {
 		}
 	}
 
-	switch free, err := r.take(r.lock, 1); {
+	switch free, err := r.tryLock(r.lock, 1); {
 	case err != nil:
 		return err
 	case !free:
@@ -142,7 +142,7 @@ func (r *Roster) settle(rank *int) error {
 // forget empties the file if it was left behind by an earlier launch with the same key. That is so if none of its
 // agents lives, unless the launch may still be this one: then agents have ranks, and none of them had ours.
 func (r *Roster) forget(rank *int) error {
-	free, err := r.take(firstAgent, allAgents)
+	free, err := r.tryLock(firstAgent, allAgents)
 	if err != nil || !free {
 		return err
 	}
@@ -152,7 +152,7 @@ func (r *Roster) forget(rank *int) error {
 		err = r.file.Truncate(0)
 	}
 
-	return errors.Join(err, r.drop(firstAgent, allAgents))
+	return errors.Join(err, r.unlock(firstAgent, allAgents))
 }
 
 // sign appends the agent's first line, unless it is within the job of one that is there.
@@ -161,15 +161,15 @@ func (r *Roster) sign(rank *int) error {
 	if err != nil {
 		return err
 	}
-	if len(earlier) > 0 && r.within(earlier, gone) {
+	if len(earlier) > 0 && r.isNested(earlier, gone) {
 		return ErrNested
 	}
 	for _, l := range earlier {
 		if l.isOf(rank) {
-			r.turn++
+			r.round++
 		}
 	}
-	if err := r.append(line{Lock: r.lock, PID: os.Getpid(), Rank: rank, Turn: r.turn}); err != nil {
+	if err := r.append(line{Lock: r.lock, PID: os.Getpid(), Rank: rank, Round: r.round}); err != nil {
 		return err
 	}
 
@@ -177,17 +177,17 @@ func (r *Roster) sign(rank *int) error {
 	if err != nil {
 		return err
 	}
-	r.arrival = max(0, slices.IndexFunc(all, r.own))
-	r.others, r.founder = len(all) > 1, r.lock
+	r.joinIndex = max(0, slices.IndexFunc(all, r.own))
+	r.hasOthers, r.id = len(all) > 1, r.lock
 	if len(all) > 0 {
-		r.founder = all[0].Lock
+		r.id = all[0].Lock
 	}
 
 	return nil
 }
 
-// within reports whether this process descends from an agent that is not gone.
-func (r *Roster) within(agents, gone []line) bool {
+// isNested reports whether this process descends from an agent that is not gone.
+func (r *Roster) isNested(agents, gone []line) bool {
 	var above []int
 	for p := range procfile.Ancestors() {
 		above = append(above, p.PID)
@@ -207,35 +207,35 @@ func (r *Roster) alive(l line) bool {
 	return err == nil && probe.Type != unix.F_UNLCK
 }
 
-// Founder returns a text that the agents of this roster have in common, and no others.
-func (r *Roster) Founder() string { return strconv.FormatInt(r.founder, 10) }
+// ID returns a text that the agents of this roster have in common, and no others.
+func (r *Roster) ID() string { return strconv.FormatInt(r.id, 10) }
 
-// Arrival returns how many agents had joined before this one.
-func (r *Roster) Arrival() int { return r.arrival }
+// JoinIndex returns how many agents had joined before this one.
+func (r *Roster) JoinIndex() int { return r.joinIndex }
 
-// Others reports whether another agent has joined, before this one or since.
-func (r *Roster) Others() bool {
-	if !r.others {
+// HasOthers reports whether another agent has joined, before this one or since.
+func (r *Roster) HasOthers() bool {
+	if !r.hasOthers {
 		in, _, _ := r.lines()
-		r.others = len(in) > 1
+		r.hasOthers = len(in) > 1
 	}
 
-	return r.others
+	return r.hasOthers
 }
 
 // TakeHost reports whether the host is this agent's to measure: nobody else measures it.
 func (r *Roster) TakeHost() bool {
-	if !r.held {
-		r.held, _ = r.take(hostByte, 1)
+	if !r.measuresHost {
+		r.measuresHost, _ = r.tryLock(hostByte, 1)
 	}
-	return r.held
+	return r.measuresHost
 }
 
 // ReleaseHost leaves the host to another agent.
 func (r *Roster) ReleaseHost() {
-	if r.held {
-		_ = r.drop(hostByte, 1)
-		r.held = false
+	if r.measuresHost {
+		_ = r.unlock(hostByte, 1)
+		r.measuresHost = false
 	}
 }
 
@@ -249,7 +249,7 @@ func (r *Roster) Leave(piece string, announced int) []string {
 		return r.leaveAnnounced(piece, announced)
 	}
 	for begun := time.Now(); ; time.Sleep(leavePause) {
-		if alone, err := r.take(leavingByte, 1); alone || err != nil || time.Since(begun) > leavePatience {
+		if alone, err := r.tryLock(leavingByte, 1); alone || err != nil || time.Since(begun) > leaveTimeout {
 			break
 		}
 	}
@@ -260,14 +260,14 @@ func (r *Roster) Leave(piece string, announced int) []string {
 // leaveAnnounced leaves a roster of as many agents as were announced. The last one out is that of the last
 // line. A rank that runs several commands, one after the other, has as many turns, and each turn has a last one.
 func (r *Roster) leaveAnnounced(piece string, announced int) []string {
-	if r.append(line{Lock: r.lock, Left: true, Piece: piece, Turn: r.turn}) != nil {
+	if r.append(line{Lock: r.lock, Left: true, Part: piece, Round: r.round}) != nil {
 		return nil
 	}
 	_, gone, err := r.lines()
 	if err != nil {
 		return nil
 	}
-	gone = slices.DeleteFunc(gone, func(l line) bool { return l.Turn != r.turn })
+	gone = slices.DeleteFunc(gone, func(l line) bool { return l.Round != r.round })
 	if len(gone) < announced || !r.own(gone[announced-1]) {
 		return nil
 	}
@@ -275,14 +275,14 @@ func (r *Roster) leaveAnnounced(piece string, announced int) []string {
 		r.remove()
 	}
 
-	return pieces(gone[:announced])
+	return partPaths(gone[:announced])
 }
 
 // isEmpty reports whether nobody else is in the roster, and locks it then. It waits a moment for those that have left
 // and still hold their locks.
 func (r *Roster) isEmpty() bool {
 	for range tries {
-		if alone, err := r.take(firstAgent, allAgents); alone || err != nil {
+		if alone, err := r.tryLock(firstAgent, allAgents); alone || err != nil {
 			return alone
 		}
 		in, out, err := r.lines()
@@ -298,10 +298,10 @@ func (r *Roster) isEmpty() bool {
 // leaveUncounted leaves a roster of which nobody knows how many agents it has. The last one out is the one that
 // finds nobody else.
 func (r *Roster) leaveUncounted(piece string) []string {
-	if r.append(line{Lock: r.lock, Left: true, Piece: piece}) != nil {
+	if r.append(line{Lock: r.lock, Left: true, Part: piece}) != nil {
 		return nil
 	}
-	if last, err := r.take(firstAgent, allAgents); !last || err != nil {
+	if last, err := r.tryLock(firstAgent, allAgents); !last || err != nil {
 		return nil
 	}
 	in, out, err := r.lines()
@@ -310,7 +310,7 @@ func (r *Roster) leaveUncounted(piece string) []string {
 		return nil
 	}
 
-	return pieces(out)
+	return partPaths(out)
 }
 
 // remove removes the roster, and those of this user beside it whose agents were all killed: they lie in memory, which
@@ -328,7 +328,7 @@ func (r *Roster) remove() {
 		if err != nil {
 			continue
 		}
-		if free, _ := (&Roster{file: f}).take(firstAgent, allAgents); free { // who joins meanwhile finds it busy
+		if free, _ := (&Roster{file: f}).tryLock(firstAgent, allAgents); free { // who joins meanwhile finds it busy
 			os.Remove(path)
 		}
 		f.Close()
@@ -359,8 +359,8 @@ func (r *Roster) lines() (in, out []line, err error) {
 	return joined(lines), left(lines), nil
 }
 
-// take takes a lock, and reports whether it was free.
-func (r *Roster) take(start, length int64) (bool, error) {
+// tryLock takes a lock, and reports whether it was free.
+func (r *Roster) tryLock(start, length int64) (bool, error) {
 	l := lockOf(unix.F_WRLCK, start, length)
 	err := unix.FcntlFlock(r.file.Fd(), unix.F_OFD_SETLK, &l)
 	switch {
@@ -373,8 +373,8 @@ func (r *Roster) take(start, length int64) (bool, error) {
 	return true, nil
 }
 
-// drop gives a lock back.
-func (r *Roster) drop(start, length int64) error {
+// unlock gives a lock back.
+func (r *Roster) unlock(start, length int64) error {
 	l := lockOf(unix.F_UNLCK, start, length)
 	return unix.FcntlFlock(r.file.Fd(), unix.F_OFD_SETLK, &l)
 }

@@ -104,10 +104,10 @@ func TestLeave_UncountedAgents(t *testing.T) {
 	dir, k := t.TempDir(), key(t)
 	k.Launch = ""
 	a, b, c := enterAs(t, dir, k, -1), enterAs(t, dir, k, -1), enterAs(t, dir, k, -1)
-	if a.Arrival() != 0 || b.Arrival() != 1 || c.Arrival() != 2 {
-		t.Errorf("arrived %d, %d, %d", a.Arrival(), b.Arrival(), c.Arrival())
+	if a.JoinIndex() != 0 || b.JoinIndex() != 1 || c.JoinIndex() != 2 {
+		t.Errorf("arrived %d, %d, %d", a.JoinIndex(), b.JoinIndex(), c.JoinIndex())
 	}
-	if !a.Others() || !b.Others() {
+	if !a.HasOthers() || !b.HasOthers() {
 		t.Error("they do not see each other")
 	}
 
@@ -157,7 +157,7 @@ func TestLeave_Alone(t *testing.T) {
 	for _, announced := range []int{0, 1} {
 		dir := t.TempDir()
 		r := enterAs(t, dir, key(t), 0)
-		if r.Others() || !r.TakeHost() {
+		if r.HasOthers() || !r.TakeHost() {
 			t.Error("it is not alone")
 		}
 		if got := r.Leave("/a", announced); !slices.Equal(got, []string{"/a"}) {
@@ -204,7 +204,7 @@ func TestJoin_AfterADeath(t *testing.T) {
 		dead.file.Close()
 
 		r := enterAs(t, dir, k, rank)
-		if r.Others() || r.Arrival() != 0 {
+		if r.HasOthers() || r.JoinIndex() != 0 {
 			t.Errorf("rank %d sees one that is dead", rank)
 		}
 		r.Leave("", 1)
@@ -339,7 +339,7 @@ func FuzzParse(f *testing.F) {
 		if n := len(joined(lines)) + len(left(lines)); n != len(lines) {
 			t.Errorf("%d of %d lines", n, len(lines))
 		}
-		pieces(lines)
+		partPaths(lines)
 	})
 }
 
@@ -351,7 +351,7 @@ func TestJoin_Nested(t *testing.T) {
 	k := Key{RunID: "TestJoin_Nested", NodeName: "node1"}
 	if dir := os.Getenv(within); dir != "" {
 		_, err := Join([]string{dir}, k, nil)
-		fmt.Printf("nested: %v, descends: %v\n", errors.Is(err, ErrNested), procfile.Descends(os.Getppid()))
+		fmt.Printf("nested: %v, descends: %v\n", errors.Is(err, ErrNested), procfile.DescendsFrom(os.Getppid()))
 		return
 	}
 
@@ -365,7 +365,7 @@ func TestJoin_Nested(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "nested: true, descends: true") {
 		t.Errorf("%v: %s", err, out)
 	}
-	if outer.Others() {
+	if outer.HasOthers() {
 		t.Error("it is counted as a rank")
 	}
 }

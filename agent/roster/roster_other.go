@@ -10,14 +10,14 @@ type Roster struct{}
 // Join returns errors.ErrUnsupported: the locks that it needs are those of Linux.
 func Join([]string, Key, *int) (*Roster, error) { return nil, errors.ErrUnsupported }
 
-// Founder returns "".
-func (*Roster) Founder() string { return "" }
+// ID returns "".
+func (*Roster) ID() string { return "" }
 
-// Arrival returns 0.
-func (*Roster) Arrival() int { return 0 }
+// JoinIndex returns 0.
+func (*Roster) JoinIndex() int { return 0 }
 
-// Others reports false.
-func (*Roster) Others() bool { return false }
+// HasOthers reports false.
+func (*Roster) HasOthers() bool { return false }
 
 // TakeHost reports true.
 func (*Roster) TakeHost() bool { return true }

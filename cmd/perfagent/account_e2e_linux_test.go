@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -96,7 +96,7 @@ func TestE2E_Account_Alone(t *testing.T) {
 func TestE2E_Account_HangingHost(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--", "sh", "-c", "cat /proc/self/cgroup; exit 7")
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 7)
 	found := regexp.MustCompile(`:cpuacct:.*/(perfagent-hangs\.0\.\d+)\n`).FindStringSubmatch(o.Out)
 	if found == nil {
@@ -115,7 +115,7 @@ func TestE2E_Account_HangingHost(t *testing.T) {
 func TestE2E_Account_HangingGroup(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 7)
 	n := o.Report(t).Nodes["0"]
 	if n.Job.Source != "created" {
@@ -147,7 +147,7 @@ func TestE2E_Account_GPUsThatFail(t *testing.T) {
 			}
 			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", job)
 			cmd.Env = append(cmd.Env, env...)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 3)
 			r := o.Report(t)
 			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // one that hangs does so for 60 s
@@ -250,7 +250,7 @@ for i in range(90):
 time.sleep(4)
 os.killpg(0, 9)
 `
-	n := clitest.Run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", need.Python(t), "-c", many).Report(t).Nodes["0"]
+	n := clitest.Run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", testenv.Python(t), "-c", many).Report(t).Nodes["0"]
 	cores, times := n.Envelope["job_cpu_cores"].Mean, n.Envelope["timestamp"].Mean
 	last := len(cores) - 1
 	if last < 5 {

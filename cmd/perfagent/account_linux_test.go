@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -46,7 +46,7 @@ func TestAccount_SharedPages(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "off", "--run-id", "r", "--"}, clitest.Python(t, parting)...)...)
 	stdin, hold := clitest.Pipe(t)
 	cmd.Stdin = stdin
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	line := l.Next()
 	var truth float64
 	if _, err := fmt.Sscan(line, &truth); err != nil || truth < 600 {
@@ -54,7 +54,7 @@ func TestAccount_SharedPages(t *testing.T) {
 	}
 
 	// On a busy machine the memory of all processes is read less often.
-	clitest.Until(t, "the peak is in the journal", func() bool {
+	clitest.WaitUntil(t, "the peak is in the journal", func() bool {
 		r, err := reportfile.Read(filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl"), 0)
 		return err == nil && slices.ContainsFunc(r.Nodes["0"].Envelope["job_memory_mb"].Max, func(v float64) bool { return v > 0.98*truth })
 	})
@@ -100,11 +100,11 @@ func accountGroup(t *testing.T, args []string, path *string, out *[]string) func
 			t.Skipf("no control group of version 1 for CPU time and memory can be made here (run as root on such a system): %v", err)
 		}
 		t.Cleanup(func() {
-			clitest.Until(t, "the group is empty", func() bool {
+			clitest.WaitUntil(t, "the group is empty", func() bool {
 				data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 				return err != nil || len(data) == 0
 			})
-			clitest.Until(t, dir+" is removed", func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) })
+			clitest.WaitUntil(t, dir+" is removed", func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) })
 		})
 		enter += "echo $$ > " + dir + "/cgroup.procs; "
 	}
@@ -136,7 +136,7 @@ func TestAccount_GroupStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.ExtraFiles = []*os.File{6: r}
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	r.Close()
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
@@ -148,7 +148,7 @@ func TestAccount_GroupStays(t *testing.T) {
 		t.Errorf("nothing is said of the group that stays: %v", n.Missing)
 	}
 	w.Close() // the daemon ends
-	clitest.Until(t, "the groups are gone", func() bool {
+	clitest.WaitUntil(t, "the groups are gone", func() bool {
 		for _, dir := range groups {
 			_ = unix.Rmdir(dir)
 		}
@@ -220,10 +220,10 @@ sys.exit(7)
 func underHanging(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
-		need.Missing(t, "a file system that hangs cannot be made here: run the tests as root where /dev/fuse is (modprobe fuse)")
+		testenv.SkipOrFail(t, "a file system that hangs cannot be made here: run the tests as root where /dev/fuse is (modprobe fuse)")
 	}
 	cmd := clitest.Perfagent(t, args...)
-	cmd.Args = append(append([]string{need.Tool(t, "unshare", "install util-linux"), "-m"}, clitest.Python(t, hanging)...), append([]string{path}, cmd.Args...)...)
+	cmd.Args = append(append([]string{testenv.NeedsTool(t, "unshare", "install util-linux"), "-m"}, clitest.Python(t, hanging)...), append([]string{path}, cmd.Args...)...)
 	cmd.Path = cmd.Args[0]
 	return cmd
 }
@@ -234,7 +234,7 @@ func stays(t *testing.T, name string) []string {
 	t.Helper()
 	groups := groupsNamed(t, name)
 	for _, dir := range groups {
-		clitest.Until(t, dir+" can be removed", func() bool { return unix.Rmdir(dir) != unix.EBUSY })
+		clitest.WaitUntil(t, dir+" can be removed", func() bool { return unix.Rmdir(dir) != unix.EBUSY })
 	}
 	return groups
 }
@@ -247,7 +247,7 @@ func TestAccount_ReadOnlyCgroups(t *testing.T) {
 		"none":      `mount -t tmpfs none /sys/fs/cgroup`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := clitest.Perform(t, clitest.Script(t, "bash", `exec unshare -m bash -c 'mount --make-rprivate / && { `+prepare+`; }; exec $P run --cgroup create -- sh -c "exit 7"'`))
+			o := clitest.RunCommand(t, clitest.Script(t, "bash", `exec unshare -m bash -c 'mount --make-rprivate / && { `+prepare+`; }; exec $P run --cgroup create -- sh -c "exit 7"'`))
 			o.Want(t, 7)
 			n := o.Report(t).Nodes["0"]
 			wantSource(t, n, "tree")
@@ -265,7 +265,7 @@ func TestAccount_CgroupFlag(t *testing.T) {
 	o.WantLine(t, "--cgroup", `"make"`, "create")
 	cmd := clitest.Perfagent(t, "run", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_CGROUP=make")
-	o = clitest.Perform(t, cmd)
+	o = clitest.RunCommand(t, cmd)
 	o.Want(t, 125)
 	o.WantLine(t, "PERFAGENT_CGROUP", `"make"`)
 }
@@ -316,8 +316,8 @@ func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duratio
 	t.Helper()
 	r, w := clitest.Pipe(t)
 	cmd.Stdin = r
-	l := clitest.Launch(t, cmd)
-	clitest.Until(t, "nvidia-smi has answered twice", func() bool {
+	l := clitest.StartProcess(t, cmd)
+	clitest.WaitUntil(t, "nvidia-smi has answered twice", func() bool {
 		data, _ := os.ReadFile(pidFile + ".said")
 		return len(data) >= 2
 	})
@@ -361,7 +361,7 @@ func TestAccount_GPUsOfAKilledRun(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Until(t, "nvidia-smi was started", func() bool {
+	clitest.WaitUntil(t, "nvidia-smi was started", func() bool {
 		data, _ := os.ReadFile(pidFile)
 		return strings.HasSuffix(string(data), "\n")
 	})
@@ -384,7 +384,7 @@ func TestAccount_GPUsBySlowScript(t *testing.T) {
 			}
 			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `until [ -s "$SMI_PID" ]; do sleep 0.05; done`)
 			cmd.Env = append(cmd.Env, env...)
-			clitest.Perform(t, cmd).Want(t, 0)
+			clitest.RunCommand(t, cmd).Want(t, 0)
 			defer func() { // one that was left must not stay
 				var pid int
 				if data, _ := os.ReadFile(pidFile); len(data) > 0 {
@@ -406,13 +406,13 @@ func wantGone(t *testing.T, pidFile string) {
 	if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
 		t.Fatal(err, scanErr)
 	}
-	clitest.Until(t, "nvidia-smi is gone", func() bool { return clitest.ProcessState(pid) == "" || clitest.ProcessState(pid) == "Z" })
+	clitest.WaitUntil(t, "nvidia-smi is gone", func() bool { return clitest.ProcessState(pid) == "" || clitest.ProcessState(pid) == "Z" })
 }
 
 // TestAccount_PidNamespace has a /proc that is not of our pid namespace: the processes in it
 // are not the job's.
 func TestAccount_PidNamespace(t *testing.T) {
-	o := clitest.Perform(t, clitest.Script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
+	o := clitest.RunCommand(t, clitest.Script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
 	if _, there := n.Metrics["max_t_job_processes"]; there || n.Job.PeakMemoryMB > 100 {

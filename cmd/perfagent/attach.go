@@ -56,13 +56,14 @@ func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	// The program that started this one may be gone, and nobody may read our streams. The report is written all the same.
+	// The program that started this one may be gone, and nobody may read our streams. The report is written all the
+	// same.
 	signal.Ignore(syscall.SIGPIPE)
 
-	ctx, stop := o.untilSignal()
+	ctx, stop := o.signalContext()
 	defer stop()
 
-	o.streams.title("perfagent attach " + strings.Join(args, " "))
+	o.streams.setTitle("perfagent attach " + strings.Join(args, " "))
 	result, err := agent.Attach(ctx, pids, o.Options)
 	o.conclude(result)
 
@@ -88,7 +89,7 @@ func processIDs(args []string) ([]int, error) {
 }
 
 // printReady prints where the recording goes.
-func (o *recordOptions) printReady(r agent.Ready) {
+func (o *recordOptions) printReady(r agent.ReadyInfo) {
 	line, _ := json.Marshal(r) // it has only texts and a number
 	fmt.Fprintf(o.streams.out, "%s\n", line)
 }
@@ -98,9 +99,9 @@ func (o *recordOptions) addFor(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.length, "for", 0, "end by itself after `DURATION` (default: do not)")
 }
 
-// untilSignal returns a context that is done when a signal asks for the report, or the time is over.
-func (o *recordOptions) untilSignal() (context.Context, func()) {
-	ctx, stop := untilSignal()
+// signalContext returns a context that is done when a signal asks for the report, or the time is over.
+func (o *recordOptions) signalContext() (context.Context, func()) {
+	ctx, stop := signalContext()
 	if o.length == 0 {
 		return ctx, stop
 	}

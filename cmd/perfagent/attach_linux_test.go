@@ -21,8 +21,8 @@ import (
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -70,7 +70,7 @@ func startTold(t *testing.T, wrap func(*exec.Cmd)) *told {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &told{clitest.Launch(t, cmd), in}
+	p := &told{clitest.StartProcess(t, cmd), in}
 	p.Expect("ready")
 	return p
 }
@@ -92,7 +92,7 @@ func (p *told) tell(line string) {
 func (p *told) pid() string { return strconv.Itoa(p.Cmd.Process.Pid) }
 
 // attach starts perfagent attach, and waits until it has begun.
-func attach(t *testing.T, args ...string) (*clitest.Process, agent.Ready) {
+func attach(t *testing.T, args ...string) (*clitest.Process, agent.ReadyInfo) {
 	t.Helper()
 	return readyOf(t, clitest.Perfagent(t, append([]string{"attach", "--ready", "--interval", "50ms", "--quiet"}, args...)...))
 }
@@ -117,10 +117,10 @@ func wantCPU(t *testing.T, r *reporter.Report, seconds float64) {
 }
 
 // readyOf waits until perfagent has begun, and marks that: from then on the journal says what each sample adds.
-func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.Ready) {
+func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.ReadyInfo) {
 	t.Helper()
-	l := clitest.Launch(t, cmd)
-	var ready agent.Ready
+	l := clitest.StartProcess(t, cmd)
+	var ready agent.ReadyInfo
 	if err := json.Unmarshal([]byte(l.Next()), &ready); err != nil {
 		t.Fatal(err)
 	}
@@ -130,10 +130,10 @@ func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.Ready) {
 
 // untilCounted waits until the samples have so much CPU time: what a process used after its last sample is lost if it
 // ends and is waited for by somebody else.
-func untilCounted(t *testing.T, ready agent.Ready, seconds float64) {
+func untilCounted(t *testing.T, ready agent.ReadyInfo, seconds float64) {
 	t.Helper()
 	part := regexp.MustCompile(`"job_cpu_s": ?([0-9.e-]+)`)
-	clitest.Until(t, fmt.Sprint("samples with ", seconds, " s"), func() bool {
+	clitest.WaitUntil(t, fmt.Sprint("samples with ", seconds, " s"), func() bool {
 		data, _ := os.ReadFile(filepath.Join(ready.Dir, "node-0.jsonl"))
 		sum := 0.
 		for _, m := range part.FindAllSubmatch(data, -1) {
@@ -220,7 +220,7 @@ func TestAttach_NothingThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := strconv.Itoa(zombie.Process.Pid)
-	clitest.Until(t, "it has ended", func() bool { return clitest.ProcessState(zombie.Process.Pid) == "Z" })
+	clitest.WaitUntil(t, "it has ended", func() bool { return clitest.ProcessState(zombie.Process.Pid) == "Z" })
 	thread := ""
 	tasks, _ := os.ReadDir("/proc/self/task")
 	for _, task := range tasks {
@@ -256,7 +256,7 @@ func TestAttach_NothingThere(t *testing.T) {
 // Of a process of another user there is no PSS and no I/O, and the report says so.
 func TestAttach_AnotherUsers(t *testing.T) {
 	t.Parallel()
-	need.Root(t, "to start a process that an ordinary user looks at")
+	testenv.NeedsRoot(t, "to start a process that an ordinary user looks at")
 	p := startTold(t, nil)
 	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "attach", "--ready", "--interval", "50ms", "--quiet", p.pid()))
 	l, ready := readyOf(t, cmd)
@@ -286,7 +286,7 @@ func TestAttach_AnotherUsers(t *testing.T) {
 // perfagent is no child of the job, whoever has started it.
 func TestAttach_IsNotItsOwnJob(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, clitest.Script(t, "bash", `
+	o := clitest.RunCommand(t, clitest.Script(t, "bash", `
 		$P attach --interval 20ms $$ &
 		agent=$!
 		( $P attach --interval 20ms --out other --run-id b $$ & )
@@ -295,7 +295,7 @@ func TestAttach_IsNotItsOwnJob(t *testing.T) {
 		exit 5`))
 	o.Want(t, 5)
 	var r *reporter.Report
-	clitest.Until(t, "the report is there", func() bool {
+	clitest.WaitUntil(t, "the report is there", func() bool {
 		paths := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))
 		return len(paths) == 1 && filepath.Ext(paths[0]) == ".json"
 	})
@@ -304,7 +304,7 @@ func TestAttach_IsNotItsOwnJob(t *testing.T) {
 	if most := r.Nodes["0"].Metrics["max_t_job_processes"]; most > 3 || exited(r) != 5 {
 		t.Errorf("at most %v processes, run %+v", most, r.Run)
 	}
-	clitest.Until(t, "the other report is there", func() bool {
+	clitest.WaitUntil(t, "the other report is there", func() bool {
 		return clitest.Exists(filepath.Join(o.Dir, "other/b/node-0.json"))
 	})
 }
@@ -317,7 +317,7 @@ func TestAttach_WithoutPidfd(t *testing.T) {
 	}
 	p := startTold(t, nil)
 	cmd := clitest.Command(t, os.Args[0], clitest.Binary(t), "attach", "--ready", "--interval", "50ms", "--quiet", p.pid())
-	cmd.Env = append(cmd.Env, clitest.PartEnv("without pidfd"))
+	cmd.Env = append(cmd.Env, clitest.HelperEnv("without pidfd"))
 	l, ready := readyOf(t, cmd)
 	p.do("burn(0.2)")
 	untilCounted(t, ready, 0.2)
@@ -334,7 +334,7 @@ func TestAttach_WithoutPidfd(t *testing.T) {
 
 	// Nobody waited for it, so what stands for wait4's figure is what was seen.
 	n := r.Nodes["0"]
-	if heaviest, _ := n.Heaviest(); !(heaviest.PeakMemoryMB > 1) || n.Metrics["job_max_rss_mb"] != heaviest.PeakMemoryMB {
+	if heaviest, _ := n.LargestProcess(); !(heaviest.PeakMemoryMB > 1) || n.Metrics["job_max_rss_mb"] != heaviest.PeakMemoryMB {
 		t.Errorf("job_max_rss_mb %v, the heaviest process %+v", n.Metrics["job_max_rss_mb"], heaviest)
 	}
 	o := clitest.Run(t, "ls", "--json", ready.Dir)

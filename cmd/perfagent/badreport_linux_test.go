@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // sampleReport is a whole report file of a real run with several samples.
@@ -104,7 +104,7 @@ func TestShow_FileThatIsNoReport(t *testing.T) {
 		wantRefused(t, path)
 	})
 	t.Run("without end", func(t *testing.T) {
-		need.Time(t, "a second of CPU")
+		testenv.SkipIfShort(t, "a second of CPU")
 		t.Parallel()
 		wantRefused(t, "/dev/zero")
 	})
@@ -115,7 +115,7 @@ func TestShow_FileThatIsNoReport(t *testing.T) {
 	t.Run("unreadable", func(t *testing.T) {
 		t.Parallel()
 		path := clitest.Write(t, filepath.Join(clitest.OpenTemp(t), "some report.json"), string(good), 0)
-		o := clitest.Perform(t, clitest.AsNobody(t, clitest.Perfagent(t, "show", path)))
+		o := clitest.RunCommand(t, clitest.AsNobody(t, clitest.Perfagent(t, "show", path)))
 		o.Want(t, 1)
 		o.WantLine(t, path, "permission denied")
 	})
@@ -140,7 +140,7 @@ func wantRefused(t *testing.T, path string) {
 
 // Wherever a report is cut off it is refused, in one line that names it.
 func TestShow_ReportCutOff(t *testing.T) {
-	need.Time(t, "a second of CPU")
+	testenv.SkipIfShort(t, "a second of CPU")
 	path, good := sampleReport(t)
 	_, perfpy := sampleReport(t, "--compat", "perf.py")
 	for name, data := range map[string][]byte{"ours": good, "perf.py's": perfpy} {

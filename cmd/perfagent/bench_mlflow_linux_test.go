@@ -89,7 +89,7 @@ func held(b *testing.B, cmd *exec.Cmd, env []string) *heldJob {
 	if err != nil {
 		b.Fatal(err)
 	}
-	j := &heldJob{clitest.Launch(b, cmd), stdin}
+	j := &heldJob{clitest.StartProcess(b, cmd), stdin}
 	j.Expect("ready")
 	return j
 }
@@ -177,7 +177,7 @@ func BenchmarkPushNodes(b *testing.B) {
 // mergedReport writes the report of a launch on several nodes with four ranks each.
 func mergedReport(b *testing.B, nodes, seconds int) (path string) {
 	b.Helper()
-	var sources []reporter.Source
+	var sources []reporter.SourceReport
 	for i := range nodes {
 		r := madeUp(b, seconds, 0)
 		n := r.Nodes["0"]
@@ -190,7 +190,7 @@ func mergedReport(b *testing.B, nodes, seconds int) (path string) {
 		}
 		r.Run.ID = "bench-nodes"
 		r.Nodes = map[string]*reporter.Node{strconv.Itoa(i): n}
-		sources = append(sources, reporter.Source{Path: strconv.Itoa(i), Report: r})
+		sources = append(sources, reporter.SourceReport{Path: strconv.Itoa(i), Report: r})
 	}
 	merged, err := reporter.Merge(sources)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// BenchmarkRanks is the CPU time that the perfagents of 64 ranks of a host take per second at 1 Hz, all together, beside
-// jobs that sleep: that of jobs of 38 s less that of jobs of 8 s.
+// BenchmarkRanks is the CPU time that the perfagents of 64 ranks of a host take per second at 1 Hz, all together,
+// beside jobs that sleep: that of jobs of 38 s less that of jobs of 8 s.
 func BenchmarkRanks(b *testing.B) {
-	need.Time(b, "64 ranks for a minute")
+	testenv.SkipIfShort(b, "64 ranks for a minute")
 	const short, long = 8, 38
 	var share []float64
 	for b.Loop() {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -19,7 +19,7 @@ import (
 // BenchmarkSize is what commands take for 1,000 nodes with 1,000 samples and 78 series each, 1 GB of JSON: as one run,
 // and as the only nodes of as many runs.
 func BenchmarkSize(b *testing.B) {
-	need.Time(b, "1,000 reports of 1 MB")
+	testenv.SkipIfShort(b, "1,000 reports of 1 MB")
 	bin, dir := clitest.Binary(b), b.TempDir()
 	largeRuns(b, dir, 1000)
 	merged := filepath.Join(dir, "merged.json")
@@ -58,7 +58,7 @@ func BenchmarkSize(b *testing.B) {
 func largeRuns(b *testing.B, dir string, nodes int) {
 	b.Helper()
 	for i := range nodes {
-		r, err := diagnosis.Merge([]reporter.Source{{Report: reportertest.Large(i, nodes, 1000)}}) // for the findings
+		r, err := diagnosis.Merge([]reporter.SourceReport{{Report: reportertest.Large(i, nodes, 1000)}}) // for the findings
 		if err != nil {
 			b.Fatal(err)
 		}

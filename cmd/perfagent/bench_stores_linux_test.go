@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/store"
 )
 
-// BenchmarkStores is what 1,000 nodes with 1,000 samples each, 1 MB a report, take in a directory, a Redis server and a server
-// of S3 on the same machine: to put one, to gather all, to merge them by reference, and to use what that gives.
+// BenchmarkStores is what 1,000 nodes with 1,000 samples each, 1 MB a report, take in a directory, a Redis server and
+// a server of S3 on the same machine: to put one, to gather all, to merge them by reference, and to use what that
+// gives.
 func BenchmarkStores(b *testing.B) {
-	need.Time(b, "1,000 reports of 1 MB in three stores")
+	testenv.SkipIfShort(b, "1,000 reports of 1 MB in three stores")
 	const nodes = 1000
 	files := b.TempDir()
 	largeRuns(b, files, nodes)

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // make install puts the released program where it is told, with the commit that it is of.
 func TestE2E_Make_InstallsTheReleasedProgram(t *testing.T) {
 	t.Parallel()
-	mk := need.Tool(t, "make", "apt-get install make")
+	mk := testenv.NeedsTool(t, "make", "apt-get install make")
 	dir := t.TempDir()
 	variables := []string{"BIN=" + filepath.Join(dir, "built"), "DESTDIR=" + dir, "PREFIX=/opt/some"}
 	cmd := exec.Command(mk, append([]string{"-C", "../..", "install"}, variables...)...)

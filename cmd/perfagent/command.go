@@ -17,36 +17,36 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 		return job.Command{}, redact.Rules{}.Error(err, args)
 	}
 
-	command := job.Command{Path: path, Args: args, Env: env, Plain: os.Environ()}
-	if !s.inside && job.Headroom(nil) != nil {
+	command := job.Command{Path: path, Args: args, Env: env, FallbackEnviron: os.Environ()}
+	if !s.embedded && job.Headroom(nil) != nil {
 		return command, job.Exec(command, nil)
 	}
 
 	return command, nil
 }
 
-// title makes text the command line that others see of perfagent.
-func (s streams) title(text string) {
-	if !s.inside {
+// setTitle makes text the command line that others see of perfagent.
+func (s streams) setTitle(text string) {
+	if !s.embedded {
 		job.SetTitle(text)
 	}
 }
 
-// wait runs a command to its end, in the manners of run, but without a report. name is the command of perfagent.
-func (s streams) wait(name string, command job.Command) (job.Status, error) {
+// runCommand runs a command to its end, in the manners of run, but without a report. name is the command of perfagent.
+func (s streams) runCommand(name string, command job.Command) (job.Status, error) {
 	var signals *job.Signals
-	if s.inside {
-		command.Stdin, command.Stdout, command.Stderr = s.in, asItIs(s.out), asItIs(s.err)
+	if s.embedded {
+		command.Stdin, command.Stdout, command.Stderr = s.in, rawWriter(s.out), rawWriter(s.err)
 	} else {
 		signals = job.Catch()
 	}
 
-	s.title("perfagent: " + name)
+	s.setTitle("perfagent: " + name)
 	j, err := job.Start(command, signals)
 	if err != nil {
 		return job.Status{}, redact.Rules{}.Error(err, command.Args)
 	}
-	s.title(fmt.Sprintf("perfagent: %s of process %d", name, j.Pid()))
+	s.setTitle(fmt.Sprintf("perfagent: %s of process %d", name, j.PID()))
 
 	status := j.Wait()
 	j.ReapHelpers()
@@ -54,14 +54,14 @@ func (s streams) wait(name string, command job.Command) (job.Status, error) {
 	return status, nil
 }
 
-// concluded returns the exit code of a command as an error, or the error because of which it was not started. If the
-// terminal's Ctrl-C killed the command under a shell, this process dies of the same signal.
-func concluded(status job.Status, err error) error {
+// finishCommand returns the exit code of a command as an error, or the error because of which it was not started. If
+// the terminal's Ctrl-C killed the command under a shell, this process dies of the same signal.
+func finishCommand(status job.Status, err error) error {
 	switch {
 	case err != nil:
 		return runError(nil, err)
 	case status.FromTerminal:
-		dieWithShell(status.Signal)
+		reraiseForShell(status.Signal)
 	}
 
 	return runError(&agent.Result{ExitCode: status.ExitCode}, status.Err)

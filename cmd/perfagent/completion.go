@@ -32,7 +32,7 @@ bash-completion.`,
   perfagent completion bash > /etc/bash_completion.d/perfagent
   perfagent completion zsh > "${fpath[1]}/_perfagent"
   perfagent completion fish > ~/.config/fish/completions/perfagent.fish`,
-		Args: takes(1, 1, errors.New("name one shell: bash, zsh, fish or powershell")),
+		Args: rangeArgs(1, 1, errors.New("name one shell: bash, zsh, fish or powershell")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.printCompletion(cmd.Root(), args[0], !plain)
 		},
@@ -46,17 +46,17 @@ bash-completion.`,
 func (s streams) printCompletion(root *cobra.Command, shell string, descriptions bool) error {
 	switch {
 	case shell == "bash":
-		return root.GenBashCompletionV2(s.data(), descriptions)
+		return root.GenBashCompletionV2(s.rawOut(), descriptions)
 	case shell == "zsh" && descriptions:
-		return root.GenZshCompletion(s.data())
+		return root.GenZshCompletion(s.rawOut())
 	case shell == "zsh":
-		return root.GenZshCompletionNoDesc(s.data())
+		return root.GenZshCompletionNoDesc(s.rawOut())
 	case shell == "fish":
-		return root.GenFishCompletion(s.data(), descriptions)
+		return root.GenFishCompletion(s.rawOut(), descriptions)
 	case shell == "powershell" && descriptions:
-		return root.GenPowerShellCompletionWithDesc(s.data())
+		return root.GenPowerShellCompletionWithDesc(s.rawOut())
 	case shell == "powershell":
-		return root.GenPowerShellCompletion(s.data())
+		return root.GenPowerShellCompletion(s.rawOut())
 	}
 
 	return fmt.Errorf(`unknown shell "%s"; %s`, shell, text.DidYouMean(text.Nearest(shell, shells), `"%s"`,
@@ -91,8 +91,8 @@ func formatsOf(command string) []string {
 	return names
 }
 
-// completeWords tells the shells what the arguments of all commands may be. It costs nothing where no shell asks.
-func (s streams) completeWords(root *cobra.Command, args []string) {
+// registerCompletions tells the shells what the arguments of all commands may be. It costs nothing where no shell asks.
+func (s streams) registerCompletions(root *cobra.Command, args []string) {
 	if len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
 		return
 	}
@@ -116,13 +116,13 @@ func (s streams) completeWords(root *cobra.Command, args []string) {
 		}
 		describeHelpFlag(cmd)
 		cmd.Flags().VisitAll(takeSeconds)
-		completeFlags(cmd)
+		registerFlagCompletions(cmd)
 	}
 	describeHelpFlag(root)
 }
 
-// completeFlags tells the shells what the flags of a command take.
-func completeFlags(cmd *cobra.Command) {
+// registerFlagCompletions tells the shells what the flags of a command take.
+func registerFlagCompletions(cmd *cobra.Command) {
 	all := flagValues()
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		var complete cobra.CompletionFunc
@@ -136,7 +136,7 @@ func completeFlags(cmd *cobra.Command) {
 		case f.Name == "fail-if":
 			complete = completeMetric(" > +10%")
 		case f.Name == "metric":
-			complete = cobra.FixedCompletions(plotter.Keys(), cobra.ShellCompDirectiveNoFileComp)
+			complete = cobra.FixedCompletions(plotter.SampleKeys(), cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "output" || f.Name == "disk-path":
 			return // a file
 		default:
@@ -164,7 +164,7 @@ func (s streams) completeRun(
 	cmd *cobra.Command, _ []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
 	runs := runFinder{cmd: cmd, out: cmd.Flag("out").Value.String(), streams: s}
-	if err := runs.settle(); err != nil {
+	if err := runs.applyDefaults(); err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // shellsOnTerminals are the shells whose Tab key is pressed: how each starts without anybody's settings, and how it
@@ -32,9 +32,9 @@ func TestE2E_Completion_PressOfTab(t *testing.T) {
 	for _, shell := range shellsOnTerminals {
 		t.Run(shell.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := clitest.Command(t, need.Tool(t, shell.name, shell.install), shell.args...)
+			cmd := clitest.Command(t, testenv.NeedsTool(t, shell.name, shell.install), shell.args...)
 			if shell.name == "bash" && !clitest.Exists("/usr/share/bash-completion/bash_completion") {
-				need.Missing(t, "bash-completion: "+shell.install)
+				testenv.SkipOrFail(t, "bash-completion: "+shell.install)
 			}
 			programs := filepath.Join(cmd.Dir, "programs")
 			for _, dir := range []string{programs, filepath.Join(cmd.Dir, "perfagent-out", "nightly-4711")} {

@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 const (
@@ -41,8 +41,8 @@ const testedElsewhere = "Prometheus and Grafana"
 // A recipe is one part of the cookbook.
 type recipe struct{ blocks []block }
 
-// TestE2E_Docs_Cookbook cooks the recipes with the tools that they name. A recipe is marked as tested if a test runs it, and
-// only then.
+// TestE2E_Docs_Cookbook cooks the recipes with the tools that they name. A recipe is marked as tested if a test runs
+// it, and only then.
 func TestE2E_Docs_Cookbook(t *testing.T) {
 	t.Parallel()
 	parts := strings.Split(readDocument(t, cookbookDoc), "\n## ")[1:]
@@ -75,12 +75,12 @@ func TestE2E_Docs_Cookbook(t *testing.T) {
 // TestE2E_Docs_PythonBlocks runs each block of Python in docs/python.md as a script.
 func TestE2E_Docs_PythonBlocks(t *testing.T) {
 	t.Parallel()
-	python := need.Python(t)
+	python := testenv.Python(t)
 	dir := clitest.OpenTemp(t)
 	for _, b := range fenced(t, pythonDoc, "python") {
 		cmd := withModule(t, clitest.Command(t, python, "-c", b.text))
 		cmd.Dir = dir
-		if o := clitest.Perform(t, cmd); o.Code != 0 || o.Err != "" {
+		if o := clitest.RunCommand(t, cmd); o.Code != 0 || o.Err != "" {
 			t.Errorf("line %d: exit code %d, stderr %q", b.line, o.Code, o.Err)
 		}
 	}
@@ -107,7 +107,7 @@ func environmentOf(t *testing.T, variable, tools string) string {
 	t.Helper()
 	dir := os.Getenv(variable)
 	if dir == "" || !clitest.Exists(filepath.Join(dir, "bin", "python")) {
-		need.Missing(t, "needs "+tools+": make e2e installs them, "+variable+" names the environment")
+		testenv.SkipOrFail(t, "needs "+tools+": make e2e installs them, "+variable+" names the environment")
 	}
 	return filepath.Join(dir, "bin")
 }
@@ -120,7 +120,7 @@ func perform(t *testing.T, dir, bin, script string, env ...string) clitest.Outco
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(),
 		"PATH="+strings.Join([]string{bin, filepath.Dir(clitest.Binary(t)), os.Getenv("PATH")}, ":"))
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	if o.Code != 0 {
 		t.Fatalf("exit code %d\n%s\n%s\n%s", o.Code, script, o.Out, o.Err)
 	}
@@ -209,7 +209,7 @@ func cookJupyter(t *testing.T, r recipe) {
 
 // cookActions runs the commands of the steps, as a runner does, without the installation.
 func cookActions(t *testing.T, r recipe) {
-	need.Tool(t, "make", "apt-get install make")
+	testenv.NeedsTool(t, "make", "apt-get install make")
 	dir := clitest.OpenTemp(t)
 	clitest.Write(t, filepath.Join(dir, "Makefile"), "test:\n\tsleep 0.2\n", 0o644)
 	var commands []string
@@ -229,7 +229,7 @@ func cookActions(t *testing.T, r recipe) {
 
 // cookMessage sends the summary to a server.
 func cookMessage(t *testing.T, r recipe) {
-	need.Tool(t, "curl", "apt-get install curl")
+	testenv.NeedsTool(t, "curl", "apt-get install curl")
 	bodies := make(chan []byte, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
@@ -239,7 +239,7 @@ func cookMessage(t *testing.T, r recipe) {
 
 	dir := clitest.OpenTemp(t)
 	clitest.Write(t, filepath.Join(dir, "train.py"), "print(1)", 0o644)
-	script := strings.NewReplacer("https://example.org", s.URL, "python ", need.Python(t)+" ").Replace(r.block(t, "bash"))
+	script := strings.NewReplacer("https://example.org", s.URL, "python ", testenv.Python(t)+" ").Replace(r.block(t, "bash"))
 	perform(t, dir, "", script, "NO_PROXY=*")
 	select {
 	case body := <-bodies:
@@ -271,7 +271,7 @@ if __name__ == "__main__":
 func cookPool(t *testing.T, r recipe) {
 	dir := clitest.OpenTemp(t)
 	clitest.Write(t, filepath.Join(dir, "train.py"), poolWork, 0o644)
-	o := perform(t, dir, "", strings.ReplaceAll(r.block(t, "bash"), "-- python ", "-- "+need.Python(t)+" "))
+	o := perform(t, dir, "", strings.ReplaceAll(r.block(t, "bash"), "-- python ", "-- "+testenv.Python(t)+" "))
 	pid := regexp.MustCompile(`(?m)^large (\d+)$`).FindStringSubmatch(o.Out)
 	if pid == nil {
 		t.Fatalf("printed %q", o.Out)

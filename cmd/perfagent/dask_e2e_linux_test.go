@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // daskDoc is what docs/dask.md has, with a directory of the test for /shared.
@@ -34,7 +34,7 @@ func (d *daskDoc) python(t *testing.T, name string) string {
 	clitest.Write(t, path, d.block(t, "python "+name), 0o600)
 	cmd := clitest.Command(t, filepath.Join(d.bin, "python"), path)
 	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	return o.Out
 }
@@ -51,7 +51,7 @@ func (d *daskDoc) sh(t *testing.T, text string) *clitest.Process {
 	t.Helper()
 	cmd := clitest.Script(t, "sh", `PATH=${P%/*}:$PATH; `+text)
 	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
-	return clitest.Launch(t, cmd)
+	return clitest.StartProcess(t, cmd)
 }
 
 // end wants a script to end with 0, and returns what it has printed.
@@ -89,7 +89,7 @@ func TestE2E_Dask_OneMachine(t *testing.T) {
 	script := d.block(t, "python jobqueue") + "\nprint(cluster.job_script())\n"
 	cmd := clitest.Command(t, filepath.Join(d.bin, "python"), "-c", script)
 	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	job := regexp.MustCompile(`(?m)^export PERFAGENT_RUN_ID=job-8 PERFAGENT_STORE=.*\nperfagent run --node \$SLURM_JOB_ID -- python3 -m distributed\.cli\.dask_worker `)
 	if !job.MatchString(o.Out) {
@@ -97,11 +97,11 @@ func TestE2E_Dask_OneMachine(t *testing.T) {
 	}
 }
 
-// The commands of docs/dask.md for a cluster by hand, each perfagent on a machine of its own: one page; and the programs that
-// read its reports by reference, with what ProxyStore counts.
+// The commands of docs/dask.md for a cluster by hand, each perfagent on a machine of its own: one page; and the
+// programs that read its reports by reference, with what ProxyStore counts.
 func TestE2E_Dask_Cluster(t *testing.T) {
 	t.Parallel()
-	need.Root(t, "for machines made of namespaces")
+	testenv.NeedsRoot(t, "for machines made of namespaces")
 	d := newDaskDoc(t)
 	machine := func(i int, script string) *clitest.Process {
 		script = strings.Replace(script, "--node 1 ", fmt.Sprintf("--node %d ", i), 1)
@@ -122,7 +122,7 @@ if __name__ == "__main__":
 `), 0o600)
 	cmd := clitest.Command(t, filepath.Join(d.bin, "python"), "work.py")
 	cmd.Dir, cmd.Env = d.dir, append(cmd.Env, d.env()...)
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 	for _, p := range append(workers, head) {
 		p.Signal(syscall.SIGTERM)
 		if o, _ := p.End(); o.Code != 0 && o.Code != 128+int(syscall.SIGTERM) {

@@ -19,8 +19,8 @@ import (
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/envfile"
-	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 const (
@@ -30,11 +30,11 @@ const (
 	// userDefaults is the name of the user's file, in the directory of the user's configurations.
 	userDefaults = "perfagent.env"
 
-	// defaultsPatience is how long a job waits for the files: a home directory may hang.
-	defaultsPatience = time.Second
+	// defaultsTimeout is how long a job waits for the files: a home directory may hang.
+	defaultsTimeout = time.Second
 
-	// namedLines is how many lines of a file are named in warnings.
-	namedLines = 8
+	// maxWarnedLines is how many lines of a file are named in warnings.
+	maxWarnedLines = 8
 )
 
 // A setting is a value that a variable or a defaults file gives to a flag.
@@ -74,10 +74,10 @@ func readDefaults(site string) (wait func() defaults) {
 	}()
 
 	return sync.OnceValue(func() defaults {
-		d, ok := patience.Receive(answer, defaultsPatience)
+		d, ok := timeout.Receive(answer, defaultsTimeout)
 		if !ok {
 			d.warnings = []string{
-				fmt.Sprintf("the files of defaults were not read within %v and are left out", defaultsPatience),
+				fmt.Sprintf("the files of defaults were not read within %v and are left out", defaultsTimeout),
 			}
 		}
 		return d
@@ -138,7 +138,7 @@ func (d *defaults) read(path string) {
 func (d *defaults) warn(path string, wrong map[int]string) {
 	lines := slices.Sorted(maps.Keys(wrong))
 	for i, line := range lines {
-		if i == namedLines {
+		if i == maxWarnedLines {
 			d.warnings = append(d.warnings, fmt.Sprintf("%s: and %d more bad lines", path, len(lines)-i))
 			return
 		}
@@ -181,11 +181,11 @@ func (s streams) defaultOf(variable string) setting {
 	return setting{}
 }
 
-// settle takes values from variables and files for flags that are not given, and checks all options.
+// applyDefaults takes values from variables and files for flags that are not given, and checks all options.
 // Errors name the flag or the variable. A bad value of a file is no error: it is named in a warning, and
 // left out.
-func (o *recordOptions) settle(cmd *cobra.Command) error {
-	if err := o.settleQuiet(cmd); err != nil {
+func (o *recordOptions) applyDefaults(cmd *cobra.Command) error {
+	if err := o.applyQuiet(cmd); err != nil {
 		return err
 	}
 
@@ -197,7 +197,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	o.StoreCredentials = o.streams.defaultOf(storeVariable).value
 	for _, e := range environment {
 		if flag := cmd.Flags().Lookup(e.flag); flag != nil && !flag.Changed {
-			if err := o.take(cmd, flag, files.of(e.variable)); err != nil {
+			if err := o.applySetting(cmd, flag, files.of(e.variable)); err != nil {
 				return err
 			}
 		}
@@ -209,10 +209,10 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	return nil
 }
 
-// take gives a flag the first of its settings that is not wrong. No check of a flag with a variable may depend on a
-// flag that is settled after it. A wrong line of a file is left out, with a warning; a
+// applySetting gives a flag the first of its settings that is not wrong. No check of a flag with a variable may depend
+// on a flag that is settled after it. A wrong line of a file is left out, with a warning; a
 // wrong variable is an error.
-func (o *recordOptions) take(cmd *cobra.Command, flag *pflag.Flag, settings []setting) error {
+func (o *recordOptions) applySetting(cmd *cobra.Command, flag *pflag.Flag, settings []setting) error {
 	reset := resetter(flag)
 	for _, s := range settings {
 		err := o.set(cmd, flag, s.value)

@@ -29,7 +29,7 @@ func TestE2E_Deploy_GrafanaHasData(t *testing.T) {
 			l := listenStart(t, cmd)
 			p := listenPrometheus(t, l.address())
 			for where, q := range queries {
-				clitest.Until(t, where+": "+q, func() bool { n, there := p.query("count(" + q + ")"); return there && n >= 1 })
+				clitest.WaitUntil(t, where+": "+q, func() bool { n, there := p.query("count(" + q + ")"); return there && n >= 1 })
 			}
 			l.finish().Want(t, 7)
 		})

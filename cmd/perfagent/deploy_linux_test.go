@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // A dashboard is what of Grafana's JSON asks Prometheus.
@@ -31,7 +31,7 @@ type dashboard struct {
 
 func readDashboard(t *testing.T, name string) dashboard {
 	t.Helper()
-	data, err := os.ReadFile(need.Repository(t, "deploy/grafana/"+name))
+	data, err := os.ReadFile(testenv.Repository(t, "deploy/grafana/"+name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,10 +79,10 @@ func TestDeploy_SlurmBatchScript(t *testing.T) {
 	out := t.TempDir()
 	script := func(name string) {
 		t.Helper()
-		cmd := clitest.Command(t, need.Repository(t, "deploy/slurm/"+name))
+		cmd := clitest.Command(t, testenv.Repository(t, "deploy/slurm/"+name))
 		cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(clitest.Binary(t))+":"+os.Getenv("PATH"), "PERFAGENT_OUT="+out,
 			"SLURM_JOB_ID=4711", "SLURM_PROCID=0", "SLURM_TASK_PID="+task.pid())
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		o.Want(t, 0)
 		if o.Out+o.Err != "" {
 			t.Errorf("%s prints %q, %q", name, o.Out, o.Err)

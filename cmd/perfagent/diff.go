@@ -66,7 +66,7 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
   perfagent diff --fail-if 'op.store.get.p90_time_ms > +10%' before after
   perfagent diff --format markdown before after >> "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.ArbitraryArgs,
-		RunE: o.call(o.run),
+		RunE: o.runE(o.run),
 	}
 
 	f := o.addTo(cmd)
@@ -94,7 +94,7 @@ func (o *diffOptions) run(args []string) error {
 	}
 
 	for _, g := range gates {
-		c.Judge(g)
+		c.CheckGate(g)
 	}
 
 	if err := o.writePage(c); err != nil {
@@ -104,7 +104,7 @@ func (o *diffOptions) run(args []string) error {
 		return err
 	}
 
-	return o.judge(c)
+	return o.reportGates(c)
 }
 
 // gates parses the conditions and checks the other flags.
@@ -113,7 +113,7 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 	case o.format != "table" && o.format != "markdown" && o.format != "json":
 		return nil, fmt.Errorf("--format: %q is not table, markdown or json", o.format)
 	case o.html != "":
-		if err := replaceable(o.html, o.force); err != nil {
+		if err := checkReplaceable(o.html, o.force); err != nil {
 			return nil, err
 		}
 	}
@@ -136,12 +136,12 @@ func (o *diffOptions) compare(args []string) (*comparer.Comparison, error) {
 		return nil, err
 	}
 
-	a, notesA, err := o.read(namesA)
+	a, notesA, err := o.readSide(namesA)
 	if err != nil {
 		return nil, err
 	}
 
-	b, notesB, err := o.read(namesB)
+	b, notesB, err := o.readSide(namesB)
 	if err != nil {
 		return nil, err
 	}
@@ -172,30 +172,30 @@ func sides(args []string, atDash int) (a, b []string, err error) {
 	return a, b, nil
 }
 
-// read reads the reports of one side. A directory stands for all reports below it.
-func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, err error) {
-	nodes, notes, err := o.reportsOf(names)
+// readSide reads the reports of one side. A directory stands for all reports below it.
+func (o *diffOptions) readSide(names []string) (side comparer.Side, notes []string, err error) {
+	nodes, notes, err := o.expandNames(names)
 	if err != nil {
 		return side, nil, err
 	}
-	side.Name = o.public(names[0])
+	side.Name = o.publicName(names[0])
 	if len(names) > 1 {
-		side.Name += fmt.Sprintf(" … %s (%d names)", o.public(names[len(names)-1]), len(names))
+		side.Name += fmt.Sprintf(" … %s (%d names)", o.publicName(names[len(names)-1]), len(names))
 	}
 	for i := range nodes {
 		report, err := o.readOne(&nodes[i])
 		if err != nil {
 			return side, nil, err
 		}
-		side.Reports = append(side.Reports, reporter.Source{Path: nodes[i].Path(), Report: report})
+		side.Reports = append(side.Reports, reporter.SourceReport{Path: nodes[i].Path(), Report: report})
 	}
 
 	return side, notes, nil
 }
 
-// reportsOf returns the reports that names stand for. A directory or a run stands for all reports below it: a run that
-// was repeated under one RUN-ID is several of a side.
-func (o *diffOptions) reportsOf(names []string) (nodes []catalog.Node, notes []string, err error) {
+// expandNames returns the reports that names stand for. A directory or a run stands for all reports below it: a run
+// that was repeated under one RUN-ID is several of a side.
+func (o *diffOptions) expandNames(names []string) (nodes []catalog.Node, notes []string, err error) {
 	var files []string
 	for _, name := range names {
 		st, err := os.Stat(name)
@@ -203,7 +203,7 @@ func (o *diffOptions) reportsOf(names []string) (nodes []catalog.Node, notes []s
 			files = append(files, name)
 			continue
 		}
-		below, remarks, err := o.reportsAt(name, err == nil)
+		below, remarks, err := o.expandName(name, err == nil)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -213,8 +213,8 @@ func (o *diffOptions) reportsOf(names []string) (nodes []catalog.Node, notes []s
 	return append(catalog.NodesOf(files), nodes...), notes, nil
 }
 
-// reportsAt returns the reports of a directory or of a run.
-func (o *diffOptions) reportsAt(name string, isDir bool) (nodes []catalog.Node, notes []string, err error) {
+// expandName returns the reports of a directory or of a run.
+func (o *diffOptions) expandName(name string, isDir bool) (nodes []catalog.Node, notes []string, err error) {
 	if isDir {
 		if nodes, notes, err = reportsIn(name); err == nil {
 			return nodes, notes, nil
@@ -225,12 +225,12 @@ func (o *diffOptions) reportsAt(name string, isDir bool) (nodes []catalog.Node, 
 	if errFind != nil {
 		return nil, nil, cmp.Or(err, errFind)
 	}
-	nodes, journals := finished(found.Launches())
+	nodes, journals := nodesWithReport(found.Launches())
 	if len(nodes) == 0 { // only journals
 		return found.Nodes(), nil, nil
 	}
 
-	return nodes, leftOut(found.Run.Dir, journals), nil
+	return nodes, skippedJournalsNote(found.Run.Dir, journals), nil
 }
 
 // readOne reads the report of a node and drops its series, which are not compared: for a thousand runs they
@@ -254,13 +254,13 @@ func (o *diffOptions) readOne(node *catalog.Node) (*reporter.Report, error) {
 // reportsIn finds the reports of a directory: all node-*.json below it or, if there are none, the
 // *.json files directly in it.
 func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
-	runs, err := catalog.Below(dir)
+	runs, err := catalog.ListRecursive(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("diff: %w", err)
 	}
 
-	nodes, journals := finished(catalog.Launches(runs))
-	notes = leftOut(dir, journals)
+	nodes, journals := nodesWithReport(catalog.Launches(runs))
+	notes = skippedJournalsNote(dir, journals)
 	if len(nodes) > 0 {
 		return nodes, notes, nil
 	}
@@ -277,15 +277,15 @@ func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
 	return catalog.NodesOf(paths), notes, nil
 }
 
-// finished returns the nodes of launches that have a report, the oldest first, and how many have only journals.
-func finished(launches []*catalog.Launch) (nodes []catalog.Node, journals int) {
-	hasReport := func(r *catalog.Recording) bool { return r.Report != "" }
+// nodesWithReport returns the nodes of launches that have a report, the oldest first, and how many have only journals.
+func nodesWithReport(launches []*catalog.Launch) (nodes []catalog.Node, journals int) {
+	hasReport := func(r *catalog.Entry) bool { return r.Report != "" }
 	for _, l := range slices.Backward(launches) {
 		for _, n := range l.Nodes {
-			if slices.ContainsFunc(n.Pieces, hasReport) {
+			if slices.ContainsFunc(n.Entries, hasReport) {
 				nodes = append(nodes, n)
 			} else {
-				journals += len(n.Pieces)
+				journals += len(n.Entries)
 			}
 		}
 	}
@@ -293,8 +293,8 @@ func finished(launches []*catalog.Launch) (nodes []catalog.Node, journals int) {
 	return nodes, journals
 }
 
-// leftOut returns the note about journals.
-func leftOut(dir string, journals int) []string {
+// skippedJournalsNote returns the note about journals.
+func skippedJournalsNote(dir string, journals int) []string {
 	if journals == 0 {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (o *diffOptions) writePage(c *comparer.Comparison) error {
 func (o *diffOptions) print(c *comparer.Comparison) error {
 	switch o.format {
 	case "markdown":
-		return comparer.WriteMarkdown(o.streams.data(), c, comparer.Layout{All: o.all})
+		return comparer.WriteMarkdown(o.streams.rawOut(), c, comparer.Options{All: o.all})
 	case "json":
 		var data bytes.Buffer
 		enc := json.NewEncoder(&data)
@@ -340,15 +340,15 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 		if err := enc.Encode(c); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
+		_, err := fmt.Fprintf(o.streams.rawOut(), "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
 		return err
 	}
-	return comparer.WriteTable(o.streams.out, c, comparer.Layout{All: o.all, Color: colorful(o.streams.out)})
+	return comparer.WriteTable(o.streams.out, c, comparer.Options{All: o.all, Color: colorful(o.streams.out)})
 }
 
-// judge reports on stderr, one line each, which gates fired or cannot be judged. A gate that cannot
+// reportGates reports on stderr, one line each, which gates fired or cannot be judged. A gate that cannot
 // be judged outweighs one that fired: the comparison is not the one that was asked for.
-func (o *diffOptions) judge(c *comparer.Comparison) error {
+func (o *diffOptions) reportGates(c *comparer.Comparison) error {
 	code := 0
 	for _, v := range c.Gates {
 		switch {

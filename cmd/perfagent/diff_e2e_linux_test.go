@@ -36,9 +36,9 @@ func TestE2E_Diff_RealRuns(t *testing.T) {
 		out := t.TempDir()
 		for range runs {
 			for name, work := range map[string]uint64{"before": base, "again": base, "after": base * 6 / 5} { // in any order
-				cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--html", "never", "--out", out, "--run-id", name, "--"), "diffburn")
+				cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--html", "never", "--out", out, "--run-id", name, "--"), "diffburn")
 				cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", diffWork, work))
-				clitest.Perform(t, cmd).Want(t, 0)
+				clitest.RunCommand(t, cmd).Want(t, 0)
 			}
 		}
 		more := call("diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "after"))

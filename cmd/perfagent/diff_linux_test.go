@@ -26,7 +26,7 @@ const diffWork = "E2E_WORK"
 
 // diffBurn does a fixed amount of work.
 func diffBurn() {
-	clitest.Ends()
+	clitest.LimitLifetime()
 	rounds, err := strconv.ParseUint(os.Getenv(diffWork), 10, 64)
 	if err != nil {
 		panic(err)
@@ -81,8 +81,8 @@ type diffJSON struct {
 		P         *float64 `json:"p_value"`
 		Changed   *bool    `json:"changed"`
 	} `json:"metrics"`
-	Gates []comparer.Verdict `json:"gates"`
-	Notes []string           `json:"notes"`
+	Gates []comparer.GateResult `json:"gates"`
+	Notes []string              `json:"notes"`
 }
 
 // diffOutput reads it. Nothing else is on stdout.
@@ -97,8 +97,8 @@ func diffOutput(t *testing.T, o clitest.Outcome) (d diffJSON) {
 		names = append(names, m.Name)
 	}
 	// The metrics of devices are there where a node has such devices.
-	everywhere := slices.DeleteFunc(comparer.Compared(), func(name string) bool {
-		m, ok := reporter.MetricNamed(name)
+	everywhere := slices.DeleteFunc(comparer.MetricNames(), func(name string) bool {
+		m, ok := reporter.MetricByName(name)
 		return ok && m.OfDevice() && !slices.Contains(names, name)
 	})
 	if !slices.Equal(names, everywhere) {
@@ -306,7 +306,7 @@ func TestDiff_LeavesJournalsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	journal := filepath.Join(dir, "a", "node-1.jsonl")
-	clitest.Until(t, "a sample in the journal", func() bool {
+	clitest.WaitUntil(t, "a sample in the journal", func() bool {
 		data, err := os.ReadFile(journal)
 		return err == nil && bytes.Contains(data, []byte(`{"sample"`))
 	})

@@ -113,7 +113,8 @@ func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 // is written anew.
 func TestDocs_MetricTable(t *testing.T) { generatedPart(t, metricsDoc, "metrics", metricRows()) }
 
-// TestDocs_SeriesTable: the table of docs/mlflow.md has the series of pusher, with the labels and units of their columns.
+// TestDocs_SeriesTable: the table of docs/mlflow.md has the series of pusher, with the labels and units of their
+// columns.
 func TestDocs_SeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
 
 // generatedPart holds a part of a document against what the program says. With
@@ -166,7 +167,7 @@ func seriesRows() string {
 			row(info.MLflowShare, string(collector.Percent), info.Label+", as a share of "+whole[info.Bound])
 		}
 	}
-	for _, l := range reporter.WorkLineKinds() {
+	for _, l := range reporter.TimelineKinds() {
 		words := string(l.Unit)
 		if words == "" {
 			words = "the job's"
@@ -680,7 +681,7 @@ func TestSchema_Keys(t *testing.T) {
 		{reporter.Missing{}, part(t, node, "missing", "items")},
 		{reporter.Push{}, part(t, node, "push")},
 		{reporter.PushState{}, part(t, node, "push", "properties", "mlflow")},
-		{reporter.Quantile{}, part(t, doc, "$defs", "percentSummary")},
+		{reporter.Summary{}, part(t, doc, "$defs", "percentSummary")},
 		{reporter.Band{}, part(t, doc, "$defs", "band")},
 		{reporter.Band{}, part(t, doc, "$defs", "percentBand")},
 	} {

@@ -41,7 +41,7 @@ Values of variables that do not count are not printed.`,
 }
 
 // identify returns what the environment and the files of defaults say.
-func (s streams) identify() agent.Detected {
+func (s streams) identify() agent.Detection {
 	found := agent.Detect()
 	defaults := s.defaults()
 	if set := defaults.of("PERFAGENT_RUN_ID"); len(set) > 0 {
@@ -64,7 +64,7 @@ func (s streams) identify() agent.Detected {
 }
 
 // printDetected prints what was found, from where, and what does not count.
-func printDetected(w io.Writer, found agent.Detected) error {
+func printDetected(w io.Writer, found agent.Detection) error {
 	var out strings.Builder
 	_ = detectedTable(found).WriteText(&out, 0, false) // a strings.Builder takes everything
 
@@ -81,40 +81,40 @@ func printDetected(w io.Writer, found agent.Detected) error {
 }
 
 // detectedTable returns what was found. The run id and the node have a row in any case.
-func detectedTable(found agent.Detected) *table.Table {
+func detectedTable(found agent.Detection) *table.Table {
 	id, t := found.Identity, &table.Table{Columns: table.Left("", "", "")}
-	t.Add(table.Words("run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"])...)
-	t.Add(table.Words("node", cmp.Or(index(id.Node), "0, as nobody tells"), found.From["node"])...)
+	t.Add(table.Texts("run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"])...)
+	t.Add(table.Texts("node", cmp.Or(formatIndex(id.Node), "0, as nobody tells"), found.From["node"])...)
 	for _, row := range []struct{ name, value, key string }{
 		{"node name", id.NodeName, "node_name"},
-		{"nodes", count(id.Nodes), "nodes"},
-		{"rank", index(id.Rank), "rank"},
-		{"local rank", index(id.LocalRank), "local_rank"},
-		{"ranks on node", count(id.RanksOnNode), "ranks_on_node"},
-		{"world size", count(id.WorldSize), "world_size"},
+		{"nodes", formatCount(id.Nodes), "nodes"},
+		{"rank", formatIndex(id.Rank), "rank"},
+		{"local rank", formatIndex(id.LocalRank), "local_rank"},
+		{"ranks on node", formatCount(id.RanksOnNode), "ranks_on_node"},
+		{"world size", formatCount(id.WorldSize), "world_size"},
 		{"scheduler", id.Scheduler, "scheduler"},
 		{"job id", id.JobID, "job_id"},
 		{"launch", id.Launch, "launch"},
-		{"restart", count(id.Restart), "restart"},
+		{"restart", formatCount(id.Restart), "restart"},
 	} {
 		if row.value != "" {
-			t.Add(table.Words(row.name, row.value, found.From[row.key])...)
+			t.Add(table.Texts(row.name, row.value, found.From[row.key])...)
 		}
 	}
 
 	return t
 }
 
-// index returns an index as text, "" if it is not known.
-func index(n *int) string {
+// formatIndex returns an index as text, "" if it is not known.
+func formatIndex(n *int) string {
 	if n == nil {
 		return ""
 	}
 	return strconv.Itoa(*n)
 }
 
-// count returns a number as text, "" for 0.
-func count(n int) string {
+// formatCount returns a number as text, "" for 0.
+func formatCount(n int) string {
 	if n == 0 {
 		return ""
 	}

@@ -56,7 +56,7 @@ func TestEnv_JSON(t *testing.T) {
 	if code := execute([]string{"env", "--json"}, streams{out: &out, err: &errs}); code != 0 {
 		t.Fatalf("exit %d: %s", code, &errs)
 	}
-	var found agent.Detected
+	var found agent.Detection
 	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,8 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.err }
 
-// endedBySignal returns the error of a command that ends because of signal n. It prints nothing.
-func endedBySignal(n int) error { return exitError{code: 128 + n} }
+// signalExit returns the error of a command that ends because of signal n. It prints nothing.
+func signalExit(n int) error { return exitError{code: 128 + n} }
 
 // exitCode returns the exit code for the error of a command, and the error to print, or nil for
 // none.
@@ -80,7 +80,7 @@ func runError(result *agent.Result, err error) error {
 	return exitError{exitOwnFailure, err}
 }
 
-// untilSignal returns a context that ends with the signals that end a command.
-func untilSignal() (context.Context, context.CancelFunc) {
+// signalContext returns a context that ends with the signals that end a command.
+func signalContext() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }

@@ -41,7 +41,7 @@ func TestRun_ExitCodeIsTheJobs(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, append([]string{"run", "--"}, c.job...)...)
 			furnish(t, cmd.Dir)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, c.code)
 			lines := min(c.code, 1)
 			if c.signal == "SIGPIPE" { // to a pipe, as if its reader had gone
@@ -105,7 +105,7 @@ func TestRun_CommandThatCannotBeStarted(t *testing.T) {
 			cmd := clitest.Perfagent(t, append([]string{"run", "--"}, c.job...)...)
 			cmd.Env = append(cmd.Env, plainPath)
 			furnish(t, cmd.Dir)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, c.code)
 			o.WantLine(t, c.word)
 			if o.Out != "" {

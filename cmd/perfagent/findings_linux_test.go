@@ -33,7 +33,7 @@ func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[str
 				t.Skipf("no control group of version 1 can be made for %s (run as root, on a system that has it mounted): %v", controller, err)
 			}
 			t.Cleanup(func() {
-				clitest.Until(t, dir+" is gone", func() bool { err := unix.Rmdir(dir); return err == nil || errors.Is(err, unix.ENOENT) })
+				clitest.WaitUntil(t, dir+" is gone", func() bool { err := unix.Rmdir(dir); return err == nil || errors.Is(err, unix.ENOENT) })
 			})
 			dirs[controller], enter = dir, enter+"echo $$ > "+dir+"/cgroup.procs && "
 		}
@@ -47,7 +47,7 @@ func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[str
 // findingJob runs a job in such groups and gives its node's report, and what it printed.
 func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, out string) {
 	t.Helper()
-	o := clitest.Perform(t, clitest.Script(t, "sh", enter, clitest.Python(t, lines...)...))
+	o := clitest.RunCommand(t, clitest.Script(t, "sh", enter, clitest.Python(t, lines...)...))
 	o.Want(t, 0)
 	n = o.Report(t).Nodes["0"]
 	// A machine that stood still, or that others use, is none of the job's findings.

@@ -31,7 +31,7 @@ type recordOptions struct {
 	logFormat   string
 	length      time.Duration // of sidecar and attach; 0 = until a signal
 	tokenFile   string
-	endCommand  string
+	onEnd       string
 
 	streams streams
 	// alwaysPrintURL prints the address of the live page at every --log-level: there is no job that
@@ -133,9 +133,9 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 
 // prepare settles the options and opens the log. run and sidecar call it first.
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
-	o.TakeOver = !o.streams.inside
-	if o.streams.inside {
-		o.Stdin, o.Stdout, o.Stderr = o.streams.in, asItIs(o.streams.out), asItIs(o.streams.err)
+	o.TakeOver = !o.streams.embedded
+	if o.streams.embedded {
+		o.Stdin, o.Stdout, o.Stderr = o.streams.in, rawWriter(o.streams.out), rawWriter(o.streams.err)
 	}
 
 	var err error
@@ -145,7 +145,7 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	if err := o.readToken(cmd); err != nil {
 		return err
 	}
-	if err := o.settle(cmd); err != nil {
+	if err := o.applyDefaults(cmd); err != nil {
 		return err
 	}
 	o.warn(cmd)

@@ -21,7 +21,7 @@ func TestE2E_Gather_Waits(t *testing.T) {
 			begin := func(name string, more ...string) *clitest.Process {
 				script := fmt.Sprintf(`exec "$P" merge '%s#job' -o '%s' --html never %s 2>&1`,
 					address, filepath.Join(dir, name), strings.Join(more, " "))
-				return clitest.Launch(t, clitest.Script(t, "sh", script))
+				return clitest.StartProcess(t, clitest.Script(t, "sh", script))
 			}
 			heard := func(p *clitest.Process, words string) {
 				for !strings.Contains(p.Next(), words) {

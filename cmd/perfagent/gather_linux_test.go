@@ -80,8 +80,8 @@ func says(t *testing.T, o clitest.Outcome, words string) {
 	}
 }
 
-// What is there is merged, and the report says what is not: a node that never came, one that is damaged, and one of which
-// there is only what was known while it ran. What was merged is deleted, if it is to be.
+// What is there is merged, and the report says what is not: a node that never came, one that is damaged, and one of
+// which there is only what was known while it ran. What was merged is deleted, if it is to be.
 func TestGather(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
@@ -132,8 +132,8 @@ func wantValid(t *testing.T, path string) {
 	}
 }
 
-// Hosts without an index share the name of node 0. Each of them counts, also one that died, and a wait for them ends when they
-// are there.
+// Hosts without an index share the name of node 0. Each of them counts, also one that died, and a wait for them ends
+// when they are there.
 func TestGather_HostsShareAName(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
@@ -230,11 +230,11 @@ func TestStore_NotTheWorkingDirectory(t *testing.T) {
 	clitest.Write(t, filepath.Join(dir, "job", "node-0.json"), "?", 0o600)
 	cmd := clitest.Perfagent(t, "show", address+"#job")
 	cmd.Dir = dir
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 }
 
-// A report that was merged by reference has all numbers, and each node whose series are wanted costs one GET. The server
-// counts.
+// A report that was merged by reference has all numbers, and each node whose series are wanted costs one GET. The
+// server counts.
 func TestLazy(t *testing.T) {
 	t.Parallel()
 	redis, s3 := storetest.Redis(t), storetest.S3(t)

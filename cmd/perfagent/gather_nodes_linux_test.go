@@ -10,21 +10,21 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // onNode prepares perfagent run on a machine of its own: with a host name and a /dev/shm that no other has.
 func onNode(t *testing.T, node int, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	need.Root(t, "for machines made of namespaces")
-	unshare := need.Tool(t, "unshare", "apt-get install util-linux")
+	testenv.NeedsRoot(t, "for machines made of namespaces")
+	unshare := testenv.NeedsTool(t, "unshare", "apt-get install util-linux")
 	script := fmt.Sprintf(`hostname node%d && mount -t tmpfs tmpfs /dev/shm && cd '%s' && exec "$P" run --run-id job-7 --node %d "$@"`, node, dir, node)
 	return clitest.Script(t, unshare, "--mount", append([]string{"--uts", "sh", "-c", script, "sh"}, args...)...)
 }
 
-// Four nodes without any shared disk but the store: one dies in the middle, one is late. What is there becomes one page, with
-// three final reports and a partial one, named; then the store is empty.
+// Four nodes without any shared disk but the store: one dies in the middle, one is late. What is there becomes one
+// page, with three final reports and a partial one, named; then the store is empty.
 func TestGather_FourNodes(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
@@ -41,10 +41,10 @@ func TestGather_FourNodes(t *testing.T) {
 			job := []string{"--", "sh", "-c", "echo pid $$; until [ -e done ]; do sleep 0.1; done"}
 			var nodes []*clitest.Process
 			for i := range 3 {
-				nodes = append(nodes, clitest.Launch(t, node(i, job...)))
+				nodes = append(nodes, clitest.StartProcess(t, node(i, job...)))
 			}
 			pids := []int{nodes[0].PID("pid"), nodes[1].PID("pid"), nodes[2].PID("pid")}
-			clitest.Until(t, "node 1 has a partial report", func() bool { return slices.Contains(names(t, address), "job-7/node-1.partial") })
+			clitest.WaitUntil(t, "node 1 has a partial report", func() bool { return slices.Contains(names(t, address), "job-7/node-1.partial") })
 			nodes[1].Signal(syscall.SIGKILL)
 			if err := syscall.Kill(pids[1], syscall.SIGKILL); err != nil {
 				t.Error(err)
@@ -60,17 +60,17 @@ func TestGather_FourNodes(t *testing.T) {
 			script := fmt.Sprintf(`exec "$P" merge '%s#job-7' --nodes 3 --wait 1m -o three.json 2>&1`, address)
 			cmd := clitest.Script(t, "sh", script)
 			cmd.Dir = dir
-			waiting := clitest.Launch(t, cmd)
+			waiting := clitest.StartProcess(t, cmd)
 			for !strings.Contains(waiting.Next(), "2 of 3 nodes of job-7 are there") {
 			}
-			clitest.Perform(t, node(3, "--", "true")).Want(t, 0)
+			clitest.RunCommand(t, node(3, "--", "true")).Want(t, 0)
 			if o, _ := waiting.End(); o.Code != 0 {
 				t.Errorf("%d: %s", o.Code, o.Out)
 			}
 
 			cmd = clitest.Perfagent(t, "merge", address+"#job-7", "--nodes", "4", "--evict", "-o", "job.json")
 			cmd.Dir = dir
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			says(t, o, address+"#job-7/node-1.partial is what was known while the node ran")
 			r := readReport(t, filepath.Join(dir, "job.json"))
@@ -92,7 +92,8 @@ func TestGather_FourNodes(t *testing.T) {
 	}
 }
 
-// A store that is away for all of a run costs no node anything, and one command for each node puts its report there later.
+// A store that is away for all of a run costs no node anything, and one command for each node puts its report there
+// later.
 func TestGather_StoreIsDown(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
@@ -103,7 +104,7 @@ func TestGather_StoreIsDown(t *testing.T) {
 			var nodes []*clitest.Process
 			for i := range 4 {
 				cmd := onNode(t, i, dir, "--out", fmt.Sprint("out", i), "--store", down, "--push-timeout", "1s", "--", "sh", "-c", fmt.Sprint("exit ", i))
-				nodes = append(nodes, clitest.Launch(t, cmd))
+				nodes = append(nodes, clitest.StartProcess(t, cmd))
 			}
 			for i, p := range nodes {
 				o, _ := p.End()
@@ -114,7 +115,7 @@ func TestGather_StoreIsDown(t *testing.T) {
 
 			for i := range nodes {
 				cmd := clitest.Perfagent(t, "push", "--store", address, filepath.Join(dir, fmt.Sprint("out", i), "job-7"))
-				clitest.Perform(t, cmd).Want(t, 0)
+				clitest.RunCommand(t, cmd).Want(t, 0)
 			}
 			out := filepath.Join(dir, "job.json")
 			clitest.Run(t, "merge", address+"#job-7", "--nodes", "4", "-o", out).Want(t, 0)

@@ -30,7 +30,7 @@ func TestE2E_GPUStarved(t *testing.T) {
 			cmd := clitest.Perfagent(t, "run", "--interval", "200ms", "--", "sh", "-c",
 				`for i in 1 2 3 4 5 6 7 8; do timeout 7 sh -c 'while :; do :; done' & done; wait; true`) // several: others are busy, too
 			cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			n := o.Report(t).Nodes["0"]
 
@@ -55,11 +55,11 @@ func TestE2E_GPUStarved(t *testing.T) {
 				t.Errorf("gpu_starved: %v, findings %+v, idle %+v", found, n.Findings, idle)
 			}
 			if found { // on the page and in the terminal, too
-				_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+				_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 				page := clitest.Read(t, strings.TrimSuffix(path, ".json")+".html")
 				show := clitest.Perfagent(t, "show")
 				show.Dir = o.Dir
-				shown := strings.Join(strings.Fields(clitest.Perform(t, show).Out), " ")
+				shown := strings.Join(strings.Fields(clitest.RunCommand(t, show).Out), " ")
 				for where, words := range map[string]string{"page": page, "terminal": shown} {
 					if !strings.Contains(words, " idle for ") || !strings.Contains(words, " of up to ") {
 						t.Errorf("the %s does not say that a GPU starved", where)

@@ -37,7 +37,7 @@ func newHelp(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "describe a command and its flags",
-		Args:  takes(0, 1, errors.New("one command, please")),
+		Args:  rangeArgs(0, 1, errors.New("one command, please")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			if len(args) == 0 {
@@ -92,7 +92,7 @@ func writeCommands(out *strings.Builder, cmd *cobra.Command) {
 		t := nameTable(14)
 		for _, c := range cmd.Commands() {
 			if c.GroupID == g.ID {
-				t.Add(table.Words("  "+c.Name(), c.Short)...)
+				t.Add(table.Texts("  "+c.Name(), c.Short)...)
 			}
 		}
 		writeEntries(out, g.Title, t)
@@ -117,7 +117,7 @@ func writeFlags(out *strings.Builder, cmd *cobra.Command) {
 		}
 		t := nameTable(28)
 		for _, f := range flags {
-			t.Add(table.Words(flagEntry(f))...)
+			t.Add(table.Texts(flagEntry(f))...)
 		}
 		writeEntries(out, title, t)
 	}
@@ -145,7 +145,7 @@ func flagEntry(f *pflag.Flag) (name, meaning string) {
 
 // nameTable returns a table of names and, from a column on, their descriptions.
 func nameTable(column int) *table.Table {
-	return &table.Table{Columns: []table.Column{{Min: column - 2, Most: column - 2}, {Wrap: true}}}
+	return &table.Table{Columns: []table.Column{{Min: column - 2, Max: column - 2}, {Wrap: true}}}
 }
 
 // writeEntries writes a table under a title, unless it is empty.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -39,7 +39,7 @@ func TestRun_HostWithoutProc(t *testing.T) {
 
 // What is there of /proc is read, what is damaged or absent is named.
 func TestRun_HostWithPartOfProc(t *testing.T) {
-	need.Time(t, "a second for its runs")
+	testenv.SkipIfShort(t, "a second for its runs")
 	good := "testdata/host/proc"
 	for _, c := range []struct {
 		name    string
@@ -137,7 +137,7 @@ func TestSidecar_ReadsTheHostsTree(t *testing.T) {
 	} {
 		cmd := clitest.Perfagent(t, slices.Concat([]string{"run", "--interval", "20ms"}, c.flags, []string{"--", "sleep", "0.1"})...)
 		cmd.Env = slices.Concat(cmd.Env, env, c.env)
-		o = clitest.Perform(t, cmd)
+		o = clitest.RunCommand(t, cmd)
 		o.Want(t, 0)
 		check(t, o.Report(t))
 		if got := o.Report(t).Nodes["0"].Sampling.Reader; got != reader {

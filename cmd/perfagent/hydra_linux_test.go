@@ -19,7 +19,7 @@ import (
 // sockets as descriptor 3, and says how many reports there are when the last copy of that is closed, and how the
 // command ended.
 func hydraProxy() {
-	clitest.Ends()
+	clitest.LimitLifetime()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		panic(err)
@@ -43,7 +43,7 @@ func hydraProxy() {
 	reports, _ := filepath.Glob("perfagent-out/*/*.json")
 	_ = cmd.Wait()
 	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	clitest.Say(os.Stdout, "reports", len(reports),
+	clitest.Println(os.Stdout, "reports", len(reports),
 		"code", ws.ExitStatus(), "signal", int(ws.Signal()), "core", ws.CoreDump())
 }
 
@@ -83,8 +83,8 @@ func TestHydra_EndOfRank(t *testing.T) {
 			}
 			cmd := clitest.Command(t, path, clitest.Binary(t), "run", "--", "sh", "-c",
 				"[ -S /proc/$$/fd/3 ] || exit 99; exec 3>&-; "+c.end)
-			cmd.Env = append(append(cmd.Env, c.env...), clitest.PartEnv("hydra proxy"))
-			o := clitest.Perform(t, cmd)
+			cmd.Env = append(append(cmd.Env, c.env...), clitest.HelperEnv("hydra proxy"))
+			o := clitest.RunCommand(t, cmd)
 
 			reports, end, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(o.Out), "reports "), " ")
 			if end != c.want {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // What was ignored or closed when perfagent was executed is so in the job, as it
@@ -86,7 +86,7 @@ func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 	args := append([]string{"-c", traps + `; exec "$@"`, "sh"}, wrapper...)
 	cmd := clitest.Command(t, "sh", append(args, "grep", "SigIgn", "/proc/self/status")...)
 	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"))
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	set, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(o.Out, "SigIgn:")), 16, 64)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestInherit_EnvironmentOfBothBuilds(t *testing.T) {
 		for _, env := range [][]string{nil, {"A=1", "B=2"}, {"GOMAXPROCS=3", "A=1"}, {"GOMAXPRO=1", "GOMAXPROCSX=2", "G="}} {
 			cmd := clitest.Command(t, path, "run", "--out", t.TempDir(), "--", "/usr/bin/env")
 			cmd.Env = append([]string{}, env...)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 
 			var own []string
@@ -133,7 +133,7 @@ func TestInherit_TrapsOfBothBuilds(t *testing.T) {
 			}
 			args := []string{"-c", `trap '' TERM PIPE; exec "$@"`, "sh"}
 			cmd := clitest.Command(t, "sh", append(append(args, wrapper...), "sh", "-c", "kill -"+signal+" $$; exit 7")...)
-			if o := clitest.Perform(t, cmd); o.Code != code {
+			if o := clitest.RunCommand(t, cmd); o.Code != code {
 				t.Errorf("%q, %s: exit code %d, want %d", path, signal, o.Code, code)
 			}
 		}
@@ -157,10 +157,10 @@ try:
     print("free")
 except BlockingIOError:
     print("locked")`
-	python := need.Python(t)
+	python := testenv.Python(t)
 	cmd := clitest.Command(t, python, "-c", locks, clitest.Binary(t), "run", "--", python, "-c", job)
 	cmd.Stdin = strings.NewReader("a pipe")
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if o.Out != "locked\n" {
 		t.Errorf("the lock is %q", o.Out)

@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// An insideProcess is a command line that goes on in the test's own process. Parallel tests may start one: its directory
-// is that of the test, and reports go where --out says.
+// An insideProcess is a command line that goes on in the test's own process. Parallel tests may start one: its
+// directory is that of the test, and reports go where --out says.
 type insideProcess struct {
 	stdin       io.WriteCloser // the job's
 	lines, said <-chan string  // stdout and stderr
@@ -23,7 +23,7 @@ func startInside(t testing.TB, args ...string) *insideProcess {
 	errR, errW := clitest.Pipe(t)
 	ended := make(chan int, 1)
 	go func() {
-		code := execute(args, streams{out: outW, err: errW, inside: true, in: in})
+		code := execute(args, streams{out: outW, err: errW, embedded: true, in: in})
 		outW.Close()
 		errW.Close()
 		ended <- code

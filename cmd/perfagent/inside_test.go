@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // An insideLine is a command line that runs in the test's own process. It has the working directory and the environment
@@ -30,8 +30,8 @@ func insideCommand(t *testing.T, args ...string) *insideLine {
 // perform runs the command line to its end. Directory and environment are then as before.
 func (l *insideLine) perform(t *testing.T) clitest.Outcome {
 	t.Helper()
-	t.Setenv("TERM", "xterm") // refuses parallel tests, too
-	need.Repository(t, ".")   // found from where the test began
+	t.Setenv("TERM", "xterm")  // refuses parallel tests, too
+	testenv.Repository(t, ".") // found from where the test began
 
 	before, err := os.Getwd()
 	if err != nil {
@@ -94,7 +94,7 @@ func callTo(stdout io.Writer, args ...string) clitest.Outcome {
 	if stdout == nil {
 		stdout = &out
 	}
-	code := execute(args, streams{out: stdout, err: &stderr, inside: true})
+	code := execute(args, streams{out: stdout, err: &stderr, embedded: true})
 
 	return clitest.Outcome{Out: out.String(), Err: stderr.String(), Code: code}
 }

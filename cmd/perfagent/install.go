@@ -20,7 +20,7 @@ func newInstall(streams) *cobra.Command {
 in it that could: an init container puts perfagent into a volume this way, and
 the job's container wraps its command with it.`,
 		Example: `  perfagent install /opt/perfagent`,
-		Args:    takes(1, 1, errors.New("one directory, please")),
+		Args:    rangeArgs(1, 1, errors.New("one directory, please")),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return install(filepath.Join(args[0], "perfagent"))
 		},

@@ -14,7 +14,7 @@ func TestInstall(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	copied := filepath.Join(dir, "perfagent")
-	clitest.Perform(t, clitest.Command(t, "sh", "-c", `umask 077; exec "$0" install "$1"`, clitest.Binary(t), dir)).Want(t, 0)
+	clitest.RunCommand(t, clitest.Command(t, "sh", "-c", `umask 077; exec "$0" install "$1"`, clitest.Binary(t), dir)).Want(t, 0)
 	if clitest.Read(t, copied) != clitest.Read(t, clitest.Binary(t)) {
 		t.Error("the copy has other bytes")
 	}
@@ -23,8 +23,8 @@ func TestInstall(t *testing.T) {
 	}
 
 	// The copy itself replaces the file from which it runs.
-	clitest.Perform(t, clitest.Command(t, copied, "install", dir)).Want(t, 0)
-	clitest.Perform(t, clitest.Command(t, copied, "run", "--summary", "never", "--out", dir, "--", "sh", "-c", "exit 7")).Want(t, 7)
+	clitest.RunCommand(t, clitest.Command(t, copied, "install", dir)).Want(t, 0)
+	clitest.RunCommand(t, clitest.Command(t, copied, "run", "--summary", "never", "--out", dir, "--", "sh", "-c", "exit 7")).Want(t, 7)
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 { // and the run
 		t.Errorf("%v, %v", entries, err)
 	}
@@ -42,7 +42,7 @@ func TestInstall_Fails(t *testing.T) {
 		{[]string{"install", missing}, missing},
 		{[]string{"install", missing}, syscall.ENOENT.Error()},
 	} {
-		o := clitest.Perform(t, clitest.Command(t, clitest.Binary(t), test.args...))
+		o := clitest.RunCommand(t, clitest.Command(t, clitest.Binary(t), test.args...))
 		if o.Code == 0 {
 			t.Errorf("%q: exit code 0", test.args)
 		}

@@ -138,7 +138,7 @@ func TestJournal_OfAKillAroundTheEnd(t *testing.T) {
 		cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; read x")
 		r, w := clitest.Pipe(t)
 		cmd.Stdin = r
-		l := clitest.Launch(t, cmd)
+		l := clitest.StartProcess(t, cmd)
 		l.Expect("ready")
 		w.Close()
 		time.Sleep(time.Duration(rand.Int64N(int64(8 * time.Millisecond)))) // the random moment
@@ -165,10 +165,10 @@ func TestJournal_OfAKillAroundTheEnd(t *testing.T) {
 func journalOf(t *testing.T, n int) string {
 	t.Helper()
 	cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; exec sleep 60")
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
-	clitest.Until(t, "samples are in the journal", func() bool {
+	clitest.WaitUntil(t, "samples are in the journal", func() bool {
 		text, _ := os.ReadFile(path)
 		return strings.Count(string(text), "\n") > n
 	})

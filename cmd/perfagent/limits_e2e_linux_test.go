@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // A job that uses up all processes that its control group may have gets EAGAIN, as
@@ -40,14 +40,14 @@ for pid in pids:
 sys.exit(6)`
 	for range 5 {
 		cmd := exec.Command("sh", "-c", fmt.Sprintf(`echo $$ >%s/cgroup.procs; exec "$@"`, group), "sh",
-			clitest.Binary(t), "run", "--summary", "never", "--interval", "10ms", "--", need.Python(t), "-c", job)
+			clitest.Binary(t), "run", "--summary", "never", "--interval", "10ms", "--", testenv.Python(t), "-c", job)
 		cmd.Dir = t.TempDir()
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		o.Want(t, 6)
 		if o.Err != "" {
 			t.Errorf("stderr %q", o.Err)
 		}
-		clitest.Until(t, "the control group is empty", func() bool {
+		clitest.WaitUntil(t, "the control group is empty", func() bool {
 			n, err := os.ReadFile(group + "/pids.current")
 			return err != nil || strings.TrimSpace(string(n)) == "0"
 		})

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // limits sets limits by bash's ulimit and runs a job under perfagent in them.
 func underLimits(t *testing.T, limits, flags, job string) clitest.Outcome {
 	t.Helper()
-	cmd := clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), limits+"; exec $P run --summary never "+flags+" -- "+job)
+	cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), limits+"; exec $P run --summary never "+flags+" -- "+job)
 	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
-	return clitest.Perform(t, cmd)
+	return clitest.RunCommand(t, cmd)
 }
 
 // With whatever limit the job runs, with its own exit code and its own limits, and
@@ -85,8 +85,8 @@ func TestRun_FileLimitOfTheJob(t *testing.T) {
 // Without room for a process beside it the job runs all the same, unmeasured, and
 // one line says so. A Go program needs a few threads itself, so the limit is not 1.
 func TestRun_NoRoomForAnotherProcess(t *testing.T) {
-	cmd := clitest.AsLoneUser(t, clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`))
-	o := clitest.Perform(t, cmd)
+	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`))
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 9)
 	o.WantLine(t, "ulimit -u", "without being measured")
 	if o.Out != "job 0\n" {
@@ -101,8 +101,8 @@ func TestRun_OrdinaryUser(t *testing.T) {
 	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--out", "/", "--", "sh", "-c", "exit 7"))
 	tmp := clitest.OpenTemp(t)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 7)
-	_, path := reportertest.Only(t, tmp)
+	_, path := reportertest.ReadSingle(t, tmp)
 	o.WantLine(t, path)
 }

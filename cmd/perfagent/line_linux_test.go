@@ -39,7 +39,7 @@ func TestLine_WhereSomebodyReadsIt(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), "--", "sh", "-c", "exit "+c.exit)...)
 			cmd.Env = append(append(cmd.Env, "PERFAGENT_HTML=always"), c.env...)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			if c.want == "" && o.Err != "" || !regexp.MustCompile(c.want).MatchString(o.Err) || strings.Count(o.Err, "\n") > 1 || o.Out != "" {
 				t.Errorf("stdout %q, stderr %q, want %s", o.Out, o.Err, c.want)
 			}
@@ -61,7 +61,7 @@ func TestLine_NotOfACommandThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "./nowhere")
 	cmd.Env = append(cmd.Env, "CI=true")
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 127)
 	o.WantLine(t, "nowhere")
 }
@@ -70,7 +70,7 @@ func TestLine_NotOfACommandThatDoesNotStart(t *testing.T) {
 func TestLine_OfAKill(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--run-id", "4711", "--disk-path", "/dev", "--", "sh", "-c", "exec "+verdictHog)
 	cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711")
-	o := clitest.Perform(t, verdictInside(cmd, verdictGroup(t, 64)))
+	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
 	o.Want(t, 137)
 	want := `^perfagent: killed by the kernel: tail \(process \d+\) hit the memory limit of 64 MiB of its control group; ask for 96 MiB; perfagent-out/4711/node-0\.html\n$`
 	if !regexp.MustCompile(want).MatchString(o.Err) {
@@ -86,7 +86,7 @@ func TestLine_OfAKill(t *testing.T) {
 // A job that goes on after the kernel killed one of its processes has failed, too.
 func TestLine_OfAKillThatTheJobSurvived(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--disk-path", "/dev", "--", "sh", "-c", verdictHog+"; exit 0")
-	o := clitest.Perform(t, verdictInside(cmd, verdictGroup(t, 64)))
+	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
 	o.Want(t, 0)
 	_, line, _ := strings.Cut("\n"+o.Err, "\nperfagent: ")
 	if !regexp.MustCompile(`^exited with code 0, although its control group had \d out-of-memory kills?; ask for 96 MiB; \S+\n$`).MatchString(line) {

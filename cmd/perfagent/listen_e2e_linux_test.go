@@ -14,7 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 func TestE2E_Listen_PromtoolTakesTheMetrics(t *testing.T) {
@@ -45,7 +45,7 @@ func TestE2E_Listen_PromtoolTakesTheMetrics(t *testing.T) {
 // and just outside of what was scraped, to two ticks.
 func TestE2E_Listen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
+	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
 	before := listenSpent(t, 0, 1, 2)
 	l := listenStart(t, cmd)
 	l.PID("ready")
@@ -53,7 +53,7 @@ func TestE2E_Listen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	p := listenPrometheus(t, l.address())
 	const busy = `sum(perfagent_cpu_seconds_total{mode=~"user|nice|system",run_id="prom-1",node="0"})`
 	var idle float64
-	clitest.Until(t, "Prometheus has scraped", func() bool {
+	clitest.WaitUntil(t, "Prometheus has scraped", func() bool {
 		var there bool
 		idle, there = p.query(busy)
 		return there
@@ -67,12 +67,12 @@ func TestE2E_Listen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	now := listenSpent(t, 0, 1, 2)
 	least := now - inside
 	samples, _ := l.series("perfagent_samples_total")
-	clitest.Until(t, "Prometheus has scraped a sample after the end of the burning", func() bool {
+	clitest.WaitUntil(t, "Prometheus has scraped a sample after the end of the burning", func() bool {
 		v, _ := p.query("perfagent_samples_total")
 		return v > samples
 	})
 	var after float64
-	clitest.Until(t, "Prometheus has the CPU seconds", func() (there bool) { after, there = p.query(busy); return there })
+	clitest.WaitUntil(t, "Prometheus has the CPU seconds", func() (there bool) { after, there = p.query(busy); return there })
 	most := listenSpent(t, 0, 1, 2) - before
 	t.Logf("Prometheus: %.2f s, then %.2f s; the job burned %.2f s, the node %.2f to %.2f s", idle, after, burnt, least, most)
 	// While a virtual machine stands still its processes' clocks go on, the ticks do not.
@@ -82,12 +82,12 @@ func TestE2E_Listen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	if after < least-0.02 || after > most+0.02 {
 		t.Errorf("Prometheus says %.2f s, /proc/stat %.2f to %.2f s", after, least, most)
 	}
-	clitest.Until(t, "Prometheus says that it is up", func() bool { up, _ := p.query(`up{job="perfagent"}`); return up == 1 })
+	clitest.WaitUntil(t, "Prometheus says that it is up", func() bool { up, _ := p.query(`up{job="perfagent"}`); return up == 1 })
 	for _, m := range exporter.Metrics() {
 		if !listenEverywhere(m.Name) {
 			continue
 		}
-		clitest.Until(t, "Prometheus has "+m.Name, func() bool { n, _ := p.query("count(" + m.Name + `{run_id="prom-1",node="0"})`); return n >= 1 })
+		clitest.WaitUntil(t, "Prometheus has "+m.Name, func() bool { n, _ := p.query("count(" + m.Name + `{run_id="prom-1",node="0"})`); return n >= 1 })
 	}
 	l.finish().Want(t, 0)
 }
@@ -112,7 +112,7 @@ func TestE2E_Listen_BadClientsDisturbNobody(t *testing.T) {
 // directory, and with a port that is free in the place of the documents'.
 func TestE2E_Docs_ListenCommands(t *testing.T) {
 	t.Parallel()
-	need.Tool(t, "curl", "apt-get install curl")
+	testenv.NeedsTool(t, "curl", "apt-get install curl")
 	path := filepath.Dir(clitest.Binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
 	for _, file := range []string{readme, "../../docs/listen.md"} {
 		for _, b := range fenced(t, file, "sh curl") {
@@ -140,7 +140,7 @@ func TestE2E_Docs_ListenPrometheus(t *testing.T) {
 // What a job says of its work is there while it runs, under names of any kind.
 func TestE2E_Listen_Work(t *testing.T) {
 	t.Parallel()
-	l := listenRun(t, "--interval", "100ms", "--ops", "on", "--", need.Tool(t, "bash", "apt-get install bash"), "-c", `exec 9> /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT
+	l := listenRun(t, "--interval", "100ms", "--ops", "on", "--", testenv.NeedsTool(t, "bash", "apt-get install bash"), "-c", `exec 9> /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT
 		for i in 1 2 3; do echo '{"op":"get","ms":20,"tags":{"a":"\"\\\n</script>"}}' >&9; echo '{"op":"<b>","ok":false}' >&9; done
 		printf 'rows:-2.5|c\nqueue:7|g\nnonsense\n' >&9
 		echo '{"transfer":"nixl","xfer_us":1000,"bytes":1048576}' >&9; echo '{"transfer":"nixl","failed":"notification"}' >&9
@@ -152,7 +152,7 @@ func TestE2E_Listen_Work(t *testing.T) {
 		"perfagent_transfer_failures_total{kind=notification}": 1,
 		"perfagent_intake_events_total{source=statsd}":         10, "perfagent_intake_dropped_total{reason=malformed}": 1,
 	} {
-		clitest.Until(t, fmt.Sprintf("%s is %v", name, want), func() bool { v, there := l.series(name); return there && v == want })
+		clitest.WaitUntil(t, fmt.Sprintf("%s is %v", name, want), func() bool { v, there := l.series(name); return there && v == want })
 	}
 
 	_, _, text := l.get("/metrics")

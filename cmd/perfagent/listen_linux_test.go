@@ -27,17 +27,17 @@ import (
 
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // burner burns CPU time when a line comes, and says how much it was; then it waits for
 // the end of its stdin.
 func burner() {
-	clitest.Ends()
+	clitest.LimitLifetime()
 	in := bufio.NewReader(os.Stdin)
-	clitest.Say(os.Stdout, "ready", os.Getpid())
+	clitest.Println(os.Stdout, "ready", os.Getpid())
 	_, _ = in.ReadString('\n')
 	burnt := 0.0
 	for burnt < 2 {
@@ -49,7 +49,7 @@ func burner() {
 		}
 		burnt = float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 	}
-	clitest.Say(os.Stdout, "burnt", burnt)
+	clitest.Println(os.Stdout, "burnt", burnt)
 	_, _ = io.ReadAll(in)
 }
 
@@ -84,7 +84,7 @@ func listenStart(t testing.TB, cmd *exec.Cmd) *listened {
 	cmd.Stdin = in
 	r, w := clitest.Pipe(t)
 	cmd.Stderr = w
-	l := &listened{Process: clitest.Launch(t, cmd), hold: hold}
+	l := &listened{Process: clitest.StartProcess(t, cmd), hold: hold}
 	w.Close()
 	in.Close()
 	l.said = clitest.Scan(r)
@@ -144,7 +144,7 @@ func (l *listened) finish() clitest.Outcome {
 // freePort is one that nobody listens on.
 func freePort(t testing.TB) string {
 	t.Helper()
-	return strconv.Itoa(need.FreePort(t))
+	return strconv.Itoa(testenv.FreePort(t))
 }
 
 // listenClient keeps no connection, and does not wait for ever.
@@ -191,7 +191,7 @@ func (l *listened) series(name string) (v float64, ok bool) {
 // untilSampled waits for a number of samples.
 func (l *listened) untilSampled(n float64) {
 	l.T.Helper()
-	clitest.Until(l.T, fmt.Sprint(n, " samples are taken"), func() bool { v, _ := l.series("perfagent_samples_total"); return v >= n })
+	clitest.WaitUntil(l.T, fmt.Sprint(n, " samples are taken"), func() bool { v, _ := l.series("perfagent_samples_total"); return v >= n })
 }
 
 // port is the server's.
@@ -227,7 +227,7 @@ func TestListen_ShowsARunThatGoesOn(t *testing.T) {
 	if n == nil || n.Job != nil || n.Sampling.Samples < 3 || n.Metrics["max_t_mem_percent"] <= 0 || n.Agent.CPUSeconds <= 0 {
 		t.Fatalf("node %+v", n)
 	}
-	clitest.Until(t, "the report grows", func() bool {
+	clitest.WaitUntil(t, "the report grows", func() bool {
 		_, _, text := l.get("/report.json")
 		return listenReport(t, text).Nodes["4"].Sampling.Samples > n.Sampling.Samples
 	})
@@ -261,10 +261,10 @@ func listenReport(t testing.TB, text string) *reporter.Report {
 
 // The numbers for Prometheus are those of the report, in other units.
 func TestListen_MetricsAreTheReports(t *testing.T) {
-	need.Time(t, "a second for its samples")
+	testenv.SkipIfShort(t, "a second for its samples")
 	t.Parallel()
 	l := listenInside(t, "0", append([]string{"--interval", "1h"}, holdOpen...)...)
-	clitest.Until(t, "the run has begun", func() bool { _, there := l.series("perfagent_start_time_seconds"); return there })
+	clitest.WaitUntil(t, "the run has begun", func() bool { _, there := l.series("perfagent_start_time_seconds"); return there })
 	for _, name := range []string{"cpu_seconds_total{mode=idle}", "disk_read_bytes_total", "disk_written_bytes_total", "network_receive_bytes_total",
 		"network_transmit_bytes_total", "loopback_receive_bytes_total", "loopback_transmit_bytes_total"} {
 		if v, there := l.series("perfagent_" + name); !there || v != 0 {
@@ -287,7 +287,7 @@ func TestListen_MetricsAreTheReports(t *testing.T) {
 	l.untilSampled(4)
 	var n *reporter.Node
 	text := ""
-	clitest.Until(t, "a report of the same sample as the metrics", func() bool {
+	clitest.WaitUntil(t, "a report of the same sample as the metrics", func() bool {
 		_, _, report := l.get("/report.json")
 		_, _, text = l.get("/metrics")
 		n = listenReport(t, report).Nodes["2"]
@@ -337,7 +337,7 @@ func listenTool(t testing.TB, name string) string {
 			return path
 		}
 	}
-	return need.Tool(t, name, "make e2e, as root on Debian; or install Prometheus")
+	return testenv.NeedsTool(t, name, "make e2e, as root on Debian; or install Prometheus")
 }
 
 // promtoolCheck runs promtool over a text. It complains on stdout and by its exit code.
@@ -381,7 +381,7 @@ func listenPrometheus(t testing.TB, target string) *prometheus {
 			t.Logf("prometheus:\n%s", text)
 		}
 	})
-	clitest.Until(t, "Prometheus is ready", func() bool {
+	clitest.WaitUntil(t, "Prometheus is ready", func() bool {
 		answer, err := listenClient().Get(p.url + "/-/ready")
 		if err == nil {
 			answer.Body.Close()
@@ -529,7 +529,7 @@ func TestListen_WithoutPermission(t *testing.T) {
 	if text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); strings.TrimSpace(string(text)) != "1024" {
 		t.Skip("everybody may open every port here: set net.ipv4.ip_unprivileged_port_start to 1024")
 	}
-	o := clitest.Perform(t, clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--listen", "81", "--", "sh", "-c", "exit 3")))
+	o := clitest.RunCommand(t, clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--listen", "81", "--", "sh", "-c", "exit 3")))
 	o.Want(t, 3)
 	o.WantLine(t, "permission denied", "127.0.0.1:81", "--listen 0")
 	wantListenMissing(t, o.Report(t), "permission denied")
@@ -539,7 +539,7 @@ func TestListen_WithoutPermission(t *testing.T) {
 // delays neither its start nor its end.
 func TestListen_OnANameThatNobodyKnows(t *testing.T) {
 	t.Parallel()
-	l := clitest.Launch(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
+	l := clitest.StartProcess(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
 	l.PID("ready")
 	o, _ := l.End()
 	o.Want(t, 7)
@@ -620,7 +620,7 @@ func TestListen_SaysWhereOnATerminal(t *testing.T) {
 		t.Errorf("on a terminal: %d %q, want %q", code, screen, want)
 	}
 	// In the background of a terminal nobody is spoken to: with "stty tostop" the job would stop.
-	m := clitest.OnTerminal(t, clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), `stty tostop; set -m; "$P" run --listen `+port+` --summary never -- true </dev/null & wait $!; echo "code $?"`))
+	m := clitest.OnTerminal(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), `stty tostop; set -m; "$P" run --listen `+port+` --summary never -- true </dev/null & wait $!; echo "code $?"`))
 	m.Expect("code 0")
 	screen, _ = m.End()
 	if strings.Contains(screen, "listening") {
@@ -671,7 +671,7 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 		}
 	}
 	l.finish().Want(t, 7)
-	clitest.Until(t, "nobody listens while what the job left goes on", func() bool { // to bind it oneself is left to chance
+	clitest.WaitUntil(t, "nobody listens while what the job left goes on", func() bool { // to bind it oneself is left to chance
 		c, err := net.Dial("tcp", l.address())
 		if err == nil {
 			c.Close()
@@ -686,7 +686,7 @@ func listenBesieged(t *testing.T) (harm string) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--interval", "250ms"}, holdOpen...)...)
 	in, hold := clitest.Pipe(t)
 	cmd.Stdin = in
-	control := clitest.Launch(t, cmd)
+	control := clitest.StartProcess(t, cmd)
 	control.PID("ready")
 	l := listenRun(t, append([]string{"--summary", "never", "--interval", "250ms"}, holdOpen...)...)
 	l.untilSampled(1)
@@ -750,7 +750,8 @@ func listenBesieged(t *testing.T) (harm string) {
 	}
 	s, quiet := o.Report(t).Nodes["0"].Sampling, c.Report(t).Nodes["0"].Sampling
 	t.Logf("%d samples, %d missed ticks, longest gap %.3f s, end after %v", s.Samples, s.MissedTicks, s.LongestGapSeconds, took)
-	// One tick is the noise of a shared machine; what befalls the run without clients at the same time is not their doing.
+	// One tick is the noise of a shared machine; what befalls the run without clients at the same time is not their
+	// doing.
 	if s.Samples < 10 || s.MissedTicks > 1+2*quiet.MissedTicks || s.LongestGapSeconds > 0.75+2*quiet.LongestGapSeconds || took > 2*time.Second+3*alone {
 		harm = fmt.Sprintf("the end took %v, sampling %+v; without clients %v, %+v", took, s, alone, quiet)
 	}
@@ -840,7 +841,7 @@ func TestListen_EndsWithTheJob(t *testing.T) {
 	l := listenRun(t, append([]string{"--mlflow", "http://" + silent.Addr().String(), "--push-timeout", "20s", "--interval", "20ms"}, holdOpen...)...)
 	l.untilSampled(1)
 	l.hold.Close()
-	clitest.Until(t, "nobody listens", func() bool {
+	clitest.WaitUntil(t, "nobody listens", func() bool {
 		c, err := net.Dial("tcp", l.address())
 		if err == nil {
 			c.Close()
@@ -875,7 +876,7 @@ func TestListen_Sidecar(t *testing.T) {
 	if o.Err != "" {
 		t.Errorf("stderr %q", o.Err)
 	}
-	reportertest.Only(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
+	reportertest.ReadSingle(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
 
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

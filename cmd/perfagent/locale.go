@@ -22,8 +22,8 @@ func locale() string {
 	return ""
 }
 
-// utf8Terminal reports whether the locale uses UTF-8.
-func utf8Terminal() bool {
+// isUTF8Locale reports whether the locale uses UTF-8.
+func isUTF8Locale() bool {
 	name := strings.ToLower(locale())
 	return strings.Contains(name, "utf-8") || strings.Contains(name, "utf8")
 }
@@ -37,8 +37,8 @@ func (s streams) inLocale() streams {
 	return s
 }
 
-// data returns stdout for what programs read, which is UTF-8 in every locale: JSON, CSV, Markdown, HTML.
-func (s streams) data() io.Writer { return asItIs(s.out) }
+// rawOut returns stdout for what programs read, which is UTF-8 in every locale: JSON, CSV, Markdown, HTML.
+func (s streams) rawOut() io.Writer { return rawWriter(s.out) }
 
 // printJSON prints a value as indented JSON, with what a terminal would obey written as escapes.
 func (s streams) printJSON(v any) error {
@@ -46,13 +46,13 @@ func (s streams) printJSON(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.data(), "%s\n", visibleJSON(data))
+	_, err = fmt.Fprintf(s.rawOut(), "%s\n", visibleJSON(data))
 
 	return err
 }
 
-// asItIs returns the writer that takes text as it is.
-func asItIs(w io.Writer) io.Writer {
+// rawWriter returns the writer that takes text as it is.
+func rawWriter(w io.Writer) io.Writer {
 	if ascii, ok := w.(*text.ASCIIWriter); ok {
 		return ascii.Unwrap()
 	}

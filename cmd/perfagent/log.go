@@ -12,9 +12,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/text"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // A printableCore escapes control characters in messages.
@@ -52,7 +53,7 @@ func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 		cfg.ConsoleSeparator = " "
 		enc = zapcore.NewConsoleEncoder(cfg)
 	case "json":
-		w = asItIs(w)
+		w = rawWriter(w)
 		cfg.TimeKey, cfg.EncodeTime, cfg.EncodeLevel = "ts", zapcore.RFC3339NanoTimeEncoder, zapcore.LowercaseLevelEncoder
 		enc = zapcore.NewJSONEncoder(cfg)
 	default:
@@ -78,10 +79,10 @@ func consolePrefix(level zapcore.Level, line zapcore.PrimitiveArrayEncoder) {
 	}
 }
 
-// A patientWriter gives up on a stderr that is not read. By default the runtime lets SIGPIPE end a
+// A timeoutWriter gives up on a stderr that is not read. By default the runtime lets SIGPIPE end a
 // program that writes to a closed pipe (os/signal), even before its job has started. A full pipe
 // would delay the job's start or its exit code for as long as its reader likes.
-type patientWriter struct {
+type timeoutWriter struct {
 	w    io.Writer
 	once sync.Once
 	stop atomic.Bool // a write hangs: write no more
@@ -89,7 +90,7 @@ type patientWriter struct {
 
 var errNotRead = errors.New("it is not read")
 
-func (p *patientWriter) Write(data []byte) (int, error) {
+func (p *timeoutWriter) Write(data []byte) (int, error) {
 	p.once.Do(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) })
 	if p.stop.Load() {
 		return 0, errNotRead

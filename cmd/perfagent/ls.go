@@ -49,7 +49,7 @@ the list has the summary object of each run.`,
   perfagent ls --html index.html
   perfagent ls s3://bucket/runs
   perfagent ls --json | jq -r '.[] | select(.exit_code != 0) | .run_id'`,
-		RunE: o.call(o.list),
+		RunE: o.runE(o.list),
 	}
 
 	f := o.addTo(cmd)
@@ -70,11 +70,11 @@ func (o *lsOptions) list(names []string) error {
 		return err
 	}
 
-	objects := make([]summary.Object, 0, len(launches))
-	err = parallel.InOrder(len(launches), func(i int, emit func(summary.Object) error) error {
-		return emit(launches[i].Object())
-	}, func(object summary.Object) error {
-		o.sayClocks(launches[len(objects)])
+	objects := make([]summary.Overview, 0, len(launches))
+	err = parallel.InOrder(len(launches), func(i int, emit func(summary.Overview) error) error {
+		return emit(launches[i].Summary())
+	}, func(object summary.Overview) error {
+		o.warnClockSkew(launches[len(objects)])
 		objects = append(objects, object)
 		return nil
 	})
@@ -92,8 +92,8 @@ func (o *lsOptions) list(names []string) error {
 }
 
 // writeIndex writes the index, whole or not at all.
-func (o *lsOptions) writeIndex(objects []summary.Object) error {
-	if err := replaceable(o.html, o.force); err != nil {
+func (o *lsOptions) writeIndex(objects []summary.Overview) error {
+	if err := checkReplaceable(o.html, o.force); err != nil {
 		return fmt.Errorf("ls: %w", err)
 	}
 
@@ -106,12 +106,13 @@ func (o *lsOptions) writeIndex(objects []summary.Object) error {
 }
 
 // indexRowOf returns the row of a run in an index that lies in dir.
-func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
+func indexRowOf(o summary.Overview, dir string) plotter.IndexRow {
 	line := rowOf(o)
 	words := func(column int) string { return line.Cells[column].String() }
 	row := plotter.IndexRow{
 		Run: words(lsRun), Start: words(lsStart), Length: words(lsLength), Nodes: words(lsNodes), End: words(lsEnd),
-		Command: words(lsCommand), CPU: plotter.Gauge{Words: words(lsCPU)}, Memory: plotter.Gauge{Words: words(lsMemory)},
+		Command: words(lsCommand), CPU: plotter.UsageBar{Words: words(lsCPU)},
+		Memory: plotter.UsageBar{Words: words(lsMemory)},
 	}
 	if o.CPU != nil {
 		row.CPU.Percent = min(100, o.CPU.Percent)
@@ -121,7 +122,7 @@ func indexRowOf(o summary.Object, dir string) plotter.IndexRow {
 	}
 
 	switch {
-	case o.State == summary.Running:
+	case o.State == summary.StateRunning:
 		row.State = "live"
 	case line.Style == table.Bad:
 		row.State = "failed"
@@ -174,7 +175,7 @@ const (
 )
 
 // print writes the table. Nothing is written for no runs, not even a head.
-func (o *lsOptions) print(objects []summary.Object) error {
+func (o *lsOptions) print(objects []summary.Overview) error {
 	if len(objects) == 0 {
 		return nil
 	}
@@ -196,14 +197,14 @@ func (s streams) printTable(t *table.Table) error {
 }
 
 // rowOf returns the row of a run.
-func rowOf(o summary.Object) table.Row {
+func rowOf(o summary.Overview) table.Row {
 	cells := make([]table.Cell, lsColumns)
 	for i := range cells {
 		cells[i] = table.Absent()
 	}
 	set := func(column int, words string) {
 		if words != "" {
-			cells[column] = table.Quote(words)
+			cells[column] = table.Untrusted(words)
 		}
 	}
 	set(lsRun, cmp.Or(o.ID, o.RunID))
@@ -227,14 +228,14 @@ func rowOf(o summary.Object) table.Row {
 	}
 
 	row := table.Row{Cells: cells}
-	if len(o.FailedNodes) > 0 || o.State == summary.Incomplete {
+	if len(o.FailedNodes) > 0 || o.State == summary.StateIncomplete {
 		row.Style = table.Bad
 	}
 	return row
 }
 
 // nodesOf returns how many nodes a run had, and how many ranks if a node had several.
-func nodesOf(o summary.Object) string {
+func nodesOf(o summary.Overview) string {
 	if o.Ranks == 0 {
 		return strconv.Itoa(o.Nodes)
 	}
@@ -242,13 +243,14 @@ func nodesOf(o summary.Object) string {
 }
 
 // endOf returns how a run ended, in a word or two.
-func endOf(o summary.Object) string {
+func endOf(o summary.Overview) string {
 	switch {
-	case o.State == summary.Running:
+	case o.State == summary.StateRunning:
 		return "running"
-	case o.State == summary.Incomplete && (o.ExitCode == nil || *o.ExitCode == 0): // else a rank is known to have failed
+	// else a rank is known to have failed
+	case o.State == summary.StateIncomplete && (o.ExitCode == nil || *o.ExitCode == 0):
 		return "lost"
-	case diagnosis.OutOfMemory(o.Cause):
+	case diagnosis.IsOutOfMemory(o.Cause):
 		return "out of memory"
 	case o.Cause == diagnosis.CauseTimeLimit:
 		return "time limit"

@@ -19,14 +19,14 @@ func main() {
 	runtime.LockOSThread()
 	log.SetOutput(io.Discard) // net/http prints what servers send unasked, and stderr is the job's
 	job.CopyArgs()
-	one, args := job.OneProcessor(), os.Args[1:]
+	one, args := job.RemoveAddedGOMAXPROCS(), os.Args[1:]
 	go func() {
 		growStack()
 		if one && worksOnReports(calledIn(args)) {
 			runtime.SetDefaultGOMAXPROCS()
 		}
 		os.Exit(execute(args, streams{
-			out: os.Stdout, err: &patientWriter{w: os.Stderr}, defaults: readDefaults(siteDefaults),
+			out: os.Stdout, err: &timeoutWriter{w: os.Stderr}, defaults: readDefaults(siteDefaults),
 		}))
 	}()
 	select {}

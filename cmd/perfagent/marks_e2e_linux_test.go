@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // The numbers of each phase are those that the kernel has at its boundaries, but for what may be used in
@@ -17,7 +17,7 @@ import (
 func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 	t.Parallel()
 	const interval = 0.1
-	o := clitest.Run(t, "run", "--interval", "100ms", "--", need.Python(t), "-c", kernelJob)
+	o := clitest.Run(t, "run", "--interval", "100ms", "--", testenv.Python(t), "-c", kernelJob)
 	o.Want(t, 0)
 	n := wantPhases(t, o.Report(t), "load", "wait", "train", "save")
 

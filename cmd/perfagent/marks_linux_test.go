@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -34,11 +34,11 @@ func wantPhases(t *testing.T, r *reporter.Report, names ...string) *reporter.Nod
 		t.Fatalf("phases %q, want %q; missing %v", got, names, n.Missing)
 	}
 
-	var all []reporter.Stretch
+	var all []reporter.PhaseSpan
 	for _, p := range n.Phases {
-		all = append(all, p.Stretches...)
+		all = append(all, p.Spans...)
 	}
-	slices.SortFunc(all, func(a, b reporter.Stretch) int { return int(math.Copysign(1, a[0]-b[0])) })
+	slices.SortFunc(all, func(a, b reporter.PhaseSpan) int { return int(math.Copysign(1, a[0]-b[0])) })
 	end := float64(n.Sampling.Start.UnixMilli()) / 1000
 	for _, st := range all {
 		if st[0] < end-1e-3 || st[1] < 0 {
@@ -117,7 +117,7 @@ func TestMarks_ByTheCommands(t *testing.T) {
 		sleep 0.1
 		"$P" phase --end
 		"$P" phase none -- nosuchcommand || echo "exit $?"'`)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if want := "in\nbuild\nexit 3\nexit 143\nexit 127\n"; o.Out != want {
 		t.Errorf("stdout %q, want %q", o.Out, want)
@@ -129,7 +129,7 @@ func TestMarks_ByTheCommands(t *testing.T) {
 		t.Errorf("began: build %d, link %d, test %d", build.Count, link.Count, n.Phase("test").Count)
 	}
 	// What interrupts a phase begins where that one ends.
-	if before := build.Stretches[0]; math.Abs(before[0]+before[1]-link.Start) > 1e-5 {
+	if before := build.Spans[0]; math.Abs(before[0]+before[1]-link.Start) > 1e-5 {
 		t.Errorf("link begins at %v, build is interrupted at %v", link.Start, before[0]+before[1])
 	}
 	if len(n.Marks) != 1 || n.Marks[0].Text != "compiling a lot" {
@@ -174,7 +174,7 @@ func TestMarks_OutsideAndWrong(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, test.args...)
 			cmd.Env = append(cmd.Env, "PERFAGENT_MARKS="+test.file)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, test.code)
 			switch {
 			case test.line == "" && o.Err != "":
@@ -192,7 +192,7 @@ func TestMarks_OutsideAndWrong(t *testing.T) {
 func TestMarks_AHundredThousandLines(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{`{"phase":"p%d","ts":%d.5}`, "a mark with the number %d\\x1b[2J%d", `{"mark":"%d","ts":%d`} {
-		o := clitest.Run(t, "run", "--interval", "50ms", "--", need.Python(t), "-c", `
+		o := clitest.Run(t, "run", "--interval", "50ms", "--", testenv.Python(t), "-c", `
 import os, time
 with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
     for i in range(100000):
@@ -223,10 +223,10 @@ func TestMarks_SurviveAKill(t *testing.T) {
 		`echo '{"phase":"load"}' >> "$PERFAGENT_MARKS"; echo early >> "$PERFAGENT_MARKS"; sleep 0.5
 		echo '{"phase":"train"}' >> "$PERFAGENT_MARKS"; echo started; read line; echo late >> "$PERFAGENT_MARKS"; echo done`)
 	cmd.Stdin = in
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("started")
 	journal := filepath.Join(cmd.Dir, "perfagent-out/k/node-0.jsonl")
-	clitest.Until(t, "the journal has some samples of the phase", func() bool {
+	clitest.WaitUntil(t, "the journal has some samples of the phase", func() bool {
 		_, since, found := strings.Cut(clitest.Read(t, journal), `"train"`)
 		return found && strings.Count(since, "\n") > 5
 	})
@@ -270,7 +270,7 @@ func TestMarks_WhoseFile(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, append(append([]string{"run"}, test.args...), append([]string{"--"}, show...)...)...)
 			cmd.Env = append(cmd.Env, test.env...)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			if o.Out != test.want+"\n" {
 				t.Errorf("the job has %q, want %q", o.Out, test.want)
@@ -327,14 +327,14 @@ func TestMarks_OfASidecar(t *testing.T) {
 // Names from the job never reach a terminal, a table or a page as anything but text.
 func TestMarks_HostileNames(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--run-id", "h", "--interval", "50ms", "--summary", "always", "--html", "always", "--", need.Python(t), "-c", `
+	cmd := clitest.Perfagent(t, "run", "--run-id", "h", "--interval", "50ms", "--summary", "always", "--html", "always", "--", testenv.Python(t), "-c", `
 import json, os, time
 with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
     for name in ['\x1b[2J\x1b]0;x\x07', '</script><script>alert(1)</script>', '=cmd|A1', 'a | b', '@here', '\u202eevil', 'x' * 1000]:
         f.write(json.dumps({'phase': name, 'ts': time.time()}) + '\n' + json.dumps({'mark': name}) + '\n')
         f.flush()
         time.sleep(0.2)`)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	clitest.WantPrintable(t, o.Err)
 	if n := o.Report(t).Nodes["0"]; len(n.Phases) != 7 || len(n.Phases[6].Name) != 200 {
@@ -345,7 +345,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		{"diff", "perfagent-out/h", "perfagent-out/h"}, {"diff", "--format", "markdown", "perfagent-out/h", "perfagent-out/h"}} {
 		again := clitest.Perfagent(t, args...)
 		again.Dir = cmd.Dir
-		out := clitest.Perform(t, again)
+		out := clitest.RunCommand(t, again)
 		out.Want(t, 0)
 		clitest.WantPrintable(t, out.Out)
 		if strings.Contains(out.Out, ",=cmd") || strings.Contains(out.Out, "\n=cmd") {
@@ -356,7 +356,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		path := filepath.Join(cmd.Dir, "perfagent-out/h", name)
 		if name == "picture.svg" {
 			draw := clitest.Perfagent(t, "plot", filepath.Join(cmd.Dir, "perfagent-out/h/node-0.json"), "-o", path)
-			clitest.Perform(t, draw).Want(t, 0)
+			clitest.RunCommand(t, draw).Want(t, 0)
 		}
 		page := clitest.Read(t, path)
 		if strings.Contains(page, "<script>alert") || !strings.Contains(page, `data-phase="&lt;/script&gt;`) {
@@ -367,9 +367,9 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 
 // Without room for a process beside it the command runs, and no phase begins that would never end.
 func TestMarks_NoRoomForAnotherProcess(t *testing.T) {
-	cmd := clitest.AsLoneUser(t, clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"),
+	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
 		`ulimit -u 10; PERFAGENT_MARKS=$PWD/m $P phase a -- sh -c 'echo ran; exit 3'; echo $?; ls`))
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	if !strings.HasPrefix(o.Out, "ran\n3\n") || strings.Contains(o.Out, "m\n") {
 		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
 	}

@@ -31,8 +31,8 @@ type mergeOptions struct {
 	lazy   bool
 	runFinder
 
-	gathered *store.Gathering // nil unless a run in a store is merged
-	series   *store.Resolver
+	gatherer       *store.Gatherer // nil unless a run in a store is merged
+	seriesResolver *store.Resolver
 }
 
 func newMerge(s streams) *cobra.Command {
@@ -54,7 +54,7 @@ missing, and then its exit code is 1.`,
   perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
   perfagent merge redis://cache#4711 --nodes 4 --wait 2m -o job-4711.json
   perfagent show job-4711.json`,
-		RunE: o.call(o.merge),
+		RunE: o.runE(o.merge),
 	}
 
 	f := o.addTo(cmd)
@@ -79,38 +79,38 @@ func (o *mergeOptions) merge(names []string) error {
 		page = ""
 	}
 	for _, path := range []string{o.output, page} {
-		if err := replaceable(path, o.force); err != nil {
+		if err := checkReplaceable(path, o.force); err != nil {
 			return fmt.Errorf("merge: %w", err)
 		}
 	}
 
-	o.series = o.resolver()
+	o.seriesResolver = o.resolver()
 	defer o.close()
 	nodes, err := o.findNodes(names)
 	if err != nil {
 		return err
 	}
 
-	spool, err := reporter.NewSpool(filepath.Dir(o.output))
+	spool, err := reporter.NewMerger(filepath.Dir(o.output))
 	if err != nil {
 		return err
 	}
 	defer spool.Close()
-	if nodes, err = o.read(spool, nodes); err != nil {
+	if nodes, err = o.readNodes(spool, nodes); err != nil {
 		return err
 	}
 	merged, err := diagnosis.Merge(spool.Sources())
 	if err != nil {
 		return err
 	}
-	if o.gathered != nil {
-		merged.Run.Gather = o.gathered.Account(nodes, o.expected(merged))
+	if o.gatherer != nil {
+		merged.Run.Gather = o.gatherer.Summarize(nodes, o.expected(merged))
 	}
-	if err := o.write(spool, merged, page); err != nil || o.gathered == nil {
+	if err := o.write(spool, merged, page); err != nil || o.gatherer == nil {
 		return err
 	}
 
-	return o.conclude(nodes, merged.Run.Gather)
+	return o.finishGather(nodes, merged.Run.Gather)
 }
 
 // check rejects what cannot be merged.
@@ -136,8 +136,8 @@ func (o *mergeOptions) check(names []string) error {
 // findNodes finds the nodes to merge, in a store or elsewhere.
 func (o *mergeOptions) findNodes(names []string) ([]catalog.Node, error) {
 	if len(names) == 1 {
-		address, object, ok := referenceIn(names[0])
-		if _, isRun := store.RunIn(object); ok && isRun {
+		address, object, ok := parseReference(names[0])
+		if _, isRun := store.RunIDOf(object); ok && isRun {
 			nodes, err := o.gather(address, object)
 			if err != nil {
 				return nil, fmt.Errorf("merge: %w", err)
@@ -152,7 +152,7 @@ func (o *mergeOptions) findNodes(names []string) ([]catalog.Node, error) {
 		return nil, fmt.Errorf("merge: %s: name one run in a store, STORE#RUN-ID; the directory of --out is one, too",
 			strings.Join(given, ", "))
 	}
-	return o.nodesNamed(names)
+	return o.nodesByName(names)
 }
 
 // storeFlags returns the flags on the command line that are for a run in a store.
@@ -166,34 +166,34 @@ func (o *mergeOptions) storeFlags() []string {
 	return given
 }
 
-// A nodeRead is a node on its way into the spool.
-type nodeRead struct {
+// A scannedNode is a node on its way into the spool.
+type scannedNode struct {
 	node   catalog.Node
 	run    *reporter.Run
-	packed *reporter.Packed
-	lost   error // of a node in a store that cannot be read; then there is nothing else
+	packed *reporter.PackedNode
+	err    error // of a node in a store that cannot be read; then there is nothing else
 }
 
-// read reads the nodes of all reports, several at a time. It returns those that could be read.
-func (o *mergeOptions) read(spool *reporter.Spool, nodes []catalog.Node) ([]catalog.Node, error) {
+// readNodes reads the nodes of all reports, several at a time. It returns those that could be read.
+func (o *mergeOptions) readNodes(spool *reporter.Merger, nodes []catalog.Node) ([]catalog.Node, error) {
 	var out []catalog.Node
-	err := parallel.InOrder(len(nodes), func(i int, emit func(nodeRead) error) error {
-		var parts []nodeRead // of a store; the whole object counts or nothing
+	err := parallel.InOrder(len(nodes), func(i int, emit func(scannedNode) error) error {
+		var parts []scannedNode // of a store; the whole object counts or nothing
 		add := func(run *reporter.Run, name string, n *reporter.Node) error {
-			packed, err := spool.Pack(name, o.held(&nodes[i], n))
+			packed, err := spool.Pack(name, o.nodeToMerge(&nodes[i], n))
 			if err != nil {
 				return err
 			}
-			if o.gathered == nil {
-				return emit(nodeRead{nodes[i], run, packed, nil})
+			if o.gatherer == nil {
+				return emit(scannedNode{nodes[i], run, packed, nil})
 			}
-			parts = append(parts, nodeRead{nodes[i], run, packed, nil})
+			parts = append(parts, scannedNode{nodes[i], run, packed, nil})
 			return nil
 		}
 
-		_, err := nodes[i].Scan(o.cpus, reporter.Wanted{All: true}, add)
-		if err != nil && o.gathered != nil {
-			parts = []nodeRead{{node: nodes[i], lost: err}}
+		_, err := nodes[i].Scan(o.cpus, reporter.ColumnFilter{All: true}, add)
+		if err != nil && o.gatherer != nil {
+			parts = []scannedNode{{node: nodes[i], err: err}}
 			err = nil
 		}
 		for _, p := range parts {
@@ -202,10 +202,10 @@ func (o *mergeOptions) read(spool *reporter.Spool, nodes []catalog.Node) ([]cata
 			}
 		}
 		return err
-	}, func(p nodeRead) error {
-		if p.lost != nil {
-			if !o.gathered.Lose(p.node.Path(), p.lost) {
-				return p.lost
+	}, func(p scannedNode) error {
+		if p.err != nil {
+			if !o.gatherer.MarkFailed(p.node.Path(), p.err) {
+				return p.err
 			}
 			return nil
 		}
@@ -216,18 +216,18 @@ func (o *mergeOptions) read(spool *reporter.Spool, nodes []catalog.Node) ([]cata
 	})
 
 	if err == nil && len(out) == 0 {
-		err = fmt.Errorf("merge: %w", o.gathered.Unreadable())
+		err = fmt.Errorf("merge: %w", o.gatherer.UnreadableError())
 	}
 	return out, err
 }
 
-// held returns a node as it is merged: with its series or, with --lazy, with their reference.
-func (o *mergeOptions) held(of *catalog.Node, n *reporter.Node) *reporter.Node {
+// nodeToMerge returns a node as it is merged: with its series or, with --lazy, with their reference.
+func (o *mergeOptions) nodeToMerge(of *catalog.Node, n *reporter.Node) *reporter.Node {
 	if !o.lazy {
-		return o.series.Resolve(n).WithoutReference()
+		return o.seriesResolver.Resolve(n).WithoutReference()
 	}
-	if f, ok := o.gathered.Reference(of); ok {
-		return n.ByReference(o.gathered.Store.Reference(f.Name), f.Bytes, f.SHA256)
+	if f, ok := o.gatherer.ResultOf(of); ok {
+		return n.WithReference(o.gatherer.Store.Reference(f.Name), f.Bytes, f.SHA256)
 	}
 	return n
 }
@@ -245,17 +245,17 @@ func (o *mergeOptions) expected(merged *reporter.Report) int {
 	return most
 }
 
-// conclude deletes what was merged, if it is to be, and says what was missing.
-func (o *mergeOptions) conclude(nodes []catalog.Node, found *reporter.Gather) error {
+// finishGather deletes what was merged, if it is to be, and says what was missing.
+func (o *mergeOptions) finishGather(nodes []catalog.Node, found *reporter.GatherResult) error {
 	if o.evict {
-		ctx, stop := untilSignal()
+		ctx, stop := signalContext()
 		defer stop()
-		if err := o.gathered.Evict(ctx, nodes); err != nil {
+		if err := o.gatherer.Evict(ctx, nodes); err != nil {
 			return fmt.Errorf("merge: %s is written; --evict: %w", o.output, err)
 		}
 	}
 	if len(found.Missing) > 0 {
-		o.say(store.MissingWords(found))
+		o.printMessage(store.MissingMessage(found))
 		return exitError{code: exitFailure}
 	}
 	return nil
@@ -263,14 +263,14 @@ func (o *mergeOptions) conclude(nodes []catalog.Node, found *reporter.Gather) er
 
 // close closes the stores.
 func (o *mergeOptions) close() {
-	if o.gathered != nil {
-		o.gathered.Store.Close()
+	if o.gatherer != nil {
+		o.gatherer.Store.Close()
 	}
-	o.series.Close()
+	o.seriesResolver.Close()
 }
 
 // write writes the report, then its page; "" is none.
-func (o *mergeOptions) write(spool *reporter.Spool, merged *reporter.Report, page string) error {
+func (o *mergeOptions) write(spool *reporter.Merger, merged *reporter.Report, page string) error {
 	drawn := plotter.NewPage(plotter.PageOptions{})
 	err := reportfile.WriteStream(o.output, o.force, func(w io.Writer) error {
 		return spool.Encode(w, merged, func(name string, n *reporter.Node) {
@@ -289,9 +289,9 @@ func (o *mergeOptions) write(spool *reporter.Spool, merged *reporter.Report, pag
 	return reportfile.WritePicture(page, o.force, func(w io.Writer) error { return drawn.Write(w, &merged.Run) })
 }
 
-// replaceable returns an error unless path may be written: it does not exist, or force is set and it
+// checkReplaceable returns an error unless path may be written: it does not exist, or force is set and it
 // is a regular file. An empty path is not a file.
-func replaceable(path string, force bool) error {
+func checkReplaceable(path string, force bool) error {
 	st, err := os.Lstat(path)
 	switch {
 	case path == "" || err != nil:

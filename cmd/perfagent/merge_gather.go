@@ -16,15 +16,15 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := untilSignal()
+	ctx, stop := signalContext()
 	defer stop()
-	g := store.NewGathering(s, object, func(f store.Fetched) string {
-		return said(s.Reference(f.Name), o.copies.Named(f.Err.Error()))
+	g := store.NewGatherer(s, object, func(f store.FetchResult) string {
+		return prefixName(s.Reference(f.Name), o.copies.WithReferences(f.Err.Error()))
 	})
-	o.gathered = g
-	run, _ := store.RunIn(object)
+	o.gatherer = g
+	run, _ := store.RunIDOf(object)
 	if o.wait > 0 {
-		g.Waited, err = s.Await(ctx, run, o.awaited(run))
+		g.Waited, err = s.Await(ctx, run, o.awaitOptions(run))
 		if errors.Is(err, store.ErrUnknownNodes) {
 			err = fmt.Errorf("--wait: %w: say it with --nodes", err)
 		}
@@ -33,27 +33,27 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 		}
 	}
 
-	found, err := g.Fetch(ctx, o.inStores(), len(o.storeFlags()) == 0)
+	found, err := g.Fetch(ctx, o.storeFinder(), len(o.storeFlags()) == 0)
 	if err != nil {
 		return nil, err
 	}
 	if found == nil {
 		o.close()
-		o.gathered = nil
+		o.gatherer = nil
 		return nil, nil
 	}
-	o.tell(found)
-	g.SayPartial(o.inStores(), found.Launch)
+	o.warnAbout(found)
+	g.WarnPartial(o.storeFinder(), found.Launch)
 	return found.Launch.Nodes, nil
 }
 
-// awaited says what is waited for.
-func (o *mergeOptions) awaited(run string) store.Awaited {
-	return store.Awaited{Nodes: o.nodes, Limit: o.wait, Tell: func(final, of int) {
+// awaitOptions says what is waited for.
+func (o *mergeOptions) awaitOptions(run string) store.AwaitOptions {
+	return store.AwaitOptions{Nodes: o.nodes, Limit: o.wait, Progress: func(final, of int) {
 		words := "?"
 		if of > 0 {
 			words = strconv.Itoa(of)
 		}
-		o.say(fmt.Sprintf("%d of %s nodes of %s are there; waiting for up to %v", final, words, run, o.wait))
+		o.printMessage(fmt.Sprintf("%d of %s nodes of %s are there; waiting for up to %v", final, words, run, o.wait))
 	}}
 }

@@ -27,7 +27,7 @@ report.`,
 		Example: `  perfagent metrics
   perfagent metrics psi
   perfagent metrics --json`,
-		Args: takes(0, 1, errors.New("one text, please, which the names contain")),
+		Args: rangeArgs(0, 1, errors.New("one text, please, which the names contain")),
 		RunE: func(_ *cobra.Command, args []string) error {
 			metrics := allMetrics()
 			if len(args) == 1 {
@@ -73,7 +73,7 @@ func noMetric(part string) error {
 func printMetrics(w io.Writer, metrics []reporter.Metric) error {
 	t := table.Table{Columns: table.Left("NAME", "UNIT", "MEANING", "HOW")}
 	for _, m := range metrics {
-		t.Add(table.Words(m.Name, string(m.Unit), m.Meaning, m.How)...)
+		t.Add(table.Texts(m.Name, string(m.Unit), m.Meaning, m.How)...)
 	}
 	return t.WriteText(w, 0, false)
 }

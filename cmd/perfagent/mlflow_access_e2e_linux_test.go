@@ -37,7 +37,7 @@ func TestE2E_MLflow_WithoutServedArtifacts(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, NoServeArtifacts: true}, serverCase{"run", func(t *testing.T, s *mlflowtest.Server) {
 		experiment := study(t)
-		o := clitest.Perform(t, wrapped(t, s, experiment, "sh", "-c", "sleep 0.2"))
+		o := clitest.RunCommand(t, wrapped(t, s, experiment, "sh", "-c", "sleep 0.2"))
 		o.Want(t, 0)
 		run, path := onlyRun(t, s, experiment), theReport(t, o)
 		if strings.HasPrefix(run.Info.ArtifactURI, "mlflow-artifacts:") {
@@ -61,7 +61,7 @@ func runAfterwards(o clitest.Outcome, t *testing.T, env []string) clitest.Outcom
 	}
 	cmd := clitest.Command(t, "sh", "-c", m[1])
 	cmd.Env = append(clitest.Env(), env...)
-	return clitest.Perform(t, cmd)
+	return clitest.RunCommand(t, cmd)
 }
 
 // A certificate of an authority that is not known is refused, and it is said what to
@@ -81,7 +81,7 @@ func testTLS(t *testing.T, s *mlflowtest.Server) {
 			if c.known != "" {
 				cmd.Env = append(cmd.Env, c.known)
 			}
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 5)
 			path := theReport(t, o)
 			if c.known == "" {
@@ -187,7 +187,7 @@ func testWhoMay(t *testing.T, s *mlflowtest.Server) {
 			experiment := study(t)
 			cmd := anonymous(t, s, experiment, "run", "--", "sh", "-c", "sleep 0.1")
 			cmd.Env = append(cmd.Env, env...)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			run, path := onlyRun(t, s, experiment), theReport(t, o)
 			wantHistories(t, run, path)
@@ -204,7 +204,7 @@ func testWhoMay(t *testing.T, s *mlflowtest.Server) {
 			experiment := study(t)
 			cmd := anonymous(t, s, experiment, "run", "--", "sh", "-c", "sleep 0.1; exit 6")
 			cmd.Env = append(cmd.Env, c.env...)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 6)
 			path := theReport(t, o)
 			o.WantLine(t, append(c.words, path)...)
@@ -234,7 +234,7 @@ func (c *cast) with(env []string, code int, args ...string) {
 	c.t.Helper()
 	cmd := anonymous(c.t, c.s, c.experiment, args...)
 	cmd.Dir, cmd.Env = c.dir, append(cmd.Env, env...)
-	o := clitest.Perform(c.t, cmd)
+	o := clitest.RunCommand(c.t, cmd)
 	o.Want(c.t, code)
 	c.said.WriteString(o.Out + o.Err + "\n")
 }
@@ -282,8 +282,8 @@ func (c *cast) sidecar(k keys) {
 	c.t.Helper()
 	cmd := anonymous(c.t, c.s, c.experiment, "sidecar", "--run-id", "side", "--interval", "20ms")
 	cmd.Dir, cmd.Env = c.dir, append(cmd.Env, "MLFLOW_TRACKING_URI="+k.uri(c.s.URL))
-	l := clitest.Launch(c.t, cmd)
-	clitest.Until(c.t, "there is a report", func() bool {
+	l := clitest.StartProcess(c.t, cmd)
+	clitest.WaitUntil(c.t, "there is a report", func() bool {
 		_, err := os.Stat(filepath.Join(c.dir, "perfagent-out/side/node-0.json"))
 		return err == nil
 	})

@@ -94,7 +94,7 @@ var pushProgress = regexp.MustCompile(`(?m)^perfagent: \d+ of \d+ values sent \(
 // pushNow runs "perfagent push", which must succeed with no word but its progress.
 func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...string) clitest.Outcome {
 	t.Helper()
-	o := clitest.Perform(t, tracked(t, s, experiment, append([]string{"push"}, args...)...))
+	o := clitest.RunCommand(t, tracked(t, s, experiment, append([]string{"push"}, args...)...))
 	o.Want(t, 0)
 	if said := pushProgress.ReplaceAllString(o.Err, ""); said != "" {
 		t.Errorf("perfagent push %q says %q", args, said)
@@ -160,7 +160,7 @@ func runList(runs []mlflowtest.RunData) string {
 // theReport is the path of the only report under a process' working directory.
 func theReport(t testing.TB, o clitest.Outcome) string {
 	t.Helper()
-	_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+	_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 	return path
 }
 
@@ -348,7 +348,7 @@ func syntheticSample(i, node int, start time.Time) collector.Sample {
 		switch col := collector.Column(c); {
 		case col == collector.Timestamp:
 			s.Values[c] = float64(at.UnixMicro()) / 1e6
-		case col.Percent():
+		case col.IsPercent():
 			s.Values[c] = float64((i*7+c*13+node)%1000) / 10
 		default:
 			s.Values[c] = float64((i+1)*(c+1)+node) / 8

@@ -102,7 +102,7 @@ func testAnswerIsLost(t *testing.T, s *mlflowtest.Server) {
 	path := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 600})
 	cmd := tracked(t, s, experiment, "push", "--mlflow", f.URL, path)
 	cmd.Env = append(cmd.Env, "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER=0")
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 	run := onlyRun(t, s, experiment)
 	wantHistories(t, run, path)
 	wantDone(t, path, run.Info.RunID)
@@ -125,7 +125,7 @@ func testReadOnlyFolder(t *testing.T, s *mlflowtest.Server) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		o := clitest.Perform(t, tracked(t, s, experiment, "push", path))
+		o := clitest.RunCommand(t, tracked(t, s, experiment, "push", path))
 		o.Want(t, 0)
 		o.WantLine(t, dir, "read-only")
 	}
@@ -203,7 +203,7 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 				pushNow(t, s, experiment, path)
 			}
 			merge := clitest.Perfagent(t, "merge", paths[0], paths[1], "-o", "merged.json")
-			clitest.Perform(t, merge).Want(t, 0)
+			clitest.RunCommand(t, merge).Want(t, 0)
 			pushNow(t, s, experiment, filepath.Join(merge.Dir, "merged.json")) // it is known whose it is
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, paths...)
@@ -218,10 +218,10 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 func testPushJournal(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	cmd := tracked(t, s, experiment, "run", "--interval", "20ms", "--run-id", "r"+newInvocation(), "--", "sh", "-c", "echo ready; exec sleep 60")
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	path := filepath.Join(cmd.Dir, "perfagent-out", cmd.Args[5], "node-0.jsonl")
-	clitest.Until(t, "samples of more than a second are in the journal", func() bool {
+	clitest.WaitUntil(t, "samples of more than a second are in the journal", func() bool {
 		text, _ := os.ReadFile(path)
 		return strings.Count(string(text), "\n") > 60
 	})
@@ -274,7 +274,7 @@ func startLongJob(t *testing.T, s *mlflowtest.Server) *longJob {
 	stdin, end := clitest.Pipe(t)
 	cmd.Stdin, j.end = stdin, end
 	j.begun = time.Now()
-	j.process = clitest.Launch(t, cmd)
+	j.process = clitest.StartProcess(t, cmd)
 	j.id = j.process.Field("run") // before the others make the server and the machine busy
 	return j
 }
@@ -330,7 +330,7 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 			}
 			path := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 3600, maxLength: maxLength})
 			begin := time.Now()
-			clitest.Perform(t, tracked(t, s, experiment, "push", "--mlflow", f.URL, path)).Want(t, 0) // it may tell of its progress
+			clitest.RunCommand(t, tracked(t, s, experiment, "push", "--mlflow", f.URL, path)).Want(t, 0) // it may tell of its progress
 			took, asked := time.Since(begin), f.rest()
 			batches := 0
 			for _, request := range asked {
@@ -363,7 +363,7 @@ func TestMLflow_ClockOff(t *testing.T) {
 		})
 		cmd := pushing(t, site.URL, "--summary", "always", "--", "true")
 		begin := time.Now()
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		o.Want(t, 0)
 		r := o.Report(t)
 

@@ -70,7 +70,7 @@ func TestE2E_MLflow_PhasesOfAJob(t *testing.T) {
 	t.Parallel()
 	s := mlflowServers.Get(t, mlflowtest.Options{})
 	experiment := study(t)
-	o := clitest.Perform(t, wrapped(t, s, experiment, "sh", "-c",
+	o := clitest.RunCommand(t, wrapped(t, s, experiment, "sh", "-c",
 		`echo '{"phase":"load <1>"}' >> "$PERFAGENT_MARKS"; sleep 0.3; echo '{"phase":"train"}' >> "$PERFAGENT_MARKS"; sleep 0.3`))
 	o.Want(t, 0)
 

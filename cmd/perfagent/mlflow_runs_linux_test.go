@@ -61,7 +61,7 @@ with mlflow.start_run(run_name="training"):
 // The numbers stand in the job's own run, and without it in one of ours.
 func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
-	o := clitest.Perform(t, tracked(t, s, "", "run", "--interval", "100ms", "--node", "2", "--tag", "team=blue green", "--tag", "branch=main", "--",
+	o := clitest.RunCommand(t, tracked(t, s, "", "run", "--interval", "100ms", "--node", "2", "--tag", "team=blue green", "--tag", "branch=main", "--",
 		s.Python, "-c", trains, experiment))
 	o.Want(t, 0)
 	if strings.Contains(o.Out+o.Err, "perfagent") {
@@ -147,7 +147,7 @@ func testOwnRuns(t *testing.T, s *mlflowtest.Server) {
 
 func (c ownJob) check(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
-	o := clitest.Perform(t, tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--tag", "team=blue", "--"}, c.words...)...))
+	o := clitest.RunCommand(t, tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--tag", "team=blue", "--"}, c.words...)...))
 	o.Want(t, c.code)
 	if o.Out != "" || o.Err != "" {
 		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
@@ -223,7 +223,7 @@ run = mlflow.MlflowClient().create_run(mlflow.get_experiment_by_name(sys.argv[1]
 func (c jobShape) check(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	job := "import sys, time\nimport mlflow\nmlflow.set_experiment(sys.argv[1])\n" + c.lines
-	o := clitest.Perform(t, wrapped(t, s, "", s.Python, "-c", job, experiment))
+	o := clitest.RunCommand(t, wrapped(t, s, "", s.Python, "-c", job, experiment))
 	o.Want(t, c.code)
 	runs, path := s.Runs(t, experiment), theReport(t, o)
 	r := reportertest.ReadFile(t, path)
@@ -260,7 +260,7 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 		experiment := study(t)
 		cmd := wrapped(t, s, "", s.Python, "-c", trains, experiment)
 		cmd.Env = append(cmd.Env, `MLFLOW_RUN_CONTEXT={"team": "blue <&> é", "perfagent.run_id": "old"}`)
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		o.Want(t, 0)
 		run, path := onlyRun(t, s, experiment), theReport(t, o)
 		if run.Tags["team"] != "blue <&> é" || run.Tags["perfagent.run_id"] != reportertest.ReadFile(t, path).Run.ID {
@@ -276,7 +276,7 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 			if context != "" {
 				cmd.Env = append(cmd.Env, "MLFLOW_RUN_CONTEXT="+context)
 			}
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			run, path := onlyRun(t, s, experiment), theReport(t, o)
 			id, invocation := reportertest.ReadFile(t, path).Run.ID, run.Tags["perfagent.invocation"]
@@ -303,7 +303,7 @@ func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 	for _, job := range []string{`sleep 1.4; echo "given $MLFLOW_RUN_ID"`, `sleep 0.3; echo "given $MLFLOW_RUN_ID"; exit 3`} {
 		cmd := wrapped(t, s, "not looked at", "sh", "-c", job)
 		cmd.Env = append(cmd.Env, "MLFLOW_RUN_ID="+id)
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		if o.Want(t, 3*len(paths)); o.Out != "given "+id+"\n" || o.Err != "" {
 			t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
 		}
@@ -382,7 +382,7 @@ func sideBySide(t *testing.T, cmds ...*exec.Cmd) (out []clitest.Outcome) {
 	t.Helper()
 	var all []*clitest.Process
 	for _, cmd := range cmds {
-		all = append(all, clitest.Launch(t, cmd))
+		all = append(all, clitest.StartProcess(t, cmd))
 	}
 	for _, l := range all {
 		o, _ := l.End()
@@ -425,7 +425,7 @@ func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
 		cmd := tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--run-id", id, "--node", node, "--"}, job...)...)
 		stdin, end := clitest.Pipe(t)
 		cmd.Stdin = stdin
-		return clitest.Launch(t, cmd), end.Close
+		return clitest.StartProcess(t, cmd), end.Close
 	}
 	one, endOne := prepare("1", "sh", "-c", "echo ready; read x; exit 0")
 	one.Expect("ready")
@@ -441,7 +441,7 @@ func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
 		wantDone(t, theReport(t, o), job)
 	}
 	wantHistories(t, onlyRun(t, s, experiment), paths...)
-	o := clitest.Perform(t, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--", "sh", "-c", "sleep 0.2"))
+	o := clitest.RunCommand(t, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--", "sh", "-c", "sleep 0.2"))
 	o.Want(t, 0)
 	runs := s.Runs(t, experiment)
 	if len(runs) != 2 {
@@ -463,9 +463,9 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 			if c.state == reporter.PushDone {
 				cmd.Args = cmd.Args[:len(cmd.Args)-2] // as long as it takes
 			}
-			l := clitest.Launch(t, cmd)
+			l := clitest.StartProcess(t, cmd)
 			path := filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
-			clitest.Until(t, "a second of samples is in the journal", func() bool {
+			clitest.WaitUntil(t, "a second of samples is in the journal", func() bool {
 				text, _ := os.ReadFile(strings.TrimSuffix(path, ".json") + ".jsonl")
 				return strings.Count(string(text), "\n") > 25
 			})

@@ -36,7 +36,7 @@ func TestE2E_MLflow_ServerFailsAtTheEnd(t *testing.T) {
 		cmd := pushing(t, s.uri, "--push-timeout", limit.String(), "--", "sh", "-c", trackedJob)
 		cmd.Env = append(cmd.Env, "HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=")
 		start := time.Now()
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		took := time.Since(start)
 		wantUnharmed(t, o, took, allowed)
 		why, line := pendingLine(o, t, jobSays)
@@ -99,12 +99,12 @@ func TestE2E_MLflow_ServerRecoversAtTheEnd(t *testing.T) {
 		cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
 		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=new one")
 		start := time.Now()
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		wantUnharmed(t, o, time.Since(start), 10*time.Second)
 		if o.Err != jobSays {
 			t.Errorf("stderr %q", o.Err)
 		}
-		_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+		_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 		wantWhole(t, s.only(t), path)
 		wantPushed(t, path, s.only(t).Info.RunID)
 		requests := s.Requests()
@@ -121,7 +121,7 @@ func TestE2E_MLflow_NoTimeToPush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	start := time.Now()
-	o := clitest.Perform(t, pushing(t, s.uri, "--push-timeout", "0", "--", "sh", "-c", trackedJob))
+	o := clitest.RunCommand(t, pushing(t, s.uri, "--push-timeout", "0", "--", "sh", "-c", trackedJob))
 	wantUnharmed(t, o, time.Since(start), 0)
 	_, line := pendingLine(o, t, jobSays)
 	path := wantPending(o, t)
@@ -139,7 +139,7 @@ func TestE2E_MLflow_BadSettings(t *testing.T) {
 		cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
 		cmd.Env = append(cmd.Env, c.variable+"="+c.value)
 		start := time.Now()
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		wantUnharmed(t, o, time.Since(start), 0)
 		_, line := pendingLine(o, t, jobSays)
 		path := wantPending(o, t, c.variable)
@@ -163,7 +163,7 @@ func TestE2E_MLflow_DeletedExperiment(t *testing.T) {
 	cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
 	cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=gone")
 	start := time.Now()
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	wantUnharmed(t, o, time.Since(start), 0)
 	_, line := pendingLine(o, t, jobSays)
 	path := wantPending(o, t, "gone", "deleted", "restore")
@@ -196,7 +196,7 @@ func TestE2E_Push_GoesOnAfterAKill(t *testing.T) {
 	}) {
 		s, path, came := newSite(t), bigReport(t), make(chan struct{})
 		s.SetBefore(mlflowtest.On(c.path, after(c.n, came)))
-		l := clitest.Launch(t, clitest.Perfagent(t, "push", "--mlflow", s.URL, path))
+		l := clitest.StartProcess(t, clitest.Perfagent(t, "push", "--mlflow", s.URL, path))
 		occurs(t, "the push is in the middle", came)
 		l.Signal(c.sig)
 		if o, _ := l.End(); c.sig == syscall.SIGINT {
@@ -231,9 +231,9 @@ func TestE2E_MLflow_SignalWhilePushing(t *testing.T) {
 	together(t, map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}, func(t *testing.T, sig syscall.Signal) {
 		s, came := newSite(t), make(chan struct{})
 		s.SetBefore(after(0, came))
-		l := clitest.Launch(t, pushing(t, s.uri, "--push-timeout", "60s", "--", "sh", "-c", trackedJob))
+		l := clitest.StartProcess(t, pushing(t, s.uri, "--push-timeout", "60s", "--", "sh", "-c", trackedJob))
 		occurs(t, "the push has begun", came)
-		r, path := reportertest.Only(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
+		r, path := reportertest.ReadSingle(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
 		wantPendingIn(t, r)
 		start := time.Now()
 		l.Signal(sig)
@@ -260,7 +260,7 @@ func TestE2E_Sidecar_ServerThatHangs(t *testing.T) {
 			s := newSite(t)
 			begin(t, s)
 			l, path := beside(t, []string{"MLFLOW_TRACKING_URI=" + s.uri}, "--push-timeout", "1s")
-			clitest.Until(t, "there are points to push", func() bool {
+			clitest.WaitUntil(t, "there are points to push", func() bool {
 				text, _ := os.ReadFile(strings.TrimSuffix(path, ".json") + ".jsonl")
 				return bytes.Count(text, []byte("\n")) > 60
 			})

@@ -136,7 +136,7 @@ func pendingLine(o clitest.Outcome, t testing.TB, job string) (why, line string)
 // wantPending checks a report whose numbers are still to be pushed, and gives its path.
 func wantPending(o clitest.Outcome, t testing.TB, words ...string) (path string) {
 	t.Helper()
-	r, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+	r, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 	wantPendingIn(t, r, words...)
 	return path
 }
@@ -159,7 +159,7 @@ func later(t testing.TB, line string, env ...string) clitest.Outcome {
 	t.Helper()
 	cmd := clitest.Command(t, "/bin/sh", "-c", line)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
-	return clitest.Perform(t, cmd)
+	return clitest.RunCommand(t, cmd)
 }
 
 // undisturbed pushes a copy of a report to a server where nothing goes wrong.
@@ -265,7 +265,7 @@ func hook(h mlflowtest.Hook) func(*testing.T, *site) {
 func silent(t *testing.T, s *site) {
 	s.Close()
 	var l net.Listener
-	clitest.Until(t, "the server's port is free", func() (ok bool) {
+	clitest.WaitUntil(t, "the server's port is free", func() (ok bool) {
 		var err error
 		l, err = net.Listen("tcp", strings.TrimPrefix(s.URL, "http://"))
 		return err == nil
@@ -412,9 +412,9 @@ func TestMLflow_DiskFullWhileTheServerIsDown(t *testing.T) {
 			cmd := pushing(t, s.uri, "--interval", "10ms", "--out", out, "--push-timeout", "300ms", "--", "sh", "-c", "echo ready; read x; sleep 1.2; exit 7")
 			cmd.Stdin = r
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-			l := clitest.Launch(t, cmd)
+			l := clitest.StartProcess(t, cmd)
 			l.Expect("ready")
-			clitest.Until(t, "samples are in the journal", func() bool {
+			clitest.WaitUntil(t, "samples are in the journal", func() bool {
 				paths := reportertest.InDir(t, out)
 				if len(paths) != 1 {
 					return false
@@ -464,7 +464,7 @@ func TestMLflow_SameExperimentAtOnce(t *testing.T) {
 	for i := range agents {
 		cmd := pushing(t, s.uri, "--", "sh", "-c", "exit 7")
 		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=shared")
-		agents[i] = clitest.Launch(t, cmd)
+		agents[i] = clitest.StartProcess(t, cmd)
 	}
 	for _, a := range agents {
 		o, _ := a.End()
@@ -590,14 +590,14 @@ func begin(t *testing.T, s *site, env []string, seconds ...float64) *liveRun {
 	cmd.Env = append(append(cmd.Env, "MLFLOW_RUN_ID="+r.id, "PERFAGENT_PUSH_TIMEOUT="+livePatience.String()), env...)
 	cmd.Stdin, r.hold = clitest.Pipe(t)
 	r.begun = time.Now()
-	r.l = clitest.Launch(t, cmd)
+	r.l = clitest.StartProcess(t, cmd)
 	return r
 }
 
 // reach waits until the server has points of a window, while the job runs.
 func (r *liveRun) reach(step int64) {
 	r.t.Helper()
-	clitest.Until(r.t, fmt.Sprintf("points of window %d are with the server", step), func() bool { return slices.Contains(r.steps(r.id), step) })
+	clitest.WaitUntil(r.t, fmt.Sprintf("points of window %d are with the server", step), func() bool { return slices.Contains(r.steps(r.id), step) })
 }
 
 // end lets the job end and checks times and streams.
@@ -619,7 +619,7 @@ func (r *liveRun) end(seconds float64) clitest.Outcome {
 // whole checks that all is there after a push that is done.
 func (r *liveRun) whole(o clitest.Outcome) {
 	r.t.Helper()
-	_, path := reportertest.Only(r.t, filepath.Join(o.Dir, "perfagent-out"))
+	_, path := reportertest.ReadSingle(r.t, filepath.Join(o.Dir, "perfagent-out"))
 	for _, run := range r.Runs() {
 		if run.Info.RunID == r.id {
 			wantWhole(r.t, run, path)
@@ -657,7 +657,7 @@ func liveServerErrors(t *testing.T) {
 	failing := mlflowtest.Status(500, "text/html", "<h1>Internal Server Error</h1>")
 	s.SetBefore(failing)
 	r.l.Expect("12")
-	clitest.Until(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
+	clitest.WaitUntil(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
 	if len(s.steps(r.id)) != 0 {
 		t.Errorf("windows %v from a server that fails", s.steps(r.id))
 	}
@@ -703,7 +703,7 @@ func liveServerHangs(t *testing.T) {
 	r := begin(t, s, []string{"PERFAGENT_PUSH_TIMEOUT=3s"}, 12.5)
 	s.SetBefore(mlflowtest.Hang())
 	r.l.Expect("12.5")
-	clitest.Until(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
+	clitest.WaitUntil(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
 	o := r.end(12.5)
 	_, line := pendingLine(o, t, "ends\n")
 	wantPending(o, t, "no answer")
@@ -744,12 +744,12 @@ func ownRun(t *testing.T, s *site, live func()) (path string) {
 	cmd := pushing(t, s.uri, "--", "sh", "-c", "sleep 15; echo 15; read end; exit 7")
 	var hold io.Closer
 	cmd.Stdin, hold = clitest.Pipe(t)
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("15")
 	if n := len(s.Runs()); n != 0 {
 		t.Errorf("%d runs before the job's own was waited for", n)
 	}
-	clitest.Until(t, "there is a run", func() bool { return len(s.Runs()) > 0 })
+	clitest.WaitUntil(t, "there is a run", func() bool { return len(s.Runs()) > 0 })
 	live()
 	if status := s.only(t).Info.Status; status != "RUNNING" {
 		t.Errorf("status %s while the job runs", status)
@@ -760,7 +760,7 @@ func ownRun(t *testing.T, s *site, live func()) (path string) {
 	if o.Err != "" {
 		t.Errorf("stderr %q", o.Err)
 	}
-	_, path = reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+	_, path = reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 	wantWhole(t, s.only(t), path)
 	wantPushed(t, path, s.only(t).Info.RunID)
 	return path
@@ -769,7 +769,7 @@ func ownRun(t *testing.T, s *site, live func()) (path string) {
 func liveOwnRun(t *testing.T) {
 	s := newSite(t)
 	ownRun(t, s, func() {
-		clitest.Until(t, "three windows are with the server", func() bool { return slices.Equal(s.steps(""), []int64{0, 1, 2}) })
+		clitest.WaitUntil(t, "three windows are with the server", func() bool { return slices.Equal(s.steps(""), []int64{0, 1, 2}) })
 	})
 	// Looking for the job's own run takes three requests a window, a batch one; at the
 	// end the run is read and the rest is sent.
@@ -783,7 +783,7 @@ func liveOwnRunLost(t *testing.T) {
 	s := newSite(t)
 	s.SetBefore(mlflowtest.On("runs/create", mlflowtest.First(1, s.Applied(mlflowtest.Drop()))))
 	ownRun(t, s, func() {
-		clitest.Until(t, "there are points", func() bool { return len(s.steps("")) > 0 })
+		clitest.WaitUntil(t, "there are points", func() bool { return len(s.steps("")) > 0 })
 	})
 }
 
@@ -791,7 +791,7 @@ func liveNeverThere(t *testing.T) {
 	s := newSite(t)
 	s.Close()
 	cmd := pushing(t, s.uri, "--push-timeout", "1s", "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7")
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("21.2")
 	start := time.Now()
 	o, _ := l.End()
@@ -813,7 +813,7 @@ func liveNeverThere(t *testing.T) {
 func liveRefused(t *testing.T) {
 	s := newSite(t)
 	s.SetBefore(mlflowtest.Status(http.StatusUnauthorized, "text/plain", "You are not authenticated."))
-	l := clitest.Launch(t, pushing(t, s.uri, "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7"))
+	l := clitest.StartProcess(t, pushing(t, s.uri, "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7"))
 	l.Expect("21.2")
 	o, _ := l.End()
 	o.Want(t, 7)

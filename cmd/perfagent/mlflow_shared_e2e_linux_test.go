@@ -62,9 +62,9 @@ func TestE2E_MLflow_ReportReplacedWhilePushing(t *testing.T) {
 	s.SetBefore(mlflowtest.Hang())
 	cmd := pushing(t, s.URL, "--push-timeout", "10s", "--run-id", "x", "--", "sh", "-c", "exit 5")
 	precious := clitest.Write(t, filepath.Join(cmd.Dir, "precious.txt"), "mine", 0o644)
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	path := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.json")
-	clitest.Until(t, "the push has begun", func() bool { return len(s.Requests()) > 0 })
+	clitest.WaitUntil(t, "the push has begun", func() bool { return len(s.Requests()) > 0 })
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

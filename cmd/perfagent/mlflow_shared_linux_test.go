@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -24,7 +24,7 @@ func pendingReport(t testing.TB, uri string, args ...string) string {
 	t.Helper()
 	out := t.TempDir()
 	call(append([]string{"run", "--out", out, "--interval", "100ms", "--mlflow", uri, "--push-timeout", "0"}, args...)...)
-	_, path := reportertest.Only(t, out)
+	_, path := reportertest.ReadSingle(t, out)
 	return path
 }
 
@@ -156,10 +156,10 @@ func TestPush_WhileTheRunGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	journal := filepath.Join(cmd.Dir, "perfagent-out/on/node-0.jsonl")
-	clitest.Until(t, "samples are in the journal", func() bool { return strings.Count(textOf(t, journal), "\n") > 12 })
+	clitest.WaitUntil(t, "samples are in the journal", func() bool { return strings.Count(textOf(t, journal), "\n") > 12 })
 	call("push", journal).Want(t, 0)
 	if got := s.only(t); len(got.Metrics[oneSeries]) > int(time.Since(begun)/(10*time.Second)) || got.Info.Status != mlflow.Running {
 		t.Errorf("%d points, %s", len(got.Metrics[oneSeries]), got.Info.Status)
@@ -178,7 +178,7 @@ func TestPush_WhileTheRunGoesOn(t *testing.T) {
 // perf.py's file is known again, also after its own run has pushed it; and what --cpus
 // adds is sent later.
 func TestPush_KnowsAPerfPyFileAgain(t *testing.T) {
-	need.Time(t, "a second for its pushes")
+	testenv.SkipIfShort(t, "a second for its pushes")
 	t.Parallel()
 	s := newSite(t)
 	out := t.TempDir()
@@ -199,7 +199,7 @@ func TestPush_KnowsAPerfPyFileAgain(t *testing.T) {
 
 // Nodes whose jobs made runs of their own go there also when they were merged before.
 func TestPush_MergedNodesGoToTheirJobsRuns(t *testing.T) {
-	need.Time(t, "a second for its pushes")
+	testenv.SkipIfShort(t, "a second for its pushes")
 	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)

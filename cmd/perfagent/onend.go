@@ -26,7 +26,7 @@ const (
 // notify runs the command of --on-end with the summary of the run on its stdin. The job has ended, and
 // all of it is counted. What goes wrong is a warning.
 func (o *recordOptions) notify(r *agent.Result) {
-	if o.endCommand == "" || r.Piece { // the last rank of a node does it for all of them
+	if o.onEnd == "" || r.RankPart { // the last rank of a node does it for all of them
 		return
 	}
 	if r.Report == nil {
@@ -34,7 +34,7 @@ func (o *recordOptions) notify(r *agent.Result) {
 		return
 	}
 
-	words, err := json.Marshal(summary.NewObject(r.Report, r.ReportPath, r.PagePath))
+	words, err := json.Marshal(summary.NewOverview(r.Report, r.ReportPath, r.PagePath))
 	if err == nil {
 		err = o.runAtEnd(append(words, '\n'), r.Late)
 	}
@@ -43,11 +43,11 @@ func (o *recordOptions) notify(r *agent.Result) {
 	}
 }
 
-// untilLate is untilSignal for a process that a run has taken over, whose signals come through late. Without late it is
-// untilSignal.
-func untilLate(late <-chan syscall.Signal) (context.Context, context.CancelFunc) {
+// lateSignalContext is untilSignal for a process that a run has taken over, whose signals come through late. Without
+// late it is untilSignal.
+func lateSignalContext(late <-chan syscall.Signal) (context.Context, context.CancelFunc) {
 	if late == nil {
-		return untilSignal()
+		return signalContext()
 	}
 	select {
 	case <-late: // it was sent before, to end the job
@@ -67,18 +67,18 @@ func untilLate(late <-chan syscall.Signal) (context.Context, context.CancelFunc)
 
 // runAtEnd runs the command of --on-end. TERM, INT and HUP end it early.
 func (o *recordOptions) runAtEnd(stdin []byte, late <-chan syscall.Signal) error {
-	signaled, release := untilLate(late)
+	signaled, release := lateSignalContext(late)
 	defer release()
 	ctx, cancel := context.WithTimeout(signaled, endLimit)
 	defer cancel()
 
-	cmd := exec.CommandContext(ctx, "sh", "-c", o.endCommand)
+	cmd := exec.CommandContext(ctx, "sh", "-c", o.onEnd)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), os.Stderr, os.Stderr
-	if o.streams.inside {
+	if o.streams.embedded {
 		cmd.Stdout, cmd.Stderr = o.streams.err, o.streams.err
 	}
 	cmd.WaitDelay = endGrace
-	inOwnGroup(cmd)
+	setProcessGroup(cmd)
 
 	err := cmd.Run()
 	switch {

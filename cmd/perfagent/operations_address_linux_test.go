@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -66,14 +66,14 @@ var opsVariables = []string{"sh", "-c", `env | grep -E '^(PERFAGENT_OPS_|STATSD_
 // A port that is taken costs a line and an entry; the job runs as it would have.
 func TestOperations_PortIsTaken(t *testing.T) {
 	t.Parallel()
-	taken := need.FreePort(t) // of which the UDP port is held
+	taken := testenv.FreePort(t) // of which the UDP port is held
 	for _, address := range []string{fmt.Sprintf("127.0.0.1:%d", taken), fmt.Sprint(taken), fmt.Sprint(taken - 1)} {
 		args := []string{"run", "--summary", "never", "--ops", address, "--"}
 		o := clitest.Run(t, append(args, opsVariables...)...)
 		o.Want(t, 7)
 		o.WantLine(t, "--ops "+address, "address already in use")
 		n := o.Report(t).Nodes["0"]
-		why := opsMissing(n, reporter.OperationsUnheard)
+		why := opsMissing(n, reporter.OperationsNotReceived)
 		if len(why) != 1 || !strings.Contains(why[0], "address already in use") {
 			t.Errorf("%s: missing %v", address, n.Missing)
 		}
@@ -86,7 +86,7 @@ func TestOperations_PortIsTaken(t *testing.T) {
 // The two ports are those that were asked for, and the job knows them.
 func TestOperations_Ports(t *testing.T) {
 	t.Parallel()
-	bash := need.Tool(t, "bash", "your system's package of it")
+	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
 	for host, warns := range map[string]bool{"": false, "localhost:": false, "127.0.0.1:": false, "0.0.0.0:": true} {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
@@ -185,7 +185,7 @@ func TestOperations_UsersVariables(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--"}, opsVariables...)...)
 	cmd.Env = append(cmd.Env, "PERFAGENT_OPS=on", "STATSD_HOST=graphite.example.org", "DD_AGENT_HOST=agent.example.org")
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 7)
 	for _, name := range []string{"STATSD_PORT", "DD_DOGSTATSD_URL"} {
 		if strings.Contains(o.Out, name) {
@@ -209,7 +209,7 @@ func TestOperations_UsersVariables(t *testing.T) {
 // Without the flags there is nothing of them: no variable, no key in the report.
 func TestOperations_Off(t *testing.T) {
 	t.Parallel()
-	plain := clitest.Perform(t, clitest.Command(t, "sh", "-c", "env | sort"))
+	plain := clitest.RunCommand(t, clitest.Command(t, "sh", "-c", "env | sort"))
 	for _, flags := range [][]string{nil, {"--ops", "off"}} {
 		args := append([]string{"run", "--summary", "never"}, flags...)
 		o := clitest.Run(t, append(args, "--", "sh", "-c", "env | sort")...)
@@ -217,7 +217,7 @@ func TestOperations_Off(t *testing.T) {
 		if got, want := withoutDirectories(o.Out), withoutDirectories(plain.Out); !slices.Equal(got, want) {
 			t.Errorf("%v: the job has\n%q\nwithout perfagent\n%q", flags, got, want)
 		}
-		_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+		_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 		text := clitest.Read(t, path)
 		for _, word := range []string{`"operations"`, `"transfers"`} {
 			if strings.Contains(text, word) {
@@ -239,7 +239,7 @@ func withoutDirectories(environ string) []string {
 // addresses on.
 func TestOperations_Nested(t *testing.T) {
 	t.Parallel()
-	bash := need.Tool(t, "bash", "your system's package of it")
+	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
 	send := func(name string) string {
 		return `'for to in $STATSD_HOST:$STATSD_PORT $PERFAGENT_OPS_ADDR ${DD_DOGSTATSD_URL#udp://}; do
 			echo "` + name + `:1|c" > /dev/udp/${to/:/\/}
@@ -251,7 +251,7 @@ func TestOperations_Nested(t *testing.T) {
 		bash -c `+send("outer")+"\n", 0o644)
 	cmd := clitest.Script(t, bash, `"$P" run --run-id outer --ops on -- bash "$1"`, outer)
 	cmd.Env = append(cmd.Env, "PERFAGENT_SUMMARY=never")
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 
 	for id, want := range map[string]map[string]float64{
 		"outer": {"outer": 3, "silent": 3}, "inner": {"inner": 3}, "silent": nil,
@@ -293,8 +293,8 @@ func TestOperations_OfASidecar(t *testing.T) {
 	}
 
 	second := clitest.Perfagent(t, "sidecar", "--run-id", "second", "--ops", address)
-	other := clitest.Launch(t, second)
-	clitest.Until(t, "the second sidecar samples", func() bool {
+	other := clitest.StartProcess(t, second)
+	clitest.WaitUntil(t, "the second sidecar samples", func() bool {
 		return clitest.Exists(filepath.Join(second.Dir, "perfagent-out/second/node-0.json"))
 	})
 	other.Signal(syscall.SIGTERM)

@@ -26,7 +26,7 @@ func TestE2E_Operations_OfGunicorn(t *testing.T) {
 		"PATH="+filepath.Dir(clitest.Binary(t))+":"+filepath.Dir(python)+":"+os.Getenv("PATH"),
 		"GUNICORN_CMD_ARGS=--bind 127.0.0.1:"+port+" --workers 2 --log-level warning "+
 			"--access-logfile access.log --access-logformat '%(s)s %(D)s'")
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	client := listenClient()
 	ask := func(path string) error {
 		answer, err := client.Get("http://127.0.0.1:" + port + path)
@@ -37,7 +37,7 @@ func TestE2E_Operations_OfGunicorn(t *testing.T) {
 		_, err = io.Copy(io.Discard, answer.Body)
 		return err
 	}
-	clitest.Until(t, "gunicorn answers", func() bool { return ask("/first") == nil })
+	clitest.WaitUntil(t, "gunicorn answers", func() bool { return ask("/first") == nil })
 	for i := range 300 {
 		path := "/"
 		if i%10 == 0 {
@@ -50,7 +50,7 @@ func TestE2E_Operations_OfGunicorn(t *testing.T) {
 	l.Signal(syscall.SIGTERM)
 	o, _ := l.End()
 	o.Want(t, 0)
-	r, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+	r, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 	n := r.Nodes["0"]
 
 	logged := map[string]float64{}

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -76,7 +76,7 @@ type opsSaid struct {
 // What programs sent that know nothing of perfagent is what the report has, to the last event.
 func TestOperations_OfClients(t *testing.T) {
 	t.Parallel()
-	python, bash := opsPython(t), need.Tool(t, "bash", "your system's package of it")
+	python, bash := opsPython(t), testenv.NeedsTool(t, "bash", "your system's package of it")
 	var numbers []float64
 	sum := 2.0 // "1" at a rate of 0.5
 	for i := 1.0; i <= 200; i++ {
@@ -121,7 +121,7 @@ func wantSaid(t *testing.T, n *reporter.Node, said *opsSaid) {
 	}
 	dropped := ops.Dropped
 	dropped.Ignored = 0 // a client's own telemetry
-	if dropped != (book.Dropped{}) || len(ops.Examples) > 0 {
+	if dropped != (aggregate.Dropped{}) || len(ops.Examples) > 0 {
 		t.Errorf("dropped %+v, such as %v", ops.Dropped, ops.Examples)
 	}
 	if !maps.Equal(ops.Counters, said.Counters) {
@@ -203,10 +203,10 @@ func TestDocs_OperationsInPython(t *testing.T) {
 			n, o := opsRun(t, python, "-c", b.text)
 			ops := n.Operations
 			if o.Out != "" || o.Err != "" || len(ops.Times) != 1 || len(ops.Counters) != 1 ||
-				ops.Dropped != (book.Dropped{}) {
+				ops.Dropped != (aggregate.Dropped{}) {
 				t.Errorf("%+v, %+v", ops, o)
 			}
-			clitest.Perform(t, clitest.Command(t, python, "-c", b.text)).Want(t, 0) // without perfagent
+			clitest.RunCommand(t, clitest.Command(t, python, "-c", b.text)).Want(t, 0) // without perfagent
 		})
 	}
 }

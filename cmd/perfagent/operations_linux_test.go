@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -18,7 +18,7 @@ func opsPython(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if path == "" || exec.Command(path, "-c", "import statsd, datadog, prometheus_client, gunicorn").Run() != nil {
-		need.Missing(t, "needs Python with statsd, datadog, prometheus_client and gunicorn: make test installs them, "+
+		testenv.SkipOrFail(t, "needs Python with statsd, datadog, prometheus_client and gunicorn: make test installs them, "+
 			"PERFAGENT_TEST_PYTHON names it")
 	}
 	return path
@@ -31,7 +31,7 @@ func opsEnvironment(t testing.TB, name string) string {
 	dir := os.Getenv("PERFAGENT_TEST_" + name)
 	path := filepath.Join(dir, "bin", "python")
 	if dir == "" || !clitest.Exists(path) {
-		need.Missing(t, "needs ProxyStore and numpy: make test installs them, PERFAGENT_TEST_"+name+" names the environment")
+		testenv.SkipOrFail(t, "needs ProxyStore and numpy: make test installs them, PERFAGENT_TEST_"+name+" names the environment")
 	}
 	return path
 }
@@ -56,9 +56,9 @@ func numpyReduces(t *testing.T, python string, lists map[string][]float64) []flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := need.Repository(t, "opstats/testdata/reduce.py")
+	script := testenv.Repository(t, "opstats/testdata/reduce.py")
 	cmd := clitest.Command(t, python, script, clitest.Write(t, filepath.Join(t.TempDir(), "in.json"), string(in), 0o600))
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 
 	var out [][]float64
@@ -70,7 +70,7 @@ func numpyReduces(t *testing.T, python string, lists map[string][]float64) []flo
 
 // wantReduced compares a report's figures of transfers with numpy's. Of a scrape the two P90 are estimated, and not
 // compared.
-func wantReduced(t *testing.T, got opstats.Reduced, want []float64, scraped bool) {
+func wantReduced(t *testing.T, got opstats.TransferSummary, want []float64, scraped bool) {
 	t.Helper()
 	place := 0
 	for name, v := range got.All() {

@@ -18,7 +18,7 @@ func flood() {
 	to := os.Getenv("PERFAGENT_OPS_ADDR")
 	conn, err := net.Dial("udp", to)
 	if err != nil {
-		clitest.Say(os.Stdout, "failed", err)
+		clitest.Println(os.Stdout, "failed", err)
 		return
 	}
 
@@ -27,7 +27,7 @@ func flood() {
 		_, _ = os.Stdin.Read(make([]byte, 1)) // until it is closed
 		close(stop)
 	}()
-	clitest.Say(os.Stdout, "sends")
+	clitest.Println(os.Stdout, "sends")
 
 	sent, longest := 0, time.Duration(0)
 	for on := true; on; {
@@ -37,14 +37,14 @@ func flood() {
 		default:
 			start := time.Now()
 			if _, err := conn.Write([]byte("flood:1|c")); err != nil {
-				clitest.Say(os.Stdout, "failed", err)
+				clitest.Println(os.Stdout, "failed", err)
 				return
 			}
 			sent, longest = sent+1, max(longest, time.Since(start))
 		}
 	}
-	clitest.Say(os.Stdout, "sent", sent)
-	clitest.Say(os.Stdout, "longest", longest.Microseconds())
+	clitest.Println(os.Stdout, "sent", sent)
+	clitest.Println(os.Stdout, "longest", longest.Microseconds())
 }
 
 // lostAndFound returns the datagrams that a node read, and those that it knows to be lost.
@@ -54,18 +54,18 @@ func lostAndFound(n *reporter.Node) (read, lost int64) {
 			read += *s.Datagrams
 		}
 	}
-	return read, n.Operations.Dropped.Kernel + n.Operations.Dropped.Rate
+	return read, n.Operations.Dropped.Kernel + n.Operations.Dropped.RateLimited
 }
 
 // A job that floods a perfagent which is stopped is not made to wait, and not one datagram is lost unseen.
 func TestOperations_StoppedUnderAFlood(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--ops", "on", "--", os.Args[0]), "flood")
+	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--ops", "on", "--", os.Args[0]), "flood")
 	hold, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := clitest.Launch(t, cmd)
+	p := clitest.StartProcess(t, cmd)
 	p.Expect("sends")
 
 	p.Signal(syscall.SIGSTOP)

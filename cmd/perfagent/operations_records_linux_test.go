@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 const operationsDoc = "../../docs/operations.md"
@@ -148,7 +148,7 @@ with open('rank-%d.json' % rank, 'w') as f: json.dump(whole, f)
 func TestOperations_OfThreeRanks(t *testing.T) {
 	t.Parallel()
 	numpy := opsEnvironment(t, "OPS")
-	n, o := opsRun(t, need.Python(t), "-c", opsRanks)
+	n, o := opsRun(t, testenv.Python(t), "-c", opsRanks)
 
 	all := make(map[string][]float64)
 	for rank := range 3 {
@@ -166,7 +166,7 @@ func TestOperations_OfThreeRanks(t *testing.T) {
 	if !ok {
 		t.Fatalf("transfers %v, dropped %+v", n.Transfers, n.Operations.Dropped)
 	}
-	wantReduced(t, nixl.Reduced, numpyReduces(t, numpy, all), false)
+	wantReduced(t, nixl.Summary, numpyReduces(t, numpy, all), false)
 	sum := 0.0
 	for _, bytes := range all["bytes_transferred"] {
 		sum += bytes

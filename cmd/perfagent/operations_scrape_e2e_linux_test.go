@@ -47,12 +47,12 @@ func TestE2E_Operations_ScrapedBesidePrometheus(t *testing.T) {
 		t.Errorf("the counter grew by %v, Prometheus says %v, the server counted 240", got, increase)
 	}
 	nixl := n.Transfers["nixl"]
-	wantReduced(t, nixl.Reduced, numpyReduces(t, numpy, transfers), true)
+	wantReduced(t, nixl.Summary, numpyReduces(t, numpy, transfers), true)
 	if got := []float64{nixl.FailedTransfers, nixl.FailedNotifications, nixl.KVExpired}; !slices.Equal(got, failures) ||
 		!slices.Equal(got, []float64{2, 4, 6}) {
 		t.Errorf("failures %v, Prometheus says %v, the server counted 2, 4 and 6", got, failures)
 	}
-	if math.Abs(nixl.Reduced.P90Xfer-xfer90*1000) > 0.00051 || math.Abs(nixl.Reduced.P90Post-post90*1000) > 0.00051 ||
+	if math.Abs(nixl.Summary.P90Xfer-xfer90*1000) > 0.00051 || math.Abs(nixl.Summary.P90Post-post90*1000) > 0.00051 ||
 		len(nixl.Estimated) != 2 || nixl.Source != "scrape" {
 		t.Errorf("Prometheus has the P90 %v and %v s; %+v", xfer90, post90, nixl)
 	}
@@ -78,7 +78,7 @@ func TestE2E_Operations_ScrapedBesideASidecar(t *testing.T) {
 	o.Want(t, 0)
 
 	n := reportertest.ReadFile(t, path).Nodes["0"]
-	if got, nixl := n.Operations.Counters["rows_total"], n.Transfers["nixl"]; got != 30 || nixl.Reduced.Transfers != 30 {
-		t.Errorf("the counter grew by %v, and there were %v transfers, want 30", got, nixl.Reduced.Transfers)
+	if got, nixl := n.Operations.Counters["rows_total"], n.Transfers["nixl"]; got != 30 || nixl.Summary.Transfers != 30 {
+		t.Errorf("the counter grew by %v, and there were %v transfers, want 30", got, nixl.Summary.Transfers)
 	}
 }

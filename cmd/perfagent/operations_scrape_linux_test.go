@@ -114,7 +114,7 @@ func opsServe(t *testing.T, cmd *exec.Cmd, transfers map[string][]float64) *opsS
 	clitest.Write(t, filepath.Join(cmd.Dir, "server.py"), opsServer, 0o600)
 	stdin, w := clitest.Pipe(t)
 	cmd.Stdin = stdin
-	s := &opsServed{clitest.Launch(t, cmd), w}
+	s := &opsServed{clitest.StartProcess(t, cmd), w}
 	s.Expect("ready")
 
 	return s

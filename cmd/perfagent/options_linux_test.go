@@ -152,7 +152,7 @@ func TestEnvironment_IsBeatenByFlags(t *testing.T) {
 		"PERFAGENT_NODE=x", "PERFAGENT_SUMMARY=x", "PERFAGENT_DISK_PATH=:", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
 	o := cmd.perform(t)
 	o.Want(t, 0)
-	r, path := reportertest.Only(t, filepath.Join(o.Dir, "o"))
+	r, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "o"))
 	n := r.Nodes["3"]
 	if !strings.HasSuffix(path, "/mine/node-3.json") || r.Run.ID != "mine" || n == nil || n.Sampling.IntervalSeconds != 0.02 || n.Sampling.MaxLength != 8 {
 		t.Errorf("%s: %+v", path, r.Run)
@@ -165,7 +165,7 @@ func TestEnvironment_BeatsDefaults(t *testing.T) {
 		"PERFAGENT_NODE=3", "PERFAGENT_DISK_PATH=/:/tmp", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
 	o := cmd.perform(t)
 	o.Want(t, 0)
-	r, path := reportertest.Only(t, filepath.Join(o.Dir, "deep/er"))
+	r, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "deep/er"))
 	n := r.Nodes["3"]
 	if !strings.HasSuffix(path, "/mine/node-3.json") || n == nil || n.Sampling.IntervalSeconds != 0.02 || n.Sampling.MaxLength != 8 {
 		t.Errorf("%s: %+v", path, r.Run)
@@ -212,8 +212,8 @@ func TestEnvironment_OfTheJob(t *testing.T) {
 			id, _ := strings.CutPrefix(c.want[0], "PERFAGENT_RUN_ID=")
 			node, _ := strings.CutPrefix(c.want[1], "PERFAGENT_NODE=")
 			marks := "PERFAGENT_MARKS=" + filepath.Join(wrapped.Dir, "perfagent-out", id, "node-"+node+".marks")
-			want := append(slices.Concat(entries(clitest.Perform(t, bare).Out), c.want), marks)
-			got := entries(clitest.Perform(t, wrapped).Out)
+			want := append(slices.Concat(entries(clitest.RunCommand(t, bare).Out), c.want), marks)
+			got := entries(clitest.RunCommand(t, wrapped).Out)
 			pushing := slices.IndexFunc(got, func(e string) bool { return strings.HasPrefix(e, "MLFLOW_RUN_CONTEXT=") })
 			if pushing < 0 != slices.Contains(c.flags, "off") {
 				t.Errorf("MLFLOW_RUN_CONTEXT: entry %d", pushing)

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // What the job leaves running is not waited for, and not killed.
 func TestRun_DaemonOutlivesTheJob(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	line := l.Next()
 	o, _ := l.End()
 	o.Want(t, 3)
@@ -46,13 +46,13 @@ func TestRun_CountsOrphans(t *testing.T) {
 				if os.Getuid() != 0 {
 					t.Skip("a new pid namespace needs root: run the tests as root")
 				}
-				unshare := need.Tool(t, "unshare", "apt-get install util-linux")
+				unshare := testenv.NeedsTool(t, "unshare", "apt-get install util-linux")
 				if out, err := clitest.Command(t, unshare, append(c.args, "true")...).CombinedOutput(); err != nil {
 					t.Skipf("no new pid namespace can be made here (%s): run the tests where root may", strings.TrimSpace(string(out)))
 				}
 				cmd = clitest.Command(t, unshare, append(c.args, cmd.Args...)...)
 			}
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 5)
 			r := o.Report(t)
 			if j := r.Nodes["0"].Job; j.Orphans < 1 || j.UserSeconds+j.SystemSeconds < 0.01 || c.args != nil && j.PID > 100 {
@@ -68,9 +68,9 @@ func TestRun_CountsNoChildFromBefore(t *testing.T) {
 	t.Parallel()
 	const burn = `import time
 while time.process_time() < 0.5: pass`
-	cmd := exec.Command("sh", "-c", `"$3" -c "$1" & exec "$2" run -- sh -c 'while kill -0 '$!' 2>/dev/null; do sleep 0.05; done'`, "sh", burn, clitest.Binary(t), need.Python(t))
+	cmd := exec.Command("sh", "-c", `"$3" -c "$1" & exec "$2" run -- sh -c 'while kill -0 '$!' 2>/dev/null; do sleep 0.05; done'`, "sh", burn, clitest.Binary(t), testenv.Python(t))
 	cmd.Dir = t.TempDir()
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if job := o.Report(t).Nodes["0"].Job; job.UserSeconds > 0.4 || job.Orphans != 0 {
 		t.Errorf("user_seconds %v, orphans %d: that was the child from before", job.UserSeconds, job.Orphans)

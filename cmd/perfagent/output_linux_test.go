@@ -42,12 +42,12 @@ func TestRun_UnwritableDirectory(t *testing.T) {
 			cmd := clitest.Perfagent(t, "run", "--out", "", "--summary", "never", "--", "sh", "-c", "echo job; exit 7")
 			cmd.Args[3] = c.out(t, cmd.Dir)
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 7)
 			if o.Out != "job\n" {
 				t.Errorf("stdout %q", o.Out)
 			}
-			r, path := reportertest.Only(t, tmp)
+			r, path := reportertest.ReadSingle(t, tmp)
 			o.WantLine(t, path)
 			if !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool { return m.What == "report" }) {
 				t.Errorf("the report does not say why it is not in OUT: %v", r.Nodes["0"].Missing)
@@ -61,7 +61,7 @@ func TestRun_UnwritableDirectory(t *testing.T) {
 			cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", "", "--", "sh", "-c", "echo job; exit 7")
 			cmd.Args[5] = c.out(t, cmd.Dir)
 			cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 7)
 			o.WantLine(t, "no report file", "/proc/nowhere")
 			if o.Out != "job\n" {
@@ -94,7 +94,7 @@ func TestSidecar_WithoutAPlace(t *testing.T) {
 func TestRun_MakesMissingDirectories(t *testing.T) {
 	o := inside(t, "run", "--out", "a/b/c", "--run-id", "r", "--", "true")
 	o.Want(t, 0)
-	if _, path := reportertest.Only(t, filepath.Join(o.Dir, "a/b/c")); !strings.HasSuffix(path, "a/b/c/r/node-0.json") {
+	if _, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "a/b/c")); !strings.HasSuffix(path, "a/b/c/r/node-0.json") {
 		t.Error(path)
 	}
 }
@@ -105,9 +105,9 @@ func TestRun_DiskFullAtTheStart(t *testing.T) {
 	clitest.Fill(t, out)
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", out, "--", "sh", "-c", "exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 7)
-	_, path := reportertest.Only(t, tmp)
+	_, path := reportertest.ReadSingle(t, tmp)
 	o.WantLine(t, path, "no space")
 	if left, _ := os.ReadDir(out); len(left) != 1 {
 		t.Errorf("left on the full disk: %v", left)
@@ -129,10 +129,10 @@ func TestRun_DiskFullInMidJob(t *testing.T) {
 			cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", out, "--interval", "10ms", "--", "sh", "-c", "echo ready $$; read x; sleep 2; exit 7")
 			cmd.Stdin = r
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-			l := clitest.Launch(t, cmd)
+			l := clitest.StartProcess(t, cmd)
 			l.PID("ready")
 			var journal string
-			clitest.Until(t, "samples are in the journal", func() bool {
+			clitest.WaitUntil(t, "samples are in the journal", func() bool {
 				paths := reportertest.InDir(t, out)
 				if len(paths) != 1 {
 					return false
@@ -154,7 +154,7 @@ func TestRun_DiskFullInMidJob(t *testing.T) {
 				}
 				return
 			}
-			report, path := reportertest.Only(t, tmp)
+			report, path := reportertest.ReadSingle(t, tmp)
 			o.WantLine(t, "no space", path)
 			if n := report.Nodes["0"]; n.Sampling.Samples < 10 || n.Sampling.Samples+n.Sampling.MissedTicks < 100 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "journal" }) {
 				t.Errorf("sampling %+v, missing %v", n.Sampling, n.Missing)
@@ -165,7 +165,7 @@ func TestRun_DiskFullInMidJob(t *testing.T) {
 
 func TestRun_NestedHasItsOwnReport(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, clitest.Script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
+	o := clitest.RunCommand(t, clitest.Script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
 	o.Want(t, 5)
 	out := filepath.Join(o.Dir, "perfagent-out")
 	paths := reportertest.InDir(t, out)
@@ -190,7 +190,7 @@ func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
 	for range agents {
 		cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "same", "--interval", "20ms", "--", "sh", "-c", "echo ready $$; read x; exit 3")
 		cmd.Stdin = r
-		running = append(running, clitest.Launch(t, cmd))
+		running = append(running, clitest.StartProcess(t, cmd))
 	}
 	for _, l := range running {
 		want[l.PID("ready")] = true
@@ -200,7 +200,7 @@ func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
 		o, _ := l.End()
 		o.Want(t, 3)
 	}
-	r0, path := reportertest.Only(t, dir)
+	r0, path := reportertest.ReadSingle(t, dir)
 	ranks := r0.Nodes["0"].Ranks
 	for name, rank := range ranks {
 		if !want[rank.PID] {
@@ -228,7 +228,7 @@ func TestRun_NeverOverwritesAReport(t *testing.T) {
 // Files are readable by whom the umask lets read.
 func TestRun_ReportFollowsTheUmask(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
+	o := clitest.RunCommand(t, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
 	if o.Want(t, 0); o.Out != "700\n600\n" {
 		t.Errorf("modes %q", o.Out)
 	}

@@ -336,8 +336,8 @@ func TestOutputs_OfComparisons(t *testing.T) {
 	}
 }
 
-// What an MLflow server gets of each recording is as the golden files have it. A push waits for the server now and then,
-// so all are made at once.
+// What an MLflow server gets of each recording is as the golden files have it. A push waits for the server now and
+// then, so all are made at once.
 func TestOutputs_ForMLflow(t *testing.T) {
 	names, goldens := layOutputs(t)
 	var pushes sync.WaitGroup

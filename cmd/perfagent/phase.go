@@ -38,7 +38,7 @@ perfagent run; 125 for wrong use.`,
 			case command != nil:
 				return s.runInPhase(name, command)
 			}
-			s.writeMark(marks.Line{Phase: true, Text: name})
+			s.writeMark(marks.Line{IsPhase: true, Text: name})
 			return nil
 		},
 	}
@@ -76,9 +76,9 @@ func (s streams) runInPhase(name string, args []string) error {
 		return runError(nil, err)
 	}
 
-	s.writeMark(marks.Line{Phase: true, Text: name})
-	status, err := s.wait("phase", command)
-	s.writeMark(marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
+	s.writeMark(marks.Line{IsPhase: true, Text: name})
+	status, err := s.runCommand("phase", command)
+	s.writeMark(marks.Line{IsPhase: true, Text: os.Getenv(marks.PhaseVariable)})
 
-	return concluded(status, err)
+	return finishCommand(status, err)
 }

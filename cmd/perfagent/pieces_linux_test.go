@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -102,7 +102,7 @@ func eightRanks(t testing.TB, dir string, change func(*madeRank)) (paths []strin
 		m := madeRank{node: rank / 4, launch: "step-0"}
 		m.RankPlan = reportertest.RankPlan{Rank: rank, OnNode: 4, End: 10, CPUs: 0.25 * float64(rank+1)}
 		if rank%4 == 0 {
-			m.Held = [2]float64{0, 10}
+			m.HostSpan = [2]float64{0, 10}
 		}
 		if rank == 6 {
 			m.Exit, m.End = 7, 8
@@ -153,7 +153,7 @@ func TestPieces_OfARun(t *testing.T) {
 	if len(objects) != 1 {
 		t.Fatalf("%+v", objects)
 	}
-	if r := objects[0]; r.ID != "4711" || r.Nodes != 2 || r.Ranks != 8 || r.State != summary.Ended || *r.ExitCode != 7 || !slices.Equal(r.FailedNodes, []int{1}) {
+	if r := objects[0]; r.ID != "4711" || r.Nodes != 2 || r.Ranks != 8 || r.State != summary.StateEnded || *r.ExitCode != 7 || !slices.Equal(r.FailedNodes, []int{1}) {
 		t.Errorf("%+v", r)
 	}
 	if o := insideIn(t, dir, "ls"); !strings.Contains(o.Out, " 2 (8 ranks) ") || !strings.Contains(o.Out, "exit 7") {
@@ -201,9 +201,9 @@ func TestPieces_OfARun(t *testing.T) {
 // closeNode puts the pieces of a node together, as its last perfagent does.
 func closeNode(t *testing.T, dir string, pieces []string) {
 	t.Helper()
-	var sources []reporter.Source
+	var sources []reporter.SourceReport
 	for _, path := range pieces {
-		sources = append(sources, reporter.Source{Path: path, Report: reportertest.ReadFile(t, path)})
+		sources = append(sources, reporter.SourceReport{Path: path, Report: reportertest.ReadFile(t, path)})
 	}
 	r, err := diagnosis.Combine(sources)
 	if err != nil {
@@ -213,11 +213,11 @@ func closeNode(t *testing.T, dir string, pieces []string) {
 }
 
 // listed returns what ls --json prints.
-func listed(t *testing.T, dir string, names ...string) []summary.Object {
+func listed(t *testing.T, dir string, names ...string) []summary.Overview {
 	t.Helper()
 	o := insideIn(t, dir, append([]string{"ls", "--json"}, names...)...)
 	o.Want(t, 0)
-	var out []summary.Object
+	var out []summary.Overview
 	if err := json.Unmarshal([]byte(o.Out), &out); err != nil {
 		t.Fatal(err)
 	}
@@ -253,8 +253,8 @@ func TestPieces_OfSeveralLaunches(t *testing.T) {
 	for step := range 3 {
 		eightRanks(t, run, func(m *madeRank) {
 			m.launch, m.Start, m.End = fmt.Sprintf("step-%d", step), float64(100*step), float64(100*step)+m.End
-			if m.Held[1] > 0 {
-				m.Held = [2]float64{m.Start, m.End}
+			if m.HostSpan[1] > 0 {
+				m.HostSpan = [2]float64{m.Start, m.End}
 			}
 			m.name = fmt.Sprintf("node-%d.rank-%d.%d", m.node, m.Rank, step+1)
 			m.CPUs = float64(step + 1)
@@ -306,20 +306,20 @@ func TestPieces_OfJournals(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	first := madeRank{launch: "s"}
-	first.RankPlan = reportertest.RankPlan{Rank: 0, OnNode: 2, End: 10, CPUs: 1, Held: [2]float64{0, 10}}
+	first.RankPlan = reportertest.RankPlan{Rank: 0, OnNode: 2, End: 10, CPUs: 1, HostSpan: [2]float64{0, 10}}
 	first.report(t, run)
 	second := madeRank{launch: "s"}
 	second.RankPlan = reportertest.RankPlan{Rank: 1, OnNode: 2, End: 10, CPUs: 1}
 	j := second.journal(t, run)
 
-	if r := listed(t, dir)[0]; r.State != summary.Running || r.Ranks != 2 || r.Nodes != 1 {
+	if r := listed(t, dir)[0]; r.State != summary.StateRunning || r.Ranks != 2 || r.Nodes != 1 {
 		t.Errorf("while it is written: %+v", r)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(run, "node-0.rank-1.jsonl")
-	if err := j.Keep(); err != nil {
+	if err := j.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path) // a copy has no writer
@@ -327,7 +327,7 @@ func TestPieces_OfJournals(t *testing.T) {
 	if err := errors.Join(err, os.Remove(path), os.WriteFile(path, data, 0o644), os.Chtimes(path, hour, hour)); err != nil {
 		t.Fatal(err)
 	}
-	if r := listed(t, dir)[0]; r.State != summary.Incomplete || r.Ranks != 2 {
+	if r := listed(t, dir)[0]; r.State != summary.StateIncomplete || r.Ranks != 2 {
 		t.Errorf("when its perfagent is gone: %+v", r)
 	}
 	o := insideIn(t, dir, "show", "4711")
@@ -348,7 +348,7 @@ func TestPieces_OfJournals(t *testing.T) {
 
 // Ranks that were not put together are pushed as one node, and each file records that it was.
 func TestPieces_Push(t *testing.T) {
-	need.Time(t, "a second for its pushes")
+	testenv.SkipIfShort(t, "a second for its pushes")
 	site := newSite(t)
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
@@ -383,7 +383,7 @@ func TestPieces_Watch(t *testing.T) {
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	rank := func(n int) madeRank {
 		m := madeRank{launch: "s"}
-		m.RankPlan = reportertest.RankPlan{Rank: n, OnNode: 3, End: 10, CPUs: 1, Held: [2]float64{0, 10}}
+		m.RankPlan = reportertest.RankPlan{Rank: n, OnNode: 3, End: 10, CPUs: 1, HostSpan: [2]float64{0, 10}}
 		if n == 1 {
 			m.Exit = 7
 		}

@@ -48,7 +48,7 @@ replaced only with --force.`,
   perfagent plot job-4711.json -o node-3.svg --node 3
   perfagent plot perf.json -o cpu.png --metric cpu_pct_per_cpu_avg --width 1200`,
 		Args: atMostOne,
-		RunE: o.call(o.plot),
+		RunE: o.runE(o.plot),
 	}
 
 	f := o.addTo(cmd)
@@ -64,7 +64,7 @@ replaced only with --force.`,
 }
 
 func (o *plotOptions) plot(args []string) error {
-	found, err := o.findTold(nameOf(args))
+	found, err := o.findAndWarn(nameOf(args))
 	if err != nil {
 		return err
 	}
@@ -97,15 +97,15 @@ func (o *plotOptions) plot(args []string) error {
 }
 
 // checkOutput rejects a file that cannot be drawn or must not be replaced, and flags that do not apply to it.
-func (o *plotOptions) checkOutput(found *catalog.Found) error {
+func (o *plotOptions) checkOutput(found *catalog.Match) error {
 	var err error
-	if o.kind, err = plotter.Extension(o.output); err != nil {
+	if o.kind, err = plotter.PictureFormat(o.output); err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
 	if err := o.check(); err != nil {
 		return err
 	}
-	if err := replaceable(o.output, o.force); err != nil {
+	if err := checkReplaceable(o.output, o.force); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(found.Paths(), func(path string) bool { return sameFile(path, o.output) }) {
@@ -138,12 +138,12 @@ func (o *plotOptions) check() error {
 
 // draw draws a run into out. It reads a report node by node: a whole report of a thousand nodes may not fit in
 // memory. whole returns a node with series that are elsewhere.
-func (o *plotOptions) draw(out io.Writer, found *catalog.Found, whole func(*reporter.Node) *reporter.Node) error {
+func (o *plotOptions) draw(out io.Writer, found *catalog.Match, whole func(*reporter.Node) *reporter.Node) error {
 	if o.kind == "html" {
 		return o.page(out, found, whole)
 	}
 
-	r, err := o.read(found)
+	r, err := o.readPlottedNode(found)
 	if err != nil {
 		return err
 	}
@@ -167,9 +167,9 @@ func (o *plotOptions) draw(out io.Writer, found *catalog.Found, whole func(*repo
 	return nil
 }
 
-func (o *plotOptions) page(out io.Writer, found *catalog.Found, whole func(*reporter.Node) *reporter.Node) error {
+func (o *plotOptions) page(out io.Writer, found *catalog.Match, whole func(*reporter.Node) *reporter.Node) error {
 	if len(found.Paths()) > 1 {
-		report, err := o.runFinder.read(found)
+		report, err := o.runFinder.readReport(found)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (o *plotOptions) page(out io.Writer, found *catalog.Found, whole func(*repo
 	}
 
 	page := plotter.NewPage(plotter.PageOptions{})
-	wanted := reporter.Wanted{Samples: plotter.Keys(), Envelope: plotter.Keys(), Work: true}
+	wanted := reporter.ColumnFilter{Samples: plotter.SampleKeys(), Envelope: plotter.SampleKeys(), Timelines: true}
 	add := func(run *reporter.Run, name string, n *reporter.Node) error {
 		page.Add(run, name, whole(n))
 		return nil
@@ -191,8 +191,8 @@ func (o *plotOptions) page(out io.Writer, found *catalog.Found, whole func(*repo
 	return page.Write(out, run)
 }
 
-// read returns the report with only the node to draw.
-func (o *plotOptions) read(found *catalog.Found) (*reporter.Report, error) {
+// readPlottedNode returns the report with only the node to draw.
+func (o *plotOptions) readPlottedNode(found *catalog.Match) (*reporter.Report, error) {
 	r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 	lowest := ""
 	keep := func(run *reporter.Run, name string, n *reporter.Node) error {
@@ -211,7 +211,7 @@ func (o *plotOptions) read(found *catalog.Found) (*reporter.Report, error) {
 
 	nodes := found.Nodes()
 	for i := range nodes {
-		run, err := nodes[i].Scan(o.cpus, reporter.Wanted{All: true}, keep)
+		run, err := nodes[i].Scan(o.cpus, reporter.ColumnFilter{All: true}, keep)
 		if err != nil {
 			return nil, err
 		}

@@ -19,8 +19,8 @@ func TestE2E_Plot_Journal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "10ms", "--", "sleep", "20")
 	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")
-	l := clitest.Launch(t, cmd)
-	clitest.Until(t, "samples are in the journal", func() bool {
+	l := clitest.StartProcess(t, cmd)
+	clitest.WaitUntil(t, "samples are in the journal", func() bool {
 		text, _ := os.ReadFile(journal)
 		return strings.Count(string(text), "\n") > 4
 	})

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -63,7 +63,7 @@ func TestPlot_PageBesideTheReport(t *testing.T) {
 	o := cmd.perform(t)
 	o.Want(t, 3)
 	out := filepath.Join(o.Dir, "perfagent-out")
-	report, path := reportertest.Only(t, out)
+	report, path := reportertest.ReadSingle(t, out)
 	page := filepath.Join(out, "r", "node-0.html")
 	plotWhole(t, page, report.Nodes["0"])
 	if words := strings.Join(strings.Fields(o.Err), " "); !strings.HasSuffix(words, " page "+page) {
@@ -139,7 +139,7 @@ func TestPlot_PageOfAShortRun(t *testing.T) {
 			continue
 		}
 
-		_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+		_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 		page := filepath.Join(o.Dir, "page.html")
 		clitest.Run(t, "plot", path, "-o", page).Want(t, 0)
 		plotWhole(t, page, o.Report(t).Nodes["0"])
@@ -148,9 +148,9 @@ func TestPlot_PageOfAShortRun(t *testing.T) {
 
 func TestPlot_PageOfASidecar(t *testing.T) {
 	t.Parallel()
-	l := clitest.Launch(t, clitest.Perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms", "--html", "always"))
+	l := clitest.StartProcess(t, clitest.Perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms", "--html", "always"))
 	page := filepath.Join(l.Cmd.Dir, "perfagent-out", "r", "node-0.html")
-	clitest.Until(t, "the page is there while the sidecar runs", func() bool {
+	clitest.WaitUntil(t, "the page is there while the sidecar runs", func() bool {
 		_, err := os.Stat(page)
 		return err == nil
 	})
@@ -176,7 +176,7 @@ func plotTwo(t testing.TB) string {
 	dir := t.TempDir()
 	for node, code := range []string{"0", "4"} {
 		cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--node", strconv.Itoa(node), "--html", "never", "--out", dir, "--", "sh", "-c", "exit "+code)
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		if o.Code != node*4 {
 			t.Fatal(o.Err)
 		}
@@ -239,7 +239,7 @@ func TestPlot_DiskFullForThePage(t *testing.T) {
 	out := clitest.Mount(t, "size=80k", 0)
 	o := clitest.Run(t, "run", "--summary", "never", "--out", out, "--run-id", "r", "--", "sh", "-c", "exit 7")
 	o.Want(t, 7)
-	_, path := reportertest.Only(t, out)
+	_, path := reportertest.ReadSingle(t, out)
 	o.WantLine(t, "no space", filepath.Join(out, "r", "node-0.html"))
 	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
 		t.Errorf("beside the report there are %v", files)
@@ -305,7 +305,7 @@ func TestPlot_PageOfPerfPy(t *testing.T) {
 }
 
 func TestPlot_Pictures(t *testing.T) {
-	need.Time(t, "a second of CPU for its pictures")
+	testenv.SkipIfShort(t, "a second of CPU for its pictures")
 	week := plottertest.WeekFile(t)
 	plot := func(args ...string) []byte {
 		t.Helper()

@@ -81,10 +81,10 @@ func TestProcesses_OfAKilledAgent(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "50ms", "--", "sh", "-c", "echo $$; read x", "sh", "--token", "s3cret")
 	stdin, hold := clitest.Pipe(t)
 	cmd.Stdin = stdin
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	pid := l.Next()
 	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")
-	clitest.Until(t, "table", func() bool {
+	clitest.WaitUntil(t, "table", func() bool {
 		data, _ := os.ReadFile(journal)
 		return strings.Contains(string(data), `"processes"`)
 	})

@@ -43,7 +43,7 @@ given. On a terminal, prune asks before it removes anything.`,
 		Example: `  perfagent prune --keep 20
   perfagent prune --older 30d --dry-run`,
 		Args: noArguments,
-		RunE: o.call(o.prune),
+		RunE: o.runE(o.prune),
 	}
 
 	f := o.addTo(cmd)
@@ -112,23 +112,23 @@ func (o *pruneOptions) prune([]string) error {
 	return o.remove(chosen)
 }
 
-// A choice is a run to remove.
-type choice struct {
+// A prunableRun is a run to remove.
+type prunableRun struct {
 	catalog.Run
-	about summary.Object
+	about summary.Overview
 }
 
 // choose returns the runs to remove, the oldest first, and names those that are kept although they were selected.
-func (o *pruneOptions) choose(runs []catalog.Run) []choice {
-	var out []choice
+func (o *pruneOptions) choose(runs []catalog.Run) []prunableRun {
+	var out []prunableRun
 	for i := len(runs) - 1; i >= max(0, o.keep); i-- {
-		run, about := runs[i], runs[i].Latest().Object()
+		run, about := runs[i], runs[i].Latest().Summary()
 		about.ID = run.Name // it goes with all of its launches
 		ended := about.End.Time
 		if ended.IsZero() {
 			ended = run.Start
 		}
-		if about.State == summary.Running || run.IsAtWork() || time.Since(ended) < time.Duration(o.older) {
+		if about.State == summary.StateRunning || run.IsActive() || time.Since(ended) < time.Duration(o.older) {
 			continue
 		}
 
@@ -136,19 +136,19 @@ func (o *pruneOptions) choose(runs []catalog.Run) []choice {
 			fmt.Fprintf(o.streams.err, "perfagent prune: keeps %s: %s; --force removes it\n", text.Printable(run.Name), why)
 			continue
 		}
-		out = append(out, choice{run, about})
+		out = append(out, prunableRun{run, about})
 	}
 
 	return out
 }
 
 // keepBecause returns why a run that has ended is not removed without --force; "" if it is.
-func keepBecause(run *catalog.Run, about summary.Object) string {
-	if about.State == summary.Incomplete {
+func keepBecause(run *catalog.Run, about summary.Overview) string {
+	if about.State == summary.StateIncomplete {
 		return "its perfagent is gone, and only its journal is left"
 	}
-	more := len(run.Launches) > 1 || len(run.Latest().Earlier) > 0
-	if about.Push == reporter.PushPending || more && run.AnyPending() {
+	more := len(run.Launches) > 1 || len(run.Latest().OlderEntries) > 0
+	if about.Push == reporter.PushPending || more && run.HasPendingPush() {
 		return "its push is pending: perfagent push " + text.Printable(run.Name)
 	}
 	return ""
@@ -156,7 +156,7 @@ func keepBecause(run *catalog.Run, about summary.Object) string {
 
 // confirmed asks on a terminal, and nowhere else.
 func (o *pruneOptions) confirmed(n int) bool {
-	if !isTerminal(o.streams.err) || !isTerminal(o.streams.out) || o.streams.inside {
+	if !isTerminal(o.streams.err) || !isTerminal(o.streams.out) || o.streams.embedded {
 		return true
 	}
 
@@ -168,7 +168,7 @@ func (o *pruneOptions) confirmed(n int) bool {
 }
 
 // remove removes runs and says so.
-func (o *pruneOptions) remove(chosen []choice) error {
+func (o *pruneOptions) remove(chosen []prunableRun) error {
 	verb, failed := "removed", 0
 	if o.dryRun {
 		verb = "would remove"

@@ -20,10 +20,10 @@ import (
 )
 
 type pushOptions struct {
-	wish  pusher.Wish
-	store string
+	target pusher.Target
+	store  string
 	runFinder
-	told string // the last server that was named
+	lastTarget string // the last server that was named
 }
 
 func newPush(s streams) *cobra.Command {
@@ -54,15 +54,15 @@ Exit code: 0 once the server or the store has everything; 1 otherwise.`,
   perfagent push --dry-run --mlflow http://mlflow:5000 merged.json
   perfagent push --mlflow-experiment benchmarks --cpus 64 perf.json
   perfagent push --store proxystore+file:///shared/ps @latest`,
-		RunE: o.call(o.run),
+		RunE: o.runE(o.run),
 	}
 
 	f := o.addTo(cmd)
-	f.StringVar(&o.wish.URI, "mlflow", "", "`URI` of the server")
-	f.StringVar(&o.wish.RunID, "mlflow-run-id", "", "`ID` of the MLflow run that gets the numbers")
-	f.StringVar(&o.wish.Experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
+	f.StringVar(&o.target.URI, "mlflow", "", "`URI` of the server")
+	f.StringVar(&o.target.RunID, "mlflow-run-id", "", "`ID` of the MLflow run that gets the numbers")
+	f.StringVar(&o.target.Experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
 	o.addCPUs("the node")
-	f.BoolVar(&o.wish.DryRun, "dry-run", false, "print what would be done; only read from the server")
+	f.BoolVar(&o.target.DryRun, "dry-run", false, "print what would be done; only read from the server")
 	f.StringVar(&o.store, "store", "", "put the reports into the store at `ADDRESS`, not into MLflow")
 
 	return cmd
@@ -73,8 +73,8 @@ func (o *pushOptions) run(names []string) error {
 		return errors.New("push: name a run or a report; @latest is the newest")
 	}
 
-	if o.wish.URI != "" {
-		if err := mlflow.CheckURI(o.wish.URI); err != nil {
+	if o.target.URI != "" {
+		if err := mlflow.CheckURI(o.target.URI); err != nil {
 			return fmt.Errorf("--mlflow: %w", err)
 		}
 	}
@@ -82,18 +82,18 @@ func (o *pushOptions) run(names []string) error {
 	if err := o.checkStore(); err != nil {
 		return err
 	}
-	nodes, err := o.nodesNamed(names)
+	nodes, err := o.nodesByName(names)
 	if err != nil {
 		return err
 	}
 
-	ctx, stop := untilSignal()
+	ctx, stop := signalContext()
 	defer stop()
 	failed := 0
 	for i := range nodes {
 		n := &nodes[i]
 		if err := o.send(ctx, n); err != nil {
-			o.say(said(o.copies.Named(n.Path()), o.copies.Named(err.Error())))
+			o.printMessage(prefixName(o.copies.WithReferences(n.Path()), o.copies.WithReferences(err.Error())))
 			failed++
 		}
 		if ctx.Err() != nil {
@@ -113,13 +113,13 @@ func (o *pushOptions) run(names []string) error {
 
 // send pushes what was recorded of a node, or of all nodes of a merged report, to MLflow or into the store of --store.
 func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
-	running := n.IsAtWork()
+	running := n.IsActive()
 	switch {
 	case running && o.store != "":
 		return errors.New("it is still running: put it when it has ended")
-	case !running && !o.wish.DryRun:
-		// Against a push of the same file at the same time. If a file cannot be locked, the server still stores the same
-		// point only once.
+	case !running && !o.target.DryRun:
+		// Against a push of the same file at the same time. If a file cannot be locked, the server still stores the
+		// same point only once.
 		for _, path := range n.Paths() {
 			if release, err := reportfile.Lock(ctx, path); err == nil {
 				defer release()
@@ -131,7 +131,7 @@ func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
 	if err != nil {
 		return err
 	}
-	if !o.wish.DryRun {
+	if !o.target.DryRun {
 		o.fill(file.Report)
 	}
 	if o.store != "" {
@@ -139,18 +139,18 @@ func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
 	}
 
 	var errs []error
-	for _, g := range o.wish.Groups(file.Report, running && file.Report.Run.Incomplete != "") {
+	for _, g := range o.target.Groups(file.Report, running && file.Report.Run.Incomplete != "") {
 		errs = append(errs, o.pushGroup(ctx, file, g))
 	}
 
 	return errors.Join(errs...)
 }
 
-// sayTarget says where the push goes to, before anything is asked there: a server may take minutes to answer.
-func (o *pushOptions) sayTarget(g *pusher.Group) {
+// printTarget says where the push goes to, before anything is asked there: a server may take minutes to answer.
+func (o *pushOptions) printTarget(g *pusher.Group) {
 	line := fmt.Sprintf("pushing to %s (%s)", text.Printable(mlflow.PublicURI(g.URI)), g.From)
-	if line != o.told {
-		o.told = line
+	if line != o.lastTarget {
+		o.lastTarget = line
 		fmt.Fprintln(o.streams.out, line)
 	}
 }
@@ -159,7 +159,7 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pusher.File, g *pushe
 	if g.URI == "" {
 		return errors.New("the report records no server: use --mlflow URI or set MLFLOW_TRACKING_URI")
 	}
-	o.sayTarget(g)
+	o.printTarget(g)
 
 	cfg, err := pusher.ClientConfig(g.URI, agent.Version(), os.LookupEnv)
 	if err != nil {
@@ -168,8 +168,8 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pusher.File, g *pushe
 
 	progress := &progress{to: o.streams.err, began: time.Now()}
 	cfg.OnRetry, cfg.OnWait = progress.retry, progress.wait
-	if o.wish.DryRun {
-		beBrief(&cfg)
+	if o.target.DryRun {
+		limitForDryRun(&cfg)
 	}
 	client, err := mlflow.New(cfg)
 	if err != nil {
@@ -190,13 +190,13 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pusher.File, g *pushe
 	return errors.Join(errs...)
 }
 
-// dryRunPatience is how long a dry run waits for an answer, unless MLFLOW_HTTP_REQUEST_TIMEOUT says how long.
-const dryRunPatience = 30 * time.Second
+// dryRunTimeout is how long a dry run waits for an answer, unless MLFLOW_HTTP_REQUEST_TIMEOUT says how long.
+const dryRunTimeout = 30 * time.Second
 
-// beBrief makes a client wait for one answer only, and not for long: nothing is lost if it does not come.
-func beBrief(cfg *mlflow.Config) {
+// limitForDryRun makes a client wait for one answer only, and not for long: nothing is lost if it does not come.
+func limitForDryRun(cfg *mlflow.Config) {
 	if os.Getenv("MLFLOW_HTTP_REQUEST_TIMEOUT") == "" {
-		cfg.Timeout = dryRunPatience
+		cfg.Timeout = dryRunTimeout
 	}
 	retry := cfg.OnRetry
 	cfg.OnRetry = func(err error, wait time.Duration) bool {
@@ -212,8 +212,8 @@ func (o *pushOptions) pushPart(
 	if err != nil {
 		return err
 	}
-	name := text.Printable(o.copies.Named(file.Path))
-	if o.wish.DryRun {
+	name := text.Printable(o.copies.WithReferences(file.Path))
+	if o.target.DryRun {
 		fmt.Fprintf(o.streams.out, "%s would go to\n", name)
 		for _, row := range plan.Describe(text.SizeText(float64(len(file.Data)) / (1 << 20))) {
 			fmt.Fprintf(o.streams.out, "  %-10s%s\n", row[0], text.Printable(row[1]))
@@ -227,7 +227,7 @@ func (o *pushOptions) pushPart(
 		return err
 	}
 	fmt.Fprintf(o.streams.out, "%s: %s\n", name, text.Printable(plan.Outcome()))
-	err = g.NoteDone(plan, file)
+	err = g.RecordDone(plan, file)
 	if errors.Is(err, reportfile.ErrReplaced) { // by a sidecar, say, whose later samples are not pushed yet
 		return err
 	}

@@ -16,7 +16,7 @@ func (o *pushOptions) checkStore() error {
 	if o.store == "" {
 		return nil
 	}
-	if o.wish != (pusher.Wish{}) {
+	if o.target != (pusher.Target{}) {
 		return errors.New("--store: the flags of MLflow and --dry-run do not apply to a store")
 	}
 
@@ -42,7 +42,7 @@ func (o *pushOptions) storeFile(ctx context.Context, file *pusher.File) error {
 		states[key] = state
 	}
 
-	if err := file.NoteStore(states); err != nil {
+	if err := file.RecordStore(states); err != nil {
 		o.streams.warn(err) // the exit code is about the store
 	}
 	return errors.Join(errs...)
@@ -57,7 +57,7 @@ func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*
 	defer into.Close()
 
 	state := &reporter.StoreState{State: reporter.PushPending, URI: into.URL()}
-	data, base, err := file.Node(key)
+	data, base, err := file.EncodeNode(key)
 	if err == nil {
 		var name string
 		if name, err = into.PutReport(ctx, file.Report.Run.ID, base, data); err == nil {
@@ -71,6 +71,7 @@ func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*
 		return state, err
 	}
 
-	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.copies.Named(file.Path)), text.Printable(state.Reference))
+	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(o.copies.WithReferences(file.Path)),
+		text.Printable(state.Reference))
 	return state, nil
 }

@@ -16,14 +16,14 @@ func TestBeBrief(t *testing.T) {
 	asked := 0
 	cfg := mlflow.Config{Timeout: 2 * time.Minute, OnRetry: func(error, time.Duration) bool { asked++; return true }}
 	t.Setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
-	beBrief(&cfg)
+	limitForDryRun(&cfg)
 	if cfg.Timeout != 2*time.Minute {
 		t.Errorf("the user's time is %v", cfg.Timeout)
 	}
 
 	t.Setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "")
-	beBrief(&cfg)
-	if cfg.Timeout != dryRunPatience {
+	limitForDryRun(&cfg)
+	if cfg.Timeout != dryRunTimeout {
 		t.Errorf("it waits for %v", cfg.Timeout)
 	}
 	if cfg.OnRetry(fmt.Errorf("search: %w", context.DeadlineExceeded), 0) || asked != 0 {

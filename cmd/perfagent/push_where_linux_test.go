@@ -6,7 +6,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -42,7 +42,7 @@ func recorded(t *testing.T, path string) reporter.PushState {
 
 // The flag goes before the shell's server, and that before the one in the report.
 func TestPush_WhereItGoes(t *testing.T) {
-	need.Time(t, "seconds for its pushes")
+	testenv.SkipIfShort(t, "seconds for its pushes")
 	flag, shell, remembered := newSite(t), newSite(t), newSite(t)
 	withUser := strings.Replace(shell.URL, "http://", "http://me:secret@", 1)
 
@@ -74,7 +74,7 @@ func TestPush_WhereItGoes(t *testing.T) {
 
 // A shell that names a dead server: the push says so first, fails, and forgets nothing.
 func TestPush_DeadServerOfTheShell(t *testing.T) {
-	need.Time(t, "a second for its pushes")
+	testenv.SkipIfShort(t, "a second for its pushes")
 	remembered := newSite(t)
 	path := pendingReport(t, remembered.URL, "--", "true")
 

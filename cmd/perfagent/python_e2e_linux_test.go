@@ -10,16 +10,16 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // The interpreter as process 1 of a container, with no privilege at all.
 func TestE2E_Monitor_InContainers(t *testing.T) {
 	t.Parallel()
-	need.Root(t, "to make namespaces and to drop privileges")
-	unshare := need.Tool(t, "unshare", "apt-get install util-linux")
-	setpriv := need.Tool(t, "setpriv", "apt-get install util-linux")
+	testenv.NeedsRoot(t, "to make namespaces and to drop privileges")
+	unshare := testenv.NeedsTool(t, "unshare", "apt-get install util-linux")
+	setpriv := testenv.NeedsTool(t, "setpriv", "apt-get install util-linux")
 	powerless := []string{setpriv, "--bounding-set=-all", "--inh-caps=-all", "--securebits=+noroot", "--no-new-privs"}
 	process1 := []string{unshare, "--pid", "--fork", "--mount-proc"}
 	for name, wrap := range map[string][]string{
@@ -42,7 +42,7 @@ with perfagent.Monitor(interval=0.05):
     time.sleep(0.1)
 `)
 			cmd.Dir = clitest.OpenTemp(t)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			if has := o.Out != "\n"; has == slices.Contains(wrap, setpriv) {
 				t.Errorf("capabilities %q", o.Out)
 			}
@@ -62,17 +62,17 @@ func TestE2E_Monitor_JupyterKernelRestarts(t *testing.T) {
 	environment := os.Getenv("PERFAGENT_TEST_JUPYTER")
 	python := filepath.Join(environment, "bin/python")
 	if environment == "" || !clitest.Exists(python) {
-		need.Missing(t, "needs Python with ipykernel: make e2e installs it, PERFAGENT_TEST_JUPYTER names the environment")
+		testenv.SkipOrFail(t, "needs Python with ipykernel: make e2e installs it, PERFAGENT_TEST_JUPYTER names the environment")
 	}
 	for _, c := range []struct{ name, now string }{{"asked", "False"}, {"killed", "True"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := withModule(t, clitest.Command(t, python, "-c", strings.Replace(jupyter, "NOW", c.now, 1)))
 			cmd.Env = append(cmd.Env, "HOME="+cmd.Dir, "JUPYTER_PLATFORM_DIRS=1")
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			first := filepath.Join(o.Dir, "perfagent-out/first/node-0.json")
-			clitest.Until(t, "there is a report of the kernel before", func() bool { return clitest.Exists(first) })
+			clitest.WaitUntil(t, "there is a report of the kernel before", func() bool { return clitest.Exists(first) })
 			r := reportertest.ReadFile(t, first)
 			if n := r.Nodes["0"]; len(n.Phases) != 1 || n.Phases[0].Name != "cell" || n.Sampling.Samples < 4 {
 				t.Errorf("phases %+v, sampling %+v", n.Phases, n.Sampling)

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -23,7 +23,7 @@ import (
 func withModule(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	cmd.Env = append(cmd.Env,
-		"PYTHONPATH="+need.Repository(t, "python"), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=default",
+		"PYTHONPATH="+testenv.Repository(t, "python"), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=default",
 		"PATH="+filepath.Dir(clitest.Binary(t))+":"+os.Getenv("PATH"))
 	return cmd
 }
@@ -32,7 +32,7 @@ func withModule(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 func moduleScript(t *testing.T, wrap []string, text string) *exec.Cmd {
 	t.Helper()
 	path := clitest.Write(t, filepath.Join(clitest.OpenTemp(t), "script.py"), clitest.Burn+text, 0o644)
-	words := slices.Concat(wrap, []string{need.Python(t), path})
+	words := slices.Concat(wrap, []string{testenv.Python(t), path})
 	return withModule(t, clitest.Command(t, words[0], words[1:]...))
 }
 
@@ -53,7 +53,7 @@ func wantMonitored(t *testing.T, o clitest.Outcome, seconds float64) *reporter.R
 
 func TestMonitor_Script(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, moduleScript(t, nil, `
+	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import json, perfagent
 burn(0.3)
 os.environ["PERFAGENT_MARKS"] = "before"
@@ -115,8 +115,8 @@ print(json.dumps([monitor.report_path, page, monitor.summary]))
 // The module has the version of the program.
 func TestMonitor_Version(t *testing.T) {
 	t.Parallel()
-	version := strings.TrimSpace(clitest.Read(t, need.Repository(t, "VERSION")))
-	if text := clitest.Read(t, need.Repository(t, "python/perfagent/__init__.py")); !strings.Contains(text, "\n__version__ = \""+version+"\"\n") {
+	version := strings.TrimSpace(clitest.Read(t, testenv.Repository(t, "VERSION")))
+	if text := clitest.Read(t, testenv.Repository(t, "python/perfagent/__init__.py")); !strings.Contains(text, "\n__version__ = \""+version+"\"\n") {
 		t.Errorf("python/perfagent/__init__.py does not say that it is version %s", version)
 	}
 }
@@ -124,7 +124,7 @@ func TestMonitor_Version(t *testing.T) {
 // A Monitor that has ended says that it does not record again.
 func TestMonitor_RecordsOnce(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, moduleScript(t, nil, `
+	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent, warnings
 m = perfagent.Monitor("once").start()
 assert m.start() is m and m.stop() is m
@@ -143,7 +143,7 @@ assert m.report is report
 // The summary is what ls says of the run.
 func TestMonitor_Summary(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, moduleScript(t, nil, `
+	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent
 with perfagent.Monitor("run", out="runs", args=["--interval", "50ms", "--html", "always"]) as m:
     burn(0.2)
@@ -164,7 +164,7 @@ func TestMonitor_Multiprocessing(t *testing.T) {
 	for _, method := range []string{"fork", "spawn"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
-			o := clitest.Perform(t, moduleScript(t, nil, `
+			o := clitest.RunCommand(t, moduleScript(t, nil, `
 import multiprocessing, perfagent
 monitor = perfagent.Monitor(interval="50ms")
 def work(i):
@@ -205,7 +205,7 @@ func TestMonitor_WithoutFinalize(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			o := clitest.Perform(t, moduleScript(t, nil, `
+			o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent
 monitor = perfagent.Monitor("r", interval=0.05)
 monitor.start()
@@ -214,12 +214,12 @@ burn(0.2)
 time.sleep(0.1)
 `+c.end))
 			path := filepath.Join(o.Dir, "perfagent-out/r/node-0.json")
-			clitest.Until(t, "there is a report", func() bool { return clitest.Exists(path) })
+			clitest.WaitUntil(t, "there is a report", func() bool { return clitest.Exists(path) })
 			r := reportertest.ReadFile(t, path)
 			if pid, err := strconv.Atoi(strings.TrimSpace(o.Out)); err != nil {
 				t.Error(err)
 			} else {
-				clitest.Until(t, "the agent has ended", func() bool { return strings.Trim(clitest.ProcessState(pid), "ZX") == "" })
+				clitest.WaitUntil(t, "the agent has ended", func() bool { return strings.Trim(clitest.ProcessState(pid), "ZX") == "" })
 			}
 			wantCPU(t, r, 0.2)
 			if want := map[string]int{"killed": 137, "os._exit": 3}[c.name]; want != 0 && exited(r) != want {
@@ -278,7 +278,7 @@ except ChildProcessError: pass
 				clitest.Write(t, filepath.Join(dir, "perfagent"), "#!/bin/sh\n"+text, 0o755)
 				cmd.Env = append(cmd.Env, "PATH="+dir+":/bin:/usr/bin", "CASE="+c.name)
 			}
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			if !strings.Contains(o.Out, c.want) || !strings.HasPrefix(o.Out, "perfagent does not record: ") {
 				t.Errorf("warning %q, want %q", o.Out, c.want)
@@ -290,7 +290,7 @@ except ChildProcessError: pass
 // Whichever of several Monitors ends first, the variable is what it was before them when all have ended.
 func TestMonitor_SeveralEndInAnyOrder(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, moduleScript(t, nil, `
+	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent
 for before in (None, "before"):
     os.environ.pop("PERFAGENT_MARKS", None)
@@ -321,13 +321,13 @@ names = [p["name"] for p in m.report["nodes"]["0"]["phases"]]
 assert "\u65e5\u672c" in names and "inner" in names, ascii(names)
 `)
 	cmd.Env = append(cmd.Env, "LC_ALL=C", "PYTHONCOERCECLOCALE=0", "PYTHONUTF8=0")
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 }
 
 // The summary is that of the Monitor's own report, wherever that is.
 func TestMonitor_SummaryOfItsOwnReport(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, moduleScript(t, nil, `
+	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent
 first, later = [perfagent.Monitor("same").start().stop() for _ in range(2)]
 assert later.summary["report"] == later.report_path, later.summary
@@ -344,7 +344,7 @@ assert "r: ended" in elsewhere._repr_html_()
 // A perfagent that was killed leaves no report, which is said.
 func TestMonitor_IsKilled(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, moduleScript(t, nil, `
+	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent, warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -363,7 +363,7 @@ print([str(w.message) for w in caught if w.category is RuntimeWarning])
 // What the program says on the way comes when it has ended.
 func TestMonitor_PassesOnWhatIsSaid(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, moduleScript(t, nil, `
+	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent
 with perfagent.Monitor(args=["--summary", "always"]): pass
 `))
@@ -376,7 +376,7 @@ with perfagent.Monitor(args=["--summary", "always"]): pass
 // Ctrl-C is for the program.
 func TestMonitor_Interrupt(t *testing.T) {
 	t.Parallel()
-	l := clitest.Launch(t, moduleScript(t, nil, `
+	l := clitest.StartProcess(t, moduleScript(t, nil, `
 import perfagent
 with perfagent.Monitor("i", interval=0.05):
     try:

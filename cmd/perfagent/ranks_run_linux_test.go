@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -61,7 +61,7 @@ func launch(cmd *exec.Cmd, t testing.TB) rankProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := rankProcess{clitest.Launch(t, cmd), stdin}
+	p := rankProcess{clitest.StartProcess(t, cmd), stdin}
 	p.Expect("up")
 	return p
 }
@@ -148,7 +148,7 @@ func TestRanks_OneNode(t *testing.T) {
 	if math.Abs(sum-n.Job.CPUSeconds) > 1e-6 || len(n.Ranks) != s.ranks {
 		t.Errorf("the node used %v s, its %d ranks %v s", n.Job.CPUSeconds, len(n.Ranks), sum)
 	}
-	if _, ok := n.Metrics[reporter.MetricMemoryPeak]; !ok || len(n.Sampling.Holders) == 0 {
+	if _, ok := n.Metrics[reporter.MetricMemoryPeak]; !ok || len(n.Sampling.HostSpans) == 0 {
 		t.Errorf("nobody measured the host: %+v", n.Sampling)
 	}
 }
@@ -165,8 +165,8 @@ func TestRanks_Takeover(t *testing.T) {
 	o.Want(t, 0)
 
 	_, n := s.node()
-	if h := n.Sampling.Holders; len(h) != 2 || h[0].Rank != 0 || h[1].Rank != 1 {
-		t.Fatalf("the host was measured by %+v", n.Sampling.Holders)
+	if h := n.Sampling.HostSpans; len(h) != 2 || h[0].Rank != 0 || h[1].Rank != 1 {
+		t.Fatalf("the host was measured by %+v", n.Sampling.HostSpans)
 	}
 	gap, longest, mean := 0, 0, n.Envelope["cpu_pct_per_cpu_avg"].Mean
 	for i := range mean {
@@ -247,7 +247,7 @@ func TestRanks_CannotStart(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/nonexistent/interpreter\n"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Perform(t, s.command(1, "--", script)).Want(t, 127)
+	clitest.RunCommand(t, s.command(1, "--", script)).Want(t, 127)
 	a.finish().Want(t, 0)
 
 	s.expect("node-0.rank-0.json")
@@ -346,8 +346,8 @@ func TestRanks_Unseen(t *testing.T) {
 				cmd := s.command(rank, "--", "true")
 				cmd.Args = append([]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro tmpfs /dev/shm && exec "$@"`, "sh"}, cmd.Args...)
 				cmd.Env = append(cmd.Env, "TMPDIR="+temporary(t))
-				cmd.Path = need.Tool(t, "unshare", "apt-get install util-linux")
-				clitest.Perform(t, cmd).Want(t, 0)
+				cmd.Path = testenv.NeedsTool(t, "unshare", "apt-get install util-linux")
+				clitest.RunCommand(t, cmd).Want(t, 0)
 			}
 			s.expectUnseen(why)
 		})
@@ -406,7 +406,7 @@ func TestRanks_WithinAWrappedBatchScript(t *testing.T) {
 	}
 	cmd := clitest.Perfagent(t, "run", "--out", filepath.Dir(s.out), "--", "sh", "-c", inner(0)+inner(1))
 	cmd.Env = append(cmd.Env, "PERFAGENT_HTML=always", "SLURM_JOB_ID="+s.id, "SLURM_NODEID=0", "SLURM_PROCID=0", "SLURM_NTASKS=2")
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 
 	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json", "node-1.html", "node-1.json")
 }

@@ -78,7 +78,7 @@ func (s streams) recordCommand(op operation, args []string) error {
 	var status job.Status
 	command, err := s.resolve(args)
 	if err == nil {
-		status, err = s.wait("record", command)
+		status, err = s.runCommand("record", command)
 	}
 
 	if op.Name == "" {
@@ -90,7 +90,7 @@ func (s streams) recordCommand(op operation, args []string) error {
 	op.At = marks.UnixSeconds(time.Now())
 	s.send(op)
 
-	return concluded(status, err)
+	return finishCommand(status, err)
 }
 
 // send sends an operation to the perfagent around this one, if there is one. If that fails, it prints one line.
@@ -110,7 +110,7 @@ func (s streams) send(op operation) {
 // fails, it prints one line, and sends no more. Whoever writes the lines never meets a pipe that is closed.
 func (s streams) sendLines() {
 	in := s.in
-	if !s.inside {
+	if !s.embedded {
 		in = os.Stdin
 	}
 	sender, err := intake.Dial()

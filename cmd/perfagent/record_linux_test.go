@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // An inbox takes the place of the sockets of the perfagent around a job.
@@ -117,7 +117,7 @@ func TestRecord_Commands(t *testing.T) {
 			t.Parallel()
 			for _, network := range []string{"udp", "unixgram"} {
 				b := newInbox(t, network)
-				o := clitest.Perform(t, record(t, b, test.args...))
+				o := clitest.RunCommand(t, record(t, b, test.args...))
 				o.Want(t, test.code)
 				if o.Out != "" || !strings.Contains(o.Err, test.stderr) || (o.Err == "") != (test.stderr == "") {
 					t.Errorf("stdout %q, stderr %q, want %q", o.Out, o.Err, test.stderr)
@@ -135,7 +135,7 @@ func TestRecord_TimeAndStreams(t *testing.T) {
 	cmd := clitest.Script(t, "sh", `echo in | "$P" record --op nap -- sh -c 'cat; sleep 0.2; echo err >&2'`)
 	cmd.Env = append(cmd.Env, b.env)
 	start := time.Now()
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	took := time.Since(start)
 	o.Want(t, 0)
 	if o.Out != "in\n" || o.Err != "err\n" {
@@ -158,7 +158,7 @@ func TestRecord_Signals(t *testing.T) {
 		{"echo ready; exec sleep 60", 143},
 	} {
 		b := newInbox(t, "udp")
-		l := clitest.Launch(t, record(t, b, "--op", "serve", "--", "sh", "-c", test.job))
+		l := clitest.StartProcess(t, record(t, b, "--op", "serve", "--", "sh", "-c", test.job))
 		l.Expect("ready")
 		l.Signal(syscall.SIGTERM)
 		o, _ := l.End()
@@ -171,7 +171,7 @@ func TestRecord_Signals(t *testing.T) {
 func TestRecord_CtrlC(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
-	cmd := clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"),
+	cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
 		`for i in 1 2 3; do "$P" record -- sh -c 'echo ready; exec sleep 60'; done; echo not reached`)
 	cmd.Env = append(cmd.Env, b.env)
 	m := clitest.OnTerminal(t, cmd)
@@ -205,7 +205,7 @@ func TestRecord_Lines(t *testing.T) {
 				b := newInbox(t, network)
 				cmd := record(t, b)
 				cmd.Stdin = strings.NewReader(test.stdin)
-				o := clitest.Perform(t, cmd)
+				o := clitest.RunCommand(t, cmd)
 				o.Want(t, 0)
 				if got := b.datagrams(t, len(test.want)); !slices.Equal(got, test.want) || o.Out+o.Err != "" {
 					t.Errorf("%s: %.200q, stdout %q, stderr %q", network, got, o.Out, o.Err)
@@ -222,7 +222,7 @@ func TestRecord_LinesAtOnce(t *testing.T) {
 	in, out := clitest.Pipe(t)
 	cmd := record(t, b)
 	cmd.Stdin = in
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	for _, line := range []string{"a:1|c", "b:1|c"} {
 		fmt.Fprintln(out, line)
 		if got := b.datagrams(t, 1); !slices.Equal(got, []string{line}) {
@@ -248,10 +248,10 @@ func TestRecord_LinesForNobody(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"),
+			cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
 				`set -o pipefail; seq 200000 | { "$P" record; echo "exit $?" >&3; } 3>&1`)
 			cmd.Env = append(cmd.Env, test.env)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			if o.Out != "exit 0\n" {
 				t.Errorf("stdout %q", o.Out)
@@ -275,7 +275,7 @@ func TestRecord_CommandForNobody(t *testing.T) {
 	} {
 		cmd := clitest.Perfagent(t, "record", "--", "sh", "-c", "exit 4")
 		cmd.Env = append(cmd.Env, test.env)
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		o.Want(t, 4)
 		if o.Err != test.line {
 			t.Errorf("%s: stderr %q, want %q", test.env, o.Err, test.line)
@@ -303,7 +303,7 @@ func TestRecord_WrongUse(t *testing.T) {
 			in, _ := clitest.Pipe(t) // which does not end
 			cmd := record(t, b, test.args...)
 			cmd.Stdin = in
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 125)
 			o.WantLine(t, test.line)
 			if got := b.datagrams(t, 0); len(got) > 0 {
@@ -317,7 +317,7 @@ func TestRecord_WrongUse(t *testing.T) {
 func TestRecord_InARun(t *testing.T) {
 	t.Parallel()
 	for _, ops := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "socket")} {
-		o := clitest.Perform(t, clitest.Script(t, "sh", `exec "$P" run --ops "$1" -- sh -c '
+		o := clitest.RunCommand(t, clitest.Script(t, "sh", `exec "$P" run --ops "$1" -- sh -c '
 			"$P" record --op nap --key "k 1" -- sleep 0.2
 			"$P" record -- false || echo "exit $?"
 			for i in 1 2 3 4 5; do echo "rows:$i|c"; done | "$P" record'`, ops))
@@ -333,7 +333,7 @@ func TestRecord_InARun(t *testing.T) {
 		if failed := w.Times["false"]; failed.Count != 0 || failed.Errors != 1 {
 			t.Errorf("false: %+v", failed)
 		}
-		if w.Counters["rows"] != 15 || *w.Sources[0].Datagrams != 7 || w.Dropped != (book.Dropped{}) {
+		if w.Counters["rows"] != 15 || *w.Sources[0].Datagrams != 7 || w.Dropped != (aggregate.Dropped{}) {
 			t.Errorf("rows %v, sources %+v, dropped %+v", w.Counters, w.Sources, w.Dropped)
 		}
 	}

@@ -17,10 +17,10 @@ import (
 type streams struct {
 	out, err io.Writer
 
-	// inside reports whether the command line runs inside another program, as in tests: run and sidecar
+	// embedded reports whether the command line runs inside another program, as in tests: run and sidecar
 	// do not take the process over, and the job reads from in and writes to out and err.
-	inside bool
-	in     io.Reader
+	embedded bool
+	in       io.Reader
 
 	// defaults waits for the files of defaults; nil if there are none.
 	defaults func() defaults
@@ -32,12 +32,12 @@ func execute(args []string, s streams) int {
 		s.defaults = noDefaults
 	}
 
-	if logins := redact.Logins(given(args)); len(logins) > 0 { // a line may end up in a log
+	if logins := redact.Logins(ownArgsAndEnv(args)); len(logins) > 0 { // a line may end up in a log
 		s.err = redact.NewWriter(s.err, logins)
 	}
 	s = s.inLocale()
 	root := newRoot(s, calledIn(args))
-	adapt(root, s, args)
+	customizeCobra(root, s, args)
 	cmd, err := root.ExecuteC()
 
 	code, err := exitCode(cmd.Name(), err)
@@ -50,8 +50,9 @@ func execute(args []string, s streams) int {
 	return code
 }
 
-// given returns what somebody wrote for perfagent and not for a job: the arguments up to "--", and its variables.
-func given(args []string) []string {
+// ownArgsAndEnv returns what somebody wrote for perfagent and not for a job: the arguments up to "--", and its
+// variables.
+func ownArgsAndEnv(args []string) []string {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
@@ -162,9 +163,9 @@ func addCommands(root *cobra.Command, s streams, called string) {
 	root.CompletionOptions.DisableDefaultCmd = true // completion is a command of our own
 }
 
-// adapt makes the commands speak perfagent's own words, in help and errors. Only the flags of the command that is
-// called are looked at: a job waits.
-func adapt(root *cobra.Command, s streams, args []string) {
+// customizeCobra makes the commands speak perfagent's own words, in help and errors. Only the flags of the command
+// that is called are looked at: a job waits.
+func customizeCobra(root *cobra.Command, s streams, args []string) {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil
@@ -176,5 +177,5 @@ func adapt(root *cobra.Command, s streams, args []string) {
 	if called, _, err := root.Find(args); err == nil {
 		called.Flags().VisitAll(takeSeconds)
 	}
-	s.completeWords(root, args)
+	s.registerCompletions(root, args)
 }

@@ -57,11 +57,11 @@ func (o *recordOptions) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case result == nil:
 	case result.Reraise:
-		dieBy(result.Signal)
+		reraise(result.Signal)
 	case result.FromTerminal:
 		// If the terminal's Ctrl-C killed the job under a shell, die of the same signal: the shell
 		// then shows the same 128+n, and stops its loop or script as it would without perfagent.
-		dieWithShell(result.Signal)
+		reraiseForShell(result.Signal)
 	}
 
 	return runError(result, err)

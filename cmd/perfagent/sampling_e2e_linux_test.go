@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // The peak memory is what GNU time says of the same job.
@@ -18,9 +18,9 @@ func TestE2E_Sampling_PeakMemoryIsGNUTimes(t *testing.T) {
 	t.Parallel()
 	const gnuTime = "/usr/bin/time"
 	if out, err := exec.Command(gnuTime, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "GNU") {
-		need.Missing(t, "GNU time is missing: apt-get install time")
+		testenv.SkipOrFail(t, "GNU time is missing: apt-get install time")
 	}
-	o := clitest.Perform(t, clitest.AsPart(clitest.Perfagent(t, "run", "--", gnuTime, "-f", "%M"), "hog")) // both look at the same process
+	o := clitest.RunCommand(t, clitest.AsHelper(clitest.Perfagent(t, "run", "--", gnuTime, "-f", "%M"), "hog")) // both look at the same process
 	o.Want(t, 0)
 	kib, err := strconv.ParseFloat(strings.TrimSpace(o.Err), 64)
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 func TestSampling_JobOf50Milliseconds(t *testing.T) {
@@ -52,7 +52,7 @@ func TestSampling_JobOfOneSyscall(t *testing.T) {
 
 // The same file holds the ring's bound and every sample's account.
 func TestSampling_KeptSamplesAreBounded(t *testing.T) {
-	need.Time(t, "seconds for its samples")
+	testenv.SkipIfShort(t, "seconds for its samples")
 	o := inside(t, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]

@@ -69,7 +69,7 @@ or JSON. With --key, show what each operation did with one key.`,
   perfagent show --processes
   perfagent show --ops`,
 		Args: atMostOne,
-		RunE: o.call(o.show),
+		RunE: o.runE(o.show),
 	}
 
 	f := o.addTo(cmd)
@@ -85,14 +85,14 @@ or JSON. With --key, show what each operation did with one key.`,
 }
 
 func (o *showOptions) show(args []string) error {
-	if err := o.settleFormat(); err != nil {
+	if err := o.resolveFormat(); err != nil {
 		return err
 	}
 	if err := o.checkTable(); err != nil {
 		return err
 	}
 
-	found, err := o.findTold(nameOf(args))
+	found, err := o.findAndWarn(nameOf(args))
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (o *showOptions) show(args []string) error {
 
 // readShown reads the run. Where no series is shown it leaves all out: the series of a thousand nodes do not fit into
 // memory.
-func (o *showOptions) readShown(found *catalog.Found) (*reporter.Report, error) {
+func (o *showOptions) readShown(found *catalog.Match) (*reporter.Report, error) {
 	nodes := len(found.Nodes())
 	if nodes == 1 { // or a merged report
 		if head, err := reportfile.ReadHead(found.Paths()[0]); err == nil {
@@ -124,10 +124,13 @@ func (o *showOptions) readShown(found *catalog.Found) (*reporter.Report, error) 
 		}
 	}
 	if o.format != formatCSV && nodes > terminal.MaxNodes {
-		return catalog.Together(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) { return n.Numbers(o.cpus) })
+		return catalog.ReadMerged(found.Nodes(), func(n *catalog.Node) (*reporter.Report,
+			error) {
+			return n.ReadWithoutSeries(o.cpus)
+		})
 	}
 
-	return o.read(found)
+	return o.readReport(found)
 }
 
 // The formats of show that other code asks for.
@@ -140,7 +143,7 @@ const (
 // A showFormat is a form in which show prints a run.
 type showFormat struct {
 	name  string
-	print func(o *showOptions, r *reporter.Report, found *catalog.Found) error
+	print func(o *showOptions, r *reporter.Report, found *catalog.Match) error
 }
 
 // showFormats returns the formats of show.
@@ -154,8 +157,8 @@ func showFormats() []showFormat {
 	}
 }
 
-// settleFormat combines --format and --json.
-func (o *showOptions) settleFormat() error {
+// resolveFormat combines --format and --json.
+func (o *showOptions) resolveFormat() error {
 	if formats := formatsOf("show"); !slices.Contains(formats, o.format) {
 		return fmt.Errorf("--format: %q is not %s", o.format, text.Choice(formats))
 	}
@@ -171,32 +174,32 @@ func (o *showOptions) settleFormat() error {
 }
 
 // print writes the report to stdout in the chosen format.
-func (o *showOptions) print(report *reporter.Report, found *catalog.Found) error {
+func (o *showOptions) print(report *reporter.Report, found *catalog.Match) error {
 	formats := showFormats()
 	chosen := slices.IndexFunc(formats, func(f showFormat) bool { return f.name == o.format })
 	return formats[chosen].print(o, report, found)
 }
 
-func (o *showOptions) printCSV(report *reporter.Report, _ *catalog.Found) error {
-	return reporter.WriteCSV(o.streams.data(), report)
+func (o *showOptions) printCSV(report *reporter.Report, _ *catalog.Match) error {
+	return reporter.WriteCSV(o.streams.rawOut(), report)
 }
 
-func (o *showOptions) printMarkdown(report *reporter.Report, _ *catalog.Found) error {
-	drawn := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
-	return summary.WriteMarkdown(o.streams.data(), report,
-		summary.MarkdownOptions{JobPictures: drawn.Job, Pictures: drawn.Node})
+func (o *showOptions) printMarkdown(report *reporter.Report, _ *catalog.Match) error {
+	drawn := terminal.ReportSparklines(report, summary.Width, false) // for browsers: the locale here does not matter
+	return summary.WriteMarkdown(o.streams.rawOut(), report,
+		summary.MarkdownOptions{JobSparklines: drawn.Job, NodeSparklines: drawn.Node})
 }
 
 // printRows prints an object for each node, on a line of its own.
-func (o *showOptions) printRows(report *reporter.Report, found *catalog.Found) error {
-	path, _ := placeOf(found)
+func (o *showOptions) printRows(report *reporter.Report, found *catalog.Match) error {
+	path, _ := reportPaths(found)
 	for _, row := range summary.Rows(report, path) {
-		row.Report = o.copies.Named(row.Report)
+		row.Report = o.copies.WithReferences(row.Report)
 		line, err := text.JSON(row)
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(line)); err != nil {
+		if _, err := fmt.Fprintf(o.streams.rawOut(), "%s\n", visibleJSON(line)); err != nil {
 			return err
 		}
 	}
@@ -204,17 +207,17 @@ func (o *showOptions) printRows(report *reporter.Report, found *catalog.Found) e
 }
 
 // printText prints the summary.
-func (o *showOptions) printText(report *reporter.Report, found *catalog.Found) error {
-	path, page := placeOf(found)
-	path = o.copies.Named(path)
+func (o *showOptions) printText(report *reporter.Report, found *catalog.Match) error {
+	path, page := reportPaths(found)
+	path = o.copies.WithReferences(path)
 	so := summaryOptions(report, o.streams.out, path, page)
 	so.AllPhases = true
 
 	return summary.Write(o.streams.out, report, so)
 }
 
-// placeOf returns the report that was found, or the directory of several, and its page.
-func placeOf(found *catalog.Found) (path, page string) {
+// reportPaths returns the report that was found, or the directory of several, and its page.
+func reportPaths(found *catalog.Match) (path, page string) {
 	paths := found.Paths()
 	if len(paths) > 1 {
 		return found.Launch.Dir, ""
@@ -232,7 +235,7 @@ func pageBeside(path string) string {
 }
 
 // printJSON prints the metrics of every node, and on stderr what is absent.
-func (o *showOptions) printJSON(report *reporter.Report, _ *catalog.Found) error {
+func (o *showOptions) printJSON(report *reporter.Report, _ *catalog.Match) error {
 	nodes := make(map[string]reporter.Values, len(report.Nodes))
 	for _, name := range report.NodeNames() {
 		nodes[name] = numbersOf(report.Nodes[name])
@@ -245,7 +248,7 @@ func (o *showOptions) printJSON(report *reporter.Report, _ *catalog.Found) error
 // numbersOf returns the metrics of a node and the numbers of its phases, operations, transfers and ranks.
 func numbersOf(n *reporter.Node) reporter.Values {
 	all := n.PhaseValues()
-	maps.Copy(all, n.WorkValues())
+	maps.Copy(all, n.OperationValues())
 	maps.Copy(all, n.RankValues())
 	maps.Copy(all, n.Metrics)
 

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
@@ -234,7 +234,7 @@ func TestShow_OnTerminal(t *testing.T) {
 // A run's own summary has the pictures, too, and its job's stderr nothing of them
 // where no summary is wanted.
 func TestShow_PicturesOfARun(t *testing.T) {
-	need.Time(t, "a second for its samples")
+	testenv.SkipIfShort(t, "a second for its samples")
 	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sh", "-c", untilSampledSo(10) + "; exit 0"}
 	cmd := insideCommand(t, args...)
 	cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8")

@@ -10,14 +10,14 @@ import (
 // printOps prints what the job said of its operations and transfers, or of one key.
 func (o *showOptions) printOps(report *reporter.Report) error {
 	switch {
-	case report.Work() == nil:
+	case report.PooledOperations() == nil:
 		return errors.New("operations were not recorded: perfagent run --ops on")
 	case o.format == formatJSON:
 		return o.printOpsJSON(report)
 	case o.given("key"):
-		return summary.WriteKey(o.streams.out, report, o.key)
+		return summary.WriteOperationKey(o.streams.out, report, o.key)
 	}
-	return summary.WriteWork(o.streams.out, report)
+	return summary.WriteOperations(o.streams.out, report)
 }
 
 // printOpsJSON prints the operations and transfers of every node as they are in the report, or what the operations of

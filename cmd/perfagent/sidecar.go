@@ -22,7 +22,7 @@ Exit code: 0 if a signal arrived and the report was written.`,
 		Example: `  perfagent sidecar --out /reports --run-id nightly
   HOST_PROC=/host/proc HOST_SYS=/host/sys perfagent sidecar --disk-path /host`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.watch(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.sidecar(cmd) },
 	}
 
 	addRecordFlags(cmd.Flags(), o)
@@ -31,16 +31,16 @@ Exit code: 0 if a signal arrived and the report was written.`,
 	return cmd
 }
 
-// watch records the host until a signal asks for the report.
-func (o *recordOptions) watch(cmd *cobra.Command) error {
+// sidecar records the host until a signal asks for the report.
+func (o *recordOptions) sidecar(cmd *cobra.Command) error {
 	if err := o.prepare(cmd); err != nil {
 		return err
 	}
 
-	ctx, stop := o.untilSignal()
+	ctx, stop := o.signalContext()
 	defer stop()
 
-	o.streams.title("perfagent sidecar")
+	o.streams.setTitle("perfagent sidecar")
 	result, err := agent.Sidecar(ctx, o.Options)
 	o.conclude(result)
 

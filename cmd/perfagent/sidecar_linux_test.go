@@ -18,9 +18,9 @@ func beside(t *testing.T, env []string, flags ...string) (l *clitest.Process, pa
 	t.Helper()
 	cmd := clitest.Perfagent(t, append([]string{"sidecar", "--interval", "20ms", "--run-id", "s"}, flags...)...)
 	cmd.Env = append(cmd.Env, env...)
-	l = clitest.Launch(t, cmd)
+	l = clitest.StartProcess(t, cmd)
 	path = filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
-	clitest.Until(t, "there is a report while the sidecar runs", func() bool {
+	clitest.WaitUntil(t, "there is a report while the sidecar runs", func() bool {
 		_, err := os.Stat(path)
 		return err == nil
 	})
@@ -38,7 +38,7 @@ func TestSidecar_ReportsAtASignal(t *testing.T) {
 				t.Errorf("while it runs: %+v", early.Run)
 			}
 			journal := strings.TrimSuffix(path, ".json") + ".jsonl"
-			clitest.Until(t, "samples are in the journal", func() bool {
+			clitest.WaitUntil(t, "samples are in the journal", func() bool {
 				text, _ := os.ReadFile(journal)
 				return strings.Count(string(text), "\n") > 5
 			})
@@ -55,7 +55,7 @@ func TestSidecar_ReportsAtASignal(t *testing.T) {
 
 func wantSidecarReport(t *testing.T, out string) {
 	t.Helper()
-	r, path := reportertest.Only(t, out)
+	r, path := reportertest.ReadSingle(t, out)
 	n := r.Nodes["0"]
 	if r.Run.Command != nil || r.Run.ExitCode != nil || r.Run.Signal != "" || r.Run.Incomplete != "" || n.Job != nil || r.Run.Tags["a"] != "b" {
 		t.Errorf("run %+v, job %+v", r.Run, n.Job)
@@ -86,7 +86,7 @@ func TestSidecar_KeepsOtherReports(t *testing.T) {
 	l, path := beside(t, nil)
 	first := reportertest.ReadFile(t, path)
 	cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"), "--run-id", "s", "--", "true")
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 	l.Signal(syscall.SIGTERM)
 	_ = unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) // it may be gone already
 	o, _ := l.End()

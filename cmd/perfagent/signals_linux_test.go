@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // settling are two signals of no other use: once both were seen, what was sent
@@ -23,7 +23,7 @@ var settling = []syscall.Signal{syscall.SIGXCPU, syscall.SIGABRT}
 // What kill sends to perfagent's process id the job sees exactly once.
 func TestSignals_ReachTheJobOnce(t *testing.T) {
 	t.Parallel()
-	l := clitest.Launch(t, clitest.AsPart(clitest.Perfagent(t, "run", "--"), "counter"))
+	l := clitest.StartProcess(t, clitest.AsHelper(clitest.Perfagent(t, "run", "--"), "counter"))
 	l.PID("ready")
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
 		syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGINT} {
@@ -49,14 +49,14 @@ func TestSignals_ReachTheJobOnce(t *testing.T) {
 // The witness that a launcher's environment brings about is bare: no memory, no command line that a search of processes
 // could find, no descriptor of its own. In a group of perfagent's own it is none of the job's processes.
 func TestSignals_WitnessIsBare(t *testing.T) {
-	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--interval", "100ms", "--"), "counter")
+	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--interval", "100ms", "--"), "counter")
 	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 	cmd.Env = append(cmd.Env, "SLURM_PROCID=0")
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	job := l.PID("ready")
 	agent := clitest.ParentOf(t, job)
 	witness := 0
-	clitest.Until(t, "there is a witness", func() bool {
+	clitest.WaitUntil(t, "there is a witness", func() bool {
 		children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", agent))
 		for _, file := range children {
 			list, _ := os.ReadFile(file)
@@ -68,7 +68,7 @@ func TestSignals_WitnessIsBare(t *testing.T) {
 		}
 		return witness != 0
 	})
-	clitest.Until(t, "it holds no memory", func() bool {
+	clitest.WaitUntil(t, "it holds no memory", func() bool {
 		statm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", witness))
 		var size, resident int
 		_, _ = fmt.Sscan(string(statm), &size, &resident)
@@ -81,9 +81,9 @@ func TestSignals_WitnessIsBare(t *testing.T) {
 		entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		return fmt.Sprint(entries)
 	}
-	clitest.Until(t, "it has perfagent's table of descriptors", func() bool { return names(agent) == names(witness) })
+	clitest.WaitUntil(t, "it has perfagent's table of descriptors", func() bool { return names(agent) == names(witness) })
 
-	clitest.Until(t, "a sample in the journal", func() bool {
+	clitest.WaitUntil(t, "a sample in the journal", func() bool {
 		journals, _ := filepath.Glob(filepath.Join(cmd.Dir, "perfagent-out/*/*.jsonl"))
 		return len(journals) == 1 && strings.Contains(clitest.Read(t, journals[0]), `{"sample"`)
 	})
@@ -108,7 +108,7 @@ func TestSignals_KillTheJob(t *testing.T) {
 		syscall.SIGUSR1, syscall.SIGUSR2} {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
 			t.Parallel()
-			l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "ulimit -c 0; echo ready $$; exec sleep 60"))
+			l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "ulimit -c 0; echo ready $$; exec sleep 60"))
 			l.PID("ready")
 			l.Signal(sig)
 			o, _ := l.End()
@@ -122,7 +122,7 @@ func TestSignals_KillTheJob(t *testing.T) {
 
 func TestSignals_JobThatTakesItsTimeAfterTerm(t *testing.T) {
 	t.Parallel()
-	l := clitest.Launch(t, clitest.Perfagent(t, "run", "--interval", "100ms", "--", "sh", "-c",
+	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--interval", "100ms", "--", "sh", "-c",
 		`trap 'echo caught; sleep 2; exit 3' TERM; echo ready $$; while :; do sleep 0.02; done`))
 	l.PID("ready")
 	l.Signal(syscall.SIGTERM)
@@ -140,7 +140,7 @@ func TestSignals_JobThatIgnoresTermIsLeftAlone(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM INT; trap 'echo still here' USR1
 		echo ready $$; while ! read line; do [ $? -gt 128 ] || break; done; exit 4`)
 	cmd.Stdin = in
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.PID("ready")
 	for range 3 {
 		l.Signal(syscall.SIGTERM)
@@ -181,7 +181,7 @@ func killTo(m *clitest.Terminal, pid int, sig syscall.Signal) {
 // as it has what is sent to perfagent alone.
 func TestSignals_OfTheTerminalReachTheJobOnce(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--"), "counter")
+	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--"), "counter")
 	m := clitest.OnTerminal(t, cmd)
 	m.PID("ready")
 	agent := cmd.Process.Pid
@@ -204,12 +204,12 @@ func TestSignals_OfTheTerminalReachTheJobOnce(t *testing.T) {
 	if screen, code := m.End(); code != 9 || strings.Count(screen, "\nSIGTERM\r\n") != 1 { // the verdict names it, too
 		t.Errorf("exit code %d, screen %q", code, screen)
 	}
-	reportertest.Only(t, filepath.Join(cmd.Dir, "perfagent-out"))
+	reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
 }
 
 func TestSignals_NewWindowSizeReachesTheJobOnce(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--"), "counter")
+	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--"), "counter")
 	m := clitest.OnTerminal(t, cmd)
 	m.PID("ready")
 	for i := range 5 {
@@ -225,7 +225,7 @@ func TestSignals_NewWindowSizeReachesTheJobOnce(t *testing.T) {
 func TestSignals_HangUpReachesTheJobOnce(t *testing.T) {
 	t.Parallel()
 	r, w := clitest.Pipe(t)
-	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--summary", "always", "--"), "counter")
+	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--summary", "always", "--"), "counter")
 	cmd.Env = append(cmd.Env, "E2E_TO3=1")
 	cmd.ExtraFiles = []*os.File{w}
 	m := clitest.OnTerminal(t, cmd)
@@ -250,13 +250,13 @@ func TestSignals_HangUpReachesTheJobOnce(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 9 {
 		t.Errorf("exit code %d", code)
 	}
-	reportertest.Only(t, filepath.Join(cmd.Dir, "perfagent-out"))
+	reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
 }
 
 // shell is an interactive bash on a terminal; $P is perfagent.
 func shell(t *testing.T) *clitest.Terminal {
 	t.Helper()
-	cmd := clitest.Command(t, need.Tool(t, "bash", "apt-get install bash"), "--norc", "--noprofile", "-i")
+	cmd := clitest.Command(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), "--norc", "--noprofile", "-i")
 	cmd.Env = append(cmd.Env, "PS1=prompt-$ ", "HISTFILE=", "TERM=dumb", "P="+clitest.Binary(t), "JOB="+os.Args[0])
 	m := clitest.OnTerminal(t, cmd)
 	m.Expect("prompt-$ ")
@@ -268,14 +268,14 @@ func shell(t *testing.T) *clitest.Terminal {
 func TestSignals_CtrlZAndForeground(t *testing.T) {
 	t.Parallel()
 	m := shell(t)
-	m.Send(clitest.PartEnv("counter") + " $P run -- $JOB\n")
+	m.Send(clitest.HelperEnv("counter") + " $P run -- $JOB\n")
 	pid := m.PID("ready")
 	agent := clitest.ParentOf(t, pid)
 	for range 3 {
 		m.Send("\x1a")
 		m.Expect("Stopped")
 		m.Expect("prompt-$ ")
-		clitest.Until(t, "perfagent and job are stopped", func() bool { return clitest.ProcessState(agent) == "T" && clitest.ProcessState(pid) == "T" })
+		clitest.WaitUntil(t, "perfagent and job are stopped", func() bool { return clitest.ProcessState(agent) == "T" && clitest.ProcessState(pid) == "T" })
 		m.Send("fg\n")
 		seenOnce(m, agent, syscall.SIGCONT)
 	}
@@ -287,7 +287,7 @@ func TestSignals_CtrlZAndForeground(t *testing.T) {
 	m.Expect("code-9\r\n")
 	m.Send("exit\n")
 	m.End()
-	reportertest.Only(t, filepath.Join(m.Cmd.Dir, "perfagent-out"))
+	reportertest.ReadSingle(t, filepath.Join(m.Cmd.Dir, "perfagent-out"))
 }
 
 // A shell's loop over wrapped commands does at Ctrl-C what it does over bare ones.
@@ -314,7 +314,7 @@ func TestSignals_CtrlCInALoop(t *testing.T) {
 			for _, sh := range []string{"bash", "sh"} {
 				t.Run(c.name+"/"+sh+" script/"+wrapper, func(t *testing.T) {
 					t.Parallel()
-					cmd := clitest.Script(t, need.Tool(t, sh, "apt-get install "+sh), loop)
+					cmd := clitest.Script(t, testenv.NeedsTool(t, sh, "apt-get install "+sh), loop)
 					m := clitest.OnTerminal(t, cmd)
 					if c.goesOn && sh == "sh" {
 						m.Expect("ready\r\n") // how it goes on differs between shells
@@ -359,7 +359,7 @@ func interruptLoop(m *clitest.Terminal, goesOn bool) {
 func interruptReady(m *clitest.Terminal) {
 	m.T.Helper()
 	m.Expect("ready\r\n")
-	clitest.Until(m.T, "the shell waits for its job", func() bool { return clitest.ProcessState(m.Cmd.Process.Pid) == "S" })
+	clitest.WaitUntil(m.T, "the shell waits for its job", func() bool { return clitest.ProcessState(m.Cmd.Process.Pid) == "S" })
 	m.Send("\x03")
 }
 
@@ -388,7 +388,7 @@ func TestSignals_Nohup(t *testing.T) {
 	in, goOn := clitest.Pipe(t)
 	cmd := clitest.Script(t, "sh", `exec nohup $P run -- sh -c 'echo ready $$; read x; exit 4'`)
 	cmd.Stdin = in
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	pid := l.PID("ready")
 	l.Signal(syscall.SIGHUP)
 	if err := unix.Kill(pid, syscall.SIGHUP); err != nil {
@@ -404,7 +404,7 @@ func TestSignals_Nohup(t *testing.T) {
 func TestSignals_TermWhileTheReportIsWritten(t *testing.T) {
 	t.Parallel()
 	for range 20 {
-		l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM; echo ready; exit 6`))
+		l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM; echo ready; exit 6`))
 		l.Expect("ready")
 		ended := make(chan struct{})
 		go func() {

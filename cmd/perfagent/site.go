@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // listenToken is the flag that names the file of the token.
@@ -25,7 +25,7 @@ func addSiteFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringArrayVar(&o.Redact, "redact", nil,
 		"also hide what `REGEX` matches in the recorded command line, or its first group (repeatable; separated by "+
 			"spaces in the variable); off hides nothing, not even passwords and tokens")
-	f.StringVar(&o.endCommand, "on-end", "",
+	f.StringVar(&o.onEnd, "on-end", "",
 		"at the end, give the summary as JSON to \"sh -c `CMD`\", which may take 10s")
 }
 
@@ -37,13 +37,13 @@ func (o *recordOptions) readToken(cmd *cobra.Command) error {
 
 	var token string
 	var public bool
-	err, ok := patience.Ask(tokenPatience, func() (err error) {
+	err, ok := timeout.Call(tokenTimeout, func() (err error) {
 		token, public, err = tokenFrom(o.tokenFile)
 		return err
 	})
 	switch {
 	case !ok: // token and public may still be written
-		return fmt.Errorf("--%s: %s was not read within %v", listenToken, o.tokenFile, tokenPatience)
+		return fmt.Errorf("--%s: %s was not read within %v", listenToken, o.tokenFile, tokenTimeout)
 	case err != nil:
 		return fmt.Errorf("--%s: %w", listenToken, err)
 	case public:
@@ -55,8 +55,8 @@ func (o *recordOptions) readToken(cmd *cobra.Command) error {
 }
 
 const (
-	// tokenPatience is how long the job waits for the token: the file may be a pipe.
-	tokenPatience = 5 * time.Second
+	// tokenTimeout is how long the job waits for the token: the file may be a pipe.
+	tokenTimeout = 5 * time.Second
 
 	// maxToken is the size of the longest token in bytes, with room for the rest of a request's header.
 	maxToken = 4096

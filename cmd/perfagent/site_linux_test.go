@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -32,7 +32,7 @@ func withDefaults(t *testing.T, user, site string, args ...string) *exec.Cmd {
 
 	cmd := clitest.Perfagent(t, args...)
 	if site != "" {
-		need.Root(t, "to show a process another /etc")
+		testenv.NeedsRoot(t, "to show a process another /etc")
 		etc := t.TempDir()
 		clitest.Write(t, filepath.Join(etc, "perfagent.env"), site, 0o644)
 		program := cmd.Path
@@ -52,16 +52,16 @@ func TestDefaults_Precedence(t *testing.T) {
 	}
 	const user, site = "PERFAGENT_INTERVAL=200ms", "PERFAGENT_INTERVAL='300ms'\nPERFAGENT_RUN_ID=site\nPERFAGENT_CGROUP=off"
 
-	if got := interval(clitest.Perform(t, withDefaults(t, "", site, "run", "--", "true"))); got != 0.3 {
+	if got := interval(clitest.RunCommand(t, withDefaults(t, "", site, "run", "--", "true"))); got != 0.3 {
 		t.Errorf("the site's file: %v", got)
 	}
-	if got := interval(clitest.Perform(t, withDefaults(t, user, site, "run", "--", "true"))); got != 0.2 {
+	if got := interval(clitest.RunCommand(t, withDefaults(t, user, site, "run", "--", "true"))); got != 0.2 {
 		t.Errorf("the user's file above the site's: %v", got)
 	}
 
 	cmd := withDefaults(t, user, site, "run", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=400ms", "SLURM_JOB_ID=77")
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	if got := interval(o); got != 0.4 {
 		t.Errorf("the variable above the files: %v", got)
 	}
@@ -71,7 +71,7 @@ func TestDefaults_Precedence(t *testing.T) {
 
 	cmd = withDefaults(t, user, site, "run", "--interval", "500ms", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=400ms")
-	if got := interval(clitest.Perform(t, cmd)); got != 0.5 {
+	if got := interval(clitest.RunCommand(t, cmd)); got != 0.5 {
 		t.Errorf("the flag above all: %v", got)
 	}
 }
@@ -81,7 +81,7 @@ func TestDefaults_BadLines(t *testing.T) {
 	t.Parallel()
 	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NODES=1\nPERFAGENT_HTML=sometimes\nPERFAGENT_NODE=3\n" +
 		"PERFAGENT_DISK_PATH=/::/tmp\nPERFAGENT_LISTEN_TOKEN=\x01\n"
-	o := clitest.Perform(t, withDefaults(t, "PERFAGENT_INTERVAL=1ms\n", site, "run", "--summary", "never", "--", "sh", "-c", "exit 5"))
+	o := clitest.RunCommand(t, withDefaults(t, "PERFAGENT_INTERVAL=1ms\n", site, "run", "--summary", "never", "--", "sh", "-c", "exit 5"))
 	o.Want(t, 5)
 	for _, want := range []string{
 		`perfagent.env:1: PERFAGENT_INTERVAL: 1ms is below 10ms; the line is left out`,
@@ -104,7 +104,7 @@ func TestDefaults_BadLines(t *testing.T) {
 
 func TestDefaults_ManyBadLines(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, withDefaults(t, strings.Repeat("x\n", 100), "", "run", "--", "true"))
+	o := clitest.RunCommand(t, withDefaults(t, strings.Repeat("x\n", 100), "", "run", "--", "true"))
 	o.Want(t, 0)
 	clitest.WantLines(t, o.Err, 9, 9)
 	if !strings.Contains(o.Err, "and 92 more bad lines") {
@@ -133,7 +133,7 @@ func TestDefaults_NoFile(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		if o.Want(t, 5); c.want == "" && o.Err != "" || c.want != "" && !strings.Contains(o.Err, "perfagent.env: ") {
 			t.Errorf("%s: stderr %q", name, o.Err)
 		}
@@ -152,7 +152,7 @@ func TestDefaults_NoFile(t *testing.T) {
 		}
 	}
 	cmd.Args = append([]string{cmd.Args[0], "run", "--out", clitest.OpenTemp(t)}, cmd.Args[2:]...)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	o.WantLine(t, "permission denied")
 }
@@ -162,7 +162,7 @@ func TestDefaults_JobsEnvironment(t *testing.T) {
 	t.Parallel()
 	cmd := withDefaults(t, "PERFAGENT_INTERVAL=200ms\nPERFAGENT_LISTEN_TOKEN=t0ken-of-a-file\nPERFAGENT_OUT=x\n", "", "run", "--", "env")
 	cmd.Env = append(cmd.Env, "PERFAGENT_MAX_LENGTH=20")
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	for _, name := range []string{"PERFAGENT_INTERVAL", "PERFAGENT_LISTEN_TOKEN", "PERFAGENT_OUT", "t0ken-of-a-file"} {
 		if strings.Contains(o.Out, name) {
@@ -179,8 +179,8 @@ func TestDefaults_Show(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const env = "PERFAGENT_OUT=%s\n"
-	clitest.Perform(t, withDefaults(t, fmt.Sprintf(env, dir), "", "run", "--", "true")).Want(t, 0)
-	o := clitest.Perform(t, withDefaults(t, fmt.Sprintf(env, dir)+"bad\n", "", "show"))
+	clitest.RunCommand(t, withDefaults(t, fmt.Sprintf(env, dir), "", "run", "--", "true")).Want(t, 0)
+	o := clitest.RunCommand(t, withDefaults(t, fmt.Sprintf(env, dir)+"bad\n", "", "show"))
 	if o.Want(t, 0); !strings.Contains(o.Out, "exit") || o.Err != "" {
 		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
 	}
@@ -223,7 +223,7 @@ func TestRedact_Everywhere(t *testing.T) {
 	wantNoFile(t, l.Cmd.Dir, secret)
 	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"show", "r"}} {
 		cmd := clitest.Perfagent(t, append(args, "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"))...)
-		if o := clitest.Perform(t, cmd); !strings.Contains(o.Out, "API_KEY=***") || strings.Contains(o.Out+o.Err, secret) {
+		if o := clitest.RunCommand(t, cmd); !strings.Contains(o.Out, "API_KEY=***") || strings.Contains(o.Out+o.Err, secret) {
 			t.Errorf("%v: %q %q", args, o.Out, o.Err)
 		}
 	}
@@ -361,7 +361,7 @@ func TestOnEnd_IsKilled(t *testing.T) {
 			if took := time.Since(began); signaled != (took < endLimit) || took > 3*endLimit {
 				t.Errorf("it took %v", took)
 			}
-			clitest.Until(t, "the child is gone", func() bool {
+			clitest.WaitUntil(t, "the child is gone", func() bool {
 				state := clitest.ProcessState(pid)
 				return state == "" || state == "Z"
 			})
@@ -387,7 +387,7 @@ func TestOnEnd_Sidecar(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Until(t, "it records", func() bool { return clitest.Exists(filepath.Join(cmd.Dir, "perfagent-out/s/node-0.jsonl")) })
+	clitest.WaitUntil(t, "it records", func() bool { return clitest.Exists(filepath.Join(cmd.Dir, "perfagent-out/s/node-0.jsonl")) })
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func TestStopIf_KillsAll(t *testing.T) {
 setsid sh -c 'echo child $$; exec sleep 60' &
 (setsid sh -c 'echo daemon $$; exec sleep 60' &)
 echo main $$; while :; do sleep 0.02; done`
-	l := clitest.Launch(t, clitest.Perfagent(t, stopArgs("300ms", script, anyProcess+" for 300ms")...))
+	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("300ms", script, anyProcess+" for 300ms")...))
 	pids := make(map[string]int)
 	for range 3 {
 		word, pid, _ := strings.Cut(l.Next(), " ")
@@ -139,7 +139,7 @@ echo main $$; while :; do sleep 0.02; done`
 func TestStopIf_KillsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	script := `sh -c 'trap "" TERM; echo child $$; while :; do sleep 0.02; done' & echo main $$; wait`
-	l := clitest.Launch(t, clitest.Perfagent(t, stopArgs("400ms", script, anyProcess+" for 200ms")...))
+	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("400ms", script, anyProcess+" for 200ms")...))
 	pids := []string{l.Next(), l.Next()}
 	o, _ := l.End()
 	o.Want(t, 143)
@@ -198,7 +198,7 @@ func TestStopIf_Variable(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--mlflow", "off", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done")
 	cmd.Env = append(cmd.Env, "PERFAGENT_STOP_IF=job_memory_mb > 1000000; job_processes >= 1\n", "PERFAGENT_STOP_GRACE=0s")
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 137)
 	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
 }
@@ -212,7 +212,7 @@ func TestStopIf_InterruptInTheGrace(t *testing.T) {
 	m.Expect("asked")
 	m.Send("\x03")
 	m.End()
-	r, _ := reportertest.Only(t, filepath.Join(cmd.Dir, "perfagent-out"))
+	r, _ := reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
 	v := wantStopped(t, r, anyProcess, "job_processes", false)
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 130, "signal": "SIGINT"})
 }
@@ -222,9 +222,9 @@ func TestStopIf_TermWhileItWaits(t *testing.T) {
 	t.Parallel()
 	script := `sh -c 'trap "" TERM; while :; do sleep 0.02; done' & echo main $$; wait`
 	cmd := clitest.Perfagent(t, stopArgs("1h", script, anyProcess+" for 200ms")...)
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	main := l.PID("main")
-	clitest.Until(t, "the main process has ended", func() bool { return clitest.ProcessState(main) == "" })
+	clitest.WaitUntil(t, "the main process has ended", func() bool { return clitest.ProcessState(main) == "" })
 	l.Signal(unix.SIGTERM)
 	o, _ := l.End()
 	o.Want(t, 143)
@@ -235,8 +235,9 @@ func TestStopIf_TermWhileItWaits(t *testing.T) {
 func TestStopIf_KernelFirst(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
-	// After the first sample the kernel's log is open. The rule holds only after the kill. Nothing but the hog is in the
-	// group: while a process reads its files in procfs, its memory is not freed, and the kernel kills others in the group.
+	// After the first sample the kernel's log is open. The rule holds only after the kill. Nothing but the hog is in
+	// the group: while a process reads its files in procfs, its memory is not freed, and the kernel kills others in
+	// the group.
 	const rule = "job_processes >= 5 for 100ms"
 	hog := `sh -c "echo \$\$ >` + group + `/cgroup.procs; exec tail /dev/zero"`
 	o := clitest.Run(t, stopArgs("10s", untilSampledSo(1)+"; "+hog+"; for k in 1 2 3 4; do sleep 60 & done; exec sleep 60", rule)...)
@@ -257,11 +258,11 @@ func TestStopIf_NeverTrue(t *testing.T) {
 func TestStopIf_Journal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, stopArgs("1h", `trap 'echo asked' TERM; echo main $$; while :; do sleep 0.02; done`, anyProcess)...)
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	main := l.PID("main")
 	l.Expect("asked")
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
-	clitest.Until(t, "the rule is in the journal", func() bool { return strings.Contains(clitest.Read(t, path), `"stop":{`) })
+	clitest.WaitUntil(t, "the rule is in the journal", func() bool { return strings.Contains(clitest.Read(t, path), `"stop":{`) })
 	l.Signal(unix.SIGKILL)
 	if err := unix.Kill(main, unix.SIGKILL); err != nil {
 		t.Fatal(err)

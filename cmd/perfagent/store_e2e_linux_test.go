@@ -18,12 +18,12 @@ func TestE2E_Store_Partial(t *testing.T) {
 	address := filepath.Join(dir, "store")
 	begin := func(id, script string) *clitest.Process {
 		cmd := clitest.Perfagent(t, "run", "--out", dir+"/out", "--run-id", id, "--store", address, "--store-every", "10s", "--", "sh", "-c", script)
-		return clitest.Launch(t, cmd)
+		return clitest.StartProcess(t, cmd)
 	}
 	dying, ending := begin("dying", "echo pid $$; exec sleep 60"), begin("ending", "sleep 15")
 	job := dying.PID("pid")
 	partial := func(id string) string { return filepath.Join(address, id, "node-0.partial.json") }
-	clitest.Until(t, "both have a partial report", func() bool { return clitest.Exists(partial("dying")) && clitest.Exists(partial("ending")) })
+	clitest.WaitUntil(t, "both have a partial report", func() bool { return clitest.Exists(partial("dying")) && clitest.Exists(partial("ending")) })
 
 	dying.Signal(syscall.SIGKILL)
 	if err := syscall.Kill(job, syscall.SIGKILL); err != nil {
@@ -59,7 +59,7 @@ func TestE2E_Store_Listen(t *testing.T) {
 		// The last node of 64 is the first whose partial report is put.
 		args := []string{"--interval", "100ms", "--node", "63", "--store-every", "10s", "--push-timeout", "1s", "--store", address}
 		l := listenRun(t, append(args, holdOpen...)...)
-		clitest.Until(t, name+" is 1 or more", func() bool { v, there := l.series(name); return there && v >= 1 })
+		clitest.WaitUntil(t, name+" is 1 or more", func() bool { v, there := l.series(name); return there && v >= 1 })
 		_, _, text := l.get("/metrics")
 		if out, err := promtoolCheck(t, text); err != nil || out != "" {
 			t.Errorf("promtool: %v\n%s\n%s", err, out, text)

@@ -119,8 +119,8 @@ func answerSlowly(conn net.Conn, answer string, pause time.Duration) {
 	}
 }
 
-// Whatever a store does, the job has its exit code and its time; the report is pending, one line says why and what to do, and
-// what cannot pass is not waited for. No password is told.
+// Whatever a store does, the job has its exit code and its time; the report is pending, one line says why and what to
+// do, and what cannot pass is not waited for. No password is told.
 func TestStore_Faults(t *testing.T) {
 	t.Parallel()
 	faults := s3Faults(t)

@@ -15,9 +15,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/storetest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/store"
 )
@@ -57,8 +57,8 @@ func storeState(t *testing.T, path, node string) *reporter.StoreState {
 	return push.Store
 }
 
-// The report of run is in the store when run ends: the local one without the state of the store. The other commands take it
-// by reference, and leave nothing behind.
+// The report of run is in the store when run ends: the local one without the state of the store. The other commands
+// take it by reference, and leave nothing behind.
 func TestStore_RunAndRead(t *testing.T) {
 	t.Parallel()
 	for kind, scheme := range map[string]string{"directory": "file://", "ProxyStore": "proxystore+file://"} {
@@ -70,7 +70,7 @@ func TestStore_RunAndRead(t *testing.T) {
 				t.Helper()
 				cmd := clitest.Perfagent(t, args...)
 				cmd.Dir, cmd.Env = dir, append(cmd.Env, "TMPDIR="+tmp)
-				return clitest.Perform(t, cmd)
+				return clitest.RunCommand(t, cmd)
 			}
 			for _, id := range []string{"before", "after"} {
 				o := perfagent("run", "--run-id", id, "--store", address, "--summary", "always", "--", "sh", "-c", "echo out; exit 3")
@@ -245,7 +245,7 @@ func TestStore_Fails(t *testing.T) {
 	clitest.Write(t, filepath.Join(dir, "store"), "a file", 0o600)
 	cmd := clitest.Perfagent(t, "run", "--run-id", "a", "--store", "./store", "--", "sh", "-c", "exit 4")
 	cmd.Dir = dir
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 4)
 	local := filepath.Join(dir, "perfagent-out", "a", "node-0.json")
 	if state := storeState(t, local, "0"); state.State != reporter.PushPending || state.Error == "" || state.Reference != "" {
@@ -257,12 +257,12 @@ func TestStore_Fails(t *testing.T) {
 		t.Fatalf("stderr %q", o.Err)
 	}
 
-	clitest.Perform(t, clitest.Script(t, "sh", command)).Want(t, 1)
+	clitest.RunCommand(t, clitest.Script(t, "sh", command)).Want(t, 1)
 	if err := os.Remove(filepath.Join(dir, "store")); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		clitest.Perform(t, clitest.Script(t, "sh", command)).Want(t, 0)
+		clitest.RunCommand(t, clitest.Script(t, "sh", command)).Want(t, 0)
 	}
 	if state := storeState(t, local, "0"); state.State != reporter.PushDone || state.Error != "" {
 		t.Errorf("%+v", state)
@@ -315,7 +315,7 @@ func TestStore_Ranks(t *testing.T) {
 	script := `export PERFAGENT_RUN_ID=job PERFAGENT_STORE=` + dir + `/store
 for i in 0 1 2; do "$P" run --out ` + dir + `/out -- sleep 1.$i & done
 wait`
-	clitest.Perform(t, clitest.Script(t, "sh", script)).Want(t, 0)
+	clitest.RunCommand(t, clitest.Script(t, "sh", script)).Want(t, 0)
 	files, err := filepath.Glob(filepath.Join(dir, "store", "job", "*"))
 	if err != nil || len(files) != 1 || filepath.Base(files[0]) != "node-0.json" {
 		t.Fatalf("%v, %v", files, err)
@@ -351,16 +351,16 @@ func TestStore_DocumentedPython(t *testing.T) {
 	t.Parallel()
 	python := filepath.Join(os.Getenv("PERFAGENT_TEST_OPS"), "bin", "python")
 	if !clitest.Exists(python) {
-		need.Missing(t, "needs ProxyStore: make test installs it; or name a venv that has it in PERFAGENT_TEST_OPS")
+		testenv.SkipOrFail(t, "needs ProxyStore: make test installs it; or name a venv that has it in PERFAGENT_TEST_OPS")
 	}
 	dir := t.TempDir()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "job-9", "--store", "proxystore+file://"+dir+"/ps", "--", "true")
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 
 	program := fenced(t, "../../docs/stores.md", "python")[0].text
 	cmd = clitest.Command(t, python, "-c", program)
 	cmd.Dir = dir
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if o.Out != "job-9 0\n" {
 		t.Errorf("%q", o.Out)
@@ -406,8 +406,8 @@ func TestStore_ListsNothing(t *testing.T) {
 	}
 }
 
-// With Redis: the password is in the environment alone, and nothing that is said or written has it. What a server that was
-// away has not got is put there by the command that was printed.
+// With Redis: the password is in the environment alone, and nothing that is said or written has it. What a server that
+// was away has not got is put there by the command that was printed.
 func TestStore_Redis(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-redis"
@@ -419,7 +419,7 @@ func TestStore_Redis(t *testing.T) {
 		t.Helper()
 		cmd := clitest.Perfagent(t, args...)
 		cmd.Dir, cmd.Env = dir, append(cmd.Env, "PERFAGENT_STORE=redis://:"+secret+"@"+to)
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		said.WriteString(o.Out + o.Err)
 		return o
 	}
@@ -458,8 +458,8 @@ func TestStore_Redis(t *testing.T) {
 	}
 }
 
-// A password in an address or a reference is in nothing that is said or written, whatever the command and also if it is of no
-// use there. An address without one takes that of PERFAGENT_STORE, of the variable or of a file.
+// A password in an address or a reference is in nothing that is said or written, whatever the command and also if it
+// is of no use there. An address without one takes that of PERFAGENT_STORE, of the variable or of a file.
 func TestStore_Passwords(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-redis"
@@ -471,7 +471,7 @@ func TestStore_Passwords(t *testing.T) {
 		t.Helper()
 		cmd := clitest.Perfagent(t, args...)
 		cmd.Dir, cmd.Env = dir, append(cmd.Env, environment, "TMPDIR="+dir)
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		o.Want(t, code)
 		said.WriteString(o.Out + o.Err)
 	}
@@ -571,8 +571,8 @@ func TestStore_BadFlags(t *testing.T) {
 	}
 }
 
-// With S3: neither what is said nor what is written has the keys. What a server that was away has not got is put there by the
-// command that was printed.
+// With S3: neither what is said nor what is written has the keys. What a server that was away has not got is put there
+// by the command that was printed.
 func TestStore_S3(t *testing.T) {
 	t.Parallel()
 	server := storetest.S3(t)
@@ -582,7 +582,7 @@ func TestStore_S3(t *testing.T) {
 		t.Helper()
 		cmd := clitest.Perfagent(t, args...)
 		cmd.Dir = dir
-		o := clitest.Perform(t, cmd)
+		o := clitest.RunCommand(t, cmd)
 		said.WriteString(o.Out + o.Err)
 		return o
 	}
@@ -603,7 +603,7 @@ func TestStore_S3(t *testing.T) {
 	}
 
 	pasted := clitest.Script(t, "sh", `eval "$P show $("$P" ls "$1" a | awk 'NR == 2 { print $NF }')"`, address+"&style=path")
-	clitest.Perform(t, pasted).Want(t, 0)
+	clitest.RunCommand(t, pasted).Want(t, 0)
 
 	down := "s3://runs/p?endpoint=http://" + storetest.FreeAddress(t)
 	o := perfagent("run", "--run-id", "b", "--store", down, "--push-timeout", "1s", "--", "sh", "-c", "exit 4")

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 func TestStreams_JobIsOnTheTerminal(t *testing.T) {
@@ -35,7 +35,7 @@ func TestStreams_StdinPassesByteByByte(t *testing.T) {
 	_, _ = rand.Read(data)
 	cmd := clitest.Script(t, "sh", `cat data | $P run -- cat >copy; $P run -- cat <data >copy2`)
 	clitest.Write(t, filepath.Join(cmd.Dir, "data"), string(data), 0o644)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	for _, name := range []string{"copy", "copy2"} {
 		if got, err := os.ReadFile(filepath.Join(cmd.Dir, name)); err != nil || !bytes.Equal(got, data) {
@@ -47,7 +47,7 @@ func TestStreams_StdinPassesByteByByte(t *testing.T) {
 // What a shell sees of a command is the same with and without us.
 func TestStreams_ShellSeesTheSame(t *testing.T) {
 	t.Parallel()
-	bash := need.Tool(t, "bash", "apt-get install bash")
+	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	for _, c := range []struct{ name, text, want string }{
 		{"a reader that goes away", `$W yes | head -1; echo "${PIPESTATUS[@]}"`, "y\n141 0\n"},
 		{"an inherited descriptor", `echo nine >f; exec 9<f; $W sh -c 'cat <&9'`, "nine\n"},
@@ -72,7 +72,7 @@ func TestStreams_ShellSeesTheSame(t *testing.T) {
 			for i, wrapper := range []string{"", clitest.Binary(t) + " run --summary never --"} {
 				cmd := clitest.Script(t, bash, c.text)
 				cmd.Env = append(cmd.Env, "W="+wrapper)
-				got[i] = clitest.Perform(t, cmd)
+				got[i] = clitest.RunCommand(t, cmd)
 				if c.want != "" && got[i].Out != c.want {
 					t.Errorf("%q: stdout %q, want %q; stderr %q", wrapper, got[i].Out, c.want, got[i].Err)
 				}
@@ -84,11 +84,11 @@ func TestStreams_ShellSeesTheSame(t *testing.T) {
 	}
 }
 
-// A command in a pipeline that ends as its reader has had enough is no failure to speak of. Elsewhere it is, and in the log
-// of a batch job.
+// A command in a pipeline that ends as its reader has had enough is no failure to speak of. Elsewhere it is, and in
+// the log of a batch job.
 func TestSummary_Pipeline(t *testing.T) {
 	t.Parallel()
-	bash := need.Tool(t, "bash", "apt-get install bash")
+	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	for _, c := range []struct {
 		script string
 		spoken bool
@@ -98,7 +98,7 @@ func TestSummary_Pipeline(t *testing.T) {
 		{`$P run -- sh -c 'kill -PIPE $$' >file`, true},
 		{`$P run -- sh -c 'kill -TERM $$' | cat; exit 141`, true},
 	} {
-		o := clitest.Perform(t, clitest.Script(t, bash, c.script))
+		o := clitest.RunCommand(t, clitest.Script(t, bash, c.script))
 		o.Want(t, 141)
 		if spoken := strings.Contains(o.Err, "killed by SIG"); spoken != c.spoken {
 			t.Errorf("%s: stderr %q", c.script, o.Err)
@@ -126,13 +126,13 @@ func TestSummary_GoesWhereItIsWanted(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), job...)...)
 			cmd.Env = append(cmd.Env, c.env...)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			rest, found := strings.CutPrefix(o.Err, "err")
 			if o.Code != 0 || o.Out != "out" || !found || (rest != "") != c.wanted {
 				t.Errorf("exit code %d, stdout %q, stderr %q", o.Code, o.Out, o.Err)
 			}
 			clitest.WantPrintable(t, rest)
-			if _, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out")); c.wanted && !strings.Contains(rest, relative(t, o.Dir, path)) {
+			if _, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out")); c.wanted && !strings.Contains(rest, relative(t, o.Dir, path)) {
 				t.Errorf("the summary does not say where the report is: %q", rest)
 			}
 		})
@@ -195,7 +195,7 @@ func TestStreams_StderrClosedByItsReader(t *testing.T) {
 			cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
 			cmd.Stderr = w
 			r.Close()
-			clitest.Perform(t, cmd).Want(t, 7)
+			clitest.RunCommand(t, cmd).Want(t, 7)
 		})
 	}
 }
@@ -203,7 +203,7 @@ func TestStreams_StderrClosedByItsReader(t *testing.T) {
 func TestStreams_JobClosesItsOwn(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c", "exec 0<&- 1>&- 2>&-; sleep 0.2; exit 6")
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 6)
 	if r := o.Report(t); *r.Run.ExitCode != 6 || r.Nodes["0"].Sampling.Samples+r.Nodes["0"].Sampling.MissedTicks < 2 || r.Run.WallSeconds < 0.2 {
 		t.Errorf("run %+v, sampling %+v", r.Run, r.Nodes["0"].Sampling)
@@ -235,7 +235,7 @@ func TestStreams_AreTheSameOpenFiles(t *testing.T) {
 	fmt.Fprint(&want, "0123")
 	r, w := clitest.Pipe(t)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = files[0], files[1], files[2], []*os.File{w}
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 	w.Close()
 	got, err := io.ReadAll(r)
 	if err != nil {

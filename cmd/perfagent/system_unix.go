@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithShell ends this process by the signal that killed its job, if the parent is an interactive
+// reraiseForShell ends this process by the signal that killed its job, if the parent is an interactive
 // shell or a script, rather than the program behind a new terminal: if the parent is in our session.
-func dieWithShell(signal string) {
+func reraiseForShell(signal string) {
 	ours, err := unix.Getsid(0)
 	theirs, errParent := unix.Getsid(unix.Getppid())
 	if err == nil && errParent == nil && ours == theirs {
-		dieBy(signal)
+		reraise(signal)
 	}
 }
 
-// dieBy ends this process by a signal, without a core file. It returns if the signal has no name of its own.
-func dieBy(signal string) {
+// reraise ends this process by a signal, without a core file. It returns if the signal has no name of its own.
+func reraise(signal string) {
 	if n := unix.SignalNum(signal); n != 0 {
 		job.Reraise(n)
 	}
@@ -41,8 +41,8 @@ func inForeground(w io.Writer) bool {
 // stop the process. The job has ended, so no child inherits this.
 func ignoreBackground() { signal.Ignore(unix.SIGTTOU) }
 
-// inOwnGroup starts a command in a process group of its own, all of which is killed with it.
-func inOwnGroup(cmd *exec.Cmd) {
+// setProcessGroup starts a command in a process group of its own, all of which is killed with it.
+func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

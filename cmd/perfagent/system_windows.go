@@ -5,11 +5,11 @@ import (
 	"os/exec"
 )
 
-// dieWithShell does nothing: terminals send no signals here.
-func dieWithShell(string) {}
+// reraiseForShell does nothing: terminals send no signals here.
+func reraiseForShell(string) {}
 
-// dieBy does nothing: no process ends by a signal here.
-func dieBy(string) {}
+// reraise does nothing: no process ends by a signal here.
+func reraise(string) {}
 
 // inForeground reports whether w is a terminal.
 func inForeground(w io.Writer) bool { return isTerminal(w) }
@@ -17,5 +17,5 @@ func inForeground(w io.Writer) bool { return isTerminal(w) }
 // ignoreBackground does nothing: terminals stop no writers here.
 func ignoreBackground() {}
 
-// inOwnGroup does nothing: there are no process groups here.
-func inOwnGroup(*exec.Cmd) {}
+// setProcessGroup does nothing: there are no process groups here.
+func setProcessGroup(*exec.Cmd) {}

@@ -15,11 +15,11 @@ import (
 // descriptor returns the file descriptor of stdout or stderr, or -1 for any other writer. It does not
 // call File.Fd, which may make the open file blocking for the job, too.
 func descriptor(w io.Writer) int {
-	w = asItIs(w)
+	w = rawWriter(w)
 	if r, ok := w.(*redact.Writer); ok {
 		w = r.Unwrap()
 	}
-	if p, ok := w.(*patientWriter); ok {
+	if p, ok := w.(*timeoutWriter); ok {
 		w = p.w
 	}
 
@@ -37,7 +37,7 @@ func isTerminal(w io.Writer) bool { return term.IsTerminal(descriptor(w)) }
 
 // isPipe reports whether what is written to w goes through a pipe.
 func isPipe(w io.Writer) bool {
-	f, ok := asItIs(w).(*os.File)
+	f, ok := rawWriter(w).(*os.File)
 	if !ok {
 		return false
 	}
@@ -53,10 +53,10 @@ func colorful(w io.Writer) bool {
 // summaryOptions returns the options for a summary on w.
 func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.Options {
 	columns := width(w)
-	drawn := terminal.Pictures(r, min(columns, summary.Width), !utf8Terminal())
+	drawn := terminal.ReportSparklines(r, min(columns, summary.Width), !isUTF8Locale())
 	return summary.Options{
-		Color: colorful(w), ASCII: !utf8Terminal(), Width: columns, Path: path, Page: page,
-		JobPictures: drawn.Job, Pictures: drawn.Node,
+		Color: colorful(w), ASCII: !isUTF8Locale(), Width: columns, Path: path, Page: page,
+		JobSparklines: drawn.Job, NodeSparklines: drawn.Node,
 	}
 }
 

@@ -28,7 +28,7 @@ func TestTitle_OfWhatRunsACommand(t *testing.T) {
 			t.Parallel()
 			args := append(args, "--", "sh", "-c", awaitsTitle, "train.py", "--password=opensesame")
 			cmd := clitest.Perfagent(t, args...)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 7)
 
 			lines := strings.Split(strings.TrimSpace(o.Out), "\n")
@@ -56,8 +56,8 @@ func TestTitle_OfWhatRunsBeside(t *testing.T) {
 		"perfagent attach " + pid: {"attach", "--tag", "name=train.py", pid},
 		"perfagent sidecar":       {"sidecar", "--tag", "name=train.py"},
 	} {
-		l := clitest.Launch(t, clitest.Perfagent(t, args...))
-		clitest.Until(t, "the command line is "+title, func() bool {
+		l := clitest.StartProcess(t, clitest.Perfagent(t, args...))
+		clitest.WaitUntil(t, "the command line is "+title, func() bool {
 			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", l.Cmd.Process.Pid))
 			return err == nil && strings.TrimRight(string(line), "\x00") == title
 		})

@@ -58,7 +58,7 @@ func TestTyping_WrongUse(t *testing.T) {
 	} {
 		t.Run(c.typed, func(t *testing.T) {
 			t.Parallel()
-			o := clitest.Perform(t, clitest.Perfagent(t, strings.Fields(c.typed)...))
+			o := clitest.RunCommand(t, clitest.Perfagent(t, strings.Fields(c.typed)...))
 			if o.Out != "" || o.Err != c.err+"\n" || o.Code != c.code {
 				t.Errorf("exit code %d, want %d\nstdout %q\nstderr %q\nwant   %q", o.Code, c.code, o.Out, o.Err, c.err+"\n")
 			}
@@ -134,7 +134,7 @@ func TestRun_DoubtsAboutTheEnvironment(t *testing.T) {
 		args := append(append([]string{"run", "-q", "-o", "out"}, strings.Fields(c.flags)...), "--", "sh", "-c", "echo out; echo err >&2; exit 7")
 		cmd := clitest.Perfagent(t, args...)
 		cmd.Env = append(cmd.Env, c.env...)
-		if o := clitest.Perform(t, cmd); o.Code != 7 || o.Out != "out\n" || o.Err != c.err+"err\n" {
+		if o := clitest.RunCommand(t, cmd); o.Code != 7 || o.Out != "out\n" || o.Err != c.err+"err\n" {
 			t.Errorf("%q, %q: exit code %d, stdout %q, stderr %q, want %q", c.flags, c.env, o.Code, o.Out, o.Err, c.err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestLocale_WithoutUTF8(t *testing.T) {
 		cmd := clitest.Perfagent(t, args...)
 		cmd.Dir = dir
 		cmd.Env = append(cmd.Env, strings.Fields(locale)...)
-		return clitest.Perform(t, cmd)
+		return clitest.RunCommand(t, cmd)
 	}
 	plain := func(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 }
 
@@ -192,7 +192,7 @@ func TestDocs_Typed(t *testing.T) {
 	in := func(text string) clitest.Outcome {
 		cmd := clitest.Script(t, "sh", `PATH=$(dirname "$P"):$PATH; `+text)
 		cmd.Dir = dir
-		return clitest.Perform(t, cmd)
+		return clitest.RunCommand(t, cmd)
 	}
 	in(`for n in 0 1 2; do perfagent run -q --html always --run-id three --node $n -- sh -c "exit $(( n % 2 * 5 ))"; done
 		for id in varied gpu; do perfagent run -q --run-id $id -- sleep 0.1; done; echo text > notes.txt`).Want(t, 0)

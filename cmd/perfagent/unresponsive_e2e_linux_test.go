@@ -19,7 +19,7 @@ func TestE2E_Hang_NoDirectoryAnswers(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR="+hangingDir(t))
 	begin := time.Now()
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 7)
 	if took := time.Since(begin); o.Out != "job\n" || took > 4*diskPatience+noise {
 		t.Errorf("stdout %q after %v", o.Out, took)
@@ -38,13 +38,13 @@ func TestE2E_Hang_Reports(t *testing.T) {
 	}
 	tmp := t.TempDir()
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	clitest.MountFUSE(t, filepath.Join(cmd.Dir, "perfagent-out/x"))
 	goOn.Close()
 	o, _ := l.End()
 	o.Want(t, 7)
-	_, path := reportertest.Only(t, tmp)
+	_, path := reportertest.ReadSingle(t, tmp)
 	o.WantLine(t, "no answer within 5s; the report is "+path)
 }
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // hangingDir is on a file system that nobody answers for, as a dead file server's.
@@ -34,13 +34,13 @@ func TestHang_Path(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, append([]string{args[0], "--run-id", "x"}, args[1:]...)...)
-			cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(need.Tool(t, "sh", "a shell"))+":"+filepath.Dir(need.Tool(t, "sleep", "coreutils"))+":"+hangingDir(t))
-			l, code := clitest.Launch(t, cmd), 7
+			cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(testenv.NeedsTool(t, "sh", "a shell"))+":"+filepath.Dir(testenv.NeedsTool(t, "sleep", "coreutils"))+":"+hangingDir(t))
+			l, code := clitest.StartProcess(t, cmd), 7
 			if name == "run" {
 				l.Expect("ready")
 			} else {
 				code = 0
-				clitest.Until(t, "the sidecar has taken samples for two seconds", func() bool {
+				clitest.WaitUntil(t, "the sidecar has taken samples for two seconds", func() bool {
 					data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
 					return strings.Count(string(data), "\n") > 2
 				})
@@ -80,7 +80,7 @@ func TestHang_SignalMeanwhile(t *testing.T) {
 			for range 3 {
 				cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; i=0; while [ $i -lt 600 ]; do sleep 0.05; i=$((i+1)); done")
 				cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
-				l := clitest.Launch(t, cmd)
+				l := clitest.StartProcess(t, cmd)
 				l.Expect("ready")
 				time.Sleep(1500 * time.Millisecond) // the runtime has stopped its world meanwhile, or tried to
 				if s := clitest.ProcessState(cmd.Process.Pid); s == "D" {
@@ -109,7 +109,7 @@ func TestHang_WorkingDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Env = append(cmd.Env, "PWD="+cmd.Dir)
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	clitest.MountFUSE(t, cmd.Dir)
 	begin := time.Now()
@@ -148,7 +148,7 @@ func TestHang_Process(t *testing.T) {
 			}
 			cmd.ExtraFiles = []*os.File{fuse}
 			cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
-			l := clitest.Launch(t, cmd)
+			l := clitest.StartProcess(t, cmd)
 			pid, _ := strconv.Atoi(l.Field("hangs"))
 			defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
 			samples := func() int {
@@ -158,7 +158,7 @@ func TestHang_Process(t *testing.T) {
 			more := func(n int) {
 				t.Helper()
 				n += samples()
-				clitest.Until(t, "there are more samples", func() bool { return samples() >= n })
+				clitest.WaitUntil(t, "there are more samples", func() bool { return samples() >= n })
 			}
 			more(8)
 			if name == "for a while" {

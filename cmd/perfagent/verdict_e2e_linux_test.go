@@ -16,14 +16,14 @@ import (
 // timeout(1) around perfagent is known by its name, and as the command by its exit code.
 func TestE2E_Verdict_Timeout(t *testing.T) {
 	t.Parallel()
-	o := clitest.Perform(t, clitest.Script(t, "sh", `timeout 3 "$P" run --out out -- sleep 60; exit 0`))
-	r, _ := reportertest.Only(t, filepath.Join(o.Dir, "out"))
+	o := clitest.RunCommand(t, clitest.Script(t, "sh", `timeout 3 "$P" run --out out -- sleep 60; exit 0`))
+	r, _ := reportertest.ReadSingle(t, filepath.Join(o.Dir, "out"))
 	reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "time_limit", "SIGTERM from timeout"), map[string]any{"sender": "timeout", "signal": "SIGTERM"})
 	reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "timeout", "0.1", "sleep", "60").Report(t), "time_limit", "code 124")
 	// Before its time timeout passes on what somebody sent it.
-	o = clitest.Perform(t, clitest.Script(t, "sh", `timeout 1000 "$P" run --out out -- sh -c "touch began; exec sleep 60" &
+	o = clitest.RunCommand(t, clitest.Script(t, "sh", `timeout 1000 "$P" run --out out -- sh -c "touch began; exec sleep 60" &
 while [ ! -e began ]; do sleep 0.01; done; kill $!; wait; exit 0`))
-	r, _ = reportertest.Only(t, filepath.Join(o.Dir, "out"))
+	r, _ = reportertest.ReadSingle(t, filepath.Join(o.Dir, "out"))
 	reportertest.WantVerdict(t, r, "signal", "SIGTERM from timeout")
 	stubborn := "trap '' TERM; while :; do sleep 0.05; done"
 	reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "timeout", "-k", "0.1", "3", "sh", "-c", stubborn).Report(t), "time_limit", "SIGKILL")
@@ -48,9 +48,9 @@ func TestE2E_Verdict_DiskThatWasFull(t *testing.T) {
 			cmd.Dir = full
 			cmd.Env = append(cmd.Env, "TMPDIR="+full)
 			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 5)
-			r, _ := reportertest.Only(t, filepath.Join(dir, "out"))
+			r, _ := reportertest.ReadSingle(t, filepath.Join(dir, "out"))
 			reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "disk_full", "no room was left on the file system of "+full+" in the last samples"), map[string]any{"path": full})
 		})
 	}

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -36,7 +36,7 @@ func verdictGroup(t *testing.T, limitMB int) string {
 		t.Skipf("no control group can be made (%v): run the tests where root may", err)
 	}
 	t.Cleanup(func() {
-		clitest.Until(t, "the control group is removed", func() bool { return unix.Rmdir(dir) == nil || !clitest.Exists(dir) })
+		clitest.WaitUntil(t, "the control group is removed", func() bool { return unix.Rmdir(dir) == nil || !clitest.Exists(dir) })
 	})
 	clitest.Write(t, filepath.Join(dir, "memory.limit_in_bytes"), fmt.Sprint(limitMB<<20), 0)
 	if path := filepath.Join(dir, "memory.memsw.limit_in_bytes"); clitest.Exists(path) { // no swap either
@@ -53,8 +53,8 @@ echo $$ >"$0/cgroup.procs" && exec "$@"`, group}, cmd.Path)
 	return cmd
 }
 
-// verdictHog takes all the memory that it can get: the kernel must end it, and nothing else of what verdictInside starts,
-// however long it takes to give the memory back.
+// verdictHog takes all the memory that it can get: the kernel must end it, and nothing else of what verdictInside
+// starts, however long it takes to give the memory back.
 const verdictHog = `sh -c "echo 1000 >/proc/self/oom_score_adj; exec tail /dev/zero"`
 
 func TestVerdict_Exit(t *testing.T) {
@@ -67,7 +67,7 @@ func TestVerdict_Exit(t *testing.T) {
 // Who sent a TERM is told by name.
 func TestVerdict_NamesTheSender(t *testing.T) {
 	t.Parallel()
-	l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
+	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
 	l.Expect("ready")
 	l.Signal(syscall.SIGTERM)
 	o, _ := l.End()
@@ -89,13 +89,13 @@ func TestVerdict_Terminal(t *testing.T) {
 	m.Expect("ready")
 	m.Send("\x03")
 	m.End()
-	r, _ := reportertest.Only(t, filepath.Join(cmd.Dir, "perfagent-out"))
+	r, _ := reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
 	reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "signal", "killed by SIGINT from the terminal (Ctrl-C)"), map[string]any{"signal": "SIGINT"})
 }
 
 func TestVerdict_Kill(t *testing.T) {
 	t.Parallel()
-	l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
+	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
 	if err := unix.Kill(l.PID("pid"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestVerdict_Kill(t *testing.T) {
 // sent the TERM. Somebody's shell is none, whatever a variable with a common name says.
 func TestVerdict_TermThenKill(t *testing.T) {
 	t.Parallel()
-	bash := need.Tool(t, "bash", "apt-get install bash")
+	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	for _, test := range []struct{ sender, scheduler, cause, text string }{
 		{"slurmstepd", "SLURM_JOB_ID=4711", "time_limit", "ended at a time limit of Slurm: SIGTERM from slurmstepd (process "},
 		{"bash", "SLURM_JOB_ID=4711", "signal", "killed by SIGKILL"},
@@ -118,7 +118,7 @@ func TestVerdict_TermThenKill(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--", "sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.01; done")
 			cmd.Env = append(cmd.Env, test.scheduler)
-			l := clitest.Launch(t, cmd)
+			l := clitest.StartProcess(t, cmd)
 			pid := l.PID("pid")
 			path := filepath.Join(t.TempDir(), test.sender)
 			if err := os.Symlink(bash, path); err != nil {
@@ -157,7 +157,7 @@ func TestVerdict_OtherSignals(t *testing.T) {
 		{"no-such-command", "exited", "exited with code 127"},
 		{"exit " + fmt.Sprint(128+int(syscall.SIGUSR1)), "signal", "as programs do after SIGUSR1 from "},
 	} {
-		l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap 'caught=1' USR1; echo ready; while [ -z "$caught" ]; do sleep 0.01; done; `+test.then))
+		l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap 'caught=1' USR1; echo ready; while [ -z "$caught" ]; do sleep 0.01; done; `+test.then))
 		l.Expect("ready")
 		l.Signal(syscall.SIGUSR1)
 		o, _ := l.End()
@@ -170,11 +170,11 @@ func TestVerdict_OtherSignals(t *testing.T) {
 func TestVerdict_Journal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "sh", `exec timeout 1000 "$P" run --out out --run-id r --interval 50ms -- sh -c "trap 'echo caught' TERM; echo ready; while :; do sleep 0.02; done"`)
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	l.Signal(syscall.SIGTERM) // timeout passes it on
 	l.Expect("caught")
-	clitest.Until(t, "the signal is in the journal", func() bool {
+	clitest.WaitUntil(t, "the signal is in the journal", func() bool {
 		data, err := os.ReadFile(filepath.Join(cmd.Dir, "out/r/node-0.jsonl"))
 		return err == nil && strings.Contains(string(data), `"SIGTERM"`)
 	})
@@ -199,11 +199,11 @@ func TestVerdict_JournalBetweenSamples(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "5m", "--", "sh", "-c", "trap 'echo caught' TERM; echo ready; while :; do sleep 0.01; done")
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	l.Signal(syscall.SIGTERM)
 	l.Expect("caught")
-	clitest.Until(t, "the signal is in the journal", func() bool {
+	clitest.WaitUntil(t, "the signal is in the journal", func() bool {
 		data, err := os.ReadFile(path)
 		return err == nil && strings.Contains(string(data), `"SIGTERM"`)
 	})
@@ -266,7 +266,7 @@ func TestVerdict_MemoryLimit(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			group := verdictGroup(t, 64)
-			o := clitest.Perform(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", test.script), group))
+			o := clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", test.script), group))
 			o.Want(t, test.code)
 			r := o.Report(t)
 			v := reportertest.WantVerdict(t, r, test.cause, test.text)
@@ -312,11 +312,11 @@ func TestVerdict_LimitBelow(t *testing.T) {
 	group := verdictGroup(t, 1024)
 	inner := filepath.Join(group, "inner")
 	t.Cleanup(func() {
-		clitest.Until(t, "the inner group is removed", func() bool { return unix.Rmdir(inner) == nil || !clitest.Exists(inner) })
+		clitest.WaitUntil(t, "the inner group is removed", func() bool { return unix.Rmdir(inner) == nil || !clitest.Exists(inner) })
 	})
 	hog := `mkdir "$0"; echo 40M >"$0/memory.limit_in_bytes"; [ ! -e "$0/memory.memsw.limit_in_bytes" ] || echo 40M >"$0/memory.memsw.limit_in_bytes"
 		sh -c 'echo $$ >"$0/cgroup.procs"; exec ` + verdictHog + `' "$0"; exit 3`
-	o := clitest.Perform(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", hog, inner), group))
+	o := clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", hog, inner), group))
 	o.Want(t, 3)
 	words := []string{"exited with code 3 after the kernel killed a process: ", "hit the memory limit of a control group within or around its own"}
 	want := map[string]any{"oom_kills": 1, "limit_kills": 0, "limit_mb": nil, "peak_mb": nil, "limit_group": nil}
@@ -330,14 +330,14 @@ func TestVerdict_LimitBelow(t *testing.T) {
 func TestVerdict_ForgetsAnOldKill(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
-	clitest.Perform(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", verdictHog), group))
+	clitest.RunCommand(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", verdictHog), group))
 	control, err := os.ReadFile(filepath.Join(group, "memory.oom_control"))
 	if err != nil || !strings.Contains(string(control), "oom_kill 1\n") {
 		t.Fatalf("no kill was counted: %q, %v", control, err)
 	}
-	r := clitest.Perform(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "exit 3"), group)).Report(t)
+	r := clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "exit 3"), group)).Report(t)
 	reportertest.WantVerdict(t, r, "exited", "exited with code 3")
-	r = clitest.Perform(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "kill -9 $$"), group)).Report(t)
+	r = clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "kill -9 $$"), group)).Report(t)
 	reportertest.WantVerdict(t, r, "signal", "killed by SIGKILL")
 }
 
@@ -397,15 +397,15 @@ func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			clitest.Until(t, "the group below is removed", func() bool { return unix.Rmdir(other) == nil || !clitest.Exists(other) })
+			clitest.WaitUntil(t, "the group below is removed", func() bool { return unix.Rmdir(other) == nil || !clitest.Exists(other) })
 		})
 	}
 	// After the first sample the kernel's log is open.
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c",
 		untilSampledSo(1)+"; echo ready; while [ ! -e go ]; do sleep 0.02; done; "+end)
-	l := clitest.Launch(t, verdictInside(cmd, group))
+	l := clitest.StartProcess(t, verdictInside(cmd, group))
 	l.Expect("ready")
-	clitest.Perform(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", "exec "+verdictHog), other))
+	clitest.RunCommand(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", "exec "+verdictHog), other))
 	clitest.Write(t, filepath.Join(cmd.Dir, "go"), "", 0o644)
 	o, _ := l.End()
 	return o
@@ -425,12 +425,12 @@ func TestVerdict_ShortLivedChildBesideOthers(t *testing.T) {
 	}
 	defer hold.Close()
 	neighbour.Stdin = hold
-	l := clitest.Launch(t, neighbour)
+	l := clitest.StartProcess(t, neighbour)
 	l.Expect("in")
 	defer l.End()
 	defer release.Close()
 	run := func() clitest.Outcome {
-		return clitest.Perform(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", verdictHog+"; exit 3"), group))
+		return clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", verdictHog+"; exit 3"), group))
 	}
 	o := run()
 	if o.Code < 0 {
@@ -461,9 +461,9 @@ func TestVerdict_KnowsANeighbour(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c", "echo ready; while [ ! -e go ]; do sleep 0.02; done; exit 4")
-	l := clitest.Launch(t, verdictInside(cmd, group))
+	l := clitest.StartProcess(t, verdictInside(cmd, group))
 	l.Expect("ready")
-	clitest.Until(t, "the journal has samples", func() bool {
+	clitest.WaitUntil(t, "the journal has samples", func() bool {
 		paths := reportertest.InDir(t, filepath.Join(cmd.Dir, "perfagent-out"))
 		if len(paths) == 0 {
 			return false
@@ -491,9 +491,9 @@ func TestVerdict_FullDisk(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(t.TempDir(), "out"), "--", "sh", "-c", test.script+" || exit 5")
 			cmd.Dir = clitest.Mount(t, test.options, 0)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 5)
-			r, _ := reportertest.Only(t, cmd.Args[3])
+			r, _ := reportertest.ReadSingle(t, cmd.Args[3])
 			reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "disk_full", "exited with code 5", test.text, cmd.Dir), map[string]any{"path": cmd.Dir, "exit_code": 5})
 			reportertest.WantTimeInRun(t, r, "time")
 		})
@@ -519,9 +519,9 @@ func TestVerdict_CoreFillsTheDisk(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(t.TempDir(), "out"), "--", "sh", "-c", test.script)
 			cmd.Dir = clitest.Mount(t, "size=1m", 0)
-			o := clitest.Perform(t, cmd)
+			o := clitest.RunCommand(t, cmd)
 			o.Want(t, test.code)
-			r, _ := reportertest.Only(t, cmd.Args[3])
+			r, _ := reportertest.ReadSingle(t, cmd.Args[3])
 			v := reportertest.WantVerdict(t, r, test.cause, test.text, cmd.Dir)
 			if mb, _ := v.Evidence["core_mb"].(float64); test.name != "no room" && (mb <= 0 || mb > 1) {
 				t.Errorf("a core of %v MiB", v.Evidence["core_mb"])

@@ -69,7 +69,7 @@ func (r release) String() string {
 
 func (s streams) printVersion() error {
 	line := thisRelease().String()
-	if job.PlainBuild() {
+	if job.LacksEntryPoint() {
 		line += "\n" + plainBuild
 	}
 	_, err := fmt.Fprintln(s.out, line)

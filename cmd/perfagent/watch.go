@@ -25,10 +25,10 @@ const minRefresh = 100 * time.Millisecond
 type watchOptions struct {
 	runs    runFinder
 	node    int
-	picked  bool // node was given
+	hasNode bool // node was given
 	launch  int  // K of RUN-ID@K; 0 = not given
 	refresh time.Duration
-	home    string // boot id of this machine
+	bootID  string // boot id of this machine
 	streams streams
 }
 
@@ -68,11 +68,11 @@ gone.`,
 
 func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // the default is the number of CPUs
-	if err := o.settle(cmd); err != nil {
+	if err := o.applyDefaults(cmd); err != nil {
 		return err
 	}
 
-	o.home = host.BootID()
+	o.bootID = host.BootID()
 	dir, err := o.find(nameOf(args))
 	if err != nil {
 		return err
@@ -85,10 +85,10 @@ func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 
 	defer w.close()
 	if isTerminal(o.streams.out) && !isDumb() {
-		return w.onScreen()
+		return w.showScreen()
 	}
 
-	return w.inLines()
+	return w.printLines()
 }
 
 // isDumb reports whether the terminal only takes lines. A terminal without a name is taken for one,
@@ -98,14 +98,16 @@ func isDumb() bool {
 	return name == "dumb" || name == "" && runtime.GOOS != "windows"
 }
 
-// pace returns the time between two reads of the journal: a whole fraction of refresh, at most a
+// pollInterval returns the time between two reads of the journal: a whole fraction of refresh, at most a
 // second, so that the end shows at once.
-func (o *watchOptions) pace() time.Duration {
+func (o *watchOptions) pollInterval() time.Duration {
 	return o.refresh / (1 + (o.refresh-1)/time.Second)
 }
 
 // due reports whether it is time for another update. A read may come a little early.
-func (o *watchOptions) due(now, last time.Time) bool { return now.Sub(last) >= o.refresh-o.pace()/2 }
+func (o *watchOptions) due(now, last time.Time) bool {
+	return now.Sub(last) >= o.refresh-o.pollInterval()/2
+}
 
 // find returns the directory of the run with a name, or of the newest that is running.
 func (o *watchOptions) find(name string) (dir string, err error) {
@@ -113,7 +115,7 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 		return o.newestRunning()
 	}
 
-	if o.runs.isCopied(name) {
+	if o.runs.needsCopy(name) {
 		return "", errors.New("watch: that store has no journal to follow; perfagent show shows what it has")
 	}
 	found, err := o.runs.find(name)
@@ -130,12 +132,12 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 		return found.Run.Dir, nil
 	}
 
-	file, ok := catalog.ParseName(filepath.Base(found.File))
+	file, ok := catalog.ParseFileName(filepath.Base(found.File))
 	if !ok {
 		return "", fmt.Errorf("watch: %s is not the journal of a run", found.File)
 	}
-	if !o.picked {
-		o.node, o.picked = indexOf(found.File, file.Node), true
+	if !o.hasNode {
+		o.node, o.hasNode = indexOf(found.File, file.Node), true
 	}
 
 	return filepath.Dir(found.File), nil
@@ -143,7 +145,7 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 
 // indexOf returns the index of the node that a journal is of: otherwise, unless the run has given it another.
 func indexOf(path string, otherwise int) int {
-	run, err := catalog.At(filepath.Dir(path))
+	run, err := catalog.ReadRun(filepath.Dir(path))
 	if err != nil || run == nil {
 		return otherwise
 	}
@@ -159,13 +161,13 @@ func indexOf(path string, otherwise int) int {
 	return otherwise
 }
 
-// settle reads PERFAGENT_OUT and checks the flags.
-func (o *watchOptions) settle(cmd *cobra.Command) error {
-	if err := o.runs.settle(); err != nil {
+// applyDefaults reads PERFAGENT_OUT and checks the flags.
+func (o *watchOptions) applyDefaults(cmd *cobra.Command) error {
+	if err := o.runs.applyDefaults(); err != nil {
 		return err
 	}
 
-	o.picked = cmd.Flags().Changed("node")
+	o.hasNode = cmd.Flags().Changed("node")
 	switch {
 	case o.node < 0 || o.node > agent.MaxNode:
 		return fmt.Errorf("--node: %d is not between 0 and %d", o.node, agent.MaxNode)
@@ -180,37 +182,37 @@ func (o *watchOptions) settle(cmd *cobra.Command) error {
 func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	id := catalog.NameOf(dir)
 	w := &watchedRun{options: o, id: id, dir: dir}
-	there, err := findRun(dir, o.launch)
+	there, err := listLaunchFiles(dir, o.launch)
 	if err != nil {
 		return nil, err
 	}
 
 	w.start = there.start
 	node, ok := there.first()
-	if o.picked {
+	if o.hasNode {
 		node = o.node
 		_, ok = there.journals[node]
 	}
 
 	switch report, ended := there.reports[node]; {
 	case ok:
-	case ended && o.picked:
+	case ended && o.hasNode:
 		return nil, fmt.Errorf("watch: node %d of run %q has ended: %s", node, id, showCommand(report))
 	case ended && len(there.reports) > 1: // of which another may have failed
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(there.dir))
 	case ended:
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(report))
-	case o.picked:
+	case o.hasNode:
 		return nil, fmt.Errorf("watch: no node %d of run %q in %s; there is %s", node, id, there.dir, there.nodes())
 	default:
 		return nil, fmt.Errorf("watch: no recording of run %q in %s", id, there.dir)
 	}
 
-	w.main = newWatchedNode(node, there.journals[node], o.home)
+	w.main = newWatchedNode(node, there.journals[node], o.bootID)
 	w.nodes = []*watchedNode{w.main}
-	w.main.look(time.Now())
-	if lead := w.main.lead(); w.main.report() == nil && lead.trouble != nil {
-		return nil, fmt.Errorf("watch: %w", lead.trouble)
+	w.main.poll(time.Now())
+	if lead := w.main.lead(); w.main.report() == nil && lead.readErr != nil {
+		return nil, fmt.Errorf("watch: %w", lead.readErr)
 	}
 
 	return w, nil
@@ -218,7 +220,7 @@ func (o *watchOptions) open(dir string) (*watchedRun, error) {
 
 // showCommand returns the shell command that shows a report.
 func showCommand(path string) string {
-	return pusher.CommandLine([]string{"perfagent", "show", path})
+	return pusher.ShellCommand([]string{"perfagent", "show", path})
 }
 
 // newestRunning returns the directory of the run that was started last, among those still running.
@@ -233,7 +235,7 @@ func (o *watchOptions) newestRunning() (string, error) {
 	var unread unreadRuns
 	for _, e := range entries {
 		dir := filepath.Join(out, e.Name())
-		there, err := findRun(dir, 0)
+		there, err := listLaunchFiles(dir, 0)
 		if err != nil {
 			if e.IsDir() { // else it is not a run
 				unread.add(dir, errors.Unwrap(err))
@@ -242,13 +244,13 @@ func (o *watchOptions) newestRunning() (string, error) {
 		}
 
 		for _, path := range slices.Concat(slices.Collect(maps.Values(there.journals))...) {
-			p := newWatchedPart(path, o.home)
-			p.look(time.Now())
+			p := newWatchedPart(path, o.bootID)
+			p.poll(time.Now())
 			if r := p.report; r != nil && p.running(time.Now()) && (running == "" || r.Run.Start.After(started)) {
 				running, started = dir, r.Run.Start.Time
 			}
 			if p.newestReport() == nil {
-				unread.add(path, p.trouble)
+				unread.add(path, p.readErr)
 			}
 
 			p.follower.Close()

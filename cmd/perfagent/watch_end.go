@@ -14,35 +14,35 @@ import (
 
 // A nodeEnd describes how a node ended.
 type nodeEnd struct {
-	index   int
-	journal string // that was followed; "" = none
-	words   string // "exit 3"; "" = nothing went wrong
-	failed  bool
-	open    bool   // its end is not known
-	show    string // file to show: the report or the journal
+	index      int
+	journal    string // that was followed; "" = none
+	words      string // "exit 3"; "" = nothing went wrong
+	failed     bool
+	unfinished bool   // its end is not known
+	show       string // file to show: the report or the journal
 }
 
 // stopped reports whether nothing more will come from the recording: it has ended, its agent is gone, or
 // it could never be read.
 func (p *watchedPart) stopped() bool {
-	return p.over() || p.isGone() || p.trouble != nil && p.report == nil
+	return p.hasEnded() || p.isGone() || p.readErr != nil && p.report == nil
 }
 
-// ending describes how a recording of a node that has stopped ended.
-func (p *watchedPart) ending(node int) nodeEnd {
-	if p.end != nil {
-		e := reportEnd(node, p.end, p.endPath)
+// describeEnd describes how a recording of a node that has stopped ended.
+func (p *watchedPart) describeEnd(node int) nodeEnd {
+	if p.finalReport != nil {
+		e := reportEnd(node, p.finalReport, p.finalPath)
 		e.journal = p.follower.Path()
 		return e
 	}
 
-	e := nodeEnd{index: node, journal: p.follower.Path(), show: p.follower.Path(), open: true}
+	e := nodeEnd{index: node, journal: p.follower.Path(), show: p.follower.Path(), unfinished: true}
 	switch {
 	case p.isLost():
 		e.words = "the journal is gone and there is no report"
 	case p.isGone():
 		e.words = "its perfagent is gone"
-	case p.trouble != nil:
+	case p.readErr != nil:
 		e.words = "cannot be read"
 	}
 
@@ -54,7 +54,7 @@ func reportEnd(node int, r *reporter.Report, path string) nodeEnd {
 	e := nodeEnd{index: node, show: path}
 	switch run := r.Run; {
 	case run.Incomplete != "":
-		e.open, e.words = true, "its report is incomplete"
+		e.unfinished, e.words = true, "its report is incomplete"
 	case run.Signal != "":
 		e.failed, e.words = true, "killed by "+text.Clip(text.Printable(run.Signal), 20)
 	case run.ExitCode != nil && *run.ExitCode != 0:
@@ -66,28 +66,28 @@ func reportEnd(node int, r *reporter.Report, path string) nodeEnd {
 
 // printEnd prints how the run ended and the command that shows its report.
 func (w *watchedRun) printEnd() error {
-	if ends, unread := w.endings(); !w.options.picked && len(ends)+unread > 1 {
+	if ends, unread := w.endings(); !w.options.hasNode && len(ends)+unread > 1 {
 		return w.printEnds(ends, unread)
 	}
 
 	name := w.id
-	if w.options.picked {
+	if w.options.hasNode {
 		name += ", node " + w.main.name()
 	}
 
 	part := w.main.lead()
-	if i := slices.IndexFunc(w.main.parts, func(p *watchedPart) bool { return p.end == nil }); i >= 0 {
+	if i := slices.IndexFunc(w.main.parts, func(p *watchedPart) bool { return p.finalReport == nil }); i >= 0 {
 		part = w.main.parts[i]
 	}
 	switch {
 	case part.isLost():
-		return fmt.Errorf("watch: run %q: %w", w.id, part.trouble)
-	case part.end == nil:
+		return fmt.Errorf("watch: run %q: %w", w.id, part.readErr)
+	case part.finalReport == nil:
 		return fmt.Errorf("watch: run %q has no end: its perfagent is gone; %s", w.id, w.showMain(part.follower.Path()))
 	}
 
 	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s; %s\n", name, summary.Headline(w.main.report()),
-		text.Printable(w.showMain(part.endPath)))
+		text.Printable(w.showMain(part.finalPath)))
 	return err
 }
 
@@ -103,14 +103,14 @@ func (w *watchedRun) showMain(path string) string {
 // read. Of the nodes that had ended before watch started it reads at most maxWatched.
 func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 	for _, n := range w.nodes {
-		ends = append(ends, n.ending())
+		ends = append(ends, n.describeEnd())
 	}
 
-	for _, e := range w.dropped {
+	for _, e := range w.evicted {
 		ends = append(ends, e)
 	}
 
-	if there, err := findRun(w.dir, w.options.launch); err == nil && !w.options.picked {
+	if there, err := listLaunchFiles(w.dir, w.options.launch); err == nil && !w.options.hasNode {
 		tried := 0
 		for node, path := range there.reports {
 			if w.knows(node) {
@@ -125,7 +125,7 @@ func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 			if r, err := reportfile.Read(path, 0); err == nil {
 				ends = append(ends, reportEnd(node, r, path))
 			} else {
-				ends = append(ends, nodeEnd{index: node, words: "its report cannot be read", open: true, show: path})
+				ends = append(ends, nodeEnd{index: node, words: "its report cannot be read", unfinished: true, show: path})
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 // command that shows the first of them.
 func (w *watchedRun) printEnds(ends []nodeEnd, unread int) error {
 	failed := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.failed })
-	open := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.open })
+	open := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.unfinished })
 	words := fmt.Sprintf("%d nodes", len(ends)+unread)
 	if len(failed) > 0 {
 		words += fmt.Sprintf(", %d failed (%s)", len(failed), nameEnds(failed))

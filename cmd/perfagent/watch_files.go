@@ -13,28 +13,28 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// runFiles are the recordings of a launch, by node.
-type runFiles struct {
+// launchFiles are the recordings of a launch, by node.
+type launchFiles struct {
 	dir      string
 	start    time.Time        // of the launch
 	journals map[int][]string // of nodes that are running, or whose perfagent was killed: one, or one of each rank
 	reports  map[int]string   // of the others
 }
 
-// findRun lists the recordings of a launch of the run in a folder: of the K-th or, for 0, of the newest that is
+// listLaunchFiles lists the recordings of a launch of the run in a folder: of the K-th or, for 0, of the newest that is
 // running, else of the newest with a journal.
-func findRun(dir string, k int) (*runFiles, error) {
-	run, err := catalog.At(dir)
+func listLaunchFiles(dir string, k int) (*launchFiles, error) {
+	run, err := catalog.ReadRun(dir)
 	if err != nil {
 		return nil, fmt.Errorf("watch: look for the run: %w", err)
 	}
 
-	r := &runFiles{dir: dir, journals: make(map[int][]string), reports: make(map[int]string)}
+	r := &launchFiles{dir: dir, journals: make(map[int][]string), reports: make(map[int]string)}
 	if run == nil {
 		r.addUnreadable()
 		return r, nil
 	}
-	l := watchable(run)
+	l := launchToWatch(run)
 	if k > 0 && k <= len(run.Launches) {
 		l = &run.Launches[k-1]
 	}
@@ -42,12 +42,12 @@ func findRun(dir string, k int) (*runFiles, error) {
 	r.start = l.Start
 	for i := range l.Nodes {
 		n := &l.Nodes[i]
-		for _, piece := range n.Pieces {
+		for _, piece := range n.Entries {
 			if piece.Journal != "" {
 				r.journals[n.Index] = append(r.journals[n.Index], piece.Journal)
 			}
 		}
-		if piece := n.Pieces[0]; piece.Report != "" {
+		if piece := n.Entries[0]; piece.Report != "" {
 			r.reports[n.Index] = piece.Report
 		}
 	}
@@ -56,25 +56,25 @@ func findRun(dir string, k int) (*runFiles, error) {
 }
 
 // addUnreadable adds what has the name of a journal and is not one, so that an error can name it.
-func (r *runFiles) addUnreadable() {
+func (r *launchFiles) addUnreadable() {
 	paths, _ := filepath.Glob(filepath.Join(r.dir, "node-*.jsonl")) // none if the name of the directory is a bad pattern
 	for _, path := range paths {
-		if name, ok := catalog.ParseName(filepath.Base(path)); ok {
+		if name, ok := catalog.ParseFileName(filepath.Base(path)); ok {
 			r.journals[name.Node] = []string{path}
 		}
 	}
 }
 
-// watchable returns the launch to watch.
-func watchable(run *catalog.Run) *catalog.Launch {
+// launchToWatch returns the launch to watch.
+func launchToWatch(run *catalog.Run) *catalog.Launch {
 	var withJournal *catalog.Launch
 	for i := range slices.Backward(run.Launches) {
 		l := &run.Launches[i]
 		for _, n := range l.Nodes {
-			for _, piece := range n.Pieces {
+			for _, piece := range n.Entries {
 				switch {
 				case piece.Journal == "":
-				case journal.WriterOf(piece.Journal) != journal.Gone:
+				case journal.ReadWriterState(piece.Journal) != journal.WriterGone:
 					return l
 				case withJournal == nil:
 					withJournal = l
@@ -91,16 +91,17 @@ func watchable(run *catalog.Run) *catalog.Launch {
 
 // isLater reports whether path is a later recording of a node than the other.
 func isLater(path, than string) bool {
-	a, _ := catalog.ParseName(filepath.Base(path))
-	b, _ := catalog.ParseName(filepath.Base(than))
+	a, _ := catalog.ParseFileName(filepath.Base(path))
+	b, _ := catalog.ParseFileName(filepath.Base(than))
 	return a.Nth > b.Nth
 }
 
 // first returns the lowest node that is running, else the lowest with a journal.
-func (r *runFiles) first() (int, bool) {
+func (r *launchFiles) first() (int, bool) {
 	nodes := slices.Sorted(maps.Keys(r.journals))
 	for _, n := range nodes {
-		if slices.ContainsFunc(r.journals[n], func(path string) bool { return journal.WriterOf(path) != journal.Gone }) {
+		runs := func(path string) bool { return journal.ReadWriterState(path) != journal.WriterGone }
+		if slices.ContainsFunc(r.journals[n], runs) {
 			return n, true
 		}
 	}
@@ -118,7 +119,7 @@ func (r *runFiles) first() (int, bool) {
 }
 
 // nodes lists the nodes for an error message.
-func (r *runFiles) nodes() string {
+func (r *launchFiles) nodes() string {
 	all := maps.Clone(r.reports)
 	for n := range r.journals {
 		all[n] = ""

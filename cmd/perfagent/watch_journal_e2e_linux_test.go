@@ -26,7 +26,7 @@ func TestE2E_Watch_OfAnAgentThatIsKilled(t *testing.T) {
 	w := watchOn(t, run.Cmd.Dir, nil)
 	measured := regexp.MustCompile(`^CPU .* %$`)
 	w.next("a sample", func(f watchFrame) bool { return measured.MatchString(f.row("CPU")) })
-	plain := clitest.Launch(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "100ms"))
+	plain := clitest.StartProcess(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "100ms"))
 	plain.Next()
 	if err := unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestE2E_Watch_OfAnAgentThatIsKilled(t *testing.T) {
 	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
 	w.Send("q")
 	w.leaves(0)
-	o = clitest.Perform(t, watchCommand(t, run.Cmd.Dir, nil))
+	o = clitest.RunCommand(t, watchCommand(t, run.Cmd.Dir, nil))
 	o.Want(t, 1)
 	o.WantLine(t, "no run is active")
 }
@@ -74,7 +74,7 @@ func TestE2E_Watch_OfAJournalWithoutABeginning(t *testing.T) {
 		w.shows("perfagent is gone") // after five seconds in which it did not grow
 		w.Send("q")
 		w.leaves(0)
-		o := clitest.Perform(t, watchCommand(t, dir, nil, "r"))
+		o := clitest.RunCommand(t, watchCommand(t, dir, nil, "r"))
 		o.Want(t, 1)
 		o.WantLine(t, `run "r" has no end: its perfagent is gone`)
 		if !strings.HasPrefix(o.Out, "perfagent is gone: ") {
@@ -96,7 +96,7 @@ func TestE2E_Watch_OfALongRunIsCheap(t *testing.T) {
 		watchSample(j, rec, n)
 		if n%32 == 0 { // the journal's queue is short
 			at := fmt.Sprint(rec.Start.Wall.Unix() + int64(n))
-			clitest.Until(t, "the sample in the journal", func() bool { return strings.Contains(watchTail(t, j.Path()), at) })
+			clitest.WaitUntil(t, "the sample in the journal", func() bool { return strings.Contains(watchTail(t, j.Path()), at) })
 		}
 	}
 	st, err := os.Stat(j.Path())

@@ -25,9 +25,9 @@ func TestWatch_EndedOnSeveralNodes(t *testing.T) {
 	for _, node := range []string{"0", "1"} {
 		run := clitest.Perfagent(t, "run", "-q", "--run-id", "two", "--node", node, "--", "true")
 		run.Dir = dir
-		clitest.Perform(t, run).Want(t, 0)
+		clitest.RunCommand(t, run).Want(t, 0)
 	}
-	o := clitest.Perform(t, watchCommand(t, dir, nil, "two"))
+	o := clitest.RunCommand(t, watchCommand(t, dir, nil, "two"))
 	o.Want(t, 1)
 	if want := "perfagent watch: run \"two\" has ended: perfagent show perfagent-out/two\n"; o.Err != want {
 		t.Errorf("stderr %q, want %q", o.Err, want)
@@ -81,7 +81,7 @@ func TestWatch_Refuses(t *testing.T) {
 		{[]string{"--out", "", "ended"}, []string{"--out", "empty"}},
 		{[]string{"a", "b"}, []string{"one run or report"}},
 	} {
-		o := clitest.Perform(t, watchCommand(t, dir, nil, c.args...))
+		o := clitest.RunCommand(t, watchCommand(t, dir, nil, c.args...))
 		o.Want(t, 1)
 		o.WantLine(t, c.words...)
 		if o.Out != "" {
@@ -89,7 +89,7 @@ func TestWatch_Refuses(t *testing.T) {
 		}
 	}
 	cmd := watchCommand(t, dir, []string{"PERFAGENT_OUT=elsewhere"})
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 1)
 	o.WantLine(t, "under elsewhere")
 }
@@ -103,7 +103,7 @@ func TestWatch_OfAJournalElsewhere(t *testing.T) {
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	in, goOn := clitest.Pipe(t)
 	cmd.Stdin = in
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	there, err := filepath.Glob(filepath.Join(tmp, "perfagent-*", "node-0.jsonl"))
 	if err != nil || len(there) != 1 {
@@ -132,7 +132,7 @@ func TestWatch_OfAJournalThatGoes(t *testing.T) {
 			t.Parallel()
 			run := watched(t, "", "--run-id", "r", "--interval", "50ms")
 			w := watchOn(t, run.Cmd.Dir, nil)
-			plain := clitest.Launch(t, watchCommand(t, run.Cmd.Dir, nil))
+			plain := clitest.StartProcess(t, watchCommand(t, run.Cmd.Dir, nil))
 			w.shows("running for")
 			plain.Next()
 			if c.instead != "" {
@@ -248,7 +248,7 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 			t.Errorf("the command is not shown: %q", command)
 		}
 	}
-	plain := clitest.Launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "evil"))
+	plain := clitest.StartProcess(t, watchCommand(t, dir, nil, "--refresh", "100ms", "evil"))
 	clitest.WantPrintable(t, plain.Next())
 	plain.Signal(unix.SIGKILL)
 	plain.End()

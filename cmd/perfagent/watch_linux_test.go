@@ -87,7 +87,7 @@ func TestWatch_GivesTheTerminalBack(t *testing.T) {
 			} else if err := unix.Kill(w.Cmd.Process.Pid, c.sig); err != nil {
 				t.Fatal(err)
 			}
-			clitest.Until(t, "the settings of before", func() bool { return cmp.Equal(before, watchTermios(t, w.TTY)) })
+			clitest.WaitUntil(t, "the settings of before", func() bool { return cmp.Equal(before, watchTermios(t, w.TTY)) })
 			slave.Close()
 			if left := w.leaves(c.code); left != "" {
 				t.Errorf("on the screen: %q", left)
@@ -228,7 +228,7 @@ func TestWatch_PlainLines(t *testing.T) {
 		cmd := watchCommand(t, run.Cmd.Dir, env, "--refresh", "100ms")
 		var text string
 		if name == "pipe" {
-			l := clitest.Launch(t, cmd)
+			l := clitest.StartProcess(t, cmd)
 			l.Next()
 			l.Next()
 			l.Next()
@@ -269,8 +269,8 @@ func TestWatch_PlainLinesOfManyNodes(t *testing.T) {
 	dir := first.Cmd.Dir
 	before, second, third := run(dir, "7"), run(dir, "1"), run(dir, "2")
 	before.ends(4)
-	l := clitest.Launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
-	picked := clitest.Launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "--node", "1", "r"))
+	l := clitest.StartProcess(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
+	picked := clitest.StartProcess(t, watchCommand(t, dir, nil, "--refresh", "100ms", "--node", "1", "r"))
 	watchLine(l, "node 0: running for ")
 	watchLine(picked, "node 1: running for ")
 	first.ends(0)
@@ -309,7 +309,7 @@ func TestWatch_PlainLinesOfANodeThatIsKilled(t *testing.T) {
 	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
 	dir := first.Cmd.Dir
 	second := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "1")
-	l := clitest.Launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
+	l := clitest.StartProcess(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
 	watchLine(l, "node 0: running for ")
 	first.Signal(unix.SIGKILL)
 	first.goOn.Close()
@@ -328,7 +328,7 @@ func TestWatch_SeesTheEndBetweenPictures(t *testing.T) {
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "1h")
 	w.shows("q quits")
-	plain := clitest.Launch(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "1h"))
+	plain := clitest.StartProcess(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "1h"))
 	plain.Next()
 	run.ends(0)
 	if left := w.leaves(0); !strings.Contains(left, "run r: exit 0 after ") {
@@ -350,7 +350,7 @@ func TestWatch_Pace(t *testing.T) {
 	} {
 		o := &watchOptions{refresh: refresh}
 		now := time.Now()
-		if got := o.pace(); got != want || o.due(now.Add(refresh-got), now) || !o.due(now.Add(refresh), now) {
+		if got := o.pollInterval(); got != want || o.due(now.Add(refresh-got), now) || !o.due(now.Add(refresh), now) {
 			t.Errorf("--refresh %v: a look each %v, want %v", refresh, got, want)
 		}
 	}
@@ -381,7 +381,7 @@ func TestWatch_OfASidecar(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := filepath.Join(cmd.Dir, "perfagent-out", "s", "node-0.json")
-	clitest.Until(t, "a report of the sidecar", func() bool { _, err := os.Stat(report); return err == nil })
+	clitest.WaitUntil(t, "a report of the sidecar", func() bool { _, err := os.Stat(report); return err == nil })
 	w := watchOn(t, cmd.Dir, nil)
 	w.shows("run s, node 0", "CPU")
 	if err := unix.Kill(cmd.Process.Pid, unix.SIGTERM); err != nil {
@@ -411,7 +411,7 @@ func TestWatch_WithoutKeys(t *testing.T) {
 // The function that it gives ends that, once the run has ended.
 func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 	t.Helper()
-	clitest.Until(t, "the journal", func() bool {
+	clitest.WaitUntil(t, "the journal", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "perfagent-out", id, "node-0.jsonl"))
 		return err == nil
 	})

@@ -15,15 +15,15 @@ import (
 
 // A watchedNode follows the journals of one node: usually one, else one of each rank.
 type watchedNode struct {
-	index int
-	home  string // boot id of this machine; "" = unknown
-	parts []*watchedPart
+	index  int
+	bootID string // boot id of this machine; "" = unknown
+	parts  []*watchedPart
 
-	whole *reporter.Report // of all parts, as they were looked at last; nil = not made yet
+	cachedReport *reporter.Report // of all parts, as they were looked at last; nil = not made yet
 }
 
 func newWatchedNode(index int, paths []string, home string) *watchedNode {
-	n := &watchedNode{index: index, home: home}
+	n := &watchedNode{index: index, bootID: home}
 	for _, path := range paths {
 		n.parts = append(n.parts, newWatchedPart(path, home))
 	}
@@ -36,7 +36,7 @@ func (n *watchedNode) name() string { return strconv.Itoa(n.index) }
 // follow adds the journal of another rank, unless it is followed already.
 func (n *watchedNode) follow(path string) {
 	if !n.follows(path) {
-		n.parts = append(n.parts, newWatchedPart(path, n.home))
+		n.parts = append(n.parts, newWatchedPart(path, n.bootID))
 	}
 }
 
@@ -51,11 +51,11 @@ func (n *watchedNode) close() {
 	}
 }
 
-// look reads what is new.
-func (n *watchedNode) look(now time.Time) {
-	n.whole = nil
+// poll reads what is new.
+func (n *watchedNode) poll(now time.Time) {
+	n.cachedReport = nil
 	for _, p := range n.parts {
-		p.look(now)
+		p.poll(now)
 	}
 }
 
@@ -72,42 +72,42 @@ func (n *watchedNode) all(is func(*watchedPart) bool) bool {
 	return !slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return !is(p) })
 }
 
-// over reports whether the node has ended.
-func (n *watchedNode) over() bool { return n.all((*watchedPart).over) }
+// hasEnded reports whether the node has ended.
+func (n *watchedNode) hasEnded() bool { return n.all((*watchedPart).hasEnded) }
 
 // isGone reports whether nothing more comes, and a perfagent ended without a report.
 func (n *watchedNode) isGone() bool {
-	return !n.over() && n.all(func(p *watchedPart) bool { return p.over() || p.isGone() })
+	return !n.hasEnded() && n.all(func(p *watchedPart) bool { return p.hasEnded() || p.isGone() })
 }
 
 // stopped reports whether nothing more will come from the node.
 func (n *watchedNode) stopped() bool { return n.all((*watchedPart).stopped) }
 
-// isTroubled reports whether a part could not be read.
-func (n *watchedNode) isTroubled() bool {
-	return slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return p.trouble != nil })
+// hasReadErr reports whether a part could not be read.
+func (n *watchedNode) hasReadErr() bool {
+	return slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return p.readErr != nil })
 }
 
 // report returns what is known of the node, of all ranks together; nil if that is nothing.
 func (n *watchedNode) report() *reporter.Report {
-	if n.whole == nil {
-		n.whole = n.combined()
+	if n.cachedReport == nil {
+		n.cachedReport = n.combine()
 	}
-	return n.whole
+	return n.cachedReport
 }
 
-// combined puts together what is known of the ranks.
-func (n *watchedNode) combined() *reporter.Report {
-	var known []reporter.Source
+// combine puts together what is known of the ranks.
+func (n *watchedNode) combine() *reporter.Report {
+	var known []reporter.SourceReport
 	for _, p := range n.parts {
 		r := p.newestReport()
 		if r == nil {
 			continue
 		}
-		if p.end != nil && len(p.node().Ranks) > 1 { // the perfagents have put the ranks together
+		if p.finalReport != nil && len(p.node().Ranks) > 1 { // the perfagents have put the ranks together
 			return r
 		}
-		known = append(known, reporter.Source{Path: p.follower.Path(), Report: r})
+		known = append(known, reporter.SourceReport{Path: p.follower.Path(), Report: r})
 	}
 
 	switch len(known) {
@@ -146,14 +146,14 @@ func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 		if !p.stopped() {
 			newest = append(newest, p.newest)
 		}
-		switch e := p.ending(n.index); {
-		case p.end != nil && e.failed:
+		switch e := p.describeEnd(n.index); {
+		case p.finalReport != nil && e.failed:
 			failed++
 		case p.isGone() || p.isLost():
 			open++
 		}
 	}
-	out.Newest = terminal.Together(newest)
+	out.Newest = terminal.CombineRanks(newest)
 	out.State += ", " + text.Count(len(n.parts), "rank", "ranks")
 	if failed > 0 {
 		out.State, out.Alarm = out.State+fmt.Sprintf(", %d failed", failed), true
@@ -165,16 +165,16 @@ func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 	return out
 }
 
-// ending describes how a node that has stopped ended: of several ranks, how one did that failed, else one without an
-// end.
-func (n *watchedNode) ending() nodeEnd {
+// describeEnd describes how a node that has stopped ended: of several ranks, how one did that failed, else one without
+// an end.
+func (n *watchedNode) describeEnd() nodeEnd {
 	var ends []nodeEnd
 	for _, p := range n.parts {
-		ends = append(ends, p.ending(n.index))
+		ends = append(ends, p.describeEnd(n.index))
 	}
 	best := slices.IndexFunc(ends, func(e nodeEnd) bool { return e.failed })
 	if best < 0 {
-		best = max(0, slices.IndexFunc(ends, func(e nodeEnd) bool { return e.open }))
+		best = max(0, slices.IndexFunc(ends, func(e nodeEnd) bool { return e.unfinished }))
 	}
 
 	return ends[best]

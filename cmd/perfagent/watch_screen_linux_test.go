@@ -271,7 +271,7 @@ func watched(t testing.TB, dir string, args ...string) *watchRun {
 	}
 	in, goOn := clitest.Pipe(t)
 	cmd.Stdin = in
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	return &watchRun{l, goOn}
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // Control sequences: ECMA-48, and the private modes of xterm that every modern terminal has.
@@ -25,8 +25,8 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// leavePatience is how long a terminal that accepts no output may delay leaving.
-const leavePatience = time.Second
+// leaveTimeout is how long a terminal that accepts no output may delay leaving.
+const leaveTimeout = time.Second
 
 // A liveTerminal is the terminal of the live view: its alternate screen, keys and signals.
 type liveTerminal struct {
@@ -120,7 +120,7 @@ func (t *liveTerminal) leave() {
 func (t *liveTerminal) flush(text string) {
 	done := make(chan struct{})
 	t.show(frame{text, done})
-	patience.Receive(done, leavePatience)
+	timeout.Receive(done, leaveTimeout)
 }
 
 // draw replaces the lines shown. It uses one write and clears nothing that it does not rewrite at
@@ -137,55 +137,55 @@ func (t *liveTerminal) footer() string {
 	return "q quits"
 }
 
-// next is what to do after waiting.
-type next int
+// action is what to do after waiting.
+type action int
 
 const (
-	nextLook next = iota // read again
-	nextDraw             // redraw the screen
-	nextEnd              // leave
+	actionPoll action = iota // read again
+	actionDraw               // redraw the screen
+	actionQuit               // leave
 )
 
 // wait waits for the next tick, key, signal or error.
-func (t *liveTerminal) wait(tick <-chan time.Time) (next, error) {
+func (t *liveTerminal) wait(tick <-chan time.Time) (action, error) {
 	for {
 		select {
 		case <-tick:
-			return nextLook, nil
+			return actionPoll, nil
 		case <-t.resumed:
 			t.enter()
-			return nextDraw, nil
+			return actionDraw, nil
 		case err := <-t.failed:
-			return nextEnd, fmt.Errorf("watch: write to the terminal: %w", err)
+			return actionQuit, fmt.Errorf("watch: write to the terminal: %w", err)
 		case sig := <-t.signals:
 			if isResize(sig) {
-				return nextDraw, nil
+				return actionDraw, nil
 			}
-			return nextEnd, endedBySignal(signalNumber(sig))
+			return actionQuit, signalExit(signalNumber(sig))
 		case k, ok := <-t.keys:
 			if ok {
-				return t.obey(k)
+				return t.handleKey(k)
 			}
 			t.keys = nil
 		}
 	}
 }
 
-// obey acts on a key.
-func (t *liveTerminal) obey(k key) (next, error) {
+// handleKey acts on a key.
+func (t *liveTerminal) handleKey(k key) (action, error) {
 	switch k {
 	case keyInterrupt:
-		return nextEnd, endedBySignal(signalNumber(os.Interrupt))
+		return actionQuit, signalExit(signalNumber(os.Interrupt))
 	case keyAbort:
-		return nextEnd, endedBySignal(int(syscall.SIGQUIT))
+		return actionQuit, signalExit(int(syscall.SIGQUIT))
 	case keyStop:
 		t.suspend()
-		return nextDraw, nil
+		return actionDraw, nil
 	case keyRedraw:
 		t.flush(screenEnter)
-		return nextDraw, nil
+		return actionDraw, nil
 	}
-	return nextEnd, nil
+	return actionQuit, nil
 }
 
 // suspend gives the terminal to the shell until this process is continued.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // watchSignals returns the signals that end the live view or announce a new size. TSTP is not among
@@ -39,5 +39,5 @@ func stopGroup(resumed <-chan os.Signal) {
 		<-resumed
 	}
 	_ = unix.Kill(0, unix.SIGTSTP)
-	patience.Receive(resumed, 200*time.Millisecond)
+	timeout.Receive(resumed, 200*time.Millisecond)
 }

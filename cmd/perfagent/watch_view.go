@@ -31,7 +31,7 @@ type watchedRun struct {
 	listed  time.Time       // when the folder was last listed
 	more    int             // running nodes that are not followed
 	ended   int             // ended nodes that are not followed
-	dropped map[int]nodeEnd // followed nodes that made room for others, by index
+	evicted map[int]nodeEnd // followed nodes that made room for others, by index
 }
 
 func (w *watchedRun) close() {
@@ -40,21 +40,21 @@ func (w *watchedRun) close() {
 	}
 }
 
-// look reads the news of all nodes. room is how many can be shown.
-func (w *watchedRun) look(now time.Time, room int) {
+// poll reads the news of all nodes. room is how many can be shown.
+func (w *watchedRun) poll(now time.Time, room int) {
 	if now.Sub(w.listed) >= listEvery {
 		w.listed = now
-		if there, err := findRun(w.dir, w.options.launch); err == nil { // else keep what we have
+		if there, err := listLaunchFiles(w.dir, w.options.launch); err == nil { // else keep what we have
 			w.join(there, min(room, maxWatched))
 		}
 	}
 	for _, n := range w.nodes {
-		n.look(now)
+		n.poll(now)
 	}
 }
 
 // join follows new journals, up to room nodes.
-func (w *watchedRun) join(there *runFiles, room int) {
+func (w *watchedRun) join(there *launchFiles, room int) {
 	w.more = 0
 	for _, node := range slices.Sorted(maps.Keys(there.journals)) {
 		paths := there.journals[node]
@@ -64,21 +64,21 @@ func (w *watchedRun) join(there *runFiles, room int) {
 			for _, path := range paths {
 				w.nodes[at].follow(path)
 			}
-		case at >= 0 && (w.nodes[at].follows(paths[0]) || !w.nodes[at].over()):
+		case at >= 0 && (w.nodes[at].follows(paths[0]) || !w.nodes[at].hasEnded()):
 		case at >= 0 && w.nodes[at] != w.main: // a second recording of a node that has ended
 			w.nodes[at].close()
-			w.nodes[at] = newWatchedNode(node, paths, w.options.home)
-		case at < 0 && w.dropped[node].show != "" && !isLater(paths[0], w.dropped[node].journal): // known already
+			w.nodes[at] = newWatchedNode(node, paths, w.options.bootID)
+		case at < 0 && w.evicted[node].show != "" && !isLater(paths[0], w.evicted[node].journal): // known already
 		case at < 0 && (len(w.nodes) < room || w.makeRoom()):
-			delete(w.dropped, node)
-			w.nodes = append(w.nodes, newWatchedNode(node, paths, w.options.home))
+			delete(w.evicted, node)
+			w.nodes = append(w.nodes, newWatchedNode(node, paths, w.options.bootID))
 		case at < 0:
 			w.more++
 		}
 	}
 
 	slices.SortFunc(w.nodes, compareNodes)
-	w.ended = len(w.dropped)
+	w.ended = len(w.evicted)
 	for node := range there.reports {
 		if _, running := there.journals[node]; !running && !w.knows(node) {
 			w.ended++
@@ -88,7 +88,7 @@ func (w *watchedRun) join(there *runFiles, room int) {
 
 // knows reports whether a node is followed, or was.
 func (w *watchedRun) knows(node int) bool {
-	_, was := w.dropped[node]
+	_, was := w.evicted[node]
 	return was || slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
 }
 
@@ -98,36 +98,36 @@ func (w *watchedRun) makeRoom() bool {
 	if at < 0 {
 		return false
 	}
-	if w.dropped == nil {
-		w.dropped = make(map[int]nodeEnd)
+	if w.evicted == nil {
+		w.evicted = make(map[int]nodeEnd)
 	}
 
 	n := w.nodes[at]
-	w.dropped[n.index] = n.ending()
+	w.evicted[n.index] = n.describeEnd()
 	n.close()
 	w.nodes = slices.Delete(w.nodes, at, at+1)
 	return true
 }
 
-// over reports whether the node that was picked, or all nodes, have ended. On a screen a node whose
+// hasEnded reports whether the node that was picked, or all nodes, have ended. On a screen a node whose
 // agent is gone stays until the user quits.
-func (w *watchedRun) over(lines bool) bool {
-	ended := func(n *watchedNode) bool { return n.over() || lines && n.stopped() }
-	if w.options.picked {
+func (w *watchedRun) hasEnded(lines bool) bool {
+	ended := func(n *watchedNode) bool { return n.hasEnded() || lines && n.stopped() }
+	if w.options.hasNode {
 		return ended(w.main)
 	}
 	return w.more == 0 && !slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return !ended(n) })
 }
 
-// lookForEnd reads the news and reports whether the run is over. It lists the folder once more
+// pollEnd reads the news and reports whether the run is over. It lists the folder once more
 // before it says so, because a node may have just joined.
-func (w *watchedRun) lookForEnd(now time.Time, room int, lines bool) bool {
-	if w.look(now, room); !w.over(lines) {
+func (w *watchedRun) pollEnd(now time.Time, room int, lines bool) bool {
+	if w.poll(now, room); !w.hasEnded(lines) {
 		return false
 	}
 	w.listed = time.Time{}
-	w.look(now, room)
-	return w.over(lines)
+	w.poll(now, room)
+	return w.hasEnded(lines)
 }
 
 // report combines the nodes into one report. Its Run is the main node's.
@@ -151,7 +151,7 @@ func (w *watchedRun) report() *reporter.Report {
 
 // screen returns the options of the view.
 func (w *watchedRun) screen(now time.Time, width, height int) terminal.Options {
-	o := terminal.Options{Width: width, Height: height, ASCII: !utf8Terminal(), Node: w.main.name(),
+	o := terminal.Options{Width: width, Height: height, ASCII: !isUTF8Locale(), Node: w.main.name(),
 		Live: make(map[string]terminal.LiveNode), More: w.more, Ended: w.ended}
 	for _, n := range w.nodes {
 		o.Live[n.name()] = n.live(now)
@@ -159,13 +159,13 @@ func (w *watchedRun) screen(now time.Time, width, height int) terminal.Options {
 	return o
 }
 
-// inLines prints one plain line per update, for logs and dumb terminals. The line is that of the
+// printLines prints one plain line per update, for logs and dumb terminals. The line is that of the
 // lowest running node.
-func (w *watchedRun) inLines() error {
-	for printed := (time.Time{}); ; time.Sleep(w.options.pace()) {
+func (w *watchedRun) printLines() error {
+	for printed := (time.Time{}); ; time.Sleep(w.options.pollInterval()) {
 		now := time.Now()
-		ended := w.lookForEnd(now, maxWatched, true)
-		stops := w.main.stopped() && !(ended && w.main.over()) // printEnd says that
+		ended := w.pollEnd(now, maxWatched, true)
+		stops := w.main.stopped() && !(ended && w.main.hasEnded()) // printEnd says that
 		if stops || !ended && w.options.due(now, printed) {
 			printed = now
 			if err := w.printLine(now); err != nil {
@@ -202,17 +202,17 @@ func (w *watchedRun) switchMain() {
 	}
 }
 
-// onScreen shows the run on a terminal until it ends or the user quits.
-func (w *watchedRun) onScreen() error {
+// showScreen shows the run on a terminal until it ends or the user quits.
+func (w *watchedRun) showScreen() error {
 	t := openTerminal(w.options.streams.out)
 	defer t.leave() // after a panic, too
-	tick := time.NewTicker(w.options.pace())
+	tick := time.NewTicker(w.options.pollInterval())
 	defer tick.Stop()
 	drawn, shown := time.Time{}, ""
 	for {
 		width, height := w.size()
 		now := time.Now()
-		if w.lookForEnd(now, height, false) {
+		if w.pollEnd(now, height, false) {
 			break
 		}
 
@@ -224,9 +224,9 @@ func (w *watchedRun) onScreen() error {
 		}
 
 		switch then, err := t.wait(tick.C); then {
-		case nextEnd:
+		case actionQuit:
 			return err
-		case nextDraw:
+		case actionDraw:
 			drawn = time.Time{}
 		}
 	}
@@ -239,7 +239,7 @@ func (w *watchedRun) onScreen() error {
 func (w *watchedRun) states() string {
 	text := ""
 	for _, n := range w.nodes {
-		text += fmt.Sprintf("%d %t %t %t, ", n.index, n.over(), n.isGone(), n.isTroubled())
+		text += fmt.Sprintf("%d %t %t %t, ", n.index, n.hasEnded(), n.isGone(), n.hasReadErr())
 	}
 	return text
 }

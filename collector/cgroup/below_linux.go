@@ -55,9 +55,9 @@ func children(dir string) []string {
 	return below
 }
 
-// censusShare is the ratio of the pause after a census to its duration: a census takes at most a
+// countCostRatio is the ratio of the pause after a census to its duration: a census takes at most a
 // 300th of a core.
-const censusShare = 300
+const countCostRatio = 300
 
 // longestPutOff is the greatest age of a count. It also bounds what a wait for a CPU, which is part
 // of the time that a count took, does to the next one.
@@ -65,30 +65,30 @@ const longestPutOff = 2 * time.Second
 
 // So few processes are counted again soon: a group that was empty a moment ago may not be any more.
 const (
-	fewProcesses = 64
-	soon         = 100 * time.Millisecond
+	fewProcesses         = 64
+	fewProcessesInterval = 100 * time.Millisecond
 )
 
 // putOff returns the pause after a census.
-func putOff(took time.Duration) time.Duration { return min(censusShare*took, longestPutOff) }
+func putOff(took time.Duration) time.Duration { return min(countCostRatio*took, longestPutOff) }
 
-// A census counts processes and threads. cgroup.procs of a big group costs the kernel a sort, and
+// A taskCounter counts processes and threads. cgroup.procs of a big group costs the kernel a sort, and
 // many groups a look each.
-type census struct {
+type taskCounter struct {
 	next               time.Time
 	processes, threads float64
-	dead               float64 // in pids.current: those not waited for yet
+	zombies            float64 // in pids.current: those not waited for yet
 }
 
-// take counts again if it is time, and sets Processes and Threads.
-func (s *census) take(g *Group, c *Counters) {
+// read counts again if it is time, and sets Processes and Threads.
+func (s *taskCounter) read(g *Group, c *Counters) {
 	start := time.Now()
 	if g.tasks != "" {
 		c.Threads = c.number(&g.r, g.tasks)
 	}
 
 	if start.After(s.next) {
-		home := g.homes[0]
+		home := g.primary[0]
 		count := func(name string) float64 {
 			n, err := g.countLines(home, name)
 			if err != nil {
@@ -101,32 +101,32 @@ func (s *census) take(g *Group, c *Counters) {
 		if g.tasks == "" {
 			s.threads = count(threadList(home))
 		} else {
-			s.countDead(g, home, c.Threads)
+			s.countZombies(g, home, c.Threads)
 		}
 		s.next = start.Add(putOff(time.Since(start)))
 		if s.processes <= fewProcesses {
-			s.next = start.Add(min(putOff(time.Since(start)), soon))
+			s.next = start.Add(min(putOff(time.Since(start)), fewProcessesInterval))
 		}
 	}
 
 	c.Processes = s.processes
 	if g.tasks != "" {
-		c.Threads -= s.dead
+		c.Threads -= s.zombies
 	} else {
 		c.Threads = s.threads
 	}
 }
 
-// countDead finds how many of those that pids.current counted before have ended: the lists of tasks
+// countZombies finds how many of those that pids.current counted before have ended: the lists of tasks
 // leave them out. If tasks come and go while it counts, it uses the lesser count.
-func (s *census) countDead(g *Group, home *membership, before float64) {
-	s.dead = 0
+func (s *taskCounter) countZombies(g *Group, home *membership, before float64) {
+	s.zombies = 0
 	if !(before > s.processes) {
 		return
 	}
 	if alive, err := g.countLines(home, threadList(home)); err == nil && alive > 0 {
 		var none Counters // errors are known already
-		s.dead = max(0, min(before, none.number(&g.r, g.tasks))-alive)
+		s.zombies = max(0, min(before, none.number(&g.r, g.tasks))-alive)
 	}
 }
 
@@ -145,7 +145,7 @@ func (g *Group) countLines(p *membership, name string) (float64, error) {
 		path := filepath.Join(dir, name)
 		// Open it each time: v1 keeps the list that it made for an open file as long as the file is
 		// read again within a second.
-		data, err := g.r.read(path, maxTable)
+		data, err := g.r.readOnce(path, maxTable)
 		if err != nil {
 			return err
 		}
@@ -160,15 +160,15 @@ func (g *Group) countLines(p *membership, name string) (float64, error) {
 	return float64(lines), err
 }
 
-// fallen adds up the OOM kills of the groups below in v1, where each counts its own.
-type fallen struct {
+// descendantOOMs adds up the OOM kills of the groups below in v1, where each counts its own.
+type descendantOOMs struct {
 	next time.Time
 	seen map[string]float64 // by directory, as read last; a removed group stays
 	sum  float64
 }
 
-// take adds up again if it is time. A file that cannot be read keeps its count.
-func (f *fallen) take(g *Group) float64 {
+// read adds up again if it is time. A file that cannot be read keeps its count.
+func (f *descendantOOMs) read(g *Group) float64 {
 	start := time.Now()
 	if !start.After(f.next) {
 		return f.sum
@@ -179,7 +179,7 @@ func (f *fallen) take(g *Group) float64 {
 		if dir == own {
 			return nil
 		}
-		counts, err := readOOM(g.r.files.Once, filepath.Join(dir, "memory.oom_control"))
+		counts, err := readOOM(g.r.files.ReadOnce, filepath.Join(dir, "memory.oom_control"))
 		if err != nil {
 			return nil
 		}

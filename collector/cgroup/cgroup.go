@@ -6,9 +6,9 @@ import (
 )
 
 var (
-	// ErrNone says that no control groups are visible: none is mounted, or none of the process's.
+	// ErrNoGroups says that no control groups are visible: none is mounted, or none of the process's.
 	// The error that wraps it has the reason.
-	ErrNone = errors.New("no control groups")
+	ErrNoGroups = errors.New("no control groups")
 
 	// ErrBusy says that a group still holds processes and therefore stays.
 	ErrBusy = errors.New("group is not empty")
@@ -16,8 +16,8 @@ var (
 
 // Options say whose groups to find, and where. The zero value is this process on this machine.
 type Options struct {
-	// Proc and Sys are the roots of procfs and sysfs; "" is /proc and /sys. In a copied tree the mount points below /sys
-	// are looked for below Sys.
+	// Proc and Sys are the roots of procfs and sysfs; "" is /proc and /sys. In a copied tree the mount points below
+	// /sys are looked for below Sys.
 	Proc, Sys string
 
 	// PID is the process; 0 is this one. Groups is its /proc/PID/cgroup, if that was read already.
@@ -32,8 +32,8 @@ type Limits struct {
 	// NaN if there is no quota. (v2 cpu.max, v1 cpu.cfs_quota_us.)
 	CPUs float64
 
-	// CPUSet is how many CPUs are in the effective cpuset; 0 if unknown.
-	CPUSet int
+	// CPUSetCPUs is how many CPUs are in the effective cpuset; 0 if unknown.
+	CPUSetCPUs int
 
 	// Memory is the least limit in bytes over the group and its visible ancestors; NaN if there is
 	// none. It is what the kernel says even if the machine has less. (v2 memory.max; v1
@@ -45,9 +45,9 @@ type Limits struct {
 	// "" without a limit, or if a hidden ancestor sets it.
 	CPUGroup, MemoryGroup string
 
-	// MemoryInner is the innermost group with the same memory limit, if that is another than
+	// InnerMemoryGroup is the innermost group with the same memory limit, if that is another than
 	// MemoryGroup, the outermost.
-	MemoryInner string
+	InnerMemoryGroup string
 
 	// Failed says, by file name, why a limit that may exist is unknown. nil means that nothing
 	// failed.
@@ -90,7 +90,7 @@ type Counters struct {
 	// group that sets Limits.Memory: the group's own, or an ancestor's, with all that runs
 	// beside us in it. LimitHeld is its Memory less its PageCache: what the kernel cannot reclaim
 	// without swap. NaN without a limit, and if a hidden ancestor sets it.
-	LimitWorkingSet, LimitPageCache, LimitPeak, LimitHeld float64
+	LimitWorkingSet, LimitPageCache, LimitPeak, LimitUnreclaimable float64
 
 	// OOMKills counts the out-of-memory kills in the group and in all below it, for any group's
 	// limit or for the host's memory. (v2 memory.events oom_kill, which includes the groups below;
@@ -125,9 +125,9 @@ type Counters struct {
 	Failed map[string]error
 }
 
-// Held is what may have held the memory of a group down, so that its peak does not say how much it needs. NaN is
+// Reclaim is what may have held the memory of a group down, so that its peak does not say how much it needs. NaN is
 // absent.
-type Held struct {
+type Reclaim struct {
 	Swap float64 // bytes that are swapped out now
 	// Refaults counts the bytes that were brought back after the kernel had dropped or swapped them out
 	// (workingset_refault_file and _anon of memory.stat).
@@ -137,11 +137,11 @@ type Held struct {
 	High, HighEvents float64
 }
 
-// TakeLimits takes the counters of what limits another group.
-func (c *Counters) TakeLimits(of *Counters) {
+// CopyLimitCounters takes the counters of what limits another group.
+func (c *Counters) CopyLimitCounters(of *Counters) {
 	c.Periods, c.ThrottledPeriods, c.ThrottledSeconds = of.Periods, of.ThrottledPeriods, of.ThrottledSeconds
 	c.LimitWorkingSet, c.LimitPageCache, c.LimitPeak = of.LimitWorkingSet, of.LimitPageCache, of.LimitPeak
-	c.LimitHeld, c.LimitOOMs = of.LimitHeld, of.LimitOOMs
+	c.LimitUnreclaimable, c.LimitOOMs = of.LimitUnreclaimable, of.LimitOOMs
 }
 
 // Pressure is how long work waited for resources (PSI).
@@ -157,15 +157,15 @@ func absent() Counters {
 	return Counters{
 		CPUSeconds: n, Periods: n, ThrottledPeriods: n, ThrottledSeconds: n,
 		Memory: n, WorkingSet: n, PageCache: n, PeakMemory: n, Swap: n,
-		LimitWorkingSet: n, LimitPageCache: n, LimitPeak: n, LimitHeld: n,
+		LimitWorkingSet: n, LimitPageCache: n, LimitPeak: n, LimitUnreclaimable: n,
 		OOMKills: n, OOMs: n, LimitOOMs: n,
 		ReadBytes: n, WriteBytes: n, Processes: n, Threads: n,
-		Pressure: NoPressure(),
+		Pressure: UnknownPressure(),
 	}
 }
 
-// NoPressure returns a Pressure with nothing known.
-func NoPressure() Pressure {
+// UnknownPressure returns a Pressure with nothing known.
+func UnknownPressure() Pressure {
 	s := Stall{math.NaN(), math.NaN()}
 	return Pressure{s, s, s}
 }

@@ -12,35 +12,35 @@ type Group struct{}
 
 // Find returns ErrNone on this system.
 func Find(Options) (*Group, error) {
-	return nil, fmt.Errorf("find control groups: %w on %s", ErrNone, runtime.GOOS)
+	return nil, fmt.Errorf("find control groups: %w on %s", ErrNoGroups, runtime.GOOS)
 }
 
 func (g *Group) Version() string      { return "" }
-func (g *Group) Count(bool)           {}
+func (g *Group) CountTasks(bool)      {}
 func (g *Group) Path() string         { return "" }
 func (g *Group) MemoryPath() string   { return "" }
 func (g *Group) Limits() Limits       { return noLimits() }
 func (g *Group) Read() Counters       { return absent() }
-func (g *Group) Held() Held           { return Held{} }
+func (g *Group) Reclaim() Reclaim     { return Reclaim{} }
 func (g *Group) Close()               {}
-func (g *Group) Pids() ([]int, error) { return nil, ErrNone }
+func (g *Group) PIDs() ([]int, error) { return nil, ErrNoGroups }
 
-// MemoryPids returns ErrNone on this system.
-func (g *Group) MemoryPids() ([]int, error) { return nil, ErrNone }
+// MemoryPIDs returns ErrNone on this system.
+func (g *Group) MemoryPIDs() ([]int, error) { return nil, ErrNoGroups }
 
 // TaskLimits returns nil on this system.
 func (g *Group) TaskLimits() []TaskLimit { return nil }
 
-// A Made is a group that was made for a job. Only Linux has them.
-type Made struct{}
+// A JobGroup is a group that was made for a job. Only Linux has them.
+type JobGroup struct{}
 
-// Make returns ErrNone on this system.
-func Make(string) (*Made, error) {
-	return nil, fmt.Errorf("make a control group: %w on %s", ErrNone, runtime.GOOS)
+// NewJobGroup returns ErrNone on this system.
+func NewJobGroup(string) (*JobGroup, error) {
+	return nil, fmt.Errorf("make a control group: %w on %s", ErrNoGroups, runtime.GOOS)
 }
 
-func (m *Made) Group() *Group                        { return nil }
-func (m *Made) Missing() map[string]error            { return nil }
-func (m *Made) Enter(start func(fd int) error) error { return start(-1) }
-func (m *Made) Kill() error                          { return ErrNone }
-func (m *Made) Remove() error                        { return nil }
+func (m *JobGroup) Group() *Group                        { return nil }
+func (m *JobGroup) Missing() map[string]error            { return nil }
+func (m *JobGroup) Enter(start func(fd int) error) error { return start(-1) }
+func (m *JobGroup) Kill() error                          { return ErrNoGroups }
+func (m *JobGroup) Remove() error                        { return nil }

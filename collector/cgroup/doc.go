@@ -8,8 +8,8 @@
 //   - [Group.Limits] reads the limits, which may change while a job runs.
 //   - [Group.Read] takes one sample of the counters. Nothing is computed from two
 //     samples here: counters are returned as the kernel counts them.
-//   - [Make] makes a group for a job below our own, [Made.Enter] starts a child in
-//     it, [Made.Remove] removes it.
+//   - [NewJobGroup] makes a group for a job below our own, [JobGroup.Enter] starts a child in
+//     it, [JobGroup.Remove] removes it.
 //
 // A process in the root group of a hierarchy is in no group there: what the root counts is the
 // machine's, not its own, and is absent. Absent is NaN, and has its reason in [Counters.Failed] if

@@ -16,15 +16,15 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// longestDeath is how long Remove waits for processes that are ending, in all. Freeing the memory
+// exitTimeout is how long Remove waits for processes that are ending, in all. Freeing the memory
 // of one takes the kernel 100 to 200 ms for each GiB.
-const longestDeath = 500 * time.Millisecond
+const exitTimeout = 500 * time.Millisecond
 
 // awaitEmpty returns nil once no process is left in the groups. A process that was killed is in its
 // group until its memory is freed, often after its parent has ended. One that lives is not waited
 // for.
-func awaitEmpty(branches []branch) error {
-	until := time.Now().Add(longestDeath)
+func awaitEmpty(branches []hierarchyDir) error {
+	until := time.Now().Add(exitTimeout)
 	for {
 		dir, n, living := occupied(branches)
 		switch {
@@ -43,7 +43,7 @@ func awaitEmpty(branches []branch) error {
 
 // occupied returns a group that holds processes, how many, and whether one of them lives. It skips
 // a group that cannot be read: the kernel will say why it cannot be removed.
-func occupied(branches []branch) (dir string, n int, living bool) {
+func occupied(branches []hierarchyDir) (dir string, n int, living bool) {
 	for _, b := range branches {
 		pids, err := processesIn(b.dir)
 		if err == nil && len(pids) == 0 && populated(b.dir) {
@@ -96,7 +96,7 @@ func ending(pid int) bool {
 // taskEnding reports whether a thread has begun to end, or has a pending SIGKILL.
 func taskEnding(dir string) bool {
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err == nil && procfile.Exiting(stat) {
+	if err == nil && procfile.IsExiting(stat) {
 		return true
 	}
 	status, errStatus := os.ReadFile(filepath.Join(dir, "status"))

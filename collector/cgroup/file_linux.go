@@ -22,18 +22,22 @@ type reader struct{ files *procfile.Files }
 
 func newReader() reader { return reader{procfile.NewFiles()} }
 
-// again reads a file that is read in every sample. The next read overwrites its contents.
-func (r *reader) again(path string, limit int) ([]byte, error) { return r.files.Again(path, limit) }
+// readKeepOpen reads a file that is read in every sample. The next read overwrites its contents.
+func (r *reader) readKeepOpen(path string, limit int) ([]byte, error) {
+	return r.files.ReadKeepOpen(path, limit)
+}
 
-// read returns the contents of a file, which the next read overwrites.
-func (r *reader) read(path string, limit int) ([]byte, error) { return r.files.Once(path, limit) }
+// readOnce returns the contents of a file, which the next read overwrites.
+func (r *reader) readOnce(path string, limit int) ([]byte, error) {
+	return r.files.ReadOnce(path, limit)
+}
 
 // close closes all files that are held.
 func (r *reader) close() { r.files.Close() }
 
 // value reads a file of one value.
 func (r *reader) value(path string, parse func(data []byte) (float64, bool)) (float64, error) {
-	data, err := r.again(path, maxFile)
+	data, err := r.readKeepOpen(path, maxFile)
 	if err != nil {
 		return nan, err
 	}
@@ -50,7 +54,7 @@ func (r *reader) keys(path string, keys []string, values []float64) error {
 	for i := range values {
 		values[i] = nan
 	}
-	data, err := r.again(path, maxFile)
+	data, err := r.readKeepOpen(path, maxFile)
 	if err != nil {
 		return err
 	}

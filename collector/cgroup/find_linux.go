@@ -69,7 +69,7 @@ func Find(o Options) (*Group, error) {
 	g := newGroup(cmp.Or(o.Sys, "/sys"))
 	v, err := g.look(o)
 	if err != nil {
-		return nil, fmt.Errorf("find control groups: %w: %w", ErrNone, err)
+		return nil, fmt.Errorf("find control groups: %w: %w", ErrNoGroups, err)
 	}
 
 	g.unified = v.membership("")
@@ -78,10 +78,10 @@ func Find(o Options) (*Group, error) {
 		v1[i] = v.membership(name)
 	}
 	if g.unified == nil && v1 == [len(controllers)]*membership{} {
-		return nil, fmt.Errorf("find control groups: %w: %w", ErrNone, v.reason())
+		return nil, fmt.Errorf("find control groups: %w: %w", ErrNoGroups, v.reason())
 	}
 
-	g.settle(v1, v.onV1)
+	g.assignControllers(v1, v.onV1)
 	return g, nil
 }
 
@@ -98,7 +98,7 @@ func (g *Group) look(o Options) (*view, error) {
 	data := []byte(o.Groups)
 	if o.Groups == "" {
 		var err error
-		if data, err = g.r.read(filepath.Join(o.Proc, who, "cgroup"), maxTable); err != nil {
+		if data, err = g.r.readOnce(filepath.Join(o.Proc, who, "cgroup"), maxTable); err != nil {
 			return nil, err
 		}
 	}
@@ -107,14 +107,14 @@ func (g *Group) look(o Options) (*view, error) {
 		return nil, fmt.Errorf("%s names no group", filepath.Join(o.Proc, who, "cgroup"))
 	}
 
-	own, errOwn := g.r.read(filepath.Join(o.Proc, "self/mountinfo"), maxTable)
+	own, errOwn := g.r.readOnce(filepath.Join(o.Proc, "self/mountinfo"), maxTable)
 	if errOwn == nil {
-		v.mounts = beneath(parseMounts(own), g.sys)
+		v.mounts = relocateMounts(parseMounts(own), g.sys)
 	}
 	if who == "self" {
 		return v, errOwn
 	}
-	theirs, err := g.r.read(filepath.Join(o.Proc, who, "mountinfo"), maxTable)
+	theirs, err := g.r.readOnce(filepath.Join(o.Proc, who, "mountinfo"), maxTable)
 	if err != nil {
 		return v, errOwn // our own must do, then
 	}
@@ -125,14 +125,14 @@ func (g *Group) look(o Options) (*view, error) {
 			v.mounts = append(v.mounts, m)
 			continue
 		}
-		v.mounts = append(v.mounts, beneath([]mount{m}, g.sys)...)
+		v.mounts = append(v.mounts, relocateMounts([]mount{m}, g.sys)...)
 	}
 
 	return v, nil
 }
 
-// beneath returns the mounts of a copied tree, which has another sysfs than /sys.
-func beneath(mounts []mount, sys string) []mount {
+// relocateMounts returns the mounts of a copied tree, which has another sysfs than /sys.
+func relocateMounts(mounts []mount, sys string) []mount {
 	if sys == "/sys" {
 		return mounts
 	}
@@ -193,7 +193,7 @@ func (v *view) covered(i int) bool {
 
 // locate finds a group below a mount point.
 func (m *mount) locate(path string, pid int) (*membership, error) {
-	rest, ok := below(path, m.root)
+	rest, ok := relativePath(path, m.root)
 	if !ok {
 		rest, ok = m.search(path, pid)
 	}
@@ -224,15 +224,15 @@ func (m *mount) locate(path string, pid int) (*membership, error) {
 // parent returns the path of the group above, which may be outside of the namespace.
 func parent(path string) string {
 	path = strings.TrimRight(path, "/")
-	if ups, rest := outside(path); rest == "" {
+	if ups, rest := cutParentRefs(path); rest == "" {
 		return strings.Repeat("/..", ups+1)
 	}
 	return cmp.Or(path[:strings.LastIndexByte(path, '/')], "/")
 }
 
-// outside splits a path such as "/../../x/y" in a control group namespace: how many levels above
+// cutParentRefs splits a path such as "/../../x/y" in a control group namespace: how many levels above
 // the namespace it begins, and what follows.
-func outside(path string) (ups int, rest string) {
+func cutParentRefs(path string) (ups int, rest string) {
 	for rest = strings.TrimRight(path, "/"); rest == "/.." || strings.HasPrefix(rest, "/../"); ups++ {
 		rest = rest[len("/.."):]
 	}
@@ -243,8 +243,8 @@ func outside(path string) (ups int, rest string) {
 // host's mount in a container. The names of the levels in between are unknown, so it looks for the
 // group with the process, or for the only one of that name.
 func (m *mount) search(path string, pid int) (string, bool) {
-	top, rootRest := outside(m.root)
-	ups, rest := outside(path)
+	top, rootRest := cutParentRefs(m.root)
+	ups, rest := cutParentRefs(path)
 	if rootRest != "" || top <= ups || strings.Contains(rest+"/", "/../") {
 		return "", false
 	}
@@ -264,7 +264,7 @@ func (m *mount) search(path string, pid int) (string, bool) {
 	defer r.close()
 	var named []string
 	for _, dir := range level {
-		data, err := r.read(dir+rest+"/cgroup.procs", maxTable)
+		data, err := r.readOnce(dir+rest+"/cgroup.procs", maxTable)
 		if err != nil {
 			continue
 		}

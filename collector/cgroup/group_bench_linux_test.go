@@ -22,7 +22,7 @@ func BenchmarkGroupRead(b *testing.B) {
 
 // What a sample of a job in a group of its own costs.
 func BenchmarkGroupSample(b *testing.B) {
-	m, err := Make(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
+	m, err := NewJobGroup(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
 	if err != nil {
 		b.Skipf("no group can be made here (run as root): %v", err)
 	}
@@ -66,7 +66,7 @@ func BenchmarkGroupFind(b *testing.B) {
 
 // What it costs a job to begin in a group: made, entered and left, and removed.
 func BenchmarkGroupEnter(b *testing.B) {
-	m, err := Make(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
+	m, err := NewJobGroup(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
 	if err != nil {
 		b.Skipf("no group can be made here (run as root): %v", err)
 	}

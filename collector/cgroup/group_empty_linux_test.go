@@ -15,7 +15,7 @@ import (
 )
 
 // groupHolding starts a process with 64 MiB in the made group.
-func groupHolding(t *testing.T, m *Made) *exec.Cmd {
+func groupHolding(t *testing.T, m *JobGroup) *exec.Cmd {
 	t.Helper()
 	cmd := groupCommand("hold")
 	in, _ := cmd.StdinPipe()
@@ -37,7 +37,7 @@ func groupHolding(t *testing.T, m *Made) *exec.Cmd {
 }
 
 // groupOf is a made group in all hierarchies, or in v2 alone.
-func groupOf(t *testing.T, onlyV2 bool) *Made {
+func groupOf(t *testing.T, onlyV2 bool) *JobGroup {
 	t.Helper()
 	m := groupMake(t)
 	if !onlyV2 {
@@ -47,7 +47,7 @@ func groupOf(t *testing.T, onlyV2 bool) *Made {
 	if m.v2 == nil {
 		t.Skip("no cgroup v2 here")
 	}
-	alone := &Made{v2: &branch{m.v2.dir, m.v2.own}, missing: map[string]error{}}
+	alone := &JobGroup{v2: &hierarchyDir{m.v2.dir, m.v2.parent}, missing: map[string]error{}}
 	t.Cleanup(func() {
 		if err := alone.Remove(); err != nil {
 			t.Error(err)
@@ -91,7 +91,7 @@ func TestMade_RemoveWaitsForNoOther(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if took > longestDeath/2 {
+			if took > exitTimeout/2 {
 				t.Errorf("a process that lives was waited for: %v", took)
 			}
 			daemon.Process.Kill()
@@ -130,10 +130,10 @@ func TestMade_RemoveGivesUpTheDying(t *testing.T) {
 	}
 	begin := time.Now()
 	err := m.Remove()
-	if took := time.Since(begin); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rmdir") || took < longestDeath || took > longestDeath+time.Minute {
+	if took := time.Since(begin); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rmdir") || took < exitTimeout || took > exitTimeout+time.Minute {
 		t.Errorf("%v after %v", err, took)
 	}
-	time.AfterFunc(longestDeath/10, thaw)
+	time.AfterFunc(exitTimeout/10, thaw)
 	groupRemove(t, m)
 	cmd.Wait()
 }
@@ -169,7 +169,7 @@ func TestEnding_KnowsWhatCannotLive(t *testing.T) {
 // groupRemove removes a group of processes that were killed. A machine may stand still for as
 // long as Remove waits for them: where it has waited that long it is asked again. In v1 the
 // kernel may list a process no more and still hold the group.
-func groupRemove(t *testing.T, m *Made) {
+func groupRemove(t *testing.T, m *JobGroup) {
 	t.Helper()
 	for begin := time.Now(); ; {
 		start := time.Now()
@@ -177,7 +177,7 @@ func groupRemove(t *testing.T, m *Made) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, ErrBusy) || time.Since(start) < longestDeath || time.Since(begin) > time.Minute {
+		if !errors.Is(err, ErrBusy) || time.Since(start) < exitTimeout || time.Since(begin) > time.Minute {
 			t.Error(err)
 			return
 		}

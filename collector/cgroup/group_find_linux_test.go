@@ -175,7 +175,7 @@ func TestFind_None(t *testing.T) {
 			o := good.write(t)
 			c.spoil(t, o, nil)
 			g, err := Find(o)
-			if g != nil || !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), c.why) {
+			if g != nil || !errors.Is(err, ErrNoGroups) || !strings.Contains(err.Error(), c.why) {
 				t.Errorf("Find = %v, %v, want ErrNone with %q", g, err, c.why)
 			}
 		})
@@ -240,18 +240,18 @@ func TestGroup_Limits(t *testing.T) {
 		tree groupTree
 		want Limits
 	}{
-		"v2, least over the ancestors":     {groupV2(), Limits{CPUs: 1.5, CPUSet: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
-		"v2, own":                          {groupV2().with(map[string]string{"kube/pod/app/memory.max": "4096", "kube/pod/app/cpu.max": "1000 100000"}), Limits{CPUs: .01, CPUSet: 5, Memory: 4096, CPUGroup: "/kube/pod/app", MemoryGroup: "/kube/pod/app"}},
-		"v2, own more than the ancestor's": {groupV2().with(map[string]string{"kube/pod/app/memory.max": "2147483648"}), Limits{CPUs: 1.5, CPUSet: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
+		"v2, least over the ancestors":     {groupV2(), Limits{CPUs: 1.5, CPUSetCPUs: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
+		"v2, own":                          {groupV2().with(map[string]string{"kube/pod/app/memory.max": "4096", "kube/pod/app/cpu.max": "1000 100000"}), Limits{CPUs: .01, CPUSetCPUs: 5, Memory: 4096, CPUGroup: "/kube/pod/app", MemoryGroup: "/kube/pod/app"}},
+		"v2, own more than the ancestor's": {groupV2().with(map[string]string{"kube/pod/app/memory.max": "2147483648"}), Limits{CPUs: 1.5, CPUSetCPUs: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
 		"v2, none, cpuset of an ancestor": {groupV2().with(map[string]string{"kube/pod/memory.max": "max\n", "kube/pod/cpu.max": "max 100000\n", "kube/pod/app/cpu.max": "max 100000\n", "kube/pod/app/cpuset.cpus.effective": "-"}),
-			Limits{CPUs: n, CPUSet: 64, Memory: n}},
-		"v1, least over the ancestors": {groupV1(), Limits{CPUs: .5, CPUSet: 3, Memory: 209715200, CPUGroup: "/job", MemoryGroup: "/job"}},
-		"podman":                       {podman, Limits{CPUs: .5, CPUSet: 1, Memory: 67108864, CPUGroup: "/p/c", MemoryGroup: "/p/c"}},
+			Limits{CPUs: n, CPUSetCPUs: 64, Memory: n}},
+		"v1, least over the ancestors": {groupV1(), Limits{CPUs: .5, CPUSetCPUs: 3, Memory: 209715200, CPUGroup: "/job", MemoryGroup: "/job"}},
+		"podman":                       {podman, Limits{CPUs: .5, CPUSetCPUs: 1, Memory: 67108864, CPUGroup: "/p/c", MemoryGroup: "/p/c"}},
 		"podman in a limited pod that is hidden": {podman.with(map[string]string{"memory/memory.stat": "hierarchical_memory_limit 4096\n"}),
-			Limits{CPUs: .5, CPUSet: 1, Memory: 4096, CPUGroup: "/p/c"}},
+			Limits{CPUs: .5, CPUSetCPUs: 1, Memory: 4096, CPUGroup: "/p/c"}},
 		"podman without a limit": {podman.with(map[string]string{"memory/memory.stat": "hierarchical_memory_limit 9223372036854771712\n", "memory/memory.limit_in_bytes": "9223372036854771712\n", "cpu/cpu.cfs_quota_us": "-1\n"}),
-			Limits{CPUs: n, CPUSet: 1, Memory: n}},
-		"slurm": {slurm, Limits{CPUs: n, Memory: 209715200, MemoryGroup: "/slurm/uid_0/job_1", MemoryInner: "/slurm/uid_0/job_1/step_0"}},
+			Limits{CPUs: n, CPUSetCPUs: 1, Memory: n}},
+		"slurm": {slurm, Limits{CPUs: n, Memory: 209715200, MemoryGroup: "/slurm/uid_0/job_1", InnerMemoryGroup: "/slurm/uid_0/job_1/step_0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -277,7 +277,7 @@ func TestGroup_Inside(t *testing.T) {
 	want := absent()
 	want.CPUSeconds, want.Processes, want.Threads = 1, 1, 9
 	want.Periods, want.ThrottledPeriods, want.ThrottledSeconds = 40, 30, 1.5
-	want.LimitWorkingSet, want.LimitPageCache, want.LimitPeak, want.LimitHeld = 1.3e8, 5e7, 209715200, 1e8
+	want.LimitWorkingSet, want.LimitPageCache, want.LimitPeak, want.LimitUnreclaimable = 1.3e8, 5e7, 209715200, 1e8
 	groupSame(t, "counters", in.Read(), want)
 	if l := in.Limits(); l.Memory != 209715200 || l.CPUs != .5 || l.CPUGroup != "/job" || in.Path() != "/job/task/made" {
 		t.Errorf("limits %+v of %s", l, in.Path())
@@ -349,8 +349,8 @@ func TestGroup_LimitsFaults(t *testing.T) {
 	tree := groupV2().write(t)
 	for _, text := range []string{"0-", "-1", "3-1", "0-99999999", "a", "1,,2", "0-3,x"} {
 		l := limits(tree, map[string]string{"kube/pod/app/cpuset.cpus.effective": text, "cpuset.cpus.effective": "-"})
-		if l.CPUSet != 0 || l.Failed["cpuset.cpus.effective"] == nil {
-			t.Errorf("cpuset %q: %d, failed %v", text, l.CPUSet, l.Failed)
+		if l.CPUSetCPUs != 0 || l.Failed["cpuset.cpus.effective"] == nil {
+			t.Errorf("cpuset %q: %d, failed %v", text, l.CPUSetCPUs, l.Failed)
 		}
 	}
 }

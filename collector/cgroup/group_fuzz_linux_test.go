@@ -21,7 +21,7 @@ func FuzzGroupFind(f *testing.F) {
 		for _, m := range v.mounts {
 			m.point = filepath.Join("/nowhere", m.point)
 			for _, member := range v.entries {
-				rest, ok := below(member.path, m.root)
+				rest, ok := relativePath(member.path, m.root)
 				if ok && !strings.HasPrefix(filepath.Clean(m.point+rest), filepath.Clean(m.point)) {
 					t.Errorf("%q below %q leads out of %q: %q", member.path, m.root, m.point, rest)
 				}

@@ -30,25 +30,25 @@ type Group struct {
 	// quota. In v2 all are unified.
 	cpu, acct, cpuset, memory, pids, io, unified *membership
 
-	// homes are the memberships whose processes are the group's: the ones of the controllers of CPU
+	// primary are the memberships whose processes are the group's: the ones of the controllers of CPU
 	// time and memory, which count as the job's.
-	homes []*membership
+	primary []*membership
 
-	usage     string // file of the CPU time
-	own       memoryFiles
-	traffic   []string // files of bytes read and written; the first that counts is used
-	tasks     string   // file of the number of threads, if there is one
-	stalls    [3]string
-	quotaStat string // of the group that sets the limit, by the newest Limits
-	limit     memoryFiles
-	limiting  int  // the level of the group that limit is of; -1 = none
-	limited   bool // Limits was called
+	usage      string // file of the CPU time
+	own        memoryFiles
+	traffic    []string // files of bytes read and written; the first that counts is used
+	tasks      string   // file of the number of threads, if there is one
+	stalls     [3]string
+	quotaStat  string // of the group that sets the limit, by the newest Limits
+	limit      memoryFiles
+	limiting   int  // the level of the group that limit is of; -1 = none
+	limitsRead bool // Limits was called
 
-	stacked map[string]bool // devices made of others
-	census  census
+	stacked     map[string]bool // devices made of others
+	taskCounter taskCounter
 	// uncounted reports that the number of processes is not needed.
-	uncounted bool
-	fallen    fallen
+	uncounted      bool
+	descendantOOMs descendantOOMs
 }
 
 func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limiting: -1} }
@@ -56,8 +56,8 @@ func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limit
 // memoryFiles are the files of a group's memory; "" if the kernel has none.
 type memoryFiles struct{ usage, stat, peak, oom, local, swap string }
 
-// settle decides what is read from where.
-func (g *Group) settle(v1 [len(controllers)]*membership, onV1 func(string) bool) {
+// assignControllers decides what is read from where.
+func (g *Group) assignControllers(v1 [len(controllers)]*membership, onV1 func(string) bool) {
 	pick := func(i int) *membership {
 		if v1[i] == nil && !onV1(controllers[i]) {
 			return g.unified
@@ -100,26 +100,26 @@ func (g *Group) findFiles() {
 	}
 	g.path = g.name()
 	if g.acct.hasCounters() {
-		g.homes = append(g.homes, g.acct)
+		g.primary = append(g.primary, g.acct)
 		g.usage = filepath.Join(g.acct.dir(), map[bool]string{true: "cpu.stat", false: "cpuacct.usage"}[g.acct.v2])
 	}
 	if g.memory.hasCounters() {
 		g.own = memoryFilesIn(g.memory.dir(), g.memory.v2)
-		if !slices.Contains(g.homes, g.memory) {
-			g.homes = append(g.homes, g.memory)
+		if !slices.Contains(g.primary, g.memory) {
+			g.primary = append(g.primary, g.memory)
 		}
 	}
 
 	for _, p := range []*membership{g.pids, g.unified} {
-		if len(g.homes) == 0 && p.hasCounters() {
-			g.homes = append(g.homes, p)
+		if len(g.primary) == 0 && p.hasCounters() {
+			g.primary = append(g.primary, p)
 		}
 	}
 
-	if g.atHome(g.pids) {
+	if g.matchesPrimary(g.pids) {
 		g.tasks = ifThere(filepath.Join(g.pids.dir(), "pids.current"))
 	}
-	if g.atHome(g.io) {
+	if g.matchesPrimary(g.io) {
 		g.traffic = trafficFiles(g.io)
 	}
 
@@ -133,13 +133,13 @@ func (g *Group) findFiles() {
 // stallNames are the resources of PSI, in the order of Pressure's fields.
 var stallNames = [3]string{"cpu", "memory", "io"}
 
-// atHome reports whether the group of another controller holds the same processes, judged by its
+// matchesPrimary reports whether the group of another controller holds the same processes, judged by its
 // path.
-func (g *Group) atHome(p *membership) bool {
+func (g *Group) matchesPrimary(p *membership) bool {
 	if !p.hasCounters() {
 		return false
 	}
-	return slices.ContainsFunc(g.homes, func(h *membership) bool {
+	return slices.ContainsFunc(g.primary, func(h *membership) bool {
 		return h.made && p.made || h.names[0] == p.names[0]
 	})
 }
@@ -187,7 +187,7 @@ func (g *Group) Close() { g.r.close() }
 // about those that this call found.
 func (g *Group) Limits() Limits {
 	l := noLimits()
-	g.limited = true
+	g.limitsRead = true
 	quota, limiting := -1, -1
 	if g.cpu != nil {
 		for i := range g.cpu.dirs {
@@ -205,24 +205,24 @@ func (g *Group) Limits() Limits {
 		for i := range g.memory.dirs {
 			switch v := g.parsed(&l, g.memory.path(i, file), parseLimit); {
 			case v == l.Memory: // the outermost fills up first: it counts what the others do, and more
-				l.MemoryInner = cmp.Or(l.MemoryInner, l.MemoryGroup)
+				l.InnerMemoryGroup = cmp.Or(l.InnerMemoryGroup, l.MemoryGroup)
 				l.MemoryGroup, limiting = g.memory.names[i], i
 			case v < l.Memory || v == v && l.Memory != l.Memory:
-				l.Memory, l.MemoryGroup, l.MemoryInner, limiting = v, g.memory.names[i], "", i
+				l.Memory, l.MemoryGroup, l.InnerMemoryGroup, limiting = v, g.memory.names[i], "", i
 			}
 		}
 		if v := g.hiddenLimit(&l); v < l.Memory || v == v && l.Memory != l.Memory {
-			l.Memory, l.MemoryGroup, l.MemoryInner, limiting = v, "", "", -1
+			l.Memory, l.MemoryGroup, l.InnerMemoryGroup, limiting = v, "", "", -1
 		}
 	}
 
-	g.follow(quota, limiting)
-	l.CPUSet = g.cpusIn(&l)
+	g.setLimitLevels(quota, limiting)
+	l.CPUSetCPUs = g.cpusIn(&l)
 	return l
 }
 
-// follow sets which groups' counters Read returns beside our own.
-func (g *Group) follow(quota, limiting int) {
+// setLimitLevels sets which groups' counters Read returns beside our own.
+func (g *Group) setLimitLevels(quota, limiting int) {
 	g.quotaStat = ""
 	if quota >= 0 {
 		g.quotaStat = g.cpu.path(quota, "cpu.stat")
@@ -313,15 +313,15 @@ func (g *Group) parsed(l *Limits, path string, parse func([]byte) (float64, bool
 	return nan
 }
 
-// Pids returns the processes of the group and of all below it: of the group of CPU time and of that
+// PIDs returns the processes of the group and of all below it: of the group of CPU time and of that
 // of memory, if these are two. 0 is a process of another pid namespace. It is an error if the
 // process is in root groups only, which is not a group.
-func (g *Group) Pids() ([]int, error) {
-	return g.list(g.homes...)
+func (g *Group) PIDs() ([]int, error) {
+	return g.list(g.primary...)
 }
 
-// MemoryPids returns the processes of the group that counts memory, and of those below it, sorted.
-func (g *Group) MemoryPids() ([]int, error) {
+// MemoryPIDs returns the processes of the group that counts memory, and of those below it, sorted.
+func (g *Group) MemoryPIDs() ([]int, error) {
 	if !g.memory.hasCounters() {
 		return g.list()
 	}
@@ -366,7 +366,7 @@ func (g *Group) TaskLimits() (limits []TaskLimit) {
 
 // tasksIn reads a number of processes and threads; "max" is none.
 func (g *Group) tasksIn(file string) (int64, bool) {
-	data, err := g.r.read(file, maxFile)
+	data, err := g.r.readOnce(file, maxFile)
 	if err != nil {
 		return 0, false
 	}

@@ -154,7 +154,7 @@ func groupInV2View() error {
 	if err != nil {
 		return err
 	}
-	m, err := Make(os.Args[1])
+	m, err := NewJobGroup(os.Args[1])
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func groupInV2View() error {
 			return err
 		}
 		bufio.NewReader(out).ReadString('\n')
-		pids, _ = g.Pids()
+		pids, _ = g.PIDs()
 		cmd.Process.Signal(unix.SIGUSR1)
 		if !slices.Equal(pids, []int{cmd.Process.Pid}) {
 			return fmt.Errorf("pids %v, want %d", pids, cmd.Process.Pid)
@@ -234,7 +234,7 @@ func groupReadOnly() error {
 				return err
 			}
 		}
-		m, err := Make(os.Args[1])
+		m, err := NewJobGroup(os.Args[1])
 		if m != nil || !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), os.Args[1]) {
 			return fmt.Errorf("made %v, %v", m, err)
 		}
@@ -262,10 +262,10 @@ func groupAlone() error {
 	defer m.Remove()
 	control, _ := os.ReadFile(own + "/cgroup.subtree_control")
 	there, _ := os.ReadFile(m.v2.dir + "/cgroup.controllers")
-	if !hasWord(control, "hugetlb") || !hasWord(there, "hugetlb") || m.leaf == "" {
-		return fmt.Errorf("control %q, in the group %q, leaf %q, missing %v", control, there, m.leaf, m.Missing())
+	if !hasWord(control, "hugetlb") || !hasWord(there, "hugetlb") || m.agentDir == "" {
+		return fmt.Errorf("control %q, in the group %q, leaf %q, missing %v", control, there, m.agentDir, m.Missing())
 	}
-	if pids, err := m.Group().Pids(); err != nil || len(pids) != 0 {
+	if pids, err := m.Group().PIDs(); err != nil || len(pids) != 0 {
 		return fmt.Errorf("pids %v, %v", pids, err)
 	}
 	err = m.Enter(func(fd int) error {

@@ -19,7 +19,7 @@ func wantV2() Counters {
 	return Counters{
 		CPUSeconds: 5.5, Periods: 300, ThrottledPeriods: 120, ThrottledSeconds: 4.5,
 		Memory: 5e8, WorkingSet: 4.1e8, PageCache: 1.2e8, PeakMemory: 6e8, Swap: 7e7,
-		LimitWorkingSet: 7e8, LimitPageCache: 2e8, LimitPeak: 9e8, LimitHeld: 6e8, OOMKills: 1, OOMs: 1, LimitOOMs: 2,
+		LimitWorkingSet: 7e8, LimitPageCache: 2e8, LimitPeak: 9e8, LimitUnreclaimable: 6e8, OOMKills: 1, OOMs: 1, LimitOOMs: 2,
 		ReadBytes: 1005, WriteBytes: 2006, Processes: 5, Threads: 5,
 		Pressure: Pressure{Stall{2.5, 1.5}, Stall{30e-6, 20e-6}, Stall{7e-6, math.NaN()}},
 	}
@@ -29,9 +29,9 @@ func wantV1() Counters {
 	return Counters{
 		CPUSeconds: 2.5, Periods: 40, ThrottledPeriods: 30, ThrottledSeconds: 1.5,
 		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8, Swap: 5e6,
-		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, LimitHeld: 1e8, OOMKills: 3, OOMs: math.NaN(), LimitOOMs: math.NaN(),
+		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, LimitUnreclaimable: 1e8, OOMKills: 3, OOMs: math.NaN(), LimitOOMs: math.NaN(),
 		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 3, // 3 of the 6 tasks have ended
-		Pressure: NoPressure(),
+		Pressure: UnknownPressure(),
 	}
 }
 
@@ -198,7 +198,7 @@ func TestGroup_Removed(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.Read()
-		g.census, g.fallen.next = census{}, time.Time{}
+		g.taskCounter, g.descendantOOMs.next = taskCounter{}, time.Time{}
 		if err := os.RemoveAll(groupFile(o, "")); err != nil {
 			t.Fatal(err)
 		}
@@ -209,10 +209,10 @@ func TestGroup_Removed(t *testing.T) {
 		if len(failed) < 6 {
 			t.Errorf("%s: failed %v", name, failed)
 		}
-		if l := g.Limits(); !math.IsNaN(l.Memory) || !math.IsNaN(l.CPUs) || l.CPUSet != 0 {
+		if l := g.Limits(); !math.IsNaN(l.Memory) || !math.IsNaN(l.CPUs) || l.CPUSetCPUs != 0 {
 			t.Errorf("%s: limits %+v", name, l)
 		}
-		if pids, err := g.Pids(); err == nil {
+		if pids, err := g.PIDs(); err == nil {
 			t.Errorf("%s: pids %v", name, pids)
 		}
 	}
@@ -227,14 +227,14 @@ func TestGroup_Pids(t *testing.T) {
 		"v2, and below": {groupV2(), []int{42, 43, 50, 51, 52}},
 		"v1, groups of CPU and memory that differ": {groupV1().with(map[string]string{"memory/job/task/cgroup.procs": "43\n0\n99\n"}), []int{0, 42, 43, 99}},
 	} {
-		got, err := c.tree.find(t).Pids()
+		got, err := c.tree.find(t).PIDs()
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}
 	}
 
 	root := groupTree{"0::/\n", groupV2().mounts, groupV2().files}.find(t)
-	if pids, err := root.Pids(); err == nil {
+	if pids, err := root.PIDs(); err == nil {
 		t.Errorf("root group: %v", pids)
 	}
 }
@@ -251,7 +251,7 @@ func TestGroup_OOMBelow(t *testing.T) {
 	sub := groupFile(o, "memory/job/task/sub")
 	want := func(what string, n float64) {
 		t.Helper()
-		g.fallen.next = time.Time{}
+		g.descendantOOMs.next = time.Time{}
 		if got := g.Read().OOMKills; got != n {
 			t.Errorf("%s: %v, want %v", what, got, n)
 		}
@@ -282,15 +282,15 @@ func TestGroup_CensusIsBounded(t *testing.T) {
 	if n := g.Read().Processes; n != 300_003 {
 		t.Fatalf("processes %v", n)
 	}
-	if wait := g.census.next.Sub(start); wait < 50*time.Millisecond {
+	if wait := g.taskCounter.next.Sub(start); wait < 50*time.Millisecond {
 		t.Errorf("the next count is only %v away", wait)
 	}
-	g.census.next = g.census.next.Add(time.Hour) // however long it takes to write
+	g.taskCounter.next = g.taskCounter.next.Add(time.Hour) // however long it takes to write
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), "1\n")
 	if n := g.Read().Processes; n != 300_003 {
 		t.Errorf("processes %v: counted again", n)
 	}
-	g.census.next = time.Time{}
+	g.taskCounter.next = time.Time{}
 	if n := g.Read().Processes; n != 4 {
 		t.Errorf("processes %v, want 4", n)
 	}
@@ -300,7 +300,7 @@ func TestGroup_CensusIsBounded(t *testing.T) {
 func TestGroup_ReadAllocates(t *testing.T) {
 	g := groupV2().find(t)
 	g.Read()
-	g.census.next = time.Now().Add(time.Hour)
+	g.taskCounter.next = time.Now().Add(time.Hour)
 	if n := testing.AllocsPerRun(100, func() { g.Read() }); n > 30 {
 		t.Errorf("%v allocations", n)
 	}

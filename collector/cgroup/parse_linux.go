@@ -72,10 +72,10 @@ func parseMounts(data []byte) []mount {
 	return all
 }
 
-// below returns what follows root in path: "" if they are the same group. It reports false if path
+// relativePath returns what follows root in path: "" if they are the same group. It reports false if path
 // is not below root, and if it leads out by "..", which is how a control group namespace shows what
 // is outside.
-func below(path, root string) (string, bool) {
+func relativePath(path, root string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
 		return "", false

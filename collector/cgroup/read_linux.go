@@ -13,15 +13,15 @@ import (
 // group and of those below takes long, Read does that so rarely that it takes less than a 300th of
 // a core, and otherwise returns the last numbers.
 func (g *Group) Read() Counters {
-	if !g.limited {
+	if !g.limitsRead {
 		g.Limits()
 	}
 	c := absent()
 	g.readCPU(&c)
 	g.readMemory(&c)
 	g.readTraffic(&c)
-	if len(g.homes) > 0 && !g.uncounted {
-		g.census.take(g, &c)
+	if len(g.primary) > 0 && !g.uncounted {
+		g.taskCounter.read(g, &c)
 	}
 
 	for i, s := range []*Stall{&c.Pressure.CPU, &c.Pressure.Memory, &c.Pressure.IO} {
@@ -36,8 +36,8 @@ func (g *Group) Read() Counters {
 	return c
 }
 
-// Count sets whether Read counts processes and threads. It does at first.
-func (g *Group) Count(wanted bool) { g.uncounted = !wanted }
+// CountTasks sets whether Read counts processes and threads. It does at first.
+func (g *Group) CountTasks(wanted bool) { g.uncounted = !wanted }
 
 // fail records why a file is absent.
 func (c *Counters) fail(name string, err error) {
@@ -111,29 +111,29 @@ func (g *Group) readMemory(c *Counters) {
 	case memoryFiles{}:
 	case g.own:
 		c.LimitWorkingSet, c.LimitPageCache = c.WorkingSet, c.PageCache
-		c.LimitPeak, c.LimitHeld = c.PeakMemory, max(c.Memory-c.PageCache, 0)
+		c.LimitPeak, c.LimitUnreclaimable = c.PeakMemory, max(c.Memory-c.PageCache, 0)
 	default:
 		usage := c.number(&g.r, g.limit.usage)
 		c.LimitWorkingSet, c.LimitPageCache, _ = g.workingSet(c, g.limit.stat, usage)
-		c.LimitPeak, c.LimitHeld = c.number(&g.r, g.limit.peak), max(usage-c.LimitPageCache, 0)
+		c.LimitPeak, c.LimitUnreclaimable = c.number(&g.r, g.limit.peak), max(usage-c.LimitPageCache, 0)
 	}
 }
 
 // readOOM takes what the kernel counts of running out of memory.
 func (g *Group) readOOM(c *Counters) {
-	own, err := readOOM(g.r.files.Again, g.own.oom)
+	own, err := readOOM(g.r.files.ReadKeepOpen, g.own.oom)
 	if err != nil {
 		c.fail(filepath.Base(g.own.oom), err)
 	}
 	c.OOMKills, c.OOMs, c.UnderOOM = own.kills, own.ooms, own.under > 0
 	if !g.memory.v2 {
-		c.OOMKills += g.fallen.take(g)
+		c.OOMKills += g.descendantOOMs.read(g)
 	}
 
 	if g.limit.local == "" {
 		return
 	}
-	limit, err := readOOM(g.r.files.Again, g.limit.local)
+	limit, err := readOOM(g.r.files.ReadKeepOpen, g.limit.local)
 	if err != nil {
 		c.fail(filepath.Base(g.limit.local), err)
 	}
@@ -161,16 +161,16 @@ func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache,
 // readTraffic reads the storage bytes from the first file that has some.
 func (g *Group) readTraffic(c *Counters) {
 	for _, path := range g.traffic {
-		if g.readTrafficOf(c, path) {
+		if g.readTrafficFile(c, path) {
 			return
 		}
 	}
 }
 
-// readTrafficOf reports whether the file has a device. If it has none, that means in v1 that
+// readTrafficFile reports whether the file has a device. If it has none, that means in v1 that
 // nothing is counted there, and in v2 that there was no traffic yet.
-func (g *Group) readTrafficOf(c *Counters, path string) bool {
-	data, err := g.r.again(path, maxFile)
+func (g *Group) readTrafficFile(c *Counters, path string) bool {
+	data, err := g.r.readKeepOpen(path, maxFile)
 	if err != nil {
 		c.fail(filepath.Base(path), err)
 		return false
@@ -233,7 +233,7 @@ func (g *Group) isStacked(device string) bool {
 
 // stall reads one file of PSI.
 func (r *reader) stall(path string) (Stall, error) {
-	data, err := r.again(path, maxFile)
+	data, err := r.readKeepOpen(path, maxFile)
 	if err != nil {
 		return Stall{nan, nan}, err
 	}
@@ -244,10 +244,10 @@ func (r *reader) stall(path string) (Stall, error) {
 	return s, err
 }
 
-// Held reads what may have held memory down, of the group that sets Limits.Memory by the newest Limits, or of this
+// Reclaim reads what may have held memory down, of the group that sets Limits.Memory by the newest Limits, or of this
 // group where none does. It is for every few seconds, as the kernel adds up memory.stat over all CPUs and groups below.
-func (g *Group) Held() Held {
-	h := Held{Swap: nan, Refaults: nan, High: nan, HighEvents: nan}
+func (g *Group) Reclaim() Reclaim {
+	h := Reclaim{Swap: nan, Refaults: nan, High: nan, HighEvents: nan}
 	if g.memory == nil || g.limiting < 0 && !g.memory.hasCounters() {
 		return h
 	}
@@ -277,9 +277,9 @@ func (g *Group) Held() Held {
 }
 
 // readHigh reads the lowest memory.high of the group and its visible ancestors.
-func (g *Group) readHigh(h *Held) {
+func (g *Group) readHigh(h *Reclaim) {
 	for i := range g.memory.dirs {
-		data, err := g.r.read(g.memory.path(i, "memory.high"), maxFile)
+		data, err := g.r.readOnce(g.memory.path(i, "memory.high"), maxFile)
 		if err != nil {
 			continue
 		}

@@ -58,7 +58,7 @@ func findCards(sys string) []card {
 
 // followCards reads the cards at the interval until ctx ends.
 func (m *Monitor) followCards(ctx context.Context) {
-	ticker := time.NewTicker(m.pace.interval)
+	ticker := time.NewTicker(m.timing.interval)
 	defer ticker.Stop()
 	for {
 		for i := range m.cards {
@@ -81,7 +81,7 @@ func (c *card) read() row {
 	if c.name == "" {
 		c.name, c.uuid, c.hwmon = c.findName(), c.findUUID(), c.findSensors()
 	}
-	r := row{Device: Device{Index: c.index, Vendor: "amd", Name: c.name, UUID: c.uuid}, State: unknown()}
+	r := row{Device: Device{Index: c.index, Vendor: "amd", Name: c.name, UUID: c.uuid}, State: unknownState()}
 	r.MemoryMB = series.Optional(c.value(&r, "memory_mb", 1<<20, maxMiB, "mem_info_vram_total"))
 	status, err := readFile(filepath.Join(c.dir, "power/runtime_status"))
 	if err == nil && string(bytes.TrimSpace(status)) == "suspended" {
@@ -89,7 +89,7 @@ func (c *card) read() row {
 		r.PowerLimitWatts = series.Unknown()
 		asleep := []string{"utilization_pct", "memory_used_mb", "power_watts", "temperature_celsius", "clock_mhz"}
 		for _, what := range asleep {
-			r.lack(what, "the card is asleep (runtime power management)")
+			r.addMissing(what, "the card is asleep (runtime power management)")
 		}
 		return r
 	}
@@ -117,12 +117,12 @@ func (c *card) value(r *row, what string, unit, most float64, files ...string) f
 	}
 
 	if err != nil {
-		r.lack(what, err.Error())
+		r.addMissing(what, err.Error())
 		return math.NaN()
 	}
 	v := number(string(bytes.TrimSpace(data)), math.MaxUint64) / unit
 	if math.IsNaN(v) || v > most {
-		r.lack(what, filepath.Base(files[0])+" says "+clean(string(data)))
+		r.addMissing(what, filepath.Base(files[0])+" says "+clean(string(data)))
 		return math.NaN()
 	}
 	return v
@@ -157,7 +157,7 @@ func (c *card) findSensors() string {
 // findName returns the product's name, which only some boards have.
 func (c *card) findName() string {
 	if data, err := readFile(filepath.Join(c.dir, "product_name")); err == nil {
-		if name := word(string(bytes.TrimSpace(data))); name != "" {
+		if name := deviceText(string(bytes.TrimSpace(data))); name != "" {
 			return name
 		}
 	}

@@ -117,7 +117,7 @@ func TestMonitor_HostileAMD(t *testing.T) {
 				t.Errorf("%.20q: %v in %+v", text, v, r)
 			}
 		}
-		if len(r.absent) < 7 || len(r.Name) > 300 {
+		if len(r.missing) < 7 || len(r.Name) > 300 {
 			t.Errorf("%.20q: %+v", text, r)
 		}
 	}

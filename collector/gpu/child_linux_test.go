@@ -46,16 +46,16 @@ wait
 
 	out := filepath.Join(dir, "out")
 	m := gpuOpen(t, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "GPU_OUT=" + out})
-	m.pace.grace = 20 * time.Second
+	m.timing.grace = 20 * time.Second
 	stop := gpuRun(t, m)
 	var text []byte
 	gpuWait(t, m, "the shell", func(Reading) bool {
 		var err error
 		text, err = os.ReadFile(out)
-		return err == nil && m.Pid() > 0 // which is known a moment after the shell runs
+		return err == nil && m.PID() > 0 // which is known a moment after the shell runs
 	})
 
-	pid := m.Pid()
+	pid := m.PID()
 	start := time.Now()
 	stop()
 	if took := time.Since(start); took > 10*time.Second {
@@ -171,17 +171,17 @@ func TestChild_Sweep(t *testing.T) {
 			p.release()
 		}
 		p.identify(pid, false)
-		if p.sweep(pid); gpuEnded(left) {
+		if p.killOrphans(pid); gpuEnded(left) {
 			t.Error("the group was killed while the script ran")
 		}
 		in.Close()
 		gpuWaitEnded(t, pid)
 		other := process{pidfd: -1, since: "1"}
 		other.toGroup(pid, unix.SIGKILL)
-		if other.sweep(pid); gpuEnded(left) {
+		if other.killOrphans(pid); gpuEnded(left) {
 			t.Error("the group of another process was killed")
 		}
-		p.sweep(pid)
+		p.killOrphans(pid)
 		gpuWaitEnded(t, left)
 		_ = cmd.Wait()
 		p.release()

@@ -173,7 +173,7 @@ func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
 func gpuOpen(t *testing.T, env []string) *Monitor {
 	t.Helper()
 	m := Open(Options{Sys: t.TempDir(), Env: env})
-	m.pace = pace{interval: time.Second, stale: 20 * time.Second, hang: time.Minute, backoff: 10 * time.Millisecond, grace: time.Second}
+	m.timing = timing{interval: time.Second, stale: 20 * time.Second, hang: time.Minute, backoff: 10 * time.Millisecond, grace: time.Second}
 	return m
 }
 
@@ -210,6 +210,6 @@ func gpuMonitorForEver() {
 	for r := m.Read(); len(r.Devices) == 0; r = m.Read() {
 		time.Sleep(time.Millisecond)
 	}
-	fmt.Println(m.Pid())
+	fmt.Println(m.PID())
 	gpuSleep()
 }

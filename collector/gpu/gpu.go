@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // maxDevices is how many devices of a vendor are followed.
@@ -27,12 +27,12 @@ const maxDevices = 16
 
 // The codes of what a Reading lacks.
 const (
-	Silent        series.Code = "gpu_silent"         // the device, or nvidia-smi, does not answer
-	NoValue       series.Code = "gpu_no_value"       // the driver does not report it for the device
-	NotFollowed   series.Code = "gpu_not_followed"   // there are more devices than are followed
-	Restarted     series.Code = "gpu_restarted"      // nvidia-smi was started again
-	NotUnderstood series.Code = "gpu_not_understood" // nvidia-smi says something else than was asked
-	Unsure        series.Code = "gpu_unsure"         // the environment does not say which devices are the job's
+	Silent        series.ReasonCode = "gpu_silent"         // the device, or nvidia-smi, does not answer
+	NoValue       series.ReasonCode = "gpu_no_value"       // the driver does not report it for the device
+	NotFollowed   series.ReasonCode = "gpu_not_followed"   // there are more devices than are followed
+	Restarted     series.ReasonCode = "gpu_restarted"      // nvidia-smi was started again
+	NotUnderstood series.ReasonCode = "gpu_not_understood" // nvidia-smi says something else than was asked
+	Unsure        series.ReasonCode = "gpu_unsure"         // the environment does not say which devices are the job's
 )
 
 // A Device is what does not change of a GPU during a run.
@@ -66,10 +66,10 @@ type State struct {
 
 // A Reading is the newest that is known of all devices.
 type Reading struct {
-	Devices []Device     // never shrinks
-	States  []State      // in the order of Devices
-	Missing []series.Gap // what is absent from them now
-	Err     error        // why there is nothing, or nothing more, of a vendor; nil = all is well
+	Devices []Device         // never shrinks
+	States  []State          // in the order of Devices
+	Missing []series.Missing // what is absent from them now
+	Err     error            // why there is nothing, or nothing more, of a vendor; nil = all is well
 }
 
 // Options say where to look and how to start nvidia-smi.
@@ -86,22 +86,22 @@ type Options struct {
 
 // A Monitor follows the GPUs of a node.
 type Monitor struct {
-	o     Options
-	smi   string      // the program; "" = none, or not found yet; written under mu
-	cards []card      // AMD's
-	found chan string // delivers the program, once
-	pace  pace
-	pid   atomic.Int64
-	child atomic.Pointer[child] // the newest that was started
+	o      Options
+	smi    string      // the program; "" = none, or not found yet; written under mu
+	cards  []card      // AMD's
+	found  chan string // delivers the program, once
+	timing timing
+	pid    atomic.Int64
+	child  atomic.Pointer[child] // the newest that was started
 
 	mu     sync.Mutex
 	sought time.Time // when the search for the program began; zero = it is over
-	nvidia board
-	amd    board
+	nvidia vendorState
+	amd    vendorState
 }
 
-// A pace is how patient a Monitor is.
-type pace struct {
+// A timing is how patient a Monitor is.
+type timing struct {
 	interval time.Duration // between readings, at least a second
 	stale    time.Duration // when a reading is too old to be the present
 	hang     time.Duration // when a silent process is ended
@@ -122,7 +122,7 @@ func Open(o Options) *Monitor {
 	// again.
 	interval := max(o.Interval, time.Second)
 	stale := max(5*time.Second, 3*interval)
-	m.pace = pace{interval: interval, stale: stale, hang: 6 * stale, backoff: time.Second, grace: time.Second}
+	m.timing = timing{interval: interval, stale: stale, hang: 6 * stale, backoff: time.Second, grace: time.Second}
 	return m
 }
 
@@ -148,7 +148,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	case <-ctx.Done():
 	}
 
-	patience.Receive(cards, m.pace.grace/4) // a read that hangs in the driver cannot be ended
+	timeout.Receive(cards, m.timing.grace/4) // a read that hangs in the driver cannot be ended
 }
 
 // find waits for the search for nvidia-smi, and reports whether it was found. It returns early when
@@ -160,7 +160,7 @@ func (m *Monitor) find(ctx context.Context) bool {
 	case smi := <-m.found:
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.smi, m.sought, m.nvidia.settled = smi, time.Time{}, smi == ""
+		m.smi, m.sought, m.nvidia.complete = smi, time.Time{}, smi == ""
 		return smi != ""
 	}
 }
@@ -172,12 +172,12 @@ func (m *Monitor) find(ctx context.Context) bool {
 func (m *Monitor) Kill() {
 	if c := m.child.Load(); c != nil {
 		c.send(true)
-		c.free() // from here on another process may have its ID
+		c.abandon() // from here on another process may have its ID
 	}
 }
 
-// Pid returns the process of the current query; 0 if there is none.
-func (m *Monitor) Pid() int { return int(m.pid.Load()) }
+// PID returns the process of the current query; 0 if there is none.
+func (m *Monitor) PID() int { return int(m.pid.Load()) }
 
 // Read returns the newest reading. It never waits for a GPU and may be called beside Run.
 func (m *Monitor) Read() Reading {
@@ -186,31 +186,31 @@ func (m *Monitor) Read() Reading {
 	var r Reading
 	now := time.Now()
 	switch {
-	case m.smi == "" && !m.sought.IsZero() && now.Sub(m.sought) > findPatience:
+	case m.smi == "" && !m.sought.IsZero() && now.Sub(m.sought) > searchTimeout:
 		r.Err = fmt.Errorf("find nvidia-smi on the PATH: a directory of it has not answered for %.0f s",
 			now.Sub(m.sought).Seconds())
 	case m.smi != "":
-		m.nvidia.add(&r, now, m.pace.stale, 0)
-		r.Err = m.nvidia.trouble(now, m.pace.stale)
+		m.nvidia.add(&r, now, m.timing.stale, 0)
+		r.Err = m.nvidia.trouble(now, m.timing.stale)
 	}
 
-	if len(m.cards) > 0 && m.nvidia.settled { // only now is it known where their numbers begin
-		m.amd.add(&r, now, m.pace.stale, m.nvidia.next)
-		if old := now.Sub(m.amd.seen); old > m.pace.stale && !m.amd.seen.IsZero() {
+	if len(m.cards) > 0 && m.nvidia.complete { // only now is it known where their numbers begin
+		m.amd.add(&r, now, m.timing.stale, m.nvidia.next)
+		if old := now.Sub(m.amd.seen); old > m.timing.stale && !m.amd.seen.IsZero() {
 			r.Err = errors.Join(r.Err, fmt.Errorf("read GPUs: no answer of AMD's cards for %.0f s", old.Seconds()))
 		}
 	}
 	return r
 }
 
-// unknown returns a State with nothing known.
-func unknown() State {
+// unknownState returns a State with nothing known.
+func unknownState() State {
 	nan := math.NaN()
 	return State{nan, nan, nan, nan, nan, nan, nil}
 }
 
-// findPatience is more than searching a PATH takes on any disk that answers.
-const findPatience = time.Second
+// searchTimeout is more than searching a PATH takes on any disk that answers.
+const searchTimeout = time.Second
 
 // findProgram looks for nvidia-smi as a shell would, but not in the working directory, which is the
 // job's.
@@ -227,16 +227,16 @@ func findProgram(env []string) string {
 		file := filepath.Join(dir, name)
 		info, err := os.Stat(file)
 		if err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
-			touch(file, true)
+			probe(file, true)
 			return file
 		}
 	}
 	return ""
 }
 
-// touch reads the beginning of a program, and of the interpreter of a script: if a file server is
+// probe reads the beginning of a program, and of the interpreter of a script: if a file server is
 // dead, no process is made that would hang there.
-func touch(file string, script bool) {
+func probe(file string, script bool) {
 	f, err := os.Open(file)
 	if err != nil { // it need not be readable to be executed
 		return
@@ -246,7 +246,7 @@ func touch(file string, script bool) {
 	n, _ := io.ReadFull(f, begin)
 	line, isScript := strings.CutPrefix(string(begin[:n]), "#!")
 	if words := strings.Fields(strings.SplitN(line, "\n", 2)[0]); script && isScript && len(words) > 0 {
-		touch(words[0], false)
+		probe(words[0], false)
 	}
 }
 

@@ -24,7 +24,7 @@ const maxLine = 4096
 // that is refused costs another start.
 type query struct {
 	fields  []string
-	dropped []series.Gap
+	missing []series.Missing
 }
 
 // newQuery asks for everything. All fields but the MIG mode exist in drivers of ten years ago.
@@ -45,9 +45,9 @@ func (q *query) args(interval time.Duration) []string {
 	}
 }
 
-// refuse removes a field, or replaces it by its newer name. It reports false if that does not help,
+// dropField removes a field, or replaces it by its newer name. It reports false if that does not help,
 // because we did not ask for it or cannot do without it.
-func (q *query) refuse(name string) bool {
+func (q *query) dropField(name string) bool {
 	i := slices.Index(q.fields, name)
 	if i < 0 || name == "index" {
 		return false
@@ -73,14 +73,14 @@ func (q *query) refuse(name string) bool {
 
 	if what != "" { // one of the two limits is enough
 		why := "this nvidia-smi does not know the field " + name
-		q.dropped = append(q.dropped, series.Gap{What: what, Code: NoValue, Why: why})
+		q.missing = append(q.missing, series.Missing{What: what, Code: NoValue, Why: why})
 	}
 	return true
 }
 
-// refused returns the field in 'Field "x" is not a valid field to query.', or "" for another
+// parseInvalidField returns the field in 'Field "x" is not a valid field to query.', or "" for another
 // message.
-func refused(line string) string {
+func parseInvalidField(line string) string {
 	_, rest, ok := strings.Cut(line, `Field "`)
 	name, rest, ok2 := strings.Cut(rest, `"`)
 	if !ok || !ok2 || !strings.Contains(rest, "not a valid field") {
@@ -92,7 +92,7 @@ func refused(line string) string {
 // parse parses a row. An error means that the line is none; an invalid value is a gap of the row.
 func (q *query) parse(line []byte) (row, error) {
 	none := series.Unknown()
-	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: none, PowerLimitWatts: none}, State: unknown()}
+	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: none, PowerLimitWatts: none}, State: unknownState()}
 	limit, enforced := "", ""
 	n := 0
 	for value := range bytes.SplitSeq(line, []byte(",")) {
@@ -119,13 +119,13 @@ func (q *query) parse(line []byte) (row, error) {
 	}
 
 	if r.PowerLimitWatts = series.Optional(number(enforced, maxWatts)); !r.PowerLimitWatts.Known() {
-		r.take((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
+		r.setNumber((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
 	}
 
 	if r.MIG { // the number is not of the whole device
 		r.UtilizationPct = math.NaN()
-		r.absent = slices.DeleteFunc(r.absent, func(g series.Gap) bool { return g.What == "utilization_pct" })
-		r.lack("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")
+		r.missing = slices.DeleteFunc(r.missing, func(g series.Missing) bool { return g.What == "utilization_pct" })
+		r.addMissing("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")
 	}
 
 	return r, nil
@@ -147,39 +147,39 @@ func (r *row) set(field, text string) {
 			r.Index = int(n)
 		}
 	case "uuid":
-		if r.UUID = word(text); r.UUID == "" {
-			r.lack("uuid", absence(text))
+		if r.UUID = deviceText(text); r.UUID == "" {
+			r.addMissing("uuid", missingReason(text))
 		}
 	case "name":
-		if r.Name = word(text); r.Name == "" {
-			r.lack("name", absence(text))
+		if r.Name = deviceText(text); r.Name == "" {
+			r.addMissing("name", missingReason(text))
 		}
 	case "memory.total":
-		r.take((*float64)(&r.MemoryMB), "memory_mb", text, maxMiB)
+		r.setNumber((*float64)(&r.MemoryMB), "memory_mb", text, maxMiB)
 	case "memory.used":
-		r.take(&r.MemoryUsedMB, "memory_used_mb", text, maxMiB)
+		r.setNumber(&r.MemoryUsedMB, "memory_used_mb", text, maxMiB)
 	case "utilization.gpu":
-		r.take(&r.UtilizationPct, "utilization_pct", text, 100)
+		r.setNumber(&r.UtilizationPct, "utilization_pct", text, 100)
 	case "power.draw":
-		r.take(&r.PowerWatts, "power_watts", text, maxWatts)
+		r.setNumber(&r.PowerWatts, "power_watts", text, maxWatts)
 	case "temperature.gpu":
-		r.take(&r.TemperatureCelsius, "temperature_celsius", text, maxCelsius)
+		r.setNumber(&r.TemperatureCelsius, "temperature_celsius", text, maxCelsius)
 	case "clocks.sm":
-		r.take(&r.ClockMHz, "clock_mhz", text, maxMHz)
+		r.setNumber(&r.ClockMHz, "clock_mhz", text, maxMHz)
 	case "mig.mode.current":
 		r.MIG = text == "Enabled" // "Disabled"; "[N/A]" of devices that have no such mode
 	case "clocks_event_reasons.active", "clocks_throttle_reasons.active":
 		var ok bool
-		if r.Throttle, ok = throttle(text); !ok {
-			r.lack("throttle", absence(text))
+		if r.Throttle, ok = parseThrottle(text); !ok {
+			r.addMissing("throttle", missingReason(text))
 		}
 	}
 }
 
-// take parses a number of a field, or notes its absence.
-func (r *row) take(to *float64, what, text string, most float64) {
+// setNumber parses a number of a field, or notes its absence.
+func (r *row) setNumber(to *float64, what, text string, most float64) {
 	if *to = number(text, most); math.IsNaN(*to) {
-		r.lack(what, absence(text))
+		r.addMissing(what, missingReason(text))
 	}
 }
 
@@ -195,17 +195,17 @@ func number(text string, most float64) float64 {
 	return v
 }
 
-// word returns a device's text, or "" if it is one of nvidia-smi's words for nothing.
-func word(text string) string {
+// deviceText returns a device's text, or "" if it is one of nvidia-smi's words for nothing.
+func deviceText(text string) string {
 	if strings.HasPrefix(text, "[") || text == "N/A" {
 		return ""
 	}
 	return clean(text)
 }
 
-// absence returns the reason for an absent value, in nvidia-smi's own words: "[N/A]", "[Not
+// missingReason returns the reason for an absent value, in nvidia-smi's own words: "[N/A]", "[Not
 // Supported]", "[Unknown Error]", "[GPU requires reset]"…
-func absence(text string) string {
+func missingReason(text string) string {
 	if text == "" {
 		return "nvidia-smi gives nothing"
 	}
@@ -226,9 +226,9 @@ func clean(text string) string {
 	}, text))
 }
 
-// throttle decodes NVML's nvmlClocksEventReasons bit mask. Bit 0 says that the GPU is idle, which
+// parseThrottle decodes NVML's nvmlClocksEventReasons bit mask. Bit 0 says that the GPU is idle, which
 // is not throttling.
-func throttle(text string) (reasons []string, ok bool) {
+func parseThrottle(text string) (reasons []string, ok bool) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	mask, err := strconv.ParseUint(digits, 16, 64)
 	if !ok || err != nil {

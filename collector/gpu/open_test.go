@@ -51,8 +51,8 @@ func TestOpen_Pace(t *testing.T) {
 		2500 * time.Millisecond: {2500 * time.Millisecond, 7500 * time.Millisecond}, time.Minute: {time.Minute, 3 * time.Minute},
 	} {
 		m := Open(Options{Env: []string{"PATH=" + dir}, Interval: interval})
-		if m.pace.interval != want[0] || m.pace.stale != want[1] {
-			t.Errorf("%v: %+v", interval, m.pace)
+		if m.timing.interval != want[0] || m.timing.stale != want[1] {
+			t.Errorf("%v: %+v", interval, m.timing)
 		}
 	}
 }

@@ -22,8 +22,8 @@ var gpuUpdate = flag.Bool("update", false, "write the golden files anew")
 func all(int) bool { return true }
 
 // gpuBoard feeds a transcript to a board, as Run would.
-func gpuBoard(data []byte, now time.Time) *board {
-	b := &board{began: now}
+func gpuBoard(data []byte, now time.Time) *vendorState {
+	b := &vendorState{began: now}
 	q := newQuery()
 	readLines(bytes.NewReader(data), func(line []byte) {
 		if len(line) > 0 && line[0] == '#' {
@@ -32,7 +32,7 @@ func gpuBoard(data []byte, now time.Time) *board {
 		if r, err := q.parse(line); err == nil {
 			b.put(r, now)
 		} else if text := clean(string(line)); text != "" {
-			b.note, b.noted = text, now
+			b.message, b.noted = text, now
 		}
 	}, all)
 	return b
@@ -79,7 +79,7 @@ func TestQuery_RealDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range bytes.Lines(rows) {
-		if r, err := newQuery().parse(bytes.TrimSpace(line)); err != nil || len(r.absent) > 0 || r.PowerWatts < 70 || r.PowerWatts > 121 {
+		if r, err := newQuery().parse(bytes.TrimSpace(line)); err != nil || len(r.missing) > 0 || r.PowerWatts < 70 || r.PowerWatts > 121 {
 			t.Errorf("%s: %+v, %v", line, r, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestQuery_RealDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := refused(string(message)); got != "no.such.field" {
+	if got := parseInvalidField(string(message)); got != "no.such.field" {
 		t.Errorf("%s: %q", message, got)
 	}
 }
@@ -132,13 +132,13 @@ func TestThrottle_Reasons(t *testing.T) {
 		"0x00000000000001FF": "applications_clocks_setting sw_power_cap hw_slowdown sync_boost sw_thermal_slowdown hw_thermal_slowdown hw_power_brake_slowdown display_clock_setting",
 		"0xFFFFFFFFFFFFFE00": "", "0x8": "hw_slowdown",
 	} {
-		if got, ok := throttle(text); !ok || strings.Join(got, " ") != want {
+		if got, ok := parseThrottle(text); !ok || strings.Join(got, " ") != want {
 			t.Errorf("%s: %v %v", text, got, ok)
 		}
 	}
 
 	for _, text := range []string{"", "0x", "12", "[N/A]", "0x11111111111111111", "Active"} {
-		if got, ok := throttle(text); ok || got != nil {
+		if got, ok := parseThrottle(text); ok || got != nil {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
@@ -150,12 +150,12 @@ func TestRefused_Fields(t *testing.T) {
 		`Field "" is not a valid field to query.`:                 "",
 		`Field "a`: "", `Field "a" is fine`: "", "": "",
 	} {
-		if got := refused(line); got != want {
+		if got := parseInvalidField(line); got != want {
 			t.Errorf("%q: %q", line, got)
 		}
 	}
 	q := newQuery()
-	if q.refuse("foo") || q.refuse("index") || len(q.fields) != len(newQuery().fields) {
+	if q.dropField("foo") || q.dropField("index") || len(q.fields) != len(newQuery().fields) {
 		t.Error("the refusal of a field that is not ours, or that is needed, does not help")
 	}
 }
@@ -168,7 +168,7 @@ func TestBoard_DevicesVanish(t *testing.T) {
 	}
 	start := time.Now()
 	b := gpuBoard(data, start)
-	if b.settled {
+	if b.complete {
 		t.Error("settled before the second round")
 	}
 	later := start.Add(6 * time.Second)
@@ -189,10 +189,10 @@ func TestBoard_DevicesVanish(t *testing.T) {
 
 	var r Reading
 	b.add(&r, later, 5*time.Second, 0)
-	if len(r.Devices) != 8 || !math.IsNaN(r.States[3].PowerWatts) || r.States[7].PowerWatts != 277.41 || !b.settled {
+	if len(r.Devices) != 8 || !math.IsNaN(r.States[3].PowerWatts) || r.States[7].PowerWatts != 277.41 || !b.complete {
 		t.Errorf("%s", gpuDump(r))
 	}
-	if len(r.Missing) != 1 || r.Missing[0] != (series.Gap{What: "gpu_3", Code: Silent, Why: "no reading for 6 s"}) {
+	if len(r.Missing) != 1 || r.Missing[0] != (series.Missing{What: "gpu_3", Code: Silent, Why: "no reading for 6 s"}) {
 		t.Errorf("missing %v", r.Missing)
 	}
 }
@@ -239,7 +239,7 @@ func FuzzGPULines(f *testing.F) {
 				t.Fatalf("%q", g.Why)
 			}
 		}
-		refused(string(data))
+		parseInvalidField(string(data))
 	})
 }
 
@@ -249,7 +249,7 @@ func BenchmarkGPUParse16(b *testing.B) {
 		b.Fatal(err)
 	}
 	data = data[bytes.Index(data, []byte("\n0, "))+1:]
-	bd, q, now := &board{}, newQuery(), time.Now()
+	bd, q, now := &vendorState{}, newQuery(), time.Now()
 	for b.Loop() {
 		readLines(bytes.NewReader(data), func(line []byte) {
 			r, err := q.parse(line)

@@ -70,8 +70,8 @@ func gpuDevices(n int) func(Reading) bool {
 func TestMonitor_RunNormal(t *testing.T) {
 	for fixture, n := range map[string]int{"h200.txt": 1, "t4.txt": 1, "a100x8.txt": 8, "h100x16.txt": 16} {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
-		if r := m.Read(); r.Err != nil || len(r.Devices) > 0 || m.Pid() != 0 {
-			t.Errorf("before Run: %+v, process %d", r, m.Pid())
+		if r := m.Read(); r.Err != nil || len(r.Devices) > 0 || m.PID() != 0 {
+			t.Errorf("before Run: %+v, process %d", r, m.PID())
 		}
 		stop := gpuRun(t, m)
 		r := gpuWait(t, m, "devices", gpuDevices(n))
@@ -83,13 +83,13 @@ func TestMonitor_RunNormal(t *testing.T) {
 		if len(r.Missing) != 0 {
 			t.Errorf("%s: missing %v", fixture, r.Missing)
 		}
-		pid := m.Pid()
+		pid := m.PID()
 		if group, err := syscall.Getpgid(pid); err != nil || group != pid {
 			t.Errorf("process %d is in group %d (%v), not one of its own", pid, group, err)
 		}
 		stop()
-		if syscall.Kill(pid, 0) == nil || m.Pid() != 0 {
-			t.Errorf("process %d is still there, Pid is %d", pid, m.Pid())
+		if syscall.Kill(pid, 0) == nil || m.PID() != 0 {
+			t.Errorf("process %d is still there, Pid is %d", pid, m.PID())
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestMonitor_RunDies(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:2"))
 	gpuRun(t, m)
 	gpuWait(t, m, "the restart", func(r Reading) bool {
-		return r.Err == nil && len(r.Devices) == 1 && slices.ContainsFunc(r.Missing, func(g series.Gap) bool {
+		return r.Err == nil && len(r.Devices) == 1 && slices.ContainsFunc(r.Missing, func(g series.Missing) bool {
 			return g.What == "gpu" && strings.HasPrefix(g.Why, "started again: ") && strings.HasSuffix(g.Why, "GPU is lost")
 		})
 	})
@@ -143,8 +143,8 @@ func TestMonitor_RunDies(t *testing.T) {
 	if !strings.HasSuffix(r.Err.Error(), "GPU is lost") {
 		t.Errorf("the reason is %v", r.Err)
 	}
-	if len(r.Devices) != 1 || !math.IsNaN(r.States[0].UtilizationPct) || m.Pid() != 0 {
-		t.Errorf("after the end: %+v, process %d", r, m.Pid())
+	if len(r.Devices) != 1 || !math.IsNaN(r.States[0].UtilizationPct) || m.PID() != 0 {
+		t.Errorf("after the end: %+v, process %d", r, m.PID())
 	}
 }
 
@@ -154,16 +154,16 @@ func TestMonitor_RunHangs(t *testing.T) {
 	}
 	for fake, first := range map[string]bool{"hang:2": true, "slow:100000": false} {
 		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
-		m.pace.stale, m.pace.hang = 250*time.Millisecond, 400*time.Millisecond
+		m.timing.stale, m.timing.hang = 250*time.Millisecond, 400*time.Millisecond
 		if first {
-			m.pace.hang = time.Second // one of its four starts must be faster than that
+			m.timing.hang = time.Second // one of its four starts must be faster than that
 		}
 		gpuRun(t, m)
 		if first {
 			gpuWait(t, m, "a device", func(r Reading) bool { return len(r.Devices) == 1 && r.States[0].UtilizationPct == 28 })
 		}
 		var pid int
-		gpuWait(t, m, "a process", func(Reading) bool { pid = m.Pid(); return pid != 0 })
+		gpuWait(t, m, "a process", func(Reading) bool { pid = m.PID(); return pid != 0 })
 		r := gpuWait(t, m, "no answer", gpuErrHas("answered"))
 		if first && !math.IsNaN(r.States[0].UtilizationPct) {
 			t.Errorf("%s: still %+v", fake, r.States[0])
@@ -185,7 +185,7 @@ func TestMonitor_RunStartsSlowly(t *testing.T) {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:2000"))
-	m.pace.stale = 100 * time.Millisecond
+	m.timing.stale = 100 * time.Millisecond
 	gpuRun(t, m)
 	gpuWait(t, m, "word of the wait", gpuErrHas("has not answered yet"))
 	gpuWait(t, m, "a device", gpuDevices(1))
@@ -201,7 +201,7 @@ func TestMonitor_RunFloodAndGarbage(t *testing.T) {
 		t.Errorf("flood: %v", err)
 	}
 	m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
-	m.pace.hang = 2 * time.Second
+	m.timing.hang = 2 * time.Second
 	gpuRun(t, m)
 	r := gpuWait(t, m, "what is said", func(r Reading) bool { // the newest of several lines
 		return gpuErrHas("nvidia-smi answers what is not understood: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
@@ -224,18 +224,18 @@ func TestMonitor_RunStubbornAndClosed(t *testing.T) {
 	}
 	for _, fake := range []string{"stubborn", "close:3"} {
 		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
-		m.pace.grace = 4 * time.Second
+		m.timing.grace = 4 * time.Second
 		if fake == "stubborn" {
-			m.pace.grace = 200 * time.Millisecond
+			m.timing.grace = 200 * time.Millisecond
 		}
 		stop := gpuRun(t, m)
 		gpuWait(t, m, "a device", gpuDevices(1))
 		var pid int
-		gpuWait(t, m, "a process", func(Reading) bool { pid = m.Pid(); return pid != 0 })
+		gpuWait(t, m, "a process", func(Reading) bool { pid = m.PID(); return pid != 0 })
 		if fake == "stubborn" {
 			stop()
 		} else {
-			gpuWait(t, m, "another process", func(Reading) bool { return m.Pid() != pid && m.Pid() != 0 })
+			gpuWait(t, m, "another process", func(Reading) bool { return m.PID() != pid && m.PID() != 0 })
 		}
 		gpuWaitEnded(t, pid) // of one that was killed: once it gets a CPU
 		stop()
@@ -278,8 +278,8 @@ func TestMonitor_RunReapedElsewhere(t *testing.T) {
 
 	m.Run(t.Context()) // dies and is started again, to the end
 	reapers.Wait()
-	if n := len(reaped); n != 1+restarts {
-		t.Errorf("%d processes, want %d", n, 1+restarts)
+	if n := len(reaped); n != 1+maxRestarts {
+		t.Errorf("%d processes, want %d", n, 1+maxRestarts)
 	}
 	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "given up after 3") {
 		t.Error(err)
@@ -298,7 +298,7 @@ func TestMonitor_RunReapedElsewhere(t *testing.T) {
 // A cancelled Monitor ends a process that another reaps, too.
 func TestMonitor_RunEndsWhatAnotherReaps(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
-	m.pace.grace = 200 * time.Millisecond
+	m.timing.grace = 200 * time.Millisecond
 	gone := make(chan struct{})
 	m.o.Start = func(fork func() (int, error)) error {
 		pid, err := fork()
@@ -319,7 +319,7 @@ func TestMonitor_RunEndsWhatAnotherReaps(t *testing.T) {
 // and no other child is waited for in its place.
 func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
-	m.pace.grace = time.Minute
+	m.timing.grace = time.Minute
 	other := exec.Command("sh", "-c", "exit 5")
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
@@ -331,7 +331,7 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 		m.Run(ctx)
 	}()
 	gpuWait(t, m, "a device", gpuDevices(1))
-	pid := m.Pid()
+	pid := m.PID()
 	cancel()
 	m.Kill()
 	<-ended
@@ -358,7 +358,7 @@ func TestMonitor_GivenUp(t *testing.T) {
 // What comes after rows is told, too, once they are old.
 func TestBoard_NotUnderstood(t *testing.T) {
 	now := time.Now()
-	b := board{began: now.Add(-time.Minute), seen: now.Add(-30 * time.Second), note: "WHAT", noted: now}
+	b := vendorState{began: now.Add(-time.Minute), seen: now.Add(-30 * time.Second), message: "WHAT", noted: now}
 	if err := b.trouble(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi answers what is not understood: WHAT" {
 		t.Error(err)
 	}

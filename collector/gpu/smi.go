@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	restarts = 3       // of nvidia-smi after it failed, in one run
-	refusals = 12      // of fields that it does not know; each is one more start
-	flood    = 1 << 20 // bytes a second; 16 devices take about 3 KiB
+	maxRestarts       = 3       // of nvidia-smi after it failed, in one run
+	maxInvalidFields  = 12      // of fields that it does not know; each is one more start
+	maxBytesPerSecond = 1 << 20 // bytes a second; 16 devices take about 3 KiB
 )
 
 // child is an nvidia-smi that was started. What differs between systems is in
@@ -23,15 +23,15 @@ type child struct {
 	pid int
 	out *os.File // our end of its stdout and stderr
 
-	mu    sync.Mutex // Kill comes from another goroutine
-	freed bool       // the process is no longer observed
+	mu        sync.Mutex // Kill comes from another goroutine
+	abandoned bool       // the process is no longer observed
 }
 
 // outcome is how a process came to its end.
 type outcome struct {
-	refused string // the field that it does not know
-	final   bool   // another start would give the same
-	err     error
+	invalidField string // the field that it does not know
+	final        bool   // another start would give the same
+	err          error
 }
 
 // followNVIDIA keeps one nvidia-smi running until ctx ends or there is no hope.
@@ -45,11 +45,11 @@ func (m *Monitor) followNVIDIA(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if end.refused != "" && refused < refusals && q.refuse(end.refused) {
+		if end.invalidField != "" && refused < maxInvalidFields && q.dropField(end.invalidField) {
 			refused++
 			continue
 		}
-		if end.final || end.refused != "" || faults == restarts {
+		if end.final || end.invalidField != "" || faults == maxRestarts {
 			m.giveUp(end.err, faults)
 			return
 		}
@@ -58,7 +58,7 @@ func (m *Monitor) followNVIDIA(ctx context.Context) {
 		m.nvidia.fault = end.err
 		m.mu.Unlock()
 
-		wait := m.pace.backoff << faults
+		wait := m.timing.backoff << faults
 		faults++
 		select {
 		case <-ctx.Done():
@@ -79,16 +79,16 @@ func (m *Monitor) giveUp(err error, faults int) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.nvidia.err, m.nvidia.fault, m.nvidia.settled = err, nil, true
+	m.nvidia.err, m.nvidia.fault, m.nvidia.complete = err, nil, true
 }
 
 // follow starts one process and reads it to its end, or ends it.
 func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 	m.mu.Lock()
-	m.nvidia.began, m.nvidia.note, m.nvidia.gaps = time.Now(), "", q.dropped
+	m.nvidia.began, m.nvidia.message, m.nvidia.missing = time.Now(), "", q.missing
 	m.mu.Unlock()
 	defer m.pid.Store(0) // start sets it
-	c, err := m.start(q.args(m.pace.interval))
+	c, err := m.start(q.args(m.timing.interval))
 	if err != nil {
 		return outcome{final: true, err: fmt.Errorf("start %s: %w", m.smi, err)}
 	}
@@ -103,7 +103,7 @@ func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 	}()
 
 	hung := m.watch(ctx, eof)
-	ended := c.end(ctx, eof, hung, m.pace.grace)
+	ended := c.end(ctx, eof, hung, m.timing.grace)
 	<-eof // the pipe is closed: what the reader found is ours now
 	return r.outcome(hung, ended)
 }
@@ -144,7 +144,7 @@ func (m *Monitor) start(args []string) (*child, error) {
 
 	if err != nil {
 		out.Close()
-		c.free()
+		c.abandon()
 		return nil, err
 	}
 
@@ -163,7 +163,7 @@ func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 		}
 		m.mu.Unlock()
 
-		left := m.pace.hang - time.Since(last)
+		left := m.timing.hang - time.Since(last)
 		if left <= 0 {
 			return true
 		}
@@ -186,7 +186,7 @@ func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 // time to wait until the kernel has ended one that was killed.
 func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace time.Duration) error {
 	defer c.out.Close()
-	defer c.free()
+	defer c.abandon()
 	select {
 	case <-eof:
 		if c.wait(grace / 4) { // it has closed its output because it has ended
@@ -219,25 +219,25 @@ func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace t
 func (c *child) send(kill bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.freed {
+	if !c.abandoned {
 		c.signal(kill)
 	}
 }
 
-// over is gone; what was given up is gone for us.
-func (c *child) over() bool {
+// exited is gone; what was given up is gone for us.
+func (c *child) exited() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.freed || c.gone()
+	return c.abandoned || c.reap()
 }
 
-// free gives the process up. One that is ours to reap is reaped whenever it ends.
-func (c *child) free() {
+// abandon gives the process up. One that is ours to reap is reaped whenever it ends.
+func (c *child) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.freed {
-		c.freed = true
-		c.leave()
+	if !c.abandoned {
+		c.abandoned = true
+		c.reapInBackground()
 		c.release()
 	}
 }
@@ -246,7 +246,7 @@ func (c *child) free() {
 func (c *child) wait(limit time.Duration) bool {
 	deadline := time.Now().Add(limit)
 	for pause := 200 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		if c.over() {
+		if c.exited() {
 			return true
 		}
 		if time.Now().After(deadline) {
@@ -258,12 +258,12 @@ func (c *child) wait(limit time.Duration) bool {
 
 // reader reads what one process writes.
 type reader struct {
-	m       *Monitor
-	q       *query
-	rows    bool   // there was one
-	refused string // field
-	message string // the first since the newest row
-	flooded bool
+	m            *Monitor
+	q            *query
+	rows         bool   // there was one
+	invalidField string // field
+	message      string // the first since the newest row
+	flooded      bool
 }
 
 // read returns at the end of the output, or when there is too much of it.
@@ -274,7 +274,7 @@ func (r *reader) read(out *os.File) {
 			second, bytes = now, 0
 		}
 		bytes += n
-		r.flooded = bytes > flood
+		r.flooded = bytes > maxBytesPerSecond
 		return !r.flooded
 	})
 }
@@ -300,24 +300,24 @@ func (r *reader) line(line []byte) {
 		r.message = text
 	}
 
-	if r.refused == "" {
-		r.refused = refused(string(line))
+	if r.invalidField == "" {
+		r.invalidField = parseInvalidField(string(line))
 	}
 
-	r.m.nvidia.note, r.m.nvidia.noted = text, now
+	r.m.nvidia.message, r.m.nvidia.noted = text, now
 }
 
 // outcome says why the process is not there any more. One that said what is wrong
 // without any row (no device, no driver, another version) would say it again.
 func (r *reader) outcome(hung bool, ended error) outcome {
-	o := outcome{refused: r.refused}
+	o := outcome{invalidField: r.invalidField}
 	switch {
 	case r.flooded:
 		o.final, o.err = true, errors.New("query GPUs: nvidia-smi writes more than 1 MiB a second")
 	case hung && r.message != "":
 		o.err = fmt.Errorf("query GPUs: nvidia-smi answered what is not understood and was killed: %s", r.message)
 	case hung:
-		o.err = fmt.Errorf("query GPUs: nvidia-smi answered nothing for %.0f s and was killed", r.m.pace.hang.Seconds())
+		o.err = fmt.Errorf("query GPUs: nvidia-smi answered nothing for %.0f s and was killed", r.m.timing.hang.Seconds())
 	case !r.rows && r.message != "":
 		o.final, o.err = true, errors.New("query GPUs: nvidia-smi: "+r.message)
 	case r.message != "":
@@ -333,7 +333,7 @@ func (r *reader) outcome(hung bool, ended error) outcome {
 	}
 
 	if r.rows {
-		o.refused = ""
+		o.invalidField = ""
 	}
 
 	return o

@@ -60,8 +60,8 @@ func (p *process) toGroup(pid int, sig syscall.Signal) {
 	}
 }
 
-// sweep kills what is left of the group when the child has ended.
-func (p *process) sweep(pid int) {
+// killOrphans kills what is left of the group when the child has ended.
+func (p *process) killOrphans(pid int) {
 	if p.ended(pid) {
 		p.toGroup(pid, syscall.SIGKILL)
 	}
@@ -110,7 +110,7 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 	return syscall.ForkExec(file, argv, &syscall.ProcAttr{
 		Dir:   "/", // so that it keeps no directory of the job busy
 		Env:   env,
-		Files: shut([]uintptr{null.Fd(), w, w}),
+		Files: closeInherited([]uintptr{null.Fd(), w, w}),
 		Sys:   c.attributes(),
 	})
 }
@@ -121,10 +121,10 @@ func forShells(variable string) bool {
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
 
-// leave waits in the background for a child of ours that hangs in the driver, so that it is no zombie in a program that
-// goes on.
-func (c *child) leave() {
-	if c.owned && !c.gone() {
+// reapInBackground waits in the background for a child of ours that hangs in the driver, so that it is no zombie in a
+// program that goes on.
+func (c *child) reapInBackground() {
+	if c.owned && !c.reap() {
 		go func(pid int) {
 			for {
 				if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
@@ -146,13 +146,13 @@ func (c *child) signal(kill bool) {
 	}
 }
 
-// gone reports whether the child has ended, and reaps it if it is ours to reap. What
+// reap reports whether the child has ended, and reaps it if it is ours to reap. What
 // a script has left of its group is killed before.
-func (c *child) gone() bool {
+func (c *child) reap() bool {
 	if c.done {
 		return true
 	}
-	c.sweep(c.pid)
+	c.killOrphans(c.pid)
 	if !c.owned {
 		c.done = c.ended(c.pid)
 		return c.done
@@ -171,9 +171,9 @@ func stat(pid int) (state, since string) {
 	return string(p.State), strconv.FormatUint(p.Start, 10)
 }
 
-// shut adds to the descriptors of a child that all others are closed which it
+// closeInherited adds to the descriptors of a child that all others are closed which it
 // would inherit: those that were handed to us, for the job.
-func shut(files []uintptr) []uintptr {
+func closeInherited(files []uintptr) []uintptr {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {
 		return files

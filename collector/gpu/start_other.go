@@ -33,7 +33,7 @@ func (c *child) identify(int, bool) {}
 // signal kills the child. Windows has no gentler way, and elsewhere there is no driver of NVIDIA.
 func (c *child) signal(bool) { _ = c.handle.Kill() }
 
-func (c *child) gone() bool {
+func (c *child) reap() bool {
 	select {
 	case <-c.ended:
 		return true
@@ -42,6 +42,6 @@ func (c *child) gone() bool {
 	}
 }
 
-func (c *child) leave() {}
+func (c *child) reapInBackground() {}
 
 func (c *child) release() {}

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// OfJob reports which of all devices of a node a job with this environment was given, and in note
+// JobDevices reports which of all devices of a node a job with this environment was given, and in note
 // what is uncertain about it ("" if nothing).
 //
 // CUDA_VISIBLE_DEVICES is read as CUDA does: in its order up to the first invalid entry; by index,
@@ -19,7 +19,7 @@ import (
 // Slurm's SLURM_STEP_GPUS or SLURM_JOB_GPUS say it, by the node's own numbers. With none of them
 // all visible devices are the job's, which is right in a container. NVIDIA_VISIBLE_DEVICES is not
 // read: it is an order to the container runtime, and outside of a container it means nothing.
-func OfJob(devices []Device, env []string) (ofJob []bool, note string) {
+func JobDevices(devices []Device, env []string) (ofJob []bool, note string) {
 	var nvidia, amd []int
 	for i, d := range devices {
 		if d.Vendor == "amd" {
@@ -37,8 +37,8 @@ func OfJob(devices []Device, env []string) (ofJob []bool, note string) {
 	return ofJob, note
 }
 
-// Chooses reports whether OfJob reads a variable of this name.
-func Chooses(name string) bool {
+// IsSelectionVariable reports whether OfJob reads a variable of this name.
+func IsSelectionVariable(name string) bool {
 	switch name {
 	case "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES":
 		return true
@@ -70,7 +70,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 			chosen = append(chosen, found...) // several instances of one device are no mistake
 			continue
 		}
-		i, ok := entryOf(devices, all, entry)
+		i, ok := findDevice(devices, all, entry)
 		if !ok {
 			if len(all) == maxDevices && beyond(entry) {
 				note = fmt.Sprintf("CUDA_VISIBLE_DEVICES names %s, which is not among the %d devices that are followed",
@@ -103,8 +103,8 @@ func migParents(devices []Device, all []int, id string) (found []int, unsure boo
 	return found, !old && len(found) > 1
 }
 
-// entryOf returns the one device with an index or a UUID that begins so.
-func entryOf(devices []Device, all []int, entry string) (place int, ok bool) {
+// findDevice returns the one device with an index or a UUID that begins so.
+func findDevice(devices []Device, all []int, entry string) (place int, ok bool) {
 	index, err := strconv.ParseUint(entry, 10, 16)
 	for _, i := range all {
 		d := devices[i]

@@ -17,7 +17,7 @@ func gpuNode(vendor string, n int) []Device {
 
 // gpuChosen is the indexes of the job's devices.
 func gpuChosen(devices []Device, env ...string) string {
-	yes, note := OfJob(devices, env)
+	yes, note := JobDevices(devices, env)
 	var s []string
 	for i := range devices {
 		if yes[i] {
@@ -133,7 +133,7 @@ func FuzzGPUOfJob(f *testing.F) {
 		for _, env := range [][]string{
 			{"CUDA_VISIBLE_DEVICES=" + cuda, "ROCR_VISIBLE_DEVICES=" + rocr}, {"SLURM_JOB_GPUS=" + slurm},
 		} {
-			if yes, _ := OfJob(both, env); len(yes) != len(both) {
+			if yes, _ := JobDevices(both, env); len(yes) != len(both) {
 				t.Fatal(yes)
 			}
 		}
@@ -148,7 +148,7 @@ func TestOfJob_NotFollowed(t *testing.T) {
 			t.Errorf("CUDA_VISIBLE_DEVICES=%q: %q, want %q", list, got, want)
 		}
 	}
-	if _, note := OfJob(devices, []string{"CUDA_VISIBLE_DEVICES=18"}); note != "CUDA_VISIBLE_DEVICES names 18, which is not among the 16 devices that are followed" {
+	if _, note := JobDevices(devices, []string{"CUDA_VISIBLE_DEVICES=18"}); note != "CUDA_VISIBLE_DEVICES names 18, which is not among the 16 devices that are followed" {
 		t.Errorf("%q", note)
 	}
 }

@@ -43,7 +43,7 @@ func TestReader_CloseClosesWhatIsHeld(t *testing.T) {
 
 	before := openFiles(t)
 	job := JobOptions{Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()})}
-	job.Group, job.NoGroup = cgroup.Find(cgroup.Options{})
+	job.Group, job.GroupErr = cgroup.Find(cgroup.Options{})
 	r := NewReader(Options{Job: job})
 
 	for range 2 {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // DiskUsage is the usage of the file system at Path, in bytes (statfs(2)).
@@ -22,30 +22,30 @@ func (d DiskUsage) Percent() float64 {
 	return series.Round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
 }
 
-// statfsPatience is how long a Reading waits for file systems to answer. A local one needs
+// statfsTimeout is how long a Reading waits for file systems to answer. A local one needs
 // microseconds. A network one whose server is gone blocks forever; it is waited for once, not in
 // every Reading.
-const statfsPatience = 200 * time.Millisecond
+const statfsTimeout = 200 * time.Millisecond
 
-// diskSpace asks file systems for their usage. One that hangs is absent from the Reading and does
+// diskUsageReader asks file systems for their usage. One that hangs is absent from the Reading and does
 // not stop the sampling.
-type diskSpace struct {
-	files    []fileSystem
-	patience time.Duration          // statfsPatience, except in tests
-	prompt   func(path string) bool // patience.Prompt, or nil where the questions are not the kernel's
+type diskUsageReader struct {
+	files   []fileSystem
+	timeout time.Duration          // statfsPatience, except in tests
+	prompt  func(path string) bool // patience.Prompt, or nil where the questions are not the kernel's
 }
 
 // A fileSystem is asked again and again.
 type fileSystem struct {
-	path     string
-	question func() diskAnswer
-	asked    *patience.Asker[diskAnswer]
-	late     bool // the open question is an earlier Reading's
-	known    bool // whether it is prompt
-	prompt   bool // it answers from memory, see patience.Prompt
+	path   string
+	statfs func() diskResult
+	caller *timeout.Caller[diskResult]
+	late   bool // the open question is an earlier Reading's
+	known  bool // whether it is prompt
+	prompt bool // it answers from memory, see patience.Prompt
 }
 
-type diskAnswer struct {
+type diskResult struct {
 	usage  DiskUsage
 	err    error
 	prompt bool // in the first answer
@@ -56,13 +56,13 @@ func usageOf(ask func(path string) (DiskUsage, error), path string) func() (Disk
 	return func() (DiskUsage, error) { return ask(path) }
 }
 
-func newDiskSpace(paths []string, usageOf func(path string) func() (DiskUsage, error)) *diskSpace {
-	d := &diskSpace{patience: statfsPatience}
+func newDiskSpace(paths []string, usageOf func(path string) func() (DiskUsage, error)) *diskUsageReader {
+	d := &diskUsageReader{timeout: statfsTimeout}
 	d.files = make([]fileSystem, len(paths))
 	for i, path := range paths {
 		f := &d.files[i]
 		usage := usageOf(path)
-		question := func() (a diskAnswer) {
+		question := func() (a diskResult) {
 			a.usage, a.err = usage()
 			a.prompt = !f.known && d.prompt != nil && d.prompt(path)
 			if a.err == nil && a.usage.Used == 0 && a.usage.Available == 0 {
@@ -70,29 +70,29 @@ func newDiskSpace(paths []string, usageOf func(path string) func() (DiskUsage, e
 			}
 			return a
 		}
-		*f = fileSystem{path: path, question: question, asked: patience.New[diskAnswer]()}
+		*f = fileSystem{path: path, statfs: question, caller: timeout.NewCaller[diskResult]()}
 	}
 	return d
 }
 
-// answer returns the answer to the question that was asked, or asks one that is answered promptly.
-func (f *fileSystem) answer(deadline time.Time) (a diskAnswer, ok bool) {
+// read returns the answer to the question that was asked, or asks one that is answered promptly.
+func (f *fileSystem) read(deadline time.Time) (a diskResult, ok bool) {
 	if f.prompt {
-		return f.question(), true
+		return f.statfs(), true
 	}
 
 	limit := time.Until(deadline)
 	if f.late {
 		limit = 0
 	}
-	if a, ok = f.asked.Answer(limit); ok && !f.known {
+	if a, ok = f.caller.Result(limit); ok && !f.known {
 		f.known, f.prompt = true, a.prompt
 	}
 	return a, ok
 }
 
 // paths returns the file systems that are asked.
-func (d *diskSpace) paths() []string {
+func (d *diskUsageReader) paths() []string {
 	var out []string
 	for _, f := range d.files {
 		out = append(out, f.path)
@@ -103,20 +103,20 @@ func (d *diskSpace) paths() []string {
 // read asks all file systems at once. It returns those that answered even if others failed; the
 // error names the latter. It does not wait for one that has not answered an earlier Reading yet,
 // but takes its late answer: that is as good as another.
-func (d *diskSpace) read(got []DiskUsage) ([]DiskUsage, error) {
-	deadline := time.Now().Add(d.patience)
+func (d *diskUsageReader) read(got []DiskUsage) ([]DiskUsage, error) {
+	deadline := time.Now().Add(d.timeout)
 	for i := range d.files {
 		f := &d.files[i]
-		f.late = !f.prompt && !f.asked.Start(f.question)
+		f.late = !f.prompt && !f.caller.Start(f.statfs)
 	}
 
 	var errs []error
 	for i := range d.files {
 		f := &d.files[i]
-		a, ok := f.answer(deadline)
+		a, ok := f.read(deadline)
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("statfs %s: no answer within %v", f.path, statfsPatience))
+			errs = append(errs, fmt.Errorf("statfs %s: no answer within %v", f.path, statfsTimeout))
 		case a.err != nil:
 			errs = append(errs, a.err)
 		default:

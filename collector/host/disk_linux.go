@@ -86,4 +86,4 @@ func freeSpace(path string) (FreeSpace, error) {
 
 // hostRoot reports whether this user is the host's root, not that of a user namespace, such as
 // a container's without root: there the reserve is somebody else's.
-func hostRoot() bool { return os.Geteuid() == 0 && procfile.HostUsers() }
+func hostRoot() bool { return os.Geteuid() == 0 && procfile.InHostUserNamespace() }

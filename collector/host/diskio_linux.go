@@ -98,14 +98,14 @@ func unslash(folder string) string { return strings.ReplaceAll(folder, "!", "/")
 // nothing stacked on a listed device (dm, md, bcache: they have slaves), no memory (ram, zram), no
 // hidden path of a multipath device. Loop devices, ZFS volumes and DRBD use another device without
 // saying so in sysfs, so they count only where no other device does.
-func (r *Reader) classifyBlocks(devs []Device) []Class {
+func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	byName := make(map[string]Device, len(devs))
 	for _, d := range devs {
 		byName[d.Name] = d
 	}
 	// A /sys/block that has none of the devices says nothing of them.
 	haveSys := slices.ContainsFunc(devs, func(d Device) bool { return r.isWhole(d.Name) })
-	classes := make([]Class, len(devs))
+	classes := make([]DeviceClass, len(devs))
 	counted := false
 	var fallback []int
 	for i, d := range devs {

@@ -8,7 +8,7 @@
 // where [Options] say so on Linux too, so that one can be checked by the other.
 //
 // What the job itself uses is put together from the numbers of its control group and its
-// processes: [JobOptions] say where to look, [JobUse] is what was found. The kernel's log names
+// processes: [JobOptions] say where to look, [JobUsage] is what was found. The kernel's log names
 // the victims of its OOM killer ([Reader.Victims]).
 //
 // The package computes nothing from two Readings; package collector does. A file system, a process

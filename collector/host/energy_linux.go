@@ -16,7 +16,7 @@ const maxZones = 64
 // packages and of their memory. That of the cores and of what is beside them in the package is part of the
 // package's, and that of the platform (psys) has the packages in it.
 type energyReader struct {
-	pace  pace
+	pace  pollTimer
 	zones []energyZone
 	last  *Energy
 }
@@ -33,13 +33,13 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 			return nil, nil
 		}
 		held := *e.last
-		held.Held = true
+		held.Stale = true
 		return &held, nil
 	}
 
 	if len(e.zones) == 0 {
 		if gap := e.look(r.sys); gap.Code != "" {
-			r.rare.gaps = append(r.rare.gaps, gap)
+			r.optional.missing = append(r.optional.missing, gap)
 		}
 	}
 	e.pace.done(at, 0, len(e.zones) > 0)
@@ -67,7 +67,7 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 }
 
 // look looks for the counters. Since CVE-2020-8694 only root may read them: then that is the gap.
-func (e *energyReader) look(sys string) (gap series.Gap) {
+func (e *energyReader) look(sys string) (gap series.Missing) {
 	class := filepath.Join(sys, "class", "powercap")
 	for _, name := range listed(class) {
 		dir := filepath.Join(class, name)
@@ -80,7 +80,7 @@ func (e *energyReader) look(sys string) (gap series.Gap) {
 		path := filepath.Join(dir, "energy_uj")
 		switch err := openable(path); {
 		case forbidden(err):
-			gap = series.Gap{What: SourceEnergy, Code: RootOnly,
+			gap = series.Missing{What: SourceEnergy, Code: RootOnly,
 				Why: path + ": only root may read the counters of energy"}
 		case err == nil:
 			span, _ := readCount(filepath.Join(dir, "max_energy_range_uj"))

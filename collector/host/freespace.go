@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // FreeSpace is what this user can still write to a file system.
@@ -16,8 +16,8 @@ type FreeSpace struct {
 	Inodes    series.Optional // files that can still be made; unknown if the file system has no such bound
 }
 
-// A Core is a core file, which the kernel has written of a process that a signal ended.
-type Core struct {
+// A CoreFile is a core file, which the kernel has written of a process that a signal ended.
+type CoreFile struct {
 	File  string
 	MB    float64  // MiB that it takes
 	Paths []string // of those asked for, the ones on its file system
@@ -31,19 +31,19 @@ func FreeSpaces(paths []string) []FreeSpace {
 		space FreeSpace
 		err   error
 	}
-	asked := make([]*patience.Asker[answer], len(paths))
+	asked := make([]*timeout.Caller[answer], len(paths))
 	for i, path := range paths {
-		asked[i] = patience.New[answer]()
+		asked[i] = timeout.NewCaller[answer]()
 		asked[i].Start(func() (a answer) {
 			a.space, a.err = freeSpace(path)
 			return a
 		})
 	}
 
-	deadline := time.Now().Add(statfsPatience)
+	deadline := time.Now().Add(statfsTimeout)
 	var out []FreeSpace
 	for _, asker := range asked {
-		if a, ok := asker.Answer(time.Until(deadline)); ok && a.err == nil {
+		if a, ok := asker.Result(time.Until(deadline)); ok && a.err == nil {
 			out = append(out, a.space)
 		}
 	}

@@ -43,5 +43,5 @@ func (g *gopsutil) readLoad() (Load, error) {
 	if tasks.ProcsRunning <= 0 {
 		return Load{}, errors.New("gopsutil named no running task")
 	}
-	return Load{One: avg.Load1, Running: float64(tasks.ProcsRunning)}, nil
+	return Load{Load1: avg.Load1, Running: float64(tasks.ProcsRunning)}, nil
 }

@@ -39,7 +39,7 @@ func openFixture(t testing.TB, name string) *Reader {
 func openHost(t testing.TB, proc, sys string) *Reader {
 	t.Helper()
 	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}, Now: eachSecond()})
-	r.disks.patience = time.Minute // these answer, however busy the machine is
+	r.disks.timeout = time.Minute // these answer, however busy the machine is
 	t.Cleanup(r.Close)
 	return r
 }
@@ -54,7 +54,7 @@ func eachSecond() func() Instant {
 }
 
 // namesOf lists the devices that have all bits of a class.
-func namesOf(devs []Device, class Class) []string {
+func namesOf(devs []Device, class DeviceClass) []string {
 	names := []string{}
 	for _, d := range devs {
 		if d.Class&class == class {

@@ -13,12 +13,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// rdmaPatience is how long the ports are waited for. The driver asks the card, which takes some
+// rdmaTimeout is how long the ports are waited for. The driver asks the card, which takes some
 // tenths of a millisecond, and a minute if it is broken.
-const rdmaPatience = 500 * time.Millisecond
+const rdmaTimeout = 500 * time.Millisecond
 
 // rdma reads the counters of the ports of RDMA devices: InfiniBand, RoCE and others. It looks for new
 // ports once a minute; a host without any is not asked for more. A port that is gone is tried at each
@@ -27,7 +27,7 @@ type rdma struct {
 	class  string // /sys/class/infiniband
 	ports  []rdmaPort
 	looked time.Duration // when the ports were looked for; -1 = never
-	asked  *patience.Asker[[]rdmaCounts]
+	caller *timeout.Caller[[]rdmaCounts]
 	last   map[string]Device // by name: what the ports had counted when they were read last
 }
 
@@ -48,12 +48,12 @@ type rdmaCount struct {
 
 func openRDMA(r *Reader) deviceReader {
 	b := rdma{class: filepath.Join(r.sys, "class", "infiniband"), looked: -1,
-		asked: patience.New[[]rdmaCounts](), last: make(map[string]Device)}
+		caller: timeout.NewCaller[[]rdmaCounts](), last: make(map[string]Device)}
 	return b.read
 }
 
 func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
-	if b.looked < 0 || at-b.looked >= topologyAge {
+	if b.looked < 0 || at-b.looked >= rescanInterval {
 		b.ports, b.looked = withGone(lookForPorts(b.class), b.ports), at
 	}
 	if len(b.ports) == 0 {
@@ -61,7 +61,7 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	}
 
 	ports := b.ports
-	counts, ok := b.asked.Ask(rdmaPatience, func() []rdmaCounts { return countsOf(ports) })
+	counts, ok := b.caller.Call(rdmaTimeout, func() []rdmaCounts { return countsOf(ports) })
 	if !ok {
 		silent := rdmaCount{err: errRDMASilent}
 		counts = slices.Repeat([]rdmaCounts{{silent, silent}}, len(ports))
@@ -98,7 +98,7 @@ func withGone(found, before []rdmaPort) []rdmaPort {
 	return found
 }
 
-var errRDMASilent = fmt.Errorf("the RDMA devices did not answer within %v", rdmaPatience)
+var errRDMASilent = fmt.Errorf("the RDMA devices did not answer within %v", rdmaTimeout)
 
 // device returns a port with what it has counted, or had counted when it was read last. It reports
 // false if that is not known.
@@ -109,34 +109,34 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	}
 
 	d = Device{Name: port.name, Class: Counted}
-	take := func(c rdmaCount, n uint64, held, full Class) uint64 {
+	take := func(c rdmaCount, n uint64, held, full DeviceClass) uint64 {
 		if c.err == nil {
 			n = c.n
 		} else {
 			d.Class |= held
 		}
-		if port.full(n) {
-			d.Class |= fullClass(before, was, held, full)
+		if port.isSaturated(n) {
+			d.Class |= saturatedClass(before, was, held, full)
 		}
 		return n
 	}
-	d.In, d.Out = take(in, before.In, HeldIn, FullIn), take(out, before.Out, HeldOut, FullOut)
+	d.In, d.Out = take(in, before.In, StaleIn, SaturatedIn), take(out, before.Out, StaleOut, SaturatedOut)
 	b.last[port.name] = d
 	return d, true
 }
 
-// fullClass returns the class of a counter that is at its end. What it counted to get there is known:
+// saturatedClass returns the class of a counter that is at its end. What it counted to get there is known:
 // only from the next Reading on it is held, or from the first one if it was there before.
-func fullClass(before Device, was bool, held, full Class) Class {
+func saturatedClass(before Device, was bool, held, full DeviceClass) DeviceClass {
 	if was && before.Class&full == 0 {
 		return full
 	}
 	return held | full
 }
 
-// full reports whether a counter is at the end of a 32-bit range. Those of old devices, or kernels, do
+// isSaturated reports whether a counter is at the end of a 32-bit range. Those of old devices, or kernels, do
 // not start again from 0.
-func (p *rdmaPort) full(n uint64) bool { return n == math.MaxUint32 && !p.wide }
+func (p *rdmaPort) isSaturated(n uint64) bool { return n == math.MaxUint32 && !p.wide }
 
 // lookForPorts lists the ports that count bytes. Not all drivers do.
 func lookForPorts(class string) []rdmaPort {

@@ -35,7 +35,7 @@ func TestReader_RDMAPorts(t *testing.T) {
 		}},
 		// Old counters stay at their end, each for itself.
 		"infiniband-saturated": {want: []Device{
-			{"mlx4_0/1", full, 100 * mibOfPorts, Counted | HeldIn | FullIn},
+			{"mlx4_0/1", full, 100 * mibOfPorts, Counted | StaleIn | SaturatedIn},
 			{"mlx4_0/2", 50 * mibOfPorts, 60 * mibOfPorts, Counted},
 		}},
 		// A counter of 64 bits may have that value too, and one of 32 bits may be near its end.
@@ -106,13 +106,13 @@ func TestRDMA_NewPorts(t *testing.T) {
 	p, read, pass := newPorts(t)
 	same(t, "at first", read(), []Device(nil))
 	p.set(t, "mlx5_0/1", 10, 20)
-	pass(topologyAge - 1)
+	pass(rescanInterval - 1)
 	same(t, "before the next look", read(), []Device(nil))
 	pass(1)
 	same(t, "after a minute", read(), []Device{{"mlx5_0/1", 10, 20, Counted}})
 
 	p.set(t, "mlx5_1/1", 1, 2)
-	pass(topologyAge)
+	pass(rescanInterval)
 	same(t, "a second one", namesOf(read(), Counted), []string{"mlx5_0/1", "mlx5_1/1"})
 }
 
@@ -126,7 +126,7 @@ func TestRDMA_PortsThatComeBack(t *testing.T) {
 		}
 		return ports
 	}
-	for _, away := range []time.Duration{time.Second, topologyAge} {
+	for _, away := range []time.Duration{time.Second, rescanInterval} {
 		p, read, pass := newPorts(t)
 		p.set(t, "mlx5_0/1", 10, 20)
 		p.set(t, "mlx5_1/1", 1, 2)
@@ -139,7 +139,7 @@ func TestRDMA_PortsThatComeBack(t *testing.T) {
 		for range 2 {
 			pass(away)
 			same(t, "while it is gone", byName(read()), map[string]Device{
-				"mlx5_0/1": {"mlx5_0/1", 10, 20, Counted | HeldIn | HeldOut}, "mlx5_1/1": other})
+				"mlx5_0/1": {"mlx5_0/1", 10, 20, Counted | StaleIn | StaleOut}, "mlx5_1/1": other})
 		}
 
 		p.set(t, "mlx5_0/1", 3, 4)
@@ -156,14 +156,14 @@ func TestRDMA_CountsUntilFull(t *testing.T) {
 	p, read, _ := newPorts(t)
 	for _, step := range []struct {
 		in, out uint64
-		class   Class
+		class   DeviceClass
 	}{
-		{4000000000, full, Counted | HeldOut | FullOut}, // where it was before is not known
-		{full, full, Counted | FullIn | HeldOut | FullOut},
-		{full, full, Counted | HeldIn | FullIn | HeldOut | FullOut},
-		{7, full, Counted | HeldOut | FullOut},
+		{4000000000, full, Counted | StaleOut | SaturatedOut}, // where it was before is not known
+		{full, full, Counted | SaturatedIn | StaleOut | SaturatedOut},
+		{full, full, Counted | StaleIn | SaturatedIn | StaleOut | SaturatedOut},
+		{7, full, Counted | StaleOut | SaturatedOut},
 		{8, 5, Counted},
-		{8, full, Counted | FullOut},
+		{8, full, Counted | SaturatedOut},
 	} {
 		p.set(t, "qib0/1", step.in, step.out)
 		same(t, "port", read(), []Device{{"qib0/1", step.in, step.out, step.class}})
@@ -187,7 +187,7 @@ func TestRDMA_HoldsWhatCannotBeRead(t *testing.T) {
 	}
 	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
 	devs, err := open(0, nil)
-	same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | HeldIn}})
+	same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn}})
 	if err == nil {
 		t.Error("no failure")
 	}
@@ -210,7 +210,7 @@ func TestRDMA_DeadCard(t *testing.T) {
 	}
 	for range 3 {
 		devs, err := open(0, nil)
-		same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | HeldIn | HeldOut}})
+		same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn | StaleOut}})
 		if err == nil || !strings.Contains(err.Error(), "did not answer within 500ms") {
 			t.Errorf("failure %v", err)
 		}

@@ -14,6 +14,6 @@ func Now() Instant {
 }
 
 func clock(id int32) time.Duration {
-	t, _ := procfile.Clock(id)
+	t, _ := procfile.ClockGettime(id)
 	return t
 }

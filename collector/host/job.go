@@ -28,55 +28,55 @@ type JobOptions struct {
 	Source string
 	// Group holds the job: a group that was made for it, or our own, whose limits are the job's
 	// too. nil means that none is visible; NoGroup may say why.
-	Group   *cgroup.Group
-	NoGroup error
+	Group    *cgroup.Group
+	GroupErr error
 	// Tree finds the job's processes. nil means that they cannot be found; NoTree says why.
-	Tree   *process.Tree
-	NoTree error
+	Tree    *process.Tree
+	TreeErr error
 	// Running reports whether the job is running at the baseline, which then reads what its
 	// processes have used so far.
 	Running bool
-	// Apart reports that this process is not in Group.
-	Apart bool
+	// AgentOutsideGroup reports that this process is not in Group.
+	AgentOutsideGroup bool
 	// PID is a process of the job, whose affinity and control groups are what the job was given; 0 is this process.
 	PID int
 	// Reaped returns what the dead processes of the job have used that we waited for. It must be
 	// set before Run. nil means nothing.
-	Reaped func() Reaped
-	// Idle returns how many children of this process are in its group that are not the job's, use nothing and have one
-	// thread. nil means none.
-	Idle func() int
+	Reaped func() ReapedUsage
+	// IdleChildren returns how many children of this process are in its group that are not the job's, use nothing and
+	// have one thread. nil means none.
+	IdleChildren func() int
 	// Env is the job's environment: it says which GPUs are the job's.
 	Env []string
-	// Prove holds the CPU time of the job's group against that of its processes in each Reading: a
+	// VerifyGroup holds the CPU time of the job's group against that of its processes in each Reading: a
 	// rule is judged by it. Else that is done whenever the processes are scanned.
-	Prove bool
+	VerifyGroup bool
 }
 
-// Reaped is the usage of processes that are dead and were waited for, with the seconds of user and system
+// ReapedUsage is the usage of processes that are dead and were waited for, with the seconds of user and system
 // time. Over reports that no process of the job is left. Main is
 // the job's main process; 0 = it has ended, or is not known.
-type Reaped struct {
+type ReapedUsage struct {
 	CPUSeconds float64
 	process.IO
-	Over bool
-	Main int
+	JobEnded bool
+	MainPID  int
 }
 
-// JobUse is what the job used at one instant. NaN is unknown.
-type JobUse struct {
+// JobUsage is what the job used at one instant. NaN is unknown.
+type JobUsage struct {
 	// CPUSeconds and IO are counters. In a control group they count from its creation.
 	CPUSeconds float64
 	process.IO
-	// Living is the part of CPUSeconds that belongs to processes that have not ended.
-	Living float64
+	// LivingCPUSeconds is the part of CPUSeconds that belongs to processes that have not ended.
+	LivingCPUSeconds float64
 	// Lag is how long after the Reading CPUSeconds was known; the job ran on until then.
 	Lag time.Duration
 	// Outside reports that the group has not counted all processes of the job: what the processes say
 	// is taken from then on, where it is more. Late is the part of CPUSeconds that earlier Readings
 	// lacked therefore.
-	Outside bool
-	Late    float64
+	Outside        bool
+	LateCPUSeconds float64
 	// Memory is in bytes, counted as MemoryKind says. PageCache, which the kernel takes back when
 	// memory is short, is not in it.
 	Memory, PageCache float64
@@ -89,24 +89,24 @@ type JobUse struct {
 	// job. Bytes.
 	Own        float64
 	MemoryKind string
-	// MemoryHeld reports whether Memory was measured for an earlier Reading, and may have gone down since.
-	MemoryHeld bool
-	// MemoryProven is the memory that the job certainly has, in bytes: the greatest of that of its group, of
+	// MemoryStale reports whether Memory was measured for an earlier Reading, and may have gone down since.
+	MemoryStale bool
+	// MemoryLowerBound is the memory that the job certainly has, in bytes: the greatest of that of its group, of
 	// its largest process and of the sum of PSS. A sum of resident sizes proves nothing.
-	MemoryProven       float64
+	MemoryLowerBound   float64
 	Processes, Threads float64
 	// Group has the counters of the control group that the job is in; nil if there is none. Shared
 	// reports that others are in it, too: then only its limits are the job's.
 	Group  *cgroup.Counters
 	Shared bool
 	Limits Limits
-	// MemoryInner is the innermost of several groups with the memory limit, or "" if there is one.
-	MemoryInner string
+	// InnerMemoryGroup is the innermost of several groups with the memory limit, or "" if there is one.
+	InnerMemoryGroup string
 	// Environs are the different environments of the job's processes, of each what gpu.OfJob reads; nil if they
 	// were not read.
 	Environs [][]string
-	// Held is of the group that Limits.MemoryMB is of; nil if it was not read.
-	Held *cgroup.Held
+	// Reclaim is of the group that Limits.MemoryMB is of; nil if it was not read.
+	Reclaim *cgroup.Reclaim
 	// Table has the job's processes, see process.Tree.Table. It is made now and then, else nil, and
 	// never changes. TableErr is why some or all of them could not be read, where they were read for
 	// the Table alone.
@@ -114,9 +114,10 @@ type JobUse struct {
 	TableErr error
 }
 
-// unknownUse returns a JobUse with nothing known.
-func unknownUse() JobUse {
+// unknownJobUsage returns a JobUse with nothing known.
+func unknownJobUsage() JobUsage {
 	nan := math.NaN()
-	return JobUse{CPUSeconds: nan, IO: process.UnknownIO(), Living: nan, Memory: nan, PageCache: nan, Swap: nan,
-		Unowned: nan, MemoryProven: nan, Processes: nan, Threads: nan}
+	return JobUsage{CPUSeconds: nan, IO: process.UnknownIO(), LivingCPUSeconds: nan, Memory: nan, PageCache: nan,
+		Swap:    nan,
+		Unowned: nan, MemoryLowerBound: nan, Processes: nan, Threads: nan}
 }

@@ -27,13 +27,13 @@ const (
 // A jobReader reads what the job uses.
 type jobReader struct {
 	JobOptions
-	limits   Limits // that it was given
-	limitsAt time.Duration
-	bound    bound
-	entered  *cgroup.Group // that all its processes have entered, see bound; nil = none
-	within   cgroup.Limits // of that group
-	heldAt   time.Duration // when cgroup.Held was read last
-	beside   bool          // somebody else measures the host
+	limits      Limits // that it was given
+	limitsAt    time.Duration
+	selfLimits  selfLimits
+	innerGroup  *cgroup.Group // that all its processes have entered, see bound; nil = none
+	innerLimits cgroup.Limits // of that group
+	heldAt      time.Duration // when cgroup.Held was read last
+	jobOnly     bool          // somebody else measures the host
 	// memoryInner is the innermost of several groups with the memory limit.
 	memoryInner string
 	// limitsFailed says, by file, why some of them could not be read.
@@ -43,20 +43,20 @@ type jobReader struct {
 	// before is the group's memory at the baseline, without ours: what the kernel keeps of
 	// processes that have ended.
 	before float64
-	// ofGroup reports which counters the group had at the baseline. They are never taken from the
+	// groupBaseline reports which counters the group had at the baseline. They are never taken from the
 	// processes, which count from elsewhere.
-	ofGroup struct {
+	groupBaseline struct {
 		cpu bool
 		io  process.IO // NaN: it had it not
 	}
-	helper  *helper
-	self    process.UsageReader
-	gpus    *gpu.Monitor
-	tree    *jobTree
-	begun   time.Duration // the baseline
-	tabled  time.Duration // when the processes were scanned last for the table alone
-	weigher weigher
-	hidden  bool // the main process lives, and is not seen
+	helper     *helper
+	self       process.UsageReader
+	gpus       *gpu.Monitor
+	tree       *jobTree
+	begun      time.Duration // the baseline
+	tabled     time.Duration // when the processes were scanned last for the table alone
+	groupCheck groupCheck
+	hidden     bool // the main process lives, and is not seen
 }
 
 // helperPid returns the process that queries the GPUs; 0 if there is none.
@@ -64,13 +64,13 @@ func (j *jobReader) helperPid() int {
 	if j.gpus == nil {
 		return 0
 	}
-	return j.gpus.Pid()
+	return j.gpus.PID()
 }
 
 // final makes the next reading complete and new: it is the closing one.
 func (j *jobReader) final() {
 	j.closing, j.tree.closing = true, true
-	if !j.Apart { // else it may be gone with the job
+	if !j.AgentOutsideGroup { // else it may be gone with the job
 		j.limitsAt = 0
 	}
 }
@@ -80,12 +80,12 @@ func (j *jobReader) close() {
 	if j.Group != nil {
 		j.Group.Close()
 	}
-	j.leave()
+	j.closeInnerGroup()
 	j.tree.close()
 }
 
 // baseline reads the counters that already run before the job starts.
-func (j *jobReader) baseline(out *Reading) *JobUse {
+func (j *jobReader) baseline(out *Reading) *JobUsage {
 	if j.Source == "" {
 		return nil
 	}
@@ -96,14 +96,14 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 		j.before = use.Memory
 	}
 
-	j.ofGroup.cpu, j.ofGroup.io = !math.IsNaN(use.CPUSeconds), use.IO
-	j.weigher.begin(out.At.Mono, use, j.Running)
+	j.groupBaseline.cpu, j.groupBaseline.io = !math.IsNaN(use.CPUSeconds), use.IO
+	j.groupCheck.begin(out.At.Mono, use, j.Running)
 	switch {
 	case j.Running:
-		out.try(SourceJob, func() error { return j.readTree(use, out, Reaped{}, math.NaN()) })
+		out.try(SourceJob, func() error { return j.readTree(use, out, ReapedUsage{}, math.NaN()) })
 		return use
 	case j.Source == JobFromTree:
-		use.CPUSeconds, use.Living = 0, 0
+		use.CPUSeconds, use.LivingCPUSeconds = 0, 0
 	}
 	use.IO = process.IO{} // where its counters begin
 	if j.Source != JobFromTree && use.Group != nil {
@@ -120,48 +120,48 @@ func ioOf(c *cgroup.Counters) process.IO {
 }
 
 // read reads everything about the job.
-func (j *jobReader) read(out *Reading) *JobUse {
+func (j *jobReader) read(out *Reading) *JobUsage {
 	if j.Source == "" {
 		return nil
 	}
 	use := out.jobUse()
 	out.try(SourceJob, func() error {
-		var reaped Reaped
+		var reaped ReapedUsage
 		if j.Reaped != nil {
 			reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
 		}
-		main, lives := process.CPUTime(reaped.Main) // before the group is read, which has it, too
+		main, lives := process.CPUTime(reaped.MainPID) // before the group is read, which has it, too
 		j.readGroup(use, out)
 		atLeast := reaped.CPUSeconds + main.Seconds()
-		if j.Source != JobFromTree && j.weigher.lacks(use.CPUSeconds, atLeast) {
-			j.weigher.outside = true
+		if j.Source != JobFromTree && j.groupCheck.undercounts(use.CPUSeconds, atLeast) {
+			j.groupCheck.outside = true
 		}
 		err := j.readTree(use, out, reaped, atLeast)
-		use.Outside = j.weigher.outside
+		use.Outside = j.groupCheck.outside
 		if lives {
 			err = cmp.Or(err, j.noteMain(use))
 		}
 		use.settleTasks()
-		j.bind(use, out)
+		j.applySelfLimits(use, out)
 		return err
 	})
-	j.weigher.last = out.At.Mono
+	j.groupCheck.last = out.At.Mono
 	return use
 }
 
 // readGroup takes what the control group knows.
-func (j *jobReader) readGroup(use *JobUse, out *Reading) {
+func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	use.Limits = j.readLimits(out.At.Mono)
-	use.MemoryInner = j.memoryInner
+	use.InnerMemoryGroup = j.memoryInner
 	out.failFiles(SourceCgroup, j.limitsFailed)
-	if j.Group == nil && j.NoGroup != nil {
-		out.fail(SourceCgroup, j.NoGroup)
+	if j.Group == nil && j.GroupErr != nil {
+		out.fail(SourceCgroup, j.GroupErr)
 	}
 	if j.Group == nil || !j.groupDue(use.Limits, out.At.Mono) {
 		return
 	}
 
-	c := &out.room.group
+	c := &out.buffers.group
 	*c = j.Group.Read()
 	use.Group, use.Shared = c, j.Source == JobFromTree
 	out.failFiles(SourceCgroup, c.Failed)
@@ -175,7 +175,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	// Our own part is an estimate: if nothing is left, the job is too small for it, and its
 	// processes are read instead.
 	if memory := c.Memory + known(c.Swap) - c.PageCache - use.Own; memory > 0 {
-		use.Memory, use.MemoryProven, use.Swap = memory, memory, c.Swap
+		use.Memory, use.MemoryLowerBound, use.Swap = memory, memory, c.Swap
 	}
 	use.IO = ioOf(c)
 	use.Processes, use.Threads = max(0, c.Processes-self.Processes), max(0, c.Threads-self.Threads)
@@ -183,10 +183,10 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 		use.MemoryKind = MemoryGroup
 	}
 
-	if use.Processes == 0 && (j.Running || j.Reaped != nil && j.Reaped().Over) {
+	if use.Processes == 0 && (j.Running || j.Reaped != nil && j.Reaped().JobEnded) {
 		// Without processes nothing is known of the job at this moment.
 		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
-		use.MemoryProven, use.Swap = math.NaN(), math.NaN()
+		use.MemoryLowerBound, use.Swap = math.NaN(), math.NaN()
 	}
 }
 
@@ -205,44 +205,44 @@ func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 
 // readTree takes from the job's processes what the control group does not know. atLeast is the CPU time that the job
 // has used, as far as that is known without them.
-func (j *jobReader) readTree(use *JobUse, out *Reading, reaped Reaped, atLeast float64) error {
+func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, atLeast float64) error {
 	known := [...]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.ReadBytes}
-	counted := j.Source != JobFromTree && !j.weigher.outside && !slices.ContainsFunc(known[:], math.IsNaN)
+	counted := j.Source != JobFromTree && !j.groupCheck.outside && !slices.ContainsFunc(known[:], math.IsNaN)
 	table := counted && j.tableDue(out.At.Mono)
 
 	switch {
-	case counted && !table && !j.Prove:
+	case counted && !table && !j.VerifyGroup:
 		return nil
 	case j.Tree == nil && j.Source != JobFromTree:
-		use.TableErr = j.NoTree
-		if j.weigher.outside {
-			j.weigher.takeCPU(use, atLeast)
+		use.TableErr = j.TreeErr
+		if j.groupCheck.outside {
+			j.groupCheck.addUncountedCPU(use, atLeast)
 		}
 		return nil
-	case reaped.Over: // no process is left
+	case reaped.JobEnded: // no process is left
 		j.takeReaped(use, reaped)
 		use.Table = j.tree.settled()
 		if j.Source == JobFromTree {
 			use.Unowned = j.tree.left()
 		}
-		return j.NoTree
+		return j.TreeErr
 	case j.Tree == nil:
-		return j.NoTree
+		return j.TreeErr
 	}
 
-	q := treeQuestion{
-		memory:  !counted && (j.weigher.outside || math.IsNaN(use.Memory)),
+	q := treeRequest{
+		memory:  !counted && (j.groupCheck.outside || math.IsNaN(use.Memory)),
 		storage: !counted || table, // a group counts no calls
 		table:   table,
 	}
 	if out.Load != nil {
-		q.newest = out.Load.Newest
+		q.newest = out.Load.NewestPID
 	}
-	a, err := j.ask(use, q)
+	a, err := j.scanTree(use, q)
 	if err == nil {
 		err = fileErrors(a.use.Failed)
 		j.takeTree(use, a, reaped, out.At.Mono)
-	} else if j.weigher.outside { // what the group has would be less than before
+	} else if j.groupCheck.outside { // what the group has would be less than before
 		use.CPUSeconds, use.IO = math.NaN(), process.UnknownIO()
 	}
 	if counted { // they were scanned for the table alone
@@ -252,29 +252,29 @@ func (j *jobReader) readTree(use *JobUse, out *Reading, reaped Reaped, atLeast f
 }
 
 // takeTree takes what the processes say of what is unknown so far.
-func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped, now time.Duration) {
+func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, now time.Duration) {
 	tree := a.use
 	if j.Source != JobFromTree {
-		j.prove(use, tree, reaped, now)
+		j.verifyGroup(use, tree, reaped, now)
 	}
-	if j.weigher.outside {
-		j.takeOutside(use, a, reaped)
+	if j.groupCheck.outside {
+		j.addUncounted(use, a, reaped)
 	}
-	if math.IsNaN(use.CPUSeconds) && !j.ofGroup.cpu && tree.Fresh {
-		use.CPUSeconds, use.Living, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, a.took
+	if math.IsNaN(use.CPUSeconds) && !j.groupBaseline.cpu && tree.Fresh {
+		use.CPUSeconds, use.LivingCPUSeconds, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, a.took
 	}
 	if j.Running { // the caller's own account of the job has the living processes, too
-		use.Living = math.NaN()
+		use.LivingCPUSeconds = math.NaN()
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
-		use.Memory, use.MemoryKind, use.MemoryHeld = tree.Memory, tree.MemoryKind, !tree.MemoryHolds
-		use.MemoryProven, use.Swap, use.Unowned = tree.Proven, tree.Swap, tree.Unowned
+		use.Memory, use.MemoryKind, use.MemoryStale = tree.Memory, tree.MemoryKind, !tree.MemoryUpToDate
+		use.MemoryLowerBound, use.Swap, use.Unowned = tree.MemoryLowerBound, tree.Swap, tree.Unowned
 	}
 	if tree.Processes > 0 { // without processes nothing is known of the job
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)
 	}
 	if tree.IOFresh {
-		notOfGroup := j.ofGroup.io.With(reaped.Plus(tree.IO), func(group, processes float64) float64 {
+		notOfGroup := j.groupBaseline.io.With(reaped.Plus(tree.IO), func(group, processes float64) float64 {
 			if math.IsNaN(group) {
 				return processes
 			}
@@ -286,11 +286,11 @@ func (j *jobReader) takeTree(use *JobUse, a treeAnswer, reaped Reaped, now time.
 
 // noteMain notes that the job's main process lives: it is a process, and has a thread. If none at all is seen,
 // processes are hidden, so what was read of them is not what the job uses.
-func (j *jobReader) noteMain(use *JobUse) error {
+func (j *jobReader) noteMain(use *JobUsage) error {
 	hid := j.hidden
 	j.hidden = j.Source == JobFromTree && j.Tree != nil && math.IsNaN(use.Processes)
 	if j.hidden {
-		use.CPUSeconds, use.Living, use.IO = math.NaN(), math.NaN(), process.UnknownIO()
+		use.CPUSeconds, use.LivingCPUSeconds, use.IO = math.NaN(), math.NaN(), process.UnknownIO()
 	}
 	use.Processes = max(use.Processes, 1)
 	if hid && j.hidden { // else it may just be ending
@@ -301,7 +301,7 @@ func (j *jobReader) noteMain(use *JobUse) error {
 
 // settleTasks makes the numbers of processes and threads agree, which are not counted at one moment. Without processes
 // nothing is known.
-func (u *JobUse) settleTasks() {
+func (u *JobUsage) settleTasks() {
 	switch {
 	case u.Processes == 0:
 		u.Processes, u.Threads = math.NaN(), math.NaN()
@@ -333,15 +333,15 @@ func (j *jobReader) tableDue(now time.Duration) bool {
 	return true
 }
 
-// ask reads the job's processes. It takes their table, and to what they have bound themselves.
-func (j *jobReader) ask(use *JobUse, q treeQuestion) (treeAnswer, error) {
+// scanTree reads the job's processes. It takes their table, and to what they have bound themselves.
+func (j *jobReader) scanTree(use *JobUsage, q treeRequest) (treeResult, error) {
 	q.groups, q.environs = j.Source == JobFromTree, j.gpus != nil && len(j.gpus.Read().Devices) > 0
 	a, err := j.tree.read(q)
 	if err != nil {
 		return a, err
 	}
-	use.Table, use.Environs = a.table, a.bound.environs
-	j.takeBound(a.bound)
+	use.Table, use.Environs = a.table, a.selfLimits.environs
+	j.setSelfLimits(a.selfLimits)
 	return a, nil
 }
 
@@ -358,13 +358,13 @@ func known(v float64) float64 { return orElse(v, 0) }
 
 // takeReaped takes the usage of a job that has no processes left. Its memory and its number of
 // processes are unknown then.
-func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
-	if j.weigher.outside {
-		j.weigher.takeCPU(use, reaped.CPUSeconds)
-		j.weigher.takeStorage(use, reaped.IO)
+func (j *jobReader) takeReaped(use *JobUsage, reaped ReapedUsage) {
+	if j.groupCheck.outside {
+		j.groupCheck.addUncountedCPU(use, reaped.CPUSeconds)
+		j.groupCheck.addUncountedIO(use, reaped.IO)
 	}
 	if math.IsNaN(use.CPUSeconds) {
-		use.CPUSeconds, use.Living = reaped.CPUSeconds, 0
+		use.CPUSeconds, use.LivingCPUSeconds = reaped.CPUSeconds, 0
 	}
 	bytes := reaped.IO
 	bytes.ReadCalls, bytes.WriteCalls = math.NaN(), math.NaN() // rusage has no calls
@@ -374,7 +374,7 @@ func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
 // readLimits returns the limits of the job as they are now.
 func (j *jobReader) readLimits(now time.Duration) Limits {
 	every := noLimitsEvery
-	if j.limits.limited() && !j.beside {
+	if j.limits.limited() && !j.jobOnly {
 		every = limitsEvery
 	}
 	if j.limitsAt > 0 && now-j.limitsAt < every {
@@ -390,7 +390,7 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 		if l.take(&g); len(g.Failed) > 0 && j.limitsAt > 0 { // they are as they were, as far as is known
 			l = j.limits
 		} else {
-			j.memoryInner = g.MemoryInner
+			j.memoryInner = g.InnerMemoryGroup
 		}
 		j.limitsFailed = g.Failed
 	}

@@ -77,11 +77,11 @@ func TestReader_Limits(t *testing.T) {
 func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
 	damaged := true
 	reader := openFixture(t, "healthy")
-	reader.job = jobReader{JobOptions: JobOptions{Source: JobFromCreated, Group: emptyGroup(t), Reaped: func() Reaped {
+	reader.job = jobReader{JobOptions: JobOptions{Source: JobFromCreated, Group: emptyGroup(t), Reaped: func() ReapedUsage {
 		if damaged {
 			panic("index out of range")
 		}
-		return Reaped{}
+		return ReapedUsage{}
 	}}, tree: newJobTree(JobOptions{})}
 
 	for what, read := range map[string]func() *Reading{"baseline": reader.Baseline, "reading": reader.Read} {

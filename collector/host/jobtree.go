@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// treePatience is how long a Reading waits for the job's processes. Five thousand of them take 60
+// treeTimeout is how long a Reading waits for the job's processes. Five thousand of them take 60
 // ms. For one that hangs in exec, or in its memory, the kernel may not answer for as long as the
 // disk does not; it is waited for once, not in every Reading.
-const treePatience = 2 * time.Second
+const treeTimeout = 2 * time.Second
 
 // longScan is the duration of a scan that was held up: what it met first is much older than what it
 // met last.
@@ -23,17 +23,17 @@ type jobTree struct {
 	tree    *process.Tree // nil = they cannot be found
 	pid     int           // see JobOptions.PID
 	home    string        // the control groups of that process at first, as procfs lists them; "" = not read yet
-	asked   *patience.Asker[treeAnswer]
-	answer  func() treeAnswer // to the open question
-	open    treeQuestion
+	caller  *timeout.Caller[treeResult]
+	scan    func() treeResult // to the open question
+	request treeRequest
 	closing bool      // the next one is the last
 	skewed  bool      // the scan before took long
 	tabled  time.Time // when the table was made last
 }
 
-// A treeQuestion says what is to be read beside CPU time and the number of processes: memory, storage
+// A treeRequest says what is to be read beside CPU time and the number of processes: memory, storage
 // bytes, and the table, also if that is not due.
-type treeQuestion struct {
+type treeRequest struct {
 	memory, storage, table bool
 	// With the table it is read to what the processes have bound themselves: the masks of their threads and, if
 	// these are set, their control groups and environments.
@@ -44,12 +44,12 @@ type treeQuestion struct {
 	asked  time.Time
 }
 
-type treeAnswer struct {
-	use   process.Use
-	table []process.Process // nil if it was not made
-	bound bound             // nothing is known where the table was not made
-	took  time.Duration     // since the question
-	err   error
+type treeResult struct {
+	use        process.TreeUsage
+	table      []process.Process // nil if it was not made
+	selfLimits selfLimits        // nothing is known where the table was not made
+	took       time.Duration     // since the question
+	err        error
 }
 
 // tableEvery is how often a table of the processes is made where they are scanned more often. At the
@@ -57,30 +57,30 @@ type treeAnswer struct {
 const tableEvery = 2900 * time.Millisecond
 
 func newJobTree(o JobOptions) *jobTree {
-	t := &jobTree{tree: o.Tree, pid: o.PID, asked: patience.New[treeAnswer]()}
-	t.answer = t.look
+	t := &jobTree{tree: o.Tree, pid: o.PID, caller: timeout.NewCaller[treeResult]()}
+	t.scan = t.scanTree
 	return t
 }
 
 // read asks for the job's processes. A scan that took long leaves CPU time and storage to the next one,
 // unless it is the last or all scans take long.
-func (t *jobTree) read(q treeQuestion) (treeAnswer, error) {
+func (t *jobTree) read(q treeRequest) (treeResult, error) {
 	q.final, q.asked = t.closing, time.Now()
 	q.table = q.table || q.final || q.asked.Sub(t.tabled) >= tableEvery
 
 	wait := time.Duration(0)
 	if q.final { // the scan before is worth waiting for
-		wait = treePatience
+		wait = treeTimeout
 	}
-	t.asked.Answer(wait)
-	if t.asked.Open() {
-		return treeAnswer{}, errTreeHangs
+	t.caller.Result(wait)
+	if t.caller.Pending() {
+		return treeResult{}, errTreeHangs
 	}
 
-	t.open = q
-	a, ok := t.asked.Ask(treePatience-time.Since(q.asked), t.answer)
+	t.request = q
+	a, ok := t.caller.Call(treeTimeout-time.Since(q.asked), t.scan)
 	if !ok {
-		return treeAnswer{}, errTreeHangs
+		return treeResult{}, errTreeHangs
 	}
 
 	if a.table != nil {
@@ -93,22 +93,22 @@ func (t *jobTree) read(q treeQuestion) (treeAnswer, error) {
 }
 
 var errTreeHangs = fmt.Errorf("read the job's processes: no answer within %v: "+
-	"a process of this machine hangs, in exec or in its memory", treePatience)
+	"a process of this machine hangs, in exec or in its memory", treeTimeout)
 
-// look answers the open question.
-func (t *jobTree) look() (a treeAnswer) {
-	q := t.open
+// scanTree answers the open question.
+func (t *jobTree) scanTree() (a treeResult) {
+	q := t.request
 	a.err = guard(func() (err error) {
-		t.tree.Memory(q.memory)
-		t.tree.Storage(q.storage)
-		t.tree.Newest(q.newest)
+		t.tree.MeasureMemory(q.memory)
+		t.tree.MeasureStorage(q.storage)
+		t.tree.SetNewestPID(q.newest)
 		if q.final {
-			t.tree.Final()
+			t.tree.ForceNext()
 		}
 		a.use, err = t.tree.Read()
 		if err == nil && q.table {
 			a.table = t.tree.Table()
-			a.bound = t.readBound(t.tree.Workers(), q)
+			a.selfLimits = t.readSelfLimits(t.tree.Workers(), q)
 		}
 		return err
 	})
@@ -118,7 +118,7 @@ func (t *jobTree) look() (a treeAnswer) {
 
 // idle returns the tree; nil if there is none, or if it is still being read.
 func (t *jobTree) idle() *process.Tree {
-	if t.asked.Answer(0); t.asked.Open() {
+	if t.caller.Result(0); t.caller.Pending() {
 		return nil
 	}
 	return t.tree
@@ -130,7 +130,7 @@ func (t *jobTree) settled() []process.Process {
 	if tree == nil {
 		return nil
 	}
-	tree.Settle()
+	tree.FinishTable()
 	return tree.Table()
 }
 
@@ -140,7 +140,7 @@ func (t *jobTree) left() float64 {
 	if t.tree == nil {
 		return math.NaN()
 	}
-	return t.tree.LeftShared()
+	return t.tree.LeftoverShared()
 }
 
 // close closes what the tree holds open, unless it is still being read.
@@ -154,20 +154,20 @@ func (t *jobTree) close() {
 // a question is open.
 func (t *jobTree) seen(pid int) process.Relation {
 	if tree := t.idle(); tree != nil {
-		return tree.Seen(pid)
+		return tree.ScannedRelation(pid)
 	}
-	return process.NotKnown
+	return process.UnknownRelation
 }
 
 // relation does the same for a process that is there.
 func (t *jobTree) relation(pid int) process.Relation {
 	if t.tree == nil {
-		return process.NotKnown
+		return process.UnknownRelation
 	}
-	if seen := t.seen(pid); seen != process.NotKnown {
+	if seen := t.seen(pid); seen != process.UnknownRelation {
 		return seen
 	}
-	return t.tree.Look(pid)
+	return t.tree.CurrentRelation(pid)
 }
 
 // copy returns the job's processes for another goroutine, or nil if they cannot be found. What was
@@ -177,7 +177,7 @@ func (t *jobTree) copy() *process.Tree {
 		return nil
 	}
 	if tree := t.idle(); tree != nil {
-		return tree.Copy()
+		return tree.Clone()
 	}
-	return t.tree.Anew()
+	return t.tree.CloneEmpty()
 }

@@ -36,9 +36,9 @@ func TestJobTree_Hangs(t *testing.T) {
 			return false
 		}})})
 		var took []time.Duration
-		read := func() (process.Use, error) {
+		read := func() (process.TreeUsage, error) {
 			begin := time.Now()
-			a, err := tree.read(treeQuestion{})
+			a, err := tree.read(treeRequest{})
 			took = append(took, time.Since(begin))
 			return a.use, err
 		}
@@ -47,11 +47,11 @@ func TestJobTree_Hangs(t *testing.T) {
 			if _, err := read(); err == nil || !strings.Contains(err.Error(), "no answer within 2s") {
 				t.Errorf("reading %d: %v", n, err)
 			}
-			if tree.seen(1) != process.NotKnown {
+			if tree.seen(1) != process.UnknownRelation {
 				t.Error("it is known of a process whose it is")
 			}
 		}
-		same(t, "time spent", took, []time.Duration{treePatience, 0, 0, treePatience})
+		same(t, "time spent", took, []time.Duration{treeTimeout, 0, 0, treeTimeout})
 		same(t, "scans", scans.Load(), int32(1))
 		close(release)
 		synctest.Wait()
@@ -82,7 +82,7 @@ func TestJobTree_TakesLong(t *testing.T) {
 		}}
 		tell := func() bool {
 			tree.tree = process.NewTree(options) // the first scan of each puts nothing off
-			a, err := tree.read(treeQuestion{})
+			a, err := tree.read(treeRequest{})
 			use, took := a.use, a.took
 			if err != nil || long != (took > longScan) || use.Processes < 1 {
 				t.Errorf("%+v, %v after %v", use, err, took)
@@ -107,7 +107,7 @@ func TestHelper_DoesNotAnswer(t *testing.T) {
 			t.Fatalf("%+v", self)
 		}
 		hung := make(chan struct{})
-		h.asked.Start(func() process.Usage { <-hung; return process.Usage{Processes: 100} })
+		h.caller.Start(func() process.Usage { <-hung; return process.Usage{Processes: 100} })
 		if got := h.read(os.Getpid()); got != self {
 			t.Errorf("while it hangs: %+v, want %+v", got, self)
 		}
@@ -125,7 +125,7 @@ func TestHelper_DoesNotAnswer(t *testing.T) {
 func TestJobTree_Panics(t *testing.T) {
 	tree := newJobTree(JobOptions{}) // its methods do
 	for range 2 {
-		if _, err := tree.read(treeQuestion{memory: true}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
+		if _, err := tree.read(treeRequest{memory: true}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
 			t.Error(err)
 		}
 	}

@@ -34,7 +34,7 @@ type Victim struct {
 	// Parent is the process that was its parent when it ended; 0 = unknown.
 	Parent  int  `json:"parent,omitempty"`
 	Host    bool `json:"host"`              // no group's limit was hit
-	Ours    bool `json:"ours,omitempty"`    // it was the job's, by its parents
+	InJob   bool `json:"ours,omitempty"`    // it was the job's, by its parents
 	Foreign bool `json:"foreign,omitempty"` // it was not the job's, by its parents
 }
 
@@ -45,13 +45,13 @@ func (r *Reader) Neighbours() (n int, known bool) {
 	if r.job.Group == nil || r.job.Tree == nil {
 		return 0, false
 	}
-	pids, err := r.job.Group.MemoryPids()
+	pids, err := r.job.Group.MemoryPIDs()
 	if err != nil {
 		return 0, false
 	}
 
 	for _, pid := range pids {
-		needed := func() bool { return pid == os.Getpid() || pid == r.job.helperPid() || procfile.Descends(pid) }
+		needed := func() bool { return pid == os.Getpid() || pid == r.job.helperPid() || procfile.DescendsFrom(pid) }
 		if r.job.tree.relation(pid) == process.Foreign && !needed() {
 			return 1, true
 		}

@@ -26,13 +26,13 @@ const maxVictims = 20
 type kernelLog struct {
 	file     *os.File
 	conn     syscall.RawConn
-	exits    *process.Exits // nil = the kernel does not say them
+	exits    *process.ExitListener // nil = the kernel does not say them
 	watching atomic.Bool
 
-	mu     sync.Mutex
-	found  []found // so far; the newest few
-	ended  []exit  // of SIGKILL; the newest few
-	record [8 << 10]byte
+	mu      sync.Mutex
+	tracked []trackedVictim // so far; the newest few
+	ended   []exit          // of SIGKILL; the newest few
+	record  [8 << 10]byte
 	// pids reports that our process IDs are the log's, which are of the first pid namespace.
 	pids bool
 	// lost reports that not all victims are among those found.
@@ -48,8 +48,8 @@ type exit struct {
 // maxEnded is more than end of SIGKILL between the kernel's decision and our reading of it.
 const maxEnded = 256
 
-// A found is a Victim, and whether its parents were looked at.
-type found struct {
+// A trackedVictim is a Victim, and whether its parents were looked at.
+type trackedVictim struct {
 	Victim
 	looked bool
 }
@@ -99,11 +99,11 @@ const givesBack = 50 * time.Millisecond
 // closed.
 func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 	l.watching.Store(true)
-	if exits, err := process.OpenExits(); err == nil {
+	if exits, err := process.OpenExitListener(); err == nil {
 		l.exits = exits
-		go l.followExits(exits, tree.LookAbove)
+		go l.followExits(exits, tree.RelationByParent)
 	}
-	go l.follow(start, tree.Look)
+	go l.follow(start, tree.CurrentRelation)
 }
 
 // follow follows the log, and looks at the parents of each process that was killed. The kernel says
@@ -122,7 +122,7 @@ func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
 			spent, since = 0, begin
 		}
 		l.read(start, Now())
-		l.look(look)
+		l.checkRelations(look)
 		spent += time.Since(begin)
 		waited, tired = true, spent > watchPart
 		return tired // else wait for more
@@ -139,7 +139,7 @@ func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
 }
 
 // followExits looks at the parents of each process that SIGKILL ended.
-func (l *kernelLog) followExits(exits *process.Exits, look func(pid, parent int) process.Relation) {
+func (l *kernelLog) followExits(exits *process.ExitListener, look func(pid, parent int) process.Relation) {
 	for {
 		pid, parent, err := exits.Next()
 		if err != nil {
@@ -158,29 +158,29 @@ func (l *kernelLog) followExits(exits *process.Exits, look func(pid, parent int)
 	}
 }
 
-// look looks at the parents of those that were found since the last call.
-func (l *kernelLog) look(look func(pid int) process.Relation) {
+// checkRelations looks at the parents of those that were found since the last call.
+func (l *kernelLog) checkRelations(look func(pid int) process.Relation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := 0; i < len(l.found); i++ {
-		if l.found[i].looked {
+	for i := 0; i < len(l.tracked); i++ {
+		if l.tracked[i].looked {
 			continue
 		}
-		pid := l.found[i].PID
+		pid := l.tracked[i].PID
 		l.mu.Unlock()
 		whose := look(pid) // may take long
 		l.mu.Lock()
-		if i = slices.IndexFunc(l.found, func(f found) bool { return f.PID == pid }); i >= 0 {
-			l.found[i].set(whose)
-			l.found[i].looked = true
+		if i = slices.IndexFunc(l.tracked, func(f trackedVictim) bool { return f.PID == pid }); i >= 0 {
+			l.tracked[i].set(whose)
+			l.tracked[i].looked = true
 		}
 	}
 }
 
 // set sets whose process it was, if that is known.
-func (f *found) set(whose process.Relation) {
-	if whose != process.NotKnown {
-		f.Ours, f.Foreign = whose == process.Ours, whose == process.Foreign
+func (f *trackedVictim) set(whose process.Relation) {
+	if whose != process.UnknownRelation {
+		f.InJob, f.Foreign = whose == process.InJob, whose == process.Foreign
 	}
 }
 
@@ -189,7 +189,7 @@ func (f *found) set(whose process.Relation) {
 func (l *kernelLog) await() {
 	for range 20 {
 		l.mu.Lock()
-		left := slices.ContainsFunc(l.found, func(f found) bool { return !l.knows(f) })
+		left := slices.ContainsFunc(l.tracked, func(f trackedVictim) bool { return !l.knows(f) })
 		l.mu.Unlock()
 		if !left || !l.watching.Load() {
 			return
@@ -199,8 +199,8 @@ func (l *kernelLog) await() {
 }
 
 // knows reports whether all that can be known of a victim is known.
-func (l *kernelLog) knows(f found) bool {
-	return f.Ours || f.Foreign || f.looked && l.exits == nil ||
+func (l *kernelLog) knows(f trackedVictim) bool {
+	return f.InJob || f.Foreign || f.looked && l.exits == nil ||
 		slices.ContainsFunc(l.ended, func(e exit) bool { return e.pid == f.PID })
 }
 
@@ -208,9 +208,9 @@ func (l *kernelLog) knows(f found) bool {
 func (l *kernelLog) recognize(seen func(pid int) process.Relation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range l.found {
-		f := &l.found[i]
-		if f.Ours || !l.samePIDs() {
+	for i := range l.tracked {
+		f := &l.tracked[i]
+		if f.InJob || !l.samePIDs() {
 			continue
 		}
 		for _, e := range l.ended {
@@ -255,23 +255,23 @@ func (l *kernelLog) readFrom(fd int, start, now Instant) {
 
 // add adds a victim. The second line about the same kill has no group.
 func (l *kernelLog) add(v Victim) {
-	if slices.ContainsFunc(l.found, func(f found) bool { return f.PID == v.PID }) {
+	if slices.ContainsFunc(l.tracked, func(f trackedVictim) bool { return f.PID == v.PID }) {
 		return
 	}
-	if len(l.found) == maxVictims {
+	if len(l.tracked) == maxVictims {
 		// Keep those with the most detail.
-		i := max(0, slices.IndexFunc(l.found, func(f found) bool { return f.LimitGroup == "" && !f.Host }))
-		l.found = slices.Delete(l.found, i, i+1)
+		i := max(0, slices.IndexFunc(l.tracked, func(f trackedVictim) bool { return f.LimitGroup == "" && !f.Host }))
+		l.tracked = slices.Delete(l.tracked, i, i+1)
 		l.lost = true
 	}
-	l.found = append(l.found, found{Victim: v})
+	l.tracked = append(l.tracked, trackedVictim{Victim: v})
 }
 
 // victims returns the processes that were found, the newest few.
 func (l *kernelLog) victims() (list []Victim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, f := range l.found {
+	for _, f := range l.tracked {
 		list = append(list, f.Victim)
 	}
 	return list
@@ -294,9 +294,9 @@ func (l *kernelLog) samePIDs() bool {
 	return l.pids
 }
 
-// Watch begins to follow which processes the kernel kills: whose one was can be seen of its parents,
+// WatchOOMKills begins to follow which processes the kernel kills: whose one was can be seen of its parents,
 // until one of them has waited for it. It is called once the job runs.
-func (r *Reader) Watch() {
+func (r *Reader) WatchOOMKills() {
 	if log := r.log; log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
 		log.watch(r.start, r.job.tree.tree)
 	}

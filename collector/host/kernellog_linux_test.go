@@ -87,10 +87,10 @@ func TestKernelLog_LooksAtVictims(t *testing.T) {
 			}
 			return nil
 		}
-		for begin := time.Now(); time.Since(begin) < time.Minute && (victim() == nil || !victim().Ours && !victim().Foreign); {
+		for begin := time.Now(); time.Since(begin) < time.Minute && (victim() == nil || !victim().InJob && !victim().Foreign); {
 			time.Sleep(time.Millisecond)
 		}
-		if v := victim(); v == nil || [2]bool{v.Ours, v.Foreign} != c.want {
+		if v := victim(); v == nil || [2]bool{v.InJob, v.Foreign} != c.want {
 			t.Errorf("%s: victim %+v", name, v)
 		}
 		if err := hog.Wait(); err == nil { // until then it is there
@@ -102,13 +102,13 @@ func TestKernelLog_LooksAtVictims(t *testing.T) {
 // What is known of a killed process does not get lost: a scan that met it as the job's is right where
 // somebody has adopted it since.
 func TestKernelLog_Recognizes(t *testing.T) {
-	l := &kernelLog{pids: true, found: []found{{Victim: Victim{PID: 1, Foreign: true}}, {Victim: Victim{PID: 2, Ours: true}}, {Victim: Victim{PID: 3}}}}
+	l := &kernelLog{pids: true, tracked: []trackedVictim{{Victim: Victim{PID: 1, Foreign: true}}, {Victim: Victim{PID: 2, InJob: true}}, {Victim: Victim{PID: 3}}}}
 	l.recognize(func(pid int) process.Relation {
-		return map[int]process.Relation{1: process.Ours, 2: process.Foreign, 3: process.Foreign}[pid]
+		return map[int]process.Relation{1: process.InJob, 2: process.Foreign, 3: process.Foreign}[pid]
 	})
-	l.recognize(func(int) process.Relation { return process.NotKnown })
+	l.recognize(func(int) process.Relation { return process.UnknownRelation })
 	for i, want := range [][2]bool{{true, false}, {true, false}, {false, true}} {
-		if v := l.victims()[i]; [2]bool{v.Ours, v.Foreign} != want {
+		if v := l.victims()[i]; [2]bool{v.InJob, v.Foreign} != want {
 			t.Errorf("%+v, want ours and foreign %v", v, want)
 		}
 	}
@@ -160,7 +160,7 @@ func TestKernelLog_FindsVictims(t *testing.T) {
 func TestKernelLog_IsBounded(t *testing.T) {
 	l := logOf(t)
 	for pid := range maxVictims {
-		l.found = append(l.found, found{Victim: Victim{PID: -1 - pid}})
+		l.tracked = append(l.tracked, trackedVictim{Victim: Victim{PID: -1 - pid}})
 	}
 	_, pid := killForMemory(t)
 	l.read(Now(), Now())
@@ -175,7 +175,7 @@ func TestKernelLog_IsBounded(t *testing.T) {
 // Where the log may not be read, nothing is told.
 func TestReader_KernelLogUnreadable(t *testing.T) {
 	r := NewReader(Options{})
-	r.Watch()
+	r.WatchOOMKills()
 	r.recognize()
 	if v, whole := r.Victims(Now()); v != nil || whole {
 		t.Errorf("victims %+v, all: %v", v, whole)

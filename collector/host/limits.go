@@ -29,7 +29,7 @@ type Limits struct {
 
 	// Of a run, HeldDown is what may have kept the memory of the job below what it needs; nil if nothing was seen.
 	// It never changes.
-	HeldDown *HeldDown `json:"held_down,omitempty"`
+	Reclaim *Reclaim `json:"held_down,omitempty"`
 
 	// Of a run, CPUsRange, QuotaRange and MemoryRange are how far CPUs, CPUQuota and MemoryMB moved in its
 	// course; nil if they did not. They never change.
@@ -38,9 +38,9 @@ type Limits struct {
 	MemoryRange *LimitRange `json:"memory_range,omitempty"`
 }
 
-// HeldDown is what may have kept the memory of the job, or of the group that limits it, below what it needs. The peak
+// Reclaim is what may have kept the memory of the job, or of the group that limits it, below what it needs. The peak
 // then does not say how much that is. MiB.
-type HeldDown struct {
+type Reclaim struct {
 	HighMB      float64 `json:"high_mb,omitzero"`      // memory.high, if memory was taken back for it
 	SwapMB      float64 `json:"swap_mb,omitzero"`      // the most that was swapped out
 	RefaultedMB float64 `json:"refaulted_mb,omitzero"` // brought back after the kernel had dropped it
@@ -72,15 +72,15 @@ func (l Limits) minCPUs() float64 {
 
 // take takes the limits of a control group.
 func (l *Limits) take(g *cgroup.Limits) {
-	l.CPUQuota, l.CPUSetCPUs, l.MemoryMB = series.Optional(g.CPUs), g.CPUSet, series.Optional(g.Memory/mib)
+	l.CPUQuota, l.CPUSetCPUs, l.MemoryMB = series.Optional(g.CPUs), g.CPUSetCPUs, series.Optional(g.Memory/mib)
 	l.CPUGroup, l.MemoryGroup = g.CPUGroup, g.MemoryGroup
 }
 
-// Since returns the limits with how far they have moved since they were as in before, which has how far they
+// WithRanges returns the limits with how far they have moved since they were as in before, which has how far they
 // had moved by then. Limits of which nothing was known before have not.
-func (l Limits) Since(before *Limits, at time.Time) Limits {
+func (l Limits) WithRanges(before *Limits, at time.Time) Limits {
 	l.CPUsRange, l.QuotaRange, l.MemoryRange = before.CPUsRange, before.QuotaRange, before.MemoryRange
-	l.HeldDown = before.HeldDown
+	l.Reclaim = before.Reclaim
 	if before.CPUs == 0 {
 		return l
 	}

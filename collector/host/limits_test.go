@@ -29,7 +29,7 @@ func TestLimits_Since(t *testing.T) {
 	} {
 		at = at.Add(time.Second)
 		before := l
-		l = step.now.Since(&before, at)
+		l = step.now.WithRanges(&before, at)
 		for name, c := range map[string]struct{ got, want *LimitRange }{
 			"cpus": {l.CPUsRange, step.cpus}, "quota": {l.QuotaRange, step.quota}, "memory": {l.MemoryRange, step.memory},
 		} {

@@ -21,7 +21,7 @@ func (r *Reader) readLoad() (Load, error) {
 	}
 	load, err := parsed(&r.scratch, r.paths.loadavg, parseLoad)
 	if r.hostProc {
-		load.Newest = 0
+		load.NewestPID = 0
 	}
 	return load, err
 }
@@ -42,7 +42,7 @@ func parseLoad(data []byte) (Load, error) {
 		return Load{}, fmt.Errorf("%.20q is not a number of tasks", running)
 	}
 	newest, _ := procfile.ParseCount(f[4])
-	return Load{One: one, Running: float64(n), Newest: int64(newest)}, nil
+	return Load{Load1: one, Running: float64(n), NewestPID: int64(newest)}, nil
 }
 
 // readVM reads /proc/vmstat, which counts swapped pages and OOM kills.
@@ -51,7 +51,7 @@ func (r *Reader) readVM() (VMStat, error) { return parsed(&r.scratch, r.paths.vm
 // readPressure reads the host's PSI. What one file lacks, the others have. CPU.Full is always absent: for a host it
 // means nothing, and the kernel writes 0.
 func (r *Reader) readPressure() (p cgroup.Pressure, known bool, err error) {
-	p = cgroup.NoPressure()
+	p = cgroup.UnknownPressure()
 	var errs []error
 	for i, s := range [...]*cgroup.Stall{&p.CPU, &p.IO, &p.Memory} {
 		stall, err := parsed(&r.scratch, r.paths.pressure[i], cgroup.ParseStall)

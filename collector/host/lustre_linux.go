@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/procfile"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // maxLlite bounds what is read of one mount of Lustre: a line for each of some forty calls.
@@ -36,9 +36,10 @@ func newLustre(r *Reader) *lustre {
 		debug: filepath.Join(r.sys, "kernel", "debug", "lustre", "llite"),
 	}}
 	l.mountReader = mountReader{
-		host: r, asked: patience.New[mountAnswer](), there: l.loaded, answer: l.files.answer, fresh: l.fresh,
-		late: "the statistics of Lustre's mounts did not come",
-		closed: series.Gap{What: SourceLustre, Code: RootOnly,
+		host: r, caller: timeout.NewCaller[mountResult](), isLoaded: l.loaded, readMounts: l.files.readMounts,
+		markAdded: l.markAdded,
+		late:      "the statistics of Lustre's mounts did not come",
+		closed: series.Missing{What: SourceLustre, Code: RootOnly,
 			Why: l.files.debug + ": only root may read the statistics of Lustre's mounts"},
 	}
 	return l
@@ -47,12 +48,13 @@ func newLustre(r *Reader) *lustre {
 // loaded reports whether the client is.
 func (l *lustre) loaded() bool { return exists(l.files.proc) || exists(l.files.sys) }
 
-// fresh tells new mounts by their names: all that are mounted are seen, so that one that was not there before is new.
-func (l *lustre) fresh(a mountAnswer, again bool, _ time.Duration) {
+// markAdded tells new mounts by their names: all that are mounted are seen, so that one that was not there before is
+// new.
+func (l *lustre) markAdded(a mountResult, again bool, _ time.Duration) {
 	known := make(map[string]bool, len(a.mounts))
 	for i := range a.mounts {
 		m := &a.mounts[i]
-		m.Fresh = again && !l.known[m.ID]
+		m.Added = again && !l.known[m.ID]
 		known[m.ID] = true
 	}
 	l.known = known
@@ -64,10 +66,10 @@ type lliteFiles struct {
 	buf              procfile.Buffer
 }
 
-// answer reads the mounts.
-func (f *lliteFiles) answer() mountAnswer { return answered(f.read) }
+// readMounts reads the mounts.
+func (f *lliteFiles) readMounts() mountResult { return measureRead(f.read) }
 
-func (f *lliteFiles) read(a *mountAnswer) error {
+func (f *lliteFiles) read(a *mountResult) error {
 	errs := f.readIn(f.proc, f.proc, a)
 	if len(a.mounts) == 0 && len(errs) == 0 {
 		errs = f.readIn(f.sys, f.debug, a)
@@ -76,7 +78,7 @@ func (f *lliteFiles) read(a *mountAnswer) error {
 }
 
 // readIn reads the mounts that a folder lists, of which another one has the statistics.
-func (f *lliteFiles) readIn(list, stats string, a *mountAnswer) (errs []error) {
+func (f *lliteFiles) readIn(list, stats string, a *mountResult) (errs []error) {
 	for _, id := range listed(list) {
 		m, err := f.mount(stats, id)
 		switch {

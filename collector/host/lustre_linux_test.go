@@ -12,7 +12,7 @@ func TestReader_LustreMountsComeAndGo(t *testing.T) {
 	h := openRare(t, "lustre-2.10")
 	h.begin()
 	const first = "lustrefs-ffff88105db50000 4194304 93813797294080"
-	same(t, "at once", h.after(time.Millisecond).Held[LustreMounts], true)
+	same(t, "at once", h.after(time.Millisecond).Skipped[LustreMounts], true)
 	stats := "snapshot_time 1510950459.7 secs.nsecs\nwrite_bytes 1 samples [bytes] 4096 4096 4096\n"
 	write(t, h.proc, "fs/lustre/llite/home-ffff0001/stats", []byte(stats))
 	r := h.after(time.Second)
@@ -27,7 +27,7 @@ func TestReader_LustreMountsComeAndGo(t *testing.T) {
 	}
 	r = h.after(time.Second)
 	same(t, "without the client", []any{bytesOf(LustreMounts, r), failedRare(r)}, []any{[]string(nil), nil})
-	same(t, "held", h.after(time.Second).Held[LustreMounts], false)
+	same(t, "held", h.after(time.Second).Skipped[LustreMounts], false)
 }
 
 func TestReader_LustreDamaged(t *testing.T) {
@@ -53,8 +53,8 @@ func TestReader_LustreWithoutDebugfs(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := h.begin()
-	same(t, "gaps", len(r.Gaps), 1)
-	if g := r.Gaps[0]; g.What != SourceLustre || g.Code != RootOnly || !strings.HasPrefix(g.Why, debug) || failedRare(r) != nil {
+	same(t, "gaps", len(r.Missing), 1)
+	if g := r.Missing[0]; g.What != SourceLustre || g.Code != RootOnly || !strings.HasPrefix(g.Why, debug) || failedRare(r) != nil {
 		t.Errorf("%+v, failure %v", g, failedRare(r))
 	}
 }

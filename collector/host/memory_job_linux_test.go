@@ -13,7 +13,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // What was swapped out is memory of the job, and named apart.
@@ -60,14 +60,14 @@ sys.stdin.read()
 
 // The tree of processes and the control group agree on the memory of a job, whatever it is made of.
 func TestJobMemory_TreeAndGroupAgree(t *testing.T) {
-	need.Time(t, "some seconds")
+	testenv.SkipIfShort(t, "some seconds")
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" {
-		python = need.Tool(t, "python3", "apt-get install python3, or make test")
+		python = testenv.NeedsTool(t, "python3", "apt-get install python3, or make test")
 	}
 	for how, lines := range map[string]int{"anonymous": 1, "open": 1, "mapped": 3} {
 		t.Run(how, func(t *testing.T) {
-			made, err := cgroup.Make(fmt.Sprintf("perfagent-test-%d-memory-%s", os.Getpid(), how))
+			made, err := cgroup.NewJobGroup(fmt.Sprintf("perfagent-test-%d-memory-%s", os.Getpid(), how))
 			if err != nil {
 				t.Skipf("no control group can be made here: run as root where the control groups are writable: %v", err)
 			}
@@ -96,7 +96,7 @@ func TestJobMemory_TreeAndGroupAgree(t *testing.T) {
 }
 
 // startInGroup starts a command in a group, waits for some lines of it, and returns what ends it.
-func startInGroup(t *testing.T, made *cgroup.Made, cmd *exec.Cmd, lines int) (end func()) {
+func startInGroup(t *testing.T, made *cgroup.JobGroup, cmd *exec.Cmd, lines int) (end func()) {
 	t.Helper()
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{}

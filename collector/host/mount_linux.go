@@ -8,26 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // A mountReader reads what a client of servers counts of each mount, at a pace. What is special to a client are the
 // functions and texts.
 type mountReader struct {
-	host  *Reader
-	pace  pace
-	first time.Duration // when it was read first
-	asked *patience.Asker[mountAnswer]
+	host   *Reader
+	pace   pollTimer
+	first  time.Duration // when it was read first
+	caller *timeout.Caller[mountResult]
 
-	there  func() bool                                       // reports whether the client is loaded
-	answer func() mountAnswer                                // reads the mounts
-	fresh  func(a mountAnswer, again bool, at time.Duration) // says which are new since the Reading before
-	late   string                                            // the error if the answer does not come, without the time
-	closed series.Gap                                        // if only root may read them
+	isLoaded   func() bool                                       // reports whether the client is loaded
+	readMounts func() mountResult                                // reads the mounts
+	markAdded  func(a mountResult, again bool, at time.Duration) // says which are new since the Reading before
+	late       string                                            // the error if the answer does not come, without the time
+	closed     series.Missing                                    // if only root may read them
 }
 
-// A mountAnswer is what was read of mounts.
-type mountAnswer struct {
+// A mountResult is what was read of mounts.
+type mountResult struct {
 	mounts    []Mount
 	ages      []uint64
 	forbidden bool
@@ -35,8 +35,8 @@ type mountAnswer struct {
 	err       error
 }
 
-// answered returns what read reads, with what that took.
-func answered(read func(*mountAnswer) error) (a mountAnswer) {
+// measureRead returns what read reads, with what that took.
+func measureRead(read func(*mountResult) error) (a mountResult) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	begun := clock(unix.CLOCK_THREAD_CPUTIME_ID)
@@ -57,25 +57,25 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 	if !again {
 		m.first = at
 	}
-	if !m.there() {
+	if !m.isLoaded() {
 		m.pace.done(at, 0, false)
 		return nil, nil
 	}
 
 	// The kernel writes them from memory, but takes locks that a mount of a dead server may hold.
-	limit := m.host.disks.patience
-	a, ok := m.asked.Ask(limit, m.answer)
+	limit := m.host.disks.timeout
+	a, ok := m.caller.Call(limit, m.readMounts)
 	if !ok {
 		m.pace.done(at, 0, true)
 		return nil, fmt.Errorf("%s within %v", m.late, limit)
 	}
 	m.pace.done(at, a.took, len(a.mounts) > 0)
 	if a.forbidden {
-		m.host.rare.gaps = append(m.host.rare.gaps, m.closed)
+		m.host.optional.missing = append(m.host.optional.missing, m.closed)
 	}
 
-	m.fresh(a, again, at)
-	m.host.rare.mounts = append(m.host.rare.mounts, a.mounts...)
+	m.markAdded(a, again, at)
+	m.host.optional.mounts = append(m.host.optional.mounts, a.mounts...)
 	var devs []Device
 	for i := range a.mounts {
 		devs = append(devs, a.mounts[i].device())
@@ -86,8 +86,8 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 // device returns the mount as a device.
 func (m *Mount) device() Device {
 	d := Device{Name: m.ID, In: m.Read, Out: m.Written, Class: Counted}
-	if m.Fresh {
-		d.Class |= Fresh
+	if m.Added {
+		d.Class |= Added
 	}
 	return d
 }

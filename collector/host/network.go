@@ -10,8 +10,8 @@ import (
 // others each byte counts once: where any has a physical device behind it, those count and nothing
 // stacked on them. Where none has (a container), all count that are neither a member of another
 // interface (bond, bridge) nor stacked on one that counts (VLAN, macvlan).
-func (r *Reader) classifyNICs(devs []Device) []Class {
-	classes := make([]Class, len(devs))
+func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
+	classes := make([]DeviceClass, len(devs))
 	links := make(map[string]nicLinks, len(devs))
 	physical := false
 	for i, d := range devs {

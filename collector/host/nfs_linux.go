@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/procfile"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // maxMountstats bounds what is read of the mounts. An NFS mount takes about 5 KiB.
@@ -39,9 +39,10 @@ func newNFS(r *Reader) *nfs {
 		files:  nfsFiles{stats: filepath.Join(dir, "mountstats"), info: filepath.Join(dir, "mountinfo")},
 	}
 	n.mountReader = mountReader{
-		host: r, asked: patience.New[mountAnswer](), there: n.loaded, answer: n.files.answer, fresh: n.fresh,
-		late: n.files.stats + " did not answer",
-		closed: series.Gap{What: SourceNFS, Code: RootOnly,
+		host: r, caller: timeout.NewCaller[mountResult](), isLoaded: n.loaded, readMounts: n.files.readMounts,
+		markAdded: n.markAdded,
+		late:      n.files.stats + " did not answer",
+		closed: series.Missing{What: SourceNFS, Code: RootOnly,
 			Why: n.files.stats + ": only root may read what other users' processes have mounted"},
 	}
 	return n
@@ -53,8 +54,8 @@ func (n *nfs) loaded() bool {
 	return unix.Lstat(n.client, &st) == nil
 }
 
-// fresh tells new mounts by their age.
-func (n *nfs) fresh(a mountAnswer, again bool, at time.Duration) {
+// markAdded tells new mounts by their age.
+func (n *nfs) markAdded(a mountResult, again bool, at time.Duration) {
 	ages := make(map[string]uint64, len(a.mounts))
 	for i := range a.mounts {
 		m, age := &a.mounts[i], a.ages[i]
@@ -62,9 +63,9 @@ func (n *nfs) fresh(a mountAnswer, again bool, at time.Duration) {
 		ages[m.ID] = age
 		switch {
 		case was: // mounted again meanwhile, and got the same number
-			m.Fresh = age < before
+			m.Added = age < before
 		case again: // unless it was there before, where we could not see it
-			m.Fresh = float64(age) < (at - n.first).Seconds()
+			m.Added = float64(age) < (at - n.first).Seconds()
 		}
 	}
 	n.ages = ages
@@ -76,25 +77,25 @@ func (n *nfs) fresh(a mountAnswer, again bool, at time.Duration) {
 type nfsFiles struct {
 	stats, info      string
 	statBuf, infoBuf procfile.Buffer
-	seats            []seat
+	mountPoints      []mountPoint
 	looked           time.Time
 	names            map[string]string
 }
 
-// A seat is where an NFS file system is mounted, as both files list it, in the same order.
-type seat struct{ path, fstype, superblock string }
+// A mountPoint is where an NFS file system is mounted, as both files list it, in the same order.
+type mountPoint struct{ path, fstype, superblock string }
 
-// answer reads the mounts.
-func (f *nfsFiles) answer() (a mountAnswer) {
-	return answered(func(a *mountAnswer) error { return f.read(a, time.Now()) })
+// readMounts reads the mounts.
+func (f *nfsFiles) readMounts() (a mountResult) {
+	return measureRead(func(a *mountResult) error { return f.read(a, time.Now()) })
 }
 
-func (f *nfsFiles) read(a *mountAnswer, now time.Time) error {
+func (f *nfsFiles) read(a *mountResult, now time.Time) error {
 	if f.names == nil {
 		f.names = make(map[string]string)
 	}
-	if len(f.seats) == 0 || now.Sub(f.looked) >= topologyAge {
-		if err := f.look(now); err != nil || len(f.seats) == 0 {
+	if len(f.mountPoints) == 0 || now.Sub(f.looked) >= rescanInterval {
+		if err := f.look(now); err != nil || len(f.mountPoints) == 0 {
 			return err
 		}
 	}
@@ -108,11 +109,11 @@ func (f *nfsFiles) read(a *mountAnswer, now time.Time) error {
 		return err
 	}
 	entries, err := f.parse(data)
-	if !f.seated(entries) {
+	if !f.assignSuperblocks(entries) {
 		if err := f.look(now); err != nil {
 			return err
 		}
-		f.seated(entries)
+		f.assignSuperblocks(entries)
 	}
 	a.mounts, a.ages = superblocks(entries)
 	return err
@@ -124,25 +125,25 @@ func (f *nfsFiles) look(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	f.seats, f.looked = parseSeats(data), now
+	f.mountPoints, f.looked = parseMountPoints(data), now
 	return nil
 }
 
-// seated gives the entries the superblocks of their seats, and reports whether it knew all. An entry without
+// assignSuperblocks gives the entries the superblocks of their seats, and reports whether it knew all. An entry without
 // one is out of reach: it is mounted outside of our root directory.
-func (f *nfsFiles) seated(entries []nfsEntry) bool {
+func (f *nfsFiles) assignSuperblocks(entries []nfsEntry) bool {
 	next, all := 0, true
 	for i := range entries {
 		e := &entries[i]
 		at := next
-		for at < len(f.seats) && !(f.seats[at].path == e.path && f.seats[at].fstype == e.Type) {
+		for at < len(f.mountPoints) && !(f.mountPoints[at].path == e.path && f.mountPoints[at].fstype == e.Type) {
 			at++
 		}
-		if at == len(f.seats) {
+		if at == len(f.mountPoints) {
 			e.ID, all = "", false
 			continue
 		}
-		e.ID, next = f.seats[at].superblock, at+1
+		e.ID, next = f.mountPoints[at].superblock, at+1
 	}
 	return all
 }
@@ -167,9 +168,9 @@ func superblocks(entries []nfsEntry) (mounts []Mount, ages []uint64) {
 // isNFS reports whether a file system is one whose mounts have counters.
 func isNFS(fstype []byte) bool { return string(fstype) == "nfs" || string(fstype) == "nfs4" }
 
-// parseSeats returns the NFS mounts of a mountinfo file (proc_pid_mountinfo(5)).
-func parseSeats(data []byte) []seat {
-	var seats []seat
+// parseMountPoints returns the NFS mounts of a mountinfo file (proc_pid_mountinfo(5)).
+func parseMountPoints(data []byte) []mountPoint {
+	var seats []mountPoint
 	for line := range bytes.Lines(data) {
 		where, what, ok := bytes.Cut(line, []byte(" - "))
 		var f [5][]byte
@@ -180,7 +181,7 @@ func parseSeats(data []byte) []seat {
 		if !isNFS(fstype[0]) {
 			continue
 		}
-		seats = append(seats, seat{path: string(f[4]), fstype: string(fstype[0]), superblock: string(f[2])})
+		seats = append(seats, mountPoint{path: string(f[4]), fstype: string(fstype[0]), superblock: string(f[2])})
 	}
 	return seats
 }

@@ -27,17 +27,17 @@ type rareHost struct {
 
 func openRare(t testing.TB, name string) *rareHost {
 	t.Helper()
-	proc, sys := collectortest.Rare(t, name)
+	proc, sys := collectortest.OptionalDevices(t, name)
 	h := &rareHost{proc: proc, sys: sys}
 	h.Reader = NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()},
 		Now: func() Instant { return instant(h.now) }})
-	h.disks.patience = time.Minute
+	h.disks.timeout = time.Minute
 	t.Cleanup(h.Close)
 	return h
 }
 
 // begin takes the baseline and what it leaves out, and returns the latter.
-func (h *rareHost) begin() *Reading { return h.Late(h.Baseline()) }
+func (h *rareHost) begin() *Reading { return h.ReadDeferred(h.Baseline()) }
 
 // after takes a Reading some time later.
 func (h *rareHost) after(d time.Duration) *Reading {
@@ -98,8 +98,8 @@ func TestReader_Mounts(t *testing.T) {
 			}
 			same(t, "mounts", got, want)
 			same(t, "devices", devices, len(want))
-			if err := failedRare(r); err != nil || r.Gaps != nil {
-				t.Errorf("failure %v, gaps %v", err, r.Gaps)
+			if err := failedRare(r); err != nil || r.Missing != nil {
+				t.Errorf("failure %v, gaps %v", err, r.Missing)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestReader_Mounts(t *testing.T) {
 func TestReader_BaselineHasNothingRare(t *testing.T) {
 	for _, name := range []string{"nfs-bound", "lustre-2.10", "intel-four"} {
 		r := openRare(t, name).Baseline()
-		if r.Mounts != nil || r.Energy != nil || r.Heat != nil || r.Devices[NFSMounts] != nil || r.Devices[LustreMounts] != nil {
+		if r.Mounts != nil || r.Energy != nil || r.Thermal != nil || r.Devices[NFSMounts] != nil || r.Devices[LustreMounts] != nil {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -134,10 +134,10 @@ func (h *rareHost) mountstats() string { return filepath.Join(h.proc, "1", "moun
 func (h *rareHost) mountinfo() string  { return filepath.Join(h.proc, "1", "mountinfo") }
 
 // bytesOf are the devices of a kind with their bytes, and F for one that is fresh.
-func bytesOf(kind Kind, r *Reading) (list []string) {
+func bytesOf(kind DeviceKind, r *Reading) (list []string) {
 	for _, d := range r.Devices[kind] {
 		text := fmt.Sprintf("%s %d %d", d.Name, d.In, d.Out)
-		if d.Class&Fresh != 0 {
+		if d.Class&Added != 0 {
 			text += " F"
 		}
 		list = append(list, text)
@@ -154,7 +154,7 @@ func TestReader_NFSPace(t *testing.T) {
 		held  bool
 	}{{100 * time.Millisecond, true}, {700 * time.Millisecond, true}, {200 * time.Millisecond, false}, {time.Millisecond, true}} {
 		r := h.after(c.after)
-		same(t, fmt.Sprintf("held %v after another %v", r.Held[NFSMounts], c.after), r.Held[NFSMounts], c.held)
+		same(t, fmt.Sprintf("held %v after another %v", r.Skipped[NFSMounts], c.after), r.Skipped[NFSMounts], c.held)
 		if !c.held {
 			same(t, "bytes", bytesOf(NFSMounts, r), []string{"0:45 1788561251 39087991455"})
 		}
@@ -164,7 +164,7 @@ func TestReader_NFSPace(t *testing.T) {
 }
 
 func TestPace_BoundsTheShareOfTheTime(t *testing.T) {
-	var p pace
+	var p pollTimer
 	p.done(0, 10*time.Millisecond, true)
 	for at, want := range map[time.Duration]bool{time.Second: false, 9 * time.Second: false, 10 * time.Second: true} {
 		same(t, at.String(), p.due(at, false), want)
@@ -187,7 +187,7 @@ func TestReader_NFSComesAndGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := h.begin()
-	same(t, "without the client", []any{bytesOf(NFSMounts, r), r.Held[NFSMounts], failedRare(r)}, []any{[]string(nil), false, nil})
+	same(t, "without the client", []any{bytesOf(NFSMounts, r), r.Skipped[NFSMounts], failedRare(r)}, []any{[]string(nil), false, nil})
 	if err := os.Rename(hidden, client); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestReader_NFSDamaged(t *testing.T) {
 func TestReader_NFSHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openRare(t, "nfs-4.1")
-		h.disks.patience = statfsPatience
+		h.disks.timeout = statfsTimeout
 		if err := os.Remove(h.mountstats()); err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +313,7 @@ func TestReader_NFSHangs(t *testing.T) {
 		}
 		release := make(chan struct{})
 		n := h.nfsReader(t)
-		n.asked.Start(func() mountAnswer { <-release; return mountAnswer{} })
+		n.caller.Start(func() mountResult { <-release; return mountResult{} })
 		begin := time.Now()
 		r := h.begin()
 		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
@@ -367,14 +367,14 @@ func TestReader_RootOnly(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	closed(h, h.mountstats())
 	asNobody(t, func() {
-		a := h.nfsReader(t).files.answer()
+		a := h.nfsReader(t).files.readMounts()
 		same(t, "nfs", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 
 	h = openRare(t, "lustre-2.14")
 	closed(h, filepath.Join(h.sys, "kernel", "debug"))
 	asNobody(t, func() {
-		a := newLustre(h.Reader).files.answer()
+		a := newLustre(h.Reader).files.readMounts()
 		same(t, "lustre", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 
@@ -382,6 +382,6 @@ func TestReader_RootOnly(t *testing.T) {
 	file := filepath.Join(h.sys, "class/powercap/intel-rapl:0/energy_uj")
 	closed(h, file)
 	asNobody(t, func() {
-		same(t, "energy", new(energyReader).look(h.sys), series.Gap{What: SourceEnergy, Code: RootOnly, Why: file + ": only root may read the counters of energy"})
+		same(t, "energy", new(energyReader).look(h.sys), series.Missing{What: SourceEnergy, Code: RootOnly, Why: file + ": only root may read the counters of energy"})
 	})
 }

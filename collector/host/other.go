@@ -30,8 +30,8 @@ func (g *gopsutil) readNet() ([]Device, error) {
 }
 
 // classifyBlocks counts every device: this system does not say what is stacked on what.
-func (r *Reader) classifyBlocks(devs []Device) []Class {
-	classes := make([]Class, len(devs))
+func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
+	classes := make([]DeviceClass, len(devs))
 	for i := range classes {
 		classes[i] = Counted | PerfPy
 	}
@@ -44,8 +44,8 @@ func freeSpace(path string) (FreeSpace, error) {
 	return FreeSpace{Path: path, FreeMB: float64(u.Available) / mib, Inodes: series.Unknown()}, err
 }
 
-// Cores does not look for core files on this system.
-func Cores([]string, time.Time) (cores []Core, written bool) { return nil, false }
+// FindCoreFiles does not look for core files on this system.
+func FindCoreFiles([]string, time.Time) (cores []CoreFile, written bool) { return nil, false }
 
 // processStart anchors the monotonic clock, which Go gives only as differences.
 var processStart = time.Now()
@@ -75,7 +75,7 @@ func (r *Reader) readPressure() (p cgroup.Pressure, known bool, err error) { ret
 
 func affinity(int) int { return 0 }
 
-func (j *jobTree) readBound([]int, treeQuestion) bound { return bound{} }
+func (j *jobTree) readSelfLimits([]int, treeRequest) selfLimits { return selfLimits{} }
 
 type helper struct{}
 
@@ -83,10 +83,10 @@ func newHelper() *helper { return nil }
 
 func (j *jobReader) selfUsage() process.Usage { return process.Usage{} }
 
-type rareSources struct{}
+type optionalSources struct{}
 
-func (r *Reader) readRare(*Reading) {}
-func (r *Reader) readHeat(*Reading) {}
+func (r *Reader) readOptional(*Reading) {}
+func (r *Reader) readThermal(*Reading)  {}
 
 func openRDMA(*Reader) deviceReader   { return noDevices }
 func openNFS(*Reader) deviceReader    { return noDevices }
@@ -99,7 +99,7 @@ type kernelLog struct{}
 func openKernelLog() *kernelLog { return nil }
 func (*kernelLog) close()       {}
 
-// Watch, Victims and recognize know nothing of what the kernel kills.
-func (r *Reader) Watch()                           {}
+// WatchOOMKills, Victims and recognize know nothing of what the kernel kills.
+func (r *Reader) WatchOOMKills()                   {}
 func (r *Reader) Victims(Instant) ([]Victim, bool) { return nil, false }
 func (r *Reader) recognize()                       {}

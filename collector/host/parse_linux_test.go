@@ -93,7 +93,7 @@ func FuzzParsers(f *testing.F) {
 			t.Fatal("memory of 0 bytes")
 		}
 		_, _ = parseLowWatermark(data) // must not panic
-		if l, err := parseLoad(data); err == nil && (!(l.One >= 0) || !(l.Running >= 0) || math.IsInf(l.One, 0)) {
+		if l, err := parseLoad(data); err == nil && (!(l.Load1 >= 0) || !(l.Running >= 0) || math.IsInf(l.Load1, 0)) {
 			t.Fatalf("%+v", l)
 		}
 		if vm, err := parseVMStat(data); err == nil && (!(vm.SwapIn >= 0) || !(vm.SwapOut >= 0) || vm.OOMKills < 0) {

@@ -7,16 +7,16 @@ import (
 
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // A Reader takes Readings of one host. It is not safe for concurrent use.
 type Reader struct {
 	proc, sys string
 	hostProc  bool // proc belongs to another host or namespace (HOST_PROC)
-	disks     *diskSpace
-	devices   [NumKinds]deviceReader
-	classes   [NumKinds]topology
+	disks     *diskUsageReader
+	devices   [NumDeviceKinds]deviceReader
+	classes   [NumDeviceKinds]classCache
 	now       func() Instant
 	realTime  bool // now reads the machine's clocks
 	job       jobReader
@@ -28,7 +28,7 @@ type Reader struct {
 	vmBegun   time.Duration // and first
 	gpus      *gpu.Monitor  // nil = GPUs are not followed
 	jobOnly   bool          // somebody else measures the host
-	rare      rareSources
+	optional  optionalSources
 	gopsutil  *gopsutil  // nil = the kernel's files are read
 	name      string     // Auto or Gopsutil
 	scratch              // buffers for the next Reading
@@ -66,7 +66,7 @@ type Options struct {
 func NewReader(o Options) *Reader {
 	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, jobOnly: o.JobOnly, name: Auto}
 	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job), helper: newHelper(),
-		beside: o.JobOnly}
+		jobOnly: o.JobOnly}
 	if o.Proc != "" {
 		r.proc = filepath.Clean(o.Proc)
 	}
@@ -74,16 +74,16 @@ func NewReader(o Options) *Reader {
 		r.sys = filepath.Clean(o.Sys)
 	}
 	r.hostProc, r.scratch = r.proc != "/proc", newScratch(r.proc)
-	for k := range kinds {
-		if !Kind(k).rare() {
-			r.devices[k] = kinds[k].open(r)
+	for k := range deviceKinds {
+		if !DeviceKind(k).isOptional() {
+			r.devices[k] = deviceKinds[k].open(r)
 		}
 	}
 	if r.now == nil {
 		r.now, r.realTime = Now, true
 	}
 
-	usage, prompt := diskUsage, patience.Prompt
+	usage, prompt := diskUsage, timeout.IsLocalFS
 	if o.Gopsutil || onlyGopsutil {
 		r.gopsutil = newGopsutil(r.proc, r.sys, r.hostProc)
 		usage = func(path string) func() (DiskUsage, error) { return usageOf(gopsutilUsage, path) }
@@ -121,7 +121,7 @@ func (r *Reader) Close() {
 func (r *Reader) JobOnly() bool { return r.jobOnly }
 
 // MeasureHost makes all later Readings those of the host, too.
-func (r *Reader) MeasureHost() { r.jobOnly, r.job.beside = false, false }
+func (r *Reader) MeasureHost() { r.jobOnly, r.job.jobOnly = false, false }
 
 // CPUs returns the number of logical CPUs, or 0 if it cannot be read.
 func (r *Reader) CPUs() int {
@@ -162,11 +162,11 @@ func (r *Reader) Baseline() *Reading {
 
 // Classify sets the classes of the devices of a Reading.
 func (r *Reader) Classify(out *Reading) {
-	for k := range kinds {
-		if kinds[k].classify == nil {
+	for k := range deviceKinds {
+		if deviceKinds[k].classify == nil {
 			continue
 		}
-		look := func(devs []Device) []Class { return kinds[k].classify(r, devs) }
+		look := func(devs []Device) []DeviceClass { return deviceKinds[k].classify(r, devs) }
 		r.classes[k].apply(out.Devices[k], out.At.Mono, look)
 	}
 }
@@ -178,18 +178,18 @@ func (r *Reader) Read() *Reading {
 	if !r.jobOnly {
 		r.Classify(out)
 		r.readGauges(out)
-		r.readRare(out)
-		r.readHeat(out)
+		r.readOptional(out)
+		r.readThermal(out)
 	}
 
 	out.Job = r.job.read(out)
 	if r.gpus != nil && !r.jobOnly {
-		out.room.gpus = r.gpus.Read()
-		out.GPUs = &out.room.gpus
+		out.buffers.gpus = r.gpus.Read()
+		out.GPUs = &out.buffers.gpus
 	}
 	if !r.jobOnly { // the disks come last, as one may be waited for
-		disk, err := r.disks.read(out.room.disk[:0])
-		if out.room.disk, out.Disk = disk, disk; err != nil {
+		disk, err := r.disks.read(out.buffers.disk[:0])
+		if out.buffers.disk, out.Disk = disk, disk; err != nil {
 			out.fail(SourceDisk, err)
 		}
 	}
@@ -203,7 +203,7 @@ func (r *Reader) begin() *Reading {
 	if n := len(r.spare); n > 0 {
 		out := r.spare[n-1]
 		r.spare = r.spare[:n-1]
-		*out = Reading{At: r.now(), room: out.room}
+		*out = Reading{At: r.now(), buffers: out.buffers}
 		return out
 	}
 	return &Reading{At: r.now()}
@@ -214,7 +214,7 @@ func (r *Reader) Reuse(old *Reading) { r.spare = append(r.spare, old) }
 
 // readGauges reads what the host says of this moment.
 func (r *Reader) readGauges(out *Reading) {
-	room := &out.room
+	room := &out.buffers
 	if out.try(SourceMemory, func() (err error) { room.memory, err = r.readMemory(); return err }) {
 		out.Memory = &room.memory
 	}
@@ -246,19 +246,19 @@ func (r *Reader) readCounters(out *Reading) {
 		return
 	}
 
-	room := &out.room
+	room := &out.buffers
 	if out.try(SourceCPU, func() (err error) { out.CPU, err = r.readCPU(room.cpu[:0]); return err }) {
 		room.cpu = out.CPU
 	} else {
 		out.CPU = nil
 	}
 
-	for k := range kinds {
-		if Kind(k).rare() {
+	for k := range deviceKinds {
+		if DeviceKind(k).isOptional() {
 			continue
 		}
 		read, at, devices := r.devices[k], out.At.Mono, room.devices[k][:0]
-		out.try(kinds[k].source, func() (err error) { out.Devices[k], err = read(at, devices); return err })
+		out.try(deviceKinds[k].source, func() (err error) { out.Devices[k], err = read(at, devices); return err })
 		if out.Devices[k] != nil {
 			room.devices[k] = out.Devices[k]
 		}
@@ -283,13 +283,13 @@ const (
 func (r *Reader) readVMWhenDue(out *Reading) {
 	if !r.vmDue(out.At.Mono) {
 		if r.vmKnown {
-			out.room.vm = r.vmHeld
-			out.VM = &out.room.vm
+			out.buffers.vm = r.vmHeld
+			out.VM = &out.buffers.vm
 		}
 		return
 	}
 
-	vm := &out.room.vm
+	vm := &out.buffers.vm
 	if !out.try(SourceSwap, func() (err error) { *vm, err = r.readVM(); return err }) {
 		r.vmKnown = false
 		return
@@ -301,7 +301,7 @@ func (r *Reader) readVMWhenDue(out *Reading) {
 		return
 	}
 	r.vmHeld, r.vmKnown = *vm, true
-	r.vmHeld.Held = true
+	r.vmHeld.Stale = true
 }
 
 // vmDue reports whether /proc/vmstat is to be read now.

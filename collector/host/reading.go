@@ -29,8 +29,8 @@ const (
 // Sources returns the names of all sources.
 func Sources() []string {
 	sources := []string{SourceCPU, SourceMemory, SourceDisk}
-	for k := range kinds {
-		sources = append(sources, kinds[k].source)
+	for k := range deviceKinds {
+		sources = append(sources, deviceKinds[k].source)
 	}
 	return append(sources, SourceLoad, SourceSwap, SourcePressure, SourceJob, SourceCgroup, SourceGPU,
 		SourceEnergy, SourceThermal)
@@ -53,42 +53,43 @@ type Reading struct {
 	Memory *Memory
 	Disk   []DiskUsage
 	// Devices has every device of each kind that the kernel lists; nil if the kind was not read.
-	Devices [NumKinds][]Device
-	// Held reports of each kind that it was not read now, as it was read a moment ago: then Devices has
+	Devices [NumDeviceKinds][]Device
+	// Skipped reports of each kind that it was not read now, as it was read a moment ago: then Devices has
 	// none of it.
-	Held [NumKinds]bool
-	Rare
+	Skipped [NumDeviceKinds]bool
+	OptionalDevices
 	Load *Load
 	VM   *VMStat
 	// Pressure is the host's. A file that could not be read is NaN in it.
 	Pressure *cgroup.Pressure
-	Job      *JobUse // nil if there is no job
+	Job      *JobUsage // nil if there is no job
 	GPUs     *gpu.Reading
 	Failed   map[string]error
 
-	room room
+	buffers readingBuffers
 }
 
-// A room is the memory of a Reading: what its pointers point to, and lists with room for what was read before.
-type room struct {
+// A readingBuffers is the memory of a Reading: what its pointers point to, and lists with room for what was read
+// before.
+type readingBuffers struct {
 	memory   Memory
 	load     Load
 	vm       VMStat
 	pressure cgroup.Pressure
-	job      JobUse
+	job      JobUsage
 	group    cgroup.Counters
 	gpus     gpu.Reading
 
 	cpu     []CPUTimes
 	disk    []DiskUsage
-	devices [NumKinds][]Device
+	devices [NumDeviceKinds][]Device
 }
 
 // Load is how many tasks want to run on the host (/proc/loadavg).
 type Load struct {
-	One     float64 // mean of the last minute, uninterruptible sleep included
-	Running float64 // right now, running or waiting for a CPU
-	Newest  int64   // the ID of the process or thread that began last, in our PID namespace; 0 = not known
+	Load1     float64 // mean of the last minute, uninterruptible sleep included
+	Running   float64 // right now, running or waiting for a CPU
+	NewestPID int64   // the ID of the process or thread that began last, in our PID namespace; 0 = not known
 }
 
 // A FileError is why one file of a source could not be used; the source's others may be sound.
@@ -101,9 +102,9 @@ func (e FileError) Error() string { return e.File + ": " + e.Err.Error() }
 func (e FileError) Unwrap() error { return e.Err }
 
 // jobUse returns the Reading's JobUse, in which nothing is known yet.
-func (r *Reading) jobUse() *JobUse {
-	r.room.job = unknownUse()
-	return &r.room.job
+func (r *Reading) jobUse() *JobUsage {
+	r.buffers.job = unknownJobUsage()
+	return &r.buffers.job
 }
 
 // failFiles records why files of a source have no values.

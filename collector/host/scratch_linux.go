@@ -35,12 +35,14 @@ func newScratch(proc string) scratch {
 // close closes the files that are held open.
 func (s *scratch) close() { s.files.Close() }
 
-// again reads a file that is read in each Reading. The next read overwrites what it returns.
-func (s *scratch) again(path string) ([]byte, error) { return s.files.Again(path, maxProcFile) }
+// readKeepOpen reads a file that is read in each Reading. The next read overwrites what it returns.
+func (s *scratch) readKeepOpen(path string) ([]byte, error) {
+	return s.files.ReadKeepOpen(path, maxProcFile)
+}
 
 // parsed returns what parse makes of a file that is read in each Reading.
 func parsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) (v T, err error) {
-	data, err := s.again(path)
+	data, err := s.readKeepOpen(path)
 	if err != nil {
 		return v, err
 	}
@@ -51,7 +53,7 @@ func parsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) 
 }
 
 // readFile reads a file that is read now and then. The next read overwrites what it returns.
-func (r *Reader) readFile(path string) ([]byte, error) { return r.files.Once(path, maxProcFile) }
+func (r *Reader) readFile(path string) ([]byte, error) { return r.files.ReadOnce(path, maxProcFile) }
 
 // A nameCache keeps the names of a source's lines, which are the same in nearly every Reading, so
 // that no Reading makes them anew.

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/process"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // selfUsage returns the part of the group's numbers that belongs to this process and its helpers:
 // nothing where they are not in it.
 func (j *jobReader) selfUsage() process.Usage {
-	if j.Source == JobFromCreated || j.Apart {
+	if j.Source == JobFromCreated || j.AgentOutsideGroup {
 		return process.Usage{}
 	}
 	u := j.self.Self()
@@ -23,8 +23,8 @@ func (j *jobReader) selfUsage() process.Usage {
 		u.CPUSeconds = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
 	}
 	u = u.Plus(j.helper.read(j.helperPid()))
-	if j.Idle != nil {
-		n := float64(j.Idle())
+	if j.IdleChildren != nil {
+		n := float64(j.IdleChildren())
 		u.Processes, u.Threads = u.Processes+n, u.Threads+n
 	}
 	return u
@@ -37,14 +37,14 @@ type helper struct {
 	ended, last float64 // CPU seconds: of those that have ended, of the one that runs
 	usage       process.Usage
 	reader      process.UsageReader
-	asked       *patience.Asker[process.Usage]
+	caller      *timeout.Caller[process.Usage]
 }
 
-// helperPatience is how long a Reading waits for what the helper uses: the driver may keep the
+// helperTimeout is how long a Reading waits for what the helper uses: the driver may keep the
 // kernel from answering.
-const helperPatience = 200 * time.Millisecond
+const helperTimeout = 200 * time.Millisecond
 
-func newHelper() *helper { return &helper{asked: patience.New[process.Usage]()} }
+func newHelper() *helper { return &helper{caller: timeout.NewCaller[process.Usage]()} }
 
 // read returns the usage of the helper that runs now, with the CPU time of all before it; pid 0
 // means that none runs. Where the kernel does not answer, it is what it was before.
@@ -53,7 +53,7 @@ func (h *helper) read(pid int) process.Usage {
 		h.ended, h.last, h.pid, h.usage = h.ended+h.last, 0, pid, process.Usage{}
 	}
 	if pid > 0 {
-		if u, ok := h.asked.Ask(helperPatience, func() process.Usage { return h.reader.Family(pid) }); ok {
+		if u, ok := h.caller.Call(helperTimeout, func() process.Usage { return h.reader.Subtree(pid) }); ok {
 			h.usage = u
 		}
 	}

@@ -24,11 +24,11 @@ func TestReader_Read(t *testing.T) {
 	want := &Reading{
 		CPU:    []CPUTimes{cpuTicks("cpu0", 1000, 20, 300, 9000, 80, 0, 6, 4), cpuTicks("cpu1", 2000, 0, 500, 8000, 40, 1, 9, 0, 100)},
 		Memory: &Memory{Total: 8_000_000 << 10, Available: 6_000_000 << 10},
-		Devices: [NumKinds][]Device{
+		Devices: [NumDeviceKinds][]Device{
 			Disks: []Device{{"vda", 20480, 40960, Counted | PerfPy}, {"vda1", 20480, 40960, 0}},
 			NICs:  []Device{{"lo", 5 << 20, 5 << 20, Counted | Loopback | PerfPy}, {"eth0", 100 << 20, 10 << 20, Counted | PerfPy}},
 		},
-		Load: &Load{One: 0.2, Running: 3},
+		Load: &Load{Load1: 0.2, Running: 3},
 		VM:   &VMStat{SwapIn: 512 * page, SwapOut: 1024 * page, MajorFaults: 77, OOMKills: 2},
 		Pressure: &cgroup.Pressure{CPU: cgroup.Stall{Some: 7, Full: nan}, Memory: cgroup.Stall{Some: 2, Full: 1},
 			IO: cgroup.Stall{Some: 40, Full: 30}},
@@ -208,9 +208,9 @@ func TestTopology_LooksUpAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, sys, "class/net/eth0/master/bridge/x", nil)
-	now = instant(topologyAge - 1)
+	now = instant(rescanInterval - 1)
 	same(t, "within the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
-	now = instant(topologyAge)
+	now = instant(rescanInterval)
 	same(t, "after the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo"})
 
 	if err := os.RemoveAll(filepath.Join(sys, "class/net/eth0/master")); err != nil {

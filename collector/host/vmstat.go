@@ -14,7 +14,7 @@ import (
 type VMStat struct {
 	SwapIn, SwapOut float64 // bytes
 	MajorFaults     float64 // page faults that waited for storage
-	Held            bool    // these are an earlier Reading's: the file is not read each time
+	Stale           bool    // these are an earlier Reading's: the file is not read each time
 	OOMKills        float64 // processes killed by the OOM killer, on the host and in groups; NaN before Linux 4.13
 }
 

@@ -75,8 +75,8 @@ func parsePath(path string) (Address, error) {
 // IsZero reports whether the Address is nowhere.
 func (a Address) IsZero() bool { return a == Address{} }
 
-// Open reports whether other machines can send there.
-func (a Address) Open() bool { return a.Path == "" && a.Host.IsValid() && !a.Host.IsLoopback() }
+// IsPublic reports whether other machines can send there.
+func (a Address) IsPublic() bool { return a.Path == "" && a.Host.IsValid() && !a.Host.IsLoopback() }
 
 // ParseEndpoint reads a value of --scrape, the URL of a Prometheus endpoint.
 func ParseEndpoint(value string) (*url.URL, error) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // python returns the interpreter that has the clients.
@@ -18,7 +18,7 @@ func python(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if path == "" || exec.Command(path, "-c", "import statsd, datadog, prometheus_client").Run() != nil {
-		need.Missing(t, "needs Python with statsd, datadog and prometheus_client: make test installs them, PERFAGENT_TEST_PYTHON names it")
+		testenv.SkipOrFail(t, "needs Python with statsd, datadog and prometheus_client: make test installs them, PERFAGENT_TEST_PYTHON names it")
 	}
 	return path
 }
@@ -58,8 +58,8 @@ func TestClients_StatsD(t *testing.T) {
 	ops := closed(t, in)
 	d := ops.Times["request.duration"]
 	if ops.Counters["requests"] != 997 || ops.Counters["piped"] != 200 || d.Count != 1000 || math.Abs(*d.Avg-5) > 1e-12 || *d.Min != 0.5 || *d.Max != 9.5 ||
-		ops.Gauges["queue"].Last != -5 || ops.Gauges["queue"].Max != 7 || ops.Sets["users"] != (book.Set{Count: 2}) ||
-		ops.Times["piped.duration"].Count != 1 || ops.Dropped != (book.Dropped{}) {
+		ops.Gauges["queue"].Last != -5 || ops.Gauges["queue"].Max != 7 || ops.Sets["users"] != (aggregate.Set{Count: 2}) ||
+		ops.Times["piped.duration"].Count != 1 || ops.Dropped != (aggregate.Dropped{}) {
 		t.Errorf("%+v", ops)
 	}
 }
@@ -95,7 +95,7 @@ func TestClients_DogStatsD(t *testing.T) {
 			d.Ignored = 0 // telemetry, and the service check
 			if ops.Counters[`requests{env="prod",route="/a"}`] != 500 || ops.Values["size"].Count != 500 || ops.Values["size"].Avg != 249.5 ||
 				ops.Values["load"].Avg != -249.5 || ops.Times["duration"].Total != 1000 || ops.Gauges["queue"].Last != -3 ||
-				ops.Gauges["then"].Last != 5 || ops.Sets["users"].Count != 1 || ops.Times["timed"].Count != 1 || ops.Dropped.Ignored < 1 || d != (book.Dropped{}) {
+				ops.Gauges["then"].Last != 5 || ops.Sets["users"].Count != 1 || ops.Times["timed"].Count != 1 || ops.Dropped.Ignored < 1 || d != (aggregate.Dropped{}) {
 				t.Errorf("%+v", ops)
 			}
 			if marks, _ := in.Marks(); len(marks) != 1 || marks[0].Text != "deployed" {
@@ -116,7 +116,7 @@ func TestClients_UnixSocket(t *testing.T) {
 }
 
 func TestClients_Bash(t *testing.T) {
-	bash := need.Tool(t, "bash", "your system's package of it")
+	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
 	in := opened(t, "on")
 	in.Start(time.Now())
 	job(t, in, bash, "-c", `for i in 1 2 3; do echo "built:1|c" > /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT; done
@@ -165,11 +165,11 @@ func TestClients_Prometheus(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer input.Close()
-	ops := wait(t, in, "metrics", func(ops book.Operations) bool { return ops.Gauges["queue"].Count > 2 })
+	ops := wait(t, in, "metrics", func(ops aggregate.Operations) bool { return ops.Gauges["queue"].Count > 2 })
 
-	n := in.Book().Transfers()["nixl"]
-	if n.Reduced.Transfers != 5 || n.Reduced.AvgXfer != 8 || n.Reduced.AvgMB != 1 || n.Reduced.Throughput != 125 || n.Reduced.AvgDescriptors != 16 ||
-		n.Reduced.P90Xfer != 9.5 || n.FailedTransfers != 2 || n.Source != "scrape" {
+	n := in.CopyAggregator().Transfers()["nixl"]
+	if n.Summary.Transfers != 5 || n.Summary.AvgXfer != 8 || n.Summary.AvgMB != 1 || n.Summary.Throughput != 125 || n.Summary.AvgDescriptors != 16 ||
+		n.Summary.P90Xfer != 9.5 || n.FailedTransfers != 2 || n.Source != "scrape" {
 		t.Errorf("%+v", n)
 	}
 	if took := ops.Times["took_seconds"]; took.Count != 1 || *took.Avg != 500 || len(ops.Times) != 1 {

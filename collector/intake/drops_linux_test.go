@@ -8,13 +8,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // total returns all datagrams that are accounted for.
-func total(ops book.Operations) int64 {
-	n := ops.Dropped.Kernel + ops.Dropped.Rate
+func total(ops aggregate.Operations) int64 {
+	n := ops.Dropped.Kernel + ops.Dropped.RateLimited
 	for _, s := range ops.Sources {
 		n += *s.Datagrams
 	}
@@ -48,7 +48,7 @@ func TestIntake_KernelDrops(t *testing.T) {
 // With a full buffer of 8 MiB, 10,000 datagrams wait until they are read, or thrown away and counted where the machine
 // is too slow to read them within maxDrain.
 func TestIntake_LargeBuffer(t *testing.T) {
-	need.Root(t, "to get a receive buffer larger than net.core.rmem_max")
+	testenv.NeedsRoot(t, "to get a receive buffer larger than net.core.rmem_max")
 	in := opened(t, "on")
 	conn := sender(t, in, 1)
 	const n = 10000
@@ -62,7 +62,7 @@ func TestIntake_LargeBuffer(t *testing.T) {
 
 // A flood of any datagrams costs at most a quarter of a core, and each datagram is accounted for.
 func TestIntake_Flood(t *testing.T) {
-	need.Time(t, "two seconds of a flood")
+	testenv.SkipIfShort(t, "two seconds of a flood")
 	in := opened(t, "on")
 	in.Start(time.Now())
 	conn := sender(t, in, 0)
@@ -112,7 +112,7 @@ func TestIntake_UnixIsReadOn(t *testing.T) {
 	for range n {
 		send(t, conn, "a:1|c")
 	}
-	if ops := closed(t, in); total(ops) != n || ops.Dropped.Rate == 0 {
+	if ops := closed(t, in); total(ops) != n || ops.Dropped.RateLimited == 0 {
 		t.Errorf("%d of %d: %+v", total(ops), n, ops.Dropped)
 	}
 }

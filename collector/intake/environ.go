@@ -33,14 +33,14 @@ func (in *Intake) Environ(environ []string) (result, notes []string) {
 		return environ, nil
 	}
 	e := &environment{list: slices.Clone(environ)}
-	e.outer()
+	e.removeOuter()
 	if path := in.sockets[0].path; path != "" {
 		e.set(socketVar, path)
 		e.setDogStatsD("unix://" + path)
 		return e.list, e.notes
 	}
 
-	first, second := in.sockets[0].reachable(), in.sockets[1].reachable()
+	first, second := in.sockets[0].jobAddress(), in.sockets[1].jobAddress()
 	host, port, _ := net.SplitHostPort(first) // it is of the form
 	e.set(addrVar, first)
 	e.set(hostVar, host)
@@ -79,8 +79,9 @@ func (e *environment) set(name, value string) {
 	e.list = append(e.list, name+"="+value)
 }
 
-// outer removes what an outer perfagent has set: its own variables, and those of clients that name the same address.
-func (e *environment) outer() {
+// removeOuter removes what an outer perfagent has set: its own variables, and those of clients that name the same
+// address.
+func (e *environment) removeOuter() {
 	addr, _ := e.get(addrVar)
 	host, _ := e.get(statsdHostVar)
 	port, _ := e.get(statsdPortVar)

@@ -27,8 +27,8 @@ func TestParseAddress(t *testing.T) {
 		}
 	}
 	for value, want := range map[string]bool{"on": false, "0.0.0.0:1": true, "10.0.0.1:1": true, "[::1]:1": false, "unix:/x": false, "off": false} {
-		if a, err := ParseAddress(value); err != nil || a.Open() != want {
-			t.Errorf("%q is open: %t, %v", value, a.Open(), err)
+		if a, err := ParseAddress(value); err != nil || a.IsPublic() != want {
+			t.Errorf("%q is open: %t, %v", value, a.IsPublic(), err)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/intake/wire"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // Options say where an Intake receives.
@@ -49,13 +49,13 @@ type Intake struct {
 	scrapes   sync.WaitGroup
 	reading   sync.Mutex // held by the scraper that works on its body
 
-	mu     sync.Mutex // guards all that follows
-	book   *book.Book
-	marks  []Mark
-	beyond int64 // marks for which there was no room
-	budget budget
-	began  time.Time // of the budget
-	closed bool
+	mu           sync.Mutex // guards all that follows
+	aggregator   *aggregate.Aggregator
+	marks        []Mark
+	droppedMarks int64 // marks for which there was no room
+	budget       budget
+	began        time.Time // of the budget
+	closed       bool
 }
 
 // Open opens the sockets, which takes less than 100 µs. If they cannot be opened, the error says why, and the Intake
@@ -71,7 +71,7 @@ func Open(o Options) (*Intake, error) {
 	start := o.Now()
 	in := &Intake{
 		options: o, closing: make(chan struct{}), began: time.Now(), budget: budget{most: maxUse},
-		stop: func() {}, wake: func() {}, book: book.New(book.Options{Charts: o.Charts}, start),
+		stop: func() {}, wake: func() {}, aggregator: aggregate.New(aggregate.Options{Charts: o.Charts}, start),
 	}
 	err := in.openSockets()
 	for _, u := range o.Endpoints {
@@ -100,7 +100,7 @@ func (in *Intake) openSockets() error {
 	}
 	for _, s := range opened {
 		s.in = in
-		s.source = in.book.AddSource(s.kind, s.address)
+		s.source = in.aggregator.AddSource(s.kind, s.address)
 	}
 	in.sockets = opened
 
@@ -115,7 +115,7 @@ func (in *Intake) Start(jobStart time.Time) {
 	if err := in.begin(); err != nil { // they are read at the end all the same
 		in.mu.Lock()
 		for _, s := range in.sockets {
-			in.book.Fail(s.source, err.Error())
+			in.aggregator.AddFailure(s.source, err.Error())
 		}
 		in.mu.Unlock()
 	}
@@ -123,7 +123,7 @@ func (in *Intake) Start(jobStart time.Time) {
 		jobStart = time.Time{}
 	}
 	for _, s := range in.scrapers {
-		s.endpoint = book.NewEndpoint(jobStart, in.options.Booted)
+		s.endpoint = aggregate.NewEndpoint(jobStart, in.options.Booted)
 		in.scrapes.Go(func() { s.run(ctx) })
 	}
 }
@@ -142,19 +142,19 @@ func (in *Intake) ScrapeNow() {
 // Collect appends what each time line was since the last Collect, and counts what the kernel has dropped. It also
 // returns the keys of the time lines. It is called with each sample, and allocates
 // nothing if there is room in figures and no line is new.
-func (in *Intake) Collect(at time.Time, figures []book.Figure) ([]book.Figure, []string) {
+func (in *Intake) Collect(at time.Time, figures []aggregate.WeightedMean) ([]aggregate.WeightedMean, []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
 	in.catchUp()
 	in.countDrops()
-	return in.book.Take(at, figures), in.book.Columns()
+	return in.aggregator.Collect(at, figures), in.aggregator.TimelineKeys()
 }
 
 // countDrops counts the datagrams that the kernel had no room for since the last time.
 func (in *Intake) countDrops() {
 	for _, s := range in.sockets {
-		in.book.DropDatagrams(s.dropped(), 0)
+		in.aggregator.DropDatagrams(s.dropped(), 0)
 	}
 }
 
@@ -163,29 +163,30 @@ func (in *Intake) Marks() (marks []Mark, beyond int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	marks, beyond = in.marks, in.beyond
-	in.marks, in.beyond = nil, 0
+	marks, beyond = in.marks, in.droppedMarks
+	in.marks, in.droppedMarks = nil, 0
 
 	return marks, beyond
 }
 
-// Book returns a copy of what was received so far.
-func (in *Intake) Book() *book.Book {
+// CopyAggregator returns a copy of what was received so far.
+func (in *Intake) CopyAggregator() *aggregate.Aggregator {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	return in.book.Clone()
+	return in.aggregator.Clone()
 }
 
-// BookSince returns a copy of the book if it has changed since it had the given number of changes, else nil.
-func (in *Intake) BookSince(changes uint64) *book.Book {
+// CopyAggregatorIfChanged returns a copy of the book if it has changed since it had the given number of changes, else
+// nil.
+func (in *Intake) CopyAggregatorIfChanged(changes uint64) *aggregate.Aggregator {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	if in.book.Changes() == changes {
+	if in.aggregator.Changes() == changes {
 		return nil
 	}
-	return in.book.Clone()
+	return in.aggregator.Clone()
 }
 
 // maxClose is how long Close waits for scrapes, which end as soon as their connections are closed.
@@ -193,7 +194,7 @@ const maxClose = 100 * time.Millisecond
 
 // Close takes what still waits in the sockets and closes them. It ends the scrapes. It returns the whole book,
 // which belongs to the caller; Book returns copies of a copy from then on.
-func (in *Intake) Close() *book.Book {
+func (in *Intake) Close() *aggregate.Aggregator {
 	in.mu.Lock()
 	already := in.closed
 	if !already {
@@ -203,7 +204,7 @@ func (in *Intake) Close() *book.Book {
 	}
 	in.mu.Unlock()
 	if already {
-		return in.Book()
+		return in.CopyAggregator()
 	}
 
 	in.wake()
@@ -213,12 +214,12 @@ func (in *Intake) Close() *book.Book {
 	}
 
 	in.stop()
-	patience.Ask(maxClose, func() bool { in.scrapes.Wait(); return true })
+	timeout.Call(maxClose, func() bool { in.scrapes.Wait(); return true })
 
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	whole := in.book
-	in.book = whole.Clone()
+	whole := in.aggregator
+	in.aggregator = whole.Clone()
 
 	return whole
 }
@@ -234,7 +235,7 @@ func (in *Intake) drain() {
 	defer runtime.UnlockOSThread()
 	began := threadTime()
 	for _, s := range in.sockets {
-		for s.throw = false; s.readMore(); s.throw = threadTime()-began > maxDrain {
+		for s.discarding = false; s.readMore(); s.discarding = threadTime()-began > maxDrain {
 			if threadTime()-began > 2*maxDrain {
 				break
 			}
@@ -243,10 +244,10 @@ func (in *Intake) drain() {
 	in.countDrops()
 }
 
-// account takes the lines of a datagram; the caller holds the lock. It returns how many events there were.
-func (in *Intake) account(s *socket, datagram []byte, at time.Time) (events int64) {
+// addDatagram takes the lines of a datagram; the caller holds the lock. It returns how many events there were.
+func (in *Intake) addDatagram(s *socket, datagram []byte, at time.Time) (events int64) {
 	if len(datagram) > MaxDatagram { // of a Unix socket, and cut
-		in.book.Drop(wire.TooLong, datagram)
+		in.aggregator.Drop(wire.TooLong, datagram)
 		return 0
 	}
 
@@ -255,10 +256,10 @@ func (in *Intake) account(s *socket, datagram []byte, at time.Time) (events int6
 		line, datagram, more = wire.Cut(datagram, '\n')
 		line = bytes.TrimSuffix(line, []byte{'\r'})
 		if reason := s.event.Parse(line, s.dialect); reason != wire.Accepted {
-			in.book.Drop(reason, line)
+			in.aggregator.Drop(reason, line)
 			continue
 		}
-		if s.event.Kind == wire.Nothing || !in.book.Add(&s.event, at) {
+		if s.event.Kind == wire.Nothing || !in.aggregator.Add(&s.event, at) {
 			continue
 		}
 		events++
@@ -273,7 +274,7 @@ func (in *Intake) account(s *socket, datagram []byte, at time.Time) (events int6
 // mark keeps the mark of an event until it is taken, if there is room; the caller holds the lock.
 func (in *Intake) mark(e *wire.Event, at time.Time) {
 	if len(in.marks) == maxMarks {
-		in.beyond++
+		in.droppedMarks++
 		return
 	}
 	if e.At > 0 {

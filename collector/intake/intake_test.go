@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 )
 
 // mustOpen returns an Intake that receives at an address.
@@ -65,7 +65,7 @@ func send(t testing.TB, conn net.Conn, datagrams ...string) {
 }
 
 // closed closes an Intake and returns what it received.
-func closed(t testing.TB, in *Intake) book.Operations {
+func closed(t testing.TB, in *Intake) aggregate.Operations {
 	t.Helper()
 	return in.Close().Operations(time.Now())
 }
@@ -276,10 +276,10 @@ func TestIntake_CollectAndBook(t *testing.T) {
 	in.Start(time.Now())
 	conn := sender(t, in, 0)
 	send(t, conn, "a:4|c")
-	var early *book.Book
+	var early *aggregate.Aggregator
 	for early == nil || early.Operations(time.Now()).Counters["a"] == 0 { // received soon
 		time.Sleep(time.Millisecond)
-		early = in.Book()
+		early = in.CopyAggregator()
 	}
 	figures, keys := in.Collect(time.Now(), nil)
 	if !slices.Equal(keys, []string{"counter:a:per_second"}) || len(figures) != 1 || !(figures[0].Mean > 0) {
@@ -315,7 +315,7 @@ func TestIntake_IsAskedWhileItCloses(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				in.Book().Operations(time.Now())
+				in.CopyAggregator().Operations(time.Now())
 				select {
 				case asked <- struct{}{}:
 				default:
@@ -326,11 +326,11 @@ func TestIntake_IsAskedWhileItCloses(t *testing.T) {
 	<-asked
 	whole := in.Close()
 	for range 100 {
-		whole.Take(time.Now(), nil)
+		whole.Collect(time.Now(), nil)
 	}
 	close(stop)
 	askers.Wait()
-	if got := in.Book().Operations(time.Now()).Gauges["queue"].Last; got != 7 {
+	if got := in.CopyAggregator().Operations(time.Now()).Gauges["queue"].Last; got != 7 {
 		t.Errorf("after the end the queue is %v", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // senderVar makes this program a job that sends: ADDRESS RATE LINES SECONDS, where RATE is datagrams per second, LINES
@@ -74,8 +74,8 @@ func ownCPU(t testing.TB) time.Duration {
 // With the job keeping both CPUs busy, 20,000 datagrams of a line and 100,000 lines in larger datagrams come through
 // each second. The CPU that they cost is printed; with the race detector on a slow machine it is beyond the budget.
 func TestIntake_Rates(t *testing.T) {
-	need.Time(t, "three seconds at each rate")
-	need.Root(t, "to get a receive buffer larger than net.core.rmem_max")
+	testenv.SkipIfShort(t, "three seconds at each rate")
+	testenv.NeedsRoot(t, "to get a receive buffer larger than net.core.rmem_max")
 	for _, tt := range []struct {
 		rate, lines int
 	}{{20000, 1}, {3334, 30}} {
@@ -107,7 +107,7 @@ func receivesAll(t *testing.T, rate, lines int) bool {
 	ops := closed(t, in)
 	used := ownCPU(t) - before
 
-	got, lost := *ops.Sources[0].Datagrams, ops.Dropped.Kernel+ops.Dropped.Rate
+	got, lost := *ops.Sources[0].Datagrams, ops.Dropped.Kernel+ops.Dropped.RateLimited
 	t.Logf("%s sent, %d received, %d lost, %v of CPU each", out, got, lost, used/time.Duration(max(1, got)))
 	if fmt.Sprint(got+lost) != string(out) || ops.Sources[0].Events != got*int64(lines) {
 		t.Fatalf("%s were sent: %+v", out, ops)

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 )
 
 // Bounds of a scrape.
@@ -28,7 +28,7 @@ type scraper struct {
 	url      *url.URL // without user info
 	user     *url.Userinfo
 	source   int
-	endpoint *book.Endpoint
+	endpoint *aggregate.Endpoint
 	client   *http.Client
 	now      chan struct{}
 }
@@ -47,7 +47,7 @@ func newScraper(in *Intake, u *url.URL) *scraper {
 
 	shown := plain
 	shown.RawQuery, shown.Fragment = "", "" // there may be a token
-	s.source = in.book.AddSource("scrape", shown.String())
+	s.source = in.aggregator.AddSource("scrape", shown.String())
 
 	return s
 }
@@ -96,13 +96,13 @@ func (s *scraper) scrape(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		if nobodyThere(err) {
-			s.endpoint.Absent()
+		if isUnreachable(err) {
+			s.endpoint.NoteUnreachable()
 		}
-		s.in.book.Scraped(s.source, 0, err.Error(), at)
+		s.in.aggregator.AddScrape(s.source, 0, err.Error(), at)
 		return
 	}
-	s.in.book.Scraped(s.source, int64(s.endpoint.AddTo(s.in.book, at)), "", at)
+	s.in.aggregator.AddScrape(s.source, int64(s.endpoint.AddTo(s.in.aggregator, at)), "", at)
 }
 
 // read gives the body to the endpoint.
@@ -124,32 +124,32 @@ func (s *scraper) read(ctx context.Context) error {
 		return err
 	}
 	defer response.Body.Close()
-	if err := checkAnswer(response); err != nil {
+	if err := checkResponse(response); err != nil {
 		return err
 	}
 
 	s.in.reading.Lock()
 	defer s.in.reading.Unlock()
 
-	return s.endpoint.Read(&piecewise{response.Body, maxBody, &s.in.reading})
+	return s.endpoint.Read(&bodyReader{response.Body, maxBody, &s.in.reading})
 }
 
-// nobodyThere reports whether an error says that there is no server. One that does not answer may only be slow.
-func nobodyThere(err error) bool {
+// isUnreachable reports whether an error says that there is no server. One that does not answer may only be slow.
+func isUnreachable(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
 	return ok && failed.Op == "dial" && !failed.Timeout() &&
 		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // we have no descriptor left to ask with
 }
 
-// A piecewise reads a body piece by piece. While it waits for one, other scrapers may work on theirs.
-type piecewise struct {
+// A bodyReader reads a body piece by piece. While it waits for one, other scrapers may work on theirs.
+type bodyReader struct {
 	body    io.Reader
 	left    int         // bytes that the body may still have
 	reading *sync.Mutex // held by whoever works on a piece
 }
 
 // Read implements io.Reader.
-func (p *piecewise) Read(piece []byte) (n int, err error) {
+func (p *bodyReader) Read(piece []byte) (n int, err error) {
 	p.reading.Unlock()
 	defer p.reading.Lock()
 
@@ -161,8 +161,8 @@ func (p *piecewise) Read(piece []byte) (n int, err error) {
 	return n, err
 }
 
-// checkAnswer returns an error unless a response may be a text of Prometheus.
-func checkAnswer(r *http.Response) error {
+// checkResponse returns an error unless a response may be a text of Prometheus.
+func checkResponse(r *http.Response) error {
 	if r.StatusCode != http.StatusOK {
 		return fmt.Errorf("it answers with status %d", r.StatusCode)
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 )
 
 // scraping returns an Intake that scrapes endpoints once per interval, started at the given moment.
@@ -40,21 +40,21 @@ func scraping(t testing.TB, interval time.Duration, endpoints ...string) *Intake
 }
 
 // wait asks until an Intake has what is wanted, for ten seconds at most.
-func wait(t testing.TB, in *Intake, what string, wanted func(book.Operations) bool) book.Operations {
+func wait(t testing.TB, in *Intake, what string, wanted func(aggregate.Operations) bool) aggregate.Operations {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 10*time.Second; {
-		if ops := in.Book().Operations(time.Now()); wanted(ops) {
+		if ops := in.CopyAggregator().Operations(time.Now()); wanted(ops) {
 			return ops
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Fatalf("no %s: %+v", what, in.Book().Operations(time.Now()))
-	return book.Operations{}
+	t.Fatalf("no %s: %+v", what, in.CopyAggregator().Operations(time.Now()))
+	return aggregate.Operations{}
 }
 
 // scrapes reports whether the first source has had so many scrapes.
-func scrapes(n int64) func(book.Operations) bool {
-	return func(ops book.Operations) bool { return *ops.Sources[0].Scrapes >= n }
+func scrapes(n int64) func(aggregate.Operations) bool {
+	return func(ops aggregate.Operations) bool { return *ops.Sources[0].Scrapes >= n }
 }
 
 func TestScraper_AsksOnlyForText(t *testing.T) {
@@ -234,7 +234,7 @@ func TestNobodyThere(t *testing.T) {
 		&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}: false,
 		errors.New("it answers with status 503"):                                      false,
 	} {
-		if nobodyThere(err) != want {
+		if isUnreachable(err) != want {
 			t.Errorf("%v: %t", err, !want)
 		}
 	}
@@ -283,7 +283,7 @@ func serving(t testing.TB, body []byte) *scraper {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
 	t.Cleanup(server.Close)
 	s := scraping(t, time.Hour, server.URL).scrapers[0]
-	s.endpoint = book.NewEndpoint(time.Now(), time.Time{})
+	s.endpoint = aggregate.NewEndpoint(time.Now(), time.Time{})
 	return s
 }
 
@@ -300,7 +300,7 @@ func TestScraper_MemoryOfABody(t *testing.T) {
 	if made := after.TotalAlloc - before.TotalAlloc; made > 1<<20 { // most of it is the server's
 		t.Errorf("a body of %d bytes was read with %d", len(body), made)
 	}
-	if ops := s.in.Book().Operations(time.Now()); ops.Sources[0].Failures > 0 || ops.Sources[0].Events == 0 {
+	if ops := s.in.CopyAggregator().Operations(time.Now()); ops.Sources[0].Failures > 0 || ops.Sources[0].Events == 0 {
 		t.Errorf("%+v", ops.Sources[0])
 	}
 }
@@ -324,8 +324,8 @@ func TestScraper_BesideASlowOne(t *testing.T) {
 
 	in := scraping(t, time.Hour, slow.URL, other.URL)
 	in.Start(time.Now())
-	wait(t, in, "scrape of the other one", func(ops book.Operations) bool { return *ops.Sources[1].Scrapes == 1 })
-	if ops := in.Book().Operations(time.Now()); *ops.Sources[0].Scrapes != 0 || ops.Gauges["b"].Last != 1 {
+	wait(t, in, "scrape of the other one", func(ops aggregate.Operations) bool { return *ops.Sources[1].Scrapes == 1 })
+	if ops := in.CopyAggregator().Operations(time.Now()); *ops.Sources[0].Scrapes != 0 || ops.Gauges["b"].Last != 1 {
 		t.Errorf("%+v", ops)
 	}
 }
@@ -345,7 +345,7 @@ func BenchmarkScraper(b *testing.B) {
 			for b.Loop() {
 				s.scrape(b.Context())
 			}
-			if ops := s.in.Book().Operations(time.Now()); ops.Sources[0].Failures > 0 {
+			if ops := s.in.CopyAggregator().Operations(time.Now()); ops.Sources[0].Failures > 0 {
 				b.Fatal(ops.Sources[0].Why)
 			}
 		})

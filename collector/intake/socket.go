@@ -32,11 +32,11 @@ type socket struct {
 	port    netip.AddrPort
 	source  int
 
-	event  wire.Event
-	buffer []byte
-	throw  bool  // datagrams are thrown away: the budget is used up
-	empty  bool  // the last read found nothing more
-	newest int64 // how many datagrams there were since it did before
+	event      wire.Event
+	buffer     []byte
+	discarding bool  // datagrams are thrown away: the budget is used up
+	empty      bool  // the last read found nothing more
+	newest     int64 // how many datagrams there were since it did before
 }
 
 // A datagramConn is a socket of package net.
@@ -83,7 +83,7 @@ func listenUDP(a Address, port uint16) (*socket, error) {
 		return nil, err
 	}
 	s.port = local
-	s.address = s.reachable()
+	s.address = s.jobAddress()
 
 	return s, nil
 }
@@ -99,9 +99,9 @@ func newSocket(conn datagramConn) (*socket, error) {
 
 // openUnix opens a Unix socket that only this user may send to. A socket that a perfagent has left behind is replaced.
 func openUnix(path string) ([]*socket, error) {
-	lc := net.ListenConfig{Control: private}
+	lc := net.ListenConfig{Control: restrictMode}
 	conn, err := lc.ListenPacket(context.Background(), "unixgram", path)
-	if errors.Is(err, syscall.EADDRINUSE) && isLeftBehind(path) {
+	if errors.Is(err, syscall.EADDRINUSE) && isStaleSocket(path) {
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("replace socket %s, which nobody reads: %w", path, cause(err))
 		}
@@ -126,8 +126,8 @@ func openUnix(path string) ([]*socket, error) {
 	return []*socket{s}, nil
 }
 
-// isLeftBehind reports whether a path is that of a socket that nobody reads.
-func isLeftBehind(path string) bool {
+// isStaleSocket reports whether a path is that of a socket that nobody reads.
+func isStaleSocket(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != os.ModeSocket {
 		return false
@@ -147,8 +147,8 @@ func cause(err error) error {
 	return err
 }
 
-// reachable returns the address at which the job reaches a UDP port.
-func (s *socket) reachable() string {
+// jobAddress returns the address at which the job reaches a UDP port.
+func (s *socket) jobAddress() string {
 	a := s.port.Addr().Unmap()
 	switch {
 	case a.IsUnspecified() && a.Is4():
@@ -176,9 +176,9 @@ func (s *socket) close() error {
 // gather is how long a UDP port is not read after all that were there have been: a wake-up takes as long as a hundred
 // datagrams. A large buffer has room for a longer time, unless more comes than a few.
 const (
-	gather     = 10 * time.Millisecond
-	longGather = 100 * time.Millisecond
-	few        = 1000 // datagrams at once
+	coalesceDelay     = 10 * time.Millisecond
+	longCoalesceDelay = 100 * time.Millisecond
+	few               = 1000 // datagrams at once
 )
 
 // pause returns how long the socket is not read: for a while if it is empty, longer if the budget is used up. The
@@ -186,14 +186,14 @@ const (
 // budget is used up is thrown away. The caller holds the lock.
 func (s *socket) pause() time.Duration {
 	over := s.in.budget.pause(time.Since(s.in.began))
-	s.throw = over > 0 && s.path != ""
+	s.discarding = over > 0 && s.path != ""
 	switch {
-	case over > 0 && !s.throw:
+	case over > 0 && !s.discarding:
 		return over
 	case s.empty && s.path == "" && s.large && s.newest < few:
-		return longGather
+		return longCoalesceDelay
 	case s.empty && s.path == "":
-		return gather
+		return coalesceDelay
 	}
 	return 0
 }
@@ -230,20 +230,20 @@ func (s *socket) chunk(read func(buffer []byte) (n int, ok bool)) bool {
 			break
 		}
 		bytes += n
-		if s.throw {
+		if s.discarding {
 			thrown++
 			continue
 		}
 		datagrams++
-		events += s.in.account(s, s.buffer[:n], at)
+		events += s.in.addDatagram(s, s.buffer[:n], at)
 	}
 	if datagrams+thrown == 0 {
 		return false
 	}
 	s.newest += datagrams + thrown
 
-	s.in.book.Received(s.source, datagrams, events, at)
-	s.in.book.DropDatagrams(0, thrown)
+	s.in.aggregator.AddReceived(s.source, datagrams, events, at)
+	s.in.aggregator.DropDatagrams(0, thrown)
 	s.in.budget.spend(time.Since(s.in.began), threadTime()-start)
 
 	return true

@@ -41,8 +41,9 @@ func newHandle(conn datagramConn) (h handle, err error) {
 
 func (h *handle) close() error { return unix.Close(h.fd) }
 
-// private gives a Unix socket the mode 0600 before it has its path, so that no other user can send to it at any time.
-func private(_, _ string, raw syscall.RawConn) error {
+// restrictMode gives a Unix socket the mode 0600 before it has its path, so that no other user can send to it at any
+// time.
+func restrictMode(_, _ string, raw syscall.RawConn) error {
 	var err error
 	controlErr := raw.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
 	return errors.Join(controlErr, err)
@@ -109,7 +110,7 @@ func (in *Intake) readAll() (pause time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed {
-		return gather
+		return coalesceDelay
 	}
 
 	pause = time.Hour

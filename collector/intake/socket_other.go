@@ -18,8 +18,8 @@ func newHandle(conn datagramConn) (handle, error) { return handle{conn: conn}, n
 
 func (h *handle) close() error { return h.conn.Close() }
 
-// private does nothing: the mode is set when the socket is there.
-func private(_, _ string, _ syscall.RawConn) error { return nil }
+// restrictMode does nothing: the mode is set when the socket is there.
+func restrictMode(_, _ string, _ syscall.RawConn) error { return nil }
 
 // begin begins to receive, in a goroutine for each socket.
 func (in *Intake) begin() error {
@@ -37,7 +37,7 @@ func (in *Intake) begin() error {
 
 // receive waits for datagrams and reads one at a time, until the Intake is closed.
 func (s *socket) receive() {
-	timer := time.NewTimer(gather)
+	timer := time.NewTimer(coalesceDelay)
 	defer timer.Stop()
 	for {
 		n, _, err := s.conn.ReadFrom(s.buffer)
@@ -58,7 +58,7 @@ func (s *socket) take(n int) time.Duration {
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
 	if s.in.closed {
-		return gather
+		return coalesceDelay
 	}
 
 	s.chunk(func([]byte) (int, bool) {

@@ -18,7 +18,7 @@ func TestFollower_LeavesAFIFOAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := Follow(path)
-	if news := f.Look(); !strings.Contains(news.Why, "not a regular file: p") {
+	if news := f.Poll(); !strings.Contains(news.Why, "not a regular file: p") {
 		t.Errorf("read a FIFO: %q", news.Why)
 	}
 	if err := Append(path, Line{Text: "one"}); err == nil {

@@ -11,35 +11,35 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/durable"
-	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/timeout"
 )
 
 // The bounds of what is taken from a file. What is beyond is counted.
 const (
-	MaxMarks     = 1000    // moments
-	MaxStretches = 1000    // times that a phase begins
-	MaxFile      = 1 << 20 // bytes
+	MaxMarks      = 1000    // moments
+	MaxPhaseSpans = 1000    // times that a phase begins
+	MaxFile       = 1 << 20 // bytes
 )
 
 // answerWithin is how long a look at the file is waited for, and lastWithin the last one, which has no other after it.
 // A file system whose server is gone blocks forever; it is waited for once, not in every look.
 const (
-	answerWithin = 200 * time.Millisecond
-	lastWithin   = 2 * time.Second
+	pollTimeout   = 200 * time.Millisecond
+	finishTimeout = 2 * time.Second
 )
 
-// A Lost counts what is beyond the bounds.
-type Lost struct {
-	Marks     int64 `json:"marks,omitzero"`
-	Stretches int64 `json:"stretches,omitzero"` // times that a phase began
-	Bytes     int64 `json:"bytes,omitzero"`     // of the file that were not read
+// A Dropped counts what is beyond the bounds.
+type Dropped struct {
+	Marks      int64 `json:"marks,omitzero"`
+	PhaseSpans int64 `json:"stretches,omitzero"` // times that a phase began
+	Bytes      int64 `json:"bytes,omitzero"`     // of the file that were not read
 }
 
-// News is what a look at the file found.
-type News struct {
-	Lines []Line // in the order of the file
-	Lost  Lost   // since the look before; but Bytes is of the whole file
-	Why   string // why the file is not read; "" if it is, or does not exist
+// Update is what a look at the file found.
+type Update struct {
+	Lines   []Line  // in the order of the file
+	Dropped Dropped // since the look before; but Bytes is of the whole file
+	Why     string  // why the file is not read; "" if it is, or does not exist
 }
 
 // A Follower reads a file of marks while a job appends to it. A look is one question for the file's
@@ -47,11 +47,11 @@ type News struct {
 // known to be prompt. What is not a regular file, shrinks, or is replaced is never
 // read again. A Follower belongs to one goroutine.
 type Follower struct {
-	asked      *patience.Asker[News]
-	look, last func() News
-	file       file
-	glance     *glance // nil before the first look
-	standing   News    // what the look before found that is true of the file, and not news
+	caller       *timeout.Caller[Update]
+	poll, finish func() Update
+	file         file
+	detector     *changeDetector // nil before the first look
+	idleUpdate   Update          // what the look before found that is true of the file, and not news
 }
 
 // A file is the state of a Follower. While a look is under way it belongs to that.
@@ -69,107 +69,107 @@ type file struct {
 	// earlier is the phase that was on before the recording, until the first look.
 	earlier []Line
 
-	marks, stretches int  // taken so far
-	phase            bool // one is on
-	stopped          string
+	marks, phaseSpans int  // taken so far
+	phase             bool // one is on
+	stopReason        string
 }
 
 // Follow returns a Follower of the file at path, which may not exist yet.
 func Follow(path string) *Follower {
-	f := &Follower{asked: patience.New[News](), file: file{path: path}}
-	f.look = func() News {
-		if f.glance == nil {
-			f.glance = newGlance(path)
+	f := &Follower{caller: timeout.NewCaller[Update](), file: file{path: path}}
+	f.poll = func() Update {
+		if f.detector == nil {
+			f.detector = newChangeDetector(path)
 		}
-		return f.file.look(false)
+		return f.file.poll(false)
 	}
-	f.last = func() News { return f.file.look(true) }
+	f.finish = func() Update { return f.file.poll(true) }
 
 	return f
 }
 
-// Look returns what was added since the look before. A line without its end waits for it.
-func (f *Follower) Look() News {
-	unchanged := !f.asked.Open() && f.glance != nil && f.glance.same()
-	if unchanged && f.standing.Why == "" { // what could not be read may be readable now, though it is the same
-		return f.standing
+// Poll returns what was added since the look before. A line without its end waits for it.
+func (f *Follower) Poll() Update {
+	unchanged := !f.caller.Pending() && f.detector != nil && f.detector.isUnchanged()
+	if unchanged && f.idleUpdate.Why == "" { // what could not be read may be readable now, though it is the same
+		return f.idleUpdate
 	}
 
-	news := f.ask(f.look, 0, answerWithin)
-	f.standing = News{Why: news.Why, Lost: Lost{Bytes: news.Lost.Bytes}}
+	news := f.call(f.poll, 0, pollTimeout)
+	f.idleUpdate = Update{Why: news.Why, Dropped: Dropped{Bytes: news.Dropped.Bytes}}
 	return news
 }
 
-// Last is the last Look: a line counts without its end. It closes the file.
-func (f *Follower) Last() News { return f.ask(f.last, lastWithin, lastWithin) }
+// Finish is the last Look: a line counts without its end. It closes the file.
+func (f *Follower) Finish() Update { return f.call(f.finish, finishTimeout, finishTimeout) }
 
 // Skip passes over what is in the file already, which is from before the recording. Only the phase that is
 // on then remains: the next Look has it first, with a time before all others.
 func (f *Follower) Skip() {
-	f.ask(func() News {
+	f.call(func() Update {
 		f.file.skip()
-		return News{}
-	}, 0, answerWithin)
+		return Update{}
+	}, 0, pollTimeout)
 }
 
 // skip passes over what is in the file.
 func (f *file) skip() {
-	lines := f.look(false).Lines
-	f.marks, f.stretches, f.phase = 0, 0, false
+	lines := f.poll(false).Lines
+	f.marks, f.phaseSpans, f.phase = 0, 0, false
 	for i := len(lines) - 1; i >= 0; i-- {
-		if l := lines[i]; l.Phase {
+		if l := lines[i]; l.IsPhase {
 			if l.Text != "" {
 				l.At = 0
-				f.earlier, f.stretches, f.phase = []Line{l}, 1, true
+				f.earlier, f.phaseSpans, f.phase = []Line{l}, 1, true
 			}
 			return
 		}
 	}
 }
 
-// ask asks a question once the one before is answered, which may take as long as before, and the answer within.
-func (f *Follower) ask(question func() News, before, within time.Duration) News {
-	none := func(limit time.Duration) News {
-		return News{Why: fmt.Sprintf("read marks %s: no answer within %v", f.file.path, max(limit, answerWithin))}
+// call asks a question once the one before is answered, which may take as long as before, and the answer within.
+func (f *Follower) call(question func() Update, before, within time.Duration) Update {
+	none := func(limit time.Duration) Update {
+		return Update{Why: fmt.Sprintf("read marks %s: no answer within %v", f.file.path, max(limit, pollTimeout))}
 	}
-	var earlier News
-	if f.asked.Open() {
-		answer, ok := f.asked.Answer(before)
+	var earlier Update
+	if f.caller.Pending() {
+		answer, ok := f.caller.Result(before)
 		if !ok {
 			return none(before)
 		}
 		earlier = answer
 	}
 
-	f.asked.Start(question)
-	news, ok := f.asked.Answer(within)
+	f.caller.Start(question)
+	news, ok := f.caller.Result(within)
 	if !ok {
 		news = none(within)
 	}
 
-	return earlier.followedBy(news)
+	return earlier.merge(news)
 }
 
-// followedBy puts two looks together.
-func (n News) followedBy(o News) News {
+// merge puts two looks together.
+func (n Update) merge(o Update) Update {
 	o.Lines = append(n.Lines, o.Lines...)
-	o.Lost.Marks += n.Lost.Marks
-	o.Lost.Stretches += n.Lost.Stretches
-	o.Lost.Bytes = max(o.Lost.Bytes, n.Lost.Bytes)
+	o.Dropped.Marks += n.Dropped.Marks
+	o.Dropped.PhaseSpans += n.Dropped.PhaseSpans
+	o.Dropped.Bytes = max(o.Dropped.Bytes, n.Dropped.Bytes)
 
 	return o
 }
 
-// look reads what was added to the file.
-func (f *file) look(last bool) (news News) {
+// poll reads what was added to the file.
+func (f *file) poll(last bool) (news Update) {
 	news.Lines, f.earlier = f.earlier, nil
 	info, err := f.status()
 	switch {
 	case err != nil:
 		news.Why = err.Error()
-	case f.stopped != "":
+	case f.stopReason != "":
 		f.endPhase(math.NaN(), &news)
-		news.Why = f.stopped
+		news.Why = f.stopReason
 	case f.open != nil:
 		f.take(info, last, &news)
 	}
@@ -185,7 +185,7 @@ func (f *file) look(last bool) (news News) {
 // status asks for the file's status, and opens it when it is there. A file that is not to be read sets
 // f.stopped; an error is one that may go away.
 func (f *file) status() (info os.FileInfo, err error) {
-	if f.stopped != "" {
+	if f.stopReason != "" {
 		return nil, nil
 	}
 
@@ -214,7 +214,7 @@ func (f *file) status() (info os.FileInfo, err error) {
 
 // begin opens the file, which info is the status of.
 func (f *file) begin(info os.FileInfo) error {
-	open, err := durable.OpenQuietly(f.path)
+	open, err := durable.OpenNoAtime(f.path)
 	if err != nil {
 		return fmt.Errorf("read marks: %w", err)
 	}
@@ -235,7 +235,7 @@ func (f *file) begin(info os.FileInfo) error {
 
 // stop ends the reading for good.
 func (f *file) stop(why string) {
-	f.stopped = fmt.Sprintf("read marks %s: %s", f.path, why)
+	f.stopReason = fmt.Sprintf("read marks %s: %s", f.path, why)
 	f.rest = nil
 	if f.open != nil {
 		f.open.Close()
@@ -244,7 +244,7 @@ func (f *file) stop(why string) {
 }
 
 // take reads what was added to the file, within the bound.
-func (f *file) take(info os.FileInfo, last bool, news *News) {
+func (f *file) take(info os.FileInfo, last bool, news *Update) {
 	size := info.Size()
 	if !info.ModTime().Equal(f.modified) || min(size, MaxFile) > f.read {
 		f.modified = info.ModTime()
@@ -252,11 +252,11 @@ func (f *file) take(info os.FileInfo, last bool, news *News) {
 	}
 
 	switch {
-	case f.stopped != "":
+	case f.stopReason != "":
 	case size > MaxFile:
 		f.unread += int64(len(f.rest))
 		f.rest = nil
-		news.Lost.Bytes = size - f.read + f.unread
+		news.Dropped.Bytes = size - f.read + f.unread
 		f.endPhase(math.NaN(), news)
 	case last:
 		f.takeLine(f.rest, news)
@@ -266,7 +266,7 @@ func (f *file) take(info os.FileInfo, last bool, news *News) {
 
 // readTo reads the file up to a size, and takes the whole lines of it. It begins with the last bytes that were
 // read before, so that a file that was cut and written anew is recognized.
-func (f *file) readTo(size int64, news *News) {
+func (f *file) readTo(size int64, news *Update) {
 	data := make([]byte, int64(len(f.tail))+size-f.read)
 	n, err := f.open.ReadAt(data, f.read-int64(len(f.tail)))
 	data = data[:n]
@@ -279,7 +279,7 @@ func (f *file) readTo(size int64, news *News) {
 	case !bytes.HasPrefix(data, f.tail):
 		f.stop("it was written anew: append to it with >>")
 		f.endPhase(math.NaN(), news)
-		news.Why = f.stopped
+		news.Why = f.stopReason
 		return
 	}
 
@@ -294,7 +294,7 @@ func (f *file) readTo(size int64, news *News) {
 const maxTail = 64
 
 // takeLines takes the whole lines of what was read.
-func (f *file) takeLines(news *News) {
+func (f *file) takeLines(news *Update) {
 	whole := bytes.LastIndexByte(f.rest, '\n') + 1
 	for line := range bytes.Lines(f.rest[:whole]) {
 		f.takeLine(line, news)
@@ -306,20 +306,20 @@ func (f *file) takeLines(news *News) {
 
 // takeLine takes a line, or counts it where it is beyond the bounds. A phase beyond them ends the one
 // before it.
-func (f *file) takeLine(data []byte, news *News) {
+func (f *file) takeLine(data []byte, news *Update) {
 	l, ok := Parse(data)
 	switch {
 	case !ok:
-	case !l.Phase && f.marks == MaxMarks:
-		news.Lost.Marks++
-	case !l.Phase:
+	case !l.IsPhase && f.marks == MaxMarks:
+		news.Dropped.Marks++
+	case !l.IsPhase:
 		f.marks++
 		news.Lines = append(news.Lines, l)
-	case l.Text != "" && f.stretches == MaxStretches:
-		news.Lost.Stretches++
+	case l.Text != "" && f.phaseSpans == MaxPhaseSpans:
+		news.Dropped.PhaseSpans++
 		f.endPhase(l.At, news)
 	case l.Text != "":
-		f.stretches++
+		f.phaseSpans++
 		f.phase = true
 		news.Lines = append(news.Lines, l)
 	default:
@@ -328,9 +328,9 @@ func (f *file) takeLine(data []byte, news *News) {
 }
 
 // endPhase ends a phase that is on, at a time or, for NaN, now.
-func (f *file) endPhase(at float64, news *News) {
+func (f *file) endPhase(at float64, news *Update) {
 	if f.phase {
 		f.phase = false
-		news.Lines = append(news.Lines, Line{Phase: true, At: at})
+		news.Lines = append(news.Lines, Line{IsPhase: true, At: at})
 	}
 }

@@ -34,10 +34,10 @@ func add(t *testing.T, path, data string) {
 }
 
 // texts returns what lines say, phases in brackets.
-func texts(news News) []string {
+func texts(news Update) []string {
 	var out []string
 	for _, l := range news.Lines {
-		if l.Phase {
+		if l.IsPhase {
 			l.Text = "[" + l.Text + "]"
 		}
 		out = append(out, l.Text)
@@ -45,7 +45,7 @@ func texts(news News) []string {
 	return out
 }
 
-func wantTexts(t *testing.T, news News, want ...string) {
+func wantTexts(t *testing.T, news Update, want ...string) {
 	t.Helper()
 	if got := texts(news); !slices.Equal(got, want) || news.Why != "" {
 		t.Errorf("found %q, %q; want %q", got, news.Why, want)
@@ -57,32 +57,32 @@ func TestFollower_TriesAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	add(t, path, "one\n")
 	f := Follow(path)
-	look := f.look
-	f.look = func() News {
-		f.glance = newGlance(path)
-		return News{Why: "too many open files"}
+	look := f.poll
+	f.poll = func() Update {
+		f.detector = newChangeDetector(path)
+		return Update{Why: "too many open files"}
 	}
-	if news := f.Look(); news.Why == "" {
+	if news := f.Poll(); news.Why == "" {
 		t.Error("the look did not fail")
 	}
 
-	f.look = look
-	wantTexts(t, f.Look(), "one")
-	wantTexts(t, f.Look())
+	f.poll = look
+	wantTexts(t, f.Poll(), "one")
+	wantTexts(t, f.Poll())
 }
 
 func TestFollower_ReadsWhatIsAdded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
-	wantTexts(t, f.Look())
+	wantTexts(t, f.Poll())
 
 	add(t, path, "one\n{\"phase\":\"load\"}\ntw")
-	wantTexts(t, f.Look(), "one", "[load]")
-	wantTexts(t, f.Look())
+	wantTexts(t, f.Poll(), "one", "[load]")
+	wantTexts(t, f.Poll())
 
 	add(t, path, "o\n\nlast")
-	wantTexts(t, f.Look(), "two")
-	wantTexts(t, f.Last(), "last")
+	wantTexts(t, f.Poll(), "two")
+	wantTexts(t, f.Finish(), "last")
 }
 
 // A file whose content does not tell what was added is not read again.
@@ -123,17 +123,17 @@ func TestFollower_StopsForGood(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "node-0.marks")
 			f := Follow(path)
 			add(t, path, "{\"phase\":\"load\"}\none\n")
-			wantTexts(t, f.Look(), "[load]", "one")
+			wantTexts(t, f.Poll(), "[load]", "one")
 
 			test.change(t, path)
-			news := f.Look()
+			news := f.Poll()
 			if got := texts(news); !slices.Equal(got, []string{"[]"}) || !strings.Contains(news.Why, test.want) {
 				t.Errorf("found %q, %q; want the end of the phase, and %q", got, news.Why, test.want)
 			}
 
 			os.RemoveAll(path)
 			write(t, path, "{\"phase\":\"load\"}\none\nand more\n")
-			if again := f.Last(); len(again.Lines) > 0 || again.Why != news.Why {
+			if again := f.Finish(); len(again.Lines) > 0 || again.Why != news.Why {
 				t.Errorf("then found %q, %q; want nothing, for the reason %q", texts(again), again.Why, news.Why)
 			}
 		})
@@ -156,12 +156,12 @@ func TestFollower_CountsWhatIsBeyondTheBounds(t *testing.T) {
 	}
 	write(t, path, text.String())
 
-	news := f.Last()
-	if want := (Lost{Marks: 500, Stretches: 500}); news.Lost != want || len(news.Lines) != MaxMarks+MaxStretches+1 {
-		t.Errorf("lost %+v of %d lines that came; want %+v", news.Lost, len(news.Lines), want)
+	news := f.Finish()
+	if want := (Dropped{Marks: 500, PhaseSpans: 500}); news.Dropped != want || len(news.Lines) != MaxMarks+MaxPhaseSpans+1 {
+		t.Errorf("lost %+v of %d lines that came; want %+v", news.Dropped, len(news.Lines), want)
 	}
 	// The first phase beyond the bound ends the one before it, when it begins.
-	if end := news.Lines[len(news.Lines)-1]; !end.Phase || end.Text != "" || end.At != 1000 {
+	if end := news.Lines[len(news.Lines)-1]; !end.IsPhase || end.Text != "" || end.At != 1000 {
 		t.Errorf("the last line is %+v", end)
 	}
 }
@@ -170,22 +170,22 @@ func TestFollower_ReadsAMebibyte(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	add(t, path, "{\"phase\":\"load\"}\n")
-	wantTexts(t, f.Look(), "[load]")
+	wantTexts(t, f.Poll(), "[load]")
 
 	line := strings.Repeat("x", 99) + "\n"
 	add(t, path, strings.Repeat(line, 100_000))
-	news := f.Look()
+	news := f.Poll()
 	size, whole := 17+100_000*100, (MaxFile-17)/100
-	if want := (Lost{Marks: int64(whole) - MaxMarks, Bytes: int64(size - 17 - whole*100)}); news.Lost != want {
-		t.Errorf("lost %+v, want %+v", news.Lost, want)
+	if want := (Dropped{Marks: int64(whole) - MaxMarks, Bytes: int64(size - 17 - whole*100)}); news.Dropped != want {
+		t.Errorf("lost %+v, want %+v", news.Dropped, want)
 	}
-	if end := news.Lines[len(news.Lines)-1]; !equal(end, Line{Phase: true, At: math.NaN()}) {
+	if end := news.Lines[len(news.Lines)-1]; !equal(end, Line{IsPhase: true, At: math.NaN()}) {
 		t.Errorf("the last line is %+v: what phase it is, is not known beyond the bound", end)
 	}
 
 	add(t, path, "more\n")
-	if news = f.Last(); len(news.Lines) != 0 || news.Lost.Bytes != int64(size-17-whole*100+5) {
-		t.Errorf("then found %q, lost %+v", texts(news), news.Lost)
+	if news = f.Finish(); len(news.Lines) != 0 || news.Dropped.Bytes != int64(size-17-whole*100+5) {
+		t.Errorf("then found %q, lost %+v", texts(news), news.Dropped)
 	}
 }
 
@@ -194,17 +194,17 @@ func TestFollower_TakesALateAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	write(t, path, "one\n")
-	answer, look := make(chan bool), f.look
-	f.look = func() News { <-answer; return look() }
+	answer, look := make(chan bool), f.poll
+	f.poll = func() Update { <-answer; return look() }
 
 	for range 2 {
-		if news := f.Look(); len(news.Lines) > 0 || !strings.Contains(news.Why, "no answer within 200ms") {
+		if news := f.Poll(); len(news.Lines) > 0 || !strings.Contains(news.Why, "no answer within 200ms") {
 			t.Fatalf("found %q, %q of a file that hangs", texts(news), news.Why)
 		}
 	}
 	close(answer)
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		news := f.Look()
+		news := f.Poll()
 		if slices.Equal(texts(news), []string{"one"}) && news.Why == "" {
 			break
 		}
@@ -217,12 +217,12 @@ func TestFollower_TakesALateAnswer(t *testing.T) {
 func TestAppend(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node-0.marks")
-	for _, l := range []Line{{Text: "one", At: 1}, {Phase: true, Text: "load", At: 2}} {
+	for _, l := range []Line{{Text: "one", At: 1}, {IsPhase: true, Text: "load", At: 2}} {
 		if err := Append(path, l); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantTexts(t, Follow(path).Last(), "one", "[load]")
+	wantTexts(t, Follow(path).Finish(), "one", "[load]")
 
 	for _, bad := range []string{dir, filepath.Join(dir, "none", "node-0.marks")} {
 		if err := Append(bad, Line{Text: "one"}); err == nil {
@@ -236,7 +236,7 @@ func BenchmarkFollower_Look(b *testing.B) {
 	f := Follow(filepath.Join(b.TempDir(), "node-0.marks"))
 	b.ReportAllocs()
 	for b.Loop() {
-		f.Look()
+		f.Poll()
 	}
 }
 
@@ -256,14 +256,14 @@ func TestFollower_ReadsOnAfterATouch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	add(t, path, "one\n")
-	wantTexts(t, f.Look(), "one")
+	wantTexts(t, f.Poll(), "one")
 
 	if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	wantTexts(t, f.Look())
+	wantTexts(t, f.Poll())
 	add(t, path, "two\n")
-	wantTexts(t, f.Look(), "two")
+	wantTexts(t, f.Poll(), "two")
 }
 
 // Of what was in the file before the recording only the phase that is on counts, from the start.
@@ -279,9 +279,9 @@ func TestFollower_SkipsWhatWasBefore(t *testing.T) {
 		f.Skip()
 		add(t, path, "four\n")
 
-		news := f.Look()
+		news := f.Poll()
 		wantTexts(t, news, want...)
-		if l := news.Lines[0]; l.Phase && l.At != 0 {
+		if l := news.Lines[0]; l.IsPhase && l.At != 0 {
 			t.Errorf("the phase begins at %v", l.At)
 		}
 	}
@@ -292,8 +292,8 @@ func TestFollower_LineWithoutAnEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	add(t, path, strings.Repeat("x", MaxFile-1))
-	wantTexts(t, f.Look())
-	if allocated := testing.AllocsPerRun(10, func() { f.file.look(false) }); allocated > 10 {
+	wantTexts(t, f.Poll())
+	if allocated := testing.AllocsPerRun(10, func() { f.file.poll(false) }); allocated > 10 {
 		t.Errorf("%v allocations", allocated)
 	}
 	if len(f.file.rest) != MaxFile-1 {
@@ -302,8 +302,8 @@ func TestFollower_LineWithoutAnEnd(t *testing.T) {
 
 	add(t, path, "xx")
 	for range 2 {
-		if news := f.Look(); news.Lost.Bytes != MaxFile+1 || len(f.file.rest) != 0 {
-			t.Errorf("lost %d bytes, %d are kept", news.Lost.Bytes, len(f.file.rest))
+		if news := f.Poll(); news.Dropped.Bytes != MaxFile+1 || len(f.file.rest) != 0 {
+			t.Errorf("lost %d bytes, %d are kept", news.Dropped.Bytes, len(f.file.rest))
 		}
 	}
 }
@@ -314,11 +314,11 @@ func TestAppend_AfterAnUnfinishedLine(t *testing.T) {
 	f := Follow(path)
 	add(t, path, "half done")
 	for _, name := range []string{"test", ""} {
-		if err := Append(path, Line{Phase: true, Text: name, At: 5}); err != nil {
+		if err := Append(path, Line{IsPhase: true, Text: name, At: 5}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantTexts(t, f.Last(), "half done", "[test]", "[]")
+	wantTexts(t, f.Finish(), "half done", "[test]", "[]")
 }
 
 // The last look has no other after it, so a busy machine gets more time for it, and for the one that is still open.
@@ -330,14 +330,14 @@ func TestFollower_LastIsWaitedFor(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f := Follow(path)
-		f.asked.Start(func() News {
+		f.caller.Start(func() Update {
 			time.Sleep(time.Second)
-			return News{Lines: []Line{{Text: "late"}}}
+			return Update{Lines: []Line{{Text: "late"}}}
 		})
-		if news := f.Look(); news.Why == "" {
+		if news := f.Poll(); news.Why == "" {
 			t.Errorf("a look waits for another: %+v", news)
 		}
-		news := f.Last()
+		news := f.Finish()
 		if len(news.Lines) != 2 || news.Lines[0].Text != "late" || news.Lines[1].Text != "the end" {
 			t.Errorf("%+v", news)
 		}

@@ -21,8 +21,8 @@ const MaxText = 200
 
 // A Line is what one line of the file says.
 type Line struct {
-	// Phase reports whether the line begins or ends a phase. Otherwise it marks a moment.
-	Phase bool
+	// IsPhase reports whether the line begins or ends a phase. Otherwise it marks a moment.
+	IsPhase bool
 	// Text is the text of the mark, or the name of the phase; "" ends a phase. It is valid UTF-8 of at
 	// most MaxText bytes, and may have control characters.
 	Text string
@@ -61,7 +61,7 @@ func parseRecord(line []byte) (Line, bool) {
 		return Line{}, false
 	}
 
-	l := Line{Phase: r.Mark == nil, At: math.NaN()}
+	l := Line{IsPhase: r.Mark == nil, At: math.NaN()}
 	if r.At != nil {
 		l.At = *r.At
 	}
@@ -77,13 +77,13 @@ func parseRecord(line []byte) (Line, bool) {
 	return l, true
 }
 
-// Moment returns the line that marks a moment, in seconds since 1970. What it says is cut at MaxText bytes.
-func Moment(what string, at float64) Line { return Line{Text: text.Prefix(what, MaxText), At: at} }
+// NewMarkLine returns the line that marks a moment, in seconds since 1970. What it says is cut at MaxText bytes.
+func NewMarkLine(what string, at float64) Line { return Line{Text: text.Prefix(what, MaxText), At: at} }
 
 // Append adds the line to out as JSON that Parse reads, with a line end.
 func (l Line) Append(out []byte) []byte {
 	switch {
-	case !l.Phase:
+	case !l.IsPhase:
 		out = append(append(out, `{"mark":`...), quoted(l.Text)...)
 	case l.Text == "":
 		out = append(out, `{"phase":null`...)

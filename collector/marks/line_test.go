@@ -21,10 +21,10 @@ func TestParse(t *testing.T) {
 		{`{"mark":"epoch 3"}`, Line{Text: "epoch 3", At: nan}, true},
 		{`{"mark":"epoch 3","ts":null}`, Line{Text: "epoch 3", At: nan}, true},
 		{`{"mark":"","ts":1}`, Line{At: 1}, true},
-		{`{"phase":"train","ts":2}`, Line{Phase: true, Text: "train", At: 2}, true},
-		{`{"phase":"train","later":[1,{"a":2}]}`, Line{Phase: true, Text: "train", At: nan}, true},
-		{`{"phase":null,"ts":2.5}`, Line{Phase: true, At: 2.5}, true},
-		{`{"phase":""}`, Line{Phase: true, At: nan}, true},
+		{`{"phase":"train","ts":2}`, Line{IsPhase: true, Text: "train", At: 2}, true},
+		{`{"phase":"train","later":[1,{"a":2}]}`, Line{IsPhase: true, Text: "train", At: nan}, true},
+		{`{"phase":null,"ts":2.5}`, Line{IsPhase: true, At: 2.5}, true},
+		{`{"phase":""}`, Line{IsPhase: true, At: nan}, true},
 		{`{"mark":"a\u001b[2Jb"}`, Line{Text: "a\x1b[2Jb", At: nan}, true},
 
 		// Neither a mark nor a phase: the text itself.
@@ -61,8 +61,8 @@ func TestLine_AppendIsRead(t *testing.T) {
 		{Text: "epoch 3", At: 1795357692.080001},
 		{Text: "no time", At: math.NaN()},
 		{Text: "quotes \" and\nline ends \x00 and ünïcode", At: 0.5},
-		{Phase: true, Text: "train", At: 12},
-		{Phase: true, At: 12},
+		{IsPhase: true, Text: "train", At: 12},
+		{IsPhase: true, At: 12},
 	} {
 		line := l.Append(nil)
 		if n := strings.Count(string(line), "\n"); n != 1 || !strings.HasSuffix(string(line), "\n") {

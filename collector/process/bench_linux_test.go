@@ -18,7 +18,7 @@ func treeBenchmark(b *testing.B, n int) {
 	runtime.LockOSThread() // its clock is read
 	defer runtime.UnlockOSThread()
 	t := NewTree(Options{Root: os.Getpid()})
-	t.pace = 0
+	t.pageCost = 0
 	defer t.Close()
 	treeReadFreely(t)
 	if u, err := t.Read(); err != nil || u.Processes < float64(n) || u.Failed["stat"] != nil {

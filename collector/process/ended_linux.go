@@ -2,9 +2,9 @@ package process
 
 import "github.com/perfagent/perfagent/internal/procfile"
 
-// endedUse is what processes of the job that have ended had used when they were read last, if no process
+// endedUsage is what processes of the job that have ended had used when they were read last, if no process
 // of the job has it in its own account: their parent was not the job's, or did not wait for them.
-type endedUse struct {
+type endedUsage struct {
 	cpu float64 // seconds
 	io  IO
 }
@@ -18,10 +18,10 @@ func (t *Tree) keepEnded() {
 	owed := map[*proc]float64{} // ticks of ended descendants, by the nearest ancestor that lives
 	for i := range t.all {
 		p := &t.all[i]
-		if p.class != ours || t.living(p) != nil {
+		if p.class != inJob || t.living(p) != nil {
 			continue
 		}
-		if heir := t.heir(p); heir != nil {
+		if heir := t.livingAncestor(p); heir != nil {
 			owed[heir] += p.ticks
 			continue
 		}
@@ -42,18 +42,18 @@ func (t *Tree) keepEnded() {
 // ended.
 func (t *Tree) living(old *proc) *proc {
 	p := find(t.next, old.pid)
-	if p == nil || p.class != ours || p.start != old.start {
+	if p == nil || p.class != inJob || p.start != old.start {
 		return nil
 	}
 	return p
 }
 
-// heir returns the nearest ancestor of an ended process, of the scan before, that is the job's and
+// livingAncestor returns the nearest ancestor of an ended process, of the scan before, that is the job's and
 // lives. It has what those in between had used, if each was waited for.
-func (t *Tree) heir(p *proc) *proc {
+func (t *Tree) livingAncestor(p *proc) *proc {
 	for range t.all {
 		p = find(t.all, p.ppid)
-		if p == nil || p.class != ours {
+		if p == nil || p.class != inJob {
 			return nil
 		}
 		if t.living(p) != nil {

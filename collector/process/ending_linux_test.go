@@ -23,7 +23,7 @@ func TestTree_MemoryWithoutFirstThread(t *testing.T) {
 	j.line(t)
 
 	u := treeWant(t, tree, j.cmd.Process.Pid)
-	if p := tree.ours[0]; p.state != 'Z' || p.dead() || u.Processes != 1 {
+	if p := tree.jobProcs[0]; p.state != 'Z' || p.dead() || u.Processes != 1 {
 		t.Fatalf("%c, %v threads: %+v", p.state, p.threads, u)
 	}
 	if u.MemoryKind != "pss" || u.Memory < 32<<20 || u.Memory > 256<<20 || treeFailed(u) {
@@ -52,7 +52,7 @@ func TestTree_MemoryBesideAProcessThatIsEnding(t *testing.T) {
 		tree := treeOwn() // it measures at once
 		defer tree.Close()
 		u := treeRead(t, tree)
-		if p := find(tree.all, int32(pid)); p == nil || p.class != ours || p.state != 'Z' || p.dead() {
+		if p := find(tree.all, int32(pid)); p == nil || p.class != inJob || p.state != 'Z' || p.dead() {
 			t.Fatalf("it is not ending: %+v", p)
 		}
 		if u.MemoryKind != "pss" || treeFailed(u) || u.Memory <= 0 || u.Memory > alone.Memory+16<<20 {
@@ -63,12 +63,12 @@ func TestTree_MemoryBesideAProcessThatIsEnding(t *testing.T) {
 
 // treeFailed reports whether something could not be read. The storage bytes of a process whose
 // first thread has ended are for root alone.
-func treeFailed(u Use) bool {
+func treeFailed(u TreeUsage) bool {
 	return u.Failed["stat"] != nil || u.Failed["memory"] != nil || u.Failed["io"] != nil && os.Geteuid() == 0
 }
 
-// treeKeepEnding kills a process and keeps it in the midst of its end until the test is over: its first thread has ended,
-// and of another, which is traced, nobody takes notice.
+// treeKeepEnding kills a process and keeps it in the midst of its end until the test is over: its first thread has
+// ended, and of another, which is traced, nobody takes notice.
 func treeKeepEnding(t *testing.T, pid int) {
 	t.Helper()
 	type tracee struct {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exits are the processes of the host that SIGKILL ends, as the kernel says it (its process connector), with
+// ExitListener are the processes of the host that SIGKILL ends, as the kernel says it (its process connector), with
 // their parents: of a process that lived for a moment only, nothing else knows whose it was.
-type Exits struct {
+type ExitListener struct {
 	file *os.File
 	conn syscall.RawConn
 
@@ -41,9 +41,9 @@ const exitsBuffer = 4 << 20
 
 var errNamespace = errors.New("the kernel says it to the first namespaces only")
 
-// OpenExits asks the kernel for them. It needs Linux 6.6 (an older one sends nothing) and the first
+// OpenExitListener asks the kernel for them. It needs Linux 6.6 (an older one sends nothing) and the first
 // namespaces of processes, users and networks.
-func OpenExits() (*Exits, error) {
+func OpenExitListener() (*ExitListener, error) {
 	for _, first := range []string{"pid:[4026531836]", "user:[4026531837]"} {
 		name, err := os.Readlink("/proc/self/ns/" + first[:len(first)-len(":[4026531836]")])
 		if err != nil || name != first {
@@ -64,7 +64,7 @@ func OpenExits() (*Exits, error) {
 		return nil, err
 	}
 
-	e := &Exits{file: os.NewFile(uintptr(fd), "connector")}
+	e := &ExitListener{file: os.NewFile(uintptr(fd), "connector")}
 	e.receive = func(fd uintptr) bool {
 		e.length, e.failed = unix.Read(int(fd), e.message[:])
 		return e.failed != unix.EAGAIN
@@ -87,7 +87,7 @@ func sendOp(fd int, op uint32) error {
 }
 
 // Next waits for a process that SIGKILL ended. Its parent is 0 if it had been waited for already.
-func (e *Exits) Next() (pid, parent int, err error) {
+func (e *ExitListener) Next() (pid, parent int, err error) {
 	for err == nil {
 		err = e.conn.Read(e.receive)
 		if e.failed != nil && e.failed != unix.EINTR && e.failed != unix.ENOBUFS { // some are lost
@@ -110,7 +110,7 @@ func parseExit(m []byte) (pid, parent int) {
 }
 
 // Close ends to listen. A Next that waits returns.
-func (e *Exits) Close() {
+func (e *ExitListener) Close() {
 	_ = e.conn.Control(func(fd uintptr) { _ = sendOp(int(fd), ignoreOp) })
 	e.file.Close()
 }

@@ -14,7 +14,7 @@ import (
 // The kernel says who was the parent of a process that SIGKILL ended, though it was waited for at once. It does not
 // in one of 200 cases.
 func TestExits(t *testing.T) {
-	e, err := OpenExits()
+	e, err := OpenExitListener()
 	if err != nil {
 		t.Skipf("the kernel's process connector is missing (%v): run the tests outside of containers", err)
 	}
@@ -57,7 +57,7 @@ func TestExits(t *testing.T) {
 			t.Skipf("Linux %s does not say which processes fail: run the tests on 6.6 or newer", unix.ByteSliceToString(name.Release[:]))
 		}
 		if kill[1] == shell {
-			if kill[0] == shell || kill[0] == os.Getpid() || NewTree(Options{Root: os.Getpid()}).LookAbove(kill[0], kill[1]) != Ours {
+			if kill[0] == shell || kill[0] == os.Getpid() || NewTree(Options{Root: os.Getpid()}).RelationByParent(kill[0], kill[1]) != InJob {
 				t.Errorf("process %d of parent %d is not ours", kill[0], kill[1])
 			}
 			break

@@ -21,10 +21,10 @@ const (
 	maxPIDs = 1 << 22
 )
 
-// damaged is the reason why the contents of a kernel file are not used.
-type damaged string
+// contentError is the reason why the contents of a kernel file are not used.
+type contentError string
 
-func (d damaged) Error() string { return string(d) }
+func (d contentError) Error() string { return string(d) }
 
 // A procDir is an open procfs. Its files are opened relative to it, by system calls that take their
 // path from one buffer: reading a process does not allocate.
@@ -107,9 +107,9 @@ func (d *procDir) readOpen(fd int) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case n <= 0:
-		return nil, damaged("it is empty")
+		return nil, contentError("it is empty")
 	case n == len(d.buf):
-		return nil, damaged("it is longer than 4095 bytes")
+		return nil, contentError("it is longer than 4095 bytes")
 	}
 	return d.buf[:n], nil
 }
@@ -212,7 +212,7 @@ func (d *procDir) pids(list []proc) ([]proc, error) {
 		}
 		list = appendPIDs(list, d.list[:n])
 		if len(list) > maxPIDs {
-			return list, damaged("more than " + strconv.Itoa(maxPIDs) + " processes are listed")
+			return list, contentError("more than " + strconv.Itoa(maxPIDs) + " processes are listed")
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (p treeProc) tree(ignore func(int) bool) *Tree {
 	return t
 }
 
-func treeRead(tb testing.TB, t *Tree) Use {
+func treeRead(tb testing.TB, t *Tree) TreeUsage {
 	tb.Helper()
 	u, err := t.Read()
 	if err != nil {
@@ -106,11 +106,11 @@ func treeRead(tb testing.TB, t *Tree) Use {
 }
 
 // treeWant reads and compares the ids of the job's processes.
-func treeWant(tb testing.TB, t *Tree, want ...int) Use {
+func treeWant(tb testing.TB, t *Tree, want ...int) TreeUsage {
 	tb.Helper()
 	u := treeRead(tb, t)
 	var got []int
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		got = append(got, int(p.pid))
 	}
 	if !slices.Equal(got, want) {
@@ -135,12 +135,12 @@ func TestTree_Fixture(t *testing.T) {
 	page := float64(os.Getpagesize())
 	u := treeWant(t, tree, 60, 200, 201, 220)
 	u.Unowned = 0 // the host's
-	want := Use{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010, 12, 16},
+	want := TreeUsage{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010, 12, 16},
 		IOFresh: true, MemoryFresh: true, Fresh: true}
-	if u.MemoryHolds, u.Proven = false, 0; fmt.Sprint(u) != fmt.Sprint(want) {
+	if u.MemoryUpToDate, u.MemoryLowerBound = false, 0; fmt.Sprint(u) != fmt.Sprint(want) {
 		t.Fatalf("got  %+v\nwant %+v", u, want)
 	}
-	if first := tree.ours[0]; first.pid != 60 || first.start != 90 || first.rss() != uint64(10*page) {
+	if first := tree.jobProcs[0]; first.pid != 60 || first.start != 90 || first.rss() != uint64(10*page) {
 		t.Fatalf("%+v", first)
 	}
 }
@@ -323,13 +323,13 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 	damage(p, path)
 	for what, tree := range map[string]*Tree{"seen before": known, "new": p.tree(nil)} {
 		known := what == "seen before"
-		tree.measured = -maxBeat // memory is measured anew
+		tree.measured = -maxInterval // memory is measured anew
 		u := treeRead(t, tree)
-		want := Use{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", IO: IO{6, 7, 6, 8}}
+		want := TreeUsage{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", IO: IO{6, 7, 6, 8}}
 		failed := map[string]string{"stat": "stat", "io": "io", "smaps_rollup": "memory"}[file]
 		switch {
 		case file == "stat" && (missing || !known):
-			want = Use{CPUSeconds: 1, Processes: 1, Threads: 1, Memory: 4 << 10, MemoryKind: "pss", IO: IO{1, 1, 3, 4}}
+			want = TreeUsage{CPUSeconds: 1, Processes: 1, Threads: 1, Memory: 4 << 10, MemoryKind: "pss", IO: IO{1, 1, 3, 4}}
 			if missing {
 				failed = ""
 			}
@@ -342,7 +342,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		}
 		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
 		got := u
-		got.Failed, got.MemoryHolds, got.Proven, got.Unowned = nil, false, 0, 0 // TestTree_ProvenMemory; the host's
+		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // TestTree_ProvenMemory; the host's
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
 		}
@@ -387,11 +387,11 @@ func TestTree_NoProcess(t *testing.T) {
 
 // treeClock is moved by the test; each look at it takes processor time.
 type treeClock struct {
-	at   instant
+	at   clockReading
 	look time.Duration
 }
 
-func (c *treeClock) now() instant {
+func (c *treeClock) now() clockReading {
 	c.at.cpu += c.look
 	return c.at
 }
@@ -407,15 +407,15 @@ func TestTree_PutsScansOff(t *testing.T) {
 		t.Fatalf("%+v", u)
 	}
 	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pages: 9, pssKB: 9, read: 7})
-	c.at.wall += 749 * time.Millisecond
+	c.at.mono += 749 * time.Millisecond
 	if u := treeRead(t, tree); !u.Skipped || u.Fresh || u.CPUSeconds != 0 || u.Memory != 8<<10 || u.Processes != 1 {
 		t.Fatalf("15 ms are 2 %% of 750 ms: %+v", u)
 	}
-	c.at.wall += time.Millisecond
+	c.at.mono += time.Millisecond
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.CPUSeconds != 1 || u.MemoryFresh || u.IOFresh {
 		t.Fatalf("%+v", u)
 	}
-	c.at.wall += 4250 * time.Millisecond // 5 s since the first
+	c.at.mono += 4250 * time.Millisecond // 5 s since the first
 	if u := treeRead(t, tree); !u.MemoryFresh || !u.IOFresh || u.Memory != 9<<10 || u.ReadBytes != 7 {
 		t.Fatalf("not measured after 5 s: %+v", u)
 	}
@@ -430,7 +430,7 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 	}
 	p.put(treeLine{pid: 204, parent: 100, start: 60, pages: 500, pssKB: 900})
 	tree := p.tree(nil)
-	c := &treeClock{at: instant{wall: time.Hour}, look: 15 * time.Millisecond}
+	c := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
 	tree.clock = c.now
 	u := treeRead(t, tree)
 	if u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (4*400+200)<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "50 ms were not enough for 1 of 5 processes") {
@@ -440,15 +440,15 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 500})
 	}
 
-	c.at.wall += maxBeat
+	c.at.mono += maxInterval
 	if u := treeRead(t, tree); u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (900+4*400)<<10 || u.Failed["memory"] != nil {
 		t.Fatalf("the rest: %v KiB: %+v", u.Memory/1024, u)
 	}
-	c.at.wall += maxRest - time.Second
+	c.at.mono += maxRest - time.Second
 	if u := treeRead(t, tree); u.MemoryFresh {
 		t.Errorf("all were measured and nothing moved, and it was measured: %+v", u)
 	}
-	c.at.wall += time.Second
+	c.at.mono += time.Second
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != (900+4*500)<<10 {
 		t.Errorf("after a minute: %v KiB: %+v", u.Memory/1024, u)
 	}
@@ -464,20 +464,20 @@ func TestTree_MeasuresPSSInPartsUnread(t *testing.T) {
 		t.Fatal(err)
 	}
 	tree := p.tree(nil)
-	c := &treeClock{at: instant{wall: time.Hour}, look: 15 * time.Millisecond}
+	c := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
 	tree.clock = c.now
 	for pass := range 2 {
 		if u := treeRead(t, tree); u.MemoryKind != "rss" || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "1 of 6") {
 			t.Fatalf("pass %d: %+v", pass, u)
 		}
-		c.at.wall += maxBeat
+		c.at.mono += maxInterval
 	}
 }
 
 // How long memory that does not move is left alone grows with what it costs to look.
 func TestResting_GrowsWithTheCost(t *testing.T) {
-	for cost, want := range map[time.Duration]time.Duration{0: maxBeat, 1500 * time.Microsecond: maxBeat, 6 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
-		if got := resting(cost); got != want {
+	for cost, want := range map[time.Duration]time.Duration{0: maxInterval, 1500 * time.Microsecond: maxInterval, 6 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
+		if got := idleScanInterval(cost); got != want {
 			t.Errorf("after %v: %v, want %v", cost, got, want)
 		}
 	}
@@ -561,7 +561,7 @@ func TestTree_Final(t *testing.T) {
 	if u := treeRead(t, tree); !u.Skipped {
 		t.Fatal("a scan that is not due was not put off")
 	}
-	tree.Final()
+	tree.ForceNext()
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
 		t.Errorf("after Hurry: %+v", u)
 	}
@@ -584,7 +584,7 @@ func TestTree_MeasuresMemoryThatMoves(t *testing.T) {
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 10<<10 {
 		t.Errorf("not measured, though there is one more: %+v", u)
 	}
-	tree.measured -= maxBeat
+	tree.measured -= maxInterval
 	if u := treeRead(t, tree); !u.MemoryFresh {
 		t.Errorf("not measured for 5 s: %+v", u)
 	}
@@ -629,8 +629,8 @@ func TestTree_MeasuresMemoryThatParts(t *testing.T) {
 // Passes over PSS take 0.5 % of a core in the long run. What was not used of it counts for 5 s
 // back, and however dear they are, they are 5 s apart at most.
 func TestTree_AfterPSS(t *testing.T) {
-	at := func(wall, cpu int) instant {
-		return instant{time.Duration(wall) * time.Second, time.Duration(cpu) * time.Millisecond}
+	at := func(wall, cpu int) clockReading {
+		return clockReading{time.Duration(wall) * time.Second, time.Duration(cpu) * time.Millisecond}
 	}
 
 	for _, c := range []struct {
@@ -640,8 +640,8 @@ func TestTree_AfterPSS(t *testing.T) {
 		{900, 1000, 5, 996}, {1000, 1000, 25, 1005}, {1000, 1000, 60, 1005}, {900, 1000, 60, 1005},
 	} {
 		tree := &Tree{}
-		tree.due.memory = at(c.due, 0).wall
-		if got := tree.afterPSS(at(c.begin, 100), at(c.begin+1, 100+c.cost)); got != at(c.want, 0).wall {
+		tree.due.memory = at(c.due, 0).mono
+		if got := tree.afterPSS(at(c.begin, 100), at(c.begin+1, 100+c.cost)); got != at(c.want, 0).mono {
 			t.Errorf("due at %d s, begun at %d s, %d ms: next at %v, want %d s", c.due, c.begin, c.cost, got, c.want)
 		}
 	}

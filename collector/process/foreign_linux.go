@@ -6,16 +6,16 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// Seen returns what the two newest scans say of a process. It is Foreign if one of them saw it as a
+// ScannedRelation returns what the two newest scans say of a process. It is Foreign if one of them saw it as a
 // process that is not the job's, and Ours if one of them saw it as the job's.
-func (t *Tree) Seen(pid int) Relation {
-	seen := NotKnown
+func (t *Tree) ScannedRelation(pid int) Relation {
+	seen := UnknownRelation
 	for _, list := range [][]proc{t.all, t.spare} { // spare is the scan before, until the next begins
 		p := find(list, int32(pid))
 		switch {
 		case p == nil:
-		case p.class == ours:
-			return Ours
+		case p.class == inJob:
+			return InJob
 		case p.class == foreign || p.class == ignored:
 			seen = Foreign
 		}
@@ -23,45 +23,45 @@ func (t *Tree) Seen(pid int) Relation {
 	return seen
 }
 
-// Look follows the parents of a process, as they are at this moment, up to the root of the job. It
+// CurrentRelation follows the parents of a process, as they are at this moment, up to the root of the job. It
 // returns NotKnown if one of them is gone. It may be called while another goroutine uses the Tree.
-func (t *Tree) Look(pid int) Relation {
+func (t *Tree) CurrentRelation(pid int) Relation {
 	p, ok := procfile.ReadProcess(pid)
 	switch {
-	case slices.Contains(t.o.Named, pid):
-		return Ours
+	case slices.Contains(t.o.Members, pid):
+		return InJob
 	case !ok:
-		return NotKnown
+		return UnknownRelation
 	}
-	return t.LookAbove(pid, p.Parent)
+	return t.RelationByParent(pid, p.Parent)
 }
 
-// LookAbove does the same for a process that may be gone, and had that parent.
-func (t *Tree) LookAbove(pid, parent int) Relation {
+// RelationByParent does the same for a process that may be gone, and had that parent.
+func (t *Tree) RelationByParent(pid, parent int) Relation {
 	for range maxAncestors {
 		child := t.o.Root != 0 && parent == t.o.Root
 		switch {
-		case slices.Contains(t.o.Named, pid):
-			return Ours
+		case slices.Contains(t.o.Members, pid):
+			return InJob
 		case (child || t.o.Root == 0) && t.o.Ignore != nil && t.o.Ignore(pid):
 			return Foreign
 		case child:
-			return Ours
+			return InJob
 		case parent == 0:
 			return Foreign
 		}
 
 		p, ok := procfile.ReadProcess(parent)
 		if !ok {
-			return NotKnown
+			return UnknownRelation
 		}
 		pid, parent = parent, p.Parent
 	}
-	return NotKnown
+	return UnknownRelation
 }
 
-// Ours reports whether the newest scan saw a process, and it is the job's.
-func (t *Tree) Ours(pid int) bool {
+// Contains reports whether the newest scan saw a process, and it is the job's.
+func (t *Tree) Contains(pid int) bool {
 	p := find(t.all, int32(pid))
-	return p != nil && p.class == ours
+	return p != nil && p.class == inJob
 }

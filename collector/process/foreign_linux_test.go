@@ -19,27 +19,27 @@ func TestTree_Seen(t *testing.T) {
 	want := func(relation Relation, pids ...int) {
 		t.Helper()
 		for _, pid := range pids {
-			if got := tree.Seen(pid); got != relation {
+			if got := tree.ScannedRelation(pid); got != relation {
 				t.Errorf("process %d: relation %v, want %v", pid, got, relation)
 			}
 		}
 	}
 
-	want(NotKnown, 200, 300)
+	want(UnknownRelation, 200, 300)
 	treeRead(t, tree)
 	want(Foreign, 1, 210, 300, 301)
-	want(Ours, 200)
-	want(NotKnown, 299, 0, -1, 1<<40)
+	want(InJob, 200)
+	want(UnknownRelation, 299, 0, -1, 1<<40)
 	p.end(200)
 	p.end(300)
 	p.end(301)
 	treeRead(t, tree)
 	want(Foreign, 300, 301)
-	want(Ours, 200)
+	want(InJob, 200)
 	p.put(treeLine{pid: 300, parent: 100, start: 90}) // somebody took the id
 	treeRead(t, tree)
-	want(Ours, 300)
-	want(NotKnown, 301)
+	want(InJob, 300)
+	want(UnknownRelation, 301)
 }
 
 // Whose a process is follows from its parents as they are, without a scan.
@@ -67,21 +67,21 @@ func TestTree_Look(t *testing.T) {
 		pid  int
 		want Relation
 	}{
-		"a child of the root":           {Options{Root: self}, child, Ours},
-		"below the root":                {Options{Root: self, Ignore: is(0)}, below, Ours},
+		"a child of the root":           {Options{Root: self}, child, InJob},
+		"below the root":                {Options{Root: self, Ignore: is(0)}, below, InJob},
 		"an ignored child":              {Options{Root: self, Ignore: is(child)}, child, Foreign},
 		"below an ignored child":        {Options{Root: self, Ignore: is(child)}, below, Foreign},
 		"the root":                      {Options{Root: self}, self, Foreign},
 		"the first process":             {Options{Root: self}, 1, Foreign},
-		"below another root":            {Options{Root: child}, below, Ours},
+		"below another root":            {Options{Root: child}, below, InJob},
 		"above that root":               {Options{Root: child}, child, Foreign},
-		"none":                          {Options{Root: self}, 1 << 30, NotKnown},
-		"named":                         {Options{Named: []int{child}}, child, Ours},
-		"below a named one":             {Options{Named: []int{child}, Ignore: is(self)}, below, Ours},
-		"the one that follows the rest": {Options{Named: []int{child}, Ignore: is(self)}, self, Foreign},
-		"not below a named one":         {Options{Named: []int{below}}, child, Foreign},
+		"none":                          {Options{Root: self}, 1 << 30, UnknownRelation},
+		"named":                         {Options{Members: []int{child}}, child, InJob},
+		"below a named one":             {Options{Members: []int{child}, Ignore: is(self)}, below, InJob},
+		"the one that follows the rest": {Options{Members: []int{child}, Ignore: is(self)}, self, Foreign},
+		"not below a named one":         {Options{Members: []int{below}}, child, Foreign},
 	} {
-		if got := NewTree(c.o).Look(c.pid); got != c.want {
+		if got := NewTree(c.o).CurrentRelation(c.pid); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -90,7 +90,7 @@ func TestTree_Look(t *testing.T) {
 		t.Errorf("process %d is not there: %v", below, err)
 	}
 	in.Close()
-	if cmd.Wait(); NewTree(Options{Root: self}).Look(child) != NotKnown {
+	if cmd.Wait(); NewTree(Options{Root: self}).CurrentRelation(child) != UnknownRelation {
 		t.Error("a process that is gone is known")
 	}
 }

@@ -2,11 +2,11 @@ package process
 
 // readIO adds up what the job's processes, and the children that they waited for, read from storage
 // and wrote to it.
-func (t *Tree) readIO(begin instant) {
+func (t *Tree) readIO(begin clockReading) {
 	sum := t.ended.io
 	var unread failure
 	known := 0
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		if p.ioAt > 0 && p.ioAt == p.clock { // it has not run since
 			known++
 			sum = sum.Plus(p.io)
@@ -29,12 +29,12 @@ func (t *Tree) readIO(begin instant) {
 		sum = sum.Plus(io)
 	}
 
-	t.fail("io", unread.why("storage bytes and calls", len(t.ours)))
+	t.fail("io", unread.why("storage bytes and calls", len(t.jobProcs)))
 	t.use.IO, t.use.IOFresh = sum, true
 	t.ioKnown = t.ioKnown || known > 0
 	if known == 0 && (unread.n > 0 || !t.ioKnown && t.o.Root == 0) { // nobody else knows what the ended ones had
 		t.use.IO, t.use.IOFresh = UnknownIO(), false
 	}
 	end := t.clock()
-	t.due.io = min(after(begin, end, ioPart), end.wall+maxBeat)
+	t.due.io = min(after(begin, end, ioPart), end.mono+maxInterval)
 }

@@ -17,8 +17,8 @@ func treeAwait(t *testing.T, pid int, state string) {
 	}
 }
 
-// The stat of a process that has not run is not read again, but in one of ten scans: a value that the test has put there
-// stays. Once it runs it is read at once.
+// The stat of a process that has not run is not read again, but in one of ten scans: a value that the test has put
+// there stays. Once it runs it is read at once.
 func TestTree_KeepsWhatHasNotRun(t *testing.T) {
 	tree := treeOwn()
 	defer tree.Close()
@@ -75,7 +75,7 @@ func TestTree_AdoptedWhileItSleeps(t *testing.T) {
 		}
 		middle := j.cmd.Process.Pid
 		var daemon int
-		for _, p := range tree.ours {
+		for _, p := range tree.jobProcs {
 			if int(p.pid) != middle {
 				daemon = int(p.pid)
 			}

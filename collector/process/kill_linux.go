@@ -9,32 +9,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Anew returns a Tree of the same root that has read nothing yet, for another goroutine, which is to
+// CloneEmpty returns a Tree of the same root that has read nothing yet, for another goroutine, which is to
 // find the job's processes and to end them. It does not measure what they use.
-func (t *Tree) Anew() *Tree {
+func (t *Tree) CloneEmpty() *Tree {
 	o := t.o
-	o.Ended = nil // each ended process is told once, and to t
+	o.Reaped = nil // each ended process is told once, and to t
 	c := NewTree(o)
 	c.noMemory, c.noIO = true, true
 
 	return c
 }
 
-// Copy is Anew, with what is known from the newest scan of t: the copy finds those that were the job's
+// Clone is Anew, with what is known from the newest scan of t: the copy finds those that were the job's
 // then, whoever has adopted them since.
-func (t *Tree) Copy() *Tree {
-	c := t.Anew()
+func (t *Tree) Clone() *Tree {
+	c := t.CloneEmpty()
 	c.all, c.scans, c.seq, c.starts = slices.Clone(t.all), t.scans, t.seq, maps.Clone(t.starts)
 	for i := range c.all {
-		c.all[i].held = 0 // the descriptor is t's
+		c.all[i].statFD = 0 // the descriptor is t's
 	}
 
 	return c
 }
 
-// Living scans the processes now, whatever the newest scan cost, and returns how many of the job's
+// CountLiving scans the processes now, whatever the newest scan cost, and returns how many of the job's
 // have not ended.
-func (t *Tree) Living() (int, error) {
+func (t *Tree) CountLiving() (int, error) {
 	t.due.scan = 0
 	use, err := t.Read()
 	if err != nil {
@@ -48,7 +48,7 @@ func (t *Tree) Living() (int, error) {
 // many there were. A process that is made meanwhile is met by the next call: only when there are none
 // has the job ended. The error is that of a process that may not be killed.
 func (t *Tree) Kill() (int, error) {
-	living, err := t.Living()
+	living, err := t.CountLiving()
 	if living == 0 || err != nil {
 		return living, err
 	}
@@ -57,7 +57,7 @@ func (t *Tree) Kill() (int, error) {
 	}
 	defer t.dir.close()
 
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		if p.dead() {
 			continue
 		}

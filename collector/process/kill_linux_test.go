@@ -31,7 +31,7 @@ func TestTree_KillsWhatItKnew(t *testing.T) {
 
 	ended := make(chan int)
 	go func() {
-		rest := tree.Copy()
+		rest := tree.Clone()
 		met := 0
 		for begin := time.Now(); time.Since(begin) < treePatience; time.Sleep(time.Millisecond) {
 			n, err := rest.Kill()
@@ -48,7 +48,7 @@ func TestTree_KillsWhatItKnew(t *testing.T) {
 	if met := <-ended; met != 1 {
 		t.Errorf("%d processes were killed, want 1", met)
 	}
-	if n, err := tree.Living(); n != 0 || err != nil {
+	if n, err := tree.CountLiving(); n != 0 || err != nil {
 		t.Errorf("%d processes are left, %v", n, err)
 	}
 	if other.end(); other.cmd.ProcessState.ExitCode() != 7 {
@@ -63,10 +63,10 @@ func TestTree_AnewKnowsNothing(t *testing.T) {
 	defer tree.Close()
 	treeRead(t, tree)
 
-	if n, err := tree.Anew().Living(); n != 1 || err != nil {
+	if n, err := tree.CloneEmpty().CountLiving(); n != 1 || err != nil {
 		t.Errorf("%d processes, %v", n, err)
 	}
-	if _, err := NewTree(Options{Root: 1 << 30}).Anew().Kill(); err == nil {
+	if _, err := NewTree(Options{Root: 1 << 30}).CloneEmpty().Kill(); err == nil {
 		t.Error("a root that is not there has no processes that could be killed")
 	}
 }

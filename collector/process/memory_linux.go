@@ -37,35 +37,35 @@ const (
 	insteadOfPSS = "resident pages are counted instead, shared ones once for each process"
 )
 
-// pace is the time that smaps_rollup takes for a resident page. The kernel walks over the page
+// pageCost is the time that smaps_rollup takes for a resident page. The kernel walks over the page
 // tables, where a huge page is one entry.
-type pace time.Duration
+type pageCost time.Duration
 
 // firstPace is that of small pages, in a virtual machine.
-const firstPace = pace(40 * time.Nanosecond)
+const firstPace = pageCost(40 * time.Nanosecond)
 
 // of returns the time that so many pages take.
-func (p pace) of(pages uint64) time.Duration {
+func (p pageCost) of(pages uint64) time.Duration {
 	return time.Duration(min(float64(p)*float64(pages), float64(time.Hour)))
 }
 
-// A weight is the memory of a process, as it was when that was measured. A pss of 0 is none.
-type weight struct {
+// A measuredMemory is the memory of a process, as it was when that was measured. A pss of 0 is none.
+type measuredMemory struct {
 	rollup
-	weighed uint64 // its faults then
-	pssAt   time.Duration
+	faultsAtMeasure uint64 // its faults then
+	pssAt           time.Duration
 }
 
 // readMemory measures the memory of the job's processes, if it is due: PSS, or RSS where there is
 // no PSS, and what they hold in shared memory otherwise. If no process is left, the last value stays.
 func (t *Tree) readMemory() {
-	if len(t.ours) == 0 {
+	if len(t.jobProcs) == 0 {
 		return
 	}
 	begin := t.clock()
 	t.host = readHost()
 	if t.rssOnly == nil {
-		t.weighMemory(begin)
+		t.measurePSS(begin)
 	}
 	if t.rssOnly != nil {
 		t.sumRSS()
@@ -76,29 +76,29 @@ func (t *Tree) readMemory() {
 	}
 }
 
-// weighMemory makes a pass over PSS, if one is due. One that raced with a process that began or ended
+// measurePSS makes a pass over PSS, if one is due. One that raced with a process that began or ended
 // is repeated at the next scan, though only once: two in a row cost twice their share.
-func (t *Tree) weighMemory(begin instant) {
-	if begin.wall < t.due.memory && !t.again {
+func (t *Tree) measurePSS(begin clockReading) {
+	if begin.mono < t.due.memory && !t.again {
 		return
 	}
 	resident := t.resident()
-	if t.steady(resident) && begin.wall < t.measured+t.rest {
+	if t.steady(resident) && begin.mono < t.measured+t.rest {
 		return
 	}
 
 	if !t.round.open {
-		t.round = round{began: begin.wall, weighed: resident, swapped: t.host.swap}
+		t.round = round{began: begin.mono, weighed: resident, swapped: t.host.swap}
 	}
 	whole, raced := t.readPSS(begin)
 	t.again = raced && !t.again
 	end := t.clock()
 	t.round.open = !whole && !raced
 	t.round.cost += end.cpu - begin.cpu
-	t.due.memory, t.rest = t.afterPSS(begin, end), resting(t.round.cost)
-	t.weighed, t.swapped, t.measured = t.round.weighed, t.round.swapped, begin.wall
+	t.due.memory, t.rest = t.afterPSS(begin, end), idleScanInterval(t.round.cost)
+	t.measuredResidency, t.swapped, t.measured = t.round.weighed, t.round.swapped, begin.mono
 	if !whole || raced {
-		t.weighed = residency{pages: resident.pages} // another pass is due as soon as it may be
+		t.measuredResidency = residency{pages: resident.pages} // another pass is due as soon as it may be
 	}
 }
 
@@ -120,8 +120,8 @@ type residency struct {
 
 // resident returns the residency of the newest scan.
 func (t *Tree) resident() residency {
-	r := residency{processes: len(t.ours)}
-	for _, p := range t.ours {
+	r := residency{processes: len(t.jobProcs)}
+	for _, p := range t.jobProcs {
 		r.pages += p.pages
 	}
 	return r
@@ -131,7 +131,7 @@ func (t *Tree) resident() residency {
 // measured again. The resident pages of several processes stay the same when copy-on-write parts
 // pages that they share, but each such page is a minor fault.
 func (t *Tree) steady(now residency) bool {
-	was := t.weighed
+	was := t.measuredResidency
 	if t.use.MemoryKind == "" || now.processes != was.processes {
 		return false
 	}
@@ -164,30 +164,30 @@ func hasHugePages() bool {
 // For a process that was not measured it counts all of them.
 func (t *Tree) faults() uint64 {
 	var n uint64
-	for _, p := range t.ours {
-		n += p.faults - min(p.faults, p.weighed)
+	for _, p := range t.jobProcs {
+		n += p.faults - min(p.faults, p.faultsAtMeasure)
 	}
 	return n
 }
 
-// resting returns for how long processes whose memory does not move are left alone after a pass of
+// idleScanInterval returns for how long processes whose memory does not move are left alone after a pass of
 // such a cost.
-func resting(cost time.Duration) time.Duration {
-	return min(max(time.Duration(float64(cost)/restingPart), maxBeat), maxRest)
+func idleScanInterval(cost time.Duration) time.Duration {
+	return min(max(time.Duration(float64(cost)/restingPart), maxInterval), maxRest)
 }
 
 // afterPSS returns when the next pass over PSS may follow one from begin to end. What was not used
 // of its share of a core counts for up to 5 s back: memory that moves after having been steady is
 // measured in each scan at first.
-func (t *Tree) afterPSS(begin, end instant) time.Duration {
-	from := max(t.due.memory, begin.wall-maxBeat)
-	return min(from+time.Duration(float64(end.cpu-begin.cpu)/pssPart), begin.wall+maxBeat)
+func (t *Tree) afterPSS(begin, end clockReading) time.Duration {
+	from := max(t.due.memory, begin.mono-maxInterval)
+	return min(from+time.Duration(float64(end.cpu-begin.cpu)/pssPart), begin.mono+maxInterval)
 }
 
 // sumRSS adds up the resident pages that the scan found, and what was swapped out when that was read last.
 func (t *Tree) sumRSS() {
 	var sum pssSum
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		if !p.dead() {
 			sum.measured(p, p.rss())
 		}
@@ -204,8 +204,8 @@ func (t *Tree) take(sum *pssSum, kind string) {
 	t.use.Swap, t.use.MemoryKind, t.use.MemoryFresh = sum.swap, kind, true
 }
 
-// A weighing is what a pass makes of a process.
-type weighing struct {
+// A passEntry is what a pass makes of a process.
+type passEntry struct {
 	*proc
 	bytes uint64
 	guess bool // the pass did not reach it, and none did before
@@ -216,7 +216,7 @@ type weighing struct {
 // processes count with the PSS that they had, and those that had none are taken to share as much as
 // the rest. It reports whether the round has measured all of them, and whether it raced with one that
 // began or ended, which had pages counted for it that are the others' alone, or the reverse.
-func (t *Tree) readPSS(begin instant) (whole, raced bool) {
+func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 	last, whole := begin, true
 	t.pass = t.pass[:0]
 	for _, p := range t.neediest() {
@@ -225,31 +225,31 @@ func (t *Tree) readPSS(begin instant) (whole, raced bool) {
 		}
 		read := t.round.open && p.pssAt >= t.round.began
 		if read || last.cpu-begin.cpu > maxPSS {
-			t.pass = append(t.pass, weighing{p, p.pss, p.pss == 0})
+			t.pass = append(t.pass, passEntry{p, p.pss, p.pss == 0})
 			whole = whole && read
 			continue
 		}
-		n, err := t.pss(p, last.wall-begin.wall > maxPSSWall, &t.round.unread)
+		n, err := t.pss(p, last.mono-begin.mono > maxPSSWall, &t.round.unread)
 		if t.rssOnly != nil {
 			return whole, raced
 		}
 		if err == nil {
-			t.pass = append(t.pass, weighing{p, n, false})
+			t.pass = append(t.pass, passEntry{p, n, false})
 		} else {
 			raced = true
 		}
 		at := t.clock()
-		p.pssAt, p.weighed = at.wall, p.faults
-		if p.pages >= pacePages && p.paced {
-			t.pace = pace(float64(at.cpu-last.cpu) / float64(p.pages))
+		p.pssAt, p.faultsAtMeasure = at.mono, p.faults
+		if p.pages >= pacePages && p.measured {
+			t.pageCost = pageCost(float64(at.cpu-last.cpu) / float64(p.pages))
 		}
 		last = at
 	}
 
 	raced = t.dropLeft() || raced
 	sum := t.sumPass()
-	raced = t.proveSum(&sum, raced) || raced
-	t.fail("memory", sum.why(t.round.unread.why("the PSS", len(t.ours))))
+	raced = t.raiseToLowerBound(&sum, raced) || raced
+	t.fail("memory", sum.why(t.round.unread.why("the PSS", len(t.jobProcs))))
 	switch {
 	case sum.alive == 0:
 	case t.round.unread.n > 0:
@@ -268,8 +268,8 @@ func (t *Tree) dropLeft() bool {
 		all += w.bytes
 	}
 	before := len(t.pass)
-	t.pass = slices.DeleteFunc(t.pass, func(w weighing) bool {
-		return w.paced && float64(w.shared()) > raceSlack*float64(all) && t.left(w.proc)
+	t.pass = slices.DeleteFunc(t.pass, func(w passEntry) bool {
+		return w.measured && float64(w.shared()) > raceSlack*float64(all) && t.left(w.proc)
 	})
 	return len(t.pass) < before
 }
@@ -285,7 +285,7 @@ func (t *Tree) left(p *proc) bool {
 		return gone(err)
 	}
 	now, err := parseStat(data, p.pid)
-	return err == nil && (now.start != p.start || now.threads <= 1 && procfile.Exiting(data) || now.rss() < p.shared()/2)
+	return err == nil && (now.start != p.start || now.threads <= 1 && procfile.IsExiting(data) || now.rss() < p.shared()/2)
 }
 
 // sumPass adds up the processes of the pass.
@@ -300,10 +300,10 @@ func (t *Tree) sumPass() (sum pssSum) {
 	return sum
 }
 
-// proveSum raises a sum to what its processes are proved to have, and reports whether it did. Pages that others
-// share with them belong to the job, unless its processes were not started by Root. The sum lacks them if those
+// raiseToLowerBound raises a sum to what its processes are proved to have, and reports whether it did. Pages that
+// others share with them belong to the job, unless its processes were not started by Root. The sum lacks them if those
 // others have ended, or have begun since the scan. If nothing has, the kernel shares pages for other reasons (KSM).
-func (t *Tree) proveSum(sum *pssSum, raced bool) bool {
+func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 	least := sum.private + sum.beyond
 	if t.o.Root == 0 || least <= (1+raceSlack)*sum.bytes || !raced && t.dir.newest() == t.newest {
 		return false
@@ -320,13 +320,13 @@ func (t *Tree) neediest() []*proc {
 		switch {
 		case p.pss == 0:
 			return 0
-		case p.faults != p.weighed:
+		case p.faults != p.faultsAtMeasure:
 			return 1
 		}
 		return 2
 	}
 
-	t.byNeed = append(t.byNeed[:0], t.ours...)
+	t.byNeed = append(t.byNeed[:0], t.jobProcs...)
 	slices.SortFunc(t.byNeed, func(a, b *proc) int {
 		return cmp.Or(cmp.Compare(need(a), need(b)), cmp.Compare(a.pssAt, b.pssAt), cmp.Compare(a.pid, b.pid))
 	})
@@ -388,13 +388,13 @@ func (s *pssSum) why(other error) error {
 // pss returns the memory of one process. One that sleeps in the kernel may hold the lock of its
 // memory map for long: its last PSS is used, or its RSS. The error says that it has ended.
 func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
-	switch cost := t.pace.of(p.pages); {
+	switch cost := t.pageCost.of(p.pages); {
 	case p.state == 'D' && p.pss > 0:
 		return p.pss, nil
 	case p.state == 'D':
 		return p.rss(), nil
 	case late:
-		t.note(unread, p.pid, "smaps_rollup", damaged("those before it took more than 1 s"))
+		t.note(unread, p.pid, "smaps_rollup", contentError("those before it took more than 1 s"))
 		return p.rss(), nil
 	case cost > maxOnePSS:
 		t.rssOnly = fmt.Errorf("measure PSS: process %d, with %d MiB, would take about %.0f ms; %s",
@@ -417,7 +417,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	if err == nil {
 		var r rollup
 		if r, err = parseRollup(data); err == nil {
-			p.rollup, p.paced = r, true
+			p.rollup, p.measured = r, true
 		}
 	}
 
@@ -448,10 +448,10 @@ func (t *Tree) status(p *proc) (rollup, error) {
 
 const (
 	// errFirstThread is why the memory of a process is unknown.
-	errFirstThread = damaged("its first thread has ended, and no other thread has its memory")
+	errFirstThread = contentError("its first thread has ended, and no other thread has its memory")
 	// errEnding is why a process is left out of a pass: it has given its memory back and is about
 	// to end.
-	errEnding = damaged("all of its threads have ended or are about to")
+	errEnding = contentError("all of its threads have ended or are about to")
 )
 
 // threadRollup returns the name of the smaps_rollup of a thread other than the first one.
@@ -488,14 +488,14 @@ func (t *Tree) otherThreads(pid int32) (folders []string, err error) {
 // fillResident takes the resident pages of processes whose first thread has ended from another thread: the kernel
 // tells none of such a process.
 func (t *Tree) fillResident() {
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		if p.state != 'Z' || p.dead() {
 			continue
 		}
 		threads, _ := t.otherThreads(p.pid)
 		for _, thread := range threads {
 			data, err := t.dir.read(p.pid, thread+"/stat")
-			if err != nil || procfile.Exiting(data) {
+			if err != nil || procfile.IsExiting(data) {
 				continue
 			}
 			if s, err := parseStat(data, anyPID); err == nil {
@@ -513,7 +513,7 @@ func (t *Tree) runs(pid int32, thread string) bool {
 	if err != nil {
 		return !gone(err)
 	}
-	return !procfile.Exiting(data)
+	return !procfile.IsExiting(data)
 }
 
 // withoutMap handles a process that exists and has no smaps_rollup. Either it has given its memory

@@ -7,7 +7,7 @@ import (
 
 // named is a Tree of named processes, none of whose scans is put off.
 func (p treeProc) named(ignore func(int) bool, pids ...int) *Tree {
-	t := NewTree(Options{Proc: p.dir, Named: pids, Ignore: ignore})
+	t := NewTree(Options{Proc: p.dir, Members: pids, Ignore: ignore})
 	treeReadFreely(t)
 	p.tb.Cleanup(func() { _ = t.Close() })
 	return t

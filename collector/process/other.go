@@ -16,59 +16,59 @@ type Tree struct{}
 func NewTree(Options) *Tree { return &Tree{} }
 
 // Read returns an error: processes are not read on this system.
-func (t *Tree) Read() (Use, error) {
-	return nothing(),
+func (t *Tree) Read() (TreeUsage, error) {
+	return unknownUsage(),
 		fmt.Errorf("read the job's processes: perfagent does so on Linux only, and this is %s", runtime.GOOS)
 }
 
-// Memory does nothing.
-func (t *Tree) Memory(bool) {}
+// MeasureMemory does nothing.
+func (t *Tree) MeasureMemory(bool) {}
 
-// Storage does nothing.
-func (t *Tree) Storage(bool) {}
+// MeasureStorage does nothing.
+func (t *Tree) MeasureStorage(bool) {}
 
 // Table returns nothing.
 func (t *Tree) Table() []Process { return nil }
 
-// Settle does nothing.
-func (t *Tree) Settle() {}
+// FinishTable does nothing.
+func (t *Tree) FinishTable() {}
 
-// Final does nothing.
-func (t *Tree) Final() {}
+// ForceNext does nothing.
+func (t *Tree) ForceNext() {}
 
-// LeftShared returns NaN: it is not known.
-func (t *Tree) LeftShared() float64 { return math.NaN() }
+// LeftoverShared returns NaN: it is not known.
+func (t *Tree) LeftoverShared() float64 { return math.NaN() }
 
-// Seen, Look and LookAbove return NotKnown.
-func (t *Tree) Seen(int) Relation { return NotKnown }
-func (t *Tree) Look(int) Relation { return NotKnown }
+// ScannedRelation, Look and LookAbove return NotKnown.
+func (t *Tree) ScannedRelation(int) Relation { return UnknownRelation }
+func (t *Tree) CurrentRelation(int) Relation { return UnknownRelation }
 
-func (t *Tree) LookAbove(int, int) Relation { return NotKnown }
+func (t *Tree) RelationByParent(int, int) Relation { return UnknownRelation }
 
 // Workers returns nothing.
 func (t *Tree) Workers() []int { return nil }
 
-// Ours reports false: nothing is known.
-func (t *Tree) Ours(int) bool { return false }
+// Contains reports false: nothing is known.
+func (t *Tree) Contains(int) bool { return false }
 
-// Newest does nothing.
-func (t *Tree) Newest(int64) {}
+// SetNewestPID does nothing.
+func (t *Tree) SetNewestPID(int64) {}
 
 // Close does nothing.
 func (t *Tree) Close() error { return nil }
 
-// Anew and Copy return Trees whose Read fails, too.
-func (t *Tree) Anew() *Tree { return &Tree{} }
-func (t *Tree) Copy() *Tree { return &Tree{} }
+// CloneEmpty and Copy return Trees whose Read fails, too.
+func (t *Tree) CloneEmpty() *Tree { return &Tree{} }
+func (t *Tree) Clone() *Tree      { return &Tree{} }
 
-// Living returns an error: processes are not read on this system.
-func (t *Tree) Living() (int, error) {
+// CountLiving returns an error: processes are not read on this system.
+func (t *Tree) CountLiving() (int, error) {
 	_, err := t.Read()
 	return 0, err
 }
 
 // Kill returns an error: processes are not read on this system.
-func (t *Tree) Kill() (int, error) { return t.Living() }
+func (t *Tree) Kill() (int, error) { return t.CountLiving() }
 
 // CPUTime reports false: the clocks of processes are read on Linux only.
 func CPUTime(int) (time.Duration, bool) { return 0, false }
@@ -79,5 +79,5 @@ type UsageReader struct{}
 // Self returns nothing on this system.
 func (*UsageReader) Self() Usage { return Usage{} }
 
-// Family returns nothing on this system.
-func (*UsageReader) Family(int) Usage { return Usage{} }
+// Subtree returns nothing on this system.
+func (*UsageReader) Subtree(int) Usage { return Usage{} }

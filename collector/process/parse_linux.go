@@ -17,7 +17,7 @@ type stat struct {
 	start   uint64 // since boot
 	pages   uint64 // resident
 	faults  uint64 // minor page faults: one for each shared page that it got a copy of
-	name    name
+	name    commName
 	stack   uint64 // where it begins: another place once it executes a program; 0 or 1 = not known
 	// clock is the CPU time of the process by its clock, just before the file was read; 0 = not known.
 	clock time.Duration
@@ -38,10 +38,10 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	var f [numFields][]byte
 	first, comm, fields := procfile.SplitStat(data, f[:])
 	if fields <= procfile.StatRSS {
-		return s, damaged("no name in parentheses, or too few fields after it")
+		return s, contentError("no name in parentheses, or too few fields after it")
 	}
 	if n, ok := procfile.ParseCount(first); !ok || pid != anyPID && n != uint64(pid) {
-		return s, damaged("it does not begin with its process id")
+		return s, contentError("it does not begin with its process id")
 	}
 
 	var n [numFields]uint64
@@ -52,13 +52,13 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	} {
 		var ok bool
 		if n[i], ok = procfile.ParseCount(f[i]); !ok {
-			return s, damaged("a field is not a count")
+			return s, contentError("a field is not a count")
 		}
 	}
 
 	if n[procfile.StatParent] > maxPIDs || n[procfile.StatThreads] > maxPIDs || n[procfile.StatRSS] > maxPages ||
 		len(f[procfile.StatState]) != 1 || f[procfile.StatState][0] == 0 {
-		return s, damaged("a field makes no sense")
+		return s, contentError("a field makes no sense")
 	}
 	for i := procfile.StatUTime; i <= procfile.StatCSTime; i++ {
 		s.ticks += float64(n[i])
@@ -91,7 +91,7 @@ func parseIO(data []byte) (io IO, err error) {
 	for _, line := range io.lines() {
 		n, ok := parseValue(data, line.key)
 		if !ok {
-			return IO{}, damaged("it lacks " + line.key)
+			return IO{}, contentError("it lacks " + line.key)
 		}
 		*line.into = float64(n)
 	}
@@ -128,7 +128,7 @@ var rollupKeys = [...]string{"Pss", "Pss_Anon", "Pss_Shmem", "Anonymous", "Priva
 func parseRollup(data []byte) (rollup, error) {
 	var v [len(rollupKeys)]uint64
 	if !parseKB(data, rollupKeys[:], v[:]) {
-		return rollup{}, damaged("it has no line of Pss in kB")
+		return rollup{}, contentError("it has no line of Pss in kB")
 	}
 	return rollup{pss: v[0], pssAnon: v[1], shmem: v[2], anon: v[3], private: v[4] + v[5],
 		swap: v[6], huge: v[7], hugeShared: v[8], parts: bytes.Contains(data, []byte("Pss_Shmem:"))}, nil
@@ -141,7 +141,7 @@ var statusKeys = [...]string{"VmRSS", "RssShmem", "VmSwap", "HugetlbPages"}
 func parseStatus(data []byte) (rollup, error) {
 	var v [len(statusKeys)]uint64
 	if !parseKB(data, statusKeys[:], v[:]) {
-		return rollup{}, damaged("it has no line of VmRSS in kB")
+		return rollup{}, contentError("it has no line of VmRSS in kB")
 	}
 	return rollup{pss: v[0], shmem: v[1], swap: v[2], huge: v[3]}, nil
 }

@@ -7,8 +7,8 @@ type Relation int
 
 // The Relations. A process may be gone before anybody looks.
 const (
-	NotKnown Relation = iota
-	Ours
+	UnknownRelation Relation = iota
+	InJob
 	Foreign
 )
 
@@ -36,8 +36,8 @@ type Process struct {
 	Threads int `json:"threads,omitzero"`
 }
 
-// An Ended is a process that Root has waited for.
-type Ended struct {
+// A ReapedProcess is a process that Root has waited for.
+type ReapedProcess struct {
 	PID int // 0 stands for several, whose IDs were not kept
 	// CPUSeconds is the user and system time of the process and of the children that it waited for.
 	CPUSeconds float64

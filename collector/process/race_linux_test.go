@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // Swap and huge pages belong to the memory; huge pages that processes share count once.
@@ -41,7 +41,7 @@ func TestTree_SwapWithoutPSS(t *testing.T) {
 	tree := p.tree(nil)
 	treeRead(t, tree)
 	u := treeRead(t, tree)
-	if p := tree.ours[0]; u.MemoryKind != "rss" || u.Memory != float64(p.rss()+3072<<10) || u.Swap != 2048<<10 {
+	if p := tree.jobProcs[0]; u.MemoryKind != "rss" || u.Memory != float64(p.rss()+3072<<10) || u.Swap != 2048<<10 {
 		t.Errorf("%+v", u)
 	}
 }
@@ -79,7 +79,7 @@ func TestTree_RacesWithForkJoin(t *testing.T) {
 			}
 			tree := p.tree(nil)
 			clock, looks := &treeClock{look: 10 * time.Millisecond}, 0
-			tree.clock = func() instant {
+			tree.clock = func() clockReading {
 				if looks++; looks == 3+c.at { // of Read, of readMemory; then one for each that was measured
 					c.then(p, tree)
 				}
@@ -93,7 +93,7 @@ func TestTree_RacesWithForkJoin(t *testing.T) {
 				p.remove(filepath.Join(p.dir, strconv.Itoa(pid)))
 			}
 			p.put(line(main, 1))
-			clock.at.wall += time.Second // less than the 2 s and more for which the pass had to pay
+			clock.at.mono += time.Second // less than the 2 s and more for which the pass had to pay
 			if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != kib<<10 {
 				t.Errorf("at the next scan: %+v", u)
 			}
@@ -154,7 +154,7 @@ sys.stdin.read()
 
 // The memory of a process whose first thread has ended is followed like any other.
 func TestTree_MemoryGrowsWithoutFirstThread(t *testing.T) {
-	need.Time(t, "half a second")
+	testenv.SkipIfShort(t, "half a second")
 	tree := treeOwn()
 	defer tree.Close()
 	j := treeStart(t, treeSelf("leaderless 32"))
@@ -164,7 +164,7 @@ func TestTree_MemoryGrowsWithoutFirstThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.line(t)
-	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory < before.Memory+60<<20 || tree.ours[0].rss() < 90<<20 {
+	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory < before.Memory+60<<20 || tree.jobProcs[0].rss() < 90<<20 {
 		t.Errorf("it grew by 64 MiB: %+v, before %+v", u, before)
 	}
 }

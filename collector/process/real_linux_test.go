@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // treeRole is the variable that makes the test binary play a part.
@@ -201,7 +201,7 @@ func treeReader(proc, root string) {
 	fmt.Printf("%+v, init seen: %v, %q\n", u, find(tree.all, 1) != nil, fmt.Sprint(err))
 }
 
-func treeFailures(u Use, err error) error {
+func treeFailures(u TreeUsage, err error) error {
 	for _, what := range []string{"stat", "memory", "io"} {
 		if why := u.Failed[what]; why != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", what, why))
@@ -295,9 +295,9 @@ func treeSleepers(tb testing.TB, n int) (parent int) {
 
 // treeReadFreely lets no Read be put off, however slow the machine is.
 func treeReadFreely(t *Tree) {
-	at := instant{}
-	t.clock = func() instant {
-		at.wall += time.Nanosecond
+	at := clockReading{}
+	t.clock = func() clockReading {
+		at.mono += time.Nanosecond
 		return at
 	}
 }
@@ -379,7 +379,7 @@ func TestTree_FindsChildOfAThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	treeWant(t, tree, min(j.cmd.Process.Pid, child), max(j.cmd.Process.Pid, child))
-	if first := tree.ours[0]; first.rss() == 0 || first.start == 0 {
+	if first := tree.jobProcs[0]; first.rss() == 0 || first.start == 0 {
 		t.Errorf("%+v", first)
 	}
 }
@@ -408,13 +408,13 @@ func TestTree_FindsDaemon(t *testing.T) {
 			treeMust(j.cmd.Process.Kill())
 			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
 			u := treeRead(t, tree)
-			if u.Processes != 1 || u.CPUSeconds < 0.11 || u.MemoryKind != "pss" || len(tree.ours) != 1 {
-				t.Fatalf("%+v, %d processes", u, len(tree.ours))
+			if u.Processes != 1 || u.CPUSeconds < 0.11 || u.MemoryKind != "pss" || len(tree.jobProcs) != 1 {
+				t.Fatalf("%+v, %d processes", u, len(tree.jobProcs))
 			}
 			treeMust(j.input.Close()) // ends the daemon
 			if adopted {
 				var status syscall.WaitStatus
-				if _, err := syscall.Wait4(int(tree.ours[0].pid), &status, 0, nil); err != nil {
+				if _, err := syscall.Wait4(int(tree.jobProcs[0].pid), &status, 0, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -437,8 +437,8 @@ func TestTree_Zombie(t *testing.T) {
 	}
 	u := treeRead(t, tree)
 	dead := find(tree.all, int32(zombie)) // its id may be the lower one
-	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.ours) != 2 || treeFailed(u) || dead == nil || dead.rss() != 0 {
-		t.Fatalf("%+v, %d processes", u, len(tree.ours))
+	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.jobProcs) != 2 || treeFailed(u) || dead == nil || dead.rss() != 0 {
+		t.Fatalf("%+v, %d processes", u, len(tree.jobProcs))
 	}
 }
 
@@ -449,7 +449,7 @@ func treePython(t *testing.T) string {
 	if python == "" {
 		python = "python3"
 	}
-	return need.Tool(t, python, "apt-get install python3, or make test")
+	return testenv.NeedsTool(t, python, "apt-get install python3, or make test")
 }
 
 // Four processes that share 300 MB by copy on write have them once.
@@ -477,7 +477,7 @@ sys.stdin.read()
 	}
 	u := treeRead(t, tree)
 	rss := 0.0
-	for _, p := range tree.ours {
+	for _, p := range tree.jobProcs {
 		rss += float64(p.rss())
 	}
 	t.Logf("PSS %.1f MB, RSS %.1f MB", u.Memory/1e6, rss/1e6)
@@ -581,11 +581,11 @@ func TestTree_ForkStorm(t *testing.T) {
 	for deadline := time.Now().Add(treePatience); ; {
 		n, cpu := treeReap(j.cmd.Process.Pid)
 		adopted, reaped = adopted+n, reaped+cpu
-		if used = treeRead(t, tree).CPUSeconds; len(tree.ours) == 1 {
+		if used = treeRead(t, tree).CPUSeconds; len(tree.jobProcs) == 1 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d processes", len(tree.ours))
+			t.Fatalf("%d processes", len(tree.jobProcs))
 		}
 	}
 

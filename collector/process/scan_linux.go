@@ -13,7 +13,7 @@ type class uint8
 
 const (
 	unknown class = iota
-	ours
+	inJob
 	ignored // one that Ignore selects, or below one
 	foreign // neither, by a complete chain of parents
 	hidden  // we may not read its stat
@@ -26,20 +26,20 @@ const (
 // A proc is one process of the procfs.
 type proc struct {
 	stat
-	pid     int32
-	class   class
-	was     class // at the scan before, of the same process: ours, ignored or unknown
-	held    int32 // descriptor of its open stat, plus 1; 0 = none
-	stale   bool  // ours, and not readable now: its values are of an earlier scan
-	waiting bool  // its parents are being followed
-	inode   uint64
-	cut     time.Duration // what its ticks lack, see sumExact
-	io      IO            // newest
-	seq     int64         // the order of readings: later ones have higher numbers
-	weight                // of its memory, newest
-	paced   bool          // weight was measured after this scan
-	kept    bool          // its stat is that of an earlier scan: it has not run since
-	ioAt    time.Duration // its clock when its storage bytes were read; 0 = they were not
+	pid            int32
+	class          class
+	was            class // at the scan before, of the same process: ours, ignored or unknown
+	statFD         int32 // descriptor of its open stat, plus 1; 0 = none
+	stale          bool  // ours, and not readable now: its values are of an earlier scan
+	waiting        bool  // its parents are being followed
+	inode          uint64
+	cut            time.Duration // what its ticks lack, see sumExact
+	io             IO            // newest
+	seq            int64         // the order of readings: later ones have higher numbers
+	measuredMemory               // of its memory, newest
+	measured       bool          // weight was measured after this scan
+	kept           bool          // its stat is that of an earlier scan: it has not run since
+	ioAt           time.Duration // its clock when its storage bytes were read; 0 = they were not
 }
 
 // dead reports whether nothing is left of a process but its times. One whose first thread has ended
@@ -73,8 +73,8 @@ const maxRounds = 4
 // has begun since the scan before is known without a list, see findBegun. If nothing has, the job's processes alone
 // are read.
 func (t *Tree) scan() error {
-	t.calm = t.findBegun()
-	if t.calm && len(t.begun) == 0 && t.refresh() {
+	t.incremental = t.findBegun()
+	if t.incremental && len(t.begun) == 0 && t.refresh() {
 		t.scans++
 		return nil
 	}
@@ -119,8 +119,8 @@ func (t *Tree) scan() error {
 // threads, or of processes that have ended: there is no process clock for them. One that is being made has its ID
 // for a moment before it has a clock, hence two scans. It reports false if only a list can tell.
 func (t *Tree) findBegun() bool {
-	since, newest := t.before, t.told
-	if t.told = 0; newest == 0 || !t.dir.own {
+	since, newest := t.before, t.newestHint
+	if t.newestHint = 0; newest == 0 || !t.dir.own {
 		newest = t.dir.newest()
 	}
 	t.before, t.newest, t.begun = t.newest, newest, t.begun[:0]
@@ -148,7 +148,7 @@ func (t *Tree) refresh() bool {
 	}
 
 	t.anew = t.anew[:0]
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		if p.stale {
 			return false
 		}
@@ -159,8 +159,8 @@ func (t *Tree) refresh() bool {
 		t.anew = append(t.anew, now)
 	}
 
-	for i, p := range t.ours {
-		p.stat, p.paced = t.anew[i], false
+	for i, p := range t.jobProcs {
+		p.stat, p.measured = t.anew[i], false
 	}
 	return true
 }
@@ -169,12 +169,12 @@ func (t *Tree) refresh() bool {
 // its clock stands still. The clock costs a twentieth of the file. It is read before it, so that what runs meanwhile is
 // seen at the next scan.
 func (t *Tree) statOf(p, old *proc, again bool) (s stat, kept bool, err error) {
-	if p.held == 0 && old != nil && old.inode == p.inode {
-		p.held, old.held = old.held, 0
+	if p.statFD == 0 && old != nil && old.inode == p.inode {
+		p.statFD, old.statFD = old.statFD, 0
 	}
 
 	clock := t.clockOf(p.pid)
-	if !again && clock > 0 && old != nil && clock == old.clock && old.class == ours && old.inode == p.inode &&
+	if !again && clock > 0 && old != nil && clock == old.clock && old.class == inJob && old.inode == p.inode &&
 		!old.stale && (int(p.pid)+t.scans)%reread != 0 {
 		return old.stat, true, nil
 	}
@@ -189,7 +189,7 @@ func (t *Tree) statOf(p, old *proc, again bool) (s stat, kept bool, err error) {
 
 // list returns the processes of the procfs, by ID, with nothing but their IDs and inodes. Some may have ended.
 func (t *Tree) list() ([]proc, error) {
-	if !t.calm {
+	if !t.incremental {
 		return t.dir.pids(t.spare[:0])
 	}
 
@@ -213,7 +213,7 @@ func (t *Tree) list() ([]proc, error) {
 func (t *Tree) fill(p *proc) {
 	old := find(t.all, p.pid)
 	if old == nil || old.inode != p.inode || old.class != foreign && old.class != hidden ||
-		!t.calm && (int(p.pid)+t.scans)%recheck == 0 {
+		!t.incremental && (int(p.pid)+t.scans)%recheck == 0 {
 		t.load(p, false)
 		return
 	}
@@ -228,16 +228,16 @@ func (t *Tree) fill(p *proc) {
 func (t *Tree) load(p *proc, again bool) {
 	old := find(t.all, p.pid)
 	t.seq++
-	p.seq, p.stale, p.paced = t.seq, false, false
+	p.seq, p.stale, p.measured = t.seq, false, false
 	var err error
 	p.stat, p.kept, err = t.statOf(p, old, again)
 
 	switch {
 	case err == nil:
-		p.class, p.was, p.weight = unknown, unknown, weight{}
+		p.class, p.was, p.measuredMemory = unknown, unknown, measuredMemory{}
 		p.io, p.ioAt = IO{}, 0
 		if old != nil && old.start == p.start {
-			p.was, p.weight = old.remembered(), old.weight
+			p.was, p.measuredMemory = old.remembered(), old.measuredMemory
 			p.io, p.ioAt = old.io, old.ioAt
 		}
 		return
@@ -249,7 +249,7 @@ func (t *Tree) load(p *proc, again bool) {
 	t.note(&t.unread, p.pid, "stat", err)
 	switch {
 	case old != nil && old.inode == p.inode && old.remembered() != unknown:
-		p.stat, p.weight = old.stat, old.weight
+		p.stat, p.measuredMemory = old.stat, old.measuredMemory
 		p.was, p.class, p.stale = old.remembered(), unknown, true
 	case denied(err):
 		p.class, t.hiddenBy = hidden, err
@@ -262,8 +262,8 @@ func (t *Tree) load(p *proc, again bool) {
 // is kept open, which halves the cost of reading it; it cannot come to mean another process with
 // the same ID.
 func (t *Tree) readStat(p, old *proc) ([]byte, error) {
-	if p.held > 0 {
-		if data, err := t.dir.readOpen(int(p.held) - 1); !gone(err) {
+	if p.statFD > 0 {
+		if data, err := t.dir.readOpen(int(p.statFD) - 1); !gone(err) {
 			return data, err
 		}
 		p.drop(&t.held) // another process may have its ID by now
@@ -274,9 +274,9 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 		return nil, err
 	}
 
-	if old != nil && old.class == ours && t.held < t.maxHeld {
+	if old != nil && old.class == inJob && t.held < t.maxHeld {
 		t.held++
-		p.held = int32(fd) + 1
+		p.statFD = int32(fd) + 1
 	} else {
 		defer unix.Close(fd)
 	}
@@ -286,7 +286,7 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 // release closes the files that are held of processes.
 func (t *Tree) release(list []proc) {
 	for i := range list {
-		if list[i].held > 0 {
+		if list[i].statFD > 0 {
 			list[i].drop(&t.held)
 		}
 	}
@@ -294,14 +294,14 @@ func (t *Tree) release(list []proc) {
 
 // drop closes the file that is held of a process.
 func (p *proc) drop(count *int) {
-	unix.Close(int(p.held) - 1)
-	p.held = 0
+	unix.Close(int(p.statFD) - 1)
+	p.statFD = 0
 	*count--
 }
 
 // remembered returns the class that a process keeps, whoever adopts it.
 func (p *proc) remembered() class {
-	if p.class == ours || p.class == ignored {
+	if p.class == inJob || p.class == ignored {
 		return p.class
 	}
 	return unknown
@@ -323,8 +323,8 @@ func (t *Tree) findRoots() error {
 	if t.o.Root != 0 {
 		return t.findRoot(t.o.Root, foreign)
 	}
-	for _, pid := range t.o.Named {
-		if err := t.findRoot(pid, ours); err != nil && t.scans == 0 {
+	for _, pid := range t.o.Members {
+		if err := t.findRoot(pid, inJob); err != nil && t.scans == 0 {
 			return err
 		}
 	}
@@ -370,7 +370,7 @@ func (t *Tree) follow(p *proc) {
 		p.waiting = true
 		t.chain = append(t.chain, p)
 		if t.belowRoot(p) {
-			up = ours
+			up = inJob
 			break
 		}
 		if p.ppid == 0 {
@@ -415,11 +415,11 @@ func (t *Tree) belowRoot(p *proc) bool { return t.o.Root != 0 && p.ppid == int32
 // below an ignored one is not the job's: it was adopted, which only the root and named ones and what
 // is above and below these do.
 func (t *Tree) inherit(p *proc, up class) class {
-	if t.belowRoot(p) || t.o.Root == 0 && up == ours {
+	if t.belowRoot(p) || t.o.Root == 0 && up == inJob {
 		if p.was == ignored || t.o.Ignore != nil && t.o.Ignore(int(p.pid)) {
 			return ignored
 		}
-		return ours
+		return inJob
 	}
 	if (up == foreign || up == lost || up == stray) && p.was != unknown {
 		return p.was
@@ -434,14 +434,14 @@ func (t *Tree) retry() (changed bool) {
 	t.late = t.late[:0]
 	for i := range t.next {
 		p := &t.next[i]
-		if p.class != lost && p.class != ours {
+		if p.class != lost && p.class != inJob {
 			continue
 		}
 		parent := find(t.next, p.ppid)
 		switch {
-		case p.class == ours:
+		case p.class == inJob:
 			adopted := p.kept && !t.belowRoot(p) && (parent == nil || parent.class == ended || parent.dead())
-			if !adopted && (parent == nil || parent.class != ours || parent.seq <= p.seq || p.stale) {
+			if !adopted && (parent == nil || parent.class != inJob || parent.seq <= p.seq || p.stale) {
 				continue
 			}
 			t.reload(p)
@@ -483,7 +483,7 @@ func (t *Tree) reload(p *proc) {
 	t.load(p, true)
 	switch {
 	case p.class != unknown:
-	case class == ours && p.start != before.start:
+	case class == inJob && p.start != before.start:
 		p.class = ended // another took its ID; the next scan sees who
 	case class == lost && p.start == before.start && p.ppid == before.ppid:
 		p.class = stray
@@ -492,10 +492,10 @@ func (t *Tree) reload(p *proc) {
 
 // collect lists the job's processes.
 func (t *Tree) collect() {
-	t.ours = t.ours[:0]
+	t.jobProcs = t.jobProcs[:0]
 	for i := range t.next {
-		if t.next[i].class == ours {
-			t.ours = append(t.ours, &t.next[i])
+		if t.next[i].class == inJob {
+			t.jobProcs = append(t.jobProcs, &t.next[i])
 		} else {
 			t.release(t.next[i : i+1])
 		}

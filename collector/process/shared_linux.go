@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// sharedBeat is how often descriptors are looked at where nothing says that files grew, and
+	// sharedInterval is how often descriptors are looked at where nothing says that files grew, and
 	// sharedPart the share of a core that may be spent on it where something does.
-	sharedBeat = 10 * time.Second
-	sharedPart = 0.001
+	sharedInterval = 10 * time.Second
+	sharedPart     = 0.001
 	// sharedMoves is by how many bytes the host's shared memory must move to be looked into.
 	sharedMoves = 1 << 20
 	// maxDescriptors bounds how many are looked at in a row. The rest has its turn later.
@@ -43,10 +43,10 @@ type sharedMemory struct {
 	looked time.Duration
 	known  bool // there was a look
 
-	mounts map[uint64]bool // by ID: whether it is of a tmpfs; of the look that goes on
-	tabled int32           // the process whose mounts were added last
-	file   procfile.Buffer
-	room   [64]byte // the beginning of a link
+	mounts  map[uint64]bool // by ID: whether it is of a tmpfs; of the look that goes on
+	tabled  int32           // the process whose mounts were added last
+	file    procfile.Buffer
+	linkBuf [64]byte // the beginning of a link
 }
 
 // A fileID identifies a file on this host.
@@ -89,12 +89,12 @@ func readHost() hostMemory {
 
 // readShared looks at what processes hold open, if that is due: at first, once the host's shared memory
 // has moved, and every 10 s as long as the job has some.
-func (t *Tree) readShared(begin instant) {
+func (t *Tree) readShared(begin clockReading) {
 	s, host := &t.shared, t.host.shared
 	t.use.Unowned = math.NaN()
 	moved := math.Abs(host-s.at) >= max(sharedMoves, t.mapped/100)
-	idle := s.open == 0 && t.rssOnly == nil || begin.wall < s.looked+sharedBeat
-	if begin.wall < s.due || s.known && !moved && idle {
+	idle := s.open == 0 && t.rssOnly == nil || begin.mono < s.looked+sharedInterval
+	if begin.mono < s.due || s.known && !moved && idle {
 		return
 	}
 
@@ -102,7 +102,7 @@ func (t *Tree) readShared(begin instant) {
 	mapped := t.mappedShared()
 	open := t.readOpenFiles(mapped)
 	end := t.clock()
-	s.due, s.looked, s.at = after(from, end, sharedPart), end.wall, host
+	s.due, s.looked, s.at = after(from, end, sharedPart), end.mono, host
 	if !s.known && t.o.Running {
 		s.before -= mapped + open // the job had that already
 	}
@@ -110,7 +110,7 @@ func (t *Tree) readShared(begin instant) {
 	s.most = max(s.most, mapped+open)
 	t.use.MemoryFresh = t.use.MemoryFresh || open != s.open
 	s.open = open
-	if t.measured == begin.wall || t.rssOnly != nil || t.steady(t.resident()) { // else mapped is old
+	if t.measured == begin.mono || t.rssOnly != nil || t.steady(t.resident()) { // else mapped is old
 		t.use.Unowned = s.beyond(min(host, readHost().shared))
 	}
 }
@@ -118,14 +118,14 @@ func (t *Tree) readShared(begin instant) {
 // beyond returns by how many bytes the host's shared memory has grown beyond what was the job's.
 func (s *sharedMemory) beyond(host float64) float64 { return max(0, host-s.before-s.most) }
 
-// LeftShared returns what a job of which no process is left may have left in the shared memory of the host, see
+// LeftoverShared returns what a job of which no process is left may have left in the shared memory of the host, see
 // Use.Unowned. NaN is unknown.
-func (t *Tree) LeftShared() float64 { return t.shared.beyond(readHost().shared) }
+func (t *Tree) LeftoverShared() float64 { return t.shared.beyond(readHost().shared) }
 
 // mappedShared returns the shared memory that the job's processes have mapped. Where PSS does not tell,
 // it reads their status, which also has what they have swapped out.
 func (t *Tree) mappedShared() (sum float64) {
-	for i, p := range t.ours {
+	for i, p := range t.jobProcs {
 		if !p.dead() && i < maxDescriptors && (t.rssOnly != nil || p.pss > 0 && !p.parts) {
 			r, err := t.status(p)
 			switch {
@@ -148,14 +148,14 @@ func (t *Tree) readOpenFiles(mapped float64) float64 {
 	s.mounts, s.tabled = map[uint64]bool{}, 0 // numbers of mounts are used again
 	left := maxDescriptors
 	first := 0
-	for i, p := range t.ours {
+	for i, p := range t.jobProcs {
 		if p.pid < s.next {
 			first = i + 1
 		}
 	}
-	for i := first; i < len(t.ours) && left > 0; i++ {
-		left -= t.readDescriptors(t.ours[i], left)
-		s.next = t.ours[i].pid + 1
+	for i := first; i < len(t.jobProcs) && left > 0; i++ {
+		left -= t.readDescriptors(t.jobProcs[i], left)
+		s.next = t.jobProcs[i].pid + 1
 	}
 	if left > 0 { // all have had their turn
 		t.endRound()
@@ -218,8 +218,8 @@ func (t *Tree) readDescriptors(p *proc, most int) (n int) {
 // one of a file server might never answer.
 func (t *Tree) readDescriptor(p *proc, dir int, name string) {
 	s := &t.shared
-	n, err := unix.Readlinkat(dir, name, s.room[:])
-	if err != nil || !t.inMemory(p, name, s.room[:n]) {
+	n, err := unix.Readlinkat(dir, name, s.linkBuf[:])
+	if err != nil || !t.inMemory(p, name, s.linkBuf[:n]) {
 		return
 	}
 	const wanted = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_BLOCKS | unix.STATX_CTIME | unix.STATX_BTIME
@@ -318,7 +318,7 @@ func (t *Tree) readMappings() (whole bool) {
 	}
 	whole = true
 	tables := 0
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		if p.shmem == 0 || p.dead() {
 			continue
 		}

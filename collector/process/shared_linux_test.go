@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // treeHold holds some MiB in one file in memory, once its input says so, and gives them back when it says so again.
@@ -93,18 +93,18 @@ func TestTree_SharedMemoryWithoutOwner(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	tree.shared.most = much // of the job, which has closed it since
-	if left := tree.LeftShared(); left > much/2 {
+	if left := tree.LeftoverShared(); left > much/2 {
 		t.Errorf("%v bytes are told twice", left)
 	}
 	tree.shared.most = 0
 	running := NewTree(Options{Root: os.Getpid(), Running: true})
 	defer running.Close()
-	running.ours = []*proc{{weight: weight{rollup: rollup{shmem: much}}}}
+	running.jobProcs = []*proc{{measuredMemory: measuredMemory{rollup: rollup{shmem: much}}}}
 	running.readShared(running.clock())
 	if was := tree.shared.before + much - running.shared.before; !(was > much/2 && was < 2*much) {
 		t.Errorf("of what a running job has mapped %v bytes are left out", was)
 	}
-	if left := tree.LeftShared(); !(left > much/2 && left < 2*much) {
+	if left := tree.LeftoverShared(); !(left > much/2 && left < 2*much) {
 		t.Errorf("%v bytes are left", left)
 	}
 }
@@ -172,7 +172,7 @@ func TestTree_OpenFiles(t *testing.T) {
 
 // Of more descriptors than are looked at in a row the others have their turn, and what was found stays meanwhile.
 func TestTree_ManyDescriptors(t *testing.T) {
-	need.Time(t, "half a second")
+	testenv.SkipIfShort(t, "half a second")
 	p := treeFixture(t)
 	path := filepath.Join(t.TempDir(), "file")
 	p.write(path, strings.Repeat("x", 1<<20))

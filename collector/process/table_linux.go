@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// most is how many rows each order has: by CPU time and by memory.
-	most = 20
+	// rowsPerOrder is how many rows each order has: by CPU time and by memory.
+	rowsPerOrder = 20
 	// maxLiving bounds the processes that are followed at a time, and maxEnded those that have ended
 	// and may have a row.
 	maxLiving = 4096
-	maxEnded  = 4 * most
+	maxEnded  = 4 * rowsPerOrder
 	// maxAncestors bounds how far up the process that waited for another is looked for.
 	maxAncestors = 64
 )
@@ -26,13 +26,13 @@ type entry struct {
 	row      Process
 	start    uint64 // ticks since boot
 	cpu      float64
-	before   float64 // of cpu, what was used before the table began
-	children float64 // of the children that it waited for, as the table has it
-	counted  float64 // the same, as the kernel counted it in the newest scan
-	owed     float64 // of ended children with rows, which children does not have yet
-	payer    *entry  // once it has ended: who waited for it, as far as is known
-	final    *Ended  // what Root learned when it waited for it
-	look
+	before   float64        // of cpu, what was used before the table began
+	children float64        // of the children that it waited for, as the table has it
+	counted  float64        // the same, as the kernel counted it in the newest scan
+	owed     float64        // of ended children with rows, which children does not have yet
+	waiter   *entry         // once it has ended: who waited for it, as far as is known
+	final    *ReapedProcess // what Root learned when it waited for it
+	inspection
 }
 
 // A table is the account of the job's processes one by one.
@@ -76,9 +76,9 @@ func (t *Tree) Table() []Process {
 	return out
 }
 
-// Settle completes the Table of a job when no process of it is left.
-func (t *Tree) Settle() {
-	t.ours = t.ours[:0]
+// FinishTable completes the Table of a job when no process of it is left.
+func (t *Tree) FinishTable() {
+	t.jobProcs = t.jobProcs[:0]
 	t.account()
 }
 
@@ -86,19 +86,19 @@ func (t *Tree) Settle() {
 func (t *Tree) account() {
 	b := &t.table
 	b.now, b.looks = clock(unix.CLOCK_BOOTTIME), 0
-	t.meet()
+	t.matchScan()
 	b.findMain()
 
 	reaped := b.root.children
-	if t.o.Ended != nil { // after the scan: of each process that Root reaped before, it is known
-		for _, end := range t.o.Ended() {
-			if !t.settle(end) {
+	if t.o.Reaped != nil { // after the scan: of each process that Root reaped before, it is known
+		for _, end := range t.o.Reaped() {
+			if !t.recordReaped(end) {
 				reaped += end.CPUSeconds
 			}
 		}
 	}
 
-	t.bury()
+	t.retireEnded()
 	for _, e := range b.living {
 		e.waited(e.counted)
 	}
@@ -109,12 +109,12 @@ func (t *Tree) account() {
 	b.begun = true
 }
 
-// meet notes what the scan found, in the order of process IDs, and which processes it did not find any
+// matchScan notes what the scan found, in the order of process IDs, and which processes it did not find any
 // more.
-func (t *Tree) meet() {
+func (t *Tree) matchScan() {
 	b := &t.table
 	living, old := b.spare[:0], b.living
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		e := withPID(old, int(p.pid))
 		if e == nil || e.start != p.start { // another process may have its ID
 			if len(living) >= maxLiving {
@@ -137,7 +137,7 @@ func (t *Tree) enter(p *proc) *entry {
 	e := &entry{start: p.start, row: Process{PID: int(p.pid), Start: sinceBoot(p.start), Command: p.name.bracketed()}}
 	if t.o.Running && !t.table.begun {
 		e.before, e.children = p.ownSeconds(), p.childSeconds()
-		e.since = true
+		e.preexisting = true
 	}
 	return e
 }
@@ -168,8 +168,8 @@ func (b *table) findMain() {
 	}
 }
 
-// settle keeps the end of a process for bury. It reports false if the process has no entry.
-func (t *Tree) settle(end Ended) bool {
+// recordReaped keeps the end of a process for bury. It reports false if the process has no entry.
+func (t *Tree) recordReaped(end ReapedProcess) bool {
 	b := &t.table
 	e := withPID(b.gone, end.PID)
 	if e == nil {
@@ -191,21 +191,21 @@ func (t *Tree) settle(end Ended) bool {
 	return true
 }
 
-// bury moves the processes that are gone to those that have ended, and charges their CPU time to those
+// retireEnded moves the processes that are gone to those that have ended, and charges their CPU time to those
 // that waited for them.
-func (t *Tree) bury() {
+func (t *Tree) retireEnded() {
 	b := &t.table
 	for _, e := range b.gone {
 		e.row.End = cmp.Or(e.row.End, b.now)
 		if e.final == nil {
-			e.payer = t.payerOf(e)
-			e.payer.owed += e.cpu + e.children + e.owed
+			e.waiter = t.findWaiter(e)
+			e.waiter.owed += e.cpu + e.children + e.owed
 		}
 	}
 
 	for _, e := range b.gone {
 		if e.final != nil { // after what its own children are charged for
-			e.payer = &b.root
+			e.waiter = &b.root
 			e.close()
 		}
 	}
@@ -215,9 +215,9 @@ func (t *Tree) bury() {
 	b.gone = b.gone[:0]
 }
 
-// payerOf returns the nearest ancestor of a process that lives, or of which Root knows what it used:
+// findWaiter returns the nearest ancestor of a process that lives, or of which Root knows what it used:
 // the time of those between them ends up there, too.
-func (t *Tree) payerOf(e *entry) *entry {
+func (t *Tree) findWaiter(e *entry) *entry {
 	b, ppid := &t.table, e.row.PPID
 	for range maxAncestors {
 		if up := withPID(b.living, ppid); up != nil && up.start <= e.start {
@@ -281,7 +281,7 @@ func (b *table) choose() []*entry {
 	var chosen []*entry
 	take := func(value func(e *entry) float64) {
 		slices.SortStableFunc(all, func(x, y *entry) int { return cmp.Compare(value(y), value(x)) })
-		for _, e := range all[:min(most, len(all))] {
+		for _, e := range all[:min(rowsPerOrder, len(all))] {
 			if !slices.Contains(chosen, e) {
 				chosen = append(chosen, e)
 			}
@@ -303,11 +303,11 @@ func (b *table) choose() []*entry {
 // forget gives the CPU time of a process that has ended to the one that waited for it.
 func (b *table) forget(e *entry) {
 	for _, other := range b.ended {
-		if other != nil && other.payer == e {
-			other.payer = e.payer
+		if other != nil && other.waiter == e {
+			other.waiter = e.waiter
 		}
 	}
-	e.payer.credit(e.row.CPUSeconds + e.row.EndedChildren)
+	e.waiter.credit(e.row.CPUSeconds + e.row.EndedChildren)
 }
 
 // withPID returns the entry with an ID in a list that is sorted by ID, or nil.
@@ -328,8 +328,8 @@ func sinceBoot(ticks uint64) time.Duration {
 // waiterShare is the part of a core below which a process with children is taken to wait for them.
 const waiterShare = 0.05
 
-// A worked is the CPU time that a process had used at some moment of the boot clock, in seconds.
-type worked struct {
+// A cpuSample is the CPU time that a process had used at some moment of the boot clock, in seconds.
+type cpuSample struct {
 	start   uint64
 	seconds float64
 	at      time.Duration
@@ -339,10 +339,10 @@ type worked struct {
 // child and have used less than a twentieth of a core since the call before, as a shell or a launcher that waits
 // for its command.
 func (t *Tree) Workers() []int {
-	now, before := clock(unix.CLOCK_BOOTTIME), t.worked
-	t.worked = make(map[int32]worked, len(t.ours))
-	parents := make([]int32, 0, len(t.ours))
-	for _, p := range t.ours {
+	now, before := clock(unix.CLOCK_BOOTTIME), t.cpuSamples
+	t.cpuSamples = make(map[int32]cpuSample, len(t.jobProcs))
+	parents := make([]int32, 0, len(t.jobProcs))
+	for _, p := range t.jobProcs {
 		if !p.dead() {
 			parents = append(parents, p.ppid)
 		}
@@ -350,14 +350,14 @@ func (t *Tree) Workers() []int {
 	slices.Sort(parents)
 
 	var out []int
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		if p.dead() {
 			continue
 		}
-		t.worked[p.pid] = worked{p.start, p.ownSeconds(), now}
+		t.cpuSamples[p.pid] = cpuSample{p.start, p.ownSeconds(), now}
 		since, known := before[p.pid]
 		if !known || since.start != p.start {
-			since = worked{at: sinceBoot(p.start)}
+			since = cpuSample{at: sinceBoot(p.start)}
 		}
 		_, parent := slices.BinarySearch(parents, p.pid)
 		if parent && p.ownSeconds()-since.seconds < waiterShare*(now-since.at).Seconds() {

@@ -13,20 +13,20 @@ import (
 type tableFixture struct {
 	treeProc
 	*Tree
-	ended []Ended
+	ended []ReapedProcess
 }
 
 func newTableFixture(t *testing.T, o Options) *tableFixture {
 	f := &tableFixture{treeProc: treeFixture(t)}
 	o.Proc, o.Root = f.treeProc.dir, 100
-	o.Ended = func() []Ended {
+	o.Reaped = func() []ReapedProcess {
 		out := f.ended
 		f.ended = nil
 		return out
 	}
 	f.Tree = NewTree(o)
-	f.Memory(false)
-	f.Storage(false)
+	f.MeasureMemory(false)
+	f.MeasureStorage(false)
 	return f
 }
 
@@ -128,16 +128,16 @@ func TestTable_AddsUp(t *testing.T) {
 		f.end(300)
 		f.end(400)
 		f.proc(200, 100, 10, 5)
-		f.ended = []Ended{{PID: 400, CPUSeconds: 0.09, At: time.Hour}}
+		f.ended = []ReapedProcess{{PID: 400, CPUSeconds: 0.09, At: time.Hour}}
 		f.scan("200: 10+0, 400: 9+0 ended, 300: 5+0 ended")
-		f.ended = []Ended{{PID: 777, CPUSeconds: 0.5}, {CPUSeconds: 0.25}} // never seen; too many to be kept
+		f.ended = []ReapedProcess{{PID: 777, CPUSeconds: 0.5}, {CPUSeconds: 0.25}} // never seen; too many to be kept
 		f.scan("200: 10+75, 400: 9+0 ended, 300: 5+0 ended")
 	})
 	t.Run("an orphan that was waited for since it was read", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 100, 5, 0)
-		f.ended = []Ended{{PID: 300, CPUSeconds: 0.08, At: time.Hour}}
+		f.ended = []ReapedProcess{{PID: 300, CPUSeconds: 0.08, At: time.Hour}}
 		f.scan("200: 10+0, 300: 5+0")
 		f.end(300)
 		f.scan("200: 10+0, 300: 8+0 ended")
@@ -156,10 +156,10 @@ func TestTable_AddsUp(t *testing.T) {
 		f.proc(200, 100, 10, 0)
 		f.proc(300, 200, 5, 0)
 		f.scan("200: 10+0, 300: 5+0")
-		f.ended = []Ended{{PID: 200, Main: true, CPUSeconds: 0.30, ChildrenSeconds: 0.17, MaxRSS: 4096, At: time.Hour}}
-		f.Settle()
+		f.ended = []ReapedProcess{{PID: 200, Main: true, CPUSeconds: 0.30, ChildrenSeconds: 0.17, MaxRSS: 4096, At: time.Hour}}
+		f.FinishTable()
 		f.rows("200: 13+12 ended, 300: 5+0 ended")
-		f.Settle()
+		f.FinishTable()
 		f.rows("200: 13+12 ended, 300: 5+0 ended")
 	})
 }
@@ -167,10 +167,10 @@ func TestTable_AddsUp(t *testing.T) {
 // A job that ends before the first scan has the row of its main process.
 func TestTable_NeverSeen(t *testing.T) {
 	redact := func(args []string) []string { return append(args[:1:1], "***") }
-	tree := NewTree(Options{Root: os.Getpid(), Command: []string{"job", "secret"}, Redact: redact, Ended: func() []Ended {
-		return []Ended{{PID: 7, CPUSeconds: 2}, {PID: 5, Main: true, CPUSeconds: 3, ChildrenSeconds: 1, Start: 4, At: 9, MaxRSS: 1 << 20}}
+	tree := NewTree(Options{Root: os.Getpid(), Command: []string{"job", "secret"}, Redact: redact, Reaped: func() []ReapedProcess {
+		return []ReapedProcess{{PID: 7, CPUSeconds: 2}, {PID: 5, Main: true, CPUSeconds: 3, ChildrenSeconds: 1, Start: 4, At: 9, MaxRSS: 1 << 20}}
 	}})
-	tree.Settle()
+	tree.FinishTable()
 	want := []Process{{PID: 5, PPID: os.Getpid(), Command: "job ***", Start: 4, End: 9, CPUSeconds: 2, EndedChildren: 3, PeakMemory: 1 << 20}}
 	if got := tree.Table(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -205,7 +205,7 @@ func TestTable_Rows(t *testing.T) {
 	f.due.scan = 0
 	treeRead(t, f.Tree)
 	rows := f.Table()
-	if len(rows) != 2*most || rows[0].PID != 200 || rows[1].PID != 399 || rows[19].PID != 381 || rows[20].PID != 319 || rows[39].PID != 300 {
+	if len(rows) != 2*rowsPerOrder || rows[0].PID != 200 || rows[1].PID != 399 || rows[19].PID != 381 || rows[20].PID != 319 || rows[39].PID != 300 {
 		t.Fatalf("%d rows: %+v", len(rows), rows)
 	}
 
@@ -219,10 +219,10 @@ func TestTable_Rows(t *testing.T) {
 	for _, p := range f.Table() {
 		sum += 100 * (p.CPUSeconds + p.EndedChildren)
 	}
-	if math.Abs(sum-float64(1000+all)) > 1e-6 || len(f.Table()) != 2*most {
+	if math.Abs(sum-float64(1000+all)) > 1e-6 || len(f.Table()) != 2*rowsPerOrder {
 		t.Errorf("%d rows add up to %v ticks, want %d", len(f.Table()), sum, 1000+all)
 	}
-	if n := len(f.table.ended); n > 2*most {
+	if n := len(f.table.ended); n > 2*rowsPerOrder {
 		t.Errorf("%d processes that have ended are remembered", n)
 	}
 }
@@ -236,16 +236,16 @@ func TestTable_Bounded(t *testing.T) {
 	defer tree.dir.close()
 	for round := range 5 {
 		procs := make([]proc, 3*maxLiving)
-		tree.ours = tree.ours[:0]
+		tree.jobProcs = tree.jobProcs[:0]
 		for i := range procs {
 			procs[i] = proc{pid: int32(10 + i), stat: stat{ppid: 1, own: float64(i), ticks: float64(i), start: uint64(round), threads: 1}}
-			tree.ours = append(tree.ours, &procs[i])
+			tree.jobProcs = append(tree.jobProcs, &procs[i])
 		}
 		tree.account()
 		if n, m := len(tree.table.living), len(tree.table.ended); n != maxLiving || m > maxEnded {
 			t.Fatalf("%d processes are followed, and %d that have ended", n, m)
 		}
-		if rows := tree.Table(); len(rows) > 2*most {
+		if rows := tree.Table(); len(rows) > 2*rowsPerOrder {
 			t.Fatalf("%d rows", len(rows))
 		}
 	}

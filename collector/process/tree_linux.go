@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	maxBeat = 5 * time.Second // the longest interval of memory and storage bytes
+	maxInterval = 5 * time.Second // the longest interval of memory and storage bytes
 
 	// The share of a core that may be spent on each.
 	scanPart = 0.02
@@ -32,77 +32,77 @@ type Tree struct {
 	all         []proc // of the newest scan, by id
 	spare, next []proc // where the next scan goes
 	late        []proc // processes that a scan met and that were not listed
-	ours        []*proc
+	jobProcs    []*proc
 	chain       []*proc // those that follow has walked over
 	scans       int
 	seq         int64
 	newest      int64          // the process or thread that began last, at the newest scan; 0 = not known
 	before      int64          // the same, at the scan before
-	told        int64          // the same, as the caller has just read it; 0 = not told
+	newestHint  int64          // the same, as the caller has just read it; 0 = not told
 	begun       []int32        // the processes that have begun since then
-	calm        bool           // the newest scan listed nothing: what had begun was known
+	incremental bool           // the newest scan listed nothing: what had begun was known
 	whole       bool           // the newest whole scan could read every process
 	anew        []stat         // of ours, for refresh
 	clocks      bool           // the kernel has clocks for processes of the job
 	starts      map[int]uint64 // of Root and Named, as they were first found
-	ended       endedUse
+	ended       endedUsage
 	held        int // open descriptors
 	maxHeld     int
 	hiddenBy    error // why the newest hidden process is hidden
 
-	unread      failure // stat, in this scan
-	use         Use     // what the last Read gave
-	failed      map[string]error
-	rssOnly     error         // why PSS is no longer measured
-	host        hostMemory    // at the newest Read that measured memory
-	swapped     float64       // swap of the host in use when PSS was measured last
-	weighed     residency     // when PSS was measured last
-	measured    time.Duration // and when that was
-	rest        time.Duration // and how long it holds while nothing moves
-	byNeed      []*proc       // the order of the newest pass
-	pass        []weighing    // and what it made of them
-	measuredPSS float64       // the sum of what it read of smaps_rollup
-	judged      judgement
-	again       bool // it raced, and is to be repeated
-	round       round
-	hugePages   func() bool // reports whether the host has a pool of them
-	mapped      float64     // bytes that the processes have mapped, by the newest pass
-	shared      sharedMemory
-	pace        pace // of the newest smaps_rollup that was large enough
-	due         struct{ scan, memory, io time.Duration }
-	clock       func() instant
+	unread            failure   // stat, in this scan
+	use               TreeUsage // what the last Read gave
+	failed            map[string]error
+	rssOnly           error         // why PSS is no longer measured
+	host              hostMemory    // at the newest Read that measured memory
+	swapped           float64       // swap of the host in use when PSS was measured last
+	measuredResidency residency     // when PSS was measured last
+	measured          time.Duration // and when that was
+	rest              time.Duration // and how long it holds while nothing moves
+	byNeed            []*proc       // the order of the newest pass
+	pass              []passEntry   // and what it made of them
+	measuredPSS       float64       // the sum of what it read of smaps_rollup
+	estimate          memoryEstimate
+	again             bool // it raced, and is to be repeated
+	round             round
+	hugePages         func() bool // reports whether the host has a pool of them
+	mapped            float64     // bytes that the processes have mapped, by the newest pass
+	shared            sharedMemory
+	pageCost          pageCost // of the newest smaps_rollup that was large enough
+	due               struct{ scan, memory, io time.Duration }
+	clock             func() clockReading
 
 	noMemory bool // somebody else measures memory
 	ioKnown  bool // storage bytes of some process have been read
 	noIO     bool // and storage bytes
 
-	table  table
-	worked map[int32]worked // at the last call of Workers, by process ID
+	table      table
+	cpuSamples map[int32]cpuSample // at the last call of Workers, by process ID
 }
 
-// An instant is a moment on two clocks: the monotonic one, and the CPU time of the thread, which is
+// A clockReading is a moment on two clocks: the monotonic one, and the CPU time of the thread, which is
 // not stretched by other processes that have the CPU.
-type instant struct{ wall, cpu time.Duration }
+type clockReading struct{ mono, cpu time.Duration }
 
 // NewTree returns the Tree of o.Root. It reads nothing yet.
 func NewTree(o Options) *Tree {
 	if o.Proc == "" {
 		o.Proc = "/proc"
 	}
-	t := &Tree{o: o, clock: now, pace: firstPace, hugePages: sync.OnceValue(hasHugePages),
+	t := &Tree{o: o, clock: now, pageCost: firstPace, hugePages: sync.OnceValue(hasHugePages),
 		shared: newSharedMemory(o.Running)}
-	t.use = nothing()
+	t.use = unknownUsage()
 	return t
 }
 
 func (t *Tree) proc() string { return t.o.Proc }
 
-func now() instant {
-	return instant{clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID)}
+func now() clockReading {
+	return clockReading{clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID)}
 }
 
 func clock(id int32) time.Duration {
-	t, _ := procfile.Clock(id)
+	t, _ := procfile.ClockGettime(id)
 	return t
 }
 
@@ -115,26 +115,27 @@ func clock(id int32) time.Duration {
 // process of the host and puts nothing off.
 //
 // The error says that nothing can be read: there is no procfs, or no root.
-func (t *Tree) Read() (Use, error) {
+func (t *Tree) Read() (TreeUsage, error) {
 	runtime.LockOSThread() // the thread's clock is read
 	defer runtime.UnlockOSThread()
 	begin := t.clock()
 	t.use.Fresh, t.use.MemoryFresh, t.use.IOFresh, t.use.Skipped = false, false, false, false
-	if begin.wall < t.due.scan {
+	if begin.mono < t.due.scan {
 		use := t.use
-		use.Skipped, use.Memory, use.MemoryHolds, use.Proven = true, t.judged.memory, t.judged.holds, t.judged.proven
+		use.Skipped, use.Memory, use.MemoryUpToDate, use.MemoryLowerBound = true, t.estimate.memory,
+			t.estimate.upToDate, t.estimate.lowerBound
 		return use, nil
 	}
 	if t.maxHeld == 0 {
 		t.maxHeld = descriptors()
 	}
 	if err := t.dir.open(t.proc(), t.maxHeld > 0); err != nil {
-		return nothing(), fmt.Errorf("read the job's processes: %w", err)
+		return unknownUsage(), fmt.Errorf("read the job's processes: %w", err)
 	}
 	defer t.dir.close()
 	t.unread = failure{}
 	if err := t.scan(); err != nil {
-		return nothing(), err
+		return unknownUsage(), err
 	}
 
 	t.fillResident()
@@ -146,7 +147,7 @@ func (t *Tree) Read() (Use, error) {
 	if t.scans > 1 {
 		t.due.scan = after(begin, end, scanPart)
 	}
-	if !t.noIO && end.wall >= t.due.io {
+	if !t.noIO && end.mono >= t.due.io {
 		t.readIO(end)
 	}
 	if !t.noMemory {
@@ -155,8 +156,8 @@ func (t *Tree) Read() (Use, error) {
 	t.use.Failed = t.failed
 
 	use := t.use
-	t.judged = t.judge(use)
-	use.Memory, use.MemoryHolds, use.Proven = t.judged.memory, t.judged.holds, t.judged.proven
+	t.estimate = t.estimateMemory(use)
+	use.Memory, use.MemoryUpToDate, use.MemoryLowerBound = t.estimate.memory, t.estimate.upToDate, t.estimate.lowerBound
 	return use, nil
 }
 
@@ -175,18 +176,18 @@ func descriptors() int {
 	return int(min(limit.Cur/4, maxHeld))
 }
 
-// Final makes the next Read, which is to be the last, measure CPU time and storage at any cost.
-func (t *Tree) Final() { t.due.scan, t.due.io = 0, 0 }
+// ForceNext makes the next Read, which is to be the last, measure CPU time and storage at any cost.
+func (t *Tree) ForceNext() { t.due.scan, t.due.io = 0, 0 }
 
-// Memory sets whether Read measures memory, which is most of its cost. It does at first.
-func (t *Tree) Memory(wanted bool) { t.noMemory = !wanted }
+// MeasureMemory sets whether Read measures memory, which is most of its cost. It does at first.
+func (t *Tree) MeasureMemory(wanted bool) { t.noMemory = !wanted }
 
-// Storage sets whether Read measures storage bytes. It does at first.
-func (t *Tree) Storage(wanted bool) { t.noIO = !wanted }
+// MeasureStorage sets whether Read measures storage bytes. It does at first.
+func (t *Tree) MeasureStorage(wanted bool) { t.noIO = !wanted }
 
-// Newest tells the ID of the process or thread that began last, the last number of /proc/loadavg, if the caller has
-// just read it: then the next Read does not. 0 tells nothing.
-func (t *Tree) Newest(id int64) { t.told = id }
+// SetNewestPID tells the ID of the process or thread that began last, the last number of /proc/loadavg, if the caller
+// has just read it: then the next Read does not. 0 tells nothing.
+func (t *Tree) SetNewestPID(id int64) { t.newestHint = id }
 
 // Close closes what is held open between scans. The Tree can be read again.
 func (t *Tree) Close() error {
@@ -197,8 +198,8 @@ func (t *Tree) Close() error {
 
 // after returns when something that was done from begin to end may be done again, to take at most
 // that part of a core.
-func after(begin, end instant, part float64) time.Duration {
-	return end.wall + time.Duration(float64(end.cpu-begin.cpu)/part)
+func after(begin, end clockReading, part float64) time.Duration {
+	return end.mono + time.Duration(float64(end.cpu-begin.cpu)/part)
 }
 
 // fail sets or clears the reason why something failed. Callers hold the maps that they were given,
@@ -225,7 +226,7 @@ func (t *Tree) sum() {
 	u := &t.use
 	var ticks float64
 	u.Processes, u.Threads, u.Fresh = 0, 0, true
-	for _, p := range t.ours {
+	for _, p := range t.jobProcs {
 		ticks += p.ticks
 		if !p.dead() {
 			u.Processes++

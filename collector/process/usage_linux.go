@@ -16,8 +16,8 @@ type UsageReader struct{ file procfile.Buffer }
 // Self returns what this process uses.
 func (r *UsageReader) Self() Usage { return r.read("/proc/self") }
 
-// Family returns what a process and all below it use.
-func (r *UsageReader) Family(pid int) (sum Usage) {
+// Subtree returns what a process and all below it use.
+func (r *UsageReader) Subtree(pid int) (sum Usage) {
 	todo := []int{pid}
 	for i := 0; i < len(todo) && i < maxFamily; i++ {
 		name := strconv.Itoa(todo[i])

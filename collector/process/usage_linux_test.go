@@ -39,7 +39,7 @@ func TestUsageReader_Family(t *testing.T) {
 	var r UsageReader
 	var u Usage
 	for begin := time.Now(); u.Processes != 3 && time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
-		u = r.Family(cmd.Process.Pid)
+		u = r.Subtree(cmd.Process.Pid)
 	}
 	if u.Processes != 3 || u.Threads != 3 || !(u.Private > 0) {
 		t.Errorf("a shell and two children: %+v", u)
@@ -48,7 +48,7 @@ func TestUsageReader_Family(t *testing.T) {
 
 func TestUsageReader_OfNobody(t *testing.T) {
 	var r UsageReader
-	if u := r.Family(1 << 30); u != (Usage{}) {
+	if u := r.Subtree(1 << 30); u != (Usage{}) {
 		t.Errorf("%+v", u)
 	}
 }

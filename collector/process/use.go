@@ -4,9 +4,9 @@ import "math"
 
 // Options say whose processes are read, and where.
 type Options struct {
-	Proc  string // the procfs; "" = /proc
-	Root  int    // its descendants are the job's; 0 = none
-	Named []int  // processes that are the job's, and whose descendants are; only without Root
+	Proc    string // the procfs; "" = /proc
+	Root    int    // its descendants are the job's; 0 = none
+	Members []int  // processes that are the job's, and whose descendants are; only without Root
 	// Ignore selects processes that are not the job's, nor what is below them: among the children of
 	// Root, or anywhere below Named. nil selects none.
 	Ignore func(pid int) bool
@@ -16,17 +16,17 @@ type Options struct {
 	// Running reports whether the job runs before the first Read: then its processes count from that
 	// on.
 	Running bool
-	// Ended returns the processes that Root has waited for since the last call; nil if Root is not
+	// Reaped returns the processes that Root has waited for since the last call; nil if Root is not
 	// this process.
-	Ended func() []Ended
+	Reaped func() []ReapedProcess
 	// Command is the command of the job's main process, in case it ends before it is seen.
 	Command []string
 	// Redact returns the arguments of a command line as they may be shown; nil shows them as they are.
 	Redact func(args []string) []string
 }
 
-// Use is what the job's processes use. NaN is unknown.
-type Use struct {
+// TreeUsage is what the job's processes use. NaN is unknown.
+type TreeUsage struct {
 	// CPUSeconds is the user and system time of the processes that exist, zombies included, and of
 	// the children that they waited for (utime, stime, cutime and cstime of /proc/PID/stat, which
 	// are cut to 10 ms each). It falls when Root reaps a process: the caller adds the rusage of
@@ -46,15 +46,15 @@ type Use struct {
 	// /proc/PID/smaps_rollup) or "rss" (shared pages counted for each process, if only for some of
 	// them); "" before the first measurement.
 	MemoryKind string
-	// MemoryHolds reports that Memory is what the processes have at this moment: it was measured in this
+	// MemoryUpToDate reports that Memory is what the processes have at this moment: it was measured in this
 	// call, or it has not moved, or it has grown since and is at least that. Proven is how much memory
 	// they certainly have, in bytes: the greater of the largest process and of the sum of PSS, without the
 	// resident sizes that stand in for it. 0 is not known.
-	MemoryHolds bool
-	Proven      float64
+	MemoryUpToDate   bool
+	MemoryLowerBound float64
 	// Unowned is by how many bytes the shared memory of the host, with its tmpfs, has grown since the
-	// Tree was made, beyond the most that was in Memory at a time. NaN is unknown: it is looked at as often as descriptors
-	// are.
+	// Tree was made, beyond the most that was in Memory at a time. NaN is unknown: it is looked at as often as
+	// descriptors are.
 	Unowned float64
 	// IO is of the same processes as CPUSeconds and of the children that they waited for. It is the newest
 	// measurement, at most 5 s old as Memory is.
@@ -70,8 +70,8 @@ type Use struct {
 	Failed map[string]error
 }
 
-// nothing returns a Use with nothing known.
-func nothing() Use {
+// unknownUsage returns a Use with nothing known.
+func unknownUsage() TreeUsage {
 	nan := math.NaN()
-	return Use{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan, IO: UnknownIO()}
+	return TreeUsage{CPUSeconds: nan, Processes: nan, Threads: nan, Memory: nan, Swap: nan, Unowned: nan, IO: UnknownIO()}
 }

@@ -4,8 +4,8 @@ import "math"
 
 // This file is the one place that says by how much a counter went up. What may go wrong with a counter differs: a
 // device's wraps and is reset ([Delta]), a port's is reset and never wraps ([ResetDelta]), that of energy wraps at an
-// end of its own ([RangeDelta]), a CPU's is corrected ([Corrected]), a sum over processes dips when one of them ends
-// ([SumCounter]), and the rest only ever go up ([Counter]).
+// end of its own ([RangeDelta]), a CPU's is corrected ([CorrectedDelta]), a sum over processes dips when one of them
+// ends ([SumCounter]), and the rest only ever go up ([Counter]).
 
 const (
 	// wrapReach is how near to the end of its range a counter must have been, and how near to 0 it must be, for
@@ -60,11 +60,11 @@ func RangeDelta(prev, cur, span, most uint64) uint64 {
 	return span - prev + cur
 }
 
-// Corrected returns the increase of a counter that the kernel now and then corrects downwards, such as a
+// CorrectedDelta returns the increase of a counter that the kernel now and then corrects downwards, such as a
 // CPU's idle time, and the highest value that it has reached. A fall of at most slack is a correction: what the
 // counter takes to get back to where it was is not counted again. A further fall is a reset, and a rise of more
 // than most is an error; both count nothing.
-func Corrected(reached, cur, slack, most float64) (delta, nowReached float64) {
+func CorrectedDelta(reached, cur, slack, most float64) (delta, nowReached float64) {
 	switch d := cur - reached; {
 	case d >= 0 && d <= most:
 		return d, cur

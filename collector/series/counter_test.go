@@ -137,7 +137,7 @@ func TestCorrected_Slack(t *testing.T) {
 		"corrected by so much": {5, 2, 0, 5},
 		"reset":                {5, 1.5, 0, 1.5},
 	} {
-		if delta, now := Corrected(tt.reached, tt.cur, slack, most); delta != tt.delta || now != tt.now {
+		if delta, now := CorrectedDelta(tt.reached, tt.cur, slack, most); delta != tt.delta || now != tt.now {
 			t.Errorf("%s: %v, at %v, want %v, at %v", name, delta, now, tt.delta, tt.now)
 		}
 	}

@@ -118,8 +118,8 @@ func (r *Ring) begin(value func(i int) float64) {
 	r.count++
 }
 
-// Beside returns a ring of other columns for the same samples. None of those so far has a value in them.
-func (r *Ring) Beside(width int) *Ring {
+// NewAligned returns a ring of other columns for the same samples. None of those so far has a value in them.
+func (r *Ring) NewAligned(width int) *Ring {
 	other := NewRing(r.capacity, width)
 	other.stride, other.count = r.stride, r.count
 	for range r.used {

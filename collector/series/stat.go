@@ -15,8 +15,8 @@ const (
 	countLimit  = 1 << 53 // the largest count that is read back or merged: exact as a float64, too
 )
 
-// measured reports whether a value counts at this weight. It is false for every NaN.
-func measured(value, weight float64) bool {
+// isMeasured reports whether a value counts at this weight. It is false for every NaN.
+func isMeasured(value, weight float64) bool {
 	return inRange(value) && weight >= 0 && weight <= limit
 }
 
@@ -39,7 +39,7 @@ func empty() Stat { return Stat{Min: math.NaN(), Max: math.NaN()} }
 
 // Add counts one value that stands for weight seconds. It ignores what was not measured, by the package's rules.
 func (s *Stat) Add(value, weight float64) {
-	if !measured(value, weight) {
+	if !isMeasured(value, weight) {
 		return
 	}
 	if s.Count == 0 {

@@ -49,7 +49,7 @@ func SummaryOf(s Stat) *Summary { return &Summary{all: s} }
 // Add counts one value that stands for weight seconds. It ignores what was not measured, by the package's rules, and
 // does not allocate.
 func (s *Summary) Add(value, weight float64) {
-	if !measured(value, weight) {
+	if !isMeasured(value, weight) {
 		return
 	}
 	share := weight

@@ -162,7 +162,7 @@ func TestSummary_MatchesNaiveTwoPasses(t *testing.T) {
 		for _, threshold := range []float64{20, 40, 80, 99.95} {
 			var above, total float64
 			for _, r := range rows {
-				if measured(r.values[0], r.weights[0]) {
+				if isMeasured(r.values[0], r.weights[0]) {
 					total += r.weights[0]
 					if r.values[0] >= threshold {
 						above += r.weights[0]

@@ -44,7 +44,7 @@ func (b *tab) metrics(n *reporter.Node) {
 			continue
 		}
 		seen++
-		m, _ := reporter.MetricNamed(r.Name)
+		m, _ := reporter.MetricByName(r.Name)
 		want := strconv.FormatFloat(v, 'f', -1, 64)
 		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != string(m.Unit) || r.Title != want || !four(r.Text, v) {
 			b.t.Errorf("%s: value and unit on the page are not %s %s: %+v", r.Name, want, m.Unit, r)
@@ -108,7 +108,7 @@ func reading(t testing.TB, n *reporter.Node, chart string, i int) []string {
 			heat := n.Envelope["gpu_"+l.Label[4:]+"_temperature_celsius"]
 			out = append(out, fmt.Sprintf("%s: %s %%, %s MiB, %s W, %s °C", l.Label, number(l.Busy.Band.Mean), number(l.Memory.Band.Mean), number(l.Power.Band.Mean), number(heat.Mean)))
 		}
-		for _, s := range c.Asides {
+		for _, s := range c.TooltipSeries {
 			if c.Lanes != nil {
 				break
 			}

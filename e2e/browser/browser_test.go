@@ -27,8 +27,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 // running returns the running browser, which the first test starts.
 func running(t testing.TB) context.Context {
 	t.Helper()
-	path := need.Tool(t, "chromium", "apt-get install chromium fonts-dejavu-core (make e2e does it as root)")
+	path := testenv.NeedsTool(t, "chromium", "apt-get install chromium fonts-dejavu-core (make e2e does it as root)")
 	b := &chromium
 	b.once.Do(func() {
 		options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path),
@@ -257,7 +257,7 @@ func (b *tab) whole() {
 	b.t.Helper()
 	want := plottertest.HostCharts() // and those of what not every node has, in places of their own
 	got := eval[[]string](b, `[...document.querySelectorAll("[data-chart]")].map(e => e.dataset.chart)`)
-	all := slices.Insert(plottertest.AllCharts(), len(plottertest.GPUCharts())+1, plottertest.WorkCharts()...)
+	all := slices.Insert(plottertest.AllCharts(), len(plottertest.GPUCharts())+1, plottertest.OperationCharts()...)
 	all = slices.DeleteFunc(all, func(id string) bool { return !slices.Contains(append(want, got...), id) })
 	if !slices.Equal(got, all) {
 		b.t.Errorf("the charts are %q, want %q", got, all)

@@ -21,8 +21,9 @@ func (b *tab) pasted() (words string) {
 	return words
 }
 
-// TestBrowser_CopiesTheAdvice: a click on "copy" puts exactly the line on the clipboard, also where the page may not use
-// it, as one that is not from this machine and has no TLS, and nothing stays selected: a live page would stand still.
+// TestBrowser_CopiesTheAdvice: a click on "copy" puts exactly the line on the clipboard, also where the page may not
+// use it, as one that is not from this machine and has no TLS, and nothing stays selected: a live page would stand
+// still.
 func TestBrowser_CopiesTheAdvice(t *testing.T) {
 	const line = "#SBATCH --cpus-per-task=5 --mem=24G"
 	report := fileOf(t, pageOf(t, plottertest.Job()))

@@ -17,7 +17,7 @@ func trained(name, rate string, longer float64) comparer.Side {
 	side := comparer.Side{Name: name}
 	for i := range 10 {
 		noise := 1 + 0.004*float64(i)
-		side.Reports = append(side.Reports, reporter.Source{Path: name, Report: &reporter.Report{
+		side.Reports = append(side.Reports, reporter.SourceReport{Path: name, Report: &reporter.Report{
 			Run: reporter.Run{ID: fmt.Sprint(name, i), Command: []string{"python", "train.py", "--lr", rate}},
 			Nodes: map[string]*reporter.Node{"0": {
 				GPUs: []reporter.GPU{{}}, Missing: []reporter.Missing{},

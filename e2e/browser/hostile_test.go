@@ -23,13 +23,13 @@ import (
 // TestBrowser_HostileReports: whatever a report says, nothing of it runs or becomes an
 // element, and all of it can be read.
 func TestBrowser_HostileReports(t *testing.T) {
-	harmless, _ := plottertest.Poisoned("x")
+	harmless, _ := plottertest.HostileReport("x")
 	elements, _ := walk(newTab(t), harmless)
-	evil := plottertest.Evil()
+	evil := plottertest.HostileStrings()
 	evil["all at once"] = strings.Join(slices.Sorted(maps.Values(evil)), "")
 	for _, name := range slices.Sorted(maps.Keys(evil)) {
 		t.Run(name, func(t *testing.T) {
-			r, marks := plottertest.Poisoned(evil[name])
+			r, marks := plottertest.HostileReport(evil[name])
 			b := newTab(t)
 			got, seen := walk(b, r)
 			if got != elements {
@@ -47,7 +47,7 @@ func TestBrowser_HostileReports(t *testing.T) {
 		})
 	}
 	t.Run("JavaScript off", func(t *testing.T) {
-		r, marks := plottertest.Poisoned(evil["all at once"])
+		r, marks := plottertest.HostileReport(evil["all at once"])
 		b := newTab(t)
 		b.scripts(false)
 		b.visit(fileOf(t, pageOf(t, r)))
@@ -58,7 +58,7 @@ func TestBrowser_HostileReports(t *testing.T) {
 		}
 	})
 	t.Run("from a file", func(t *testing.T) {
-		r, _ := plottertest.Poisoned(evil["all at once"])
+		r, _ := plottertest.HostileReport(evil["all at once"])
 		openFromFile(t, r)
 	})
 }

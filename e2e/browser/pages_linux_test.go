@@ -93,7 +93,7 @@ func indexed(t *testing.T, out string) {
 	cmd := clitest.Perfagent(t, "run", "-q", "--out", out, "--run-id", "now", "--", "sh", "-c", "echo ready $$; read x", "report.sh")
 	in, hold := clitest.Pipe(t)
 	cmd.Stdin = in
-	p := clitest.Launch(t, cmd)
+	p := clitest.StartProcess(t, cmd)
 	in.Close()
 	p.PID("ready")
 	t.Cleanup(func() {
@@ -110,7 +110,7 @@ func TestBrowser_IndexPage(t *testing.T) {
 	ls := clitest.Perfagent(t, "ls", "--html", "index.html")
 	ls.Dir = dir
 	ls.Env = append(ls.Env, "TZ=UTC")
-	clitest.Perform(t, ls).Want(t, 0)
+	clitest.RunCommand(t, ls).Want(t, 0)
 	html, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/plotter"
@@ -41,7 +42,7 @@ func TestBrowser_Pictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := fileOf(t, pageOf(t, recorded))
-	ranks := fileOf(t, pageOf(t, plottertest.Concluded(t, reportertest.KilledRank())))
+	ranks := fileOf(t, pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank())))
 	for _, p := range []struct {
 		name, address, media, scheme string
 		width, height                int64 // of the part that is shown, in CSS pixels

@@ -14,7 +14,7 @@ const processes = `[...document.querySelectorAll("[data-processes] tbody tr")].m
 // A click on a head sorts the table, another turns it around, and so does a key. What is not known comes
 // last in a descending order.
 func TestBrowser_SortsProcesses(t *testing.T) {
-	b := openReport(t, reportertest.Processes(reportertest.NodeReport(0, 60, 0, nil)), "")
+	b := openReport(t, reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil)), "")
 	head := func(words string) string {
 		return `[...document.querySelectorAll("[data-processes] th")].find(th => th.textContent === "` + words + `")`
 	}
@@ -39,6 +39,6 @@ func TestBrowser_SortsProcesses(t *testing.T) {
 func TestBrowser_ProcessesWithoutScripts(t *testing.T) {
 	b := newTab(t)
 	b.scripts(false)
-	b.visit(fileOf(t, pageOf(t, reportertest.Processes(reportertest.NodeReport(0, 60, 0, nil)))))
+	b.visit(fileOf(t, pageOf(t, reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil)))))
 	b.is(processes + ` === "1201,99,1200,41234"`)
 }

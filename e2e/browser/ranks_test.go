@@ -24,7 +24,7 @@ func (b *tab) count(selector string) (n int) {
 // TestBrowser_Ranks: of many nodes the ranks are rows in their node, open where the first failed and folded where
 // not, with JavaScript and without; of one node they are there at once.
 func TestBrowser_Ranks(t *testing.T) {
-	html := pageOf(t, plottertest.Concluded(t, reportertest.KilledRank()))
+	html := pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank()))
 	wantSelfContained(t, html)
 	address := fileOf(t, html)
 	for _, scripts := range []bool{true, false} {
@@ -53,7 +53,7 @@ func TestBrowser_Ranks(t *testing.T) {
 	}
 
 	b := newTab(t)
-	b.visit(fileOf(t, pageOf(t, plottertest.Concluded(t, reportertest.Ranks(1, 4, 60)))))
+	b.visit(fileOf(t, pageOf(t, plottertest.WithVerdict(t, reportertest.Ranks(1, 4, 60)))))
 	if n := b.count("[data-ranks='0'] tr[data-rank]"); n != 4 || b.count(".ranks") != 0 {
 		t.Errorf("%d ranks of one node", n)
 	}
@@ -62,7 +62,7 @@ func TestBrowser_Ranks(t *testing.T) {
 // TestBrowser_RanksFit: no view of a page with ranks is wider than its window, and the pictures in the rows are there.
 func TestBrowser_RanksFit(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{
-		"ranks": plottertest.Concluded(t, reportertest.KilledRank()), "ranks-one": plottertest.Concluded(t, reportertest.Ranks(1, 4, 60)),
+		"ranks": plottertest.WithVerdict(t, reportertest.KilledRank()), "ranks-one": plottertest.WithVerdict(t, reportertest.Ranks(1, 4, 60)),
 	} {
 		address := fileOf(t, pageOf(t, r))
 		for _, v := range views(1080, 1500) {

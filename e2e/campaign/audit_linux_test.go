@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -93,7 +93,7 @@ func writeTable(t *testing.T, name, text string) {
 		return
 	}
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
-	path := need.Repository(t, "docs/reliability.md")
+	path := testenv.Repository(t, "docs/reliability.md")
 	before, rest, found := strings.Cut(clitest.Read(t, path), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {

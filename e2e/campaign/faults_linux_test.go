@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // faultsFlag has each call of a run fail, and the table written.
@@ -39,11 +39,11 @@ var spared = []string{"close", "exit", "exit_group", "rt_sigreturn",
 var fatal = []string{"fcntl", "mmap", "arch_prctl", "rt_sigprocmask", "sigaltstack", "rt_sigaction", "clone",
 	"sched_getaffinity", "futex", "epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "pipe2", "munmap"}
 
-// tracer prepares perfagent under strace, around a job, with the arguments of strace. strace lets go of the job when that
-// is executed.
+// tracer prepares perfagent under strace, around a job, with the arguments of strace. strace lets go of the job when
+// that is executed.
 func tracer(t testing.TB, j job, args ...string) *process {
 	t.Helper()
-	strace := need.Tool(t, "strace", "apt-get install strace")
+	strace := testenv.NeedsTool(t, "strace", "apt-get install strace")
 	args = slices.Concat([]string{"-f", "-qq", "-b", "execve", "-o", "trace"}, args,
 		[]string{clitest.Binary(t), "run", "--interval", "10ms", "--summary", "line", "--"}, j.words(t))
 	return launch(t, clitest.Command(t, strace, args...))
@@ -87,10 +87,10 @@ func evenly(n, limit int) (out []int) {
 	return slices.Compact(out)
 }
 
-// Whatever call of a run fails, and however: the job runs once, unharmed, with its own exit code and output, and there is
-// a report, or one line that says why not.
+// Whatever call of a run fails, and however: the job runs once, unharmed, with its own exit code and output, and there
+// is a report, or one line that says why not.
 func TestFaults(t *testing.T) {
-	need.Time(t, "a minute, to have system calls fail")
+	testenv.SkipIfShort(t, "a minute, to have system calls fail")
 	limit, kinds := mostOfAKind, faultErrors
 	if !*faultsFlag {
 		limit = shortOfAKind
@@ -133,7 +133,7 @@ var gaveUp = regexp.MustCompile(`(?m)^(fatal error:|SIGSEGV:|SIGABRT:|futexwakeu
 
 // What once harmed a job does so no more.
 func TestFaults_Found(t *testing.T) {
-	need.Time(t, "some seconds, to have system calls fail")
+	testenv.SkipIfShort(t, "some seconds, to have system calls fail")
 	for _, fault := range []struct {
 		call, kind string
 		until      int // how many of the first calls of a thread

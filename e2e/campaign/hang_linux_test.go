@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // The kernel really tells nothing of this process of the job: its exec closes a file whose server does not answer.
 // Signals reach the job all the same, samples are taken, and the job's end is seen. It is here because every perfagent
 // of the machine meets that process meanwhile: no other test may run beside it.
 func TestHang_Exec(t *testing.T) {
-	need.Root(t, "to mount a file system whose server does not answer")
+	testenv.NeedsRoot(t, "to mount a file system whose server does not answer")
 	const noise = 20 * time.Second
 	file := filepath.Join(t.TempDir(), "file")
 	clitest.Write(t, file, "", 0o600)
@@ -41,7 +41,7 @@ if os.fork() == 0:
 while True: signal.pause()
 `), file)
 	cmd := clitest.Perfagent(t, append([]string{"run", "--run-id", "x", "--interval", "200ms", "--"}, job...)...)
-	l := clitest.Launch(t, cmd)
+	l := clitest.StartProcess(t, cmd)
 	select {
 	case <-closes:
 	case <-time.After(noise):
@@ -52,7 +52,7 @@ while True: signal.pause()
 		return strings.Count(string(data), "\n")
 	}
 	n := samples() + 15 // the scan is waited for 2 s
-	clitest.Until(t, "there are more samples", func() bool { return samples() >= n })
+	clitest.WaitUntil(t, "there are more samples", func() bool { return samples() >= n })
 
 	begin := time.Now()
 	l.Signal(syscall.SIGTERM)

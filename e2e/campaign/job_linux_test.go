@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // A job is one job of the campaign: what it does, and where it writes down what it knows of itself.
@@ -31,8 +31,8 @@ type job struct {
 // program returns the path of the job's program.
 func program(t testing.TB) string {
 	t.Helper()
-	source := need.Repository(t, "e2e/campaign/testdata/job")
-	return clitest.Built(t, "campaign-job", func(path string) *exec.Cmd {
+	source := testenv.Repository(t, "e2e/campaign/testdata/job")
+	return clitest.BuildOnce(t, "campaign-job", func(path string) *exec.Cmd {
 		cmd := exec.Command("go", "build", "-o", path, ".")
 		cmd.Dir = source
 		return cmd

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 var (
@@ -70,7 +70,7 @@ func kinds() []kind {
 // Whoever is killed, and whenever: the job that is not killed ends as it would have, nothing false is written, nothing
 // that was written is lost, and what is left behind is cleaned up by perfagent.
 func TestKills(t *testing.T) {
-	need.Time(t, "half a minute, to kill a hundred runs")
+	testenv.SkipIfShort(t, "half a minute, to kill a hundred runs")
 	all, seed := shortKills, uint64(time.Now().UnixNano())
 	if *killsFlag > 0 {
 		all = *killsFlag

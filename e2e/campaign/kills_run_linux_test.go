@@ -176,8 +176,8 @@ func (tr trial) auditJournal(path string) bool {
 	return true
 }
 
-// wantClean fails the test unless perfagent removes all files that it has left below directories of reports in dir. A run
-// that was killed before its first sample counts as gone once its journal is old, so the files are made older.
+// wantClean fails the test unless perfagent removes all files that it has left below directories of reports in dir. A
+// run that was killed before its first sample counts as gone once its journal is old, so the files are made older.
 func (tr trial) wantClean(dir string, outs ...string) {
 	tr.Helper()
 	for _, out := range outs {

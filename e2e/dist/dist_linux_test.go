@@ -25,7 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // A distribution is what make dist made of a clone.
@@ -38,14 +38,14 @@ type distribution struct {
 var machines = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
 func TestDist(t *testing.T) {
-	need.Time(t, "packages, to be made twice")
-	git := need.Tool(t, "git", "apt-get install git")
-	need.Tool(t, "make", "apt-get install make")
+	testenv.SkipIfShort(t, "packages, to be made twice")
+	git := testenv.NeedsTool(t, "git", "apt-get install git")
+	testenv.NeedsTool(t, "make", "apt-get install make")
 
 	// A folder with a blank, another umask, another time zone, no network: none of it may be seen in a package.
 	first, second := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "another place", "b")
 	commit(t, git, first)
-	clitest.Perform(t, clitest.Command(t, git, "clone", "-q", first, second)).Want(t, 0)
+	clitest.RunCommand(t, clitest.Command(t, git, "clone", "-q", first, second)).Want(t, 0)
 	d := makeDist(t, first, "umask 022", nil)
 
 	t.Run("the same bytes from two clones", func(t *testing.T) {
@@ -71,12 +71,12 @@ func newNetwork() uintptr {
 // commit copies this checkout as it is now, with what is not committed, into a repository with one commit.
 func commit(t *testing.T, git, dir string) {
 	t.Helper()
-	checkout := need.Repository(t, ".")
+	checkout := testenv.Repository(t, ".")
 	list := exec.Command(git, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = checkout
 	out, err := list.Output()
 	if err != nil {
-		need.Missing(t, "needs a checkout that git can read: "+err.Error())
+		testenv.SkipOrFail(t, "needs a checkout that git can read: "+err.Error())
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		copyFile(t, filepath.Join(checkout, name), filepath.Join(dir, name))
@@ -85,7 +85,7 @@ func commit(t *testing.T, git, dir string) {
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "all"}} {
 		cmd := clitest.Command(t, git, args...)
 		cmd.Dir = dir
-		clitest.Perform(t, cmd).Want(t, 0)
+		clitest.RunCommand(t, cmd).Want(t, 0)
 	}
 }
 
@@ -186,7 +186,7 @@ func names(t *testing.T, d distribution) {
 
 	check := clitest.Command(t, "sha256sum", "--check", "--strict", "SHA256SUMS")
 	check.Dir = d.dir
-	o := clitest.Perform(t, check)
+	o := clitest.RunCommand(t, check)
 	o.Want(t, 0)
 	if lines := strings.Count(o.Out, ": OK\n"); lines != len(want)-1 {
 		t.Errorf("%d sums for %d packages", lines, len(want)-1)
@@ -199,14 +199,14 @@ func names(t *testing.T, d distribution) {
 // use runs an installed perfagent: it says the version of the package, and it wraps a job.
 func (d distribution) use(t *testing.T, path string) {
 	t.Helper()
-	o := clitest.Perform(t, clitest.Command(t, path, "version"))
+	o := clitest.RunCommand(t, clitest.Command(t, path, "version"))
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") || strings.Contains(o.Out, "plain go build") {
 		t.Errorf("%s version: %q", path, o.Out)
 	}
 
 	job := clitest.Command(t, path, "run", "--summary", "never", "--out", t.TempDir(), "--", "sh", "-c", "exit 7")
-	clitest.Perform(t, job).Want(t, 7)
+	clitest.RunCommand(t, job).Want(t, 7)
 }
 
 // native returns this machine's platform, or skips the test where there is no package for it.
@@ -268,7 +268,7 @@ func archive(t *testing.T, d distribution) {
 
 	arch, _ := native(t)
 	root := t.TempDir()
-	clitest.Perform(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_%s.tar.gz", d.version, arch), "-C", root)).Want(t, 0)
+	clitest.RunCommand(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_%s.tar.gz", d.version, arch), "-C", root)).Want(t, 0)
 	folder := filepath.Join(root, fmt.Sprintf("perfagent_%s_linux_%s", d.version, arch))
 	d.use(t, filepath.Join(folder, "perfagent"))
 	completes(t, folder)
@@ -277,10 +277,10 @@ func archive(t *testing.T, d distribution) {
 // completes: bash takes the completions, and completes a command with them.
 func completes(t *testing.T, folder string) {
 	t.Helper()
-	bash := need.Tool(t, "bash", "apt-get install bash")
+	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	cmd := clitest.Command(t, bash, "-c", `. completions/perfagent.bash && complete -p perfagent`)
 	cmd.Dir = folder
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if !strings.Contains(o.Out, "perfagent") {
 		t.Errorf("bash completes %q", o.Out)
@@ -308,7 +308,7 @@ func (d distribution) installed(t *testing.T, root string, more ...string) {
 	d.use(t, filepath.Join(root, "usr/bin/perfagent"))
 
 	if analyze, err := exec.LookPath("systemd-analyze"); err == nil {
-		o := clitest.Perform(t, clitest.Command(t, analyze, "verify", "--man=no", "--recursive-errors=no", "--root="+root, "perfagent-sidecar.service"))
+		o := clitest.RunCommand(t, clitest.Command(t, analyze, "verify", "--man=no", "--recursive-errors=no", "--root="+root, "perfagent-sidecar.service"))
 		if strings.Contains(o.Err, "perfagent-sidecar.service:") {
 			t.Errorf("systemd-analyze: %s", o.Err)
 		}
@@ -317,8 +317,8 @@ func (d distribution) installed(t *testing.T, root string, more ...string) {
 
 // deb: dpkg installs it into a root of its own, finds it whole, and removes all of it.
 func deb(t *testing.T, d distribution) {
-	need.Root(t, "to install a package")
-	dpkg := need.Tool(t, "dpkg", "a system with dpkg")
+	testenv.NeedsRoot(t, "to install a package")
+	dpkg := testenv.NeedsTool(t, "dpkg", "a system with dpkg")
 	arch, _ := native(t)
 	root := t.TempDir()
 	for _, dir := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates"} {
@@ -328,7 +328,7 @@ func deb(t *testing.T, d distribution) {
 	}
 	clitest.Write(t, filepath.Join(root, "var/lib/dpkg/status"), "", 0o644)
 	run := func(args ...string) string {
-		o := clitest.Perform(t, clitest.Command(t, dpkg, append([]string{"--root=" + root, "--log=/dev/null"}, args...)...))
+		o := clitest.RunCommand(t, clitest.Command(t, dpkg, append([]string{"--root=" + root, "--log=/dev/null"}, args...)...))
 		o.Want(t, 0)
 		return o.Out
 	}
@@ -351,16 +351,16 @@ func deb(t *testing.T, d distribution) {
 // rpm: its digests are right, it needs nothing and runs nothing, and what it holds works.
 func rpm(t *testing.T, d distribution) {
 	const how = "apt-get install rpm rpm2cpio cpio (make e2e does it as root)"
-	tool, unpack, _ := need.Tool(t, "rpm", how), need.Tool(t, "rpm2cpio", how), need.Tool(t, "cpio", how)
+	tool, unpack, _ := testenv.NeedsTool(t, "rpm", how), testenv.NeedsTool(t, "rpm2cpio", how), testenv.NeedsTool(t, "cpio", how)
 	_, machine := native(t)
 	path := d.path("perfagent-%s-1.%s.rpm", d.version, machine)
 
-	clitest.Perform(t, clitest.Command(t, tool, "--checksig", path)).Want(t, 0)
+	clitest.RunCommand(t, clitest.Command(t, tool, "--checksig", path)).Want(t, 0)
 	for query, want := range map[string]string{
 		"%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}": "perfagent " + d.version + " 1 " + machine + " MIT",
 		"[%{REQUIRENAME} ]%{POSTIN}%{PREIN}":               "(none)(none)",
 	} {
-		o := clitest.Perform(t, clitest.Command(t, tool, "-qp", "--queryformat", query, path))
+		o := clitest.RunCommand(t, clitest.Command(t, tool, "-qp", "--queryformat", query, path))
 		o.Want(t, 0)
 		if !strings.HasSuffix(o.Out, want) || strings.Contains(o.Out, "/") {
 			t.Errorf("%s: %q, want %q", query, o.Out, want)
@@ -368,7 +368,7 @@ func rpm(t *testing.T, d distribution) {
 	}
 
 	// Absolute names would be unpacked over this system.
-	list := clitest.Perform(t, clitest.Command(t, "sh", "-c", `"$1" "$2" | cpio -t --quiet`, "sh", unpack, path))
+	list := clitest.RunCommand(t, clitest.Command(t, "sh", "-c", `"$1" "$2" | cpio -t --quiet`, "sh", unpack, path))
 	list.Want(t, 0)
 	for name := range strings.Lines(list.Out) {
 		if !strings.HasPrefix(name, "./usr/") {
@@ -378,7 +378,7 @@ func rpm(t *testing.T, d distribution) {
 	root := t.TempDir()
 	cmd := clitest.Command(t, "sh", "-c", `"$1" "$2" | cpio -idm --quiet --no-absolute-filenames`, "sh", unpack, path)
 	cmd.Dir = root
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 	d.installed(t, root, "usr/share/zsh/site-functions/_perfagent", "usr/share/licenses/perfagent/LICENSE")
 }
 
@@ -387,8 +387,8 @@ func (d distribution) environment(t *testing.T) (venv string, pip func(args ...s
 	t.Helper()
 	_, machine := native(t)
 	venv = filepath.Join(t.TempDir(), "venv")
-	if o := clitest.Perform(t, clitest.Command(t, need.Python(t), "-m", "venv", venv)); o.Code != 0 {
-		need.Missing(t, "needs Python's venv module: apt-get install python3-venv: "+o.Err)
+	if o := clitest.RunCommand(t, clitest.Command(t, testenv.Python(t), "-m", "venv", venv)); o.Code != 0 {
+		testenv.SkipOrFail(t, "needs Python's venv module: apt-get install python3-venv: "+o.Err)
 	}
 	found, err := filepath.Glob(d.path("perfagent-%s-py3-none-*%s.whl", d.version, machine))
 	if err != nil || len(found) != 1 {
@@ -398,7 +398,7 @@ func (d distribution) environment(t *testing.T) (venv string, pip func(args ...s
 	pip = func(args ...string) {
 		t.Helper()
 		args = append([]string{"-m", "pip", "--disable-pip-version-check"}, args...)
-		clitest.Perform(t, clitest.Command(t, venv+"/bin/python", args...)).Want(t, 0)
+		clitest.RunCommand(t, clitest.Command(t, venv+"/bin/python", args...)).Want(t, 0)
 	}
 	pip("install", "--no-index", found[0])
 
@@ -417,7 +417,7 @@ with perfagent.Monitor(out="runs", interval=0.1) as monitor:
     sum(range(3_000_000))
 print(monitor.report["run"]["id"] == monitor.run_id)
 `)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if o.Out != d.version+"\nTrue\n" {
 		t.Errorf("the module says %q", o.Out)
@@ -448,18 +448,18 @@ func static(t *testing.T, path string, machine elf.Machine) {
 // arm64: the program for the other machine is one, and runs there: here that is qemu's emulation of its user space.
 func arm64(t *testing.T, d distribution) {
 	root := t.TempDir()
-	clitest.Perform(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_arm64.tar.gz", d.version), "-C", root)).Want(t, 0)
+	clitest.RunCommand(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_arm64.tar.gz", d.version), "-C", root)).Want(t, 0)
 	path := filepath.Join(root, fmt.Sprintf("perfagent_%s_linux_arm64", d.version), "perfagent")
 	static(t, path, elf.EM_AARCH64)
 
-	qemu := need.Tool(t, "qemu-aarch64-static", "apt-get install qemu-user-static (make e2e does it as root)")
-	o := clitest.Perform(t, clitest.Command(t, qemu, path, "version"))
+	qemu := testenv.NeedsTool(t, "qemu-aarch64-static", "apt-get install qemu-user-static (make e2e does it as root)")
+	o := clitest.RunCommand(t, clitest.Command(t, qemu, path, "version"))
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") || !strings.Contains(o.Out, "linux/arm64") {
 		t.Errorf("under qemu: %q", o.Out)
 	}
 	job := clitest.Command(t, qemu, path, "run", "--summary", "never", "--out", root, "--", "/bin/sh", "-c", "exit 7")
-	clitest.Perform(t, job).Want(t, 7)
+	clitest.RunCommand(t, job).Want(t, 7)
 }
 
 // A descriptor names a blob of an OCI layout.
@@ -520,8 +520,8 @@ func image(t *testing.T, d distribution) {
 
 // podman loads and runs the image, in a store of its own.
 func podman(t *testing.T, d distribution, path string) {
-	need.Root(t, "to run a container")
-	tool := need.Tool(t, "podman", "apt-get install podman runc (make e2e does it as root)")
+	testenv.NeedsRoot(t, "to run a container")
+	tool := testenv.NeedsTool(t, "podman", "apt-get install podman runc (make e2e does it as root)")
 	dir, err := os.MkdirTemp("", "perfagent-dist-") // overlay's paths are bounded
 	if err != nil {
 		t.Fatal(err)
@@ -533,7 +533,7 @@ func podman(t *testing.T, d distribution, path string) {
 	run := func(args ...string) clitest.Outcome {
 		cmd := clitest.Command(t, tool, args...)
 		cmd.Env = clitest.Env("CONTAINERS_CONF="+containers, "CONTAINERS_STORAGE_CONF="+storage, "TMPDIR="+dir)
-		return clitest.Perform(t, cmd)
+		return clitest.RunCommand(t, cmd)
 	}
 	t.Cleanup(func() {
 		run("rm", "-fa", "-t", "0")
@@ -547,7 +547,7 @@ func podman(t *testing.T, d distribution, path string) {
 	tag := "localhost/perfagent:" + d.version
 	o := run("run", "--rm", "--network=none", tag, "version")
 	if o.Code == 125 || o.Code == 126 {
-		need.Missing(t, "no container can be run here: "+o.Err)
+		testenv.SkipOrFail(t, "no container can be run here: "+o.Err)
 	}
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") {
@@ -569,7 +569,7 @@ func podman(t *testing.T, d distribution, path string) {
 // has no Python: this machine's is mounted.
 func (d distribution) monitor(t *testing.T, run func(args ...string) clitest.Outcome, image string) {
 	venv, _ := d.environment(t)
-	home := clitest.Perform(t, clitest.Command(t, venv+"/bin/python", "-c", "import sys; print(sys.base_prefix)"))
+	home := clitest.RunCommand(t, clitest.Command(t, venv+"/bin/python", "-c", "import sys; print(sys.base_prefix)"))
 	home.Want(t, 0)
 	args := []string{"--cap-drop=all", "--security-opt=no-new-privileges", "--tmpfs=/work", "--workdir=/work", "--volume=" + venv + ":/venv:ro"}
 	for _, dir := range []string{"/usr", "/lib", "/lib64", strings.TrimSpace(home.Out)} {
@@ -622,7 +622,7 @@ func billOfMaterials(t *testing.T, d distribution) {
 
 	root := t.TempDir()
 	for arch := range machines {
-		clitest.Perform(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_%s.tar.gz", d.version, arch), "-C", root)).Want(t, 0)
+		clitest.RunCommand(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_%s.tar.gz", d.version, arch), "-C", root)).Want(t, 0)
 		path := filepath.Join(root, fmt.Sprintf("perfagent_%s_linux_%s", d.version, arch), "perfagent")
 		linkedModules(t, path, named)
 		data, err := os.ReadFile(path)
@@ -638,7 +638,7 @@ func billOfMaterials(t *testing.T, d distribution) {
 // linkedModules: what the linker says of a program is named.
 func linkedModules(t *testing.T, path string, named map[string]bool) {
 	t.Helper()
-	o := clitest.Perform(t, clitest.Command(t, "go", "version", "-m", path))
+	o := clitest.RunCommand(t, clitest.Command(t, "go", "version", "-m", path))
 	o.Want(t, 0)
 	count := 0
 	for line := range strings.Lines(o.Out) {

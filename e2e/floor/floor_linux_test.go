@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // floorFlag has the whole table measured and written: make floor.
@@ -35,7 +35,7 @@ func TestFloor_Short(t *testing.T) {
 	if *floorFlag {
 		t.Skip("the whole table is measured")
 	}
-	need.Time(t, "half a minute, to measure what a run and a sample cost")
+	testenv.SkipIfShort(t, "half a minute, to measure what a run and a sample cost")
 
 	ours, job, sleep := perfagent(t), []string{"/bin/true"}, []string{"sleep", "60"}
 	within(t, "CPU of a run of true, by that of true", 2*runToTrue, func() float64 {
@@ -275,7 +275,7 @@ func format(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 func writeTable(t *testing.T, text string) {
 	t.Helper()
 	const begin, end = "<!-- floor:begin -->\n", "<!-- floor:end -->"
-	path := need.Repository(t, "docs/performance.md")
+	path := testenv.Repository(t, "docs/performance.md")
 	before, rest, found := strings.Cut(clitest.Read(t, path), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // gnuTime is GNU time, which is not the shell's.
@@ -33,8 +33,8 @@ func perfagent(t *testing.T, flags ...string) tool {
 // others are the tools that ours is compared with, as far as they are installed. What is missing is said.
 func others(t *testing.T) []tool {
 	t.Helper()
-	venv, crates := need.Repository(t, ".tools/peers/bin"), need.Repository(t, ".tools/floor/bin")
-	script := need.Repository(t, "e2e/floor/testdata/psutil_wrap.py")
+	venv, crates := testenv.Repository(t, ".tools/peers/bin"), testenv.Repository(t, ".tools/floor/bin")
+	script := testenv.Repository(t, "e2e/floor/testdata/psutil_wrap.py")
 	all := []tool{
 		{name: gnu, around: func(job []string, _ int) []string {
 			return append([]string{gnuTime, "-o", "/dev/null"}, job...)
@@ -75,7 +75,7 @@ func interval(hz int) string { return format(1e3/float64(hz)) + "ms" }
 // loop is the least that a sampler can cost: a program in C that reads ten kernel files.
 func loop(t *testing.T) string {
 	t.Helper()
-	cc := need.Tool(t, "cc", "apt-get install gcc libc6-dev, or your system's packages of them")
-	source := need.Repository(t, "e2e/floor/testdata/loop.c")
-	return clitest.Built(t, "loop", func(path string) *exec.Cmd { return exec.Command(cc, "-O2", "-o", path, source) })
+	cc := testenv.NeedsTool(t, "cc", "apt-get install gcc libc6-dev, or your system's packages of them")
+	source := testenv.Repository(t, "e2e/floor/testdata/loop.c")
+	return clitest.BuildOnce(t, "loop", func(path string) *exec.Cmd { return exec.Command(cc, "-O2", "-o", path, source) })
 }

@@ -22,13 +22,13 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/hosttest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 var asked = flag.Bool("kubernetes", false, "run a real cluster, and write its transcripts into docs/clusters.md")
 
-// A cluster is Kubernetes on three hosts: control has the API server and what decides, node1 and node2 have a kubelet and
-// a containerd each. What a node keeps in /run, /var/lib and /var/log is its own. All see the volume as /srv.
+// A cluster is Kubernetes on three hosts: control has the API server and what decides, node1 and node2 have a kubelet
+// and a containerd each. What a node keeps in /run, /var/lib and /var/log is its own. All see the volume as /srv.
 type cluster struct {
 	control *hosttest.Host
 	nodes   []*hosttest.Host
@@ -48,8 +48,8 @@ func start(t *testing.T) *cluster {
 	if !*asked {
 		t.Skip("needs a real cluster, for which Kubernetes is built: make e2e-kubernetes")
 	}
-	need.Root(t, "for control groups and for hosts made of namespaces")
-	need.Tool(t, "runc", "apt-get install runc (make e2e does it as root)")
+	testenv.NeedsRoot(t, "for control groups and for hosts made of namespaces")
+	testenv.NeedsTool(t, "runc", "apt-get install runc (make e2e does it as root)")
 	if !clitest.Exists("/sys/fs/cgroup/memory/memory.limit_in_bytes") {
 		t.Skip("the nodes of the cluster are made with control groups v1: boot with systemd.unified_cgroup_hierarchy=0")
 	}
@@ -59,7 +59,7 @@ func start(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := &cluster{t: t, dir: dir, programs: need.Repository(t, ".tools/kubernetes")}
+	c := &cluster{t: t, dir: dir, programs: testenv.Repository(t, ".tools/kubernetes")}
 	if !clitest.Exists(c.programs + "/installed") {
 		t.Fatal("Kubernetes has not been built: make e2e-kubernetes")
 	}
@@ -93,7 +93,7 @@ func (c *cluster) startHosts() {
 	c.t.Helper()
 	names := clitest.Write(c.t, c.path("hosts"), "127.0.0.1 localhost\n"+network+"1 control\n"+network+"11 node1\n"+network+"12 node2\n", 0o644)
 	var packages []string
-	if root, err := filepath.EvalSymlinks(need.Repository(c.t, ".tools/containerd")); err == nil {
+	if root, err := filepath.EvalSymlinks(testenv.Repository(c.t, ".tools/containerd")); err == nil {
 		packages = append(packages, root)
 	}
 	c.control = hosttest.NewApart(c.t, "control", network+"1", names, packages)
@@ -107,7 +107,7 @@ func (c *cluster) startHosts() {
 // do runs a shell's script on a host, in which $1 is the folder of the cluster.
 func (c *cluster) do(h *hosttest.Host, script string) {
 	c.t.Helper()
-	clitest.Perform(c.t, h.Command(c.t, c.dir, "sh", "-ec", script, "sh", c.dir)).Want(c.t, 0)
+	clitest.RunCommand(c.t, h.Command(c.t, c.dir, "sh", "-ec", script, "sh", c.dir)).Want(c.t, 0)
 }
 
 // daemon starts a program in the foreground, which ends with its host.
@@ -149,8 +149,8 @@ func (c *cluster) startControl() {
 		"--cert-dir="+c.path("certs"), "--service-account-issuer=https://control:6443", "--service-account-key-file="+key,
 		"--service-account-signing-key-file="+key, "--authorization-mode=Node,RBAC", "--token-auth-file="+tokens,
 		"--service-cluster-ip-range=10.97.0.0/24", "--disable-admission-plugins=ServiceAccount", "--kubelet-preferred-address-types=InternalIP")
-	clitest.Until(c.t, "the API server is ready", func() bool {
-		o := clitest.Perform(c.t, c.command("kubectl", "get", "--raw", "/readyz"))
+	clitest.WaitUntil(c.t, "the API server is ready", func() bool {
+		o := clitest.RunCommand(c.t, c.command("kubectl", "get", "--raw", "/readyz"))
 		return o.Out == "ok"
 	})
 	c.daemon(c.control, "kube-scheduler", "--kubeconfig="+c.path("kubeconfig"), "--leader-elect=false", "--secure-port=0")
@@ -191,7 +191,7 @@ func (c *cluster) startNode(i int) {
 	c.makeGroups(i)
 
 	c.daemon(host, "containerd", "--config", filepath.Join(c.path(host.Name), "containerd.toml"))
-	clitest.Until(c.t, "containerd answers", func() bool { return clitest.Exists(c.socket(i)) })
+	clitest.WaitUntil(c.t, "containerd answers", func() bool { return clitest.Exists(c.socket(i)) })
 	c.daemon(host, "kubelet", "--config="+filepath.Join(c.path(host.Name), "kubelet.yaml"), "--kubeconfig="+c.path("kubeconfig"),
 		"--root-dir="+filepath.Join(c.path(host.Name), "kubelet"), "--cert-dir="+filepath.Join(c.path(host.Name), "certs"), "--node-ip="+host.Address)
 }
@@ -266,16 +266,16 @@ func (c *cluster) makeGroups(node int) {
 // waitReady waits until both nodes take Pods.
 func (c *cluster) waitReady() {
 	c.t.Helper()
-	clitest.Until(c.t, "two nodes are there", func() bool {
-		return clitest.Perform(c.t, c.command("kubectl", "get", "nodes", "-o", "name")).Out == "node/node1\nnode/node2\n"
+	clitest.WaitUntil(c.t, "two nodes are there", func() bool {
+		return clitest.RunCommand(c.t, c.command("kubectl", "get", "nodes", "-o", "name")).Out == "node/node1\nnode/node2\n"
 	})
-	clitest.Perform(c.t, c.command("kubectl", "wait", "nodes", "--all", "--for=condition=Ready", "--timeout=100s")).Want(c.t, 0)
+	clitest.RunCommand(c.t, c.command("kubectl", "wait", "nodes", "--all", "--for=condition=Ready", "--timeout=100s")).Want(c.t, 0)
 }
 
 // command prepares a program as an administrator starts it, in the checkout.
 func (c *cluster) command(name string, args ...string) *exec.Cmd {
 	c.t.Helper()
-	cmd := c.control.Command(c.t, need.Repository(c.t, "."), name, args...)
+	cmd := c.control.Command(c.t, testenv.Repository(c.t, "."), name, args...)
 	cmd.Env = append(cmd.Env, c.env...)
 
 	return cmd
@@ -310,7 +310,7 @@ func (c *cluster) removeGroups(top string) {
 		return nil // what has an error has gone meanwhile
 	})
 	for _, dir := range slices.Backward(dirs) {
-		clitest.Until(c.t, "removal of "+dir, func() bool {
+		clitest.WaitUntil(c.t, "removal of "+dir, func() bool {
 			data, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 			for word := range strings.FieldsSeq(string(data)) {
 				if pid, err := strconv.Atoi(word); err == nil && pid > 1 {

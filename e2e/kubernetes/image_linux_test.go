@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // An image is what a container is made from.
@@ -24,11 +24,11 @@ type image struct {
 	entrypoint []string
 }
 
-// images are those of deploy/kubernetes with the names that kustomization.yaml gives them, and the one that keeps a Pod's
-// network. There is no registry from which a node could take them.
+// images are those of deploy/kubernetes with the names that kustomization.yaml gives them, and the one that keeps a
+// Pod's network. There is no registry from which a node could take them.
 func images(t *testing.T) []image {
 	t.Helper()
-	busybox := need.Tool(t, "busybox", "apt-get install busybox-static (make e2e does it as root)")
+	busybox := testenv.NeedsTool(t, "busybox", "apt-get install busybox-static (make e2e does it as root)")
 	names := imageNames(t)
 	return []image{
 		{names["perfagent"], map[string]string{"perfagent": clitest.Binary(t)}, []string{"/perfagent"}},
@@ -44,14 +44,14 @@ const pause = "registry.example.com/pause:v1"
 
 // The images are such that an engine takes them, which podman is too. It checks the sum of the layer.
 func TestImages(t *testing.T) {
-	podman := need.Tool(t, "podman", "apt-get install podman (make e2e does it as root)")
-	need.Root(t, "for podman's store")
+	podman := testenv.NeedsTool(t, "podman", "apt-get install podman (make e2e does it as root)")
+	testenv.NeedsRoot(t, "for podman's store")
 	dir := t.TempDir()
 	store := []string{"--root=" + dir + "/graph", "--runroot=" + dir + "/run", "--storage-driver=vfs"}
 	for _, i := range images(t) {
 		path := clitest.Write(t, dir+"/image.tar", i.archive(t), 0o600)
-		clitest.Perform(t, clitest.Command(t, podman, append(store, "load", "-q", "-i", path)...)).Want(t, 0)
-		o := clitest.Perform(t, clitest.Command(t, podman, append(store, "image", "inspect", "-f", "{{.Config.Entrypoint}} {{.RepoTags}}", i.name)...))
+		clitest.RunCommand(t, clitest.Command(t, podman, append(store, "load", "-q", "-i", path)...)).Want(t, 0)
+		o := clitest.RunCommand(t, clitest.Command(t, podman, append(store, "image", "inspect", "-f", "{{.Config.Entrypoint}} {{.RepoTags}}", i.name)...))
 		if want := fmt.Sprintf("%v [%s]\n", i.entrypoint, i.name); o.Out != want {
 			t.Errorf("podman says %q%s, want %q", o.Out, o.Err, want)
 		}
@@ -123,7 +123,7 @@ func (c *cluster) load(node int, images []image) {
 		path := c.path("image.tar")
 		clitest.Write(c.t, path, i.archive(c.t), 0o600)
 		host := c.nodes[node]
-		clitest.Perform(c.t, host.Command(c.t, c.dir, "ctr", "--address", c.socket(node), "--namespace", "k8s.io", "images", "import", path)).Want(c.t, 0)
+		clitest.RunCommand(c.t, host.Command(c.t, c.dir, "ctr", "--address", c.socket(node), "--namespace", "k8s.io", "images", "import", path)).Want(c.t, 0)
 		if err := os.Remove(path); err != nil {
 			c.t.Fatal(err)
 		}

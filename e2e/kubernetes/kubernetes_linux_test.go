@@ -13,7 +13,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/hosttest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -29,9 +29,9 @@ func TestKubernetes(t *testing.T) {
 		{"wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/perfagent-sidecar", "--timeout=110s"},
 		{"rollout", "status", "daemonset/perfagent", "--timeout=110s"},
 	} {
-		o := clitest.Perform(t, c.command("kubectl", args...))
+		o := clitest.RunCommand(t, c.command("kubectl", args...))
 		if o.Code != 0 {
-			t.Fatalf("%s%s%s", o.Err, o.Out, clitest.Perform(t, c.command("kubectl", "describe", "pods")).Out)
+			t.Fatalf("%s%s%s", o.Err, o.Out, clitest.RunCommand(t, c.command("kubectl", "describe", "pods")).Out)
 		}
 	}
 
@@ -48,14 +48,14 @@ func TestKubernetes(t *testing.T) {
 func restricted(t *testing.T, c *cluster) {
 	t.Helper()
 	label := "pod-security.kubernetes.io/warn"
-	clitest.Perform(t, c.command("kubectl", "label", "namespace", "default", label+"=restricted")).Want(t, 0)
-	o := clitest.Perform(t, c.command("kubectl", "apply", "--dry-run=server", "-k", "deploy/kubernetes"))
+	clitest.RunCommand(t, c.command("kubectl", "label", "namespace", "default", label+"=restricted")).Want(t, 0)
+	o := clitest.RunCommand(t, c.command("kubectl", "apply", "--dry-run=server", "-k", "deploy/kubernetes"))
 	o.Want(t, 0)
 	if strings.Count(o.Err, "Warning:") != 1 || strings.Count(o.Err, "(") != 1 ||
 		!strings.Contains(o.Err, `(volumes "proc", "sys" use restricted volume type "hostPath")`) {
 		t.Errorf("it warns: %s", o.Err)
 	}
-	clitest.Perform(t, c.command("kubectl", "label", "namespace", "default", label+"-")).Want(t, 0)
+	clitest.RunCommand(t, c.command("kubectl", "label", "namespace", "default", label+"-")).Want(t, 0)
 }
 
 // volume makes the volume that indexed-job.yaml claims.
@@ -66,20 +66,20 @@ kind: PersistentVolume
 metadata: {name: reports}
 spec: {accessModes: [ReadWriteMany], capacity: {storage: 1Gi}, hostPath: {path: /srv}}
 `, 0o600)
-	clitest.Perform(c.t, c.command("kubectl", "apply", "-f", path)).Want(c.t, 0)
+	clitest.RunCommand(c.t, c.command("kubectl", "apply", "-f", path)).Want(c.t, 0)
 }
 
 // apply applies a variant of a manifest.
 func (c *cluster) apply(t *testing.T, file, name string) {
 	t.Helper()
 	path := clitest.Write(t, c.path(name+".yaml"), variant(t, file, name), 0o600)
-	clitest.Perform(t, c.command("kubectl", "apply", "-f", path)).Want(t, 0)
+	clitest.RunCommand(t, c.command("kubectl", "apply", "-f", path)).Want(t, 0)
 }
 
 // log returns the log of a container.
 func (c *cluster) log(t *testing.T, args ...string) string {
 	t.Helper()
-	o := clitest.Perform(t, c.command("kubectl", append([]string{"logs"}, args...)...))
+	o := clitest.RunCommand(t, c.command("kubectl", append([]string{"logs"}, args...)...))
 	o.Want(t, 0)
 	return o.Out + o.Err
 }
@@ -141,7 +141,7 @@ func sidecar(t *testing.T, c *cluster) {
 	if text := c.log(t, "perfagent-sidecar", "-c", "perfagent"); !strings.Contains(text, "/reports/perfagent-sidecar/node-0.json") {
 		t.Errorf("the sidecar's log is %s", text)
 	}
-	o := clitest.Perform(t, c.command("kubectl", "get", "pod", "perfagent-sidecar", "-o", "json"))
+	o := clitest.RunCommand(t, c.command("kubectl", "get", "pod", "perfagent-sidecar", "-o", "json"))
 	o.Want(t, 0)
 	type statuses []struct {
 		State struct {
@@ -166,7 +166,7 @@ func sidecar(t *testing.T, c *cluster) {
 // daemons: each node has one, which answers Prometheus. Its report has the node's name and the network of the node, not
 // that of its Pod, which a few probes reach.
 func daemons(t *testing.T, c *cluster) {
-	o := clitest.Perform(t, c.command("kubectl", "get", "pods", "-l", "app.kubernetes.io/name=perfagent",
+	o := clitest.RunCommand(t, c.command("kubectl", "get", "pods", "-l", "app.kubernetes.io/name=perfagent",
 		"-o", `jsonpath={range .items[*]}{.spec.nodeName} {.status.podIP}{"\n"}{end}`))
 	o.Want(t, 0)
 	lines := strings.Split(strings.TrimSpace(o.Out), "\n")
@@ -180,7 +180,7 @@ func daemons(t *testing.T, c *cluster) {
 			t.Errorf("the report of %s is of %q, with a network of %v MiB since its start", name, id.NodeName, network)
 		}
 
-		o := clitest.Perform(t, c.host(t, name).Command(t, c.dir, "busybox", "wget", "-qO-", "http://"+address+":9123/metrics"))
+		o := clitest.RunCommand(t, c.host(t, name).Command(t, c.dir, "busybox", "wget", "-qO-", "http://"+address+":9123/metrics"))
 		if o.Code != 0 || !strings.Contains(o.Out, "\nperfagent_cpu_busy_ratio{") || !strings.Contains(o.Out, "\nperfagent_network_receive_bytes_total{") {
 			t.Errorf("%s: %.1000s%s", line, o.Out, o.Err)
 		}
@@ -191,7 +191,7 @@ func daemons(t *testing.T, c *cluster) {
 func (c *cluster) daemonReport(t *testing.T, node string) (r reporter.Report, id reporter.Identity) {
 	t.Helper()
 	pattern := filepath.Join(c.path(node), "kubelet/pods/*/volumes/kubernetes.io~empty-dir/reports/2*/node-0.json")
-	clitest.Until(t, "a report of the DaemonSet on "+node, func() bool {
+	clitest.WaitUntil(t, "a report of the DaemonSet on "+node, func() bool {
 		paths, _ := filepath.Glob(pattern)
 		if len(paths) == 1 {
 			r, id = readReport(t, paths[0], "0")
@@ -205,7 +205,7 @@ func (c *cluster) daemonReport(t *testing.T, node string) (r reporter.Report, id
 // hungry: job.yaml with a command that takes more memory than the limit. The report says what Kubernetes says.
 func hungry(t *testing.T, c *cluster) {
 	c.apply(t, "job.yaml", "hungry")
-	clitest.Perform(t, c.command("kubectl", "wait", "--for=condition=failed", "job/hungry", "--timeout=110s")).Want(t, 0)
+	clitest.RunCommand(t, c.command("kubectl", "wait", "--for=condition=failed", "job/hungry", "--timeout=110s")).Want(t, 0)
 
 	said := c.run(t, "kubectl get pods -l job-name=hungry") + c.run(t, "kubectl logs job/hungry -c job | head -n 5")
 	keep(t, "kubernetes-oom", said)
@@ -215,9 +215,9 @@ func hungry(t *testing.T, c *cluster) {
 // failing: of two Pods one fails, and Kubernetes ends the other. Its job gets TERM, and its report is whole.
 func failing(t *testing.T, c *cluster) {
 	c.apply(t, "indexed-job.yaml", "failing")
-	clitest.Perform(t, c.command("kubectl", "wait", "--for=condition=failed", "job/failing", "--timeout=110s")).Want(t, 0)
-	clitest.Until(t, "the Pod that Kubernetes ended is deleted", func() bool {
-		o := clitest.Perform(t, c.command("kubectl", "get", "pods", "-l", "job-name=failing", "-o", "name"))
+	clitest.RunCommand(t, c.command("kubectl", "wait", "--for=condition=failed", "job/failing", "--timeout=110s")).Want(t, 0)
+	clitest.WaitUntil(t, "the Pod that Kubernetes ended is deleted", func() bool {
+		o := clitest.RunCommand(t, c.command("kubectl", "get", "pods", "-l", "job-name=failing", "-o", "name"))
 		return o.Code == 0 && strings.Count(o.Out, "\n") == 1
 	})
 
@@ -235,16 +235,16 @@ func failing(t *testing.T, c *cluster) {
 func lost(t *testing.T, c *cluster) {
 	c.apply(t, "indexed-job.yaml", "lost")
 	journal := filepath.Join(c.path("volume"), "lost", "node-1.jsonl")
-	clitest.Until(t, "three samples of the node that will be lost", func() bool {
+	clitest.WaitUntil(t, "three samples of the node that will be lost", func() bool {
 		data, _ := os.ReadFile(journal)
 		return strings.Count(string(data), "\n") >= 5
 	})
-	o := clitest.Perform(t, c.command("kubectl", "get", "pods", "-l", "batch.kubernetes.io/job-completion-index=1,job-name=lost",
+	o := clitest.RunCommand(t, c.command("kubectl", "get", "pods", "-l", "batch.kubernetes.io/job-completion-index=1,job-name=lost",
 		"-o", "jsonpath={.items[0].spec.nodeName}"))
 	o.Want(t, 0)
 	c.host(t, o.Out).PowerOff(t)
 	clitest.Write(t, filepath.Join(c.path("volume"), "powerless"), "", 0o644)
-	clitest.Perform(t, c.command("kubectl", "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod",
+	clitest.RunCommand(t, c.command("kubectl", "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod",
 		"-l", "batch.kubernetes.io/job-completion-index=0,job-name=lost", "--timeout=110s")).Want(t, 0)
 
 	said := c.run(t, "perfagent ls --out /srv | head -n 2") + c.run(t, "perfagent show --out /srv lost")
@@ -282,7 +282,7 @@ func wantWords(t *testing.T, text string, words ...string) {
 // run runs a command as it is typed, and returns it with what it prints.
 func (c *cluster) run(t *testing.T, command string) string {
 	t.Helper()
-	o := clitest.Perform(t, c.command("sh", "-c", command))
+	o := clitest.RunCommand(t, c.command("sh", "-c", command))
 	o.Want(t, 0)
 	return "$ " + command + "\n" + o.Out
 }
@@ -290,7 +290,7 @@ func (c *cluster) run(t *testing.T, command string) string {
 // keep puts a transcript into docs/clusters.md.
 func keep(t *testing.T, name, text string) {
 	t.Helper()
-	file := need.Repository(t, clustersDoc)
+	file := testenv.Repository(t, clustersDoc)
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
 	before, rest, ok := strings.Cut(clitest.Read(t, file), begin)
 	_, after, closed := strings.Cut(rest, end)

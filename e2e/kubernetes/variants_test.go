@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 const clustersDoc = "docs/clusters.md"
@@ -17,7 +17,8 @@ const clustersDoc = "docs/clusters.md"
 // transcripts are the parts of it that the cluster writes.
 var transcripts = []string{"kubernetes", "kubernetes-oom", "kubernetes-failing", "kubernetes-lost"}
 
-// variants are the Jobs that the cluster runs besides those of deploy/kubernetes: the words that their Pods run, by name.
+// variants are the Jobs that the cluster runs besides those of deploy/kubernetes: the words that their Pods run, by
+// name.
 var variants = map[string]string{
 	"hungry":  `[dd, if=/dev/zero, of=/dev/null, bs=300M, count=1]`,
 	"failing": `[sh, -c, "[ $JOB_COMPLETION_INDEX = 0 ] && exec sleep 600; until [ -s /reports/failing/node-0.jsonl ]; do sleep 1; done; exit 7"]`,
@@ -35,7 +36,7 @@ var (
 func imageNames(t *testing.T) map[string]string {
 	t.Helper()
 	names := make(map[string]string)
-	for _, m := range imageNamed.FindAllStringSubmatch(clitest.Read(t, need.Repository(t, "deploy/kubernetes/kustomization.yaml")), -1) {
+	for _, m := range imageNamed.FindAllStringSubmatch(clitest.Read(t, testenv.Repository(t, "deploy/kubernetes/kustomization.yaml")), -1) {
 		names[m[1]] = m[2] + ":" + m[3]
 	}
 	if names["perfagent"] == "" || names["job"] == "" {
@@ -49,7 +50,7 @@ func imageNames(t *testing.T) map[string]string {
 // the images that kustomization.yaml names.
 func variant(t *testing.T, file, name string) string {
 	t.Helper()
-	text := clitest.Read(t, need.Repository(t, "deploy/kubernetes/"+file))
+	text := clitest.Read(t, testenv.Repository(t, "deploy/kubernetes/"+file))
 	old := nameOfJob.FindStringSubmatch(text)
 	if old == nil || len(wordsOfJob.FindAllString(text, -1)) != 1 || len(imagesUsed.FindAllString(text, -1)) != 2 {
 		t.Fatalf("%s is not one Job with a command in its args and two images", file)
@@ -81,7 +82,7 @@ func TestVariants(t *testing.T) {
 
 // What docs/clusters.md shows was written by the test on a cluster, and no manifest has been added or renamed since.
 func TestTranscripts(t *testing.T) {
-	doc := clitest.Read(t, need.Repository(t, clustersDoc))
+	doc := clitest.Read(t, testenv.Repository(t, clustersDoc))
 	for _, name := range transcripts {
 		_, rest, _ := strings.Cut(doc, "<!-- "+name+":begin -->\n```console\n$ ")
 		if text, _, closed := strings.Cut(rest, "```\n<!-- "+name+":end -->"); !closed || text == "" {
@@ -93,9 +94,9 @@ func TestTranscripts(t *testing.T) {
 		made = append(made, m[1]+" "+m[2])
 	}
 	var want []string
-	kustomization := clitest.Read(t, need.Repository(t, "deploy/kubernetes/kustomization.yaml"))
+	kustomization := clitest.Read(t, testenv.Repository(t, "deploy/kubernetes/kustomization.yaml"))
 	for _, m := range regexp.MustCompile(`(?m)^  - (\S+\.yaml)$`).FindAllStringSubmatch(kustomization, -1) {
-		text := clitest.Read(t, need.Repository(t, "deploy/kubernetes/"+m[1]))
+		text := clitest.Read(t, testenv.Repository(t, "deploy/kubernetes/"+m[1]))
 		for _, m := range regexp.MustCompile(`(?m)^kind: (\w+)\nmetadata:\n  name: (\S+)$`).FindAllStringSubmatch(text, -1) {
 			want = append(want, strings.ToLower(m[1])+" "+m[2])
 		}
@@ -105,7 +106,7 @@ func TestTranscripts(t *testing.T) {
 	if !slices.Equal(made, want) {
 		t.Errorf("%s shows %q, the manifests have %q: make e2e-kubernetes", clustersDoc, made, want)
 	}
-	version := regexp.MustCompile(`(?m)^\s+k8s.io/kubernetes v(\d+\.\d+)\.`).FindStringSubmatch(clitest.Read(t, need.Repository(t, "scripts/kubernetes/go.mod")))
+	version := regexp.MustCompile(`(?m)^\s+k8s.io/kubernetes v(\d+\.\d+)\.`).FindStringSubmatch(clitest.Read(t, testenv.Repository(t, "scripts/kubernetes/go.mod")))
 	if version == nil || !strings.Contains(doc, "builds Kubernetes "+version[1]+" ") {
 		t.Errorf("%s is not about Kubernetes %v: make e2e-kubernetes", clustersDoc, version)
 	}

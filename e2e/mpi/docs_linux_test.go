@@ -10,13 +10,13 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/hosttest"
 	"github.com/perfagent/perfagent/internal/mpitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // transcript returns the block of docs/clusters.md below a title.
 func transcript(t *testing.T, title string) string {
 	t.Helper()
-	_, text, found := strings.Cut(clitest.Read(t, need.Repository(t, "docs/clusters.md")), "\n### "+title+"\n")
+	_, text, found := strings.Cut(clitest.Read(t, testenv.Repository(t, "docs/clusters.md")), "\n### "+title+"\n")
 	_, text, begins := strings.Cut(text, "```console\n")
 	text, _, ends := strings.Cut(text, "```\n")
 	if !found || !begins || !ends {

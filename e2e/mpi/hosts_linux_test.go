@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/hosttest"
 	"github.com/perfagent/perfagent/internal/mpitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // network is the part that all addresses have. The hosts' network is their own, so it is nobody else's.
@@ -19,9 +19,9 @@ const network = "10.99.0."
 // newHosts makes a host to type on, and two for ranks. All share the file system.
 func newHosts(t *testing.T) []*hosttest.Host {
 	t.Helper()
-	need.Root(t, "to make namespaces")
+	testenv.NeedsRoot(t, "to make namespaces")
 	for _, tool := range []string{"ip", "nsenter", "unshare"} {
-		need.Tool(t, tool, "apt-get install iproute2 util-linux")
+		testenv.NeedsTool(t, tool, "apt-get install iproute2 util-linux")
 	}
 
 	names := clitest.Write(t, t.TempDir()+"/hosts", strings.ReplaceAll(
@@ -41,12 +41,12 @@ func onHosts(
 ) (o clitest.Outcome, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(need.Repository(t, from))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(testenv.Repository(t, from))); err != nil {
 		t.Fatal(err)
 	}
 	cmd := hosts[0].Command(t, dir, words[0], words[1:]...)
 	cmd.Env = e.Environ(append(quiet, "HYDRA_LAUNCHER=ssh", "OMPI_MCA_plm_rsh_agent="+e.Bin+"/ssh",
 		"OMPI_MCA_oob_tcp_if_include="+network+"0/24", "OMPI_MCA_btl_tcp_if_include="+network+"0/24")...)
 
-	return clitest.Perform(t, cmd), dir
+	return clitest.RunCommand(t, cmd), dir
 }

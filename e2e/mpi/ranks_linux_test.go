@@ -17,8 +17,8 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/hosttest"
 	"github.com/perfagent/perfagent/internal/mpitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -67,13 +67,13 @@ func wantFailures(t *testing.T, e mpitest.Engine, failures []failure) {
 	t.Helper()
 	for _, f := range failures {
 		t.Run(f.how, func(t *testing.T) {
-			program := "python3 " + need.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 " + f.how
-			bare := clitest.Perform(t, script(t, e, e.Launcher+" -n 3 "+program))
+			program := "python3 " + testenv.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 " + f.how
+			bare := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 "+program))
 			if !f.returns(bare.Code) {
 				t.Errorf("exit code %d without perfagent", bare.Code)
 			}
 
-			o := clitest.Perform(t, script(t, e, e.Launcher+" -n 3 perfagent run -- "+program))
+			o := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 perfagent run -- "+program))
 			if !f.returns(o.Code) {
 				t.Errorf("exit code %d with perfagent: %s", o.Code, o.Err)
 			}
@@ -127,8 +127,8 @@ func wantSignalsOnce(t *testing.T, e mpitest.Engine, signals ...syscall.Signal) 
 	const ranks = 2
 	for _, agent := range []string{"", "perfagent run -- "} {
 		cmd := script(t, e, "exec "+e.Launcher+" -n 2 "+agent+os.Args[0])
-		cmd.Env = append(cmd.Env, clitest.PartEnv("counter"))
-		l := clitest.Launch(t, cmd)
+		cmd.Env = append(cmd.Env, clitest.HelperEnv("counter"))
+		l := clitest.StartProcess(t, cmd)
 		for range ranks {
 			l.PID("ready")
 		}
@@ -217,7 +217,7 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 		}
 	}
 
-	o = clitest.Perform(t, hosts[0].Command(t, dir, e.Bin+"/perfagent", "show", filepath.Base(only(t, dir))))
+	o = clitest.RunCommand(t, hosts[0].Command(t, dir, e.Bin+"/perfagent", "show", filepath.Base(only(t, dir))))
 	o.Want(t, 0)
 	if !strings.Contains(o.Out, "node1") || !strings.Contains(o.Out, "node2") {
 		t.Errorf("show of the run does not have both nodes:\n%s%s", o.Out, o.Err)
@@ -234,13 +234,13 @@ func only(t *testing.T, dir string) string {
 	return runs[0]
 }
 
-// wantAbort has a rank call MPI_Abort, after which Hydra kills all ranks at once: the launcher returns the same code with
-// perfagent and without it, and of each rank there is at least the journal.
+// wantAbort has a rank call MPI_Abort, after which Hydra kills all ranks at once: the launcher returns the same code
+// with perfagent and without it, and of each rank there is at least the journal.
 func wantAbort(t *testing.T, e mpitest.Engine) {
 	t.Helper()
-	program := "python3 " + need.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 abort"
-	bare := clitest.Perform(t, script(t, e, e.Launcher+" -n 3 "+program))
-	o := clitest.Perform(t, script(t, e, e.Launcher+" -n 3 perfagent run -- "+program))
+	program := "python3 " + testenv.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 abort"
+	bare := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 "+program))
+	o := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 perfagent run -- "+program))
 	if bare.Code != 5 || o.Code != bare.Code {
 		t.Errorf("exit code %d without perfagent, %d with it: %s", bare.Code, o.Code, o.Err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // peersFlag has the tables of docs/job.md and docs/performance.md that compare us with
@@ -106,7 +106,7 @@ func peerRows(names []string, found map[string][]peerFound) string {
 func peerWrite(t *testing.T, file, name, part string) {
 	t.Helper()
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
-	path := need.Repository(t, file)
+	path := testenv.Repository(t, file)
 	before, rest, found := strings.Cut(clitest.Read(t, path), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -64,7 +64,7 @@ func peerTools(t testing.TB) []peerTool {
 			return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--html", "never", "--"}, r.job...)
 		}, (*peerRun).ourSays}
 	}
-	script := need.Repository(t, "scripts/peer_resource_tracker.py")
+	script := testenv.Repository(t, "scripts/peer_resource_tracker.py")
 	return []peerTool{
 		ours(agent.Off), ours(agent.Create),
 		{"GNU time", func(r *peerRun) []string {
@@ -86,7 +86,7 @@ func peerTools(t testing.TB) []peerTool {
 // peerVenv is where the tools of other people are.
 func peerVenv(t testing.TB) string {
 	t.Helper()
-	venv := need.Repository(t, ".tools/peers")
+	venv := testenv.Repository(t, ".tools/peers")
 	if !clitest.Exists(venv + "/installed") {
 		t.Skip("no con-duct, resource-tracker and psrecord to compare with: run make bench or make peers, which install them")
 	}
@@ -130,7 +130,7 @@ func peerStart(t testing.TB, tool peerTool, job string) *peerRun {
 	enter := `for c in cpuacct memory; do echo $$ > /sys/fs/cgroup/$c/` + r.name + `/cgroup.procs; done; exec "$@"`
 	r.cmd = clitest.Command(t, "/bin/sh", append([]string{"-c", enter, "sh"}, args...)...)
 	r.cmd.Dir = r.dir
-	r.cmd.Env = append(r.cmd.Env, "PEER_DIR="+r.dir, "PEER_PYTHON="+need.Python(t))
+	r.cmd.Env = append(r.cmd.Env, "PEER_DIR="+r.dir, "PEER_PYTHON="+testenv.Python(t))
 	out, err := os.Create(filepath.Join(r.dir, "out.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func (r *peerRun) goneWithJob() bool {
 // node is our report.
 func (r *peerRun) node() *reporter.Node {
 	r.t.Helper()
-	report, _ := reportertest.Only(r.t, filepath.Join(r.dir, "perfagent-out"))
+	report, _ := reportertest.ReadSingle(r.t, filepath.Join(r.dir, "perfagent-out"))
 	return report.Nodes["0"]
 }
 

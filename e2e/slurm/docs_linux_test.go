@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 var transcripts = flag.Bool("transcripts", false, "write into docs/clusters.md what the examples are and print")
@@ -19,7 +19,7 @@ const clustersDoc = "docs/clusters.md"
 // text is put there first.
 func kept(t *testing.T, name, language, text string) string {
 	t.Helper()
-	file := need.Repository(t, clustersDoc)
+	file := testenv.Repository(t, clustersDoc)
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
 	before, rest, ok := strings.Cut(clitest.Read(t, file), begin)
 	part, after, closed := strings.Cut(rest, end)
@@ -35,7 +35,7 @@ func kept(t *testing.T, name, language, text string) string {
 
 // The script that docs/clusters.md shows is the example.
 func TestDocs_Script(t *testing.T) {
-	script := clitest.Read(t, need.Repository(t, "examples/slurm/oom.sh"))
+	script := clitest.Read(t, testenv.Repository(t, "examples/slurm/oom.sh"))
 	if part := kept(t, "slurm-oom-script", "bash", script); !strings.Contains(part, script) {
 		t.Errorf("%s has another script: go test -tags e2e ./e2e/slurm -transcripts rewrites it\n%s", clustersDoc, part)
 	}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/slurmtest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -43,7 +43,7 @@ func start(t *testing.T, c *slurmtest.Cluster, script string, env ...string) job
 	j := job{dir: copied(t, filepath.Dir(script))}
 	cmd := c.CommandIn(t, j.dir, "sbatch", "--parsable", "--output=out.%a", filepath.Base(script))
 	cmd.Env = append(cmd.Env, env...)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	j.id = strings.TrimSpace(o.Out)
 	return j
@@ -53,7 +53,7 @@ func start(t *testing.T, c *slurmtest.Cluster, script string, env ...string) job
 func copied(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(need.Repository(t, "examples/"+name))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(testenv.Repository(t, "examples/"+name))); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -62,8 +62,8 @@ func copied(t *testing.T, name string) string {
 // wait waits until Slurm has no more of the job to do.
 func (j *job) wait(t *testing.T, c *slurmtest.Cluster) {
 	t.Helper()
-	clitest.Until(t, "the end of job "+j.id, func() bool {
-		o := clitest.Perform(t, c.Command(t, "squeue", "--noheader", "--jobs="+j.id))
+	clitest.WaitUntil(t, "the end of job "+j.id, func() bool {
+		o := clitest.RunCommand(t, c.Command(t, "squeue", "--noheader", "--jobs="+j.id))
 		return o.Code == 0 && strings.TrimSpace(o.Out) == ""
 	})
 	j.out = j.said(t)
@@ -107,7 +107,7 @@ func (j *job) reports(t *testing.T, run string) map[string]*reporter.Node {
 // perfagent runs a subcommand in the job's directory.
 func (j *job) perfagent(t *testing.T, c *slurmtest.Cluster, args ...string) string {
 	t.Helper()
-	o := clitest.Perform(t, c.CommandIn(t, j.dir, "perfagent", args...))
+	o := clitest.RunCommand(t, c.CommandIn(t, j.dir, "perfagent", args...))
 	o.Want(t, 0)
 	return o.Out + o.Err
 }
@@ -231,7 +231,7 @@ func exampleArray(t *testing.T, c *slurmtest.Cluster) {
 // exampleHetero: two programs are one launch.
 func exampleHetero(t *testing.T, c *slurmtest.Cluster) {
 	j := job{dir: copied(t, "slurm")}
-	o := clitest.Perform(t, c.CommandIn(t, j.dir, "sh", "hetero.sh"))
+	o := clitest.RunCommand(t, c.CommandIn(t, j.dir, "sh", "hetero.sh"))
 	o.Want(t, 0)
 	files := reportertest.InDir(t, filepath.Join(j.dir, "perfagent-out"))
 	if len(files) != 2 {
@@ -272,8 +272,8 @@ func exampleMPI(t *testing.T, c *slurmtest.Cluster) {
 // exampleRequeue: a job that Slurm starts again is one run with two launches.
 func exampleRequeue(t *testing.T, c *slurmtest.Cluster) {
 	j := start(t, c, "slurm/requeue.sh")
-	clitest.Until(t, "both ranks", func() bool { return strings.Count(j.said(t), "started\n") == 2 })
-	clitest.Perform(t, c.Command(t, "scontrol", "requeue", j.id)).Want(t, 0)
+	clitest.WaitUntil(t, "both ranks", func() bool { return strings.Count(j.said(t), "started\n") == 2 })
+	clitest.RunCommand(t, c.Command(t, "scontrol", "requeue", j.id)).Want(t, 0)
 	j.wait(t, c)
 
 	nodes := j.reports(t, j.id)

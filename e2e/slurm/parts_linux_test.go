@@ -25,7 +25,7 @@ const (
 // burn takes CPU time, a tenth of a second more with each rank, and writes into a file by the number of the rank how
 // much the kernel counted.
 func burn() {
-	clitest.Ends()
+	clitest.LimitLifetime()
 	rank := os.Getenv("SLURM_PROCID")
 	n, _ := strconv.Atoi(rank)
 	least, _ := strconv.ParseFloat(os.Getenv(burnSeconds), 64)

@@ -41,9 +41,9 @@ func exactSums(t *testing.T, c *slurmtest.Cluster) {
 	truth := t.TempDir()
 	out := filepath.Join(t.TempDir(), "out")
 	cmd := c.Command(t, "srun", "--quiet", "-N2", "--ntasks-per-node=4", "perfagent", "run", "--out", out, "--interval", "100ms", "--")
-	cmd = clitest.AsPart(cmd, "burn")
+	cmd = clitest.AsHelper(cmd, "burn")
 	cmd.Env = append(cmd.Env, burnSeconds+"=0.3", burnDir+"="+truth)
-	clitest.Perform(t, cmd).Want(t, 0)
+	clitest.RunCommand(t, cmd).Want(t, 0)
 
 	for i, n := range closedNodes(t, out, 2) {
 		host := fmt.Sprintf("node%d", i+1)
@@ -80,7 +80,7 @@ func wantCPU(t *testing.T, who string, got, truth float64) {
 // wantOneSeries checks that the host was measured all the time, and by one rank at a time.
 func wantOneSeries(t *testing.T, n *reporter.Node) {
 	t.Helper()
-	holders := n.Sampling.Holders
+	holders := n.Sampling.HostSpans
 	if len(holders) == 0 {
 		t.Fatalf("nobody measured the host: %+v", n.Sampling)
 	}
@@ -112,14 +112,14 @@ func uneven(t *testing.T, c *slurmtest.Cluster) {
 // cancelled: every rank is ended by slurmstepd, and every report says so.
 func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	out := filepath.Join(t.TempDir(), "out")
-	l := clitest.Launch(t, c.Command(t, "srun", "--quiet", "--job-name=cancelled", "-N2", "--ntasks-per-node=2",
+	l := clitest.StartProcess(t, c.Command(t, "srun", "--quiet", "--job-name=cancelled", "-N2", "--ntasks-per-node=2",
 		"perfagent", "run", "--out", out, "--", "sh", "-c", "echo ready; exec sleep 60"))
 	for range 4 {
 		l.Expect("ready")
 	}
-	clitest.Perform(t, c.Command(t, "scancel", "--name=cancelled")).Want(t, 0)
+	clitest.RunCommand(t, c.Command(t, "scancel", "--name=cancelled")).Want(t, 0)
 	l.End()
-	clitest.Until(t, "both nodes' reports", func() bool { return len(reportertest.InDir(t, out)) == 2 })
+	clitest.WaitUntil(t, "both nodes' reports", func() bool { return len(reportertest.InDir(t, out)) == 2 })
 	for i, n := range closedNodes(t, out, 2) {
 		for name, r := range n.Ranks {
 			if r.Verdict == nil || r.Verdict.Cause != "signal" || r.Verdict.Evidence["sender"] != "slurmstepd" {
@@ -133,17 +133,17 @@ func cancelled(t *testing.T, c *slurmtest.Cluster) {
 // recorded is in the journals of its ranks.
 func nodeLost(t *testing.T, c *slurmtest.Cluster) {
 	out := filepath.Join(t.TempDir(), "out")
-	l := clitest.Launch(t, c.Command(t, "srun", "--quiet", "-N2", "--ntasks-per-node=2",
+	l := clitest.StartProcess(t, c.Command(t, "srun", "--quiet", "-N2", "--ntasks-per-node=2",
 		"perfagent", "run", "--out", out, "--interval", "100ms", "--run-id", "lost", "--", "sh", "-c", "echo ready; exec sleep 100"))
 	for range 4 {
 		l.Expect("ready")
 	}
-	clitest.Until(t, "a sample in each journal", func() bool { return len(reportertest.InDir(t, out)) == 4 })
+	clitest.WaitUntil(t, "a sample in each journal", func() bool { return len(reportertest.InDir(t, out)) == 4 })
 	c.Nodes[1].Kill(t)
 	begin := time.Now()
 	o, _ := l.End()
 	t.Logf("srun ended %.0f s after the node, with exit code %d", time.Since(begin).Seconds(), o.Code)
-	clitest.Until(t, "the report of the node that is left", func() bool {
+	clitest.WaitUntil(t, "the report of the node that is left", func() bool {
 		return clitest.Exists(filepath.Join(out, "lost", "node-0.json"))
 	})
 
@@ -157,13 +157,13 @@ func nodeLost(t *testing.T, c *slurmtest.Cluster) {
 			t.Errorf("rank %s: verdict %+v", name, rank.Verdict)
 		}
 	}
-	show := clitest.Perform(t, c.Command(t, "perfagent", "show", "--out", out, "lost"))
+	show := clitest.RunCommand(t, c.Command(t, "perfagent", "show", "--out", out, "lost"))
 	for _, want := range []string{"node1", "node2", "2 nodes"} {
 		if !strings.Contains(show.Out, want) {
 			t.Errorf("show does not say %q:\n%s%s", want, show.Out, show.Err)
 		}
 	}
-	list := clitest.Perform(t, c.Command(t, "perfagent", "ls", "--out", out, "--json"))
+	list := clitest.RunCommand(t, c.Command(t, "perfagent", "ls", "--out", out, "--json"))
 	if !strings.Contains(list.Out, `"state": "incomplete"`) || !strings.Contains(list.Out, `"ranks": 4`) {
 		t.Errorf("ls does not say that the run of four ranks is incomplete:\n%s%s", list.Out, list.Err)
 	}

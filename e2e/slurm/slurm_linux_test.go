@@ -88,7 +88,7 @@ func identity(t *testing.T, c *slurmtest.Cluster) {
 	} {
 		dir := t.TempDir()
 		args := append([]string{"--quiet", "--output=" + dir + "/%t", "--error=none"}, s.words...)
-		clitest.Perform(t, c.Command(t, "srun", append(args, "perfagent", "env", "--json")...)).Want(t, 0)
+		clitest.RunCommand(t, c.Command(t, "srun", append(args, "perfagent", "env", "--json")...)).Want(t, 0)
 		wantRanks(t, s.name, dir, s.want)
 	}
 }
@@ -123,7 +123,7 @@ func srun(t *testing.T, c *slurmtest.Cluster, flags, job []string) (clitest.Outc
 	out := filepath.Join(t.TempDir(), "out")
 	args := append([]string{"--quiet"}, flags...)
 	args = append(args, "perfagent", "run", "--out", out, "--interval", "100ms", "--")
-	return clitest.Perform(t, c.Command(t, "srun", append(args, job...)...)), out
+	return clitest.RunCommand(t, c.Command(t, "srun", append(args, job...)...)), out
 }
 
 // exitCodes: srun's is what it is without perfagent, whichever rank fails.
@@ -134,7 +134,7 @@ func exitCodes(t *testing.T, c *slurmtest.Cluster) {
 	} {
 		shell := []string{"sh", "-c", job}
 		flags := []string{"-N2", "--ntasks-per-node=2"}
-		without := clitest.Perform(t, c.Command(t, "srun", append(append([]string{"--quiet"}, flags...), shell...)...))
+		without := clitest.RunCommand(t, c.Command(t, "srun", append(append([]string{"--quiet"}, flags...), shell...)...))
 		with, _ := srun(t, c, flags, shell)
 		if with.Code != without.Code || without.Code == 0 {
 			t.Errorf("%s: srun's exit code is %d, without perfagent %d", job, with.Code, without.Code)

@@ -17,9 +17,9 @@ func gathered(t *testing.T, c *slurmtest.Cluster) {
 	dir := t.TempDir()
 	address := "proxystore+file://" + dir + "/store"
 	step := c.Command(t, "srun", "--quiet", "-N2", "perfagent", "run", "--store", address, "--", "sleep", "0.2")
-	clitest.Perform(t, step).Want(t, 0)
+	clitest.RunCommand(t, step).Want(t, 0)
 
-	o := clitest.Perform(t, c.Command(t, "perfagent", "ls", "--json", address))
+	o := clitest.RunCommand(t, c.Command(t, "perfagent", "ls", "--json", address))
 	o.Want(t, 0)
 	var runs []struct {
 		ID    string `json:"id"`
@@ -30,7 +30,7 @@ func gathered(t *testing.T, c *slurmtest.Cluster) {
 	}
 
 	out := filepath.Join(dir, "job.json")
-	clitest.Perform(t, c.Command(t, "perfagent", "merge", address+"#"+runs[0].ID, "--wait", "1m", "-o", out)).Want(t, 0)
+	clitest.RunCommand(t, c.Command(t, "perfagent", "merge", address+"#"+runs[0].ID, "--wait", "1m", "-o", out)).Want(t, 0)
 	r := reportertest.ReadFile(t, out)
 	if g := r.Run.Gather; g == nil || g.NodesExpected != 2 || g.NodesFound != 2 || r.Nodes["1"].Host.Hostname != "node2" {
 		t.Errorf("%+v", g)

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/slurmtest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -23,7 +23,7 @@ func torch(t *testing.T, script string, env ...string) (int, []*reporter.Report)
 	t.Helper()
 	bin := t.TempDir()
 	for name, path := range map[string]string{
-		"perfagent": clitest.Binary(t), "torchrun": need.Repository(t, "e2e/slurm/testdata/torchrun"),
+		"perfagent": clitest.Binary(t), "torchrun": testenv.Repository(t, "e2e/slurm/testdata/torchrun"),
 	} {
 		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func torch(t *testing.T, script string, env ...string) (int, []*reporter.Report)
 	cmd := clitest.Command(t, "sh", script)
 	cmd.Dir = copied(t, "torchrun")
 	cmd.Env = append(append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH")), env...)
-	o := clitest.Perform(t, cmd)
+	o := clitest.RunCommand(t, cmd)
 
 	out := filepath.Join(cmd.Dir, "perfagent-out")
 	var reports []*reporter.Report
@@ -115,7 +115,7 @@ func TestTorchrun_Both(t *testing.T) {
 
 // torchOnSlurm: Slurm starts one torchrun a node, torchrun the workers.
 func torchOnSlurm(t *testing.T, c *slurmtest.Cluster) {
-	bin := filepath.Dir(need.Repository(t, "e2e/slurm/testdata/torchrun"))
+	bin := filepath.Dir(testenv.Repository(t, "e2e/slurm/testdata/torchrun"))
 	j := submit(t, c, "torchrun/slurm.sh", "PATH="+c.Path()+":"+bin+":"+os.Getenv("PATH"))
 	nodes := j.reports(t, j.id)
 	for i := range 2 {

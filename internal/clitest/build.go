@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // builds are the programs that this process has built, each once.
@@ -24,28 +24,28 @@ func Binary(t testing.TB) string {
 	if runtime.GOOS == "windows" { // where there is no shell, and the same program comes out
 		return PlainBinary(t)
 	}
-	script := need.Repository(t, "scripts/build.sh")
+	script := testenv.Repository(t, "scripts/build.sh")
 
-	return Built(t, "perfagent", func(path string) *exec.Cmd { return exec.Command("sh", script, path) })
+	return BuildOnce(t, "perfagent", func(path string) *exec.Cmd { return exec.Command("sh", script, path) })
 }
 
 // PlainBinary returns the path of perfagent, built by go build alone. Under -short the test is skipped.
 func PlainBinary(t testing.TB) string {
 	t.Helper()
-	dir := need.Repository(t, "cmd/perfagent")
+	dir := testenv.Repository(t, "cmd/perfagent")
 
-	return Built(t, "perfagent-plain.exe", func(path string) *exec.Cmd {
+	return BuildOnce(t, "perfagent-plain.exe", func(path string) *exec.Cmd {
 		cmd := exec.Command("go", "build", "-o", path, ".")
 		cmd.Dir = dir
 		return cmd
 	})
 }
 
-// Built returns the path of a program that command builds, if this has not been done yet. Under -short the test is
+// BuildOnce returns the path of a program that command builds, if this has not been done yet. Under -short the test is
 // skipped.
-func Built(t testing.TB, name string, command func(path string) *exec.Cmd) string {
+func BuildOnce(t testing.TB, name string, command func(path string) *exec.Cmd) string {
 	t.Helper()
-	need.Time(t, "the program itself, to be built and run")
+	testenv.SkipIfShort(t, "the program itself, to be built and run")
 
 	builds.mu.Lock()
 	defer builds.mu.Unlock()

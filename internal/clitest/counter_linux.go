@@ -11,7 +11,7 @@ import (
 // Counter is a part that says every signal that it gets, until a TERM, which makes it exit with 9.
 // With E2E_TO3 it writes to descriptor 3 instead of standard output.
 func Counter() {
-	Ends()
+	LimitLifetime()
 	ch := make(chan os.Signal, 100)
 	signal.Notify(
 		ch,
@@ -33,13 +33,13 @@ func Counter() {
 		out = os.NewFile(3, "signals")
 	}
 
-	Say(out, "ready", os.Getpid())
+	Println(out, "ready", os.Getpid())
 	for sig := range ch {
 		name := unix.SignalName(sig.(syscall.Signal))
 		if size, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ); sig == syscall.SIGWINCH && err == nil {
-			Say(out, name, int(size.Row), int(size.Col))
+			Println(out, name, int(size.Row), int(size.Col))
 		} else {
-			Say(out, name)
+			Println(out, name)
 		}
 		if sig == syscall.SIGTERM {
 			os.Exit(9)

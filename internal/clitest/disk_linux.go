@@ -11,13 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // Mount mounts a tmpfs at a new directory, which it returns.
 func Mount(t *testing.T, options string, flags uintptr) string {
 	t.Helper()
-	need.Root(t, "to mount a file system")
+	testenv.NeedsRoot(t, "to mount a file system")
 
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", flags, options); err != nil {
@@ -117,7 +117,7 @@ func AsNobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 // AsLoneUser is AsNobody with a user that has no other processes, so that a limit on their number is its own.
 func AsLoneUser(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
-	need.Root(t, "for a limit on the processes of a user of its own")
+	testenv.NeedsRoot(t, "for a limit on the processes of a user of its own")
 	cmd = AsNobody(t, cmd)
 	cmd.SysProcAttr.Credential.Uid = uint32(61_000 + os.Getpid()%1000)
 	return cmd

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // Longest is how long a test waits for what must happen, and how long any process of a test lives.
@@ -23,7 +23,7 @@ const Longest = 2 * time.Minute
 const partVariable = "CLITEST_PART"
 
 // Main runs the tests of a package, for its TestMain, and returns the exit code. parts are the jobs that the test
-// binary plays by their names; see [AsPart]. The functions of atEnd are called after the tests.
+// binary plays by their names; see [AsHelper]. The functions of atEnd are called after the tests.
 func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 	if name := os.Getenv(partVariable); name != "" {
 		play, ok := parts[name]
@@ -43,7 +43,7 @@ func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 		}
 	}
 	if os.Getenv("CI") == "true" { // package need asks, and perfagent must not
-		os.Setenv(need.InCI, "true")
+		os.Setenv(testenv.InCI, "true")
 	}
 	for _, entry := range os.Environ() {
 		if foreign(entry) {
@@ -79,18 +79,18 @@ func Env(more ...string) []string {
 	return append(append(env, "TERM=xterm"), more...)
 }
 
-// AsPart makes the job that cmd wraps a part of the test binary: the words to wrap are added to cmd.
-func AsPart(cmd *exec.Cmd, name string) *exec.Cmd {
+// AsHelper makes the job that cmd wraps a part of the test binary: the words to wrap are added to cmd.
+func AsHelper(cmd *exec.Cmd, name string) *exec.Cmd {
 	cmd.Args = append(cmd.Args, os.Args[0])
-	cmd.Env = append(cmd.Env, PartEnv(name))
+	cmd.Env = append(cmd.Env, HelperEnv(name))
 	return cmd
 }
 
-// PartEnv returns the entry of the environment in which the test binary plays a part.
-func PartEnv(name string) string { return partVariable + "=" + name }
+// HelperEnv returns the entry of the environment in which the test binary plays a part.
+func HelperEnv(name string) string { return partVariable + "=" + name }
 
-// Ends bounds the life of a part, even if its test hangs.
-func Ends() { time.AfterFunc(2*Longest, func() { os.Exit(99) }) }
+// LimitLifetime bounds the life of a part, even if its test hangs.
+func LimitLifetime() { time.AfterFunc(2*Longest, func() { os.Exit(99) }) }
 
-// Say writes a line of a part at once.
-func Say(out io.Writer, words ...any) { fmt.Fprintln(out, words...) }
+// Println writes a line of a part at once.
+func Println(out io.Writer, words ...any) { fmt.Fprintln(out, words...) }

@@ -57,8 +57,8 @@ func Script(t testing.TB, shell, text string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Perform runs a prepared process to its end.
-func Perform(t testing.TB, cmd *exec.Cmd) Outcome {
+// RunCommand runs a prepared process to its end.
+func RunCommand(t testing.TB, cmd *exec.Cmd) Outcome {
 	t.Helper()
 	var out, stderr bytes.Buffer
 	if cmd.Stdout == nil {
@@ -91,13 +91,13 @@ func Wait(t testing.TB, cmd *exec.Cmd) {
 // Run runs perfagent to its end.
 func Run(t testing.TB, args ...string) Outcome {
 	t.Helper()
-	return Perform(t, Perfagent(t, args...))
+	return RunCommand(t, Perfagent(t, args...))
 }
 
 // Report reads the one report under the working directory.
 func (o Outcome) Report(t testing.TB) *reporter.Report {
 	t.Helper()
-	r, _ := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+	r, _ := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 	return r
 }
 

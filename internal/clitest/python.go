@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // Python returns the words of a job of a few lines of Python.
 func Python(t testing.TB, lines ...string) []string {
 	t.Helper()
-	return []string{need.Python(t), "-c", strings.Join(lines, "\n")}
+	return []string{testenv.Python(t), "-c", strings.Join(lines, "\n")}
 }
 
 // Burn is a function in Python, burn(seconds), that uses CPU time.

@@ -22,8 +22,8 @@ type Process struct {
 	Stderr *bytes.Buffer // unless cmd.Stderr was set
 }
 
-// Launch starts a prepared process.
-func Launch(t testing.TB, cmd *exec.Cmd) *Process {
+// StartProcess starts a prepared process.
+func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{T: t, Cmd: cmd, Stderr: new(bytes.Buffer)}
 	r, w, err := os.Pipe()

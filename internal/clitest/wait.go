@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Until waits for something that no pipe and no channel reports.
-func Until(t testing.TB, what string, ok func() bool) {
+// WaitUntil waits for something that no pipe and no channel reports.
+func WaitUntil(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(begin) > Longest {

@@ -12,14 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/perfagent/perfagent/internal/need"
+
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Same compares whole values; NaN is NaN. The room of a Reading, its memory, is no part of its value.
+// Same compares whole values; NaN is NaN. The buffers of a Reading are no part of its value.
 func Same(t *testing.T, what string, got, want any) {
 	t.Helper()
-	room := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".room" }, cmp.Ignore())
-	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), room); diff != "" {
+	buffers := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".buffers" }, cmp.Ignore())
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), buffers); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
@@ -64,8 +65,8 @@ func CopyOfTree(t testing.TB) (proc, sys string) {
 	return proc, sys
 }
 
-// Rare returns the roots of a healthy host that has, too, what an archive of testdata/rare holds.
-func Rare(t testing.TB, name string) (proc, sys string) {
+// OptionalDevices returns the roots of a healthy host that has, too, what an archive of testdata/rare holds.
+func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
 	proc, healthy := CopyOfTree(t)
 	sys = t.TempDir()
@@ -114,7 +115,7 @@ func Python(t testing.TB) string {
 		t.Fatal(err)
 	}
 	if err := exec.Command(path, "-c", "import psutil").Run(); err != nil {
-		need.Missing(t, "needs a Python with psutil: make test installs it")
+		testenv.SkipOrFail(t, "needs a Python with psutil: make test installs it")
 	}
 
 	return path

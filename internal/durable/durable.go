@@ -36,12 +36,12 @@ func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 // WriteUnsynced writes a file that can be made again: whole or not at all, but without waiting
 // for the disk. Unless replace is set, it returns fs.ErrExist if the name is taken.
 func WriteUnsynced(path string, data []byte, replace bool) error {
-	return StreamUnsynced(path, replace, bytesOf(data))
+	return WriteStreamUnsynced(path, replace, bytesOf(data))
 }
 
-// StreamUnsynced is like WriteUnsynced, for bytes that fill writes one after the other. An error of fill is returned as
-// it is.
-func StreamUnsynced(path string, replace bool, fill func(io.Writer) error) error {
+// WriteStreamUnsynced is like WriteUnsynced, for bytes that fill writes one after the other. An error of fill is
+// returned as it is.
+func WriteStreamUnsynced(path string, replace bool, fill func(io.Writer) error) error {
 	return write(path, fill, func(*os.File) error { return nil }, placing(replace))
 }
 
@@ -56,9 +56,9 @@ func placing(replace bool) func(from, to string) error {
 // ErrChanged is the error of Swap for a file that no longer holds the expected bytes.
 var ErrChanged = errors.New("it has been replaced in the meantime")
 
-// Swap replaces the contents of a file that still holds old, keeping its name and permissions.
+// CompareAndSwap replaces the contents of a file that still holds old, keeping its name and permissions.
 // If path is a symbolic link, the file it points to is replaced.
-func Swap(path string, old, data []byte) error {
+func CompareAndSwap(path string, old, data []byte) error {
 	now, err := ReadFile(path, int64(len(old)))
 	if tooLarge := (*SizeError)(nil); errors.As(err, &tooLarge) {
 		return ErrChanged

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenQuietly is Open without an update of the file's access time, which the kernel grants to
+// OpenNoAtime is Open without an update of the file's access time, which the kernel grants to
 // the owner of a file only.
-func OpenQuietly(path string) (*os.File, error) {
+func OpenNoAtime(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock|unix.O_NOATIME, 0)
 	if errors.Is(err, unix.EPERM) {
 		return Open(path)

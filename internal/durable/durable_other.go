@@ -4,8 +4,8 @@ package durable
 
 import "os"
 
-// OpenQuietly is Open.
-func OpenQuietly(path string) (*os.File, error) { return Open(path) }
+// OpenNoAtime is Open.
+func OpenNoAtime(path string) (*os.File, error) { return Open(path) }
 
 // renameNew renames a file unless the new name is taken (fs.ErrExist).
 func renameNew(from, to string) error { return linkNew(from, to) }

@@ -54,10 +54,10 @@ func TestSwap(t *testing.T) {
 		}
 		old := "old"
 		for _, name := range []string{path, link} {
-			if err := Swap(name, []byte("other"), []byte("lost")); !errors.Is(err, ErrChanged) {
+			if err := CompareAndSwap(name, []byte("other"), []byte("lost")); !errors.Is(err, ErrChanged) {
 				t.Errorf("of what was replaced meanwhile: %v", err)
 			}
-			if err := Swap(name, []byte(old), []byte(name)); err != nil {
+			if err := CompareAndSwap(name, []byte(old), []byte(name)); err != nil {
 				t.Fatal(err)
 			}
 			old = name
@@ -76,7 +76,7 @@ func TestSwap(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
 		t.Errorf("left: %v (%v)", left, err)
 	}
-	if err := Swap(filepath.Join(dir, "nowhere"), nil, nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := CompareAndSwap(filepath.Join(dir, "nowhere"), nil, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -89,7 +89,7 @@ func TestSwap_OfAnotherLength(t *testing.T) {
 		if err := os.WriteFile(path, []byte(now), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := Swap(path, []byte("old"), []byte("new")); !errors.Is(err, ErrChanged) {
+		if err := CompareAndSwap(path, []byte("old"), []byte("new")); !errors.Is(err, ErrChanged) {
 			t.Errorf("%q: %v", now, err)
 		}
 	}

@@ -34,8 +34,8 @@ func New(t *testing.T, name, address, names string, packages []string) *Host {
 	return launch(t, &Host{Name: name, Address: address, enters: []string{"--net", "--uts", "--mount"}}, nil, names, packages)
 }
 
-// NewApart makes a host as [New] does that has processes of its own, too: its /proc shows no others, and all of them end
-// with the test, daemons and containers included, even if the test is killed.
+// NewApart makes a host as [New] does that has processes of its own, too: its /proc shows no others, and all of them
+// end with the test, daemons and containers included, even if the test is killed.
 func NewApart(t *testing.T, name, address, names string, packages []string) *Host {
 	t.Helper()
 	h := &Host{Name: name, Address: address, enters: []string{"--net", "--uts", "--mount", "--pid"}}
@@ -65,7 +65,7 @@ exec cat` // until the test closes the pipe, or dies
 	cmd := clitest.Command(t, "unshare", args...)
 	input, hold := clitest.Pipe(t)
 	cmd.Stdin = input
-	h.holder = clitest.Launch(t, cmd)
+	h.holder = clitest.StartProcess(t, cmd)
 	pid, err := strconv.Atoi(h.holder.Field("ready"))
 	if err != nil {
 		t.Fatal(err)
@@ -99,14 +99,14 @@ func (h *Host) enter(dir string) []string {
 func (h *Host) do(t *testing.T, script string, args ...string) {
 	t.Helper()
 	words := append([]string{"--target", strconv.Itoa(h.PID()), "--net", "sh", "-ec", script, "host"}, args...)
-	o := clitest.Perform(t, clitest.Command(t, "nsenter", words...))
+	o := clitest.RunCommand(t, clitest.Command(t, "nsenter", words...))
 	if o.Code != 0 || o.Out+o.Err != "" {
 		t.Fatalf("%s on %s: exit code %d: %s%s", script, h.Name, o.Code, o.Out, o.Err)
 	}
 }
 
-// Connect makes this host a switch, and connects others with it. The switch has a fixed address: it would take that of a
-// port, and another one when that port's host goes, which the others notice half a minute later.
+// Connect makes this host a switch, and connects others with it. The switch has a fixed address: it would take that of
+// a port, and another one when that port's host goes, which the others notice half a minute later.
 func (h *Host) Connect(t *testing.T, others []*Host) {
 	t.Helper()
 	h.do(t, `ip link add cluster address 02:00:00:00:00:01 type bridge; ip addr add "$1/24" dev cluster; ip link set cluster up`, h.Address)
@@ -171,7 +171,7 @@ func (h *Host) Processes() []int {
 // Kill kills all processes of the host at once, as a power cut would. The host itself stays.
 func (h *Host) Kill(t *testing.T) {
 	t.Helper()
-	clitest.Until(t, "no process on "+h.Name, func() bool {
+	clitest.WaitUntil(t, "no process on "+h.Name, func() bool {
 		pids := h.Processes()
 		for _, pid := range pids {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -186,7 +186,7 @@ func (h *Host) PowerOff(t *testing.T) {
 	if err := unix.Kill(h.PID(), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Until(t, "the end of "+h.Name, func() bool { return clitest.ProcessState(h.PID()) == "" })
+	clitest.WaitUntil(t, "the end of "+h.Name, func() bool { return clitest.ProcessState(h.PID()) == "" })
 }
 
 // WriteShell writes a program that runs a command on one of the hosts, as ssh does.

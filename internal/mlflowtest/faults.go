@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // quiet returns a logger for the complaints of test servers.
@@ -116,7 +116,7 @@ type Listener struct {
 // Serve starts a server that runs until the test ends or it is closed.
 func Serve(tb testing.TB, handler http.Handler) *Listener {
 	tb.Helper()
-	l := &Listener{tb: tb, handler: handler, address: fmt.Sprintf("127.0.0.1:%d", need.FreePort(tb))}
+	l := &Listener{tb: tb, handler: handler, address: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(tb))}
 	l.URL = "http://" + l.address
 	l.Reopen()
 	tb.Cleanup(l.Close)

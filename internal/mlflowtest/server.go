@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // maxWait is how long a server may take to start, and a script to end, on a machine that is busy
@@ -90,7 +90,7 @@ func newServer(tb testing.TB, o Options, dir string) *Server {
 // python returns the interpreter of a major version.
 func python(tb testing.TB, version int) string {
 	tb.Helper()
-	need.Time(tb, fmt.Sprintf("a server of MLflow %d", version))
+	testenv.SkipIfShort(tb, fmt.Sprintf("a server of MLflow %d", version))
 
 	variable := fmt.Sprintf("PERFAGENT_TEST_MLFLOW%d", version)
 	path := filepath.Join(os.Getenv(variable), "bin", "python")
@@ -98,7 +98,7 @@ func python(tb testing.TB, version int) string {
 		return path
 	}
 
-	need.Missing(tb, fmt.Sprintf("needs MLflow %d: make test (of version 2: make e2e) installs it; or name a venv that has it in %s",
+	testenv.SkipOrFail(tb, fmt.Sprintf("needs MLflow %d: make test (of version 2: make e2e) installs it; or name a venv that has it in %s",
 		version, variable))
 	return ""
 }
@@ -111,7 +111,7 @@ func (s *Server) start(tb testing.TB) {
 	given := s.Port
 	for range 3 {
 		if given == 0 {
-			s.Port = need.FreePort(tb)
+			s.Port = testenv.FreePort(tb)
 			s.URL = fmt.Sprintf("http://127.0.0.1:%d", s.Port)
 		}
 		err := s.launch()

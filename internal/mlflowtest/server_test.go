@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // pool shares the servers of this package's tests.
@@ -62,7 +62,7 @@ func TestPool_StopsWhatWasUnusedLongest(t *testing.T) {
 
 // Everything that a server has started must end with the test binary, even if that is killed.
 func TestGuard_KillsEverythingWhenItsInputEnds(t *testing.T) {
-	cmd := exec.Command(need.Python(t), "-c", guard, "sh", "-c", "sleep 600 & echo begun; exec sleep 600")
+	cmd := exec.Command(testenv.Python(t), "-c", guard, "sh", "-c", "sleep 600 & echo begun; exec sleep 600")
 	hold, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // An Engine is an implementation of MPI with its launcher.
@@ -65,7 +65,7 @@ func MPICH(t *testing.T) Engine {
 // unpacked returns where a package of Debian was unpacked, "" if it was not.
 func unpacked(t *testing.T, name, file string) string {
 	t.Helper()
-	root := need.Repository(t, ".tools/"+name)
+	root := testenv.Repository(t, ".tools/"+name)
 	if clitest.Exists(filepath.Join(root, file)) {
 		return root
 	}
@@ -87,7 +87,7 @@ func (e *Engine) link(t *testing.T, root string, programs map[string]string, ins
 	t.Helper()
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" {
-		need.Missing(t, "needs Python with mpi4py: make test installs it, PERFAGENT_TEST_PYTHON names it")
+		testenv.SkipOrFail(t, "needs Python with mpi4py: make test installs it, PERFAGENT_TEST_PYTHON names it")
 	}
 
 	e.Bin = t.TempDir()
@@ -96,7 +96,7 @@ func (e *Engine) link(t *testing.T, root string, programs map[string]string, ins
 	targets := map[string]string{"perfagent": clitest.Binary(t)}
 	for name, program := range programs {
 		if root == "" {
-			targets[name] = need.Tool(t, program, install+" (make e2e unpacks it into .tools, as root on Debian)")
+			targets[name] = testenv.NeedsTool(t, program, install+" (make e2e unpacks it into .tools, as root on Debian)")
 		} else {
 			targets[name] = filepath.Join(root, "usr/bin", program)
 		}

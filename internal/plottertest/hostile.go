@@ -10,9 +10,9 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Evil are strings that would run, end an element, or hide what follows, in some
+// HostileStrings are strings that would run, end an element, or hide what follows, in some
 // place of a page that does not take care.
-func Evil() map[string]string {
+func HostileStrings() map[string]string {
 	const run = "window.pwned=1"
 	return map[string]string{
 		"script":          `</script><script>` + run + `</script>`,
@@ -49,9 +49,9 @@ func Evil() map[string]string {
 	}
 }
 
-// Poisoned returns a report of two nodes that says evil wherever a report has a text;
+// HostileReport returns a report of two nodes that says evil wherever a report has a text;
 // each is followed by a word of its own, so that it can be found again.
-func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
+func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 	marks = make(map[string]string)
 	mark := func(where string) string {
 		words := evil + "·" + where + "·"
@@ -129,7 +129,7 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 		n.Envelope = maps.Clone(n.Envelope)
 		n.Envelope[evil] = n.Envelope["mem_percent"]
 		n.Summaries = maps.Clone(n.Summaries)
-		n.Summaries[evil] = reporter.Quantile{Max: 1}
+		n.Summaries[evil] = reporter.Summary{Max: 1}
 	}
 
 	return r, marks

@@ -123,7 +123,7 @@ func jobAccount(a *collector.Account, seconds float64) {
 		CPUGroup:     jobGroup,
 		MemoryGroup:  jobGroup,
 	}
-	a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = series.Optional(10*seconds), 0, 0, 0, 0
+	a.Periods, a.ThrottledPeriods, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = series.Optional(10*seconds), 0, 0, 0, 0
 	part := func(share float64) series.Optional { return series.Optional(share * seconds) }
 	stall := collector.Stalls{CPUSome: part(0.07), CPUFull: part(0.02), IOSome: part(0.02), IOFull: part(0.01)}
 	a.JobStall, a.HostStall = stall, stall
@@ -147,7 +147,7 @@ func jobLines(i int) []marks.Line {
 
 	var lines []marks.Line
 	if now != before {
-		lines = append(lines, marks.Line{Phase: true, Text: now, At: at})
+		lines = append(lines, marks.Line{IsPhase: true, Text: now, At: at})
 	}
 	if before == "train" && now != before {
 		lines = append(lines, marks.Line{Text: "epoch " + strconv.Itoa(int(float64(i)*step-38)/15+1), At: at})

@@ -17,8 +17,8 @@ import (
 // a node with so many GPUs. The first half of them are the job's.
 func Limited(node, seconds, gpus int) *reporter.Report {
 	rec := Recording(0, time.Second, nil)
-	rec.Hold(collector.NumColumns - 1)
-	rec.Widen(gpus)
+	rec.EnsureColumn(collector.NumColumns - 1)
+	rec.EnsureGPUColumns(gpus)
 	rec.Account = collector.NoAccount()
 	rec.Account.Source, rec.Account.Group, rec.Account.MemoryKind = host.JobFromGroup, "/docker/3f5a", host.MemoryGroup
 	rec.Account.Limits = host.Limits{
@@ -31,7 +31,7 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 		MemoryGroup:  "/docker",
 	}
 
-	rec.Account.CPUSeconds, rec.Account.Periods, rec.Account.Throttled, rec.Account.ThrottledSeconds = 90, 600, 186, 12.1
+	rec.Account.CPUSeconds, rec.Account.Periods, rec.Account.ThrottledPeriods, rec.Account.ThrottledSeconds = 90, 600, 186, 12.1
 	for i := range gpus {
 		rec.GPUs = append(
 			rec.GPUs,
@@ -146,8 +146,8 @@ func limitedSample(i, node, gpus int) collector.Sample {
 	return s
 }
 
-// WorkCharts returns the charts of operations in their order: they come after cpu.
-func WorkCharts() []string {
+// OperationCharts returns the charts of operations in their order: they come after cpu.
+func OperationCharts() []string {
 	return []string{"operations", "operation_time", "counters", "gauges", "transfers"}
 }
 

@@ -54,7 +54,7 @@ func recording(
 			make(i, &s)
 		}
 		if say != nil {
-			rec.Mark(marks.News{Lines: say(i)})
+			rec.AddMarks(marks.Update{Lines: say(i)})
 		}
 		rec.Add(&s)
 		rec.End.Mono, rec.End.Boot, rec.End.Wall = end, end, Start().Add(end)

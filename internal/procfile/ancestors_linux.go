@@ -58,8 +58,8 @@ func Lineage(pid int) iter.Seq[Process] {
 	}
 }
 
-// Descends reports whether this process descends from another.
-func Descends(pid int) bool {
+// DescendsFrom reports whether this process descends from another.
+func DescendsFrom(pid int) bool {
 	for p := range Ancestors() {
 		if p.PID == pid {
 			return true

@@ -41,7 +41,7 @@ func TestAncestors(t *testing.T) {
 		t.Errorf("ancestors %v of %d", above, os.Getpid())
 	}
 
-	if !Descends(os.Getppid()) || !Descends(above[len(above)-1]) || Descends(os.Getpid()) || Descends(0) {
+	if !DescendsFrom(os.Getppid()) || !DescendsFrom(above[len(above)-1]) || DescendsFrom(os.Getpid()) || DescendsFrom(0) {
 		t.Error("Descends departs from Ancestors")
 	}
 }

@@ -2,5 +2,5 @@
 
 package procfile
 
-// Descends reports false: other processes are not looked at.
-func Descends(int) bool { return false }
+// DescendsFrom reports false: other processes are not looked at.
+func DescendsFrom(int) bool { return false }

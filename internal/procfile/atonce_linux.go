@@ -13,8 +13,9 @@ import (
 // then looks on every 20 µs for as long as anything runs: that would cost a sample a tenth more. The price is that no
 // other goroutine can have the CPU meanwhile, so they must be short.
 
-// Clock returns the time of a clock of the kernel's (clock_gettime(2)). It reports false if there is none of that ID.
-func Clock(id int32) (time.Duration, bool) {
+// ClockGettime returns the time of a clock of the kernel's (clock_gettime(2)). It reports false if there is none of
+// that ID.
+func ClockGettime(id int32) (time.Duration, bool) {
 	var ts unix.Timespec
 	_, _, errno := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(id), uintptr(unsafe.Pointer(&ts)), 0)
 	if errno != 0 {
@@ -23,9 +24,9 @@ func Clock(id int32) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), true
 }
 
-// PreadAtOnce is pread(2) for a file of procfs that the kernel writes from counters. A file of another process is none,
+// RawPread is pread(2) for a file of procfs that the kernel writes from counters. A file of another process is none,
 // not even its stat: it may wait for a lock that the process holds for as long as a disk does not answer.
-func PreadAtOnce(fd int, p []byte, offset int64) (int, error) {
+func RawPread(fd int, p []byte, offset int64) (int, error) {
 	if strconv.IntSize < 64 || len(p) == 0 { // with 32 bits the offset has two parts
 		return unix.Pread(fd, p, offset)
 	}

@@ -117,9 +117,9 @@ func SplitStat(data []byte, f [][]byte) (pid, name []byte, n int) {
 	return bytes.TrimSpace(data[:open]), data[open+1 : end], SplitFields(data[end+1:], f)
 }
 
-// Exiting reports whether a thread has begun to end. stat is its /proc/PID/stat or
+// IsExiting reports whether a thread has begun to end. stat is its /proc/PID/stat or
 // /proc/PID/task/TID/stat.
-func Exiting(stat []byte) bool {
+func IsExiting(stat []byte) bool {
 	const ends = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
 	var f [StatFlags + 1][]byte
 	if _, _, n := SplitStat(stat, f[:]); n < len(f) {

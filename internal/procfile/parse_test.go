@@ -81,7 +81,7 @@ func TestExiting_Flags(t *testing.T) {
 		"7 (a) R 1 7 7 0 -1 many" + rest:         false,
 		"":                                       false,
 	} {
-		if got := Exiting([]byte(stat)); got != want {
+		if got := IsExiting([]byte(stat)); got != want {
 			t.Errorf("%q: %v, want %v", stat, got, want)
 		}
 	}

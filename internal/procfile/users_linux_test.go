@@ -10,7 +10,7 @@ func TestEveryUser(t *testing.T) {
 		"         0          0 4294967295\n": true, "0 0 4294967295": true,
 		"": false, "0 1000 1\n": false, "0 0 65536\n": false, "0 0 1\n1 1 4294967294\n": false,
 	} {
-		if got := everyUser(ids); got != want {
+		if got := isIdentityMap(ids); got != want {
 			t.Errorf("%q: %v", ids, got)
 		}
 	}
@@ -21,7 +21,7 @@ func TestHostUsers_AgreesWithTheFile(t *testing.T) {
 	if err != nil {
 		t.Skipf("needs a kernel with user namespaces: %v", err)
 	}
-	if got := HostUsers(); got != everyUser(string(ids)) {
+	if got := InHostUserNamespace(); got != isIdentityMap(string(ids)) {
 		t.Errorf("%v, but uid_map is %q", got, ids)
 	}
 }

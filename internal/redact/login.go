@@ -14,7 +14,7 @@ func Logins(args []string) []string {
 	for _, arg := range args {
 		found := userInfo(arg)
 		if len(found) == 0 && !isPath(arg) {
-			found = append(found, misspelt(arg))
+			found = append(found, misspeltUserInfo(arg))
 		}
 		for _, at := range found {
 			if login := arg[at.from:at.to]; login != "" && !slices.Contains(out, login) {
@@ -25,8 +25,8 @@ func Logins(args []string) []string {
 	return out
 }
 
-// misspelt finds the user info of what may be a misspelt URL; it is empty if there is none.
-func misspelt(s string) span {
+// misspeltUserInfo finds the user info of what may be a misspelt URL; it is empty if there is none.
+func misspeltUserInfo(s string) span {
 	if hash := strings.LastIndexByte(s, '#'); hash >= 0 {
 		_, nth, found := strings.Cut(s[hash:], "@")
 		if found && strings.Trim(nth, "0123456789") == "" { // #RUN-ID@K

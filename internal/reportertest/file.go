@@ -67,8 +67,8 @@ func InDir(t testing.TB, out string) []string {
 	return paths
 }
 
-// Only reads the one report of a directory of reports, in which there must be nothing else.
-func Only(t testing.TB, out string) (*reporter.Report, string) {
+// ReadSingle reads the one report of a directory of reports, in which there must be nothing else.
+func ReadSingle(t testing.TB, out string) (*reporter.Report, string) {
 	t.Helper()
 	paths := InDir(t, out)
 	if len(paths) != 1 || filepath.Ext(paths[0]) != ".json" {

@@ -42,7 +42,7 @@ func Sample(i, n int) collector.Sample {
 		switch col := collector.Column(c); {
 		case col == collector.Timestamp:
 			s.Values[c] = float64(RunStart.Unix() + int64(i) + 1)
-		case col.Percent():
+		case col.IsPercent():
 			s.Values[c] = math.Round(share*1000) / 10
 		default:
 			s.Values[c] = share * 40 * float64(c)
@@ -71,7 +71,7 @@ func Input(node, n, exit int, signal string) reporter.Input {
 // processes. Half of the GPUs are the job's.
 func JobRecording(n, gpus int) *collector.Recording {
 	rec := Recording(0)
-	rec.Widen(gpus)
+	rec.EnsureGPUColumns(gpus)
 	rec.Account.Source, rec.Account.MemoryKind = host.JobFromTree, host.MemoryPSS
 	rec.Account.Limits = host.Limits{CPUs: 8, CPUSetCPUs: 8, AffinityCPUs: 8, CPUQuota: series.Unknown(),
 		MemoryMB: series.Unknown()}

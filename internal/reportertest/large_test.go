@@ -47,9 +47,9 @@ func TestWriteLarge_IsAReport(t *testing.T) {
 // The file is what merging the reports of the nodes gives.
 func TestWriteLarge_IsAsMerged(t *testing.T) {
 	const nodes, buckets = 9, 6
-	var inputs []reporter.Source
+	var inputs []reporter.SourceReport
 	for i := range nodes {
-		inputs = append(inputs, reporter.Source{Report: Large(i, nodes, buckets)})
+		inputs = append(inputs, reporter.SourceReport{Report: Large(i, nodes, buckets)})
 	}
 	merged, err := reporter.Merge(inputs)
 	if err != nil {

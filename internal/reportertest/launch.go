@@ -136,8 +136,8 @@ func EndRank(r *reporter.Report, rank int, before time.Duration, code int, signa
 	}
 }
 
-// ByLauncher makes a launcher end a rank by SIGTERM, so long before the end of the run.
-func ByLauncher(r *reporter.Report, rank int, before time.Duration, sender string) {
+// TerminateRank makes a launcher end a rank by SIGTERM, so long before the end of the run.
+func TerminateRank(r *reporter.Report, rank int, before time.Duration, sender string) {
 	EndRank(r, rank, before, 143, "SIGTERM", &reporter.Verdict{
 		Cause: "signal",
 		Text: fmt.Sprintf("killed by SIGTERM from %s (process 77) at %s", sender,
@@ -153,7 +153,7 @@ func KilledRank() *reporter.Report {
 	const killed = 3
 	for rank := range 8 {
 		if rank != killed {
-			ByLauncher(r, rank, time.Duration(7-rank)*800*time.Millisecond/7, "slurmstepd")
+			TerminateRank(r, rank, time.Duration(7-rank)*800*time.Millisecond/7, "slurmstepd")
 		}
 	}
 	at := RankOf(r, killed).End.Add(-1200 * time.Millisecond).UTC()

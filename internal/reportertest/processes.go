@@ -7,10 +7,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Processes adds the processes of a job to each node of a report whose run begins at RunStart: one with
+// AddProcesses adds the processes of a job to each node of a report whose run begins at RunStart: one with
 // markup and control characters in its command, one of which little is known, and some more. The last has
 // the highest peak memory.
-func Processes(r *reporter.Report) *reporter.Report {
+func AddProcesses(r *reporter.Report) *reporter.Report {
 	at := func(seconds float64) reporter.Time {
 		return reporter.Time{Time: RunStart.Add(time.Duration(seconds * float64(time.Second)))}
 	}

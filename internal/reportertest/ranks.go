@@ -16,12 +16,12 @@ import (
 type RankPlan struct {
 	Rank, OnNode int
 	Start, End   float64
-	Held         [2]float64                 // from when to when its perfagent measured the host; both 0 for never
+	HostSpan     [2]float64                 // from when to when its perfagent measured the host; both 0 for never
 	CPUs         float64                    // that it keeps busy
 	Memory       func(at float64) float64   // MiB; nil for 100
 	Exit         int                        // its exit code
 	Signal       string                     // that killed it
-	Open         bool                       // its end is not known
+	Unfinished   bool                       // its end is not known
 	Group        string                     // its control group; "" if none can be seen
 	OOMKills     float64                    // in its group
 	Capacity     int                        // of the ring; 0 for 1000
@@ -47,7 +47,7 @@ func RankInput(p RankPlan) reporter.Input {
 			Start: reporter.Time{Time: start}, End: reporter.Time{Time: start.Add(length)}, WallSeconds: p.End - p.Start},
 		Agent: reporter.Agent{Version: "test", CPUSeconds: 0.125, MaxRSSMB: 14 + float64(p.Rank)},
 	}
-	if p.Open {
+	if p.Unfinished {
 		in.Run.Incomplete = "from the journal of a run that is still going on or was cut off"
 		return in
 	}
@@ -82,11 +82,11 @@ func (p RankPlan) recording() *collector.Recording {
 		a.OOMKills = series.Optional(p.OOMKills)
 	}
 
-	if p.Held[1] > 0 {
+	if p.HostSpan[1] > 0 {
 		rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"eth0", "lo"}
-		a.HostOOMKills, a.HostStall = 0, collector.Stalls{CPUSome: series.Optional(0.1 * (p.Held[1] - p.Held[0]))}
+		a.HostOOMKills, a.HostStall = 0, collector.Stalls{CPUSome: series.Optional(0.1 * (p.HostSpan[1] - p.HostSpan[0]))}
 		for i, rate := range HostRates {
-			rec.BootMB[i] = HostBoot[i] + rate*p.Held[1]
+			rec.BootMB[i] = HostBoot[i] + rate*p.HostSpan[1]
 		}
 	}
 
@@ -123,7 +123,7 @@ func (p RankPlan) sample(before, at float64) collector.Sample {
 		s.Values[c] = v
 	}
 
-	if p.Held[1] > 0 && at >= p.Held[0] && at <= p.Held[1] {
+	if p.HostSpan[1] > 0 && at >= p.HostSpan[0] && at <= p.HostSpan[1] {
 		p.hostSample(&s, before, at)
 	}
 	return s
@@ -133,15 +133,15 @@ func (p RankPlan) sample(before, at float64) collector.Sample {
 func (p RankPlan) hostSample(s *collector.Sample, before, at float64) {
 	for c, v := range map[collector.Column]float64{
 		collector.MemPercent: 25, collector.MemUsed: 8000, collector.DiskPercent: 40, collector.DiskUsed: 400,
-		collector.DiskFree: 600, collector.Load1: 2, collector.SwapIn: 0.25 * (at - p.Held[0]), collector.SwapOut: 0,
+		collector.DiskFree: 600, collector.Load1: 2, collector.SwapIn: 0.25 * (at - p.HostSpan[0]), collector.SwapOut: 0,
 		collector.MajorFaults: 0,
 	} {
 		s.Values[c] = v
 	}
 	for i, c := range collector.Counters()[:len(HostRates)] {
-		s.Values[c] = HostRates[i] * (at - p.Held[0])
+		s.Values[c] = HostRates[i] * (at - p.HostSpan[0])
 	}
-	if before < p.Held[0] {
+	if before < p.HostSpan[0] {
 		return
 	}
 

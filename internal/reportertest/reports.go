@@ -31,13 +31,13 @@ func Incomplete() *reporter.Report {
 		"the start"
 	in.Recording.Failures = []collector.Failure{{Source: host.SourceDiskIO,
 		Why: "open /proc/diskstats: permission denied", Count: 3}}
-	in.Recording.Late = map[string]time.Duration{host.SourceNetwork: 3 * time.Second}
+	in.Recording.LateStarts = map[string]time.Duration{host.SourceNetwork: 3 * time.Second}
 	return reporter.New(in)
 }
 
 // ThreeNodes returns a merged report: one of the jobs was killed, one node lacks its memory.
 func ThreeNodes() *reporter.Report {
-	var sources []reporter.Source
+	var sources []reporter.SourceReport
 	for node := range 3 {
 		in := JobInput(node, 10*(node+1), []int{0, 137, 0}[node], []string{"", "SIGKILL", ""}[node])
 		in.Recording.Host.Hostname = fmt.Sprintf("compute-node-%04d.cluster.example.org", node)
@@ -46,7 +46,7 @@ func ThreeNodes() *reporter.Report {
 			in.Recording.Failures = []collector.Failure{{Source: host.SourceMemory,
 				Why: "read /proc/meminfo: input/output error", Count: 30}}
 		}
-		sources = append(sources, reporter.Source{Path: fmt.Sprintf("node-%d.json", node), Report: reporter.New(in)})
+		sources = append(sources, reporter.SourceReport{Path: fmt.Sprintf("node-%d.json", node), Report: reporter.New(in)})
 	}
 	r, err := reporter.Merge(sources)
 	if err != nil {
@@ -61,7 +61,7 @@ func MixedNodes() *reporter.Report {
 	if err != nil {
 		panic(err) // all of it is ours
 	}
-	r, err := reporter.Merge([]reporter.Source{{Path: "a", Report: reporter.New(JobInput(0, 10, 0, ""))},
+	r, err := reporter.Merge([]reporter.SourceReport{{Path: "a", Report: reporter.New(JobInput(0, 10, 0, ""))},
 		{Path: "b", Report: old}, {Path: "c", Report: &reporter.Report{Nodes: map[string]*reporter.Node{"7": nil}}}})
 	if err != nil {
 		panic(err) // all of it is ours
@@ -180,7 +180,7 @@ func Container(node, n, gpus int) *reporter.Report {
 		MemoryGroup:  "/docker",
 	}
 
-	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds = 622.75, 1000, 310, 12.1
+	a.CPUSeconds, a.Periods, a.ThrottledPeriods, a.ThrottledSeconds = 622.75, 1000, 310, 12.1
 	a.JobStall = collector.Stalls{CPUSome: 20, CPUFull: 10, MemorySome: 15, MemoryFull: 12, IOSome: 1, IOFull: 0}
 	r := reporter.New(in)
 	name := fmt.Sprint(node)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // SchemaFile is the schema of the report file, in this repository.
@@ -23,7 +23,7 @@ var compiled struct {
 // Schema returns the schema of the report file.
 func Schema(t testing.TB) *jsonschema.Schema {
 	t.Helper()
-	path := need.Repository(t, SchemaFile)
+	path := testenv.Repository(t, SchemaFile)
 	compiled.once.Do(func() { compiled.schema, compiled.err = compile(path) })
 	if compiled.err != nil {
 		t.Fatal(compiled.err)

@@ -126,13 +126,13 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 				},
 			)
 		}
-		rec.Widen(w.gpus)
+		rec.EnsureGPUColumns(w.gpus)
 	}
 
 	scratch := collector.NewRecording(w.Start, time.Second, 2)
 	s := w.Stream.Next(scratch)
 	rec.End, rec.BootMB = scratch.End, scratch.BootMB
-	for c := collector.JobCPU; c < collector.NumColumns && c.Info().Since != collector.Device; c++ {
+	for c := collector.JobCPU; c < collector.NumColumns && c.Info().Scope != collector.ScopeDevice; c++ {
 		s.Values[c] = math.Round(w.rnd.Float64()*1e5) / 1e3
 	}
 
@@ -155,8 +155,8 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 // account returns what the counters say after as many seconds.
 func (w *WideStream) account(rec *collector.Recording) {
 	a, n := &rec.Account, series.Optional(w.n)
-	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10
-	a.Periods, a.Throttled, a.ThrottledSeconds = 10*n, n, n/100
+	a.MemoryKind, a.CPUSeconds, a.LivingCPUSeconds, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10
+	a.Periods, a.ThrottledPeriods, a.ThrottledSeconds = 10*n, n, n/100
 	a.OOMKills, a.HostOOMKills = 1, 2
 	a.JobStall = collector.Stalls{CPUSome: n / 3, CPUFull: n / 4, MemorySome: n / 5, MemoryFull: n / 6, IOSome: n / 7,
 		IOFull: n / 8}
@@ -165,13 +165,13 @@ func (w *WideStream) account(rec *collector.Recording) {
 	if w.n > 3 && a.OOMAt.IsZero() {
 		a.OOMAt = w.Start.Wall.Add(3 * time.Second)
 		a.Victims = []host.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}
-		rec.Gaps = append(rec.Gaps, series.Gap{What: "gpu", Why: "the driver says [N/A]"})
+		rec.Missing = append(rec.Missing, series.Missing{What: "gpu", Why: "the driver says [N/A]"})
 	}
 	for i := range rec.GPUs {
-		rec.GPUs[i].Idle = collector.Idleness{
-			Seconds: float64(w.n) / 2, Gaps: 2, LongestSeconds: float64(w.n) / 3,
-			JobCPUs:  collector.Meanwhile{Sum: float64(w.n), Seconds: float64(w.n) / 2},
-			DiskRate: collector.Meanwhile{Sum: 3, Seconds: 2}, Waiting: collector.Meanwhile{Sum: 30, Seconds: 2},
+		rec.GPUs[i].IdleGaps = collector.IdleGaps{
+			Seconds: float64(w.n) / 2, Count: 2, LongestSeconds: float64(w.n) / 3,
+			JobCPUs:  collector.GapMean{Sum: float64(w.n), Seconds: float64(w.n) / 2},
+			DiskRate: collector.GapMean{Sum: 3, Seconds: 2}, Waiting: collector.GapMean{Sum: 30, Seconds: 2},
 		}
 		rec.GPUs[i].EnergyJoules, rec.GPUs[i].ClockMHz, rec.GPUs[i].Throttle = 300*n, 1410, []string{"sw_power_cap"}
 	}

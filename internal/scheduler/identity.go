@@ -49,14 +49,14 @@ type Identity struct {
 	// From has the variables from which each of these was read, by the name that it has in a report.
 	From map[string]string
 	// Ignored are variables that were set, and why they do not count.
-	Ignored []Ignored
+	Ignored []IgnoredVariable
 }
 
-// None is the NodeFrom of a process whose environment does not tell the index of its node.
-const None = "none"
+// NodeFromNone is the NodeFrom of a process whose environment does not tell the index of its node.
+const NodeFromNone = "none"
 
-// An Ignored is a variable that does not count.
-type Ignored struct {
+// An IgnoredVariable is a variable that does not count.
+type IgnoredVariable struct {
 	Name, Why string
 }
 
@@ -70,11 +70,11 @@ func Detect(e Environment) Identity {
 	d := detector{Environment: e}
 	d.id.From = make(map[string]string)
 
-	s := d.job()
-	l := d.rank()
-	d.node(s, l)
-	d.launch(l)
-	d.runID()
+	s := d.readJob()
+	l := d.readLauncher()
+	d.readNode(s, l)
+	d.readLaunch(l)
+	d.readRunID()
 
 	return d.id
 }
@@ -120,35 +120,35 @@ func (d *detector) count(into *int, key, name string) {
 
 // ignore says why a variable does not count.
 func (d *detector) ignore(name, why string) {
-	if name != "" && !slices.ContainsFunc(d.id.Ignored, func(i Ignored) bool { return i.Name == name }) {
-		d.id.Ignored = append(d.id.Ignored, Ignored{name, why})
+	if name != "" && !slices.ContainsFunc(d.id.Ignored, func(i IgnoredVariable) bool { return i.Name == name }) {
+		d.id.Ignored = append(d.id.Ignored, IgnoredVariable{name, why})
 	}
 }
 
-// heed takes back that a variable does not count.
-func (d *detector) heed(name string) {
-	d.id.Ignored = slices.DeleteFunc(d.id.Ignored, func(i Ignored) bool { return i.Name == name })
+// unignore takes back that a variable does not count.
+func (d *detector) unignore(name string) {
+	d.id.Ignored = slices.DeleteFunc(d.id.Ignored, func(i IgnoredVariable) bool { return i.Name == name })
 }
 
-// job takes what the scheduler in charge says, and returns it; the zero System if there is none.
-func (d *detector) job() System {
+// readJob takes what the scheduler in charge says, and returns it; the zero System if there is none.
+func (d *detector) readJob() System {
 	for _, s := range Systems() {
-		if d.value(s.JobID) != "" && !s.inCharge(d.Lookup) {
-			d.ignore(s.JobID, fmt.Sprintf("%s sets %s too", s.Name, s.Beside))
+		if d.value(s.JobID) != "" && !s.isActive(d.Lookup) {
+			d.ignore(s.JobID, fmt.Sprintf("%s sets %s too", s.Name, s.Required))
 		}
 	}
 
-	s, ok := InCharge(d.Lookup)
+	s, ok := DetectSystem(d.Lookup)
 	if !ok {
 		return s
 	}
 	d.id.Scheduler, d.id.JobID, d.id.EndTime = s.Name, d.value(s.JobID), s.endTime(d.Lookup)
 	d.id.From["scheduler"], d.id.From["job_id"] = s.JobID, s.JobID
-	if s.NodeMark != "" {
-		d.id.JobID, _, _ = strings.Cut(d.id.JobID, s.NodeMark)
+	if s.NodeSeparator != "" {
+		d.id.JobID, _, _ = strings.Cut(d.id.JobID, s.NodeSeparator)
 	}
 	d.restart(s)
-	d.array(s)
+	d.setArrayRunID(s)
 
 	return s
 }
@@ -172,8 +172,8 @@ func (d *detector) isSet(name string) bool {
 	return ok
 }
 
-// array makes the run id of a job of a scheduler. The tasks of an array are runs of their own.
-func (d *detector) array(s System) {
+// setArrayRunID makes the run id of a job of a scheduler. The tasks of an array are runs of their own.
+func (d *detector) setArrayRunID(s System) {
 	task := d.value(s.ArrayTask)
 	if task == "" || slices.Contains(s.NoTask, task) {
 		d.setRunID(d.id.JobID, s.JobID)
@@ -189,31 +189,31 @@ func (d *detector) setRunID(text string, from ...string) {
 	}
 }
 
-// rank takes the ranks of the nearest launcher, and returns it; the zero Launcher if there is none.
-func (d *detector) rank() Launcher {
+// readLauncher takes the ranks of the nearest launcher, and returns it; the zero Launcher if there is none.
+func (d *detector) readLauncher() Launcher {
 	var nearest Launcher
 	for _, l := range Launchers() {
 		if !d.isSet(l.Rank) || l.Rank == nearest.Rank { // two launchers have a RANK
 			continue
 		}
-		switch why := d.refuse(l); {
+		switch why := d.rejectReason(l); {
 		case why != "":
 			d.ignore(l.Rank, why)
 		case nearest.Name != "":
 			d.ignore(l.Rank, nearest.Name+" started the process later")
 		default:
 			nearest = l
-			d.takeRanks(l)
-			d.heed(l.Rank)
+			d.readRanks(l)
+			d.unignore(l.Rank)
 		}
 	}
 
 	return nearest
 }
 
-// refuse returns why the ranks of a launcher do not count, "" if they do.
-func (d *detector) refuse(l Launcher) string {
-	missing := slices.DeleteFunc(slices.Clone(l.Marks), func(name string) bool { return d.value(name) != "" })
+// rejectReason returns why the ranks of a launcher do not count, "" if they do.
+func (d *detector) rejectReason(l Launcher) string {
+	missing := slices.DeleteFunc(slices.Clone(l.Required), func(name string) bool { return d.value(name) != "" })
 	if len(missing) > 0 {
 		return fmt.Sprintf("%s sets %s too", l.Name, listed(missing))
 	}
@@ -250,8 +250,8 @@ func (d *detector) inStep() bool {
 	return err == nil && step < kept
 }
 
-// takeRanks takes what a launcher says.
-func (d *detector) takeRanks(l Launcher) {
+// readRanks takes what a launcher says.
+func (d *detector) readRanks(l Launcher) {
 	d.index(&d.id.Rank, "rank", l.Rank)
 	d.index(&d.id.LocalRank, "local_rank", l.LocalRank)
 	d.count(&d.id.RanksOnNode, "ranks_on_node", l.RanksOnNode)

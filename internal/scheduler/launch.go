@@ -10,14 +10,14 @@ import (
 // hydraProxy is the process that starts the ranks of Hydra on a host.
 const hydraProxy = "hydra_pmi_proxy"
 
-// Self returns the environment of this process.
-func Self() Environment {
+// CurrentEnvironment returns the environment of this process.
+func CurrentEnvironment() Environment {
 	host, _ := os.Hostname() // "" is unknown
 	return Environment{Lookup: os.LookupEnv, Hostname: host, Hydra: hydraLaunch, Parent: parent}
 }
 
-// launch finds what distinguishes the launch from others of the same job: two steps, or two mpirun.
-func (d *detector) launch(nearest Launcher) {
+// readLaunch finds what distinguishes the launch from others of the same job: two steps, or two mpirun.
+func (d *detector) readLaunch(nearest Launcher) {
 	const (
 		space  = "PMIX_NAMESPACE"
 		random = "OMPI_MCA_orte_precondition_transports" // of Open MPI 4, for each mpirun
@@ -96,9 +96,9 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// runID finds the name of the run, unless the scheduler's job id is one: that of a run of torchrun, or of a
+// readRunID finds the name of the run, unless the scheduler's job id is one: that of a run of torchrun, or of a
 // launch of MPI.
-func (d *detector) runID() {
+func (d *detector) readRunID() {
 	const elastic = "TORCHELASTIC_RUN_ID"
 
 	if id := d.value(elastic); id != "none" {
@@ -114,9 +114,9 @@ func (d *detector) runID() {
 type Launcher struct {
 	Name string
 
-	// Marks are variables that must all be set, beside Rank: one alone may be a leftover, or mean
+	// Required are variables that must all be set, beside Rank: one alone may be a leftover, or mean
 	// something else.
-	Marks []string
+	Required []string
 
 	Rank        string // among all ranks of the launch
 	LocalRank   string // among those of the node
@@ -140,39 +140,39 @@ const (
 func Launchers() []Launcher {
 	return []Launcher{
 		{
-			Name: torchrun, Marks: []string{"LOCAL_RANK", "GROUP_RANK", "LOCAL_WORLD_SIZE"},
+			Name: torchrun, Required: []string{"LOCAL_RANK", "GROUP_RANK", "LOCAL_WORLD_SIZE"},
 			Rank: "RANK", LocalRank: "LOCAL_RANK", RanksOnNode: "LOCAL_WORLD_SIZE", WorldSize: "WORLD_SIZE",
 			Nodes: "GROUP_WORLD_SIZE",
 		},
 		{
-			Name: openMPI, Marks: []string{"OMPI_COMM_WORLD_SIZE"},
+			Name: openMPI, Required: []string{"OMPI_COMM_WORLD_SIZE"},
 			Rank: "OMPI_COMM_WORLD_RANK", LocalRank: "OMPI_COMM_WORLD_LOCAL_RANK",
 			RanksOnNode: "OMPI_COMM_WORLD_LOCAL_SIZE", WorldSize: "OMPI_COMM_WORLD_SIZE",
 			Nodes: "OMPI_MCA_orte_num_nodes",
 		},
 		{
-			Name: jsm, Marks: []string{"JSM_NAMESPACE_SIZE"},
+			Name: jsm, Required: []string{"JSM_NAMESPACE_SIZE"},
 			Rank: "JSM_NAMESPACE_RANK", LocalRank: "JSM_NAMESPACE_LOCAL_RANK",
 			RanksOnNode: "JSM_NAMESPACE_LOCAL_SIZE", WorldSize: "JSM_NAMESPACE_SIZE",
 		},
 		{
-			Name: pals, Marks: []string{"PALS_LOCAL_SIZE"}, // Slurm's plugin for Cray's MPI sets others of its names
+			Name: pals, Required: []string{"PALS_LOCAL_SIZE"}, // Slurm's plugin for Cray's MPI sets others of its names
 			Rank: "PALS_RANKID", LocalRank: "PALS_LOCAL_RANKID", RanksOnNode: "PALS_LOCAL_SIZE", WorldSize: "PMI_SIZE",
 		},
 		{
-			Name: flux, Marks: []string{"FLUX_TASK_LOCAL_ID"},
+			Name: flux, Required: []string{"FLUX_TASK_LOCAL_ID"},
 			Rank: "FLUX_TASK_RANK", LocalRank: "FLUX_TASK_LOCAL_ID", WorldSize: "FLUX_JOB_SIZE", Nodes: "FLUX_JOB_NNODES",
 		},
 		{
-			Name: hydra, Marks: []string{"MPI_LOCALRANKID"}, // srun --mpi=pmi2 sets PMI_RANK without it
+			Name: hydra, Required: []string{"MPI_LOCALRANKID"}, // srun --mpi=pmi2 sets PMI_RANK without it
 			Rank: "PMI_RANK", LocalRank: "MPI_LOCALRANKID", RanksOnNode: "MPI_LOCALNRANKS", WorldSize: "PMI_SIZE",
 		},
 		{
-			Name: azureML, Marks: []string{azureRun, "NODE_RANK", "LOCAL_RANK"},
+			Name: azureML, Required: []string{azureRun, "NODE_RANK", "LOCAL_RANK"},
 			Rank: "RANK", LocalRank: "LOCAL_RANK", WorldSize: "WORLD_SIZE",
 		},
 		{
-			Name: slurmStep, Marks: []string{"SLURM_STEP_ID"},
+			Name: slurmStep, Required: []string{"SLURM_STEP_ID"},
 			Rank: "SLURM_PROCID", LocalRank: "SLURM_LOCALID", WorldSize: "SLURM_STEP_NUM_TASKS",
 			Nodes: "SLURM_STEP_NUM_NODES",
 		},

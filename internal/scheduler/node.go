@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// node finds the index and the name of the node: from the scheduler, else from the launcher.
-func (d *detector) node(s System, nearest Launcher) {
-	d.id.NodeFrom = None
+// readNode finds the index and the name of the node: from the scheduler, else from the launcher.
+func (d *detector) readNode(s System, nearest Launcher) {
+	d.id.NodeFrom = NodeFromNone
 	for _, tell := range []func(Launcher) bool{
 		d.nodeOfSlurm, d.nodeOfPod, d.nodeOfVariable, d.nodeOfSageMaker, d.nodeOfHosts,
 	} {
@@ -46,7 +46,7 @@ func (d *detector) nodeOfSlurm(Launcher) bool {
 	const list, index, daemon = "SLURM_JOB_NODELIST", "SLURM_NODEID", "SLURMD_NODENAME"
 
 	for _, name := range []struct{ value, from string }{{d.Hostname, "host name"}, {d.value(daemon), daemon}} {
-		place, inList, ok := placeOf(name.value, d.value(list))
+		place, inList, ok := indexInList(name.value, d.value(list))
 		if !ok {
 			continue
 		}
@@ -143,7 +143,7 @@ func (d *detector) nodeOfKubeflow() bool {
 	}
 	d.setScheduler(operator, "RANK")
 	d.count(&d.id.Nodes, "nodes", "WORLD_SIZE")
-	d.heed("RANK")
+	d.unignore("RANK")
 
 	return d.setNode(n, "RANK")
 }

@@ -81,8 +81,8 @@ func expand(prefix, expression string, yield func(string) bool) bool {
 	return true
 }
 
-// placeOf returns the place of a host among the names of a list, from 0 on, and its name there.
-func placeOf(host, list string) (place int, name string, ok bool) {
+// indexInList returns the place of a host among the names of a list, from 0 on, and its name there.
+func indexInList(host, list string) (place int, name string, ok bool) {
 	for name := range nodeNames(list) {
 		if sameHost(name, host) {
 			return place, name, true

@@ -69,7 +69,7 @@ func argumentAfter(cmdline []byte, flag string) string {
 
 // startDay returns the day on which a process began, from clock ticks since the boot.
 func startDay(ticks uint64) string {
-	boot, ok := procfile.Clock(unix.CLOCK_BOOTTIME)
+	boot, ok := procfile.ClockGettime(unix.CLOCK_BOOTTIME)
 	if !ok {
 		return ""
 	}

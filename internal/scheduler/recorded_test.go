@@ -119,7 +119,7 @@ func member(id Identity, key string) string {
 		return id.JobID
 	case "node":
 		if id.Node == nil {
-			return None
+			return NodeFromNone
 		}
 		return index(id.Node)
 	case "node_from":

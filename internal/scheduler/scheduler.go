@@ -17,16 +17,16 @@ type System struct {
 	Name string
 
 	JobID string // id of the job
-	// Beside is another variable of the system. JobID counts only where it is set too, because its
+	// Required is another variable of the system. JobID counts only where it is set too, because its
 	// own name is a common one.
-	Beside string
+	Required string
 	// ArrayJob and ArrayTask are the id of a job array and the number of the task in it, where JobID alone
 	// does not say both. The task's number is one of NoTask in a job that is no array.
 	ArrayJob, ArrayTask string
 	NoTask              []string
 
-	// NodeMark is what stands before the index of the node at the end of a job id that has one.
-	NodeMark string
+	// NodeSeparator is what stands before the index of the node at the end of a job id that has one.
+	NodeSeparator string
 
 	Restart  string   // how often the job was started again
 	Attempts string   // how often it was started
@@ -75,34 +75,34 @@ func Systems() []System {
 		{Name: flux, JobID: "FLUX_JOB_ID"},
 		{Name: "Cobalt", JobID: "COBALT_JOBID"},
 		{
-			Name: "AWS Batch", JobID: "AWS_BATCH_JOB_ID", NodeMark: "#",
+			Name: "AWS Batch", JobID: "AWS_BATCH_JOB_ID", NodeSeparator: "#",
 			Attempts: "AWS_BATCH_JOB_ATTEMPT", Nodes: "AWS_BATCH_JOB_NUM_NODES",
 		},
 		{Name: sageMaker, JobID: "TRAINING_JOB_NAME"},
 		{Name: azureML, JobID: azureRun, Nodes: "AZUREML_NODE_COUNT"},
 		{
-			Name: "Grid Engine", JobID: "JOB_ID", Beside: "SGE_TASK_ID",
+			Name: "Grid Engine", JobID: "JOB_ID", Required: "SGE_TASK_ID",
 			ArrayJob: "JOB_ID", ArrayTask: "SGE_TASK_ID", NoTask: []string{"undefined"},
 			Restart: "RESTARTED", Nodes: "NHOSTS", Daemons: []string{"sge_shepherd", "sge_execd"},
 		},
 	}
 }
 
-// InCharge returns the scheduler in charge of a process, the first whose job id is set. ok reports whether
+// DetectSystem returns the scheduler in charge of a process, the first whose job id is set. ok reports whether
 // there is one.
-func InCharge(lookup func(string) (string, bool)) (s System, ok bool) {
+func DetectSystem(lookup func(string) (string, bool)) (s System, ok bool) {
 	for _, s := range Systems() {
-		if s.inCharge(lookup) {
+		if s.isActive(lookup) {
 			return s, true
 		}
 	}
 	return System{}, false
 }
 
-// inCharge reports whether the system runs the job.
-func (s System) inCharge(lookup func(string) (string, bool)) bool {
+// isActive reports whether the system runs the job.
+func (s System) isActive(lookup func(string) (string, bool)) bool {
 	id, _ := lookup(s.JobID)
-	if _, ok := lookup(s.Beside); s.Beside != "" && !ok {
+	if _, ok := lookup(s.Required); s.Required != "" && !ok {
 		return false
 	}
 	return id != ""

@@ -18,7 +18,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/hosttest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // A Cluster is Slurm with a login host, where slurmctld runs and users type, and the nodes node1 and node2, whose jobs
@@ -37,8 +37,8 @@ type Cluster struct {
 // network is the part that all addresses have. The cluster's network is its own, so it is nobody else's.
 const network = "10.99.0."
 
-// Start starts a cluster that lives until the test ends. Only one can be on a machine at a time, because Slurm names the
-// control groups by the node: another test waits.
+// Start starts a cluster that lives until the test ends. Only one can be on a machine at a time, because Slurm names
+// the control groups by the node: another test waits.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
 	needs(t)
@@ -72,10 +72,10 @@ func Start(t *testing.T) *Cluster {
 // needs skips a test where there can be no cluster.
 func needs(t *testing.T) {
 	t.Helper()
-	need.Time(t, "a cluster of Slurm")
+	testenv.SkipIfShort(t, "a cluster of Slurm")
 	NeedGroups(t)
-	need.Tool(t, "nsenter", "apt-get install util-linux")
-	need.Tool(t, "ip", "apt-get install iproute2")
+	testenv.NeedsTool(t, "nsenter", "apt-get install util-linux")
+	testenv.NeedsTool(t, "ip", "apt-get install iproute2")
 	out, err := exec.Command("unshare", "--net", "--uts", "--mount", "ip", "link", "add", "test", "type", "veth").CombinedOutput()
 	if err != nil {
 		t.Skipf("needs namespaces with a network of their own (%s): run the tests where root may make them", out)
@@ -118,7 +118,7 @@ func (c *Cluster) openMPI() []string {
 	if err := os.Symlink(mpirun, c.path("bin/mpirun")); err != nil {
 		c.t.Fatal(err)
 	}
-	root := need.Repository(c.t, ".tools/openmpi")
+	root := testenv.Repository(c.t, ".tools/openmpi")
 	if clitest.Exists(mpirun) || !clitest.Exists(root+mpirun) {
 		return nil
 	}
@@ -135,8 +135,8 @@ const mpirun = "/usr/bin/mpirun.openmpi"
 // NeedOpenMPI skips a test where the nodes have no mpirun.
 func (c *Cluster) NeedOpenMPI(t *testing.T) {
 	t.Helper()
-	if o := clitest.Perform(t, c.Command(t, "mpirun", "--version")); o.Code != 0 {
-		need.Missing(t, "needs Open MPI: apt-get install openmpi-bin (make e2e unpacks it into .tools/openmpi, as root on Debian)")
+	if o := clitest.RunCommand(t, c.Command(t, "mpirun", "--version")); o.Code != 0 {
+		testenv.SkipOrFail(t, "needs Open MPI: apt-get install openmpi-bin (make e2e unpacks it into .tools/openmpi, as root on Debian)")
 	}
 }
 
@@ -167,7 +167,7 @@ func (c *Cluster) startDaemons() {
 	c.t.Helper()
 	args, socket := c.programs.Munged(c.dir)
 	c.start(c.Login, "munged", args...)
-	clitest.Until(c.t, "munged answers", func() bool { return clitest.Exists(socket) })
+	clitest.WaitUntil(c.t, "munged answers", func() bool { return clitest.Exists(socket) })
 	c.start(c.Login, "slurmctld", "-D", "-c")
 	for i := range c.Nodes {
 		c.StartNode(i)
@@ -207,7 +207,7 @@ func (c *Cluster) WaitIdle(t *testing.T) {
 		if time.Since(begin) > clitest.Longest {
 			t.Fatalf("not two idle nodes within %v, but %q", clitest.Longest, said)
 		}
-		o := clitest.Perform(t, c.Command(t, "sinfo", "-h", "-o", "%T %D"))
+		o := clitest.RunCommand(t, c.Command(t, "sinfo", "-h", "-o", "%T %D"))
 		said = strings.TrimSpace(o.Out + o.Err)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // NeedGroups skips a test where Slurm cannot hold its jobs in control groups v1.
 func NeedGroups(t *testing.T) {
 	t.Helper()
-	need.Root(t, "for Slurm's control groups")
+	testenv.NeedsRoot(t, "for Slurm's control groups")
 	for _, file := range []string{"memory/memory.limit_in_bytes", "cpuacct/cpuacct.usage", "freezer/cgroup.procs"} {
 		path := "/sys/fs/cgroup/" + file
 		if unix.Access(filepath.Dir(path), unix.W_OK) != nil || !clitest.Exists(path) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 const install = "apt-get install slurm-wlm slurm-client munge (make e2e unpacks them into .tools/slurm, as root on Debian)"
@@ -24,7 +24,7 @@ type Programs struct {
 func FindPrograms(t *testing.T, dir string) Programs {
 	t.Helper()
 	p := Programs{Dir: dir}
-	root := need.Repository(t, ".tools/slurm")
+	root := testenv.Repository(t, ".tools/slurm")
 	if clitest.Exists(filepath.Join(root, "usr/sbin/slurmctld-wlm")) {
 		paths, _ := filepath.Glob(root + "/usr/lib/*/slurm-wlm")
 		if len(paths) != 1 {
@@ -43,7 +43,7 @@ func FindPrograms(t *testing.T, dir string) Programs {
 		} else if name == "slurmstepd" {
 			continue // an installed slurmd knows where it is
 		} else {
-			path = need.Tool(t, name, install)
+			path = testenv.NeedsTool(t, name, install)
 		}
 		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)

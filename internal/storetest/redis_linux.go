@@ -12,10 +12,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Redis starts a Redis server with more arguments, which keeps nothing on disk, and returns HOST:PORT. It ends with the test.
+// Redis starts a Redis server with more arguments, which keeps nothing on disk, and returns HOST:PORT. It ends with
+// the test.
 func Redis(t testing.TB, arguments ...string) string {
 	t.Helper()
 	program, libraries := redisProgram(t)
@@ -66,14 +67,14 @@ func RedisSays(t testing.TB, address, command string) string {
 	return string(answer)
 }
 
-// redisProgram returns the server and where its libraries are: Debian's packages below PERFAGENT_TEST_REDIS, else what is
-// installed.
+// redisProgram returns the server and where its libraries are: Debian's packages below PERFAGENT_TEST_REDIS, else what
+// is installed.
 func redisProgram(t testing.TB) (program, libraries string) {
 	t.Helper()
 	root := os.Getenv("PERFAGENT_TEST_REDIS")
 	program = filepath.Join(root, "usr", "bin", "redis-server")
 	if _, err := os.Stat(program); root == "" || err != nil {
-		return need.Tool(t, "redis-server", "make test unpacks it, or apt-get install redis-server"), ""
+		return testenv.NeedsTool(t, "redis-server", "make test unpacks it, or apt-get install redis-server"), ""
 	}
 
 	dirs, err := filepath.Glob(filepath.Join(root, "usr", "lib", "*-linux-*"))
@@ -83,8 +84,9 @@ func redisProgram(t testing.TB) (program, libraries string) {
 	return program, strings.Join(dirs, ":")
 }
 
-// FreeAddress returns HOST:PORT of this machine that nobody listens on until the test ends, but for what the test starts.
+// FreeAddress returns HOST:PORT of this machine that nobody listens on until the test ends, but for what the test
+// starts.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	return fmt.Sprintf("127.0.0.1:%d", need.FreePort(t))
+	return fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // An S3Server is a real server of S3 with the bucket "runs".
@@ -26,7 +26,7 @@ func S3(t testing.TB) *S3Server {
 	t.Helper()
 	program := filepath.Join(os.Getenv("PERFAGENT_TEST_S3"), "versitygw")
 	if _, err := os.Stat(program); err != nil {
-		need.Missing(t, "needs a server of S3: make test builds versitygw; or name the directory that has it in PERFAGENT_TEST_S3")
+		testenv.SkipOrFail(t, "needs a server of S3: make test builds versitygw; or name the directory that has it in PERFAGENT_TEST_S3")
 	}
 	dir, address := t.TempDir(), FreeAddress(t)
 	if err := os.MkdirAll(filepath.Join(dir, "data", "runs"), 0o700); err != nil {

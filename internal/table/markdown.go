@@ -12,7 +12,7 @@ import (
 func (t *Table) WriteMarkdown(out *bytes.Buffer) {
 	heads, rules := "|", "|"
 	for _, c := range t.Columns {
-		heads += strings.TrimRight(" "+Markdown(cmp.Or(c.Long, c.Head)), " ") + " |"
+		heads += strings.TrimRight(" "+EscapeMarkdown(cmp.Or(c.LongHead, c.Head)), " ") + " |"
 		if c.Right {
 			rules += "---:|"
 		} else {
@@ -31,19 +31,19 @@ func (t *Table) WriteMarkdown(out *bytes.Buffer) {
 
 // markdown returns the cell as Markdown: text from a report is a code span.
 func (c Cell) markdown() string {
-	words := Markdown(c.own())
+	words := EscapeMarkdown(c.ownText())
 	if c.Strong && words != "" {
 		words = "**" + words + "**"
 	}
-	if c.Quote != "" {
-		words = spaced(words, Code(c.Quote))
+	if c.Untrusted != "" {
+		words = spaced(words, CodeSpan(c.Untrusted))
 	}
 	return words
 }
 
-// Markdown returns text so that it is taken literally: no character of it begins markup, HTML (CommonMark 2.4) or a
-// mention, and it has no address that becomes a link (GFM 6.9).
-func Markdown(s string) string {
+// EscapeMarkdown returns text so that it is taken literally: no character of it begins markup, HTML (CommonMark 2.4)
+// or a mention, and it has no address that becomes a link (GFM 6.9).
+func EscapeMarkdown(s string) string {
 	var out strings.Builder
 	for _, r := range s {
 		if strings.ContainsRune("\\`*_{}[]<>#|~&!@$", r) {
@@ -57,9 +57,10 @@ func Markdown(s string) string {
 // codeCells is the width of a code span, in cells.
 const codeCells = 100
 
-// Code returns text from a report as a code span for a table cell. A bar would end the cell and a backtick the span,
-// and programs do not agree on how to escape them there. They are escaped as Printable escapes invisible characters.
-func Code(s string) string {
+// CodeSpan returns text from a report as a code span for a table cell. A bar would end the cell and a backtick the
+// span, and programs do not agree on how to escape them there. They are escaped as Printable escapes invisible
+// characters.
+func CodeSpan(s string) string {
 	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), codeCells))
 	if strings.TrimSpace(s) == "" || s == text.Absent {
 		return text.Absent

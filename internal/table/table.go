@@ -10,23 +10,23 @@ import (
 
 // A Table has columns, and rows with a cell for each of them.
 type Table struct {
-	Columns []Column
-	Rows    []Row
-	Heads   Style // of the headings
+	Columns   []Column
+	Rows      []Row
+	HeadStyle Style // of the headings
 }
 
 // A Column says how a column looks. The heading may be any text.
 type Column struct {
-	Head string
-	Long string // a heading for Markdown and HTML; "" = Head
-	// Over is a heading above those of some columns, of which this is the last.
-	Over  string
-	Right bool // aligned to the right, as numbers are
-	// Min and Most bound the width in lines of text, in cells; 0 = no bound. A text that is wider than Most is cut. In the
-	// first column it has a line of its own instead.
-	Min, Most int
-	Fit       bool // the first column is no wider than what the others leave
-	Optional  bool // the column is left out of lines of text if no row has anything in it
+	Head     string
+	LongHead string // a heading for Markdown and HTML; "" = Head
+	// GroupHead is a heading above those of some columns, of which this is the last.
+	GroupHead string
+	Right     bool // aligned to the right, as numbers are
+	// Min and Most bound the width in lines of text, in cells; 0 = no bound. A text that is wider than Most is cut. In
+	// the first column it has a line of its own instead.
+	Min, Max int
+	Fit      bool // the first column is no wider than what the others leave
+	Optional bool // the column is left out of lines of text if no row has anything in it
 	// Wrap is for the last column: a text for which there is no room goes on in lines of its own.
 	Wrap bool
 }
@@ -69,14 +69,14 @@ type Row struct {
 // A Cell has a number or a text, or both. The zero Cell is empty.
 type Cell struct {
 	text.Quantity
-	Sign   string // of the accuracy, before the number: "≥ ", "≤ ", "~"
-	Words  string // perfagent's own text
-	Quote  string // text from a report, which may be anything
-	Strong bool   // stands out in Markdown and HTML
+	Sign      string // of the accuracy, before the number: "≥ ", "≤ ", "~"
+	Text      string // perfagent's own text
+	Untrusted string // text from a report, which may be anything
+	Strong    bool   // stands out in Markdown and HTML
 }
 
 // Number returns a cell with a number.
-func Number(q text.Quantity) Cell { return Cell{Quantity: q.Known()} }
+func Number(q text.Quantity) Cell { return Cell{Quantity: q.Normalize()} }
 
 // Bare returns a cell with a number that has no unit.
 func Bare(number string) Cell { return Cell{Quantity: text.Quantity{Number: number}} }
@@ -84,31 +84,31 @@ func Bare(number string) Cell { return Cell{Quantity: text.Quantity{Number: numb
 // Absent returns the cell of what is not known.
 func Absent() Cell { return Bare(text.Absent) }
 
-// Words returns cells with perfagent's own texts.
-func Words(words ...string) []Cell {
+// Texts returns cells with perfagent's own texts.
+func Texts(words ...string) []Cell {
 	cells := make([]Cell, len(words))
 	for i, w := range words {
-		cells[i].Words = w
+		cells[i].Text = w
 	}
 	return cells
 }
 
-// Quote returns a cell with a text from a report.
-func Quote(s string) Cell { return Cell{Quote: s} }
+// Untrusted returns a cell with a text from a report.
+func Untrusted(s string) Cell { return Cell{Untrusted: s} }
 
 // Add adds a row.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, Row{Cells: cells}) }
 
-// own returns what perfagent itself says in the cell.
-func (c Cell) own() string {
+// ownText returns what perfagent itself says in the cell.
+func (c Cell) ownText() string {
 	if c.Number == "" {
-		return c.Words
+		return c.Text
 	}
-	return spaced(c.Sign+c.Quantity.String(), c.Words)
+	return spaced(c.Sign+c.Quantity.String(), c.Text)
 }
 
 // String returns the cell as visible text.
-func (c Cell) String() string { return text.Printable(spaced(c.own(), c.Quote)) }
+func (c Cell) String() string { return text.Printable(spaced(c.ownText(), c.Untrusted)) }
 
 // spaced returns two texts with a blank between them, unless one is empty.
 func spaced(a, b string) string {

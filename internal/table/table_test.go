@@ -11,13 +11,13 @@ import (
 )
 
 func nodes() *table.Table {
-	t := &table.Table{Heads: table.Faint, Columns: []table.Column{
-		{Head: "node", Long: "name of the node", Most: 12}, {Head: "CPU", Right: true},
-		{Head: "memory", Over: "the peak", Right: true}, {Head: "free", Right: true, Optional: true}, {Head: "note"},
+	t := &table.Table{HeadStyle: table.Faint, Columns: []table.Column{
+		{Head: "node", LongHead: "name of the node", Max: 12}, {Head: "CPU", Right: true},
+		{Head: "memory", GroupHead: "the peak", Right: true}, {Head: "free", Right: true, Optional: true}, {Head: "note"},
 	}}
-	t.Add(table.Quote("日本語"), table.Bare("1.5"), table.Number(text.Size(312)), table.Absent(), table.Cell{Words: "busy", Quote: "x|y"})
-	t.Add(table.Quote("a\x1b[31m"), table.Absent(), table.Cell{Sign: "≤ ", Quantity: text.Size(2048), Strong: true})
-	t.Add(table.Quote("a name that is longer"), table.Bare("12.4"), table.Number(text.Percentage(nan())))
+	t.Add(table.Untrusted("日本語"), table.Bare("1.5"), table.Number(text.Size(312)), table.Absent(), table.Cell{Text: "busy", Untrusted: "x|y"})
+	t.Add(table.Untrusted("a\x1b[31m"), table.Absent(), table.Cell{Sign: "≤ ", Quantity: text.Size(2048), Strong: true})
+	t.Add(table.Untrusted("a name that is longer"), table.Bare("12.4"), table.Number(text.Percentage(nan())))
 	t.Rows[1].Style = table.Alarm
 	return t
 }
@@ -59,9 +59,9 @@ func TestWriteText_InColourAndCut(t *testing.T) {
 
 func TestLines_OfNarrowColumns(t *testing.T) {
 	t.Parallel()
-	tab := &table.Table{Columns: []table.Column{{Min: 5, Most: 5, Right: true}, {Min: 3, Most: 3}, {Right: true}}}
-	tab.Add(table.Words("1", "abcdef", "7")...)
-	tab.Add(table.Words("123456", "", "12")...)
+	tab := &table.Table{Columns: []table.Column{{Min: 5, Max: 5, Right: true}, {Min: 3, Max: 3}, {Right: true}}}
+	tab.Add(table.Texts("1", "abcdef", "7")...)
+	tab.Add(table.Texts("123456", "", "12")...)
 	got := fmt.Sprint(tab.Lines(0, 1))
 	if want := "[{    1 ab…  7 } {123456 } {          12 }]"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -72,9 +72,9 @@ func TestLines_Wrap(t *testing.T) {
 	t.Parallel()
 	const long = "one two three four five six seven eight nine ten"
 	tab := &table.Table{Columns: []table.Column{{Fit: true}, {Right: true, Optional: true}, {Wrap: true}}}
-	tab.Add(table.Words("x", "12", long)...)
-	tab.Add(table.Words(strings.Repeat("n", 60), "3", "short")...)
-	tab.Add(table.Words("y")...)
+	tab.Add(table.Texts("x", "12", long)...)
+	tab.Add(table.Texts(strings.Repeat("n", 60), "3", "short")...)
+	tab.Add(table.Texts("y")...)
 	for _, c := range []struct {
 		width int
 		want  string
@@ -124,12 +124,12 @@ func TestMarkdown_IsLiteral(t *testing.T) {
 		"a_b *c* `d`": "a\\_b \\*c\\* \\`d\\`", "<b> & @me #1": `\<b\> \& \@me \#1`, "http://x www.y": `http\://x www\.y`,
 		"|~| $x$ ![a](b)": `\|\~\| \$x\$ \!\[a\](b)`, "2.0 GiB, 61 %": "2.0 GiB, 61 %",
 	} {
-		if got := table.Markdown(in); got != want {
+		if got := table.EscapeMarkdown(in); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}
 	for in, want := range map[string]string{"a`b|c": "`a\\x60b\\x7cc`", "  ": "–", "–": "–", "": "–"} {
-		if got := table.Code(in); got != want {
+		if got := table.CodeSpan(in); got != want {
 			t.Errorf("%q: got %s, want %s", in, got, want)
 		}
 	}

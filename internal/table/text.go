@@ -20,7 +20,7 @@ func (t *Table) Lines(width, gap int) []Line {
 	l := layout{table: t, width: width, gap: strings.Repeat(" ", gap), shown: t.shown()}
 	over, heads, cells := make([]string, len(t.Columns)), make([]string, len(t.Columns)), make([][]string, len(t.Rows))
 	for i, c := range t.Columns {
-		over[i], heads[i] = c.Over, text.Printable(c.Head)
+		over[i], heads[i] = c.GroupHead, text.Printable(c.Head)
 	}
 	for i, row := range t.Rows {
 		for column := range t.Columns {
@@ -32,7 +32,7 @@ func (t *Table) Lines(width, gap int) []Line {
 	var out []Line
 	for _, head := range [][]string{over, heads} {
 		if strings.Join(head, "") != "" {
-			out = append(out, l.lines(head, t.Heads)...)
+			out = append(out, l.lines(head, t.HeadStyle)...)
 		}
 	}
 	for i, row := range t.Rows {
@@ -75,7 +75,7 @@ func (l *layout) measure(rows [][]string) {
 	room := l.width - len(l.gap)*(len(l.shown)-1)
 	for _, i := range slices.Backward(l.shown) {
 		c := l.table.Columns[i]
-		width, most := c.Min, c.Most
+		width, most := c.Min, c.Max
 		if c.Fit {
 			most = max(1, room)
 		}
@@ -107,7 +107,7 @@ func (l *layout) lines(cells []string, style Style) []Line {
 			lines, line = l.wrap(lines, line, cell), ""
 		case at == 0 && text.Width(cell) > width:
 			lines, line = append(lines, cell), strings.Repeat(" ", width)
-		case c.Over != "" && cell == c.Over: // begins above the columns before
+		case c.GroupHead != "" && cell == c.GroupHead: // begins above the columns before
 			line = text.PadRight(strings.TrimRight(line, " "), text.Width(line)+width-text.Width(cell)) + cell
 		case c.Right:
 			line += text.PadLeft(text.Clip(cell, width), width)

@@ -111,7 +111,7 @@ func FuzzNearest(f *testing.F) {
 		if len(a) > 100 || len(b) > 100 {
 			return
 		}
-		if d := edits(a, b); d != edits(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
+		if d := editDistance(a, b); d != editDistance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
 			t.Errorf("%q and %q differ in %d", a, b, d)
 		}
 	})

@@ -23,8 +23,8 @@ func UsedCPUs(v float64) string {
 	return Fixed(v, 2)
 }
 
-// WholeSize writes a [Whole].
-func WholeSize(mib float64) string { return Whole(mib).String() }
+// TrimmedSizeText writes a [TrimmedSize].
+func TrimmedSizeText(mib float64) string { return TrimmedSize(mib).String() }
 
 // Plural returns the word for n things.
 func Plural[N int | float64](n N, one, many string) string {

@@ -139,9 +139,9 @@ func Round(v float64, n int) float64 {
 	return v
 }
 
-// RoundFigure rounds v to 6 decimals or, if its size is below 1, to 6 digits: what a job measures may be small
+// RoundSignificant rounds v to 6 decimals or, if its size is below 1, to 6 digits: what a job measures may be small
 // throughout, such as a learning rate.
-func RoundFigure(v float64) float64 {
+func RoundSignificant(v float64) float64 {
 	decimals := 6
 	if size := math.Abs(v); size > 0 && size < 1 {
 		decimals -= int(math.Floor(math.Log10(size))) + 1

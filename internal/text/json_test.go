@@ -85,11 +85,11 @@ func TestRoundFigure(t *testing.T) {
 		0: 0, 1.23456789: 1.234568, -1234.56789012: -1234.56789, 0.123456789: 0.123457, 0.000123456789: 0.000123457,
 		-1.23456789e-8: -1.23457e-8, 1.23456789e-12: 1.23456789e-12, 5e-324: 5e-324, 1e308: 1e308,
 	} {
-		if got := RoundFigure(in); math.Abs(got-want) > 1e-15*math.Abs(want) {
+		if got := RoundSignificant(in); math.Abs(got-want) > 1e-15*math.Abs(want) {
 			t.Errorf("%v becomes %v, want %v", in, got, want)
 		}
 	}
-	if got := RoundFigure(math.NaN()); !math.IsNaN(got) {
+	if got := RoundSignificant(math.NaN()); !math.IsNaN(got) {
 		t.Errorf("NaN becomes %v", got)
 	}
 }

@@ -27,7 +27,7 @@ func Nearest(misspelt string, words []string) string {
 	best, distance := "", farthest+1
 	for _, word := range words {
 		lower := strings.ToLower(word)
-		d := edits(typed, lower)
+		d := editDistance(typed, lower)
 		if len(typed) > 1 && strings.HasPrefix(lower, typed) {
 			d = min(d, farthest)
 		} else if 2*d >= len(typed) {
@@ -41,9 +41,9 @@ func Nearest(misspelt string, words []string) string {
 	return best
 }
 
-// edits counts the letters that differ between a and b: the distance of Damerau and Levenshtein, in which no letter
-// is changed twice (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance, "optimal string alignment").
-func edits(a, b string) int {
+// editDistance counts the letters that differ between a and b: the distance of Damerau and Levenshtein, in which no
+// letter is changed twice (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance, "optimal string alignment").
+func editDistance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

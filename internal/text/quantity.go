@@ -19,8 +19,8 @@ func (q Quantity) String() string {
 	return q.Number + " " + q.Unit
 }
 
-// Known returns q, or Absent without a unit if q is not known.
-func (q Quantity) Known() Quantity {
+// Normalize returns q, or Absent without a unit if q is not known.
+func (q Quantity) Normalize() Quantity {
 	if q.Number == Absent {
 		return Quantity{Number: Absent}
 	}
@@ -96,9 +96,9 @@ func Size(mib float64) Quantity {
 	return Quantity{number, units[i]}
 }
 
-// Whole returns Size without a decimal that says nothing, and with two where they matter: 64 GiB,
+// TrimmedSize returns Size without a decimal that says nothing, and with two where they matter: 64 GiB,
 // 1.25 GiB.
-func Whole(mib float64) Quantity {
+func TrimmedSize(mib float64) Quantity {
 	if gib := mib / 1024; gib >= 1 && gib < 10 && gib*4 == math.Trunc(gib*4) {
 		return Quantity{strconv.FormatFloat(gib, 'f', -1, 64), "GiB"}
 	}

@@ -193,8 +193,8 @@ func Seconds(s float64) string { return Duration(s).String() }
 // SizeText writes a [Size].
 func SizeText(mib float64) string { return Size(mib).String() }
 
-// Rate writes a [Speed].
-func Rate(v float64) string { return Speed(v).String() }
+// SpeedText writes a [Speed].
+func SpeedText(v float64) string { return Speed(v).String() }
 
 // Percent writes a [Percentage].
 func Percent(v float64) string { return Percentage(v).String() }

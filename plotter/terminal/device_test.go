@@ -15,7 +15,7 @@ import (
 // summary's.
 func ofPorts(t *testing.T, r *reporter.Report) []string {
 	t.Helper()
-	o := Options{Width: 80, Height: 60, ASCII: true, Node: "0", Live: map[string]LiveNode{"0": {State: "running", End: true}}}
+	o := Options{Width: 80, Height: 60, ASCII: true, Node: "0", Live: map[string]LiveNode{"0": {State: "running", Ended: true}}}
 	lines := append(Screen(r, o), drawn(Sparklines(r.Nodes["0"], 80, true))...)
 	lines = append(lines, strings.Split(Line(r, o), ", ")...)
 	var out strings.Builder
@@ -38,7 +38,7 @@ func ofPorts(t *testing.T, r *reporter.Report) []string {
 func TestScreen_RDMAPorts(t *testing.T) {
 	in := reportertest.JobInput(0, 0, 0, "")
 	in.Recording = reportertest.Recording(0)
-	in.Recording.Hold(collector.NetIBSent)
+	in.Recording.EnsureColumn(collector.NetIBSent)
 	for i := range 4 {
 		s := reportertest.Sample(i, 4)
 		s.Values[collector.NetIBRecv], s.Values[collector.NetIBRecvRate] = float64(i+1)*100, 100

@@ -24,7 +24,7 @@ func wideScreen() (*reporter.Report, Options) {
 	}
 	set := func(c collector.Column, now, peak float64) {
 		newest[c] = now
-		n.Summaries[c.Key()] = reporter.Quantile{Mean: now, Max: peak}
+		n.Summaries[c.Key()] = reporter.Summary{Mean: now, Max: peak}
 		band := reporter.Band{}
 		for range n.Samples.Len() {
 			band.Min, band.Mean, band.Max = append(band.Min, now), append(band.Mean, now), append(band.Max, peak)

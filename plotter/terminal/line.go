@@ -9,9 +9,9 @@ import (
 
 // line is a line of a screen. If there is no room, lines of the highest rank are left out first.
 type line struct {
-	rank  int
-	style table.Style
-	text  string
+	priority int
+	style    table.Style
+	text     string
 }
 
 // render cuts a line to the screen and dresses it.

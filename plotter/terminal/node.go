@@ -19,8 +19,8 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	}
 
 	lines := []line{title}
-	if live.Trouble != "" {
-		lines = append(lines, line{1, table.Alarm, text.Printable(live.Trouble)})
+	if live.Problem != "" {
+		lines = append(lines, line{1, table.Alarm, text.Printable(live.Problem)})
 	}
 	add := func(rank int, style table.Style, label, words string) {
 		if words != "" {
@@ -33,21 +33,21 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	}
 	add(3, "", "phase", phaseWords(n, live))
 
-	lines = append(lines, line{rank: 20})
+	lines = append(lines, line{priority: 20})
 	lines = append(lines, rowLines(n, live, o)...)
-	lines = append(lines, line{rank: 21})
+	lines = append(lines, line{priority: 21})
 	lines = append(lines, operationLines(n, live)...)
 	add(3, table.Faint, "perfagent", costWords(n, r.Run.WallSeconds))
-	return append(lines, line{rank: 22})
+	return append(lines, line{priority: 22})
 }
 
 // phaseWords names the phase that the job is in, and says for how long; "" where it is in none.
 func phaseWords(n *reporter.Node, live LiveNode) string {
 	p := n.Phase(n.CurrentPhase())
-	if p == nil || live.End || len(p.Stretches) == 0 {
+	if p == nil || live.Ended || len(p.Spans) == 0 {
 		return ""
 	}
-	now := p.Stretches[len(p.Stretches)-1]
+	now := p.Spans[len(p.Spans)-1]
 
 	return text.Clip(text.Printable(p.Name), 40) + ", for " + text.Seconds(now[1])
 }

@@ -11,24 +11,24 @@ import (
 // MaxNodes is how many nodes are drawn one below the other in a terminal.
 const MaxNodes = 16
 
-// Pictures returns the pictures below the summary of a report: the Sparklines of the only node, the
+// ReportSparklines returns the pictures below the summary of a report: the Sparklines of the only node, the
 // CPU of each of a few nodes on one time axis, so that a straggler is seen, and nil for more nodes
 // than a screen has room for.
-func Pictures(r *reporter.Report, width int, ascii bool) Drawn {
+func ReportSparklines(r *reporter.Report, width int, ascii bool) SparklineBlocks {
 	names := r.NodeNames()
 	switch {
 	case len(names) == 1:
 		return Sparklines(r.Nodes[names[0]], width, ascii)
 	case len(names) > MaxNodes:
-		return Drawn{}
+		return SparklineBlocks{}
 	}
-	return Drawn{Node: nodeSparklines(r, names, width, ascii)}
+	return SparklineBlocks{Node: nodeSparklines(r, names, width, ascii)}
 }
 
 // nodeSparklines draws the CPU of each node between the first node's begin and the
 // last one's end. A node is blank before its begin and after its end.
 func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) []string {
-	p := picture{ascii: ascii}
+	p := sparklineBlock{ascii: ascii}
 	from, to := math.Inf(1), math.Inf(-1)
 	for _, n := range r.EachNode() {
 		if n.Samples.Len() == 0 {

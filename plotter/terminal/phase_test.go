@@ -16,8 +16,8 @@ func TestScreen_Phase(t *testing.T) {
 	times := n.Envelope[collector.Timestamp.Key()].Max
 	now := times[len(times)-1]
 	n.Phases = []reporter.Phase{
-		{Name: "load", Stretches: []reporter.Stretch{{now - 100, 25}}},
-		{Name: "train\x1b[2J", Stretches: []reporter.Stretch{{now - 200, 25}, {now - 75, 75}}},
+		{Name: "load", Spans: []reporter.PhaseSpan{{now - 100, 25}}},
+		{Name: "train\x1b[2J", Spans: []reporter.PhaseSpan{{now - 200, 25}, {now - 75, 75}}},
 	}
 
 	const want = `phase      train\x1b[2J, for 1 min 15 s`

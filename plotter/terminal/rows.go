@@ -13,9 +13,9 @@ import (
 
 // row is a row of a screen: what it is called and where it is from.
 type row struct {
-	rank   int
-	label  string
-	column collector.Column
+	priority int
+	label    string
+	column   collector.Column
 }
 
 // rowsOf lists the rows from top to bottom: always the rows of the node, and the rows of
@@ -46,11 +46,11 @@ func trafficRows(n *reporter.Node, live LiveNode) []row {
 	for _, c := range collector.Traffic() {
 		counter := c.Info()
 		r := row{2, counter.Short, counter.Rate}
-		switch counter.Group {
-		case collector.GroupLoopback:
-			r.rank = 10
-		case collector.GroupNFS, collector.GroupLustre: // they are of devices that have rows, too
-			r.rank = 9
+		switch counter.TrafficGroup {
+		case collector.TrafficLoopback:
+			r.priority = 10
+		case collector.TrafficNFS, collector.TrafficLustre: // they are of devices that have rows, too
+			r.priority = 9
 		}
 		if now, peak := numbersOf(n, live, c); counter.Always || !math.IsNaN(now) || !math.IsNaN(peak) {
 			rows = append(rows, r)
@@ -79,7 +79,7 @@ func gpuRows(n *reporter.Node) []row {
 // topOf returns the upper end of a row's picture: 100 for percentages, the bound of the
 // column if it is known, and otherwise the greatest value.
 func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
-	if c.Percent() {
+	if c.IsPercent() {
 		return 100
 	}
 	return max(minRate, highest(values), boundOf(n, c))
@@ -102,17 +102,18 @@ func boundOf(n *reporter.Node, c collector.Column) float64 {
 // rowLines returns the pictures with their numbers, and what they mean above them.
 func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	cells, numbers := o.Width-labelWidth-2*numberWidth-1, 2
-	if cells < minPicture {
+	if cells < minSparkCells {
 		cells, numbers = cells+numberWidth, 1
 	}
-	if cells < minPicture {
+	if cells < minSparkCells {
 		cells = 0
 	}
 	if o.Width < labelWidth+numberWidth {
 		return narrowLines(n, live, o)
 	}
 
-	t := &table.Table{Heads: table.Faint, Columns: []table.Column{{Min: labelWidth}, {Min: cells}, {Min: min(cells, 1)}}}
+	t := &table.Table{HeadStyle: table.Faint, Columns: []table.Column{{Min: labelWidth}, {Min: cells},
+		{Min: min(cells, 1)}}}
 	if used := min(n.Samples.Len(), cells); used > 0 {
 		from, to := spanOf(n)
 		t.Columns[1].Head = timeAxis(to-from, used)
@@ -120,16 +121,16 @@ func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	for _, head := range []string{firstHead(live), "peak"}[:numbers] {
 		t.Columns = append(t.Columns, table.Column{Head: head, Right: true, Min: numberWidth})
 	}
-	lines := []line{{rank: 6}}
+	lines := []line{{priority: 6}}
 	for _, row := range rowsOf(n, live) {
 		values, picture := valuesOf(n, row.column), ""
 		if cells > 0 {
 			picture = Spark(values, cells, 0, topOf(n, row.column, values), o.ASCII)
 		}
 		now, peak := numbersOf(n, live, row.column)
-		t.Add(table.Words(row.label, picture, "", valueText(row.column, now, numberWidth-1),
+		t.Add(table.Texts(row.label, picture, "", valueText(row.column, now, numberWidth-1),
 			valueText(row.column, peak, numberWidth-1))...)
-		lines = append(lines, line{rank: row.rank})
+		lines = append(lines, line{priority: row.priority})
 	}
 	for i, l := range t.Lines(0, 0) {
 		lines[i].style, lines[i].text = l.Style, l.Text
@@ -149,7 +150,7 @@ func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
 		if room > 1 {
 			words += text.PadLeft(valueText(row.column, now, room-1), room)
 		}
-		lines = append(lines, line{row.rank, "", words})
+		lines = append(lines, line{row.priority, "", words})
 	}
 	return lines
 }
@@ -157,7 +158,7 @@ func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
 // firstHead says what the first number is.
 func firstHead(live LiveNode) string {
 	switch {
-	case live.End:
+	case live.Ended:
 		return "mean"
 	case live.Alarm:
 		return "last"
@@ -174,9 +175,9 @@ func numbersOf(n *reporter.Node, live LiveNode, c collector.Column) (now, peak f
 		peak = q.Max
 	}
 	switch {
-	case live.End && ok:
+	case live.Ended && ok:
 		now = q.Mean
-	case !live.End && int(c) < len(live.Newest):
+	case !live.Ended && int(c) < len(live.Newest):
 		now = live.Newest[c]
 	}
 	return now, peak

@@ -28,9 +28,9 @@ type LiveNode struct {
 	// 12.3 s".
 	State string
 	Alarm bool // the state is none that was wished for
-	// Trouble is what keeps us from knowing more; "" = nothing.
-	Trouble string
-	End     bool
+	// Problem is what keeps us from knowing more; "" = nothing.
+	Problem string
+	Ended   bool
 	// Newest is the newest sample by collector.Column, NaN = not measured; nil = unknown.
 	Newest []float64
 }
@@ -53,8 +53,8 @@ func Screen(r *reporter.Report, o Options) []string {
 	}
 	others := otherLines(r, o)
 	room := o.Height - len(footer)
-	lines := fit(nodeLines(r, o), room-min(len(others), max(1, room/3)))
-	lines = append(lines, cut(others, o, room-len(lines))...)
+	lines := fitLines(nodeLines(r, o), room-min(len(others), max(1, room/3)))
+	lines = append(lines, limitNodeLines(others, o, room-len(lines))...)
 	lines = append(lines, footer...)
 	out := make([]string, 0, len(lines))
 	for _, l := range lines[:max(0, min(len(lines), o.Height))] {
@@ -63,12 +63,12 @@ func Screen(r *reporter.Report, o Options) []string {
 	return out
 }
 
-// fit leaves out the least important lines until the others fit.
-func fit(lines []line, room int) []line {
+// fitLines leaves out the least important lines until the others fit.
+func fitLines(lines []line, room int) []line {
 	for len(lines) > max(0, room) {
 		last := 0
 		for i, l := range lines {
-			if l.rank >= lines[last].rank {
+			if l.priority >= lines[last].priority {
 				last = i
 			}
 		}
@@ -77,9 +77,9 @@ func fit(lines []line, room int) []line {
 	return lines
 }
 
-// cut keeps as many of the other nodes as there is room for, and counts the rest
+// limitNodeLines keeps as many of the other nodes as there is room for, and counts the rest
 // in the last line, which others has when any are counted already.
-func cut(others []line, o Options, room int) []line {
+func limitNodeLines(others []line, o Options, room int) []line {
 	if len(others) <= room || room < 1 {
 		return others[:min(len(others), max(0, room))]
 	}
@@ -88,11 +88,11 @@ func cut(others []line, o Options, room int) []line {
 	}
 	kept := others[: room-1 : room-1]
 	o.More += len(others) - len(kept)
-	return append(kept, rest(o))
+	return append(kept, omittedNodesLine(o))
 }
 
-// rest counts the nodes that have no line.
-func rest(o Options) line {
+// omittedNodesLine counts the nodes that have no line.
+func omittedNodesLine(o Options) line {
 	var words text.Parts
 	words.Add(o.More > 0, "%d more", o.More)
 	words.Add(o.Ended > 0, "%d ended before", o.Ended)

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -133,7 +133,7 @@ func screenHostile() *reporter.Report {
 	r.Nodes["0"] = &reporter.Node{Host: &reporter.Host{Hostname: strings.Repeat(evil, 50), CPUs: math.MaxInt, MemoryMB: math.Inf(1)},
 		Agent:     &reporter.Agent{CPUSeconds: math.Inf(1)},
 		Sampling:  &reporter.Sampling{Samples: math.MinInt64, IntervalSeconds: math.NaN(), MissedTicks: math.MaxInt64},
-		Summaries: map[string]reporter.Quantile{collector.CPUAvg.Key(): {Max: math.Inf(1), Mean: math.NaN()}},
+		Summaries: map[string]reporter.Summary{collector.CPUAvg.Key(): {Max: math.Inf(1), Mean: math.NaN()}},
 		Samples:   reporter.Samples{Keys: []string{collector.Timestamp.Key()}, Columns: [][]float64{{math.Inf(1), math.NaN(), 1e308, -1e308}}},
 		Envelope:  reporter.Envelope{collector.CPUAvg.Key(): reporter.Band{Max: reporter.Numbers{math.Inf(1), math.NaN(), 1e308, -1e308}}}}
 	r.Nodes[evil], r.Nodes["7"] = r.Nodes["0"], nil
@@ -143,7 +143,7 @@ func screenHostile() *reporter.Report {
 func screenHostileOptions(width, height int) Options {
 	o := screenOptions(0, width, height)
 	o.More, o.Ended = math.MaxInt, math.MinInt
-	o.Live["0"] = LiveNode{State: "\x1b[31m日本\r\n", Newest: []float64{math.Inf(1)}, Trouble: "\x1b[31m日本\r\n"}
+	o.Live["0"] = LiveNode{State: "\x1b[31m日本\r\n", Newest: []float64{math.Inf(1)}, Problem: "\x1b[31m日本\r\n"}
 	o.Live["1"] = LiveNode{State: "\x1b[31m日本\r\n", Alarm: true}
 	return o
 }
@@ -152,7 +152,7 @@ func screenHostileOptions(width, height int) Options {
 // many, and there are no control characters.
 func TestScreen_FitsAnyTerminal(t *testing.T) {
 	reports := []*reporter.Report{screenReport(1), screenReport(40), screenHostile(), {}}
-	step := need.Rounds(1, 9)
+	step := testenv.Rounds(1, 9)
 	for width := -1; width <= 210; width += step + max(0, width)/40 {
 		for _, height := range []int{-1, 0, 1, 2, 3, 4, 7, 10, 16, 24, 50} {
 			for i, r := range reports {
@@ -260,13 +260,13 @@ func TestScreen_SaysHowItStands(t *testing.T) {
 		live  LiveNode
 		words []string
 	}{
-		{LiveNode{State: "exit 0 after 9 s", End: true}, []string{"\x1b[1mexit 0 after 9 s", "mean", "25.8 %"}},
-		{LiveNode{State: "failed", End: true, Alarm: true}, []string{"\x1b[1;31mfailed", "mean"}},
+		{LiveNode{State: "exit 0 after 9 s", Ended: true}, []string{"\x1b[1mexit 0 after 9 s", "mean", "25.8 %"}},
+		{LiveNode{State: "failed", Ended: true, Alarm: true}, []string{"\x1b[1;31mfailed", "mean"}},
 		{LiveNode{State: "perfagent is gone", Alarm: true, Newest: screenNewest()}, []string{"\x1b[1;31mperfagent is gone", "last", "25.0 %"}},
-		{LiveNode{State: "x", Trouble: "no\nway"}, []string{"\x1b[1mx   run", "\n\x1b[1;31mno\\nway\x1b[0m\n"}},
+		{LiveNode{State: "x", Problem: "no\nway"}, []string{"\x1b[1mx   run", "\n\x1b[1;31mno\\nway\x1b[0m\n"}},
 		{LiveNode{}, []string{"\x1b[1m–   run", "now"}},
 	} {
-		o.Live["0"], o.Live["1"] = c.live, LiveNode{State: "failed (exit 3) after 1 s", Alarm: true, End: true}
+		o.Live["0"], o.Live["1"] = c.live, LiveNode{State: "failed (exit 3) after 1 s", Alarm: true, Ended: true}
 		said := strings.Join(Screen(r, o), "\n")
 		for _, word := range append(c.words, "\x1b[1;31mnode 1") {
 			if !strings.Contains(said, word) {
@@ -291,7 +291,7 @@ func TestScreen_GreatRates(t *testing.T) {
 		}
 		r, o := screenReport(1), screenOptions(1, 79, 24)
 		o.Live["0"].Newest[collector.DiskReadRate] = v
-		r.Nodes["0"].Summaries[collector.DiskReadRate.Key()] = reporter.Quantile{Max: v}
+		r.Nodes["0"].Summaries[collector.DiskReadRate.Key()] = reporter.Summary{Max: v}
 		if len(want) > numberWidth-1 {
 			want = strings.ReplaceAll(want, " ", "")
 		}
@@ -365,7 +365,7 @@ func TestScreen_Line(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	node := o.Live["0"]
-	node.Trouble = "no way"
+	node.Problem = "no way"
 	o.Live["0"] = node
 	if got := Line(screenReport(1), o); got != want+"; no way" {
 		t.Errorf("with trouble: %s", got)

@@ -60,8 +60,8 @@ func level(v, lo, hi float64, top int) int {
 
 // The layout of a sparkline in the summary.
 const (
-	minPicture = 8  // cells that a picture must have to be useful
-	sparkLabel = 12 // width of a label, as in the summary
+	minSparkCells = 8  // cells that a picture must have to be useful
+	sparkLabel    = 12 // width of a label, as in the summary
 	// minRate is the least rate of a full height, MiB/s: otherwise a network that is
 	// almost idle would look busy.
 	minRate = 0.1
@@ -71,8 +71,8 @@ const (
 	peakPerCell = "peak of each cell"
 )
 
-// Drawn are lines of pictures: those of the job and its GPUs, and those of the node.
-type Drawn struct{ Job, Node []string }
+// SparklineBlocks are lines of pictures: those of the job and its GPUs, and those of the node.
+type SparklineBlocks struct{ Job, Node []string }
 
 // Sparklines returns the pictures of one node for a terminal: a line each for CPU and memory of the job, for the
 // busiest of its GPUs, and for CPU, memory, disk and network of the node. What was zero all the time has none.
@@ -81,13 +81,13 @@ type Drawn struct{ Job, Node []string }
 // greatest values, so that no peak is lost however few samples were kept, and of the samples where a node from
 // perf.py has no envelope. Nothing is drawn of what the report does not have: perf.py's has no rates.
 // There are none if there is no room, or if there are fewer than two samples.
-func Sparklines(n *reporter.Node, width int, ascii bool) Drawn {
+func Sparklines(n *reporter.Node, width int, ascii bool) SparklineBlocks {
 	if n == nil || n.Samples.Len() < 2 {
-		return Drawn{}
+		return SparklineBlocks{}
 	}
 
 	job, node := jobSparklines(n), sparklinesOf(n)
-	p := picture{rows: slices.Concat(job, node), samples: n.Samples.Len(), ascii: ascii}
+	p := sparklineBlock{rows: slices.Concat(job, node), samples: n.Samples.Len(), ascii: ascii}
 	p.thinned = n.Sampling != nil && n.Sampling.Stride > 1
 	from, to := spanOf(n)
 	cells := p.cells(width) // the same for both, so that what is one below the other happened at one time
@@ -96,11 +96,11 @@ func Sparklines(n *reporter.Node, width int, ascii bool) Drawn {
 		p.rows = rows
 		return p.lines(cells, to-from)
 	}
-	return Drawn{lines(job), lines(node)}
+	return SparklineBlocks{lines(job), lines(node)}
 }
 
-// picture is a block of rows with one time axis.
-type picture struct {
+// sparklineBlock is a block of rows with one time axis.
+type sparklineBlock struct {
 	rows    []sparkline
 	samples int  // of the row that has most
 	thinned bool // a value stands for several samples
@@ -116,20 +116,20 @@ type sparkline struct {
 }
 
 // cells returns how many cells the pictures have in lines of a width; 0 = no room.
-func (p *picture) cells(width int) int {
+func (p *sparklineBlock) cells(width int) int {
 	said := text.Width(peakPerCell)
 	for _, r := range p.rows {
 		said = max(said, text.Width(r.scale))
 	}
 	cells := min(p.samples, width-sparkLabel-2-said)
-	if cells < min(minPicture, p.samples) {
+	if cells < min(minSparkCells, p.samples) {
 		return 0
 	}
 	return cells
 }
 
 // lines writes the rows, in pictures of so many cells, and the axis, which spans some seconds.
-func (p *picture) lines(cells int, span float64) []string {
+func (p *sparklineBlock) lines(cells int, span float64) []string {
 	if cells == 0 || len(p.rows) == 0 {
 		return nil
 	}
@@ -177,13 +177,13 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 		values := valuesOf(n, c)
 		row, most := sparkline{label: label, values: values, hi: 100, scale: "0 to 100 %"}, highest(values)
 		switch {
-		case values == nil || !c.Percent() && most <= 0:
+		case values == nil || !c.IsPercent() && most <= 0:
 			return
 		case math.IsNaN(most):
 			row.scale = strings.TrimRight(text.Absent+" "+what, " ")
-		case !c.Percent():
+		case !c.IsPercent():
 			row.hi = max(most, minRate)
-			row.scale = "0 to " + text.Rate(row.hi) + " " + what
+			row.scale = "0 to " + text.SpeedText(row.hi) + " " + what
 		}
 		rows = append(rows, row)
 	}
@@ -191,7 +191,7 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 	add("node memory", collector.MemPercent, "")
 	for _, c := range collector.Traffic() {
 		row := c.Info()
-		add(summary.NodeLabel(row.Group), row.Rate, row.Word)
+		add(summary.NodeLabel(row.TrafficGroup), row.Rate, row.Direction)
 	}
 	return rows
 }

@@ -88,7 +88,7 @@ func sparkNode(values ...float64) *reporter.Node {
 }
 
 // drawn returns all lines, those of the job first.
-func drawn(d Drawn) []string { return append(d.Job, d.Node...) }
+func drawn(d SparklineBlocks) []string { return append(d.Job, d.Node...) }
 
 func TestSparklines_SayWhatTheyShow(t *testing.T) {
 	nan := math.NaN()
@@ -193,7 +193,7 @@ func TestSparklines_FitWithAnyNumbers(t *testing.T) {
 			r.Nodes[fmt.Sprint(i*i*rng.IntN(1<<30))] = n
 		}
 		width, ascii := rng.IntN(100)-5, rng.IntN(2) == 0
-		for _, line := range drawn(Pictures(r, width, ascii)) {
+		for _, line := range drawn(ReportSparklines(r, width, ascii)) {
 			if utf8.RuneCountInString(line) > width || line != text.Printable(line) || line != strings.TrimRight(line, " ") {
 				t.Fatalf("%d cells for %d: %q", utf8.RuneCountInString(line), width, line)
 			}
@@ -226,21 +226,21 @@ func TestSummaryPictures_OfNodesShareOneTimeAxis(t *testing.T) {
 		"2147483647  ▁ █",
 		"time        0             20.0 s",
 	}
-	if got := drawn(Pictures(r, 80, false)); !slices.Equal(got, want) {
+	if got := drawn(ReportSparklines(r, 80, false)); !slices.Equal(got, want) {
 		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for i := 3; len(r.Nodes) <= MaxNodes; i++ {
 		r.Nodes[fmt.Sprint(i)] = sparkNode(1, 2)
 	}
-	if got := drawn(Pictures(r, 80, false)); got != nil {
+	if got := drawn(ReportSparklines(r, 80, false)); got != nil {
 		t.Errorf("%d nodes: %q", len(r.Nodes), got)
 	}
 	week := plottertest.Week(t)
 	week.Nodes["1"] = &reporter.Node{}
-	if got := drawn(Pictures(week, 80, false)); len(got) != 3 || strings.Count(got[0], "█") == 0 || strings.Count(got[0], "█") > 2 || !strings.HasSuffix(got[2], peakPerCell) {
+	if got := drawn(ReportSparklines(week, 80, false)); len(got) != 3 || strings.Count(got[0], "█") == 0 || strings.Count(got[0], "█") > 2 || !strings.HasSuffix(got[2], peakPerCell) {
 		t.Errorf("the burst of a week:\n%s", strings.Join(got, "\n"))
 	}
-	if got := drawn(Pictures(&reporter.Report{}, 80, false)); got != nil {
+	if got := drawn(ReportSparklines(&reporter.Report{}, 80, false)); got != nil {
 		t.Errorf("no node: %q", got)
 	}
 }

@@ -24,7 +24,7 @@ func valueForms(c collector.Column, v float64) []string {
 	switch unit := c.Info().Unit; {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return []string{text.Absent}
-	case c.Percent():
+	case c.IsPercent():
 		q = text.Percentage(v)
 	case unit == collector.CPUs:
 		q = text.Quantity{Number: text.UsedCPUs(v), Unit: string(unit)}

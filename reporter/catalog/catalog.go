@@ -19,11 +19,11 @@ type Run struct {
 
 	Launches []Launch // by start, at least one
 
-	// Blank are journals of which nothing can be read, where there is anything else: their perfagents were killed, or
-	// their hosts lost, before the first line was on disk. They are in no launch.
-	Blank []*Recording
+	// Unreadable are journals of which nothing can be read, where there is anything else: their perfagents were
+	// killed, or their hosts lost, before the first line was on disk. They are in no launch.
+	Unreadable []*Entry
 
-	all []*Recording
+	entries []*Entry
 }
 
 // Latest returns the launch that began last.
@@ -47,7 +47,7 @@ func List(out string) ([]Run, error) {
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() { // a link to a directory is one
 			continue
 		}
-		if r, err := At(dir); err == nil && r != nil { // else it is not ours to read
+		if r, err := ReadRun(dir); err == nil && r != nil { // else it is not ours to read
 			runs = append(runs, *r)
 		}
 	}
@@ -79,9 +79,9 @@ func Launches(runs []Run) []*Launch {
 	return out
 }
 
-// Below returns all runs at a directory or anywhere below it, the one that started last first. It leaves
+// ListRecursive returns all runs at a directory or anywhere below it, the one that started last first. It leaves
 // out what it may not read.
-func Below(dir string) ([]Run, error) {
+func ListRecursive(dir string) ([]Run, error) {
 	var runs []Run
 	// The separator makes WalkDir follow a directory that is a symbolic link.
 	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
@@ -91,7 +91,7 @@ func Below(dir string) ([]Run, error) {
 		case err != nil || !d.IsDir():
 			return nil
 		}
-		if r, err := At(filepath.Clean(path)); err == nil && r != nil {
+		if r, err := ReadRun(filepath.Clean(path)); err == nil && r != nil {
 			runs = append(runs, *r)
 		}
 		return nil
@@ -105,29 +105,29 @@ func Below(dir string) ([]Run, error) {
 	return runs, nil
 }
 
-// At returns the run in a directory; nil if there are no recordings in it.
-func At(dir string) (*Run, error) { return atWithout(dir, nil) }
+// ReadRun returns the run in a directory; nil if there are no recordings in it.
+func ReadRun(dir string) (*Run, error) { return readRunExcept(dir, nil) }
 
-// atWithout is At without what is in some files.
-func atWithout(dir string, files []string) (*Run, error) {
-	all, err := recordingsIn(dir)
-	all = slices.DeleteFunc(all, func(r *Recording) bool { return slices.Contains(files, r.Path()) })
+// readRunExcept is At without what is in some files.
+func readRunExcept(dir string, files []string) (*Run, error) {
+	all, err := readEntries(dir)
+	all = slices.DeleteFunc(all, func(r *Entry) bool { return slices.Contains(files, r.Path()) })
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 
-	r := &Run{Name: NameOf(dir), Dir: dir, all: all}
-	telling := slices.DeleteFunc(slices.Clone(all), (*Recording).isBlank)
+	r := &Run{Name: NameOf(dir), Dir: dir, entries: all}
+	telling := slices.DeleteFunc(slices.Clone(all), (*Entry).isUnreadable)
 	if len(telling) == 0 {
 		telling = all
 	} else {
-		r.Blank = slices.DeleteFunc(slices.Clone(all), func(one *Recording) bool { return !one.isBlank() })
+		r.Unreadable = slices.DeleteFunc(slices.Clone(all), func(one *Entry) bool { return !one.isUnreadable() })
 	}
 	launches := launchesOf(telling)
 	for i, l := range launches {
-		l.settle()
-		number(l.Nodes, nil)
-		l.RunID, l.Dir, l.Nth, l.Of = r.Name, dir, i+1, len(launches)
+		l.resolveNodes()
+		assignIndexes(l.Nodes, nil)
+		l.RunID, l.Dir, l.Nth, l.Total = r.Name, dir, i+1, len(launches)
 		for i := range l.Nodes {
 			l.Nodes[i].dir = dir
 		}

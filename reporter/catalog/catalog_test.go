@@ -22,7 +22,7 @@ var began = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 func report(t *testing.T, path string, minutes, code int, push string) {
 	t.Helper()
 	start := reporter.Time{Time: began.Add(time.Duration(minutes) * time.Minute)}
-	name, ok := catalog.ParseName(filepath.Base(path))
+	name, ok := catalog.ParseFileName(filepath.Base(path))
 	if !ok {
 		t.Fatalf("%s is not a recording", path)
 	}
@@ -137,7 +137,7 @@ func TestRun_OfRepeatedRecordings(t *testing.T) {
 	if got := found.Paths(); len(got) != 2 || filepath.Base(got[0]) != "node-0.10.json" || len(found.Run.Launches) != 3 {
 		t.Errorf("%v, launches %v", got, found.Run.Launches)
 	}
-	if o := found.Launch.Object(); o.ExitCode == nil || *o.ExitCode != 2 || !slices.Equal(o.FailedNodes, []int{0}) {
+	if o := found.Launch.Summary(); o.ExitCode == nil || *o.ExitCode != 2 || !slices.Equal(o.FailedNodes, []int{0}) {
 		t.Errorf("%+v", o)
 	}
 }
@@ -149,8 +149,8 @@ func TestObject_NamesTheFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := runs[0].Latest().Object()
-	if o.RunID != "c" || *o.ExitCode != 5 || o.Nodes != 2 || !slices.Equal(o.FailedNodes, []int{1}) || o.State != summary.Ended {
+	o := runs[0].Latest().Summary()
+	if o.RunID != "c" || *o.ExitCode != 5 || o.Nodes != 2 || !slices.Equal(o.FailedNodes, []int{1}) || o.State != summary.StateEnded {
 		t.Errorf("%+v", o)
 	}
 	if o.Report != filepath.Join(out, "c/node-1.json") || o.Page != filepath.Join(out, "c/node-1.html") {
@@ -158,8 +158,8 @@ func TestObject_NamesTheFailure(t *testing.T) {
 	}
 
 	write(t, filepath.Join(out, "b/node-0.json"), "{")
-	o = runs[2].Latest().Object()
-	if o.State != summary.Incomplete || !strings.Contains(o.Verdict, "node-0.json") {
+	o = runs[2].Latest().Summary()
+	if o.State != summary.StateIncomplete || !strings.Contains(o.Verdict, "node-0.json") {
 		t.Errorf("a damaged report: %+v", o)
 	}
 }
@@ -180,7 +180,7 @@ func TestObject_OfAJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := found.Launch.Object(); o.State != summary.Running {
+	if o := found.Launch.Summary(); o.State != summary.StateRunning {
 		t.Errorf("while it is written: %+v", o)
 	}
 
@@ -198,7 +198,7 @@ func TestObject_OfAJournal(t *testing.T) {
 	if found, err = catalog.Find("", filepath.Dir(left)); err != nil {
 		t.Fatal(err)
 	}
-	if o := found.Launch.Object(); o.State != summary.Incomplete {
+	if o := found.Launch.Summary(); o.State != summary.StateIncomplete {
 		t.Errorf("without a writer: %+v", o)
 	}
 	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
@@ -225,15 +225,15 @@ func TestObject_EarlierRecordingGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return found.Launch.Object().State
+		return found.Launch.Summary().State
 	}
-	if got := state(); got != summary.Running {
+	if got := state(); got != summary.StateRunning {
 		t.Errorf("while it is written: %s", got)
 	}
 	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
 		t.Fatal(err)
 	}
-	if got := state(); got != summary.Ended {
+	if got := state(); got != summary.StateEnded {
 		t.Errorf("at its end: %s", got)
 	}
 }
@@ -294,7 +294,7 @@ func TestRemove_OnlyOwnFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if pending := found.Run.AnyPending(); pending != (name == "a") {
+		if pending := found.Run.HasPendingPush(); pending != (name == "a") {
 			t.Errorf("%s: a pending push: %v", name, pending)
 		}
 		if err := found.Run.Remove(); err != nil {
@@ -313,7 +313,7 @@ func TestRemove_OnlyOwnFiles(t *testing.T) {
 
 func TestParseName(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]catalog.Name{
+	for name, want := range map[string]catalog.FileName{
 		"node-0.json":                       {Rank: -1, Nth: 1, Ext: ".json"},
 		"node-12.3.jsonl":                   {Node: 12, Rank: -1, Nth: 3, Ext: ".jsonl"},
 		"node-4.rank-17.json":               {Node: 4, Rank: 17, Nth: 1, Ext: ".json"},
@@ -326,7 +326,7 @@ func TestParseName(t *testing.T) {
 		"node-3.partial.json":               {Node: 3, Rank: -1, Nth: 1, Ext: ".json", Partial: true},
 		"node-gpu7.2.partial.json":          {Host: "gpu7", Rank: -1, Nth: 2, Ext: ".json", Partial: true},
 	} {
-		if got, ok := catalog.ParseName(name); !ok || got != want {
+		if got, ok := catalog.ParseFileName(name); !ok || got != want {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
 	}
@@ -336,7 +336,7 @@ func TestParseName(t *testing.T) {
 		"node-0.rank-1.2.3.json", "node-a b.json", "node-a/b.json", "node-_a.json", "node-ä.json", "node-0.json.json5",
 		"node-x.rank-99999999999.json", "node-.partial.json",
 	} {
-		if got, ok := catalog.ParseName(name); ok {
+		if got, ok := catalog.ParseFileName(name); ok {
 			t.Errorf("%q is taken for a recording: %+v", name, got)
 		}
 	}

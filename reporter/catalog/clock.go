@@ -20,12 +20,12 @@ const (
 	copyDelay = time.Minute
 )
 
-// Clocks says which clocks of nodes differ from that of the file system, and by how much.
+// ClockWarnings says which clocks of nodes differ from that of the file system, and by how much.
 //
 // What the file system says when a file was written is later than the newest time in the file, never earlier: if it is
 // earlier, the node's clock is ahead. A clock that is behind shows only while a journal is written, because a copy or a
 // push makes any file look late.
-func (l *Launch) Clocks() []string {
+func (l *Launch) ClockWarnings() []string {
 	var out []string
 	for i := range l.Nodes {
 		n := &l.Nodes[i]
@@ -33,8 +33,8 @@ func (l *Launch) Clocks() []string {
 		if n.host != "" {
 			host = " (" + n.host + ")"
 		}
-		for _, r := range n.Pieces {
-			if off := r.clock(); off != 0 {
+		for _, r := range n.Entries {
+			if off := r.clockOffset(); off != 0 {
 				words := "ahead of"
 				if off < 0 {
 					words = "behind"
@@ -48,10 +48,10 @@ func (l *Launch) Clocks() []string {
 	return out
 }
 
-// clock returns by how much the clock of a recording's node is off, at least; 0 if it is not, or not known.
-func (r *Recording) clock() time.Duration {
+// clockOffset returns by how much the clock of a recording's node is off, at least; 0 if it is not, or not known.
+func (r *Entry) clockOffset() time.Duration {
 	if r.Report == "" {
-		return r.journalClock()
+		return r.journalClockOffset()
 	}
 
 	run := r.head.Run
@@ -66,9 +66,9 @@ func (r *Recording) clock() time.Duration {
 	return 0
 }
 
-// journalClock is clock for a journal.
-func (r *Recording) journalClock() time.Duration {
-	newest, written, ok := journal.Stamps(r.Journal)
+// journalClockOffset is clock for a journal.
+func (r *Entry) journalClockOffset() time.Duration {
+	newest, written, ok := journal.NewestTimes(r.Journal)
 	if !ok || wasCopied(r.Journal) {
 		return 0
 	}
@@ -76,7 +76,7 @@ func (r *Recording) journalClock() time.Duration {
 	switch ahead := newest.Sub(written); {
 	case ahead > clockTolerance:
 		return ahead
-	case -ahead > clockTolerance+journalDelay && r.isAtWork(nil):
+	case -ahead > clockTolerance+journalDelay && r.isActive(nil):
 		return ahead + journalDelay
 	}
 

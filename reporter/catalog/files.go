@@ -13,73 +13,73 @@ import (
 // is one, even if another is of the same node: whoever puts them together says so.
 func NodesOf(paths []string) []Node {
 	var launches []*Launch
-	for _, r := range recordingsOf(paths) {
+	for _, r := range entriesOf(paths) {
 		key, known := keyOf(r)
-		i := slices.IndexFunc(launches, func(l *Launch) bool { return l.key == key && l.known == known })
+		i := slices.IndexFunc(launches, func(l *Launch) bool { return l.key == key && l.hasKey == known })
 		if i < 0 {
 			i = len(launches)
-			launches = append(launches, &Launch{key: key, known: known})
+			launches = append(launches, &Launch{key: key, hasKey: known})
 		}
 
 		l := launches[i]
-		if n := l.nodeAt(placeOf(r)); n != nil && n.takesRank(r) {
-			n.Pieces = append(n.Pieces, r)
+		if n := l.nodeAt(nodeKeyOf(r)); n != nil && n.takesRank(r) {
+			n.Entries = append(n.Entries, r)
 			continue
 		}
-		l.Nodes = append(l.Nodes, Node{place: placeOf(r), Pieces: []*Recording{r}})
+		l.Nodes = append(l.Nodes, Node{nodeKey: nodeKeyOf(r), Entries: []*Entry{r}})
 	}
 
 	var out []Node
 	for _, l := range launches {
-		l.settle()
-		number(l.Nodes, mergedIn(l.Nodes))
+		l.resolveNodes()
+		assignIndexes(l.Nodes, mergedNodeKeys(l.Nodes))
 		out = append(out, l.Nodes...)
 	}
 
 	return out
 }
 
-// recordingsOf returns the recordings in files of any name, in the order in which they began. A file that is given
+// entriesOf returns the recordings in files of any name, in the order in which they began. A file that is given
 // twice is there twice.
-func recordingsOf(paths []string) []*Recording {
-	out := make([]*Recording, len(paths))
+func entriesOf(paths []string) []*Entry {
+	out := make([]*Entry, len(paths))
 	for i, path := range paths {
-		name, ok := ParseName(filepath.Base(path))
+		name, ok := ParseFileName(filepath.Base(path))
 		if !ok {
-			name = Name{Rank: -1, Nth: 1, Ext: filepath.Ext(path)}
+			name = FileName{Rank: -1, Nth: 1, Ext: filepath.Ext(path)}
 		}
-		r := &Recording{Name: name, Report: path}
+		r := &Entry{FileName: name, Report: path}
 		if name.Ext == journalExt {
 			r.Report, r.Journal = "", path
 		} else if _, err := os.Stat(r.base() + journalExt); err == nil {
 			r.Journal = r.base() + journalExt
 		}
-		r.look()
+		r.readHead()
 		out[i] = r
 	}
 
-	return inOrder(out)
+	return sortByStart(out)
 }
 
-// mergedIn returns the nodes in those files that have several: they keep their indices.
-func mergedIn(nodes []Node) []place {
-	if len(nodes) < 2 || !slices.ContainsFunc(nodes, func(n Node) bool { return !n.told }) {
+// mergedNodeKeys returns the nodes in those files that have several: they keep their indices.
+func mergedNodeKeys(nodes []Node) []nodeKey {
+	if len(nodes) < 2 || !slices.ContainsFunc(nodes, func(n Node) bool { return !n.hasIndex }) {
 		return nil
 	}
 
-	var out []place
+	var out []nodeKey
 	for i := range nodes {
 		n := &nodes[i]
-		if _, single := ParseName(filepath.Base(n.Path())); single || len(n.Pieces) > 1 {
+		if _, single := ParseFileName(filepath.Base(n.Path())); single || len(n.Entries) > 1 {
 			continue
 		}
 
-		var in []place
+		var in []nodeKey
 		add := func(_ *reporter.Run, name string, node *reporter.Node) error {
-			in = append(in, newPlace(name, node.Identity, node.Host))
+			in = append(in, newNodeKey(name, node.Identity, node.Host))
 			return nil
 		}
-		if _, err := reportfile.Scan(n.Path(), 0, reporter.Wanted{}, add); err == nil && len(in) > 1 {
+		if _, err := reportfile.Scan(n.Path(), 0, reporter.ColumnFilter{}, add); err == nil && len(in) > 1 {
 			n.merged = true
 			out = append(out, in...)
 		}

@@ -21,36 +21,36 @@ const Latest = "@latest"
 // namedRuns is how many runs an error names.
 const namedRuns = 5
 
-// A Found is what a name stands for: a file, or a launch of a run.
-type Found struct {
+// A Match is what a name stands for: a file, or a launch of a run.
+type Match struct {
 	File string // "" if it is a launch
 
-	Run    *Run // nil if it is a file
-	Launch *Launch
-	whole  bool // the name is that of the run, whatever it holds
+	Run      *Run // nil if it is a file
+	Launch   *Launch
+	wholeRun bool // the name is that of the run, whatever it holds
 }
 
-// newFound returns the K-th launch of a run, or its last one for 0.
-func newFound(r *Run, k int) *Found {
+// newMatch returns the K-th launch of a run, or its last one for 0.
+func newMatch(r *Run, k int) *Match {
 	if k == 0 {
-		return &Found{Run: r, Launch: r.Latest(), whole: true}
+		return &Match{Run: r, Launch: r.Latest(), wholeRun: true}
 	}
-	return &Found{Run: r, Launch: &r.Launches[k-1]}
+	return &Match{Run: r, Launch: &r.Launches[k-1]}
 }
 
 // Launches returns the launches that the name stands for: all of a run, the last one first, or one of them.
-func (f *Found) Launches() []*Launch {
+func (f *Match) Launches() []*Launch {
 	switch {
 	case f.Run == nil:
 		return nil
-	case f.whole:
+	case f.wholeRun:
 		return Launches([]Run{*f.Run})
 	}
 	return []*Launch{f.Launch}
 }
 
 // Name returns a name for files that are made of it: the RUN-ID, or the name of a file that does not say.
-func (f *Found) Name() string {
+func (f *Match) Name() string {
 	if f.Run != nil {
 		return f.String()
 	}
@@ -62,7 +62,7 @@ func (f *Found) Name() string {
 }
 
 // String returns the file, the RUN-ID or, of a launch that is not the last one, RUN-ID@K.
-func (f *Found) String() string {
+func (f *Match) String() string {
 	switch {
 	case f.Run == nil:
 		return f.File
@@ -73,7 +73,7 @@ func (f *Found) String() string {
 }
 
 // Paths returns the files to read.
-func (f *Found) Paths() []string {
+func (f *Match) Paths() []string {
 	if f.Launch != nil {
 		return f.Launch.Paths()
 	}
@@ -81,7 +81,7 @@ func (f *Found) Paths() []string {
 }
 
 // Nodes returns what is to be read, node by node.
-func (f *Found) Nodes() []Node {
+func (f *Match) Nodes() []Node {
 	if f.Launch != nil {
 		return f.Launch.Nodes
 	}
@@ -91,60 +91,60 @@ func (f *Found) Nodes() []Node {
 // Find returns what a name stands for: a file or a directory with recordings, else a run below out: its
 // RUN-ID, RUN-ID@K for its K-th launch, @latest, or @-K for the K-th newest launch. A directory that has no
 // recordings itself stands for the newest run below it. Errors name what there is instead.
-func Find(out, name string) (*Found, error) {
+func Find(out, name string) (*Match, error) {
 	if strings.HasPrefix(name, "@") {
-		return newest(out, name)
+		return findNewest(out, name)
 	}
 
 	st, err := os.Stat(name)
 	isDir := err == nil && st.IsDir()
 	switch {
 	case isDir:
-		if r, err := At(name); err != nil {
+		if r, err := ReadRun(name); err != nil {
 			return nil, err
 		} else if r != nil {
-			return newFound(r, 0), nil
+			return newMatch(r, 0), nil
 		}
 	case err == nil:
-		return &Found{File: name}, nil
+		return &Match{File: name}, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
 
-	found, err := named(out, name, nil)
+	found, err := findNamed(out, name, nil)
 	switch {
 	case err != nil || found != nil:
 		return found, err
 	case isDir:
-		return newestBelow(name)
+		return findNewestBelow(name)
 	}
 
-	return nil, unknown(out, fmt.Sprintf("no run or file %q", name))
+	return nil, notFoundError(out, fmt.Sprintf("no run or file %q", name))
 }
 
 // FindRun returns the run below out with a RUN-ID, or its K-th launch for RUN-ID@K, without what is in some files.
-func FindRun(out, name string, without ...string) (*Found, error) {
-	found, err := named(out, name, without)
+func FindRun(out, name string, without ...string) (*Match, error) {
+	found, err := findNamed(out, name, without)
 	if err == nil && found == nil {
-		err = unknown(out, fmt.Sprintf("no run %q", name))
+		err = notFoundError(out, fmt.Sprintf("no run %q", name))
 	}
 	return found, err
 }
 
-// named is FindRun, but nil for a run that is not there.
-func named(out, name string, without []string) (*Found, error) {
+// findNamed is FindRun, but nil for a run that is not there.
+func findNamed(out, name string, without []string) (*Match, error) {
 	id, nth, picked := strings.Cut(name, "@")
 	if scheduler.CheckRunID(id) != nil {
 		return nil, nil
 	}
 	k := 0
 	if picked {
-		if k, picked = count(nth); !picked || k == 0 {
+		if k, picked = parseNumber(nth); !picked || k == 0 {
 			return nil, nil
 		}
 	}
 
-	r, errRead := atWithout(filepath.Join(out, id), without)
+	r, errRead := readRunExcept(filepath.Join(out, id), without)
 	switch {
 	case errRead != nil || r == nil: // it is not ours to read, or has no recordings
 		return nil, nil
@@ -152,15 +152,15 @@ func named(out, name string, without []string) (*Found, error) {
 		return nil, fmt.Errorf("no launch %s: run %s has %s", name, id, text.Count(len(r.Launches), "launch", "launches"))
 	}
 
-	return newFound(r, k), nil
+	return newMatch(r, k), nil
 }
 
-// newest finds @latest and @-K.
-func newest(out, name string) (*Found, error) {
+// findNewest finds @latest and @-K.
+func findNewest(out, name string) (*Match, error) {
 	back := 1
 	if name != Latest {
 		digits, ok := strings.CutPrefix(name, "@-")
-		k, known := count(digits)
+		k, known := parseNumber(digits)
 		if !ok || !known || k == 0 {
 			return nil, fmt.Errorf("%q is not %s or @-K, the K-th newest launch", name, Latest)
 		}
@@ -174,35 +174,35 @@ func newest(out, name string) (*Found, error) {
 	launches := Launches(runs)
 	switch {
 	case len(launches) == 0:
-		return nil, noRuns(out)
+		return nil, noRunsError(out)
 	case back > len(launches):
-		return nil, unknown(out, "no run @-"+strconv.Itoa(back))
+		return nil, notFoundError(out, "no run @-"+strconv.Itoa(back))
 	}
 
 	l := launches[back-1]
 	i := slices.IndexFunc(runs, func(r Run) bool { return r.Dir == l.Dir })
 
-	return newFound(&runs[i], l.Nth), nil
+	return newMatch(&runs[i], l.Nth), nil
 }
 
-// newestBelow finds the newest run anywhere below a directory.
-func newestBelow(dir string) (*Found, error) {
-	runs, err := Below(dir)
+// findNewestBelow finds the newest run anywhere below a directory.
+func findNewestBelow(dir string) (*Match, error) {
+	runs, err := ListRecursive(dir)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(runs) == 0:
-		return nil, noRuns(dir)
+		return nil, noRunsError(dir)
 	}
-	return newFound(&runs[0], 0), nil
+	return newMatch(&runs[0], 0), nil
 }
 
-func noRuns(dir string) error {
+func noRunsError(dir string) error {
 	return fmt.Errorf("no report under %s: record one with perfagent run, or name a report", text.Printable(dir))
 }
 
-// unknown returns an error that says which runs there are.
-func unknown(out, what string) error {
+// notFoundError returns an error that says which runs there are.
+func notFoundError(out, what string) error {
 	runs, err := List(out)
 	if err != nil || len(runs) == 0 {
 		return fmt.Errorf("%s; there are no runs in %s", what, text.Printable(out))

@@ -13,21 +13,21 @@ type Launch struct {
 	Start time.Time // the earliest of its nodes; of files that do not say, when they were written
 
 	// Nth is its place among the Of launches of the run, by start, from 1 on.
-	Nth, Of int
+	Nth, Total int
 
 	Nodes []Node // by index
-	// Earlier are recordings of a node or rank that was recorded again in the same launch. They do not count.
-	Earlier []*Recording
+	// OlderEntries are recordings of a node or rank that was recorded again in the same launch. They do not count.
+	OlderEntries []*Entry
 
 	key    launchKey
-	known  bool      // the key
+	hasKey bool      // the key
 	inside bool      // of a rank of another launch, before which it comes
 	order  time.Time // by which launches are sorted: Start, or that of the other launch
 }
 
 // ID returns what the launch is called: RUN-ID, or RUN-ID@K where the run has several.
 func (l *Launch) ID() string {
-	if l.Of <= 1 {
+	if l.Total <= 1 {
 		return l.RunID
 	}
 	return l.RunID + "@" + strconv.Itoa(l.Nth)
@@ -50,7 +50,7 @@ type launchKey struct {
 }
 
 // keyOf returns the key of a recording. ok is false if the file does not say.
-func keyOf(r *Recording) (k launchKey, ok bool) {
+func keyOf(r *Entry) (k launchKey, ok bool) {
 	k.run = r.head.Run.ID
 	if id := r.head.Identity; id != nil {
 		k.restart, k.launch = id.Restart, id.Launch
@@ -60,13 +60,13 @@ func keyOf(r *Recording) (k launchKey, ok bool) {
 
 // launchesOf divides recordings, which are in the order of their starts, into launches. All of them are pieces of their
 // nodes until settle is called.
-func launchesOf(list []*Recording) []*Launch {
+func launchesOf(list []*Entry) []*Launch {
 	var all []*Launch
 	for _, r := range list {
 		l := choose(all, r)
 		if l == nil {
 			l = &Launch{Start: r.start}
-			l.key, l.known = keyOf(r)
+			l.key, l.hasKey = keyOf(r)
 			all = append(all, l)
 		}
 		l.add(r)
@@ -78,7 +78,7 @@ func launchesOf(list []*Recording) []*Launch {
 
 // choose returns the launch that a recording belongs to; nil if it begins one. Of several, it prefers one with the
 // same command, because others may surround it, and then the newest.
-func choose(all []*Launch, r *Recording) *Launch {
+func choose(all []*Launch, r *Entry) *Launch {
 	var best *Launch
 	high := 0
 	for i, l := range slices.Backward(all) {
@@ -87,10 +87,10 @@ func choose(all []*Launch, r *Recording) *Launch {
 		case !l.admits(r):
 		case l.key.launch != "" || l.overlaps(r):
 			fit = 2
-			if slices.Equal(l.Nodes[0].Pieces[0].head.Run.Command, r.head.Run.Command) {
+			if slices.Equal(l.Nodes[0].Entries[0].head.Run.Command, r.head.Run.Command) {
 				fit = 3
 			}
-		case i == len(all)-1 && placeOf(r).told && l.nodeAt(placeOf(r)) == nil:
+		case i == len(all)-1 && nodeKeyOf(r).hasIndex && l.nodeAt(nodeKeyOf(r)) == nil:
 			fit = 1 // one node after the other
 		}
 		if fit > high {
@@ -102,12 +102,12 @@ func choose(all []*Launch, r *Recording) *Launch {
 }
 
 // admits reports whether a recording may belong to the launch, apart from when it was made.
-func (l *Launch) admits(r *Recording) bool {
-	if key, known := keyOf(r); known && l.known && key != l.key {
+func (l *Launch) admits(r *Entry) bool {
+	if key, known := keyOf(r); known && l.hasKey && key != l.key {
 		return false
 	}
 
-	n := l.nodeAt(placeOf(r))
+	n := l.nodeAt(nodeKeyOf(r))
 	switch {
 	case n == nil, n.takesRank(r):
 		return true
@@ -116,23 +116,23 @@ func (l *Launch) admits(r *Recording) bool {
 	}
 
 	// A pod that was started again while others went on.
-	return l.key.launch == "" && !slices.ContainsFunc(n.Pieces, r.overlaps) && l.overlaps(r)
+	return l.key.launch == "" && !slices.ContainsFunc(n.Entries, r.overlaps) && l.overlaps(r)
 }
 
 // takesRank reports whether a recording is that of a rank of the node.
-func (n *Node) takesRank(r *Recording) bool {
-	other := func(o *Recording) bool { return !o.hasRanks() && !o.mayBeRank() }
-	return r.hasRanks() && !slices.ContainsFunc(n.Pieces, other)
+func (n *Node) takesRank(r *Entry) bool {
+	other := func(o *Entry) bool { return !o.hasRanks() && !o.mayBeRank() }
+	return r.hasRanks() && !slices.ContainsFunc(n.Entries, other)
 }
 
 // overlaps reports whether a recording went on at the same time as any of the launch.
-func (l *Launch) overlaps(r *Recording) bool {
-	return slices.ContainsFunc(l.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Pieces, r.overlaps) })
+func (l *Launch) overlaps(r *Entry) bool {
+	return slices.ContainsFunc(l.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Entries, r.overlaps) })
 }
 
 // nodeAt returns the node at a place; nil if there is none.
-func (l *Launch) nodeAt(p place) *Node {
-	i := slices.IndexFunc(l.Nodes, func(n Node) bool { return n.is(p) })
+func (l *Launch) nodeAt(p nodeKey) *Node {
+	i := slices.IndexFunc(l.Nodes, func(n Node) bool { return n.matches(p) })
 	if i < 0 {
 		return nil
 	}
@@ -140,26 +140,26 @@ func (l *Launch) nodeAt(p place) *Node {
 }
 
 // add adds a recording.
-func (l *Launch) add(r *Recording) {
-	p := placeOf(r)
+func (l *Launch) add(r *Entry) {
+	p := nodeKeyOf(r)
 	n := l.nodeAt(p)
 	if n == nil {
-		l.Nodes = append(l.Nodes, Node{place: p})
+		l.Nodes = append(l.Nodes, Node{nodeKey: p})
 		n = &l.Nodes[len(l.Nodes)-1]
 	}
 	if n.boot == "" {
 		n.host, n.boot = p.host, p.boot
 	}
-	n.Pieces = append(n.Pieces, r)
-	if !l.known {
-		l.key, l.known = keyOf(r)
+	n.Entries = append(n.Entries, r)
+	if !l.hasKey {
+		l.key, l.hasKey = keyOf(r)
 	}
 }
 
 // hasRanks reports whether any node of the launch has.
 func (l *Launch) hasRanks() bool {
 	return slices.ContainsFunc(l.Nodes, func(n Node) bool {
-		return slices.ContainsFunc(n.Pieces, (*Recording).hasRanks)
+		return slices.ContainsFunc(n.Entries, (*Entry).hasRanks)
 	})
 }
 
@@ -169,7 +169,7 @@ func sortLaunches(all []*Launch) {
 	for _, l := range all {
 		l.order = l.Start
 		for _, o := range all {
-			if o != l && o.key == l.key && o.hasRanks() && !l.hasRanks() && o.meets(l) {
+			if o != l && o.key == l.key && o.hasRanks() && !l.hasRanks() && o.isConcurrentWith(l) {
 				l.order, l.inside = o.Start, true
 			}
 		}
@@ -186,18 +186,18 @@ func sortLaunches(all []*Launch) {
 	})
 }
 
-// meets reports whether two launches of one key belong together.
-func (l *Launch) meets(o *Launch) bool {
+// isConcurrentWith reports whether two launches of one key belong together.
+func (l *Launch) isConcurrentWith(o *Launch) bool {
 	return l.key.launch != "" || slices.ContainsFunc(o.Nodes, func(n Node) bool {
-		return slices.ContainsFunc(n.Pieces, l.overlaps)
+		return slices.ContainsFunc(n.Entries, l.overlaps)
 	})
 }
 
-// settle leaves in the nodes what counts. What was replaced by newer recordings is Earlier.
-func (l *Launch) settle() {
+// resolveNodes leaves in the nodes what counts. What was replaced by newer recordings is Earlier.
+func (l *Launch) resolveNodes() {
 	for i := range l.Nodes {
 		pieces, earlier := l.Nodes[i].resolve()
-		l.Nodes[i].Pieces = pieces
-		l.Earlier = append(l.Earlier, earlier...)
+		l.Nodes[i].Entries = pieces
+		l.OlderEntries = append(l.OlderEntries, earlier...)
 	}
 }

@@ -45,7 +45,7 @@ func at(seconds float64) reporter.Time {
 
 // identity returns what the environment told.
 func (m made) identity() *reporter.Identity {
-	name, _ := catalog.ParseName(m.name)
+	name, _ := catalog.ParseFileName(m.name)
 	if !m.told && m.launch == "" && m.restart == 0 && m.rank == nil && name.Host == "" {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (m made) identity() *reporter.Identity {
 // write writes the recording.
 func (m made) write(t *testing.T, dir string) {
 	t.Helper()
-	name, ok := catalog.ParseName(m.name)
+	name, ok := catalog.ParseFileName(m.name)
 	if !ok {
 		t.Fatalf("%s is not a recording", m.name)
 	}
@@ -104,7 +104,7 @@ func (m made) write(t *testing.T, dir string) {
 }
 
 // writeJournal writes a journal with a sample.
-func (m made) writeJournal(t *testing.T, dir string, name catalog.Name, run reporter.Run, machine host.Info) {
+func (m made) writeJournal(t *testing.T, dir string, name catalog.FileName, run reporter.Run, machine host.Info) {
 	t.Helper()
 	head := journal.Head{Run: run, Node: name.Node, Identity: m.identity(), Interval: time.Second, MaxLength: 10}
 	if name.Rank >= 0 {
@@ -133,7 +133,7 @@ func (m made) writeJournal(t *testing.T, dir string, name catalog.Name, run repo
 
 // described says what a run consists of: "r@1: 0=node-0, 1=node-1.rank-4+node-1.rank-5; not node-0.2".
 func described(r *catalog.Run) string {
-	bases := func(list []*catalog.Recording) []string {
+	bases := func(list []*catalog.Entry) []string {
 		var out []string
 		for _, r := range list {
 			base := strings.TrimPrefix(filepath.Base(r.Path()), "node-")
@@ -146,11 +146,11 @@ func described(r *catalog.Run) string {
 	for _, l := range r.Launches {
 		var nodes []string
 		for _, n := range l.Nodes {
-			nodes = append(nodes, fmt.Sprintf("%d=%s", n.Index, strings.Join(bases(n.Pieces), "+")))
+			nodes = append(nodes, fmt.Sprintf("%d=%s", n.Index, strings.Join(bases(n.Entries), "+")))
 		}
 		words := l.ID() + ": " + strings.Join(nodes, ", ")
-		if len(l.Earlier) > 0 {
-			words += "; not " + strings.Join(bases(l.Earlier), "+")
+		if len(l.OlderEntries) > 0 {
+			words += "; not " + strings.Join(bases(l.OlderEntries), "+")
 		}
 		launches = append(launches, words)
 	}
@@ -292,7 +292,7 @@ func TestLaunches(t *testing.T) {
 			for _, f := range c.files {
 				f.write(t, dir)
 			}
-			run, err := catalog.At(dir)
+			run, err := catalog.ReadRun(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -314,13 +314,13 @@ func TestAt_OtherFiles(t *testing.T) {
 	} {
 		write(t, filepath.Join(dir, name), data)
 	}
-	if run, err := catalog.At(dir); err != nil || run != nil {
+	if run, err := catalog.ReadRun(dir); err != nil || run != nil {
 		t.Errorf("%v, %v", run, err)
 	}
 
 	made{name: "node-gpu7.json", to: 5, launch: "m", host: "gpu7", ranks: []int{0, 1}}.write(t, dir)
 	made{name: "node-gpu7.rank-2.json", to: 5, launch: "m", host: "gpu7", ranks: []int{2}}.write(t, dir)
-	run, err := catalog.At(dir)
+	run, err := catalog.ReadRun(dir)
 	if err != nil || run == nil {
 		t.Fatal(err)
 	}
@@ -392,14 +392,14 @@ func TestNodesOf_MergedBefore(t *testing.T) {
 		for _, name := range names {
 			paths = append(paths, filepath.Join(dir, name))
 		}
-		var sources []reporter.Source
+		var sources []reporter.SourceReport
 		nodes := catalog.NodesOf(paths)
 		for i := range nodes {
 			r, err := nodes[i].Read(0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sources = append(sources, reporter.Source{Path: nodes[i].Path(), Report: r})
+			sources = append(sources, reporter.SourceReport{Path: nodes[i].Path(), Report: r})
 		}
 		r, err := diagnosis.Merge(sources)
 		if err != nil {
@@ -473,7 +473,7 @@ func TestFind_Launch(t *testing.T) {
 	if !slices.Equal(ids, []string{"r@3", "s", "r@2", "r@1"}) {
 		t.Errorf("%q", ids)
 	}
-	if o := runs[0].Launches[0].Object(); o.ID != "r@1" || o.RunID != "r" {
+	if o := runs[0].Launches[0].Summary(); o.ID != "r@1" || o.RunID != "r" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -491,11 +491,11 @@ func TestClocks(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	run, err := catalog.At(dir)
+	run, err := catalog.ReadRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	clocks := run.Latest().Clocks()
+	clocks := run.Latest().ClockWarnings()
 	if runtime.GOOS != "linux" { // the time of a change is not read there
 		if len(clocks) != 0 {
 			t.Error(clocks)
@@ -519,7 +519,7 @@ func TestParseName_OfAnyHost(t *testing.T) {
 		safe := scheduler.SafeHost(host)
 		for _, rank := range []string{"", "0", "17"} {
 			name := journal.BaseName(0, safe, rank) + ".json"
-			n, ok := catalog.ParseName(name)
+			n, ok := catalog.ParseFileName(name)
 			if !ok || n.Host == "" || (n.Rank >= 0) != (rank != "") || len(name) > 255 {
 				t.Errorf("%q: %s is %+v, %v", host, name, n, ok)
 			}
@@ -535,7 +535,7 @@ func FuzzParseName(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		n, ok := catalog.ParseName(name)
+		n, ok := catalog.ParseFileName(name)
 		if !ok {
 			return
 		}
@@ -550,7 +550,7 @@ func FuzzParseName(f *testing.F) {
 		if n.Nth != 1 {
 			again += fmt.Sprintf(".%d", n.Nth)
 		}
-		if back, ok := catalog.ParseName(again + n.Ext); !ok || back != n {
+		if back, ok := catalog.ParseFileName(again + n.Ext); !ok || back != n {
 			t.Errorf("%q: %+v, and %q: %+v, %v", name, n, again+n.Ext, back, ok)
 		}
 		if strings.Trim(n.Host, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" || n.Nth < 0 {

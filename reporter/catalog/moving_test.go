@@ -28,10 +28,10 @@ func TestNode_FilesAreReplaced(t *testing.T) {
 	for _, launch := range []string{"", "mpi-1"} {
 		reads := map[string]func(*catalog.Node) (*reporter.Report, error){
 			"Read":    func(n *catalog.Node) (*reporter.Report, error) { return n.Read(0) },
-			"Numbers": func(n *catalog.Node) (*reporter.Report, error) { return n.Numbers(0) },
+			"Numbers": func(n *catalog.Node) (*reporter.Report, error) { return n.ReadWithoutSeries(0) },
 			"Scan": func(n *catalog.Node) (*reporter.Report, error) {
 				r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
-				_, err := n.Scan(0, reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
+				_, err := n.Scan(0, reporter.ColumnFilter{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 					r.Nodes[name] = n
 					return nil
 				})
@@ -40,7 +40,7 @@ func TestNode_FilesAreReplaced(t *testing.T) {
 		}
 		for name, read := range reads {
 			dir := twoRanks(t, launch)
-			run, err := catalog.At(dir)
+			run, err := catalog.ReadRun(dir)
 			if err != nil || len(run.Launches) != 1 {
 				t.Fatalf("%+v, %v", run, err)
 			}
@@ -69,7 +69,7 @@ func TestNode_FilesAreGone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	made{name: "node-0.rank-0.json", to: 5, ranks: []int{0}}.write(t, dir)
-	run, err := catalog.At(dir)
+	run, err := catalog.ReadRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,13 +120,13 @@ func TestAt_FilesAreReplaced(t *testing.T) {
 	})
 
 	for range 1000 {
-		run, err := catalog.At(dir)
-		if err != nil || run == nil || len(run.Blank) > 0 {
+		run, err := catalog.ReadRun(dir)
+		if err != nil || run == nil || len(run.Unreadable) > 0 {
 			t.Errorf("%+v, %v", run, err)
 			break
 		}
 		for _, n := range run.Latest().Nodes {
-			for _, r := range n.Pieces {
+			for _, r := range n.Entries {
 				if len(run.Launches) > 1 || r.Damaged() != nil {
 					t.Fatalf("%s: %v", described(run), r.Damaged())
 				}
@@ -143,7 +143,7 @@ func TestAt_BlankJournals(t *testing.T) {
 	for i, name := range blank {
 		write(t, filepath.Join(dir, name), []string{"", "\x00\x00\x00\x00\n"}[i])
 	}
-	run, err := catalog.At(dir)
+	run, err := catalog.ReadRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAt_BlankJournals(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	var names []string
-	for _, r := range run.Blank {
+	for _, r := range run.Unreadable {
 		names = append(names, filepath.Base(r.Path()))
 		if r.Damaged() == nil {
 			t.Errorf("%s: nobody says why", r.Path())
@@ -168,7 +168,7 @@ func TestAt_BlankJournals(t *testing.T) {
 	}
 
 	write(t, filepath.Join(dir, blank[0]), "") // all that there is
-	if run, err = catalog.At(dir); err != nil || len(run.Blank) > 0 || len(run.Latest().Nodes) != 1 {
+	if run, err = catalog.ReadRun(dir); err != nil || len(run.Unreadable) > 0 || len(run.Latest().Nodes) != 1 {
 		t.Errorf("%+v, %v", run, err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Name is what the name of a recording's file tells.
-type Name struct {
+// A FileName is what the name of a recording's file tells.
+type FileName struct {
 	// Node is the index of the node. Where no index is known, Host is the name of the host instead.
 	Node int
 	Host string
@@ -27,38 +27,38 @@ const (
 	marksExt   = ".marks"
 )
 
-// ParseName parses the name of a recording's file without its directory: node-N.json, node-N.2.json,
+// ParseFileName parses the name of a recording's file without its directory: node-N.json, node-N.2.json,
 // node-N.rank-R.json, node-N.rank-R.2.json, the same with .partial at the end, and with .jsonl for journals. N is the
 // index of a node or the name of a host. The name of a host begins with a letter or a digit and has a letter.
-func ParseName(name string) (Name, bool) {
+func ParseFileName(name string) (FileName, bool) {
 	ext := filepath.Ext(name)
 	if ext != reportExt && ext != journalExt {
-		return Name{}, false
+		return FileName{}, false
 	}
 	return parseBase(strings.TrimSuffix(name, ext), ext)
 }
 
 // parseBase parses the name of a file without its extension.
-func parseBase(base, ext string) (Name, bool) {
-	n := Name{Rank: -1, Nth: 1, Ext: ext}
+func parseBase(base, ext string) (FileName, bool) {
+	n := FileName{Rank: -1, Nth: 1, Ext: ext}
 	node, ok := strings.CutPrefix(base, "node-")
 	if !ok {
-		return Name{}, false
+		return FileName{}, false
 	}
 
 	node, n.Partial = strings.CutSuffix(node, ".partial")
 	rest, last, found := cutLast(node, ".")
-	if nth, isNumber := count(last); found && isNumber {
+	if nth, isNumber := parseNumber(last); found && isNumber {
 		n.Nth, node = nth, rest
 	}
 	if rest, last, found := cutLast(node, ".rank-"); found {
-		if n.Rank, ok = count(last); !ok {
-			return Name{}, false
+		if n.Rank, ok = parseNumber(last); !ok {
+			return FileName{}, false
 		}
 		node = rest
 	}
 
-	if n.Node, ok = count(node); !ok {
+	if n.Node, ok = parseNumber(node); !ok {
 		n.Host = node
 	}
 
@@ -83,12 +83,12 @@ func isHost(s string) bool {
 		strings.Trim(s, letters+digits+"._-") == "" && strings.ContainsAny(s, letters)
 }
 
-// IsSure reports whether the name alone shows that perfagent made the file. Where it has the name of a host, and no
-// rank, another program may have made it: node-modules.json.
-func (n Name) IsSure() bool { return n.Host == "" || n.Rank >= 0 }
+// IsUnambiguous reports whether the name alone shows that perfagent made the file. Where it has the name of a host,
+// and no rank, another program may have made it: node-modules.json.
+func (n FileName) IsUnambiguous() bool { return n.Host == "" || n.Rank >= 0 }
 
-// count parses a number without a sign.
-func count(digits string) (int, bool) {
+// parseNumber parses a number without a sign.
+func parseNumber(digits string) (int, bool) {
 	n, err := strconv.ParseUint(digits, 10, 31)
 	return int(n), err == nil
 }

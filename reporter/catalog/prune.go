@@ -30,17 +30,17 @@ func (r *Run) ownFiles() func(name string) bool {
 		if !ok || !slices.Contains(kinds, ext) {
 			return false
 		}
-		return n.IsSure() || slices.ContainsFunc(r.all, func(one *Recording) bool {
+		return n.IsUnambiguous() || slices.ContainsFunc(r.entries, func(one *Entry) bool {
 			return filepath.Base(one.base()) == base
 		})
 	}
 }
 
-// AnyPending reports whether a push of any recording of the run is pending, those included that do not count. A report
-// that cannot be read may be pending.
-func (r *Run) AnyPending() bool {
-	for _, recording := range r.all {
-		report, err := reportfile.Numbers(recording.Path(), 0)
+// HasPendingPush reports whether a push of any recording of the run is pending, those included that do not count. A
+// report that cannot be read may be pending.
+func (r *Run) HasPendingPush() bool {
+	for _, recording := range r.entries {
+		report, err := reportfile.ReadWithoutSeries(recording.Path(), 0)
 		if err != nil {
 			return true
 		}
@@ -57,13 +57,13 @@ func (r *Run) AnyPending() bool {
 // Remove removes the files of the run that perfagent wrote, temporary ones included, and the directory if it is empty
 // then. It removes nothing if a recording has begun since r was found.
 func (r *Run) Remove() error {
-	now, err := recordingsIn(r.Dir)
+	now, err := readEntries(r.Dir)
 	if err != nil {
 		return err
 	}
 	for _, n := range now {
-		known := func(old *Recording) bool { return old.base() == n.base() }
-		if !slices.ContainsFunc(r.all, known) {
+		known := func(old *Entry) bool { return old.base() == n.base() }
+		if !slices.ContainsFunc(r.entries, known) {
 			return fmt.Errorf("remove run %s: %s was recorded meanwhile; nothing is removed", r.Name, n.Path())
 		}
 	}

@@ -25,22 +25,22 @@ const (
 
 // A Comparison holds the differences between two sets of runs of one job.
 type Comparison struct {
-	A Set `json:"a"`
-	B Set `json:"b"`
+	A SideSummary `json:"a"`
+	B SideSummary `json:"b"`
 	// Alpha and Confidence are the levels of the test and of the confidence intervals.
 	Alpha      float64  `json:"alpha"`
 	Confidence float64  `json:"confidence"`
 	Metrics    []Metric `json:"metrics"`
 	// Gates are the verdicts on conditions. Judge adds them.
-	Gates []Verdict `json:"gates"`
+	Gates []GateResult `json:"gates"`
 	// Notes are what a reader must know to interpret the numbers.
 	Notes []string `json:"notes"`
 
 	commandsA, commandsB []string // each once
 }
 
-// A Set is one side of a comparison.
-type Set struct {
+// A SideSummary is one side of a comparison.
+type SideSummary struct {
 	Name    string `json:"name"`
 	Runs    int    `json:"runs"`
 	Reports int    `json:"reports"` // files; one run of several nodes may have several
@@ -73,20 +73,20 @@ type Metric struct {
 	Why string `json:"why,omitempty"`
 
 	whyA, whyB string
-	of         *reporter.Metric
+	definition *reporter.Metric
 	hidden     bool // the tables do not show it
 	gated      bool // a gate is on it
 }
 
-// A test holds what all metrics share: the thresholds, and the smallest p-value for each pair of
+// A significanceTest holds what all metrics share: the thresholds, and the smallest p-value for each pair of
 // sample sizes.
-type test struct {
+type significanceTest struct {
 	thresholds benchmath.Thresholds
 	minPs      map[[2]int]float64 // by the two sample sizes
 }
 
-func newTest() *test {
-	t := &test{thresholds: benchmath.DefaultThresholds, minPs: make(map[[2]int]float64)}
+func newSignificanceTest() *significanceTest {
+	t := &significanceTest{thresholds: benchmath.DefaultThresholds, minPs: make(map[[2]int]float64)}
 	t.thresholds.CompareAlpha = Alpha
 	return t
 }
@@ -95,29 +95,29 @@ func newTest() *test {
 func Compare(a, b Side) *Comparison {
 	runsA, runsB := runsOf(a.Reports), runsOf(b.Reports)
 	c := &Comparison{
-		A:          Set{a.Name, len(runsA), len(a.Reports)},
-		B:          Set{b.Name, len(runsB), len(b.Reports)},
+		A:          SideSummary{a.Name, len(runsA), len(a.Reports)},
+		B:          SideSummary{b.Name, len(runsB), len(b.Reports)},
 		Alpha:      Alpha,
 		Confidence: Confidence,
-		Gates:      []Verdict{},
+		Gates:      []GateResult{},
 		Notes:      []string{},
 	}
 
-	t := newTest()
+	t := newSignificanceTest()
 	for _, m := range slices.Concat(
-		tableMetrics(runsA, runsB), gpuMetrics(runsA, runsB), phaseMetrics(runsA, runsB), workMetrics(runsA, runsB),
+		tableMetrics(runsA, runsB), gpuMetrics(runsA, runsB), phaseMetrics(runsA, runsB), operationMetrics(runsA, runsB),
 	) {
 		valuesA, whyA := valuesOf(runsA, &m)
 		valuesB, whyB := valuesOf(runsB, &m)
 		metric := t.compare(valuesA, valuesB)
-		metric.Name, metric.Unit, metric.of = m.Name, m.Unit, &m
+		metric.Name, metric.Unit, metric.definition = m.Name, m.Unit, &m
 		metric.Why, metric.whyA, metric.whyB = why(whyA, whyB), whyA, whyB
 		c.Metrics = append(c.Metrics, metric)
 	}
 
 	c.commandsA, c.commandsB = commandsOf(runsA), commandsOf(runsB)
 	c.hidePhases()
-	c.hideWork(slices.Concat(runsA, runsB))
+	c.hideOperations(slices.Concat(runsA, runsB))
 	c.Notes = append(c.Notes, remarks("A", runsA)...)
 	c.Notes = append(c.Notes, remarks("B", runsB)...)
 	c.Notes = append(c.Notes, differences(runsA, runsB)...)
@@ -130,7 +130,7 @@ func Compare(a, b Side) *Comparison {
 func tableMetrics(sides ...[]*run) []reporter.Metric {
 	runs := slices.Concat(sides...)
 	return slices.DeleteFunc(slices.Clone(reporter.Metrics()), func(m reporter.Metric) bool {
-		return m.Across == 0 || m.OfDevice() && !anyKnows(runs, m.Name)
+		return m.Aggregation == 0 || m.OfDevice() && !anyKnows(runs, m.Name)
 	})
 }
 
@@ -193,30 +193,30 @@ func why(a, b string) string {
 }
 
 // compare compares the values of two sides. It sorts both.
-func (t *test) compare(a, b []float64) Metric {
+func (t *significanceTest) compare(a, b []float64) Metric {
 	m := Metric{NA: len(a), NB: len(b)}
 	sampleA, sampleB := benchmath.NewSample(a, &t.thresholds), benchmath.NewSample(b, &t.thresholds)
-	m.A, m.ALow, m.AHigh = center(sampleA)
-	m.B, m.BLow, m.BHigh = center(sampleB)
+	m.A, m.ALow, m.AHigh = medianInterval(sampleA)
+	m.B, m.BLow, m.BHigh = medianInterval(sampleB)
 	if m.A == nil || m.B == nil {
 		return m
 	}
 
-	m.ChangePct = number(change(*m.A, *m.B))
-	sampleA, sampleB = t.ranked(a), t.ranked(b)
+	m.ChangePct = finiteOrNil(change(*m.A, *m.B))
+	sampleA, sampleB = t.roundedSample(a), t.roundedSample(b)
 	if t.minP(len(a), len(b)) > Alpha {
 		return m
 	}
 
-	p := difference(sampleA, sampleB)
+	p := pValue(sampleA, sampleB)
 	changed := p <= Alpha
 	m.P, m.Changed = &p, &changed
 	return m
 }
 
-// ranked returns a sample for the test, which only looks at the order of values. It makes values
+// roundedSample returns a sample for the test, which only looks at the order of values. It makes values
 // equal that differ only by rounding errors, such as 99.99999999999999 and 100.
-func (t *test) ranked(values []float64) *benchmath.Sample {
+func (t *significanceTest) roundedSample(values []float64) *benchmath.Sample {
 	out := make([]float64, len(values))
 	for i, v := range values {
 		out[i], _ = strconv.ParseFloat(strconv.FormatFloat(v, 'e', 11, 64), 64)
@@ -224,21 +224,21 @@ func (t *test) ranked(values []float64) *benchmath.Sample {
 	return benchmath.NewSample(out, &t.thresholds)
 }
 
-// difference returns the p-value of the test, whichever side comes first.
+// pValue returns the p-value of the test, whichever side comes first.
 //
 // With ties the distribution of U is not symmetric, and benchmath looks up the tail of the first
 // sample with the smaller U. That is right only if the first sample has the smaller U; otherwise p
 // may even be 0. So the sample with the smaller U goes first. A doubled tail may slightly exceed 1.
-func difference(a, b *benchmath.Sample) float64 {
-	if 2*wins(a.Values, b.Values) > float64(len(a.Values)*len(b.Values)) {
+func pValue(a, b *benchmath.Sample) float64 {
+	if 2*uStatistic(a.Values, b.Values) > float64(len(a.Values)*len(b.Values)) {
 		a, b = b, a
 	}
 	return min(1, benchmath.AssumeNothing.Compare(a, b).P)
 }
 
-// wins returns the U statistic of the first of two sorted samples: the number of pairs in which its
+// uStatistic returns the U statistic of the first of two sorted samples: the number of pairs in which its
 // value is the greater, plus half the pairs in which both are equal.
-func wins(a, b []float64) float64 {
+func uStatistic(a, b []float64) float64 {
 	u := 0.0
 	for _, v := range a {
 		below := sort.SearchFloat64s(b, v)
@@ -248,21 +248,21 @@ func wins(a, b []float64) float64 {
 	return u
 }
 
-// center returns the median of a sample and, if there are enough runs, its confidence interval.
-func center(s *benchmath.Sample) (median, low, high *float64) {
+// medianInterval returns the median of a sample and, if there are enough runs, its confidence interval.
+func medianInterval(s *benchmath.Sample) (median, low, high *float64) {
 	if len(s.Values) == 0 {
 		return nil, nil, nil
 	}
 	sum := benchmath.AssumeNothing.Summary(s, Confidence)
-	if !finite(sum.Lo) || !finite(sum.Hi) {
-		return number(sum.Center), nil, nil
+	if !isComputable(sum.Lo) || !isComputable(sum.Hi) {
+		return finiteOrNil(sum.Center), nil, nil
 	}
-	return number(sum.Center), &sum.Lo, &sum.Hi
+	return finiteOrNil(sum.Center), &sum.Lo, &sum.Hi
 }
 
-// number returns v as JSON can hold it: nil if v is not finite.
-func number(v float64) *float64 {
-	if !finite(v) {
+// finiteOrNil returns v as JSON can hold it: nil if v is not finite.
+func finiteOrNil(v float64) *float64 {
+	if !isComputable(v) {
 		return nil
 	}
 	return &v
@@ -282,7 +282,7 @@ func change(a, b float64) float64 {
 	switch r := math.Round(pct*1e9) / 1e9; {
 	case r == 0:
 		return 0 // never -0
-	case finite(r):
+	case isComputable(r):
 		return r
 	}
 
@@ -291,7 +291,7 @@ func change(a, b float64) float64 {
 
 // minP returns the smallest p-value that samples of these sizes can have: that of two samples
 // that do not overlap.
-func (t *test) minP(a, b int) float64 {
+func (t *significanceTest) minP(a, b int) float64 {
 	size := [2]int{a, b}
 	if p, ok := t.minPs[size]; ok {
 		return p
@@ -309,7 +309,7 @@ func (t *test) minP(a, b int) float64 {
 
 // RunsNeeded returns the smallest number of runs per side with which a change can be detected.
 func RunsNeeded() int {
-	t, n := newTest(), 1
+	t, n := newSignificanceTest(), 1
 	for t.minP(n, n) > Alpha {
 		n++
 	}
@@ -326,12 +326,12 @@ func (c *Comparison) Metric(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// Compared returns the names of the metrics that are compared, in the table's order. The metrics of
+// MetricNames returns the names of the metrics that are compared, in the table's order. The metrics of
 // GPUs, where there are any, follow them.
-func Compared() []string {
+func MetricNames() []string {
 	var names []string
 	for _, m := range reporter.Metrics() {
-		if m.Across != 0 {
+		if m.Aggregation != 0 {
 			names = append(names, m.Name)
 		}
 	}

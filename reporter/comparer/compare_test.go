@@ -22,9 +22,9 @@ const cpuMetric = "job_cpu_seconds"
 var began = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 // runAt makes the report of one run on node 0.
-func runAt(id string, minute int, metrics reporter.Values) reporter.Source {
+func runAt(id string, minute int, metrics reporter.Values) reporter.SourceReport {
 	zero := 0
-	return reporter.Source{
+	return reporter.SourceReport{
 		Path: fmt.Sprintf("%s-%d/node-0.json", id, minute),
 		Report: &reporter.Report{
 			Schema: reporter.Schema,
@@ -52,8 +52,8 @@ func compared(a, b []float64) Metric {
 
 // everywhere returns the names of the metrics that are compared whatever devices the nodes have.
 func everywhere() []string {
-	return slices.DeleteFunc(Compared(), func(name string) bool {
-		m, _ := reporter.MetricNamed(name)
+	return slices.DeleteFunc(MetricNames(), func(name string) bool {
+		m, _ := reporter.MetricByName(name)
 		return m.OfDevice()
 	})
 }
@@ -69,8 +69,8 @@ func written[T any](v *T) string {
 func TestRules_CoverEveryMetric(t *testing.T) {
 	hours := false
 	for _, m := range reporter.Metrics() {
-		if boot := strings.HasPrefix(m.Name, "boot_"); (m.Across == 0) != boot {
-			t.Errorf("%s: is compared by %d; counts since boot: %v", m.Name, m.Across, boot)
+		if boot := strings.HasPrefix(m.Name, "boot_"); (m.Aggregation == 0) != boot {
+			t.Errorf("%s: is compared by %d; counts since boot: %v", m.Name, m.Aggregation, boot)
 		}
 		hours = hours || m.Name == reporter.MetricCPUHours
 	}
@@ -81,7 +81,7 @@ func TestRules_CoverEveryMetric(t *testing.T) {
 	var names []string
 	for _, m := range c.Metrics {
 		names = append(names, m.Name)
-		if table, _ := reporter.MetricNamed(m.Name); m.Unit != table.Unit || m.Unit == "" {
+		if table, _ := reporter.MetricByName(m.Name); m.Unit != table.Unit || m.Unit == "" {
 			t.Errorf("%s has the unit %q", m.Name, m.Unit)
 		}
 	}
@@ -145,7 +145,7 @@ func TestCompare_Values(t *testing.T) {
 // the two sides, how many give a U at least as far from the middle, on that side,
 // times two. Ties, in which benchmath needs help, are in most of them.
 func TestCompare_PIsThatOfAllPermutations(t *testing.T) {
-	r, test := rand.New(rand.NewPCG(3, 4)), newTest()
+	r, test := rand.New(rand.NewPCG(3, 4)), newSignificanceTest()
 	for range 3000 {
 		a, b := make([]float64, 1+r.IntN(6)), make([]float64, 3+r.IntN(4))
 		for _, side := range [][]float64{a, b} {
@@ -225,7 +225,7 @@ func noisy(r *rand.Rand, n int, centre, deviation float64) []float64 {
 // level says; of a thousand pairs that differ by 20 %, with 5 % of noise, all are found.
 // The noise is the same in each run of the test.
 func TestCompare_LevelAndPower(t *testing.T) {
-	r, test := rand.New(rand.NewPCG(1, 2)), newTest()
+	r, test := rand.New(rand.NewPCG(1, 2)), newSignificanceTest()
 	const pairs = 1000
 	loud, found := 0, 0
 	for range pairs {
@@ -245,7 +245,7 @@ func TestCompare_LevelAndPower(t *testing.T) {
 }
 
 // A report of many nodes.
-func nodesOf(id string, minute int, metrics ...reporter.Values) reporter.Source {
+func nodesOf(id string, minute int, metrics ...reporter.Values) reporter.SourceReport {
 	src := runAt(id, minute, nil)
 	delete(src.Report.Nodes, "0")
 	for i, m := range metrics {
@@ -257,11 +257,11 @@ func nodesOf(id string, minute int, metrics ...reporter.Values) reporter.Source 
 func TestCompare_NodesBecomeOneValue(t *testing.T) {
 	one := reporter.Values{}
 	two := reporter.Values{}
-	for _, name := range Compared() {
+	for _, name := range MetricNames() {
 		one[name], two[name] = 10, 40
 	}
 	one[reporter.MetricCPUHours], two[reporter.MetricCPUHours] = 1, 3
-	side := Side{Reports: []reporter.Source{nodesOf("a", 0, one, two)}}
+	side := Side{Reports: []reporter.SourceReport{nodesOf("a", 0, one, two)}}
 	c := Compare(side, side)
 	for name, want := range map[string]float64{
 		"max_t_cpu_pct_per_cpu_avg": 40, "max_t_cpu_pct_per_cpu_min": 40, "max_t_mem_percent": 40, "max_t_disk_usage_percent": 40,
@@ -308,7 +308,7 @@ func TestCompare_AbsentMetrics(t *testing.T) {
 	if m.A != nil || m.B != nil || m.Change() != text.Absent || m.Why != "not in the report" {
 		t.Errorf("absent in both: %+v", m)
 	}
-	huge := Side{Reports: []reporter.Source{nodesOf("h", 0, reporter.Values{cpuMetric: 1e300}, reporter.Values{cpuMetric: 1e300})}}
+	huge := Side{Reports: []reporter.SourceReport{nodesOf("h", 0, reporter.Values{cpuMetric: 1e300}, reporter.Values{cpuMetric: 1e300})}}
 	m, _ = Compare(huge, huge).Metric(cpuMetric)
 	if m.A != nil || !strings.Contains(m.Why, "too large") {
 		t.Errorf("a sum that is not a number: %+v", m)
@@ -326,7 +326,7 @@ func TestCompare_PerfPyTotals(t *testing.T) {
 }
 
 func TestCompare_ReportsBecomeRuns(t *testing.T) {
-	at := func(id, node string, minute int) reporter.Source {
+	at := func(id, node string, minute int) reporter.SourceReport {
 		src := runAt("x", minute, reporter.Values{cpuMetric: 1})
 		src.Path = fmt.Sprintf("%s/%s@%d", id, node, minute)
 		src.Report.Run.ID = id
@@ -335,15 +335,15 @@ func TestCompare_ReportsBecomeRuns(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name    string
-		reports []reporter.Source
+		reports []reporter.SourceReport
 		want    []string
 	}{
-		{"one node, three recordings under one id", []reporter.Source{at("j", "0", 3), at("j", "0", 1), at("j", "0", 2)}, []string{"0", "0", "0"}},
-		{"two nodes, one run", []reporter.Source{at("j", "0", 1), at("j", "1", 1)}, []string{"0+1"}},
-		{"two nodes, two recordings each", []reporter.Source{at("j", "0", 1), at("j", "0", 9), at("j", "1", 2), at("j", "1", 8)}, []string{"0+1", "0+1"}},
-		{"a node that was recorded once less", []reporter.Source{at("j", "0", 1), at("j", "0", 9), at("j", "1", 2)}, []string{"0+1", "0"}},
-		{"other ids", []reporter.Source{at("j", "0", 1), at("k", "1", 2)}, []string{"0", "1"}},
-		{"no id: perf.py's", []reporter.Source{at("", "0", 1), at("", "1", 2)}, []string{"0", "1"}},
+		{"one node, three recordings under one id", []reporter.SourceReport{at("j", "0", 3), at("j", "0", 1), at("j", "0", 2)}, []string{"0", "0", "0"}},
+		{"two nodes, one run", []reporter.SourceReport{at("j", "0", 1), at("j", "1", 1)}, []string{"0+1"}},
+		{"two nodes, two recordings each", []reporter.SourceReport{at("j", "0", 1), at("j", "0", 9), at("j", "1", 2), at("j", "1", 8)}, []string{"0+1", "0+1"}},
+		{"a node that was recorded once less", []reporter.SourceReport{at("j", "0", 1), at("j", "0", 9), at("j", "1", 2)}, []string{"0+1", "0"}},
+		{"other ids", []reporter.SourceReport{at("j", "0", 1), at("k", "1", 2)}, []string{"0", "1"}},
+		{"no id: perf.py's", []reporter.SourceReport{at("", "0", 1), at("", "1", 2)}, []string{"0", "1"}},
 	} {
 		var got []string
 		for _, r := range runsOf(test.reports) {
@@ -393,18 +393,18 @@ func FuzzCompare(f *testing.F) {
 	f.Add([]byte("\x1e\x01\x01\x01\x01\x01\x02\x02"), 1e308)
 	f.Add([]byte("\x00"), 0.0)
 	f.Fuzz(func(t *testing.T, data []byte, scale float64) {
-		if len(data) < 2 || len(data) > 200 || !finite(scale) {
+		if len(data) < 2 || len(data) > 200 || !isComputable(scale) {
 			return
 		}
 		values := make([]float64, len(data)-1)
 		for i, b := range data[1:] {
-			if values[i] = (float64(b) - 8) * scale; !finite(values[i]) {
+			if values[i] = (float64(b) - 8) * scale; !isComputable(values[i]) {
 				return
 			}
 		}
 		cut := int(data[0]) % (len(values) + 1)
 		a, b := values[:cut], values[cut:]
-		m, back := newTest().compare(slices.Clone(a), slices.Clone(b)), newTest().compare(slices.Clone(b), slices.Clone(a))
+		m, back := newSignificanceTest().compare(slices.Clone(a), slices.Clone(b)), newSignificanceTest().compare(slices.Clone(b), slices.Clone(a))
 		if _, err := json.Marshal(m); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ func TestCompare_RDMAPorts(t *testing.T) {
 	if _, ok := c.Metric(name); ok {
 		t.Errorf("%s is compared", name)
 	}
-	if v := c.Judge(gate); v.Fired != nil || v.Reason != "no node of A or B has that device" {
+	if v := c.CheckGate(gate); v.Fired != nil || v.Reason != "no node of A or B has that device" {
 		t.Errorf("verdict %v, %s", v.Fired, v.Reason)
 	}
 
@@ -24,16 +24,16 @@ func TestCompare_RDMAPorts(t *testing.T) {
 	if !ok || *m.ChangePct != 50 || m.Unit.Symbol() != "MiB" {
 		t.Errorf("%s: %+v", name, m)
 	}
-	if v := c.Judge(gate); v.Fired == nil || !*v.Fired {
+	if v := c.CheckGate(gate); v.Fired == nil || !*v.Fired {
 		t.Errorf("verdict %v, %s", v.Fired, v.Reason)
 	}
-	if !slices.Contains(Compared(), name) {
+	if !slices.Contains(MetricNames(), name) {
 		t.Errorf("%s is not among the names", name)
 	}
 
 	two := runAt("a", 0, reporter.Values{name: 100}) // of two nodes the bytes add up
 	two.Report.Nodes["1"] = runAt("a", 0, reporter.Values{name: 11}).Report.Nodes["0"]
-	c = Compare(Side{Name: "a", Reports: []reporter.Source{two}}, sideOf("b", name, 1))
+	c = Compare(Side{Name: "a", Reports: []reporter.SourceReport{two}}, sideOf("b", name, 1))
 	if m, _ := c.Metric(name); *m.A != 111 {
 		t.Errorf("of two nodes %v", *m.A)
 	}

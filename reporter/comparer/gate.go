@@ -22,8 +22,8 @@ type Gate struct {
 	Percent bool
 }
 
-// A Verdict is the outcome of a gate.
-type Verdict struct {
+// A GateResult is the outcome of a gate.
+type GateResult struct {
 	Gate string `json:"gate"`
 	// Fired reports whether the condition holds. It is null if the gate cannot be judged.
 	Fired  *bool  `json:"fired"`
@@ -56,7 +56,7 @@ func ParseGate(words string) (Gate, error) {
 
 	v, err := strconv.ParseFloat(value, 64)
 	// ParseFloat also accepts Inf, NaN, hexadecimal numbers and 1_000.
-	if err != nil || strings.Trim(value, "0123456789.eE+-") != "" || !finite(v) {
+	if err != nil || strings.Trim(value, "0123456789.eE+-") != "" || !isComputable(v) {
 		return Gate{}, fmt.Errorf("%q is not a number such as +10%%, -5%% or 90", text.Printable(text.Clip(value, 40)))
 	}
 
@@ -72,7 +72,7 @@ func ParseGate(words string) (Gate, error) {
 // operatorAt returns where the operator of a condition is, or -1. The name of a phase may have its characters, and that
 // of a series between double quotes, in which a backslash escapes the next character.
 func operatorAt(words string) int {
-	if _, _, ok := reporter.SplitPhaseValue(strings.TrimSpace(words)); ok {
+	if _, _, ok := reporter.SplitPhaseMetricName(strings.TrimSpace(words)); ok {
 		return strings.LastIndexAny(words, "<>")
 	}
 
@@ -95,22 +95,23 @@ func operatorAt(words string) int {
 
 func checkMetric(name string) error {
 	switch m, ok := metricNamed(name); {
-	case ok && m.Across != 0:
+	case ok && m.Aggregation != 0:
 		return nil
 	case ok:
 		return fmt.Errorf("%s is not compared: it counts since boot", name)
 	}
-	if words := workNumbersOf(name); words != "" {
+	if words := operationNumbersOf(name); words != "" {
 		return fmt.Errorf("%q names no number of a series: there are %s", text.Printable(text.Clip(name, 80)), words)
 	}
 	return fmt.Errorf("there is no metric %q; %s", text.Printable(text.Clip(name, 40)),
-		text.DidYouMean(metricMeant(name), "%s", "perfagent metrics lists them all"))
+		text.DidYouMean(closestMetric(name), "%s", "perfagent metrics lists them all"))
 }
 
-// metricMeant returns the metric that was most likely meant by a name that is none, or "": the one that is spelt nearly
-// so, else the first that has all of its words, as job_peak_memory_mb has those of the samples' key job_memory_mb.
-func metricMeant(name string) string {
-	names := Compared()
+// closestMetric returns the metric that was most likely meant by a name that is none, or "": the one that is spelt
+// nearly so, else the first that has all of its words, as job_peak_memory_mb has those of the samples' key
+// job_memory_mb.
+func closestMetric(name string) string {
+	names := MetricNames()
 	if meant := text.Nearest(name, names); meant != "" {
 		return meant
 	}
@@ -128,13 +129,13 @@ func metricMeant(name string) string {
 
 // metricNamed finds a metric of the table, or a number of a phase or of a series.
 func metricNamed(name string) (reporter.Metric, bool) {
-	if m, ok := reporter.MetricNamed(name); ok {
+	if m, ok := reporter.MetricByName(name); ok {
 		return m, true
 	}
 	if m, ok := reporter.PhaseMetric(name); ok {
 		return m, true
 	}
-	return reporter.WorkMetric(name)
+	return reporter.OperationMetric(name)
 }
 
 // inUnit says in which unit an existing metric is, or nothing if only the job knows it.
@@ -164,13 +165,13 @@ func (g Gate) String() string {
 	return g.Metric + " " + g.Op + " " + value
 }
 
-// Judge applies a gate to the comparison and adds the verdict to c.Gates.
+// CheckGate applies a gate to the comparison and adds the verdict to c.Gates.
 //
 // A change in percent counts as 0 % unless it is significant, so that noise trips no gate. With too
 // few runs to know the noise, the plain difference of the medians counts, and the reason says so. A
 // change from 0 to more is infinite. An amount is compared with B's median as it is.
-func (c *Comparison) Judge(g Gate) Verdict {
-	v := Verdict{Gate: g.String()}
+func (c *Comparison) CheckGate(g Gate) GateResult {
+	v := GateResult{Gate: g.String()}
 	c.show(g.Metric)
 	m, ok := c.Metric(g.Metric)
 	switch {
@@ -181,7 +182,7 @@ func (c *Comparison) Judge(g Gate) Verdict {
 	case g.Percent && m.A == nil:
 		v.Reason = "A lacks the metric: " + m.whyA
 	case g.Percent:
-		change, reason := m.judged()
+		change, reason := m.gatedChange()
 		fired := g.holds(change)
 		v.Fired, v.Reason = &fired, reason
 	default:
@@ -205,11 +206,11 @@ func (c *Comparison) show(name string) {
 // unknown says why the comparison lacks a metric that there is.
 func (c *Comparison) unknown(name string) string {
 	m, _ := metricNamed(name)
-	if m.Kind != "" && !slices.ContainsFunc(c.Metrics, func(m Metric) bool { return m.of.Kind != "" }) {
+	if m.Kind != "" && !slices.ContainsFunc(c.Metrics, func(m Metric) bool { return m.definition.Kind != "" }) {
 		return "operations were not recorded: perfagent run --ops on"
 	}
 	if (m.Kind != "" || m.Phase != "") && slices.ContainsFunc(c.Metrics, func(o Metric) bool {
-		return o.of.Kind == m.Kind && o.of.Series == m.Series && o.of.Phase == m.Phase
+		return o.definition.Kind == m.Kind && o.definition.Series == m.Series && o.definition.Phase == m.Phase
 	}) {
 		return "that " + subjectOf(&m) + " has no such number on any node of A or B"
 	}
@@ -244,8 +245,8 @@ func (g Gate) holds(v float64) bool {
 	return v <= g.Value
 }
 
-// judged returns the change in percent that a gate applies to, and how it was found.
-func (m Metric) judged() (change float64, how string) {
+// gatedChange returns the change in percent that a gate applies to, and how it was found.
+func (m Metric) gatedChange() (change float64, how string) {
 	plain := 0.0
 	switch {
 	case m.ChangePct != nil:
@@ -255,7 +256,7 @@ func (m Metric) judged() (change float64, how string) {
 	}
 
 	how = fmt.Sprintf("from %s to %s", text.Number(*m.A), amount(*m.B, m.Unit))
-	if finite(plain) {
+	if isComputable(plain) {
 		how = changeText(plain, 4) + ", " + how
 	}
 
@@ -264,9 +265,9 @@ func (m Metric) judged() (change float64, how string) {
 		how += fmt.Sprintf("; too few runs to know the noise (A %d, B %d), so by the plain difference", m.NA, m.NB)
 		return plain, how
 	case *m.Changed:
-		return plain, how + fmt.Sprintf(" (p %s, %d and %d runs)", probability(*m.P), m.NA, m.NB)
+		return plain, how + fmt.Sprintf(" (p %s, %d and %d runs)", pValueCell(*m.P), m.NA, m.NB)
 	}
 
-	how = fmt.Sprintf("no significant change (p %s, %d and %d runs): %s", probability(*m.P), m.NA, m.NB, how)
+	how = fmt.Sprintf("no significant change (p %s, %d and %d runs): %s", pValueCell(*m.P), m.NA, m.NB, how)
 	return 0, how
 }

@@ -107,7 +107,7 @@ func TestJudge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := c.Judge(g)
+			v := c.CheckGate(g)
 			if written(v.Fired) != test.fired || !strings.Contains(v.Reason, test.reason) {
 				t.Errorf("fired %s, %q; want %s, %q", written(v.Fired), v.Reason, test.fired, test.reason)
 			}

@@ -11,20 +11,20 @@ import (
 
 // WriteMarkdown writes the comparison as a sentence, a GitHub Markdown table and a list, for a comment
 // or a job summary. Text from reports is escaped, so that it cannot become markup.
-func WriteMarkdown(w io.Writer, c *Comparison, layout Layout) error {
+func WriteMarkdown(w io.Writer, c *Comparison, layout Options) error {
 	var out bytes.Buffer
 	list := func(lines ...string) {
 		for _, line := range lines {
-			out.WriteString("- " + table.Markdown(line) + "\n")
+			out.WriteString("- " + table.EscapeMarkdown(line) + "\n")
 		}
 	}
-	out.WriteString("**" + table.Markdown(c.Sentence()) + "**\n\n")
+	out.WriteString("**" + table.EscapeMarkdown(c.Sentence()) + "**\n\n")
 	if words := c.Commands(); words != "" {
 		list(words)
 	}
 	list(c.Sides()...)
 
-	shown := c.listed(layout.All)
+	shown := c.listedMetrics(layout.All)
 	if rows := c.rows(shown); len(rows) > 0 {
 		out.WriteByte('\n')
 		markdownTable(rows).WriteMarkdown(&out)
@@ -46,11 +46,11 @@ func markdownTable(rows []Row) *table.Table {
 		{Head: "change", Right: true}, {Head: "p", Right: true},
 	}}
 	for _, r := range rows {
-		cells := table.Words("", r.Unit, strings.TrimSpace(r.A+" "+r.ASpread), strings.TrimSpace(r.B+" "+r.BSpread),
+		cells := table.Texts("", r.Unit, strings.TrimSpace(r.A+" "+r.ASpread), strings.TrimSpace(r.B+" "+r.BSpread),
 			r.Change, r.P)
-		cells[0].Quote, cells[4].Strong = r.Name, r.Changed
+		cells[0].Untrusted, cells[4].Strong = r.Name, r.Changed
 		if r.Runs != "" {
-			cells[5].Words = strings.TrimSpace(r.P + " (" + r.Runs + " runs)")
+			cells[5].Text = strings.TrimSpace(r.P + " (" + r.Runs + " runs)")
 		}
 		t.Add(cells...)
 	}

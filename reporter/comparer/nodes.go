@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// merged returns one value for a run of the values of its nodes; weights may be nil.
-func merged(across collector.Across, values, weights []float64) float64 {
+// acrossNodes returns one value for a run of the values of its nodes; weights may be nil.
+func acrossNodes(across collector.Aggregation, values, weights []float64) float64 {
 	switch across {
 	case collector.Sum:
 		return sum(values)
@@ -51,7 +51,7 @@ func mean(values, weights []float64) float64 {
 // is that of the nodes which were in the phase.
 func (r *run) value(m *reporter.Metric) (float64, error) {
 	if m.Kind != "" {
-		return r.workValue(m)
+		return r.operationValue(m)
 	}
 	nodes := r.nodesWith(m)
 	if len(nodes) == 0 {
@@ -77,7 +77,7 @@ func (r *run) value(m *reporter.Metric) (float64, error) {
 	if len(weights) != len(values) {
 		weights = nil
 	}
-	if v := merged(m.Across, values, weights); finite(v) {
+	if v := acrossNodes(m.Aggregation, values, weights); isComputable(v) {
 		return v, nil
 	}
 
@@ -96,7 +96,7 @@ var errNoPhase = errors.New("the job was not in that phase")
 
 // nodeValue returns a metric of one node, or an error that says why it is absent.
 func nodeValue(n *reporter.Node, m *reporter.Metric) (float64, error) {
-	if n.Origin == reporter.OriginPerfPy && m.Total() {
+	if n.Origin == reporter.OriginPerfPy && m.IsTotal() {
 		return 0, errors.New("perf.py's totals are since boot")
 	}
 
@@ -105,7 +105,7 @@ func nodeValue(n *reporter.Node, m *reporter.Metric) (float64, error) {
 		v, ok = n.Phase(m.Phase).Values()[m.Number]
 	}
 	if ok {
-		if !finite(v) {
+		if !isComputable(v) {
 			return 0, errTooLarge
 		}
 		return v, nil
@@ -122,6 +122,6 @@ func nodeValue(n *reporter.Node, m *reporter.Metric) (float64, error) {
 
 var errTooLarge = errors.New("is too large to compute with")
 
-// finite reports whether v is a number to compute with: not so large that a sum, or computing a
+// isComputable reports whether v is a number to compute with: not so large that a sum, or computing a
 // median, would overflow.
-func finite(v float64) bool { return math.Abs(v) <= 1e300 }
+func isComputable(v float64) bool { return math.Abs(v) <= 1e300 }

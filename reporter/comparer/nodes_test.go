@@ -14,7 +14,7 @@ func wideSide(name string, values reporter.Values) Side {
 	n.GPUs = []reporter.GPU{{Index: 4}}
 	with.Report.Nodes["1"] = &n
 	with.Report.Nodes["0"] = bare.Report.Nodes["0"]
-	return Side{Name: name, Reports: []reporter.Source{with}}
+	return Side{Name: name, Reports: []reporter.SourceReport{with}}
 }
 
 // What a run says of several nodes: amounts add up, peaks do not, shares are averaged.
@@ -46,7 +46,7 @@ func TestCompare_MetricsOfGPUs(t *testing.T) {
 	if len(c.Metrics) != len(everywhere())+len(reporter.GPUMetrics()) {
 		t.Errorf("%d metrics", len(c.Metrics))
 	}
-	if v := c.Judge(g); v.Fired == nil || !*v.Fired {
+	if v := c.CheckGate(g); v.Fired == nil || !*v.Fired {
 		t.Errorf("the gate did not fire: %+v", v)
 	}
 	none := sideOf("a", cpuMetric, 1)
@@ -54,7 +54,7 @@ func TestCompare_MetricsOfGPUs(t *testing.T) {
 	if len(c.Metrics) != len(everywhere()) {
 		t.Errorf("%d metrics without a GPU", len(c.Metrics))
 	}
-	if v := c.Judge(g); v.Fired != nil || !strings.Contains(v.Reason, "no node of A or B has that GPU") {
+	if v := c.CheckGate(g); v.Fired != nil || !strings.Contains(v.Reason, "no node of A or B has that GPU") {
 		t.Errorf("a gate on a GPU that there is not: %+v", v)
 	}
 	for _, bad := range []string{"gpu_16_energy_joules > 1", "gpu_{i}_energy_joules > 1", "gpu_00_energy_joules > 1", "gpu_0_nothing > 1"} {

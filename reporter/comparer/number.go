@@ -31,8 +31,8 @@ func changeText(pct float64, digits int) string {
 	return fmt.Sprintf("%+.1f %%", pct)
 }
 
-// probability formats a p-value with three decimals.
-func probability(p float64) string {
+// pValueCell formats a p-value with three decimals.
+func pValueCell(p float64) string {
 	if p < 0.0005 {
 		return "<.001"
 	}
@@ -53,7 +53,7 @@ func spread(median, low, high *float64, n int) string {
 	switch pct := 100 * reach / math.Abs(*median); {
 	case reach == 0:
 		return "±0%"
-	case !finite(pct):
+	case !isComputable(pct):
 		return "±" + roughly(reach)
 	case pct >= 999.5:
 		return "±>999%"

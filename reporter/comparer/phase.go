@@ -28,7 +28,7 @@ func phaseMetrics(sides ...[]*run) []reporter.Metric {
 	var out []reporter.Metric
 	for _, phase := range phases {
 		for _, number := range reporter.PhaseNumbers() {
-			name := reporter.PhaseValue(phase, number)
+			name := reporter.PhaseMetricName(phase, number)
 			if m, ok := reporter.PhaseMetric(name); ok && numbers[name] {
 				out = append(out, m)
 			}
@@ -54,7 +54,7 @@ func isNotable(number string) bool {
 func (c *Comparison) hidePhases() {
 	var phases []string
 	for i := range c.Metrics {
-		of := c.Metrics[i].of
+		of := c.Metrics[i].definition
 		if of.Phase == "" {
 			continue
 		}
@@ -70,7 +70,7 @@ func (c *Comparison) hidePhases() {
 	}
 }
 
-// shown returns the metrics that the tables show.
-func (c *Comparison) shown() []Metric {
+// visibleMetrics returns the metrics that the tables show.
+func (c *Comparison) visibleMetrics() []Metric {
 	return slices.DeleteFunc(slices.Clone(c.Metrics), func(m Metric) bool { return m.hidden })
 }

@@ -11,7 +11,7 @@ import (
 
 // phased returns a run of two nodes, the second of which is in the phase for longer, and whose third phase
 // only the first is in.
-func phased(id string, factor float64) reporter.Source {
+func phased(id string, factor float64) reporter.SourceReport {
 	metrics := func(v float64) reporter.Values {
 		return reporter.Values{
 			reporter.MetricJobCores: v, reporter.MetricJobMemoryPeak: 100 * v, reporter.MetricCPUMean: 10 * v,
@@ -28,7 +28,7 @@ func phased(id string, factor float64) reporter.Source {
 }
 
 func TestCompare_Phases(t *testing.T) {
-	c := Compare(Side{Name: "a", Reports: []reporter.Source{phased("a", 1)}}, Side{Name: "b", Reports: []reporter.Source{phased("b", 2)}})
+	c := Compare(Side{Name: "a", Reports: []reporter.SourceReport{phased("a", 1)}}, Side{Name: "b", Reports: []reporter.SourceReport{phased("b", 2)}})
 	for name, want := range map[string]float64{
 		"phase.train.a>b.seconds": 3, "phase.train.a>b.count": 2, "phase.train.a>b.job_avg_cpu_cores": 4,
 		"phase.train.a>b.job_peak_memory_mb": 300, "phase.train.a>b.cpu_avg_utilization_pct": 20, "phase.only.seconds": 7,
@@ -47,7 +47,7 @@ func TestCompare_Phases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := c.Judge(g); v.Fired == nil || *v.Fired != want {
+		if v := c.CheckGate(g); v.Fired == nil || *v.Fired != want {
 			t.Errorf("%s: %+v", gate, v)
 		}
 	}
@@ -59,7 +59,7 @@ func TestCompare_Phases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := c.Judge(g); v.Fired != nil || v.Reason != want {
+		if v := c.CheckGate(g); v.Fired != nil || v.Reason != want {
 			t.Errorf("%s: %+v", gate, v)
 		}
 	}
@@ -77,10 +77,10 @@ func TestWriteTable_Phases(t *testing.T) {
 		n := a.Report.Nodes["0"]
 		n.Phases = append(n.Phases, reporter.Phase{Name: fmt.Sprint("\x1b[31mp", i), Seconds: 1, Count: 1})
 	}
-	c := Compare(Side{Name: "a", Reports: []reporter.Source{a}}, Side{Name: "b", Reports: []reporter.Source{b}})
-	c.Judge(Gate{Metric: "phase.only.count", Op: ">", Value: 9})
+	c := Compare(Side{Name: "a", Reports: []reporter.SourceReport{a}}, Side{Name: "b", Reports: []reporter.SourceReport{b}})
+	c.CheckGate(Gate{Metric: "phase.only.count", Op: ">", Value: 9})
 	var out bytes.Buffer
-	if err := WriteTable(&out, c, Layout{All: true}); err != nil {
+	if err := WriteTable(&out, c, Options{All: true}); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()

@@ -5,8 +5,8 @@ import "slices"
 // Rows returns the metrics in the order of their groups: those that have changed and those that a gate is on, and the
 // rest. Metrics that neither side has are in neither.
 func (c *Comparison) Rows() (changed, rest []Row) {
-	for _, m := range c.listed(true) {
-		if rows := c.rows([]Metric{m}); m.gated || m.moved() {
+	for _, m := range c.listedMetrics(true) {
+		if rows := c.rows([]Metric{m}); m.gated || m.hasNotableChange() {
 			changed = append(changed, rows...)
 		} else {
 			rest = append(rest, rows...)
@@ -19,8 +19,8 @@ func (c *Comparison) Rows() (changed, rest []Row) {
 // Remarks returns what a reader of all metrics must know: what the signs mean, what is absent and why,
 // and the notes.
 func (c *Comparison) Remarks() []string {
-	return printable(slices.Concat(c.legend(c.listed(true)), c.notes()))
+	return printable(slices.Concat(c.legend(c.listedMetrics(true)), c.notes()))
 }
 
-// Absences returns the metrics that a side lacks, a line for each reason.
-func (c *Comparison) Absences() []string { return printable(c.absences()) }
+// MissingLines returns the metrics that a side lacks, a line for each reason.
+func (c *Comparison) MissingLines() []string { return printable(c.missingLines()) }

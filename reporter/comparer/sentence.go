@@ -13,9 +13,9 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// smallest is the smallest difference, in percent, that is worth showing where there are too few runs to know the
+// minNotablePct is the smallest difference, in percent, that is worth showing where there are too few runs to know the
 // noise.
-const smallest = 5
+const minNotablePct = 5
 
 // Sentence says in one line how long B took, compared with A, and what else of CPU time, memory and GPU has changed.
 func (c *Comparison) Sentence() string {
@@ -30,11 +30,11 @@ func (c *Comparison) Sentence() string {
 	switch {
 	case wall.A == nil || wall.B == nil:
 	case wall.Changed == nil:
-		words = "B took " + wall.length()
+		words = "B took " + wall.durationText()
 	case *wall.Changed:
-		words = "B took " + wall.length() + " (" + probable(*wall.P) + ")"
+		words = "B took " + wall.durationText() + " (" + pValueText(*wall.P) + ")"
 	default:
-		words = "B took as long as A (" + probable(*wall.P) + ")"
+		words = "B took as long as A (" + pValueText(*wall.P) + ")"
 	}
 
 	for _, change := range []string{
@@ -50,8 +50,8 @@ func (c *Comparison) Sentence() string {
 	return words + noise
 }
 
-// length says how long B took: "12 % longer", "12 % less time", "2.1 × as long", "as long as A".
-func (m Metric) length() string {
+// durationText says how long B took: "12 % longer", "12 % less time", "2.1 × as long", "as long as A".
+func (m Metric) durationText() string {
 	if *m.A <= 0 || m.ChangePct == nil {
 		return text.Seconds(*m.B) + ", and A " + text.Seconds(*m.A)
 	}
@@ -83,8 +83,8 @@ func percentText(pct float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(pct, 'f', 1, 64), ".0")
 }
 
-// probable returns a p-value as "p 0.01".
-func probable(p float64) string {
+// pValueText returns a p-value as "p 0.01".
+func pValueText(p float64) string {
 	switch {
 	case p < 0.001:
 		return "p < 0.001"
@@ -109,7 +109,7 @@ func (c *Comparison) changeOf(label string, names ...string) string {
 			percent = percentText(math.Abs(*m.ChangePct))
 		}
 		switch {
-		case !m.moved() || percent == "0":
+		case !m.hasNotableChange() || percent == "0":
 			return ""
 		case percent == "":
 			return label + " from " + amount(*m.A, m.Unit) + " to " + amount(*m.B, m.Unit)
@@ -145,9 +145,9 @@ func (c *Comparison) changeOfGPUs() string {
 	return ""
 }
 
-// moved reports whether a metric has changed. Where there are too few runs to know, it reports whether the difference
-// is worth showing.
-func (m Metric) moved() bool {
+// hasNotableChange reports whether a metric has changed. Where there are too few runs to know, it reports whether the
+// difference is worth showing.
+func (m Metric) hasNotableChange() bool {
 	switch {
 	case m.A == nil || m.B == nil:
 		return false
@@ -157,7 +157,7 @@ func (m Metric) moved() bool {
 		return false
 	}
 
-	return m.ChangePct == nil || math.Abs(*m.ChangePct) >= smallest
+	return m.ChangePct == nil || math.Abs(*m.ChangePct) >= minNotablePct
 }
 
 // commandsOf returns the commands of runs as people read them, each once.
@@ -180,7 +180,7 @@ func (c *Comparison) Commands() string {
 		return ""
 	}
 
-	a, b := apart(c.commandsA[0], c.commandsB[0])
+	a, b := trimCommonPrefix(c.commandsA[0], c.commandsB[0])
 	return "the commands differ: A " + a + andOthers(c.commandsA) + " | B " + b + andOthers(c.commandsB)
 }
 
@@ -195,8 +195,9 @@ func andOthers(commands []string) string {
 // maxCommand is how many characters of a command are shown.
 const maxCommand = 80
 
-// apart shortens two long commands so that what differs is seen: words that both begin with become an ellipsis.
-func apart(a, b string) (shortA, shortB string) {
+// trimCommonPrefix shortens two long commands so that what differs is seen: words that both begin with become an
+// ellipsis.
+func trimCommonPrefix(a, b string) (shortA, shortB string) {
 	if utf8.RuneCountInString(a) > maxCommand || utf8.RuneCountInString(b) > maxCommand {
 		common := 0
 		for i := 0; i < len(a) && i < len(b) && a[i] == b[i]; i++ {
@@ -212,11 +213,11 @@ func apart(a, b string) (shortA, shortB string) {
 	return text.Clip(a, maxCommand), text.Clip(b, maxCommand)
 }
 
-// listed returns the metrics that the tables show, in the order of their groups: all of them, or those that have
+// listedMetrics returns the metrics that the tables show, in the order of their groups: all of them, or those that have
 // changed and those that a gate is on.
-func (c *Comparison) listed(all bool) []Metric {
-	list := slices.DeleteFunc(c.shown(), func(m Metric) bool { return !all && !m.gated && !m.moved() })
-	slices.SortStableFunc(list, func(a, b Metric) int { return reporter.ByGroup(*a.of, *b.of) })
+func (c *Comparison) listedMetrics(all bool) []Metric {
+	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool { return !all && !m.gated && !m.hasNotableChange() })
+	slices.SortStableFunc(list, func(a, b Metric) int { return reporter.ByGroup(*a.definition, *b.definition) })
 
 	return list
 }

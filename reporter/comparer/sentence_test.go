@@ -117,8 +117,8 @@ func TestTable_Changes(t *testing.T) {
 		for all, want := range layouts {
 			c := judged(t, several(runs, a), several(runs, b), "job_max_rss_mb > +10%")
 			for format, write := range map[string]func(*bytes.Buffer) error{
-				"table":    func(w *bytes.Buffer) error { return WriteTable(w, c, Layout{All: all}) },
-				"markdown": func(w *bytes.Buffer) error { return WriteMarkdown(w, c, Layout{All: all}) },
+				"table":    func(w *bytes.Buffer) error { return WriteTable(w, c, Options{All: all}) },
+				"markdown": func(w *bytes.Buffer) error { return WriteMarkdown(w, c, Options{All: all}) },
 			} {
 				var out bytes.Buffer
 				if err := write(&out); err != nil {
@@ -127,7 +127,7 @@ func TestTable_Changes(t *testing.T) {
 				var got []string
 				for line := range strings.Lines(out.String()) {
 					name, _, _ := strings.Cut(strings.TrimPrefix(strings.ReplaceAll(line, "`", ""), "| "), " ")
-					if slices.Contains(Compared(), name) || strings.HasPrefix(name, "gpu_0") {
+					if slices.Contains(MetricNames(), name) || strings.HasPrefix(name, "gpu_0") {
 						got = append(got, name)
 					}
 				}
@@ -145,10 +145,10 @@ func TestTable_Changes(t *testing.T) {
 func TestRows(t *testing.T) {
 	c := Compare(several(10, reporter.Values{"wall_seconds": 100, "job_cpu_seconds": 5}), several(10, reporter.Values{"wall_seconds": 80, "job_cpu_seconds": 5}))
 	changed, rest := c.Rows()
-	if len(changed) != 1 || changed[0].Name != "wall_seconds" || !changed[0].Changed || fmt.Sprintf("%.0f", changed[0].Pct) != "-20" {
+	if len(changed) != 1 || changed[0].Name != "wall_seconds" || !changed[0].Changed || fmt.Sprintf("%.0f", changed[0].ChangePct) != "-20" {
 		t.Errorf("changed: %+v", changed)
 	}
-	if len(rest) != 1 || rest[0].Name != "job_cpu_seconds" || rest[0].Pct != 0 || rest[0].Change != "~" {
+	if len(rest) != 1 || rest[0].Name != "job_cpu_seconds" || rest[0].ChangePct != 0 || rest[0].Change != "~" {
 		t.Errorf("the rest: %+v", rest)
 	}
 }
@@ -157,7 +157,7 @@ func TestRows(t *testing.T) {
 func TestTable_NothingChanged(t *testing.T) {
 	same := several(10, reporter.Values{"wall_seconds": 100})
 	var out bytes.Buffer
-	if err := WriteTable(&out, Compare(same, same), Layout{}); err != nil {
+	if err := WriteTable(&out, Compare(same, same), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.00)\n\nA: 10 runs, x\n") || strings.Contains(out.String(), "metric  ") {

@@ -13,7 +13,7 @@ import (
 // a caller with many reports may drop their series.
 type Side struct {
 	Name    string // how the set was given, for people
-	Reports []reporter.Source
+	Reports []reporter.SourceReport
 }
 
 // A run is one run of the job, on one node or on many.
@@ -21,8 +21,8 @@ type run struct {
 	reporter.Run
 	path  string // of its first report
 	nodes []node // by index
-	// work is what the job said of its operations on all nodes; nil if they were not recorded.
-	work *reporter.Work
+	// operations is what the job said of its operations on all nodes; nil if they were not recorded.
+	operations *reporter.Operations
 	// exitCode is the exit code of the run; 0 if it succeeded or has none.
 	exitCode int
 }
@@ -36,8 +36,8 @@ type node struct {
 // are one run. If a node was recorded several times under one ID, the first recordings of all nodes
 // form the first run, the second ones the next, and so on, in the order of their starts. A report
 // without a run ID, such as perf.py's, is a run of its own.
-func runsOf(reports []reporter.Source) []*run {
-	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b reporter.Source) int {
+func runsOf(reports []reporter.SourceReport) []*run {
+	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b reporter.SourceReport) int {
 		return a.Report.Run.Start.Compare(b.Report.Run.Start.Time)
 	})
 
@@ -63,7 +63,7 @@ func runsOf(reports []reporter.Source) []*run {
 
 	for _, r := range all {
 		slices.SortFunc(r.nodes, func(a, b node) int { return reporter.CompareNodes(a.name, b.name) })
-		r.work = workOf(r.nodes)
+		r.operations = operationsOf(r.nodes)
 	}
 
 	return all
@@ -114,7 +114,7 @@ func remarks(name string, runs []*run) []string {
 	say("have no end (still running, or cut off)", func(r *run) bool { return r.Incomplete != "" })
 	say("are perf.py's (shares computed from the kept samples)", func(r *run) bool { return r.any(fromPerfPy) })
 	say("have only an upper bound of job_max_rss_mb", func(r *run) bool { return r.any(boundedRSS) })
-	say("lost some of what the job said: counts and sums are lower bounds", (*run).lostWork)
+	say("lost some of what the job said: counts and sums are lower bounds", (*run).hasDroppedOperations)
 	return out
 }
 
@@ -192,21 +192,21 @@ func numbers(list []int) string {
 	return strings.Join(words, ", ")
 }
 
-// A recording identifies what was recorded. Copies of a report have the same recording.
-type recording struct{ id, start, nodes string }
+// A recordingKey identifies what was recorded. Copies of a report have the same recording.
+type recordingKey struct{ id, start, nodes string }
 
 // repeated names recordings that occur several times. They count as separate runs, but there is no
 // noise between them.
 func repeated(a, b Side) []string {
 	type place struct{ side, path string }
-	at := make(map[recording][]place)
+	at := make(map[recordingKey][]place)
 	for _, s := range []struct {
 		name string
 		Side
 	}{{"A", a}, {"B", b}} {
 		for _, src := range s.Reports {
 			if r := src.Report; !r.Run.Start.IsZero() {
-				key := recording{r.Run.ID, r.Run.Start.String(), strings.Join(r.NodeNames(), ",")}
+				key := recordingKey{r.Run.ID, r.Run.Start.String(), strings.Join(r.NodeNames(), ",")}
 				at[key] = append(at[key], place{s.name, src.Path})
 			}
 		}

@@ -27,7 +27,7 @@ type Row struct {
 	Change, P  string
 	Runs       string  // the runs that have it, "3+10"; "" if all have
 	Changed    bool    // significantly
-	Pct        float64 // the change in percent; 0 if it is not known, or may be noise
+	ChangePct  float64 // the change in percent; 0 if it is not known, or may be noise
 }
 
 // rows returns a row for each of some metrics that at least one side has.
@@ -39,19 +39,19 @@ func (c *Comparison) rows(list []Metric) []Row {
 		}
 
 		r := Row{
-			Name: text.Printable(m.shownName()), Unit: m.Unit.Symbol(), Meaning: m.of.Meaning,
+			Name: text.Printable(m.shownName()), Unit: m.Unit.Symbol(), Meaning: m.definition.Meaning,
 			A: numberOrNone(m.A), ASpread: spread(m.A, m.ALow, m.AHigh, m.NA),
 			B: numberOrNone(m.B), BSpread: spread(m.B, m.BLow, m.BHigh, m.NB),
 			Change: m.Change(), Changed: m.Changed != nil && *m.Changed,
 		}
 		if m.P != nil {
-			r.P = probability(*m.P)
+			r.P = pValueCell(*m.P)
 		}
 		if m.NA != c.A.Runs || m.NB != c.B.Runs {
 			r.Runs = fmt.Sprintf("%d+%d", m.NA, m.NB)
 		}
-		if m.ChangePct != nil && m.moved() && !math.IsNaN(*m.ChangePct) {
-			r.Pct = *m.ChangePct
+		if m.ChangePct != nil && m.hasNotableChange() && !math.IsNaN(*m.ChangePct) {
+			r.ChangePct = *m.ChangePct
 		}
 		out = append(out, r)
 	}
@@ -68,13 +68,13 @@ func numberOrNone(v *float64) string {
 
 // textTable returns rows as a table for a terminal.
 func textTable(rows []Row) *table.Table {
-	t := &table.Table{Heads: table.Faint, Columns: []table.Column{
+	t := &table.Table{HeadStyle: table.Faint, Columns: []table.Column{
 		{Head: "metric"}, {Head: "unit", Optional: true}, {Head: "A", Right: true}, {Right: true, Optional: true},
 		{Head: "B", Right: true}, {Right: true, Optional: true}, {Head: "change", Right: true},
 		{Head: "p", Right: true, Optional: true}, {Head: "runs", Right: true, Optional: true},
 	}}
 	for _, r := range rows {
-		t.Add(table.Words(r.Name, r.Unit, r.A, r.ASpread, r.B, r.BSpread, r.Change, r.P, r.Runs)...)
+		t.Add(table.Texts(r.Name, r.Unit, r.A, r.ASpread, r.B, r.BSpread, r.Change, r.P, r.Runs)...)
 		if r.Changed {
 			t.Rows[len(t.Rows)-1].Style = table.Strong
 		}
@@ -115,7 +115,7 @@ func (c *Comparison) Sides() []string {
 	var out []string
 	for _, s := range []struct {
 		label string
-		Set
+		SideSummary
 	}{{"A", c.A}, {"B", c.B}} {
 		files := ""
 		if s.Reports != s.Runs {
@@ -134,8 +134,8 @@ func (c *Comparison) Sides() []string {
 func (c *Comparison) remarks(list []Metric, all bool) []string {
 	out := c.legend(list)
 	if all {
-		out = append(out, c.absences()...)
-	} else if rest := len(c.shown()) - len(list); rest > 0 {
+		out = append(out, c.missingLines()...)
+	} else if rest := len(c.visibleMetrics()) - len(list); rest > 0 {
 		out = append(out, "not shown: "+text.Count(rest, "metric", "metrics")+
 			" that did not change, or that a side lacks; --all shows them")
 	}
@@ -175,7 +175,7 @@ func (c *Comparison) legend(list []Metric) []string {
 	}
 
 	changed, tested := 0, 0
-	for _, m := range c.shown() {
+	for _, m := range c.visibleMetrics() {
 		if m.Changed != nil {
 			tested++
 			if *m.Changed {
@@ -207,7 +207,7 @@ func (c *Comparison) legend(list []Metric) []string {
 }
 
 // String returns the verdict in one line.
-func (v Verdict) String() string {
+func (v GateResult) String() string {
 	state := "cannot be judged"
 	if v.Fired != nil {
 		state = "passed"
@@ -218,11 +218,11 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("'%s' %s: %s", v.Gate, state, v.Reason)
 }
 
-// absences returns the metrics that runs lack, a line for each reason.
-func (c *Comparison) absences() []string {
+// missingLines returns the metrics that runs lack, a line for each reason.
+func (c *Comparison) missingLines() []string {
 	var reasons []string
 	names := make(map[string][]string)
-	for _, m := range c.shown() {
+	for _, m := range c.visibleMetrics() {
 		if m.Why == "" {
 			continue
 		}
@@ -240,8 +240,8 @@ func (c *Comparison) absences() []string {
 	return out
 }
 
-// A Layout says how a comparison is written for people.
-type Layout struct {
+// An Options says how a comparison is written for people.
+type Options struct {
 	All   bool // also what did not change
 	Color bool // of a terminal
 }
@@ -249,7 +249,7 @@ type Layout struct {
 // WriteTable writes the comparison for people: a sentence, and aligned columns. It is at most 80
 // characters wide unless numbers are unusually long. Text from reports is escaped, so that it cannot
 // contain control characters.
-func WriteTable(w io.Writer, c *Comparison, layout Layout) error {
+func WriteTable(w io.Writer, c *Comparison, layout Options) error {
 	var out strings.Builder
 	write := func(look table.Style, line string) {
 		if layout.Color {
@@ -266,7 +266,7 @@ func WriteTable(w io.Writer, c *Comparison, layout Layout) error {
 		write(table.Plain, line)
 	}
 
-	list := c.listed(layout.All)
+	list := c.listedMetrics(layout.All)
 	if rows := c.rows(list); len(rows) > 0 {
 		for _, line := range textTable(rows).Lines(0, 1) {
 			write(line.Style, line.Text)

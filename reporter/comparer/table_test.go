@@ -75,7 +75,7 @@ func judged(t *testing.T, a, b Side, gates ...string) *Comparison {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Judge(g)
+		c.CheckGate(g)
 	}
 	return c
 }
@@ -121,7 +121,7 @@ func cases(t *testing.T) map[string]*Comparison {
 func TestTable_Golden(t *testing.T) {
 	for name, c := range cases(t) {
 		var out bytes.Buffer
-		if err := WriteTable(&out, c, Layout{All: true}); err != nil {
+		if err := WriteTable(&out, c, Options{All: true}); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name+".txt", out.String())
@@ -139,7 +139,7 @@ func TestTable_Golden(t *testing.T) {
 func TestMarkdown_Golden(t *testing.T) {
 	for name, c := range cases(t) {
 		var out bytes.Buffer
-		if err := WriteMarkdown(&out, c, Layout{All: true}); err != nil {
+		if err := WriteMarkdown(&out, c, Options{All: true}); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name+".md", out.String())
@@ -195,10 +195,10 @@ func TestJSON_Golden(t *testing.T) {
 func TestTable_Colors(t *testing.T) {
 	c := cases(t)["slower"]
 	var bare, colored bytes.Buffer
-	if err := WriteTable(&bare, c, Layout{All: true}); err != nil {
+	if err := WriteTable(&bare, c, Options{All: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteTable(&colored, c, Layout{All: true, Color: true}); err != nil {
+	if err := WriteTable(&colored, c, Options{All: true, Color: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(colored.String()); got != bare.String() {
@@ -219,7 +219,7 @@ func TestChangeText(t *testing.T) {
 		}
 	}
 	for p, want := range map[float64]string{1: "1.000", 0.0281: "0.028", 0.0005: "0.001", 0.0004: "<.001", 0: "<.001"} {
-		if got := probability(p); got != want {
+		if got := pValueCell(p); got != want {
 			t.Errorf("p %v: %q, want %q", p, got, want)
 		}
 	}
@@ -257,7 +257,7 @@ func TestWrapped(t *testing.T) {
 // A writer that fails is told of.
 func TestWrite_Errors(t *testing.T) {
 	c := cases(t)["one"]
-	for name, err := range map[string]error{"table": WriteTable(broken{}, c, Layout{All: true}), "markdown": WriteMarkdown(broken{}, c, Layout{All: true})} {
+	for name, err := range map[string]error{"table": WriteTable(broken{}, c, Options{All: true}), "markdown": WriteMarkdown(broken{}, c, Options{All: true})} {
 		if err == nil || !strings.Contains(err.Error(), "write the comparison") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -22,12 +22,12 @@ type rankEnd struct {
 }
 
 // ranksThat returns the pieces of ranks that end so.
-func ranksThat(t *testing.T, ends ...rankEnd) []reporter.Source {
+func ranksThat(t *testing.T, ends ...rankEnd) []reporter.SourceReport {
 	t.Helper()
-	var out []reporter.Source
+	var out []reporter.SourceReport
 	for rank, e := range ends {
 		in := diagnosis.Input{Input: reportertest.RankInput(reportertest.RankPlan{Rank: rank, OnNode: len(ends), End: e.after,
-			Exit: e.exit, Signal: e.signal, Open: e.open, CPUs: 1})}
+			Exit: e.exit, Signal: e.signal, Unfinished: e.open, CPUs: 1})}
 		if e.sender != "" {
 			at := reportertest.RunStart.Add(time.Duration(e.after*1000-100) * time.Millisecond)
 			in.Exit.Signals = []collector.Signal{{Signal: "SIGTERM", Number: 15, At: at, PID: 77, Process: e.sender}}
@@ -40,7 +40,7 @@ func ranksThat(t *testing.T, ends ...rankEnd) []reporter.Source {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, reporter.Source{Path: in.Rank, Report: r})
+		out = append(out, reporter.SourceReport{Path: in.Rank, Report: r})
 	}
 	return out
 }

@@ -32,7 +32,7 @@ const (
 	throttledShare  = 10.0     // percent of the periods
 	memoryStall     = 10.0     // percent of the time
 	memoryPart      = 0.1      // of the node's memory: a job with less may not be the one that waited
-	memoryTight     = 95.0     // percent of the limit
+	memoryTightPct  = 95.0     // percent of the limit
 	memorySomeStall = 1.0      // percent of the time
 	ioStall         = 20.0     // percent of the time
 	iowaitShare     = 20.0     // percent of the CPU time
@@ -56,8 +56,8 @@ func Conditions() []Condition {
 	}
 }
 
-// atLeast reports whether a metric is at or above a level. If so, it adds the metric to the evidence.
-func (q *verdictInput) atLeast(metric string, level float64) bool {
+// noteIfAtLeast reports whether a metric is at or above a level. If so, it adds the metric to the evidence.
+func (q *verdictInput) noteIfAtLeast(metric string, level float64) bool {
 	v, ok := q.node.Metrics[metric]
 	if !ok || !(v >= level) || q.run.WallSeconds < minCondition {
 		return false
@@ -67,7 +67,7 @@ func (q *verdictInput) atLeast(metric string, level float64) bool {
 }
 
 func (q *verdictInput) throttled() bool {
-	return !quotaOfOthers(q.node) && q.atLeast(reporter.MetricThrottled, throttledShare)
+	return !quotaOfOthers(q.node) && q.noteIfAtLeast(reporter.MetricThrottled, throttledShare)
 }
 
 // quotaOfOthers reports whether others share the job's CPU quota and the job used next to nothing of
@@ -79,15 +79,15 @@ func quotaOfOthers(n *reporter.Node) bool {
 
 func (q *verdictInput) memoryStarved() bool {
 	if _, known := q.node.Metrics[reporter.MetricJobPSIMemory]; known {
-		if q.atLeast(reporter.MetricJobPSIMemory, memoryStall) {
+		if q.noteIfAtLeast(reporter.MetricJobPSIMemory, memoryStall) {
 			return true
 		}
 	} else if q.node.Metric(reporter.MetricJobMemoryPeak) >= memoryPart*q.node.Host.MemoryMB &&
-		q.atLeast(reporter.MetricPSIMemoryFull, memoryStall) {
+		q.noteIfAtLeast(reporter.MetricPSIMemoryFull, memoryStall) {
 		return true
 	}
 	some := 100 * float64(q.account.JobStall.MemorySome) / q.run.WallSeconds
-	if !(some >= memorySomeStall) || !q.atLeast(reporter.MetricLimitMemory, memoryTight) {
+	if !(some >= memorySomeStall) || !q.noteIfAtLeast(reporter.MetricLimitMemory, memoryTightPct) {
 		return false
 	}
 	q.note("job_psi_memory_some_avg_pct", min(100, some))
@@ -96,13 +96,13 @@ func (q *verdictInput) memoryStarved() bool {
 
 func (q *verdictInput) ioWait() bool {
 	if _, known := q.node.Metrics[reporter.MetricJobPSIIO]; known {
-		return q.atLeast(reporter.MetricJobPSIIO, ioStall)
+		return q.noteIfAtLeast(reporter.MetricJobPSIIO, ioStall)
 	}
 	moved := q.node.Metric(reporter.MetricJobRead) + q.node.Metric(reporter.MetricJobWritten)
 	if !(moved >= ioRate*q.run.WallSeconds) {
 		return false // others on the node are waiting
 	}
-	return q.atLeast(reporter.MetricPSIIOFull, ioStall) || q.atLeast(reporter.MetricIOWait, iowaitShare)
+	return q.noteIfAtLeast(reporter.MetricPSIIOFull, ioStall) || q.noteIfAtLeast(reporter.MetricIOWait, iowaitShare)
 }
 
 func (q *verdictInput) swapping() bool {
@@ -123,7 +123,7 @@ func (q *verdictInput) gpuIdle() bool {
 	sum, n := 0.0, 0
 	for i, g := range q.rec.GPUs {
 		c := collector.GPUColumn(i, collector.GPUUtilization)
-		if !g.OfJob || c >= q.rec.Columns() { // a damaged journal may name more GPUs than it has columns
+		if !g.OfJob || c >= q.rec.NumColumns() { // a damaged journal may name more GPUs than it has columns
 			continue
 		}
 		mean, known := q.rec.Summaries[c].Mean()

@@ -30,13 +30,13 @@ func New(in Input) *reporter.Report {
 
 // Merge merges the nodes of several reports into one, as reporter.Merge does, and draws conclusions
 // from all of them.
-func Merge(inputs []reporter.Source) (*reporter.Report, error) {
+func Merge(inputs []reporter.SourceReport) (*reporter.Report, error) {
 	return concluded(reporter.Merge(inputs))
 }
 
 // Combine puts the pieces of a node together, as reporter.Combine does, and says which of its ranks failed first and
 // what to change. The exit code is that of this rank.
-func Combine(pieces []reporter.Source) (*reporter.Report, error) {
+func Combine(pieces []reporter.SourceReport) (*reporter.Report, error) {
 	return concluded(reporter.Combine(pieces))
 }
 
@@ -58,12 +58,12 @@ func conclude(r *reporter.Report) {
 			n.Findings = findings(n, &r.Run)
 		}
 	}
-	concludeEnd(r)
-	addAcross(r)
+	concludeRun(r)
+	addPeerFindings(r)
 }
 
-// concludeEnd gives the run the verdict, exit code and signal of the first job that failed.
-func concludeEnd(r *reporter.Report) {
+// concludeRun gives the run the verdict, exit code and signal of the first job that failed.
+func concludeRun(r *reporter.Report) {
 	var list []ending
 	for name, n := range r.Nodes {
 		list = append(list, endingsOf(name, n)...)
@@ -71,7 +71,7 @@ func concludeEnd(r *reporter.Report) {
 
 	first, _ := firstFailure(list)
 	r.Run.Verdict = first.verdict
-	if len(list) > 1 && first.role != roleGood && first.code != nil {
+	if len(list) > 1 && first.outcome != outcomeSucceeded && first.code != nil {
 		r.Run.ExitCode, r.Run.Signal = first.code, first.signal
 	}
 }

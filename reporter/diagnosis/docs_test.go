@@ -53,24 +53,24 @@ func says(t *testing.T, name, text string, thresholds []any) {
 func TestDocs_Rules(t *testing.T) {
 	n := func(v any) string { return fmt.Sprint(v) }
 	thresholds := map[string][]any{
-		MemoryTight:      {findTightPct, 100 * findTightOwn},
-		findDiskFull:     {findDiskPct, text.WholeSize(findDiskFreeMB)},
-		findGPUIdle:      {gpuIdleShare, 100 * gpuIdleKnown},
-		findGPUStarved:   {collector.GPUIdle, starvedShare, n(collector.GPUGap) + " s", n(starvedCPUs) + " CPUs", starvedWaiting, n(starvedDisk) + " MiB/s"},
-		findOneThread:    {n(findThreadMin) + " to " + n(findThreadMax), findWaitPct, reporter.MetricJobPSICPU, reporter.MetricPSICPUSome},
-		findCPUsUnused:   {n(math.Round(100*(findCPURoom-1))) + " %", 100 * findCPUsOver},
-		findThrottled:    {throttledShare, 100 * findThrottledLoss, 100 * quotaPart},
-		findNeighbour:    {neighbourShare, findWaitPct, neighbourSteal, neighbourShare, neighbourWait, reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull},
-		findClockedDown:  {clockedShare, clockedMuch, n(clockedEvents) + " times"},
-		findServer:       {serverWait, serverStorage, 100 * serverBusy},
-		findSwapping:     {n(swapTotal) + " MiB", n(swapRate) + " MiB per second"},
-		findMemoryUnused: {n(findMemoryRoom) + " × the peak", text.WholeSize(findSmallLimit), 100 * heldSwap, 100 * heldRefaults},
-		findImbalance: {100 * findImbalanceLess, "median " + n(findImbalanceCPUs), text.WholeSize(findImbalanceMB), findImbalanceGPU,
+		MemoryTight:           {findTightPct, 100 * findTightOwn},
+		ruleDiskFull:          {findDiskPct, text.TrimmedSizeText(findDiskFreeMB)},
+		ruleGPUIdle:           {gpuIdleShare, 100 * gpuIdleKnown},
+		ruleGPUStarved:        {collector.GPUIdleMaxPct, starvedShare, n(collector.GPUGapMinSeconds) + " s", n(starvedCPUs) + " CPUs", starvedWaiting, n(starvedDisk) + " MiB/s"},
+		ruleOneThread:         {n(findThreadMin) + " to " + n(findThreadMax), findWaitPct, reporter.MetricJobPSICPU, reporter.MetricPSICPUSome},
+		ruleCPUsUnused:        {n(math.Round(100*(findCPURoom-1))) + " %", 100 * findCPUsOver},
+		ruleThrottled:         {throttledShare, 100 * findThrottledLoss, 100 * quotaPart},
+		ruleNeighbour:         {neighbourShare, findWaitPct, neighbourSteal, neighbourShare, neighbourWait, reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull},
+		ruleClockedDown:       {clockedShare, clockedMuch, n(clockedEvents) + " times"},
+		ruleNetworkFileSystem: {serverWait, serverStorage, 100 * serverBusy},
+		ruleSwapping:          {n(swapTotal) + " MiB", n(swapRate) + " MiB per second"},
+		ruleMemoryUnused:      {n(findMemoryRoom) + " × the peak", text.TrimmedSizeText(findSmallLimit), 100 * reclaimSwapShare, 100 * reclaimRefaultShare},
+		ruleImbalance: {100 * findImbalanceLess, "median " + n(findImbalanceCPUs), text.TrimmedSizeText(findImbalanceMB), findImbalanceGPU,
 			100 * findImbalanceMore, 100 * findImbalanceLength},
-		findStraggler:     {100 * findStragglerShare, n(findStragglerLength) + " s"},
-		findOddNode:       {"only one"},
-		findGPUMemoryFull: {findGPUMemoryPct},
-		findSamplingGaps:  {n(findMissedTicks) + " samples", findMissedPct, findMissedPct},
+		ruleStraggler:     {100 * findStragglerShare, n(findStragglerLength) + " s"},
+		ruleOddNode:       {"only one"},
+		ruleGPUMemoryFull: {findGPUMemoryPct},
+		ruleSamplingGaps:  {n(findMissedTicks) + " samples", findMissedPct, findMissedPct},
 	}
 	var want, got [][]string
 	for _, r := range Rules() {
@@ -106,14 +106,14 @@ func TestDocs_Verdict(t *testing.T) {
 		t.Errorf("causes %q, want %q", got, want)
 	}
 	thresholds := map[string][]any{
-		CauseOOMCgroup: {collector.LimitHeldPct, collector.HostRoomPct},
-		CauseOOMHost:   {hostShort},
+		CauseOOMCgroup: {collector.LimitUnreclaimablePct, collector.HostAvailablePct},
+		CauseOOMHost:   {hostShortPct},
 		CauseTimeLimit: {fmt.Sprint(killGrace.Minutes()) + " min"},
 		CauseDiskFull:  {fmt.Sprint(fullMB) + " MiB", fmt.Sprint(lastSamples) + " samples"},
 
 		ConditionThrottled: {reporter.MetricThrottled, throttledShare, 100 * quotaPart},
 		ConditionMemoryStarved: {reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, 100 * memoryPart, memoryStall, reporter.MetricLimitMemory,
-			memoryTight, memorySomeStall},
+			memoryTightPct, memorySomeStall},
 		ConditionIOWait:   {reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, reporter.MetricIOWait, text.SizeText(ioRate) + "/s", ioStall},
 		ConditionSwapping: {reporter.MetricSwapIn, reporter.MetricSwapOut, text.SizeText(swapTotal), text.SizeText(swapRate) + "/s"},
 		ConditionGPUIdle:  {reporter.MetricGPUUtilization, 100 * gpuIdleKnown, gpuIdleShare, fmt.Sprint(gpuIdleAfter) + " s"},

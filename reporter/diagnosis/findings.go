@@ -31,28 +31,28 @@ const (
 // The IDs of findings.
 const (
 	// MemoryTight is the ID of the finding that says how much more memory to ask for.
-	MemoryTight       = "memory_tight"
-	findDiskFull      = "disk_nearly_full"
-	findGPUIdle       = "gpu_idle"
-	findGPUStarved    = "gpu_starved"
-	findOneThread     = "one_busy_thread"
-	findCPUsUnused    = "cpus_unused"
-	findThrottled     = "throttled"
-	findNeighbour     = "neighbour"
-	findClockedDown   = "clocked_down"
-	findServer        = "network_file_system"
-	findSwapping      = "swapping"
-	findMemoryUnused  = "memory_unused"
-	findImbalance     = "imbalance"
-	findStraggler     = "straggler"
-	findOddNode       = "odd_node"
-	findGPUMemoryFull = "gpu_memory_full"
-	findSamplingGaps  = "sampling_gaps"
+	MemoryTight           = "memory_tight"
+	ruleDiskFull          = "disk_nearly_full"
+	ruleGPUIdle           = "gpu_idle"
+	ruleGPUStarved        = "gpu_starved"
+	ruleOneThread         = "one_busy_thread"
+	ruleCPUsUnused        = "cpus_unused"
+	ruleThrottled         = "throttled"
+	ruleNeighbour         = "neighbour"
+	ruleClockedDown       = "clocked_down"
+	ruleNetworkFileSystem = "network_file_system"
+	ruleSwapping          = "swapping"
+	ruleMemoryUnused      = "memory_unused"
+	ruleImbalance         = "imbalance"
+	ruleStraggler         = "straggler"
+	ruleOddNode           = "odd_node"
+	ruleGPUMemoryFull     = "gpu_memory_full"
+	ruleSamplingGaps      = "sampling_gaps"
 )
 
 // The thresholds of the rules.
 const (
-	findSeconds         = 5    // shorter runs have no findings, and shorter ranks are not compared
+	minRunSeconds       = 5    // shorter runs have no findings, and shorter ranks are not compared
 	findTightPct        = 90   // of the memory limit
 	findSmallLimit      = 1024 // MiB of memory: less is not worth a warning
 	findThrottledLoss   = 0.05 // of the job's CPU time: less is not worth a warning
@@ -91,30 +91,30 @@ func Rules() []Rule {
 		{MemoryTight, SeverityWarning, judgeMemoryTight,
 			s("ask for %v × its peak; for %v × the limit when processes were killed for it; of both with what was swapped "+
 				"out of the job", findTightRoom, findKilledRoom)},
-		{findDiskFull, SeverityWarning, judgeDisk, "make room, or write elsewhere"},
-		{findGPUIdle, SeverityWarning, judgeGPUIdle,
+		{ruleDiskFull, SeverityWarning, judgeDisk, "make room, or write elsewhere"},
+		{ruleGPUIdle, SeverityWarning, judgeGPUIdle,
 			s("ask for fewer GPUs, but keep those with %d %% of their memory in use, or find what they wait for",
 				findGPUHeldPct)},
-		{findGPUStarved, SeverityWarning, judgeGPUStarved, "prepare the GPU's work in more processes, or ahead of it"},
-		{findOneThread, SeverityWarning, judgeOneThread, "let it work in parallel, or ask for 1 CPU"},
-		{findCPUsUnused, SeverityWarning, judgeCPUsUnused,
+		{ruleGPUStarved, SeverityWarning, judgeGPUStarved, "prepare the GPU's work in more processes, or ahead of it"},
+		{ruleOneThread, SeverityWarning, judgeOneThread, "let it work in parallel, or ask for 1 CPU"},
+		{ruleCPUsUnused, SeverityWarning, judgeCPUsUnused,
 			s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1))},
-		{findThrottled, SeverityWarning, judgeThrottled, "ask for more CPUs, or run fewer threads"},
-		{findNeighbour, SeverityWarning, judgeNeighbour,
+		{ruleThrottled, SeverityWarning, judgeThrottled, "ask for more CPUs, or run fewer threads"},
+		{ruleNeighbour, SeverityWarning, judgeNeighbour,
 			"ask for CPUs or memory of its own, or run it when the node is quieter"},
-		{findClockedDown, SeverityWarning, judgeClockedDown, "have the node's cooling looked at, or use another node"},
-		{findServer, SeverityWarning, judgeServer,
+		{ruleClockedDown, SeverityWarning, judgeClockedDown, "have the node's cooling looked at, or use another node"},
+		{ruleNetworkFileSystem, SeverityWarning, judgeServer,
 			"copy what is used often to a local disk, or open fewer and larger files"},
-		{findSwapping, SeverityWarning, judgeSwapping, "ask for more memory, or use less"},
-		{findMemoryUnused, SeverityWarning, judgeMemoryUnused,
+		{ruleSwapping, SeverityWarning, judgeSwapping, "ask for more memory, or use less"},
+		{ruleMemoryUnused, SeverityWarning, judgeMemoryUnused,
 			s("ask for %d × the peak, rounded up to a size of few digits; no amount where the need is not known",
 				findMemoryRoom)},
-		{findImbalance, SeverityWarning, nil, "give the nodes or ranks equal shares of the work, or use fewer of them"},
-		{findStraggler, SeverityWarning, nil, "give the last one less to do, or find what it waited for"},
-		{findOddNode, SeverityWarning, nil, "look at what is different on that node, or leave it out"},
-		{findGPUMemoryFull, SeverityInfo, judgeGPUMemory,
+		{ruleImbalance, SeverityWarning, nil, "give the nodes or ranks equal shares of the work, or use fewer of them"},
+		{ruleStraggler, SeverityWarning, nil, "give the last one less to do, or find what it waited for"},
+		{ruleOddNode, SeverityWarning, nil, "look at what is different on that node, or leave it out"},
+		{ruleGPUMemoryFull, SeverityInfo, judgeGPUMemory,
 			"expect larger inputs to fail; some frameworks take all memory beforehand"},
-		{findSamplingGaps, SeverityInfo, judgeSampling,
+		{ruleSamplingGaps, SeverityInfo, judgeSampling,
 			"leave perfagent a little CPU, or choose a longer --interval"},
 	}
 }
@@ -190,14 +190,14 @@ func evidence(pairs ...any) map[string]any {
 	return out
 }
 
-// Advice is a finding with the nodes that have it.
-type Advice struct {
+// MergedFinding is a finding with the nodes that have it.
+type MergedFinding struct {
 	reporter.Finding          // of the first of the nodes where its severity is highest
 	Nodes            []string // by index
 }
 
-// AdviceOf returns the findings of all nodes, each ID once, in the order of the findings of one node.
-func AdviceOf(r *reporter.Report) []Advice {
+// MergedFindings returns the findings of all nodes, each ID once, in the order of the findings of one node.
+func MergedFindings(r *reporter.Report) []MergedFinding {
 	var list []reporter.Finding
 	nodes := make(map[string][]string)
 	for name, n := range r.EachNode() {
@@ -216,9 +216,9 @@ func AdviceOf(r *reporter.Report) []Advice {
 	}
 
 	sortFindings(list)
-	out := make([]Advice, len(list))
+	out := make([]MergedFinding, len(list))
 	for i, f := range list {
-		out[i] = Advice{f, nodes[f.ID]}
+		out[i] = MergedFinding{f, nodes[f.ID]}
 	}
 	return out
 }

@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func mustMerge(t *testing.T, inputs ...reporter.Source) *reporter.Report {
+func mustMerge(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
 	r, err := Merge(inputs)
 	if err != nil {
@@ -55,7 +55,7 @@ func findingNode() *reporter.Node {
 			reporter.MetricThrottled: 2, reporter.MetricThrottledSeconds: 0.5, reporter.MetricSwapIn: 0, reporter.MetricSwapOut: 0, reporter.MetricDiskPeak: 60, reporter.MetricJobOOMKills: 0,
 			"gpu_0_avg_utilization_pct": 91, "gpu_1_avg_utilization_pct": 88, "gpu_2_avg_utilization_pct": 0,
 			"max_t_gpu_0_memory_used_mb": 60000, "max_t_gpu_1_memory_used_mb": 60000, "max_t_gpu_2_memory_used_mb": 80000},
-		Summaries: map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: 40000, Mean: 40000, Max: 40000}},
+		Summaries: map[string]reporter.Summary{collector.DiskFree.Key(): {Min: 40000, Mean: 40000, Max: 40000}},
 		Samples:   findingSamples(60, 60, 60),
 	}
 }
@@ -127,14 +127,14 @@ func findingCrowd(busy, waiting float64) func(*reporter.Node) {
 // findingMemory fills the node's memory, of which the job has 4 GiB, and makes tasks wait for it.
 func findingMemory(used, waiting float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
-		n.Summaries = map[string]reporter.Quantile{collector.MemPercent.Key(): {Mean: used}, collector.JobMemory.Key(): {Mean: 4096}}
+		n.Summaries = map[string]reporter.Summary{collector.MemPercent.Key(): {Mean: used}, collector.JobMemory.Key(): {Mean: 4096}}
 		n.Metrics[reporter.MetricPSIMemoryFull] = waiting
 	}
 }
 
 func findingFree(mb float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
-		n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: mb}}
+		n.Summaries = map[string]reporter.Summary{collector.DiskFree.Key(): {Min: mb}}
 	}
 }
 
@@ -149,7 +149,7 @@ func findingMount(seconds, reading, storage float64) func(*reporter.Node) {
 		}
 		n.Mounts = []reporter.Mount{{Type: "nfs4", Source: "nfs1:/export/home", MountedOn: []string{"/home"}, ReadMB: 512,
 			MountCalls: reporter.MountCalls{Calls: 1000, ExecuteSeconds: seconds}, Operations: ops}}
-		n.Summaries = map[string]reporter.Quantile{collector.JobPSIIOSome.Key(): {Mean: storage}}
+		n.Summaries = map[string]reporter.Summary{collector.JobPSIIOSome.Key(): {Mean: storage}}
 	}
 }
 
@@ -174,108 +174,108 @@ var findingCases = []findingCase{
 		n.Verdict = &reporter.Verdict{Cause: CauseOOMCgroup, Evidence: map[string]any{"limit_kills": 1.0, "limit_mb": 2048.0}}
 	}), findingSet(reporter.MetricLimitMemory, 80.0, reporter.MetricJobOOMKills, 1.0)},
 	{MemoryTight, "limit that went", findingAll(findingLimits(reporter.Limits{CPUs: 8}), findingSet(reporter.MetricLimitMemory, 95.0)), findingLimits(reporter.Limits{CPUs: 8})},
-	{findDiskFull, "share", findingAll(findingSet(reporter.MetricDiskPeak, 95.0), findingFree(812.5)), findingAll(findingSet(reporter.MetricDiskPeak, 94.999), findingFree(812.5))},
-	{findDiskFull, "large", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102399)), findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102400))},
-	{findDiskFull, "by name", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
-	{findDiskFull, "of two", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/", "/scratch"} }), findingFree(10)},
-	{findDiskFull, "free is not known", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), func(n *reporter.Node) { n.Summaries = nil }), func(n *reporter.Node) { n.Summaries = nil }},
-	{findGPUIdle, "one of two", findingSet("gpu_1_avg_utilization_pct", 9.999), findingSet("gpu_1_avg_utilization_pct", 10.0)},
-	{findGPUIdle, "both", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25), func(n *reporter.Node) {
+	{ruleDiskFull, "share", findingAll(findingSet(reporter.MetricDiskPeak, 95.0), findingFree(812.5)), findingAll(findingSet(reporter.MetricDiskPeak, 94.999), findingFree(812.5))},
+	{ruleDiskFull, "large", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102399)), findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102400))},
+	{ruleDiskFull, "by name", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
+	{ruleDiskFull, "of two", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/", "/scratch"} }), findingFree(10)},
+	{ruleDiskFull, "free is not known", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), func(n *reporter.Node) { n.Summaries = nil }), func(n *reporter.Node) { n.Summaries = nil }},
+	{ruleGPUIdle, "one of two", findingSet("gpu_1_avg_utilization_pct", 9.999), findingSet("gpu_1_avg_utilization_pct", 10.0)},
+	{ruleGPUIdle, "both", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25), func(n *reporter.Node) {
 		n.Metrics["gpu_0_avg_utilization_pct"], n.Metrics["gpu_1_avg_utilization_pct"] = 0, 0
 		n.GPUs[0].OfJob, n.GPUs[1].OfJob = false, false
 	}},
-	{findGPUIdle, "the only one", func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; n.Metrics["gpu_0_avg_utilization_pct"] = 0.4 },
+	{ruleGPUIdle, "the only one", func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; n.Metrics["gpu_0_avg_utilization_pct"] = 0.4 },
 		func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; delete(n.Metrics, "gpu_0_avg_utilization_pct") }},
-	{findGPUStarved, "one CPU", findingIdle(12.1, 0.8, 0, 0), findingIdle(12, 0.8, 0, 0)},
-	{findGPUStarved, "less than a CPU", findingIdle(30, 0.8, 0, 0), findingIdle(30, 0.799, 0, 0)},
-	{findGPUStarved, "storage", findingIdle(30, 0.1, 50, 0), findingIdle(30, 0.1, 49.9, 0)},
-	{findGPUStarved, "a disk", findingIdle(30, math.NaN(), math.NaN(), 50), findingIdle(30, math.NaN(), math.NaN(), 49.9)},
-	{findGPUStarved, "of another job", findingIdle(30, 1, 0, 0), findingAll(findingIdle(30, 1, 0, 0), func(n *reporter.Node) { n.GPUs[0].OfJob = false })},
-	{findGPUIdle, "empty", findingSet("gpu_1_avg_utilization_pct", 0.5, "max_t_gpu_1_memory_used_mb", 7999.0),
+	{ruleGPUStarved, "one CPU", findingIdle(12.1, 0.8, 0, 0), findingIdle(12, 0.8, 0, 0)},
+	{ruleGPUStarved, "less than a CPU", findingIdle(30, 0.8, 0, 0), findingIdle(30, 0.799, 0, 0)},
+	{ruleGPUStarved, "storage", findingIdle(30, 0.1, 50, 0), findingIdle(30, 0.1, 49.9, 0)},
+	{ruleGPUStarved, "a disk", findingIdle(30, math.NaN(), math.NaN(), 50), findingIdle(30, math.NaN(), math.NaN(), 49.9)},
+	{ruleGPUStarved, "of another job", findingIdle(30, 1, 0, 0), findingAll(findingIdle(30, 1, 0, 0), func(n *reporter.Node) { n.GPUs[0].OfJob = false })},
+	{ruleGPUIdle, "empty", findingSet("gpu_1_avg_utilization_pct", 0.5, "max_t_gpu_1_memory_used_mb", 7999.0),
 		findingSet("gpu_1_avg_utilization_pct", 10.0, "max_t_gpu_1_memory_used_mb", 0.0)},
-	{findGPUIdle, "filled", findingSet("gpu_1_avg_utilization_pct", 0.5, "max_t_gpu_1_memory_used_mb", 8000.0),
+	{ruleGPUIdle, "filled", findingSet("gpu_1_avg_utilization_pct", 0.5, "max_t_gpu_1_memory_used_mb", 8000.0),
 		findingSet("gpu_1_avg_utilization_pct", 10.0, "max_t_gpu_1_memory_used_mb", 8000.0)},
-	{findGPUIdle, "one of them filled", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 0.0,
+	{ruleGPUIdle, "one of them filled", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 0.0,
 		"max_t_gpu_0_memory_used_mb", 20000.0, "max_t_gpu_1_memory_used_mb", 3.0), func(n *reporter.Node) { n.GPUs = nil }},
-	{findGPUIdle, "both empty", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25,
+	{ruleGPUIdle, "both empty", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25,
 		"max_t_gpu_0_memory_used_mb", 0.0, "max_t_gpu_1_memory_used_mb", math.NaN()), func(n *reporter.Node) { n.GPUs = nil }},
-	{findGPUIdle, "measured for half", findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(30, 30) }),
+	{ruleGPUIdle, "measured for half", findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(30, 30) }),
 		findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(29, 60) })},
-	{findOneThread, "least", findingSet(reporter.MetricJobCores, 0.85, reporter.MetricJobCoresPeak, 1.01), findingSet(reporter.MetricJobCores, 0.849, reporter.MetricJobCoresPeak, 7.1)},
-	{findOneThread, "most", findingSet(reporter.MetricJobCores, 1.15, reporter.MetricJobCoresPeak, 1.2), findingSet(reporter.MetricJobCores, 1.1501, reporter.MetricJobCoresPeak, 7.1)},
-	{findOneThread, "two CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 2, CPUSetCPUs: 2}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)),
+	{ruleOneThread, "least", findingSet(reporter.MetricJobCores, 0.85, reporter.MetricJobCoresPeak, 1.01), findingSet(reporter.MetricJobCores, 0.849, reporter.MetricJobCoresPeak, 7.1)},
+	{ruleOneThread, "most", findingSet(reporter.MetricJobCores, 1.15, reporter.MetricJobCoresPeak, 1.2), findingSet(reporter.MetricJobCores, 1.1501, reporter.MetricJobCoresPeak, 7.1)},
+	{ruleOneThread, "two CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 2, CPUSetCPUs: 2}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 1.99, CPUQuota: 1.99}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0))},
-	{findOneThread, "whole node", findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)),
+	{ruleOneThread, "whole node", findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 2.0))},
-	{findOneThread, "phases", findingSet(reporter.MetricJobCores, 1.1, reporter.MetricJobCoresPeak, 7.9), func(n *reporter.Node) { n.Limits = nil; n.Metrics[reporter.MetricJobCores] = 1.1 }},
-	{findCPUsUnused, "mean", findingSet(reporter.MetricJobCores, 3.999, reporter.MetricJobCoresPeak, 5.4), findingSet(reporter.MetricJobCores, 4.0, reporter.MetricJobCoresPeak, 5.4)},
-	{findCPUsUnused, "peak", findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 5.45), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 5.46)},
-	{findCPUsUnused, "one left over", findingAll(findingLimits(reporter.Limits{CPUs: 2, CPUQuota: 2}), findingSet(reporter.MetricJobCores, 0.5, reporter.MetricJobCoresPeak, 0.9)),
+	{ruleOneThread, "phases", findingSet(reporter.MetricJobCores, 1.1, reporter.MetricJobCoresPeak, 7.9), func(n *reporter.Node) { n.Limits = nil; n.Metrics[reporter.MetricJobCores] = 1.1 }},
+	{ruleCPUsUnused, "mean", findingSet(reporter.MetricJobCores, 3.999, reporter.MetricJobCoresPeak, 5.4), findingSet(reporter.MetricJobCores, 4.0, reporter.MetricJobCoresPeak, 5.4)},
+	{ruleCPUsUnused, "peak", findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 5.45), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 5.46)},
+	{ruleCPUsUnused, "one left over", findingAll(findingLimits(reporter.Limits{CPUs: 2, CPUQuota: 2}), findingSet(reporter.MetricJobCores, 0.5, reporter.MetricJobCoresPeak, 0.9)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 1.9, CPUQuota: 1.9}), findingSet(reporter.MetricJobCores, 0.5, reporter.MetricJobCoresPeak, 0.9))},
-	{findCPUsUnused, "a quarter left over", findingAll(findingLimits(reporter.Limits{CPUs: 10, CPUQuota: 10}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 6.3)),
+	{ruleCPUsUnused, "a quarter left over", findingAll(findingLimits(reporter.Limits{CPUs: 10, CPUQuota: 10}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 6.3)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 10, CPUQuota: 10}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 7.2))},
-	{findCPUsUnused, "affinity", findingAll(findingLimits(reporter.Limits{CPUs: 63, AffinityCPUs: 63}), findingSet(reporter.MetricJobCores, 0.0, reporter.MetricJobCoresPeak, 0.01)),
+	{ruleCPUsUnused, "affinity", findingAll(findingLimits(reporter.Limits{CPUs: 63, AffinityCPUs: 63}), findingSet(reporter.MetricJobCores, 0.0, reporter.MetricJobCoresPeak, 0.01)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 64, AffinityCPUs: 64}), findingSet(reporter.MetricJobCores, 0.0, reporter.MetricJobCoresPeak, 0.01))},
-	{findOneThread, "crowded, but one thread", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobThreads, 1.0),
+	{ruleOneThread, "crowded, but one thread", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobThreads, 1.0),
 		findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 20.0, reporter.MetricJobThreads, 2.0)},
-	{findOneThread, "others wait", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobPSICPU, 19.999, reporter.MetricJobThreads, 2.0),
+	{ruleOneThread, "others wait", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobPSICPU, 19.999, reporter.MetricJobThreads, 2.0),
 		findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobPSICPU, 20.0, reporter.MetricJobThreads, 2.0)},
-	{findCPUsUnused, "crowded", findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 19.999), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 20.0)},
-	{findCPUsUnused, "quota of the whole node", findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUQuota: 64}), findingSet(reporter.MetricJobCores, 20.0, reporter.MetricJobCoresPeak, 30.0)),
+	{ruleCPUsUnused, "crowded", findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 19.999), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 20.0)},
+	{ruleCPUsUnused, "quota of the whole node", findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUQuota: 64}), findingSet(reporter.MetricJobCores, 20.0, reporter.MetricJobCoresPeak, 30.0)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUQuota: 64}), findingSet(reporter.MetricJobCores, 20.0, reporter.MetricJobCoresPeak, 30.0, reporter.MetricThrottled, math.NaN()), func(n *reporter.Node) { n.Limits.CPUQuota = 0 })},
-	{findThrottled, "periods", findingSet(reporter.MetricThrottled, 10.0, reporter.MetricThrottledSeconds, 12.34), findingSet(reporter.MetricThrottled, 9.999, reporter.MetricThrottledSeconds, 12.34)},
-	{findThrottled, "with others", findingAll(findingSource(host.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.8, reporter.MetricJobCoresPeak, 7.8)),
+	{ruleThrottled, "periods", findingSet(reporter.MetricThrottled, 10.0, reporter.MetricThrottledSeconds, 12.34), findingSet(reporter.MetricThrottled, 9.999, reporter.MetricThrottledSeconds, 12.34)},
+	{ruleThrottled, "with others", findingAll(findingSource(host.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.8, reporter.MetricJobCoresPeak, 7.8)),
 		findingAll(findingSource(host.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.79, reporter.MetricJobCoresPeak, 7.8))},
-	{findThrottled, "wins over unused CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 40.0, reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0, reporter.MetricThrottledSeconds, math.NaN())),
+	{ruleThrottled, "wins over unused CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 40.0, reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0, reporter.MetricThrottledSeconds, math.NaN())),
 		findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 0.0, reporter.MetricJobCores, 2.3, reporter.MetricJobCoresPeak, 4.0))},
-	{findNeighbour, "on CPUs", findingCrowd(50, 20), findingCrowd(50, 19.999)},
-	{findNeighbour, "a quarter of the CPUs", findingCrowd(37.5, 20), findingCrowd(37.4, 20)},
-	{findNeighbour, "tasks of the job wait", findingAll(findingCrowd(50, 0), findingSet(reporter.MetricJobPSICPU, 20.0)),
+	{ruleNeighbour, "on CPUs", findingCrowd(50, 20), findingCrowd(50, 19.999)},
+	{ruleNeighbour, "a quarter of the CPUs", findingCrowd(37.5, 20), findingCrowd(37.4, 20)},
+	{ruleNeighbour, "tasks of the job wait", findingAll(findingCrowd(50, 0), findingSet(reporter.MetricJobPSICPU, 20.0)),
 		findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobPSICPU, 19.0))},
-	{findNeighbour, "it had its CPUs", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobCores, 7.19)),
+	{ruleNeighbour, "it had its CPUs", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobCores, 7.19)),
 		findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobCores, 7.2))},
-	{findNeighbour, "more threads than the CPUs that it may use", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobThreads, 8.0)),
+	{ruleNeighbour, "more threads than the CPUs that it may use", findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobThreads, 8.0)),
 		findingAll(findingCrowd(50, 90), findingSet(reporter.MetricJobThreads, 9.0))},
-	{findNeighbour, "more threads than a node has CPUs", findingAll(findingCrowd(100, 90), findingLimits(reporter.Limits{CPUs: 8, AffinityCPUs: 8}), func(n *reporter.Node) { n.Host.CPUs = 8 }, findingSet(reporter.MetricJobThreads, 64.0, reporter.MetricJobCores, 5.0)),
+	{ruleNeighbour, "more threads than a node has CPUs", findingAll(findingCrowd(100, 90), findingLimits(reporter.Limits{CPUs: 8, AffinityCPUs: 8}), func(n *reporter.Node) { n.Host.CPUs = 8 }, findingSet(reporter.MetricJobThreads, 64.0, reporter.MetricJobCores, 5.0)),
 		findingAll(findingCrowd(92, 90), findingLimits(reporter.Limits{CPUs: 8, AffinityCPUs: 8}), func(n *reporter.Node) { n.Host.CPUs = 8 }, findingSet(reporter.MetricJobThreads, 64.0, reporter.MetricJobCores, 5.0))},
-	{findNeighbour, "another virtual machine", findingSet(reporter.MetricSteal, 10.0), findingSet(reporter.MetricSteal, 9.999)},
-	{findNeighbour, "in memory", findingMemory(40, 5), findingMemory(26, 5)},
-	{findNeighbour, "waiting for memory", findingMemory(60, 5), findingMemory(60, 4.999)},
-	{findNeighbour, "a limit of its own", findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, 89.9)),
+	{ruleNeighbour, "another virtual machine", findingSet(reporter.MetricSteal, 10.0), findingSet(reporter.MetricSteal, 9.999)},
+	{ruleNeighbour, "in memory", findingMemory(40, 5), findingMemory(26, 5)},
+	{ruleNeighbour, "waiting for memory", findingMemory(60, 5), findingMemory(60, 4.999)},
+	{ruleNeighbour, "a limit of its own", findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, 89.9)),
 		findingAll(findingMemory(60, 50), findingSet(reporter.MetricLimitMemory, math.NaN()), func(n *reporter.Node) { delete(n.Summaries, collector.JobMemory.Key()) })},
-	{findClockedDown, "for long", findingSet(reporter.MetricCPUThrottleSeconds, 3.0, reporter.MetricCPUThrottleEvents, 17.0, reporter.MetricCPUTemperature, 97.0),
+	{ruleClockedDown, "for long", findingSet(reporter.MetricCPUThrottleSeconds, 3.0, reporter.MetricCPUThrottleEvents, 17.0, reporter.MetricCPUTemperature, 97.0),
 		findingSet(reporter.MetricCPUThrottleSeconds, 0.59, reporter.MetricCPUThrottleEvents, 17.0, reporter.MetricCPUTemperature, 97.0)},
-	{findClockedDown, "for a moment", findingSet(reporter.MetricCPUThrottleSeconds, 0.6), findingSet(reporter.MetricCPUThrottleSeconds, 0.0)},
-	{findClockedDown, "without times", findingSet(reporter.MetricCPUThrottleEvents, 10.0), findingSet(reporter.MetricCPUThrottleEvents, 9.0)},
-	{findServer, "metadata", findingMount(12, 0, 0), findingMount(11.9, 0, 0)},
-	{findServer, "reading", findingMount(30, 24, 5), findingMount(30, 24, 4.9)},
-	{findServer, "the kernel reads ahead", findingMount(36, 24, 0), findingMount(35.9, 24, 0)},
-	{findServer, "Lustre", findingLustre(12), findingLustre(11.9)},
-	{findServer, "two", findingAll(findingMount(15, 1, 0), findingLustre(45.5)), findingAll(findingMount(2, 1, 0), findingLustre(10.9))},
-	{findServer, "it had CPUs", findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 7.19)),
+	{ruleClockedDown, "for a moment", findingSet(reporter.MetricCPUThrottleSeconds, 0.6), findingSet(reporter.MetricCPUThrottleSeconds, 0.0)},
+	{ruleClockedDown, "without times", findingSet(reporter.MetricCPUThrottleEvents, 10.0), findingSet(reporter.MetricCPUThrottleEvents, 9.0)},
+	{ruleNetworkFileSystem, "metadata", findingMount(12, 0, 0), findingMount(11.9, 0, 0)},
+	{ruleNetworkFileSystem, "reading", findingMount(30, 24, 5), findingMount(30, 24, 4.9)},
+	{ruleNetworkFileSystem, "the kernel reads ahead", findingMount(36, 24, 0), findingMount(35.9, 24, 0)},
+	{ruleNetworkFileSystem, "Lustre", findingLustre(12), findingLustre(11.9)},
+	{ruleNetworkFileSystem, "two", findingAll(findingMount(15, 1, 0), findingLustre(45.5)), findingAll(findingMount(2, 1, 0), findingLustre(10.9))},
+	{ruleNetworkFileSystem, "it had CPUs", findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 7.19)),
 		findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 7.2))},
-	{findServer, "threads", findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 4.4, reporter.MetricJobThreads, 5.0)),
+	{ruleNetworkFileSystem, "threads", findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 4.4, reporter.MetricJobThreads, 5.0)),
 		findingAll(findingMount(60, 0, 0), findingSet(reporter.MetricJobCores, 4.5, reporter.MetricJobThreads, 5.0))},
-	{findSwapping, "amount", func(n *reporter.Node) {
+	{ruleSwapping, "amount", func(n *reporter.Node) {
 		findingSet(reporter.MetricWall, 10.0, reporter.MetricSwapIn, 24.0, reporter.MetricSwapOut, 40.0)(n)
 	},
 		findingSet(reporter.MetricWall, 10.0, reporter.MetricSwapIn, 23.9, reporter.MetricSwapOut, 40.0)},
-	{findSwapping, "rate", findingSet(reporter.MetricWall, 100.0, reporter.MetricSwapIn, 100.0), findingSet(reporter.MetricWall, 100.0, reporter.MetricSwapIn, 99.9)},
-	{findSwapping, "one is not known", findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, 4096.0), findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, math.NaN())},
-	{findMemoryUnused, "job", findingSet(reporter.MetricJobMemoryPeak, 2047.9, reporter.MetricLimitMemory, 10.0), findingSet(reporter.MetricJobMemoryPeak, 2048.0, reporter.MetricLimitMemory, 10.0)},
-	{findMemoryUnused, "group", findingSet(reporter.MetricJobMemoryPeak, 100.0, reporter.MetricLimitMemory, 24.999), findingSet(reporter.MetricJobMemoryPeak, 100.0, reporter.MetricLimitMemory, 25.0)},
-	{findMemoryUnused, "6 GiB instead of 64", findingAll(findingLimits(reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 65536}), findingSet(reporter.MetricJobMemoryPeak, 2800.0, reporter.MetricLimitMemory, math.NaN())),
+	{ruleSwapping, "rate", findingSet(reporter.MetricWall, 100.0, reporter.MetricSwapIn, 100.0), findingSet(reporter.MetricWall, 100.0, reporter.MetricSwapIn, 99.9)},
+	{ruleSwapping, "one is not known", findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, 4096.0), findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, math.NaN())},
+	{ruleMemoryUnused, "job", findingSet(reporter.MetricJobMemoryPeak, 2047.9, reporter.MetricLimitMemory, 10.0), findingSet(reporter.MetricJobMemoryPeak, 2048.0, reporter.MetricLimitMemory, 10.0)},
+	{ruleMemoryUnused, "group", findingSet(reporter.MetricJobMemoryPeak, 100.0, reporter.MetricLimitMemory, 24.999), findingSet(reporter.MetricJobMemoryPeak, 100.0, reporter.MetricLimitMemory, 25.0)},
+	{ruleMemoryUnused, "6 GiB instead of 64", findingAll(findingLimits(reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 65536}), findingSet(reporter.MetricJobMemoryPeak, 2800.0, reporter.MetricLimitMemory, math.NaN())),
 		findingAll(findingLimits(reporter.Limits{CPUs: 8, CPUQuota: 8}), findingSet(reporter.MetricJobMemoryPeak, 2800.0, reporter.MetricLimitMemory, math.NaN()))},
-	{findMemoryUnused, "less than the node", func(n *reporter.Node) { n.Limits.MemoryMB = 262143; n.Metrics[reporter.MetricLimitMemory] = 2 },
+	{ruleMemoryUnused, "less than the node", func(n *reporter.Node) { n.Limits.MemoryMB = 262143; n.Metrics[reporter.MetricLimitMemory] = 2 },
 		func(n *reporter.Node) { n.Limits.MemoryMB = 262144; n.Metrics[reporter.MetricLimitMemory] = 2 }},
-	{findGPUMemoryFull, "share", findingSet("max_t_gpu_0_memory_used_mb", 76000.0), findingSet("max_t_gpu_0_memory_used_mb", 75999.0)},
-	{findGPUMemoryFull, "both", findingSet("max_t_gpu_0_memory_used_mb", 78000.0, "max_t_gpu_1_memory_used_mb", 79900.0), func(n *reporter.Node) { n.GPUs = nil }},
-	{findGPUMemoryFull, "of two", findingSet("max_t_gpu_0_memory_used_mb", 79000.0, "max_t_gpu_1_memory_used_mb", 78000.0),
+	{ruleGPUMemoryFull, "share", findingSet("max_t_gpu_0_memory_used_mb", 76000.0), findingSet("max_t_gpu_0_memory_used_mb", 75999.0)},
+	{ruleGPUMemoryFull, "both", findingSet("max_t_gpu_0_memory_used_mb", 78000.0, "max_t_gpu_1_memory_used_mb", 79900.0), func(n *reporter.Node) { n.GPUs = nil }},
+	{ruleGPUMemoryFull, "of two", findingSet("max_t_gpu_0_memory_used_mb", 79000.0, "max_t_gpu_1_memory_used_mb", 78000.0),
 		func(n *reporter.Node) { n.GPUs[0].MemoryMB = 0; n.Metrics["max_t_gpu_0_memory_used_mb"] = 79000 }},
-	{findSamplingGaps, "share", findingSampling(reporter.Sampling{Samples: 27, MissedTicks: 3, LongestGapSeconds: 2}), findingSampling(reporter.Sampling{Samples: 28, MissedTicks: 3, LongestGapSeconds: 2})},
-	{findSamplingGaps, "count", findingSampling(reporter.Sampling{Samples: 6, MissedTicks: 3}), findingSampling(reporter.Sampling{Samples: 6, MissedTicks: 2})},
-	{findSamplingGaps, "one gap", findingSampling(reporter.Sampling{Samples: 600, MissedTicks: 60, LongestGapSeconds: 6}), findingSampling(reporter.Sampling{Samples: 600, MissedTicks: 60, LongestGapSeconds: 5.99})},
-	{findSamplingGaps, "suspended", findingSampling(reporter.Sampling{Samples: 27, MissedTicks: 3, LongestGapSeconds: 7200, Suspends: []reporter.ClockEvent{{Seconds: 7198}}}),
+	{ruleSamplingGaps, "share", findingSampling(reporter.Sampling{Samples: 27, MissedTicks: 3, LongestGapSeconds: 2}), findingSampling(reporter.Sampling{Samples: 28, MissedTicks: 3, LongestGapSeconds: 2})},
+	{ruleSamplingGaps, "count", findingSampling(reporter.Sampling{Samples: 6, MissedTicks: 3}), findingSampling(reporter.Sampling{Samples: 6, MissedTicks: 2})},
+	{ruleSamplingGaps, "one gap", findingSampling(reporter.Sampling{Samples: 600, MissedTicks: 60, LongestGapSeconds: 6}), findingSampling(reporter.Sampling{Samples: 600, MissedTicks: 60, LongestGapSeconds: 5.99})},
+	{ruleSamplingGaps, "suspended", findingSampling(reporter.Sampling{Samples: 27, MissedTicks: 3, LongestGapSeconds: 7200, Suspends: []reporter.ClockEvent{{Seconds: 7198}}}),
 		findingSampling(reporter.Sampling{Samples: 600, MissedTicks: 3, LongestGapSeconds: 7200, Suspends: []reporter.ClockEvent{{Seconds: 7198}}})},
 }
 
@@ -289,7 +289,7 @@ func findingIDs(list []reporter.Finding) string {
 
 // TestFinding_Rules: each rule fires at its threshold, alone, and not one step before it.
 func TestFinding_Rules(t *testing.T) {
-	tested := map[string]bool{findImbalance: true, findStraggler: true, findOddNode: true} // by tests of their own
+	tested := map[string]bool{ruleImbalance: true, ruleStraggler: true, ruleOddNode: true} // by tests of their own
 	for _, c := range findingCases {
 		tested[c.id] = true
 		t.Run(c.id+"/"+c.name, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestFinding_Table(t *testing.T) {
 	var got []string
 	for _, r := range Rules() {
 		got = append(got, r.ID)
-		if r.Advice == "" || r.Severity != SeverityInfo && r.Severity != SeverityWarning || (r.judge == nil) != comparesParts(r.ID) {
+		if r.Advice == "" || r.Severity != SeverityInfo && r.Severity != SeverityWarning || (r.judge == nil) != comparesPeers(r.ID) {
 			t.Errorf("%+v", r)
 		}
 		if strings.Contains(r.Advice, "%!") {
@@ -366,7 +366,7 @@ func TestFinding_ShortRuns(t *testing.T) {
 			c.fires(n)
 			n.Metrics[reporter.MetricSwapIn] = 0 // a rate, which depends on the time
 			n.Metrics[reporter.MetricWall] = wall
-			if got := findings(n, &reporter.Run{WallSeconds: wall}); got == nil || (len(got) > 0) != (wall == 5 && c.id != findSwapping) && c.name != "one is not known" {
+			if got := findings(n, &reporter.Run{WallSeconds: wall}); got == nil || (len(got) > 0) != (wall == 5 && c.id != ruleSwapping) && c.name != "one is not known" {
 				t.Errorf("%s of %v s: %v", c.name, wall, got)
 			}
 		}
@@ -405,7 +405,7 @@ func TestFinding_Nothing(t *testing.T) {
 func TestFinding_Order(t *testing.T) {
 	n := findingNode()
 	for _, c := range findingCases {
-		if c.name == "whole node" || c.name == "share" || c.name == "one of two" || c.name == "6 GiB instead of 64" || c.id == findSwapping || c.name == "periods" {
+		if c.name == "whole node" || c.name == "share" || c.name == "one of two" || c.name == "6 GiB instead of 64" || c.id == ruleSwapping || c.name == "periods" {
 			limits := n.Limits
 			c.fires(n)
 			if c.name != "whole node" {
@@ -431,7 +431,7 @@ func findingNodes(change ...func(*reporter.Node)) *reporter.Report {
 		n.Findings = findings(n, &r.Run)
 		r.Nodes[fmt.Sprint(i)] = n
 	}
-	addAcross(r)
+	addPeerFindings(r)
 	return r
 }
 
@@ -472,7 +472,7 @@ func TestFinding_Imbalance(t *testing.T) {
 		var names []string
 		for _, name := range r.NodeNames() {
 			for _, f := range r.Nodes[name].Findings {
-				if f.ID == findImbalance {
+				if f.ID == ruleImbalance {
 					names = append(names, name)
 				}
 			}
@@ -500,14 +500,14 @@ func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
 		t.Fatalf("%v, %v", r.Nodes["1"].Findings, r.Nodes["2"].Findings)
 	}
 	part := &reporter.Report{Run: r.Run, Nodes: map[string]*reporter.Node{"1": r.Nodes["1"], "7": nil, "8": {}}}
-	addAcross(part)
+	addPeerFindings(part)
 	if findingIDs(part.Nodes["1"].Findings) != "throttled" || part.Nodes["8"].Findings == nil {
 		t.Errorf("alone: %v", part.Nodes["1"].Findings)
 	}
 	if after := fmt.Sprint(shared[:cap(shared)]); after != before {
 		t.Errorf("the list was changed:\n%s\n%s", before, after)
 	}
-	addAcross((&reporter.Report{}))
+	addPeerFindings((&reporter.Report{}))
 }
 
 // findingReport is a report of one node, as a run makes it.
@@ -522,15 +522,15 @@ func findingReport(node int, cores float64) *reporter.Report {
 
 // TestFinding_Merge: reports that were merged say the same in whatever steps that was done.
 func TestFinding_Merge(t *testing.T) {
-	node := func(i int) reporter.Source {
-		return reporter.Source{Path: fmt.Sprint(i), Report: findingReport(i, []float64{6, 1.9, 7}[i])}
+	node := func(i int) reporter.SourceReport {
+		return reporter.SourceReport{Path: fmt.Sprint(i), Report: findingReport(i, []float64{6, 1.9, 7}[i])}
 	}
 	at := mustMerge(t, node(0), node(1), node(2))
-	if got := findingIDs(at.Nodes["1"].Findings); !strings.Contains(got, findImbalance) {
+	if got := findingIDs(at.Nodes["1"].Findings); !strings.Contains(got, ruleImbalance) {
 		t.Fatalf("node 1 has %s", got)
 	}
 	want := encodedReport(t, at)
-	for name, inputs := range map[string][]reporter.Source{
+	for name, inputs := range map[string][]reporter.SourceReport{
 		"in steps":         {{Path: "a", Report: mustMerge(t, node(0), node(1))}, node(2)},
 		"in another order": {node(2), {Path: "a", Report: mustMerge(t, node(1), node(0))}},
 		"again":            {{Path: "a", Report: mustMerge(t, node(2), node(1))}, {Path: "b", Report: mustMerge(t, node(0), node(2))}, node(1)},
@@ -557,14 +557,14 @@ func TestFinding_Advice(t *testing.T) {
 	r := findingNodes(whole, findingAll(thread, full), findingCores(1.9), findingAll(thread, full))
 	r.Nodes["9"], r.Nodes["8"] = nil, &reporter.Node{Findings: []reporter.Finding{{ID: "later", Severity: SeverityWarning}, {ID: "later", Severity: SeverityInfo}}}
 	var got []string
-	for _, a := range AdviceOf(r) {
+	for _, a := range MergedFindings(r) {
 		got = append(got, fmt.Sprint(a.ID, " ", a.Severity, " ", a.Nodes))
 	}
 	want := []string{"disk_nearly_full warning [1 3]", "one_busy_thread warning [0 1 3]", "imbalance warning [2]", "later warning [8]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := AdviceOf((&reporter.Report{})); len(got) > 0 {
+	if got := MergedFindings((&reporter.Report{})); len(got) > 0 {
 		t.Error(got)
 	}
 }
@@ -598,7 +598,7 @@ func TestFinding_Hostile(t *testing.T) {
 				n.Metrics[name] = pick()
 			}
 			n.Sampling = &reporter.Sampling{Samples: whole(), MissedTicks: whole(), LongestGapSeconds: pick(), IntervalSeconds: pick()}
-			n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: pick()}, collector.MemPercent.Key(): {Mean: pick()}, collector.JobMemory.Key(): {Mean: pick()}}
+			n.Summaries = map[string]reporter.Summary{collector.DiskFree.Key(): {Min: pick()}, collector.MemPercent.Key(): {Mean: pick()}, collector.JobMemory.Key(): {Mean: pick()}}
 			for g := range n.GPUs {
 				n.GPUs[g] = reporter.GPU{Index: int(whole()), OfJob: random.IntN(2) == 0, MemoryMB: series.Optional(pick())}
 				n.GPUs[g].Idle = &reporter.GPUIdle{Seconds: pick(), Gaps: whole(), LongestGapSeconds: pick(),
@@ -613,8 +613,8 @@ func TestFinding_Hostile(t *testing.T) {
 			n.Findings = findings(n, &r.Run)
 			r.Nodes[fmt.Sprint(i)] = n
 		}
-		addAcross(r)
-		for _, a := range AdviceOf(r) {
+		addPeerFindings(r)
+		for _, a := range MergedFindings(r) {
 			fired[a.ID] = true
 			if _, err := json.Marshal(a.Evidence); err != nil {
 				t.Fatalf("%s: %v: %v", a.ID, a.Evidence, err)
@@ -635,7 +635,7 @@ func TestFinding_Hostile(t *testing.T) {
 // quarter more.
 func TestFinding_RoundSize(t *testing.T) {
 	for mb, want := range map[float64]string{0.1: "16 MiB", 16: "16 MiB", 17: "20 MiB", 600: "640 MiB", 1000: "1 GiB", 1025: "1.25 GiB", 5600: "6 GiB", 6144: "6 GiB", 9300: "10 GiB", 150e3: "160 GiB", 3e6: "3 TiB"} {
-		if got := text.WholeSize(roundSize(mb)); got != want {
+		if got := text.TrimmedSizeText(roundSize(mb)); got != want {
 			t.Errorf("%v MiB: %s, want %s", mb, got, want)
 		}
 	}
@@ -668,8 +668,8 @@ func FuzzFinding(f *testing.F) {
 				t.Error("nil")
 			}
 		}
-		addAcross(r)
-		AdviceOf(r)
+		addPeerFindings(r)
+		MergedFindings(r)
 		for _, n := range r.Nodes {
 			if n != nil && len(n.Findings) > 0 {
 				if _, err := json.Marshal(n.Findings); err != nil {
@@ -688,14 +688,14 @@ func TestFinding_LimitBetweenSamples(t *testing.T) {
 		*a = collector.NoAccount()
 		a.Source, a.Limits.CPUs, a.Limits.MemoryMB, a.LimitReachedPct = host.JobFromTree, 2, 200, 100
 		if killed {
-			a.LimitReachedPct, a.OOMKills, a.FullAtKillMB, a.Kill = 70, 1, 200, &collector.Kill{AtLimit: true}
+			a.LimitReachedPct, a.OOMKills, a.FullAtKillMB, a.LastOOMKill = 70, 1, 200, &collector.OOMKill{AtLimit: true}
 		}
 		n := New(in).Nodes["0"]
 		if n.Metrics[reporter.MetricLimitMemory] != 100 {
 			t.Errorf("%v %% of the limit", n.Metrics[reporter.MetricLimitMemory])
 		}
 		for _, f := range n.Findings {
-			if f.ID == findMemoryUnused {
+			if f.ID == ruleMemoryUnused {
 				t.Errorf("killed %v: %s", killed, f.Text)
 			}
 		}

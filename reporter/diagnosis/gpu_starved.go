@@ -29,7 +29,7 @@ func judgeGPUStarved(e *ruleInput) *reporter.Finding {
 	var worst *reporter.GPUIdle
 	for i := range e.GPUs {
 		g := &e.GPUs[i]
-		if !g.OfJob || e.gpuIsIdle(i) || !(e.idleShare(g.Idle) > starvedShare) || busyWhile(g.Idle) == "" {
+		if !g.OfJob || e.gpuIsIdle(i) || !(e.idleShare(g.Idle) > starvedShare) || busyResource(g.Idle) == "" {
 			continue
 		}
 		starved = append(starved, g.Index)
@@ -44,7 +44,7 @@ func judgeGPUStarved(e *ruleInput) *reporter.Finding {
 	gaps := text.Count(float64(worst.Gaps), "gap", "gaps")
 	words := fmt.Sprintf("%s idle for %s of the time, in %s of up to %s, ",
 		gpuNames(starved, "was", "were"), text.Percent(e.idleShare(worst)), gaps, text.Seconds(worst.LongestGapSeconds))
-	busy := busyWhile(worst)
+	busy := busyResource(worst)
 	if busy == busyCPU {
 		words += fmt.Sprintf("while the job kept %s busy: prepare the GPU's work in more processes, or ahead of it.",
 			text.CPUs(float64(worst.JobCPUs))+" "+text.Plural(float64(worst.JobCPUs), "CPU", "CPUs"))
@@ -60,7 +60,7 @@ func judgeGPUStarved(e *ruleInput) *reporter.Finding {
 // gpuIsIdle reports whether next to nothing ran on a GPU, so that it is not needed.
 func (e *ruleInput) gpuIsIdle(device int) bool {
 	mean := e.gpuUse(device)
-	return mean >= 0 && mean < gpuIdleShare && e.gpuKnown(device) >= gpuIdleKnown
+	return mean >= 0 && mean < gpuIdleShare && e.gpuCoverage(device) >= gpuIdleKnown
 }
 
 // idleShare returns for which percentage of the run a GPU was idle, in gaps; NaN if that is not known.
@@ -71,8 +71,8 @@ func (e *ruleInput) idleShare(i *reporter.GPUIdle) float64 {
 	return min(100, 100*i.Seconds/e.wall)
 }
 
-// busyWhile returns what was busy while a GPU was idle, or "".
-func busyWhile(i *reporter.GPUIdle) string {
+// busyResource returns what was busy while a GPU was idle, or "".
+func busyResource(i *reporter.GPUIdle) string {
 	switch {
 	case i.JobCPUs >= starvedCPUs:
 		return busyCPU

@@ -12,31 +12,31 @@ import (
 
 // A measure is a quantity that nodes or ranks should have equal shares of.
 type measure struct {
-	name  string // in the evidence
-	floor float64
-	of    func(*part) float64
-	value func(float64) text.Quantity
-	words string // what the value is of
-	minor bool   // on its own it slows nothing down
-	node  bool   // of a rank it is not known
+	name   string // in the evidence
+	floor  float64
+	of     func(*peer) float64
+	format func(float64) text.Quantity
+	words  string // what the value is of
+	minor  bool   // on its own it slows nothing down
+	node   bool   // of a rank it is not known
 }
 
 func measures() []measure {
 	return []measure{
 		{
 			name: "cpus", floor: findImbalanceCPUs, words: " CPUs",
-			of:    func(p *part) float64 { return p.metric(reporter.MetricJobCores) },
-			value: func(v float64) text.Quantity { return text.Quantity{Number: text.CPUs(v)} },
+			of:     func(p *peer) float64 { return p.metric(reporter.MetricJobCores) },
+			format: func(v float64) text.Quantity { return text.Quantity{Number: text.CPUs(v)} },
 		},
 		{
 			name: "memory_mb", floor: findImbalanceMB, words: " of memory", minor: true,
-			of:    func(p *part) float64 { return p.metric(reporter.MetricJobMemoryPeak) },
-			value: text.Whole,
+			of:     func(p *peer) float64 { return p.metric(reporter.MetricJobMemoryPeak) },
+			format: text.TrimmedSize,
 		},
 		{
 			name: "gpu_utilization_pct", floor: findImbalanceGPU, words: " of its GPUs' time", node: true,
-			of:    func(p *part) float64 { return p.input.gpuMean() },
-			value: text.Percentage,
+			of:     func(p *peer) float64 { return p.input.gpuMean() },
+			format: text.Percentage,
 		},
 	}
 }
@@ -54,20 +54,20 @@ func (e *ruleInput) gpuMean() float64 {
 
 // An outlier is a part that is too far from the median of a measure.
 type outlier struct {
-	part
+	peer
 	value, median float64
 	count         int // of the parts where the measure is known
-	more          int // others that are too far off on the same side
+	sameSideCount int // others that are too far off on the same side
 }
 
-// far returns the parts that are too far from the median of a measure.
-func (m *measure) far(parts []part) []outlier {
+// outliers returns the parts that are too far from the median of a measure.
+func (m *measure) outliers(parts []peer) []outlier {
 	var known []outlier
 	var values []float64
 	longest := 0.0
 	for _, p := range parts {
 		if v := m.of(&p); v >= 0 && !math.IsInf(v, 1) {
-			values, known = append(values, v), append(known, outlier{part: p, value: v})
+			values, known = append(values, v), append(known, outlier{peer: p, value: v})
 			longest = max(longest, p.seconds)
 		}
 	}
@@ -78,7 +78,7 @@ func (m *measure) far(parts []part) []outlier {
 	var out []outlier
 	middle := median(values)
 	for _, o := range known {
-		if m.uneven(o.value, middle) && o.seconds >= findImbalanceLength*longest {
+		if m.isOutlier(o.value, middle) && o.seconds >= findImbalanceLength*longest {
 			o.median, o.count = middle, len(known)
 			out = append(out, o)
 		}
@@ -88,18 +88,18 @@ func (m *measure) far(parts []part) []outlier {
 
 // farthest returns the part that is farthest from the median of a measure, if that is too far. Of parts
 // that are equally far it is the first.
-func (m *measure) farthest(parts []part) (farthest outlier, ok bool) {
-	list, most := m.far(parts), 0.0
+func (m *measure) farthest(parts []peer) (farthest outlier, ok bool) {
+	list, most := m.outliers(parts), 0.0
 	for _, o := range list {
 		if off := max(o.value/o.median, o.median/o.value); off > most {
 			most, farthest = off, o
 		}
 	}
 
-	farthest.more = -1
+	farthest.sameSideCount = -1
 	for _, o := range list {
 		if o.low() == farthest.low() {
-			farthest.more++
+			farthest.sameSideCount++
 		}
 	}
 	return farthest, most > 0
@@ -108,8 +108,8 @@ func (m *measure) farthest(parts []part) (farthest outlier, ok bool) {
 // low reports whether the value is below the median.
 func (o *outlier) low() bool { return o.value < o.median }
 
-// uneven reports whether a value is too far from the median.
-func (m *measure) uneven(v, median float64) bool {
+// isOutlier reports whether a value is too far from the median.
+func (m *measure) isOutlier(v, median float64) bool {
 	if math.IsInf(median, 0) {
 		return false
 	}
@@ -124,10 +124,10 @@ func median(values []float64) float64 {
 	return sorted[(n-1)/2]/2 + sorted[n/2]/2
 }
 
-// imbalance returns findings on the nodes or ranks that are farthest from the median: for each measure one,
+// imbalances returns findings on the nodes or ranks that are farthest from the median: for each measure one,
 // those of one part together.
-func imbalance(nodes, ranks []part) []found {
-	var out []*uneven
+func imbalances(nodes, ranks []peer) []peerFinding {
+	var out []*unevenPeer
 	for _, m := range measures() {
 		parts := nodes
 		if len(ranks) > 0 && !m.node {
@@ -138,39 +138,42 @@ func imbalance(nodes, ranks []part) []found {
 			continue
 		}
 
-		i := slices.IndexFunc(out, func(u *uneven) bool { return u.part.node == o.part.node && u.part.rank == o.part.rank })
+		i := slices.IndexFunc(out, func(u *unevenPeer) bool {
+			return u.peer.node == o.peer.node &&
+				u.peer.rank == o.peer.rank
+		})
 		if i < 0 {
-			i, out = len(out), append(out, &uneven{part: o.part, minor: true, evidence: o.evidence(o.count)})
+			i, out = len(out), append(out, &unevenPeer{peer: o.peer, minor: true, evidence: o.evidence(o.count)})
 		}
 		out[i].add(&m, &o)
 	}
 
-	var list []found
+	var list []peerFinding
 	for _, u := range out {
 		list = append(list, u.finding())
 	}
 	return list
 }
 
-// An uneven is a part that is far from the median of some measures.
-type uneven struct {
-	part
+// A unevenPeer is a part that is far from the median of some measures.
+type unevenPeer struct {
+	peer
 	texts    []string
 	minor    bool // so are all measures
 	evidence map[string]any
 }
 
 // add adds a measure.
-func (u *uneven) add(m *measure, o *outlier) {
+func (u *unevenPeer) add(m *measure, o *outlier) {
 	u.evidence[m.name], u.evidence["median_"+m.name] = text.Round(o.value, 3), text.Round(o.median, 3)
-	if o.more > 0 {
-		u.evidence["more_"+m.name] = o.more
+	if o.sameSideCount > 0 {
+		u.evidence["more_"+m.name] = o.sameSideCount
 	}
 	u.texts, u.minor = append(u.texts, o.text(m)), u.minor && m.minor
 }
 
 // finding returns the finding on the part.
-func (u *uneven) finding() found {
+func (u *unevenPeer) finding() peerFinding {
 	subject := "on this node the job"
 	if u.rank != nil {
 		subject = fmt.Sprintf("rank %d", u.rank.Rank)
@@ -181,19 +184,19 @@ func (u *uneven) finding() found {
 	if u.minor {
 		f.Severity = SeverityInfo
 	}
-	return found{u.part, f}
+	return peerFinding{u.peer, f}
 }
 
 // text returns how far the value is off: "1.2 CPUs where the median of 4 nodes is 6".
 func (o *outlier) text(m *measure) string {
 	words := fmt.Sprintf("%v%s where the median of %d %s is %v",
-		m.value(o.value), m.words, o.count, o.kind(), m.value(o.median))
-	if o.more > 0 {
+		m.format(o.value), m.words, o.count, o.kind(), m.format(o.median))
+	if o.sameSideCount > 0 {
 		side := "above"
 		if o.low() {
 			side = "below"
 		}
-		words += fmt.Sprintf(" (%d are that far %s it)", o.more+1, side)
+		words += fmt.Sprintf(" (%d are that far %s it)", o.sameSideCount+1, side)
 	}
 	return words
 }

@@ -36,25 +36,25 @@ func TestFinding_LimitsThatChanged(t *testing.T) {
 		number string
 		value  any
 	}{
-		"throttled": {findThrottled, findingAll(findingSet(reporter.MetricThrottled, 40.0, reporter.MetricThrottledSeconds, 100.0),
+		"throttled": {ruleThrottled, findingAll(findingSet(reporter.MetricThrottled, 40.0, reporter.MetricThrottledSeconds, 100.0),
 			func(n *reporter.Node) { n.Limits.QuotaRange, n.Limits.CPUsRange = limitRange(6, 8), limitRange(6, 8) }),
 			"warning: The CPU quota of 6 to 8 CPUs (changed at 12:00:18 UTC) stopped the job in 40.0 %", "cpu_quota", 6.0},
 		"tight": {MemoryTight, findingAll(findingSet(reporter.MetricLimitMemory, 95.0), func(n *reporter.Node) {
 			n.Limits.MemoryRange = limitRange(4096, 8192)
-			n.Summaries[collector.LimitMemory.Key()] = reporter.Quantile{Max: 6000}
+			n.Summaries[collector.LimitMemory.Key()] = reporter.Summary{Max: 6000}
 		}), "warning: The memory in use came to 95.0 % of the limit of 4 GiB to 8 GiB (changed at 12:00:18 UTC): ask for 8 GiB.",
 			"peak_mb", 6000.0},
-		"unused where it was least": {findMemoryUnused, findingAll(
+		"unused where it was least": {ruleMemoryUnused, findingAll(
 			findingSet(reporter.MetricJobMemoryPeak, 1500.0, reporter.MetricLimitMemory, 18.0),
 			func(n *reporter.Node) { n.Limits.MemoryRange = limitRange(4096, 8192) }), "", "", nil},
-		"CPUs unused where they were fewest": {findCPUsUnused, findingAll(
+		"CPUs unused where they were fewest": {ruleCPUsUnused, findingAll(
 			findingSet(reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0),
 			func(n *reporter.Node) { n.Limits.CPUsRange = limitRange(2, 8) }), "", "", nil},
-		"CPUs unused": {findCPUsUnused, findingAll(
+		"CPUs unused": {ruleCPUsUnused, findingAll(
 			findingSet(reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0),
 			func(n *reporter.Node) { n.Limits.CPUsRange = limitRange(6, 8) }),
 			"warning: The job kept 1.3 of its 6 to 8 CPUs busy on average, and up to 2: ask for 3 instead of 6.", "limit_cpus", 6.0},
-		"offline CPUs were not chosen": {findCPUsUnused, findingAll(
+		"offline CPUs were not chosen": {ruleCPUsUnused, findingAll(
 			findingSet(reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0),
 			findingLimits(reporter.Limits{CPUs: 32, AffinityCPUs: 32, CPUsRange: limitRange(32, 64)})), "", "", nil},
 	} {
@@ -73,18 +73,18 @@ func TestFinding_BoundJobs(t *testing.T) {
 		change func(*reporter.Node)
 		want   string
 	}{
-		"one of the CPUs that were asked for": {findOneThread,
+		"one of the CPUs that were asked for": {ruleOneThread,
 			findingAll(one, findingLimits(reporter.Limits{CPUs: 1, CPUQuota: 8, AffinityCPUs: 1, GivenCPUs: 8})),
 			"warning: The job kept 0.97 of the 8 CPUs it was given, of which it bound itself to 1, busy on average: " +
 				"let it use the others, or ask for 1 CPU."},
-		"one of the node's": {findOneThread,
+		"one of the node's": {ruleOneThread,
 			findingAll(one, findingLimits(reporter.Limits{CPUs: 1, AffinityCPUs: 1, GivenCPUs: 64})), ""},
-		"four of eight": {findCPUsUnused, findingAll(
+		"four of eight": {ruleCPUsUnused, findingAll(
 			findingSet(reporter.MetricJobCores, 3.8, reporter.MetricJobCoresPeak, 4.0),
 			findingLimits(reporter.Limits{CPUs: 4, CPUQuota: 8, AffinityCPUs: 4, GivenCPUs: 8})),
 			"warning: The job kept 3.8 of the 8 CPUs it was given, of which it bound itself to 4, busy on average, and up to 4: " +
 				"ask for 4 instead of 8."},
-		"a quota of its own": {findThrottled, findingAll(
+		"a quota of its own": {ruleThrottled, findingAll(
 			findingSet(reporter.MetricThrottled, 40.0, reporter.MetricThrottledSeconds, 100.0, reporter.MetricJobCores, 1.9),
 			findingLimits(reporter.Limits{CPUs: 2, CPUQuota: 2, GivenCPUs: 64})),
 			"warning: The CPU quota of 2 CPUs stopped the job in 40.0 % of its periods, for 1 min 40 s summed over CPUs: " +

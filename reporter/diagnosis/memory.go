@@ -19,7 +19,7 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	switch {
 	case !(q.account.OOMKills > 0) && !(q.account.HostOOMKills > 0):
 		return "", ""
-	case q.job.Signal != "" && q.job.Signal != "SIGKILL" && !crash(q.job.Signal) && !q.endedByRule():
+	case q.job.Signal != "" && q.job.Signal != "SIGKILL" && !isCrash(q.job.Signal) && !q.endedByRule():
 		return "", "" // a signal ended the job, even if it had lost processes before
 	case q.job.Signal == "" && q.endedOtherwise():
 		return "", ""
@@ -29,7 +29,7 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	if !known {
 		v, known = q.presumedVictim()
 	}
-	switch cause := q.reason(v); {
+	switch cause := q.killCause(v); {
 	case known:
 		return cause, q.killedFor(cause, v) + q.noteHeaviest()
 	case q.sharedKill():
@@ -45,9 +45,9 @@ func (q *verdictInput) endedOtherwise() bool {
 	return q.code == 126 || q.code == 127 || signalled || q.ownTimeout() != ""
 }
 
-// reason returns the cause of a kill.
-func (q *verdictInput) reason(v host.Victim) string {
-	switch k := q.account.Kill; {
+// killCause returns the cause of a kill.
+func (q *verdictInput) killCause(v host.Victim) string {
+	switch k := q.account.LastOOMKill; {
 	case v.Constraint == host.OOMOfGroup:
 		return CauseOOMCgroup
 	case v.Constraint == host.OOMOfHost:
@@ -80,18 +80,18 @@ func (q *verdictInput) killedFor(cause string, v host.Victim) string {
 		return q.nodesText(v, "its memory policy allows")
 	}
 	q.noteKills(float64(q.account.OOMKills))
-	return q.killText(v, " ran out of memory") + notKnownWhich
+	return q.killText(v, " ran out of memory") + unknownLimitSuffix
 }
 
-// notKnownWhich ends the sentence on a kill of which nothing proves the reason.
-const notKnownWhich = "; it was a limit of its control group, or of the host: which is not known"
+// unknownLimitSuffix ends the sentence on a kill of which nothing proves the reason.
+const unknownLimitSuffix = "; it was a limit of its control group, or of the host: which is not known"
 
 // sharedText does the same for a kill in a group that holds others.
 func (q *verdictInput) sharedText() string {
 	q.noteKills(float64(q.account.OOMKills))
-	q.noteTime("time", q.account.Kill.At)
+	q.noteTime("time", q.account.LastOOMKill.At)
 	return "killed by SIGKILL when the kernel had killed a process of its control group, which holds others, too, " +
-		"for lack of memory" + notKnownWhich
+		"for lack of memory" + unknownLimitSuffix
 }
 
 // nodesText does the same for NUMA nodes that were out of memory.
@@ -136,7 +136,7 @@ func (q *verdictInput) groupText(v host.Victim) string {
 
 	limit := float64(q.account.Limits.MemoryMB)
 	// Of the group that has the limit, else the job's own.
-	peak := firstKnown(float64(q.account.LimitPeakMB), float64(q.account.PeakMB), orUnknown(q.job.PeakMemoryMB))
+	peak := firstKnown(float64(q.account.LimitPeakMB), float64(q.account.PeakMB), positiveOrNaN(q.job.PeakMemoryMB))
 	if then := float64(q.account.FullAtKillMB); then > 0 { // the limit may have changed before or since
 		if limit = then; peak > then+pastLimitMB {
 			peak = then
@@ -163,7 +163,7 @@ func (q *verdictInput) hostText(v host.Victim) string {
 	q.note("host_oom_kills", float64(q.account.HostOOMKills))
 	q.noteKills(float64(q.account.OOMKills))
 	words := q.killText(v, " was killed because the host was out of memory")
-	k := q.account.Kill
+	k := q.account.LastOOMKill
 	if k == nil || !k.AvailablePct.Known() {
 		return words
 	}
@@ -225,15 +225,15 @@ func (q *verdictInput) jobKills() float64 {
 	}
 	kills := 0.0
 	for _, v := range q.account.Victims {
-		if q.ours(v) && q.inGroup(v) {
+		if q.isJobProcess(v) && q.inGroup(v) {
 			kills++
 		}
 	}
 	return kills
 }
 
-// survived returns the kills in a job that succeeded nevertheless.
-func (q *verdictInput) survived() string {
+// survivedKillsText returns the kills in a job that succeeded nevertheless.
+func (q *verdictInput) survivedKillsText() string {
 	kills := q.jobKills()
 	if !(kills > 0) {
 		return ""
@@ -242,9 +242,9 @@ func (q *verdictInput) survived() string {
 	return ", although its control group had " + killsText(kills)
 }
 
-// elsewhere returns the kills that did not end the job: of other processes in a group of the job's
+// otherKillsText returns the kills that did not end the job: of other processes in a group of the job's
 // own, in the group that it shares with others, or on the host.
-func (q *verdictInput) elsewhere() string {
+func (q *verdictInput) otherKillsText() string {
 	all, onHost := float64(q.account.OOMKills), float64(q.account.HostOOMKills)
 	switch kills := reporter.GroupKills(q.account); {
 	case q.alone() && kills > 0:
@@ -264,7 +264,7 @@ func (q *verdictInput) elsewhere() string {
 // heaviestText returns the words that name the process with the highest peak memory, such as "the
 // heaviest is python3 (14448) with 1.7 GiB", or "" if none is known.
 func heaviestText(n *reporter.Node) string {
-	p, ok := n.Heaviest()
+	p, ok := n.LargestProcess()
 	if !ok {
 		return ""
 	}
@@ -287,7 +287,7 @@ func (q *verdictInput) noteHeaviest() string {
 	if words == "" {
 		return ""
 	}
-	p, _ := q.node.Heaviest()
+	p, _ := q.node.LargestProcess()
 	q.evidence["heaviest"] = programOf(p)
 	q.note("heaviest_pid", float64(p.PID))
 	q.note("heaviest_mb", p.PeakMemoryMB)

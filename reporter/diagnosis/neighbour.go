@@ -32,14 +32,14 @@ func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
 	if e.Host != nil && e.Host.CPUs > 0 {
 		cpus = float64(e.Host.CPUs)
 	}
-	others := max(0, (e.percent(reporter.MetricCPUMean)-finite(steal))/100*cpus-job)
-	waiting := e.waitingForCPU()
+	others := max(0, (e.percent(reporter.MetricCPUMean)-finiteOrZero(steal))/100*cpus-job)
+	waiting := e.cpuWaitPct()
 
 	words := ""
 	switch {
-	case others >= neighbourShare*cpus/100 && waiting >= findWaitPct && !e.crowdsItself():
+	case others >= neighbourShare*cpus/100 && waiting >= findWaitPct && !e.isSelfContended():
 		words = fmt.Sprintf("Others kept %s of the node's %s CPUs busy, and %s waited for a CPU in %s of the time: ",
-			text.CPUs(others), text.CPUs(cpus), e.whoWaited(reporter.MetricJobPSICPU), text.Percent(waiting))
+			text.CPUs(others), text.CPUs(cpus), e.waitingTasks(reporter.MetricJobPSICPU), text.Percent(waiting))
 	case steal >= neighbourSteal:
 		words = fmt.Sprintf("Other virtual machines took %s of the CPU time: ", text.Percent(steal))
 	default:
@@ -52,17 +52,17 @@ func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
 	}
 }
 
-// whoWaited names the tasks whose waiting counts: the job's, if a metric of theirs is known.
-func (e *ruleInput) whoWaited(ofJob string) string {
+// waitingTasks names the tasks whose waiting counts: the job's, if a metric of theirs is known.
+func (e *ruleInput) waitingTasks(ofJob string) string {
 	if math.IsNaN(e.Metric(ofJob)) {
 		return "tasks of the node"
 	}
 	return "the job's tasks"
 }
 
-// crowdsItself reports whether the job's tasks may have waited for each other: it had the CPUs that it may use,
+// isSelfContended reports whether the job's tasks may have waited for each other: it had the CPUs that it may use,
 // its quota stopped it, or it has more threads than the part of the node that it may use has CPUs.
-func (e *ruleInput) crowdsItself() bool {
+func (e *ruleInput) isSelfContended() bool {
 	limit := e.cpuLimit()
 	return e.Metric(reporter.MetricJobCores) >= neighbourOwnCPUs*limit ||
 		e.Metric(reporter.MetricThrottled) >= throttledShare ||
@@ -78,15 +78,15 @@ func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 	}
 
 	used := e.mean(collector.MemPercent) / 100 * e.Host.MemoryMB
-	others := used - (e.mean(collector.JobMemory) - finite(e.mean(collector.JobMemorySwap)))
+	others := used - (e.mean(collector.JobMemory) - finiteOrZero(e.mean(collector.JobMemorySwap)))
 	if !(others >= neighbourShare*e.Host.MemoryMB/100) || others > e.Host.MemoryMB {
 		return nil
 	}
 	return &reporter.Finding{
 		Text: fmt.Sprintf("Others held %s of the node's %s of memory, and %s waited for memory in %s of the time: "+
 			"the job may be faster on a node with more memory, or of its own.",
-			text.WholeSize(others), text.WholeSize(e.Host.MemoryMB),
-			e.whoWaited(reporter.MetricJobPSIMemory), text.Percent(waiting)),
+			text.TrimmedSizeText(others), text.TrimmedSizeText(e.Host.MemoryMB),
+			e.waitingTasks(reporter.MetricJobPSIMemory), text.Percent(waiting)),
 		Evidence: evidence("resource", "memory", "others_memory_mb", others, "waiting_pct", waiting),
 	}
 }

@@ -28,12 +28,12 @@ func oddities() []oddity {
 		},
 		{
 			key: "swapped_mb", holds: func(e *ruleInput) bool { return judgeSwapping(e) != nil },
-			value: (*ruleInput).swapped, show: text.WholeSize,
+			value: (*ruleInput).swapTraffic, show: text.TrimmedSizeText,
 			words: "was short of memory: %s went to or came from its swap",
 		},
 		{
-			key: "throttle_pct", holds: func(e *ruleInput) bool { return e.clockedDown() >= clockedMuch },
-			value: (*ruleInput).clockedDown, show: text.Percent,
+			key: "throttle_pct", holds: func(e *ruleInput) bool { return e.thermalThrottlePct() >= clockedMuch },
+			value: (*ruleInput).thermalThrottlePct, show: text.Percent,
 			words: "was too hot for %s of the run",
 		},
 		{
@@ -44,9 +44,9 @@ func oddities() []oddity {
 	}
 }
 
-// swapped returns how much the node moved from and to its swap, in MiB.
-func (e *ruleInput) swapped() float64 {
-	return finite(e.Metric(reporter.MetricSwapIn)) + finite(e.Metric(reporter.MetricSwapOut))
+// swapTraffic returns how much the node moved from and to its swap, in MiB.
+func (e *ruleInput) swapTraffic() float64 {
+	return finiteOrZero(e.Metric(reporter.MetricSwapIn)) + finiteOrZero(e.Metric(reporter.MetricSwapOut))
 }
 
 // ranOutOfMemory reports whether the kernel killed a process of the job for lack of memory.
@@ -60,7 +60,7 @@ func (e *ruleInput) ranOutOfMemory() bool {
 	}
 	// The metric counts the kills of others in the same group, too.
 	return slices.ContainsFunc(verdicts, func(v *reporter.Verdict) bool {
-		return v != nil && (OutOfMemory(v.Cause) || v.Number("oom_kills") > 0)
+		return v != nil && (IsOutOfMemory(v.Cause) || v.Number("oom_kills") > 0)
 	})
 }
 
@@ -70,11 +70,11 @@ func (e *ruleInput) oomKills() float64 {
 	if !e.ranOutOfMemory() {
 		return 0
 	}
-	return max(1, finite(e.Metric(reporter.MetricJobOOMKills)))
+	return max(1, finiteOrZero(e.Metric(reporter.MetricJobOOMKills)))
 }
 
-// finite returns a number, or 0 if it is not known or not finite.
-func finite(v float64) float64 {
+// finiteOrZero returns a number, or 0 if it is not known or not finite.
+func finiteOrZero(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
@@ -82,13 +82,13 @@ func finite(v float64) float64 {
 }
 
 // oddNodes returns findings on nodes to which something happened that happened to no other node.
-func oddNodes(nodes []part) []found {
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(p part) bool { return len(p.input.Metrics) == 0 })
+func oddNodes(nodes []peer) []peerFinding {
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(p peer) bool { return len(p.input.Metrics) == 0 })
 	if len(nodes) < 2 {
 		return nil
 	}
 
-	var out []found
+	var out []peerFinding
 	texts := make(map[string][]string)
 	at := make(map[string]int)
 	for _, o := range oddities() {
@@ -99,9 +99,9 @@ func oddNodes(nodes []part) []found {
 		i, seen := at[odd.node]
 		if !seen {
 			i, at[odd.node] = len(out), len(out)
-			out = append(out, found{odd, &reporter.Finding{Evidence: odd.evidence(len(nodes))}})
+			out = append(out, peerFinding{odd, &reporter.Finding{Evidence: odd.evidence(len(nodes))}})
 		}
-		v := finite(o.value(odd.input))
+		v := finiteOrZero(o.value(odd.input))
 		out[i].Evidence[o.key], out[i].Evidence["others_"+o.key] = text.Round(v, 3), text.Round(most, 3)
 		words := fmt.Sprintf(o.words, o.show(v))
 		if most > 0 {
@@ -112,19 +112,19 @@ func oddNodes(nodes []part) []found {
 
 	for _, f := range out {
 		f.Text = fmt.Sprintf("Only this node of %d %s. Look at what is different there, or leave it out.",
-			len(nodes), strings.Join(texts[f.part.node], ", and "))
+			len(nodes), strings.Join(texts[f.peer.node], ", and "))
 	}
 	return out
 }
 
 // only returns the node for which it holds, if there is just one, and the greatest value of the others.
-func (o *oddity) only(nodes []part) (odd part, most float64, ok bool) {
+func (o *oddity) only(nodes []peer) (odd peer, most float64, ok bool) {
 	count := 0
 	for _, p := range nodes {
 		if o.holds(p.input) {
 			odd, count = p, count+1
 		} else {
-			most = max(most, finite(o.value(p.input)))
+			most = max(most, finiteOrZero(o.value(p.input)))
 		}
 	}
 	return odd, most, count == 1

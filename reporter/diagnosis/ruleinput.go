@@ -31,7 +31,7 @@ func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 	if math.IsNaN(wall) && run != nil {
 		wall = run.WallSeconds // from a sidecar or a journal
 	}
-	if !positive(wall) || wall < findSeconds {
+	if !positive(wall) || wall < minRunSeconds {
 		return nil
 	}
 
@@ -49,8 +49,8 @@ func commandOf(n *reporter.Node, run *reporter.Run) []string {
 // positive reports whether a number is known, finite and above 0.
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// orUnknown returns a number, or NaN if it is not a known, finite one above 0.
-func orUnknown(v float64) float64 {
+// positiveOrNaN returns a number, or NaN if it is not a known, finite one above 0.
+func positiveOrNaN(v float64) float64 {
 	if !positive(v) {
 		return math.NaN()
 	}
@@ -61,14 +61,14 @@ func orUnknown(v float64) float64 {
 func (e *ruleInput) limits() *host.Limits { return cmp.Or(e.Limits, &host.Limits{}) }
 
 // cpuLimit returns the number of CPUs that the job could use, the mean over the run, or NaN if it is not known.
-func (e *ruleInput) cpuLimit() float64 { return orUnknown(e.limits().MeanCPUs()) }
+func (e *ruleInput) cpuLimit() float64 { return positiveOrNaN(e.limits().MeanCPUs()) }
 
 // cpusGiven returns the number of CPUs that the job was given, at least, or NaN if it is not known.
 func (e *ruleInput) cpusGiven() float64 {
 	if e.bound() {
 		return e.Limits.GivenCPUs
 	}
-	return orUnknown(e.limits().LeastCPUs())
+	return positiveOrNaN(e.limits().LeastCPUs())
 }
 
 // bound reports whether the job has bound itself to fewer CPUs than it was given.
@@ -98,12 +98,12 @@ func (e *ruleInput) throttled() bool {
 	return e.Metric(reporter.MetricThrottled) >= throttledShare && !quotaOfOthers(e.Node)
 }
 
-// waitedForCPU reports whether the job did not get the CPUs that it could have used. Its usage then
+// isCPUStarved reports whether the job did not get the CPUs that it could have used. Its usage then
 // does not show how many it needs. If the pressure of its own tasks is not known, the node's counts.
-func (e *ruleInput) waitedForCPU() bool { return e.waitingForCPU() >= findWaitPct }
+func (e *ruleInput) isCPUStarved() bool { return e.cpuWaitPct() >= findWaitPct }
 
-// waitingForCPU returns the share of the time in which a task waited for a CPU, in percent.
-func (e *ruleInput) waitingForCPU() float64 {
+// cpuWaitPct returns the share of the time in which a task waited for a CPU, in percent.
+func (e *ruleInput) cpuWaitPct() float64 {
 	return firstKnown(e.Metric(reporter.MetricJobPSICPU), e.Metric(reporter.MetricPSICPUSome))
 }
 
@@ -119,7 +119,7 @@ func firstKnown(values ...float64) float64 {
 
 // memoryLimit returns the memory that the job may use in MiB, of a limit that changed the least, or NaN if there was
 // no limit.
-func (e *ruleInput) memoryLimit() float64 { return orUnknown(float64(e.limits().LeastMemoryMB())) }
+func (e *ruleInput) memoryLimit() float64 { return positiveOrNaN(float64(e.limits().LeastMemoryMB())) }
 
 // memoryGiven returns the memory that the job was given in MiB, at least, or NaN if there was no limit.
 func (e *ruleInput) memoryGiven() float64 {
@@ -156,9 +156,9 @@ func (e *ruleInput) neededMemory() float64 {
 	return peak
 }
 
-// swappedOut returns the most of the job's memory that was swapped out, in MiB, or 0. It is in the peak of the
+// peakJobSwap returns the most of the job's memory that was swapped out, in MiB, or 0. It is in the peak of the
 // job, and not in what its control group used of a limit.
-func (e *ruleInput) swappedOut() float64 {
+func (e *ruleInput) peakJobSwap() float64 {
 	if q, ok := e.Summaries[collector.JobMemorySwap.Key()]; ok && positive(q.Max) {
 		return q.Max
 	}
@@ -170,9 +170,9 @@ func (e *ruleInput) gpuUse(device int) float64 {
 	return e.GPUMetric(reporter.MetricGPUUtilization, device)
 }
 
-// gpuKnown returns the share of the kept samples, and so of the time, that have a device's
+// gpuCoverage returns the share of the kept samples, and so of the time, that have a device's
 // utilization. If a query ends early, the mean says little about the run.
-func (e *ruleInput) gpuKnown(device int) float64 {
+func (e *ruleInput) gpuCoverage(device int) float64 {
 	if device >= collector.MaxGPUs {
 		return 0
 	}

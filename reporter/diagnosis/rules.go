@@ -17,13 +17,13 @@ import (
 func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 	peak = e.groupPeak()
 	if kills > 0 {
-		needed := (limit + e.swappedOut()) * findKilledRoom
+		needed := (limit + e.peakJobSwap()) * findKilledRoom
 		if e.Limits.MemoryRange != nil { // it was raised, and the job went on
-			needed = max(needed, finite(peak)*findTightRoom)
+			needed = max(needed, finiteOrZero(peak)*findTightRoom)
 		}
 		return roundSize(needed), pct / 100 * limit
 	}
-	return roundSize(max(peak+e.swappedOut(), finite(e.peakMemory())) * findTightRoom), peak
+	return roundSize(max(peak+e.peakJobSwap(), finiteOrZero(e.peakMemory())) * findTightRoom), peak
 }
 
 // ofLimit returns " of 2 GiB", with all values of a limit that changed, or "" if it is not known. Of a kill only the
@@ -31,10 +31,10 @@ func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 func (e *ruleInput) ofLimit(limit, kills float64) string {
 	switch {
 	case !(kills > 0) && e.Limits != nil && e.Limits.MemoryRange != nil:
-		return " of " + reporter.MemoryLimitText(e.Limits, text.WholeSize) +
-			" (" + reporter.ChangedText(e.Limits.MemoryRange) + ")"
+		return " of " + reporter.MemoryLimitText(e.Limits, text.TrimmedSizeText) +
+			" (" + reporter.LimitChangeText(e.Limits.MemoryRange) + ")"
 	case positive(limit):
-		return " of " + text.WholeSize(limit)
+		return " of " + text.TrimmedSizeText(limit)
 	}
 	return ""
 }
@@ -50,8 +50,8 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	swapped := e.swappedOut()
-	held, by := e.heldDown()
+	swapped := e.peakJobSwap()
+	held, by := e.reclaimReason()
 	if by == "swap" && swapped >= 1 { // which is said anyway
 		held = ""
 	}
@@ -63,7 +63,7 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 
 	words := "The memory in use came to " + text.Percent(pct) + " of the limit" + e.ofLimit(limit, kills)
 	if swapped >= 1 {
-		words += ", and " + text.WholeSize(swapped) + " of the job's were swapped out"
+		words += ", and " + text.TrimmedSizeText(swapped) + " of the job's were swapped out"
 	}
 	if kills > 0 {
 		words += ", and the kernel killed " + text.Count(kills, "process", "processes") + " for it"
@@ -76,15 +76,15 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	switch own := e.Metric(reporter.MetricJobMemoryPeak); {
 	case !(kills > 0) && own < findTightOwn*limit:
 		severity = SeverityInfo
-		words += "; the job itself had at most " + text.WholeSize(own) +
+		words += "; the job itself had at most " + text.TrimmedSizeText(own) +
 			": look what else its control group holds, or ask for more memory."
 	case positive(ask) && by != "" && !(kills > 0):
 		if held != "" {
 			words += ", and " + held
 		}
-		words += ": ask for " + least + text.WholeSize(ask) + "; how much it needs is not known."
+		words += ": ask for " + least + text.TrimmedSizeText(ask) + "; how much it needs is not known."
 	case positive(ask):
-		words += ": ask for " + least + text.WholeSize(ask) + "."
+		words += ": ask for " + least + text.TrimmedSizeText(ask) + "."
 	default:
 		words += ": ask for more memory."
 	}
@@ -109,7 +109,7 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 	}
 	words := "The file system " + e.fullestPath() + "was up to " + text.Percent(pct) + " full"
 	if !math.IsNaN(free) {
-		words += ", with " + text.WholeSize(free) + " free"
+		words += ", with " + text.TrimmedSizeText(free) + " free"
 	}
 	return &reporter.Finding{Text: words + ": make room or write elsewhere before writing fails.",
 		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
@@ -147,7 +147,7 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 		gpuNames(idle, "was", "were"), text.Percent(slices.Max(use)), text.Plural(len(idle), "", " at most"))
 	if filled > 0 {
 		words += fmt.Sprintf(", though up to %s of %s was in use",
-			text.WholeSize(held), text.Plural(len(idle), "its memory", "the memory of one"))
+			text.TrimmedSizeText(held), text.Plural(len(idle), "its memory", "the memory of one"))
 	}
 	switch needed := own - len(idle) + filled; {
 	case filled == len(idle):
@@ -184,13 +184,13 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 
 	words := fmt.Sprintf("The memory of %s was full, up to %s of %s: "+
 		"larger inputs may fail, unless the framework takes all memory beforehand.",
-		gpuNames(full, "", ""), text.WholeSize(used[fullest]), text.WholeSize(total[fullest]))
+		gpuNames(full, "", ""), text.TrimmedSizeText(used[fullest]), text.TrimmedSizeText(total[fullest]))
 	return &reporter.Finding{Text: words, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
 }
 
 // judgeOneThread fires if the job had one CPU's worth of work on several CPUs.
 func judgeOneThread(e *ruleInput) *reporter.Finding {
-	if !e.oneThread() || e.waitedForCPU() && e.Metric(reporter.MetricJobThreads) != 1 {
+	if !e.oneThread() || e.isCPUStarved() && e.Metric(reporter.MetricJobThreads) != 1 {
 		return nil
 	}
 
@@ -233,7 +233,7 @@ func judgeCPUsUnused(e *ruleInput) *reporter.Finding {
 	if e.bound() {
 		ask = max(1, min(ask, math.Ceil(e.Limits.MostCPUs())))
 	}
-	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || e.waitedForCPU() || !(mean >= 0) || !(peak >= 0) ||
+	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || e.isCPUStarved() || !(mean >= 0) || !(peak >= 0) ||
 		!(mean < limit/2) ||
 		!(limit-ask >= max(1, findCPUsOver*limit)) {
 		return nil
@@ -256,7 +256,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 		quota = float64(l.LeastQuota()) // which stops soonest
 		words += " of " + reporter.QuotaText(l) + " CPUs"
 		if l.QuotaRange != nil {
-			words += " (" + reporter.ChangedText(l.QuotaRange) + ")"
+			words += " (" + reporter.LimitChangeText(l.QuotaRange) + ")"
 		}
 	}
 
@@ -282,21 +282,21 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 
 // judgeSwapping fires if the node ran short of memory.
 func judgeSwapping(e *ruleInput) *reporter.Finding {
-	in, out, total := e.Metric(reporter.MetricSwapIn), e.Metric(reporter.MetricSwapOut), e.swapped()
+	in, out, total := e.Metric(reporter.MetricSwapIn), e.Metric(reporter.MetricSwapOut), e.swapTraffic()
 	if !positive(total) || total < swapTotal || total/e.wall < swapRate {
 		return nil
 	}
 
 	var moved []string
 	if positive(out) {
-		moved = append(moved, text.WholeSize(out)+" went to swap")
+		moved = append(moved, text.TrimmedSizeText(out)+" went to swap")
 	}
 	if positive(in) {
-		moved = append(moved, text.WholeSize(in)+" came back from swap")
+		moved = append(moved, text.TrimmedSizeText(in)+" came back from swap")
 	}
 	return &reporter.Finding{
 		Text: fmt.Sprintf("The node was short of memory: %s, %s on average. Ask for more memory, or use less.",
-			strings.Join(moved, " and "), text.Rate(total/e.wall)),
+			strings.Join(moved, " and "), text.SpeedText(total/e.wall)),
 		Evidence: evidence("swap_in_mb", in, "swap_out_mb", out, "mb_per_second", total/e.wall)}
 }
 
@@ -314,8 +314,9 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	used := fmt.Sprintf("The job used at most %s of its %s of memory", text.WholeSize(peak), text.WholeSize(limit))
-	if f := e.needNotKnown(used); f != nil {
+	used := fmt.Sprintf("The job used at most %s of its %s of memory", text.TrimmedSizeText(peak),
+		text.TrimmedSizeText(limit))
+	if f := e.unknownNeedFinding(used); f != nil {
 		f.Evidence["peak_mb"], f.Evidence["limit_mb"] = text.Round(peak, 3), text.Round(limit, 3)
 		return f
 	}
@@ -324,7 +325,7 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 		severity = SeverityInfo
 	}
 	return &reporter.Finding{Severity: severity,
-		Text:     fmt.Sprintf("%s: ask for %s instead of %s.", used, text.WholeSize(ask), text.WholeSize(limit)),
+		Text:     fmt.Sprintf("%s: ask for %s instead of %s.", used, text.TrimmedSizeText(ask), text.TrimmedSizeText(limit)),
 		Evidence: evidence("peak_mb", peak, "limit_mb", limit, "ask_mb", ask)}
 }
 
@@ -393,8 +394,8 @@ func judgeClockedDown(e *ruleInput) *reporter.Finding {
 			"temperature_celsius", celsius)}
 }
 
-// clockedDown returns for which share of the run the node's CPUs were clocked down, in percent; 0 if that is not
+// thermalThrottlePct returns for which share of the run the node's CPUs were clocked down, in percent; 0 if that is not
 // known.
-func (e *ruleInput) clockedDown() float64 {
-	return finite(min(100, 100*e.Metric(reporter.MetricCPUThrottleSeconds)/e.wall))
+func (e *ruleInput) thermalThrottlePct() float64 {
+	return finiteOrZero(min(100, 100*e.Metric(reporter.MetricCPUThrottleSeconds)/e.wall))
 }

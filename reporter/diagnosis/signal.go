@@ -35,8 +35,8 @@ func (q *verdictInput) exitSignal() (collector.Signal, bool) {
 
 // newest returns the newest signal to perfagent that was meant to end the job and fits.
 func (q *verdictInput) newest(fits func(collector.Signal) bool) (collector.Signal, bool) {
-	for _, s := range slices.Backward(q.end.Signals) {
-		if endsJob(s) && q.inTime(s) && fits(s) {
+	for _, s := range slices.Backward(q.exit.Signals) {
+		if endsJob(s) && q.precedesEnd(s) && fits(s) {
 			return s, true
 		}
 	}
@@ -45,18 +45,18 @@ func (q *verdictInput) newest(fits func(collector.Signal) bool) (collector.Signa
 
 // firstOf returns the first signal with the given name that was sent to perfagent.
 func (q *verdictInput) firstOf(name string) (collector.Signal, bool) {
-	for _, s := range q.end.Signals {
-		if s.Signal == name && q.inTime(s) {
+	for _, s := range q.exit.Signals {
+		if s.Signal == name && q.precedesEnd(s) {
 			return s, true
 		}
 	}
 	return collector.Signal{}, false
 }
 
-// inTime reports whether a signal can be related to the job's end. A signal that was noticed after the
+// precedesEnd reports whether a signal can be related to the job's end. A signal that was noticed after the
 // end can be if the job died of that very signal.
-func (q *verdictInput) inTime(s collector.Signal) bool {
-	end := q.ended()
+func (q *verdictInput) precedesEnd(s collector.Signal) bool {
+	end := q.endTime()
 	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(signalDelay))
 }
 
@@ -119,22 +119,22 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 		return CauseTimeLimit, words
 	}
 
-	i := slices.IndexFunc(q.end.Signals, q.isTimeLimit)
+	i := slices.IndexFunc(q.exit.Signals, q.isTimeLimit)
 	if i < 0 {
 		return "", ""
 	}
 
-	s, killed := q.end.Signals[i], q.job.Signal == "SIGKILL"
+	s, killed := q.exit.Signals[i], q.job.Signal == "SIGKILL"
 	q.noteSender(s)
-	q.noteTime("limit_time", q.end.Limit)
+	q.noteTime("limit_time", q.exit.TimeLimit)
 	words = "ended at a time limit"
-	if q.end.Scheduler != "" && !byTimeout(s) {
-		words += " of " + q.end.Scheduler
+	if q.exit.Scheduler != "" && !byTimeout(s) {
+		words += " of " + q.exit.Scheduler
 	}
 
 	words += ": " + signalText(s)
 	if killed {
-		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
+		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.endTime().Sub(s.At).Seconds()), 1) + " s later"
 	}
 	return CauseTimeLimit, words + "; the job " + q.endText()
 }
@@ -142,14 +142,14 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 // isTimeLimit reports whether a signal was sent because the time was over.
 func (q *verdictInput) isTimeLimit(s collector.Signal) bool {
 	switch {
-	case s.Signal != "SIGTERM" || !q.inTime(s):
+	case s.Signal != "SIGTERM" || !q.precedesEnd(s):
 		return false
 	case byTimeout(s): // it also passes on signals that it receives
-		return q.end.Timeout.IsZero() || !s.At.Before(q.end.Timeout.Add(-time.Second))
-	case !q.end.Limit.IsZero():
-		return !s.At.Before(q.end.Limit.Add(-limitSlack))
+		return q.exit.Timeout.IsZero() || !s.At.Before(q.exit.Timeout.Add(-time.Second))
+	case !q.exit.TimeLimit.IsZero():
+		return !s.At.Before(q.exit.TimeLimit.Add(-limitSlack))
 	}
-	return q.end.Scheduler != "" && byScheduler(s) && q.job.Signal == "SIGKILL" && q.ended().Sub(s.At) <= killGrace
+	return q.exit.Scheduler != "" && byScheduler(s) && q.job.Signal == "SIGKILL" && q.endTime().Sub(s.At) <= killGrace
 }
 
 // ownTimeout returns the sentence for a command that is timeout(1) and exited because the time was
@@ -218,10 +218,10 @@ func (q *verdictInput) signal() (cause, words string) {
 	switch {
 	case name == "SIGPIPE":
 		return CauseSignal, words + ": the reader of its pipe or socket had gone, or the signal was sent to it"
-	case crash(name):
+	case isCrash(name):
 		return CauseSignal, words + crashText(name) + q.coreText()
 	case name == "SIGKILL":
-		words += "; the kernel does not say who sent it" + q.elsewhere()
+		words += "; the kernel does not say who sent it" + q.otherKillsText()
 		if s, sent := q.lastEndSignal(); sent {
 			q.noteSender(s)
 			words += "; " + signalText(s) + " had come before"
@@ -248,21 +248,21 @@ func (q *verdictInput) diskFull() (cause, words string) {
 	if !slices.Contains([]string{"", "SIGBUS", "SIGXFSZ", "SIGABRT"}, q.job.Signal) || q.endedOtherwise() || q.coreLost() {
 		return "", ""
 	}
-	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool {
-		return Full(r) && !q.fullBefore(r.Path) && !q.filledByCore(r)
+	i := slices.IndexFunc(q.exit.Space, func(r host.FreeSpace) bool {
+		return IsFull(r) && !q.fullBefore(r.Path) && !q.filledByCore(r)
 	})
 	if i < 0 {
 		return q.fullInSamples()
 	}
 
-	room := q.end.Space[i]
+	room := q.exit.Space[i]
 	q.evidence["path"] = text.Printable(path.Clean(room.Path))
 	q.note("available_mb", room.FreeMB)
 	if room.Inodes >= 0 {
 		q.note("available_inodes", float64(room.Inodes))
 	}
 
-	q.noteTime("time", q.ended())
+	q.noteTime("time", q.endTime())
 	what := "no room was left on the file system of "
 	if !(room.FreeMB < fullMB) {
 		what = "no file could be made any more (no inodes left) on the file system of "
@@ -282,12 +282,12 @@ func (q *verdictInput) fullInSamples() (cause, words string) {
 	}
 
 	filled := func(path string) bool { return q.filledByCore(host.FreeSpace{Path: path}) }
-	if !(lowest < fullMB) || len(q.end.DiskPaths) == 0 || slices.ContainsFunc(q.end.DiskPaths, q.fullBefore) ||
-		slices.ContainsFunc(q.end.DiskPaths, filled) {
+	if !(lowest < fullMB) || len(q.exit.DiskPaths) == 0 || slices.ContainsFunc(q.exit.DiskPaths, q.fullBefore) ||
+		slices.ContainsFunc(q.exit.DiskPaths, filled) {
 		return "", ""
 	}
 
-	where := text.Printable(strings.Join(q.end.DiskPaths, ", "))
+	where := text.Printable(strings.Join(q.exit.DiskPaths, ", "))
 	q.evidence["path"] = where
 	q.note("available_mb", lowest)
 	return CauseDiskFull, q.endText() +
@@ -296,43 +296,43 @@ func (q *verdictInput) fullInSamples() (cause, words string) {
 
 // fullBefore reports whether the file system of path was full before the job started.
 func (q *verdictInput) fullBefore(path string) bool {
-	return slices.ContainsFunc(q.end.SpaceBefore, func(r host.FreeSpace) bool { return r.Path == path && Full(r) })
+	return slices.ContainsFunc(q.exit.SpaceBefore, func(r host.FreeSpace) bool { return r.Path == path && IsFull(r) })
 }
 
-// stillFull returns a remark on a failed job that had a full file system from the start, or "" if it
+// alreadyFullText returns a remark on a failed job that had a full file system from the start, or "" if it
 // had none.
-func (q *verdictInput) stillFull() string {
-	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return Full(r) && q.fullBefore(r.Path) })
+func (q *verdictInput) alreadyFullText() string {
+	i := slices.IndexFunc(q.exit.Space, func(r host.FreeSpace) bool { return IsFull(r) && q.fullBefore(r.Path) })
 	if i < 0 || q.code == 0 || q.endedOtherwise() {
 		return ""
 	}
-	return "; the file system of " + text.Printable(path.Clean(q.end.Space[i].Path)) +
+	return "; the file system of " + text.Printable(path.Clean(q.exit.Space[i].Path)) +
 		" was full before it began, and is"
 }
 
-// Full reports whether nothing more can be written. Unknown free space (NaN) is not full.
-func Full(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }
+// IsFull reports whether nothing more can be written. Unknown free space (NaN) is not full.
+func IsFull(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }
 
 // filledByCore reports whether a file system would have room without a core file of the job: then the crash is the
 // reason that it is full, and not the other way round.
 func (q *verdictInput) filledByCore(r host.FreeSpace) bool {
-	return slices.ContainsFunc(q.end.Cores, func(c host.Core) bool {
+	return slices.ContainsFunc(q.exit.Cores, func(c host.CoreFile) bool {
 		return slices.Contains(c.Paths, r.Path) && !(r.FreeMB+c.MB < fullMB)
 	})
 }
 
 // coreLost reports whether the kernel wrote a core of the main process somewhere, so that what it filled is not known.
 func (q *verdictInput) coreLost() bool {
-	return q.end.CoreDumped && q.end.CoresWritten && len(q.end.Cores) == 0
+	return q.exit.CoreDumped && q.exit.CoresWritten && len(q.exit.Cores) == 0
 }
 
 // noteCore adds to the evidence the core of a process that a signal ended.
 func (q *verdictInput) noteCore() {
-	if q.end.CoreDumped {
+	if q.exit.CoreDumped {
 		q.evidence["core_dumped"] = true
 	}
 	largest := 0.0
-	for _, c := range q.end.Cores {
+	for _, c := range q.exit.Cores {
 		largest = max(largest, c.MB)
 	}
 	if largest > 0 {
@@ -343,12 +343,12 @@ func (q *verdictInput) noteCore() {
 // coreText returns a remark on a core file that filled a file system, or "" if none did.
 func (q *verdictInput) coreText() string {
 	q.noteCore()
-	for _, r := range q.end.Space {
-		if !Full(r) || q.fullBefore(r.Path) {
+	for _, r := range q.exit.Space {
+		if !IsFull(r) || q.fullBefore(r.Path) {
 			continue
 		}
 		where := text.Printable(path.Clean(r.Path))
-		for _, c := range q.end.Cores {
+		for _, c := range q.exit.Cores {
 			if slices.Contains(c.Paths, r.Path) && q.filledByCore(r) {
 				return "; a core file of " + text.SizeText(c.MB) + " filled the file system of " + where
 			}

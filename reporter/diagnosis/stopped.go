@@ -33,7 +33,7 @@ func (q *verdictInput) stopped() (cause, words string) {
 
 	q.noteStop(s)
 	words = "stopped by the rule " + ruleText(s) + ": it was " + valueText(s) + " at " + clockTime(s.At)
-	switch after := text.Seconds(max(0, q.ended().Sub(s.At).Seconds())); {
+	switch after := text.Seconds(max(0, q.endTime().Sub(s.At).Seconds())); {
 	case s.Killed && q.job.Signal == "SIGKILL":
 		words += "; " + s.Signal + " did not end the job, SIGKILL did " + after + " later"
 	case s.Killed:
@@ -64,7 +64,7 @@ func ruleText(s *collector.Stop) string { return "'" + text.Printable(text.Clip(
 
 // valueText returns the value that stopped the job, with its unit.
 func valueText(s *collector.Stop) string {
-	c, ok := collector.ColumnNamed(s.Key)
+	c, ok := collector.ColumnByKey(s.Key)
 	switch unit := c.Info().Unit; {
 	case !ok: // of a later version
 		return text.Number(s.Value)
@@ -75,8 +75,8 @@ func valueText(s *collector.Stop) string {
 	}
 }
 
-// killedFirst looks for a process that the kernel killed, before a rule stopped the job if one did.
-func (q *verdictInput) killedFirst() (cause, words string) {
+// memoryKill looks for a process that the kernel killed, before a rule stopped the job if one did.
+func (q *verdictInput) memoryKill() (cause, words string) {
 	cause, words = q.outOfMemory()
 	if s := q.account.Stop; s != nil && cause != "" {
 		words += "; then the rule " + ruleText(s) + " stopped the job at " + clockTime(s.At)

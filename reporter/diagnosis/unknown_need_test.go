@@ -42,7 +42,7 @@ func TestSizedBy(t *testing.T) {
 		"--mem":                                     "",
 		"":                                          "",
 	} {
-		if got := sizedBy(strings.Fields(command)); got != want {
+		if got := memoryOptionIn(strings.Fields(command)); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}
@@ -51,8 +51,8 @@ func TestSizedBy(t *testing.T) {
 // Where the peak does not show how much a job needs, no amount is advised, and the reason is given.
 func TestFinding_NeedNotKnown(t *testing.T) {
 	little := findingSet(reporter.MetricJobMemoryPeak, 1000.0, reporter.MetricLimitMemory, 13.0)
-	held := func(h reporter.HeldDown) func(*reporter.Node) {
-		return findingAll(little, func(n *reporter.Node) { n.Limits.HeldDown = &h })
+	held := func(h reporter.Reclaim) func(*reporter.Node) {
+		return findingAll(little, func(n *reporter.Node) { n.Limits.Reclaim = &h })
 	}
 	const used = "info: The job used at most 1 GiB of its 8 GiB of memory"
 	for name, c := range map[string]struct {
@@ -60,31 +60,31 @@ func TestFinding_NeedNotKnown(t *testing.T) {
 		want     string
 		evidence string
 	}{
-		"memory.high": {held(reporter.HeldDown{HighMB: 1024}), used + ", but memory.high of 1 GiB held it down: how much it needs is not known.", "held_by"},
-		"swap":        {held(reporter.HeldDown{SwapMB: 300}), used + ", but up to 300 MiB of it were in swap: how much it needs is not known.", "held_by"},
-		"page cache": {held(reporter.HeldDown{RefaultedMB: 4096}),
+		"memory.high": {held(reporter.Reclaim{HighMB: 1024}), used + ", but memory.high of 1 GiB held it down: how much it needs is not known.", "held_by"},
+		"swap":        {held(reporter.Reclaim{SwapMB: 300}), used + ", but up to 300 MiB of it were in swap: how much it needs is not known.", "held_by"},
+		"page cache": {held(reporter.Reclaim{RefaultedMB: 4096}),
 			used + ", but 4 GiB had to be read again after the kernel had dropped them: how much it needs is not known.", "held_by"},
 		"java": {findingAll(little, func(n *reporter.Node) { n.Command = []string{"java", "-Xmx3g", "X"} }),
 			used + ", and may take as much as -Xmx3g allows: to ask for less, lower that with it.", "sized_by"},
 		"java in a script": {findingAll(little, func(n *reporter.Node) {
 			n.Processes = []reporter.Process{{Command: "bash x.sh"}, {Command: "java -jar x.jar"}}
 		}), used + ". Java takes a part of the memory that it finds: set -Xmx before you ask for less.", "sized_by"},
-		"a little": {held(reporter.HeldDown{SwapMB: 1, RefaultedMB: 50}),
+		"a little": {held(reporter.Reclaim{SwapMB: 1, RefaultedMB: 50}),
 			"warning: The job used at most 1 GiB of its 8 GiB of memory: ask for 2.5 GiB instead of 8 GiB.", "ask_mb"},
 	} {
-		got, evidence := judged(findMemoryUnused, c.change)
+		got, evidence := judged(ruleMemoryUnused, c.change)
 		_, amount := evidence["ask_mb"]
 		if _, has := evidence[c.evidence]; got != c.want || !has || amount != (c.evidence == "ask_mb") {
 			t.Errorf("%s: %q with %v, want %q", name, got, evidence, c.want)
 		}
 
 		n := findingNode()
-		if c.change(n); math.IsNaN(RoomyMemory(n, findingRun)) == (c.evidence == "ask_mb") {
-			t.Errorf("%s: %v MiB in the line to paste", name, RoomyMemory(n, findingRun))
+		if c.change(n); math.IsNaN(SuggestedMemory(n, findingRun)) == (c.evidence == "ask_mb") {
+			t.Errorf("%s: %v MiB in the line to paste", name, SuggestedMemory(n, findingRun))
 		}
 	}
 
-	tight := findingAll(held(reporter.HeldDown{SwapMB: 4096}), findingSet(reporter.MetricLimitMemory, 95.0))
+	tight := findingAll(held(reporter.Reclaim{SwapMB: 4096}), findingSet(reporter.MetricLimitMemory, 95.0))
 	if got, _ := judged(MemoryTight, tight); !strings.HasSuffix(got, ", and up to 4 GiB of it were in swap: ask for at least 10 GiB; how much it needs is not known.") {
 		t.Errorf("tight: %q", got)
 	}
@@ -95,7 +95,7 @@ func TestRoomyMemory(t *testing.T) {
 	for peak, want := range map[float64]float64{1000: 2048, 4000: 8192, 5000: 8192, 6500: 8192, 7000: 10240, 8000: 10240} {
 		n := findingNode()
 		findingSet(reporter.MetricJobMemoryPeak, peak, reporter.MetricLimitMemory, 1.0)(n)
-		if got := RoomyMemory(n, findingRun); got != want || got < findTightRoom*peak {
+		if got := SuggestedMemory(n, findingRun); got != want || got < findTightRoom*peak {
 			t.Errorf("peak %v: %v, want %v", peak, got, want)
 		}
 	}

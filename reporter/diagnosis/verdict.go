@@ -30,9 +30,9 @@ const (
 )
 
 const (
-	// hostShort is the share of the host's memory that was available, in percent, below which a kill
+	// hostShortPct is the share of the host's memory that was available, in percent, below which a kill
 	// is put down to the host without the kernel's log.
-	hostShort = 2
+	hostShortPct = 2
 	// fullMB is the free space in MiB below which a file system counts as full.
 	fullMB = 1
 	// killGrace is the longest time after SIGTERM in which SIGKILL is attributed to a scheduler that
@@ -42,29 +42,29 @@ const (
 	limitSlack = 10 * time.Second
 )
 
-// OutOfMemory reports whether the kernel killed a process for lack of memory by a cause.
-func OutOfMemory(cause string) bool {
+// IsOutOfMemory reports whether the kernel killed a process for lack of memory by a cause.
+func IsOutOfMemory(cause string) bool {
 	return slices.Contains([]string{CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM}, cause)
 }
 
-// rank orders verdicts of jobs that failed at the same moment by how well they explain the end of all.
-func rank(v *reporter.Verdict) int {
+// verdictPriority orders verdicts of jobs that failed at the same moment by how well they explain the end of all.
+func verdictPriority(v *reporter.Verdict) int {
 	const crashed = "crashed"
 	order := []string{CauseUnknown, CauseSignal, CauseExited, crashed, CauseTimeLimit, CauseDiskFull, CauseStopped}
 	cause := v.Cause
 	switch signal, _ := v.Evidence["signal"].(string); {
-	case OutOfMemory(cause):
+	case IsOutOfMemory(cause):
 		return len(order)
 	case cause == CauseExited && v.Number("exit_code") == 0:
 		return -2
-	case cause == CauseSignal && crash(signal):
+	case cause == CauseSignal && isCrash(signal):
 		cause = crashed
 	}
 	return slices.Index(order, cause) // -1 for one of a later version
 }
 
-// crash reports whether a signal means that a program failed, rather than that it was ended.
-func crash(signal string) bool {
+// isCrash reports whether a signal means that a program failed, rather than that it was ended.
+func isCrash(signal string) bool {
 	return slices.Contains([]string{"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS",
 		"SIGABRT", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}, signal)
 }
@@ -77,23 +77,23 @@ type verdictInput struct {
 	account  *collector.Account
 	job      *reporter.Job
 	code     int // the job's exit code
-	end      ExitContext
+	exit     ExitContext
 	evidence map[string]any // numbers as float64, as they are read back
 }
 
 // newVerdict returns the verdict on the job of a node, or nil if there was no job. It is a pure function
 // of its arguments.
 func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e ExitContext) *reporter.Verdict {
-	goesOn := n.Job != nil && n.Job.ExitCode == nil && e.NotKnown == ""
+	goesOn := n.Job != nil && n.Job.ExitCode == nil && e.UnknownReason == ""
 	if n.Job == nil && len(run.Command) == 0 || goesOn {
 		return nil
 	}
-	if e.Limit.Before(run.Start.Time) { // of another job, or invalid
-		e.Limit = time.Time{}
+	if e.TimeLimit.Before(run.Start.Time) { // of another job, or invalid
+		e.TimeLimit = time.Time{}
 	}
 
 	q := &verdictInput{
-		node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e,
+		node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, exit: e,
 		evidence: make(map[string]any),
 	}
 	if n.Job != nil && n.Job.ExitCode != nil {
@@ -116,9 +116,9 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 func (q *verdictInput) cause() (cause, words string) {
 	switch {
 	case q.job == nil:
-		return CauseUnknown, q.notKnown()
-	case q.end.NotKnown != "":
-		return CauseUnknown, "how the job ended is not known: " + text.Printable(q.end.NotKnown) + q.killsBefore()
+		return CauseUnknown, q.unknownEndText()
+	case q.exit.UnknownReason != "":
+		return CauseUnknown, "how the job ended is not known: " + text.Printable(q.exit.UnknownReason) + q.earlierKillsText()
 	}
 
 	q.evidence["exit_code"] = float64(q.code)
@@ -129,21 +129,21 @@ func (q *verdictInput) cause() (cause, words string) {
 	case q.stoppedFirst():
 		return q.stopped()
 	case q.code == 0:
-		return CauseExited, "exited with code 0" + q.survived()
+		return CauseExited, "exited with code 0" + q.survivedKillsText()
 	}
 
-	causes := []func() (cause, words string){q.killedFirst, q.stopped, q.timeLimit, q.diskFull, q.signal}
+	causes := []func() (cause, words string){q.memoryKill, q.stopped, q.timeLimit, q.diskFull, q.signal}
 	for _, look := range causes {
 		if cause, words := look(); cause != "" {
 			return cause, words
 		}
 	}
 
-	return CauseExited, q.exited()
+	return CauseExited, q.exitText()
 }
 
-// notKnown returns why the end of a job is not known.
-func (q *verdictInput) notKnown() string {
+// unknownEndText returns why the end of a job is not known.
+func (q *verdictInput) unknownEndText() string {
 	const unknown = "how the command ended is not known"
 	if q.run.Incomplete == "" {
 		return unknown + ": no exit status was recorded"
@@ -163,14 +163,14 @@ func (q *verdictInput) notKnown() string {
 		known += "; the rule " + ruleText(s) + " had stopped it at " + clockTime(s.At)
 	}
 
-	if known += q.killsBefore(); known == "" {
+	if known += q.earlierKillsText(); known == "" {
 		return unknown + ": " + q.run.Incomplete
 	}
 	return unknown + known
 }
 
-// killsBefore returns the out-of-memory kills before an end that is not known.
-func (q *verdictInput) killsBefore() string {
+// earlierKillsText returns the out-of-memory kills before an end that is not known.
+func (q *verdictInput) earlierKillsText() string {
 	kills := reporter.GroupKills(q.account)
 	if !(kills > 0) {
 		return ""
@@ -182,8 +182,8 @@ func (q *verdictInput) killsBefore() string {
 // killsText returns a text such as "2 out-of-memory kills".
 func killsText(n float64) string { return text.Count(n, "out-of-memory kill", "out-of-memory kills") }
 
-// exited returns the sentence for an exit code that nothing else explains.
-func (q *verdictInput) exited() string {
+// exitText returns the sentence for an exit code that nothing else explains.
+func (q *verdictInput) exitText() string {
 	words := "exited with code " + strconv.Itoa(q.code)
 	switch s, sent := q.lastEndSignal(); {
 	case sent:
@@ -192,7 +192,7 @@ func (q *verdictInput) exited() string {
 	case q.code == 128+9:
 		words += ", as a shell does when SIGKILL ended its command; who sent it is not known"
 	}
-	return words + q.coreText() + q.elsewhere() + q.stillFull()
+	return words + q.coreText() + q.otherKillsText() + q.alreadyFullText()
 }
 
 // killed reports whether SIGKILL ended the job, or a command of a job that is a shell.
@@ -200,8 +200,8 @@ func (q *verdictInput) killed() bool {
 	return q.mainKilled() || q.job.Signal == "" && q.code == 128+9
 }
 
-// ended returns when the job ended.
-func (q *verdictInput) ended() time.Time { return q.job.End.Time }
+// endTime returns when the job ended.
+func (q *verdictInput) endTime() time.Time { return q.job.End.Time }
 
 // commandName returns the kernel's name for a process that executes the command.
 func (q *verdictInput) commandName() string {
@@ -244,8 +244,8 @@ func (q *verdictInput) noteTime(key string, t time.Time) {
 // An ExitContext holds what is known about a job's end beyond its exit status. The zero value knows
 // nothing.
 type ExitContext struct {
-	// NotKnown says why the exit status is not known; "" if it is known.
-	NotKnown string
+	// UnknownReason says why the exit status is not known; "" if it is known.
+	UnknownReason string
 	// Signals were sent to perfagent or to its process group and relayed to the job, oldest first.
 	Signals []collector.Signal
 	// Space is the free space of the file systems that matter to a failed job, measured at its end.
@@ -259,11 +259,11 @@ type ExitContext struct {
 	// files of the job that were found on the file systems of Space, if one of these is full or
 	// CoreDumped is set; CoresWritten reports whether the kernel writes cores to files.
 	CoreDumped, CoresWritten bool
-	Cores                    []host.Core
+	Cores                    []host.CoreFile
 	// Scheduler is the scheduler of the job ("Slurm"); "" if none is known. Limit is when it ends
 	// the job; zero if that is not known.
 	Scheduler string
-	Limit     time.Time
+	TimeLimit time.Time
 	// Timeout is when the timeout(1) that runs perfagent ends the job; zero if there is none, or
 	// if that is not known.
 	Timeout time.Time

@@ -32,7 +32,7 @@ func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase))
 	rec := collector.NewRecording(host.Instant{Wall: reportertest.RunStart}, time.Second, 1000)
 	length := 20 * time.Second
 	rec.End = host.Instant{Wall: reportertest.RunStart.Add(length), Mono: length, Boot: length}
-	rec.Account.Source, rec.Account.Group, rec.Account.MemoryHome = host.JobFromTree, "/slurm/job_1", "/slurm/job_1"
+	rec.Account.Source, rec.Account.Group, rec.Account.MemoryPath = host.JobFromTree, "/slurm/job_1", "/slurm/job_1"
 	end := reporter.Time{Time: reportertest.RunStart.Add(length)}
 	c := &verdictCase{a: &rec.Account, job: &reporter.Job{PID: 4242, Start: reporter.Time{Time: reportertest.RunStart}, End: end, ExitCode: &code, Signal: signal}}
 	c.in.Input = reporter.Input{Run: reporter.Run{ID: "r", Command: []string{"/opt/bin/python", "train.py"}, Start: reporter.Time{Time: reportertest.RunStart}, End: end, WallSeconds: 20,
@@ -85,14 +85,14 @@ func oomInGroup(victims ...host.Victim) func(*verdictCase) {
 		c.a.Limits.MemoryMB, c.a.LimitPeakMB = 2048, 2048
 		c.a.OOMAt = reportertest.RunStart.Add(9 * time.Second)
 		c.a.Victims = victims
-		c.a.Kill = &collector.Kill{At: c.job.End.Time, AvailableMB: 8000, AvailablePct: 50}
+		c.a.LastOOMKill = &collector.OOMKill{At: c.job.End.Time, AvailableMB: 8000, AvailablePct: 50}
 	}
 }
 
 // counted has the counters of v2 say whether a limit of the group or below it was the reason, and the job's.
 func counted(inGroup, atLimit bool) func(*verdictCase) {
 	return func(c *verdictCase) {
-		c.a.Kill.Counted, c.a.Kill.InGroup, c.a.Kill.AtLimit = true, inGroup, atLimit
+		c.a.LastOOMKill.LimitEventsCounted, c.a.LastOOMKill.InGroup, c.a.LastOOMKill.AtLimit = true, inGroup, atLimit
 		if atLimit {
 			c.a.LimitOOMKills = 1
 		}
@@ -102,7 +102,7 @@ func counted(inGroup, atLimit bool) func(*verdictCase) {
 // available has that share of the host's memory available before the kill.
 func available(pct series.Optional) func(*verdictCase) {
 	return func(c *verdictCase) {
-		c.a.Kill.AvailablePct, c.a.Kill.AvailableMB = pct, 160*pct
+		c.a.LastOOMKill.AvailablePct, c.a.LastOOMKill.AvailableMB = pct, 160*pct
 	}
 }
 
@@ -114,7 +114,7 @@ func alone(c *verdictCase)   { c.a.Neighbours = 0 }
 func crowded(c *verdictCase) { c.a.Neighbours = 1 }
 
 // earlier is a kill that was counted long before the end.
-func earlier(c *verdictCase) { c.a.Kill.At = reportertest.RunStart.Add(9 * time.Second) }
+func earlier(c *verdictCase) { c.a.LastOOMKill.At = reportertest.RunStart.Add(9 * time.Second) }
 
 func victim(name string, pid int, group string, machine bool) host.Victim {
 	v := host.Victim{Process: name, PID: pid, At: reportertest.RunStart.Add(7 * time.Second), Group: group, Host: machine, Constraint: host.OOMOfGroup}
@@ -134,13 +134,13 @@ func ofNodes(constraint, nodes string, v host.Victim) host.Victim {
 func hostOOM(memory series.Optional, victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.HostOOMKills, c.a.Victims = 1, victims
-		c.a.Kill = &collector.Kill{At: c.job.End.Time, AvailableMB: 160 * (100 - memory), AvailablePct: 100 - memory}
+		c.a.LastOOMKill = &collector.OOMKill{At: c.job.End.Time, AvailableMB: 160 * (100 - memory), AvailablePct: 100 - memory}
 	}
 }
 
 // ours is a victim that was the job's, by its parents.
 func ours(v host.Victim) host.Victim {
-	v.Ours = true
+	v.InJob = true
 	return v
 }
 
@@ -163,7 +163,7 @@ func limitOf(group string, peak series.Optional) func(*verdictCase) {
 
 // inner is the innermost group with the same limit.
 func inner(group string) func(*verdictCase) {
-	return func(c *verdictCase) { c.a.MemoryInner = group }
+	return func(c *verdictCase) { c.a.InnerMemoryGroup = group }
 }
 
 // fullAt has the group full at that limit when the kernel killed.
@@ -178,7 +178,7 @@ func timeoutAt(seconds float64) func(*verdictCase) {
 	}
 }
 
-func logPIDs(c *verdictCase) { c.a.LogPIDs = true }
+func logPIDs(c *verdictCase) { c.a.SamePIDNamespace = true }
 
 func sentTo(s ...collector.Signal) func(*verdictCase) {
 	return func(c *verdictCase) { c.in.Exit.Signals = s }
@@ -193,12 +193,12 @@ func roomLeft(rooms ...host.FreeSpace) func(*verdictCase) {
 }
 
 // core is a core file on the file system of a path.
-func core(mb float64, path string) host.Core {
-	return host.Core{File: path + "/core", MB: mb, Paths: []string{path}}
+func core(mb float64, path string) host.CoreFile {
+	return host.CoreFile{File: path + "/core", MB: mb, Paths: []string{path}}
 }
 
 // dumped has the main process leave a core, in a file if it was found.
-func dumped(cores ...host.Core) func(*verdictCase) {
+func dumped(cores ...host.CoreFile) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.in.Exit.CoreDumped, c.in.Exit.CoresWritten, c.in.Exit.Cores = true, true, cores
 	}
@@ -231,7 +231,7 @@ func TestVerdict_Causes(t *testing.T) {
 	full := host.FreeSpace{Path: "/scratch", FreeMB: 0, Inodes: 100}
 	slurm := func(limit float64) func(*verdictCase) {
 		return func(c *verdictCase) {
-			c.in.Exit.Scheduler, c.in.Exit.Limit = "Slurm", reportertest.RunStart.Add(time.Duration(limit*float64(time.Second)))
+			c.in.Exit.Scheduler, c.in.Exit.TimeLimit = "Slurm", reportertest.RunStart.Add(time.Duration(limit*float64(time.Second)))
 		}
 	}
 	old := func(c *verdictCase) { c.in.Exit.Scheduler = "Slurm" } // it tells no end time
@@ -354,7 +354,7 @@ func TestVerdict_Causes(t *testing.T) {
 		{"host OOM, no log", 137, "SIGKILL", hostOOM(98.1), CauseOOMHost, "host was out of memory"},
 		{"host OOM, no log, the group counted none", 137, "SIGKILL", all(hostOOM(98.1), func(c *verdictCase) { c.a.OOMKills = 0 }), CauseSignal, "not known to be the job's"},
 		{"host OOM of a child in the root group", 137, "", all(hostOOM(97, ours(victim("worker", 99, "/", true))),
-			func(c *verdictCase) { c.a.MemoryHome = "/" }), CauseOOMHost, "worker"},
+			func(c *verdictCase) { c.a.MemoryPath = "/" }), CauseOOMHost, "worker"},
 		{"host OOM of others, kill -9", 137, "SIGKILL", hostOOM(99, victim("hog", 99, "/other", true)), CauseSignal, "not known to be the job's"},
 		{"others' OOM, kill -9, memory is free", 137, "SIGKILL", hostOOM(97.9), CauseSignal, "does not say who"},
 		{"others' OOM, failure", 1, "", hostOOM(99), CauseExited, "exited with code 1"},
@@ -404,7 +404,7 @@ func TestVerdict_Causes(t *testing.T) {
 		{"full of a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal,
 			"killed by SIGABRT: it aborted itself, or the signal was sent to it; a core file of 24 MiB filled the file system of /scratch"},
 		{"full of a core, segmentation fault", 139, "SIGSEGV", all(roomLeft(full), dumped(core(24, "/scratch"))), CauseSignal, "; a core file of 24 MiB filled the file system of /scratch"},
-		{"full of a child's core", 134, "", all(roomLeft(full), func(c *verdictCase) { c.in.Exit.Cores = []host.Core{core(24, "/scratch")} }), CauseExited,
+		{"full of a child's core", 134, "", all(roomLeft(full), func(c *verdictCase) { c.in.Exit.Cores = []host.CoreFile{core(24, "/scratch")} }), CauseExited,
 			"exited with code 134; a core file of 24 MiB filled the file system of /scratch"},
 		{"full, and no room for a core", 134, "SIGABRT", all(roomLeft(full), dumped(core(0, "/scratch"))), CauseDiskFull, "died of SIGABRT, and no room"},
 		{"full, a core elsewhere", 134, "SIGABRT", all(roomLeft(full), dumped(core(24, "/tmp"))), CauseDiskFull, "died of SIGABRT, and no room"},
@@ -417,7 +417,7 @@ func TestVerdict_Causes(t *testing.T) {
 		{"disk was full", 1, "", all(freed(0.5), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseDiskFull, "of /scratch in the last samples"},
 		{"disk was not", 1, "", all(freed(1), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
 
-		{"status lost", 255, "", func(c *verdictCase) { c.in.Exit.NotKnown = "wait for process 4242: no child" }, CauseUnknown, "no child"},
+		{"status lost", 255, "", func(c *verdictCase) { c.in.Exit.UnknownReason = "wait for process 4242: no child" }, CauseUnknown, "no child"},
 		{"journal", 0, "", func(c *verdictCase) { c.in.Job, c.in.Run.Incomplete = nil, "from the journal" }, CauseUnknown, "not known: from the journal"},
 		{"hostile names", 137, "SIGKILL", oomInGroup(victim(reportertest.Hostile, 4242, "/slurm/job_1", false)), CauseOOMCgroup, ""},
 		{"hostile sender", 143, "SIGTERM", sentTo(term(5, 77, reportertest.Hostile)), CauseSignal, ""},
@@ -501,13 +501,13 @@ func TestVerdict_LimitKills(t *testing.T) {
 		{"under another name", 1, "/", series.Unknown(), []host.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 0},
 	} {
 		a := collector.NoAccount()
-		a.OOMKills, a.MemoryHome, a.Victims = test.kills, "/slurm/job_1", test.victims
+		a.OOMKills, a.MemoryPath, a.Victims = test.kills, "/slurm/job_1", test.victims
 		a.Limits.MemoryMB, a.Limits.MemoryGroup, a.LimitPeakMB = 2048, test.group, test.peak
 		switch test.name {
 		case "one counted":
-			a.LimitOOMKills, a.Kill = 1, &collector.Kill{Counted: true}
+			a.LimitOOMKills, a.LastOOMKill = 1, &collector.OOMKill{LimitEventsCounted: true}
 		case "the newest counted":
-			a.LimitOOMKills, a.Kill = 1, &collector.Kill{Counted: true, AtLimit: true}
+			a.LimitOOMKills, a.LastOOMKill = 1, &collector.OOMKill{LimitEventsCounted: true, AtLimit: true}
 		}
 		if got := reporter.LimitKills(&a, nil); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
@@ -530,7 +530,7 @@ func TestVerdict_Conditions(t *testing.T) {
 		return func(c *verdictCase) {
 			c.in.Run.WallSeconds = seconds
 			c.in.Recording.GPUs = []collector.GPU{{OfJob: ofJob}}
-			c.in.Recording.Widen(1)
+			c.in.Recording.EnsureGPUColumns(1)
 			sample(collector.GPUColumn(0, collector.GPUUtilization), utilization)(c)
 		}
 	}
@@ -539,7 +539,7 @@ func TestVerdict_Conditions(t *testing.T) {
 	}
 	throttled := func(periods, throttled float64) func(*verdictCase) {
 		return func(c *verdictCase) {
-			c.a.Periods, c.a.Throttled = series.Optional(periods), series.Optional(throttled)
+			c.a.Periods, c.a.ThrottledPeriods = series.Optional(periods), series.Optional(throttled)
 		}
 	}
 	stall := func(into func(*collector.Account) *series.Optional, v float64) func(*verdictCase) {
@@ -625,14 +625,14 @@ func TestVerdict_Conditions(t *testing.T) {
 // Of several nodes the one that explains the end best speaks for the run, in whatever
 // order they are merged.
 func TestVerdict_OfSeveralNodes(t *testing.T) {
-	node := func(number, code int, signal string, change func(*verdictCase)) reporter.Source {
+	node := func(number, code int, signal string, change func(*verdictCase)) reporter.SourceReport {
 		var in Input
 		verdictOf(t, code, signal, func(c *verdictCase) { change(c); in = c.in })
 		in.Node = number
-		return reporter.Source{Path: "x", Report: New(in)}
+		return reporter.SourceReport{Path: "x", Report: New(in)}
 	}
 	nothing := func(*verdictCase) {}
-	inputs := []reporter.Source{
+	inputs := []reporter.SourceReport{
 		node(0, 143, "SIGTERM", sentTo(term(5, 77, "srun"))),
 		node(1, 0, "", nothing),
 		node(2, 137, "SIGKILL", oomInGroup(victim("python", 4242, "/slurm/job_1", false))),
@@ -648,7 +648,7 @@ func TestVerdict_OfSeveralNodes(t *testing.T) {
 			t.Errorf("verdict %+v", v)
 		}
 	}
-	r, err := Merge(slices.DeleteFunc(inputs, func(s reporter.Source) bool { return s.Report.Nodes["2"] != nil }))
+	r, err := Merge(slices.DeleteFunc(inputs, func(s reporter.SourceReport) bool { return s.Report.Nodes["2"] != nil }))
 	if err != nil {
 		t.Fatal(err)
 	}

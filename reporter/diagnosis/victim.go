@@ -31,13 +31,13 @@ func (q *verdictInput) certainty(v host.Victim) int {
 		return 3
 	case v.Foreign:
 		return 0
-	case killed && q.account.LogPIDs && v.PID > 0:
+	case killed && q.account.SamePIDNamespace && v.PID > 0:
 		return 0 // its main process is not among the victims: something else killed it
 	case killed && inGroup && (q.alone() || v.Process == q.commandName()):
 		return 2 // in another process namespace, or the whole group was killed at once
 	case killed:
 		return 0 // another process in the same group
-	case q.ours(v):
+	case q.isJobProcess(v):
 		return 2
 	case inGroup && q.alone():
 		return 1
@@ -45,9 +45,9 @@ func (q *verdictInput) certainty(v host.Victim) int {
 	return 0
 }
 
-// ours reports whether a victim was the job's by its parents.
-func (q *verdictInput) ours(v host.Victim) bool {
-	return v.Ours || v.PID > 0 && (v.PID == q.job.PID || v.Parent == q.job.PID && q.account.LogPIDs)
+// isJobProcess reports whether a victim was the job's by its parents.
+func (q *verdictInput) isJobProcess(v host.Victim) bool {
+	return v.InJob || v.PID > 0 && (v.PID == q.job.PID || v.Parent == q.job.PID && q.account.SamePIDNamespace)
 }
 
 // inGroup reports whether a victim was in the job's group or below it. Where the log does not say in
@@ -56,7 +56,7 @@ func (q *verdictInput) inGroup(v host.Victim) bool {
 	if v.Group == "" {
 		return !v.Host && q.account.OOMKills > 0
 	}
-	return reporter.InGroup(v.Group, q.account.MemoryHome)
+	return reporter.InGroup(v.Group, q.account.MemoryPath)
 }
 
 // alone reports whether the control group holds only perfagent, what it runs in, and the job.
@@ -72,7 +72,7 @@ func (q *verdictInput) alone() bool {
 func (q *verdictInput) othersKilled() bool {
 	named := q.account.Victims
 	noGroup := func(v host.Victim) bool { return v.Group == "" }
-	if slices.ContainsFunc(named, func(v host.Victim) bool { return reporter.InGroup(v.Group, q.account.MemoryHome) }) {
+	if slices.ContainsFunc(named, func(v host.Victim) bool { return reporter.InGroup(v.Group, q.account.MemoryPath) }) {
 		return true
 	}
 	return slices.ContainsFunc(named, noGroup) && float64(len(named)) >= float64(q.account.HostOOMKills)
@@ -105,14 +105,14 @@ func (q *verdictInput) sharedKill() bool {
 
 // killedAtEnd reports whether the newest kill was counted no earlier than the job ended.
 func (q *verdictInput) killedAtEnd() bool {
-	k := q.account.Kill
-	return k != nil && !k.At.Before(q.ended().Add(-time.Second))
+	k := q.account.LastOOMKill
+	return k != nil && !k.At.Before(q.endTime().Add(-time.Second))
 }
 
 // hostWasShort reports whether the host had next to no memory before the newest kill.
 func (q *verdictInput) hostWasShort() bool {
-	k := q.account.Kill
-	return k != nil && k.AvailablePct < hostShort
+	k := q.account.LastOOMKill
+	return k != nil && k.AvailablePct < hostShortPct
 }
 
 // commandOf returns the command of a killed process: as a sample met it, or else the kernel's name for
@@ -121,7 +121,7 @@ func (q *verdictInput) commandOf(v host.Victim) string {
 	if v.PID > 0 && v.PID == q.job.PID {
 		return text.Clip(strings.Join(q.run.Command, " "), maxCommand)
 	}
-	ours := v.Ours || q.account.LogPIDs // else the number is another namespace's
+	ours := v.InJob || q.account.SamePIDNamespace // else the number is another namespace's
 	for _, p := range q.node.Processes {
 		if ours && p.PID == v.PID {
 			return text.Clip(p.Command, maxCommand)

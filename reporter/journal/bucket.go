@@ -71,8 +71,8 @@ func (b bucket) append(out []byte) []byte {
 	return append(out, "]}\n"...)
 }
 
-// bucket is the inverse. RestoreRing rejects invalid values.
-func (b bucket) bucket() series.Bucket {
+// toSeries is the inverse. RestoreRing rejects invalid values.
+func (b bucket) toSeries() series.Bucket {
 	out := series.Bucket{Values: b.Values, Stats: make([]series.Stat, len(b.Stats))}
 	for i, f := range b.Stats {
 		s := series.Stat{Weight: b.Weight, Count: b.Count}

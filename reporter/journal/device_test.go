@@ -25,7 +25,7 @@ func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte,
 		t.Fatal(err)
 	}
 
-	rec.Widen(gpus)
+	rec.EnsureGPUColumns(gpus)
 	for i := range n {
 		sample := s.Next(s.Recording(2))
 		rec.End.Mono, rec.End.Boot = s.Start.Mono+time.Duration(i+1)*time.Second, s.Start.Boot+time.Duration(i+1)*time.Second
@@ -33,7 +33,7 @@ func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte,
 			sample.Values[collector.GPUColumn(k, collector.GPUPower)] = 100
 		}
 		if i >= found {
-			rec.Hold(collector.NetIBSent)
+			rec.EnsureColumn(collector.NetIBSent)
 			sample.Values[collector.NetIBRecv], sample.Values[collector.NetIBSent] = float64(i-found), float64(2*(i-found))
 			sample.Values[collector.NetIBRecvRate] = 1
 			rec.BootMB = append(rec.BootMB[:6:6], 1000+float64(i), 2000)
@@ -51,7 +51,7 @@ func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte,
 		t.Fatal(err)
 	}
 	h := head(s, 1000)
-	return data, (&reading{head: h, rec: rec}).report()
+	return data, (&parser{head: h, rec: rec}).report()
 }
 
 // A journal has the ports' columns from when they are found, and gives the same metrics.

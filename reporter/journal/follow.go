@@ -20,10 +20,10 @@ type Follower struct {
 	path string
 	// file stays open, so that no other file gets its inode number, by which a replaced journal is
 	// recognized.
-	file    *os.File
-	seen    int64 // size of the file at the last Look
-	read    int64 // bytes of its whole lines
-	journal reading
+	file   *os.File
+	seen   int64 // size of the file at the last Look
+	read   int64 // bytes of its whole lines
+	parser parser
 }
 
 // Follow returns a Follower of the journal at path. It reads nothing yet.
@@ -32,10 +32,10 @@ func Follow(path string) *Follower { return &Follower{path: path} }
 // Path returns the journal's file.
 func (f *Follower) Path() string { return f.path }
 
-// Look reads what was added to the journal since the last Look. It reports whether that was at least a
+// Poll reads what was added to the journal since the last Look. It reports whether that was at least a
 // line, and leaves an incomplete line for later. The error is fs.ErrNotExist once the journal is gone,
 // because its report has replaced it. After an error, what was read before stays.
-func (f *Follower) Look() (changed bool, err error) {
+func (f *Follower) Poll() (changed bool, err error) {
 	there, err := os.Stat(f.path)
 	if err != nil {
 		return false, fmt.Errorf("follow journal: %w", err)
@@ -60,7 +60,7 @@ func (f *Follower) isOpen(there os.FileInfo) bool {
 
 // start opens the file that now has the name, and reads all of it.
 func (f *Follower) start() (changed bool, err error) {
-	file, err := durable.OpenQuietly(f.path)
+	file, err := durable.OpenNoAtime(f.path)
 	if err != nil {
 		return false, fmt.Errorf("follow journal: %w", err)
 	}
@@ -86,7 +86,7 @@ func (f *Follower) continueReading() (changed bool, err error) {
 	case st.Size() == f.seen:
 		return false, nil
 	case st.Size() < f.read: // truncated by another program: start again
-		f.read, f.journal = 0, reading{}
+		f.read, f.parser = 0, parser{}
 	}
 
 	data := make([]byte, st.Size()-f.read)
@@ -97,7 +97,7 @@ func (f *Follower) continueReading() (changed bool, err error) {
 
 	whole := bytes.LastIndexByte(data[:n], '\n') + 1
 	for line := range lines(data[:whole]) {
-		if err := f.journal.take(line); err != nil {
+		if err := f.parser.take(line); err != nil {
 			return false, fmt.Errorf("follow journal %s: %w", f.path, err)
 		}
 	}
@@ -108,23 +108,23 @@ func (f *Follower) continueReading() (changed bool, err error) {
 
 // Report returns the report of all whole lines, as Parse does, or nil if there is no line yet.
 func (f *Follower) Report() *reporter.Report {
-	if f.journal.rec == nil {
+	if f.parser.rec == nil {
 		return nil
 	}
-	return f.journal.report()
+	return f.parser.report()
 }
 
-// newestFor is how long a value stays valid that newer samples lack. It is longer than the window that
+// maxValueAge is how long a value stays valid that newer samples lack. It is longer than the window that
 // they need (collector.MinWindow).
-const newestFor = 200 * time.Millisecond
+const maxValueAge = 200 * time.Millisecond
 
 // Newest returns the newest values by column: of the newest sample or, if its window was too short, of
 // one just before it. NaN means not measured. The result is nil if no sample was taken.
 func (f *Follower) Newest() []float64 {
 	var out []float64
-	for _, v := range f.journal.newest {
-		age := f.journal.rec.End.Mono - f.journal.rec.Start.Mono - v.at
-		if v.at == 0 || age > newestFor {
+	for _, v := range f.parser.newest {
+		age := f.parser.rec.End.Mono - f.parser.rec.Start.Mono - v.at
+		if v.at == 0 || age > maxValueAge {
 			v.value = math.NaN()
 		}
 		out = append(out, v.value)

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -47,7 +47,7 @@ func followAppend(t testing.TB, path string, data []byte) {
 // followLook looks, without an error.
 func followLook(t testing.TB, f *Follower) (changed bool) {
 	t.Helper()
-	changed, err := f.Look()
+	changed, err := f.Poll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func followText(t testing.TB, r *reporter.Report) string {
 // Wherever the bytes are cut, what was read before and after the cut gives what reading
 // the whole file gives, and before it what the whole lines give.
 func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
-	need.Time(t, "a second of CPU")
+	testenv.SkipIfShort(t, "a second of CPU")
 	t.Parallel()
 	for n, snapshot := range map[int]bool{2: false, 3: true} {
 		data, _ := journalOf(t, n, snapshot)
@@ -88,7 +88,7 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 				}
 				before = followText(t, r)
 			}
-			every := map[bool]int{false: need.Rounds(11, 31), true: need.Rounds(47, 149)}[snapshot]
+			every := map[bool]int{false: testenv.Rounds(11, 31), true: testenv.Rounds(47, 149)}[snapshot]
 			if cut%every > 0 && !bytes.Contains(data[max(0, cut-3):min(len(data), cut+3)], []byte("\n")) {
 				continue // not every byte of a long line
 			}
@@ -125,7 +125,7 @@ func followRewrites(t *testing.T) {
 	s := reportertest.NewStream(4)
 	rec := s.Recording(40)
 	h, spent := head(s, 40), 0.0
-	h.Cost = func() float64 { return spent }
+	h.AgentCPUSeconds = func() float64 { return spent }
 	j := createFor(t, h)
 	f := Follow(j.Path())
 	defer f.Close()
@@ -145,7 +145,7 @@ func followRewrites(t *testing.T) {
 			continue
 		}
 		synctest.Wait() // or the queue becomes full
-		if i%need.Rounds(59, 413) != 0 && !replaced {
+		if i%testenv.Rounds(59, 413) != 0 && !replaced {
 			continue
 		}
 		followUntil(t, f, int64(i+1))
@@ -175,7 +175,7 @@ func followRewrites(t *testing.T) {
 	if err := j.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Look(); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.Poll(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a journal that is gone: %v", err)
 	}
 	if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 3000 {
@@ -236,7 +236,7 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 		if err := errors.Join(os.Remove(path), damage(path)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := f.Look()
+		_, err := f.Poll()
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -265,7 +265,7 @@ func TestFollower_OfNothing(t *testing.T) {
 	if got := f.Report(); got.Run.ID != "r" || got.Nodes["3"] == nil || rec.Samples != 6 {
 		t.Errorf("the head: %+v", got.Run)
 	}
-	if _, err := Follow(filepath.Join(t.TempDir(), "x")).Look(); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Follow(filepath.Join(t.TempDir(), "x")).Poll(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -307,7 +307,7 @@ func TestJournal_LineWithItsCost(t *testing.T) {
 	s := reportertest.NewStream(2)
 	rec := s.Recording(10)
 	sample := s.Next(rec)
-	plain, told := &Journal{}, &Journal{cost: func() float64 { return 123.4567891 }}
+	plain, told := &Journal{}, &Journal{agentCPUSeconds: func() float64 { return 123.4567891 }}
 	before, after := plain.line(sample, rec), told.line(sample, rec)
 	if n := len(after) - len(before); n != len(`,"agent_cpu_s":123.456789`) {
 		t.Errorf("a line has %d bytes more:\n%s", n, after)

@@ -20,8 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -73,7 +73,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 		t.Errorf("%s: %d bands, want %d; keys (-want +got):\n%s", what, len(n.Envelope), len(want.Envelope), d)
 	}
 	for key, band := range want.Envelope { // as many decimals as a bucket keeps
-		c, _ := collector.ColumnNamed(key)
+		c, _ := collector.ColumnByKey(key)
 		approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2*math.Pow10(-c.Info().Digits)), cmpopts.EquateNaNs()}
 		for i, pair := range [][2]any{{band, n.Envelope[key]}, {want.Samples.Column(key), n.Samples.Column(key)}} {
 			if d := cmp.Diff(pair[0], pair[1], approx); d != "" {
@@ -97,7 +97,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 func TestJournal_GPUsFoundInMidRun(t *testing.T) {
 	snapshots := []int{-1, 13, 12, 0, 7, 20}
 	for _, gpus := range []int{0, 1, 2, collector.MaxGPUs} {
-		for _, snapshotAt := range snapshots[:need.Rounds(len(snapshots), 2)] {
+		for _, snapshotAt := range snapshots[:testenv.Rounds(len(snapshots), 2)] {
 			data, rec := wideJournal(t, reportertest.NewWideStream(5, 12, gpus), 33, snapshotAt)
 			wideSame(t, fmt.Sprintf("%d GPUs, snapshot at %d", gpus, snapshotAt), data, rec)
 		}
@@ -109,7 +109,7 @@ func TestJournal_GPUsFoundInMidRun(t *testing.T) {
 func TestParse_CutOff(t *testing.T) {
 	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
 	head := bytes.IndexByte(whole, '\n') + 1
-	for at := head; at < len(whole); at += need.Rounds(211, 1009) {
+	for at := head; at < len(whole); at += testenv.Rounds(211, 1009) {
 		r, err := Parse(whole[:at])
 		if err != nil {
 			t.Fatalf("cut at %d: %v", at, err)
@@ -154,7 +154,7 @@ func TestParse_DamagedWhereGPUsAreFound(t *testing.T) {
 func TestJournal_KeepsTheAccount(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 32} {
 		data, rec := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 33, snapshotAt)
-		var j reading
+		var j parser
 		for line := range lines(data) {
 			if err := j.take(line); err != nil {
 				t.Fatal(err)
@@ -173,7 +173,7 @@ func TestJournal_KeepsTheAccount(t *testing.T) {
 		if d := cmp.Diff(rec.GPUs, j.rec.GPUs, reportertest.SameFloats()); d != "" {
 			t.Errorf("GPUs (-want +got):\n%s", d)
 		}
-		if d := cmp.Diff(rec.Gaps, j.rec.Gaps); d != "" {
+		if d := cmp.Diff(rec.Missing, j.rec.Missing); d != "" {
 			t.Errorf("gaps (-want +got):\n%s", d)
 		}
 	}
@@ -284,12 +284,12 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 // where the ring is as full as it can get.
 func TestJournal_StaysSmallWithGPUs(t *testing.T) {
 	all := []int{0, 8, 16}
-	for _, gpus := range all[need.Rounds(0, 2):] {
+	for _, gpus := range all[testenv.Rounds(0, 2):] {
 		t.Run(fmt.Sprint(gpus), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				// The last sample before the third halving, or before the first.
-				most, report := wideSize(t, need.Rounds(3900, 980), gpus)
+				most, report := wideSize(t, testenv.Rounds(3900, 980), gpus)
 				t.Logf("%d GPUs: journal at most %d bytes, report %d", gpus, most, report)
 				if most > 2<<20 {
 					t.Errorf("%d GPUs: the journal took %d bytes on disk", gpus, most)

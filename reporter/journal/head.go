@@ -72,9 +72,9 @@ func hostIn(in *jsontext.Decoder) *reporter.Host {
 	return nil
 }
 
-// Stamps returns the newest time stamp in a journal, by the clock of its node, and when the file was written, by the
-// clock of the file system. ok is false if the last line is not that of a sample.
-func Stamps(path string) (newest, written time.Time, ok bool) {
+// NewestTimes returns the newest time stamp in a journal, by the clock of its node, and when the file was written, by
+// the clock of the file system. ok is false if the last line is not that of a sample.
+func NewestTimes(path string) (newest, written time.Time, ok bool) {
 	f, err := durable.Open(path)
 	if err != nil {
 		return newest, written, false

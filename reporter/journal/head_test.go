@@ -112,7 +112,7 @@ func TestStamps(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := r.Nodes["3"].Samples.Column("timestamp")
-	newest, written, ok := Stamps(path)
+	newest, written, ok := NewestTimes(path)
 	if got := float64(newest.UnixMicro()) / 1e6; !ok || got != want[len(want)-1] {
 		t.Errorf("%v, %v; want %v", got, ok, want[len(want)-1])
 	}
@@ -127,11 +127,11 @@ func TestStamps(t *testing.T) {
 		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if newest, _, ok := Stamps(path); ok {
+		if newest, _, ok := NewestTimes(path); ok {
 			t.Errorf("%s: %v", name, newest)
 		}
 	}
-	if _, _, ok := Stamps(path + "x"); ok {
+	if _, _, ok := NewestTimes(path + "x"); ok {
 		t.Error("a file that is not there")
 	}
 }

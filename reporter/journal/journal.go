@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -58,14 +58,14 @@ type Head struct {
 	Counters []string `json:"counters,omitempty"`
 	// Operations reports whether operations are recorded.
 	Operations bool `json:"operations,omitzero"`
-	// Book returns a copy of their Book if it has changed, by book.Book.Changes, else nil. It is called in the
-	// journal's goroutine. Without operations it is nil.
-	Book func(changes uint64) *book.Book `json:"-"`
+	// CopyAggregator returns a copy of their Book if it has changed, by book.Book.Changes, else nil. It is called in
+	// the journal's goroutine. Without operations it is nil.
+	CopyAggregator func(changes uint64) *aggregate.Aggregator `json:"-"`
 	// Push is the destination of the report.
 	Push reporter.PushState `json:"push,omitzero"`
-	// Cost returns the CPU seconds that the agent itself has used so far. It is called once per
+	// AgentCPUSeconds returns the CPU seconds that the agent itself has used so far. It is called once per
 	// sample, in the sampling goroutine; nil = not known.
-	Cost func() float64 `json:"-"`
+	AgentCPUSeconds func() float64 `json:"-"`
 }
 
 // A Journal keeps the samples of an active run on disk, as JSON lines beside the future report. It never
@@ -74,19 +74,19 @@ type Head struct {
 type Journal struct {
 	path, reportPath string
 	head             []byte
-	cost             func() float64
+	agentCPUSeconds  func() float64
 	queue            chan entry
 	signals          chan collector.Signal // never closed
 	done             chan struct{}
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
 	wantSnapshot atomic.Bool
-	written      metaKey      // of the last line; belongs to the sampling goroutine
-	told         said         // in the last line that said something; belongs to the sampling goroutine
+	lastStateKey stateKey     // of the last line; belongs to the sampling goroutine
+	lastMarks    marksLine    // in the last line that said something; belongs to the sampling goroutine
 	table        writtenTable // belongs to the sampling goroutine
 	w            writer
 
-	book  func(changes uint64) *book.Book // of operations; nil if they are not recorded
-	lines int                             // how many time lines of theirs were named; belongs to the sampling goroutine
+	copyAggregator func(changes uint64) *aggregate.Aggregator // of operations; nil if they are not recorded
+	timelineCount  int                                        // named so far; belongs to the sampling goroutine
 }
 
 // An entry is a line to append, or a Recording to rewrite the file from.
@@ -102,7 +102,7 @@ type entry struct {
 func Create(dir string, head Head) (*Journal, error) {
 	columns := firstColumns()
 	head.Journal, head.Columns, head.Counters = Schema, keysOf(columns), keysOf(countersOf(columns))
-	head.Operations = head.Book != nil
+	head.Operations = head.CopyAggregator != nil
 	line, err := text.JSON(&head)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
@@ -114,9 +114,9 @@ func Create(dir string, head Head) (*Journal, error) {
 	}
 
 	j := &Journal{
-		path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
+		path: f.Name(), reportPath: reportPath, head: append(line, '\n'), agentCPUSeconds: head.AgentCPUSeconds,
 		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength),
-		done: make(chan struct{}), book: head.Book,
+		done: make(chan struct{}), copyAggregator: head.CopyAggregator,
 	}
 	j.w = writer{journal: j, file: f, bound: maxGrowth}
 	if err := j.w.write(j.head); err != nil {
@@ -140,8 +140,8 @@ func BaseName(node int, host, rank string) string {
 	return name
 }
 
-// Claimed reports whether a recording has the name of a path without extension.
-func Claimed(path string) bool {
+// IsNameTaken reports whether a recording has the name of a path without extension.
+func IsNameTaken(path string) bool {
 	return exists(path+".json") || exists(path+".html") || exists(path+".jsonl")
 }
 
@@ -168,7 +168,7 @@ func claim(name string) (*os.File, string, error) {
 			os.Remove(f.Name())
 			continue
 		}
-		hold(f)
+		lockShared(f)
 		return f, base + ".json", nil
 	}
 }
@@ -214,8 +214,8 @@ func (j *Journal) Stop(patience time.Duration) error {
 	}
 }
 
-// Keep makes a stopped journal durable, if no report replaces it.
-func (j *Journal) Keep() error {
+// Sync makes a stopped journal durable, if no report replaces it.
+func (j *Journal) Sync() error {
 	return j.w.file.Sync()
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/durable"
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -111,7 +111,7 @@ func givesTheReport(t *testing.T, n int) {
 	t.Helper()
 	s := reportertest.NewStream(uint64(n))
 	rec := s.Recording(10)
-	rec.Reader = host.Gopsutil
+	rec.ReaderName = host.Gopsutil
 	j, got := journaled(t, s, rec, n, func(int, *Journal) {})
 	if n == 0 { // no line told the state
 		rec = collector.NewRecording(host.Instant{Wall: s.Start.Wall}, time.Second, 10)
@@ -160,7 +160,7 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 			}
 		}
 		for c := range collector.NumColumns {
-			if most := r.Nodes["3"].Summaries[c.Key()].Max; c.Percent() && most > 100 {
+			if most := r.Nodes["3"].Summaries[c.Key()].Max; c.IsPercent() && most > 100 {
 				t.Fatalf("%s of %v", c.Key(), most)
 			}
 		}
@@ -169,7 +169,7 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 	if got := samplesOf(whole); got != 60 {
 		t.Fatalf("%d samples of 60", got)
 	}
-	for cut := bytes.IndexByte(whole, '\n') + 1; cut < len(whole); cut += need.Rounds(97, 499) {
+	for cut := bytes.IndexByte(whole, '\n') + 1; cut < len(whole); cut += testenv.Rounds(97, 499) {
 		want := int64(bytes.Count(whole[:cut], []byte{'\n'}) - 1)
 		if whole[cut] == '\n' { // a whole line that lacks only its end
 			want++
@@ -194,7 +194,7 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		}
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range need.Rounds(300, 60) {
+	for range testenv.Rounds(300, 60) {
 		data := bytes.Clone(whole)
 		from := bytes.IndexByte(whole, '\n') + 1
 		at := from + rnd.IntN(len(data)-from)
@@ -271,7 +271,7 @@ func journalSize(tb testing.TB, n int, wait func(*Journal)) (most, report int64)
 func TestJournal_StaysSmall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		most, report := journalSize(t, need.Rounds(8000, 4000), settle)
+		most, report := journalSize(t, testenv.Rounds(8000, 4000), settle)
 		t.Logf("journal and report: at most %d bytes; report %d", most, report)
 		if most > 2<<20 {
 			t.Errorf("journal and report took %d bytes on disk", most)
@@ -372,10 +372,10 @@ func TestJournal_DamagedReader(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"auto": "auto", "gopsutil": "gopsutil", "autp": "", "": ""} {
 		rec := reportertest.NewStream(1).Recording(10)
-		rec.Reader = ""
+		rec.ReaderName = ""
 		s := state{Reader: name, Start: rec.Start}
-		if s.into(rec); rec.Reader != want {
-			t.Errorf("%q becomes %q, want %q", name, rec.Reader, want)
+		if s.applyTo(rec); rec.ReaderName != want {
+			t.Errorf("%q becomes %q, want %q", name, rec.ReaderName, want)
 		}
 	}
 }
@@ -418,7 +418,7 @@ func TestHead_ReportHasFindings(t *testing.T) {
 	in.Recording.Account.Limits = host.Limits{CPUs: 16, CPUQuota: 16, MemoryMB: series.Unknown()}
 	in.Run.ExitCode, in.Run.Start, in.Run.End, in.Run.WallSeconds = nil, reporter.Time{}, reporter.Time{}, 0
 	head := Head{Run: in.Run, Interval: time.Second, MaxLength: 100}
-	r := (&reading{head: head, rec: in.Recording}).report()
+	r := (&parser{head: head, rec: in.Recording}).report()
 	found := func(f reporter.Finding) bool { return f.ID == "one_busy_thread" }
 	if n := r.Nodes["0"]; r.Run.Incomplete == "" || !slices.ContainsFunc(n.Findings, found) {
 		t.Errorf("findings %v", n.Findings)
@@ -450,7 +450,7 @@ func FuzzParse(f *testing.F) {
 		s.Next(rec)
 	}
 	snapshot.Reset()
-	operations, err := lineOf(rec.Work.CopyBook())
+	operations, err := encodeOperations(rec.Operations.CopyAggregator())
 	if err := errors.Join(err, writeSnapshot(&snapshot, rec, newestSample{})); err != nil {
 		f.Fatal(err)
 	}

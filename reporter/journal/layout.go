@@ -29,8 +29,8 @@ const (
 // columnsOf returns the columns in a journal of a Recording, in the order of its lines: those that every
 // node has, and those of its devices.
 func columnsOf(rec *collector.Recording) []collector.Column {
-	list := make([]collector.Column, 0, rec.Columns())
-	for c := range rec.Columns() {
+	list := make([]collector.Column, 0, rec.NumColumns())
+	for c := range rec.NumColumns() {
 		_, _, gpu := c.GPU()
 		if !c.OfDevice() || gpu || rec.Summaries[c].Count() > 0 {
 			list = append(list, c)
@@ -81,7 +81,7 @@ func pick[T any](list []T, columns []collector.Column) []T {
 func newLayout(keys, counters []string) layout {
 	l := layout{columns: make([]collector.Column, len(keys)), counters: make([]int, len(counters))}
 	for place, key := range keys {
-		c, ok := collector.ColumnNamed(key)
+		c, ok := collector.ColumnByKey(key)
 		if !ok || slices.Contains(l.columns[:place], c) {
 			c = noColumn
 		}
@@ -98,7 +98,7 @@ func newLayout(keys, counters []string) layout {
 }
 
 // width returns the number of our columns, including those of the journal's devices.
-func (l layout) width() int { return int(collector.Width(l.last)) }
+func (l layout) width() int { return int(collector.ColumnsUpTo(l.last)) }
 
 // sample arranges the values and weights of a line in our order.
 func (l layout) sample(line *sampleLine) error {
@@ -118,7 +118,7 @@ func (l layout) sample(line *sampleLine) error {
 
 	line.Values, line.Weights = arranged(l, line.Values, math.NaN()), weights
 	for i, v := range line.Values { // a damaged byte may leave a number
-		if c := collector.Column(i); v < 0 || v > 100 && c.Percent() {
+		if c := collector.Column(i); v < 0 || v > 100 && c.IsPercent() {
 			return fmt.Errorf("sample with %v for %s", v, c.Key())
 		}
 	}

@@ -183,7 +183,7 @@ func without(keys []string) (columns []string, move, counters []int) {
 
 // firstCounters are the counters since boot that a journal of a host without devices of its own has.
 func firstCounters() []collector.Column {
-	return slices.DeleteFunc(collector.Counters(), func(c collector.Column) bool { return c.Info().Since == collector.Device })
+	return slices.DeleteFunc(collector.Counters(), func(c collector.Column) bool { return c.Info().Scope == collector.ScopeDevice })
 }
 
 // sameBut compares two reports; the columns without are absent in got.
@@ -336,7 +336,7 @@ func TestParse_JournalsOfKilledRuns(t *testing.T) {
 		n := r.Nodes["0"]
 		delete(n.Metrics, "gpu_0_energy_joules") // which that version did not estimate
 		maps.Copy(n.Metrics, n.PhaseValues())
-		maps.Copy(n.Metrics, n.WorkValues())
+		maps.Copy(n.Metrics, n.OperationValues())
 		if d := cmp.Diff(want["0"], n.Metrics); d != "" {
 			t.Errorf("%s: metrics (-then +now):\n%s", path, d)
 		}

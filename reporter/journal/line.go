@@ -29,10 +29,10 @@ type sampleLine struct {
 	// the job has said something: its phases need it.
 	JobCPU float64 `json:"job_cpu_s,omitzero"`
 	// MemoryHeld is that of the sample. It is there once the job has said something, too.
-	MemoryHeld bool      `json:"memory_held,omitzero"`
-	Said       *said     `json:"said,omitempty"`
-	Work       *workLine `json:"work,omitempty"`
-	State      *state    `json:"state,omitempty"`
+	MemoryHeld bool            `json:"memory_held,omitzero"`
+	Marks      *marksLine      `json:"said,omitempty"`
+	Timelines  *timelinePoints `json:"work,omitempty"`
+	State      *state          `json:"state,omitempty"`
 	// Processes are there now and then.
 	Processes []process.Process `json:"processes,omitempty"`
 }
@@ -68,11 +68,11 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	if cpu := j.ownCPU(); cpu > 0 {
 		out = text.AppendFloat(append(out, `,"agent_cpu_s":`...), cpu)
 	}
-	out = j.appendSaid(out, s, rec)
-	out = j.appendWork(out, rec.Work)
+	out = j.appendMarks(out, s, rec)
+	out = j.appendTimelines(out, rec.Operations)
 	out = j.appendTable(out, rec)
-	if key := keyOf(rec); key != j.written {
-		j.written = key
+	if key := stateKeyOf(rec); key != j.lastStateKey {
+		j.lastStateKey = key
 		state := stateOf(rec)
 		out = appendMember(out, `,"state":`, &state)
 	}
@@ -91,14 +91,14 @@ func appendMember(line []byte, name string, value any) []byte {
 // ownCPU returns the CPU time that the agent has used so far, in seconds rounded to microseconds, or 0
 // if it is not known.
 func (j *Journal) ownCPU() float64 {
-	if j.cost == nil {
+	if j.agentCPUSeconds == nil {
 		return 0
 	}
-	return text.Round(j.cost(), 6)
+	return text.Round(j.agentCPUSeconds(), 6)
 }
 
-// into adds the line of a sample, which is in our order, to what was read before it.
-func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
+// applyTo adds the line of a sample, which is in our order, to what was read before it.
+func (l *sampleLine) applyTo(rec *collector.Recording, columns layout) error {
 	if l.Index < rec.Samples || l.Weight < 0 || math.IsInf(l.Weight, 0) || l.JobCPU < 0 {
 		return fmt.Errorf("sample %d after sample %d", l.Index, rec.Samples)
 	}
@@ -117,13 +117,13 @@ func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
 	for c, w := range l.Weights {
 		s.Weights[c] = w
 	}
-	s.JobCPUSeconds, s.MemoryHeld = l.JobCPU, l.MemoryHeld
-	if l.Said != nil {
-		if err := l.Said.into(rec, s.Values[collector.Timestamp]); err != nil {
+	s.JobCPUSeconds, s.MemoryStale = l.JobCPU, l.MemoryHeld
+	if l.Marks != nil {
+		if err := l.Marks.applyTo(rec, s.Values[collector.Timestamp]); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(l.Work.into(rec), checkTable(l.Processes)); err != nil {
+	if err := errors.Join(l.Timelines.applyTo(rec), checkTable(l.Processes)); err != nil {
 		return err
 	}
 	rec.Add(&s)
@@ -131,7 +131,7 @@ func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
 		rec.Processes = l.Processes
 	}
 	if l.State != nil {
-		l.State.into(rec)
+		l.State.applyTo(rec)
 	}
 	rec.End = rec.Start
 	rec.End.Mono += l.Mono

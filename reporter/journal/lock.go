@@ -6,27 +6,27 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Writer is the state of the agent that writes a journal, according to the journal's lock.
-type Writer int
+// A WriterState is the state of the agent that writes a journal, according to the journal's lock.
+type WriterState int
 
 // Unknown means that the file system has no locks, or keeps them local to each machine.
 const (
-	Unknown Writer = iota
-	Alive          // the agent holds the lock
-	Gone           // the lock is free; an agent on another machine may not be visible
+	WriterUnknown WriterState = iota
+	WriterAlive               // the agent holds the lock
+	WriterGone                // the lock is free; an agent on another machine may not be visible
 )
 
-// Running reports whether an agent on this machine is still writing the journal.
-func Running(journal string) bool { return WriterOf(journal) == Alive }
+// IsLocked reports whether an agent on this machine is still writing the journal.
+func IsLocked(journal string) bool { return ReadWriterState(journal) == WriterAlive }
 
-// AtWork reports whether an agent seems to write a journal that has not grown for some time. n is the node as the
+// IsActive reports whether an agent seems to write a journal that has not grown for some time. n is the node as the
 // journal has it; nil is not known. boot is the boot ID of this machine.
 //
 // The agent's lock is certain if the node is this machine. On another one the lock may be invisible: there the agent
 // is at work until its journal is silent for longer than MaxSilence.
-func (w Writer) AtWork(n *reporter.Node, boot string, silence time.Duration) bool {
+func (w WriterState) IsActive(n *reporter.Node, boot string, silence time.Duration) bool {
 	here := n != nil && n.Host != nil && n.Host.BootID != "" && n.Host.BootID == boot
-	return w == Alive || !(w == Gone && here) && silence <= MaxSilence(n)
+	return w == WriterAlive || !(w == WriterGone && here) && silence <= MaxSilence(n)
 }
 
 // MaxSilence returns for how long the journal of a node may stay unchanged while its agent is at work: for three

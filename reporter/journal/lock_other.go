@@ -4,7 +4,7 @@ package journal
 
 import "os"
 
-func hold(*os.File) {}
+func lockShared(*os.File) {}
 
-// WriterOf returns Unknown on this system.
-func WriterOf(string) Writer { return Unknown }
+// ReadWriterState returns Unknown on this system.
+func ReadWriterState(string) WriterState { return WriterUnknown }

@@ -12,31 +12,31 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// hold marks a journal as being written, for as long as it is open. See Running. It does nothing on a
+// lockShared marks a journal as being written, for as long as it is open. See Running. It does nothing on a
 // file system without locks.
-func hold(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
+func lockShared(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
 
-// WriterOf queries the lock of a journal. It does not touch the lock of a new journal without a line:
+// ReadWriterState queries the lock of a journal. It does not touch the lock of a new journal without a line:
 // its agent may be about to take it, and must find it free.
-func WriterOf(journal string) Writer {
+func ReadWriterState(journal string) WriterState {
 	f, err := durable.Open(journal)
 	if err != nil {
-		return Unknown
+		return WriterUnknown
 	}
 
 	defer f.Close()
 	if st, err := f.Stat(); err != nil || st.Size() == 0 && time.Since(st.ModTime()) < 5*time.Second {
-		return Unknown
+		return WriterUnknown
 	}
 
 	alone := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
 	case alone == nil:
-		return Gone
+		return WriterGone
 	case !errors.Is(alone, unix.EWOULDBLOCK):
-		return Unknown
+		return WriterUnknown
 	case unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil:
-		return Alive
+		return WriterAlive
 	}
-	return Gone // another reader holds it just now
+	return WriterGone // another reader holds it just now
 }

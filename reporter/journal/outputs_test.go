@@ -14,7 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -22,8 +22,8 @@ import (
 // update rewrites the golden files: go test ./reporter/journal -run Outputs -update.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// What /metrics would have served at the end of each recording is as its golden file has it, but for the order of lines.
-// The other outputs of the recordings are tested in cmd/perfagent.
+// What /metrics would have served at the end of each recording is as its golden file has it, but for the order of
+// lines. The other outputs of the recordings are tested in cmd/perfagent.
 func TestOutputs_Metrics(t *testing.T) {
 	paths, err := filepath.Glob("../../cmd/perfagent/testdata/outputs/*/*.jsonl")
 	if err != nil || len(paths) < 8 {
@@ -54,19 +54,19 @@ func TestOutputs_Metrics(t *testing.T) {
 // metricsOf returns the sorted lines of /metrics after the newest sample of a journal.
 func metricsOf(t *testing.T, data []byte) []string {
 	t.Helper()
-	var j reading
+	var j parser
 	for line := range lines(data) {
 		if err := j.take(line); err != nil {
 			t.Fatal(err)
 		}
 	}
-	j.closeWork()
+	j.setOperations()
 	options := exporter.Options{
 		RunID: j.head.Run.ID, Node: j.head.Node, Version: j.head.Agent.Version, Interval: j.head.Interval,
 		Agent: func() reporter.Agent { return reporter.Agent{CPUSeconds: j.agentCPU, MaxRSSMB: 14.5} },
 	}
-	if j.rec.Work != nil {
-		options.Book = func() *book.Book { return j.rec.Work.Book }
+	if j.rec.Operations != nil {
+		options.Operations = func() *aggregate.Aggregator { return j.rec.Operations.Aggregator }
 	}
 
 	var s collector.Sample

@@ -86,7 +86,7 @@ func (snap *snapshot) unpack(l layout) (summaries []*series.Summary, buckets []s
 				len(buckets), len(b.Values), len(b.Stats))
 		}
 		b.Values, b.Stats = arranged(l, b.Values, math.NaN()), arranged(l, b.Stats, notMeasured())
-		buckets = append(buckets, b.bucket())
+		buckets = append(buckets, b.toSeries())
 	}
 }
 

@@ -17,15 +17,15 @@ func signalAt(name string, seconds, pid int) collector.Signal {
 	return collector.Signal{Signal: name, At: reportertest.RunStart.Add(time.Duration(seconds) * time.Second), PID: pid, Process: "sender"}
 }
 
-// signalNames are the signals that a journal tells of, in words; "damaged" if it has lines that cannot be read, as one that
-// is being written has.
+// signalNames are the signals that a journal tells of, in words; "damaged" if it has lines that cannot be read, as one
+// that is being written has.
 func signalNames(t *testing.T, path string) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var j reading
+	var j parser
 	for line := range lines(data) {
 		if err := j.take(line); err != nil {
 			t.Fatal(err)

@@ -42,8 +42,8 @@ type snapshot struct {
 	newestSample
 	// Marks are what the job has said, packed by pack.
 	Marks []byte `json:"marks,omitempty"`
-	// Work has the time lines of operations, packed by packWork.
-	Work []byte `json:"work,omitempty"`
+	// Timelines has the time lines of operations, packed by packWork.
+	Timelines []byte `json:"work,omitempty"`
 }
 
 // A newestSample is the sample whose line a snapshot replaces. Followers need it, because a thinned ring
@@ -56,27 +56,28 @@ type newestSample struct {
 // writeSnapshot writes a Recording as one line. It writes bucket by bucket, because the whole line would
 // take several times the memory of the ring.
 func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) error {
-	ring, work := rec.Ring, collector.Work{}
-	if rec.Work != nil {
-		work = *rec.Work
+	ring, work := rec.Ring, collector.Operations{}
+	if rec.Operations != nil {
+		work = *rec.Operations
 	}
-	many := ring.Len()*ring.Width() > manyCells || work.Lines != nil && work.Lines.Len()*work.Lines.Width() > manyLines
+	many := ring.Len()*ring.Width() > manyCells || work.Timelines != nil &&
+		work.Timelines.Len()*work.Timelines.Width() > maxTimelineCells
 	if many && ring.Capacity() <= boundedCapacity {
 		ring = ring.Halved()
-		if work.Lines != nil {
-			work.Lines = work.Lines.Halved()
+		if work.Timelines != nil {
+			work.Timelines = work.Timelines.Halved()
 		}
 	}
 
 	columns := columnsOf(rec)
 	said, errSaid := pack(rec.Marks)
-	lines, errLines := packWork(work.Keys, work.Lines)
+	lines, errLines := packTimelines(work.Keys, work.Timelines)
 	if err := errors.Join(errSaid, errLines); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: bootOf(rec, columns), State: stateOf(rec), Stride: ring.Stride(),
-		newestSample: newest, Marks: said, Work: lines, Processes: rec.Processes}
+		newestSample: newest, Marks: said, Timelines: lines, Processes: rec.Processes}
 	line, err := text.JSON(map[string]*snapshot{"snapshot": &snap})
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
@@ -106,7 +107,7 @@ func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 	}
 
 	rec := collector.NewRecording(snap.Start, snap.Interval, snap.Capacity)
-	rec.Hold(l.last)
+	rec.EnsureColumn(l.last)
 	rec.Ring, rec.End, rec.Samples = ring, snap.End, snap.Samples
 	if err := l.boot(rec, snap.BootMB); err != nil {
 		return nil, err
@@ -119,11 +120,11 @@ func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 			return nil, fmt.Errorf("summary of %s: %w", collector.Column(c).Key(), err)
 		}
 	}
-	snap.State.into(rec)
+	snap.State.applyTo(rec)
 	if rec.Marks, err = unpack[collector.Marks](snap.Marks, maxPackedMarks, "marks"); err != nil {
 		return nil, err
 	}
-	if rec.Work, err = unpackWork(snap.Work, rec.Ring); err != nil {
+	if rec.Operations, err = unpackTimelines(snap.Timelines, rec.Ring); err != nil {
 		return nil, err
 	}
 	rec.Processes = snap.Processes

@@ -30,14 +30,14 @@ type state struct {
 	Account  *collector.Account `json:"account,omitempty"`
 	Mounts   []collector.Mount  `json:"mounts,omitempty"`
 	GPUs     []collector.GPU    `json:"gpus,omitempty"`
-	Gaps     []series.Gap       `json:"gaps,omitempty"`
+	Gaps     []series.Missing   `json:"gaps,omitempty"`
 	// GPUTrouble is why there are no new numbers of the GPUs.
 	GPUTrouble string `json:"gpu_trouble,omitempty"`
 }
 
-// A metaKey shows whether the state has changed since the last line, without comparing its lists, which
+// A stateKey shows whether the state has changed since the last line, without comparing its lists, which
 // only grow.
-type metaKey struct {
+type stateKey struct {
 	host                                    host.Info
 	missed, failures                        int64
 	gap                                     time.Duration
@@ -46,13 +46,13 @@ type metaKey struct {
 	stopped                                 bool
 }
 
-func keyOf(rec *collector.Recording) metaKey {
-	k := metaKey{host: rec.Host, missed: rec.MissedTicks, gap: rec.LongestGap, clock: len(rec.Clock),
-		distinct: len(rec.Failures), disks: len(rec.Disks), nics: len(rec.NICs), lateCount: len(rec.Late)}
+func stateKeyOf(rec *collector.Recording) stateKey {
+	k := stateKey{host: rec.Host, missed: rec.MissedTicks, gap: rec.LongestGap, clock: len(rec.ClockEvents),
+		distinct: len(rec.Failures), disks: len(rec.Disks), nics: len(rec.NICs), lateCount: len(rec.LateStarts)}
 	for _, f := range rec.Failures {
 		k.failures += f.Count
 	}
-	k.columns, k.gaps, k.signals = len(columnsOf(rec)), len(rec.Gaps), len(rec.Account.Signals)
+	k.columns, k.gaps, k.signals = len(columnsOf(rec)), len(rec.Missing), len(rec.Account.Signals)
 	k.stopped = rec.Account.Stop != nil
 	if rec.Account.Source != "" || len(rec.GPUs)+len(rec.Mounts) > 0 {
 		k.account = int((rec.End.Mono - rec.Start.Mono) / accountEvery)
@@ -62,10 +62,10 @@ func keyOf(rec *collector.Recording) metaKey {
 
 func stateOf(rec *collector.Recording) state {
 	s := state{
-		Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
-		Failures: rec.Failures, Reader: rec.Reader, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs,
-		Late:    rec.Late,
-		Account: &rec.Account, Mounts: listed(rec.Mounts), GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble,
+		Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.ClockEvents,
+		Failures: rec.Failures, Reader: rec.ReaderName, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs,
+		Late:    rec.LateStarts,
+		Account: &rec.Account, Mounts: listed(rec.Mounts), GPUs: rec.GPUs, Gaps: rec.Missing, GPUTrouble: rec.GPUError,
 	}
 	if columns := columnsOf(rec); slices.ContainsFunc(columns, collector.Column.OfDevice) {
 		s.Columns, s.Counters = keysOf(columns), keysOf(countersOf(columns))
@@ -121,20 +121,20 @@ func belowZero(value any) bool {
 // accountEvery is how often the account of the job is written: within the 5 s promised for samples.
 const accountEvery = 4 * time.Second
 
-func (s state) into(rec *collector.Recording) {
+func (s state) applyTo(rec *collector.Recording) {
 	if !s.Start.Wall.IsZero() {
 		rec.Start = s.Start
 	}
-	rec.Host, rec.MissedTicks, rec.LongestGap, rec.Clock = s.Host, s.Missed, s.Gap, s.Clock
+	rec.Host, rec.MissedTicks, rec.LongestGap, rec.ClockEvents = s.Host, s.Missed, s.Gap, s.Clock
 	if s.Reader == host.Auto || s.Reader == host.Gopsutil { // else it is damaged
-		rec.Reader = s.Reader
+		rec.ReaderName = s.Reader
 	}
-	rec.Failures, rec.DiskPaths, rec.Disks, rec.NICs, rec.Late = s.Failures, s.Paths, s.Disks, s.NICs, s.Late
+	rec.Failures, rec.DiskPaths, rec.Disks, rec.NICs, rec.LateStarts = s.Failures, s.Paths, s.Disks, s.NICs, s.Late
 	if s.Account != nil {
 		rec.Account = *s.Account
 	}
 	rec.Mounts = s.Mounts[:min(len(s.Mounts), collector.MaxMounts)]
-	rec.GPUs, rec.Gaps, rec.GPUTrouble = s.GPUs, s.Gaps, s.GPUTrouble
+	rec.GPUs, rec.Missing, rec.GPUError = s.GPUs, s.Gaps, s.GPUTrouble
 	if len(rec.GPUs) > collector.MaxGPUs {
 		rec.GPUs = rec.GPUs[:collector.MaxGPUs]
 	}

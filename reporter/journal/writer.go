@@ -31,8 +31,8 @@ func (w *writer) run() {
 	timer.Stop()
 	var oldest time.Time // when the first line came that waits for fsync; zero if none does
 	var books <-chan time.Time
-	if w.journal.book != nil {
-		ticker := time.NewTicker(workEvery)
+	if w.journal.copyAggregator != nil {
+		ticker := time.NewTicker(operationsInterval)
 		defer ticker.Stop()
 		books = ticker.C
 	}
@@ -41,14 +41,14 @@ func (w *writer) run() {
 		select {
 		case e, open := <-w.journal.queue:
 			if !open {
-				w.writeBook()
+				w.writeOperations()
 				return
 			}
 			w.take(e)
 		case s := <-w.journal.signals:
 			w.takeSignal(s)
 		case <-books:
-			w.writeBook()
+			w.writeOperations()
 		case <-timer.C:
 			oldest = time.Time{}
 			w.sync()
@@ -121,15 +121,15 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 		return err
 	}
 
-	hold(f)
+	lockShared(f)
 	rec.Account.Signals = allSignals(rec.Account.Signals, w.signals)
 	_, errHead := f.Write(w.journal.head)
 	errLine := writeSnapshot(f, rec, newest)
 	main, errSize := f.Stat()
 	var book []byte
 	var errBook error
-	if rec.Work != nil {
-		book, errBook = lineOf(rec.Work.Book)
+	if rec.Operations != nil {
+		book, errBook = encodeOperations(rec.Operations.Aggregator)
 	}
 	_, errWrite := f.Write(book)
 	if err = errors.Join(errHead, errLine, errSize, errBook, errWrite); err == nil {
@@ -147,8 +147,8 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	w.file.Close()
 	w.file, w.size = f, main.Size()+int64(len(book))
 	w.bound = nextRewrite(main.Size()) + int64(len(book))
-	if rec.Work != nil {
-		w.changes = rec.Work.Book.Changes()
+	if rec.Operations != nil {
+		w.changes = rec.Operations.Aggregator.Changes()
 	}
 
 	return nil

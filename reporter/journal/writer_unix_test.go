@@ -29,21 +29,21 @@ func writerJournal(t *testing.T, dir string) *Journal {
 func TestWriting_TellsWhoWrites(t *testing.T) {
 	t.Parallel()
 	j := writerJournal(t, t.TempDir())
-	if got := WriterOf(j.Path()); got != Alive || !Running(j.Path()) {
+	if got := ReadWriterState(j.Path()); got != WriterAlive || !IsLocked(j.Path()) {
 		t.Errorf("a journal that is being written: %v", got)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if got := WriterOf(j.Path()); got != Alive { // its report is still to be written
+	if got := ReadWriterState(j.Path()); got != WriterAlive { // its report is still to be written
 		t.Errorf("a journal that was stopped: %v", got)
 	}
 	j.w.file.Close()
 	// A process that another test just starts has a copy of it until its exec, and so the lock.
-	for begin := time.Now(); WriterOf(j.Path()) == Alive && time.Since(begin) < time.Minute; {
+	for begin := time.Now(); ReadWriterState(j.Path()) == WriterAlive && time.Since(begin) < time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
-	if got := WriterOf(j.Path()); got != Gone || Running(j.Path()) {
+	if got := ReadWriterState(j.Path()); got != WriterGone || IsLocked(j.Path()) {
 		t.Errorf("a journal whose agent has ended: %v", got)
 	}
 	pushes, err := os.Open(j.Path())
@@ -54,7 +54,7 @@ func TestWriting_TellsWhoWrites(t *testing.T) {
 	if err := unix.Flock(int(pushes.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Fatal(err)
 	}
-	if got := WriterOf(j.Path()); got != Gone {
+	if got := ReadWriterState(j.Path()); got != WriterGone {
 		t.Errorf("a journal that somebody pushes: %v", got)
 	}
 	empty := filepath.Join(t.TempDir(), "node-0.jsonl")
@@ -62,7 +62,7 @@ func TestWriting_TellsWhoWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{empty, empty + "x", "", t.TempDir()} {
-		if got := WriterOf(path); got == Alive {
+		if got := ReadWriterState(path); got == WriterAlive {
 			t.Errorf("%q: %v", path, got)
 		}
 	}
@@ -82,14 +82,14 @@ func TestWriting_NeverKeepsTheLockFromItsAgent(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_ = WriterOf(path)
+					_ = ReadWriterState(path)
 				}
 			}
 		})
 	}
 	for i := range 300 {
 		j := writerJournal(t, dir)
-		if got := WriterOf(j.Path()); got != Alive {
+		if got := ReadWriterState(j.Path()); got != WriterAlive {
 			t.Errorf("journal %d: %v", i, got)
 		}
 		if err := j.Stop(time.Minute); err != nil {

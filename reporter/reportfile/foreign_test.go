@@ -28,7 +28,7 @@ func TestRead_FileThatIsNoReport(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name)
 		_, err := Read(path, 0)
-		_, _, scanErr := scanned(t, path, 0, reporter.Wanted{All: true})
+		_, _, scanErr := scanned(t, path, 0, reporter.ColumnFilter{All: true})
 		if err == nil || err.Error() != path+" "+want || scanErr == nil || scanErr.Error() != err.Error() {
 			t.Errorf("%s: Read %v, Scan %v, want %s", strings.TrimPrefix(path, dir), err, scanErr, want)
 		}

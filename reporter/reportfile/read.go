@@ -67,16 +67,16 @@ func parse(path string, data []byte, cpus int) (*reporter.Report, Kind, error) {
 	if r, err := reporter.Decode(data); !errors.Is(err, reporter.ErrForeign) {
 		return r, KindReport, err
 	}
-	if err := foreign(path, data); err != nil {
+	if err := notReportError(path, data); err != nil {
 		return nil, 0, err
 	}
 	r, err := reporter.ParsePerfPy(data, cpus)
 	return r, KindPerfPy, err
 }
 
-// foreign returns an error for a file that does not begin like an object of JSON, as all reports do, and names the
-// report if it is a page beside one.
-func foreign(path string, data []byte) error {
+// notReportError returns an error for a file that does not begin like an object of JSON, as all reports do, and names
+// the report if it is a page beside one.
+func notReportError(path string, data []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // scanned puts together what Scan hands over. Goroutines that it leaves behind fail the test.
-func scanned(t *testing.T, path string, cpus int, wanted reporter.Wanted) (r *reporter.Report, order []string, err error) {
+func scanned(t *testing.T, path string, cpus int, wanted reporter.ColumnFilter) (r *reporter.Report, order []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		nodes := make(map[string]*reporter.Node)
@@ -82,7 +82,7 @@ func TestRead_TellsTheKindsApart(t *testing.T) {
 		if d := cmp.Diff(f.Report, read, cmpopts.EquateNaNs()); err != nil || d != "" {
 			t.Errorf("%s: %v\n%s", path, err, d)
 		}
-		got, order, err := scanned(t, path, 4, reporter.Wanted{All: true})
+		got, order, err := scanned(t, path, 4, reporter.ColumnFilter{All: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestScan_OtherFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, order, err := scanned(t, path, 4, reporter.Wanted{})
+		got, order, err := scanned(t, path, 4, reporter.ColumnFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 	}
 	full := errors.New("no more room")
 	for _, path := range []string{report, journalFile(t, 3)} {
-		if _, err := Scan(path, 0, reporter.Wanted{}, func(*reporter.Run, string, *reporter.Node) error { return full }); err != full {
+		if _, err := Scan(path, 0, reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return full }); err != full {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestScan_Files(t *testing.T) {
 		if err := os.Truncate(large, size); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := scanned(t, large, 0, reporter.Wanted{}); err == nil || !strings.Contains(err.Error(), large+want) {
+		if _, _, err := scanned(t, large, 0, reporter.ColumnFilter{}); err == nil || !strings.Contains(err.Error(), large+want) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
@@ -157,14 +157,14 @@ func TestScan_Files(t *testing.T) {
 		t.Fatal(err)
 	}
 	const tooLarge = "not a perfagent report, and with 256 MiB too large"
-	if _, _, err := scanned(t, large, 0, reporter.Wanted{}); err == nil || !strings.Contains(err.Error(), tooLarge) {
+	if _, _, err := scanned(t, large, 0, reporter.ColumnFilter{}); err == nil || !strings.Contains(err.Error(), tooLarge) {
 		t.Error(err)
 	}
 	if _, err := Read(large, 0); err == nil || !strings.Contains(err.Error(), "perfagent plot") {
 		t.Errorf("Read does not say what to do: %v", err)
 	}
 	for _, path := range []string{dir, filepath.Join(dir, "none"), os.DevNull} {
-		_, _, scanErr := scanned(t, path, 0, reporter.Wanted{})
+		_, _, scanErr := scanned(t, path, 0, reporter.ColumnFilter{})
 		if _, err := Read(path, 0); err == nil || scanErr == nil || err.Error() != scanErr.Error() {
 			t.Errorf("%s: Scan %v, Read %v", path, scanErr, err)
 		}
@@ -202,7 +202,7 @@ func TestRead_Errors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Read(path, 0)
-		_, _, scanErr := scanned(t, path, 0, reporter.Wanted{All: true})
+		_, _, scanErr := scanned(t, path, 0, reporter.ColumnFilter{All: true})
 		if err == nil || !strings.HasPrefix(strings.TrimPrefix(err.Error(), "read report "), path) ||
 			!strings.Contains(err.Error(), want) || scanErr == nil || scanErr.Error() != err.Error() {
 			t.Errorf("%q: Read %v, Scan %v, want %s", words, err, scanErr, want)

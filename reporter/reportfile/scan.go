@@ -19,7 +19,7 @@ type nodeFunc = func(run *reporter.Run, name string, n *reporter.Node) error
 // time. Journals, perf.py's JSON, pipes and devices are read whole, as Read does, with all
 // columns. An error of node ends the reading and is returned as it is; other errors are those
 // of Read.
-func Scan(path string, cpus int, wanted reporter.Wanted,
+func Scan(path string, cpus int, wanted reporter.ColumnFilter,
 	node func(run *reporter.Run, name string, n *reporter.Node) error) (*reporter.Run, error) {
 	var stopped error
 	run, err := scan(path, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
@@ -38,7 +38,7 @@ func Scan(path string, cpus int, wanted reporter.Wanted,
 }
 
 // scan reads a perfagent report. Its error is reporter.ErrForeign for any other file.
-func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, error) {
+func scan(path string, wanted reporter.ColumnFilter, node nodeFunc) (*reporter.Run, error) {
 	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
@@ -58,15 +58,15 @@ func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, er
 	return run, err
 }
 
-// Numbers reads a report without the series of its nodes, but for the columns that reporter.Node.WithoutSeries keeps.
-// Of a report of one node it reads the beginning only. Errors are those of Read.
-func Numbers(path string, cpus int) (*reporter.Report, error) {
-	if r, ok := readHead(path); ok {
+// ReadWithoutSeries reads a report without the series of its nodes, but for the columns that
+// reporter.Node.WithoutSeries keeps. Of a report of one node it reads the beginning only. Errors are those of Read.
+func ReadWithoutSeries(path string, cpus int) (*reporter.Report, error) {
+	if r, ok := scanSingleNode(path); ok {
 		return r, nil
 	}
 
 	out := &reporter.Report{Schema: reporter.Schema, Nodes: make(map[string]*reporter.Node)}
-	run, err := Scan(path, cpus, reporter.NumberColumns(), func(_ *reporter.Run, name string, n *reporter.Node) error {
+	run, err := Scan(path, cpus, reporter.RequiredColumns(), func(_ *reporter.Run, name string, n *reporter.Node) error {
 		out.Nodes[name] = n.WithoutSeries()
 		return nil
 	})
@@ -78,18 +78,18 @@ func Numbers(path string, cpus int) (*reporter.Report, error) {
 	return out, nil
 }
 
-// readHead reads the report of one node as reporter.ScanHead does.
-func readHead(path string) (*reporter.Report, bool) {
+// scanSingleNode reads the report of one node as reporter.ScanHead does.
+func scanSingleNode(path string) (*reporter.Report, bool) {
 	f, err := openRegular(path)
 	if err != nil {
 		return nil, false
 	}
 	defer f.Close()
-	return reporter.ScanHead(f, f.size)
+	return reporter.ScanWithoutSeries(f, f.size)
 }
 
-// A regular is an open file that has a size.
-type regular struct {
+// A regularFile is an open file that has a size.
+type regularFile struct {
 	*os.File
 	size    int64
 	journal bool // it is a journal
@@ -97,7 +97,7 @@ type regular struct {
 
 // openRegular opens a file that has a size. Its error is reporter.ErrForeign for a pipe, a device, or what is
 // not there.
-func openRegular(path string) (*regular, error) {
+func openRegular(path string) (*regularFile, error) {
 	// Before it is opened: whoever writes to a FIFO must not see us close it.
 	st, err := os.Stat(path)
 	if err != nil || !st.Mode().IsRegular() {
@@ -113,7 +113,7 @@ func openRegular(path string) (*regular, error) {
 	}
 	var start [64]byte
 	n, _ := f.ReadAt(start[:], 0) // what is wrong with it shows when more is read
-	return &regular{f, st.Size(), isJournal(path, start[:n])}, nil
+	return &regularFile{f, st.Size(), isJournal(path, start[:n])}, nil
 }
 
 // scanWhole is Scan by way of Read.

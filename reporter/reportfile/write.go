@@ -42,7 +42,7 @@ func WritePicture(path string, replace bool, fill func(io.Writer) error) error {
 	if strings.EqualFold(filepath.Ext(path), ".html") {
 		what = "page"
 	}
-	return writeError(what, path, durable.StreamUnsynced(path, replace, fill))
+	return writeError(what, path, durable.WriteStreamUnsynced(path, replace, fill))
 }
 
 // ErrReplaced is the error of Rewrite for a file that no longer holds the expected bytes.
@@ -51,7 +51,7 @@ var ErrReplaced = durable.ErrChanged
 // Rewrite replaces the bytes of a report that still holds old, keeping its name and permissions.
 // If path is a symbolic link, the file it points to is replaced.
 func Rewrite(path string, old, data []byte) error {
-	return writeError("report", path, durable.Swap(path, old, data))
+	return writeError("report", path, durable.CompareAndSwap(path, old, data))
 }
 
 func writeError(what, path string, err error) error {

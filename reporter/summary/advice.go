@@ -16,10 +16,10 @@ import (
 // there is one, and what was found. For several nodes it returns each finding once, with the nodes that have
 // it.
 func Advice(r *reporter.Report) []Message {
-	found := advised(r)
+	found := adviceFindings(r)
 	var out []Message
-	if line := request(r); line != "" {
-		out = append(out, Message{Text: line, Bad: warns(found), Paste: true})
+	if line := requestLine(r); line != "" {
+		out = append(out, Message{Text: line, Bad: hasRequestWarning(found), Paste: true})
 	}
 	for _, a := range found {
 		words := text.Printable(a.Text)
@@ -34,46 +34,46 @@ func Advice(r *reporter.Report) []Message {
 	return out
 }
 
-// warns reports whether one of the findings that say how much to ask for is a warning.
-func warns(found []diagnosis.Advice) bool {
-	return slices.ContainsFunc(found, func(a diagnosis.Advice) bool {
-		mb, cpus := asked(a.Finding)
+// hasRequestWarning reports whether one of the findings that say how much to ask for is a warning.
+func hasRequestWarning(found []diagnosis.MergedFinding) bool {
+	return slices.ContainsFunc(found, func(a diagnosis.MergedFinding) bool {
+		mb, cpus := requestedAmounts(a.Finding)
 		return (mb > 0 || cpus > 0) && a.Severity == diagnosis.SeverityWarning
 	})
 }
 
-// advised returns the findings of the nodes. A job that the kernel killed for its memory limit has one even
+// adviceFindings returns the findings of the nodes. A job that the kernel killed for its memory limit has one even
 // if it ran too briefly for findings.
-func advised(r *reporter.Report) []diagnosis.Advice {
-	var out []diagnosis.Advice
+func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
+	var out []diagnosis.MergedFinding
 	for name, n := range r.EachNode() {
-		if f := diagnosis.KilledForMemory(n); f != nil && !tight(n) {
-			out = append(out, diagnosis.Advice{Finding: *f, Nodes: []string{name}})
+		if f := diagnosis.MemoryKillFinding(n); f != nil && !hasMemoryTight(n) {
+			out = append(out, diagnosis.MergedFinding{Finding: *f, Nodes: []string{name}})
 			break
 		}
 	}
 	if len(r.Nodes) > 1 {
-		return append(out, diagnosis.AdviceOf(r)...)
+		return append(out, diagnosis.MergedFindings(r)...)
 	}
 	for _, f := range onlyNode(r).Findings {
-		out = append(out, diagnosis.Advice{Finding: f})
+		out = append(out, diagnosis.MergedFinding{Finding: f})
 	}
 	return out
 }
 
-// tight reports whether a node has the finding that says how much memory to ask for.
-func tight(n *reporter.Node) bool {
+// hasMemoryTight reports whether a node has the finding that says how much memory to ask for.
+func hasMemoryTight(n *reporter.Node) bool {
 	return slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == diagnosis.MemoryTight })
 }
 
 // ShortAdvice returns the most important advice in a few words, such as "ask for 3 GiB". It returns "" if
 // there is none.
 func ShortAdvice(r *reporter.Report) string {
-	for _, a := range advised(r) {
-		mb, cpus := asked(a.Finding)
+	for _, a := range adviceFindings(r) {
+		mb, cpus := requestedAmounts(a.Finding)
 		switch {
 		case mb > 0:
-			return "ask for " + text.WholeSize(mb)
+			return "ask for " + text.TrimmedSizeText(mb)
 		case cpus > 0:
 			return "ask for " + text.CPUs(cpus) + " " + text.Plural(cpus, "CPU", "CPUs")
 		case diagnosis.ShortAdvice(a.ID) != "":
@@ -83,8 +83,8 @@ func ShortAdvice(r *reporter.Report) string {
 	return ""
 }
 
-// asked returns how much memory in MiB and how many CPUs a finding says to ask for; 0 = it does not say.
-func asked(f reporter.Finding) (mb, cpus float64) {
+// requestedAmounts returns how much memory in MiB and how many CPUs a finding says to ask for; 0 = it does not say.
+func requestedAmounts(f reporter.Finding) (mb, cpus float64) {
 	v := reporter.Verdict{Evidence: f.Evidence}
 	return askable(v.Number("ask_mb")), askable(v.Number("ask_cpus"))
 }
@@ -97,53 +97,53 @@ func askable(v float64) float64 {
 	return v
 }
 
-// request returns the line that asks for what the job needs, in the words of the platform that the run was
+// requestLine returns the line that asks for what the job needs, in the words of the platform that the run was
 // started on. It returns "" if there is nothing to change, or if there are no such words.
-func request(r *reporter.Report) string {
-	var all demand
+func requestLine(r *reporter.Report) string {
+	var all resourceRequest
 	for _, n := range r.EachNode() {
 		all.add(n, &r.Run)
 	}
 
-	if all.unknown && !all.more { // less is advised of other nodes only
-		all.mb, all.asked = 0, false
+	if all.memoryUnknown && !all.needsMoreMemory { // less is advised of other nodes only
+		all.mb, all.memoryAdvised = 0, false
 	}
-	if all.changed = all.cpus != all.limit; !all.changed && !all.asked { // a node needs what it has
+	if all.cpusChanged = all.cpus != all.limit; !all.cpusChanged && !all.memoryAdvised { // a node needs what it has
 		return ""
 	}
-	return all.request(&r.Run)
+	return all.line(&r.Run)
 }
 
-// A demand is what the job needs on a node; 0 = it is not known.
-type demand struct {
-	mb, cpus float64
-	limit    float64 // of the CPUs
-	ranks    int     // on the node
-	asked    bool    // a finding asks for that much memory
-	more     bool    // which is more than the job has
-	gpus     int     // the job's on the node
-	unknown  bool    // of some node it is not known how much memory it needs
-	changed  bool    // it is another number of CPUs than the job has
+// A resourceRequest is what the job needs on a node; 0 = it is not known.
+type resourceRequest struct {
+	mb, cpus        float64
+	limit           float64 // of the CPUs
+	ranks           int     // on the node
+	memoryAdvised   bool    // a finding asks for that much memory
+	needsMoreMemory bool    // which is more than the job has
+	gpus            int     // the job's on the node
+	memoryUnknown   bool    // of some node it is not known how much memory it needs
+	cpusChanged     bool    // it is another number of CPUs than the job has
 }
 
 // add adds what the findings of a node ask for. What they do not speak of is as it was, but no more memory than twice
 // the peak.
-func (a *demand) add(n *reporter.Node, run *reporter.Run) {
+func (a *resourceRequest) add(n *reporter.Node, run *reporter.Run) {
 	list := n.Findings
-	if f := diagnosis.KilledForMemory(n); f != nil && !tight(n) {
+	if f := diagnosis.MemoryKillFinding(n); f != nil && !hasMemoryTight(n) {
 		list = append(slices.Clone(list), *f)
 	}
 	mb, cpus, limit, gpus := 0.0, 0.0, 0.0, 0
 	for _, f := range list {
-		m, c := asked(f)
+		m, c := requestedAmounts(f)
 		mb, cpus = max(mb, m), max(cpus, c)
-		a.more = a.more || m > 0 && f.ID == diagnosis.MemoryTight
+		a.needsMoreMemory = a.needsMoreMemory || m > 0 && f.ID == diagnosis.MemoryTight
 	}
-	if a.asked = a.asked || mb > 0; mb == 0 {
-		mb = askable(diagnosis.RoomyMemory(n, run))
+	if a.memoryAdvised = a.memoryAdvised || mb > 0; mb == 0 {
+		mb = askable(diagnosis.SuggestedMemory(n, run))
 	}
 	if n.Limits != nil {
-		a.more = a.more || n.Limits.MemoryMB > 0 && mb > math.Ceil(float64(n.Limits.MemoryMB))
+		a.needsMoreMemory = a.needsMoreMemory || n.Limits.MemoryMB > 0 && mb > math.Ceil(float64(n.Limits.MemoryMB))
 		limit = askable(max(n.Limits.CPUs, n.Limits.GivenCPUs))
 	}
 	for i := range n.GPUs {
@@ -152,11 +152,11 @@ func (a *demand) add(n *reporter.Node, run *reporter.Run) {
 		}
 	}
 	a.mb, a.cpus, a.limit = max(a.mb, mb), max(a.cpus, cmp.Or(cpus, limit)), max(a.limit, limit)
-	a.ranks, a.gpus, a.unknown = max(a.ranks, len(n.Ranks)), max(a.gpus, gpus), a.unknown || mb == 0
+	a.ranks, a.gpus, a.memoryUnknown = max(a.ranks, len(n.Ranks)), max(a.gpus, gpus), a.memoryUnknown || mb == 0
 }
 
-// request returns the line in the words of the platform of a run, or "" if they are not known.
-func (a demand) request(run *reporter.Run) string {
+// line returns the line in the words of the platform of a run, or "" if they are not known.
+func (a resourceRequest) line(run *reporter.Run) string {
 	cpus := text.Fixed(math.Ceil(a.cpus), 0)
 	size, unit := text.Fixed(math.Ceil(a.mb), 0), "M"
 	if gib := a.mb / 1024; gib == math.Trunc(gib) {
@@ -170,7 +170,7 @@ func (a demand) request(run *reporter.Run) string {
 		}
 	case reporter.PlatformKubernetes:
 		memory, limits := "memory: "+size+unit+"i", ""
-		if a.more {
+		if a.needsMoreMemory {
 			limits = ", limits: {" + memory + "}"
 		}
 		return "resources: {requests: {" + a.join(", ", `cpu: "`+cpus+`"`, memory) + "}" + limits + "}"
@@ -182,7 +182,7 @@ func (a demand) request(run *reporter.Run) string {
 
 // slurm returns the options of Slurm. Each rank is a task. The memory, of that size, is requested for what it was
 // requested for before: Slurm takes one of the three options.
-func (a demand) slurm(memoryPer, size string) string {
+func (a resourceRequest) slurm(memoryPer, size string) string {
 	perTask := math.Ceil(a.cpus / float64(max(1, a.ranks)))
 	memory, parts := "--mem="+size, 0.0
 	switch memoryPer {
@@ -202,15 +202,15 @@ func (a demand) slurm(memoryPer, size string) string {
 }
 
 // join joins the parts of what is known.
-func (a demand) join(separator, cpus, memory string) string {
+func (a resourceRequest) join(separator, cpus, memory string) string {
 	var words text.Parts
-	words.Add(a.changed, "%s", cpus)
+	words.Add(a.cpusChanged, "%s", cpus)
 	words.Add(a.mb > 0, "%s", memory)
 	return strings.Join(words, separator)
 }
 
 // advice writes what to change.
-func (p *layout) advice(r *reporter.Report) {
+func (p *terminalWriter) advice(r *reporter.Report) {
 	list, rest := shownAdvice(r)
 	p.messages("advice", list, bold, plain, adviceLines)
 	if rest != "" {

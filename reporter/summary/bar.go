@@ -30,10 +30,10 @@ type Bar struct {
 	Used    float64 // CPUs or MiB; NaN for BarGPU
 	Of      float64 // CPUs, MiB or GPUs; of a limit that changed its mean over time, or what it was at the peak
 
-	moved string // in words, a limit that changed: "0.5 to 2"
-	note  string // what the numbers are of, if not of all nodes
-	nodes int    // that have added something
-	at    string // the last of them or, of memory, the fullest
+	changedLimit string // in words, a limit that changed: "0.5 to 2"
+	note         string // what the numbers are of, if not of all nodes
+	nodes        int    // that have added something
+	at           string // the last of them or, of memory, the fullest
 }
 
 // Share returns the percentage in words: "36 %".
@@ -55,8 +55,8 @@ func (b Bar) Look() string {
 	return ""
 }
 
-// Whole returns in words what the percentage is of: "of 4 CPUs", "of 8.0 GiB".
-func (b Bar) Whole() string {
+// CapacityText returns in words what the percentage is of: "of 4 CPUs", "of 8.0 GiB".
+func (b Bar) CapacityText() string {
 	of := b.of(text.SizeText)
 	switch b.Key {
 	case BarCPU:
@@ -68,7 +68,7 @@ func (b Bar) Whole() string {
 }
 
 // of returns in words what the percentage is of, as format writes it.
-func (b Bar) of(format func(float64) string) string { return cmp.Or(b.moved, format(b.Of)) }
+func (b Bar) of(format func(float64) string) string { return cmp.Or(b.changedLimit, format(b.Of)) }
 
 // barCells is the width of the picture of a bar.
 const barCells = 10
@@ -110,7 +110,7 @@ func Bars(r *reporter.Report) []Bar {
 		if b.nodes == 0 {
 			continue
 		}
-		b.Percent, b.moved = 100*b.Used/b.Of, moved(r, b.Key)
+		b.Percent, b.changedLimit = 100*b.Used/b.Of, changedLimit(r, b.Key)
 		switch all := len(r.Nodes); {
 		case b.Key == BarMemory && all > 1:
 			b.note = ", node " + text.Clip(text.Printable(b.at), 20)
@@ -125,8 +125,9 @@ func Bars(r *reporter.Report) []Bar {
 	return out
 }
 
-// moved returns the limit that a bar is of in words, if it changed and there is one node. Otherwise it returns "".
-func moved(r *reporter.Report, key string) string {
+// changedLimit returns the limit that a bar is of in words, if it changed and there is one node. Otherwise it returns
+// "".
+func changedLimit(r *reporter.Report, key string) string {
 	n := onlyNode(r)
 	if len(r.Nodes) != 1 || n == nil || n.Limits == nil {
 		return ""

@@ -42,7 +42,7 @@ func barReport(nodes ...*reporter.Node) *reporter.Report {
 func barText(r *reporter.Report) string {
 	var out []string
 	for _, b := range Bars(r) {
-		out = append(out, fmt.Sprintf("%s %s %s %s", b.Key, b.Picture(), b.Share(), b.Whole()))
+		out = append(out, fmt.Sprintf("%s %s %s %s", b.Key, b.Picture(), b.Share(), b.CapacityText()))
 	}
 	return strings.Join(out, "\n")
 }

@@ -15,8 +15,8 @@ import (
 const gpuRowsShown = 8
 
 // gpuRows returns a row for each GPU of the job or, for a node without a job, for each GPU.
-func gpuRows(n *reporter.Node) []row {
-	var rows []row
+func gpuRows(n *reporter.Node) []numberRow {
+	var rows []numberRow
 	more, others := 0, 0
 	for i := range n.GPUs {
 		switch {
@@ -31,10 +31,10 @@ func gpuRows(n *reporter.Node) []row {
 
 	if more > 0 {
 		count := text.Quantity{Number: fmt.Sprintf("+%d", more)}
-		rows = append(rows, row{label: "GPUs", value: count, note: "more, see the report"})
+		rows = append(rows, numberRow{label: "GPUs", value: count, note: "more, see the report"})
 	}
 	if len(rows) == 0 && others > 0 {
-		rows = append(rows, row{label: "GPUs", value: text.Quantity{Number: "0"}, note: unseenGPUs(n, others)})
+		rows = append(rows, numberRow{label: "GPUs", value: text.Quantity{Number: "0"}, note: unseenGPUs(n, others)})
 	}
 	return rows
 }
@@ -44,16 +44,16 @@ func gpuRows(n *reporter.Node) []row {
 // others.
 func unseenGPUs(n *reporter.Node, listed int) string {
 	for _, m := range n.Missing {
-		if m.Code == gpu.NotFollowed && m.Of > int64(listed) {
-			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, m.Of)
+		if m.Code == gpu.NotFollowed && m.Total > int64(listed) {
+			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, m.Total)
 		}
 	}
 	return fmt.Sprintf("of the node's %d could be seen by the job", listed)
 }
 
 // gpuRow returns the row of the device with the given number.
-func gpuRow(n *reporter.Node, i int) row {
-	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percentage(n.GPUMetric(reporter.MetricGPUUtilization, i)),
+func gpuRow(n *reporter.Node, i int) numberRow {
+	r := numberRow{label: fmt.Sprintf("GPU %d", i), value: text.Percentage(n.GPUMetric(reporter.MetricGPUUtilization, i)),
 		note: gpuNote(n, i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
 	if r.of != "" {
 		r.note += ";"
@@ -83,8 +83,8 @@ func gpuNote(n *reporter.Node, i int) string {
 	return note
 }
 
-// gpusOfAll summarizes the GPUs of all nodes.
-type gpusOfAll struct {
+// gpuTotals summarizes the GPUs of all nodes.
+type gpuTotals struct {
 	listed, nodes  int // GPUs of jobs, or of nodes without a job; nodes with any
 	busy           float64
 	measured       int // number of GPUs summed up in busy
@@ -93,8 +93,8 @@ type gpusOfAll struct {
 	memory, fullOf float64
 }
 
-func newGPUsOfAll(r *reporter.Report) gpusOfAll {
-	all := gpusOfAll{least: math.Inf(1)}
+func newGPUTotals(r *reporter.Report) gpuTotals {
+	all := gpuTotals{least: math.Inf(1)}
 	for name, n := range r.EachNode() {
 		before := all.listed
 		for i := range n.GPUs {
@@ -111,7 +111,7 @@ func newGPUsOfAll(r *reporter.Report) gpusOfAll {
 }
 
 // add adds a device of a node.
-func (a *gpusOfAll) add(node string, n *reporter.Node, i int) {
+func (a *gpuTotals) add(node string, n *reporter.Node, i int) {
 	a.listed++
 	if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {
 		a.busy += v
@@ -126,7 +126,7 @@ func (a *gpusOfAll) add(node string, n *reporter.Node, i int) {
 }
 
 // rows returns one row, or none.
-func (a *gpusOfAll) rows() []row {
+func (a *gpuTotals) rows() []numberRow {
 	if a.listed == 0 {
 		return nil
 	}
@@ -135,13 +135,13 @@ func (a *gpusOfAll) rows() []row {
 	if a.measured > 0 && a.measured < a.listed {
 		of = fmt.Sprintf("%d of the %d", a.measured, a.listed)
 	}
-	rows := []row{{label: "GPUs", value: text.Percentage(a.busy / float64(a.measured)),
+	rows := []numberRow{{label: "GPUs", value: text.Percentage(a.busy / float64(a.measured)),
 		note: "busy, mean of " + of + " on " + text.Count(a.nodes, "node", "nodes")}}
 	if a.measured > 1 {
-		rows = append(rows, row{value: text.Percentage(a.least), note: "the least,", of: a.leastAt})
+		rows = append(rows, numberRow{value: text.Percentage(a.least), note: "the least,", of: a.leastAt})
 	}
 	if a.memory > 0 {
-		r := row{value: text.Size(a.memory), note: "the most memory used on one"}
+		r := numberRow{value: text.Size(a.memory), note: "the most memory used on one"}
 		if a.fullOf > 0 {
 			r.note += ", of " + text.SizeText(a.fullOf)
 		}

@@ -109,7 +109,7 @@ func plainName(n *reporter.Node, name string) string {
 // failedNode says which of several nodes failed and how the others ended: "node 1 failed: exit 5 after 2.0 s;
 // 2 of 3 nodes ended with exit 0". It returns "" if there is one node, or if no node is known to have failed.
 func failedNode(r *reporter.Report) string {
-	name, good := nodeThatFailed(r)
+	name, good := firstFailedNode(r)
 	if name == "" {
 		return ""
 	}
@@ -118,14 +118,14 @@ func failedNode(r *reporter.Report) string {
 		text.Clip(text.Printable(name), 10), *n.Job.ExitCode, text.Seconds(n.Wall()), good, len(r.Nodes))
 }
 
-// nodeThatFailed returns the one of several nodes whose end is that of the run, or the first that failed, and how
+// firstFailedNode returns the one of several nodes whose end is that of the run, or the first that failed, and how
 // many ended with exit code 0.
-func nodeThatFailed(r *reporter.Report) (name string, good int) {
+func firstFailedNode(r *reporter.Report) (name string, good int) {
 	if len(r.Nodes) < 2 {
 		return "", 0
 	}
 	first := -1
-	if index, ok := IndexIn(r.Run.Verdict, "node"); ok {
+	if index, ok := EvidenceIndex(r.Run.Verdict, "node"); ok {
 		first = index
 	}
 
@@ -154,14 +154,14 @@ func commandLines(r *reporter.Report) []string {
 		return []string{CommandLine(r.Run.Command)}
 	}
 
-	var commands sayings
+	var commands nodeMessages
 	for _, name := range r.NodeNames() {
 		command := r.Run.Command
 		if n := r.Nodes[name]; n != nil && len(n.Command) > 0 {
 			command = n.Command
 		}
 		if len(command) > 0 {
-			commands.say(CommandLine(command), name)
+			commands.add(CommandLine(command), name)
 		}
 	}
 
@@ -178,26 +178,26 @@ func commandLines(r *reporter.Report) []string {
 	return lines
 }
 
-// A saying is a text about some nodes.
-type saying struct {
+// A nodeMessage is a text about some nodes.
+type nodeMessage struct {
 	text  string
 	nodes []string
 }
 
-// sayings are texts about nodes, in the order of their first nodes.
-type sayings struct {
-	list  []saying
+// nodeMessages are texts about nodes, in the order of their first nodes.
+type nodeMessages struct {
+	list  []nodeMessage
 	index map[string]int // by text
 }
 
-// say adds a node to those that a text is about.
-func (s *sayings) say(words, node string) {
+// add adds a node to those that a text is about.
+func (s *nodeMessages) add(words, node string) {
 	i, known := s.index[words]
 	if !known {
 		if s.index == nil {
 			s.index = make(map[string]int)
 		}
-		i, s.list = len(s.list), append(s.list, saying{text: words})
+		i, s.list = len(s.list), append(s.list, nodeMessage{text: words})
 		s.index[words] = i
 	}
 	s.list[i].nodes = append(s.list[i].nodes, node)

@@ -31,7 +31,7 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 		{"memory", valueOrDash(text.Percentage(n.Metric(reporter.MetricMemoryPeak))), memoryNote(n)},
 	}
 	out = append(out, jobHighlights(n, wall)...)
-	for _, r := range slices.Concat(limitRows(n), gpuRows(n), jobStrain(n, wall), nodeStrain(n, wall)) {
+	for _, r := range slices.Concat(limitRows(n), gpuRows(n), jobPressureRows(n, wall), nodePressureRows(n, wall)) {
 		out = append(out, r.highlight(out[len(out)-1].Label))
 	}
 
@@ -44,7 +44,7 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 }
 
 // valueOrDash returns a number with its unit, or – alone: "– %" is not a value.
-func valueOrDash(q text.Quantity) string { return q.Known().String() }
+func valueOrDash(q text.Quantity) string { return q.Normalize().String() }
 
 // traffic returns the bytes moved, one highlight for both directions. Traffic of devices is included if
 // the node has them.
@@ -52,9 +52,9 @@ func traffic(n *reporter.Node) []Highlight {
 	var out []Highlight
 	for pair := range slices.Chunk(collector.Traffic(), 2) {
 		in, back := pair[0].Info(), pair[1].Info()
-		a, b := n.Metric(reporter.TotalOf(pair[0])), n.Metric(reporter.TotalOf(pair[1]))
-		if in.Since != collector.Device || !math.IsNaN(a) || !math.IsNaN(b) {
-			out = append(out, twoWays(string(in.Group), a, in.Word, b, back.Word))
+		a, b := n.Metric(reporter.TotalMetricName(pair[0])), n.Metric(reporter.TotalMetricName(pair[1]))
+		if in.Scope != collector.ScopeDevice || !math.IsNaN(a) || !math.IsNaN(b) {
+			out = append(out, twoWays(string(in.TrafficGroup), a, in.Direction, b, back.Direction))
 		}
 	}
 	return out
@@ -96,7 +96,7 @@ func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 }
 
 // highlight converts a row to a Highlight. A row without a label belongs to the one above.
-func (r row) highlight(above string) Highlight {
+func (r numberRow) highlight(above string) Highlight {
 	return Highlight{cmp.Or(r.label, above), valueOrDash(r.value), strings.TrimRight(r.note+" "+r.of, " ")}
 }
 
@@ -147,7 +147,7 @@ func Details(n *reporter.Node) []Highlight {
 	}
 
 	if n.Push != nil {
-		add("MLflow", wholePush(n.Push.MLflow))
+		add("MLflow", pushDetails(n.Push.MLflow))
 		add("store", storeText(n.Push.Store))
 	}
 	if n.Origin == reporter.OriginPerfPy {
@@ -238,13 +238,13 @@ func jobSource(j *reporter.Job) string {
 func limitsText(l *reporter.Limits) string {
 	var words text.Parts
 	words.Add(l.CPUs > 0, "%s CPUs", reporter.CPUsText(l))
-	words.Add(l.CPUsRange != nil, "%s", reporter.ChangedText(l.CPUsRange))
-	words.Add(l.GivenCPUs > 0, "%s", reporter.BoundText(l))
+	words.Add(l.CPUsRange != nil, "%s", reporter.LimitChangeText(l.CPUsRange))
+	words.Add(l.GivenCPUs > 0, "%s", reporter.CPUBindingText(l))
 	words.Add(l.CPUQuota > 0, "quota %s by %s", text.CPUs(float64(l.CPUQuota)), orNone(l.CPUGroup))
 	words.Add(l.CPUSetCPUs > 0, "cpuset of %d", l.CPUSetCPUs)
 	words.Add(l.AffinityCPUs > 0, "affinity to %d", l.AffinityCPUs)
 	words.Add(l.LeastMemoryMB() > 0, "memory %s by %s", reporter.MemoryLimitText(l, text.SizeText), orNone(l.MemoryGroup))
-	words.Add(l.MemoryRange != nil, "%s", reporter.ChangedText(l.MemoryRange))
+	words.Add(l.MemoryRange != nil, "%s", reporter.LimitChangeText(l.MemoryRange))
 	return words.String()
 }
 

@@ -14,14 +14,14 @@ import (
 const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
 
 // jobRows returns what the job itself used: CPU, memory, processes, storage.
-func jobRows(n *reporter.Node, run *reporter.Run) []row {
-	var rows []row
+func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
+	var rows []numberRow
 	if cpu := cpuOfJob(n); !math.IsNaN(cpu) {
 		rows = append(jobBusyRows(n, cpu, run.WallSeconds), jobIdleRows(n, run)...)
 	}
 	rows = append(rows, jobMemoryRows(n)...)
 	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
-		r := row{label: "job tasks", value: text.Quantity{Number: text.Fixed(processes, 0)},
+		r := numberRow{label: "job tasks", value: text.Quantity{Number: text.Fixed(processes, 0)},
 			note: text.Plural(processes, "process", "processes") + " at once"}
 		if threads := n.Metric(reporter.MetricJobThreads); !math.IsNaN(threads) {
 			r.note += ", " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
@@ -31,7 +31,7 @@ func jobRows(n *reporter.Node, run *reporter.Run) []row {
 
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
 	if read > 0 || written > 0 {
-		rows = append(rows, row{label: "job disk", value: text.Size(read),
+		rows = append(rows, numberRow{label: "job disk", value: text.Size(read),
 			note: "read, " + text.SizeText(written) + " written"})
 	}
 	return rows
@@ -39,20 +39,20 @@ func jobRows(n *reporter.Node, run *reporter.Run) []row {
 
 // jobMemoryRows returns the memory of the job, and below it what may be the job's, too. That stands alone if the job
 // ended before it was looked at.
-func jobMemoryRows(n *reporter.Node) (rows []row) {
+func jobMemoryRows(n *reporter.Node) (rows []numberRow) {
 	switch peak := jobPeak(n); {
 	case peak > 0:
-		rows = []row{{label: "job memory", value: text.Size(peak), note: jobMemoryNote(n, peak, noteWidth)}}
+		rows = []numberRow{{label: "job memory", value: text.Size(peak), note: jobMemoryNote(n, peak, noteWidth)}}
 	case n.Job != nil && n.Job.MaxRSSMB > 0 && !n.Job.MaxRSSAtMost:
-		rows = []row{{label: "job memory", value: text.Size(n.Job.MaxRSSMB), note: "peak of the largest process"}}
+		rows = []numberRow{{label: "job memory", value: text.Size(n.Job.MaxRSSMB), note: "peak of the largest process"}}
 	}
 	switch more := unowned(n); {
 	case more == 0:
 		return rows
 	case rows == nil:
-		return []row{{label: "job memory", value: text.Size(more), note: unownedNote}}
+		return []numberRow{{label: "job memory", value: text.Size(more), note: unownedNote}}
 	default:
-		return append(rows, row{value: text.Size(more), note: "more " + unownedNote})
+		return append(rows, numberRow{value: text.Size(more), note: "more " + unownedNote})
 	}
 }
 
@@ -65,14 +65,14 @@ func cpuOfJob(n *reporter.Node) float64 {
 }
 
 // jobBusyRows returns the CPU time of the job and how many CPUs it kept busy, in one row if there is room.
-func jobBusyRows(n *reporter.Node, cpu, wall float64) []row {
+func jobBusyRows(n *reporter.Node, cpu, wall float64) []numberRow {
 	split := jobSplit(n)
 	for _, busy := range jobBusy(n, cpu, wall) {
 		if note := joined(split, busy); text.Width(note) <= noteWidth {
-			return []row{{label: "job CPU", value: text.Duration(cpu), note: note}}
+			return []numberRow{{label: "job CPU", value: text.Duration(cpu), note: note}}
 		}
 	}
-	return []row{
+	return []numberRow{
 		{label: "job CPU", value: text.Duration(cpu), note: split},
 		{label: "job busy", note: jobBusy(n, cpu, wall)[0]},
 	}
@@ -80,7 +80,7 @@ func jobBusyRows(n *reporter.Node, cpu, wall float64) []row {
 
 // jobIdleRows returns how many of the CPUs that the job was given it did not use. A run of less than a second
 // says nothing of that.
-func jobIdleRows(n *reporter.Node, run *reporter.Run) []row {
+func jobIdleRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	used, of := cpuBar(n, run)
 	of = cpusGiven(n, of)
 	if run.WallSeconds < notableAfter || !(of > 0) {
@@ -185,29 +185,29 @@ func unowned(n *reporter.Node) float64 {
 
 // limitRows returns the limits of the job, if they are lower than the node's, and how close the job came
 // to them.
-func limitRows(n *reporter.Node) []row {
+func limitRows(n *reporter.Node) []numberRow {
 	l := n.Limits
 	if l == nil {
 		return nil
 	}
 
-	var rows []row
+	var rows []numberRow
 	if cpuLimited(n) {
 		by, of := cpuLimitedBy(l)
-		rows = append(rows, row{label: "CPU limit", value: text.Quantity{Number: text.CPUs(l.CPUs), Unit: "CPUs"},
+		rows = append(rows, numberRow{label: "CPU limit", value: text.Quantity{Number: text.CPUs(l.CPUs), Unit: "CPUs"},
 			note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), by), of: of})
 		rows = append(rows, changeRows(l.CPUsRange, reporter.CPUsText(l)+" CPUs")...)
 	}
 	if l.GivenCPUs > 0 {
-		rows = append(rows, row{note: "the job " + reporter.BoundText(l)})
+		rows = append(rows, numberRow{note: "the job " + reporter.CPUBindingText(l)})
 	}
 
 	if v := n.Metric(reporter.MetricThrottled); !math.IsNaN(v) && l.LeastQuota() > 0 {
-		rows = append(rows, row{label: "throttled", value: text.Percentage(v),
+		rows = append(rows, numberRow{label: "throttled", value: text.Percentage(v),
 			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	}
 	if l.LeastMemoryMB() > 0 {
-		r := row{label: "mem limit", value: text.Quantity{Number: "none"}, of: text.Printable(l.MemoryGroup),
+		r := numberRow{label: "mem limit", value: text.Quantity{Number: "none"}, of: text.Printable(l.MemoryGroup),
 			note: shareText(n.Metric(reporter.MetricLimitMemory), " reached")}
 		if l.MemoryMB > 0 { // otherwise it had gone at the end
 			r.value = text.Size(float64(l.MemoryMB))
@@ -222,11 +222,11 @@ func limitRows(n *reporter.Node) []row {
 }
 
 // changeRows returns a row on a limit that changed in the course of the run; none if it did not.
-func changeRows(r *reporter.LimitRange, moved string) []row {
+func changeRows(r *reporter.LimitRange, moved string) []numberRow {
 	if r == nil {
 		return nil
 	}
-	return []row{{note: moved + ", " + reporter.ChangedText(r)}}
+	return []numberRow{{note: moved + ", " + reporter.LimitChangeText(r)}}
 }
 
 // shareText returns a percentage with a word, or "" if it is not known.
@@ -265,52 +265,52 @@ const (
 	notableAfter  = 1 // seconds: in shorter runs tasks always wait for something
 )
 
-// jobStrain returns how long the job's tasks waited. It omits what is insignificant.
-func jobStrain(n *reporter.Node, wall float64) []row {
-	var rows []row
-	for _, s := range strains {
+// jobPressureRows returns how long the job's tasks waited. It omits what is insignificant.
+func jobPressureRows(n *reporter.Node, wall float64) []numberRow {
+	var rows []numberRow
+	for _, s := range pressures {
 		if v := n.Metric(s.job); v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, row{label: "job waits", value: text.Percentage(v), note: s.note})
+			rows = append(rows, numberRow{label: "job waits", value: text.Percentage(v), note: s.note})
 		}
 	}
 	return labelOnce(rows)
 }
 
-// nodeStrain returns what held up the node: swap, waiting where that of the job is not known, a hypervisor.
+// nodePressureRows returns what held up the node: swap, waiting where that of the job is not known, a hypervisor.
 // It omits what is insignificant.
-func nodeStrain(n *reporter.Node, wall float64) []row {
-	var rows []row
+func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
+	var rows []numberRow
 	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
-		rows = append(rows, row{label: "node swap", value: text.Size(in), note: "in, " + text.SizeText(out) + " out"})
+		rows = append(rows, numberRow{label: "node swap", value: text.Size(in), note: "in, " + text.SizeText(out) + " out"})
 	}
-	for _, s := range strains {
+	for _, s := range pressures {
 		v := n.Metric(s.node)
 		if math.IsNaN(n.Metric(s.job)) && v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, row{label: "node waits", value: text.Percentage(v), note: s.note})
+			rows = append(rows, numberRow{label: "node waits", value: text.Percentage(v), note: s.note})
 		}
 	}
 	if v := n.Metric(reporter.MetricSteal); v >= notableSteal {
-		rows = append(rows, row{label: "node stolen", value: text.Percentage(v),
+		rows = append(rows, numberRow{label: "node stolen", value: text.Percentage(v),
 			note: "of the CPU time, by other virtual machines"})
 	}
 	return labelOnce(rows)
 }
 
-// A strain is something that tasks wait for.
-type strain struct {
+// A pressure is something that tasks wait for.
+type pressure struct {
 	job, node string // metrics
 	note      string
 	from      float64 // percent of the time; less is normal
 }
 
-var strains = []strain{
+var pressures = []pressure{
 	{reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, "of the time all tasks waited for memory", notableMemory},
 	{reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, "of the time all tasks waited for storage", notableIO},
 	{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time a task waited for a CPU", notableCPU},
 }
 
 // labelOnce removes a label that the row above has.
-func labelOnce(rows []row) []row {
+func labelOnce(rows []numberRow) []numberRow {
 	above := ""
 	for i, r := range rows {
 		if r.label == above {

@@ -20,7 +20,7 @@ import (
 // Where there are more GPUs than are followed, the job may have others.
 func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
 	for want, m := range map[string]reporter.Missing{
-		"of 16 followed are the job's; the node has 20": {Code: gpu.NotFollowed, Why: "20 devices", Count: 4, Of: 20},
+		"of 16 followed are the job's; the node has 20": {Code: gpu.NotFollowed, Why: "20 devices", Count: 4, Total: 20},
 		"of the node's 16 could be seen by the job":     {Code: gpu.NoValue, Why: "nvidia-smi says [N/A]"},
 	} {
 		n := reportertest.UnseenGPUs().Nodes["0"]
@@ -191,21 +191,21 @@ func TestGPUsOfAll_Rows(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		nodes map[string]*reporter.Node
-		want  []row
+		want  []numberRow
 	}{
 		"none":     {map[string]*reporter.Node{"0": node(job, nil), "1": nil}, nil},
 		"no job's": {map[string]*reporter.Node{"0": node(job, reporter.Values{"gpu_0_avg_utilization_pct": 50}, false), "1": node(job, nil)}, nil},
 		"unmeasured": {map[string]*reporter.Node{"0": node(job, nil, true), "1": node(job, nil)},
-			[]row{{label: "GPUs", value: text.Percentage(math.NaN()), note: "busy, mean of 1 on 1 node"}}},
+			[]numberRow{{label: "GPUs", value: text.Percentage(math.NaN()), note: "busy, mean of 1 on 1 node"}}},
 		"job, reportertest.Sidecar, a device of others, one unmeasured": {
 			map[string]*reporter.Node{
 				"0":  node(job, reporter.Values{"gpu_0_avg_utilization_pct": 90, "gpu_1_avg_utilization_pct": 1, "max_t_gpu_0_memory_used_mb": 512, "max_t_gpu_1_memory_used_mb": 1000}, true, false, true),
 				"10": node(nil, reporter.Values{"gpu_0_avg_utilization_pct": 30, "max_t_gpu_0_memory_used_mb": 100}, false),
 			},
-			[]row{{label: "GPUs", value: text.Quantity{Number: "60.0", Unit: "%"}, note: "busy, mean of 2 of the 3 on 2 nodes"}, {value: text.Quantity{Number: "30.0", Unit: "%"}, note: "the least,", of: "node 10, GPU 0"},
+			[]numberRow{{label: "GPUs", value: text.Quantity{Number: "60.0", Unit: "%"}, note: "busy, mean of 2 of the 3 on 2 nodes"}, {value: text.Quantity{Number: "30.0", Unit: "%"}, note: "the least,", of: "node 10, GPU 0"},
 				{value: text.Quantity{Number: "512", Unit: "MiB"}, note: "the most memory used on one, of 1.0 GiB"}}},
 	} {
-		gpus := newGPUsOfAll(&reporter.Report{Nodes: c.nodes})
+		gpus := newGPUTotals(&reporter.Report{Nodes: c.nodes})
 		if got := gpus.rows(); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%+v, want\n%+v", name, got, c.want)
 		}
@@ -217,7 +217,7 @@ func TestJobView_MemoryApart(t *testing.T) {
 	n := &reporter.Node{
 		Job:       &reporter.Job{PeakMemoryMB: 151, MemoryKind: host.MemoryGroup, UnownedMB: 300},
 		Limits:    &reporter.Limits{MemoryMB: 100},
-		Summaries: map[string]reporter.Quantile{collector.JobMemorySwap.Key(): {Max: 51}},
+		Summaries: map[string]reporter.Summary{collector.JobMemorySwap.Key(): {Max: 51}},
 	}
 	rows := jobRows(n, &reporter.Run{})[1:] // the first has the CPU time
 	if len(rows) != 2 || rows[0].note != "peak of the whole job (cgroup), 51 MiB swapped out" ||

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A layout arranges lines on a terminal.
-type layout struct {
+// A terminalWriter arranges lines on a terminal.
+type terminalWriter struct {
 	out   bytes.Buffer
 	width int
 	color bool
@@ -35,7 +35,7 @@ const (
 )
 
 // lines returns what was written.
-func (p *layout) lines() []string {
+func (p *terminalWriter) lines() []string {
 	if p.out.Len() == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (p *layout) lines() []string {
 }
 
 // line writes one line, cut to the width.
-func (p *layout) line(s style, words string) {
+func (p *terminalWriter) line(s style, words string) {
 	words = text.Clip(strings.TrimRight(words, " "), p.width)
 	if p.color {
 		words = s.Color(words)
@@ -52,10 +52,10 @@ func (p *layout) line(s style, words string) {
 }
 
 // text writes a label and words on at most two lines.
-func (p *layout) text(s style, label, words string) { p.wrapped(s, label, words, 2) }
+func (p *terminalWriter) text(s style, label, words string) { p.wrapped(s, label, words, 2) }
 
 // wrapped writes a label and words on at most the given number of lines.
-func (p *layout) wrapped(s style, label, words string, lines int) {
+func (p *terminalWriter) wrapped(s style, label, words string, lines int) {
 	for _, part := range text.Wrap(words, max(20, p.width-p.label), lines) {
 		p.line(s, text.PadRight(label, p.label)+part)
 		label = ""
@@ -63,7 +63,7 @@ func (p *layout) wrapped(s style, label, words string, lines int) {
 }
 
 // table writes a table behind a label; "" = from the first cell of the line on.
-func (p *layout) table(label string, t *table.Table, gap int) {
+func (p *terminalWriter) table(label string, t *table.Table, gap int) {
 	indent := min(len(label), 1) * labelWidth
 	for _, line := range t.Lines(p.width-indent, gap) {
 		p.line(line.Style, text.PadRight(label, indent)+line.Text)
@@ -71,9 +71,9 @@ func (p *layout) table(label string, t *table.Table, gap int) {
 	}
 }
 
-// A row is a number for people: a label, the number with its unit, a note on its meaning, and for an
+// A numberRow is a number for people: a label, the number with its unit, a note on its meaning, and for an
 // amount its mean rate ("" = none). A row without a label belongs to the one above.
-type row struct {
+type numberRow struct {
 	label      string
 	value      text.Quantity
 	note, rate string
@@ -82,9 +82,9 @@ type row struct {
 }
 
 // rows writes rows one below the other. Numbers, units and rates are aligned in columns.
-func (p *layout) rows(rows []row) {
+func (p *terminalWriter) rows(rows []numberRow) {
 	for _, r := range rows {
-		q, label := r.value.Known(), text.PadRight(r.label, labelWidth)
+		q, label := r.value.Normalize(), text.PadRight(r.label, labelWidth)
 		if q.Number == "" { // a note alone
 			p.line(plain, label+r.note)
 			continue
@@ -97,8 +97,8 @@ func (p *layout) rows(rows []row) {
 	}
 }
 
-// pictures writes lines that were drawn elsewhere, with an empty line before and after them.
-func (p *layout) pictures(lines []string) {
+// sparklines writes lines that were drawn elsewhere, with an empty line before and after them.
+func (p *terminalWriter) sparklines(lines []string) {
 	if len(lines) == 0 {
 		return
 	}
@@ -110,14 +110,14 @@ func (p *layout) pictures(lines []string) {
 }
 
 // gap writes an empty line, unless the last one is empty.
-func (p *layout) gap() {
+func (p *terminalWriter) gap() {
 	if out := p.out.Bytes(); !bytes.HasSuffix(out, []byte("\n\n")) {
 		p.line(plain, "")
 	}
 }
 
 // path writes the path of a file without cutting it.
-func (p *layout) path(label, path string) {
+func (p *terminalWriter) path(label, path string) {
 	if path == "" {
 		return
 	}

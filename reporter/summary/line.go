@@ -14,8 +14,8 @@ const MaxLine = 400
 
 // The least that is left of a verdict and of a piece of advice for a long path, in bytes.
 const (
-	leastVerdict = 60
-	leastAdvice  = 30
+	minVerdictBytes = 60
+	minAdviceBytes  = 30
 )
 
 // Line returns one line on a run for the log of a batch job, with its newline and at most MaxLine bytes: after a
@@ -25,7 +25,7 @@ func Line(r *reporter.Report, path string, write func(string) string) string {
 	if write == nil {
 		write = func(s string) string { return s }
 	}
-	verdict, advice := lineEnd(r), ""
+	verdict, advice := successText(r), ""
 	if Failed(r) {
 		verdict, advice = Headline(r), ShortAdvice(r)
 		if v := r.Run.Verdict; v != nil && v.Text != "" {
@@ -33,7 +33,7 @@ func Line(r *reporter.Report, path string, write func(string) string) string {
 		}
 	}
 
-	l := line{verdict: write(text.Printable(verdict)), advice: write(text.Printable(advice)), cut: write("…")}
+	l := logLine{verdict: write(text.Printable(verdict)), advice: write(text.Printable(advice)), cut: write("…")}
 	if path != "" {
 		l.path = write(text.Printable(path))
 		l.show = write("perfagent show " + text.Printable(r.Run.ID))
@@ -41,8 +41,8 @@ func Line(r *reporter.Report, path string, write func(string) string) string {
 	return l.String()
 }
 
-// lineEnd returns how a run ended that did not fail, and what it used.
-func lineEnd(r *reporter.Report) string {
+// successText returns how a run ended that did not fail, and what it used.
+func successText(r *reporter.Report) string {
 	words := []string{Headline(r)}
 	if wall := r.Run.Wall(); wall >= 600 && wall < 3600 && r.Run.Incomplete == "" {
 		words[0] = strings.Replace(words[0], text.Seconds(wall), text.Fixed(wall/60, 0)+" min", 1)
@@ -62,8 +62,8 @@ func (b Bar) words() string {
 		return b.Label + " " + b.Share()
 	case b.Key == BarCPU:
 		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.UsedCPUs(b.Used), b.of(text.CPUs), b.Share())
-	case b.moved != "":
-		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.SizeText(b.Used), b.moved, b.Share())
+	case b.changedLimit != "":
+		return fmt.Sprintf("%s %s of %s (%s)", b.Label, text.SizeText(b.Used), b.changedLimit, b.Share())
 	}
 	return fmt.Sprintf("%s %s (%s)", b.Label, usedOf(b.Used, b.Of), b.Share())
 }
@@ -77,8 +77,8 @@ func usedOf(used, of float64) string {
 	return u.String() + " of " + o.String()
 }
 
-// A line is the line in its parts: one byte for each of its characters that count.
-type line struct {
+// A logLine is the line in its parts: one byte for each of its characters that count.
+type logLine struct {
 	verdict, advice, path string
 	show                  string // what stands in for a path that is too long
 	cut                   string // ends what was cut
@@ -86,9 +86,9 @@ type line struct {
 
 // String joins the parts that are there. It cuts the verdict first and then the advice. For a path that leaves
 // too little of them it says how the report is shown.
-func (l line) String() string {
+func (l logLine) String() string {
 	room := MaxLine - len("perfagent: \n")
-	verdict, advice := min(len(l.verdict), leastVerdict), min(len(l.advice), leastAdvice)
+	verdict, advice := min(len(l.verdict), minVerdictBytes), min(len(l.advice), minAdviceBytes)
 	if verdict+advice+len(l.path)+2*len("; ") > room {
 		l.path = l.show
 	}
@@ -112,7 +112,7 @@ func (l line) String() string {
 }
 
 // clip cuts text to a number of bytes, at a whole character.
-func (l line) clip(s string, most int) string {
+func (l logLine) clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

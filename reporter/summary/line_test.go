@@ -223,13 +223,13 @@ func TestShortAdvice(t *testing.T) {
 // Of several nodes the first line names the one that failed, and the command is that of each node.
 func TestWrite_AFailedNode(t *testing.T) {
 	t.Parallel()
-	var inputs []reporter.Source
+	var inputs []reporter.SourceReport
 	for i, code := range []int{0, 5, 0} {
 		in := reportertest.Input(i, 2, code, "")
 		if code != 0 {
 			in.Run.Command = []string{"sh", "-c", "exit 5"}
 		}
-		inputs = append(inputs, reporter.Source{Path: fmt.Sprint(i), Report: reporter.New(in)})
+		inputs = append(inputs, reporter.SourceReport{Path: fmt.Sprint(i), Report: reporter.New(in)})
 	}
 	r, err := diagnosis.Merge(inputs)
 	if err != nil {
@@ -245,7 +245,7 @@ func TestWrite_AFailedNode(t *testing.T) {
 			t.Errorf("whose command?\n%s", words)
 		}
 	}
-	again, err := diagnosis.Merge([]reporter.Source{{Path: "a", Report: r}, inputs[1]})
+	again, err := diagnosis.Merge([]reporter.SourceReport{{Path: "a", Report: r}, inputs[1]})
 	if err != nil || summaryOf(t, again, Options{}) != words {
 		t.Errorf("merged again: %v", err)
 	}

@@ -17,7 +17,7 @@ import (
 type MarkdownOptions struct {
 	// JobPictures and Pictures are lines of text in a block of their own: sparklines of the job and of
 	// the node.
-	JobPictures, Pictures []string
+	JobSparklines, NodeSparklines []string
 }
 
 // The limits of a Markdown summary. The summary of a step in GitHub Actions may have 1 MiB. The sum of
@@ -41,14 +41,14 @@ const (
 // code spans, where it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB:
 // what is cut ends in an ellipsis or is counted.
 func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
-	m := &markdown{}
+	m := &markdownWriter{}
 	m.head(r)
 	m.about(r)
 	job, node := markdownRows(r)
 	m.numbers("job", job)
 	m.phases(r)
-	m.work(r)
-	m.fence(o.JobPictures, markdownWidth)
+	m.operations(r)
+	m.fence(o.JobSparklines, markdownWidth)
 
 	if len(r.Nodes) > 1 {
 		m.nodes(r)
@@ -57,10 +57,10 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 		m.ranks(r)
 		m.numbers("node", node)
 	}
-	m.fence(o.Pictures, markdownWidth)
+	m.fence(o.NodeSparklines, markdownWidth)
 	m.missing(r)
 	if cost := costOf(r); cost != "" {
-		m.paragraph(table.Markdown("perfagent: " + cost + "."))
+		m.paragraph(table.EscapeMarkdown("perfagent: " + cost + "."))
 	}
 	if len(r.Nodes) <= 1 {
 		m.metrics(onlyNode(r).Metrics)
@@ -68,20 +68,20 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	return write(w, m.out.Bytes(), "Markdown")
 }
 
-// A markdown writes a summary.
-type markdown struct{ out bytes.Buffer }
+// A markdownWriter writes a summary.
+type markdownWriter struct{ out bytes.Buffer }
 
-func (m *markdown) line(words string) { m.out.WriteString(words + "\n") }
+func (m *markdownWriter) line(words string) { m.out.WriteString(words + "\n") }
 
 // paragraph writes a line, and an empty one after it.
-func (m *markdown) paragraph(words string) { m.line(words + "\n") }
+func (m *markdownWriter) paragraph(words string) { m.line(words + "\n") }
 
 // head writes how the run ended, how much it used of what it may use, and what to change.
-func (m *markdown) head(r *reporter.Report) {
-	m.paragraph("### perfagent: " + table.Markdown(m.title(r)))
+func (m *markdownWriter) head(r *reporter.Report) {
+	m.paragraph("### perfagent: " + table.EscapeMarkdown(m.title(r)))
 	m.verdicts(r)
 
-	p := &layout{width: markdownWidth}
+	p := &terminalWriter{width: markdownWidth}
 	p.bars(r, false)
 	m.fence(p.lines(), markdownWidth)
 	m.advice(r)
@@ -89,7 +89,7 @@ func (m *markdown) head(r *reporter.Report) {
 
 // title returns the headline. What is not the name of a signal is not in it, because a heading is Markdown; names are
 // in it as far as they are text.
-func (m *markdown) title(r *reporter.Report) string {
+func (m *markdownWriter) title(r *reporter.Report) string {
 	titled := *r
 	if oddSignal(r) {
 		titled.Run.Signal = "a signal"
@@ -107,7 +107,7 @@ func oddSignal(r *reporter.Report) bool {
 }
 
 // verdicts writes how the job ended, if that says more than the title: a bad end as a caution.
-func (m *markdown) verdicts(r *reporter.Report) {
+func (m *markdownWriter) verdicts(r *reporter.Report) {
 	lines := map[bool][]string{}
 	for _, v := range shownVerdicts(r) {
 		lines[v.Bad] = append(lines[v.Bad], text.Wrap(v.Text, markdownAdvice, 5)...)
@@ -117,8 +117,8 @@ func (m *markdown) verdicts(r *reporter.Report) {
 }
 
 // about writes what the run was.
-func (m *markdown) about(r *reporter.Report) {
-	p := &layout{width: markdownAbout, label: labelWidth}
+func (m *markdownWriter) about(r *reporter.Report) {
+	p := &terminalWriter{width: markdownAbout, label: labelWidth}
 	if oddSignal(r) && m.title(r) != Headline(r) {
 		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(r.Run.Signal))
 	}
@@ -128,29 +128,29 @@ func (m *markdown) about(r *reporter.Report) {
 }
 
 // markdownRows returns the numbers of the job and of the node, or of all jobs together.
-func markdownRows(r *reporter.Report) (job, node []row) {
+func markdownRows(r *reporter.Report) (job, node []numberRow) {
 	if len(r.Nodes) > 1 {
 		_, all := nodeRows(r)
 		return allRows(r, &all), nil
 	}
 	n := onlyNode(r)
 	if n.Host != nil {
-		node = []row{{label: "node", of: cmp.Or(HostLine(n.HostName(), n.Host), text.Absent)}}
+		node = []numberRow{{label: "node", of: cmp.Or(HostLine(n.HostName(), n.Host), text.Absent)}}
 	}
 	return jobNumbers(n, &r.Run), append(node, nodeNumbers(n, &r.Run)...)
 }
 
 // numbers writes rows as a table, if there are any. A row without a label belongs to the one above.
-func (m *markdown) numbers(head string, rows []row) {
+func (m *markdownWriter) numbers(head string, rows []numberRow) {
 	t := &table.Table{Columns: []table.Column{{Head: head}, {Head: "value", Right: true}, {}}}
 	for _, r := range rows {
-		t.Add(table.Cell{Words: r.label}, table.Number(r.value), table.Cell{Words: joined(r.note, r.rate), Quote: r.of})
+		t.Add(table.Cell{Text: r.label}, table.Number(r.value), table.Cell{Text: joined(r.note, r.rate), Untrusted: r.of})
 	}
 	m.table(t, "")
 }
 
 // table writes a table, and what there is to say of it.
-func (m *markdown) table(t *table.Table, remark string) {
+func (m *markdownWriter) table(t *table.Table, remark string) {
 	if len(t.Rows) == 0 {
 		return
 	}
@@ -162,7 +162,7 @@ func (m *markdown) table(t *table.Table, remark string) {
 }
 
 // nodes writes a row for each node, and one for all. If there are too many, failed nodes come first.
-func (m *markdown) nodes(r *reporter.Report) {
+func (m *markdownWriter) nodes(r *reporter.Report) {
 	rows, all := nodeRows(r)
 	shown := chosenRows(rows)
 	remark := ""
@@ -194,7 +194,7 @@ func chosenRows(rows []nodeRow) []nodeRow {
 }
 
 // advice lists what to change. The texts may contain any text of the report.
-func (m *markdown) advice(r *reporter.Report) {
+func (m *markdownWriter) advice(r *reporter.Report) {
 	list, rest := shownAdvice(r)
 	var lines []string
 	for _, a := range list {
@@ -214,8 +214,8 @@ func (m *markdown) advice(r *reporter.Report) {
 }
 
 // missing writes what could not be measured.
-func (m *markdown) missing(r *reporter.Report) {
-	list := absences(r)
+func (m *markdownWriter) missing(r *reporter.Report) {
+	list := missingGroups(r)
 	if len(list) == 0 {
 		return
 	}
@@ -229,7 +229,7 @@ func (m *markdown) missing(r *reporter.Report) {
 
 // metrics writes all metrics of a node, folded up, the job's first. Numbers are rounded. The metrics of the table
 // have their meaning, the others only their name.
-func (m *markdown) metrics(values reporter.Values) {
+func (m *markdownWriter) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return
 	}
@@ -240,7 +240,7 @@ func (m *markdown) metrics(values reporter.Values) {
 	var unknown []string
 	var known []reporter.Metric
 	for _, name := range values.Names() {
-		if metric, ok := reporter.MetricNamed(name); ok {
+		if metric, ok := reporter.MetricByName(name); ok {
 			known = append(known, metric)
 		} else {
 			unknown = append(unknown, text.Printable(name)+" = "+text.Number(values[name]))
@@ -248,8 +248,8 @@ func (m *markdown) metrics(values reporter.Values) {
 	}
 	slices.SortStableFunc(known, reporter.ByGroup)
 	for _, metric := range known {
-		t.Add(table.Quote(metric.Name), table.Bare(text.Number(values[metric.Name])),
-			table.Cell{Words: string(metric.Unit)}, table.Cell{Words: metric.Meaning})
+		t.Add(table.Untrusted(metric.Name), table.Bare(text.Number(values[metric.Name])),
+			table.Cell{Text: string(metric.Unit)}, table.Cell{Text: metric.Meaning})
 	}
 	t.WriteMarkdown(&m.out)
 	m.line("")

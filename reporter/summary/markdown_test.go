@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -22,7 +22,7 @@ import (
 func showMarkdown(t testing.TB, r *reporter.Report, pictures ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteMarkdown(&out, r, MarkdownOptions{Pictures: pictures}); err != nil {
+	if err := WriteMarkdown(&out, r, MarkdownOptions{NodeSparklines: pictures}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -167,7 +167,7 @@ func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
 	var names, pages []string
 	for i, words := range texts {
 		for name, r := range reportertest.HostileReports(words) {
-			page := showMarkdown(t, reportertest.HostileWork(r, words), words)
+			page := showMarkdown(t, reportertest.AddHostileOperations(r, words), words)
 			names, pages = append(names, fmt.Sprintf("%d %s", i, name)), append(pages, page)
 		}
 	}
@@ -198,10 +198,10 @@ func gitHubParser(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if path == "" {
-		path = need.Repository(t, ".tools/venv/bin/python")
+		path = testenv.Repository(t, ".tools/venv/bin/python")
 	}
 	if err := exec.Command(path, "-c", "import cmarkgfm").Run(); err != nil {
-		need.Missing(t, "needs Python with cmarkgfm, GitHub's Markdown parser: make test installs it")
+		testenv.SkipOrFail(t, "needs Python with cmarkgfm, GitHub's Markdown parser: make test installs it")
 	}
 	return path
 }

@@ -9,7 +9,7 @@ import (
 
 // fence writes lines of any text as a block that nothing in them can end, and the number of lines left
 // out. It cuts each line at a width in cells.
-func (m *markdown) fence(lines []string, width int) {
+func (m *markdownWriter) fence(lines []string, width int) {
 	if len(lines) == 0 {
 		return
 	}
@@ -18,7 +18,7 @@ func (m *markdown) fence(lines []string, width int) {
 }
 
 // alert writes lines of any text as one of GitHub's alerts: a quotation with a coloured heading.
-func (m *markdown) alert(kind string, lines []string) {
+func (m *markdownWriter) alert(kind string, lines []string) {
 	if len(lines) == 0 {
 		return
 	}
@@ -28,7 +28,7 @@ func (m *markdown) alert(kind string, lines []string) {
 }
 
 // block writes a fenced block with a mark before each line.
-func (m *markdown) block(mark string, lines []string, width int) {
+func (m *markdownWriter) block(mark string, lines []string, width int) {
 
 	left := max(0, len(lines)-markdownLines)
 	lines = lines[:len(lines)-left]

@@ -12,15 +12,15 @@ import (
 const maxMissing = 5
 
 // missing writes what could not be measured, in one or two lines per reason.
-func (p *layout) missing(r *reporter.Report) {
-	if list := absences(r); len(list) > 0 {
+func (p *terminalWriter) missing(r *reporter.Report) {
+	if list := missingGroups(r); len(list) > 0 {
 		p.gap()
-		p.absences("missing", list, len(r.Nodes), ", see the report")
+		p.missingGroups("missing", list, len(r.Nodes), ", see the report")
 	}
 }
 
-// absences writes the first absences of a report with so many nodes behind a label, and where the others are.
-func (p *layout) absences(label string, list []absence, nodes int, where string) {
+// missingGroups writes the first absences of a report with so many nodes behind a label, and where the others are.
+func (p *terminalWriter) missingGroups(label string, list []missingGroup, nodes int, where string) {
 	for _, a := range list[:min(len(list), maxMissing)] {
 		p.text(plain, label, a.text(nodes))
 		label = ""
@@ -30,8 +30,8 @@ func (p *layout) absences(label string, list []absence, nodes int, where string)
 	}
 }
 
-// An absence is one reason with what is missing because of it, and where.
-type absence struct {
+// A missingGroup is one reason with what is missing because of it, and where.
+type missingGroup struct {
 	what    []string
 	why     string
 	nodes   []string
@@ -39,10 +39,10 @@ type absence struct {
 	seen    map[string]bool
 }
 
-// absences groups what is missing by reason: many metrics may be missing because of one source. It leaves out
+// missingGroups groups what is missing by reason: many metrics may be missing because of one source. It leaves out
 // what a run was too short for.
-func absences(r *reporter.Report) []absence {
-	g := groups{byReason: make(map[reason]int), list: absentNodes(r)}
+func missingGroups(r *reporter.Report) []missingGroup {
+	g := missingGrouper{byReason: make(map[reason]int), list: missingNodes(r)}
 	for name, n := range r.EachNode() {
 		g.ofNode = make(map[reason]int)
 		for _, m := range n.Missing {
@@ -54,20 +54,20 @@ func absences(r *reporter.Report) []absence {
 	return g.list
 }
 
-// absentNodes returns the nodes that the store lacked from which the report was merged.
-func absentNodes(r *reporter.Report) []absence {
+// missingNodes returns the nodes that the store lacked from which the report was merged.
+func missingNodes(r *reporter.Report) []missingGroup {
 	if r.Run.Gather == nil || len(r.Run.Gather.Missing) == 0 {
 		return nil
 	}
 
-	a := absence{why: r.Run.Gather.Missing[0].Why, nodes: r.NodeNames()}
+	a := missingGroup{why: r.Run.Gather.Missing[0].Why, nodes: r.NodeNames()}
 	for _, m := range r.Run.Gather.Missing {
 		a.what = append(a.what, "node "+m.What)
 	}
 	if len(a.what) > 1 {
 		a.why = "not in " + r.Run.Gather.Store + ", or not readable; run.gather has the reasons"
 	}
-	return []absence{a}
+	return []missingGroup{a}
 }
 
 // tooShort reports whether something is missing because the run was over before it could be measured.
@@ -75,9 +75,9 @@ func tooShort(m reporter.Missing, wall float64) bool {
 	return m.Code == reporter.TooShort || m.Code == reporter.NoSample && wall > 0 && wall < notableAfter
 }
 
-// groups collects the absences.
-type groups struct {
-	list     []absence
+// missingGrouper collects the absences.
+type missingGrouper struct {
+	list     []missingGroup
 	byReason map[reason]int
 	ofNode   map[reason]int // of the current node: a reason is a code and its source, "" being any
 }
@@ -91,7 +91,7 @@ type reason struct {
 // add adds an entry of a node to the absence with the same reason. A metric whose text differs from that of
 // its source joins the source: "the number of CPUs is unknown: open /proc/stat". In a file from perf.py every
 // column is absent for itself.
-func (g *groups) add(m reporter.Missing, node string) {
+func (g *missingGrouper) add(m reporter.Missing, node string) {
 	why := reason{m.Code, reporter.CauseOf(m)}
 	source, isSource := reporter.SourceOf(m.What)
 	from := reason{code: m.Code}
@@ -100,12 +100,12 @@ func (g *groups) add(m reporter.Missing, node string) {
 	}
 
 	i, ok := g.byReason[why]
-	if _, isMetric := reporter.MetricNamed(m.What); !ok && isMetric && m.Code != reporter.PerfPyNoValue {
+	if _, isMetric := reporter.MetricByName(m.What); !ok && isMetric && m.Code != reporter.PerfPyNoValue {
 		i, ok = g.ofNode[from]
 	}
 	if !ok {
 		i = len(g.list)
-		g.list = append(g.list, absence{why: m.Why, seen: make(map[string]bool)})
+		g.list = append(g.list, missingGroup{why: m.Why, seen: make(map[string]bool)})
 		g.byReason[why] = i
 	}
 
@@ -118,7 +118,7 @@ func (g *groups) add(m reporter.Missing, node string) {
 }
 
 // add adds a source of a node, or an entry without a source.
-func (a *absence) add(source string, isSource bool, node string) {
+func (a *missingGroup) add(source string, isSource bool, node string) {
 	if len(a.nodes) == 0 || a.nodes[len(a.nodes)-1] != node { // node after node
 		a.nodes = append(a.nodes, node)
 	}
@@ -135,7 +135,7 @@ func (a *absence) add(source string, isSource bool, node string) {
 }
 
 // text returns the line of the summary for a report with the given number of nodes.
-func (a *absence) text(nodes int) string {
+func (a *missingGroup) text(nodes int) string {
 	what := a.what
 	if a.sources > 0 {
 		what = what[:a.sources]

@@ -16,10 +16,10 @@ import (
 // nodeTable returns the table of nodes. In its short form it has 79 cells, and no room for all.
 func nodeTable(rows []nodeRow, all *nodeRow, short bool) *table.Table {
 	number := func(head, long, over string, width int) table.Column {
-		return table.Column{Head: head, Long: long, Over: over, Right: true, Min: width, Most: width}
+		return table.Column{Head: head, LongHead: long, GroupHead: over, Right: true, Min: width, Max: width}
 	}
-	host := table.Column{Head: "host", Min: 10, Most: 10}
-	t := &table.Table{Heads: dim, Columns: []table.Column{
+	host := table.Column{Head: "host", Min: 10, Max: 10}
+	t := &table.Table{HeadStyle: dim, Columns: []table.Column{
 		number("node", "", "", 5), host, number("wall", "", "", 7), number("mean", "CPU mean", "", 5),
 		number("peak", "CPU peak", "CPU %", 5), number("peak", "memory peak", "mem %", 5), number("read", "", "", 5),
 		number("write", "written", "disk", 5), number("recv", "received", "", 5), number("sent", "", "network", 5),
@@ -30,9 +30,9 @@ func nodeTable(rows []nodeRow, all *nodeRow, short bool) *table.Table {
 		t.Columns = slices.Insert(t.Columns, len(t.Columns)-1, more...)
 	}
 	for _, row := range rows {
-		t.Rows = append(t.Rows, row.cells(table.Quote(row.node), short))
+		t.Rows = append(t.Rows, row.cells(table.Untrusted(row.node), short))
 	}
-	t.Rows = append(t.Rows, all.cells(table.Words(all.node)[0], short))
+	t.Rows = append(t.Rows, all.cells(table.Texts(all.node)[0], short))
 	t.Rows[len(rows)].Style = bold
 
 	return t
@@ -51,18 +51,18 @@ type nodeRow struct {
 }
 
 // nodes writes the jobs of all nodes together, a line for each node, a line for all nodes, and the pictures.
-func (p *layout) nodes(r *reporter.Report, o Options) {
+func (p *terminalWriter) nodes(r *reporter.Report, o Options) {
 	rows, all := nodeRows(r)
 	p.rows(allRows(r, &all))
 	p.phases(r, o.phases())
-	p.work(r)
+	p.operations(r)
 
 	p.gap()
 	p.table("", nodeTable(rows, &all, true), 1)
 	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
 	p.ranks(r)
 
-	p.pictures(o.Pictures)
+	p.sparklines(o.NodeSparklines)
 }
 
 // nodeRows returns the lines of the nodes and the line of all nodes.
@@ -81,18 +81,18 @@ func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 }
 
 // allRows returns the numbers of all nodes together that have no column.
-func allRows(r *reporter.Report, all *nodeRow) []row {
-	gpus := newGPUsOfAll(r)
+func allRows(r *reporter.Report, all *nodeRow) []numberRow {
+	gpus := newGPUTotals(r)
 	return append(all.rows(), gpus.rows()...)
 }
 
 // rows returns the CPU time of the jobs and what they left unused, or without jobs what the nodes did.
-func (a *nodeRow) rows() []row {
+func (a *nodeRow) rows() []numberRow {
 	if math.IsNaN(a.jobCPU) {
 		cpus := a.hours / a.wall * 3600
 		return idleRows("all idle", a.unused/a.hours*cpus, cpus, a.unused)
 	}
-	rows := []row{{label: "job CPU", value: text.Duration(a.jobCPU), note: "of all nodes"}}
+	rows := []numberRow{{label: "job CPU", value: text.Duration(a.jobCPU), note: "of all nodes"}}
 	if a.wall > 0 {
 		rows[0].note += ", " + text.UsedCPUs(a.jobCPU/a.wall) + " CPUs busy"
 	}
@@ -196,10 +196,10 @@ func greatest(a, b float64) float64 {
 
 // cells returns the row of the table.
 func (a *nodeRow) cells(name table.Cell, short bool) table.Row {
-	number, host := table.Number, table.Quote(cmp.Or(a.hostname, a.host))
+	number, host := table.Number, table.Untrusted(cmp.Or(a.hostname, a.host))
 	if short {
-		number = func(q text.Quantity) table.Cell { return table.Bare(q.Known().Narrow()) }
-		host = table.Quote(a.host)
+		number = func(q text.Quantity) table.Cell { return table.Bare(q.Normalize().Narrow()) }
+		host = table.Untrusted(a.host)
 	}
 	row := table.Row{Cells: []table.Cell{
 		name, host, number(text.Duration(a.wall)),

@@ -13,19 +13,19 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// ObjectSchema is the format of an Object. A change that breaks its readers gets a higher number.
-const ObjectSchema = "perfagent.summary/1"
+// OverviewSchema is the format of an Object. A change that breaks its readers gets a higher number.
+const OverviewSchema = "perfagent.summary/1"
 
 // The states of a run.
 const (
-	Running    = "running"
-	Ended      = "ended"
-	Incomplete = "incomplete" // its perfagent is gone, and left no report
+	StateRunning    = "running"
+	StateEnded      = "ended"
+	StateIncomplete = "incomplete" // its perfagent is gone, and left no report
 )
 
-// An Object is a whole run in a few numbers, for programs: what ls, --on-end and Python's Monitor give.
+// An Overview is a whole run in a few numbers, for programs: what ls, --on-end and Python's Monitor give.
 // What is not known is absent.
-type Object struct {
+type Overview struct {
 	Schema      string            `json:"schema"`
 	ID          string            `json:"id,omitempty"` // RUN-ID or, of a run of several launches, RUN-ID@K
 	RunID       string            `json:"run_id"`
@@ -45,13 +45,13 @@ type Object struct {
 	FailedNodes []int             `json:"failed_nodes"`
 	FailedRanks []int             `json:"failed_ranks"`
 
-	CPU       *Use `json:"cpu,omitempty"`        // the mean
-	Memory    *Use `json:"memory,omitempty"`     // the peak, of the fullest node
-	GPU       *Use `json:"gpu,omitempty"`        // the mean
-	GPUMemory *Use `json:"gpu_memory,omitempty"` // the peak
+	CPU       *Usage `json:"cpu,omitempty"`        // the mean
+	Memory    *Usage `json:"memory,omitempty"`     // the peak, of the fullest node
+	GPU       *Usage `json:"gpu,omitempty"`        // the mean
+	GPUMemory *Usage `json:"gpu_memory,omitempty"` // the peak
 
-	// MaxRSSAtMostMB bounds the memory of the largest process, where the job ended before its memory was looked at: there
-	// is no Memory then, and the kernel counts what perfagent had at the fork, too.
+	// MaxRSSAtMostMB bounds the memory of the largest process, where the job ended before its memory was looked at:
+	// there is no Memory then, and the kernel counts what perfagent had at the fork, too.
 	MaxRSSAtMostMB float64 `json:"max_rss_at_most_mb,omitzero"`
 
 	// Dir, Report and Page are absolute paths: of the run's directory, and of the report and page of its
@@ -64,8 +64,8 @@ type Object struct {
 	Push string `json:"push,omitempty"`
 }
 
-// A Use is a Bar as JSON, with the unit in the keys. Percentages have one decimal.
-type Use struct {
+// A Usage is a Bar as JSON, with the unit in the keys. Percentages have one decimal.
+type Usage struct {
 	Used    *float64 `json:"used,omitempty"` // CPUs
 	Of      *float64 `json:"of,omitempty"`   // CPUs or GPUs
 	UsedMB  *float64 `json:"used_mb,omitempty"`
@@ -73,10 +73,10 @@ type Use struct {
 	Percent float64  `json:"pct"`
 }
 
-// use returns a bar as a Use.
-func (b Bar) use() *Use {
+// usage returns a bar as a Use.
+func (b Bar) usage() *Usage {
 	used, of := text.Round(b.Used, 3), text.Round(b.Of, 3)
-	u := &Use{Percent: text.Round(b.Percent, 1)}
+	u := &Usage{Percent: text.Round(b.Percent, 1)}
 	switch b.Key {
 	case BarCPU:
 		u.Used, u.Of = &used, &of
@@ -89,29 +89,29 @@ func (b Bar) use() *Use {
 	return u
 }
 
-// NewObject returns the summary of a run whose report and page are at the given paths; "" is none. A
+// NewOverview returns the summary of a run whose report and page are at the given paths; "" is none. A
 // report without an end is Incomplete: it does not tell whether the run goes on.
-func NewObject(r *reporter.Report, report, page string) Object {
-	o := Object{
-		Schema: ObjectSchema, RunID: r.Run.ID, State: Ended,
+func NewOverview(r *reporter.Report, report, page string) Overview {
+	o := Overview{
+		Schema: OverviewSchema, RunID: r.Run.ID, State: StateEnded,
 		Start: r.Run.Start, End: r.Run.End, WallSeconds: r.Run.WallSeconds,
 		ExitCode: r.Run.ExitCode, Signal: r.Run.Signal, Command: r.Run.Command, Tags: r.Run.Tags,
-		Nodes: len(r.Nodes), Ranks: ranksOf(r), Advice: []string{}, FailedNodes: []int{}, FailedRanks: []int{},
+		Nodes: len(r.Nodes), Ranks: rankCount(r), Advice: []string{}, FailedNodes: []int{}, FailedRanks: []int{},
 		Push: pushOf(r),
 	}
 	if o.Tags == nil {
 		o.Tags = map[string]string{}
 	}
 	if r.Run.Incomplete != "" {
-		o.State, o.End = Incomplete, reporter.Time{}
+		o.State, o.End = StateIncomplete, reporter.Time{}
 	}
 	if v := r.Run.Verdict; v != nil {
 		o.Cause, o.Verdict = v.Cause, v.Text
 	}
 
-	uses := map[string]**Use{BarCPU: &o.CPU, BarMemory: &o.Memory, BarGPU: &o.GPU, BarGPUMemory: &o.GPUMemory}
+	uses := map[string]**Usage{BarCPU: &o.CPU, BarMemory: &o.Memory, BarGPU: &o.GPU, BarGPUMemory: &o.GPUMemory}
 	for _, b := range Bars(r) {
-		*uses[b.Key] = b.use()
+		*uses[b.Key] = b.usage()
 	}
 	if o.Memory == nil {
 		o.MaxRSSAtMostMB = text.Round(largestAtMost(r), 3)
@@ -147,8 +147,8 @@ func largestAtMost(r *reporter.Report) (most float64) {
 	return most
 }
 
-// ranksOf returns how many ranks a run had; 0 if no node had several.
-func ranksOf(r *reporter.Report) int {
+// rankCount returns how many ranks a run had; 0 if no node had several.
+func rankCount(r *reporter.Report) int {
 	ranks, several := 0, false
 	for _, n := range r.Nodes {
 		if n != nil && len(n.Ranks) > 0 {

@@ -30,8 +30,8 @@ func TestObject_OfThreeNodesOfWhichOneFailed(t *testing.T) {
 		},
 	}
 
-	o := summary.NewObject(r, "out/4711/node-1.json", "")
-	if o.State != summary.Ended || *o.ExitCode != 5 || o.Nodes != 3 || !slices.Equal(o.FailedNodes, []int{1}) || o.Push != "pending" {
+	o := summary.NewOverview(r, "out/4711/node-1.json", "")
+	if o.State != summary.StateEnded || *o.ExitCode != 5 || o.Nodes != 3 || !slices.Equal(o.FailedNodes, []int{1}) || o.Push != "pending" {
 		t.Errorf("%+v", o)
 	}
 	if !filepath.IsAbs(o.Report) || o.Dir != filepath.Dir(o.Report) || o.Page != "" {
@@ -59,7 +59,7 @@ func TestObject_WithoutAnEnd(t *testing.T) {
 		Run:   reporter.Run{ID: "x", Incomplete: "the run is still going on, or was lost"},
 		Nodes: map[string]*reporter.Node{"0": {Verdict: &reporter.Verdict{Cause: "unknown", Text: "not known"}}, "1": nil},
 	}
-	if o := summary.NewObject(r, "", ""); o.State != summary.Incomplete || len(o.FailedNodes) != 0 || o.Dir != "" {
+	if o := summary.NewOverview(r, "", ""); o.State != summary.StateIncomplete || len(o.FailedNodes) != 0 || o.Dir != "" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -71,11 +71,11 @@ func TestObject_OfAShortJob(t *testing.T) {
 		return &reporter.Node{Host: &reporter.Host{MemoryMB: 8192}, Job: &reporter.Job{MaxRSSMB: mb, MaxRSSAtMost: true}}
 	}
 	r := &reporter.Report{Run: reporter.Run{Command: []string{"true"}}, Nodes: map[string]*reporter.Node{"0": job(11.5), "1": job(12.25), "2": nil}}
-	if o := summary.NewObject(r, "", ""); o.Memory != nil || o.MaxRSSAtMostMB != 12.25 {
+	if o := summary.NewOverview(r, "", ""); o.Memory != nil || o.MaxRSSAtMostMB != 12.25 {
 		t.Errorf("%+v, at most %v", o.Memory, o.MaxRSSAtMostMB)
 	}
 	r.Nodes["1"].Job.PeakMemoryMB = 3
-	if o := summary.NewObject(r, "", ""); o.Memory == nil || *o.Memory.UsedMB != 3 || o.MaxRSSAtMostMB != 0 {
+	if o := summary.NewOverview(r, "", ""); o.Memory == nil || *o.Memory.UsedMB != 3 || o.MaxRSSAtMostMB != 0 {
 		t.Errorf("%+v, at most %v", o.Memory, o.MaxRSSAtMostMB)
 	}
 }
@@ -86,7 +86,7 @@ func TestObject_OfAKillThatTheJobSurvived(t *testing.T) {
 	code, n := 0, ended(0, reporter.PushOff)
 	n.Verdict.Evidence["oom_kills"] = 1.0
 	r := &reporter.Report{Run: reporter.Run{ExitCode: &code}, Nodes: map[string]*reporter.Node{"0": n}}
-	if o := summary.NewObject(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
+	if o := summary.NewOverview(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
 		t.Errorf("failed: %v, nodes %v", summary.Failed(r), o.FailedNodes)
 	}
 }
@@ -101,7 +101,7 @@ func TestObject_OfAnAttachedJobWhoseEndIsNotKnown(t *testing.T) {
 	r := &reporter.Report{
 		Run: reporter.Run{WallSeconds: 2, Verdict: n.Verdict}, Nodes: map[string]*reporter.Node{"0": n, "1": ended(0, reporter.PushOff)},
 	}
-	if o := summary.NewObject(r, "", ""); summary.Failed(r) || len(o.FailedNodes) != 0 {
+	if o := summary.NewOverview(r, "", ""); summary.Failed(r) || len(o.FailedNodes) != 0 {
 		t.Errorf("failed: %v, nodes %v", summary.Failed(r), o.FailedNodes)
 	}
 	if line := summary.Line(r, "x.html", nil); line != "perfagent: ended after 2.0 s; x.html\n" {
@@ -109,7 +109,7 @@ func TestObject_OfAnAttachedJobWhoseEndIsNotKnown(t *testing.T) {
 	}
 
 	n.Verdict.Evidence["oom_kills"] = 1.0
-	if o := summary.NewObject(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
+	if o := summary.NewOverview(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
 		t.Errorf("after a kill: failed %v, nodes %v", summary.Failed(r), o.FailedNodes)
 	}
 }

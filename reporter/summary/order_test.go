@@ -10,7 +10,7 @@ import (
 // Whatever a report has, the job comes before the node, and own cost and paths are last.
 func TestWriteSummary_JobFirst(t *testing.T) {
 	o := Options{
-		Path: "r.json", Page: "r.html", JobPictures: []string{"job CPU     x"}, Pictures: []string{"node CPU    x"},
+		Path: "r.json", Page: "r.html", JobSparklines: []string{"job CPU     x"}, NodeSparklines: []string{"node CPU    x"},
 	}
 	for name, r := range reportertest.Golden() {
 		if strings.Contains(name, "hostile") {

@@ -66,18 +66,18 @@ func (p *phase) add(n *reporter.Node, of *reporter.Phase) {
 	if v, ok := of.Metrics[reporter.MetricJobCores]; ok {
 		p.jobCPUs, p.cpuKnown = p.jobCPUs+v, true
 	}
-	p.peak = greatest(p.peak, number(of.Metrics, reporter.MetricJobMemoryPeak))
-	p.nodeCPU += number(of.Metrics, reporter.MetricCPUMean)
+	p.peak = greatest(p.peak, metricOrNaN(of.Metrics, reporter.MetricJobMemoryPeak))
+	p.nodeCPU += metricOrNaN(of.Metrics, reporter.MetricCPUMean)
 	for i := range n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)] {
-		v := number(of.Metrics, reporter.GPUMetricName(reporter.MetricGPUUtilization, i))
+		v := metricOrNaN(of.Metrics, reporter.GPUMetricName(reporter.MetricGPUUtilization, i))
 		if n.ShowsGPU(i) && !math.IsNaN(v) {
 			p.gpu, p.gpus = p.gpu+v, p.gpus+1
 		}
 	}
 }
 
-// number returns a metric, or NaN.
-func number(values reporter.Values, name string) float64 {
+// metricOrNaN returns a metric, or NaN.
+func metricOrNaN(values reporter.Values, name string) float64 {
 	if v, ok := values[name]; ok {
 		return v
 	}
@@ -114,14 +114,14 @@ func chosenPhases(all []*phase, n int) []*phase {
 // phaseTable returns a table of at most so many phases, and how many it leaves out.
 func phaseTable(r *reporter.Report, most int) (t *table.Table, left int) {
 	t = &table.Table{Columns: []table.Column{
-		{Long: "phase", Most: maxPhaseName}, {Long: "began", Right: true}, {Long: "lasted", Right: true},
-		{Long: "CPUs", Right: true, Optional: true}, {Long: "memory", Right: true, Optional: true},
-		{Long: "GPU", Right: true, Optional: true},
+		{LongHead: "phase", Max: maxPhaseName}, {LongHead: "began", Right: true}, {LongHead: "lasted", Right: true},
+		{LongHead: "CPUs", Right: true, Optional: true}, {LongHead: "memory", Right: true, Optional: true},
+		{LongHead: "GPU", Right: true, Optional: true},
 	}}
 	all := phasesOf(r)
 	for _, of := range chosenPhases(all, most) {
 		row := of.row()
-		cells := []table.Cell{table.Quote(row[0])}
+		cells := []table.Cell{table.Untrusted(row[0])}
 		for _, words := range row[1:] {
 			cells = append(cells, table.Bare(cmp.Or(words, text.Absent)))
 		}
@@ -134,7 +134,7 @@ func phaseTable(r *reporter.Report, most int) (t *table.Table, left int) {
 const maxPhaseName = 24
 
 // phases writes a line for each phase, in columns.
-func (p *layout) phases(r *reporter.Report, most int) {
+func (p *terminalWriter) phases(r *reporter.Report, most int) {
 	t, left := phaseTable(r, most)
 	p.table("phases", t, 2)
 	if left > 0 {
@@ -144,7 +144,7 @@ func (p *layout) phases(r *reporter.Report, most int) {
 }
 
 // phases writes the phases as a table. Names are from the report.
-func (m *markdown) phases(r *reporter.Report) {
+func (m *markdownWriter) phases(r *reporter.Report) {
 	t, left := phaseTable(r, markdownPhases)
 	remark := ""
 	if left > 0 {

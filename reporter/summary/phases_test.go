@@ -28,14 +28,14 @@ func TestWriteSummary_Phases(t *testing.T) {
             train <b>&\x1b[31m  2 ×  40.0 s   7.50 CPUs  peak 2.9 GiB
             save                1 ×   5.0 s  node 3.0 %             –
 `
-	if got := told(t, reportertest.Tell(reportertest.ShortJob()), Options{}); got != want {
+	if got := told(t, reportertest.AddMarks(reportertest.ShortJob()), Options{}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
 // Over nodes the length is the greatest, CPUs add up, and the peak is the highest.
 func TestWriteSummary_PhasesOfNodes(t *testing.T) {
-	r := reportertest.Tell(reportertest.ThreeNodes())
+	r := reportertest.AddMarks(reportertest.ThreeNodes())
 	second := r.Nodes["1"].Phase("load")
 	second.Seconds, second.Metrics[reporter.MetricJobMemoryPeak] = 12, 200
 	r.Nodes["2"].Phases = r.Nodes["2"].Phases[1:]
@@ -63,7 +63,7 @@ func TestWriteSummary_ManyPhases(t *testing.T) {
 
 func TestWriteMarkdown_Phases(t *testing.T) {
 	var out bytes.Buffer
-	if err := WriteMarkdown(&out, reportertest.Tell(reportertest.ShortJob()), MarkdownOptions{}); err != nil {
+	if err := WriteMarkdown(&out, reportertest.AddMarks(reportertest.ShortJob()), MarkdownOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	const want = "| phase | began | lasted | CPUs | memory | GPU |\n|---|---:|---:|---:|---:|---:|\n" +

@@ -13,7 +13,7 @@ import (
 func TestWriteSummary_HasPicturesAndPage(t *testing.T) {
 	o := Options{
 		Path: "out/node-0.json", Page: "out/node-0.html",
-		JobPictures: []string{"job CPU     ▁█  0 to 2 CPUs"}, Pictures: []string{"node CPU    ▁█  0 to 100 %", "time        0 to 2.0 s"},
+		JobSparklines: []string{"job CPU     ▁█  0 to 2 CPUs"}, NodeSparklines: []string{"node CPU    ▁█  0 to 100 %", "time        0 to 2.0 s"},
 	}
 	const job, node = "\n\njob CPU     ▁█  0 to 2 CPUs\n\n", "\n\nnode CPU    ▁█  0 to 100 %\ntime        0 to 2.0 s\n\n"
 	for name, r := range map[string]*reporter.Report{
@@ -40,12 +40,12 @@ func TestWriteSummary_HasPicturesAndPage(t *testing.T) {
 
 // Pictures are lines of text like all others: cut, and never acted on.
 func TestWriteSummary_PicturesAreText(t *testing.T) {
-	o := Options{Width: 40, Pictures: []string{reportertest.Hostile, strings.Repeat("x", 500), "\n\n", "trailing  "}, Page: strings.Repeat("p/", 60)}
-	text := summaryOf(t, reportertest.Sidecar(), Options{Width: 40, Pictures: o.Pictures})
+	o := Options{Width: 40, NodeSparklines: []string{reportertest.Hostile, strings.Repeat("x", 500), "\n\n", "trailing  "}, Page: strings.Repeat("p/", 60)}
+	text := summaryOf(t, reportertest.Sidecar(), Options{Width: 40, NodeSparklines: o.NodeSparklines})
 	if !strings.Contains(text, `a\x1b[31mred`) || !strings.Contains(text, "xxx…\n") {
 		t.Errorf("%s", text)
 	}
-	o.Pictures = nil
+	o.NodeSparklines = nil
 	o.Path = o.Page // summaryOf takes the path alone for uncut
 	if text := summaryOf(t, reportertest.Sidecar(), o); !strings.HasSuffix(text, "\npage\n"+o.Page+"\n") {
 		t.Errorf("the page's path is cut:\n%s", text)

@@ -45,7 +45,7 @@ func processTable(list []reporter.Process) *table.Table {
 			threads = table.Bare(strconv.Itoa(p.Threads))
 		}
 		t.Add(table.Bare(strconv.Itoa(p.PID)), table.Bare(text.ShortSeconds(p.CPUSeconds)),
-			table.Bare(text.ShortSeconds(p.EndedChildrenCPUSeconds)), memory, threads, table.Quote(p.Command))
+			table.Bare(text.ShortSeconds(p.EndedChildrenCPUSeconds)), memory, threads, table.Untrusted(p.Command))
 	}
 
 	return t

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWriteProcesses(t *testing.T) {
-	r := reportertest.Processes(reportertest.NodeReport(0, 60, 0, nil))
+	r := reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
 	command := "python3 " + strings.Repeat("--option value ", 20) + "é"
 	r.Nodes["0"].Processes[0].Command = command
 	var whole strings.Builder
@@ -27,7 +27,7 @@ func TestWriteProcesses(t *testing.T) {
 		}
 	}
 
-	r = reportertest.Processes(reportertest.NodeReport(0, 60, 0, nil))
+	r = reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
 	var out strings.Builder
 	if err := summary.WriteProcesses(&out, r, summary.Width); err != nil {
 		t.Fatal(err)

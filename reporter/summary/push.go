@@ -10,20 +10,20 @@ import (
 
 // push writes what became of the nodes' pushes to MLflow and of their puts into stores, if they were wanted. At the end
 // of a run both are still to come, and push writes nothing.
-func (p *layout) push(r *reporter.Report) {
-	p.sink(r, "MLflow", func(push *reporter.Push) string { return pushText(push.MLflow) })
-	p.sink(r, "store", func(push *reporter.Push) string { return storeText(push.Store) })
+func (p *terminalWriter) push(r *reporter.Report) {
+	p.pushStates(r, "MLflow", func(push *reporter.Push) string { return pushText(push.MLflow) })
+	p.pushStates(r, "store", func(push *reporter.Push) string { return storeText(push.Store) })
 }
 
-// sink writes what there is to say of where nodes went: each answer once.
-func (p *layout) sink(r *reporter.Report, label string, textOf func(*reporter.Push) string) {
-	var answers sayings
+// pushStates writes what there is to say of where nodes went: each answer once.
+func (p *terminalWriter) pushStates(r *reporter.Report, label string, textOf func(*reporter.Push) string) {
+	var answers nodeMessages
 	for name, n := range r.EachNode() {
 		if n.Push == nil {
 			continue
 		}
 		if words := textOf(n.Push); words != "" {
-			answers.say(words, name)
+			answers.add(words, name)
 		}
 	}
 
@@ -33,7 +33,7 @@ func (p *layout) sink(r *reporter.Report, label string, textOf func(*reporter.Pu
 			return
 		}
 		look := plain
-		if !strings.HasPrefix(s.text, pushed) {
+		if !strings.HasPrefix(s.text, pushDonePrefix) {
 			look = alarm
 		}
 		if len(r.Nodes) > 1 {
@@ -44,8 +44,8 @@ func (p *layout) sink(r *reporter.Report, label string, textOf func(*reporter.Pu
 	}
 }
 
-// pushed begins the text on a report that was pushed.
-const pushed = "done: "
+// pushDonePrefix begins the text on a report that was pushed.
+const pushDonePrefix = "done: "
 
 // storeText returns where in a store a report is, or why it is not there; "" if there is nothing to report. Of many
 // nodes in one store it names the run.
@@ -55,7 +55,7 @@ func storeText(s *reporter.StoreState) string {
 		return ""
 	case s.State == reporter.PushDone:
 		run, _, _ := strings.Cut(s.Reference, "/node-")
-		return pushed + text.Printable(run)
+		return pushDonePrefix + text.Printable(run)
 	case s.Error == "":
 		return ""
 	}
@@ -67,7 +67,7 @@ func pushText(s reporter.PushState) string {
 	why := text.Printable(s.Error)
 	switch {
 	case s.State == reporter.PushDone:
-		done := pushed + fmt.Sprintf("run %s at %s", text.Printable(s.RunID), text.Printable(s.URI))
+		done := pushDonePrefix + fmt.Sprintf("run %s at %s", text.Printable(s.RunID), text.Printable(s.URI))
 		if why != "" {
 			done += "; " + why
 		}
@@ -80,8 +80,8 @@ func pushText(s reporter.PushState) string {
 	return "off: " + why
 }
 
-// wholePush returns the state of a push and its destination, or "" if no push was wanted.
-func wholePush(s reporter.PushState) string {
+// pushDetails returns the state of a push and its destination, or "" if no push was wanted.
+func pushDetails(s reporter.PushState) string {
 	var words text.Parts
 	add := func(label, value string) { words.Add(value != "", "%s%s", label, text.Printable(value)) }
 	add("run ", s.RunID)

@@ -60,10 +60,10 @@ func RanksOf(run *reporter.Run, name string, n *reporter.Node) []RankRow {
 }
 
 // firstRank returns the rank that a verdict is about: the first that failed.
-func firstRank(v *reporter.Verdict) (rank int, ok bool) { return IndexIn(v, "rank") }
+func firstRank(v *reporter.Verdict) (rank int, ok bool) { return EvidenceIndex(v, "rank") }
 
-// IndexIn returns a rank or a node of the evidence of a verdict, which may be nil.
-func IndexIn(v *reporter.Verdict, key string) (index int, ok bool) {
+// EvidenceIndex returns a rank or a node of the evidence of a verdict, which may be nil.
+func EvidenceIndex(v *reporter.Verdict, key string) (index int, ok bool) {
 	if v == nil {
 		return 0, false
 	}
@@ -72,7 +72,7 @@ func IndexIn(v *reporter.Verdict, key string) (index int, ok bool) {
 }
 
 func newRankRow(r *reporter.Rank) RankRow {
-	metric := func(name string) float64 { return number(r.Metrics, name) }
+	metric := func(name string) float64 { return metricOrNaN(r.Metrics, name) }
 	row := RankRow{
 		Rank: r.Rank, Exit: exitText(r.ExitCode), End: r.End.Time,
 		cpu: metric(reporter.MetricJobCPU), length: math.NaN(),
@@ -168,11 +168,11 @@ func RestOfRanks(left []RankRow) string {
 
 // rankTable returns a table of ranks.
 func rankTable(rows []RankRow, short bool) *table.Table {
-	t := &table.Table{Heads: dim, Columns: []table.Column{
-		{Head: "rank", Right: true, Min: 6, Most: 6}, {Head: "node", Min: 12, Most: 12}, {Head: "exit", Min: 12, Most: 12},
-		{Head: "CPU", Right: true, Min: 7, Most: 7}, {Head: "cores", Right: true, Min: 6, Most: 6},
-		{Head: "memory", Long: "peak memory", Right: true, Min: 9, Most: 9}, {Head: "length", Right: true, Min: 7, Most: 7},
-		{Long: "remark"},
+	t := &table.Table{HeadStyle: dim, Columns: []table.Column{
+		{Head: "rank", Right: true, Min: 6, Max: 6}, {Head: "node", Min: 12, Max: 12}, {Head: "exit", Min: 12, Max: 12},
+		{Head: "CPU", Right: true, Min: 7, Max: 7}, {Head: "cores", Right: true, Min: 6, Max: 6},
+		{Head: "memory", LongHead: "peak memory", Right: true, Min: 9, Max: 9}, {Head: "length", Right: true, Min: 7, Max: 7},
+		{LongHead: "remark"},
 	}}
 	for _, r := range rows {
 		node, cpu, length := r.Node, r.CPU, r.Length
@@ -180,8 +180,9 @@ func rankTable(rows []RankRow, short bool) *table.Table {
 			node, cpu, length = shortHost(text.Printable(node)), text.ShortSeconds(r.cpu), text.ShortSeconds(r.length)
 		}
 		row := table.Row{Cells: []table.Cell{
-			table.Bare(strconv.Itoa(r.Rank)), table.Quote(node), table.Quote(r.Exit), table.Bare(cpu), table.Bare(r.Cores),
-			table.Bare(r.Memory), table.Bare(length), {Words: r.Note()},
+			table.Bare(strconv.Itoa(r.Rank)), table.Untrusted(node), table.Untrusted(r.Exit), table.Bare(cpu),
+			table.Bare(r.Cores),
+			table.Bare(r.Memory), table.Bare(length), {Text: r.Note()},
 		}}
 		if r.Failed {
 			row.Style = alarm
@@ -193,7 +194,7 @@ func rankTable(rows []RankRow, short bool) *table.Table {
 }
 
 // ranks writes the table of ranks, if there are any.
-func (p *layout) ranks(r *reporter.Report) {
+func (p *terminalWriter) ranks(r *reporter.Report) {
 	rows := rankRows(r)
 	if len(rows) == 0 {
 		return
@@ -209,11 +210,11 @@ func (p *layout) ranks(r *reporter.Report) {
 }
 
 // ranks writes the table of ranks, if there are any.
-func (m *markdown) ranks(r *reporter.Report) {
+func (m *markdownWriter) ranks(r *reporter.Report) {
 	shown, left := ChooseRanks(rankRows(r), ranksShown)
 	remark := ""
 	if rest := RestOfRanks(left); rest != "" {
-		remark = "And " + table.Code(rest) + "."
+		remark = "And " + table.CodeSpan(rest) + "."
 	}
 	m.table(rankTable(shown, false), remark)
 }

@@ -17,7 +17,7 @@ import (
 // withVerdict draws the conclusions from all nodes and ranks of a report.
 func withVerdict(t testing.TB, r *reporter.Report) *reporter.Report {
 	t.Helper()
-	merged, err := diagnosis.Merge([]reporter.Source{{Path: "x", Report: r}})
+	merged, err := diagnosis.Merge([]reporter.SourceReport{{Path: "x", Report: r}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func withVerdict(t testing.TB, r *reporter.Report) *reporter.Report {
 func manyRanks() *reporter.Report {
 	r := reportertest.Ranks(4, 16, 60)
 	for rank := 38; rank < 48; rank++ {
-		reportertest.ByLauncher(r, rank, 500*time.Millisecond, "prted")
+		reportertest.TerminateRank(r, rank, 500*time.Millisecond, "prted")
 	}
 	reportertest.EndRank(r, 37, time.Second, 7, "", &reporter.Verdict{
 		Cause: "exited", Text: "exited with code 7", Evidence: map[string]any{}})
@@ -172,14 +172,14 @@ func TestRanks_Chosen(t *testing.T) {
 
 // TestRanks_Object: programs get the number of ranks and those that failed.
 func TestRanks_Object(t *testing.T) {
-	o := NewObject(withVerdict(t, manyRanks()), "", "")
+	o := NewOverview(withVerdict(t, manyRanks()), "", "")
 	if o.Ranks != 64 || o.Nodes != 4 || fmt.Sprint(o.FailedRanks) != "[37 38 39 40 41 42 43 44 45 46 47]" || *o.ExitCode != 7 {
 		t.Errorf("%+v", o)
 	}
 	if want := "rank 37 on node3 exited with code 7; 10 others were ended by SIGTERM of the launcher within 0.5 s"; o.Verdict != want {
 		t.Error(o.Verdict)
 	}
-	if o := NewObject(reportertest.Nodes(3, 1), "", ""); o.Ranks != 0 || o.FailedRanks == nil || len(o.FailedRanks) != 0 {
+	if o := NewOverview(reportertest.Nodes(3, 1), "", ""); o.Ranks != 0 || o.FailedRanks == nil || len(o.FailedRanks) != 0 {
 		t.Errorf("%+v", o)
 	}
 }

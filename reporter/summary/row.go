@@ -62,9 +62,9 @@ func Rows(r *reporter.Report, path string) []Row {
 
 func newRow(r *reporter.Report, name, path string) Row {
 	n, row := r.Nodes[name], Row{
-		Schema: RowSchema, RunID: r.Run.ID, State: Ended, Command: strings.Join(r.Run.Command, " "), Ranks: 1,
+		Schema: RowSchema, RunID: r.Run.ID, State: StateEnded, Command: strings.Join(r.Run.Command, " "), Ranks: 1,
 		Start: r.Run.Start, End: r.Run.End, ExitCode: r.Run.ExitCode, Signal: r.Run.Signal,
-		WallSeconds: numberOf(r.Run.WallSeconds, r.Run.WallSeconds > 0), Report: absolute(path),
+		WallSeconds: finiteOrNil(r.Run.WallSeconds, r.Run.WallSeconds > 0), Report: absolute(path),
 		Tags: make(map[string]string, len(r.Run.Tags)),
 	}
 	row.Node, _ = strconv.Atoi(name) // a report's nodes are named by their index
@@ -72,7 +72,7 @@ func newRow(r *reporter.Report, name, path string) Row {
 		row.Tags["tag."+tag] = value
 	}
 	if r.Run.Incomplete != "" {
-		row.State, row.End = Incomplete, reporter.Time{}
+		row.State, row.End = StateIncomplete, reporter.Time{}
 	}
 	if len(r.Nodes) > 1 && (n == nil || n.Job == nil) { // it is not known of which node they are
 		row.ExitCode, row.Signal = nil, ""
@@ -86,7 +86,7 @@ func newRow(r *reporter.Report, name, path string) Row {
 	}
 	if n.Host != nil {
 		row.Host = n.Host.Hostname
-		row.CPUsAllowed = numberOf(float64(n.Host.CPUs), n.Host.CPUs > 0)
+		row.CPUsAllowed = finiteOrNil(float64(n.Host.CPUs), n.Host.CPUs > 0)
 	}
 	if id := n.Identity; id != nil {
 		row.Launch, row.Scheduler, row.JobID = id.Launch, id.Scheduler, id.JobID
@@ -101,26 +101,26 @@ func newRow(r *reporter.Report, name, path string) Row {
 
 // noteUse notes what the job was given and used on its node.
 func (row *Row) noteUse(n *reporter.Node) {
-	metric := func(name string) *float64 { return numberOf(n.Metric(name), true) }
+	metric := func(name string) *float64 { return finiteOrNil(n.Metric(name), true) }
 	row.CPUSeconds, row.AvgCPUCores = metric(reporter.MetricJobCPU), metric(reporter.MetricJobCores)
 	row.MaxCPUCores, row.PeakMemoryMB = metric(reporter.MetricJobCoresPeak), metric(reporter.MetricJobMemoryPeak)
 	row.ReadMB, row.WriteMB = metric(reporter.MetricJobRead), metric(reporter.MetricJobWritten)
 	if j := n.Job; j != nil {
 		row.Start, row.ExitCode, row.Signal, row.MemoryKind = j.Start, j.ExitCode, j.Signal, j.MemoryKind
-		if row.State == Ended {
+		if row.State == StateEnded {
 			row.End = j.End
 		}
 		if wall := metric(reporter.MetricWall); wall != nil {
 			row.WallSeconds = wall
 		}
 		if row.PeakMemoryMB == nil { // perfagent's own is no lower
-			row.PeakMemoryMB = numberOf(j.MaxRSSMB, j.MaxRSSMB > 0 && !j.MaxRSSAtMost)
+			row.PeakMemoryMB = finiteOrNil(j.MaxRSSMB, j.MaxRSSMB > 0 && !j.MaxRSSAtMost)
 		}
 	}
 	if l := n.Limits; l != nil {
-		row.MemoryLimitMB = numberOf(float64(l.MemoryMB), l.MemoryMB > 0)
+		row.MemoryLimitMB = finiteOrNil(float64(l.MemoryMB), l.MemoryMB > 0)
 		if l.CPUs > 0 {
-			row.CPUsAllowed = numberOf(l.CPUs, true)
+			row.CPUsAllowed = finiteOrNil(l.CPUs, true)
 		}
 	}
 
@@ -140,14 +140,14 @@ func (row *Row) noteUse(n *reporter.Node) {
 			busy, measured = busy+v, measured+1
 		}
 	}
-	row.GPUMemoryMB, row.GPUUtilization = numberOf(most, true), numberOf(busy/measured, true)
+	row.GPUMemoryMB, row.GPUUtilization = finiteOrNil(most, true), finiteOrNil(busy/measured, true)
 }
 
 // ofGPUs reports whether something of the GPUs could not be read.
 func ofGPUs(m reporter.Missing) bool { return m.What == host.SourceGPU }
 
-// numberOf returns a number with three decimals, or nil if it is not one that JSON has, or not there.
-func numberOf(v float64, there bool) *float64 {
+// finiteOrNil returns a number with three decimals, or nil if it is not one that JSON has, or not there.
+func finiteOrNil(v float64, there bool) *float64 {
 	if !there || math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}

@@ -26,7 +26,7 @@ type Options struct {
 	AllPhases bool
 	// JobPictures and Pictures are lines below the numbers of the job and of the node: sparklines, plain
 	// text of at most Width cells. Empty = none.
-	JobPictures, Pictures []string
+	JobSparklines, NodeSparklines []string
 }
 
 // phases returns how many phases are shown.
@@ -45,7 +45,7 @@ const Width = 80
 // Nothing in the report can make it write control characters or lines wider than Options.Width. Only the
 // paths of the report and its page are never cut.
 func Write(w io.Writer, r *reporter.Report, o Options) error {
-	p := &layout{width: Width, label: labelWidth, color: o.Color}
+	p := &terminalWriter{width: Width, label: labelWidth, color: o.Color}
 	if o.Width > 0 {
 		p.width = min(o.Width, Width)
 	}
@@ -78,7 +78,7 @@ func write(w io.Writer, all []byte, what string) error {
 }
 
 // head writes how the run ended, how much it used of what it may use, and what to change.
-func (p *layout) head(r *reporter.Report, o Options) {
+func (p *terminalWriter) head(r *reporter.Report, o Options) {
 	s, end := ending(r)
 	for _, part := range text.Wrap("perfagent: "+end, p.width, 2) {
 		p.line(s, part)
@@ -91,7 +91,7 @@ func (p *layout) head(r *reporter.Report, o Options) {
 }
 
 // bars writes a line for each bar.
-func (p *layout) bars(r *reporter.Report, ascii bool) {
+func (p *terminalWriter) bars(r *reporter.Report, ascii bool) {
 	for _, b := range Bars(r) {
 		picture := b.Picture()
 		if ascii {
@@ -99,12 +99,12 @@ func (p *layout) bars(r *reporter.Report, ascii bool) {
 		}
 		look := map[string]style{"alarming": alarm, "dim": dim}[b.Look()]
 		p.line(look, text.PadRight(b.Label, headWidth)+picture+"  "+text.PadLeft(b.Share(), len("100 %"))+
-			"  "+b.Whole())
+			"  "+b.CapacityText())
 	}
 }
 
 // about writes what the run was.
-func (p *layout) about(r *reporter.Report) {
+func (p *terminalWriter) about(r *reporter.Report) {
 	if r.Run.Incomplete != "" {
 		p.text(alarm, "incomplete", text.Printable(r.Run.Incomplete))
 	}
@@ -133,12 +133,12 @@ func onlyNode(r *reporter.Report) *reporter.Node {
 }
 
 // node writes the only node in full.
-func (p *layout) node(r *reporter.Report, o Options) {
+func (p *terminalWriter) node(r *reporter.Report, o Options) {
 	n := onlyNode(r)
 	p.rows(jobNumbers(n, &r.Run))
 	p.phases(r, o.phases())
-	p.work(r)
-	p.pictures(o.JobPictures)
+	p.operations(r)
+	p.sparklines(o.JobSparklines)
 	p.ranks(r)
 
 	if rows := nodeNumbers(n, &r.Run); len(rows) > 0 {
@@ -148,16 +148,16 @@ func (p *layout) node(r *reporter.Report, o Options) {
 		}
 		p.rows(rows)
 	}
-	p.pictures(o.Pictures)
+	p.sparklines(o.NodeSparklines)
 }
 
 // jobNumbers returns the rows of the job, its limits and its GPUs.
-func jobNumbers(n *reporter.Node, run *reporter.Run) []row {
-	return slices.Concat(jobRows(n, run), jobStrain(n, run.WallSeconds), limitRows(n), gpuRows(n))
+func jobNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
+	return slices.Concat(jobRows(n, run), jobPressureRows(n, run.WallSeconds), limitRows(n), gpuRows(n))
 }
 
 // nodeNumbers returns the rows of the node. One reading says nothing of a run that was too short for more.
-func nodeNumbers(n *reporter.Node, run *reporter.Run) []row {
+func nodeNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
 	wall := run.WallSeconds
 	if wall > 0 && wall < notableAfter && math.IsNaN(n.Metric(reporter.MetricCPUMean)) {
 		return nil
@@ -167,9 +167,9 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []row {
 	}
 	rows := cpuRows(n)
 	if peak := n.Metric(reporter.MetricMemoryPeak); !math.IsNaN(peak) {
-		rows = append(rows, row{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)})
+		rows = append(rows, numberRow{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)})
 	}
-	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodeStrain(n, run.WallSeconds))
+	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodePressureRows(n, run.WallSeconds))
 }
 
 // HostLine describes a host by the name of its node, or returns "" if nothing is known of it.
@@ -182,7 +182,7 @@ func HostLine(name string, h *reporter.Host) string {
 }
 
 // cpuRows returns how busy the node's CPUs were and, where there was no job, how idle.
-func cpuRows(n *reporter.Node) []row {
+func cpuRows(n *reporter.Node) []numberRow {
 	mean, over := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUOver80)
 	if math.IsNaN(mean) {
 		return nil
@@ -192,9 +192,9 @@ func cpuRows(n *reporter.Node) []row {
 	if peak := n.Metric(reporter.MetricCPUPeak); !math.IsNaN(peak) {
 		note += ", peak " + text.Percent(peak)
 	}
-	rows := []row{{label: "node CPU", value: text.Percentage(mean), note: note}}
+	rows := []numberRow{{label: "node CPU", value: text.Percentage(mean), note: note}}
 	if over > 0 {
-		rows = append(rows, row{value: text.Percentage(over), note: "of the time at 80 % or more"})
+		rows = append(rows, numberRow{value: text.Percentage(over), note: "of the time at 80 % or more"})
 	}
 
 	if n.Job == nil && n.Host != nil {
@@ -211,18 +211,18 @@ const (
 )
 
 // idleRows returns how many CPUs were not used, out of how many.
-func idleRows(label string, idle, of, hours float64) []row {
+func idleRows(label string, idle, of, hours float64) []numberRow {
 	share := 100 * idle / of
 	if !(share >= notableIdle) || math.IsInf(share, 0) {
 		return nil
 	}
 
-	r := row{label: label, note: fmt.Sprintf("%s of %s %s idle (%s %%)", text.UsedCPUs(idle), text.CPUs(of),
+	r := numberRow{label: label, note: fmt.Sprintf("%s of %s %s idle (%s %%)", text.UsedCPUs(idle), text.CPUs(of),
 		text.Plural(of, "CPU", "CPUs"), text.Fixed(share, 0))}
 	if hours >= notableHours {
 		r.value = text.Quantity{Number: text.Fixed(hours, 1), Unit: "CPU·h"}
 	}
-	return []row{r}
+	return []numberRow{r}
 }
 
 func p95(n *reporter.Node) string {
@@ -250,44 +250,45 @@ func memoryNote(n *reporter.Node) string {
 }
 
 // trafficRows returns the bytes that the node moved, if there were any, and how full its disk was.
-func trafficRows(n *reporter.Node, wall float64) []row {
-	var rows []row
-	label := collector.Group("")
+func trafficRows(n *reporter.Node, wall float64) []numberRow {
+	var rows []numberRow
+	label := collector.TrafficGroup("")
 	for _, c := range collector.Traffic() {
 		counter := c.Info()
-		v := n.Metric(reporter.TotalOf(c))
+		v := n.Metric(reporter.TotalMetricName(c))
 		if math.IsNaN(v) || v == 0 {
 			continue
 		}
 
-		r := row{value: text.Size(v), note: counter.Word}
-		if counter.Group != label { // print the label once
-			label, r.label = counter.Group, NodeLabel(counter.Group)
+		r := numberRow{value: text.Size(v), note: counter.Direction}
+		if counter.TrafficGroup != label { // print the label once
+			label, r.label = counter.TrafficGroup, NodeLabel(counter.TrafficGroup)
 		}
 		if wall > 0 {
-			r.rate = text.Rate(v / wall)
+			r.rate = text.SpeedText(v / wall)
 		}
 		rows = append(rows, r)
 	}
 
 	if fill := n.Metric(reporter.MetricDiskPeak); !math.IsNaN(fill) {
-		rows = append(rows, row{label: "node fill", value: text.Percentage(fill), note: "of the disk, peak"})
+		rows = append(rows, numberRow{label: "node fill", value: text.Percentage(fill), note: "of the disk, peak"})
 	}
 	return rows
 }
 
 // energyRows returns the energy that the node's CPU packages and their memory took, and how hot they were.
-func energyRows(n *reporter.Node, wall float64) []row {
-	var rows []row
+func energyRows(n *reporter.Node, wall float64) []numberRow {
+	var rows []numberRow
 	if joules := n.Metric(reporter.MetricNodeEnergy); joules > 0 {
-		r := row{label: "node energy", value: text.Energy(joules), note: "of CPU packages and memory"}
+		r := numberRow{label: "node energy", value: text.Energy(joules), note: "of CPU packages and memory"}
 		if wall > 0 {
 			r.note += ", " + text.Fixed(joules/wall, 1) + " W on average"
 		}
 		rows = append(rows, r)
 	}
 	if celsius := n.Metric(reporter.MetricCPUTemperature); celsius > 0 {
-		r := row{label: "node heat", value: text.Quantity{Number: text.Fixed(celsius, 1), Unit: collector.Celsius.Symbol()},
+		r := numberRow{label: "node heat", value: text.Quantity{Number: text.Fixed(celsius, 1),
+			Unit: collector.Celsius.Symbol()},
 			note: "hottest CPU package, peak"}
 		if times := n.Metric(reporter.MetricCPUThrottleEvents); times > 0 {
 			r.note += ", clocked down " + text.Count(times, "time", "times")
@@ -298,20 +299,20 @@ func energyRows(n *reporter.Node, wall float64) []row {
 }
 
 // NodeLabel returns the label of a group of the node's counters, such as "node net".
-func NodeLabel(group collector.Group) string {
+func NodeLabel(group collector.TrafficGroup) string {
 	switch group {
-	case collector.GroupNetwork:
+	case collector.TrafficNetwork:
 		return "node net"
-	case collector.GroupLoopback:
+	case collector.TrafficLoopback:
 		return "node lo"
-	case collector.GroupInfiniBand:
+	case collector.TrafficInfiniBand:
 		return "node IB"
 	}
 	return "node " + string(group)
 }
 
 // cost writes the cost of the measuring.
-func (p *layout) cost(r *reporter.Report) {
+func (p *terminalWriter) cost(r *reporter.Report) {
 	if words := costOf(r); words != "" {
 		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
 	}

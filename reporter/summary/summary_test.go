@@ -134,7 +134,7 @@ func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 func TestSummary_MissingNamesTheGPU(t *testing.T) {
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Missing: []reporter.Missing{
 		{What: "gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "max_t_gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "gpu_3_utilization_pct", Why: "nvidia-smi says [N/A]"}}}}}
-	list := absences(r)
+	list := missingGroups(r)
 	if len(list) != 1 || list[0].text(1) != "gpu 3: nvidia-smi says [N/A]" {
 		t.Errorf("%+v", list)
 	}
@@ -145,15 +145,15 @@ func TestSummary_MissingGroupsByCodeAndSource(t *testing.T) {
 	const broken = "open /proc/stat: permission denied"
 	node := func(count int64) *reporter.Node {
 		return &reporter.Node{Missing: []reporter.Missing{
-			{What: "disk", Code: reporter.Unreadable, Why: "statfs /: no answer (1 of 10 readings)", Count: 1, Of: 10},
-			{What: "cpu", Code: reporter.Unreadable, Why: fmt.Sprintf("%s (%d of 10 readings)", broken, count), Count: count, Of: 10},
+			{What: "disk", Code: reporter.Unreadable, Why: "statfs /: no answer (1 of 10 readings)", Count: 1, Total: 10},
+			{What: "cpu", Code: reporter.Unreadable, Why: fmt.Sprintf("%s (%d of 10 readings)", broken, count), Count: count, Total: 10},
 			{What: "cpu_avg_utilization_pct", Code: reporter.Unreadable, Why: broken},
 			{What: "node_cpu_hours", Code: reporter.Unreadable, Why: "the number of CPUs is unknown: " + broken},
 			{What: "job_cpu_seconds", Code: reporter.NoJob, Why: "no job was wrapped"},
 			{What: "journal", Code: reporter.JournalFailed, Why: "the disk is full"},
 		}}
 	}
-	list := absences(&reporter.Report{Nodes: map[string]*reporter.Node{"0": node(9), "1": node(10), "2": {}}})
+	list := missingGroups(&reporter.Report{Nodes: map[string]*reporter.Node{"0": node(9), "1": node(10), "2": {}}})
 
 	var got []string
 	for _, a := range list {

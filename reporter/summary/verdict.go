@@ -49,7 +49,7 @@ func onlyCode(line string, code float64) bool {
 
 // causeText returns a cause in a word or two.
 func causeText(cause string) string {
-	if diagnosis.OutOfMemory(cause) {
+	if diagnosis.IsOutOfMemory(cause) {
 		return "out of memory"
 	}
 	return cmp.Or(map[string]string{
@@ -85,7 +85,7 @@ const (
 )
 
 // messages writes messages behind a label, each in at most so many lines and in the first style if it is bad.
-func (p *layout) messages(label string, list []Message, bad, good style, lines int) {
+func (p *terminalWriter) messages(label string, list []Message, bad, good style, lines int) {
 	for _, m := range list {
 		look := good
 		if m.Bad {
@@ -100,7 +100,7 @@ func (p *layout) messages(label string, list []Message, bad, good style, lines i
 // each cause once.
 func shownVerdicts(r *reporter.Report) []Message {
 	list, said := Verdicts(r), ""
-	if name, _ := nodeThatFailed(r); name != "" {
+	if name, _ := firstFailedNode(r); name != "" {
 		said = fmt.Sprintf("node %s: exited with code %d", text.Printable(name), *r.Nodes[name].Job.ExitCode)
 	}
 	if v := r.Run.Verdict; v != nil && failedRank(r) != "" && v.Cause == diagnosis.CauseExited &&
@@ -148,7 +148,7 @@ func nodeVerdicts(r *reporter.Report) []Message {
 		list = append(list, nodesVerdict{Message{Text: words, Bad: bad}, key, []string{name}})
 	}
 
-	slices.SortStableFunc(list, func(a, b nodesVerdict) int { return a.rank(run) - b.rank(run) })
+	slices.SortStableFunc(list, func(a, b nodesVerdict) int { return a.priority(run) - b.priority(run) })
 	var out []Message
 	for _, v := range list[:min(len(list), maxVerdicts)] {
 		if len(r.Nodes) > 1 {
@@ -175,7 +175,7 @@ func knowsNothing(v *reporter.Verdict) bool {
 // A nodesVerdict is the message about the nodes that ended in the same way.
 type nodesVerdict struct {
 	Message
-	cause string // key of the verdict
+	key   string // key of the verdict
 	nodes []string
 }
 
@@ -188,12 +188,12 @@ func verdictKey(v *reporter.Verdict, bad bool) string {
 	return fmt.Sprint(bad, v.Cause, v.Evidence["signal"], v.Number("exit_code"))
 }
 
-// rank orders the run's own cause first, and what is not bad last.
-func (v *nodesVerdict) rank(run string) int {
+// priority orders the run's own cause first, and what is not bad last.
+func (v *nodesVerdict) priority(run string) int {
 	switch {
 	case !v.Bad:
 		return 2
-	case v.cause != run:
+	case v.key != run:
 		return 1
 	}
 	return 0

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-func merged(t *testing.T, inputs ...reporter.Source) *reporter.Report {
+func merged(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
 	r, err := diagnosis.Merge(inputs)
 	if err != nil {
@@ -42,9 +42,9 @@ func TestVerdicts_SayTheRunsOwnFirst(t *testing.T) {
 		{"one node", []int{4}, nil},
 		{"all well", []int{0, 0}, nil},
 	} {
-		var inputs []reporter.Source
+		var inputs []reporter.SourceReport
 		for i, code := range c.codes {
-			inputs = append(inputs, reporter.Source{Path: fmt.Sprint(i), Report: bareReport(i, code)})
+			inputs = append(inputs, reporter.SourceReport{Path: fmt.Sprint(i), Report: bareReport(i, code)})
 		}
 		r := merged(t, inputs...)
 		said := Verdicts(r)
@@ -62,7 +62,7 @@ func TestVerdicts_SayTheRunsOwnFirst(t *testing.T) {
 func TestVerdicts_SayMoreThanTheCode(t *testing.T) {
 	a, b := bareReport(0, 3), bareReport(1, 3)
 	b.Nodes["1"].Verdict.Text = "exited with code 3 after SIGTERM from bash (process 7)"
-	said := Verdicts(merged(t, reporter.Source{Path: "a", Report: a}, reporter.Source{Path: "b", Report: b}))
+	said := Verdicts(merged(t, reporter.SourceReport{Path: "a", Report: a}, reporter.SourceReport{Path: "b", Report: b}))
 	if len(said) != 2 || said[0].Text != "node 0: exited with code 3" || said[1].Text != "node 1: "+b.Nodes["1"].Verdict.Text {
 		t.Errorf("said %+v", said)
 	}

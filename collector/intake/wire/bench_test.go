@@ -36,7 +36,7 @@ func BenchmarkText(b *testing.B) {
 	}
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
-	t := NewText(bytes.NewReader(nil))
+	t := NewPrometheusReader(bytes.NewReader(nil))
 	for b.Loop() {
 		for t.Reset(bytes.NewReader(body)); t.Next(); {
 		}

@@ -3,7 +3,7 @@
 //
 // The parsers are functions of bytes. They keep nothing of a line, and reading a line allocates nothing, apart from
 // strings with escapes and numbers of more than 32 characters. What they return shares memory with the line and with
-// the Event or [Text], so it is valid until the next line.
+// the Event or [PrometheusReader], so it is valid until the next line.
 //
 // Input is not trusted. Whatever the bytes are, the result is an Event or a [Reason], never a panic.
 package wire

@@ -7,19 +7,19 @@ type Kind uint8
 
 // The kinds of events. Each comment names the fields of Event that it uses beside Series and At.
 const (
-	Nothing      Kind = iota // an empty line
-	Time                     // Values (ms), Rate, Key, Bytes and Sized; or Failed
-	Counter                  // Values, Rate
-	Gauge                    // Values: what it is now
-	Change                   // Values: by how much a gauge changed
-	Value                    // Values, Rate, Text (the unit, or nothing)
-	Set                      // Text: a member
-	Attribute                // Attribute
-	Transfer                 // Transfer, Rank; Series is the transfer's name
-	Failure                  // Failure, Rank; Series is the transfer's name
-	TransferData             // Data (an object of lists), Rank; Series is the transfer's name
-	ProxyStore               // Data (an object of metrics), Version, Text (the id); no Series
-	Mark                     // Text; no Series
+	Nothing         Kind = iota // an empty line
+	Timing                      // Values (ms), Rate, Key, Bytes and Sized; or Failed
+	Counter                     // Values, Rate
+	Gauge                       // Values: what it is now
+	GaugeDelta                  // Values: by how much a gauge changed
+	Value                       // Values, Rate, Text (the unit, or nothing)
+	Set                         // Text: a member
+	Attribute                   // Attribute
+	Transfer                    // Transfer, Rank; Series is the transfer's name
+	TransferFailure             // Failure, Rank; Series is the transfer's name
+	TransferData                // Data (an object of lists), Rank; Series is the transfer's name
+	ProxyStore                  // Data (an object of metrics), Version, Text (the id); no Series
+	Mark                        // Text; no Series
 )
 
 // A Dialect is the meaning of a gauge with a sign: a change for StatsD, a value for DogStatsD.
@@ -59,7 +59,7 @@ type Event struct {
 	Text      []byte
 	Key       []byte  // nil without one
 	Bytes     float64 // the size of the object, if Sized
-	Sized     bool
+	HasBytes  bool
 	Failed    bool // the operation failed; there are no Values
 	Attribute any  // a string, a float64 or a bool
 	Rank      int  // −1 without one
@@ -76,7 +76,7 @@ type Event struct {
 // reset makes the Event say nothing, and keeps its memory.
 func (e *Event) reset() {
 	e.Kind, e.Series, e.Values, e.Rate, e.At = Nothing, nil, e.Values[:0], 1, 0
-	e.Text, e.Key, e.Data, e.Sized, e.Failed, e.Rank = nil, nil, nil, false, false, -1
+	e.Text, e.Key, e.Data, e.HasBytes, e.Failed, e.Rank = nil, nil, nil, false, false, -1
 	e.reason = Accepted
 	e.builder.reset()
 }

@@ -16,7 +16,7 @@ func ExampleEvent_Parse() {
 			fmt.Println(reason)
 			continue
 		}
-		fmt.Printf("%s %v, a change: %t\n", e.Series, e.Values, e.Kind == wire.Change)
+		fmt.Printf("%s %v, a change: %t\n", e.Series, e.Values, e.Kind == wire.GaugeDelta)
 	}
 	// Output:
 	// queue [-3], a change: true
@@ -24,8 +24,8 @@ func ExampleEvent_Parse() {
 	// malformed
 }
 
-func ExampleText() {
-	text := wire.NewText(strings.NewReader("# TYPE took_seconds summary\ntook_seconds_sum 3\ntook_seconds_count 2\n"))
+func ExamplePrometheusReader() {
+	text := wire.NewPrometheusReader(strings.NewReader("# TYPE took_seconds summary\ntook_seconds_sum 3\ntook_seconds_count 2\n"))
 	for text.Next() {
 		fmt.Printf("%s %v %v\n", text.Sample.Series, text.Sample.Part == wire.Count, text.Sample.Value)
 	}

@@ -23,7 +23,7 @@ func finiteSlowly(text string) (float64, Reason) {
 func checkEvent(t *testing.T, e *Event) {
 	t.Helper()
 	for _, v := range e.Values {
-		if !(math.Abs(v) <= maxNumber) || e.Kind == Time && v < 0 {
+		if !(math.Abs(v) <= maxNumber) || e.Kind == Timing && v < 0 {
 			t.Errorf("value %v of %q", v, e.Series)
 		}
 	}
@@ -131,7 +131,7 @@ func FuzzNumber(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v, reason := decimal([]byte(text))
+		v, reason := parseDecimal([]byte(text))
 		if reason != Accepted {
 			return
 		}
@@ -148,7 +148,7 @@ func FuzzText(f *testing.F) {
 	for _, tt := range badBodies {
 		f.Add([]byte(tt.body))
 	}
-	used := NewText(bytes.NewReader(nil))
+	used := NewPrometheusReader(bytes.NewReader(nil))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		used.Reset(bytes.NewReader(body))
 		n := 0
@@ -171,14 +171,14 @@ func FuzzText(f *testing.F) {
 		if lines := bytes.Count(body, []byte("\n")); n > lines {
 			t.Errorf("%d samples in %d lines", n, lines)
 		}
-		if again := NewText(bytes.NewReader(body)); !samePlaces(again, n, used.Err()) {
+		if again := NewPrometheusReader(bytes.NewReader(body)); !samePlaces(again, n, used.Err()) {
 			t.Errorf("read twice, %q gives %v and %v", body, used.Err(), again.Err())
 		}
 	})
 }
 
 // samePlaces reads a body again and reports whether it ends after as many samples with the same error.
-func samePlaces(t *Text, n int, err error) bool {
+func samePlaces(t *PrometheusReader, n int, err error) bool {
 	for t.Next() {
 		n--
 	}

@@ -9,17 +9,18 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// decimal reads a number as StatsD clients write it: decimal digits, with a sign, a point and an exponent if need be.
-func decimal(b []byte) (float64, Reason) {
+// parseDecimal reads a number as StatsD clients write it: decimal digits, with a sign, a point and an exponent if need
+// be.
+func parseDecimal(b []byte) (float64, Reason) {
 	v, err := parseNumber(b)
 	if err != nil {
 		return 0, Malformed
 	}
-	return v, finite(v)
+	return v, checkFinite(v)
 }
 
-// finite returns NotFinite for a number that does not count.
-func finite(v float64) Reason {
+// checkFinite returns NotFinite for a number that does not count.
+func checkFinite(v float64) Reason {
 	if !(math.Abs(v) <= maxNumber) {
 		return NotFinite
 	}

@@ -67,9 +67,9 @@ func (s *Sample) Label(name string) []byte {
 // pieceSize is how much of a body is in memory at a time, and the length of the longest line that is read whole.
 const pieceSize = 32 << 10
 
-// A Text reads a body in Prometheus' text format 0.0.4, sample by sample, as bufio.Scanner reads lines. Create one with
-// [NewText].
-type Text struct {
+// A PrometheusReader reads a body in Prometheus' text format 0.0.4, sample by sample, as bufio.Scanner reads lines.
+// Create one with [NewPrometheusReader].
+type PrometheusReader struct {
 	Sample Sample
 
 	lines   *bufio.Reader
@@ -81,24 +81,25 @@ type Text struct {
 	err     error
 }
 
-// NewText returns a Text at the beginning of a body.
-func NewText(body io.Reader) *Text {
-	t := &Text{lines: bufio.NewReaderSize(nil, pieceSize)}
+// NewPrometheusReader returns a Text at the beginning of a body.
+func NewPrometheusReader(body io.Reader) *PrometheusReader {
+	t := &PrometheusReader{lines: bufio.NewReaderSize(nil, pieceSize)}
 	t.Reset(body)
 	return t
 }
 
 // Reset goes to the beginning of a body, and keeps the memory that was used for another one.
-func (t *Text) Reset(body io.Reader) {
+func (t *PrometheusReader) Reset(body io.Reader) {
 	t.lines.Reset(body)
-	*t = Text{lines: t.lines, family: t.family[:0], long: t.long[:0], builder: seriesBuilder{out: t.builder.out}}
+	*t = PrometheusReader{lines: t.lines, family: t.family[:0], long: t.long[:0],
+		builder: seriesBuilder{out: t.builder.out}}
 }
 
 // Err returns the error that ended Next before the body's end: that of the reader, or one that names the line.
-func (t *Text) Err() error { return t.err }
+func (t *PrometheusReader) Err() error { return t.err }
 
 // Next reads the next sample into t.Sample. It reports false at the end, and at the first line that cannot be read.
-func (t *Text) Next() bool {
+func (t *PrometheusReader) Next() bool {
 	for t.err == nil {
 		line, whole, ok := t.nextLine()
 		switch {
@@ -119,7 +120,7 @@ func (t *Text) Next() bool {
 
 // nextLine returns the next line without the white space around it, or the beginning of one that is too long to be
 // whole. It reports false at the end of the body.
-func (t *Text) nextLine() (line []byte, whole, ok bool) {
+func (t *PrometheusReader) nextLine() (line []byte, whole, ok bool) {
 	line, err := t.lines.ReadSlice('\n')
 	if whole = !errors.Is(err, bufio.ErrBufferFull); !whole {
 		t.long = append(t.long[:0], line[:MaxText+1]...)
@@ -145,14 +146,14 @@ func (t *Text) nextLine() (line []byte, whole, ok bool) {
 }
 
 // fail notes an error with the line that has it.
-func (t *Text) fail(err error) {
+func (t *PrometheusReader) fail(err error) {
 	if err != nil {
 		t.err = fmt.Errorf("line %d: %w", t.line, err)
 	}
 }
 
 // comment reads what comes after "#": the type of the metric that follows, or nothing of use.
-func (t *Text) comment(line []byte) error {
+func (t *PrometheusReader) comment(line []byte) error {
 	keyword, rest := word(line)
 	if string(keyword) != "TYPE" {
 		return nil
@@ -160,7 +161,7 @@ func (t *Text) comment(line []byte) error {
 
 	name, rest := word(rest)
 	kind, rest := word(rest)
-	if metricName(name) != len(name) || len(name) == 0 || len(rest) > 0 {
+	if metricNameLen(name) != len(name) || len(name) == 0 || len(rest) > 0 {
 		return errors.New("a TYPE line is not \"# TYPE NAME TYPE\"")
 	}
 	known := false
@@ -173,8 +174,8 @@ func (t *Text) comment(line []byte) error {
 }
 
 // sample reads NAME{LABELS} VALUE [TIMESTAMP], or the name of a line that is not whole.
-func (t *Text) sample(line []byte, whole bool) error {
-	n := metricName(line)
+func (t *PrometheusReader) sample(line []byte, whole bool) error {
+	n := metricNameLen(line)
 	if n == 0 {
 		return fmt.Errorf("%q is no name of a metric", short(line))
 	}
@@ -211,7 +212,7 @@ func (t *Text) sample(line []byte, whole bool) error {
 }
 
 // identify finds out what a sample is from its name and the TYPE line before.
-func (t *Text) identify(name []byte) {
+func (t *PrometheusReader) identify(name []byte) {
 	s := &t.Sample
 	s.Name = name
 	suffix, ours := bytes.CutPrefix(name, t.family)
@@ -237,14 +238,14 @@ func (t *Text) identify(name []byte) {
 }
 
 // labels reads what comes after "{", to "}", and returns what follows.
-func (t *Text) labels(rest []byte) ([]byte, error) {
+func (t *PrometheusReader) labels(rest []byte) ([]byte, error) {
 	for {
 		rest = skipSpace(rest)
 		if len(rest) > 0 && rest[0] == '}' {
 			return rest[1:], nil
 		}
 
-		n := labelName(rest)
+		n := labelNameLen(rest)
 		name := rest[:n]
 		rest = skipSpace(rest[n:])
 		if n == 0 || len(rest) == 0 || rest[0] != '=' {
@@ -269,7 +270,7 @@ func (t *Text) labels(rest []byte) ([]byte, error) {
 }
 
 // label takes a label to the series, or le to the bucket. An empty value is as good as no label.
-func (t *Text) label(name, value []byte) error {
+func (t *PrometheusReader) label(name, value []byte) error {
 	s := &t.Sample
 	switch {
 	case s.Part == Bucket && string(name) == "le":
@@ -321,7 +322,7 @@ func labelValue(rest []byte) (value, after []byte, err error) {
 var unescaped = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 
 // numbers reads the value, and the time if there is one, which is not used.
-func (t *Text) numbers(rest []byte) error {
+func (t *PrometheusReader) numbers(rest []byte) error {
 	value, rest := word(rest)
 	v, err := parseNumber(value)
 	if err != nil {
@@ -363,11 +364,11 @@ func skipSpace(b []byte) []byte {
 	return b
 }
 
-// metricName returns how many bytes of a name b begins with.
-func metricName(b []byte) int { return nameLength(b, ':') }
+// metricNameLen returns how many bytes of a name b begins with.
+func metricNameLen(b []byte) int { return nameLength(b, ':') }
 
-// labelName returns how many bytes of a label's name b begins with.
-func labelName(b []byte) int { return nameLength(b, '_') }
+// labelNameLen returns how many bytes of a label's name b begins with.
+func labelNameLen(b []byte) int { return nameLength(b, '_') }
 
 // nameLength returns how many bytes of a name b begins with: letters, digits but for the first, "_" and another one.
 func nameLength(b []byte, another byte) int {

@@ -17,12 +17,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/testenv"
 )
 
 // samples reads a body into lines of text.
 func samples(body string) (lines []string, err error) {
-	t := NewText(strings.NewReader(body))
+	t := NewPrometheusReader(strings.NewReader(body))
 	for t.Next() {
 		s := &t.Sample
 		line := fmt.Sprintf("%s %s %s %v", [...]string{"untyped", "counter", "gauge", "histogram", "summary"}[s.Type],
@@ -131,7 +131,7 @@ func TestText_BadBodies(t *testing.T) {
 func TestText_ReadsLikePrometheusClient(t *testing.T) {
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" || exec.Command(python, "-c", "import prometheus_client").Run() != nil {
-		need.Missing(t, "needs Python with prometheus_client: make test installs it, PERFAGENT_TEST_PYTHON names it")
+		testenv.SkipOrFail(t, "needs Python with prometheus_client: make test installs it, PERFAGENT_TEST_PYTHON names it")
 	}
 
 	const script = `
@@ -153,7 +153,7 @@ for family in text_string_to_metric_families(open(sys.argv[1]).read()):
 	want := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	slices.Sort(want)
 	var got []string
-	text := NewText(bytes.NewReader(body))
+	text := NewPrometheusReader(bytes.NewReader(body))
 	for text.Next() {
 		got = append(got, asPython(t, &text.Sample))
 	}
@@ -224,13 +224,13 @@ func TestText_LabelsOfASeries(t *testing.T) {
 		"# TYPE a summary\na_count{b=\"1\",c=\"2\"} 1":     `a{b="1",c="2"}`,
 		strings.Repeat("a", MaxText) + `{b="1"} 1`:         strings.Repeat("a", MaxText) + `{b="1"}`,
 	} {
-		text := NewText(strings.NewReader(line + "\n"))
+		text := NewPrometheusReader(strings.NewReader(line + "\n"))
 		if !text.Next() || string(text.Sample.Series) != want {
 			t.Errorf("%s: %s, want %s, %v", line, text.Sample.Series, want, text.Err())
 		}
 	}
 
-	long := NewText(strings.NewReader(strings.Repeat("a", MaxText+1) + "{b=\"1\"} 1\n"))
+	long := NewPrometheusReader(strings.NewReader(strings.Repeat("a", MaxText+1) + "{b=\"1\"} 1\n"))
 	if !long.Next() || long.Sample.Reason != TooLong || long.Sample.Series != nil {
 		t.Errorf("a name that is too long: %+v", long.Sample)
 	}
@@ -244,7 +244,7 @@ func TestText_Pieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := func(r io.Reader) (out []string) {
-		text := NewText(r)
+		text := NewPrometheusReader(r)
 		for text.Next() {
 			out = append(out, asPython(t, &text.Sample))
 		}
@@ -272,7 +272,7 @@ func TestText_Pieces(t *testing.T) {
 func TestText_LongLine(t *testing.T) {
 	t.Parallel()
 	x := strings.Repeat("x", 3*pieceSize)
-	text := NewText(strings.NewReader("# HELP a " + x + "\na 1\nb{c=\"" + x + "\"} 2\nd 3\n"))
+	text := NewPrometheusReader(strings.NewReader("# HELP a " + x + "\na 1\nb{c=\"" + x + "\"} 2\nd 3\n"))
 	var got []string
 	for text.Next() {
 		got = append(got, fmt.Sprintf("%s %s %v", text.Sample.Name, text.Sample.Series, text.Sample.Reason))

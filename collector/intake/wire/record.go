@@ -88,7 +88,7 @@ func (e *Event) parseRecord(line []byte) {
 		e.Kind, e.Version, e.Text, e.Data = ProxyStore, e.version(), e.text(idField), e.object(metricsField)
 		return
 	}
-	e.named(head)
+	e.readCommonFields(head)
 }
 
 // readFields reads the object into e.fields, and returns which head it has. A null is as good as nothing. It reports
@@ -128,8 +128,8 @@ func (e *Event) readFields(line []byte) (head field, ok bool) {
 // has reports whether there is a field.
 func (e *Event) has(f field) bool { return e.fields[f].kind != 0 }
 
-// named reads what most records have: the series' name and tags, the time, the rank.
-func (e *Event) named(head field) {
+// readCommonFields reads what most records have: the series' name and tags, the time, the rank.
+func (e *Event) readCommonFields(head field) {
 	name := e.text(head)
 	if len(name) == 0 {
 		e.refuse(Malformed)
@@ -175,7 +175,7 @@ func (e *Event) text(f field) []byte {
 func (e *Event) number(f field) float64 {
 	switch v := e.fields[f]; v.kind {
 	case '0':
-		number, reason := decimal(v.raw)
+		number, reason := parseDecimal(v.raw)
 		e.refuse(reason)
 		return number
 	case 'N':
@@ -237,7 +237,7 @@ func (e *Event) tags() {
 
 // operation reads a time of an operation, or that it failed.
 func (e *Event) operation() {
-	e.Kind = Time
+	e.Kind = Timing
 	if e.has(keyField) {
 		e.Key = e.text(keyField)
 	}
@@ -249,7 +249,7 @@ func (e *Event) operation() {
 		return
 	}
 
-	e.Sized, e.Bytes = e.has(bytesField), e.size(bytesField, 0)
+	e.HasBytes, e.Bytes = e.has(bytesField), e.size(bytesField, 0)
 	e.Values = append(e.Values, e.duration())
 }
 
@@ -272,7 +272,7 @@ func (e *Event) duration() (ms float64) {
 		}
 	}
 	e.demand(found == 1)
-	e.refuse(finite(ms))
+	e.refuse(checkFinite(ms))
 
 	return ms
 }
@@ -297,7 +297,7 @@ func (e *Event) transfer() {
 	if what := e.fields[failedField]; what.kind != 0 {
 		i := slices.Index(failures, string(what.raw))
 		e.demand(what.kind == '"' && i >= 0)
-		e.Kind, e.Failure = Failure, FailureKind(max(i, 0))
+		e.Kind, e.Failure = TransferFailure, FailureKind(max(i, 0))
 		return
 	}
 

@@ -27,17 +27,17 @@ func (e *Event) parseStatsD(line []byte, d Dialect) {
 	if extended {
 		d = e.extensions(rest, d)
 	}
-	e.typed(kind, value, d)
+	e.readStatsDValue(kind, value, d)
 	e.name(name)
 }
 
-// typed reads the values as the type says.
-func (e *Event) typed(kind, value []byte, d Dialect) {
+// readStatsDValue reads the values as the type says.
+func (e *Event) readStatsDValue(kind, value []byte, d Dialect) {
 	switch string(kind) {
 	case "c":
 		e.Kind = Counter
 	case "ms":
-		e.Kind = Time
+		e.Kind = Timing
 	case "h", "d":
 		e.Kind = Value
 	case "g":
@@ -56,10 +56,10 @@ func (e *Event) typed(kind, value []byte, d Dialect) {
 
 	signs := e.values(value)
 	switch {
-	case e.Kind == Time && slices.ContainsFunc(e.Values, func(v float64) bool { return v < 0 }):
+	case e.Kind == Timing && slices.ContainsFunc(e.Values, func(v float64) bool { return v < 0 }):
 		e.refuse(NotFinite)
 	case e.Kind == Gauge && d == StatsD && signs > 0:
-		e.Kind = Change
+		e.Kind = GaugeDelta
 		e.demand(signs == len(e.Values)) // all of them have one, or none
 	}
 }
@@ -69,7 +69,7 @@ func (e *Event) values(list []byte) (signs int) {
 	for more := true; more; {
 		var part []byte
 		part, list, more = Cut(list, ':')
-		v, reason := decimal(part)
+		v, reason := parseDecimal(part)
 		if reason != Accepted {
 			e.refuse(reason)
 			return 0
@@ -114,9 +114,9 @@ func isDogStatsD(part []byte) bool {
 
 // rate reads the share of events that were sent.
 func (e *Event) rate(text []byte) {
-	rate, reason := decimal(text)
+	rate, reason := parseDecimal(text)
 	e.demand(reason == Accepted && rate > 0 && rate <= 1)
-	e.refuse(finite(1 / rate))
+	e.refuse(checkFinite(1 / rate))
 	e.Rate = rate
 }
 
@@ -147,7 +147,7 @@ func (e *Event) parseMark(rest []byte) bool {
 	after := rest[end:]
 	for part := range bytes.SplitSeq(after, []byte("|")) {
 		if at, ok := bytes.CutPrefix(part, []byte("d:")); ok {
-			seconds, reason := decimal(at)
+			seconds, reason := parseDecimal(at)
 			if reason != Accepted || !isMoment(seconds) {
 				return false
 			}

@@ -25,7 +25,7 @@ func describe(e *Event) string {
 		fmt.Fprintf(&b, " %#v", e.Attribute)
 	case Transfer:
 		fmt.Fprintf(&b, " %v", e.Transfer)
-	case Failure:
+	case TransferFailure:
 		fmt.Fprintf(&b, " %d", e.Failure)
 	case ProxyStore:
 		fmt.Fprintf(&b, " %v", e.Version)
@@ -36,7 +36,7 @@ func describe(e *Event) string {
 	if e.Key != nil {
 		fmt.Fprintf(&b, " key %q", e.Key)
 	}
-	if e.Sized {
+	if e.HasBytes {
 		fmt.Fprintf(&b, " size %v", e.Bytes)
 	}
 	if e.Failed {

@@ -108,8 +108,8 @@ func (p *podman) folder(name string) string {
 	return dir
 }
 
-// play plays a Pod, and returns the folder of this machine into which the reports of all Pods come. podman neither makes
-// volumes writable for a group nor has claims, so they are folders. It has no nodes that could be named.
+// play plays a Pod, and returns the folder of this machine into which the reports of all Pods come. podman neither
+// makes volumes writable for a group nor has claims, so they are folders. It has no nodes that could be named.
 func (p *podman) play(about meta.ObjectMeta, spec core.PodSpec) (reports string) {
 	p.t.Helper()
 	reports = p.folder("reports")

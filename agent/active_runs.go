@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"errors"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/perfagent/perfagent"
+)
+
+// runs is what all runs share. It is global because a process has one set of signal handlers, one
+// heap, and one set of children.
+var runs struct {
+	mu     sync.Mutex
+	active int  // runs that have not ended
+	taken  bool // by a run with TakeOver, for good
+}
+
+var (
+	errTaken = &OptionError{"TakeOver", errors.New("this process has been taken over by another run")}
+	errBusy  = &OptionError{"TakeOver", errors.New("other runs are active in this process")}
+)
+
+// registerRun admits a run. A run with TakeOver must be the only one, then and later: it waits for all
+// children of the process, also for those of other runs. leave ends the run.
+func registerRun(o Options) (leave func(), err error) {
+	runs.mu.Lock()
+	defer runs.mu.Unlock()
+
+	switch {
+	case runs.taken:
+		return nil, errTaken
+	case o.TakeOver && runs.active > 0:
+		return nil, errBusy
+	case o.TakeOver:
+		runs.taken = true
+		setUpRuntime(o.wantsOperations())
+	}
+	runs.active++
+
+	return func() {
+		runs.mu.Lock()
+		defer runs.mu.Unlock()
+		runs.active--
+	}, nil
+}
+
+// allowSecondThread lets a second thread run goroutines in a process that was taken over: there is more to do than to
+// sample, and the samples shall not wait for it.
+func (o *Options) allowSecondThread() {
+	if o.TakeOver {
+		runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
+	}
+}
+
+// setUpRuntime sets up the runtime for a process that only measures. hears reports whether a job may send it much.
+func setUpRuntime(hears bool) {
+	// With one, a goroutine that becomes ready wakes no other thread, and what takes turns stays on one.
+	runtime.GOMAXPROCS(1)
+
+	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the
+	// first second, though: a short job would wait for it. A GOGC in the environment is meant for
+	// the job and overridden.
+	first, later := 400, 25
+	if hears {
+		first, later = 200, 10
+	}
+	debug.SetGCPercent(first)
+	time.AfterFunc(time.Second, func() { debug.SetGCPercent(later) })
+}
+
+// Version returns the version of perfagent in this program, as the file VERSION has it: "1.0.0".
+func Version() string {
+	return perfagent.Version()
+}

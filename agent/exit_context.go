@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/procfile"
+	"github.com/perfagent/perfagent/internal/timeout"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// exitContext collects what is known about the job's end beyond its exit status.
+func (w *commandRun) exitContext(status job.Status) diagnosis.ExitContext {
+	e := diagnosis.ExitContext{}
+	if status.Err != nil {
+		e.UnknownReason = status.Err.Error()
+	}
+	for _, s := range status.ReceivedSignals {
+		e.Signals = append(e.Signals, newSignal(s))
+	}
+
+	e.Scheduler, e.TimeLimit = w.o.identity.Scheduler, w.o.identity.EndTime
+	e.Timeout = timeoutEnd(host.Now())
+
+	if status.ExitCode != 0 {
+		e.Space, e.DiskPaths = w.o.freeSpaceAfter()
+		e.CoreDumped = status.CoreDumped
+		w.findCores(&e, status.Start)
+		select {
+		case e.SpaceBefore = <-w.freeSpaceBefore:
+		default: // a file system that does not answer
+		}
+	}
+
+	return e
+}
+
+// findCores looks for core files of the job, if these may have filled a file system.
+func (w *commandRun) findCores(e *diagnosis.ExitContext, since time.Time) {
+	if !e.CoreDumped && !slices.ContainsFunc(e.Space, diagnosis.IsFull) {
+		return
+	}
+	type found struct {
+		cores   []host.CoreFile
+		written bool
+	}
+	f, _ := timeout.Call(time.Second, func() (f found) { // a directory may hang
+		f.cores, f.written = host.FindCoreFiles(w.o.writtenPaths(), since.Add(-fileClock))
+		return f
+	})
+	e.Cores, e.CoresWritten = f.cores, f.written
+}
+
+// fileClock is more than the clock of file systems is behind: it moves with the kernel's ticks.
+const fileClock = 50 * time.Millisecond
+
+// A signalObserver adds the signals that this process was sent to the recording. If perfagent is
+// killed together with the job, the journal still says who wanted the job to end.
+type signalObserver struct{ *commandRun }
+
+func (w signalObserver) begin(*collector.Recording) {}
+
+func (w signalObserver) observe(_ *collector.Sample, rec *collector.Recording) {
+	sent := w.signals.Received()
+	if len(sent) == 0 {
+		return
+	}
+
+	rec.Account.Signals = nil // readers of copies keep the old slice
+	for _, s := range sent {
+		rec.Account.Signals = append(rec.Account.Signals, newSignal(s))
+	}
+}
+
+func (w signalObserver) end() []reporter.Missing { return nil }
+
+// journalSignals journals each signal at once, because the next sample may be far off.
+func (w *commandRun) journalSignals(ctx context.Context) {
+	for {
+		select {
+		case s := <-w.signals.Incoming():
+			w.output.signal(newSignal(s))
+			if s.Signal == syscall.SIGTERM || s.Signal == syscall.SIGINT {
+				w.scrapeNow()
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// newSignal converts a signal to the collector's type.
+func newSignal(s job.ReceivedSignal) collector.Signal {
+	return collector.Signal{
+		Signal: s.Name, Number: int(s.Signal), At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process,
+	}
+}
+
+// writtenPaths returns paths on the file systems that a job is likely to write to: its working
+// directory, the directory for temporary files, that of the reports, and the disk paths.
+func (o Options) writtenPaths() []string {
+	cwd, err := os.Getwd()
+	if err != nil {
+		cwd = "."
+	}
+	out, err := filepath.Abs(o.Out)
+	if err != nil {
+		out = o.Out
+	}
+
+	var unique []string
+	for _, p := range append([]string{cwd, os.TempDir(), out}, o.DiskPaths...) {
+		if !slices.Contains(unique, p) {
+			unique = append(unique, p)
+		}
+	}
+
+	return unique
+}
+
+// freeSpaceTimeout is how long the job waits for the free space: what it fills at once was not full before.
+const freeSpaceTimeout = 10 * time.Millisecond
+
+// awaitFreeSpace waits for the free space, which was measured while the output was opened, but not for a file
+// system that does not answer.
+func (w *commandRun) awaitFreeSpace() {
+	if before, ok := timeout.Receive(w.freeSpaceBefore, freeSpaceTimeout); ok {
+		w.freeSpaceBefore <- before // it has room for one
+	}
+}
+
+// measureFreeSpace measures their free space while the job is being started.
+func (o Options) measureFreeSpace() chan []host.FreeSpace {
+	before := make(chan []host.FreeSpace, 1)
+	go func() {
+		paths := o.writtenPaths()
+		var there []string
+		for _, path := range paths {
+			there = append(there, existing(path))
+		}
+
+		var free []host.FreeSpace
+		for _, r := range host.FreeSpaces(there) {
+			for i, path := range paths {
+				if there[i] == r.Path {
+					r.Path = path
+					free = append(free, r)
+				}
+			}
+		}
+		before <- free
+	}()
+
+	return before
+}
+
+// freeSpaceAfter measures the free space at the job's end. It also returns which of the paths are disk
+// paths.
+func (o Options) freeSpaceAfter() (free []host.FreeSpace, watched []string) {
+	paths, _ := timeout.Call(time.Second, o.writtenPaths) // the working directory may hang
+	for _, r := range host.FreeSpaces(paths) {
+		free = append(free, r)
+		// Samples leave out the space reserved for root, so only a file system without a reserve
+		// can be compared with them. A read-only image is not among the results.
+		if r.ReserveMB == 0 && slices.Contains(o.DiskPaths, r.Path) {
+			watched = append(watched, r.Path)
+		}
+	}
+
+	return free, watched
+}
+
+// existing returns path or, if it does not exist yet, the nearest directory above it that does. The
+// directory of the reports may have to be created first.
+func existing(path string) string {
+	for _, err := os.Stat(path); err != nil && path != filepath.Dir(path); _, err = os.Stat(path) {
+		path = filepath.Dir(path)
+	}
+
+	return path
+}
+
+// timeoutEnd returns when the timeout(1) that runs this process ends the job, computed from its
+// command line and its start time in /proc. A TERM that it sends before that is one that it was sent
+// itself. timeoutEnd returns the zero time if the parent is not timeout(1), or if the end is not known.
+func timeoutEnd(now host.Instant) time.Time {
+	dir := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
+	data, err := procfile.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return time.Time{}
+	}
+
+	var f [procfile.StatStart + 1][]byte
+	_, name, n := procfile.SplitStat(data, f[:])
+	if string(name) != "timeout" || n < len(f) {
+		return time.Time{}
+	}
+
+	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
+	command, err := procfile.ReadFile(filepath.Join(dir, "cmdline"))
+	limit, known := diagnosis.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
+	const longest = 10 * 365 * 24 * 3600.0 // seconds; a longer limit ends no job
+	if !ok || err != nil || !known || limit > longest || ticks > 1<<40 {
+		return time.Time{}
+	}
+
+	start := now.Wall.Add(time.Duration(ticks)*time.Second/procfile.UserHZ - now.Boot)
+	return start.Add(time.Duration(limit * float64(time.Second)))
+}

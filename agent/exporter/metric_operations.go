@@ -1,0 +1,126 @@
+package exporter
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// maxOperationsAge is how old a copy of the job's operations may be. No copy is made before, however many clients ask.
+const maxOperationsAge = 500 * time.Millisecond
+
+// An operationsCache caches a copy of the job's operations and transfers.
+type operationsCache struct {
+	mu   sync.Mutex
+	made time.Time
+	copy *reporter.Operations // nil before the first request
+}
+
+// get returns a copy that is at most maxWorkAge old. It is nil if operations are not recorded.
+func (n *operationsCache) get(ask func() *aggregate.Aggregator) *reporter.Operations {
+	if ask == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	if now := time.Now(); n.copy == nil || now.Sub(n.made) >= maxOperationsAge {
+		b := ask()
+		node := &reporter.Node{Operations: new(b.Operations(now)), Transfers: b.Transfers()}
+		n.copy, n.made = node.PooledOperations(), now
+	}
+
+	return n.copy
+}
+
+// operationMetrics returns the metrics of operations: one for each row of the table of kinds, and the counts of the
+// intake.
+func operationMetrics() []Metric {
+	var out []Metric
+	for _, kind := range reporter.OperationKinds() {
+		for _, n := range reporter.OperationNumbers(kind, 0) {
+			of := n.Metric
+			if of == nil || slices.ContainsFunc(out, func(m Metric) bool { return m.Name == of.Name }) {
+				continue
+			}
+			m := Metric{Name: of.Name, Type: of.Type, Label: of.Label, Help: of.Help, write: seriesLines}
+			if m.Type != gauge {
+				m.Help += sinceThen
+			}
+			out = append(out, m)
+		}
+	}
+
+	return append(out,
+		Metric{
+			Name: "perfagent_intake_events_total", Type: counter, Label: "source",
+			Help:  "lines of the job and samples of its endpoints that were taken" + sinceThen,
+			write: intakeEvents,
+		},
+		Metric{
+			Name: "perfagent_intake_dropped_total", Type: counter, Label: "reason",
+			Help:  "datagrams (kernel, rate) and lines of the job that were not taken" + sinceThen,
+			write: intakeDropped,
+		},
+	)
+}
+
+// seriesLines writes a metric of the table of kinds: for each series a line of each number that is known.
+func seriesLines(x *exposition, m *Metric, f *metricInput) {
+	for _, kind := range reporter.OperationKinds() {
+		numbers := slices.DeleteFunc(reporter.OperationNumbers(kind, 0), func(n reporter.OperationNumber) bool {
+			return n.Metric == nil || n.Metric.Name != m.Name
+		})
+		slices.SortStableFunc(numbers, func(a, b reporter.OperationNumber) int { // a summary has quantiles, _sum, _count
+			return cmp.Compare(len(a.Suffix), len(b.Suffix))
+		})
+		if len(numbers) == 0 {
+			continue
+		}
+		for _, series := range slices.Sorted(slices.Values(f.operations.Series(kind))) {
+			for _, n := range numbers {
+				label := strings.Replace(cmp.Or(n.Label, m.Label+`="%s"`), "%s", escaped(series), 1)
+				if v, _ := n.Value(f.operations, series); v != nil {
+					x.line(m, n.Suffix, ","+label, toBaseUnit(n.Unit, *v))
+				}
+			}
+		}
+	}
+}
+
+// toBaseUnit returns a number of the job's work in Prometheus' base units.
+func toBaseUnit(unit collector.Unit, v float64) float64 {
+	switch unit {
+	case collector.Milliseconds:
+		return tidy(v / 1000)
+	case collector.Seconds:
+		return tidy(v)
+	case collector.Mebibytes:
+		return v * collector.MiB
+	}
+	return v
+}
+
+// intakeEvents writes how much came from each kind of source: several endpoints are one.
+func intakeEvents(x *exposition, m *Metric, f *metricInput) {
+	events := make(map[string]int64)
+	for _, s := range f.operations.Sources {
+		events[s.Kind] += s.Events
+	}
+	for _, kind := range slices.Sorted(maps.Keys(events)) {
+		x.series(m, kind, float64(events[kind]))
+	}
+}
+
+func intakeDropped(x *exposition, m *Metric, f *metricInput) {
+	for _, r := range f.operations.Dropped.Reasons() {
+		x.series(m, r.Name, float64(r.Count))
+	}
+}

@@ -1,0 +1,235 @@
+package pusher
+
+import (
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// refusing returns a hook that refuses a batch as a whole, as Azure ML does, if bad says so of the names of its
+// metrics.
+func refusing(bad func(names map[string]bool) bool) mlflowtest.Hook {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/runs/log-batch") {
+			return false
+		}
+		body, _ := io.ReadAll(r.Body) // it is in memory
+		var in struct{ Metrics []mlflow.Metric }
+		if err := json.Unmarshal(body, &in); err != nil {
+			panic(err)
+		}
+		names := make(map[string]bool)
+		for _, m := range in.Metrics {
+			names[m.Key] = true
+		}
+		if !bad(names) {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error_code":"INVALID_PARAMETER_VALUE",`+
+			`"message":"A field of the entity is over the size limit."}`)
+		return true
+	}
+}
+
+// full returns what refusing takes for a server that has room for n names of metrics in all.
+func full(n int) func(names map[string]bool) bool {
+	var mu sync.Mutex
+	has := make(map[string]bool)
+	return func(names map[string]bool) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		more := 0
+		for name := range names {
+			if !has[name] {
+				more++
+			}
+		}
+		if len(has)+more > n {
+			return true
+		}
+		for name := range names {
+			has[name] = true
+		}
+		return false
+	}
+}
+
+// reportOf returns the report of a host after some seconds.
+func reportOf(seconds int) *reporter.Report {
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	for range seconds {
+		h.tick()
+	}
+	r := h.report()
+	r.Run.Start = reporter.Time{Time: h.rec.Start.Wall}
+	r.Run.End = reporter.Time{Time: h.rec.Start.Wall.Add(time.Duration(seconds) * time.Second)}
+	return r
+}
+
+// countBatches returns how often metrics or tags were sent.
+func countBatches(fake *mlflowtest.Fake) (n int) {
+	for _, r := range fake.Requests() {
+		if strings.HasSuffix(r.Path, "/runs/log-batch") {
+			n++
+		}
+	}
+	return n
+}
+
+// A run with little room gets perf.py's metrics and the job's first. A second push adds nothing and loses nothing.
+func TestPush_WithinFewNames(t *testing.T) {
+	t.Parallel()
+	r := reportOf(12)
+	for _, room := range []int{21, 30, maxRunNames, 64} {
+		fake, _, c := serve(t)
+		fake.SetBefore(refusing(full(room)))
+		o := Options{Destination: Destination{Invocation: "i"}, Artifacts: file("node-0.json", "{}")}
+		plan, err := push(t, c, r, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fake.Runs()[0]
+		if n := countBatches(fake); len(got.Metrics) != room || n > 30 {
+			t.Errorf("room for %d: %d names after %d requests", room, len(got.Metrics), n)
+		}
+		note := strings.Join(plan.Notes, "; ")
+		for _, m := range reporter.Metrics() {
+			_, measured := r.Nodes["0"].Metrics[m.Name]
+			_, there := got.Metrics[m.Name]
+			switch {
+			case m.PerfPy && measured && !there:
+				t.Errorf("room for %d: %s was not sent", room, m.Name)
+			case measured && !there && !strings.Contains(note, m.Name):
+				t.Errorf("room for %d: %s is neither there nor in %q", room, m.Name, note)
+			}
+		}
+		if !strings.HasSuffix(note, " series") || len(got.Artifacts) != 1 || got.Tags[TagRunID] != "r" {
+			t.Errorf("room for %d: note %q, artifacts %v, tags %v", room, note, got.Artifacts, got.Tags)
+		}
+		if sent := plan.Metrics + plan.Points; sent < room || plan.Metrics > room {
+			t.Errorf("room for %d: %d metrics and %d points", room, plan.Metrics, plan.Points)
+		}
+
+		if _, err := push(t, c, r, o); err != nil {
+			t.Error(err)
+		}
+		wantSame(t, "pushed twice", got, fake.Runs()[0])
+	}
+}
+
+// What a server refuses for another reason is left out by itself.
+func TestPush_WithoutTheRefused(t *testing.T) {
+	t.Parallel()
+	fake, _, c := serve(t)
+	fake.SetBefore(refusing(func(names map[string]bool) bool { return names["max_t_mem_percent"] }))
+	r := reportOf(12)
+	plan, err := push(t, c, r, Options{Destination: Destination{Invocation: "i"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fake.Runs()[0].Metrics
+	if _, there := got["max_t_mem_percent"]; there || len(got) < maxRunNames || !strings.HasSuffix(plan.Notes[0], ": max_t_mem_percent") {
+		t.Errorf("%d names, %q", len(got), plan.Notes)
+	}
+
+	fake, _, c = serve(t)
+	fake.SetBefore(refusing(func(names map[string]bool) bool { return len(names) > 0 }))
+	if _, err := push(t, c, r, Options{Destination: Destination{Invocation: "i"}}); !refused(err) {
+		t.Errorf("nothing is taken: %v", err)
+	}
+}
+
+// In a run of few names the live push leaves room for what comes at the end, beside the job's own metrics.
+func TestLive_LeavesRoomForTheEnd(t *testing.T) {
+	t.Parallel()
+	fake, l, c := serve(t)
+	fake.SetBefore(refusing(full(maxRunNames)))
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	run := newRun(t, c, h.rec.Start.Wall)
+	if err := c.LogBatch(t.Context(), run.ID, mlflow.Batch{Metrics: []mlflow.Metric{{Key: "loss"}, {Key: "accuracy"}}}); err != nil {
+		t.Fatal(err)
+	}
+	live := NewLive(h.head(0), Destination{RunID: run.ID, Given: true, LimitsNames: true}, connecting(l.URL))
+	for range 35 {
+		h.tick()
+	}
+	windows := newLiveSeries(h.rec, "0", 0).windows()
+	for _, w := range windows {
+		if err := live.push(t.Context(), liveBatch{windows: []window{w}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := fake.Runs()[0].Metrics
+	if len(windows) != 3 || len(got) != maxRunNames-endNames || len(got["system/0/job_cpu_cores"]) != 3 {
+		t.Errorf("%d windows, %d names, %v", len(windows), len(got), got["system/0/job_cpu_cores"])
+	}
+
+	r := h.report()
+	if _, err := push(t, c, r, Options{Destination: Destination{RunID: run.ID, Given: true}, Live: live}); err != nil {
+		t.Fatal(err)
+	}
+	got = fake.Runs()[0].Metrics
+	for _, m := range reporter.Metrics() {
+		_, measured := r.Nodes["0"].Metrics[m.Name]
+		if _, there := got[m.Name]; measured && m.PerfPy && !there {
+			t.Errorf("%s was not sent", m.Name)
+		}
+	}
+	if len(got) != maxRunNames {
+		t.Errorf("%d names", len(got))
+	}
+}
+
+func TestTakesFewNames(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		uri, run string
+		want     bool
+	}{
+		{"https://eastus.api.azureml.ms/mlflow/v1.0/subscriptions/x", "", true},
+		{"http://localhost:5000", "job-1", true},
+		{"http://localhost:5000", "", false},
+		{"https://azureml.ms.example.org", "", false},
+		{"://", "", false},
+	} {
+		lookup := func(key string) (string, bool) { return tt.run, key == "AZUREML_RUN_ID" && tt.run != "" }
+		if got := LimitsMetricNames(tt.uri, lookup); got != tt.want {
+			t.Errorf("%s with %q: %t", tt.uri, tt.run, got)
+		}
+	}
+}
+
+// The command of a run is that of the node that leads, whichever is pushed last.
+func TestPush_CommandOfTheLeadingNode(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]string{{"0", "1", "2"}, {"2", "1", "0"}, {"1", "0", "2"}} {
+		fake, _, c := serve(t)
+		for _, node := range order {
+			r := reportOf(3)
+			r.Nodes = map[string]*reporter.Node{node: r.Nodes["0"]}
+			r.Run.Command = []string{"work", "--rank", node}
+			if _, err := push(t, c, r, Options{Destination: Destination{Invocation: "i" + node}}); err != nil {
+				t.Fatal(err)
+			}
+			first := slices.Index(order, node) == 0
+			if got := fake.Runs()[0].Tags[tagCommand]; first && got != "work --rank "+node {
+				t.Errorf("the first node alone: %q", got)
+			}
+		}
+		if runs := fake.Runs(); len(runs) != 1 || runs[0].Tags[tagCommand] != "work --rank 0" {
+			t.Errorf("%v: %d runs, %q", order, len(runs), runs[0].Tags[tagCommand])
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package pusher
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"math"
+	"path"
+	"slices"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// maxOperations is how many operations of a node are pushed: those that took most time in all.
+const maxOperations = 16
+
+// operationMetrics returns the numbers of a node's operations and transfers that are pushed, as op/NAME/count and so
+// on.
+func operationMetrics(n *reporter.Node) []mlflow.Metric {
+	w := n.PooledOperations()
+	if w == nil {
+		return nil
+	}
+	return append(operationNumbers(w, reporter.OpKind, maxOperations),
+		operationNumbers(w, reporter.TransferKind, math.MaxInt)...)
+}
+
+// operationNumbers returns the numbers of the first series of a kind. Each has the key that it has if all are pushed,
+// which is the same on all nodes with the same series.
+func operationNumbers(w *reporter.Operations, kind reporter.OperationKind, most int) (out []mlflow.Metric) {
+	numbers, all := reporter.OperationNumbers(kind, reporter.OutputPush), w.Series(kind)
+	var ends []string
+	for _, n := range numbers {
+		ends = append(ends, n.Name)
+	}
+	keys, taken := make(map[string]string), make(keySet)
+	for _, series := range slices.Sorted(slices.Values(all)) {
+		keys[series] = taken.reserve(string(kind)+"/", series, ends...)
+	}
+
+	for _, series := range all[:min(len(all), most)] {
+		for _, n := range numbers {
+			if v, _ := n.Value(w, series); v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) {
+				out = append(out, mlflow.Metric{Key: keys[series] + "/" + n.Name, Value: *v})
+			}
+		}
+	}
+
+	return out
+}
+
+// A jobSeries is an operation, counter, gauge or transfer that has time lines.
+type jobSeries struct {
+	kind reporter.OperationKind
+	name string
+}
+
+// chartedSeries returns the series of the job among the keys of an envelope in the order in which they began, so that
+// none gets another name in MLflow when more of them begin. began returns the first sample that has something of a key.
+func chartedSeries(keys iter.Seq[string], began func(key string) int) []jobSeries {
+	first := make(map[jobSeries]int)
+	for key := range keys {
+		l, ok := reporter.ParseTimelineKey(key)
+		if !ok {
+			continue
+		}
+		s := jobSeries{l.Kind, l.Series}
+		before, there := first[s]
+		if now := began(key); !there || now < before {
+			first[s] = now
+		}
+	}
+
+	all := slices.SortedFunc(maps.Keys(first), func(a, b jobSeries) int {
+		return cmp.Or(cmp.Compare(first[a], first[b]), cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
+	})
+
+	return all[:min(len(all), aggregate.MaxCharts)]
+}
+
+// reportJobSeries returns the series of the job that a report has time lines of.
+func reportJobSeries(e reporter.Envelope) []jobSeries {
+	return chartedSeries(maps.Keys(e), func(key string) int {
+		values := e[key].Mean
+		i := slices.IndexFunc(values, func(v float64) bool { return !math.IsNaN(v) })
+		if i < 0 {
+			return len(values)
+		}
+		return i
+	})
+}
+
+// recordingJobSeries returns the series of the job that a Recording has time lines of.
+func recordingJobSeries(rec *collector.Recording) []jobSeries {
+	if rec.Operations == nil || rec.Operations.Timelines == nil {
+		return nil
+	}
+	keys, lines := rec.Operations.Keys, rec.Operations.Timelines
+	return chartedSeries(slices.Values(keys), func(key string) int {
+		place := slices.Index(keys, key)
+		i := 0
+		for i < lines.Len() && lines.Bucket(i).Stats[place].Count == 0 {
+			i++
+		}
+		return i
+	})
+}
+
+// jobSources returns the sources of the job's time lines.
+func (s nodeSeries) jobSources() []source {
+	var out []source
+	taken := make(keySet)
+	for _, of := range s.job {
+		var rows []reporter.TimelineKind
+		var numbers []string
+		for _, row := range reporter.TimelineKinds() {
+			if row.Kind == of.kind {
+				rows, numbers = append(rows, row), append(numbers, row.Number)
+			}
+		}
+
+		key := taken.reserve(folder(s.node)+string(of.kind)+"/", of.name, numbers...)
+		for _, row := range rows {
+			l := reporter.OperationTimeline{Kind: of.kind, Series: of.name, Number: row.Number}
+			band, ok := s.envelope[l.Key()]
+			if !ok {
+				continue
+			}
+			src := source{key: path.Join(key, row.Number), job: true,
+				values: []columnValues{{mean: band.Mean, max: band.Max}}}
+			if l.Number = row.Weight; row.Weight != "" {
+				src.rate = s.envelope[l.Key()].Mean
+			}
+			out = append(out, src)
+		}
+	}
+
+	return out
+}

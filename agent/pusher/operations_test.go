@@ -1,0 +1,286 @@
+package pusher
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// hostileNames are names of series that are no keys of MLflow, that are the same there, or that would be folders of
+// others.
+func hostileNames() []string {
+	return []string{"a:b", "a_b", `a{b="c"}`, "a/b", "a", "a/count", "a/time_ms/x", "a/per_second", "..", "/", "a//b", "a/",
+		"ünï 1", strings.Repeat("x", 300), strings.Repeat("x", 301), strings.Repeat("é", 150), "\xff\x00", "</script>",
+		"throughput_mb_per_second"}
+}
+
+// wantKeys checks that all servers take the keys, that each is there once, and that none is the folder of another.
+func wantKeys(t *testing.T, keys []string) {
+	t.Helper()
+	seen := make(map[string]bool)
+	for _, key := range keys {
+		if err := mlflow.CheckKey(key); err != nil {
+			t.Error(err)
+		}
+		if seen[key] {
+			t.Errorf("%s is there twice", key)
+		}
+		seen[key] = true
+		for part := range strings.SplitSeq(key, "/") {
+			if len(part) > 255 {
+				t.Errorf("%s has a part that is no name of a file", key)
+			}
+		}
+	}
+	for _, key := range keys {
+		for dir := path.Dir(key); dir != "."; dir = path.Dir(dir) {
+			if seen[dir] {
+				t.Errorf("%s is a folder of %s", dir, key)
+			}
+		}
+	}
+}
+
+// valuesUnder returns the values of metrics whose keys begin with one of the folders.
+func valuesUnder(list []mlflow.Metric, folders ...string) map[string]float64 {
+	out := make(map[string]float64)
+	for _, m := range list {
+		if slices.ContainsFunc(folders, func(f string) bool { return strings.HasPrefix(m.Key, f) }) {
+			out[m.Key] = m.Value
+		}
+	}
+	return out
+}
+
+func TestMetrics_Work(t *testing.T) {
+	list, dropped := metrics(reportertest.AddOperations(reportertest.ThreeNodes()))
+	if dropped != 0 {
+		t.Errorf("%d values were dropped", dropped)
+	}
+	own := slices.DeleteFunc(list, func(m mlflow.Metric) bool { return m.Step != 1 })
+	if diff := cmp.Diff(map[string]float64{
+		"op/store.get/count": 1234, "op/store.get/avg_time_ms": 1.24, "op/store.get/p90_time_ms": 2.2, "op/store.get/max_time_ms": 12,
+		"op/GET /_script_alert_1__/script__code__200__/count":       10,
+		"op/GET /_script_alert_1__/script__code__200__/avg_time_ms": 900,
+		"op/GET /_script_alert_1__/script__code__200__/p90_time_ms": 1100,
+		"op/GET /_script_alert_1__/script__code__200__/max_time_ms": 1200,
+		"op/vllm_time_to_first_token_seconds/count":                 40, "op/vllm_time_to_first_token_seconds/avg_time_ms": 55,
+		"op/vllm_time_to_first_token_seconds/p90_time_ms": 80, "op/only.failed/count": 0,
+		"transfer/nixl/num_successful_transfers": 120, "transfer/nixl/avg_xfer_time_ms": 9.9, "transfer/nixl/p90_xfer_time_ms": 15,
+		"transfer/nixl/avg_post_time_ms": 1.2, "transfer/nixl/p90_post_time_ms": 2.5, "transfer/nixl/avg_mb_per_transfer": 70,
+		"transfer/nixl/throughput_mb_per_second": 7070.707, "transfer/nixl/avg_number_of_descriptors": 56, "transfer/nixl/failed": 2,
+	}, valuesUnder(own, "op/", "transfer/")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What is pushed of a job's series has keys that every server takes, and that are the same whichever of the series
+// are pushed.
+func TestMetrics_HostileSeries(t *testing.T) {
+	n := &reporter.Node{Operations: &aggregate.Operations{Times: make(map[string]aggregate.Timing)}, Transfers: make(map[string]aggregate.Transfer)}
+	for i, name := range hostileNames() {
+		n.Operations.Times[name] = aggregate.Timing{Count: float64(i), Total: float64(i), Avg: new(1.0), P90: new(1.0), Max: new(1.0)}
+		n.Transfers[name] = aggregate.Transfer{}
+	}
+	list := operationMetrics(n)
+	var keys []string
+	for _, m := range list {
+		keys = append(keys, m.Key)
+	}
+	wantKeys(t, keys)
+	if got, want := len(list), maxOperations*pushed(reporter.OpKind)+len(hostileNames())*pushed(reporter.TransferKind); got != want {
+		t.Errorf("%d values, want %d", got, want)
+	}
+
+	counts := valuesUnder(list, "op/")
+	for key, want := range map[string]string{"a/b": "a/b", "a_b": "a_b_2", "a/count": "a_count", "..": "__"} {
+		i := float64(slices.Index(hostileNames(), key))
+		if got, ok := counts["op/"+want+"/count"]; i >= 3 && (!ok || got != i) {
+			t.Errorf("op/%s/count: %v, want %v, of %q", want, got, i, slices.Sorted(maps.Keys(counts)))
+		}
+	}
+}
+
+// pushed returns how many numbers of a series of a kind are pushed.
+func pushed(kind reporter.OperationKind) int {
+	return len(reporter.OperationNumbers(kind, reporter.OutputPush))
+}
+
+func TestMetrics_WorkWithoutNumbers(t *testing.T) {
+	nan := reportertest.AddOperations(reportertest.ThreeNodes()).Nodes["0"].Transfers["nixl"]
+	nan.Summary.Throughput, nan.Summary.P90Xfer = math.NaN(), math.Inf(1)
+	got := operationMetrics(&reporter.Node{Transfers: map[string]aggregate.Transfer{"nixl": nan}})
+	if len(got) != pushed(reporter.TransferKind)-2 {
+		t.Errorf("%v", got)
+	}
+	if got := operationMetrics(&reporter.Node{}); got != nil {
+		t.Errorf("%v", got)
+	}
+}
+
+// A chatter is a job that begins to use one series after the other.
+type chatter struct {
+	keys  []string // in the order in which they begin
+	begun int
+	now   int // with the next sample
+}
+
+func (c *chatter) say(rnd *rand.Rand, rec *collector.Recording) {
+	if rec.Operations == nil {
+		rec.Operations = &collector.Operations{Aggregator: aggregate.New(aggregate.Options{}, rec.Start.Wall)}
+	}
+	if c.now == 0 && c.begun < len(c.keys) {
+		c.begun += min(1+rnd.IntN(3), len(c.keys)-c.begun)
+		c.now = rnd.IntN(20)
+	}
+	c.now = max(0, c.now-1)
+
+	var sample []series.Stat
+	for _, key := range c.keys[:c.begun] {
+		s := series.Stat{Min: math.NaN(), Max: math.NaN()}
+		if rate := strings.HasSuffix(key, "per_second"); rate || rnd.IntN(3) > 0 {
+			s.Add(math.Round(rnd.Float64()*1000)/10, 1+rnd.Float64())
+		}
+		sample = append(sample, s)
+	}
+	rec.Operations.AddSample(rec, c.keys[:c.begun], sample)
+}
+
+// workKeys returns the keys of the time lines of all names in each kind, in any order.
+func workKeys(rnd *rand.Rand) []string {
+	var all []jobSeries
+	for _, kind := range []reporter.OperationKind{reporter.OpKind, reporter.CounterKind, reporter.GaugeKind, reporter.TransferKind} {
+		for _, name := range hostileNames()[:7] {
+			all = append(all, jobSeries{kind, name})
+		}
+	}
+	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+
+	var keys []string
+	for _, s := range all {
+		for _, row := range reporter.TimelineKinds() {
+			if row.Kind == s.kind {
+				keys = append(keys, reporter.OperationTimeline{Kind: s.kind, Series: s.name, Number: row.Number}.Key())
+			}
+		}
+	}
+	return keys
+}
+
+// The points that are pushed while series begin are those of the report, under the same names.
+func TestLiveSeries_HaveTheReportsWork(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(trials(20)) {
+		rnd := rand.New(rand.NewPCG(seed, 11))
+		h := newHost(rnd, time.Second, 1000)
+		h.job = &chatter{keys: workKeys(rnd)}
+		var live []window
+		sent := int64(0)
+		for range 200 + rnd.IntN(300) {
+			h.tick()
+			if rnd.IntN(5) > 0 {
+				continue
+			}
+			for _, w := range newLiveSeries(h.rec, "0", sent).windows() {
+				sent = w.end
+				live = append(live, w)
+			}
+		}
+
+		all := h.series().windows()
+		if !reflect.DeepEqual(all[:len(live)], live) {
+			t.Fatalf("seed %d: (-report +live):\n%s", seed, cmp.Diff(all[:len(live)], live, cmp.AllowUnexported(window{})))
+		}
+		var keys []string
+		for _, p := range all[len(all)-2].points {
+			keys = append(keys, p.Key)
+		}
+		wantKeys(t, keys)
+		if len(valuesUnder(all[len(all)-2].points, "system/0/op/", "system/0/gauge/", "system/0/transfer/")) == 0 {
+			t.Fatalf("seed %d: no points of the job", seed)
+		}
+	}
+}
+
+// A point of a time is the mean of all operations in the window, however many there were in each sample.
+func TestWindows_WeighTimesByOperations(t *testing.T) {
+	nan := math.NaN()
+	n := &reporter.Node{Envelope: reporter.Envelope{}}
+	n.Samples.Keys = []string{collector.Timestamp.Key()}
+	band := func(key string, values ...float64) {
+		n.Envelope[key] = reporter.Band{Min: values, Mean: values, Max: values}
+	}
+	band(collector.Timestamp.Key(), 1001, 1002, 1003, 1004)
+	n.Samples.Columns = [][]float64{{1001, 1002, 1003, 1004}}
+	n.Sampling = &reporter.Sampling{Samples: 4, Start: reporter.Time{Time: time.Unix(1000, 0)}}
+	n.Sampling.Start.Time = time.Unix(900, 0) // so that all is one window
+	band("op:get:time_ms", nan, 1, 100, nan)
+	band("op:get:per_second", nan, 1000, 1, 0)
+	band("gauge:rate", 1e-7, 1e-7, 1e-7, 4e-7)
+	band("transfer:t:time_ms", nan, 1, 2)
+	band("op:short:time_ms", 1, 2, 3, 4)
+	band("op:short:per_second", 1)
+	band("op::time_ms", 1, 1, 1, 1)
+	band("op:get:unknown", 1, 1, 1, 1)
+
+	points := make(map[string]float64)
+	for _, w := range newNodeSeries("3", n).windows() {
+		maps.Copy(points, valuesUnder(w.points, "system/3/op/", "system/3/gauge/", "system/3/transfer/"))
+	}
+	if diff := cmp.Diff(map[string]float64{
+		"system/3/op/get/time_ms": 1.098901, "system/3/op/get/per_second": 333.666667,
+	}, valuesOf(points, "system/3/op/get/time_ms", "system/3/op/get/per_second")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := points["system/3/gauge/rate"]; got < 1e-7 || got > 4e-7 {
+		t.Errorf("a small gauge is %v", got)
+	}
+	for key := range points {
+		if strings.Contains(key, "unknown") || strings.Contains(key, "//") {
+			t.Errorf("there is %s", key)
+		}
+	}
+}
+
+func valuesOf(points map[string]float64, keys ...string) map[string]float64 {
+	out := make(map[string]float64)
+	for _, key := range keys {
+		if v, ok := points[key]; ok {
+			out[key] = v
+		}
+	}
+	return out
+}
+
+// However many lines a report has, no window is too large for a request.
+func TestWindows_OfManyLinesFitABatch(t *testing.T) {
+	h := newHost(rand.New(rand.NewPCG(1, 2)), time.Second, 100)
+	for range 25 {
+		h.tick()
+	}
+	n := h.report().Nodes["0"]
+	for i := range 2000 {
+		n.Envelope["gauge:g"+strconv.Itoa(i)] = n.Envelope[collector.MemPercent.Key()]
+	}
+	for _, b := range pack(nil, nil, newNodeSeries("0", n).windows()) {
+		if len(b.Metrics) > maxItems {
+			t.Errorf("a batch of %d", len(b.Metrics))
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// workSets writes two sets of four runs on three nodes. In the second the operation store.get is slower by a quarter,
+// one counter is lower, and one operation is new. A third set has no operations.
+func workSets(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for set, factor := range map[string]float64{"before": 1, "after": 1.25, "bare": 0} {
+		if err := os.Mkdir(filepath.Join(dir, set), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 4 {
+			r := reportertest.ThreeNodes()
+			r.Run.ID = fmt.Sprint(set, i)
+			if factor > 0 {
+				slowWork(reportertest.AddOperations(r), factor)
+			}
+			data, err := reporter.Encode(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clitest.Write(t, filepath.Join(dir, set, fmt.Sprintf("node-%d.json", i)), string(data), 0o644)
+		}
+	}
+	return dir
+}
+
+func slowWork(r *reporter.Report, factor float64) {
+	for _, n := range r.Nodes {
+		times := n.Operations.Times
+		get := times["store.get"]
+		get.P90 = new(*get.P90 * factor)
+		times["store.get"] = get
+		n.Operations.Counters["gunicorn.requests"] /= factor
+		if factor > 1 {
+			times["new"] = get
+		}
+	}
+}
+
+func TestDiff_Work(t *testing.T) {
+	dir := workSets(t)
+	for _, c := range []struct {
+		gate  string
+		b     string
+		code  int
+		words string
+	}{
+		{"op.store.get.p90_time_ms > +10%", "after", 1, "FAILED: +25.00 %, from 3.3 to 4.125 ms"},
+		{"op.store.get.p90_time_ms > +10%", "before", 0, ""},
+		{"op.store.get.p90_time_ms > +30%", "after", 0, ""},
+		{"counter.gunicorn.requests < -5%", "after", 1, "FAILED: -20.00 %, from 6,000 to 4,800"},
+		{`op.GET /<script>alert(1)</script>{code="200"}.max_time_ms > 1000`, "after", 2, "names no number of a series"},
+		{"transfer.nixl.failed > 0", "after", 1, "FAILED: B has 6 times"},
+		{"op.new.count > +10%", "after", 2, "cannot be judged: A lacks the metric: the job recorded no such operation"},
+		{"op.other.count > 1", "after", 2, "cannot be judged: no node of A or B has that operation"},
+		{"op.store.get.count > 1", "bare", 2, "cannot be judged: B lacks the metric: operations were not recorded"},
+		{"op.store.get > 1", "after", 2, "names no number of a series: there are op.NAME.count"},
+		{"counter.gunicorn.requests > 5%", "after", 2, "an amount is > 5"},
+	} {
+		o := diffIn(t, dir, "--fail-if", c.gate, "before", c.b)
+		o.Want(t, c.code)
+		if !strings.Contains(o.Err, c.words) || (c.words == "") != (o.Err == "") {
+			t.Errorf("%s: stderr %q, want %q", c.gate, o.Err, c.words)
+		}
+	}
+	if o := diffIn(t, dir, "--fail-if", "op.a.count > 1", "bare", "bare"); o.Code != 2 || !strings.Contains(o.Err, "operations were not recorded: perfagent run --ops on") {
+		t.Errorf("exit %d, stderr %q", o.Code, o.Err)
+	}
+}
+
+// An operation that only one side has is null on the other, and why says so.
+func TestDiff_WorkAsJSON(t *testing.T) {
+	o := diffIn(t, workSets(t), "--format", "json", "before", "after")
+	o.Want(t, 0)
+	var d struct {
+		Metrics []struct {
+			Name, Why string
+			A, B      *float64
+			NA        int `json:"n_a"`
+		}
+	}
+	if err := json.Unmarshal([]byte(o.Out), &d); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, m := range d.Metrics {
+		switch m.Name {
+		case "op.new.count":
+			found++
+			if m.A != nil || m.B == nil || *m.B != 3702 || m.NA != 0 || m.Why != "A: the job recorded no such operation" {
+				t.Errorf("%+v", m)
+			}
+		case "op.store.get.count":
+			found++
+			if m.A == nil || *m.A != 3702 || m.Why != "" {
+				t.Errorf("%+v", m)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d of 2 metrics in\n%s", found, o.Out)
+	}
+}

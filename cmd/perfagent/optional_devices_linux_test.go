@@ -1,0 +1,152 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/collectortest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// rareJob is a job on a host of testdata/rare: it changes the host's counters once perfagent has taken a sample with a
+// word in it, and ends: after a second, as the summary of a shorter one has no rows of the node.
+func rareJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
+	t.Helper()
+	job := `until grep -q '` + word + `' perfagent-out/*/node-0.jsonl 2>/dev/null; do sleep 0.02; done; sleep 1; cd "$0"; ` + change
+	cmd := clitest.Perfagent(t, "run", "--interval", "100ms", "--summary", "always", "--", "sh", "-euc", job, filepath.Dir(proc))
+	cmd.Env = append(cmd.Env, "HOST_PROC="+proc, "HOST_SYS="+sys)
+	o := clitest.RunCommand(t, cmd)
+	o.Want(t, 0)
+	return o
+}
+
+// rareTree lays a host of testdata/rare out as proc and sys of one folder.
+func rareTree(t *testing.T, name string) (proc, sys string) {
+	t.Helper()
+	dir := clitest.OpenTemp(t)
+	fromProc, fromSys := collectortest.OptionalDevices(t, name)
+	for part, from := range map[string]string{"proc": fromProc, "sys": fromSys} {
+		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "proc"), filepath.Join(dir, "sys")
+}
+
+// A change of a host's counters while the job runs is in the report, exactly, and in the summary.
+func TestRare_CountersOfAHost(t *testing.T) {
+	t.Parallel()
+	const sample = `"sample"`
+	for name, c := range map[string]struct {
+		word, change string
+		want         map[string]float64
+		says         string
+	}{
+		"nfs-4.1": {sample, // 10 MiB read, 3 MiB written, 100 calls of GETATTR that took 2.5 s
+			`sed -i 's/1788561151 39087991255 442605/1799046911 39091136983 442605/; s/GETATTR: 52480 52480 0 10015464 12694076 2930 30069 34502/GETATTR: 52580 52581 1 10015464 12694076 3330 32069 37002/' proc/1/mountstats`,
+			map[string]float64{"total_nfs_read_mb": 10, "total_nfs_write_mb": 3}, "node NFS"},
+		"lustre-2.10": {sample, `sed -i 's/1 samples .bytes. 4194304 4194304 4194304/2 samples [bytes] 4194304 4194304 9437184/' proc/fs/lustre/llite/*/stats`,
+			map[string]float64{"total_lustre_read_mb": 5, "total_lustre_write_mb": 0}, "node Lustre"},
+		"intel-four": {sample, `echo 100050000000 >sys/class/powercap/intel-rapl:0/energy_uj; echo 37881987688 >sys/class/powercap/intel-rapl:0:0/energy_uj; ` +
+			`echo 9999999999 >sys/class/powercap/intel-rapl:4/energy_uj`, map[string]float64{"node_energy_joules": 60}, "node energy"},
+		"intel": {"cpu_throttle_event[s]", `echo 33 >sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count; ` +
+			`echo 7 >sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count; echo 93500 >sys/class/hwmon/hwmon1/temp1_input`,
+			map[string]float64{"total_cpu_throttle_events": 5, "max_t_cpu_temperature_celsius": 93.5, "node_energy_joules": 0}, "clocked down 5 times"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proc, sys := rareTree(t, name)
+			o := rareJob(t, proc, sys, c.word, c.change)
+			n := o.Report(t).Nodes["0"]
+			for metric, want := range c.want {
+				if got, ok := n.Metrics[metric]; !ok || math.Abs(got-want) > 1e-6 {
+					t.Errorf("%s is %v (known: %v), want %v", metric, got, ok, want)
+				}
+			}
+			if !strings.Contains(o.Err, c.says) {
+				t.Errorf("the summary does not say %q:\n%s", c.says, o.Err)
+			}
+			if name != "nfs-4.1" {
+				return
+			}
+			if len(n.Mounts) != 1 || n.Mounts[0].Calls != 100 || n.Mounts[0].ExecuteSeconds != 2.5 || *n.Mounts[0].Retransmissions != 1 ||
+				*n.Mounts[0].QueueSeconds != 0.4 || *n.Mounts[0].RTTSeconds != 2 || n.Mounts[0].Operations[0].Name != "GETATTR" {
+				t.Errorf("mounts %+v", n.Mounts)
+			}
+		})
+	}
+}
+
+// A user who may not read counters that are there is told so in the report, and not in the summary.
+func TestRare_RootOnly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files  []string
+		source string
+		lacks  []string
+	}{
+		"nfs-4.1":     {[]string{"proc/1/mountstats"}, "nfs", []string{"total_nfs_read_mb", "total_nfs_write_mb"}},
+		"lustre-2.14": {[]string{"sys/kernel/debug"}, "lustre", []string{"total_lustre_read_mb", "total_lustre_write_mb"}},
+		"intel": {[]string{"sys/class/powercap/intel-rapl:0/energy_uj", "sys/class/powercap/intel-rapl:0:0/energy_uj"}, "energy",
+			[]string{"node_energy_joules", "max_t_node_power_watts"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proc, sys := rareTree(t, name)
+			for _, file := range c.files {
+				path := filepath.Join(filepath.Dir(proc), file)
+				if err := os.Chmod(path, 0); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
+			}
+			cmd := clitest.Perfagent(t, "run", "--interval", "100ms", "--summary", "always", "--", "sleep", "0.3")
+			cmd.Env = append(cmd.Env, "HOST_PROC="+proc, "HOST_SYS="+sys)
+			o := clitest.RunCommand(t, clitest.AsNobody(t, cmd))
+			o.Want(t, 0)
+			n := o.Report(t).Nodes["0"]
+			var got []string
+			said := strings.Join(strings.Fields(o.Err), " ")
+			for _, m := range n.Missing {
+				if m.Code != "root_only" {
+					continue
+				}
+				if got = append(got, m.What); strings.Contains(said, m.Why) {
+					t.Errorf("the summary speaks of %s:\n%s", m.What, o.Err)
+				}
+			}
+			if want := append([]string{c.source}, c.lacks...); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+				t.Errorf("missing as root_only: %q, want %q; all: %+v", got, want, n.Missing)
+			}
+			if strings.Contains(o.Err, c.source) {
+				t.Errorf("the summary speaks of it:\n%s", o.Err)
+			}
+		})
+	}
+}
+
+// What the host does not have is nowhere: not in the report, not in the journal, not in the summary.
+func TestRare_AbsentWithoutATrace(t *testing.T) {
+	t.Parallel()
+	proc, sys := rareTree(t, "amd")
+	if err := os.RemoveAll(filepath.Join(sys, "class", "hwmon")); err != nil {
+		t.Fatal(err)
+	}
+	o := rareJob(t, proc, sys, `"sample"`, `cp "$OLDPWD"/perfagent-out/*/node-0.jsonl journal`)
+	data, err := reporter.Encode(o.Report(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal := clitest.Read(t, filepath.Join(filepath.Dir(proc), "journal"))
+	for _, word := range []string{"nfs", "lustre", "energy", "temperature", "throttle_", "mounts", "thermal", "NFS", "Lustre"} {
+		if all := string(data) + journal + o.Err; strings.Contains(all, word) {
+			at := strings.Index(all, word)
+			t.Errorf("%s: …%s…", word, all[max(0, at-60):min(len(all), at+60)])
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/store"
+)
+
+// A runFinder finds runs by name, for a command that it knows.
+type runFinder struct {
+	cmd     *cobra.Command
+	out     string // the directory of the runs
+	cpus    int    // of each node; 0 = not known
+	streams streams
+	copies  store.Copies
+}
+
+// addTo declares --out, and returns the flags of the command.
+func (f *runFinder) addTo(cmd *cobra.Command) *pflag.FlagSet {
+	f.cmd = cmd
+	cmd.Flags().StringVar(&f.out, "out", "perfagent-out", "look for runs in `DIR` [$PERFAGENT_OUT]")
+	return cmd.Flags()
+}
+
+// addCPUs declares --cpus.
+func (f *runFinder) addCPUs(of string) {
+	f.cmd.Flags().IntVar(&f.cpus, "cpus", 0,
+		"number of logical CPUs of "+of+"; needed for perf.py's JSON, which does not record it")
+}
+
+// given reports whether a flag is on the command line.
+func (f *runFinder) given(flag string) bool { return f.cmd.Flags().Changed(flag) }
+
+// runE returns what cobra calls: it settles the common flags, and does the work of the command.
+func (f *runFinder) runE(work func(args []string) error) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		if err := f.applyDefaults(); err != nil {
+			return err
+		}
+		return f.finish(work(args))
+	}
+}
+
+// applyDefaults reads PERFAGENT_OUT, and the files of defaults.
+func (f *runFinder) applyDefaults() error {
+	from := "--out"
+	if v := f.streams.defaultOf("PERFAGENT_OUT"); v.value != "" && !f.given("out") {
+		f.out, from = v.value, v.source()
+	}
+	switch {
+	case f.out == "":
+		return fmt.Errorf("%s: the directory name is empty", from)
+	case f.cpus < 0:
+		return fmt.Errorf("--cpus: %d is negative", f.cpus)
+	}
+
+	return nil
+}
+
+// find returns what a name stands for; the newest run for no name. Errors begin with the name of the command.
+func (f *runFinder) find(name string) (*catalog.Match, error) {
+	if name == "" {
+		name = catalog.Latest
+	}
+
+	found, err := f.lookUp(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.cmd.Name(), err)
+	}
+
+	return found, nil
+}
+
+// lookUp returns what a name or a reference stands for.
+func (f *runFinder) lookUp(name string) (*catalog.Match, error) {
+	if address, object, ok := parseReference(name); ok {
+		return f.findInStore(address, object)
+	}
+	found, err := catalog.Find(f.out, name)
+	if err != nil && strings.Contains(name, "://") { // it may have a password
+		err = errors.New("an address is not the name of a run; STORE#RUN-ID is one, and perfagent ls STORE lists them")
+	}
+	return found, err
+}
+
+// finish ends a command with an error or none. Each command that finds runs calls it.
+func (f *runFinder) finish(err error) error {
+	f.copies.Remove()
+	switch {
+	case err == nil && f.copies.Incomplete:
+		return exitError{code: exitFailure}
+	case err == nil:
+		return nil
+	}
+	words := f.copies.WithReferences(err.Error())
+	exit, ok := errors.AsType[exitError](err)
+	switch {
+	case words == err.Error():
+		return err
+	case ok:
+		return exitError{exit.code, errors.New(words)}
+	}
+	return errors.New(words)
+}
+
+// findAndWarn is find, and says on stderr which other launches the run has, what was recorded again, and whose
+// clock is off.
+func (f *runFinder) findAndWarn(name string) (*catalog.Match, error) {
+	found, err := f.find(name)
+	if err == nil && found.Launch != nil {
+		f.warnAbout(found)
+	}
+	return found, err
+}
+
+// warnAbout says what findTold says of a launch.
+func (f *runFinder) warnAbout(found *catalog.Match) {
+	if found.Launch.Total > 1 {
+		f.printMessage(otherLaunchesMessage(found))
+	}
+	if earlier := found.Launch.OlderEntries; len(earlier) > 0 {
+		var paths []string
+		for _, r := range earlier {
+			paths = append(paths, r.Path())
+		}
+		f.printMessage(fmt.Sprintf("%s has earlier recordings of the same nodes or ranks, left out here: %s",
+			found.Launch.ID(), text.List(paths, maxListedEarlier)))
+	}
+	if blank := found.Run.Unreadable; len(blank) > 0 {
+		var whys []string
+		for _, r := range blank {
+			whys = append(whys, r.Damaged().Error())
+		}
+		f.printMessage("left out: " + text.List(whys, maxListedUnreadable))
+	}
+	f.warnClockSkew(found.Launch)
+}
+
+// warnClockSkew says which nodes have a clock that is off.
+func (f *runFinder) warnClockSkew(l *catalog.Launch) {
+	for _, c := range l.ClockWarnings() {
+		f.printMessage(fmt.Sprintf("%s: %s", l.ID(), c))
+	}
+}
+
+// printMessage prints a line on stderr.
+func (f *runFinder) printMessage(words string) {
+	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", f.cmd.Name(), text.Printable(f.copies.WithReferences(words)))
+}
+
+// The most that one line names.
+const (
+	maxListedEarlier    = 3
+	maxListedUnreadable = 3
+	maxListedLaunches   = 5
+)
+
+// otherLaunchesMessage says which launch was found, and which others the run has, the newest first.
+func otherLaunchesMessage(found *catalog.Match) string {
+	var others []string
+	for i := range slices.Backward(found.Run.Launches) {
+		if l := &found.Run.Launches[i]; l.Nth != found.Launch.Nth {
+			others = append(others, l.ID()+" of "+l.Start.Local().Format("2006-01-02 15:04:05"))
+		}
+	}
+
+	return fmt.Sprintf("run %s has %d launches; this is %s; %s %s", found.Run.Name, found.Launch.Total, found.Launch.ID(),
+		text.Plural(len(others), "the other is", "the others are"), text.List(others, maxListedLaunches))
+}
+
+// nodesByName returns the nodes that several names stand for. Files are grouped: the pieces of a node are one.
+func (f *runFinder) nodesByName(names []string) ([]catalog.Node, error) {
+	var files []string
+	var out []catalog.Node
+	for _, name := range names {
+		if name == "" {
+			return nil, fmt.Errorf("%s: a name is empty", f.cmd.Name())
+		}
+		found, err := f.findAndWarn(name)
+		if err != nil {
+			return nil, err
+		}
+		if found.Launch == nil {
+			files = append(files, found.File)
+		} else {
+			out = append(out, found.Launch.Nodes...)
+		}
+	}
+
+	return append(out, catalog.NodesOf(files)...), nil
+}
+
+// readReport returns the report of a file or of all nodes of a launch.
+func (f *runFinder) readReport(found *catalog.Match) (*reporter.Report, error) {
+	if found.Launch == nil {
+		return reportfile.Read(found.File, f.cpus)
+	}
+	return catalog.ReadMerged(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) { return n.Read(f.cpus) })
+}
+
+// isDir reports whether path is a directory.
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
+// atMostOne checks the arguments of a command that takes one run or report.
+func atMostOne(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 1:
+		return fmt.Errorf("%s: one run or report, please; perfagent merge puts several together", cmd.Name())
+	case len(args) == 1 && args[0] == "":
+		return fmt.Errorf("%s: the name is empty", cmd.Name())
+	}
+	return nil
+}
+
+// nameOf returns the only argument, or "".
+func nameOf(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}

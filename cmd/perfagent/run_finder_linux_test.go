@@ -1,0 +1,261 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// runsOf records runs into dir one after the other: each name is that of a run whose job exits with the code
+// behind the colon. A name that ends in /N is of that node.
+func runsOf(t *testing.T, dir string, runs ...string) {
+	t.Helper()
+	for _, run := range runs {
+		name, code, _ := strings.Cut(run, ":")
+		name, node, _ := strings.Cut(name, "/")
+		args := []string{"run", "--run-id", name, "--interval", "20ms", "--html", "always"}
+		if node != "" {
+			args = append(args, "--node", node)
+		}
+		insideIn(t, dir, append(args, "--", "sh", "-c", "exit "+code)...)
+	}
+}
+
+// A run of three nodes of which one failed is one thing under its name, and the failure is not hidden.
+func TestNames_MeanAllNodes(t *testing.T) {
+	dir := t.TempDir()
+	runsOf(t, dir, "old:0", "three/0:0", "three/1:5", "three/2:0")
+
+	for _, name := range []string{"three", "@latest", "@-1", "perfagent-out/three", "perfagent-out/three/", ""} {
+		args := []string{"show"}
+		if name != "" {
+			args = append(args, name)
+		}
+		o := insideIn(t, dir, args...)
+		o.Want(t, 0)
+		first, _, _ := strings.Cut(o.Out, "\n")
+		if !strings.Contains(first, "5") || strings.Contains(first, "exit 0 after") {
+			t.Errorf("%q begins with %q", name, first)
+		}
+	}
+
+	o := insideIn(t, dir, "show", "--json", "three")
+	var nodes map[string]reporter.Values
+	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || len(nodes) != 3 {
+		t.Errorf("%v: %d nodes in %s", err, len(nodes), o.Out)
+	}
+	if o := insideIn(t, dir, "diff", "old", "@latest"); o.Code != 0 {
+		t.Errorf("diff: %+v", o)
+	}
+
+	insideIn(t, dir, "merge", "three", "-o", "three.json").Want(t, 0)
+	if r, err := reportfile.Read(filepath.Join(dir, "three.json"), 0); err != nil || len(r.Nodes) != 3 || *r.Run.ExitCode != 5 {
+		t.Errorf("merge: %v, %+v", err, r)
+	}
+	insideIn(t, dir, "plot", "three", "-o", "all.html").Want(t, 0)
+	insideIn(t, dir, "plot", "three", "-o", "one.svg", "--node", "1").Want(t, 0)
+	insideIn(t, dir, "plot", "three", "-o", "none.svg", "--node", "7").Want(t, 1)
+}
+
+// A name that nobody knows gets the names that there are.
+func TestNames_Unknown(t *testing.T) {
+	dir := t.TempDir()
+	runsOf(t, dir, "a:0", "b:0")
+	const runs = `no run or file "varied"; the runs in perfagent-out are b, a`
+	for _, args := range [][]string{{"show"}, {"plot"}, {"push"}, {"watch"}, {"ls"}, {"merge", "-o", "x.json"}} {
+		o := insideIn(t, dir, append(args, "varied")...)
+		o.Want(t, 1)
+		o.WantLine(t, args[0], runs)
+	}
+	o := insideIn(t, dir, "diff", "a", "varied")
+	o.Want(t, 2)
+	o.WantLine(t, "diff", runs)
+}
+
+// plot without a name draws the newest run into the working directory, and never over a file.
+func TestPlot_WithoutAName(t *testing.T) {
+	dir := t.TempDir()
+	runsOf(t, dir, "a:0", "b:0")
+	o := insideIn(t, dir, "plot")
+	o.Want(t, 0)
+	if o.Out != "b.png\n" {
+		t.Errorf("stdout %q", o.Out)
+	}
+	before, err := os.ReadFile(filepath.Join(dir, "b.png"))
+	if err != nil || !strings.HasPrefix(string(before), "\x89PNG") {
+		t.Fatalf("%v, %.10q", err, before)
+	}
+
+	clitest.Write(t, filepath.Join(dir, "b.png"), "precious", 0o644)
+	for _, args := range [][]string{{"plot"}, {"plot", "--force"}, {"plot", "perfagent-out/b/node-0.json"}} {
+		o := insideIn(t, dir, args...)
+		o.Want(t, 1)
+		o.WantLine(t, "b.png exists")
+	}
+	if data, _ := os.ReadFile(filepath.Join(dir, "b.png")); string(data) != "precious" {
+		t.Errorf("b.png is now %.20q", data)
+	}
+}
+
+func TestLs(t *testing.T) {
+	dir := t.TempDir()
+	if o := insideIn(t, dir, "ls"); o.Code != 0 || o.Out != "" || o.Err != "" {
+		t.Errorf("no runs: %+v", o)
+	}
+	if o := insideIn(t, dir, "ls", "--json"); o.Code != 0 || o.Out != "[]\n" {
+		t.Errorf("no runs: %+v", o)
+	}
+	runsOf(t, dir, "a:0", "b/0:0", "b/1:7")
+
+	o := insideIn(t, dir, "ls")
+	o.Want(t, 0)
+	lines := strings.Split(strings.TrimSpace(o.Out), "\n")
+	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "RUN START LENGTH NODES END CPU MEMORY COMMAND" {
+		t.Fatalf("%s", o.Out)
+	}
+	if b := strings.Fields(lines[1]); b[0] != "b" || !strings.Contains(lines[1], " 2 ") || !strings.Contains(lines[1], "exit 7") {
+		t.Errorf("the newest run: %s", lines[1])
+	}
+	if !strings.Contains(lines[2], " of ") || strings.Contains(lines[2], text.Absent) || !strings.Contains(lines[2], "iB  sh -c") {
+		t.Errorf("a number is absent: %s", lines[2])
+	}
+	if !strings.HasPrefix(lines[2], "a ") || !strings.HasSuffix(lines[2], "sh -c 'exit 0'") {
+		t.Errorf("the oldest run: %s", lines[2])
+	}
+
+	o = insideIn(t, dir, "ls", "--json", "@latest")
+	var objects []summary.Overview
+	if err := json.Unmarshal([]byte(o.Out), &objects); err != nil || len(objects) != 1 {
+		t.Fatalf("%v: %s", err, o.Out)
+	}
+	if b := objects[0]; b.Schema != summary.OverviewSchema || b.RunID != "b" || b.Nodes != 2 || len(b.FailedNodes) != 1 || b.FailedNodes[0] != 1 || *b.ExitCode != 7 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// An index links the pages, wherever it lies, and replaces nothing.
+func TestLs_Index(t *testing.T) {
+	dir := t.TempDir()
+	runsOf(t, dir, "a:0", "b:3")
+	if err := os.Mkdir(filepath.Join(dir, "public"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	insideIn(t, dir, "ls", "--html", "public/index.html").Want(t, 0)
+	page, err := os.ReadFile(filepath.Join(dir, "public/index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{`<a href="../perfagent-out/a/node-0.html">a</a>`, `<tr class="failed"><td><a href="../perfagent-out/b/node-0.html">b</a>`, "sh -c &#39;exit 3&#39;"} {
+		if !strings.Contains(string(page), words) {
+			t.Errorf("the index lacks %s", words)
+		}
+	}
+
+	o := insideIn(t, dir, "ls", "--html", "public/index.html")
+	o.Want(t, 1)
+	o.WantLine(t, "public/index.html exists", "--force")
+	insideIn(t, dir, "ls", "--html", "public/index.html", "--force").Want(t, 0)
+}
+
+// On a terminal a line has its width.
+func TestLs_FitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Script(t, "/bin/sh", `"$P" run -- sh -c 'exit 3 # `+strings.Repeat("x", 200)+`'; "$P" ls`)
+	cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8", "PERFAGENT_SUMMARY=never")
+	screen, code := clitest.OnTerminal(t, cmd).End()
+	if code != 0 || !strings.Contains(screen, "exit 3") {
+		t.Fatalf("exit code %d:\n%s", code, screen)
+	}
+	for line := range strings.Lines(screen) {
+		line = strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "", "\r", "", "\n", "").Replace(line)
+		if n := len([]rune(line)); n > 80 {
+			t.Errorf("%d cells: %s", n, line)
+		}
+	}
+}
+
+func TestPrune(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "perfagent-out")
+	runsOf(t, dir, "one:0", "two:0", "three:1", "four:0")
+	clitest.Write(t, filepath.Join(out, "two", "notes.txt"), "mine", 0o644)
+	left := func() string {
+		entries, _ := os.ReadDir(out)
+		var names []string
+		for _, e := range entries {
+			if e.IsDir() {
+				names = append(names, e.Name())
+			}
+		}
+		return strings.Join(names, " ")
+	}
+
+	for _, args := range [][]string{nil, {"--keep", "-2"}, {"--older", "3x"}, {"--older", "-1s"}, {"--keep", "1", "two"}} {
+		o := insideIn(t, dir, append([]string{"prune"}, args...)...)
+		o.Want(t, 1)
+		o.WantLine(t)
+	}
+	o := insideIn(t, dir, "prune", "--keep", "1", "--dry-run")
+	o.Want(t, 0)
+	if got := left(); got != "four one three two" || strings.Count(o.Out, "would remove") != 3 {
+		t.Errorf("after a dry run: %s\n%s", got, o.Out)
+	}
+	insideIn(t, dir, "prune", "--older", "1h").Want(t, 0)
+	insideIn(t, dir, "prune", "--keep", "1", "--older", "2w").Want(t, 0)
+	if got := left(); got != "four one three two" {
+		t.Errorf("nothing is that old: %s", got)
+	}
+
+	insideIn(t, dir, "prune", "--keep", "2").Want(t, 0)
+	if got := left(); got != "four three two" { // with the notes
+		t.Errorf("left: %s", got)
+	}
+	if entries, _ := os.ReadDir(filepath.Join(out, "two")); len(entries) != 1 || entries[0].Name() != "notes.txt" {
+		t.Errorf("left of two: %v", entries)
+	}
+	if o := insideIn(t, dir, "ls"); strings.Contains(o.Out, "two") {
+		t.Errorf("two is still a run:\n%s", o.Out)
+	}
+}
+
+// What would be lost is kept, and named.
+func TestPrune_KeepsWhatIsPendingOrLost(t *testing.T) {
+	dir := t.TempDir()
+	insideIn(t, dir, "run", "--run-id", "pending", "--mlflow", "http://127.0.0.1:9", "--push-timeout", "0s", "--", "true").Want(t, 0)
+	runsOf(t, dir, "done:0", "lost:0")
+	lost := filepath.Join(dir, "perfagent-out", "lost")
+	clitest.Write(t, filepath.Join(lost, "node-0.jsonl"), `{"journal":"x`, 0o644)
+	if err := os.Remove(filepath.Join(lost, "node-0.json")); err != nil {
+		t.Fatal(err)
+	}
+	hour := time.Now().Add(-time.Hour) // since it was written
+	if err := os.Chtimes(filepath.Join(lost, "node-0.jsonl"), hour, hour); err != nil {
+		t.Fatal(err)
+	}
+
+	o := insideIn(t, dir, "prune", "--keep", "0")
+	o.Want(t, 0)
+	for _, words := range []string{"keeps pending: its push is pending: perfagent push pending", "keeps lost: its perfagent is gone"} {
+		if !strings.Contains(o.Err, words) {
+			t.Errorf("stderr lacks %q:\n%s", words, o.Err)
+		}
+	}
+	if strings.Count(o.Out, "\n") != 1 || !strings.Contains(o.Out, "removed done") {
+		t.Errorf("removed:\n%s", o.Out)
+	}
+
+	insideIn(t, dir, "prune", "--keep", "0", "--force").Want(t, 0)
+	entries, _ := os.ReadDir(filepath.Join(dir, "perfagent-out"))
+	if len(entries) != 1 || entries[0].Name() != ".gitignore" {
+		t.Errorf("left: %v", entries)
+	}
+}

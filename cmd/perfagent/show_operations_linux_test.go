@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The JSON has the numbers of operations and transfers beside the metrics, and nothing else of them.
+func TestShow_WorkNumbers(t *testing.T) {
+	r := reportertest.AddOperations(reportertest.ThreeNodes())
+	o := showIn(t, r, "C", "--json")
+	o.Want(t, 0)
+	var nodes map[string]map[string]float64
+	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{
+		"op.store.get.count": 1234, "op.store.get.avg_time_ms": 1.24, "op.store.get.p90_time_ms": 2.2, "op.store.get.max_time_ms": 12,
+		`op.GET /<script>alert(1)</script>{code="200"}.count`: 10, "counter.rows<b>": 123456, "gauge.queue.mean": 4.5,
+		"gauge.queue.max": 9, "value.batch.count": 12, "value.batch.p90": 60, "transfer.nixl.num_successful_transfers": 120,
+		"transfer.nixl.throughput_mb_per_second": 7070.707, "transfer.nixl.failed": 2, "wall_seconds": 20,
+	} {
+		if got, ok := nodes["1"][name]; !ok || got != want {
+			t.Errorf("%s is %v, %v, want %v", name, got, ok, want)
+		}
+	}
+	if _, ok := nodes["1"]["op.only.failed.avg_time_ms"]; ok {
+		t.Error("an operation that only failed has an average")
+	}
+
+	bare := showIn(t, reportertest.ThreeNodes(), "C", "--json")
+	if strings.Contains(bare.Out, `"op.`) || strings.Contains(bare.Out, `"transfer.`) {
+		t.Errorf("a report without operations has some:\n%s", bare.Out)
+	}
+}
+
+// show --ops prints all, and --key what ProxyStore's stats of a key are, also without --ops.
+func TestShow_Ops(t *testing.T) {
+	r := reportertest.AddOperations(reportertest.ThreeNodes())
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--ops"}, []string{"\nstore.get  ", "\ngunicorn.requests", "\nusers  ", "\nNum successful transfers  ", "\nmodel  "}},
+		{[]string{"--ops", "--key", "k1"}, []string{"operation  calls  avg ms  min ms  max ms  size B\nstore.get  3,000     0.6     0.1       3     219\n"}},
+		{[]string{"--key", "k1"}, []string{"\nstore.get  3,000 "}},
+		{[]string{"--ops", "--format", "text", "--key", "k2"}, []string{"size B\nstore.get    702     0.7     0.2      12       -\n"}},
+	} {
+		o := showIn(t, r, "C", c.args...)
+		o.Want(t, 0)
+		for _, want := range c.want {
+			if !strings.Contains(o.Out, want) || o.Err != "" {
+				t.Errorf("%q: no %q in\n%s%s", c.args, want, o.Out, o.Err)
+			}
+		}
+	}
+}
+
+// A key that no operation had is an empty table, and no error.
+func TestShow_UnknownKey(t *testing.T) {
+	r := reportertest.AddOperations(reportertest.ShortJob())
+	for _, key := range []string{"other", "", "\x1b[2J"} {
+		o := showIn(t, r, "C", "--ops", "--key", key)
+		o.Want(t, 0)
+		if o.Out != "operation  calls  avg ms  min ms  max ms  size B\n" || o.Err != "" {
+			t.Errorf("%q: stdout %q, stderr %q", key, o.Out, o.Err)
+		}
+	}
+	if o := showIn(t, r, "C", "--key", "other", "--json"); o.Code != 0 || o.Out != "{\n  \"0\": {}\n}\n" {
+		t.Errorf("exit %d, stdout %q", o.Code, o.Out)
+	}
+}
+
+// As JSON they are as in the report, by node.
+func TestShow_OpsAsJSON(t *testing.T) {
+	r := reportertest.AddOperations(reportertest.ThreeNodes())
+	o := showIn(t, r, "C", "--ops", "--json")
+	o.Want(t, 0)
+	for name, n := range r.Nodes {
+		var got map[string]map[string]any
+		want, err := json.Marshal(map[string]any{"operations": n.Operations, "transfers": n.Transfers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wanted map[string]any
+		if err := errors.Join(json.Unmarshal([]byte(o.Out), &got), json.Unmarshal(want, &wanted)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(wanted, got[name]); diff != "" || len(got) != 3 {
+			t.Errorf("%d nodes; node %s: %s", len(got), name, diff)
+		}
+	}
+	if strings.Contains(o.Out, "\x1b") {
+		t.Error("a control character")
+	}
+
+	o = showIn(t, r, "C", "--key", "k2", "--format", "json")
+	o.Want(t, 0)
+	var keys map[string]map[string]map[string]float64
+	if err := json.Unmarshal([]byte(o.Out), &keys); err != nil || keys["2"]["store.get"]["count"] != 234 || len(keys["2"]) != 1 {
+		t.Errorf("%v: %s", err, o.Out)
+	}
+}
+
+func TestShow_OpsErrors(t *testing.T) {
+	with, without := reportertest.AddOperations(reportertest.ShortJob()), reportertest.ShortJob()
+	for _, c := range []struct {
+		report *reporter.Report
+		args   string
+		want   string
+	}{
+		{without, "--ops", "operations were not recorded: perfagent run --ops on"},
+		{without, "--ops --json", "operations were not recorded: perfagent run --ops on"},
+		{without, "--key k1", "operations were not recorded: perfagent run --ops on"},
+		{with, "--ops --format csv", "--ops and --format csv: operations are printed as text or json"},
+		{with, "--key k1 --format markdown", "--ops and --format markdown: operations are printed as text or json"},
+		{with, "--key", "--key"},
+	} {
+		o := showIn(t, c.report, "C", strings.Fields(c.args)...)
+		o.Want(t, 1)
+		o.WantLine(t, c.want)
+		if o.Out != "" {
+			t.Errorf("%s: stdout %q", c.args, o.Out)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/table"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+	"github.com/perfagent/perfagent/store"
+)
+
+// parseReference splits STORE#NAME. The name of a file is that, whatever it looks like.
+func parseReference(argument string) (address, object string, ok bool) {
+	address, object, ok = store.SplitReference(argument)
+	if _, err := os.Lstat(argument); err == nil {
+		return "", "", false
+	}
+	return address, object, ok
+}
+
+// needsCopy reports whether a name is a reference whose objects are copied to be read: to a store that is not a
+// directory.
+func (f *runFinder) needsCopy(name string) bool {
+	address, _, ok := parseReference(name)
+	if !ok {
+		return false
+	}
+	s, err := f.openStore(address, false)
+	if err != nil {
+		return false // it is said when the name is looked up
+	}
+	defer s.Close()
+	_, isDir := s.Dir()
+	return !isDir
+}
+
+// findInStore returns what a reference stands for.
+func (f *runFinder) findInStore(address, object string) (*catalog.Match, error) {
+	s, err := f.openStore(address, false)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	ctx, stop := signalContext()
+	defer stop()
+	return f.storeFinder().Find(ctx, s, object)
+}
+
+// storeFinder returns what finds runs in stores.
+func (f *runFinder) storeFinder() store.Finder {
+	return store.Finder{Copies: &f.copies, Warn: f.printMessage}
+}
+
+// openStore opens a store. If its address has no password, that of PERFAGENT_STORE will do.
+func (f *runFinder) openStore(address string, metrics bool) (*store.Store, error) {
+	return store.Open(address, store.Options{Metrics: metrics, Credentials: f.streams.defaultOf(storeVariable).value})
+}
+
+// resolver returns what fetches the series of nodes. The caller closes it.
+func (f *runFinder) resolver() *store.Resolver {
+	return &store.Resolver{
+		Open: func(address string) (*store.Store, error) { return f.openStore(address, false) },
+		Warn: f.printMessage,
+	}
+}
+
+// fill fetches the series of the nodes that were merged without them.
+func (f *runFinder) fill(report *reporter.Report) {
+	series := f.resolver()
+	defer series.Close()
+	series.Fill(report)
+}
+
+// publicName returns a name as it may be shown: a reference without user and password.
+func (f *runFinder) publicName(name string) string {
+	address, object, ok := parseReference(name)
+	if !ok {
+		return name
+	}
+	s, err := f.openStore(address, false)
+	if err != nil {
+		return "#" + object
+	}
+	defer s.Close()
+	return s.Reference(object)
+}
+
+// prefixName returns what is said of something: its name, unless the words have it, and the words.
+func prefixName(name, words string) string {
+	if strings.Contains(words, name) {
+		return words
+	}
+	return name + ": " + words
+}
+
+// isStore reports whether an argument of ls is a store: an address that is not the directory of a run.
+func isStore(argument string) bool {
+	if !store.IsAddress(argument) {
+		return false
+	}
+	run, err := catalog.ReadRun(argument)
+	return err != nil || run == nil
+}
+
+// listStore lists the runs of a store, or the reports of one run.
+func (o *lsOptions) listStore(names []string) error {
+	if len(names) > 2 || o.html != "" {
+		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
+	}
+	s, err := o.openStore(names[0], false)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, stop := signalContext()
+	defer stop()
+
+	if len(names) == 2 {
+		nodes, err := s.Nodes(ctx, names[1])
+		if err != nil {
+			return err
+		}
+		if len(nodes) == 0 {
+			return fmt.Errorf("ls: no run %s in %s", text.Printable(names[1]), s.URL())
+		}
+		return o.printNodes(nodes)
+	}
+
+	runs, err := s.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	if len(runs) == 0 {
+		o.printMessage("no report is in " + s.URL())
+	}
+	return o.printRuns(runs)
+}
+
+// printRuns prints a line for each run of a store.
+func (o *lsOptions) printRuns(runs []store.Run) error {
+	if o.json {
+		return o.streams.printJSON(runs)
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+
+	t := &table.Table{Columns: table.Left("RUN", "NODES", "SIZE", "MODIFIED")}
+	for _, r := range runs {
+		nodes := fmt.Sprint(r.Nodes)
+		if r.Partial > 0 {
+			nodes += fmt.Sprintf(" (%d partial)", r.Partial)
+		}
+		t.Add(table.Texts(r.ID, nodes, text.SizeText(float64(r.Bytes)/(1<<20)), modified(r.Modified))...)
+	}
+	return o.streams.printTable(t)
+}
+
+// printNodes prints a line for each report of a run.
+func (o *lsOptions) printNodes(nodes []store.Node) error {
+	if o.json {
+		return o.streams.printJSON(nodes)
+	}
+
+	t := &table.Table{Columns: table.Left("NODE", "SIZE", "MODIFIED", "REFERENCE")}
+	for _, n := range nodes {
+		node := n.Node
+		if !n.Final {
+			node += " (partial)"
+		}
+		t.Add(table.Texts(node, text.SizeText(float64(n.Bytes)/(1<<20)), modified(n.Modified), pasted(n.Reference))...)
+	}
+	return o.streams.printTable(t)
+}
+
+// pasted returns a reference as a shell takes it: quoted if it has options.
+func pasted(reference string) string {
+	plain := strings.ReplaceAll(reference, "#", "") // within a word it means nothing to a shell
+	if pusher.ShellCommand([]string{plain}) == plain {
+		return reference
+	}
+	return pusher.ShellCommand([]string{reference})
+}
+
+// modified returns when an object was stored, for a table.
+func modified(t time.Time) string {
+	if t.IsZero() {
+		return text.Absent
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}

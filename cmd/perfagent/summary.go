@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+
+	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// The values of --summary.
+const (
+	summaryAuto   = "auto"   // the summary on a terminal, elsewhere the line where somebody will read it
+	summaryLine   = "line"   // the line
+	summaryAlways = "always" // the summary
+	summaryNever  = "never"  // neither
+)
+
+func summaries() []string { return []string{summaryAuto, summaryLine, summaryAlways, summaryNever} }
+
+// wantsSummary reports whether the whole summary is printed.
+func (o *recordOptions) wantsSummary() bool {
+	return o.summary == summaryAlways || o.summary == summaryAuto && isTerminal(o.streams.err)
+}
+
+// wantsLine reports whether the one line about a run is printed. Off a terminal stderr is the job's: after success
+// the line is for the logs of schedulers and CI systems only. When the reader of a pipeline has had
+// enough, shells say nothing either.
+func (o *recordOptions) wantsLine(r *reporter.Report) bool {
+	switch {
+	case o.summary == summaryLine:
+		return true
+	case o.summary != summaryAuto || isTerminal(o.streams.err):
+		return false
+	}
+	unread := o.piped && r.Run.Signal == "SIGPIPE"
+	return summary.Failed(r) && !unread || inBatch()
+}
+
+// inBatch reports whether a scheduler or a CI system runs this process.
+func inBatch() bool {
+	if _, ok := scheduler.DetectSystem(os.LookupEnv); ok {
+		return true
+	}
+	ci := os.Getenv("CI")
+	return ci != "" && ci != "false" && ci != "0" ||
+		os.Getenv("GITHUB_ACTIONS") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != ""
+}
+
+// showSummary prints the summary or the line once the report has been written.
+func (o *recordOptions) showSummary(r *agent.Result) {
+	ignoreBackground()
+
+	var out bytes.Buffer // one write: it is read whole or not at all
+	switch {
+	case o.wantsSummary():
+		_ = summary.Write(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
+	case o.wantsLine(r.Report):
+		var write func(string) string
+		if _, plain := o.streams.err.(*text.ASCIIWriter); plain {
+			write = text.ASCII
+		}
+		out.WriteString(summary.Line(r.Report, cmp.Or(r.PagePath, r.ReportPath), write))
+	default:
+		return
+	}
+	if _, err := o.streams.err.Write(out.Bytes()); err != nil {
+		o.Log.Debug(fmt.Sprintf("write summary: %v", err))
+	}
+}
+
+// conclude prints what was pushed, if a summary was asked for, and runs the command of --on-end. r is nil
+// if no job was started.
+func (o *recordOptions) conclude(r *agent.Result) {
+	if r == nil {
+		return
+	}
+	defer o.notify(r)
+
+	for _, outcome := range []string{r.Stored, r.Pushed} {
+		switch {
+		case outcome == "":
+		case o.wantsSummary():
+			fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(outcome))
+		default:
+			o.Log.Debug(outcome)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/redact"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// noArguments checks the arguments of a command that takes none.
+var noArguments = rangeArgs(0, 0, errors.New("takes no arguments"))
+
+// rangeArgs returns the check of a command's arguments: least to most of them (any number if most is negative), or else
+// the error wrong.
+func rangeArgs(least, most int, wrong error) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || most >= 0 && len(args) > most {
+			return wrong
+		}
+		return nil
+	}
+}
+
+// unknownCommand returns the error for a word that is not a command, with what was probably meant: to run a program,
+// or another command.
+func unknownCommand(root *cobra.Command, args []string) error {
+	var rules redact.Rules // an error may end up in a log
+	word := rules.Args(args[:1])[0]
+	if _, err := exec.LookPath(args[0]); err == nil {
+		meant := pusher.ShellCommand(append([]string{root.Name(), "run", "--"}, rules.Args(args)...))
+		return fmt.Errorf(`unknown command "%s"; %s`, word, text.DidYouMean(meant, `"%s"`, ""))
+	}
+
+	return fmt.Errorf(`unknown command "%s"; %s`, word, text.DidYouMean(commandMeant(root, word), `"%s"`,
+		root.Name()+" --help lists the commands"))
+}
+
+// commandMeant returns the command that goes by another name elsewhere, or whose name is nearly the word, or "".
+func commandMeant(root *cobra.Command, word string) string {
+	for _, c := range root.Commands() {
+		if slices.Contains(c.SuggestFor, word) {
+			return c.Name()
+		}
+	}
+
+	return text.Nearest(word, commandNames(root))
+}
+
+// commandNames lists the commands that help shows.
+func commandNames(root *cobra.Command) []string {
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			names = append(names, c.Name())
+		}
+	}
+
+	return names
+}
+
+// flagError says in perfagent's own words what is wrong with a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		lonely  *pflag.ValueRequiredError
+		bad     *pflag.InvalidValueError
+		syntax  *pflag.InvalidSyntaxError
+	)
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return unknownLetter(cmd, unknown.GetSpecifiedName())
+	case errors.As(err, &unknown):
+		return unknownFlag(cmd, unknown.GetSpecifiedName())
+	case errors.As(err, &lonely):
+		return fmt.Errorf("--%s: the value is missing", lonely.GetFlag().Name)
+	case errors.As(err, &bad):
+		return fmt.Errorf("--%s: %w", bad.GetFlag().Name, valueError(err))
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%s is not a flag; %s", syntax.GetSpecifiedFlag(), listsFlags(cmd))
+	}
+
+	return err
+}
+
+// helpOf returns the words after perfagent that print the help of a command.
+func helpOf(cmd *cobra.Command) string {
+	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()) + " --help")
+}
+
+// listsFlags says where the flags of a command are listed.
+func listsFlags(cmd *cobra.Command) string { return "perfagent " + helpOf(cmd) + " lists the flags" }
+
+// unknownFlag returns the error for a flag that a command does not have, with the one that was probably meant.
+func unknownFlag(cmd *cobra.Command, name string) error {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	meant := text.Nearest(name, names)
+
+	if meant == "" && !cmd.HasParent() {
+		for _, c := range cmd.Commands() {
+			if c.Flags().Lookup(name) != nil {
+				return fmt.Errorf("unknown flag --%s; flags follow the command, as in perfagent %s --%s",
+					name, c.Name(), name)
+			}
+		}
+	}
+
+	return fmt.Errorf("unknown flag --%s; %s", name, text.DidYouMean(meant, "--%s", listsFlags(cmd)))
+}
+
+// unknownLetter is unknownFlag for a short flag.
+func unknownLetter(cmd *cobra.Command, letter string) error {
+	meant := ""
+	for _, other := range []string{strings.ToUpper(letter), strings.ToLower(letter)} {
+		if len(other) == 1 && cmd.Flags().ShorthandLookup(other) != nil {
+			meant = other
+		}
+	}
+
+	return fmt.Errorf("unknown flag -%s; %s", letter, text.DidYouMean(meant, "-%s", listsFlags(cmd)))
+}
+
+// valueError says in perfagent's own words what is wrong with the value of a flag, whose error comes from pflag.
+func valueError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+
+	cause, number := bad.Unwrap(), new(strconv.NumError)
+	if !errors.As(cause, &number) {
+		return cause
+	}
+
+	wanted := "a whole number"
+	if bad.GetFlag().Value.Type() == "bool" {
+		wanted = "true or false"
+	}
+
+	return fmt.Errorf("%q is not %s", bad.GetValue(), wanted)
+}

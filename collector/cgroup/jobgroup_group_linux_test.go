@@ -1,0 +1,511 @@
+package cgroup
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groupName is a name that no other test and no other run has.
+func groupName(t testing.TB) string {
+	return fmt.Sprintf("perfagent-test-%d-%s", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "-"))
+}
+
+// groupMake makes a group that is removed at the test's end.
+func groupMake(t *testing.T) *JobGroup {
+	t.Helper()
+	m, err := NewJobGroup(groupName(t))
+	if err != nil {
+		t.Skipf("no control group can be made here: run as root where the control groups are writable: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := m.Remove(); err != nil {
+			t.Errorf("at the end: %v", err)
+		}
+	})
+	return m
+}
+
+// groupStart starts a command in the made group.
+func groupStart(m *JobGroup, cmd *exec.Cmd) error {
+	cmd.SysProcAttr.Pdeathsig = 0 // it would come when the thread ends
+	return m.Enter(func(fd int) error {
+		if fd >= 0 {
+			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
+		}
+		return cmd.Start()
+	})
+}
+
+// groupPaths are the paths of a process, or of each of our threads, by hierarchy.
+func groupPaths(t *testing.T, text string) map[string]string {
+	t.Helper()
+	paths := map[string]string{}
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		f := strings.SplitN(line, ":", 3)
+		if len(f) != 3 {
+			t.Fatalf("line %q", line)
+		}
+		paths[f[1]] = f[2]
+	}
+	return paths
+}
+
+// groupOurThreads fails if one of our threads is in a group of that name.
+func groupOurThreads(t *testing.T, name string) {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/self/task/*/cgroup")
+	if err != nil || len(tasks) == 0 {
+		t.Fatal(tasks, err)
+	}
+	for _, task := range tasks {
+		data, err := os.ReadFile(task)
+		if err == nil && strings.Contains(string(data), "/"+name+"\n") {
+			t.Errorf("%s is inside:\n%s", task, data)
+		}
+	}
+}
+
+// A child and its own child find themselves inside in every hierarchy that was made;
+// we are outside; the group stays as long as they live, and goes then.
+func TestMake_CountsTheJob(t *testing.T) {
+	m := groupMake(t)
+	name := groupName(t)
+	cmd := groupCommand("where")
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := groupStart(m, cmd); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { // if the test ends early
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	groupOurThreads(t, name)
+	ours, _ := os.ReadFile("/proc/self/cgroup")
+	own := groupPaths(t, string(ours))
+	r := bufio.NewReader(out)
+	for _, who := range []string{"child", "grandchild"} {
+		var text strings.Builder
+		for line := "x"; strings.TrimSpace(line) != ""; {
+			var err error
+			if line, err = r.ReadString('\n'); err != nil {
+				t.Fatal(who, err)
+			}
+			text.WriteString(line)
+		}
+		for list, path := range groupPaths(t, text.String()) {
+			made := slices.ContainsFunc(strings.Split(list, ","), func(c string) bool {
+				return slices.Contains([]string{"cpuacct", "memory", "pids", ""}, c)
+			})
+			if want := own[list]; made && path != filepath.Join(want, name) || !made && path != want {
+				t.Errorf("%s, %q: in %s, we are in %s", who, list, path, want)
+			}
+		}
+	}
+
+	if missing := m.Missing(); missing != nil {
+		t.Errorf("missing %v", missing)
+	}
+	pids, err := m.Group().PIDs()
+	if err != nil || len(pids) != 2 || !slices.Contains(pids, cmd.Process.Pid) {
+		t.Errorf("pids %v, %v", pids, err)
+	}
+	c := m.Group().Read()
+	if c.Processes != 2 || !(c.Threads >= 2) || !(c.CPUSeconds > 0) || !(c.Memory > 0) || !(c.PeakMemory >= c.WorkingSet) || c.OOMKills != 0 || c.Failed != nil {
+		t.Errorf("counters %+v", c)
+	}
+	if err := m.Remove(); !errors.Is(err, ErrBusy) {
+		t.Errorf("Remove with processes inside: %v", err)
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	groupRemoved(t, m)
+}
+
+// groupRemoved removes the group and looks whether something is left.
+func groupRemoved(t *testing.T, m *JobGroup) {
+	t.Helper()
+	var dirs []string
+	for _, b := range m.v1 {
+		dirs = append(dirs, b.dir)
+	}
+	if m.v2 != nil {
+		dirs = append(dirs, m.v2.dir)
+	}
+	if len(dirs) == 0 {
+		t.Error("nothing was made")
+	}
+
+	for range 2 {
+		if err := m.Remove(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	for _, dir := range dirs {
+		if exists(dir) {
+			t.Errorf("%s is left", dir)
+		}
+	}
+
+	c := m.Group().Read()
+	failed := c.Failed
+	c.Failed = nil
+	if c.Processes != c.Processes && failed["cgroup.procs"] == nil || c.CPUSeconds == c.CPUSeconds || len(failed) == 0 {
+		t.Errorf("after it: %+v, failed %v", c, failed)
+	}
+}
+
+// While the job is in one hierarchy's group the others stay too.
+func TestMade_RemoveBusyInOne(t *testing.T) {
+	m := groupMake(t)
+	if len(m.v1) == 0 {
+		t.Skip("no cgroup v1 here")
+	}
+	cmd := groupCommand("burn")
+	out, _ := cmd.StdoutPipe()
+	if err := groupStart(m, cmd); err != nil {
+		t.Fatal(err)
+	}
+	bufio.NewReader(out).ReadString('\n')
+	groupSet(t, filepath.Join(m.v1[0].parent, "cgroup.procs"), fmt.Sprint(cmd.Process.Pid))
+	if err := m.Remove(); !errors.Is(err, ErrBusy) || !exists(m.v1[0].dir) {
+		t.Errorf("Remove: %v, and the empty group is there: %v", err, exists(m.v1[0].dir))
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	groupRemoved(t, m)
+}
+
+// Groups that the job made go with its own.
+func TestMade_RemoveBelow(t *testing.T) {
+	m := groupMake(t)
+	for _, b := range append(slices.Clone(m.v1), hierarchyDir{dir: m.Group().primary[0].dir()}) {
+		for _, d := range []string{"a", "a/b", "c"} {
+			if err := os.Mkdir(filepath.Join(b.dir, d), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+				t.Fatal(err)
+			}
+		}
+	}
+	groupRemoved(t, m)
+}
+
+// What start says is told as it is, and we are outside again.
+func TestMade_EnterFails(t *testing.T) {
+	m := groupMake(t)
+	want := errors.New("no job")
+	if err := m.Enter(func(int) error { return want }); err != want {
+		t.Errorf("error %v", err)
+	}
+	groupOurThreads(t, groupName(t))
+	if len(m.v1) == 0 {
+		return
+	}
+
+	// One that cannot be entered: what was entered before it is left again.
+	last := &m.v1[len(m.v1)-1]
+	good := last.dir
+	last.dir += "-gone"
+	called := false
+	err := m.Enter(func(int) error { called = true; return nil })
+	if called || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("called %v, error %v", called, err)
+	}
+	last.dir = good
+	groupOurThreads(t, groupName(t))
+}
+
+// A thread that cannot go back ends: nothing of us stays inside.
+func TestMade_EnterCannotGoBack(t *testing.T) {
+	m := groupMake(t)
+	if len(m.v1) == 0 {
+		t.Skip("no cgroup v1 here")
+	}
+	b := &m.v1[0]
+	good := b.parent
+	b.parent += "-gone"
+	tid := 0
+	if err := m.Enter(func(int) error { tid = unix.Gettid(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	b.parent = good
+	if m.missing["thread"] == nil {
+		t.Error("nothing is said of it")
+	}
+	delete(m.missing, "thread")
+	if tid == os.Getpid() {
+		t.Error("it was the main thread, which Go does not end")
+	}
+
+	for deadline := time.Now().Add(5 * time.Second); exists(fmt.Sprintf("/proc/self/task/%d", tid)); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the thread still lives")
+		}
+	}
+
+	groupOurThreads(t, groupName(t))
+}
+
+func TestMake_Refused(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", ".", "..", "a/b", "../x", "a\nb"} {
+		if m, err := NewJobGroup(name); m != nil || err == nil {
+			t.Errorf("%q: %v, %v", name, m, err)
+		}
+	}
+
+	name := groupName(t)
+	groupAsNobody(t, func() {
+		m, err := NewJobGroup(name)
+		if m != nil || !errors.Is(err, os.ErrPermission) || strings.Count(err.Error(), name) < 2 {
+			t.Errorf("as nobody: %v, %v", m, err)
+		}
+	})
+
+	if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + name); left != nil {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// groupOutput is what a mode says when it fails.
+func groupOutput(cmd *exec.Cmd) ([]byte, error) {
+	cmd.Stderr = nil
+	return cmd.CombinedOutput()
+}
+
+// groupIsolated runs a mode of this binary with namespaces of its own.
+func groupIsolated(t *testing.T, flags uintptr, mode, arg string) {
+	t.Helper()
+	cmd := groupCommand(mode, arg)
+	cmd.SysProcAttr.Cloneflags = flags
+	cmd.SysProcAttr.Pdeathsig = 0
+	out, err := groupOutput(cmd)
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("namespaces are not allowed here: run as root")
+	}
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestMake_OnlyV2(t *testing.T)   { groupIsolated(t, syscall.CLONE_NEWNS, "v2", groupName(t)) }
+func TestMake_ReadOnly(t *testing.T) { groupIsolated(t, syscall.CLONE_NEWNS, "readonly", groupName(t)) }
+
+// groupV1Memory is the made group's directory in v1's memory hierarchy.
+func groupV1Memory(t *testing.T, m *JobGroup) string {
+	t.Helper()
+	p := m.Group().memory
+	if !p.hasCounters() || p.v2 {
+		t.Skip("no memory controller of cgroup v1 here")
+	}
+	return p.dir()
+}
+
+func TestMake_InANamespace(t *testing.T) {
+	m := groupMake(t)
+	groupSet(t, filepath.Join(groupV1Memory(t, m), "memory.limit_in_bytes"), "128M")
+	cmd := groupCommand("namespace")
+	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP
+	out, _ := cmd.StdoutPipe()
+	if err := groupStart(m, cmd); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(out)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// A process alone in its v2 group steps aside, so that controllers can be enabled.
+func TestMake_StepsAside(t *testing.T) {
+	top := "/sys/fs/cgroup/unified"
+	there, _ := os.ReadFile(top + "/cgroup.controllers")
+	on, _ := os.ReadFile(top + "/cgroup.subtree_control")
+	if !hasWord(there, "hugetlb") {
+		t.Skip("v2 has no controller hugetlb here")
+	}
+	own := filepath.Join(top, groupName(t))
+	if err := os.Mkdir(own, 0o755); err != nil {
+		t.Skipf("no control group can be made here: run as root where the control groups are writable: %v", err)
+	}
+	defer os.Remove(own)
+	if !hasWord(on, "hugetlb") {
+		groupSet(t, top+"/cgroup.subtree_control", "+hugetlb")
+		defer groupSet(t, top+"/cgroup.subtree_control", "-hugetlb")
+	}
+	fd, err := unix.Open(own, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	cmd := groupCommand("alone", "job"+groupName(t))
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
+	if out, err := groupOutput(cmd); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func groupSet(t *testing.T, path, text string) {
+	t.Helper()
+	if err := writeFile(path, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A job that is killed at its memory limit is counted, once; the peak is the limit. So
+// it is in a group below.
+func TestGroup_OOMKill(t *testing.T) {
+	m := groupMake(t)
+	g := m.Group()
+	if !g.memory.hasCounters() || g.own.oom == "" {
+		t.Skip("no memory controller here")
+	}
+	dir, limit := g.memory.dir(), "memory.limit_in_bytes"
+	if g.memory.v2 {
+		limit = "memory.max"
+	}
+	groupSet(t, filepath.Join(dir, limit), "67108864")
+	if l := g.Limits(); l.Memory != 64<<20 || l.MemoryGroup != g.memory.names[0] {
+		t.Fatalf("limits %+v", l)
+	}
+	before := g.Read()
+	groupEaten(t, m)
+	c := g.Read()
+	if before.OOMKills != 0 || c.OOMKills != 1 {
+		t.Errorf("OOM kills %v, then %v, want 0 and 1", before.OOMKills, c.OOMKills)
+	}
+	// The kernel may let a page or two pass.
+	if g.own.peak != "" && (c.PeakMemory < 63<<20 || c.PeakMemory > 65<<20) || c.LimitPeak != c.PeakMemory && g.own.peak != "" {
+		t.Errorf("peak %v, limit's %v", c.PeakMemory, c.LimitPeak)
+	}
+	sub := filepath.Join(dir, "sub")
+	if err := os.Mkdir(sub, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	deeper := &JobGroup{v1: []hierarchyDir{{sub, g.memory.dirs[1]}}, missing: map[string]error{}}
+	if g.memory.v2 {
+		deeper = &JobGroup{v2: &hierarchyDir{dir: sub}, missing: map[string]error{}}
+	}
+	groupEaten(t, deeper)
+	g.descendantOOMs.next = time.Time{}
+	if c := g.Read(); c.OOMKills != 2 {
+		t.Errorf("OOM kills %v, want 2", c.OOMKills)
+	}
+}
+
+// groupEaten runs a job that is killed for its memory.
+func groupEaten(t *testing.T, m *JobGroup) {
+	t.Helper()
+	cmd := groupCommand("eat")
+	if err := groupStart(m, cmd); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("the job ended with %v, want SIGKILL", err)
+	}
+}
+
+// Periods and throttled time are the kernel's, of the group that has the quota, which
+// is an ancestor of the process's.
+func TestGroup_Throttled(t *testing.T) {
+	g, err := Find(Options{})
+	if err != nil || g.cpu == nil || g.cpu.v2 {
+		t.Skip("no cpu controller of cgroup v1 here")
+	}
+	top := filepath.Join(g.cpu.dir(), groupName(t))
+	leaf := filepath.Join(top, "leaf")
+	for _, dir := range []string{top, leaf} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Skipf("no control group can be made here: run as root: %v", err)
+		}
+		defer os.Remove(dir)
+	}
+
+	groupSet(t, top+"/cpu.cfs_quota_us", "20000")
+	cmd := groupCommand("burn", top+"/cpu.stat")
+	out, _ := cmd.StdoutPipe()
+	deeper := &JobGroup{v1: []hierarchyDir{{leaf, g.cpu.dir()}}, missing: map[string]error{}}
+	if err := groupStart(deeper, cmd); err != nil {
+		t.Fatal(err)
+	}
+	bufio.NewReader(out).ReadString('\n')
+	job, err := Find(Options{PID: cmd.Process.Pid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := job.Limits(); l.CPUs != .2 || !strings.HasSuffix(l.CPUGroup, groupName(t)) {
+		t.Errorf("limits %+v", l)
+	}
+	before := job.Read()
+	cmd.Process.Signal(unix.SIGUSR1)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	var c Counters
+	var v [3]float64
+	var data []byte
+	for before := []byte(nil); ; before = data { // the kernel counts a period or two after the job's end
+		c = job.Read()
+		if data, err = os.ReadFile(top + "/cpu.stat"); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(before, data) {
+			break
+		}
+	}
+
+	parseKeys(data, []string{"nr_periods", "nr_throttled", "throttled_time"}, v[:])
+	if c.Periods != v[0] || c.ThrottledPeriods != v[1] || c.ThrottledSeconds != v[2]/1e9 {
+		t.Errorf("%v, %v, %v; the kernel says %s", c.Periods, c.ThrottledPeriods, c.ThrottledSeconds, data)
+	}
+	if n := c.ThrottledPeriods - before.ThrottledPeriods; n < 5 || c.Periods-before.Periods < n {
+		t.Errorf("throttled in %v of %v periods", n, c.Periods-before.Periods)
+	}
+
+	for _, dir := range []string{leaf, top} { // although its files are held open
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if c := job.Read(); c.Periods == c.Periods || !errors.Is(c.Failed["cpu.stat"], unix.ENODEV) {
+		t.Errorf("removed under us: %v, %v", c.Periods, c.Failed)
+	}
+	if job.r.files.IsOpen(job.quotaStat) {
+		t.Error("a file of a group that has gone is held open")
+	}
+}
+
+// This machine's own groups: what is read fits together.
+func TestGroup_Here(t *testing.T) {
+	g, err := Find(Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	l, c := g.Limits(), g.Read()
+	t.Logf("%s %s: %+v\n%+v", g.Version(), g.Path(), l, c)
+	if len(c.Failed) > 0 || len(l.Failed) > 0 {
+		t.Errorf("failed: %v, %v", c.Failed, l.Failed)
+	}
+	pids, err := g.PIDs()
+	if len(g.primary) > 0 && (err != nil || !slices.Contains(pids, os.Getpid())) {
+		t.Errorf("pids %v, %v without %d", pids, err, os.Getpid())
+	}
+}

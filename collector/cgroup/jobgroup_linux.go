@@ -1,0 +1,471 @@
+package cgroup
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// A JobGroup is a group that was made for a job, in one hierarchy or several. It belongs to one
+// goroutine.
+type JobGroup struct {
+	group    *Group
+	v1       []hierarchyDir
+	v2       *hierarchyDir
+	agentDir string   // the v2 group that this process was moved to
+	enabled  []string // controllers that were enabled for it
+	missing  map[string]error
+	wanted   []string // controllers to be enabled
+}
+
+// A hierarchyDir is the group in one hierarchy: dir, made below own.
+type hierarchyDir struct{ dir, parent string }
+
+// NewJobGroup makes a group below our own in the hierarchies that count something for a job: v1's of
+// cpuacct, memory and pids, and v2. It leaves the others alone, and v1's of cpu if cpuacct is
+// elsewhere: they count nothing, and a group of its own would change the job's share of the CPUs.
+// If a hierarchy is refused, Missing says why. An error says that no group could be made that
+// counts CPU time or memory, gives the reason for each hierarchy, and means that nothing is left.
+//
+// In v2, controllers are enabled for the group if possible. A group that has processes of its own
+// cannot do so: if this process is the only one, it moves to a group of its own, beside the job's,
+// until Remove. Without controllers v2 still counts CPU time, pressure and processes.
+func NewJobGroup(name string) (*JobGroup, error) {
+	// Do not enable cpu: v2 counts CPU time without it, and with it would share the CPUs out anew.
+	return makeGroup(name, []string{"memory", "io", "pids"})
+}
+
+func makeGroup(name string, wanted []string) (*JobGroup, error) {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\n") {
+		return nil, fmt.Errorf("make control group %q: not a name of a directory", name)
+	}
+	g, err := Find(Options{})
+	if err != nil {
+		return nil, fmt.Errorf("make control group %s: %w", name, err)
+	}
+
+	m := &JobGroup{missing: map[string]error{}, wanted: wanted}
+	for _, p := range []*membership{g.acct, g.memory, g.pids} {
+		if p != nil && !p.v2 && !m.has(p.dir()) {
+			m.note(p.dir(), m.makeV1(p.dir(), name))
+		}
+	}
+
+	if g.unified != nil {
+		m.note(g.unified.dir(), m.makeV2(g.unified, name))
+	}
+	m.group = g.inside(name, m.has)
+	if !m.group.acct.hasCounters() && !m.group.memory.hasCounters() {
+		err := fmt.Errorf("make control group %s: %w", name, m.reasons())
+		return nil, errors.Join(err, m.Remove())
+	}
+	return m, nil
+}
+
+// Group returns the made group. In hierarchies that refused it has limits and no counters.
+func (m *JobGroup) Group() *Group { return m.group }
+
+// Missing says, by the directory of our own group, why none was made below it. nil means that
+// nothing is missing.
+func (m *JobGroup) Missing() map[string]error {
+	if len(m.missing) == 0 {
+		return nil
+	}
+	return m.missing
+}
+
+// note keeps the reason why there is no group below a directory.
+func (m *JobGroup) note(dir string, err error) {
+	if err != nil {
+		m.missing[dir] = err
+	}
+}
+
+// reasons joins the reasons of Missing, in a fixed order.
+func (m *JobGroup) reasons() error {
+	var errs []error
+	for _, err := range m.missing {
+		errs = append(errs, err)
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// has reports whether a group was made below this one of ours.
+func (m *JobGroup) has(own string) bool {
+	return m.v2 != nil && m.v2.parent == own || slices.ContainsFunc(m.v1,
+		func(b hierarchyDir) bool { return b.parent == own })
+}
+
+// makeV1 makes the group in one v1 hierarchy, if a thread can go there and back.
+func (m *JobGroup) makeV1(own, name string) error {
+	hierarchy, err := os.ReadFile(filepath.Join(own, "memory.use_hierarchy"))
+	if err == nil && string(hierarchy) == "0\n" && !isRoot(own, false) {
+		return fmt.Errorf("make group in %s: memory.use_hierarchy is 0, a group below would escape the limits", own)
+	}
+	dir := filepath.Join(own, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("make group: %w", err)
+	}
+	if err := cmp.Or(writable(filepath.Join(dir, "tasks")), writable(filepath.Join(own, "tasks"))); err != nil {
+		return errors.Join(err, os.Remove(dir))
+	}
+	m.v1 = append(m.v1, hierarchyDir{dir, own})
+	return nil
+}
+
+// makeV2 makes the group in v2, if a child can be started in it.
+func (m *JobGroup) makeV2(p *membership, name string) error {
+	own, dir := p.dir(), filepath.Join(p.dir(), name)
+	if err := cloneInto(); err != nil {
+		return fmt.Errorf("make group in %s: the kernel does not start processes in a group (clone3 of Linux 5.7): %w",
+			own, err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("make group: %w", err)
+	}
+
+	err := cmp.Or(writable(filepath.Join(dir, "cgroup.procs")), writable(filepath.Join(own, "cgroup.procs")))
+	kind, errKind := os.ReadFile(filepath.Join(dir, "cgroup.type"))
+	if err == nil && errKind == nil && string(kind) != "domain\n" {
+		err = fmt.Errorf("make group in %s: its groups are of type %q, which a process cannot be started in",
+			own, bytes.TrimSpace(kind))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(dir))
+	}
+
+	m.v2 = &hierarchyDir{dir, own}
+	if err := m.enable(name); err != nil {
+		m.missing[filepath.Join(own, "cgroup.subtree_control")] = err
+	}
+	return nil
+}
+
+// writable returns an error if this process may not write to a file.
+func writable(path string) error {
+	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err != nil {
+		return &os.PathError{Op: "write to", Path: path, Err: err}
+	}
+	return nil
+}
+
+// enable enables the controllers for the made group.
+func (m *JobGroup) enable(name string) error {
+	there, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+
+	control := filepath.Join(m.v2.parent, "cgroup.subtree_control")
+	already, err := os.ReadFile(control)
+	if err != nil {
+		return err
+	}
+
+	var errs []error
+	for _, c := range m.wanted {
+		if !hasWord(there, c) || hasWord(already, c) {
+			continue
+		}
+		err := writeFile(control, "+"+c)
+		if errors.Is(err, unix.EBUSY) && m.agentDir == "" && m.moveAgent(name) == nil {
+			err = writeFile(control, "+"+c)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		m.enabled = append(m.enabled, c)
+	}
+
+	if len(m.enabled) == 0 && m.agentDir != "" {
+		errs = append(errs, m.restore())
+	}
+	return errors.Join(errs...)
+}
+
+// moveAgent moves this process into a group of its own, if it is alone in its group.
+func (m *JobGroup) moveAgent(name string) error {
+	procs, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.procs"))
+	if err != nil {
+		return err
+	}
+	if pids := procfile.AppendPIDs(nil, procs); len(pids) != 1 || pids[0] != os.Getpid() {
+		return fmt.Errorf("%d processes in %s", len(pids), m.v2.parent)
+	}
+	leaf := filepath.Join(m.v2.parent, name+"-agent")
+	if err := os.Mkdir(leaf, 0o755); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(leaf, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
+		return errors.Join(err, os.Remove(leaf))
+	}
+
+	m.agentDir = leaf
+	return nil
+}
+
+// restore undoes enable and stepAside, once the made group has been removed.
+func (m *JobGroup) restore() error {
+	for len(m.enabled) > 0 {
+		last := len(m.enabled) - 1
+		if err := writeFile(filepath.Join(m.v2.parent, "cgroup.subtree_control"), "-"+m.enabled[last]); err != nil {
+			return err
+		}
+		m.enabled = m.enabled[:last]
+	}
+
+	if m.agentDir == "" {
+		return nil
+	}
+	if err := writeFile(filepath.Join(m.v2.parent, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
+		return err
+	}
+	if err := removeGroup(m.agentDir, time.Now().Add(retryTimeout)); err != nil {
+		return err
+	}
+
+	m.agentDir = ""
+	return nil
+}
+
+// hasWord reports whether a list of words has one.
+func hasWord(list []byte, word string) bool {
+	return slices.Contains(strings.Fields(string(list)), word)
+}
+
+// writeFile writes to a file of the kernel's, in one write. It never creates one.
+func writeFile(path, text string) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	for {
+		_, err := unix.Write(fd, []byte(text))
+		if err == nil {
+			return nil
+		}
+		if err != unix.EINTR {
+			return &os.PathError{Op: "write " + text + " to", Path: path, Err: err}
+		}
+	}
+}
+
+// cloneArgs is the kernel's struct clone_args up to cgroup (CLONE_ARGS_SIZE_VER2).
+type cloneArgs struct {
+	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
+// cloneInto returns an error if clone3 cannot start a child in a group. Such a kernel answers EBADF
+// to a descriptor that is not a group's, and makes no child. Older ones do not know clone3 or the
+// field, and some containers forbid it.
+func cloneInto() error {
+	fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	a := cloneArgs{flags: unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: uint64(fd)}
+	_, _, e := unix.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a), 0)
+	if e != unix.EBADF {
+		return e
+	}
+	return nil
+}
+
+// inside returns the Group of a process in the groups that were made below g's groups. In a
+// hierarchy where none was made, it is g's own.
+func (g *Group) inside(name string, made func(own string) bool) *Group {
+	in := newGroup(g.sys)
+	in.version = g.version
+	moved := map[*membership]*membership{nil: nil}
+	move := func(p *membership) *membership {
+		if q, ok := moved[p]; ok {
+			return q
+		}
+		q := *p
+		q.made = made(p.dir())
+		if q.counts = q.made; q.made {
+			q.dirs = append([]string{filepath.Join(p.dir(), name)}, p.dirs...)
+			q.names = append([]string{filepath.Join(p.names[0], name)}, p.names...)
+		}
+		moved[p] = &q
+		return &q
+	}
+
+	in.cpu, in.acct, in.cpuset = move(g.cpu), move(g.acct), move(g.cpuset)
+	in.memory, in.pids, in.io, in.unified = move(g.memory), move(g.pids), move(g.io), move(g.unified)
+	in.findFiles()
+	return in
+}
+
+// Enter calls start, in which one child is to be forked, so that the child begins in the made
+// groups: in v2 by the descriptor fd, for SysProcAttr.CgroupFD (-1: there is none), in v1 because
+// the calling thread is in them, which every child inherits. In v1 start runs in a goroutine of its own
+// that is locked to its thread.
+//
+// The error is start's own, or says that the groups could not be entered and start was not called.
+// The thread goes back before Enter returns. If the kernel refuses that, the thread ends, so that
+// nothing of this process stays inside, and Missing says so.
+func (m *JobGroup) Enter(start func(fd int) error) error {
+	if len(m.v1) == 0 { // no thread has to go inside: start keeps the caller's
+		err, _ := m.enter(start)
+		return err
+	}
+	result := make(chan error, 1)
+	go m.enterLocked(start, result)
+	return <-result
+}
+
+// enterLocked is enter in a goroutine that is locked to a thread, which may end.
+func (m *JobGroup) enterLocked(start func(fd int) error, result chan<- error) {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() { // the runtime never ends the main thread
+		defer runtime.UnlockOSThread()
+		done := make(chan error, 1)
+		go m.enterLocked(start, done)
+		result <- <-done
+		return
+	}
+
+	err, back := m.enter(start)
+	if back == nil {
+		runtime.UnlockOSThread() // else the thread ends with this goroutine
+	}
+	m.note("thread", back)
+	result <- err
+}
+
+// enter does Enter's work on this thread. back is why the thread is still inside.
+func (m *JobGroup) enter(start func(fd int) error) (err, back error) {
+	fd := -1
+	if m.v2 != nil {
+		fd, err = unix.Open(m.v2.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &os.PathError{Op: "enter control group", Path: m.v2.dir, Err: err}, nil
+		}
+		defer unix.Close(fd)
+	}
+
+	tid := strconv.Itoa(unix.Gettid())
+	in := 0
+	for _, b := range m.v1 {
+		if err = writeFile(filepath.Join(b.dir, "tasks"), tid); err != nil {
+			err = fmt.Errorf("enter control group: %w", err)
+			break
+		}
+		in++
+	}
+
+	if err == nil {
+		err = start(fd)
+	}
+
+	for _, b := range m.v1[:in] {
+		back = errors.Join(back, retryUntil(time.Now().Add(retryTimeout), func() error {
+			return writeFile(filepath.Join(b.parent, "tasks"), tid)
+		}, unix.EAGAIN, unix.EBUSY, unix.ENOMEM))
+	}
+
+	return err, back
+}
+
+// retryTimeout is how long to retry what the kernel refuses only for a short time.
+const retryTimeout = 100 * time.Millisecond
+
+// retryUntil repeats f until the given time while it fails with an error that the kernel may give
+// for a moment.
+func retryUntil(until time.Time, f func() error, refusals ...error) error {
+	for {
+		err := f()
+		again := slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
+		if !again || time.Now().After(until) {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Remove removes the made groups, and those that the job made below them. If one still has
+// processes all stay, and the error is ErrBusy; Remove may be called again. It waits for processes
+// that are ending, as long as there are no others. A second call after success does nothing. No
+// Read of Group may run at the same time.
+func (m *JobGroup) Remove() error {
+	if m.group != nil {
+		m.group.Close() // an open file of a removed group keeps its memory
+	}
+	branches := slices.Clone(m.v1)
+	if m.v2 != nil {
+		branches = append(branches, *m.v2)
+	}
+	if err := awaitEmpty(branches); err != nil {
+		return err
+	}
+
+	until := time.Now().Add(exitTimeout)
+	for _, b := range branches {
+		if err := removeGroup(b.dir, until); err != nil {
+			return err
+		}
+	}
+
+	m.v1 = nil
+	if m.v2 != nil {
+		if err := m.restore(); err != nil {
+			return fmt.Errorf("put control group %s back as it was: %w", m.v2.parent, err)
+		}
+	}
+
+	m.v2 = nil
+	return nil
+}
+
+// removeGroup removes a group and the groups below it, deepest first. A process that has just ended
+// may keep its group for a moment.
+func removeGroup(dir string, until time.Time) error {
+	var all []string
+	err := walk(dir, func(d string) error {
+		all = append(all, d)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove control group %s: %w", dir, err)
+	}
+
+	for _, d := range slices.Backward(all) {
+		err := retryUntil(until, func() error { return unix.Rmdir(d) }, unix.EBUSY)
+		switch {
+		case errors.Is(err, unix.EBUSY):
+			return fmt.Errorf("remove control group %s: %w", d, ErrBusy)
+		case err != nil && !errors.Is(err, unix.ENOENT):
+			return &os.PathError{Op: "remove control group", Path: d, Err: err}
+		}
+	}
+	return nil
+}
+
+// Kill sends KILL to all processes of the made group, and of those below it, at once: none is missed
+// that is just being made. Only v2 can do so (cgroup.kill, Linux 5.14); the error says that this group
+// cannot.
+func (m *JobGroup) Kill() error {
+	if m.v2 == nil {
+		return fmt.Errorf("kill the processes of a control group: %w", unix.ENOTSUP)
+	}
+
+	return writeFile(filepath.Join(m.v2.dir, "cgroup.kill"), "1")
+}

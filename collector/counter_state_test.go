@@ -1,0 +1,436 @@
+package collector
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+)
+
+// reading makes a Reading of one CPU, one disk, lo and eth0.
+func reading(when time.Duration, busy float64, disk, lo, eth uint64) *host.Reading {
+	return &host.Reading{At: at(when), CPU: []host.CPUTimes{ticks("cpu0", busy*100, 0, 0, 1e6+float64(when/clockTick)-busy*100)},
+		Memory: &host.Memory{Total: 1000, Available: 250}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}, {Path: "/b", Used: 60, Available: 40}},
+		Devices: [host.NumDeviceKinds][]host.Device{
+			host.Disks: []host.Device{{Name: "sda", In: disk, Out: 2 * disk, Class: host.Counted}, {Name: "sda1", In: disk, Out: 2 * disk, Class: 0}},
+			host.NICs:  []host.Device{{Name: "lo", In: lo, Out: lo, Class: host.Counted | host.Loopback}, {Name: "eth0", In: eth, Out: 3 * eth, Class: host.Counted}, {Name: "br0", In: eth, Out: eth, Class: 0}},
+		}}
+}
+
+// columns picks the measured values and weights of a Sample.
+func columns(s Sample) map[string][2]float64 {
+	out := map[string][2]float64{}
+	for c := range NumColumns {
+		if s.Has(c) {
+			out[c.Key()] = [2]float64{s.Values[c], s.Weights[c]}
+		}
+	}
+	return out
+}
+
+func TestProgress_SampleOfTwoReadings(t *testing.T) {
+	const mib, sectors = MiB, MiB / 512
+	_, s := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(2*time.Second, 10.5, 4*sectors, mib, 10*mib), 40*time.Millisecond)
+	same(t, "sample", columns(s), map[string][2]float64{
+		"cpu_pct_per_cpu_avg": {25, 2}, "cpu_pct_per_cpu_min": {25, 2}, "cpu_pct_per_cpu_max": {25, 2}, "cpu_iowait_pct": {0, 2}, "cpu_steal_pct": {0, 2},
+		"mem_percent": {75, 2}, "disk_usage_percent": {60, 2},
+		"mem_used_mb": {750. / mib, 2}, "disk_used_mb": {60. / mib, 2}, "disk_free_mb": {40. / mib, 2}, // of the fullest
+		"disk_io_read_mb": {4, 2}, "disk_io_write_mb": {8, 2}, "disk_io_read_mb_per_second": {2, 2}, "disk_io_write_mb_per_second": {4, 2},
+		"net_io_lo_sent_mb": {1, 2}, "net_io_lo_recv_mb": {1, 2}, "net_io_lo_sent_mb_per_second": {0.5, 2}, "net_io_lo_recv_mb_per_second": {0.5, 2},
+		"net_io_ext_sent_mb": {30, 2}, "net_io_ext_recv_mb": {10, 2}, "net_io_ext_sent_mb_per_second": {15, 2}, "net_io_ext_recv_mb_per_second": {5, 2},
+		"timestamp": {1_767_225_602, 2},
+	})
+}
+
+// The bytes of a window too short to be measured count, its percents and rates wait.
+func TestProgress_ShortWindowOnlyCountsBytes(t *testing.T) {
+	const mib = MiB
+	p, _ := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(time.Second, 10.5, 0, 0, mib), 40*time.Millisecond)
+	p, short := p.Next(reading(time.Second+20*time.Millisecond, 10.52, 0, 0, 2*mib), 40*time.Millisecond)
+	if short.Has(CPUAvg) || short.Has(CPUMin) || short.Has(CPUMax) || short.Has(NetExtRecvRate) || short.Has(DiskReadRate) {
+		t.Errorf("measured in 20 ms: %v", columns(short))
+	}
+	same(t, "bytes", short.Values[NetExtRecv], 2.0)
+	_, next := p.Next(reading(2*time.Second, 11.5, 0, 0, 4*mib), 40*time.Millisecond)
+	same(t, "the window after it", columns(next)["cpu_pct_per_cpu_avg"], [2]float64{100, 1})
+	same(t, "its rate", columns(next)["net_io_ext_recv_mb_per_second"], [2]float64{3, 1})
+}
+
+// A source that is absent for a while: its next window covers the gap, and no byte
+// of it is lost.
+func TestProgress_FailedSourceLengthensItsWindow(t *testing.T) {
+	const mib = MiB
+	p := NewCounterState(reading(0, 10, 0, 0, 0))
+	p, s := p.Next(&host.Reading{At: at(time.Second)}, 40*time.Millisecond)
+	same(t, "an empty Reading", columns(s), map[string][2]float64{"timestamp": {1_767_225_601, 1}})
+	_, s = p.Next(reading(4*time.Second, 11, 0, 0, 8*mib), 40*time.Millisecond)
+	got := columns(s)
+	same(t, "percent", got["cpu_pct_per_cpu_avg"], [2]float64{25, 4})
+	same(t, "rate", got["net_io_ext_recv_mb_per_second"], [2]float64{2, 4})
+	same(t, "total", got["net_io_ext_recv_mb"], [2]float64{8, 3})
+}
+
+// What the baseline lacked begins with its first good Reading, from 0.
+func TestProgress_LateSourceBeginsAtZero(t *testing.T) {
+	p := NewCounterState(&host.Reading{At: at(0)})
+	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
+	got := columns(s)
+	if s.Has(CPUAvg) || s.Has(NetExtRecvRate) || s.Has(DiskReadRate) {
+		t.Errorf("measured against nothing: %v", got)
+	}
+	same(t, "total", got["net_io_ext_recv_mb"], [2]float64{0, 1})
+	_, s = p.Next(reading(2*time.Second, 10.25, 7<<20, 7<<20, 9<<20), 40*time.Millisecond)
+	got = columns(s)
+	same(t, "percent", got["cpu_pct_per_cpu_avg"], [2]float64{25, 1})
+	same(t, "rate", got["net_io_ext_recv_mb_per_second"], [2]float64{2, 1})
+}
+
+func TestProgress_DevicesComeAndGo(t *testing.T) {
+	nic := func(name string, n uint64) host.Device {
+		return host.Device{Name: name, In: n << 20, Out: 0, Class: host.Counted}
+	}
+
+	readings := [][]host.Device{
+		{nic("eth0", 100), nic("eth1", 1000)},
+		{nic("eth1", 1001), nic("eth0", 110)},                    // other order: 11
+		{nic("eth1", 1002)},                                      // eth0 gone: 1
+		{nic("eth1", 1002), nic("eth0", 5000), nic("usb0", 900)}, // back, and a new one: 0
+		{nic("eth1", 3), nic("eth0", 5002), nic("usb0", 905)},    // eth1 reset: 7
+		{nic("wan0", 4), nic("eth0", 5002), nic("usb0", 905)},    // eth1 renamed: 0
+		{},               // all gone
+		{nic("wan0", 8)}, // and one back: 0
+	}
+
+	want := []float64{11, 12, 12, 19, 19, 19, 19}
+	p := NewCounterState(&host.Reading{At: at(0), Devices: [host.NumDeviceKinds][]host.Device{host.NICs: readings[0]}})
+	var got []float64
+	for i, devs := range readings[1:] {
+		var s Sample
+		p, s = p.Next(&host.Reading{At: at(time.Duration(i+1) * time.Second), Devices: [host.NumDeviceKinds][]host.Device{host.NICs: devs}}, 0)
+		got = append(got, s.Values[NetExtRecv])
+	}
+
+	same(t, "MiB since the start", got, want)
+}
+
+// The wall clock may be stepped and the machine may sleep: the time axis is the
+// start plus the boot clock, and a window is what the monotonic clock says.
+func TestProgress_ClockStepsBendNoTimeAxis(t *testing.T) {
+	p := NewCounterState(reading(0, 10, 0, 0, 0))
+	r := reading(time.Second, 10.5, 0, 0, 0)
+	r.At.Wall = r.At.Wall.Add(-time.Hour)
+	p, s := p.Next(r, 0)
+	same(t, "after a step", columns(s)["timestamp"], [2]float64{1_767_225_601, 1})
+	r = reading(2*time.Second, 11, 0, 0, 0)
+	r.At.Boot += 8 * time.Hour
+	_, s = p.Next(r, 0)
+	same(t, "after a night", columns(s)["timestamp"], [2]float64{1_767_225_602 + 8*3600, 1})
+	same(t, "percent", columns(s)["cpu_pct_per_cpu_avg"], [2]float64{50, 1})
+}
+
+// world makes random Readings of a host in trouble, and keeps account of what
+// really moved.
+type world struct {
+	rng         *rand.Rand
+	mono, boot  time.Duration
+	wall        time.Time
+	cpus        []host.CPUTimes
+	disks, nics []*worldDevice
+	calm        bool // no device comes, goes or starts anew
+	born        int
+	// moved bounds each total from above: what all devices moved, and what a reset
+	// may be taken for.
+	moved [NumColumns]float64
+}
+
+type worldDevice struct {
+	name    string
+	in, out uint64
+	mask    uint64 // of the counter's width
+	class   host.DeviceClass
+}
+
+func newWorld(seed uint64, calm bool) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 3)), mono: time.Hour, boot: 2 * time.Hour, wall: time.Unix(1_767_225_600, 0), calm: calm}
+	for i := range 4 {
+		w.cpus = append(w.cpus, ticks(fmt.Sprintf("cpu%d", i), 1000, 10, 100, 100000, 5, 1, 1, 1, 5, 5))
+	}
+	for range 3 {
+		w.disks = append(w.disks, w.device("sd", host.Counted))
+		w.nics = append(w.nics, w.device("eth", host.Counted))
+	}
+	w.disks = append(w.disks, w.device("dm-", 0))
+	w.nics = append(w.nics, w.device("lo", host.Counted|host.Loopback), w.device("veth", 0))
+	return w
+}
+
+// device makes one whose counters stand anywhere, often just below a wrap.
+func (w *world) device(kind string, class host.DeviceClass) *worldDevice {
+	w.born++
+	d := &worldDevice{name: fmt.Sprintf("%s%d", kind, w.born), mask: math.MaxUint64, class: class}
+	if w.rng.IntN(2) == 0 {
+		d.mask = math.MaxUint32
+	}
+	d.in, d.out = w.rng.Uint64()&d.mask>>10, w.rng.Uint64()&d.mask>>10
+	if w.rng.IntN(2) == 0 {
+		d.in, d.out = d.mask-w.rng.Uint64N(1<<20), d.mask-w.rng.Uint64N(1<<20)
+	}
+	return d
+}
+
+// pass lets time go by: none, too little, some, or a night's sleep.
+func (w *world) pass() {
+	step := []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second, time.Second, 7 * time.Second}[w.rng.IntN(6)]
+	w.mono, w.boot, w.wall = w.mono+step, w.boot+step, w.wall.Add(step)
+	switch w.rng.IntN(20) {
+	case 0:
+		w.wall = w.wall.Add(time.Hour)
+	case 1:
+		w.wall = w.wall.Add(-time.Hour)
+	case 2:
+		w.boot, w.wall = w.boot+8*time.Hour, w.wall.Add(8*time.Hour)
+	}
+
+	for i := range w.cpus {
+		busy := math.Round(w.rng.Float64()*step.Seconds()*100) / 100
+		w.cpus[i].Seconds[host.ModeUser] += busy
+		w.cpus[i].Seconds[host.ModeIdle] += math.Round((step.Seconds()-busy)*100) / 100
+		if w.rng.IntN(50) == 0 {
+			w.cpus[i].Seconds[host.ModeIowait] = max(0, w.cpus[i].Seconds[host.ModeIowait]-1)
+		}
+	}
+
+	w.move(w.disks, host.Disks)
+	w.move(w.nics, host.NICs)
+}
+
+// move lets the devices of a kind count.
+func (w *world) move(devs []*worldDevice, kind host.DeviceKind) {
+	for _, d := range devs {
+		in, out := w.rng.Uint64N(1<<18), w.rng.Uint64N(1<<18)
+		d.in, d.out = (d.in+in)&d.mask, (d.out+out)&d.mask
+		slack := 0.0
+		if !w.calm && w.rng.IntN(30) == 0 {
+			d.in, d.out, slack = w.rng.Uint64N(100), w.rng.Uint64N(100), 2<<30
+		}
+		for _, c := range deviceCounters {
+			n := out
+			if c.in {
+				n = in
+			}
+			if c.kind == kind && d.class == c.class {
+				w.moved[c.total] += float64(n*kind.Unit()) + slack
+			}
+		}
+	}
+}
+
+// trouble takes devices away, brings new ones, renames and reorders them.
+func (w *world) trouble() {
+	if w.calm {
+		return
+	}
+	for _, devs := range []*[]*worldDevice{&w.disks, &w.nics} {
+		n := len(*devs)
+		switch w.rng.IntN(12) {
+		case 0:
+			*devs = append(*devs, w.device("new", host.Counted))
+		case 1:
+			if n > 1 {
+				*devs = slices.Delete(*devs, n/2, n/2+1)
+			}
+		case 2:
+			(*devs)[0].name += "x"
+		case 3:
+			w.rng.Shuffle(n, func(i, j int) { (*devs)[i], (*devs)[j] = (*devs)[j], (*devs)[i] })
+		}
+	}
+
+	if n := len(w.cpus); w.rng.IntN(12) == 0 && n > 1 {
+		w.cpus = slices.Delete(w.cpus, n-1, n)
+	}
+}
+
+// read is a Reading; now and then a source gives nothing.
+func (w *world) read(whole bool) *host.Reading {
+	r := &host.Reading{At: host.Instant{Wall: w.wall, Mono: w.mono, Boot: w.boot}, CPU: slices.Clone(w.cpus),
+		Memory: &host.Memory{Total: 1 << 34, Available: w.rng.Uint64N(1 << 34)}, Disk: []host.DiskUsage{{Path: "/", Used: w.rng.Uint64(), Available: w.rng.Uint64()}}}
+	list := func(devs []*worldDevice) []host.Device {
+		out := []host.Device{}
+		for _, d := range devs {
+			out = append(out, host.Device{Name: d.name, In: d.in, Out: d.out, Class: d.class})
+		}
+		return out
+	}
+
+	r.Devices[host.Disks], r.Devices[host.NICs] = list(w.disks), list(w.nics)
+	if whole {
+		return r
+	}
+
+	switch w.rng.IntN(10) {
+	case 0:
+		r.CPU = nil
+	case 1:
+		r.Devices[host.Disks] = nil
+	case 2:
+		r.Devices[host.NICs] = nil
+	case 3:
+		r.Memory, r.Disk = nil, nil
+	}
+
+	return r
+}
+
+// checkSample holds for every Sample of every host.
+func checkSample(s, before *Sample) error {
+	for c := range NumColumns {
+		v, w := s.Values[c], s.Weights[c]
+		switch {
+		case math.IsInf(v, 0) || v < 0 || math.Signbit(v):
+			return fmt.Errorf("%s is %v", c.Key(), v)
+		case c.IsPercent() && v > 100:
+			return fmt.Errorf("%s is %v", c.Key(), v)
+		case !(w >= 0) || math.IsInf(w, 0):
+			return fmt.Errorf("the weight of %s is %v", c.Key(), w)
+		}
+	}
+
+	for _, c := range append(Counters(), Timestamp) {
+		if s.Values[c] < before.Values[c] {
+			return fmt.Errorf("%s fell from %v to %v", c.Key(), before.Values[c], s.Values[c])
+		}
+		if s.Has(c) {
+			before.Values[c] = s.Values[c]
+		}
+	}
+
+	if s.Has(CPUAvg) && (s.Values[CPUMin] > s.Values[CPUAvg]+1e-9 || s.Values[CPUAvg] > s.Values[CPUMax]+1e-9) {
+		return fmt.Errorf("CPUs from %v to %v, mean %v", s.Values[CPUMin], s.Values[CPUMax], s.Values[CPUAvg])
+	}
+	return nil
+}
+
+// nothingBefore is the sample before the first.
+func nothingBefore() *Sample {
+	var s Sample
+	for c := range s.Values {
+		s.Values[c] = absent
+	}
+	return &s
+}
+
+func TestProgress_NeverNegativeNorHuge(t *testing.T) {
+	const window = 20 * time.Millisecond
+	for seed := range uint64(60) {
+		w := newWorld(seed, false)
+		p, before := NewCounterState(w.read(true)), nothingBefore()
+		for n := range 300 {
+			w.pass()
+			w.trouble()
+			r := w.read(false)
+			var s Sample
+			p, s = p.Next(r, window)
+			if err := checkSample(&s, before); err != nil {
+				t.Fatalf("seed %d, reading %d: %v", seed, n, err)
+			}
+			for _, c := range deviceCounters {
+				if r.Devices[c.kind] != nil != s.Has(c.total) {
+					t.Fatalf("seed %d, reading %d: source read: %v, %s: %v", seed, n, r.Devices[c.kind] != nil, c.total.Key(), s.Values[c.total])
+				}
+				if s.Values[c.total]*MiB > w.moved[c.total] {
+					t.Fatalf("seed %d, reading %d: %s is %v bytes, all devices together moved %v", seed, n, c.total.Key(), s.Values[c.total]*MiB, w.moved[c.total])
+				}
+				if max := w.moved[c.total] / MiB / window.Seconds(); s.Values[c.rate] > max {
+					t.Fatalf("seed %d, reading %d: %s is %v", seed, n, c.rate.Key(), s.Values[c.rate])
+				}
+			}
+			if r.Memory != nil != s.Has(MemPercent) || (r.Disk != nil) != s.Has(DiskPercent) {
+				t.Fatalf("seed %d, reading %d: a gauge that was read is absent, or the other way round", seed, n)
+			}
+		}
+	}
+}
+
+// On a host whose devices stay, wraps, gaps and short windows lose no byte and no
+// second.
+func TestProgress_LosesNothing(t *testing.T) {
+	for seed := range uint64(60) {
+		w := newWorld(seed, true)
+		first := w.read(true)
+		p := NewCounterState(first)
+		var s Sample
+		var covered, moved, total [NumColumns]float64
+		lastCPU := first.At.Mono
+		for n := range 300 {
+			w.pass()
+			r := w.read(n == 299)
+			p, s = p.Next(r, 20*time.Millisecond)
+			for c := range NumColumns {
+				if s.Has(c) {
+					covered[c] += s.Weights[c]
+					moved[c] += s.Values[c] * s.Weights[c]
+				}
+			}
+			if s.Has(CPUAvg) {
+				lastCPU = r.At.Mono
+			}
+			for _, c := range deviceCounters { // what a rate has told of
+				if s.Has(c.rate) {
+					total[c.rate] = s.Values[c.total]
+				}
+			}
+		}
+		for _, c := range deviceCounters {
+			if c.optional { // the world has none
+				continue
+			}
+			if got := s.Values[c.total] * MiB; got != w.moved[c.total] {
+				t.Errorf("seed %d: %s is %v bytes, %v were moved", seed, c.total.Key(), got, w.moved[c.total])
+			}
+			// The last window may be too short, then its bytes have no rate yet. Rates are rounded to a byte.
+			if got, want := moved[c.rate], total[c.rate]; math.Abs(got-want) > 1e-6*covered[c.rate] || want < 10 {
+				t.Errorf("seed %d: Σ %s × seconds is %v, want %v", seed, c.rate.Key(), got, want)
+			}
+		}
+		if want := (lastCPU - first.At.Mono).Seconds(); math.Abs(covered[CPUAvg]-want) > 1e-6 || want < 100 {
+			t.Errorf("seed %d: the windows of the CPU cover %v s of %v", seed, covered[CPUAvg], want)
+		}
+	}
+}
+
+func TestProgress_NextChangesNothing(t *testing.T) {
+	p := NewCounterState(reading(0, 10, 0, 0, 0))
+	r := reading(time.Second, 10.5, 100, 200, 300)
+	_, first := p.Next(r, 0)
+	_, again := p.Next(r, 0)
+	same(t, "the same step twice", again, first)
+}
+
+func TestPerfPySample_CountsAllDevicesSinceBoot(t *testing.T) {
+	before := []host.CPUTimes{ticks("cpu0", 100, 0, 0, 100), ticks("cpu1", 100, 0, 0, 100)}
+	r := &host.Reading{CPU: []host.CPUTimes{ticks("cpu0", 150, 0, 0, 150), ticks("cpu1", 200, 0, 0, 100)},
+		Memory: &host.Memory{Total: 1000, Available: 250}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}, {Path: "/b", Used: 60, Available: 40}},
+		Devices: [host.NumDeviceKinds][]host.Device{
+			host.Disks: []host.Device{{Name: "sda", In: 2048, Out: 4096, Class: host.Counted | host.PerfPy}, {Name: "dm-0", In: 2048, Out: 0, Class: host.PerfPy}, {Name: "sda1", In: 2048, Out: 0, Class: 0}},
+			host.NICs:  []host.Device{{Name: "lo", In: 1 << 20, Out: 2 << 20, Class: host.Counted | host.Loopback | host.PerfPy}, {Name: "eth0", In: 3 << 20, Out: 4 << 20, Class: host.Counted | host.PerfPy}, {Name: "br0", In: 5 << 20, Out: 6 << 20, Class: host.PerfPy}},
+		}}
+	s := perfpySample(before, r, 1234.5)
+	same(t, "values", s.Values, wideValues(75, 50, 100, 75, 30, 2, 2, 2, 10, 1, 8, 1234.5))
+	// psutil answers 0.0 where the kernel's clock stood still.
+	s = perfpySample(before, &host.Reading{CPU: before}, 1)
+	same(t, "a window without a tick", s.Values, wideValues(0, 0, 0, absent, absent, absent, absent, absent, absent, absent, absent, 1))
+}
+
+// wideValues are the values of a Sample of which only the first ones were measured.
+func wideValues(first ...float64) (values [MaxColumns]float64) {
+	for c := range values {
+		values[c] = absent
+	}
+	copy(values[:], first)
+	return values
+}

@@ -1,0 +1,134 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// A row is what was read of one device at one time.
+type row struct {
+	Device
+	State
+	missing []series.Missing // What lacks the device: "utilization_pct"
+}
+
+// addMissing notes that a field is absent.
+func (r *row) addMissing(what, why string) {
+	r.missing = append(r.missing, series.Missing{What: what, Code: NoValue, Why: why})
+}
+
+// An entry is a device with its newest row.
+type entry struct {
+	row
+	seen time.Time
+}
+
+// A vendorState is what is known of one vendor's devices.
+type vendorState struct {
+	entries  []entry
+	surplus  int       // the most devices that were seen beyond maxDevices
+	extra    int       // the same for the round that is being read
+	complete bool      // all devices are known, or never will be
+	next     int       // first index after the devices
+	began    time.Time // when the current or last query was started
+	seen     time.Time // when the newest row came
+	message  string    // what came last instead of a row
+	noted    time.Time
+	missing  []series.Missing // fields that no device has
+	fault    error            // why the query was restarted
+	err      error            // why there will be nothing more
+}
+
+// put keeps a row. The return of the first device completes a round.
+func (b *vendorState) put(r row, now time.Time) {
+	b.seen = now
+	for i := range b.entries {
+		if !b.entries[i].same(r.Device) {
+			continue
+		}
+		b.entries[i] = entry{r, now}
+		if i == 0 {
+			b.complete, b.surplus, b.extra = true, max(b.surplus, b.extra), 0
+		}
+		return
+	}
+
+	if len(b.entries) == maxDevices {
+		b.extra = min(b.extra+1, 1<<20)
+		b.surplus = max(b.surplus, b.extra)
+		return
+	}
+
+	b.entries = append(b.entries, entry{r, now})
+	b.next = max(b.next, r.Index+1)
+}
+
+// same reports whether an entry is of a device. A device keeps its UUID when others vanish and all
+// indexes move.
+func (e *entry) same(d Device) bool {
+	if e.UUID != "" && d.UUID != "" {
+		return e.UUID == d.UUID
+	}
+	return e.Index == d.Index
+}
+
+// add appends the devices, with their indexes counted from base.
+func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base int) {
+	live := b.err == nil && now.Sub(b.seen) <= stale
+	for i := range b.entries {
+		e := b.entries[i]
+		e.Index += base
+		gpu := "gpu_" + strconv.Itoa(e.Index)
+		if old := now.Sub(e.seen); !live || old > stale {
+			e.State, e.missing = unknownState(), nil
+			if live { // or else one reason is enough for all
+				why := fmt.Sprintf("no reading for %.0f s", old.Seconds())
+				r.Missing = append(r.Missing, series.Missing{What: gpu, Code: Silent, Why: why})
+			}
+		}
+		for _, gap := range e.missing {
+			r.Missing = append(r.Missing, series.Missing{What: gpu + "_" + gap.What, Code: gap.Code, Why: gap.Why})
+		}
+		r.Devices, r.States = append(r.Devices, e.Device), append(r.States, e.State)
+	}
+
+	if len(b.entries) > 0 {
+		r.Missing = append(r.Missing, b.missing...)
+	}
+	if b.surplus > 0 {
+		all := maxDevices + b.surplus
+		r.Missing = append(r.Missing, series.Missing{
+			What: "gpu", Code: NotFollowed,
+			Why:   fmt.Sprintf("%d devices: only the first %d are followed", all, maxDevices),
+			Count: int64(b.surplus), Total: int64(all),
+		})
+	}
+	if b.fault != nil {
+		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: Restarted, Why: "started again: " + b.fault.Error()})
+	}
+	if live && b.message != "" && now.Sub(b.noted) <= stale {
+		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: NotUnderstood, Why: "nvidia-smi: " + b.message})
+	}
+}
+
+// trouble returns why nvidia-smi does not answer, or nil if it does.
+func (b *vendorState) trouble(now time.Time, stale time.Duration) error {
+	switch {
+	case b.err != nil:
+		return b.err
+	case b.began.IsZero():
+		return errors.New("query GPUs: nvidia-smi has not been started yet")
+	case b.message != "" && b.noted.After(b.seen) && (b.seen.IsZero() || now.Sub(b.seen) > stale):
+		return errors.New("query GPUs: nvidia-smi answers what is not understood: " + b.message)
+	case b.seen.IsZero():
+		return fmt.Errorf("query GPUs: nvidia-smi has not answered yet, %.1f s after its start",
+			now.Sub(b.began).Seconds())
+	case now.Sub(b.seen) > stale:
+		return fmt.Errorf("query GPUs: nvidia-smi has answered nothing for %.0f s", now.Sub(b.seen).Seconds())
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// maxCoreFiles bounds how many files that may be cores are looked at.
+const maxCoreFiles = 100
+
+// FindCoreFiles looks for core files that were written since a moment: where the kernel's pattern says, in the
+// given directories if that is the working directory of a process. It returns those on the file systems of
+// these directories, and whether the kernel writes files at all. It may take long.
+func FindCoreFiles(dirs []string, since time.Time) (cores []CoreFile, written bool) {
+	data, err := procfile.ReadFile("/proc/sys/kernel/core_pattern")
+	if err != nil {
+		return nil, false
+	}
+	return coresBy(string(bytes.TrimSpace(data)), dirs, since)
+}
+
+func coresBy(pattern string, dirs []string, since time.Time) (cores []CoreFile, written bool) {
+	if strings.HasPrefix(pattern, "|") || strings.HasPrefix(pattern, "@") { // a program or a socket gets them
+		return nil, false
+	}
+	glob, seen := coreGlob(pattern), make(map[string]bool)
+	for _, dir := range dirs {
+		where := glob
+		if !filepath.IsAbs(glob) {
+			where = filepath.Join(escapeGlob(dir), glob)
+		}
+		for _, also := range []string{"", ".*"} { // kernel.core_uses_pid
+			names, _ := filepath.Glob(where + also)
+			for _, name := range names[:min(len(names), maxCoreFiles)] {
+				if seen[name] {
+					continue
+				}
+				seen[name] = true
+				if c, ok := newCore(name, dirs, since); ok {
+					cores = append(cores, c)
+				}
+			}
+		}
+	}
+	return cores, true
+}
+
+// coreGlob returns a pattern of file names for the kernel's: %p, %e and others stand for anything.
+func coreGlob(pattern string) string {
+	if pattern == "" {
+		pattern = "core"
+	}
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch {
+		case pattern[i] != '%':
+			b.WriteString(escapeGlob(pattern[i : i+1]))
+		case i+1 < len(pattern) && pattern[i+1] == '%':
+			b.WriteByte('%')
+			i++
+		default:
+			b.WriteByte('*')
+			i++
+		}
+	}
+	return b.String()
+}
+
+func escapeGlob(name string) string {
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(name)
+}
+
+// newCore looks at a file. It reports false if that is no core of the time, or on another file system.
+func newCore(path string, dirs []string, since time.Time) (CoreFile, bool) {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
+		time.Unix(st.Mtim.Unix()).Before(since) || !isCore(path) {
+		return CoreFile{}, false
+	}
+	c := CoreFile{File: path, MB: float64(st.Blocks) * 512 / mib}
+	for _, dir := range dirs {
+		var at unix.Stat_t
+		if unix.Stat(dir, &at) == nil && at.Dev == st.Dev {
+			c.Paths = append(c.Paths, dir)
+		}
+	}
+	return c, len(c.Paths) > 0
+}
+
+// isCore reports whether a file is an ELF file of the type ET_CORE, or the beginning of one for which there
+// was no room.
+func isCore(path string) bool {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return false
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	head := make([]byte, 18)
+	n, err := io.ReadFull(f, head)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return strings.HasPrefix("\x7fELF", string(head[:min(n, 4)]))
+	}
+	const etCore = 4
+	return err == nil && string(head[:4]) == "\x7fELF" && binary.NativeEndian.Uint16(head[16:]) == etCore
+}

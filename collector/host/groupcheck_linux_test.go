@@ -1,0 +1,201 @@
+package host
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/process"
+)
+
+// aBusyChild is a process that has used some CPU time, and goes on to.
+func aBusyChild(t *testing.T) (pid int) {
+	t.Helper()
+	child := exec.Command("sh", "-c", "while :; do :; done")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	awaitCPU(t, child.Process.Pid, 100*time.Millisecond)
+	return child.Process.Pid
+}
+
+// awaitCPU waits until a process has used so much more than before.
+func awaitCPU(t *testing.T, pid int, more time.Duration) {
+	t.Helper()
+	begin, _ := process.CPUTime(pid)
+	for {
+		used, ok := process.CPUTime(pid)
+		if !ok {
+			t.Fatalf("process %d has no clock", pid)
+		}
+		if used >= begin+more {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A group that counts less than what the job is known to have used, because processes are elsewhere or its counter is a
+// stub, is not believed: what the processes say is taken, in the same Reading.
+func TestReader_GroupThatCountsLess(t *testing.T) {
+	busy := aBusyChild(t)
+	for name, test := range map[string]struct {
+		main, whole bool // the main process is known; the processes can be found
+		reaped      float64
+		prove       bool
+		want        bool
+	}{
+		"the clock of the main process":         {main: true, want: true},
+		"that, and the processes":               {main: true, whole: true, want: true},
+		"wait4":                                 {reaped: 1, want: true},
+		"a process of the job, at each Reading": {whole: true, prove: true, want: true},
+		"a process of the job, now and then":    {whole: true, want: true},
+		"nothing is known":                      {},
+	} {
+		root := t.TempDir()
+		group := emptyGroupIn(t, root)
+		write(t, root, "sys/fs/cgroup/job/memory.current", []byte("1048576\n"))
+		reaped := ReapedUsage{}
+		job := JobOptions{Source: JobFromCreated, Group: group, VerifyGroup: test.prove, Reaped: func() ReapedUsage { return reaped }}
+		job.TreeErr = fmt.Errorf("they cannot be found")
+		if test.whole {
+			job.Tree, job.TreeErr = process.NewTree(process.Options{Root: os.Getpid()}), nil
+		}
+		now := time.Second
+		r := NewReader(Options{Job: job, JobOnly: true, Now: func() Instant { return Instant{Mono: now} }})
+		r.Baseline()
+
+		if reaped.CPUSeconds = test.reaped; test.main {
+			reaped.MainPID = busy
+		}
+		used, _ := process.CPUTime(busy)
+		if !test.main && !test.whole {
+			used = time.Duration(test.reaped * float64(time.Second))
+		}
+		now += tableEarly
+		use := r.Read().Job
+		if counted := use.CPUSeconds - 7; use.Outside != test.want || counted < 0.99*used.Seconds() || use.LateCPUSeconds != 0 {
+			t.Errorf("%s: outside %v, %v s of at least %v, late %v s", name, use.Outside, counted, used, use.LateCPUSeconds)
+		}
+		r.Close()
+	}
+}
+
+// A job that the group counts as a whole is left to it, whatever its processes do while they are read.
+func TestReader_GroupThatCountsAll(t *testing.T) {
+	busy := aBusyChild(t)
+	root := t.TempDir()
+	now := time.Second
+	r := NewReader(Options{
+		Job: JobOptions{
+			Source: JobFromCreated, Group: emptyGroupIn(t, root), VerifyGroup: true,
+			Tree:   process.NewTree(process.Options{Root: os.Getpid()}),
+			Reaped: func() ReapedUsage { return ReapedUsage{MainPID: busy} },
+		},
+		JobOnly: true, Now: func() Instant { return Instant{Mono: now} },
+	})
+	t.Cleanup(r.Close)
+	r.Baseline()
+	for range 3 {
+		now += time.Second
+		used, _ := process.CPUTime(busy)
+		counted := 7 + used.Seconds() + 1 // what the kernel counts until it is read
+		write(t, root, "sys/fs/cgroup/job/cpu.stat", fmt.Appendf(nil, "usage_usec %.0f\n", counted*1e6))
+		if use := r.Read().Job; use.Outside || math.Abs(use.CPUSeconds-counted) > 1e-5 {
+			t.Errorf("%v s, outside %v; want %v s", use.CPUSeconds, use.Outside, counted)
+		}
+		awaitCPU(t, busy, 10*time.Millisecond)
+	}
+}
+
+// What the group lacked of several Readings is not of the newest one.
+func TestWeigher(t *testing.T) {
+	var w groupCheck
+	w.begin(0, &JobUsage{CPUSeconds: 7}, false)
+	for _, c := range []struct {
+		group, atLeast float64
+		want           bool
+	}{
+		{7, 0, false}, {7, 0.019, false}, {7, 0.03, true}, {17, 10, false}, {17, 10.2, false}, {17, 11, true},
+		{17, math.NaN(), false}, {math.NaN(), 10, false},
+	} {
+		if got := w.undercounts(c.group, c.atLeast); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+
+	for _, c := range []struct {
+		last, scanned time.Duration
+		late          float64
+	}{{0, 0, 0}, {5, 5, 0}, {5, 1, 3}} {
+		w := groupCheck{cpu: pair{7, 0}, last: c.last, scanned: c.scanned}
+		use := JobUsage{CPUSeconds: 8}
+		if w.addUncountedCPU(&use, 4); use.CPUSeconds != 11 || use.LateCPUSeconds != c.late {
+			t.Errorf("%+v: %v s, late %v", c, use.CPUSeconds, use.LateCPUSeconds)
+		}
+		use = JobUsage{CPUSeconds: 9}
+		if w.addUncountedCPU(&use, 6); use.CPUSeconds != 13 || use.LateCPUSeconds != 0 {
+			t.Errorf("%+v, once more: %v s, late %v", c, use.CPUSeconds, use.LateCPUSeconds)
+		}
+	}
+}
+
+// A memory that is judged not to have moved is that of this Reading, and can be proved.
+func TestReader_MemoryThatHolds(t *testing.T) {
+	aChild(t)
+	now := time.Second
+	r := NewReader(Options{
+		Job:     JobOptions{Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()})},
+		JobOnly: true, Now: func() Instant { return Instant{Mono: now} },
+	})
+	t.Cleanup(r.Close)
+	r.Baseline()
+	for range 4 {
+		now += time.Second
+		if use := r.Read().Job; use.MemoryStale || !(use.Memory > 0) || !(use.MemoryLowerBound > 0) {
+			t.Errorf("%v bytes, proven %v, held %v", use.Memory, use.MemoryLowerBound, use.MemoryStale)
+		}
+	}
+}
+
+func TestJobUse_Tasks(t *testing.T) {
+	for _, c := range []struct{ processes, threads, wantProcesses, wantThreads float64 }{
+		{1, 0, 1, 1}, {3, 2, 3, 3}, {2, 5, 2, 5}, {0, 1, nan, nan}, {0, 0, nan, nan}, {nan, nan, nan, nan}, {2, nan, 2, nan},
+	} {
+		use := JobUsage{Processes: c.processes, Threads: c.threads}
+		use.settleTasks()
+		same(t, fmt.Sprint(c), [2]float64{use.Processes, use.Threads}, [2]float64{c.wantProcesses, c.wantThreads})
+	}
+}
+
+// While the main process lives, the job has a process, and no fewer threads than processes. If none is seen, procfs
+// hides them: what they use is not known, and is not 0.
+func TestReader_MainProcess(t *testing.T) {
+	busy := aBusyChild(t)
+	now, reaped := time.Second, ReapedUsage{MainPID: busy}
+	for source, group := range map[string]func() *JobOptions{
+		JobFromCreated: func() *JobOptions { return &JobOptions{Group: emptyGroup(t)} },
+		JobFromTree: func() *JobOptions {
+			return &JobOptions{Tree: process.NewTree(process.Options{Root: os.Getpid(), Ignore: func(int) bool { return true }})}
+		},
+	} {
+		job := group()
+		job.Source, job.Reaped = source, func() ReapedUsage { return reaped }
+		r := NewReader(Options{Job: *job, JobOnly: true, Now: func() Instant { return Instant{Mono: now} }})
+		r.Baseline()
+		for n := range 3 {
+			now += time.Second
+			got := r.Read()
+			if use := got.Job; source == JobFromCreated && (use.Processes != 1 || use.Threads < 1 && !math.IsNaN(use.Threads)) {
+				t.Errorf("%s: %v processes, %v threads", source, use.Processes, use.Threads)
+			} else if source == JobFromTree && (!math.IsNaN(use.CPUSeconds) || (got.Failed[SourceJob] == errHidden) != (n > 0)) {
+				t.Errorf("%s: %v s, failed %v", source, use.CPUSeconds, got.Failed)
+			}
+		}
+		r.Close()
+	}
+}

@@ -1,0 +1,133 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+// fileOfRare returns a file of a host of testdata/rare.
+func fileOfRare(f *testing.F, name, path string) []byte {
+	f.Helper()
+	proc, sys := collectortest.OptionalDevices(f, name)
+	root, path, _ := strings.Cut(path, "/")
+	paths, _ := filepath.Glob(filepath.Join(map[string]string{"proc": proc, "sys": sys}[root], path))
+	if len(paths) != 1 {
+		f.Fatalf("%d files %s", len(paths), path)
+	}
+	data, err := os.ReadFile(paths[0])
+	if err != nil {
+		f.Fatal(err)
+	}
+	return data
+}
+
+// FuzzMountstats: whatever the two files say, each superblock is there once, has a place, and was in mountinfo; and
+// the same files say the same again.
+func FuzzMountstats(f *testing.F) {
+	for _, name := range []string{"nfs-shared", "nfs-bound", "nfs-4.1", "nfs-rdma"} {
+		f.Add(fileOfRare(f, name, "proc/1/mountstats"), fileOfRare(f, name, "proc/1/mountinfo"))
+	}
+	f.Fuzz(func(t *testing.T, stats, info []byte) {
+		files := nfsFiles{stats: "mountstats", names: make(map[string]string)}
+		read := func() ([]Mount, error) {
+			entries, err := files.parse(stats)
+			files.mountPoints = parseMountPoints(info)
+			files.assignSuperblocks(entries)
+			mounts, ages := superblocks(entries)
+			if len(ages) != len(mounts) || len(files.names) > maxNames {
+				t.Fatalf("%d ages of %d mounts, %d names", len(ages), len(mounts), len(files.names))
+			}
+			return mounts, err
+		}
+		mounts, err := read()
+		for i, m := range mounts {
+			known := slices.ContainsFunc(files.mountPoints, func(s mountPoint) bool { return s.superblock == m.ID && s.fstype == m.Type })
+			again := slices.ContainsFunc(mounts[:i], func(o Mount) bool { return o.ID == m.ID })
+			if m.ID == "" || len(m.Paths) == 0 || !known || again || !isNFS([]byte(m.Type)) {
+				t.Fatalf("%+v of %+v", m, files.mountPoints)
+			}
+			for _, op := range m.Ops {
+				if op.Name == "" || op.Calls == 0 {
+					t.Fatalf("%+v", op)
+				}
+			}
+		}
+		twice, errTwice := read()
+		same(t, "the second time", twice, mounts)
+		if (err == nil) != (errTwice == nil) {
+			t.Fatalf("%v, then %v", err, errTwice)
+		}
+	})
+}
+
+// FuzzLlite: the statistics of Lustre's mounts are understood or refused, and lines of others change nothing.
+func FuzzLlite(f *testing.F) {
+	f.Add(fileOfRare(f, "lustre-2.10", "proc/fs/lustre/llite/*/stats"))
+	f.Add(fileOfRare(f, "lustre-2.14", "sys/kernel/debug/lustre/llite/*/stats"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m, more Mount
+		err := parseLlite(data, &m)
+		errMore := parseLlite(append(append([]byte("ioctl 114 samples [reqs]\n"), data...), "\nsnapshot_time 1 secs.nsecs\n"...), &more)
+		if (err == nil) != (errMore == nil) {
+			t.Fatalf("%v, with others %v", err, errMore)
+		}
+		if err == nil {
+			same(t, "with others", more, m)
+		}
+		for _, op := range m.Ops {
+			if op.Name == "" || op.Name == "openclosetime" {
+				t.Fatalf("%+v", op)
+			}
+		}
+	})
+}
+
+// FuzzHeatAndEnergy: whatever sysfs says of zones, sensors, counters and CPUs, what is read of it is within its
+// bounds, or there is a reason.
+func FuzzHeatAndEnergy(f *testing.F) {
+	f.Add("package-0\n", "240422366267\n", "262143328850\n", "coretemp\n", "Package id 0\n", "55000\n", "0-1,4\n", "30\n")
+	f.Add("dram", "1", "", "k10temp", "Tctl", "-1", "", "x")
+	f.Add("psys", "", "0", "zenpower", "", "99999999999999999999", "65535-1", "18446744073709551615\n")
+	proc, sys := collectortest.OptionalDevices(f, "amd")
+	now := time.Duration(0)
+	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{f.TempDir()}, Now: func() Instant { return instant(now) }})
+	r.Baseline()
+	f.Fuzz(func(t *testing.T, zone, energy, span, driver, label, temperature, list, count string) {
+		for name, text := range map[string]string{
+			"class/powercap/intel-rapl:0/name": zone, "class/powercap/intel-rapl:0/energy_uj": energy,
+			"class/powercap/intel-rapl:0/max_energy_range_uj": span,
+			"class/hwmon/hwmon0/name":                         driver, "class/hwmon/hwmon0/temp1_label": label, "class/hwmon/hwmon0/temp1_input": temperature,
+			"devices/system/cpu/cpu0/topology/physical_package_id":                 zone,
+			"devices/system/cpu/cpu0/topology/core_cpus_list":                      list,
+			"devices/system/cpu/cpu0/topology/package_cpus_list":                   list,
+			"devices/system/cpu/cpu0/thermal_throttle/package_throttle_count":      count,
+			"devices/system/cpu/cpu0/thermal_throttle/core_throttle_count":         count,
+			"devices/system/cpu/cpu3/thermal_throttle/core_throttle_count":         "1",
+			"devices/system/cpu/cpu0/thermal_throttle/core_throttle_total_time_ms": temperature,
+		} {
+			write(t, sys, name, []byte(text))
+		}
+		r.optional.energy, r.optional.thermal = energyReader{}, thermalReader{}
+		now += 2 * rescanInterval
+		out := &Reading{At: r.now()}
+		r.readOptional(out)
+		r.readThermal(out)
+		for source, err := range out.Failed {
+			if strings.Contains(err.Error(), "damaged kernel file") { // guard's word for a panic
+				t.Fatalf("%s: %v", source, err)
+			}
+		}
+		if h := out.Thermal; h != nil && h.Celsius <= 0 || h != nil && h.Celsius > maxCelsius {
+			t.Fatalf("%v °C", h.Celsius)
+		}
+		if e := out.Energy; e != nil && len(e.Zones) > 1 {
+			t.Fatalf("zones %+v", e.Zones)
+		}
+	})
+}

@@ -1,0 +1,151 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+const (
+	// maxThreads bounds how many threads are asked for their mask at a time, which takes some 3 µs each.
+	maxThreads = 1024
+	// maxEnvirons bounds how many environments are read at a time, which takes some 15 µs each.
+	maxEnvirons = 256
+	// maxEnviron bounds what is read of one, in bytes.
+	maxEnviron = 1 << 20
+)
+
+// affinity returns on how many CPUs a process may run; 0 is unknown. Process 0 is this one.
+func affinity(pid int) int {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(cmp.Or(pid, unix.Getpid()), &set) != nil {
+		return 0
+	}
+	return set.Count()
+}
+
+// readSelfLimits returns to what processes of the job have bound themselves.
+func (j *jobTree) readSelfLimits(pids []int, q treeRequest) selfLimits {
+	if len(pids) == 0 {
+		return selfLimits{}
+	}
+	b := selfLimits{cpus: cpusOf(pids)}
+	if q.groups {
+		b.groups, b.pid, b.known = j.groupsOf(pids)
+	}
+	if q.environs {
+		b.environs = environsOf(pids)
+	}
+	return b
+}
+
+// cpusOf returns on how many CPUs some thread of the processes may run: as many as this process soon ends the search.
+// It returns 0 if that is not known of each thread.
+func cpusOf(pids []int) int {
+	var union, set unix.CPUSet
+	enough, left := affinity(0), maxThreads
+	for _, pid := range pids {
+		threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+		if left -= len(threads); left < 0 || err != nil && !ended(err) {
+			return 0
+		}
+		for _, t := range threads {
+			id, _ := strconv.Atoi(t.Name())
+			if err := unix.SchedGetaffinity(id, &set); err == unix.ESRCH {
+				continue
+			} else if err != nil {
+				return 0
+			}
+			for i := range union {
+				union[i] |= set[i]
+			}
+			if union.Count() >= enough {
+				return union.Count()
+			}
+		}
+	}
+	return union.Count()
+}
+
+// ended reports whether err says that a process has ended.
+func ended(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+
+// groupsOf returns the control groups that all processes are in, as procfs lists them, and one of the processes. It
+// returns "" if some are in those of the job's beginning, and reports false if they are in several others or if that
+// is not known.
+func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
+	if j.home == "" {
+		data, err := controlGroups("/proc/" + strconv.Itoa(cmp.Or(j.pid, unix.Getpid())))
+		if err != nil {
+			return "", 0, false
+		}
+		j.home = string(data)
+	}
+	for _, p := range pids {
+		data, err := controlGroups("/proc/" + strconv.Itoa(p))
+		switch now := string(data); {
+		case err != nil && ended(err):
+		case err != nil || len(data) == 0:
+			return "", 0, false
+		case now == j.home:
+			return "", 0, true
+		case pid == 0:
+			groups, pid = now, p
+		case now != groups:
+			return "", 0, false
+		}
+	}
+	return groups, pid, pid != 0
+}
+
+// controlGroups returns /proc/PID/cgroup of the process with the given directory in procfs. The error wraps
+// fs.ErrNotExist if the process is about to end: its file then names the root group in each hierarchy of version 1.
+func controlGroups(dir string) ([]byte, error) {
+	groups, err := procfile.ReadFile(dir + "/cgroup")
+	if err != nil || !bytes.Contains(groups, []byte(":/\n")) {
+		return groups, err
+	}
+	if stat, err := procfile.ReadFile(dir + "/stat"); err == nil && procfile.IsExiting(stat) {
+		return nil, fmt.Errorf("read %s/cgroup: the process is about to end: %w", dir, fs.ErrNotExist)
+	}
+	return groups, nil
+}
+
+// environsOf returns the different environments of processes, of each what gpu.OfJob reads. It returns nil if one is
+// not known.
+func environsOf(pids []int) [][]string {
+	if len(pids) > maxEnvirons {
+		return nil
+	}
+	out := [][]string{}
+	for _, pid := range pids {
+		data, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil && ended(err) {
+			continue
+		}
+		if err != nil || len(data) > maxEnviron {
+			return nil
+		}
+		var env []string
+		for entry := range strings.SplitSeq(string(data), "\x00") {
+			if name, _, _ := strings.Cut(entry, "="); gpu.IsSelectionVariable(name) {
+				env = append(env, entry)
+			}
+		}
+		if !slices.ContainsFunc(out, func(e []string) bool { return slices.Equal(e, env) }) {
+			out = append(out, env)
+		}
+	}
+	return out
+}

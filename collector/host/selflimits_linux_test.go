@@ -1,0 +1,262 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/testenv"
+)
+
+// twoCPUs returns two of the CPUs that this process may use.
+func twoCPUs(t *testing.T) (first, second int) {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	var cpus []int
+	for i := range 1024 {
+		if set.IsSet(i) {
+			cpus = append(cpus, i)
+		}
+	}
+	if len(cpus) < 2 {
+		t.Skip("needs two CPUs")
+	}
+	return cpus[0], cpus[1]
+}
+
+// bindTo binds a thread to one CPU.
+func bindTo(t *testing.T, id, cpu int) {
+	t.Helper()
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(id, &set); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goProgram is the variable that makes TestCPUsOf wait for the end of its input, in a process of its own.
+const goProgram = "PERFAGENT_TEST_WAITS"
+
+// aGoProgram starts a process of several threads.
+func aGoProgram(t *testing.T) (pid int) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCPUsOf$")
+	cmd.Env = append(os.Environ(), goProgram+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid
+}
+
+// The job may run where one of its threads may: not only the main thread of each process.
+func TestCPUsOf(t *testing.T) {
+	if os.Getenv(goProgram) != "" {
+		fmt.Print("ready")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	first, second := twoCPUs(t)
+	a, b := aChild(t), aChild(t)
+	bindTo(t, a, first)
+	bindTo(t, b, first)
+	if got := cpusOf([]int{a, b}); got != 1 {
+		t.Errorf("two processes on one CPU: %d", got)
+	}
+	bindTo(t, b, second)
+	if got := cpusOf([]int{a, b}); got != 2 {
+		t.Errorf("on two: %d", got)
+	}
+
+	threads := aGoProgram(t)
+	bindTo(t, threads, first)
+	if got, want := cpusOf([]int{threads}), affinity(0); got != want {
+		t.Errorf("a process of which the main thread is bound: %d, want %d", got, want)
+	}
+
+	if got := cpusOf([]int{1 << 22}); got != 0 {
+		t.Errorf("a process that has ended: %d", got)
+	}
+}
+
+// ownReader reads the children of this process as a job, as of any moment.
+func ownReader(t *testing.T, group *cgroup.Group) (read func() *JobUsage) {
+	t.Helper()
+	r := NewReader(Options{JobOnly: true, Job: JobOptions{
+		Source: JobFromTree, Group: group, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
+	}})
+	t.Cleanup(r.Close)
+	r.Baseline()
+	return func() *JobUsage {
+		r.job.tree.tabled, r.job.limitsAt = time.Time{}, 0
+		reading := r.Read()
+		if err := reading.Failed[SourceJob]; err != nil {
+			t.Fatal(err)
+		}
+		return reading.Job
+	}
+}
+
+// A job that binds itself to fewer CPUs than it was given has both numbers.
+func TestReader_Bound(t *testing.T) {
+	cpu, _ := twoCPUs(t)
+	read := ownReader(t, nil)
+	child := aChild(t)
+	given := affinity(0)
+	if l := read().Limits; l.CPUs != float64(given) || l.GivenCPUs != 0 {
+		t.Errorf("not bound: %+v", l)
+	}
+	bindTo(t, child, cpu)
+	if l := read().Limits; l.CPUs != 1 || l.AffinityCPUs != 1 || l.GivenCPUs != float64(given) {
+		t.Errorf("bound to one of %d CPUs: %+v", given, l)
+	}
+}
+
+// A Reader of a job alone has the host's kills in the baseline and at the end, and no host's counter in between.
+func TestReader_JobOnlyHasNoSwap(t *testing.T) {
+	r := NewReader(Options{JobOnly: true, Job: JobOptions{
+		Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
+	}})
+	t.Cleanup(r.Close)
+	r.Baseline()
+	for i := range 2 {
+		if vm := r.Read().VM; vm != nil {
+			t.Errorf("reading %d: %+v", i, vm)
+		}
+	}
+}
+
+// The limits of a control group that the job's processes enter are the job's.
+func TestReader_EntersGroup(t *testing.T) {
+	testenv.NeedsRoot(t, "which makes control groups")
+	dir, file, quota := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"
+	if _, err := os.Stat(dir); err != nil {
+		dir, file, quota = "/sys/fs/cgroup", "cpu.max", "50000 100000"
+	}
+	dir = filepath.Join(dir, "perfagent-test-"+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Skip("needs a hierarchy of control groups in which it may make one: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Rmdir(dir) })
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(quota), 0o600); err != nil {
+		t.Skip("needs the controller cpu: ", err)
+	}
+	own, err := cgroup.Find(cgroup.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := ownReader(t, own)
+	given, home := read().Limits, filepath.Join(filepath.Dir(dir), "cgroup.procs")
+
+	child := aChild(t)
+	move := func(file string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(strconv.Itoa(child)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
+	move(filepath.Join(dir, "cgroup.procs"))
+	t.Cleanup(func() { _ = os.WriteFile(home, []byte(strconv.Itoa(child)), 0o600) })
+	use := read()
+	if l := use.Limits; l.CPUQuota != .5 || l.CPUs != .5 || l.GivenCPUs != given.CPUs || l.CPUGroup != "/"+filepath.Base(dir) {
+		t.Errorf("in the group: %+v, was given %+v", l, given)
+	}
+	if use.Group == nil || !(use.Group.Periods >= 0) {
+		t.Errorf("counters of the group: %+v", use.Group)
+	}
+	move(home)
+	if l := read().Limits; l.CPUs != given.CPUs || l.GivenCPUs != 0 {
+		t.Errorf("back: %+v", l)
+	}
+}
+
+// A process that has begun to end is not taken for one that has gone to the root groups.
+func TestControlGroups(t *testing.T) {
+	stat := func(flags int) string { return fmt.Sprintf("7 (a) R 1 7 7 0 -1 %d 0", flags) }
+	for _, test := range []struct {
+		name, groups, stat string
+		ends               bool
+	}{
+		{"in a group of v2", "0::/a\n", stat(0x4), false},
+		{"in a root group", "4:memory:/\n0::/a\n", stat(0x400000), false},
+		{"about to end", "4:memory:/\n0::/a\n", stat(0x400004), true},
+		{"killed by a signal", "4:memory:/\n0::/a\n", stat(0x400), true},
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"cgroup": test.groups, "stat": test.stat} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := controlGroups(dir)
+		if ends := errors.Is(err, fs.ErrNotExist); ends != test.ends || !ends && (err != nil || string(got) != test.groups) {
+			t.Errorf("%s: %q, %v", test.name, got, err)
+		}
+	}
+}
+
+// A process that has ended and was not waited for has not entered the root groups.
+func TestGroupsOf_Zombie(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	if groups, _, _ := (&jobTree{}).groupsOf([]int{cmd.Process.Pid}); groups != "" {
+		t.Errorf("%q", groups)
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := controlGroups(fmt.Sprintf("/proc/%d", cmd.Process.Pid))
+	if !errors.Is(err, fs.ErrNotExist) && string(got) != string(own) {
+		t.Errorf("%q, %v; our own are %q", got, err, own)
+	}
+}
+
+// What an environment says of GPUs is read of each process, and nothing else of it.
+func TestEnvironsOf(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "1")
+	t.Setenv("A_SECRET", "hidden")
+	one := aChild(t)
+	t.Setenv("CUDA_VISIBLE_DEVICES", "2,3")
+	two, same := aChild(t), aChild(t)
+	got := environsOf([]int{one, two, same, 1 << 22})
+	if len(got) != 2 || len(got[0]) != 1 || got[0][0] != "CUDA_VISIBLE_DEVICES=1" || got[1][0] != "CUDA_VISIBLE_DEVICES=2,3" {
+		t.Errorf("%q", got)
+	}
+	if got := environsOf(make([]int, maxEnvirons+1)); got != nil {
+		t.Errorf("of too many: %q", got)
+	}
+}

@@ -1,0 +1,240 @@
+package host
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// thermalInterval is how often the sensors and the counters of packages are read: what they say changes slowly,
+	// and a CPU that sleeps is woken to say it.
+	thermalInterval = 5 * time.Second
+	// coresEvery is how often the counters of cores are read, of which a host has hundreds.
+	coresEvery = time.Minute
+	// heatFrom is how old a run is when they are looked for.
+	heatFrom = time.Second
+
+	maxCelsius = 150
+	maxSensors = 64
+	maxCores   = 1024
+)
+
+// A thermalReader reads the temperatures of the CPUs' packages and how often packages and cores were clocked
+// down for heat.
+type thermalReader struct {
+	looked   time.Duration // when they were looked for; 0 = never
+	sensors  []string      // files
+	packages []throttleFiles
+	cores    []throttleFiles
+	at       time.Duration // when the sensors were read; 0 = never
+	coresAt  time.Duration // and the counters of cores
+	last     *Thermal      // without the counters
+}
+
+// throttleFiles are the counters of a package or of a core. time is "" where the kernel does not tell it.
+type throttleFiles struct{ name, events, time string }
+
+func (h *thermalReader) there() bool { return len(h.sensors)+len(h.packages)+len(h.cores) > 0 }
+
+func (h *thermalReader) read(r *Reader, at time.Duration) (*Thermal, error) {
+	if at-r.vmBegun < heatFrom {
+		return nil, nil
+	}
+	if !h.there() && (h.looked == 0 || at-h.looked >= rescanInterval) {
+		h.sensors = lookForSensors(r.sys)
+		h.lookForThrottles(r.sys)
+		h.looked = at
+	}
+	switch {
+	case !h.there():
+		return nil, nil
+	case h.at != 0 && at-h.at < thermalInterval && !r.job.closing:
+		return h.last, nil
+	}
+
+	h.at = at
+	celsius, err := h.celsius(r)
+	throttles, errThrottles := h.throttles(r, at)
+	if err = errors.Join(err, errThrottles); gone(err) { // a CPU that was taken away and comes back has other files
+		h.sensors, h.packages, h.cores, h.looked = nil, nil, nil, at
+	}
+	h.last = &Thermal{Celsius: celsius}
+	return &Thermal{Celsius: celsius, Throttles: throttles}, err
+}
+
+// celsius returns the temperature of the hottest package.
+func (h *thermalReader) celsius(r *Reader) (hottest float64, err error) {
+	hottest = math.NaN()
+	var errs []error
+	for _, path := range h.sensors {
+		n, err := r.count(path)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if c := float64(n) / 1000; c > 0 && c <= maxCelsius && !(hottest >= c) {
+			hottest = c
+		}
+	}
+	return hottest, errors.Join(errs...)
+}
+
+// throttles returns what the packages have counted and, when it is time, the cores.
+func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounter, error) {
+	out := make([]ThrottleCounter, 0, len(h.packages))
+	var errs []error
+	for _, p := range h.packages {
+		t := ThrottleCounter{Name: p.name, Timed: p.time != ""}
+		var err, errTime error
+		t.Events, err = r.count(p.events)
+		if t.Timed {
+			t.Millis, errTime = r.count(p.time)
+		}
+		if err = errors.Join(err, errTime); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		out = append(out, t)
+	}
+
+	if h.coresAt == 0 || at-h.coresAt >= coresEvery || r.job.closing {
+		h.coresAt = at
+		for _, c := range h.cores {
+			t := ThrottleCounter{Name: c.name}
+			var err error
+			if t.Events, err = readCount(c.events); err != nil {
+				continue // the core is not there any more
+			}
+			if c.time != "" {
+				t.Millis, err = readCount(c.time)
+				t.Timed = err == nil
+			}
+			out = append(out, t)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// lookForSensors returns the sensors of packages: those of the drivers of Intel's and AMD's CPUs, or the
+// kernel's thermal zones of packages.
+func lookForSensors(sys string) (files []string) {
+	add := func(path string) {
+		if len(files) < maxSensors && openable(path) == nil {
+			files = append(files, path)
+		}
+	}
+
+	class := filepath.Join(sys, "class", "hwmon")
+	for _, name := range listed(class) {
+		dir := filepath.Join(class, name)
+		switch readWord(filepath.Join(dir, "name")) {
+		case "coretemp": // the package comes first, then the cores
+			label := readWord(filepath.Join(dir, "temp1_label"))
+			if strings.HasPrefix(label, "Package id") || strings.HasPrefix(label, "Physical id") {
+				add(filepath.Join(dir, "temp1_input"))
+			}
+		case "k10temp", "zenpower": // Tctl is for the fans, and of some models too high
+			sensor := "temp1_input"
+			if readWord(filepath.Join(dir, "temp2_label")) == "Tdie" {
+				sensor = "temp2_input"
+			}
+			add(filepath.Join(dir, sensor))
+		}
+	}
+	if len(files) > 0 {
+		return files
+	}
+
+	class = filepath.Join(sys, "class", "thermal")
+	for _, name := range listed(class) {
+		if readWord(filepath.Join(class, name, "type")) == "x86_pkg_temp" {
+			add(filepath.Join(class, name, "temp"))
+		}
+	}
+	return files
+}
+
+// lookForThrottles looks for the counters of packages and cores. Each CPU of a package counts for it, and
+// each thread of a core: the first one is asked.
+func (h *thermalReader) lookForThrottles(sys string) {
+	cpus := filepath.Join(sys, "devices", "system", "cpu")
+	if !exists(filepath.Join(cpus, "cpu0", "thermal_throttle")) {
+		return
+	}
+
+	inPackage, inCore := map[int]bool{}, map[int]bool{} // by CPU: one of its package, of its core, was seen
+	for _, n := range cpuNumbers(listed(cpus)) {
+		dir := filepath.Join(cpus, "cpu"+strconv.Itoa(n))
+		counters := filepath.Join(dir, "thermal_throttle")
+		if !inPackage[n] {
+			name := "package " + readWord(filepath.Join(dir, "topology", "physical_package_id"))
+			known := func(f throttleFiles) bool { return f.name == name }
+			if !slices.ContainsFunc(h.packages, known) { // else the kernel does not list the CPUs of a package
+				h.packages = appendThrottle(h.packages, name, filepath.Join(counters, "package"))
+			}
+			mark(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
+		}
+		if !inCore[n] && len(h.cores) < maxCores {
+			h.cores = appendThrottle(h.cores, "core of CPU "+strconv.Itoa(n), filepath.Join(counters, "core"))
+			mark(inCore, n, firstWord(dir, "core_cpus_list", "thread_siblings_list"))
+		}
+	}
+}
+
+// appendThrottle appends the counters that begin with a path, if they are there.
+func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
+	f := throttleFiles{name: name, events: path + "_throttle_count"}
+	if openable(f.events) != nil {
+		return list
+	}
+	if time := path + "_throttle_total_time_ms"; openable(time) == nil {
+		f.time = time
+	}
+	return append(list, f)
+}
+
+// cpuNumbers returns the numbers of CPUs among names of folders, in order.
+func cpuNumbers(names []string) []int {
+	var out []int
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, "cpu")
+		n, err := strconv.ParseUint(digits, 10, 16)
+		if ok && err == nil {
+			out = append(out, int(n))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// firstWord returns the first line of the first of a CPU's files that is there: newer kernels have other
+// names for them.
+func firstWord(cpu string, names ...string) string {
+	for _, name := range names {
+		if word := readWord(filepath.Join(cpu, "topology", name)); word != "" {
+			return word
+		}
+	}
+	return ""
+}
+
+// mark marks a CPU, and those of a list such as "0-3,64-67".
+func mark(seen map[int]bool, cpu int, list string) {
+	seen[cpu] = true
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		from, err := strconv.ParseUint(first, 10, 16)
+		to := from
+		if err == nil && isRange {
+			to, err = strconv.ParseUint(last, 10, 16)
+		}
+		for n := from; err == nil && n <= to; n++ {
+			seen[int(n)] = true
+		}
+	}
+}

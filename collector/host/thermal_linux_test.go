@@ -1,0 +1,158 @@
+package host
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// zonesOf are the counters of a Reading of energy.
+func zonesOf(e *Energy) []EnergyZone {
+	if e == nil {
+		return nil
+	}
+	return e.Zones
+}
+
+func TestReader_Energy(t *testing.T) {
+	const span = 262143328850
+	for name, want := range map[string][]EnergyZone{
+		"intel": {{"intel-rapl:0", 240422366267, span}}, // the cores are in the package
+		"intel-four": {
+			{"intel-rapl:0", 100000000000, span}, {"intel-rapl:0:0", 37871987688, 65712999613},
+			{"intel-rapl:1", 101000000000, span}, {"intel-rapl:1:0", 16813759539, 65712999613},
+			{"intel-rapl:2", 102000000000, span}, {"intel-rapl:2:0", 31533870934, 65712999613},
+			{"intel-rapl:3", 103000000000, span}, {"intel-rapl:3:0", 23087939276, 65712999613},
+		},
+		"amd": nil,
+	} {
+		h := openRare(t, name)
+		r := h.begin()
+		same(t, name, zonesOf(r.Energy), want)
+		if err := failedRare(r); err != nil || r.Missing != nil {
+			t.Errorf("%s: failure %v, gaps %v", name, err, r.Missing)
+		}
+	}
+}
+
+func TestReader_EnergyPace(t *testing.T) {
+	h := openRare(t, "intel")
+	file := filepath.Join(h.sys, "class/powercap/intel-rapl:0/energy_uj")
+	h.begin()
+	write(t, filepath.Dir(file), "energy_uj", []byte("240422366268\n"))
+	r := h.after(time.Millisecond)
+	same(t, "at once", []any{r.Energy.Stale, zonesOf(r.Energy)[0].MicroJoules}, []any{true, uint64(240422366267)})
+	r = h.after(time.Second)
+	same(t, "a second later", []any{r.Energy.Stale, zonesOf(r.Energy)[0].MicroJoules, r.Energy.At},
+		[]any{false, uint64(240422366268), r.At.Mono})
+	write(t, filepath.Dir(file), "energy_uj", []byte("lots\n"))
+	r = h.after(time.Second)
+	if err := r.Failed[SourceEnergy]; err == nil || !strings.HasSuffix(err.Error(), `energy_uj: "lots\n" is not a count`) || len(zonesOf(r.Energy)) > 0 {
+		t.Errorf("failure %v, %v", err, zonesOf(r.Energy))
+	}
+	write(t, filepath.Dir(file), "energy_uj", []byte("240422366270\n"))
+	same(t, "at the end", zonesOf(h.Final().Energy)[0].MicroJoules, uint64(240422366270))
+}
+
+// A Reader may be used again after Close, and keeps nothing open.
+func TestReader_RareFilesAreClosed(t *testing.T) {
+	before := len(openFiles(t))
+	h := openRare(t, "intel")
+	h.begin()
+	h.after(2 * time.Second)
+	h.Close()
+	same(t, "open files", len(openFiles(t)), before)
+	same(t, "temperature after Close", h.after(time.Minute).Thermal.Celsius, 55.)
+}
+
+func TestReader_Heat(t *testing.T) {
+	for name, want := range map[string]*Thermal{
+		"intel": {Celsius: 55, Throttles: []ThrottleCounter{{Name: "package 0", Events: 30}, {Name: "package 1", Events: 6},
+			{Name: "core of CPU 0", Events: 5}, {Name: "core of CPU 1"}, {Name: "core of CPU 2"}, {Name: "core of CPU 3", Events: 9}}},
+		"amd":     {Celsius: 64.5, Throttles: []ThrottleCounter{}},
+		"nfs-4.1": nil,
+	} {
+		h := openRare(t, name)
+		h.begin()
+		same(t, name+", within the first second", h.after(999*time.Millisecond).Thermal, (*Thermal)(nil))
+		r := h.after(time.Millisecond)
+		same(t, name, r.Thermal, want)
+		if err := failedRare(r); err != nil {
+			t.Errorf("%s: failure %v", name, err)
+		}
+	}
+}
+
+func TestReader_HeatPace(t *testing.T) {
+	h := openRare(t, "intel")
+	h.begin()
+	h.after(time.Second)
+	write(t, h.sys, "class/hwmon/hwmon1/temp1_input", []byte("71000\n"))
+	write(t, h.sys, "devices/system/cpu/cpu2/thermal_throttle/package_throttle_count", []byte("8\n"))
+	write(t, h.sys, "devices/system/cpu/cpu3/thermal_throttle/core_throttle_count", []byte("10\n"))
+	same(t, "after 4 s", h.after(4*time.Second).Thermal, &Thermal{Celsius: 55})
+	packages := []ThrottleCounter{{Name: "package 0", Events: 30}, {Name: "package 1", Events: 8}}
+	same(t, "after 5 s", h.after(time.Second).Thermal, &Thermal{Celsius: 71, Throttles: packages})
+	same(t, "after another", h.after(time.Second).Thermal, &Thermal{Celsius: 71})
+
+	cores := []ThrottleCounter{{Name: "core of CPU 0", Events: 5}, {Name: "core of CPU 1"}, {Name: "core of CPU 2"}, {Name: "core of CPU 3", Events: 10}}
+	whole := &Thermal{Celsius: 71, Throttles: append(packages, cores...)}
+	same(t, "after a minute", h.after(time.Minute).Thermal, whole)
+	same(t, "at the end", h.Final().Thermal, whole)
+}
+
+// The threads of a core count for one core, and those of a package for one package, as newer and older
+// kernels list them. Newer ones count the time, too.
+func TestReader_HeatOfThreads(t *testing.T) {
+	h := openRare(t, "nfs-4.1")
+	cpu := func(n string, files map[string]string) {
+		for name, text := range files {
+			write(t, h.sys, "devices/system/cpu/cpu"+n+"/"+name, []byte(text+"\n"))
+		}
+	}
+	for n, core := range map[string]string{"0": "0,4", "4": "0,4", "2": "2,6", "6": "2,6"} {
+		cpu(n, map[string]string{"topology/physical_package_id": "0", "topology/package_cpus_list": "0,2,4,6", "topology/core_cpus_list": core,
+			"thermal_throttle/package_throttle_count": "7", "thermal_throttle/package_throttle_total_time_ms": "1500",
+			"thermal_throttle/core_throttle_count": n, "thermal_throttle/core_throttle_total_time_ms": n + "00"})
+	}
+	for n, core := range map[string]string{"1": "1,9-2047", "3": "nonsense"} {
+		cpu(n, map[string]string{"topology/physical_package_id": "1", "topology/core_siblings_list": "1,3", "topology/thread_siblings_list": core,
+			"thermal_throttle/package_throttle_count": "9", "thermal_throttle/core_throttle_count": n})
+	}
+	h.begin()
+	same(t, "throttles", h.after(time.Second).Thermal.Throttles, []ThrottleCounter{
+		{"package 0", 7, 1500, true}, {"package 1", 9, 0, false},
+		{"core of CPU 0", 0, 0, true}, {"core of CPU 1", 1, 0, false}, {"core of CPU 2", 2, 200, true}, {"core of CPU 3", 3, 0, false},
+	})
+}
+
+func TestReader_HeatDamaged(t *testing.T) {
+	h := openRare(t, "intel")
+	h.begin()
+	h.after(time.Second)
+	write(t, h.sys, "class/hwmon/hwmon0/temp1_input", []byte("-3000\n"))
+	write(t, h.sys, "class/hwmon/hwmon1/temp1_input", []byte("999000\n"))
+	write(t, h.sys, "devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", []byte("\n"))
+	r := h.after(5 * time.Second)
+	if !math.IsNaN(r.Thermal.Celsius) {
+		t.Errorf("%v °C", r.Thermal.Celsius)
+	}
+	same(t, "throttles", r.Thermal.Throttles, []ThrottleCounter{{Name: "package 1", Events: 6}})
+	if err := r.Failed[SourceThermal]; err == nil || !strings.Contains(err.Error(), `"-3000\n" is not a count`) ||
+		!strings.Contains(err.Error(), `package_throttle_count: "\n" is not a count`) {
+		t.Errorf("failure %v", err)
+	}
+}
+
+// Without a sensor of a driver the kernel's thermal zone stands in.
+func TestReader_HeatOfZones(t *testing.T) {
+	h := openRare(t, "nfs-4.1")
+	write(t, h.sys, "class/thermal/thermal_zone0/type", []byte("acpitz\n"))
+	write(t, h.sys, "class/thermal/thermal_zone0/temp", []byte("99000\n"))
+	write(t, h.sys, "class/thermal/thermal_zone1/type", []byte("x86_pkg_temp\n"))
+	write(t, h.sys, "class/thermal/thermal_zone1/temp", []byte("48000\n"))
+	h.begin()
+	same(t, "temperature", h.after(time.Second).Thermal.Celsius, 48.)
+}

@@ -1,0 +1,49 @@
+package collector
+
+import (
+	"math"
+	"testing"
+)
+
+// A GPU is idle in gaps of a second or longer, and what went on meanwhile is known for these only.
+func TestGPU_NoteIdle(t *testing.T) {
+	nan := math.NaN()
+	for name, c := range map[string]struct {
+		use  []float64 // of samples of half a second
+		want IdleGaps
+	}{
+		"never":             {[]float64{100, 6, 50}, IdleGaps{}},
+		"too short":         {[]float64{100, 0, 100, 5, 100}, IdleGaps{}},
+		"a second":          {[]float64{100, 0, 5, 100}, gaps(1, 1, 1)},
+		"two gaps":          {[]float64{0, 0, 0, 99, 1, 1}, gaps(2.5, 2, 1.5)},
+		"goes on":           {[]float64{99, 0, 0, 0, 0}, gaps(2, 1, 2)},
+		"not measured once": {[]float64{0, 0, nan, 0, 0}, gaps(2, 2, 1)},
+		"not measured":      {[]float64{nan, nan, nan}, IdleGaps{}},
+	} {
+		var g GPU
+		for _, v := range c.use {
+			s := idleSample(v)
+			g.noteIdle(&s, 2)
+		}
+		if g.IdleGaps != c.want {
+			t.Errorf("%s: %+v, want %+v", name, g.IdleGaps, c.want)
+		}
+	}
+}
+
+// gaps returns what the samples of idleSample say of so much idleness.
+func gaps(seconds float64, n int64, longest float64) IdleGaps {
+	return IdleGaps{Seconds: seconds, Count: n, LongestSeconds: longest,
+		JobCPUs: GapMean{1.5 * seconds, seconds}, DiskRate: GapMean{5 * seconds, seconds}, Waiting: GapMean{40 * seconds, seconds}}
+}
+
+// idleSample returns a sample of half a second in which the third GPU was used so much.
+func idleSample(use float64) Sample {
+	var s Sample
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = math.NaN(), 0.5
+	}
+	s.Values[GPUColumn(2, GPUUtilization)], s.Values[JobCPU] = use, 1.5
+	s.Values[DiskReadRate], s.Values[DiskWriteRate], s.Values[PSIIOSome] = 2, 3, 40
+	return s
+}

@@ -1,0 +1,336 @@
+package aggregate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// start is when the runs of these tests start.
+var start = time.Unix(1795357692, 0).UTC()
+
+// after returns a moment of a run.
+func after(seconds float64) time.Time { return start.Add(time.Duration(seconds * 1e9)) }
+
+func newBook(patterns ...string) *Aggregator { return New(Options{Charts: patterns}, start) }
+
+// feed gives lines to a Book as a socket would.
+func feed(b *Aggregator, at time.Time, lines ...string) {
+	var e wire.Event
+	for _, line := range lines {
+		if r := e.Parse([]byte(line), wire.StatsD); r != wire.Accepted {
+			b.Drop(r, []byte(line))
+			continue
+		}
+		b.Add(&e, at)
+	}
+}
+
+// asJSON returns what a report says.
+func asJSON(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// operations returns what a Book says at the end, which is after ten seconds.
+func operations(t testing.TB, b *Aggregator) string { return asJSON(t, b.Operations(after(10))) }
+
+func TestBook_Kinds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"nothing": {nil, `{"sources":[]}`},
+		"counters": {[]string{"a:1|c", "a:2:3|c", "a:1|c|@0.1", "b:-5|c", `{"counter":"a","add":0.5}`},
+			`{"sources":[],"counters":{"a":16.5,"b":-5}}`},
+		"gauges": {[]string{"g:0|g", "g:-7|g", "h:+5|g", "h:-2|g", `{"gauge":"i","value":-3}`},
+			`{"sources":[],"gauges":{"g":{"last":-7,"min":-7,"mean":-7,"max":0,"count":2},` +
+				`"h":{"last":3,"min":3,"mean":3,"max":5,"count":2},"i":{"last":-3,"min":-3,"mean":-3,"max":-3,"count":1}}}`},
+		"sets": {[]string{"s:a|s", "s:b|s", "s:a|s"}, `{"sources":[],"sets":{"s":{"count":2}}}`},
+		"attributes": {[]string{`{"attribute":"m","value":"x"}`, `{"attribute":"m","value":"y"}`, `{"attribute":"n","value":7}`,
+			`{"attribute":"o","value":true}`}, `{"sources":[],"attributes":{"m":"y","n":7,"o":true}}`},
+		"times": {[]string{`{"op":"a","ms":1,"ts":1795357692}`, `{"op":"a","ms":3,"ts":1795357693,"bytes":5}`, `{"op":"a","ok":false}`},
+			`{"sources":[],"times":{"a":{"count":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"last_time_ms":3,` +
+				`"last_timestamp":1795357693,"total_time_ms":4,"std_time_ms":1,"p50_time_ms":1,"p90_time_ms":3,"p99_time_ms":3,` +
+				`"size_bytes":5,"total_bytes":5,"errors":1}}}`},
+		"sampled times": {[]string{"a:10|ms|@0.3"},
+			`{"sources":[],"times":{"a":{"count":3,"avg_time_ms":10,"min_time_ms":10,"max_time_ms":10,"last_time_ms":10,` +
+				`"last_timestamp":1795357692,"total_time_ms":33.333333333333336,"std_time_ms":0,"p50_time_ms":10,"p90_time_ms":10,"p99_time_ms":10}}}`},
+		"one sampled time": {[]string{"a:7|ms|@0.9"},
+			`{"sources":[],"times":{"a":{"count":1,"avg_time_ms":7,"min_time_ms":7,"max_time_ms":7,"last_time_ms":7,` +
+				`"last_timestamp":1795357692,"total_time_ms":7.777777777777779,"p50_time_ms":7,"p90_time_ms":7,"p99_time_ms":7}}}`},
+		"equal times": {slices.Repeat([]string{"a:0.1|ms"}, 300),
+			`{"sources":[],"times":{"a":{"count":300,"avg_time_ms":0.1000000000000005,"min_time_ms":0.1,"max_time_ms":0.1,"last_time_ms":0.1,` +
+				`"last_timestamp":1795357692,"total_time_ms":30.000000000000153,"std_time_ms":0,"p50_time_ms":0.1,"p90_time_ms":0.1,"p99_time_ms":0.1}}}`},
+		"only failed": {[]string{`{"op":"a","ok":false}`}, `{"sources":[],"times":{"a":{"count":0,"total_time_ms":0,"errors":1}}}`},
+		"values": {[]string{"v:1|h", "v:-3|d", `{"observe":"v","value":5,"unit":"rows"}`},
+			`{"sources":[],"values":{"v":{"count":3,"avg":1,"min":-3,"max":5,"last":5,"p50":` + p50(1) + `,"p90":5,"p99":5,"unit":"rows"}}}`},
+		"keys": {[]string{`{"op":"a","ms":1,"key":"k","ts":1795357692}`, `{"op":"a","ms":2,"key":"k","bytes":219,"ts":1795357693}`},
+			`{"sources":[],"times":{"a":{"count":2,"avg_time_ms":1.5,"min_time_ms":1,"max_time_ms":2,"last_time_ms":2,` +
+				`"last_timestamp":1795357693,"total_time_ms":3,"std_time_ms":0.5,"p50_time_ms":1,"p90_time_ms":2,"p99_time_ms":2,"size_bytes":219,"total_bytes":219}},` +
+				`"keys":{"a":{"k":{"count":2,"avg_time_ms":1.5,"min_time_ms":1,"max_time_ms":2,"last_time_ms":2,"last_timestamp":1795357693,"size_bytes":219}}}}`},
+		"one name, two kinds": {[]string{"a:1|c", "a:1|g"}, `{"sources":[],"counters":{"a":1},"gauges":{"a":{"last":1,"min":1,"mean":1,"max":1,"count":1}}}`},
+		"dropped": {[]string{"a:x|c", "a:inf|c", strings.Repeat("x", 9000), "datadog.dogstatsd.client.x:1|c", "a:x|c", "\x1b[31m:1|y"},
+			`{"sources":[],"dropped":{"malformed":3,"too_long":1,"not_finite":1,"ignored":1},"examples":[` +
+				`{"line":"a:x|c","why":"malformed"},{"line":"a:inf|c","why":"not_finite"},{"line":"` + strings.Repeat("x", 64) +
+				`","why":"too_long"},{"line":"\\x1b[31m:1|y","why":"malformed"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook()
+			feed(b, start, tt.lines...)
+			if diff := cmp.Diff(tt.want, operations(t, b)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// p50 is what a Sketch says of a value in the middle.
+func p50(v float64) string {
+	var q quantiles
+	for i, x := range []float64{-3, v, 5} {
+		q.add(x, float64(i), float64(i+1), &usage{})
+	}
+	median, _ := q.Sketch.Quantile(0.5)
+	return fmt.Sprint(median)
+}
+
+// The mean of a gauge is over time, from the first value to the end.
+func TestBook_GaugeMean(t *testing.T) {
+	b := newBook()
+	feed(b, after(2), "g:10|g")
+	feed(b, after(4), "g:20|g")
+	feed(b, after(3), "g:20|g") // late: counts as of the moment of the last value
+	feed(b, after(8), "g:0|g")
+	if g := b.Operations(after(10)).Gauges["g"]; g.Mean != (2*10+4*20)/8.0 || g.Min != 0 || g.Max != 20 || g.Count != 4 {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestBook_CountersStayFinite(t *testing.T) {
+	b := newBook()
+	feed(b, start, "a:1e100|c|@1e-60", "b:1e100|c|@1e-49")
+	for range 20 {
+		feed(b, start, "b:1e100|c|@1e-49")
+	}
+	ops := b.Operations(after(1))
+	if _, there := ops.Counters["a"]; there || !isFinite(ops.Counters["b"]) || ops.Dropped.NotFinite == 0 {
+		t.Errorf("%v", asJSON(t, ops))
+	}
+}
+
+func TestBook_Bounds(t *testing.T) {
+	t.Run("series", func(t *testing.T) {
+		b := newBook()
+		for i := range 2000 {
+			feed(b, start, fmt.Sprintf("a%d:1|c", i), fmt.Sprintf("a%d:1|g", i%10))
+		}
+		feed(b, start, "a0:1|c", "new:1|ms")
+		ops := b.Operations(after(1))
+		if n := len(ops.Counters) + len(ops.Gauges); n != MaxSeries || ops.Counters["a0"] != 2 {
+			t.Errorf("%d series, a0 %v", n, ops.Counters["a0"])
+		}
+		if want := int64(2000 + 1 - (MaxSeries - 10)); ops.Dropped.Series != want || len(ops.Examples) != MaxExamples {
+			t.Errorf("dropped %d of %d, examples %v", ops.Dropped.Series, want, ops.Examples)
+		}
+	})
+	t.Run("keys", func(t *testing.T) {
+		b := newBook()
+		for i := range 1500 {
+			feed(b, start, fmt.Sprintf(`{"op":"a","ms":1,"key":"k%d"}`, i))
+		}
+		ops := b.Operations(after(1))
+		if len(ops.Keys["a"]) != MaxKeys || ops.Dropped.Keys != 500 || ops.Times["a"].Count != 1500 {
+			t.Errorf("%d keys, dropped %d, count %v", len(ops.Keys["a"]), ops.Dropped.Keys, ops.Times["a"].Count)
+		}
+	})
+	t.Run("transfers", func(t *testing.T) {
+		b := newBook()
+		for i := range 100 {
+			feed(b, start, fmt.Sprintf(`{"transfer":"t%d","xfer_us":1}`, i))
+		}
+		if n := len(b.Transfers()); n != MaxTransfers || b.Dropped.Series != 36 {
+			t.Errorf("%d transfers, dropped %d", n, b.Dropped.Series)
+		}
+	})
+	t.Run("sets", func(t *testing.T) {
+		b := newBook()
+		for i := range 1000 {
+			feed(b, start, fmt.Sprintf("s:%d|s", i))
+		}
+		if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, false}) {
+			t.Errorf("%+v", s)
+		}
+		feed(b, start, "s:more|s")
+		if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, true}) {
+			t.Errorf("%+v", s)
+		}
+	})
+	t.Run("hand-overs", func(t *testing.T) {
+		b := newBook()
+		for i := range 1500 {
+			feed(b, start, fmt.Sprintf(`{"proxystore":"1.1.0","id":"w%d","metrics":{"counters":{"a":1}}}`, i))
+		}
+		if ops := b.Operations(after(1)); ops.Counters["a"] != MaxProxyStoreValues || ops.Dropped.Keys != 500 {
+			t.Errorf("%v", asJSON(t, ops))
+		}
+	})
+}
+
+// TestBook_Quantiles holds the quantiles of sampled and plain times against what they were made of.
+func TestBook_Quantiles(t *testing.T) {
+	b := newBook()
+	for i := range 1000 {
+		feed(b, start, fmt.Sprintf("a:%d|ms|@0.5", i+1))
+	}
+	got := b.Operations(after(1)).Times["a"]
+	for _, q := range []struct {
+		got  *float64
+		want float64
+	}{{got.P50, 500}, {got.P90, 900}, {got.P99, 990}} {
+		if math.Abs(*q.got-q.want) > 0.01*q.want {
+			t.Errorf("%v, want %v", *q.got, q.want)
+		}
+	}
+	if got.Count != 2000 || *got.Avg != 500.5 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Sketches that together need more memory than they may take are given up; those that were there before stay.
+func TestBook_SketchesBound(t *testing.T) {
+	b := newBook()
+	for _, exponent := range []int{-90, 0, 90} {
+		for i := range 200 {
+			feed(b, start, fmt.Sprintf("t%03d:1e%d|h", i, exponent), fmt.Sprintf("t%03d:-1e%d|h", i, exponent))
+		}
+		if b.used.sketchBytes > maxSketchBytes {
+			t.Fatalf("%d bytes", b.used.sketchBytes)
+		}
+	}
+
+	lost, bytes := 0, 0
+	for _, v := range b.Values {
+		bytes += v.Quantiles.Sketch.Bytes()
+		if v.Quantiles.Discarded {
+			lost++
+		}
+	}
+	if lost == 0 || lost == len(b.Values) {
+		t.Errorf("%d of %d were given up", lost, len(b.Values))
+	}
+	if bytes != b.used.sketchBytes {
+		t.Errorf("the sketches take %d bytes, and %d were counted", bytes, b.used.sketchBytes)
+	}
+}
+
+func TestBook_HandOvers(t *testing.T) {
+	const times = `{"count":2,"avg_time_ms":3000,"min_time_ms":2000,"max_time_ms":4000,"last_time_ms":4000,"last_timestamp":5}`
+	for _, tt := range []struct {
+		version, name string
+		want          float64 // the mean in milliseconds
+	}{
+		{"0.4.1", "store.get", 3000}, {"0.5.0", "store.get", 3}, {"0.6.4", "factory.call", 3}, {"0.6.5", "store.get", 3000},
+		{"0.6.5", "factory.call", 0.003}, {"1.1.0", "factory.resolve", 0.003}, {"1.1.0", "factory.polling_resolve", 0.003},
+		{"1.1.0", "factory.other", 3000}, {"2.0.0", "store.get", 3000},
+	} {
+		b := newBook()
+		feed(b, start, fmt.Sprintf(`{"proxystore":%q,"metrics":{"times":{%q:%s}}}`, tt.version, tt.name, times))
+		got := b.Operations(after(1)).Times[tt.name]
+		if got.Avg == nil || math.Abs(*got.Avg-tt.want) > 1e-12 || got.Count != 2 || got.P50 != nil || *got.Max != tt.want*4/3 {
+			t.Errorf("%s %s: %s, want a mean of %v", tt.version, tt.name, asJSON(t, got), tt.want)
+		}
+	}
+}
+
+// A later record of an id replaces an earlier one, those of several ids are merged.
+func TestBook_HandOversReplace(t *testing.T) {
+	b := newBook()
+	feed(b, start,
+		`{"proxystore":"1.1.0","id":"a","metrics":{"counters":{"n":5,"gone":1},"times":{"t":{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}}}}`,
+		`{"proxystore":"1.1.0","id":"b","metrics":{"counters":{"n":7},"attributes":{"x":"y","z":3}}}`,
+		`{"proxystore":"1.1.0","id":"a","metrics":{"counters":{"n":6},"times":{"t":{"count":3,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3}}}}`,
+		`{"proxystore":"0.4.1","id":"c","metrics":{"times":{"t":{"calls":1,"avg_time_ms":6,"min_time_ms":6,"max_time_ms":6,"size_bytes":5}}}}`,
+		"t:9|ms")
+	ops := b.Operations(after(1))
+	if ops.Counters["n"] != 13 || ops.Counters["gone"] != 0 || ops.Attributes["x"] != "y" || ops.Attributes["z"] != 3.0 {
+		t.Errorf("%s", asJSON(t, ops))
+	}
+	if got := ops.Times["t"]; got.Count != 5 || *got.Avg != (3*2+6+9)/5.0 || *got.Min != 1 || *got.Max != 9 || got.P50 != nil || *got.SizeBytes != 5 {
+		t.Errorf("%s", asJSON(t, got))
+	}
+
+	feed(b, start, `{"proxystore":"1.1.0","id":"a","metrics":{"times":{"t":{"count":-1}}}}`)
+	if b.Dropped.Malformed != 1 || b.Operations(after(1)).Counters["n"] != 13 {
+		t.Error("malformed metrics changed something")
+	}
+}
+
+// The vectors of the contract's table, as records.
+func TestBook_Transfers(t *testing.T) {
+	b := newBook()
+	feed(b, after(1), `{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0}`)
+	const one = `{"nixl":{"reduced":{"Num successful transfers":1,"Avg xfer time (ms)":9.862,"P90 xfer time (ms)":9.862,` +
+		`"Avg post time (ms)":5.693,"P90 post time (ms)":5.693,"Avg MB per transfer":70,"Throughput (MB/s)":7097.952,` +
+		`"Avg number of descriptors":56},"total_mb":70,"wall_throughput_mb_per_second":7097.95173392821,"failed_transfers":0,` +
+		`"failed_notifications":0,"kv_expired_reqs":0,"ranks":1,"first":1795357692.990138,"last":1795357693,"source":"records"}}`
+	if diff := cmp.Diff(one, asJSON(t, b.Transfers())); diff != "" {
+		t.Error(diff)
+	}
+
+	feed(b, after(2), `{"transfer":"nixl","failed":"transfer"}`, `{"transfer":"nixl","failed":"notification"}`,
+		`{"transfer":"nixl","failed":"kv_expired","rank":7}`,
+		`{"transfers":"nixl","data":{"transfer_duration":[0.1],"post_duration":[0.1],"bytes_transferred":[0],"num_descriptors":[1],"odd":[1,2]},"rank":7}`,
+		`{"transfers":"nixl","data":{"transfer_duration":[0.1]}}`, `{"transfer":"nixl","xfer_us":1,"descriptors":4294967296}`)
+	n := b.Transfers()["nixl"]
+	if n.Summary.Transfers != 2 || n.FailedTransfers != 1 || n.FailedNotifications != 1 || n.KVExpired != 1 || n.Ranks != 2 ||
+		n.WallThroughput != nil || n.Other["odd"] != (TransferList{2, 3}) || b.Dropped.Malformed != 2 {
+		t.Errorf("%s, %+v", asJSON(t, n), b.Dropped)
+	}
+}
+
+// Exact lists are kept for so many transfers of all names; then the longest is condensed, and sums stay exact.
+func TestBook_TransfersAreCondensed(t *testing.T) {
+	b := newBook()
+	var e wire.Event
+	for i := range opstats.MaxUncondensed + 1 {
+		line := fmt.Sprintf(`{"transfer":"%s","xfer_us":%d,"bytes":1048576}`, []string{"a", "b", "b"}[i%3], i%1000+1)
+		if r := e.Parse([]byte(line), wire.StatsD); r != wire.Accepted || !b.Add(&e, after(1)) {
+			t.Fatal(r)
+		}
+	}
+	all := b.Transfers()
+	if all["a"].Estimated != nil || len(all["b"].Estimated) != 2 || all["a"].TotalMB+all["b"].TotalMB != opstats.MaxUncondensed+1 {
+		t.Errorf("%s", asJSON(t, all))
+	}
+	if got := all["b"].Summary.P90Xfer; math.Abs(got-0.9) > 0.01 {
+		t.Errorf("P90 is %v", got)
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"*", "a/b{c=\"d\"}", true}, {"a*c", "abbc", true}, {"a*c", "abbcd", false},
+		{"?b", "ab", true}, {"?", "", false}, {"*a*a*", "banana", true}, {"vllm:*seconds{*", `vllm:x_seconds{a="b"}`, true}, {"", "", true}, {"", "a", false},
+	} {
+		if got := matches(tt.pattern, tt.text); got != tt.want {
+			t.Errorf("%q fits %q: %t", tt.pattern, tt.text, got)
+		}
+	}
+}

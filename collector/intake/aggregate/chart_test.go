@@ -1,0 +1,87 @@
+package aggregate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+)
+
+// take returns the figures of an interval by column.
+func take(b *Aggregator, at float64) map[string]WeightedMean {
+	figures := b.Collect(after(at), nil)
+	byKey := map[string]WeightedMean{}
+	for i, key := range b.TimelineKeys() {
+		byKey[key] = figures[i]
+	}
+	if len(b.TimelineKeys()) != len(figures) {
+		panic("columns and figures differ")
+	}
+	return byKey
+}
+
+func TestBook_Take(t *testing.T) {
+	b := newBook()
+	feed(b, after(0.5), "a:10|ms", "a:20|ms", "c:4|c", "c:1|c|@0.5", "g:2|g", `{"transfer":"n","xfer_us":5000,"bytes":2097152}`, "v:1|h", "s:x|s")
+	feed(b, after(1), "g:6|g")
+	if len(b.Clone().TimelineKeys()) != 0 {
+		t.Error("a clone has columns")
+	}
+	got := take(b, 2)
+	want := map[string]WeightedMean{
+		"op:a:time_ms": {10, 15, 20, 2}, "op:a:per_second": {1, 1, 1, 2}, "counter:c:per_second": {3, 3, 3, 2},
+		"gauge:g": {2, (0.5*2 + 1*6) / 1.5, 6, 1.5}, "transfer:n:mb_per_second": {1, 1, 1, 2}, "transfer:n:time_ms": {5, 5, 5, 1},
+	}
+	for key, want := range want {
+		if got[key] != want {
+			t.Errorf("%s: %v, want %v", key, got[key], want)
+		}
+	}
+
+	// Where nothing came a time is not there, a rate is 0, and a gauge is what it was.
+	got = take(b, 4)
+	for key, want := range map[string]WeightedMean{"op:a:per_second": {0, 0, 0, 2}, "counter:c:per_second": {0, 0, 0, 2}, "gauge:g": {6, 6, 6, 2}} {
+		if got[key] != want {
+			t.Errorf("then %s: %v, want %v", key, got[key], want)
+		}
+	}
+	if f := got["op:a:time_ms"]; !math.IsNaN(f.Mean) || f.Weight != 0 {
+		t.Errorf("then op:a:time_ms: %v", f)
+	}
+
+	feed(b, after(5), "g:8|g")
+	if got := take(b, 6)["gauge:g"]; got != (WeightedMean{6, 7, 8, 2}) {
+		t.Errorf("at last gauge:g: %v", got)
+	}
+}
+
+// Without patterns the first twelve get a time line, and of vLLM only some.
+func TestBook_DefaultCharts(t *testing.T) {
+	b := newBook()
+	feed(b, start, "vllm:other:1|c")
+	feed(b, start, `{"counter":"vllm:other","add":1}`, `{"gauge":"vllm:num_requests_running","value":1,"tags":{"engine":"0"}}`)
+	for i := range 20 {
+		feed(b, start, fmt.Sprintf("c%d:1|c", i))
+	}
+	columns := b.TimelineKeys()
+	if len(columns) != DefaultCharts || columns[0] != `gauge:vllm:num_requests_running{engine="0"}` || columns[11] != "counter:c10:per_second" {
+		t.Errorf("%q", columns)
+	}
+}
+
+func TestBook_ChartPatterns(t *testing.T) {
+	b := newBook("a*", "nixl")
+	feed(b, start, "a1:1|c", "b1:1|c", "a2:1|ms", `{"transfer":"nixl","xfer_us":1}`)
+	want := []string{"counter:a1:per_second", "op:a2:time_ms", "op:a2:per_second", "transfer:nixl:mb_per_second", "transfer:nixl:time_ms"}
+	if got := b.TimelineKeys(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+
+	all := newBook("*")
+	for i := range 200 {
+		feed(all, start, fmt.Sprintf("c%d:1|c", i))
+	}
+	if len(all.TimelineKeys()) != MaxCharts {
+		t.Errorf("%d columns", len(all.TimelineKeys()))
+	}
+}

@@ -1,0 +1,121 @@
+package aggregate
+
+import (
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector/intake/wire"
+)
+
+// known has lines of the series of which the costs are measured.
+var known = []struct{ name, line string }{
+	{"counter", "gunicorn.requests:1|c|@1.0"},
+	{"time", "gunicorn.request.duration:12.345678|ms"},
+	{"gauge", "gunicorn.workers:4|g"},
+	{"value with tags", "web.request:320.5|d|#env:prod,route:/users,status:200"},
+	{"set", "users:joe|s"},
+	{"operation", `{"op":"store.get","ms":0.0625}`},
+	{"operation with all", `{"op":"store.get","ms":0.0625,"key":"k1","bytes":219,"ok":true,"ts":1795357692.08,"tags":{"route":"/a"}}`},
+	{"transfer", `{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0}`},
+}
+
+// A line of a known series allocates nothing; the lists of transfers grow, which is not counted here.
+func TestBook_KnownSeriesAllocateNothing(t *testing.T) {
+	b := newBook()
+	var e wire.Event
+	for _, k := range known[:len(known)-1] {
+		line := []byte(k.line)
+		add := func() {
+			for range 1000 {
+				if e.Parse(line, wire.StatsD) != wire.Accepted || !b.Add(&e, start) {
+					t.Fatal(k.line)
+				}
+			}
+		}
+		add()
+		fewest := math.Inf(1)
+		for try := 0; try < 5 && fewest > 0; try++ {
+			fewest = min(fewest, testing.AllocsPerRun(1, add))
+		}
+		if fewest != 0 {
+			t.Errorf("%s: %v allocations in 1000 lines", k.name, fewest)
+		}
+	}
+
+	figures := make([]WeightedMean, 0, 2*MaxCharts)
+	if n := testing.AllocsPerRun(100, func() { figures = b.Collect(start, figures[:0]) }); n != 0 {
+		t.Errorf("Take: %v allocations", n)
+	}
+}
+
+// A Book at all its bounds takes at most 6 MiB, if its transfers have few names. The lists of many names have room to
+// grow each, at most 1 MiB more in all.
+func TestBook_Memory(t *testing.T) {
+	var before, later runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	b := full(t)
+	runtime.GC()
+	runtime.ReadMemStats(&later)
+	taken := int64(later.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("%.2f MiB", float64(taken)/(1<<20))
+	if taken > 6<<20 {
+		t.Errorf("%d bytes", taken)
+	}
+	runtime.KeepAlive(b)
+}
+
+// The budget is 300 ns for a line of a known series, parsed and accounted.
+func BenchmarkBook_Line(b *testing.B) {
+	for _, k := range known {
+		b.Run(k.name, func(b *testing.B) {
+			book, line := newBook(), []byte(k.line)
+			var e wire.Event
+			b.ReportAllocs()
+			for b.Loop() {
+				if e.Parse(line, wire.StatsD) != wire.Accepted || !book.Add(&e, start) {
+					b.Fatal(k.line)
+				}
+			}
+		})
+	}
+}
+
+// The budget is 3 ms of CPU for a scrape of a vLLM server.
+func BenchmarkEndpoint_Apply(b *testing.B) {
+	body, err := os.ReadFile("../wire/testdata/vllm.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	book, e := newBook(), NewEndpoint(start, start)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := apply(e, body, book, start); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkBook_Clone(b *testing.B) {
+	book := full(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		book.Clone()
+	}
+}
+
+func BenchmarkBook_WriteState(b *testing.B) {
+	for name, book := range map[string]*Aggregator{"small": small(b), "full": full(b)} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := book.WriteState(io.Discard); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

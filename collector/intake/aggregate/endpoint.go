@@ -1,0 +1,360 @@
+package aggregate
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/intake/wire"
+)
+
+// An Endpoint is what is known of one Prometheus endpoint: the values of its last scrape, from which growth is counted.
+// Create one with [NewEndpoint].
+type Endpoint struct {
+	jobStart         float64 // Unix seconds; NaN if the server may be older
+	inTicks          float64 // the same as the kernel says it: whole seconds of the boot and ticks of 10 ms since then
+	zero             bool    // there was no server when the job started, so it had counted nothing
+	begun            bool    // there was a scrape
+	lastProcessStart float64 // process_start_time_seconds of the last scrape, or NaN
+
+	reader       *wire.PrometheusReader
+	scrape       int // the number of the scrape
+	metrics      map[string]*metric
+	touched      []*metric // of this scrape, in the order of the body
+	held         int       // how many buckets there are
+	taken        int       // samples of this scrape
+	refused      int64     // those for which there is no room
+	tooLong      int64     // and those whose names or labels are too long
+	processStart float64   // process_start_time_seconds of this scrape, or NaN
+}
+
+// maxHistogram is how many buckets of one histogram are read.
+const maxHistogram = 256
+
+// A metric is a series of an endpoint.
+type metric struct {
+	series, name string
+	kind         wire.MetricType
+	scale        float64  // to milliseconds, for times; 0 for values
+	nixl         nixlPart // what it is of vLLM's transfers
+	engine       string
+	bounds       []float64
+	scrape       int  // the last one that had it
+	known        bool // there is a last reading
+	badBuckets   bool // its buckets are too many or not in order
+	last, next   metricValue
+}
+
+// A metricValue is what a scrape says of a series.
+type metricValue struct {
+	count   float64 // or the value of a counter or a gauge
+	sum     float64
+	buckets []float64 // cumulative
+}
+
+// NewEndpoint returns an Endpoint of which nothing is known. jobStart is when the job started, or zero if perfagent did
+// not start it: all that the server had counted before the first scrape is then left out. booted is when the machine
+// was booted; zero is not known.
+func NewEndpoint(jobStart, booted time.Time) *Endpoint {
+	nan := math.NaN()
+	e := &Endpoint{jobStart: nan, inTicks: nan, lastProcessStart: nan, metrics: map[string]*metric{},
+		reader: wire.NewPrometheusReader(nil)}
+	if jobStart.IsZero() {
+		return e
+	}
+
+	e.jobStart = unixSeconds(jobStart)
+	e.inTicks = e.jobStart
+	if !booted.IsZero() {
+		ticks := math.Floor(jobStart.Sub(booted).Seconds() * ticksPerSecond)
+		e.inTicks = float64(booted.Unix()) + ticks/ticksPerSecond
+	}
+	return e
+}
+
+// NoteUnreachable says that there was no server when the job started. One that answers later has counted from 0.
+func (e *Endpoint) NoteUnreachable() {
+	if !e.begun && !math.IsNaN(e.jobStart) {
+		e.zero = true
+	}
+}
+
+// Read reads the body of a scrape, of which a small piece is in memory at a time. An error says that it cannot be read,
+// or is not in the text format 0.0.4; the scrape is then left out.
+func (e *Endpoint) Read(body io.Reader) error {
+	e.scrape++
+	e.touched, e.processStart, e.taken, e.refused, e.tooLong = e.touched[:0], math.NaN(), 0, 0, 0
+	for e.reader.Reset(body); e.reader.Next(); {
+		s := &e.reader.Sample
+		switch {
+		case string(s.Name) == "process_start_time_seconds":
+			e.processStart = s.Value
+		case leftOut(s.Name), math.IsNaN(s.Value), s.Part == wire.Quantile:
+		case s.Reason != wire.Accepted:
+			e.tooLong++
+		case e.take(s):
+			e.taken++
+		}
+	}
+
+	return e.reader.Err()
+}
+
+// AddTo adds what the last Read has read without an error to a Book; at is when it was. It returns how many samples
+// were taken.
+func (e *Endpoint) AddTo(b *Aggregator, at time.Time) (taken int) {
+	b.Dropped.TooLong += e.tooLong
+	b.Dropped.Series += e.refused
+	e.commit(b, at)
+
+	return e.taken
+}
+
+// leftOut reports whether a metric is about the program that serves it, and not about the job.
+func leftOut(name []byte) bool {
+	for _, prefix := range [...]string{"go_", "python_", "process_", "promhttp_", "perfagent_"} {
+		if bytes.HasPrefix(name, []byte(prefix)) {
+			return true
+		}
+	}
+	return bytes.HasSuffix(name, []byte("_created"))
+}
+
+// take notes a sample. It reports false if there is no room for its series.
+func (e *Endpoint) take(s *wire.Sample) bool {
+	m := e.metrics[string(s.Series)]
+	if m == nil {
+		if len(e.metrics) >= MaxSeries {
+			e.refused++
+			return false
+		}
+		m = newMetric(s)
+		e.metrics[m.series] = m
+	}
+	if m.kind != s.Type {
+		return false // two metrics of one name
+	}
+	if m.scrape != e.scrape {
+		m.scrape = e.scrape
+		m.next = metricValue{count: math.NaN(), sum: math.NaN(), buckets: m.next.buckets[:0]}
+		e.touched = append(e.touched, m)
+	}
+
+	switch s.Part {
+	case wire.Whole, wire.Count:
+		m.next.count = s.Value
+	case wire.Sum:
+		m.next.sum = s.Value
+	case wire.Bucket:
+		e.bucket(m, s)
+	}
+
+	return true
+}
+
+// newMetric returns a metric of which only the name and the kind are known.
+func newMetric(s *wire.Sample) *metric {
+	m := &metric{series: string(s.Series), name: string(s.Name), kind: s.Type, engine: string(s.Label("engine"))}
+	switch {
+	case strings.HasSuffix(m.name, "_seconds"):
+		m.scale = 1000
+	case strings.HasSuffix(m.name, "_milliseconds"):
+		m.scale = 1
+	}
+	m.nixl = nixlPartOf(m.name, m.kind)
+
+	return m
+}
+
+// bucket notes a bucket. They come in the order of their bounds, the infinite one last.
+func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
+	i := len(m.next.buckets)
+	finite := !math.IsInf(s.Bound, 1)
+	switch {
+	case m.badBuckets:
+		return
+	case i < len(m.bounds) && m.bounds[i] == s.Bound, i == len(m.bounds) && m.known && !finite:
+	case !m.known && i == len(m.bounds) && i < maxHistogram && e.held < maxBuckets &&
+		(i == 0 || s.Bound > m.bounds[i-1]):
+		if finite {
+			m.bounds = append(m.bounds, s.Bound)
+			e.held++
+		}
+	default:
+		m.badBuckets = true // other buckets than before
+		return
+	}
+	m.next.buckets = append(m.next.buckets, s.Value)
+}
+
+// commit counts by how much each series grew.
+func (e *Endpoint) commit(b *Aggregator, at time.Time) {
+	restarted := e.begun && !math.IsNaN(e.processStart) && !math.IsNaN(e.lastProcessStart) &&
+		e.processStart != e.lastProcessStart
+	older := e.processStart < e.jobStart-startError // a server that was not ready yet may have counted before
+	zero := e.begun || e.zero && !older || e.startedByJob()
+	for _, m := range e.touched {
+		if !m.possible() {
+			b.refuse([]byte(m.series), wire.NotFinite)
+			continue
+		}
+		if len(m.next.buckets) != len(m.bounds)+1 {
+			m.next.buckets = m.next.buckets[:0] // incomplete: without quantiles
+		}
+		if !m.known {
+			m.last = metricValue{buckets: make([]float64, len(m.next.buckets))}
+			if !zero {
+				m.last = m.next
+				m.last.buckets = slices.Clone(m.next.buckets)
+			}
+			m.known = true
+		}
+		b.grow(m, restarted, at)
+		m.last, m.next = m.next, m.last
+	}
+	if restarted {
+		e.forget()
+	}
+
+	e.begun = true
+	if !math.IsNaN(e.processStart) {
+		e.lastProcessStart = e.processStart
+	}
+}
+
+// startError is by how many seconds process_start_time_seconds may be too early.
+const startError = 1
+
+// ticksPerSecond is how exactly the kernel says when a process started (USER_HZ).
+const ticksPerSecond = 100
+
+// startedByJob reports whether the process of the server started after the job did, which it says itself. Most clients
+// add the start in ticks since the boot to the boot time in whole seconds, and may be early by up to a second: so is
+// inTicks. Those of Node.js round to a second. Others have the wall clock.
+func (e *Endpoint) startedByJob() bool {
+	ticks := e.processStart * ticksPerSecond
+	switch {
+	case e.processStart == math.Trunc(e.processStart):
+		return e.processStart >= e.jobStart+0.5
+	case math.Abs(ticks-math.Round(ticks)) < 1e-3:
+		return math.Round(ticks) >= math.Round(e.inTicks*ticksPerSecond)
+	}
+	return e.processStart >= e.jobStart
+}
+
+// forget makes the series that a restarted server does not have yet count from 0 when they appear again.
+func (e *Endpoint) forget() {
+	for _, m := range e.metrics {
+		if m.scrape != e.scrape {
+			m.last = metricValue{buckets: make([]float64, len(m.last.buckets))}
+		}
+	}
+}
+
+// grow adds the growth of a series.
+func (b *Aggregator) grow(m *metric, restarted bool, at time.Time) {
+	if m.kind == wire.GaugeMetric || m.kind == wire.Untyped {
+		b.setGauge([]byte(m.series), m.next.count, false, at)
+		return
+	}
+
+	switch g := m.growth(restarted); {
+	case m.nixl != noPart:
+		b.growNIXL(m, &g, at)
+	case m.kind == wire.CounterMetric:
+		b.count([]byte(m.series), g.count)
+	default:
+		b.growDistribution(m, &g)
+	}
+}
+
+// possible reports whether a scrape has numbers that a series of its kind can have.
+func (m *metric) possible() bool {
+	switch m.kind {
+	case wire.GaugeMetric, wire.Untyped:
+		return isFinite(m.next.count)
+	case wire.CounterMetric:
+		return isCount(m.next.count)
+	}
+	whole := m.next.count == math.Trunc(m.next.count) // less than one observation would make averages without bounds
+	return isCount(m.next.count) && whole && isFinite(m.next.sum) && (m.signed() || m.next.sum >= 0) &&
+		!slices.ContainsFunc(m.next.buckets, isNoCount)
+}
+
+// signed reports whether the observations of a histogram or a summary may be negative: times and transfers are not.
+func (m *metric) signed() bool { return m.scale == 0 && m.nixl == noPart }
+
+// isCount reports whether v can be the value of a counter.
+func isCount(v float64) bool { return v >= 0 && isFinite(v) }
+
+func isNoCount(v float64) bool { return !isCount(v) }
+
+// growth returns by how much a counter, a histogram or a summary grew. A value falls when the
+// server was restarted.
+func (m *metric) growth(restarted bool) metricValue {
+	if restarted || m.wasReset() {
+		return m.next
+	}
+
+	g := metricValue{count: m.next.count - m.last.count, sum: m.next.sum - m.last.sum}
+	if !m.signed() {
+		g.sum = max(0, g.sum) // within sumError
+	}
+	if len(m.last.buckets) == len(m.next.buckets) {
+		for i, n := range m.next.buckets {
+			m.last.buckets[i] = n - m.last.buckets[i]
+		}
+		g.buckets = m.last.buckets // it is not needed any more
+	}
+
+	return g
+}
+
+// sumError is by which share a sum may fall without a restart: a server that adds up those of several processes may
+// do so in another order each time.
+const sumError = 1e-9
+
+// wasReset reports whether a metric counts from 0 again.
+func (m *metric) wasReset() bool {
+	if m.next.count < m.last.count || !m.signed() && m.next.sum < m.last.sum*(1-sumError) {
+		return true
+	}
+	for i, n := range m.next.buckets {
+		if i < len(m.last.buckets) && n < m.last.buckets[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// growDistribution adds the growth of a histogram or a summary to a time or a value. One in which nothing was counted
+// yet is no series.
+func (b *Aggregator) growDistribution(m *metric, g *metricValue) {
+	if g.count <= 0 {
+		return
+	}
+
+	scale := m.scale
+	var d **distribution
+	if scale > 0 {
+		t := b.timing([]byte(m.series))
+		if t == nil {
+			return
+		}
+		t.interval.addMany(g.sum*scale, g.count)
+		d = &t.Scraped
+	} else {
+		o, _ := findOrAdd(b, b.Values, []byte(m.series))
+		if o == nil {
+			return
+		}
+		d, scale = &o.Scraped, 1
+	}
+	if *d == nil {
+		*d = &distribution{}
+	}
+	(*d).grow(g, m.bounds, scale, &b.used)
+}

@@ -1,0 +1,109 @@
+package aggregate
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"math"
+	"testing"
+)
+
+// FuzzBook feeds anything to a Book: its report must be JSON, its state restorable, and both the same.
+func FuzzBook(f *testing.F) {
+	for _, lines := range []string{
+		"a:1|c\nb:2:3|ms|@0.5\ng:1|g\ng:-1|g\nv:-1e-300|h\nv:1e100|h\ns:x|s",
+		"{\"op\":\"a\",\"ms\":1,\"key\":\"k\",\"bytes\":5}\n{\"transfer\":\"n\",\"xfer_us\":1}\n{\"transfers\":\"n\",\"data\":{}}",
+		`{"proxystore":"0.6.0","metrics":{"counters":{"a":1e150},"times":{"t":{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}}}}`,
+		"a:1e100|c|@1e-99\na:1e100|ms|@1e-50\ng:1e100|g\ng:+1e100|g",
+	} {
+		f.Add([]byte(lines), 1.5)
+	}
+	f.Fuzz(func(t *testing.T, lines []byte, seconds float64) {
+		if !(seconds >= 0 && seconds < 1e6) {
+			return
+		}
+		b := newBook("*")
+		for i, line := range bytes.Split(lines, []byte("\n")) {
+			feed(b, after(seconds*float64(i%7)), string(line))
+		}
+		checkFigures(t, b.Collect(after(1), nil))
+		checkRestores(t, b)
+		checkFigures(t, b.Collect(after(2), nil))
+	})
+}
+
+// checkFigures fails on a figure that no chart can show.
+func checkFigures(t *testing.T, figures []WeightedMean) {
+	t.Helper()
+	for _, f := range figures {
+		ordered := f.Min <= f.Mean && f.Mean <= f.Max && !math.IsInf(f.Min, 0) && !math.IsInf(f.Max, 0)
+		none := math.IsNaN(f.Min) && math.IsNaN(f.Mean) && math.IsNaN(f.Max) && f.Weight == 0
+		if !ordered && !none || !(f.Weight >= 0) {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// checkRestores fails unless a Book can be written and read.
+func checkRestores(t *testing.T, b *Aggregator) {
+	t.Helper()
+	restored, err := Restore(stateOf(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := operations(t, restored), operations(t, b); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := asJSON(t, restored.Transfers()), asJSON(t, b.Transfers()); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// FuzzRestore reads anything as the JSON of a state; what is accepted must behave.
+func FuzzRestore(f *testing.F) {
+	packed, err := gzip.NewReader(bytes.NewReader(stateOf(f, small(f))))
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := io.ReadAll(packed)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var state bytes.Buffer
+		w := gzip.NewWriter(&state)
+		w.Write(data)
+		w.Close()
+		b, err := Restore(state.Bytes())
+		if err != nil {
+			return
+		}
+		if _, err := json.Marshal(b.Operations(after(10))); err != nil {
+			t.Error(err)
+		}
+		if _, err := json.Marshal(b.Transfers()); err != nil {
+			t.Error(err)
+		}
+		checkRestores(t, b)
+	})
+}
+
+// FuzzEndpoint gives two bodies to a Book, one after the other.
+func FuzzEndpoint(f *testing.F) {
+	f.Add([]byte(counterText(5)+histogram("h_seconds", [3]int{1, 2, 3}, 3)), []byte(counterText(3)+histogram("h_seconds", [3]int{1, 2, 2}, 1)))
+	f.Add([]byte("process_start_time_seconds 1\na 1\n"), []byte("process_start_time_seconds 2\na -1\n"))
+	f.Add([]byte("# TYPE s summary\ns_count 1\ns_sum NaN\n"), []byte("# TYPE vllm:nixl_bytes_transferred histogram\nvllm:nixl_bytes_transferred_bucket{le=\"+Inf\"} 1e300\n"))
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		b, e := newBook("*"), NewEndpoint(start, start)
+		for i, body := range [][]byte{first, second, first} {
+			if _, err := apply(e, body, b, after(float64(i+1))); err != nil {
+				continue
+			}
+			checkFigures(t, b.Collect(after(float64(i)+1.5), nil))
+		}
+		checkRestores(t, b)
+	})
+}

@@ -1,0 +1,117 @@
+package aggregate
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// addProxyStore takes what ProxyStore's Metrics say. It replaces what the same id said before.
+func (b *Aggregator) addProxyStore(e *wire.Event) bool {
+	var m opstats.Metrics
+	if json.Unmarshal(e.Data, &m) != nil {
+		return b.refuse(e.Data, wire.Malformed)
+	}
+	id := string(e.Text)
+	b.dropProxyStore(id)
+
+	for name, stats := range m.Times {
+		if t := proxyStoreSeries(b, name, b.timing); t != nil && b.reserveProxyStore() {
+			put(&t.ProxyStore, id, scaled(stats, unitOf(e.Version, name)))
+		}
+	}
+	for name, v := range m.Counters {
+		if c := proxyStoreSeries(b, name, b.counter); c != nil && b.reserveProxyStore() {
+			put(&c.ProxyStore, id, v)
+		}
+	}
+	for name, v := range m.Attributes {
+		if s, is := v.(string); is && len(s) > wire.MaxText {
+			b.refuse([]byte(name), wire.TooLong)
+			continue
+		}
+		if a := proxyStoreSeries(b, name, b.attribute); a != nil {
+			a.Value = v
+		}
+	}
+
+	return true
+}
+
+// put puts a value into a map, which it makes if there is none yet.
+func put[V any](m *map[string]V, key string, v V) {
+	if *m == nil {
+		*m = make(map[string]V)
+	}
+	(*m)[key] = v
+}
+
+// proxyStoreSeries returns the series with a name that ProxyStore uses, or nil if the name is none or there is no room.
+func proxyStoreSeries[E any](b *Aggregator, name string, find func(series []byte) *E) *E {
+	switch {
+	case name == "":
+		b.refuse(nil, wire.Malformed)
+		return nil
+	case len(name) > wire.MaxText:
+		b.refuse([]byte(name), wire.TooLong)
+		return nil
+	}
+	return find(wire.AppendName(nil, []byte(name)))
+}
+
+// reserveProxyStore takes the room for one more number of an id.
+func (b *Aggregator) reserveProxyStore() bool {
+	if b.used.proxyStoreValues >= MaxProxyStoreValues {
+		b.Dropped.Keys++
+		return false
+	}
+	b.used.proxyStoreValues++
+	return true
+}
+
+// dropProxyStore drops what an id has handed over.
+func (b *Aggregator) dropProxyStore(id string) {
+	gone := 0
+	for _, t := range b.Times {
+		gone += len(t.ProxyStore)
+		delete(t.ProxyStore, id)
+		gone -= len(t.ProxyStore)
+	}
+	for _, c := range b.Counters {
+		gone += len(c.ProxyStore)
+		delete(c.ProxyStore, id)
+		gone -= len(c.ProxyStore)
+	}
+	b.used.proxyStoreValues -= gone
+}
+
+// unitOf returns by what the times of an operation must be divided to be milliseconds. From 0.5.0 to 0.6.4 ProxyStore
+// wrote microseconds into fields named _ms; since 0.6.5 three operations of factories have nanoseconds.
+func unitOf(v wire.Version, name string) float64 {
+	switch {
+	case before(v, wire.Version{0, 5, 0}):
+		return 1
+	case before(v, wire.Version{0, 6, 5}):
+		return 1e3
+	case slices.Contains(inNanoseconds, name):
+		return 1e6
+	}
+	return 1
+}
+
+// inNanoseconds has the operations that have nanoseconds since 0.6.5.
+var inNanoseconds = []string{"factory.call", "factory.resolve", "factory.polling_resolve"}
+
+// before reports whether v is an earlier version than w.
+func before(v, w wire.Version) bool { return slices.Compare(v[:], w[:]) < 0 }
+
+// scaled divides times by a unit.
+func scaled(s opstats.TimeStats, unit float64) opstats.TimeStats {
+	s.Avg /= unit
+	s.Min /= unit
+	s.Max /= unit
+	s.Last /= unit
+	return s
+}

@@ -1,0 +1,318 @@
+package aggregate
+
+import (
+	"errors"
+	"hash/maphash"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// A timing is a series of the kind times.
+type timing struct {
+	Stats      opstats.TimeStats            `json:"stats"`            // of single records
+	Squares    float64                      `json:"squares,omitzero"` // sum of their squared distances from Avg
+	Quantiles  quantiles                    `json:"quantiles"`
+	TotalBytes float64                      `json:"total_bytes,omitzero"`
+	Errors     float64                      `json:"errors,omitzero"`
+	Scraped    *distribution                `json:"scraped,omitempty"` // in milliseconds
+	ProxyStore map[string]opstats.TimeStats `json:"handed,omitempty"`  // of ProxyStore, by id
+	interval   *interval
+}
+
+// addTime takes the time of an operation, or that it failed.
+func (b *Aggregator) addTime(e *wire.Event, at time.Time) bool {
+	t := b.timing(e.Series)
+	if t == nil {
+		return false
+	}
+	if e.Failed {
+		t.Errors++
+		return true
+	}
+
+	for _, ms := range e.Values {
+		if err := t.add(ms, 1/e.Rate, at, &b.used); err != nil {
+			return b.refuse(e.Series, wire.NotFinite)
+		}
+	}
+	if e.HasBytes {
+		_ = t.Stats.SetSize(e.Bytes) // package wire has checked it
+		t.TotalBytes = min(t.TotalBytes+e.Bytes, maxSum)
+	}
+	if e.Key != nil {
+		b.addKey(e, at)
+	}
+
+	return true
+}
+
+// timing returns the series of a time, or nil if there is no room.
+func (b *Aggregator) timing(series []byte) *timing {
+	t, name := findOrAdd(b, b.Times, series)
+	if name != "" {
+		t.interval = b.chartOf(OpKind, name)
+	}
+	return t
+}
+
+// add counts n times of ms milliseconds.
+func (t *timing) add(ms, n float64, at time.Time, used *usage) error {
+	before := t.Stats
+	if err := t.Stats.AddN(ms, n, at); err != nil {
+		return err
+	}
+	if !before.Empty() { // Welford's sum: both factors have the sign of the distance
+		t.Squares = min(t.Squares+n*(ms-before.Avg)*(ms-t.Stats.Avg), maxSum)
+	}
+	t.Quantiles.add(ms, before.Count, t.Stats.Count, used)
+	t.interval.add(ms, n)
+
+	return nil
+}
+
+// addKey counts the time of an operation for its key, too.
+func (b *Aggregator) addKey(e *wire.Event, at time.Time) {
+	for _, ms := range e.Values {
+		switch err := b.Keys.AddTime(unsafeString(e.Series), unsafeString(e.Key), ms, at); {
+		case errors.Is(err, opstats.ErrFull):
+			b.Dropped.Keys++
+			return
+		case err != nil:
+			return // the operation has refused it, too
+		}
+	}
+	if e.HasBytes {
+		_ = b.Keys.SetSize(unsafeString(e.Series), unsafeString(e.Key), e.Bytes) // package wire has checked it
+	}
+}
+
+// A counter is a series of the kind counters.
+type counter struct {
+	Sum        float64            `json:"sum"`
+	ProxyStore map[string]float64 `json:"handed,omitempty"` // of ProxyStore, by id
+	interval   *interval
+}
+
+// addCounter adds to a counter.
+func (b *Aggregator) addCounter(e *wire.Event) bool {
+	var by float64
+	for _, v := range e.Values {
+		by += v / e.Rate
+	}
+	return b.count(e.Series, by)
+}
+
+// count adds to a counter.
+func (b *Aggregator) count(series []byte, by float64) bool {
+	if !isFinite(by) {
+		return b.refuse(series, wire.NotFinite)
+	}
+	c := b.counter(series)
+	if c == nil {
+		return false
+	}
+	if !isFinite(c.Sum + by) {
+		return b.refuse(series, wire.NotFinite)
+	}
+	c.Sum += by
+	c.interval.add(by, 1)
+
+	return true
+}
+
+// counter returns the series of a counter, or nil if there is no room.
+func (b *Aggregator) counter(series []byte) *counter {
+	c, name := findOrAdd(b, b.Counters, series)
+	if name != "" {
+		c.interval = b.chartOf(CounterKind, name)
+	}
+	return c
+}
+
+// A gauge is a series of the kind gauges. Times are Unix seconds.
+type gauge struct {
+	Last     float64 `json:"last"`
+	Min      float64 `json:"min"`
+	Max      float64 `json:"max"`
+	Count    int64   `json:"count"`
+	First    float64 `json:"first"` // when the first value came
+	Since    float64 `json:"since"` // since when it has been Last
+	Area     float64 `json:"area"`  // value × seconds, from First to Since
+	interval *interval
+}
+
+// addGauge sets or changes a gauge.
+func (b *Aggregator) addGauge(e *wire.Event, at time.Time) bool {
+	for _, v := range e.Values {
+		if !b.setGauge(e.Series, v, e.Kind == wire.GaugeDelta, at) {
+			return false
+		}
+	}
+	return true
+}
+
+// setGauge sets a gauge, or changes it by v; a new one is changed from 0.
+func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Time) bool {
+	g, name := findOrAdd(b, b.Gauges, series)
+	if g == nil {
+		return false
+	}
+	if name != "" {
+		g.interval = b.chartOf(GaugeKind, name)
+	}
+	if change {
+		v += g.Last
+	}
+	if !isFinite(v) {
+		return b.refuse(series, wire.NotFinite)
+	}
+	g.set(v, unixSeconds(at))
+
+	return true
+}
+
+// set sets the gauge at a moment. One before the last value counts as that of the last value.
+func (g *gauge) set(v, at float64) {
+	if g.Count == 0 {
+		g.First, g.Since, g.Min, g.Max = at, at, v, v
+	}
+	at = max(at, g.Since)
+	g.interval.addConstant(g.Last, g.Since, at, g.Count > 0)
+	g.Area += g.Last * (at - g.Since)
+	g.Last, g.Since = v, at
+	g.Min, g.Max = min(g.Min, v), max(g.Max, v)
+	g.Count++
+	g.interval.touch(v)
+}
+
+// mean returns the mean over time from the first value to end.
+func (g *gauge) mean(end float64) float64 {
+	if end = max(end, g.Since); end > g.First {
+		return (g.Area + g.Last*(end-g.Since)) / (end - g.First)
+	}
+	return g.Last
+}
+
+// A valueSeries is a series of the kind values.
+type valueSeries struct {
+	Count     float64       `json:"count"`
+	Avg       float64       `json:"avg"`
+	Min       float64       `json:"min"`
+	Max       float64       `json:"max"`
+	Last      float64       `json:"last"`
+	Unit      string        `json:"unit,omitempty"`
+	Quantiles quantiles     `json:"quantiles"`
+	Scraped   *distribution `json:"scraped,omitempty"`
+}
+
+// addValue takes observed values.
+func (b *Aggregator) addValue(e *wire.Event) bool {
+	o, _ := findOrAdd(b, b.Values, e.Series)
+	if o == nil {
+		return false
+	}
+	if len(e.Text) > 0 && o.Unit != string(e.Text) {
+		o.Unit = string(e.Text)
+	}
+	for _, v := range e.Values {
+		o.add(v, 1/e.Rate, &b.used)
+	}
+
+	return true
+}
+
+// add counts a value n times.
+func (o *valueSeries) add(v, n float64, used *usage) {
+	before := o.Count
+	if before == 0 {
+		o.Min, o.Max = v, v
+	}
+	o.Avg = (o.Avg*o.Count + v*n) / (o.Count + n)
+	o.Min, o.Max, o.Last = min(o.Min, v), max(o.Max, v), v
+	o.Count = min(o.Count+n, maxSum)
+	o.Quantiles.add(v, before, o.Count, used)
+}
+
+// isFinite reports whether all values are numbers that no sum of a Book exceeds.
+func isFinite(values ...float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return !(math.Abs(v) <= maxSum) })
+}
+
+// A set is a series of the kind sets. It keeps 64 bits of a hash of each member.
+type set struct {
+	Members []uint64 `json:"members"` // in ascending order
+	AtLeast bool     `json:"at_least,omitzero"`
+}
+
+// seed hashes the members of sets.
+var seed = maphash.MakeSeed()
+
+// addMember takes a member of a set.
+func (b *Aggregator) addMember(e *wire.Event) bool {
+	s, _ := findOrAdd(b, b.Sets, e.Series)
+	if s == nil {
+		return false
+	}
+
+	h := maphash.Bytes(seed, e.Text)
+	i, known := slices.BinarySearch(s.Members, h)
+	switch {
+	case known:
+	case len(s.Members) >= MaxMembers || b.used.members >= maxAllMembers:
+		s.AtLeast = true
+	default:
+		s.Members = slices.Insert(s.Members, i, h)
+		b.used.members++
+	}
+
+	return true
+}
+
+// An attribute is a series of the kind attributes: a string, a float64 or a bool.
+type attribute struct {
+	Value any `json:"value"`
+}
+
+// addAttribute takes the value of an attribute.
+func (b *Aggregator) addAttribute(e *wire.Event) bool {
+	a := b.attribute(e.Series)
+	if a == nil {
+		return false
+	}
+	a.Value = e.Attribute
+
+	return true
+}
+
+// attribute returns the series of an attribute, or nil if there is no room.
+func (b *Aggregator) attribute(series []byte) *attribute {
+	a, _ := findOrAdd(b, b.Attributes, series)
+	return a
+}
+
+// quantiles is a Sketch within the memory of the Book. It is given up, and then knows nothing, if there is no memory
+// for a wider range of values.
+type quantiles struct {
+	Sketch    opstats.Sketch `json:"sketch,omitzero"`
+	Discarded bool           `json:"lost,omitzero"`
+}
+
+// add counts a value as often as a count of values went up, in whole numbers.
+func (q *quantiles) add(v, before, after float64, used *usage) {
+	if q.Discarded {
+		return
+	}
+	n := uint64(min(math.Round(after)-math.Round(before), 1<<62))
+
+	bytes := q.Sketch.Bytes()
+	err := q.Sketch.AddN(v, n)
+	used.sketchBytes += q.Sketch.Bytes() - bytes
+	if err != nil || used.sketchBytes > maxSketchBytes {
+		used.sketchBytes -= q.Sketch.Bytes()
+		*q = quantiles{Discarded: true}
+	}
+}

@@ -1,0 +1,187 @@
+package aggregate
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// maxState is the largest state that is read, unpacked. That of a Book at all its bounds is half as large.
+const maxState = 64 << 20
+
+// Clone returns an independent copy, for a reader in another goroutine. It has no time lines.
+func (b *Aggregator) Clone() *Aggregator {
+	c := *b
+	c.charts, c.timelineKeys = nil, nil
+	c.Keys = *b.Keys.Clone()
+	c.Sources = slices.Clone(b.Sources)
+	c.Examples = slices.Clone(b.Examples)
+
+	c.Times = cloneAll(b.Times, func(t *timing) {
+		t.Quantiles.Sketch, t.Scraped, t.ProxyStore = *t.Quantiles.Sketch.Clone(), t.Scraped.clone(), maps.Clone(t.ProxyStore)
+		t.interval = &c.discard
+	})
+	c.Counters = cloneAll(b.Counters, func(n *counter) { n.ProxyStore, n.interval = maps.Clone(n.ProxyStore), &c.discard })
+	c.Gauges = cloneAll(b.Gauges, func(g *gauge) { g.interval = &c.discard })
+	c.Values = cloneAll(b.Values, func(o *valueSeries) {
+		o.Quantiles.Sketch, o.Scraped = *o.Quantiles.Sketch.Clone(), o.Scraped.clone()
+	})
+	c.Sets = cloneAll(b.Sets, func(s *set) { s.Members = slices.Clone(s.Members) })
+	c.Attributes = cloneAll(b.Attributes, func(*attribute) {})
+	c.Records = cloneAll(b.Records, func(t *transfer) {
+		t.Records, t.Ranks, t.interval = *t.Records.Clone(), slices.Clone(t.Ranks), &c.discard
+	})
+	c.Engines = cloneAll(b.Engines, func(n *nixl) {
+		for i := range n.Parts {
+			n.Parts[i] = *n.Parts[i].clone()
+		}
+	})
+
+	return &c
+}
+
+// cloneAll returns copies of entries; deepen replaces what they share with the originals.
+func cloneAll[E any](entries map[string]*E, deepen func(*E)) map[string]*E {
+	all := make(map[string]*E, len(entries))
+	for name, e := range entries {
+		c := *e
+		deepen(&c)
+		all[name] = &c
+	}
+	return all
+}
+
+// A state is all that a Book knows, as it is written.
+type state struct {
+	Times      map[string]*timing      `json:"times,omitempty"`
+	Counters   map[string]*counter     `json:"counters,omitempty"`
+	Gauges     map[string]*gauge       `json:"gauges,omitempty"`
+	Values     map[string]*valueSeries `json:"values,omitempty"`
+	Sets       map[string]*set         `json:"sets,omitempty"`
+	Attributes map[string]*attribute   `json:"attributes,omitempty"`
+	Records    map[string]*transfer    `json:"transfers,omitempty"`
+	Engines    map[string]*nixl        `json:"engines,omitempty"` // of vLLM, by the label engine
+	Keys       opstats.KeyedMetrics    `json:"keys,omitempty"`
+	Sources    []Source                `json:"sources,omitempty"`
+	Dropped    Dropped                 `json:"dropped,omitzero"`
+	Examples   []Example               `json:"examples,omitempty"`
+}
+
+// WriteState writes the state of the Book, without loss: a Book that is restored from it gives the same report. It is
+// JSON, with gzip if it is large: at most 3 MiB at all bounds.
+func (b *Aggregator) WriteState(w io.Writer) (err error) {
+	if b.isSmall() {
+		err = text.WriteJSON(w, &b.state)
+	} else {
+		packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // there is such a level
+		err = errors.Join(text.WriteJSON(packed, &b.state), packed.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write state of operations: %w", err)
+	}
+	return nil
+}
+
+// isSmall reports whether the state is not worth packing: the tables for it take 0.8 MB and half a millisecond.
+func (b *Aggregator) isSmall() bool {
+	return b.used.series+b.Keys.Len()+len(b.Records)+len(b.Engines) < 16 && b.used.members+b.used.uncondensed < 256
+}
+
+// Restore returns the Book that WriteState wrote. It is for reports: it has no time lines, its bounds are not
+// counted, and nothing can be added. An error says that the state is not one that WriteState can have written.
+func Restore(packed []byte) (*Aggregator, error) {
+	b := New(Options{}, time.Time{})
+	err := unpack(packed, &b.state)
+	if err == nil {
+		err = errors.Join(
+			checkAll(b.Times, (*timing).check), checkAll(b.Counters, (*counter).check), checkAll(b.Gauges, (*gauge).check),
+			checkAll(b.Values, (*valueSeries).check), checkAll(b.Sets, (*set).check),
+			checkAll(b.Attributes, (*attribute).check), checkAll(b.Records, (*transfer).check),
+			checkAll(b.Engines, (*nixl).check))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state of operations: %w", err)
+	}
+	return b, nil
+}
+
+// unpack reads a state of a limited size.
+func unpack(data []byte, s *state) error {
+	if len(data) == 0 || data[0] != '{' {
+		packed, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return err
+		}
+		if data, err = io.ReadAll(io.LimitReader(packed, maxState)); err != nil {
+			return err
+		}
+	}
+	return json.Unmarshal(data, s)
+}
+
+// checkAll returns an error if one of the entries is impossible.
+func checkAll[E any](entries map[string]*E, check func(*E) bool) error {
+	for name, e := range entries {
+		if e == nil || !check(e) {
+			return fmt.Errorf("the state of series %q is not possible", name)
+		}
+	}
+	return nil
+}
+
+func (t *timing) check() bool {
+	return t.Scraped.check() && isFinite(t.TotalBytes, t.Errors) && t.TotalBytes >= 0 && t.Errors >= 0
+}
+
+func (c *counter) check() bool {
+	return isFinite(c.Sum) && isFinite(slices.Collect(maps.Values(c.ProxyStore))...)
+}
+
+func (g *gauge) check() bool {
+	return g.Count > 0 && isFinite(g.Last, g.Min, g.Max, g.First, g.Since) && g.Min <= g.Last && g.Last <= g.Max &&
+		g.First <= g.Since
+}
+
+func (o *valueSeries) check() bool {
+	return o.Scraped.check() && isFinite(o.Count, o.Avg, o.Min, o.Max, o.Last) && o.Count >= 0 && o.Min <= o.Max
+}
+
+func (s *set) check() bool { return len(s.Members) <= MaxMembers && slices.IsSorted(s.Members) }
+
+func (a *attribute) check() bool {
+	switch v := a.Value.(type) {
+	case string, bool:
+		return true
+	case float64:
+		return isFinite(v)
+	}
+	return false
+}
+
+func (t *transfer) check() bool { return isFinite(t.First, t.Last) && slices.IsSorted(t.Ranks) }
+
+func (n *nixl) check() bool {
+	for i := range n.Parts {
+		if !n.Parts[i].check() {
+			return false
+		}
+	}
+	return isFinite(n.Failures[:]...) && isFinite(n.First, n.Last)
+}
+
+func (d *distribution) check() bool {
+	if d == nil {
+		return true
+	}
+	rightSize := len(d.Buckets) == 0 && len(d.Bounds) == 0 || len(d.Buckets) == len(d.Bounds)+1
+	return rightSize && slices.IsSorted(d.Bounds) && isFinite(d.Count, d.Sum) && d.Count >= 0 && isFinite(d.Buckets...)
+}

@@ -1,0 +1,150 @@
+package aggregate
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// full returns a Book at all of its bounds, with names and values that are as bad as can be.
+func full(t testing.TB) *Aggregator {
+	b := newBook("*")
+	r := rand.New(rand.NewPCG(1, 2))
+	name := func(i int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("n", 197) }
+	for i := range 130 {
+		for range 60 {
+			feed(b, start, fmt.Sprintf("t%s:%v|ms|#a:%s", name(i)[1:], r.ExpFloat64()*1e3, strings.Repeat(`"`, 100)))
+			feed(b, start, fmt.Sprintf("v%s:%v|h", name(i)[1:], r.NormFloat64()*1e3))
+		}
+	}
+	for i := range 100 {
+		for j := range 340 {
+			feed(b, start, fmt.Sprintf("s%d:%d|s", i, j))
+		}
+		feed(b, start, fmt.Sprintf("g%s:%v|g", name(i)[1:], r.Float64()), fmt.Sprintf("c%s:%v|c", name(i)[1:], r.Float64()))
+	}
+	for i := range 1200 {
+		feed(b, start, fmt.Sprintf(`{"op":"t%s","ms":%v,"bytes":5,"key":"%s"}`, name(0)[1:], r.Float64(), name(i%1000)+fmt.Sprint(i/1000)))
+		feed(b, start, fmt.Sprintf(`{"attribute":"%s","value":"%s"}`, name(i%1000), strings.Repeat("é", 100)))
+	}
+	const each = 1024 // transfers of a record
+	for i := range opstats.MaxUncondensed / each {
+		var lists [4][]string
+		for range each {
+			lists[0] = append(lists[0], fmt.Sprintf("%.9f", r.ExpFloat64()/100))
+			lists[1] = append(lists[1], fmt.Sprintf("%.9f", r.ExpFloat64()/1000))
+			lists[2] = append(lists[2], fmt.Sprint(r.IntN(1<<30)))
+			lists[3] = append(lists[3], fmt.Sprint(r.IntN(50000)))
+		}
+		feed(b, start, fmt.Sprintf(`{"transfers":"%s","rank":%d,"data":{"transfer_duration":[%s],"post_duration":[%s],"bytes_transferred":[%s],"num_descriptors":[%s]}}`,
+			name(i%4), i, strings.Join(lists[0], ","), strings.Join(lists[1], ","), strings.Join(lists[2], ","), strings.Join(lists[3], ",")))
+	}
+	for range 10 {
+		feed(b, start, "\x1b\x1b\x1b"+fmt.Sprint(r.Int()))
+	}
+	source := b.AddSource("statsd", "127.0.0.1:43121")
+	b.AddReceived(source, 5, 7, after(3))
+	scraped := b.AddSource("scrape", "http://127.0.0.1:8000/metrics")
+	b.AddScrape(scraped, 9, "", after(3))
+	b.AddScrape(scraped, 0, "connection refused", after(4))
+	b.DropDatagrams(5, 6)
+
+	return b
+}
+
+// small returns a Book that has something of every kind.
+func small(t testing.TB) *Aggregator {
+	b := newBook()
+	feed(b, start, "a:1|c", "b:2|ms", "b:3|ms|@0.3", "g:1|g", "v:-1|h", "s:x|s", `{"attribute":"m","value":"x"}`, "x",
+		`{"op":"a","ms":1,"key":"k","bytes":9}`, `{"transfer":"nixl","xfer_us":5,"rank":3}`, `{"op":"f","ok":false}`,
+		`{"proxystore":"1.1.0","id":"w","metrics":{"counters":{"n":5},"times":{"t":{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}}}}`)
+	body, err := os.ReadFile("../wire/testdata/vllm.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := NewEndpoint(start, start)
+	e.NoteUnreachable()
+	if _, err := apply(e, body, b, after(1)); err != nil {
+		t.Fatal(err)
+	}
+	b.AddScrape(b.AddSource("scrape", "http://127.0.0.1:8000/metrics"), 9, "", after(3))
+	b.AddReceived(b.AddSource("unix", "/tmp/x"), 1, 1, after(3))
+	return b
+}
+
+// stateOf returns the state of a Book.
+func stateOf(t testing.TB, b *Aggregator) []byte {
+	t.Helper()
+	var state bytes.Buffer
+	if err := b.WriteState(&state); err != nil {
+		t.Fatal(err)
+	}
+	return state.Bytes()
+}
+
+// A Book that is restored from its state gives the same report.
+func TestBook_StateIsWithoutLoss(t *testing.T) {
+	for name, b := range map[string]*Aggregator{"empty": newBook(), "small": small(t), "full": full(t)} {
+		t.Run(name, func(t *testing.T) {
+			state := stateOf(t, b)
+			if len(state) > 3<<20 {
+				t.Errorf("the state has %d bytes", len(state))
+			}
+			t.Logf("state: %d bytes", len(state))
+
+			restored, err := Restore(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := operations(t, restored), operations(t, b); got != want {
+				t.Error(cmp.Diff(want, got))
+			}
+			if got, want := asJSON(t, restored.Transfers()), asJSON(t, b.Transfers()); got != want {
+				t.Error(cmp.Diff(want, got))
+			}
+		})
+	}
+}
+
+// A copy stays what it is while the original goes on.
+func TestBook_Clone(t *testing.T) {
+	for name, b := range map[string]*Aggregator{"small": small(t), "full": full(t)} {
+		t.Run(name, func(t *testing.T) {
+			c := b.Clone()
+			ops, transfers := operations(t, c), asJSON(t, c.Transfers())
+			if ops != operations(t, b) || transfers != asJSON(t, b.Transfers()) {
+				t.Error("the copy is different")
+			}
+
+			feed(b, after(6), "a:1|c", "b:2|ms", "g:5|g", "v:-7|h", "s:z|s", `{"attribute":"m","value":"z"}`, "y",
+				`{"op":"a","ms":1,"key":"k"}`, `{"transfer":"nixl","xfer_us":6,"rank":4}`, `{"op":"f","ok":false}`,
+				`{"proxystore":"1.1.0","id":"w","metrics":{"counters":{"n":6}}}`)
+			b.AddReceived(b.AddSource("unix", "/tmp/y"), 1, 1, after(7))
+			e := NewEndpoint(start, start)
+			e.NoteUnreachable()
+			scrape(t, e, b, 7, histogram("vllm:nixl_xfer_time_seconds", [3]int{1, 2, 3}, 3))
+			if operations(t, c) != ops || asJSON(t, c.Transfers()) != transfers {
+				t.Error("the copy changed with the original")
+			}
+			if operations(t, b) == ops {
+				t.Error("the original did not change")
+			}
+		})
+	}
+}
+
+func TestRestore_Impossible(t *testing.T) {
+	good := stateOf(t, small(t))
+	for _, state := range [][]byte{nil, []byte("x"), good[:len(good)/2], good[:len(good)-1]} {
+		if _, err := Restore(state); err == nil {
+			t.Errorf("%d bytes were restored", len(state))
+		}
+	}
+}

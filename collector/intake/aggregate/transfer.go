@@ -1,0 +1,136 @@
+package aggregate
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// A transfer is what is known of the transfers of one name, of records.
+type transfer struct {
+	Records  opstats.Transfers `json:"records"`
+	Ranks    []int             `json:"ranks,omitempty"` // in ascending order
+	First    float64           `json:"first"`           // when the first and the last record came, in Unix seconds
+	Last     float64           `json:"last"`
+	interval *interval
+}
+
+// addTransfer takes a transfer, a failure of one, or the data of an interval.
+func (b *Aggregator) addTransfer(e *wire.Event, at time.Time) bool {
+	var data opstats.Transfers
+	if e.Kind == wire.TransferData && data.UnmarshalJSON(e.Data) != nil {
+		return b.refuse(e.Data, wire.Malformed)
+	}
+	t := b.transfer(e.Series)
+	if t == nil {
+		return false
+	}
+
+	held := t.Records.Uncondensed()
+	err := t.add(e, &data, at)
+	b.used.uncondensed += t.Records.Uncondensed() - held
+	b.Condense(opstats.MaxUncondensed)
+	switch {
+	case errors.Is(err, opstats.ErrNotFinite):
+		return b.refuse(e.Series, wire.NotFinite)
+	case err != nil:
+		return b.refuse(e.Series, wire.Malformed)
+	}
+	t.seen(unixSeconds(at))
+	b.addRank(t, e.Rank)
+
+	return true
+}
+
+// transfer returns the transfers of a name, or nil if there is no room for another name.
+func (b *Aggregator) transfer(name []byte) *transfer {
+	if t := b.Records[string(name)]; t != nil {
+		return t
+	}
+	if len(b.Records)+len(b.Engines) >= MaxTransfers || b.used.nameBytes+len(name) > maxNameBytes {
+		b.Dropped.Series++
+		b.example(name, "no room for another transfer")
+		return nil
+	}
+
+	b.used.nameBytes += len(name)
+	t := &transfer{interval: b.chartOf(TransferKind, string(name))}
+	b.Records[string(name)] = t
+
+	return t
+}
+
+// failures has what counts a failure.
+var failures = map[wire.FailureKind]func(*opstats.Transfers){
+	wire.FailedTransfer:     (*opstats.Transfers).RecordFailedTransfer,
+	wire.FailedNotification: (*opstats.Transfers).RecordFailedNotification,
+	wire.KVExpired:          (*opstats.Transfers).RecordKVExpired,
+}
+
+// add counts what an event says.
+func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) error {
+	switch e.Kind {
+	case wire.TransferFailure:
+		failures[e.Failure](&t.Records)
+		return nil
+	case wire.TransferData:
+		n, seconds := data.Sum(opstats.TransferDuration)
+		_, bytes := data.Sum(opstats.BytesTransferred)
+		t.interval.addMany(seconds*1000, float64(n))
+		t.interval.bytes += bytes
+		return t.Records.Aggregate(data)
+	}
+
+	x := e.Transfer
+	err := t.Records.Record(opstats.Transfer{XferMicros: x.XferMicros, PostMicros: x.PostMicros, Bytes: x.Bytes,
+		Descriptors: x.Descriptors, End: at})
+	if err == nil {
+		t.interval.add(x.XferMicros/1000, 1)
+		t.interval.bytes += x.Bytes
+	}
+
+	return err
+}
+
+// seen notes that something came at a moment.
+func (t *transfer) seen(at float64) {
+	if t.First == 0 {
+		t.First = at
+	}
+	t.Last = max(t.Last, at)
+}
+
+// Condense keeps at most so many transfers one by one, over all names. Of the others it keeps the sums, which stay
+// exact, and sketches.
+func (b *Aggregator) Condense(most int) {
+	if b.used.uncondensed <= most {
+		return
+	}
+
+	var all []*opstats.Transfers
+	for _, name := range slices.Sorted(maps.Keys(b.Records)) {
+		all = append(all, &b.Records[name].Records)
+	}
+	opstats.CondenseLargest(most, all...)
+	b.used.uncondensed = 0
+	for _, t := range all {
+		b.used.uncondensed += t.Uncondensed()
+	}
+}
+
+// addRank notes that a rank transferred.
+func (b *Aggregator) addRank(t *transfer, rank int) {
+	if rank < 0 {
+		return
+	}
+	i, known := slices.BinarySearch(t.Ranks, rank)
+	if known || b.used.ranks >= maxRanks {
+		return
+	}
+	t.Ranks = slices.Insert(t.Ranks, i, rank)
+	b.used.ranks++
+}

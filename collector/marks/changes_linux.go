@@ -1,0 +1,61 @@
+package marks
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/timeout"
+)
+
+// A changeDetector tells whether a file has changed, where its file system answers promptly. It costs one system call,
+// and takes no other goroutine.
+type changeDetector struct {
+	path []byte // ends with a 0
+	able bool
+	last fileStatus // of the look before
+}
+
+// A fileStatus is what changes with a file: the zero value is that of one that does not exist.
+type fileStatus struct {
+	inode, size, device uint64
+	modified            unix.StatxTimestamp
+}
+
+// newChangeDetector takes the first glance at a path. It asks the file system of its directory.
+func newChangeDetector(path string) *changeDetector {
+	able := strconv.IntSize == 64 && strings.IndexByte(path, 0) < 0 && timeout.IsLocalFS(filepath.Dir(path))
+	g := &changeDetector{path: append([]byte(path), 0), able: able}
+	g.isUnchanged()
+	return g
+}
+
+// isUnchanged reports whether the file is as it was at the glance before. It reports false if that is not known.
+func (g *changeDetector) isUnchanged() bool {
+	if !g.able {
+		return false
+	}
+
+	now, known := g.status()
+	was := g.last
+	g.last = now
+	return known && now == was
+}
+
+// status returns the file's status. It is unix.Statx without the copy of the path.
+func (g *changeDetector) status() (fileStatus, bool) {
+	var st unix.Statx_t
+	const wanted = unix.STATX_INO | unix.STATX_SIZE | unix.STATX_MTIME
+	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(unix.AT_FDCWD&(1<<64-1)), uintptr(unsafe.Pointer(&g.path[0])),
+		unix.AT_SYMLINK_NOFOLLOW, wanted, uintptr(unsafe.Pointer(&st)), 0)
+	switch {
+	case errno == unix.ENOENT:
+		return fileStatus{}, true
+	case errno != 0 || st.Mask&wanted != wanted:
+		return fileStatus{}, false
+	}
+	return fileStatus{st.Ino, st.Size, uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Mtime}, true
+}

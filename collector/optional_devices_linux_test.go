@@ -1,0 +1,44 @@
+package collector
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+// A host of testdata/rare through the Sampler, as the shortest run sees it: what the host has begins at 0, and
+// nothing else is there. On a busy machine the run is long enough for a rate: of 0, too.
+func TestSampler_RareHosts(t *testing.T) {
+	for name, want := range map[string][]Column{
+		"nfs-bound": {NFSRead, NFSWrite}, "lustre-2.10": {LustreRead, LustreWrite}, "intel-four": {NodeEnergy}, "amd": nil,
+	} {
+		proc, sys := collectortest.OptionalDevices(t, name)
+		var rec *Recording
+		// With synctest's clock no reading takes longer than the Sampler waits for it.
+		synctest.Test(t, func(t *testing.T) {
+			s := NewSampler(openTree(t, proc, sys), Options{Interval: time.Hour})
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			rec = s.Run(ctx)
+		})
+
+		var got []Column
+		for c := NetIBRecv; c < rec.NumColumns(); c++ {
+			if rec.Summaries[c].Count() > 0 {
+				if c.Info().Kind != Rate {
+					got = append(got, c)
+				}
+				same(t, name+": "+c.Key(), summaryOf(rec, c).Max, 0.)
+			}
+		}
+		same(t, name, got, want)
+		for _, source := range []string{host.SourceNFS, host.SourceLustre, host.SourceEnergy, host.SourceThermal} {
+			same(t, name+": failures of "+source, failuresOf(rec, source), 0)
+		}
+		same(t, name+": late, mounts, gaps", len(rec.LateStarts)+len(rec.Mounts)+len(rec.Missing), 0)
+	}
+}

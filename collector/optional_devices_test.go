@@ -1,0 +1,219 @@
+package collector
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// energyAt returns a Reading of energy after some seconds.
+func energyAt(seconds float64, zones ...host.EnergyZone) *host.Reading {
+	d := time.Duration(seconds * float64(time.Second))
+	r := &host.Reading{At: at(d)}
+	if zones != nil {
+		r.Energy = &host.Energy{At: at(d).Mono, Zones: zones}
+	}
+	return r
+}
+
+// The counter of a package starts again at 0 after its end; any other fall is a reset, and so is one that
+// would take more power than a package can.
+func TestProgress_Energy(t *testing.T) {
+	const span = 262_143_328_850
+	zone := func(name string, joules float64) host.EnergyZone {
+		return host.EnergyZone{Name: name, MicroJoules: uint64(joules * 1e6), Range: span}
+	}
+	values := func(s Sample) [2]float64 { return [2]float64{s.Values[NodeEnergy], s.Values[NodePower]} }
+
+	p := NewCounterState(energyAt(0)).WithDeferred(energyAt(0.004, zone("0", 262_000), zone("0:0", 10)))
+	p, s := p.Next(energyAt(1.004, zone("0", 262_100), zone("0:0", 20)), 0)
+	same(t, "first", values(s), [2]float64{110, 110})
+	p, s = p.Next(energyAt(2.004, zone("0", 56.67115), zone("0:0", 30)), 0) // 43.32885 J to the end
+	same(t, "wrapped", values(s), [2]float64{220, 110})
+
+	held := energyAt(2.104, zone("0", 56.67115), zone("0:0", 30))
+	held.Energy.Stale = true
+	p, s = p.Next(held, 0)
+	same(t, "held", values(s), [2]float64{220, math.NaN()})
+
+	p, s = p.Next(energyAt(4.004, zone("0", 156.67115), zone("0:0", 5)), 0) // of the memory, a reset
+	same(t, "reset", values(s), [2]float64{320, 50})
+	p, s = p.Next(energyAt(5.004), 0)
+	same(t, "not read", values(s), [2]float64{math.NaN(), math.NaN()})
+	p, s = p.Next(energyAt(6.004, zone("0:0", 25), zone("1", 9000)), 0)
+	same(t, "package gone, another one there", values(s), [2]float64{340, 10})
+	_, s = p.Next(energyAt(7.004, zone("1", 9030), zone("0:0", 25)), 0)
+	same(t, "other order", values(s), [2]float64{370, 30})
+}
+
+func TestProgress_Heat(t *testing.T) {
+	reading := func(seconds int, celsius float64, throttles ...host.ThrottleCounter) *host.Reading {
+		return &host.Reading{At: at(time.Duration(seconds) * time.Second), OptionalDevices: host.OptionalDevices{
+			Thermal: &host.Thermal{Celsius: celsius, Throttles: throttles}}}
+	}
+	values := func(s Sample) [3]float64 {
+		return [3]float64{s.Values[CPUTemperature], s.Values[CPUThrottleEvents], s.Values[CPUThrottleSeconds]}
+	}
+	pkg := func(events, millis uint64) host.ThrottleCounter {
+		return host.ThrottleCounter{Name: "package 0", Events: events, Millis: millis, Timed: true}
+	}
+	core := func(events, millis uint64) host.ThrottleCounter {
+		return host.ThrottleCounter{Name: "core of CPU 1", Events: events, Millis: millis, Timed: true}
+	}
+	nan := math.NaN()
+
+	p := NewCounterState(&host.Reading{At: at(0)})
+	p, s := p.Next(&host.Reading{At: at(time.Second)}, 0)
+	same(t, "without", values(s), [3]float64{nan, nan, nan})
+	p, s = p.Next(reading(2, 60), 0)
+	same(t, "a sensor alone", values(s), [3]float64{60, nan, nan})
+	p, s = p.Next(reading(3, 70, pkg(100, 5000), core(20, 0)), 0)
+	same(t, "at first", values(s), [3]float64{70, 0, 0})
+	p, s = p.Next(reading(4, 70), 0)
+	same(t, "not read", values(s), [3]float64{70, 0, 0})
+	p, s = p.Next(reading(5, nan, pkg(103, 5500)), 0)
+	same(t, "packages alone", values(s), [3]float64{nan, 3, 0.5})
+	p, s = p.Next(reading(6, 90, pkg(103, 5500), core(25, 800)), 0)
+	same(t, "cores, too", values(s), [3]float64{90, 8, 0.8})
+	_, s = p.Next(reading(7, 90, core(1, 50), pkg(104, 5600)), 0)
+	same(t, "after a reset of one", values(s), [3]float64{90, 10, 0.85})
+
+	untimed := host.ThrottleCounter{Name: "package 0", Events: 1}
+	p, _ = NewCounterState(&host.Reading{At: at(0)}).Next(reading(1, 50, untimed), 0)
+	_, s = p.Next(reading(2, 50, untimed), 0)
+	same(t, "a kernel without times", values(s), [3]float64{50, 0, nan})
+}
+
+// mountsAt returns a Reading of NFS mounts after some seconds.
+func mountsAt(seconds float64, devs ...host.Device) *host.Reading {
+	r := &host.Reading{At: at(time.Duration(seconds * float64(time.Second)))}
+	r.Devices[host.NFSMounts] = devs
+	return r
+}
+
+// What was mounted during the run counts from its first byte on; what is read seldom stands still meanwhile.
+func TestProgress_NFSMounts(t *testing.T) {
+	mount := func(name string, in, out uint64, class host.DeviceClass) host.Device {
+		return host.Device{Name: name, In: in << 20, Out: out << 20, Class: host.Counted | class}
+	}
+	values := func(s Sample) [4]float64 {
+		return [4]float64{s.Values[NFSRead], s.Values[NFSWrite], s.Values[NFSReadRate], s.Values[NFSWriteRate]}
+	}
+	nan := math.NaN()
+
+	p := NewCounterState(mountsAt(0)).WithDeferred(mountsAt(0, mount("0:45", 1000, 5000, 0)))
+	p, s := p.Next(mountsAt(1, mount("0:45", 1010, 5001, 0)), 0)
+	same(t, "first", values(s), [4]float64{10, 1, 10, 1})
+	held := mountsAt(1.5)
+	held.Skipped[host.NFSMounts] = true
+	p, s = p.Next(held, 0)
+	same(t, "held", values(s), [4]float64{10, 1, nan, nan})
+	p, s = p.Next(mountsAt(3, mount("0:45", 1010, 5005, 0), mount("0:50", 30, 0, host.Added)), 0)
+	same(t, "another one", values(s), [4]float64{40, 5, 15, 2})
+	p, s = p.Next(mountsAt(4, mount("0:50", 40, 0, 0), mount("0:51", 700, 700, 0)), 0)
+	same(t, "one gone, one seen", values(s), [4]float64{50, 5, 10, 0})
+	p, s = p.Next(mountsAt(5, mount("0:50", 50, 7, host.Added)), 0)
+	same(t, "mounted again, with more than before", values(s), [4]float64{100, 12, 50, 7})
+	p, s = p.Next(mountsAt(6, mount("0:50", 3, 1, 0)), 0)
+	same(t, "counters set to 0", values(s), [4]float64{103, 13, 3, 1})
+	p, s = p.Next(mountsAt(7), 0)
+	same(t, "all gone", values(s), [4]float64{nan, nan, nan, nan})
+	_, s = p.Next(mountsAt(8, mount("0:60", 5, 5, host.Added)), 0)
+	same(t, "a new one", [2]float64{s.Values[NFSRead], s.Values[NFSWrite]}, [2]float64{108, 18})
+}
+
+func TestProgress_FirstMountIsFresh(t *testing.T) {
+	p := NewCounterState(mountsAt(0))
+	p, s := p.Next(mountsAt(1, host.Device{Name: "0:45", In: 5 << 20, Class: host.Counted | host.Added}), 0)
+	same(t, "read", s.Values[NFSRead], 5.)
+	_, s = p.Next(mountsAt(2, host.Device{Name: "0:45", In: 6 << 20, Class: host.Counted}), 0)
+	same(t, "later", []float64{s.Values[NFSRead], s.Values[NFSReadRate]}, []float64{6, 1})
+}
+
+// rawMount is an NFS mount as it is read.
+func rawMount(id string, read uint64, ops ...host.MountOp) host.Mount {
+	return host.Mount{Kind: host.NFSMounts, ID: id, Type: "nfs4", Source: "server:/" + id, Paths: []string{"/" + id},
+		Read: read << 20, Unit: time.Millisecond, Ops: ops}
+}
+
+// written returns mounts as a journal has them: what is not known is null.
+func written(t *testing.T, list []Mount) string {
+	t.Helper()
+	text, err := json.MarshalIndent(list, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestNoteMounts(t *testing.T) {
+	var list []Mount
+	var before []host.Mount
+	take := func(now ...host.Mount) []Mount {
+		list, _ = noteMounts(list, before, now)
+		before = keptMounts(before, now)
+		return list
+	}
+	get := func(calls, sent, timeouts, queue, rtt, execute uint64) host.MountOp {
+		return host.MountOp{Name: "GETATTR", Calls: calls, Sent: sent, Timeouts: timeouts, Queue: queue, RTT: rtt, Execute: execute}
+	}
+	const below = math.MaxUint64 - 999 // a time in the queue of −1 s
+
+	same(t, "at first", take(rawMount("a", 100, get(10, 12, 1, 1000, 2000, 3000)), rawMount("b", 7)), []Mount(nil))
+	same(t, "unused", take(rawMount("a", 100, get(10, 12, 1, 1000, 2000, 3000)), rawMount("b", 7)), []Mount(nil))
+
+	op := MountOp{"GETATTR", 10, 2, 1, 0.5, 1.5, 2.5}
+	all := op
+	all.Name = ""
+	a := Mount{ID: "a", Type: "nfs4", Source: "server:/a", Paths: []string{"/a"}, ReadMB: 5, Total: all, Ops: []MountOp{op}}
+	same(t, "used", take(rawMount("b", 7), rawMount("a", 105, get(20, 24, 2, 1500, 3500, 5500))), []Mount{a})
+
+	// The queue's time fell by 2.5 s, which is not counted; a new operation; Lustre beside it.
+	llite := host.Mount{Kind: host.LustreMounts, ID: "scratch-1", Type: "lustre", Source: "scratch", Unit: time.Microsecond, Added: true,
+		Written: 3 << 20, Ops: []host.MountOp{{Name: "open", Calls: 4, Execute: 2_500_000}}}
+	take(rawMount("a", 105, host.MountOp{Name: "READ", Calls: 1, Sent: 1, Execute: 40}, get(21, 25, 2, below, 3600, 5600)), llite)
+	u := series.Unknown()
+	a.Ops = []MountOp{{"GETATTR", 11, 2, 1, 0.5, 1.6, 2.6}, {"READ", 1, 0, 0, 0, 0, 0.04}}
+	a.Total = MountOp{"", 12, 2, 1, 0.5, 1.6, 2.64}
+	lustre := Mount{ID: "scratch-1", Type: "lustre", Source: "scratch", WriteMB: 3, Total: MountOp{"", 4, u, u, u, u, 2.5},
+		Ops: []MountOp{{"open", 4, u, u, u, u, 2.5}}}
+	same(t, "later", written(t, list), written(t, []Mount{a, lustre}))
+	same(t, "slowest", a.Slowest()[0].Name, "GETATTR")
+
+	// A Reading of one kind leaves the other as it was; counters that were set to 0 count from there.
+	llite.Added, llite.Written, llite.Ops = false, 1<<20, []host.MountOp{{Name: "open", Calls: 5, Execute: 2_500_000}}
+	take(llite)
+	lustre.WriteMB, lustre.Total.Calls, lustre.Ops[0].Calls = 4, 5, 5
+	take(rawMount("a", 107, host.MountOp{Name: "READ", Calls: 1, Sent: 1, Execute: 40}, get(2, 2, 0, 0, 7, 9)))
+	a.ReadMB, a.Ops[0].Calls, a.Total.Calls = 7, 13, 14
+	a.Ops[0].RTT, a.Ops[0].Execute, a.Total.RTT, a.Total.Execute = 1.607, 2.609, 1.607, 2.649
+	same(t, "after a reset", written(t, list), written(t, []Mount{a, lustre}))
+}
+
+func TestNoteMounts_AreBounded(t *testing.T) {
+	many := func(read uint64) (out []host.Mount) {
+		for i := range MaxMounts + 1 {
+			out = append(out, rawMount(string(rune('A'+i)), read))
+		}
+		return out
+	}
+	list, beyond := noteMounts(nil, many(1), many(2))
+	same(t, "listed", len(list), MaxMounts)
+	same(t, "beyond", beyond, true)
+	if _, beyond = noteMounts(list, many(2), many(2)); beyond {
+		t.Error("one that was not used is beyond the bounds")
+	}
+}
+
+func TestWidth_HasTheColumnsOfOneSource(t *testing.T) {
+	for c, want := range map[Column]Column{
+		NetIBRecv: CPUTemperature, CPUThrottleEvents: NodeEnergy, NodePower: NFSRead, NFSRead: LustreRead,
+		LustreWriteRate: NumColumns, GPUColumn(0, 0): GPUColumn(1, 0),
+	} {
+		same(t, c.Key(), ColumnsUpTo(c), want)
+	}
+}

@@ -1,0 +1,76 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestTree_ExactTimes: the last Read has what processes that go on have used to less than a
+// tick, which is what the scheduler's account of each says while they wait.
+func TestTree_ExactTimes(t *testing.T) {
+	const n = 5
+	tree := treeOwn()
+	defer tree.Close()
+	tree.ForceNext()
+	before, err := tree.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for range n {
+		j := treeStart(t, exec.Command("sh", "-c", treeShort+"; echo ready; read x"))
+		j.line(t)
+		pids = append(pids, j.cmd.Process.Pid)
+	}
+
+	var want float64
+	for _, pid := range pids {
+		for treeWaits(t, pid) != "S" {
+			time.Sleep(time.Millisecond)
+		}
+		data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/schedstat")
+		var ns float64
+		if _, scanErr := fmt.Sscan(string(data), &ns); err != nil || scanErr != nil {
+			t.Skipf("no schedstat: %v, %v", err, scanErr)
+		}
+		want += ns / 1e9
+	}
+
+	tree.ForceNext()
+	u, err := tree.Read()
+	if got := u.CPUSeconds - before.CPUSeconds; err != nil || got < want-0.0005 || got > want+0.0005 {
+		t.Errorf("%.4f s of CPU in %d processes, the scheduler says %.4f; %v", got, n, want, err)
+	}
+}
+
+// treeWaits is the state of a process.
+func treeWaits(t *testing.T, pid int) string {
+	t.Helper()
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseStat(data, int32(pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(s.state)
+}
+
+// TestTree_WithoutMemory: what is not wanted is not measured.
+func TestTree_WithoutMemory(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
+	for _, wanted := range []bool{false, true, false} {
+		tree.MeasureMemory(wanted)
+		u, err := tree.Read()
+		if err != nil || u.MemoryFresh != wanted || u.Processes < 1 {
+			t.Errorf("memory wanted: %v, %+v, %v", wanted, u, err)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A sum of resident sizes, in which pages that processes share count several times, proves no more than its largest
+// part, or than what was read of PSS.
+func TestTree_ProvenMemory(t *testing.T) {
+	kib := float64(os.Getpagesize() >> 10)
+	for name, c := range map[string]struct {
+		processes []treeLine
+		unread    int // the last so many have no smaps_rollup that can be read
+		memory    float64
+		proven    float64 // KiB
+	}{
+		"PSS":                            {[]treeLine{{pages: 50, pssKB: 400}, {pages: 50, pssKB: 300}}, 0, 700, 700},
+		"PSS, of which others have much": {[]treeLine{{pages: 500, pssKB: 400}}, 0, 400, 500 * kib},
+		"resident sizes":                 {[]treeLine{{pages: 600}, {pages: 500}, {pages: 400}}, 3, 1500 * kib, 600 * kib},
+		"mostly PSS":                     {[]treeLine{{pages: 50, pssKB: 3000}, {pages: 50, pssKB: 5000}, {pages: 400}}, 1, 8000 + 400*kib, 8000},
+	} {
+		p := treeFixture(t)
+		for i, l := range c.processes {
+			l.pid, l.parent, l.start = 200+i, 100, 60
+			p.put(l)
+			if path := filepath.Join(p.dir, "20"+string(rune('0'+i)), "smaps_rollup"); i >= len(c.processes)-c.unread {
+				p.remove(path)
+				p.make(os.Mkdir(path, 0o755))
+			}
+		}
+		tree := p.tree(nil)
+		for range 2 { // the second is not measured
+			u := treeRead(t, tree)
+			if u.Memory != c.memory*1024 || u.MemoryLowerBound != c.proven*1024 || !u.MemoryUpToDate {
+				t.Errorf("%s: %v KiB, proven %v, holds %v", name, u.Memory/1024, u.MemoryLowerBound/1024, u.MemoryUpToDate)
+			}
+		}
+	}
+}
+
+// A memory that was measured before holds as long as nothing moves. Where measuring is put off, it is at least what the
+// resident sizes prove; once these fall, it may be too high.
+func TestTree_MemoryThatIsPutOff(t *testing.T) {
+	page := float64(os.Getpagesize())
+	many := func(pages ...int) (out []treeLine) {
+		for i, n := range pages {
+			out = append(out, treeLine{pid: 200 + i, parent: 100, start: 60, pages: n, pssKB: 4000})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		before, after []treeLine
+		memory        float64
+		holds         bool
+	}{
+		"nothing moved":               {many(2000), many(2000), 4000 << 10, true},
+		"one process grew":            {many(2000), many(3000), 4000<<10 + 1000*page, true},
+		"one process shrank":          {many(2000), many(1000), 4000 << 10, false},
+		"one of two grew":             {many(2000, 2000), many(2000, 9000), 9000 * page, true},
+		"one of two grew a little":    {many(100, 2000), many(1000, 2000), 8000 << 10, true},
+		"two that share are now four": {many(1000, 1000), many(1000, 1000, 1000, 1000), 8000 << 10, true},
+		"one of two shrank":           {many(1000, 1000), many(1000, 100), 8000 << 10, false},
+	} {
+		p := treeFixture(t)
+		for _, l := range c.before {
+			p.put(l)
+		}
+		tree := p.tree(nil)
+		clock := &treeClock{look: time.Millisecond}
+		tree.clock = clock.now
+		treeRead(t, tree)
+		tree.due.memory = clock.at.mono + time.Hour
+		for _, l := range c.after {
+			p.put(l)
+		}
+		clock.at.mono += time.Second
+		if u := treeRead(t, tree); u.Skipped || u.MemoryFresh || u.Memory != c.memory || u.MemoryUpToDate != c.holds {
+			t.Errorf("%s: %v bytes, want %v, holds %v: %+v", name, u.Memory, c.memory, u.MemoryUpToDate, u)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+//go:build e2e
+
+package browser
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// working is a run with operations that has gone on for so many seconds.
+func working(seconds int) *reporter.Report {
+	r := soFar(seconds)
+	reportertest.AddOperations(r)
+	get := r.Nodes["0"].Operations.Times["store.get"]
+	get.Count = float64(1000 * seconds)
+	r.Nodes["0"].Operations.Times["store.get"] = get
+	return r
+}
+
+// calls is the number of calls that the table of operations has.
+const calls = `document.querySelector("[data-operations] [data-series='store.get']").cells[1].innerText`
+
+// The charts of operations are read and zoomed as the others are, and their table follows the run.
+func TestBrowser_Operations(t *testing.T) {
+	var seconds atomic.Int64
+	seconds.Store(10)
+	server := serving(t, func() *reporter.Report { return working(int(seconds.Load())) })
+	b := newTab(t)
+	b.visit(server.URL + "/")
+	b.whole()
+	b.is(calls + ` === "10,000"`)
+	seconds.Store(30)
+	b.until(calls + ` === "30,000"`)
+	r := working(30)
+	b.tells("operation_time", r, r.Nodes["0"], 20)
+	b.tells("transfers", r, r.Nodes["0"], 20)
+
+	b.drag(b.plot("operations"), 0.5, 0.75)
+	b.until(`Number(document.querySelector("[data-chart=cpu]").dataset.from) > 10`)
+}
+
+// An operation that came in one bucket only is drawn, as wide as the bucket.
+func TestBrowser_LoneOperation(t *testing.T) {
+	r := working(20)
+	n := r.Nodes["0"]
+	lone := reporter.Band{}
+	for i := range n.Samples.Len() {
+		v := math.NaN()
+		if i == n.Samples.Len()/2 {
+			v = 4
+		}
+		lone.Min, lone.Mean, lone.Max = append(lone.Min, v/4), append(lone.Mean, v), append(lone.Max, v*2) // 8 is the top
+	}
+	for _, l := range n.Timelines() {
+		if l.Kind == reporter.OpKind {
+			n.Envelope[l.Key()] = lone
+		}
+	}
+
+	b := openReport(t, r, "")
+	inked := b.colorAtTheTop("operation_time")
+	if len(inked) < 10 {
+		t.Errorf("a bucket of a twentieth of the time has %d columns of pixels", len(inked))
+	}
+	for _, x := range inked {
+		if x < 0.4 || x > 0.65 {
+			t.Errorf("something is drawn at %v of the time", x)
+		}
+	}
+}
+
+// The names of series are read in full in the tables, whatever they are, and nothing of them becomes an element.
+func TestBrowser_HostileOperations(t *testing.T) {
+	evil := strings.Join(slices.Sorted(maps.Values(plottertest.HostileStrings())), "")
+	r := working(10)
+	n := r.Nodes["0"]
+	n.Operations.Times[evil], n.Operations.Counters[evil] = n.Operations.Times["store.get"], 1
+	n.Transfers[evil] = n.Transfers["nixl"]
+	for _, l := range n.Timelines() {
+		l.Series = evil
+		n.Envelope[l.Key()] = n.Envelope["gauge:queue"]
+	}
+	b := openReport(t, r, "")
+	b.is(`window.pwned === undefined && !document.querySelector("#phases img, #phases script, #phases svg, .bar img, .bar script")`)
+	for _, table := range []string{"operations", "counters", "transfers"} {
+		names := eval[[]string](b, `[...document.querySelectorAll("[data-`+table+`] tr[data-series]")].map(r => r.dataset.series)`)
+		if !slices.Contains(names, text.Printable(evil)) {
+			t.Errorf("the table of %s has %q", table, names)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package timeout
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// answered is what an Asker gave, and how long that took.
+type answered struct {
+	value int
+	ok    bool
+	took  time.Duration
+}
+
+func measure(ask func() (int, bool)) answered {
+	begin := time.Now()
+	value, ok := ask()
+	return answered{value, ok, time.Since(begin)}
+}
+
+// after returns the question whose answer takes some time.
+func after(d time.Duration, answer int) func() int {
+	return func() int {
+		time.Sleep(d)
+		return answer
+	}
+}
+
+func TestAsk_GivesUpAfterTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			takes, limit time.Duration
+			want         answered
+		}{
+			{0, time.Hour, answered{7, true, 0}},
+			{time.Second, time.Hour, answered{7, true, time.Second}},
+			{time.Hour, time.Second, answered{0, false, time.Second}},
+		} {
+			got := measure(func() (int, bool) { return Call(c.limit, after(c.takes, 7)) })
+			if got != c.want {
+				t.Errorf("%v for an answer after %v: %+v, want %+v", c.limit, c.takes, got, c.want)
+			}
+		}
+		time.Sleep(2 * time.Hour) // the last answer comes, and nobody is there to take it
+	})
+}
+
+func TestReceive_TakesWhatIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready, closed, empty := make(chan int, 1), make(chan int), make(chan int)
+		ready <- 7
+		close(closed)
+		for _, c := range []struct {
+			what string
+			from chan int
+			want answered
+		}{
+			{"a value", ready, answered{7, true, 0}},
+			{"an end", closed, answered{0, true, 0}},
+			{"nothing", empty, answered{0, false, 0}},
+		} {
+			if got := measure(func() (int, bool) { return Receive(c.from, 0) }); got != c.want {
+				t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+			}
+		}
+	})
+}
+
+// What hangs is asked once, and waited for once; its late answer is not taken for one to a later question.
+func TestAsker_AsksWhatHangsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = time.Second
+		a := NewCaller[int]()
+		var asked atomic.Int32
+		release := make(chan struct{})
+		hang := func() int {
+			asked.Add(1)
+			<-release
+			return 1
+		}
+
+		want := answered{0, false, limit}
+		for n := range 3 {
+			if got := measure(func() (int, bool) { return a.Call(limit, hang) }); got != want {
+				t.Errorf("question %d: %+v, want %+v", n, got, want)
+			}
+			want.took = 0 // nothing is asked any more
+		}
+		if n := asked.Load(); n != 1 || !a.Pending() {
+			t.Errorf("asked %d times, open: %v", n, a.Pending())
+		}
+
+		close(release)
+		synctest.Wait()
+		want = answered{2, true, 0}
+		if got := measure(func() (int, bool) { return a.Call(limit, after(0, 2)) }); got != want || a.Pending() {
+			t.Errorf("once it answers: %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A late answer may be of use to whoever asks for the answer and not for a new one.
+func TestAsker_KeepsALateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := NewCaller[int]()
+		if _, ok := a.Result(time.Hour); ok || a.Pending() {
+			t.Error("an answer to nothing")
+		}
+		if !a.Start(after(time.Minute, 1)) || a.Start(after(0, 2)) {
+			t.Error("a second question beside the first")
+		}
+		if got, want := measure(func() (int, bool) { return a.Result(time.Second) }), (answered{0, false, time.Second}); got != want {
+			t.Errorf("at first %+v, want %+v", got, want)
+		}
+		time.Sleep(time.Hour)
+		if got, want := measure(func() (int, bool) { return a.Result(0) }), (answered{1, true, 0}); got != want || a.Pending() {
+			t.Errorf("late %+v, want %+v", got, want)
+		}
+		if !a.Start(after(0, 3)) {
+			t.Error("nothing is asked after the answer")
+		}
+	})
+}
+
+func TestAsker_AllocatesNothing(t *testing.T) {
+	a := NewCaller[int]()
+	question := func() int { return 7 }
+	fewest := 1e9
+	for try := 0; try < 5 && fewest > 0; try++ { // a garbage collection that begins meanwhile has its own
+		fewest = min(fewest, testing.AllocsPerRun(1000, func() {
+			if v, ok := a.Call(time.Minute, question); !ok || v != 7 {
+				t.Errorf("%d, %v", v, ok)
+			}
+		}))
+	}
+	if fewest >= 1 {
+		t.Errorf("%v allocations a question", fewest)
+	}
+}
+
+func BenchmarkAsker(b *testing.B) {
+	a := NewCaller[int]()
+	question := func() int { return 7 }
+	b.ReportAllocs()
+	for b.Loop() {
+		a.Call(time.Minute, question)
+	}
+}

@@ -1,0 +1,113 @@
+package mlflow
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Limits, in bytes, of what is read of an answer after decompression, and of what it takes in memory.
+const (
+	maxResponse     = 64 << 20
+	maxTextResponse = 64 << 10  // of anything that is not MLflow's JSON; 300 characters of it are shown
+	maxMemory       = 32 << 20  // of one answer, or of a list of few
+	maxListMemory   = 256 << 20 // of a list of all runs or experiments, or of a page of points
+	itemMemory      = 128       // of an object or a null in an array, about, without its texts
+)
+
+// readResponse reads an answer and decodes it. If there is nothing to decode, any answer will do but an HTML page,
+// such as a login.
+func (c *Client) readResponse(q *call, resp *http.Response) *Error {
+	limit := int64(maxResponse)
+	if c.config.MaxResponse > 0 {
+		limit = min(limit, c.config.MaxResponse)
+	}
+	body := http.MaxBytesReader(nil, resp.Body, limit)
+	data, err := io.ReadAll(io.LimitReader(body, maxTextResponse))
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return c.statusError(q, resp, data) // a part is better than nothing
+	}
+
+	wanted := q.out != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))
+	if err == nil && wanted {
+		var rest []byte
+		rest, err = io.ReadAll(body)
+		data = append(data, rest...)
+	}
+	_, tooLong := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case err != nil && !tooLong:
+		e := c.transportError(q, err)
+		e.Status, e.Message = resp.StatusCode, "the answer broke off: "+e.Message
+		return e
+	case wanted && tooLong:
+		why := fmt.Sprintf("the answer is longer than %d bytes", limit)
+		return &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: why, permanent: true}
+	case wanted:
+		return c.decode(q, resp, data)
+	case q.out == nil && !bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")):
+		return nil
+	}
+	return c.notMLflow(q, resp, data)
+}
+
+// decode decodes the JSON of an answer, unless that would take more memory than is left for it: of a short text
+// encoding/json makes as many items as there are objects.
+func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
+	most := cmp.Or(q.maxMemory, maxMemory)
+	q.memory = q.before + len(data) + itemMemory*(bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")))
+	if q.memory > most {
+		why := tooMany(fmt.Sprintf("%d MiB", most>>20))
+		return &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: why, permanent: true}
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	err := d.Decode(q.out)
+	if err == nil {
+		if _, end := d.Token(); end != io.EOF {
+			err = errors.New("there is more after its end")
+		}
+	}
+	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Message, e.Err, e.retryable = "the answer ends in its middle", io.ErrUnexpectedEOF, true
+	default:
+		e.Message = c.clean("the answer is not understood: " + err.Error())
+	}
+	return e
+}
+
+// tooMany says that an answer has more of something than any MLflow server would send.
+func tooMany(what string) string {
+	return "the answer is not MLflow's: there are more than " + what + " in it"
+}
+
+// An array is one of an answer, of objects or nulls. It ends at the first item that is something else: encoding/json
+// would go on to the last one.
+type array[T any] []T
+
+func (a *array[T]) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	open, err := d.Token()
+	switch {
+	case err != nil || open == nil: // null
+		return err
+	case open != json.Delim('['):
+		return errors.New("want an array")
+	}
+	*a = nil
+	for d.More() {
+		var item T
+		if err := d.Decode(&item); err != nil {
+			return err
+		}
+		*a = append(*a, item)
+	}
+	return nil
+}

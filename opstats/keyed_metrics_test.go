@@ -1,0 +1,270 @@
+package opstats
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// filled returns a Ledger with three keys, which saw operations in different orders.
+func filled(t testing.TB) *KeyedMetrics {
+	t.Helper()
+	l := NewKeyedMetrics(100)
+	must(t, l.AddTime("store.put", "k1", 1, unix(10)))
+	must(t, l.AddTime("store.get", "k2", 20, unix(11)))
+	must(t, l.AddTime("store.get", "k1", 10, unix(11)))
+	must(t, l.AddTime("store.put", "k2", 2, unix(9)))
+	must(t, l.AddTime("store.put", "k3", 3, unix(8)))
+	must(t, l.AddTime("store.get", "k1", 10.5, unix(12)))
+	must(t, l.SetSize("store.get", "k1", 219))
+	must(t, l.AddCounter("hits", "k1", 2))
+	must(t, l.AddCounter("hits", "k1", -0.5))
+	must(t, l.AddAttribute("model", "k1", "m7"))
+	must(t, l.AddAttribute("model", "k1", "m8"))
+	must(t, l.AddAttribute("size", "k1", 5.0))
+	must(t, l.AddAttribute("cached", "k3", true))
+
+	return l
+}
+
+func TestLedger_Get(t *testing.T) {
+	l := filled(t)
+	got, ok := l.Get("k1")
+	get := TimeStats{Count: 2, Avg: 10.25, Min: 10, Max: 10.5, Last: 10.5, LastAt: 12, SizeBytes: 219, HasSize: true}
+	want := Metrics{
+		Attributes: map[string]any{"model": "m8", "size": 5.0},
+		Counters:   map[string]float64{"hits": 1.5},
+		Times: map[string]TimeStats{
+			"store.put": {Count: 1, Avg: 1, Min: 1, Max: 1, Last: 1, LastAt: 10},
+			"store.get": get,
+		},
+	}
+	same(t, got, want)
+	if _, known := l.Get("k4"); !ok || known {
+		t.Errorf("k1 known: %v, k4 known: %v", ok, known)
+	}
+	same(t, l.Keys(), []string{"k1", "k2", "k3"})
+	if l.Len() != 9 {
+		t.Errorf("%d entries", l.Len())
+	}
+
+	// A copy, both ways.
+	got.Times["store.get"] = TimeStats{}
+	got.Counters["hits"] = 7
+	c := got.Clone()
+	c.Attributes["model"] = "m9"
+	must(t, l.AddCounter("hits", "k1", 1))
+	again, _ := l.Get("k1")
+	want.Counters["hits"] = 2.5
+	same(t, again, want)
+	same(t, got.Attributes, want.Attributes)
+}
+
+// As the test of ProxyStore: three keys with 1, 2, 3 and 10, 20, 30.
+func TestLedger_AggregateTimes(t *testing.T) {
+	l := NewKeyedMetrics(6)
+	for i, key := range []string{"a", "b", "c"} {
+		must(t, l.AddTime("x", key, float64(1+i), unix(5)))
+		must(t, l.AddTime("y", key, float64(10+10*i), unix(float64(5-i))))
+	}
+	same(t, l.AggregateTimes(), map[string]TimeStats{
+		"x": {Count: 3, Avg: 2, Min: 1, Max: 3, Last: 3, LastAt: 5},
+		"y": {Count: 3, Avg: 20, Min: 10, Max: 30, Last: 10, LastAt: 5},
+	})
+	same(t, NewKeyedMetrics(1).AggregateTimes(), map[string]TimeStats{})
+}
+
+// Beyond the limit known entries count on, and refused numbers take no room.
+func TestLedger_Limit(t *testing.T) {
+	l := NewKeyedMetrics(2)
+	if err := l.AddTime("get", "k0", -1, unix(1)); !errors.Is(err, ErrNotFinite) || l.Len() != 0 {
+		t.Errorf("%v, %d entries", err, l.Len())
+	}
+	must(t, l.AddTime("get", "k1", 1, unix(1)))
+	must(t, l.AddCounter("hits", "k2", 1))
+	for what, err := range map[string]error{
+		"time":      l.AddTime("get", "k3", 1, unix(1)),
+		"name":      l.AddTime("put", "k1", 1, unix(1)),
+		"counter":   l.AddCounter("get", "k1", 1),
+		"attribute": l.AddAttribute("hits", "k2", "x"),
+	} {
+		if !errors.Is(err, ErrFull) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must(t, l.SetSize("put", "k1", 1)) // not there, so nothing
+	must(t, l.AddTime("get", "k1", 3, unix(1)))
+	must(t, l.AddCounter("hits", "k2", 1))
+	same(t, l.Keys(), []string{"k1", "k2"})
+	if m, _ := l.Get("k1"); m.Times["get"].Avg != 2 || len(m.Times) != 1 {
+		t.Errorf("%+v", m)
+	}
+	if err := new(KeyedMetrics).AddCounter("a", "b", 1); !errors.Is(err, ErrFull) {
+		t.Errorf("a Ledger without a limit: %v", err)
+	}
+}
+
+func TestLedger_Refuses(t *testing.T) {
+	l := filled(t)
+	before := jsonOf(t, l)
+	inf, nan := math.Inf(-1), math.NaN()
+	const binary = "\xff\xfe"
+	for _, c := range []struct {
+		err  error
+		want error
+	}{
+		{l.AddTime("store.get", "k1", nan, unix(1)), ErrNotFinite},
+		{l.AddCounter("hits", "k1", inf), ErrNotFinite},
+		{l.AddCounter("new", "k1", nan), ErrNotFinite},
+		{l.SetSize("store.get", "k1", -1), ErrNotFinite},
+		{l.AddAttribute("size", "k1", nan), ErrNotFinite},
+		{l.AddAttribute("size", "k1", 5), ErrMalformed},
+		{l.AddAttribute("size", "k1", nil), ErrMalformed},
+		{l.AddAttribute("size", "k1", []any{1.0}), ErrMalformed},
+		{l.AddAttribute("size", "k1", binary), ErrMalformed},
+		{l.AddAttribute(binary, "k1", true), ErrMalformed},
+		{l.AddCounter("hits", binary, 1), ErrMalformed},
+		{l.AddTime(binary, "k1", 1, unix(1)), ErrMalformed},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%v, want %v", c.err, c.want)
+		}
+	}
+	if after := jsonOf(t, l); after != before {
+		t.Errorf("%s became %s", before, after)
+	}
+}
+
+// A sum that only hostile input can reach can still be written and read.
+func TestLedger_CountersStayInRange(t *testing.T) {
+	l := NewKeyedMetrics(1)
+	must(t, json.Unmarshal([]byte(`[{"key":"k","metrics":{"counters":{"a":1e150}}}]`), l))
+	for range 100 {
+		must(t, l.AddCounter("a", "k", limit))
+	}
+	reread(t, l, NewKeyedMetrics(1))
+	m, _ := l.Get("k")
+	same(t, m.Counters, map[string]float64{"a": sumLimit})
+}
+
+// Names may be views of a buffer that is used again.
+func TestLedger_CopiesNames(t *testing.T) {
+	l := NewKeyedMetrics(10)
+	buffer := strings.Repeat("name-key-text", 1)
+	must(t, l.AddAttribute(buffer[:4], buffer[5:8], buffer[9:]))
+	kept := l.byKey[l.keys[0]].attributes[0]
+	for _, s := range []string{kept.name, l.keys[0], kept.value.(string)} {
+		if strings.Contains(buffer, s) && sharesMemory(buffer, s) {
+			t.Errorf("%q is a view of the caller's", s)
+		}
+	}
+}
+
+func TestLedger_CloneStandsAlone(t *testing.T) {
+	l := filled(t)
+	before := jsonOf(t, l)
+	c := l.Clone()
+	must(t, c.AddTime("store.get", "k1", 1, unix(1)))
+	must(t, c.AddCounter("misses", "k9", 1))
+	if got := jsonOf(t, l); got != before {
+		t.Errorf("%s became %s", before, got)
+	}
+	must(t, l.AddCounter("misses", "k8", 1))
+	if m, ok := c.Get("k8"); ok || c.Len() != 10 {
+		t.Errorf("%v, %d entries", m, c.Len())
+	}
+}
+
+func TestLedger_JSON(t *testing.T) {
+	l := NewKeyedMetrics(4)
+	must(t, l.AddTime("get", "k2", 1, unix(3)))
+	must(t, l.AddCounter("hits", "k1", 2))
+	must(t, l.AddAttribute("model", "k2", "m<7>"))
+	const want = `[{"key":"k2","metrics":{"attributes":{"model":"m\u003c7\u003e"},"counters":{},"times":{"get":` +
+		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1,"last_time_ms":1,"last_timestamp":3}}}},` +
+		`{"key":"k1","metrics":{"attributes":{},"counters":{"hits":2},"times":{}}}]`
+	if got := jsonOf(t, l); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	back := reread(t, l, NewKeyedMetrics(4))
+	same(t, back.AggregateTimes(), l.AggregateTimes())
+	must(t, back.AddTime("get", "k2", 3, unix(4)))
+	must(t, back.AddTime("get", "k3", 3, unix(4)))
+	if err := back.AddTime("get", "k4", 3, unix(4)); !errors.Is(err, ErrFull) {
+		t.Errorf("the limit is lost: %v", err)
+	}
+	big := filled(t)
+	reread(t, big, NewKeyedMetrics(100))
+	reread(t, NewKeyedMetrics(0), new(KeyedMetrics))
+}
+
+func TestLedger_JSONRefusesWhatNoLedgerCanBe(t *testing.T) {
+	const counter = `{"counters":{"a":1}}`
+	for data, why := range map[string]string{
+		`{}`:                         "cannot unmarshal",
+		`[{"key":1}]`:                "cannot unmarshal",
+		`[{"key":"k","metrics":[]}]`: "cannot unmarshal",
+		`[{"key":"k","metrics":` + counter + `},{"key":"k","metrics":` + counter + `}]`: "twice",
+		`[{"key":"k","metrics":{"counters":{"a":1,"b":1,"c":1}}}]`:                      "no room",
+		`[{"key":"k","metrics":{"counters":{"a":1e200}}}]`:                              "out of range",
+		`[{"key":"k","metrics":{"counters":{"a":"1"}}}]`:                                "cannot unmarshal",
+		`[{"key":"k","metrics":{"attributes":{"a":null}}}]`:                             "no text",
+		`[{"key":"k","metrics":{"attributes":{"a":[1]}}}]`:                              "no text",
+		`[{"key":"k","metrics":{"times":{"a":{"count":-1}}}}]`:                          "count",
+	} {
+		l := NewKeyedMetrics(2)
+		must(t, l.AddCounter("before", "k0", 1))
+		before := jsonOf(t, l)
+		if err := json.Unmarshal([]byte(data), l); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: want an error with %q, got %v", data, why, err)
+		}
+		if after := jsonOf(t, l); after != before {
+			t.Errorf("%s: refused, yet read: %s", data, after)
+		}
+	}
+
+	l := NewKeyedMetrics(2)
+	const nothing = `[{"key":"k","metrics":null},{"key":"j","metrics":{"times":{"a":{"count":0},"b":null}}}]`
+	must(t, json.Unmarshal([]byte(nothing), l))
+	must(t, json.Unmarshal([]byte(`null`), l))
+	if l.Len() != 0 {
+		t.Errorf("%d entries of nothing", l.Len())
+	}
+}
+
+// What ProxyStore's as_dict gives is read as it is.
+func TestMetrics_ReadsProxyStore(t *testing.T) {
+	var m Metrics
+	must(t, json.Unmarshal([]byte(`{"attributes": {"store.put.object_size": 219}, "counters": {"store.get.cache_hits": 1},
+		"times": {"store.get": {"count": 1, "avg_time_ms": 0.065, "min_time_ms": 0.065, "max_time_ms": 0.065,
+		"last_time_ms": 0.065, "last_timestamp": 1795357692.08}}}`), &m))
+	same(t, m, Metrics{
+		Attributes: map[string]any{"store.put.object_size": 219.0},
+		Counters:   map[string]float64{"store.get.cache_hits": 1},
+		Times: map[string]TimeStats{
+			"store.get": {Count: 1, Avg: 0.065, Min: 0.065, Max: 0.065, Last: 0.065, LastAt: 1795357692.08},
+		},
+	})
+	reread(t, &m, &Metrics{})
+}
+
+// A thousand keys take a few hundred bytes each.
+func TestLedger_Memory(t *testing.T) {
+	const keys = 1000
+	l := NewKeyedMetrics(keys)
+	bytes := heapOf(t, func() any {
+		for i := range keys + 100 {
+			_ = l.AddTime("store.get", fmt.Sprintf("object-%09d", i), 1, unix(1))
+		}
+		return l
+	})
+	t.Logf("%d entries in %d keys: %d bytes", l.Len(), len(slices.Compact(l.Keys())), bytes)
+	if bytes > 400*keys {
+		t.Errorf("%d bytes for %d keys", bytes, keys)
+	}
+}

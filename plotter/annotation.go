@@ -1,0 +1,147 @@
+package plotter
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A Mark is a mark of the job on a time axis.
+type Mark struct {
+	At   float64 // seconds since the start
+	Text string  // printable
+}
+
+// A PhaseSpan is a time in which the job was in a phase.
+type PhaseSpan struct {
+	From, To float64 // seconds since the start
+	Name     string  // printable
+	Color    int     // index into the palette, the same for all stretches of a phase
+}
+
+// timeError is how far, in seconds, times of samples may be off: they are cut to milliseconds.
+const timeError = 0.001
+
+// addAnnotations puts on the time axis what the job said, as far as it lies on it.
+func (t *Timeline) addAnnotations(n *reporter.Node) {
+	length := t.Length()
+	for _, m := range n.Marks {
+		if at := m.Timestamp - t.Start; at > -timeError && at < length+timeError {
+			t.Marks = append(t.Marks, Mark{min(max(at, 0), length), text.Printable(m.Text)})
+		}
+	}
+
+	for i, p := range n.Phases {
+		name := text.Printable(p.Name)
+		for _, st := range p.Spans {
+			from := st[0] - t.Start
+			to := min(from+st[1], length)
+			if from = max(0, from); from <= to {
+				t.Phases = append(t.Phases, PhaseSpan{from, to, name, i})
+			}
+		}
+	}
+	slices.SortStableFunc(t.Marks, func(a, b Mark) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(t.Phases, func(a, b PhaseSpan) int { return cmp.Compare(a.From, b.From) })
+}
+
+// maxAnnotationBytes is how many bytes of marks and phases a page of several nodes may have before it keeps only
+// the first of each node.
+const maxAnnotationBytes = 2 << 20
+
+// annotationBytes returns about how many bytes the marks and phases of the node take.
+func (p *pageNode) annotationBytes() int {
+	const number = 20
+	n := 0
+	for _, m := range p.time.Marks {
+		n += number + len(m.Text)
+	}
+	for _, st := range p.time.Phases {
+		n += 2*number + len(st.Name)
+	}
+	for _, r := range p.phases {
+		n += 4*number + len(r[0])
+	}
+
+	return n
+}
+
+// trimAnnotations keeps the first marks, stretches and phases, and the beginnings of their names.
+func (p *pageNode) trimAnnotations() {
+	const marks, stretches, phases, letters = 10, 20, 10, 30
+	t := &p.time
+	t.Marks = slices.Clone(t.Marks[:min(len(t.Marks), marks)])
+	t.Phases = slices.Clone(t.Phases[:min(len(t.Phases), stretches)])
+	p.phases = slices.Clone(p.phases[:min(len(p.phases), phases)])
+	for i := range t.Marks {
+		t.Marks[i].Text = text.Clip(t.Marks[i].Text, letters)
+	}
+	for i := range t.Phases {
+		t.Phases[i].Name = text.Clip(t.Phases[i].Name, letters)
+	}
+	for i := range p.phases {
+		p.phases[i][0] = text.Clip(p.phases[i][0], letters)
+	}
+}
+
+const (
+	stripHeight = 4  // of the strip at the top of a phase, in pixels
+	markGap     = 2  // between two marks that are drawn as two, in pixels
+	phaseLabel  = 3  // letters of a name that are worth drawing
+	markLabel   = 24 // letters of a mark that are drawn
+)
+
+// phases draws the bands of the phases, which are behind the series.
+func (f *figure) phases(c canvas) {
+	top, bottom := f.plot.y, f.plot.y+f.plot.height
+	drawn := math.Inf(-1)
+	for _, p := range f.time.Phases {
+		from, to := f.at(p.From, 0).x, f.at(p.To, 0).x
+		if to-drawn < 0.5 { // too narrow to be seen
+			continue
+		}
+		drawn = to
+
+		rect := func(y float64) []point { return []point{{from, top}, {to, top}, {to, y}, {from, y}} }
+		c.area(rect(bottom), ink{kind: inkPhase, color: p.Color, data: "phase", name: p.Name})
+		c.area(rect(top+stripHeight), ink{kind: inkStrip, color: p.Color})
+	}
+}
+
+// phaseNames writes the names of the phases over all that is drawn, where there is room.
+func (f *figure) phaseNames(c canvas) {
+	for _, p := range f.time.Phases {
+		from, to := f.at(p.From, 0).x, f.at(p.To, 0).x
+		words := p.Name
+		if textWidth(words) > to-from-6 {
+			words = text.Clip(words, int((to-from-6)/letterWidth))
+		}
+		if text.Width(words) >= min(phaseLabel, text.Width(p.Name)) {
+			c.text(point{from + 3, f.plot.y + stripHeight + 10}, words, anchorStart, ink{kind: inkText})
+		}
+	}
+}
+
+// marks draws the marks as lines, with their texts where there is room.
+func (f *figure) marks(c canvas) {
+	top, bottom, right := f.plot.y, f.plot.y+f.plot.height, f.plot.x+f.plot.width
+	drawn, labelled := math.Inf(-1), math.Inf(-1)
+	for _, m := range f.time.Marks {
+		x := f.at(m.At, 0).x
+		if x-drawn < markGap {
+			continue
+		}
+		drawn = x
+
+		c.line([]point{{x, top}, {x, bottom}}, ink{kind: inkMark, dash: 2, data: "mark", name: m.Text})
+		words := text.Clip(m.Text, markLabel)
+		end := x + 3 + textWidth(words)
+		if x >= labelled && end <= right {
+			c.text(point{x + 3, bottom - 4}, words, anchorStart, ink{kind: inkText})
+			labelled = end
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package plotter
+
+import (
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// pageLines is how many lines a chart of operations may have on all nodes of a page together.
+const pageLines = 4 * maxLines
+
+// lines returns the lines of operations that the nodes draw, those of the first node first.
+func (p *Page) lines() []reporter.OperationTimeline {
+	var out []reporter.OperationTimeline
+	seen, count := make(map[reporter.OperationTimeline]bool), make(map[reporter.OperationTimeline]int)
+	for _, n := range p.nodes {
+		for _, l := range n.lines {
+			if kind := kindOf(l); !seen[l] && count[kind] < pageLines {
+				out, seen[l] = append(out, l), true
+				count[kind]++
+			}
+		}
+	}
+	return out
+}
+
+// operationsOf returns what the tables of operations need of a node; nil if operations were not recorded.
+func operationsOf(n *reporter.Node) *reporter.Node {
+	if n.Operations == nil && n.Transfers == nil {
+		return nil
+	}
+
+	out := &reporter.Node{Transfers: n.Transfers}
+	if n.Operations != nil {
+		operations := *n.Operations
+		operations.Keys = nil // these are many, and not shown
+		out.Operations = &operations
+	}
+
+	return out
+}
+
+// An operationsView is what the page shows of the operations and transfers of all nodes.
+type operationsView struct {
+	Notes  []string
+	Tables []operationsTable
+}
+
+// operationsView returns the operations and transfers of all nodes; nil if none were recorded.
+func (p *Page) operationsView() *operationsView {
+	all, unseen := &reporter.Report{Nodes: make(map[string]*reporter.Node)}, 0
+	for _, n := range p.nodes {
+		all.Nodes[n.name] = n.operations
+		unseen = max(unseen, n.unseen)
+	}
+	work := all.PooledOperations()
+	if work == nil {
+		return nil
+	}
+
+	view := &operationsView{Notes: operationNotes(work, unseen)}
+	for _, kind := range reporter.OperationKinds() {
+		view.Tables = append(view.Tables, kindTable(work, kind))
+	}
+	return view
+}
+
+// operationNotes returns what must be known of the tables and of the charts.
+func operationNotes(w *reporter.Operations, unseen int) []string {
+	var out text.Parts
+	lost := int(w.Dropped.Datagrams())
+	out.Add(lost > 0, "Counts and sums are at least what is shown: %s of the job could not be read.",
+		text.Count(lost, "datagram", "datagrams"))
+	out.Add(len(w.Times)+len(w.Counters)+len(w.Gauges)+len(w.Values)+len(w.Transfers) == 0,
+		"The job has said nothing of its work.")
+	out.Add(w.Nodes > 1, "p90 is at most what is shown, that of the worst node.")
+	out.Add(unseen > 0, "A chart has the %d lines that reach highest; the report has %d more.", maxLines, unseen)
+	return out
+}
+
+// An operationsTable is a table of one kind of series.
+type operationsTable struct {
+	Name  string
+	Title string   // "" for the first
+	Heads []string // of the columns; the first is the series
+	Rows  [][]string
+}
+
+// kindTable returns the series of a kind with the numbers that a page shows.
+func kindTable(w *reporter.Operations, kind reporter.OperationKind) operationsTable {
+	t := operationsTable{Name: kind.Noun() + "s"}
+	if kind != reporter.OpKind {
+		t.Title = strings.ToUpper(t.Name[:1]) + t.Name[1:]
+	}
+	t.Heads, t.Rows = w.Table(kind, reporter.OutputPage)
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			row[i] = text.Printable(cell)
+		}
+	}
+	return t
+}

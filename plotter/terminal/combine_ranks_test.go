@@ -1,0 +1,50 @@
+package terminal
+
+import (
+	"math"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	rank := func(values map[collector.Column]float64) []float64 {
+		out := make([]float64, collector.NumColumns)
+		for c := range out {
+			out[c] = math.NaN()
+		}
+		for c, v := range values {
+			out[c] = v
+		}
+		return out
+	}
+	got := CombineRanks([][]float64{
+		nil, // has no sample yet
+		rank(map[collector.Column]float64{collector.JobCPU: 1, collector.JobMemory: 100}),
+		rank(map[collector.Column]float64{collector.JobCPU: 2.5, collector.CPUAvg: 40}),
+	})
+	for c, want := range map[collector.Column]float64{collector.JobCPU: 3.5, collector.JobMemory: 100, collector.CPUAvg: 40} {
+		if got[c] != want {
+			t.Errorf("%s is %v, want %v", c.Key(), got[c], want)
+		}
+	}
+	if !math.IsNaN(got[collector.MemPercent]) {
+		t.Errorf("what nobody measured is %v", got[collector.MemPercent])
+	}
+	if got := CombineRanks(nil); got != nil {
+		t.Errorf("of no rank: %v", got)
+	}
+
+	for c := range collector.NumColumns {
+		if c.IsPercent() && c.Info().Requires.Has(collector.RequiresJob) {
+			one := map[collector.Column]float64{c: 60}
+			if v := CombineRanks([][]float64{rank(one), rank(one)})[c]; !math.IsNaN(v) {
+				t.Errorf("%s of two ranks is %v", c.Key(), v)
+			}
+			if v := CombineRanks([][]float64{rank(one), rank(nil)})[c]; v != 60 {
+				t.Errorf("%s of one rank is %v", c.Key(), v)
+			}
+		}
+	}
+}

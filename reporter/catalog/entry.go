@@ -1,0 +1,212 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+)
+
+// An Entry is what one perfagent recorded, of a node or of one of its ranks: a report, a journal, or both while the
+// report of a sidecar is refreshed. A node whose ranks were put together is one, too.
+type Entry struct {
+	FileName
+
+	Report, Journal string // paths; "" = there is none
+
+	head     reporter.Head // zero if the file does not say
+	damaged  error         // why the head could not be read
+	start    time.Time     // of a file that does not say, when it was written
+	end      time.Time     // zero while it goes on
+	modified time.Time     // when the file was written
+}
+
+// Path returns the file to read: the report, or else the journal.
+func (r *Entry) Path() string {
+	if r.Report != "" {
+		return r.Report
+	}
+	return r.Journal
+}
+
+// Run returns what the file says of the run; zero if it does not say.
+func (r *Entry) Run() *reporter.Run { return &r.head.Run }
+
+// base returns the path without its extension.
+func (r *Entry) base() string { return strings.TrimSuffix(r.Path(), filepath.Ext(r.Path())) }
+
+// Page returns the page beside the report, or "" if there is none.
+func (r *Entry) Page() string {
+	if r.Report == "" {
+		return ""
+	}
+	page := r.base() + pageExt
+	if st, err := os.Stat(page); err != nil || !st.Mode().IsRegular() {
+		return ""
+	}
+
+	return page
+}
+
+// readHead reads the head of a recording.
+func (r *Entry) readHead() {
+	if st, err := os.Stat(r.Path()); err == nil {
+		r.modified = st.ModTime()
+	}
+	head, err := reportfile.ReadHead(r.Path())
+	switch {
+	case err == nil:
+		r.head = *head
+	case !errors.Is(err, reporter.ErrForeign): // perf.py's JSON has none
+		r.damaged = err
+	}
+
+	r.start = r.head.Run.Start.Time
+	if r.start.IsZero() {
+		r.start = r.modified
+	}
+	r.end = r.modified
+	if run := r.head.Run; r.Report != "" && run.Incomplete == "" && !run.End.IsZero() {
+		r.end = run.End.Time
+	}
+	if r.Journal != "" && r.isActive(nil) {
+		r.end = time.Time{}
+	}
+	if !r.end.IsZero() && r.end.Before(r.start) {
+		r.end = r.start
+	}
+}
+
+// isActive reports whether a perfagent writes the journal. node is what the journal has of the node, if it is known.
+func (r *Entry) isActive(node *reporter.Node) bool {
+	if r.Journal == "" {
+		return false
+	}
+	if node == nil && r.head.Host != nil {
+		node = &reporter.Node{Host: r.head.Host}
+	}
+	st, err := os.Stat(r.Journal)
+
+	return err == nil && journal.ReadWriterState(r.Journal).IsActive(node, host.BootID(), time.Since(st.ModTime()))
+}
+
+// isGone reports whether the file was not there any more when its head was to be read.
+func (r *Entry) isGone() bool { return errors.Is(r.damaged, fs.ErrNotExist) }
+
+// isUnreadable reports whether the recording is a journal of which nothing can be read.
+func (r *Entry) isUnreadable() bool { return r.Report == "" && r.damaged != nil }
+
+// Damaged returns why nothing of the recording can be read; nil if something may be.
+func (r *Entry) Damaged() error { return r.damaged }
+
+// hasRanks reports whether the recording is that of a rank of several, or of a node whose ranks were put together.
+func (r *Entry) hasRanks() bool { return r.head.Ranked || r.head.Rank != "" || r.Rank >= 0 }
+
+// isCombined reports whether a node's ranks were put together in the recording.
+func (r *Entry) isCombined() bool { return r.head.Ranked && r.Rank < 0 }
+
+// mayBeRank reports whether the recording has no rank yet but may be that of one: of a perfagent that believed
+// itself alone when it began, and has no end.
+func (r *Entry) mayBeRank() bool {
+	return r.Report == "" && r.damaged == nil && !r.hasRanks() && len(r.head.Run.Command) > 0
+}
+
+// overlaps reports whether two recordings went on at the same time.
+func (r *Entry) overlaps(o *Entry) bool {
+	return (r.end.IsZero() || !o.start.After(r.end)) && (o.end.IsZero() || !r.start.After(o.end))
+}
+
+// newEntries returns the recordings in files, in the order in which they began. A report and a journal of
+// one name are one. It leaves out files of other programs.
+func newEntries(paths []string) []*Entry {
+	found := make(map[string]*Entry)
+	for _, path := range paths {
+		name, ok := ParseFileName(filepath.Base(path))
+		if !ok {
+			continue
+		}
+
+		r := found[strings.TrimSuffix(path, name.Ext)]
+		if r == nil {
+			r = &Entry{FileName: name}
+			found[strings.TrimSuffix(path, name.Ext)] = r
+		}
+		if name.Ext == reportExt {
+			r.Report = path
+		} else {
+			r.Journal = path
+		}
+	}
+
+	for base, r := range found {
+		if r.readHead(); !r.IsUnambiguous() && (r.damaged != nil || r.head.Node == "") {
+			delete(found, base)
+		}
+	}
+
+	return sortByStart(withoutPartial(slices.Collect(maps.Values(found))))
+}
+
+// withoutPartial leaves out what was known of nodes while they ran, where there is a report of their end. Hosts without
+// an index may share a name.
+func withoutPartial(list []*Entry) []*Entry {
+	type node struct {
+		index int
+		host  string
+	}
+	ended := make(map[node][]nodeKey)
+	for _, r := range list {
+		if !r.Partial {
+			at := node{r.Node, r.Host}
+			ended[at] = append(ended[at], nodeKeyOf(r))
+		}
+	}
+
+	return slices.DeleteFunc(list, func(r *Entry) bool {
+		return r.Partial && slices.ContainsFunc(ended[node{r.Node, r.Host}], nodeKeyOf(r).matches)
+	})
+}
+
+// sortByStart sorts recordings by start. Those that do not say come in the order of their names.
+func sortByStart(list []*Entry) []*Entry {
+	slices.SortFunc(list, func(a, b *Entry) int {
+		return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.Node, b.Node), compareNatural(a.Host, b.Host),
+			cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Nth, b.Nth), cmp.Compare(a.Path(), b.Path()))
+	})
+	return list
+}
+
+// readEntries lists the recordings directly in a directory, in the order in which they began. It looks again if one of
+// them was gone before its head was read: another file has taken its place.
+func readEntries(dir string) (list []*Entry, err error) {
+	for range rereads {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, fmt.Errorf("look for reports: %w", err)
+		}
+
+		var paths []string
+		for _, e := range entries {
+			if !e.IsDir() {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+		list = newEntries(paths)
+		if !slices.ContainsFunc(list, (*Entry).isGone) {
+			break
+		}
+	}
+
+	return list, nil
+}

@@ -1,0 +1,83 @@
+package catalog
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// assignIndexes gives the nodes that have no index free ones from 0 on, by their lowest rank, the name of the host, and
+// their start, and sorts all by index. Nodes at the same place get the same. merged are the places of nodes that have
+// their indices already.
+func assignIndexes(nodes []Node, merged []nodeKey) {
+	taken := make(map[int]bool)
+	for _, p := range merged {
+		taken[p.index] = true
+	}
+	var untold []*Node
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Index = n.index; n.keepsIndex() {
+			taken[n.Index] = true
+		} else {
+			untold = append(untold, n)
+		}
+	}
+
+	sortUnindexed(untold)
+	next := 0
+	for i, n := range untold {
+		if at := slices.IndexFunc(merged, n.matches); at >= 0 {
+			n.Index = merged[at].index
+			continue
+		}
+		if at := slices.IndexFunc(untold[:i], func(o *Node) bool { return n.matches(o.nodeKey) }); at >= 0 {
+			n.Index = untold[at].Index
+			continue
+		}
+
+		for taken[next] {
+			next++
+		}
+		n.Index, taken[next] = next, true
+	}
+
+	slices.SortStableFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Index, b.Index) })
+}
+
+// keepsIndex reports whether the node has the index that is in its file: because somebody gave it, because the file
+// has several nodes, or because it is one of another program.
+func (n *Node) keepsIndex() bool { return n.hasIndex || n.merged || n.Entries[0].head.Node == "" }
+
+// sortUnindexed sorts nodes without an index.
+func sortUnindexed(nodes []*Node) {
+	if len(nodes) < 2 {
+		return
+	}
+
+	lowest := make(map[*Node]int, len(nodes))
+	for _, n := range nodes {
+		lowest[n] = math.MaxInt
+		for _, r := range n.Entries {
+			for rank := range rankStarts(r) {
+				lowest[n] = min(lowest[n], rank)
+			}
+		}
+	}
+	slices.SortFunc(nodes, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(lowest[a], lowest[b]), compareNatural(a.host, b.host), a.start().Compare(b.start()),
+			cmp.Compare(a.Path(), b.Path()))
+	})
+}
+
+// start returns when the first recording of the node began.
+func (n *Node) start() time.Time {
+	first := n.Entries[0].start
+	for _, r := range n.Entries {
+		if r.start.Before(first) {
+			first = r.start
+		}
+	}
+	return first
+}

@@ -1,0 +1,88 @@
+package catalog
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A nodeKey says on which node something was recorded: by its index, if somebody gave it one, else by its host.
+type nodeKey struct {
+	hasIndex bool
+	index    int // of an untold one that of the file, usually 0
+
+	host, boot string // "" = not known
+}
+
+// nodeKeyOf returns where a recording was made.
+func nodeKeyOf(r *Entry) nodeKey {
+	p := newNodeKey(r.head.Node, r.head.Identity, r.head.Host)
+	if r.head.Node == "" {
+		p.index = r.Node
+		p.hasIndex = r.Host == "" && r.Node != 0
+	}
+	if p.host == "" {
+		p.host = r.Host
+	}
+	return p
+}
+
+// newNodeKey returns the place of a node of a report. A node other than 0 has its index from somebody, even if the
+// report does not say from whom.
+func newNodeKey(key string, id *reporter.Identity, host *reporter.Host) nodeKey {
+	var p nodeKey
+	p.index, _ = parseNumber(key)
+	if id == nil {
+		p.hasIndex = p.index != 0
+	} else {
+		p.hasIndex = id.NodeFrom != "" && id.NodeFrom != scheduler.NodeFromNone
+	}
+	if host != nil && host.Hostname != "" {
+		p.host, p.boot = scheduler.SafeHost(host.Hostname), host.BootID
+	}
+	return p
+}
+
+// SameNode reports whether two reports are of the same node, as far as their heads say.
+func SameNode(a, b *reporter.Head) bool {
+	return newNodeKey(a.Node, a.Identity, a.Host).matches(newNodeKey(b.Node, b.Identity, b.Host))
+}
+
+// matches reports whether two places are the same node.
+func (p nodeKey) matches(o nodeKey) bool {
+	switch {
+	case p.hasIndex || o.hasIndex:
+		return p.hasIndex == o.hasIndex && p.index == o.index
+	case p.host == "" || o.host == "":
+		return p.index == o.index
+	}
+	return p.host == o.host && (p.boot == o.boot || p.boot == "" || o.boot == "")
+}
+
+// compareNatural orders names as people do: node2 comes before node10.
+func compareNatural(a, b string) int {
+	for a != "" && b != "" {
+		digitsA, digitsB := leadingDigits(a), leadingDigits(b)
+		x, errX := strconv.ParseUint(digitsA, 10, 64)
+		y, errY := strconv.ParseUint(digitsB, 10, 64)
+		if errX != nil || errY != nil {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		if c := cmp.Or(cmp.Compare(x, y), cmp.Compare(len(digitsA), len(digitsB))); c != 0 {
+			return c
+		}
+		a, b = a[len(digitsA):], b[len(digitsB):]
+	}
+
+	return cmp.Compare(len(a), len(b))
+}
+
+// leadingDigits returns the digits at the beginning of s.
+func leadingDigits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }

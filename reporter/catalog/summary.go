@@ -1,0 +1,102 @@
+package catalog
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/perfagent/perfagent/internal/parallel"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// Summary returns the summary of the launch. It reads the numbers of all nodes, but not their series. A file that
+// cannot be read makes it Incomplete, and is its verdict.
+func (l *Launch) Summary() summary.Overview {
+	sources := make([]reporter.SourceReport, len(l.Nodes))
+	for i := range l.Nodes { // one after the other: several launches are read at a time
+		report, err := l.Nodes[i].ReadWithoutSeries(0)
+		if err != nil {
+			return l.unreadable(err)
+		}
+		sources[i] = reporter.SourceReport{Path: l.Nodes[i].Path(), Report: report}
+	}
+	whole, err := mergeSources(sources)
+	if err != nil {
+		return l.unreadable(err)
+	}
+
+	at := &l.Nodes[0]
+	failed := summary.FailedNodes(whole)
+	if i := slices.IndexFunc(l.Nodes, func(n Node) bool {
+		return len(failed) > 0 && strconv.Itoa(n.Index) == failed[0]
+	}); i >= 0 {
+		at = &l.Nodes[i]
+	}
+
+	o := summary.NewOverview(whole, at.Entries[0].Path(), at.Entries[0].Page())
+	o.ID, o.RunID, o.State = l.ID(), l.RunID, l.stateOf(whole, o.State)
+
+	return o
+}
+
+// ReadMerged returns the report of nodes together, several of which are read at a time. One is as it is in its file.
+func ReadMerged(nodes []Node, read func(*Node) (*reporter.Report, error)) (*reporter.Report, error) {
+	var sources []reporter.SourceReport
+	err := parallel.InOrder(len(nodes), func(i int, emit func(reporter.SourceReport) error) error {
+		report, err := read(&nodes[i])
+		if err != nil {
+			return err
+		}
+		return emit(reporter.SourceReport{Path: nodes[i].Path(), Report: report})
+	}, func(s reporter.SourceReport) error {
+		sources = append(sources, s)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mergeSources(sources)
+}
+
+// mergeSources returns the only report, or all merged.
+func mergeSources(sources []reporter.SourceReport) (*reporter.Report, error) {
+	if len(sources) == 1 {
+		return sources[0].Report, nil
+	}
+	return diagnosis.Merge(sources)
+}
+
+// unreadable returns the summary of a launch of which a file cannot be read.
+func (l *Launch) unreadable(err error) summary.Overview {
+	o := summary.NewOverview(&reporter.Report{Run: reporter.Run{ID: l.RunID}}, l.Nodes[0].Entries[0].Path(), "")
+	o.ID, o.State, o.Verdict = l.ID(), l.stateOf(nil, summary.StateIncomplete), text.Printable(err.Error())
+	o.Start.Time, o.Nodes = l.Start, len(l.Nodes)
+
+	return o
+}
+
+// IsActive reports whether anything of the run is being recorded.
+func (r *Run) IsActive() bool {
+	return slices.ContainsFunc(r.entries, func(one *Entry) bool { return one.isActive(nil) })
+}
+
+// stateOf returns Running if anything of the launch is being recorded, else what the report says. report may be nil.
+func (l *Launch) stateOf(report *reporter.Report, otherwise string) string {
+	for i := range l.Nodes {
+		n := &l.Nodes[i]
+		var node *reporter.Node
+		if report != nil {
+			node = report.Nodes[strconv.Itoa(n.Index)]
+		}
+		if slices.ContainsFunc(n.Entries, func(r *Entry) bool { return r.isActive(node) }) {
+			return summary.StateRunning
+		}
+	}
+	if slices.ContainsFunc(l.OlderEntries, func(r *Entry) bool { return r.isActive(nil) }) {
+		return summary.StateRunning
+	}
+
+	return otherwise
+}

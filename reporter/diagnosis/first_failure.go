@@ -1,0 +1,280 @@
+package diagnosis
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// An ending is how the job of one rank ended, or that of a node without ranks.
+type ending struct {
+	node string // its index; "" = the node does not matter, since there is one
+	host string
+	// rank is nil for a job that is not one of several. One of a table of ranks is always named.
+	rank          *int
+	fromRankTable bool
+
+	end     time.Time // of the job, or its newest sample; zero if neither is known
+	code    *int
+	signal  string
+	verdict *reporter.Verdict // never nil
+
+	outcome     outcome   // that it has in the end of all
+	failureTime time.Time // when the job began to fail
+}
+
+// endingsOf returns how the jobs of a node ended, those of its ranks if it has some. Jobs without a
+// verdict, which go on, are left out.
+func endingsOf(name string, n *reporter.Node) []ending {
+	if n == nil {
+		return nil
+	}
+
+	at := ending{node: name, host: n.HostName()}
+	if len(n.Ranks) > 0 {
+		return at.rankEndings(n)
+	}
+	if n.Verdict == nil {
+		return nil
+	}
+
+	at.verdict = n.Verdict
+	if id := n.Identity; id != nil && id.WorldSize > 1 {
+		at.rank = id.Rank
+	}
+	if times := n.Samples.Column(collector.Timestamp.Key()); len(times) > 0 && times[len(times)-1] > 0 {
+		at.end = time.UnixMilli(int64(1000 * times[len(times)-1]))
+	}
+	if n.Job != nil {
+		at.end, at.code, at.signal = n.Job.End.Time, n.Job.ExitCode, n.Job.Signal
+	}
+	return []ending{at}
+}
+
+// rankEndings returns how the ranks of a node ended.
+func (e ending) rankEndings(n *reporter.Node) []ending {
+	var out []ending
+	for _, r := range n.RankList() {
+		one := e
+		one.rank, one.fromRankTable = &r.Rank, true
+		one.end, one.code, one.signal, one.verdict = r.End.Time, r.ExitCode, r.Signal, r.Verdict
+		if one.verdict == nil {
+			one.verdict = fallbackVerdict(r)
+		}
+		if one.verdict != nil {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// fallbackVerdict returns the verdict on a rank of which a recording has none; nil if the rank goes on.
+func fallbackVerdict(r *reporter.Rank) *reporter.Verdict {
+	v := &reporter.Verdict{Cause: CauseUnknown, Text: "how the command ended is not known", Evidence: map[string]any{}}
+	switch {
+	case r.ExitCode != nil:
+		v.Cause, v.Text = CauseExited, "exited with code "+strconv.Itoa(*r.ExitCode)
+		v.Evidence["exit_code"] = float64(*r.ExitCode)
+	case r.Incomplete == "":
+		return nil
+	default:
+		v.Text += ": " + text.Printable(r.Incomplete)
+	}
+	return v
+}
+
+// An outcome is the part that one ending has in the end of all, in the order in which one is looked for that explains
+// the others.
+type outcome int
+
+const (
+	outcomeFailed     outcome = iota // it failed by itself
+	outcomeTerminated                // its launcher ended it
+	outcomeUnknown                   // nothing is known of its end
+	outcomeSucceeded
+)
+
+// classify returns the role of an ending.
+func (e *ending) classify() outcome {
+	sender, _ := e.verdict.Evidence["sender"].(string)
+	switch v := e.verdict; {
+	case v.Cause == CauseExited && v.Number("exit_code") == 0:
+		return outcomeSucceeded
+	case (scheduler.IsLauncher(sender) || scheduler.IsDaemon(sender)) && e.endedByLauncher():
+		return outcomeTerminated
+	case v.Cause == CauseUnknown:
+		return outcomeUnknown
+	}
+	return outcomeFailed
+}
+
+// endedByLauncher reports whether the signal of a launcher ended the job. At the end time of the scheduler
+// the time limit ended it. USR1 and USR2 are for programs that know them.
+func (e *ending) endedByLauncher() bool {
+	switch v := e.verdict; v.Cause {
+	case CauseSignal, CauseUnknown:
+		return true
+	case CauseTimeLimit:
+		_, known := v.Evidence["limit_time"]
+		return !known
+	case CauseExited:
+		sent, _ := v.Evidence["sent_signal"].(string)
+		return sent != "SIGUSR1" && sent != "SIGUSR2"
+	}
+	return false
+}
+
+// failedAt returns when the job began to fail: when the kernel killed a process of it, or a rule stopped
+// it, or when it ended.
+func (e *ending) failedAt() time.Time {
+	key := ""
+	switch c := e.verdict.Cause; {
+	case IsOutOfMemory(c):
+		key = "time"
+	case c == CauseStopped:
+		key = "signal_time"
+	}
+
+	words, _ := e.verdict.Evidence[key].(string)
+	at, err := time.Parse(time.RFC3339Nano, words)
+	if err != nil || at.After(e.end) && !e.end.IsZero() {
+		return e.end
+	}
+	return at
+}
+
+// compare orders endings by how well they explain the end of all: those that failed by themselves come
+// before those that a launcher ended or of which nothing is known, and the earlier before the later.
+func (e *ending) compare(o *ending) int {
+	return cmp.Or(
+		cmp.Compare(e.outcome, o.outcome),
+		compareKnown(e.failureTime, o.failureTime),
+		-cmp.Compare(verdictPriority(e.verdict), verdictPriority(o.verdict)),
+		reporter.CompareNodes(e.node, o.node),
+		cmp.Compare(e.rankNumber(), o.rankNumber()),
+	)
+}
+
+// compareKnown orders times. Those that are not known come last.
+func compareKnown(a, b time.Time) int {
+	switch {
+	case a.IsZero() == b.IsZero():
+		return a.Compare(b)
+	case a.IsZero():
+		return 1
+	}
+	return -1
+}
+
+// rankNumber returns the rank, or -1 if there is none.
+func (e *ending) rankNumber() int {
+	if e.rank == nil {
+		return -1
+	}
+	return *e.rank
+}
+
+// firstFailure returns the ending that explains the others, with a verdict that says how those ended. It
+// is the first that failed; ok is false if there is no ending at all. Its verdict is the one of
+// the job itself where it is the only one, or where all ended well. firstFailure is a pure function of
+// its arguments, whose order makes no difference.
+func firstFailure(list []ending) (first ending, ok bool) {
+	if len(list) == 0 {
+		return ending{}, false
+	}
+
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].outcome, list[i].failureTime = list[i].classify(), list[i].failedAt()
+	}
+	slices.SortFunc(list, func(a, b ending) int { return a.compare(&b) })
+
+	first = list[0]
+	if !first.fromRankTable && (first.outcome == outcomeSucceeded || len(list) == 1) {
+		return first, true
+	}
+	v := *first.verdict
+	v.Evidence = maps.Clone(v.Evidence)
+	if v.Evidence == nil {
+		v.Evidence = make(map[string]any)
+	}
+	v.Conditions = conditionsOf(list)
+	first.verdict = &v
+
+	switch {
+	case first.outcome != outcomeSucceeded:
+		others := first.countOthers(list[1:])
+		first.note(v.Evidence)
+		others.note(v.Evidence)
+		v.Text = first.sentence() + others.String()
+	case len(list) > 1:
+		v.Text = fmt.Sprintf("all %d ranks %s", len(list), v.Text)
+	}
+	return first, true
+}
+
+// conditionsOf returns what the job that failed first suffered from, and what any rank did.
+func conditionsOf(list []ending) []string {
+	out := []string{}
+	for _, c := range Conditions() {
+		for i, e := range list {
+			if (i == 0 || e.fromRankTable) && slices.Contains(e.verdict.Conditions, c.Name) {
+				out = append(out, c.Name)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// note adds which job it was to the evidence.
+func (e *ending) note(evidence map[string]any) {
+	if e.rank != nil {
+		evidence["rank"] = float64(*e.rank)
+	}
+	if index, err := strconv.ParseUint(e.node, 10, 31); err == nil {
+		evidence["node"] = float64(index)
+	}
+	if e.host != "" {
+		evidence["host"] = text.Printable(e.host)
+	}
+}
+
+// sentence returns how the job ended, with its name: "rank 3 on node1 was killed by …".
+func (e *ending) sentence() string {
+	words := text.Printable(e.verdict.Text)
+	if e.rank == nil {
+		return "node " + text.Printable(text.Clip(e.node, 40)) + ": " + words
+	}
+
+	name := fmt.Sprintf("rank %d%s", *e.rank, e.where())
+	head, _, _ := strings.Cut(words, " ")
+	switch head {
+	case "killed", "ended", "stopped":
+		return name + " was " + words
+	case "exited", "died":
+		return name + " " + words
+	}
+	return name + ": " + words
+}
+
+// where returns the name of the node for a sentence: " on node1".
+func (e *ending) where() string {
+	host, _, _ := strings.Cut(e.host, ".") // the domain is the same for all
+	switch {
+	case e.host != "":
+		return " on " + text.Printable(text.Clip(cmp.Or(host, e.host), 40))
+	case e.node != "":
+		return " on node " + text.Printable(text.Clip(e.node, 40))
+	}
+	return ""
+}

@@ -1,0 +1,250 @@
+package diagnosis
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// mergedRun merges the nodes of a report, each from a file of its own, in a random order and in steps, and
+// checks that neither makes a difference.
+func mergedRun(t *testing.T, r *reporter.Report) *reporter.Report {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	inputs := func() []reporter.SourceReport {
+		var out []reporter.SourceReport
+		for name, n := range r.Nodes {
+			copied := *n
+			copied.Ranks = maps.Clone(n.Ranks)
+			run := r.Run
+			run.ExitCode = nil
+			out = append(out, reporter.SourceReport{Path: name, Report: &reporter.Report{
+				Schema: reporter.Schema, Run: run, Nodes: map[string]*reporter.Node{name: &copied},
+			}})
+		}
+		random.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+		return out
+	}
+
+	merged := mustMerge(t, inputs()...)
+	want := encodedReport(t, merged)
+	for range 5 {
+		list := inputs()
+		if got := encodedReport(t, mustMerge(t, list...)); string(got) != string(want) {
+			t.Fatalf("another order:\n%s\n%s", got, want)
+		}
+		steps := mustMerge(t, list[0])
+		for _, next := range list[1:] {
+			steps = mustMerge(t, reporter.SourceReport{Path: "steps", Report: steps}, next)
+		}
+		if got := encodedReport(t, steps); string(got) != string(want) {
+			t.Fatalf("in steps:\n%s\n%s", got, want)
+		}
+	}
+	return merged
+}
+
+// TestFirst_Ranks: the run's verdict names the first rank that failed, and its exit code is that rank's.
+func TestFirst_Ranks(t *testing.T) {
+	r := mergedRun(t, reportertest.KilledRank())
+	v := r.Run.Verdict
+	want := "rank 3 on node1 was killed by the kernel: python (process 4245) hit the memory limit of 8.0 GiB of its " +
+		"control group at 12:00:18 UTC; peak 8.0 GiB; 7 others were ended by SIGTERM of the launcher within 1.2 s"
+	if v.Cause != CauseOOMCgroup || v.Text != want {
+		t.Errorf("%s: %s, want %s", v.Cause, v.Text, want)
+	}
+	if *r.Run.ExitCode != 137 || r.Run.Signal != "SIGKILL" {
+		t.Errorf("exit code %d, signal %q", *r.Run.ExitCode, r.Run.Signal)
+	}
+	for key, want := range map[string]any{"rank": 3.0, "node": 0.0, "host": "node1", "others_ended": 7.0,
+		"others_seconds": 1.2, "limit_mb": 8192.0} {
+		if v.Evidence[key] != want {
+			t.Errorf("%s = %v, want %v", key, v.Evidence[key], want)
+		}
+	}
+	if _, changed := r.Nodes["0"].Ranks["3"].Verdict.Evidence["rank"]; changed {
+		t.Error("the rank's own verdict was changed")
+	}
+}
+
+// ends returns a verdict for a test: its cause, sender and sent signal.
+func ends(cause, words string, more ...any) *reporter.Verdict {
+	v := &reporter.Verdict{Cause: cause, Text: words, Evidence: map[string]any{}}
+	for i := 0; i < len(more); i += 2 {
+		v.Evidence[more[i].(string)] = more[i+1]
+	}
+	return v
+}
+
+// TestFirst_Sentences: who is first, and what is said of the others.
+func TestFirst_Sentences(t *testing.T) {
+	type report = *reporter.Report
+	fails := func(rank int, before time.Duration, code int) func(report) {
+		return func(r report) {
+			reportertest.EndRank(r, rank, before, code, "", ends(CauseExited, fmt.Sprintf("exited with code %d", code)))
+		}
+	}
+	victim := func(rank int, before time.Duration, sender string) func(report) {
+		return func(r report) { reportertest.TerminateRank(r, rank, before, sender) }
+	}
+	stops := func(rank int, before time.Duration) func(report) {
+		return func(r report) {
+			k := reportertest.RankOf(r, rank)
+			k.End.Time = k.End.Add(-before)
+			k.ExitCode, k.Incomplete, k.Job = nil, "cut off", nil
+			k.Verdict = ends(CauseUnknown, "how the command ended is not known: cut off")
+		}
+	}
+	limit := func(rank int, before time.Duration, pairs ...any) func(report) {
+		return func(r report) {
+			reportertest.EndRank(r, rank, before, 143, "SIGTERM", ends(CauseTimeLimit,
+				"ended at a time limit of Slurm: SIGTERM from slurmstepd (process 7) at 12:00:20 UTC; the job died of SIGTERM",
+				append([]any{"sender", "slurmstepd", "sent_signal", "SIGTERM"}, pairs...)...))
+		}
+	}
+	const s = time.Second
+	for _, c := range []struct {
+		name   string
+		change []func(report)
+		want   string // the text
+		code   int    // -1 = not known
+	}{
+		{"all good", nil, "all 4 ranks exited with code 0", 0},
+		{"one", []func(report){fails(2, s, 7)}, "rank 2 on node2 exited with code 7", 7},
+		{"the earlier", []func(report){fails(0, s, 7), fails(3, 3*s, 8)},
+			"rank 3 on node2 exited with code 8; 1 other failed, too", 8},
+		{"at once", []func(report){fails(0, s, 7), fails(3, s, 7)},
+			"rank 0 on node1 exited with code 7; 1 other likewise within 0.1 s", 7},
+		{"not the victim", []func(report){victim(0, 3*s, "prted"), fails(3, s, 8)},
+			"rank 3 on node2 exited with code 8; 1 other was ended by SIGTERM of the launcher", 8},
+		{"somebody's signal", []func(report){victim(0, 3*s, "bash"), fails(3, s, 8)},
+			"rank 0 on node1 was killed by SIGTERM from bash (process 77) at 12:00:17 UTC; 1 other failed, too", 143},
+		{"victims only", []func(report){victim(0, s, "slurmstepd"), victim(1, 2*s, "slurmstepd"), victim(2, s, "slurmstepd")},
+			"rank 1 on node1 was killed by SIGTERM from slurmstepd (process 77) at 12:00:18 UTC; 2 others were ended by SIGTERM of the launcher within 1.0 s", 143},
+		{"a journal that stops", []func(report){stops(0, 5*s)}, "rank 0 on node1: how the command ended is not known: cut off", -1},
+		{"a victim before a journal that stops", []func(report){stops(0, 5*s), victim(3, s, "prted")},
+			"rank 3 on node2 was killed by SIGTERM from prted (process 77) at 12:00:19 UTC; 1 other has no end", 143},
+		{"not a journal that stops", []func(report){stops(0, 5*s), stops(1, 5*s), fails(3, 50*time.Millisecond, 9)},
+			"rank 3 on node2 exited with code 9; 2 others have no end", 9},
+		{"Hydra", []func(report){fails(1, s, 1), stops(0, s), victim(2, s/2, "hydra_pmi_proxy"), victim(3, 100*time.Millisecond, "mpiexec.hydra")},
+			"rank 1 on node1 exited with code 1; 2 others were ended by SIGTERM of the launcher within 0.9 s; 1 other has no end", 1},
+		{"the time limit of a job", []func(report){limit(0, s, "limit_time", "2024-05-01T12:00:00Z"), limit(1, 2*s, "limit_time", "2024-05-01T12:00:00Z"), fails(2, s, 1)},
+			"rank 1 on node1 was ended at a time limit of Slurm: SIGTERM from slurmstepd (process 7) at 12:00:20 UTC; the job died of SIGTERM" +
+				"; 1 other likewise within 1.0 s; 1 other failed, too", 143},
+		{"a step that was cancelled", []func(report){limit(0, 2*s), fails(2, s, 1)},
+			"rank 2 on node2 exited with code 1; 1 other was ended by SIGTERM of the launcher", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := reportertest.Ranks(2, 2, 20)
+			for _, change := range c.change {
+				change(r)
+			}
+			merged := mergedRun(t, r)
+			if v := merged.Run.Verdict; v.Text != c.want {
+				t.Errorf("%s\nwant %s", v.Text, c.want)
+			}
+			code := -1
+			if merged.Run.ExitCode != nil {
+				code = *merged.Run.ExitCode
+			}
+			if code != c.code && c.code >= 0 {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+		})
+	}
+}
+
+// TestFirst_OneNode: the verdict of a node of ranks is the same as that of its run, and a job that is alone is as it
+// always was.
+func TestFirst_OneNode(t *testing.T) {
+	r := reportertest.Ranks(1, 3, 20)
+	reportertest.EndRank(r, 1, time.Second, 139, "SIGSEGV", ends(CauseSignal, "killed by SIGSEGV: a fault"))
+	if v := mergedRun(t, r).Run.Verdict; v.Text != "rank 1 on node1 was killed by SIGSEGV: a fault" || v.Number("rank") != 1 {
+		t.Errorf("%+v", v)
+	}
+
+	merged := mergedRun(t, r)
+	if n := merged.Nodes["0"]; n.Verdict.Text != merged.Run.Verdict.Text || *n.Job.ExitCode != 139 || n.Job.Signal != "SIGSEGV" {
+		t.Errorf("%+v %+v", n.Verdict, n.Job)
+	}
+	if r.Nodes["0"].Job.Signal != "" {
+		t.Error("the job of the input was changed")
+	}
+	first, ok := firstFailure(endingsOf("", r.Nodes["0"]))
+	if _, has := first.verdict.Evidence["node"]; !ok || has || first.verdict.Evidence["host"] != "node1" || *first.code != 139 {
+		t.Errorf("%+v", first)
+	}
+
+	own := ends(CauseSignal, "killed by SIGSEGV: a fault")
+	alone := reportertest.NodeReport(0, 20, 1, nil)
+	alone.Nodes["0"].Verdict = own
+	if merged := mustMerge(t, reporter.SourceReport{Path: "x", Report: alone}); merged.Run.Verdict != own {
+		t.Errorf("%+v", merged.Run.Verdict)
+	}
+	if _, ok := firstFailure(nil); ok {
+		t.Error("there is a first of none")
+	}
+}
+
+// TestFirst_RanksOfOneEach: ranks that are alone on their nodes are named, too.
+func TestFirst_RanksOfOneEach(t *testing.T) {
+	r := reportertest.Ranks(3, 1, 20)
+	for name, n := range r.Nodes {
+		rank := n.Ranks[name].Rank
+		n.Identity.Rank, n.Ranks = &rank, nil
+	}
+	n := r.Nodes["1"]
+	n.Verdict, n.Job.ExitCode = ends(CauseExited, "exited with code 4", "exit_code", 4.0), new(4)
+	merged := mergedRun(t, r)
+	if v := merged.Run.Verdict; v.Text != "rank 1 on node2 exited with code 4" || *merged.Run.ExitCode != 4 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// FuzzFirst: whatever verdicts say, the first failure is the same in any order, can be written, and
+// belongs to one of them.
+func FuzzFirst(f *testing.F) {
+	f.Add([]byte(`[{"cause":"oom_cgroup","text":"killed","evidence":{"time":"2024-05-01T12:00:00Z","sender":7}},`+
+		`{"cause":"signal","text":"\u001b","evidence":null},{"cause":"later","text":"","evidence":{"exit_code":1e300}}]`), int64(7))
+	f.Fuzz(func(t *testing.T, data []byte, spread int64) {
+		var verdicts []*reporter.Verdict
+		if json.Unmarshal(data, &verdicts) != nil || slices.Contains(verdicts, nil) {
+			return
+		}
+
+		var list []ending
+		for i, v := range verdicts {
+			e := ending{node: fmt.Sprint(i / 2), host: strings.Repeat("h.", i), verdict: v, fromRankTable: i%2 > 0}
+			if e.fromRankTable {
+				e.rank = &i
+			}
+			if i%3 > 0 {
+				e.end = reportertest.RunStart.Add(time.Duration(spread * int64(i)))
+			}
+			list = append(list, e)
+		}
+		first, ok := firstFailure(list)
+		if ok != (len(list) > 0) || ok && first.verdict == nil {
+			t.Fatal(first, ok)
+		}
+		slices.Reverse(list)
+		again, _ := firstFailure(list)
+		if !reflect.DeepEqual(first, again) {
+			t.Errorf("%+v\n%+v", first.verdict, again.verdict)
+		}
+		if ok {
+			if _, err := json.Marshal(first.verdict.Evidence); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

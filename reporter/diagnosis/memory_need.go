@@ -1,0 +1,210 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// MemoryKillFinding returns the finding MemoryTight of a node on which the kernel killed a process of the job
+// for the memory limit that the job has from outside, however short the run was. It returns nil if that did
+// not happen, or if the limit is not known.
+func MemoryKillFinding(n *reporter.Node) *reporter.Finding {
+	if n == nil || n.Verdict == nil {
+		return nil
+	}
+
+	limit, kills := n.Verdict.Number("limit_mb"), n.Verdict.Number("limit_kills")
+	if limit == 0 && kills > 0 && n.Limits != nil { // the job survived
+		limit = float64(n.Limits.MemoryMB)
+	}
+	if !positive(limit) || n.Verdict.Cause != CauseOOMCgroup && !(kills > 0) {
+		return nil
+	}
+
+	ask := roundSize((limit + (&ruleInput{Node: n}).peakJobSwap()) * findKilledRoom)
+	killed := text.Count(max(kills, 1), "process", "processes")
+	return &reporter.Finding{
+		ID: MemoryTight, Severity: SeverityWarning,
+		Text: "The kernel killed " + killed + " at the memory limit of " + text.TrimmedSizeText(limit) +
+			": ask for at least " +
+			text.TrimmedSizeText(ask) + ".",
+		Evidence: evidence("limit_mb", limit, "ask_mb", ask, "oom_kills", max(kills, 1)),
+	}
+}
+
+// ShortVerdict returns the sentence of a verdict. For a kill for memory it leaves out the time and the peak.
+func ShortVerdict(v *reporter.Verdict) string {
+	if !IsOutOfMemory(v.Cause) {
+		return v.Text
+	}
+
+	words := v.Text
+	if when, err := time.Parse(time.RFC3339Nano, fmt.Sprint(v.Evidence["time"])); err == nil {
+		words, _, _ = strings.Cut(words, " at "+clockTime(when))
+	}
+	words, _, _ = strings.Cut(words, "; ")
+	return words
+}
+
+// SuggestedMemory returns twice the memory in MiB that the job needed, rounded up, but not more than its limit, unless
+// that is less than 1.25 × the need. It returns NaN if it is not known how much the job needs.
+func SuggestedMemory(n *reporter.Node, run *reporter.Run) float64 {
+	e := ruleInput{Node: n, command: commandOf(n, run)}
+	if why, _ := e.reclaimReason(); why != "" || e.memoryOption() != "" {
+		return math.NaN()
+	}
+	need := e.neededMemory()
+	ask := roundSize(findMemoryRoom * need)
+	if limit := e.memoryGiven(); ask > limit {
+		return max(math.Floor(limit), roundSize(findTightRoom*need))
+	}
+	return ask
+}
+
+// ShortAdvice returns the advice of a rule in a few words, or "" if it is not known.
+func ShortAdvice(id string) string { return ruleOf(id).Advice }
+
+// The part of the peak from which swap and what was brought back show that the job could have used more memory.
+const (
+	reclaimSwapShare    = 0.05
+	reclaimRefaultShare = 0.1
+)
+
+// reclaimReason returns what kept the memory of the job below what it needs, in words, and its name for programs. It
+// returns "" if nothing did. Less than the job had may then be too little, and how much is enough is not known.
+func (e *ruleInput) reclaimReason() (words, name string) {
+	if e.Limits == nil || e.Limits.Reclaim == nil {
+		return "", ""
+	}
+	h, peak := e.Limits.Reclaim, e.peakMemory()
+	switch {
+	case h.HighMB > 0:
+		return "memory.high of " + text.TrimmedSizeText(h.HighMB) + " held it down", "memory.high"
+	case h.SwapMB >= reclaimSwapShare*peak:
+		return "up to " + text.TrimmedSizeText(h.SwapMB) + " of it were in swap", "swap"
+	case h.RefaultedMB >= reclaimRefaultShare*peak:
+		return text.TrimmedSizeText(h.RefaultedMB) + " had to be read again after the kernel had dropped them", "refaults"
+	}
+	return "", ""
+}
+
+// unknownNeedFinding returns the finding that less memory was used than the job has, and why no amount is advised. It
+// returns nil if the peak shows how much the job needs.
+func (e *ruleInput) unknownNeedFinding(used string) *reporter.Finding {
+	key, words := "sized_by", ""
+	held, by := e.reclaimReason()
+	switch sized := text.Printable(e.memoryOption()); {
+	case held != "":
+		key, words = "held_by", ", but "+held+": how much it needs is not known."
+	case sized == "":
+		return nil
+	case sized == "java":
+		by, words = sized, ". Java takes a part of the memory that it finds: set -Xmx before you ask for less."
+	default:
+		by, words = sized, ", and may take as much as "+sized+" allows: to ask for less, lower that with it."
+	}
+	return &reporter.Finding{Severity: SeverityInfo, Text: used + words, Evidence: map[string]any{key: by}}
+}
+
+// memoryOption returns the part of a command line of the job by which a program decides how much memory it takes:
+// "-Xmx3g", "--mem 8G", or "java", which decides by the memory that it finds. It returns "" if there is none.
+func (e *ruleInput) memoryOption() string {
+	if by := memoryOptionIn(e.command); by != "" {
+		return by
+	}
+	for _, p := range e.Processes {
+		if by := memoryOptionIn(strings.Fields(p.Command)); by != "" {
+			return by
+		}
+	}
+	return ""
+}
+
+// A sizeValue is a size of memory, or a part of what there is.
+var sizeValue = regexp.MustCompile(`^\d+(\.\d+)?([kKmMgGtT]([iI]?[bB])?|[bB]|%)?$`)
+
+// unitValue is one that says its unit.
+var unitValue = regexp.MustCompile(`^\d+(\.\d+)?([kKmMgGtT]([iI]?[bB])?|%)$`)
+
+// shellSigns are characters that a shell takes from around a word: sh -c "(java -Xmx3g; sort -S 2G)".
+const shellSigns = "\"'`;&|()"
+
+// memoryOptionIn returns the argument of a command by which it decides how much memory it takes, or "".
+func memoryOptionIn(command []string) string {
+	var args []string
+	for _, arg := range command { // a command in a command: sh -c "java -Xmx3g"
+		args = append(args, strings.Fields(arg)...)
+	}
+	for i, arg := range args {
+		next := ""
+		if i+1 < len(args) {
+			next = args[i+1]
+		}
+		if by := sizeOption(strings.Trim(arg, shellSigns), strings.Trim(next, shellSigns)); by != "" {
+			return by
+		}
+	}
+	if slices.ContainsFunc(args, func(arg string) bool { return path.Base(arg) == "java" }) {
+		return "java"
+	}
+	return ""
+}
+
+// sizeOption returns an option, with its value, that says how much memory a program takes. It returns "" for any
+// other argument.
+func sizeOption(arg, next string) string {
+	for _, option := range []string{"-Xmx", "-XX:MaxRAM", "-XX:MaxHeapSize", "-XX:InitialRAM"} {
+		if strings.HasPrefix(arg, option) && len(arg) > len(option) {
+			return arg
+		}
+	}
+
+	name, value, joined := strings.Cut(arg, "=")
+	if !joined {
+		value = next
+	}
+	said := arg
+	if !joined {
+		said += " " + next
+	}
+	switch dashes := len(name) - len(strings.TrimLeft(name, "-")); {
+	case namesMemory(name) && sizeValue.MatchString(value) && (dashes > 0 || joined):
+		return said
+	case dashes == 1 && len(arg) > 2 && strings.Contains("mMS", arg[1:2]) && unitValue.MatchString(arg[2:]): // sort -S4G
+		return arg
+	case dashes == 1 && len(arg) == 2 && strings.Contains("mMS", arg[1:]) && unitValue.MatchString(next):
+		return said // samtools sort -m 2G
+	}
+	return ""
+}
+
+// wordEnd is where a word ends in sortRAM. It is compiled when it is needed.
+var wordEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-z])([A-Z])`) })
+
+// namesMemory reports whether a word of the name of an option means memory: --max-memory, --limitBAMsortRAM,
+// --max_old_space_size.
+func namesMemory(name string) bool {
+	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
+	words := strings.FieldsFunc(wordEnd().ReplaceAllString(name, "$1 $2"), notLetter)
+	for i, word := range words {
+		switch strings.ToLower(word) {
+		case "mem", "memory", "ram", "heap", "localmem", "maxmem", "maxmemory", "maxram", "maxheap", "heapsize":
+			return true
+		case "buffer", "space":
+			if i+1 < len(words) && strings.EqualFold(words[i+1], "size") {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,112 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The thresholds of a job that waited for a file system of a server.
+const (
+	serverWait    = 20  // percent of the run that calls took
+	serverStorage = 5   // percent of the time that tasks waited for storage: then reads and writes held them up
+	serverBusy    = 0.9 // of the CPUs that its threads can use: a job that had them did not wait
+)
+
+// judgeServer fires if the job waited for a file system of a server.
+func judgeServer(e *ruleInput) *reporter.Finding {
+	var all, worst mountWait
+	for i := range e.Mounts {
+		h := e.mountWait(&e.Mounts[i])
+		all.seconds, all.calls = all.seconds+h.seconds, all.calls+h.calls
+		if h.seconds > worst.seconds {
+			worst = h
+		}
+	}
+	pct := min(100, 100*all.seconds/e.wall)
+	if worst.mount == nil || !(pct >= serverWait) || e.isCPUBound() {
+		return nil
+	}
+
+	words := fmt.Sprintf("Calls to network file systems took %s, %s of the run if they came one after the other: ",
+		text.Seconds(all.seconds), text.Percent(pct))
+	if len(e.Mounts) > 1 {
+		words += text.Seconds(worst.seconds) + " "
+	}
+	return &reporter.Finding{
+		Text: words + worst.text(),
+		Evidence: evidence("wait_seconds", all.seconds, "wait_pct", pct, "calls", all.calls, "source", worst.mount.Source,
+			"source_seconds", worst.seconds, "operation", worst.operation, "storage_wait_pct", e.storageWaitPct()),
+	}
+}
+
+// A mountWait is what held tasks up: the calls of a mount that do, and the operation that took the longest of them.
+type mountWait struct {
+	mount          *reporter.Mount
+	seconds, calls float64
+	operation      string
+}
+
+// mountWait returns which calls of a mount held tasks up, as far as that is known.
+func (e *ruleInput) mountWait(m *reporter.Mount) mountWait {
+	h := mountWait{mount: m, seconds: finiteOrZero(m.ExecuteSeconds), calls: finiteOrZero(m.Calls)}
+	behind := strings.HasPrefix(m.Type, "nfs") && !(e.storageWaitPct() >= serverStorage)
+	for _, op := range m.Operations {
+		switch {
+		case behind && movesData(op.Name):
+			h.seconds, h.calls = h.seconds-finiteOrZero(op.ExecuteSeconds), h.calls-finiteOrZero(op.Calls)
+		case h.operation == "":
+			h.operation = text.Clip(text.Printable(op.Name), 20)
+		}
+	}
+	return h
+}
+
+// text says what it was, and what to change.
+func (h *mountWait) text() string {
+	words := "for " + mountName(h.mount)
+	if each := 1000 * h.seconds / h.calls; positive(h.calls) && positive(each) {
+		words += fmt.Sprintf(", %s of %s each", text.Count(h.calls, "call", "calls"), text.Milliseconds(each))
+	}
+	if h.operation != "" {
+		words += ", most of the time for " + h.operation
+	}
+	if h.operation == "" || movesData(h.operation) {
+		return words + ": copy what is used often to a local disk, or read and write in larger pieces."
+	}
+	return words + ": open and look up fewer files, keep many small ones in one, or copy them to a local disk."
+}
+
+// movesData reports whether an operation reads or writes the data of files.
+func movesData(operation string) bool {
+	return slices.Contains([]string{"READ", "WRITE", "COMMIT", "READ_PLUS", "read", "write", "fsync"}, operation)
+}
+
+// mountName names a file system and where it is mounted.
+func mountName(m *reporter.Mount) string {
+	name := text.Clip(text.Printable(m.Source), 40)
+	if len(m.MountedOn) > 0 {
+		name += " on " + text.Clip(text.Printable(m.MountedOn[0]), 40)
+	}
+	return name
+}
+
+// storageWaitPct returns the share of the time in which a task waited for storage, in percent: of the job, else
+// of the node, else that in which CPUs had nothing else to do. It is NaN if none is known.
+func (e *ruleInput) storageWaitPct() float64 {
+	return firstKnown(e.mean(collector.JobPSIIOSome), e.mean(collector.PSIIOSome), e.Metric(reporter.MetricIOWait))
+}
+
+// isCPUBound reports whether the job had the CPUs that it may use and has threads for.
+func (e *ruleInput) isCPUBound() bool {
+	most := e.cpuLimit()
+	if threads := e.Metric(reporter.MetricJobThreads); threads < most || math.IsNaN(most) {
+		most = threads
+	}
+	return e.Metric(reporter.MetricJobCores) >= serverBusy*most
+}

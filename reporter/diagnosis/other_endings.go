@@ -1,0 +1,130 @@
+package diagnosis
+
+import (
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The otherEndings are the jobs that ended after the first that failed.
+type otherEndings struct {
+	alike, ended, failed, lost endingCount
+	signal                     string // that ended them; "" if there were several
+}
+
+// An endingCount counts jobs that ended in one way.
+type endingCount struct {
+	count  int
+	within time.Duration // from the first failure to the last of them; negative if that is not known
+}
+
+// add counts a job that ended.
+func (g *endingCount) add(first, next *ending) {
+	if g.count == 0 {
+		g.within = -1
+	}
+	g.count++
+	if !first.failureTime.IsZero() && !next.end.IsZero() {
+		g.within = max(g.within, next.end.Sub(first.failureTime))
+	}
+}
+
+// countOthers counts how the rest ended.
+func (e *ending) countOthers(rest []ending) otherEndings {
+	var o otherEndings
+	for i := range rest {
+		r := &rest[i]
+		switch {
+		case r.outcome == outcomeSucceeded:
+		case r.outcome == outcomeUnknown:
+			o.lost.add(e, r)
+		case r.outcome == outcomeTerminated:
+			o.addSignal(r.verdict)
+			o.ended.add(e, r)
+		case e.sameFailure(r):
+			o.alike.add(e, r)
+		default:
+			o.failed.add(e, r)
+		}
+	}
+	return o
+}
+
+// sameFailure reports whether another job failed in the same way.
+func (e *ending) sameFailure(o *ending) bool {
+	a, b := e.verdict, o.verdict
+	return a.Cause == b.Cause && a.Number("exit_code") == b.Number("exit_code") &&
+		a.Evidence["signal"] == b.Evidence["signal"]
+}
+
+// addSignal notes which signal of the launcher ended a job.
+func (o *otherEndings) addSignal(v *reporter.Verdict) {
+	sent, _ := v.Evidence["sent_signal"].(string)
+	if o.ended.count == 0 {
+		o.signal = sent
+	}
+	if o.signal != sent {
+		o.signal = ""
+	}
+}
+
+// String returns how the others ended, to follow the sentence of the first: "; 15 others were ended by
+// SIGTERM of the launcher within 1.2 s".
+func (o *otherEndings) String() string {
+	signal := "a signal"
+	if o.signal != "" {
+		signal = text.Printable(o.signal)
+	}
+	return o.alike.words("likewise", "likewise", true) +
+		o.ended.words("was ended by "+signal+" of the launcher", "were ended by "+signal+" of the launcher", true) +
+		o.failed.words("failed, too", "failed, too", false) +
+		o.lost.words("has no end", "have no end", false)
+}
+
+// words returns the words for a group, with its time if wanted.
+func (g *endingCount) words(one, many string, timed bool) string {
+	if g.count == 0 {
+		return ""
+	}
+	words := "; " + text.Count(g.count, "other", "others") + " " + text.Plural(g.count, one, many)
+	if !timed || g.within < 0 {
+		return words
+	}
+	if s := g.seconds(); s < 60 {
+		return words + " within " + text.Fixed(s, 1) + " s"
+	}
+	return words + " within " + text.Seconds(g.seconds())
+}
+
+// seconds returns the time of the group, rounded up to 0.1 s.
+func (g *endingCount) seconds() float64 {
+	const step = 100 * time.Millisecond
+	steps := g.within / step
+	if g.within%step > 0 || steps == 0 {
+		steps++
+	}
+	return float64(steps) / 10
+}
+
+// note adds the counts to the evidence.
+func (o *otherEndings) note(evidence map[string]any) {
+	last := endingCount{within: -1}
+	for _, g := range []struct {
+		key string
+		endingCount
+	}{
+		{"others_alike", o.alike}, {"others_ended", o.ended}, {"others_failed", o.failed}, {"others_lost", o.lost},
+	} {
+		if g.count == 0 {
+			continue
+		}
+		evidence[g.key] = float64(g.count)
+		if g.key != "others_lost" {
+			last.within = max(last.within, g.within)
+		}
+	}
+	if last.within >= 0 {
+		evidence["others_seconds"] = last.seconds()
+	}
+}

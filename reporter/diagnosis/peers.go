@@ -1,0 +1,257 @@
+package diagnosis
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A peer is a node, or one of several ranks of a run, that is compared with the others.
+type peer struct {
+	node    string
+	input   *ruleInput     // of the node; nil for a rank
+	rank    *reporter.Rank // nil for a node
+	end     time.Time
+	seconds float64 // for how long it ran
+}
+
+// A peerFinding is a finding on one of several parts.
+type peerFinding struct {
+	peer peer
+	*reporter.Finding
+}
+
+// memoryRanShort reports whether any node had too little memory.
+func memoryRanShort(r *reporter.Report) bool {
+	for _, n := range r.EachNode() {
+		if v := n.Verdict; v != nil && IsOutOfMemory(v.Cause) {
+			return true
+		}
+		if slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == MemoryTight }) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// addPeerFindings replaces the findings of an earlier merge that follow from a comparison of nodes or ranks with
+// those of the nodes that the report has. The result is a function of their numbers, so the order and
+// the steps of merging make no difference. A nil list of findings becomes an empty one. Existing lists are
+// replaced, not changed.
+func addPeerFindings(r *reporter.Report) {
+	short := memoryRanShort(r)
+	for _, n := range r.EachNode() {
+		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...), func(f reporter.Finding) bool {
+			return comparesPeers(f.ID) || f.ID == ruleMemoryUnused && short // one request of memory is for all nodes
+		})
+	}
+
+	if !hasPeers(r) {
+		return
+	}
+	nodes, ranks := nodePeers(r), rankPeers(r)
+	addRuleFindings(r, ruleImbalance, imbalances(nodes, ranks))
+	addRuleFindings(r, ruleOddNode, oddNodes(nodes))
+	if len(ranks) == 0 {
+		ranks = nodes
+	}
+	addRuleFindings(r, ruleStraggler, stragglers(ranks, r))
+}
+
+// addRuleFindings gives nodes the findings of a rule that compares them.
+func addRuleFindings(r *reporter.Report, id string, list []peerFinding) {
+	rule := ruleOf(id)
+	for _, f := range list {
+		n := r.Nodes[f.peer.node]
+		n.Findings = append(n.Findings, rule.finding(f.Finding))
+		sortFindings(n.Findings)
+	}
+}
+
+// comparesPeers reports whether a rule compares nodes or ranks.
+func comparesPeers(id string) bool {
+	return id == ruleImbalance || id == ruleOddNode || id == ruleStraggler
+}
+
+// hasPeers reports whether a report has several nodes, or a node of several ranks.
+func hasPeers(r *reporter.Report) bool {
+	for _, n := range r.Nodes {
+		if n != nil && len(n.Ranks) > 1 {
+			return true
+		}
+	}
+
+	return len(r.Nodes) > 1
+}
+
+// nodePeers returns the nodes that rules apply to.
+func nodePeers(r *reporter.Report) []peer {
+	var out []peer
+	for name, n := range r.EachNode() {
+		e := newRuleInput(n, &r.Run)
+		if e == nil {
+			continue
+		}
+		p := peer{node: name, input: e, seconds: e.wall}
+		if n.Job != nil {
+			p.end = n.Job.End.Time
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// rankPeers returns the ranks that have run for as long as rules need, on all nodes, if any node has
+// several. A node without a table of ranks may be that of a rank, too.
+func rankPeers(r *reporter.Report) []peer {
+	var out []peer
+	several := false
+	for name, n := range r.EachNode() {
+		several = several || len(n.Ranks) > 1
+		for _, rank := range ranksOn(n) {
+			if p := newRankPeer(name, rank); p.seconds >= minRunSeconds {
+				out = append(out, p)
+			}
+		}
+	}
+	if !several {
+		return nil
+	}
+	return out
+}
+
+// ranksOn returns the ranks of a node in order. The job of a node without a table of ranks is one, if the
+// environment said which.
+func ranksOn(n *reporter.Node) []*reporter.Rank {
+	id, j := n.Identity, n.Job
+	if len(n.Ranks) > 0 || id == nil || id.Rank == nil || j == nil {
+		return n.RankList()
+	}
+	return []*reporter.Rank{{Rank: *id.Rank, Start: j.Start, End: j.End, ExitCode: j.ExitCode, Metrics: n.Metrics}}
+}
+
+// newRankPeer returns a rank as a part. One without an end did not run for any known time.
+func newRankPeer(node string, r *reporter.Rank) peer {
+	p := peer{node: node, rank: r}
+	if r.Incomplete == "" && !r.Start.IsZero() {
+		p.end, p.seconds = r.End.Time, r.End.Sub(r.Start.Time).Seconds()
+	}
+	return p
+}
+
+// metric returns a metric of the job, or NaN if it is not known.
+func (p *peer) metric(name string) float64 {
+	if p.rank == nil {
+		return p.input.Metric(name)
+	}
+	if v, ok := p.rank.Metrics[name]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+// kind returns what the parts are: nodes or ranks.
+func (p *peer) kind() string {
+	if p.rank != nil {
+		return "ranks"
+	}
+	return "nodes"
+}
+
+// evidence returns which part it is, of so many.
+func (p *peer) evidence(count int) map[string]any {
+	e := evidence(p.kind(), count)
+	if p.rank != nil {
+		e["rank"] = p.rank.Rank
+	}
+	return e
+}
+
+// OddRanks returns the ranks that are too far from the median of CPUs or memory, or ended too late, by the
+// thresholds of the rules imbalance and straggler.
+func OddRanks(r *reporter.Report) map[*reporter.Rank]bool {
+	ranks := rankPeers(r)
+	out := make(map[*reporter.Rank]bool)
+	for _, m := range measures() {
+		if m.node {
+			continue
+		}
+		for _, o := range m.outliers(ranks) {
+			out[o.rank] = true
+		}
+	}
+	for _, p := range latePeers(ranks, r) {
+		out[p.rank] = true
+	}
+	return out
+}
+
+// stragglers returns the finding on the part that ended last, if that was long after the median.
+func stragglers(parts []peer, r *reporter.Report) []peerFinding {
+	late := latePeers(parts, r)
+	if len(late) == 0 {
+		return nil
+	}
+
+	last := slices.MaxFunc(late, func(a, b peer) int { return a.end.Compare(b.end) })
+	after := last.end.Sub(medianEnd(parts)).Seconds()
+	return []peerFinding{{last, lateFinding(&last, after, r.Run.Wall(), len(late), len(parts))}}
+}
+
+// latePeers returns the parts that ended long after the median. The ends in a run that failed say nothing:
+// there the first failure decides.
+func latePeers(parts []peer, r *reporter.Report) []peer {
+	noEnd := func(p peer) bool { return p.end.IsZero() }
+	length := r.Run.Wall()
+	switch {
+	case len(parts) < 2 || slices.ContainsFunc(parts, noEnd) || r.Run.Incomplete != "":
+		return nil
+	case r.Run.ExitCode == nil || *r.Run.ExitCode != 0:
+		return nil
+	case !positive(length) || length < findStragglerLength:
+		return nil
+	}
+
+	middle := medianEnd(parts)
+	return slices.DeleteFunc(slices.Clone(parts), func(p peer) bool {
+		return p.end.Sub(middle).Seconds() <= findStragglerShare*length
+	})
+}
+
+// medianEnd returns the median of the ends.
+func medianEnd(parts []peer) time.Time {
+	times := make([]time.Time, 0, len(parts))
+	for _, p := range parts {
+		times = append(times, p.end)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	low, high := times[(len(times)-1)/2], times[len(times)/2]
+	return low.Add(high.Sub(low) / 2)
+}
+
+// lateFinding returns the finding on the part that ended last, one of count that were late.
+func lateFinding(p *peer, late, length float64, count, of int) *reporter.Finding {
+	subject := "The job of this node"
+	if p.rank != nil {
+		subject = fmt.Sprintf("Rank %d", p.rank.Rank)
+	}
+	share := text.Percent(100*late/length) + " of the run"
+	if count > 1 {
+		share += "; " + text.Count(count, "was", "were") + " late"
+	}
+
+	f := &reporter.Finding{
+		Text: fmt.Sprintf("%s ended %s after the median of %d %s (%s): what the others had asked for was idle meanwhile. "+
+			"Give it less to do, or find what it waited for.",
+			subject, text.Seconds(late), of, p.kind(), share),
+		Evidence: p.evidence(of),
+	}
+	maps.Copy(f.Evidence, evidence("late", count, "late_seconds", late, "run_seconds", length))
+	return f
+}

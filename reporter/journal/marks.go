@@ -1,0 +1,102 @@
+package journal
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// marksLine is what the job has said of itself since the sample before, with times on the axis of the samples.
+type marksLine struct {
+	Lines   []json.RawMessage `json:"lines,omitempty"` // as a job writes them
+	Dropped marks.Dropped     `json:"lost,omitzero"`
+	Why     string            `json:"why,omitempty"`
+}
+
+// appendMarks adds what the job has said to the line of a sample. Of a job that says nothing it adds nothing.
+func (j *Journal) appendMarks(out []byte, s *collector.Sample, rec *collector.Recording) []byte {
+	if rec.Marks == nil {
+		return out
+	}
+	if s.JobCPUSeconds > 0 {
+		out = text.AppendFloat(append(out, `,"job_cpu_s":`...), s.JobCPUSeconds)
+	}
+
+	if s.MemoryStale {
+		out = append(out, `,"memory_held":true`...)
+	}
+
+	news := rec.MarksUpdate
+	told := marksLine{Dropped: marks.Dropped{Bytes: news.Dropped.Bytes}, Why: news.Why}
+	if len(news.Lines) == 0 && news.Dropped == told.Dropped && told.Dropped == j.lastMarks.Dropped &&
+		told.Why == j.lastMarks.Why {
+		return out
+	}
+
+	j.lastMarks = told
+	told.Dropped = news.Dropped
+	for _, l := range news.Lines {
+		told.Lines = append(told.Lines, bytes.TrimSpace(l.Append(nil)))
+	}
+
+	return appendMember(out, `,"said":`, &told)
+}
+
+// applyTo adds what the job has said before the sample at a time to the Recording.
+func (s *marksLine) applyTo(rec *collector.Recording, at float64) error {
+	news := marks.Update{Dropped: s.Dropped, Why: s.Why}
+	if s.Dropped.Marks < 0 || s.Dropped.PhaseSpans < 0 || s.Dropped.Bytes < 0 {
+		return errors.New("a count of marks below 0")
+	}
+	for _, data := range s.Lines {
+		l, ok := marks.Parse(data)
+		if !ok || math.IsNaN(l.At) || l.At > at || l.IsPhase && l.At < rec.NewestTimestamp() {
+			return fmt.Errorf("a mark at %v before the sample at %v", l.At, at)
+		}
+		news.Lines = append(news.Lines, l)
+	}
+	rec.AddMarks(news)
+
+	return nil
+}
+
+// maxPackedMarks is more than the text of all marks and phases takes within their bounds.
+const maxPackedMarks = 16 << 20
+
+// pack returns a value as JSON with gzip; nil for nil.
+func pack[T any](v *T) ([]byte, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	packed, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(text.WriteJSON(packed, v), packed.Close())
+	return out.Bytes(), err
+}
+
+// unpack is the inverse of pack. It reads no more than the given number of bytes. what names the value.
+func unpack[T any](data []byte, most int64, what string) (*T, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	v := new(T)
+	packed, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(packed, most)).Decode(v)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("packed %s: %w", what, err)
+	}
+	return v, nil
+}

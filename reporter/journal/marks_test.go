@@ -1,0 +1,161 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// speak lets the job of a Recording say something before its next sample, now and then.
+func speak(rec *collector.Recording, i int) {
+	news := marks.Update{}
+	at := rec.NewestTimestamp()
+	switch i % 7 {
+	case 1:
+		news.Lines = append(news.Lines, marks.Line{Text: fmt.Sprintf("mark %d \x1b[31m\u202e", i), At: at - 0.25})
+	case 2, 5:
+		news.Lines = append(news.Lines, marks.Line{IsPhase: true, Text: fmt.Sprintf("phase %d", i%3), At: at + 0.125})
+	case 6:
+		news.Lines = append(news.Lines, marks.Line{IsPhase: true, At: at + 0.5})
+		news.Dropped.Marks = 2
+	}
+	if i > 40 {
+		news.Dropped.Bytes, news.Why = int64(i/10), "read marks x: it has shrunk"
+	}
+	rec.AddMarks(news)
+}
+
+// What a killed perfagent leaves has all marks, and the phases' numbers to the last bit, whether they are
+// read from lines or from a snapshot.
+func TestJournal_KeepsMarksAndPhases(t *testing.T) {
+	for _, snapshotAt := range []int{-1, 0, 9, 50, 99} {
+		t.Run(fmt.Sprint(snapshotAt), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { keepsMarks(t, 100, snapshotAt) })
+		})
+	}
+}
+
+func keepsMarks(t *testing.T, n, snapshotAt int) {
+	t.Helper()
+	s := reportertest.NewStream(7)
+	rec := s.Recording(10)
+	_, got := journaled(t, s, rec, n, func(i int, j *Journal) {
+		speak(rec, i)
+		if i == snapshotAt {
+			j.wantSnapshot.Store(true)
+		}
+	})
+	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
+	a, b := want.Nodes["3"], got.Nodes["3"]
+	if len(a.Marks) == 0 || len(a.Phases) != 3 || len(a.Phases[0].Metrics) < 10 {
+		t.Fatalf("the recording has %d marks and %d phases", len(a.Marks), len(a.Phases))
+	}
+	if d := cmp.Diff(a.Marks, b.Marks) + cmp.Diff(a.Phases, b.Phases); d != "" {
+		t.Errorf("from the journal (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(about("marks", a.Missing), about("marks", b.Missing)); d != "" || len(about("marks", a.Missing)) != 2 {
+		t.Errorf("missing marks (-want +got):\n%s", d)
+	}
+}
+
+// about returns what is missing of one thing.
+func about(what string, list []reporter.Missing) []reporter.Missing {
+	return slices.DeleteFunc(slices.Clone(list), func(m reporter.Missing) bool { return m.What != what })
+}
+
+// The lines of a job that says nothing are what they were.
+func TestJournal_NothingSaid(t *testing.T) {
+	s := reportertest.NewStream(7)
+	rec := s.Recording(10)
+	sample := s.Next(rec)
+	sample.JobCPUSeconds = 1
+	j := &Journal{}
+	if line := j.line(sample, rec); bytes.Contains(line, []byte("said")) || bytes.Contains(line, []byte("job_cpu_s")) {
+		t.Errorf("the line is %s", line)
+	}
+}
+
+// A line whose marks are damaged is left out, and hides no other.
+func TestJournal_DamagedMarks(t *testing.T) {
+	s := reportertest.NewStream(7)
+	rec := s.Recording(10)
+	j := createFor(t, head(s, 10))
+	for i := range 3 {
+		if i == 1 {
+			rec.AddMarks(marks.Update{Lines: []marks.Line{{IsPhase: true, Text: "load", At: rec.NewestTimestamp() + 0.125}}})
+		}
+		j.Observe(s.Next(rec), rec)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, bad := range []string{`,"ts":7`, `,"ts":9999999999`, `,"ts":null`, ``} {
+		at := bytes.Index(data, []byte(`{"phase":"load"`))
+		end := at + bytes.IndexByte(data[at:], '}')
+		damaged := string(data[:at]) + `{"phase":"load"` + bad + string(data[end:])
+		r, err := Parse([]byte(damaged))
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := about("journal", r.Nodes["3"].Missing)
+		if len(missing) == 0 || missing[0].Count != 1 || r.Nodes["3"].Sampling.Samples != 2 {
+			t.Errorf("with %q: %d samples, %v", bad, r.Nodes["3"].Sampling.Samples, missing)
+		}
+	}
+}
+
+// At all bounds a snapshot stays small, and hostile ones are refused.
+func TestJournal_PackedMarks(t *testing.T) {
+	rec := reportertest.Recording(0)
+	news := marks.Update{}
+	for i := range marks.MaxMarks {
+		text := strings.Repeat(fmt.Sprintf("%d\x01", i*7919), 200)[:marks.MaxText]
+		phase := fmt.Sprintf("%d%s", i%collector.MaxPhases, strings.Repeat("p", 190))
+		at := rec.NewestTimestamp() + float64(i)/1000
+		news.Lines = append(news.Lines, marks.Line{Text: text, At: at}, marks.Line{IsPhase: true, Text: phase, At: at})
+	}
+	rec.AddMarks(news)
+	sample := reportertest.Sample(0, 2)
+	rec.Add(&sample)
+
+	packed, err := pack(rec.Marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(packed) > 512<<10 {
+		t.Errorf("all marks and phases take %d bytes", len(packed))
+	}
+	back, err := unpack[collector.Marks](packed, maxPackedMarks, "marks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := json.Marshal(rec.Marks)
+	if got, _ := json.Marshal(back); string(got) != string(want) {
+		t.Error("they read back as something else")
+	}
+
+	for _, bad := range [][]byte{[]byte("text"), packed[:len(packed)/2]} {
+		if _, err := unpack[collector.Marks](bad, maxPackedMarks, "marks"); err == nil {
+			t.Errorf("%d bytes were read", len(bad))
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+const (
+	// operationsInterval is how often the Book of operations is written if it has changed: within the 5 s promised.
+	operationsInterval = 3 * time.Second
+	// maxOperationsSize is less than the maximum size of a journal with operations, 4 MiB, by a full queue of lines.
+	maxOperationsSize = 4<<20 - 160<<10
+	// maxTransfers is how many transfers a state has one by one. Of more of them the sums are exact, and the quantiles
+	// are estimated.
+	maxTransfers = 16384
+	// maxTimelineCells is how many cells of the time lines are written. Of more of them every second point is left out.
+	maxTimelineCells = 1000 * 24
+)
+
+// A timelinePoints is what the job has said of its operations since the sample before: the newest points of the time
+// lines.
+type timelinePoints struct {
+	// Keys are those of all time lines, if there are new ones.
+	Keys []string `json:"keys,omitempty"`
+	// Points are those of pointsOf.
+	Points reporter.Numbers `json:"points"`
+}
+
+// appendTimelines adds the newest points of the time lines to the line of a sample.
+func (j *Journal) appendTimelines(out []byte, w *collector.Operations) []byte {
+	if w == nil || len(w.Keys) == 0 {
+		return out
+	}
+
+	line := timelinePoints{Points: pointsOf(w.LastSample)}
+	if len(w.Keys) != j.timelineCount {
+		line.Keys, j.timelineCount = w.Keys, len(w.Keys)
+	}
+	return appendMember(out, `,"work":`, &line)
+}
+
+// pointsOf returns four numbers of each line: min, mean, max and weight.
+func pointsOf(stats []series.Stat) reporter.Numbers {
+	points := make(reporter.Numbers, 0, 4*len(stats))
+	for _, s := range stats {
+		points = append(points, roundDigits(s.Min), roundDigits(s.Mean()), roundDigits(s.Max), roundDigits(s.Weight))
+	}
+	return points
+}
+
+// roundDigits keeps six digits of a number. Random digits take much room, and pictures show fewer.
+func roundDigits(v float64) float64 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) || v == math.Trunc(v) && math.Abs(v) < 1e6 {
+		return v
+	}
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	return v
+}
+
+// applyTo adds the points to the time lines of a Recording, before its sample.
+func (l *timelinePoints) applyTo(rec *collector.Recording) error {
+	if l == nil {
+		if w := rec.Operations; w != nil && w.Timelines != nil { // the lines are as long as the ring
+			w.AddSample(rec, w.Keys, make([]series.Stat, len(w.Keys)))
+		}
+		return nil
+	}
+
+	if rec.Operations == nil {
+		rec.Operations = &collector.Operations{Aggregator: aggregate.New(aggregate.Options{}, time.Time{})}
+	}
+	w, keys := rec.Operations, rec.Operations.Keys
+	if len(l.Keys) > 0 {
+		if len(l.Keys) < len(keys) || !slices.Equal(l.Keys[:len(keys)], keys) || len(l.Keys) > series.MaxWidth {
+			return errors.New("the time lines of operations are not those of the lines before")
+		}
+		keys = l.Keys
+	}
+	if len(l.Points) != 4*len(keys) {
+		return fmt.Errorf("%d numbers for %d time lines of operations, not 4 each", len(l.Points), len(keys))
+	}
+
+	w.AddSample(rec, keys, statsOf(l.Points))
+	return nil
+}
+
+// statsOf is the inverse of pointsOf. The summary of numbers that are not those of a point is empty.
+func statsOf(points reporter.Numbers) []series.Stat {
+	stats := make([]series.Stat, 0, len(points)/4)
+	for p := range slices.Chunk(points, 4) {
+		var s series.Stat
+		least, mean, greatest := p[0], p[1], p[2]
+		s.Add(mean, p[3])
+		if s.Count == 0 || !(least <= mean && mean <= greatest) || math.IsInf(least, 0) || math.IsInf(greatest, 0) {
+			s = series.Stat{}
+		} else {
+			s.Min, s.Max = least, greatest
+		}
+		stats = append(stats, s)
+	}
+	return stats
+}
+
+// A packedTimelines is the time lines of operations in a snapshot, packed by gzip.
+type packedTimelines struct {
+	Keys    []string           `json:"keys"`
+	Buckets []reporter.Numbers `json:"buckets"` // by pointsOf
+}
+
+// packTimelines returns the time lines as JSON with gzip, or nil.
+func packTimelines(keys []string, lines *series.Ring) ([]byte, error) {
+	if lines == nil {
+		return nil, nil
+	}
+
+	packed := packedTimelines{Keys: keys}
+	for i := range lines.Len() {
+		packed.Buckets = append(packed.Buckets, pointsOf(lines.Bucket(i).Stats))
+	}
+
+	return pack(&packed)
+}
+
+// maxPackedTimelines is more than the text of all time lines takes within their bounds.
+const maxPackedTimelines = 64 << 20
+
+// unpackTimelines rebuilds the Work of a snapshot, whose ring it lies beside. Its Book is still empty.
+func unpackTimelines(data []byte, ring *series.Ring) (*collector.Operations, error) {
+	packed, err := unpack[packedTimelines](data, maxPackedTimelines, "time lines of operations")
+	if err != nil || packed == nil {
+		return nil, err
+	}
+	width := len(packed.Keys)
+	if width == 0 || width > series.MaxWidth {
+		return nil, fmt.Errorf("packed time lines of operations: %d of them", width)
+	}
+
+	var buckets []series.Bucket
+	for _, points := range packed.Buckets {
+		if len(points) != 4*width {
+			return nil, fmt.Errorf("packed time lines of operations: %d numbers for %d lines, not 4 each", len(points), width)
+		}
+		b := series.Bucket{Stats: statsOf(points)}
+		for _, s := range b.Stats {
+			b.Values = append(b.Values, s.Mean())
+		}
+		buckets = append(buckets, b)
+	}
+	lines, err := series.RestoreRing(ring.Capacity(), width, ring.Stride(), ring.Count(), buckets)
+	if err != nil {
+		return nil, fmt.Errorf("packed time lines of operations: %w", err)
+	}
+
+	return &collector.Operations{Keys: packed.Keys, Timelines: lines,
+		Aggregator: aggregate.New(aggregate.Options{}, time.Time{})}, nil
+}
+
+// An operationsLine is the line of the Book of operations.
+type operationsLine struct {
+	Operations []byte `json:"operations"` // by book.Book.WriteState
+}
+
+// encodeOperations returns the line of a Book, which it may condense.
+func encodeOperations(b *aggregate.Aggregator) ([]byte, error) {
+	b.Condense(maxTransfers)
+	var line bytes.Buffer
+	line.WriteString(`{"operations":"`)
+	text := base64.NewEncoder(base64.StdEncoding, &line)
+	if err := errors.Join(b.WriteState(text), text.Close()); err != nil {
+		return nil, err
+	}
+	line.WriteString("\"}\n")
+
+	return line.Bytes(), nil
+}
+
+// writeOperations appends the Book of operations if it has changed. If there is no room for it, a snapshot will have
+// it.
+func (w *writer) writeOperations() {
+	if w.journal.copyAggregator == nil || w.failing {
+		return
+	}
+	b := w.journal.copyAggregator(w.changes)
+	if b == nil {
+		return
+	}
+
+	changes := b.Changes()
+	line, err := encodeOperations(b)
+	switch {
+	case err != nil:
+		w.fail(err)
+		return
+	case w.size+int64(len(line)) > maxOperationsSize:
+		w.journal.wantSnapshot.Store(true)
+		return
+	}
+	w.changes = changes
+	w.appendLine(line)
+}

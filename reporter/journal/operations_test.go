@@ -1,0 +1,276 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// tell lets the job say lines of StatsD or JSON before its next sample, and draws the time lines.
+func tell(t testing.TB, rec *collector.Recording, at time.Time, lines ...string) {
+	t.Helper()
+	if rec.Operations == nil {
+		rec.Operations = &collector.Operations{Aggregator: aggregate.New(aggregate.Options{}, at.Add(-time.Second))}
+		rec.Operations.Aggregator.AddSource("statsd", "127.0.0.1:1")
+	}
+	account := rec.Operations.Aggregator
+	for _, line := range lines {
+		var e wire.Event
+		if reason := e.Parse([]byte(line), wire.StatsD); reason != wire.Accepted {
+			t.Fatalf("%s: %v", line, reason)
+		}
+		account.Add(&e, at) // it counts what is beyond its bounds
+	}
+
+	var sample []series.Stat
+	for _, f := range account.Collect(at, nil) {
+		var s series.Stat
+		if s.Add(f.Mean, f.Weight); s.Count > 0 {
+			s.Min, s.Max = f.Min, f.Max
+		}
+		sample = append(sample, s)
+	}
+	rec.Operations.AddSample(rec, account.TimelineKeys(), sample)
+}
+
+// work lets the job say something, with new series now and then.
+func work(t testing.TB, s *reportertest.Stream, rec *collector.Recording, i int) {
+	var lines []string
+	if i > 2 && i%3 > 0 {
+		lines = append(lines, "a:1.5|ms", `{"op":"b","ms":0.25,"key":"k","bytes":7}`, fmt.Sprintf("rate:%d|g", -i), "n:5|c",
+			`{"transfer":"nixl","xfer_us":5000,"bytes":1048576}`)
+	}
+	if i > 50 {
+		lines = append(lines, fmt.Sprintf("late.%d:1|c", i%2))
+	}
+	tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
+}
+
+// What a killed perfagent leaves has the operations of the newest account, and all points of the time lines, whether
+// they are read from lines or from a snapshot.
+func TestJournal_KeepsOperations(t *testing.T) {
+	for _, snapshotAt := range []int{-1, 0, 9, 50, 51, 96} {
+		t.Run(fmt.Sprint(snapshotAt), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { keepsOperations(t, 97, snapshotAt) }) // the last one writes the account
+		})
+	}
+}
+
+func keepsOperations(t *testing.T, n, snapshotAt int) {
+	t.Helper()
+	s := reportertest.NewStream(7)
+	rec := s.Recording(10)
+	h := head(s, 10)
+	h.CopyAggregator = bookOf(rec)
+	j := createFor(t, h)
+	for i := range n {
+		work(t, s, rec, i)
+		if i == snapshotAt {
+			j.wantSnapshot.Store(true)
+		}
+		j.Observe(s.Next(rec), rec)
+		settle(j)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	got, err := read(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
+	a, b := want.Nodes["3"], got.Nodes["3"]
+	if a.Operations.Counters["n"] == 0 || a.Transfers["nixl"].TotalMB == 0 {
+		t.Fatalf("the recording has %+v", a.Operations)
+	}
+	if d := cmp.Diff(a.Operations, b.Operations) + cmp.Diff(a.Transfers, b.Transfers); d != "" {
+		t.Errorf("from the journal (-want +got):\n%s", d)
+	}
+	approx := cmp.Options{cmpopts.EquateApprox(1e-5, 1e-5), cmpopts.EquateNaNs()}
+	if d := cmp.Diff(a.Envelope, b.Envelope, approx); d != "" {
+		t.Errorf("time lines from the journal (-want +got):\n%s", d)
+	}
+}
+
+// bookOf returns what a Journal asks for the account.
+func bookOf(rec *collector.Recording) func(changes uint64) *aggregate.Aggregator {
+	return func(changes uint64) *aggregate.Aggregator {
+		if rec.Operations == nil || rec.Operations.Aggregator.Changes() == changes {
+			return nil
+		}
+		return rec.Operations.CopyAggregator()
+	}
+}
+
+// guarded is bookOf for a Recording that changes while the journal looks.
+func guarded(mu *sync.Mutex, rec *collector.Recording) func(changes uint64) *aggregate.Aggregator {
+	return func(changes uint64) *aggregate.Aggregator {
+		mu.Lock()
+		defer mu.Unlock()
+		return bookOf(rec)(changes)
+	}
+}
+
+// The account is written within 5 s whether there are samples or not, and only if it has changed. A journal of a job
+// that said nothing knows that it was asked.
+func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reportertest.NewStream(7)
+		rec := s.Recording(100)
+		h := head(s, 100)
+		var mu sync.Mutex
+		h.CopyAggregator = guarded(&mu, rec)
+		j := createFor(t, h)
+		if r, err := read(j.Path()); err != nil || r.Nodes["3"].Operations == nil {
+			t.Errorf("before the first account: %v, %v", r, err)
+		}
+
+		for i := range 60 {
+			if i < 20 {
+				mu.Lock()
+				tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), "a:1|c")
+				mu.Unlock()
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			r, err := read(j.Path())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := r.Nodes["3"].Operations.Counters["a"]; n < float64(min(i+1, 20)-5) {
+				t.Errorf("after %d s the journal has %v", i+1, n)
+			}
+		}
+		data, err := os.ReadFile(j.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(data, []byte(`{"operations":"`)); n < 5 || n > 8 {
+			t.Errorf("the account was written %d times in 20 s with news and 40 s without", n)
+		}
+	})
+}
+
+// A job with as many lists, series and names as are taken, all of them as bad to pack as can be, leaves a journal of at
+// most 4 MiB.
+func TestJournal_OperationsBound(t *testing.T) {
+	testenv.SkipIfShort(t, "a second of CPU")
+	synctest.Test(t, boundOperations)
+}
+
+func boundOperations(t *testing.T) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(3, 4))
+	word := func(n int) string {
+		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+		var b strings.Builder
+		for range n {
+			b.WriteByte(letters[r.IntN(len(letters))])
+		}
+		return b.String()
+	}
+
+	s := reportertest.NewStream(7)
+	rec := s.Recording(1000)
+	h := head(s, 1000)
+	var mu sync.Mutex
+	h.CopyAggregator = guarded(&mu, rec)
+	j := createFor(t, h)
+	most := int64(0)
+	for i := range 1100 {
+		var lines []string
+		if i < 520 {
+			lines = append(lines, fmt.Sprintf("%s:%v|ms", word(190), r.ExpFloat64()), fmt.Sprintf(`{"op":"a","ms":1,"key":"%s"}`, word(190)))
+		}
+		for range 40 {
+			lines = append(lines, fmt.Sprintf(`{"transfer":"nixl","xfer_us":%v,"post_us":%v,"bytes":%d}`,
+				r.ExpFloat64()*1e4, r.ExpFloat64()*1e3, r.IntN(1<<30)))
+		}
+		mu.Lock()
+		tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
+		mu.Unlock()
+		j.Observe(s.Next(rec), rec)
+		time.Sleep(50 * time.Millisecond)
+		settle(j)
+		if st, err := os.Stat(j.Path()); err == nil {
+			most = max(most, st.Size())
+		}
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("at most %.2f MiB", float64(most)/(1<<20))
+	if most > 4<<20 {
+		t.Errorf("the journal took %d bytes", most)
+	}
+	if _, err := read(j.Path()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Lines whose operations are damaged are left out, and hide no others.
+func TestJournal_DamagedOperations(t *testing.T) {
+	s := reportertest.NewStream(7)
+	rec := s.Recording(10)
+	h := head(s, 10)
+	h.CopyAggregator = bookOf(rec)
+	j := createFor(t, h)
+	for i := range 6 {
+		work(t, s, rec, i)
+		j.Observe(s.Next(rec), rec)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, damage := range [][2]string{
+		{`"points":[`, `"points":[1,`},
+		{`"points":[`, `"points":[1,2,3,4,`},
+		{`"work":{"keys":["`, `"work":{"keys":["x","`},
+		{`"work":{`, `"ignored":{`},
+		{`{"operations":"`, `{"operations":"AAAA`},
+		{`{"operations":"`, `{"operations":"","x":"`},
+	} {
+		if !bytes.Contains(data, []byte(damage[0])) {
+			t.Fatalf("the journal has no %s", damage[0])
+		}
+		r, err := Parse(bytes.ReplaceAll(data, []byte(damage[0]), []byte(damage[1])))
+		if err != nil {
+			t.Errorf("%s: %v", damage[1], err)
+			continue
+		}
+		n := r.Nodes["3"]
+		for key, band := range n.Envelope {
+			if len(band.Mean) != n.Samples.Len() {
+				t.Errorf("%s: %s has %d points of %d", damage[1], key, len(band.Mean), n.Samples.Len())
+			}
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Error(err)
+		}
+	}
+}

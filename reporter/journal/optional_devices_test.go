@@ -1,0 +1,86 @@
+package journal
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// The journal of a killed perfagent has the mounts of a few seconds ago, and all columns; that of a node
+// without such sources has none.
+func TestJournal_RareSources(t *testing.T) {
+	for _, snapshot := range []bool{false, true} {
+		s := reportertest.NewStream(1)
+		rec := s.Recording(1000)
+		j, err := Create(t.TempDir(), head(s, 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := series.Unknown()
+		for i := range 12 {
+			sample := s.Next(s.Recording(2))
+			rec.End.Mono, rec.End.Boot = s.Start.Mono+time.Duration(i+1)*time.Second, s.Start.Boot+time.Duration(i+1)*time.Second
+			if i >= 4 {
+				rec.EnsureColumn(collector.LustreWriteRate)
+				for c := collector.CPUTemperature; c < collector.NumColumns; c++ {
+					sample.Values[c] = float64(i) * float64(c)
+				}
+				rec.Mounts = []collector.Mount{{ID: "s-1", Type: "lustre", Source: "s", ReadMB: float64(i),
+					Total: collector.MountOp{Calls: 13, Retransmissions: u, Timeouts: u, Queue: u, RTT: u, Execute: 78}}}
+				for k := range collector.MaxMountOps + 1 {
+					rec.Mounts[0].Ops = append(rec.Mounts[0].Ops, collector.MountOp{Name: string(rune('a' + k)), Calls: 1, Retransmissions: u, Timeouts: u,
+						Queue: u, RTT: u, Execute: float64(k)})
+				}
+			}
+			rec.Add(sample)
+			if snapshot && i == 11 {
+				j.wantSnapshot.Store(true)
+			}
+			j.Observe(sample, rec)
+		}
+		if err := j.Stop(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(j.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := head(s, 1000)
+		want := (&parser{head: h, rec: rec}).report().Nodes["3"]
+		got, err := Parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := got.Nodes["3"]
+		if diff := cmp.Diff(want.Metrics, n.Metrics); diff != "" {
+			t.Errorf("snapshot %v: metrics (-want +got):\n%s", snapshot, diff)
+		}
+		if !snapshot { // the lines have it every 4 s
+			want.Mounts[0].ReadMB = n.Mounts[0].ReadMB
+			if n.Mounts[0].ReadMB < 11-4 {
+				t.Errorf("the mounts are those of second %v", n.Mounts[0].ReadMB)
+			}
+		}
+		if diff := cmp.Diff(want.Mounts, n.Mounts); diff != "" {
+			t.Errorf("snapshot %v: mounts (-want +got):\n%s", snapshot, diff)
+		}
+		if c := n.Samples.Column("node_energy_joules"); len(c) != 12 || !math.IsNaN(c[3]) || c[11] != 11*float64(collector.NodeEnergy) {
+			t.Errorf("snapshot %v: energy %v", snapshot, c)
+		}
+	}
+
+	data, _ := portsJournal(t, 5, 5, 0, true)
+	for _, word := range []string{"mounts", "nfs", "lustre", "energy", "temperature"} {
+		if bytes.Contains(data, []byte(word)) {
+			t.Errorf("without such sources it speaks of %s", word)
+		}
+	}
+}

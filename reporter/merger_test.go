@@ -1,0 +1,218 @@
+package reporter_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/parallel"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// spooled merges reports by way of a file.
+func spooled(t *testing.T, inputs []reporter.SourceReport, limit int) ([]byte, error) {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := reporter.NewSpoolWithin(dir, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		s.Close()
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}()
+
+	type packed struct {
+		reporter.SourceReport
+		node *reporter.PackedNode
+	}
+	err = parallel.InOrder(len(inputs), func(i int, emit func(packed) error) error {
+		for _, name := range inputs[i].Report.NodeNames() {
+			n := *inputs[i].Report.Nodes[name]
+			p, err := s.Pack(name, &n)
+			if err != nil {
+				return err
+			}
+			if err := emit(packed{inputs[i], p}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(p packed) error { return s.Add(p.Path, &p.Report.Run, p.node) })
+	if err != nil {
+		return nil, err
+	}
+
+	merged, err := reporter.Merge(s.Sources())
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	each := make(map[string]*reporter.Node)
+	if err := s.Encode(&out, merged, func(name string, n *reporter.Node) { each[name] = n }); err != nil {
+		return nil, err
+	}
+	same := &reporter.Report{Schema: merged.Schema, Run: merged.Run, Nodes: each}
+	if !bytes.Equal(encodedReport(t, same), out.Bytes()) {
+		t.Error("the nodes that are handed over are not those of the file")
+	}
+	return out.Bytes(), nil
+}
+
+// ranked returns a report of a node with ranks.
+func ranked(node, seconds int) *reporter.Report {
+	r := reportertest.NodeReport(node, seconds, 0, nil)
+	for _, n := range r.Nodes {
+		n.Ranks = make(map[string]*reporter.Rank)
+		for i, envelope := range []reporter.Envelope{n.Envelope, nil, {}, {"job_cpu_cores": n.Envelope["mem_percent"]}} {
+			n.Ranks[fmt.Sprint(4*node+i)] = &reporter.Rank{Rank: 4*node + i, Envelope: envelope, Missing: []reporter.Missing{}}
+		}
+	}
+	return r
+}
+
+// spoolCases are reports to merge.
+func spoolCases(t *testing.T) map[string][]reporter.SourceReport {
+	t.Helper()
+	list := func(reports ...*reporter.Report) (out []reporter.SourceReport) {
+		for i, r := range reports {
+			out = append(out, reporter.SourceReport{Path: fmt.Sprint(i), Report: r})
+		}
+		return out
+	}
+
+	gaps := reportertest.NodeReport(3, 90, 0, nil)
+	for i, column := range gaps.Nodes["3"].Samples.Columns { // keys that appear in another order once thinned
+		for row := range column {
+			if row < 7-i || row%(i+2) == 1 {
+				column[row] = math.NaN()
+			}
+		}
+	}
+	perfpy := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{})
+	pushed := reportertest.NodeReport(1, 40, 0, nil)
+	pushed.Nodes["1"].Push = &reporter.Push{MLflow: reporter.PushState{State: reporter.PushDone, RunID: "r"}}
+	merged, err := reporter.Merge(list(reportertest.NodeReport(1, 40, 0, nil), reportertest.NodeReport(12, 40, 3, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	cases := map[string][]reporter.SourceReport{
+		"one":       list(reportertest.NodeReport(7, 100, 0, nil)),
+		"many":      nil,
+		"ranks":     list(ranked(0, 100), ranked(1, 7)),
+		"gaps":      list(gaps, reportertest.NodeReport(0, 11, 0, nil)),
+		"perf.py":   list(reportertest.NodeReport(0, 30, 0, nil), perfpy),
+		"the same":  list(reportertest.NodeReport(1, 40, 0, nil), pushed, merged, merged),
+		"GPUs":      list(reportertest.Container(0, 60, 2), reportertest.Container(1, 60, 3)),
+		"wide work": list(reportertest.AddOperations(reportertest.NodeReport(0, 64, 0, nil)), reportertest.NodeReport(1, 1, 0, nil)),
+	}
+	for i := range 23 {
+		cases["many"] = append(cases["many"], list(reportertest.NodeReport(22-i, 13*i+1, i%3, map[string]string{"nodes": "{}"}))...)
+	}
+	for name, r := range reportertest.HostileReports("\"nodes\": {}\x1b<&>\u2028") {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(r.Nodes)), func(n *reporter.Node) bool { return n == nil }) {
+			cases["hostile "+name] = list(r)
+		}
+	}
+	return cases
+}
+
+// By way of a file comes what comes without one, at any limit.
+func TestSpool_MergesAsMerge(t *testing.T) {
+	testenv.SkipIfShort(t, "seconds of CPU for merging large reports")
+	for name, inputs := range spoolCases(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole := encodedReport(t, mustMerge(t, inputs...))
+			thinned := 0
+			for _, part := range []int{200, 101, 99, 50, 33, 12, 3} {
+				limit := len(whole) * part / 100
+				want, wrong := reporter.MergeWithin(inputs, limit)
+				got, err := spooled(t, inputs, limit)
+				if wrong != nil {
+					if err == nil || err.Error() != wrong.Error() {
+						t.Errorf("%d %%: %v; want %v", part, err, wrong)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatalf("%d %%: %v", part, err)
+				}
+				if text := encodedReport(t, want); !bytes.Equal(got, text) {
+					t.Fatalf("%d %%: %d bytes, want %d:\n%s", part, len(got), len(text), firstDifference(got, text))
+				}
+				if len(got) < len(whole) {
+					thinned++
+				}
+			}
+			if inputs[0].Report.Nodes[inputs[0].Report.NodeNames()[0]].Samples.Len() > 60 && thinned == 0 {
+				t.Error("nothing was thinned")
+			}
+		})
+	}
+}
+
+// firstDifference returns what is around the first byte in which two texts differ.
+func firstDifference(a, b []byte) string {
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	around := func(s []byte) string { return string(s[max(0, i-200):min(len(s), i+100)]) }
+	return around(a) + "\nwant\n" + around(b)
+}
+
+func TestSpool_RefusesTwoRecordings(t *testing.T) {
+	t.Parallel()
+	series, numbers := reportertest.NodeReport(4, 10, 0, nil), reportertest.NodeReport(4, 10, 0, nil)
+	series.Nodes["4"].Envelope["mem_percent"].Mean[3]++
+	numbers.Nodes["4"].Metrics["wall_seconds"]++
+	for _, other := range []*reporter.Report{series, numbers} {
+		inputs := []reporter.SourceReport{{Path: "x/node-4.json", Report: reportertest.NodeReport(4, 10, 0, nil)}, {Path: "y/node-4.json", Report: other}}
+		_, want := reporter.Merge(inputs)
+		_, err := spooled(t, inputs, 1<<20)
+		if want == nil || err == nil || err.Error() != want.Error() {
+			t.Errorf("%v; want %v", err, want)
+		}
+	}
+}
+
+func TestSpool_NeedsADirectory(t *testing.T) {
+	t.Parallel()
+	if _, err := reporter.NewMerger("/does/not/exist"); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
+		t.Error(err)
+	}
+}
+
+// The size of a report is known to the byte without encoding it.
+func TestSpool_KnowsTheSizeOfSeries(t *testing.T) {
+	t.Parallel()
+	for name, inputs := range spoolCases(t) {
+		for _, in := range inputs {
+			for _, n := range in.Report.Nodes {
+				whole, series, err := reporter.Sizes(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				halved := *n
+				reporter.Halve(&halved)
+				for _, less := range []*reporter.Node{n.WithoutSeries(), &halved} {
+					wholeNow, seriesNow, err := reporter.Sizes(less)
+					if err != nil || wholeNow-seriesNow != whole-series {
+						t.Errorf("%s: %d of %d bytes, then %d of %d, %v", name, series, whole, seriesNow, wholeNow, err)
+					}
+				}
+			}
+		}
+	}
+}

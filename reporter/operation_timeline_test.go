@@ -1,0 +1,116 @@
+package reporter_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func TestWorkLineOf(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]struct {
+		line reporter.OperationTimeline
+		unit string
+	}{
+		"op:store.get:time_ms":          {reporter.OperationTimeline{Kind: reporter.OpKind, Series: "store.get", Number: "time_ms"}, "ms"},
+		"op:store.get:per_second":       {reporter.OperationTimeline{Kind: reporter.OpKind, Series: "store.get", Number: "per_second"}, "1/s"},
+		"op:a:time_ms:per_second":       {reporter.OperationTimeline{Kind: reporter.OpKind, Series: "a:time_ms", Number: "per_second"}, "1/s"},
+		"op:vllm:x{a=\":\"}:time_ms":    {reporter.OperationTimeline{Kind: reporter.OpKind, Series: "vllm:x{a=\":\"}", Number: "time_ms"}, "ms"},
+		"counter:rows:per_second":       {reporter.OperationTimeline{Kind: reporter.CounterKind, Series: "rows", Number: "per_second"}, "1/s"},
+		"gauge:queue":                   {reporter.OperationTimeline{Kind: reporter.GaugeKind, Series: "queue"}, ""},
+		"gauge:queue:time_ms":           {reporter.OperationTimeline{Kind: reporter.GaugeKind, Series: "queue:time_ms"}, ""},
+		"transfer:nixl:mb_per_second":   {reporter.OperationTimeline{Kind: reporter.TransferKind, Series: "nixl", Number: "mb_per_second"}, "MiB/s"},
+		"transfer:nixl:time_ms":         {reporter.OperationTimeline{Kind: reporter.TransferKind, Series: "nixl", Number: "time_ms"}, "ms"},
+		"":                              {},
+		"op:":                           {},
+		"op:time_ms":                    {},
+		"op::time_ms":                   {},
+		"gauge:":                        {},
+		"gauge":                         {},
+		"counter:rows":                  {},
+		"counter:rows:time_ms":          {},
+		"value:batch":                   {},
+		"cpu_pct_per_cpu_avg":           {},
+		"disk_io_read_mb_per_second":    {},
+		"Op:store.get:time_ms":          {},
+		"transfer:nixl:per_second":      {},
+		"op:store.get:time_ms ":         {},
+		"op:store.get.time_ms":          {},
+		"transfer:mb_per_second:time_m": {},
+	} {
+		line, ok := reporter.ParseTimelineKey(key)
+		if line != want.line || ok != (want.line != reporter.OperationTimeline{}) || string(line.Unit()) != want.unit {
+			t.Errorf("%q: %+v, %v, unit %q", key, line, ok, line.Unit())
+		}
+		if ok && line.Key() != key {
+			t.Errorf("%q: the line's key is %q", key, line.Key())
+		}
+	}
+}
+
+func TestNode_WorkLines(t *testing.T) {
+	t.Parallel()
+	r := reporter.New(reportertest.Input(0, 3, 0, ""))
+	if lines := r.Nodes["0"].Timelines(); lines != nil {
+		t.Errorf("without operations: %v", lines)
+	}
+
+	var keys []string
+	for _, l := range reportertest.AddOperations(r).Nodes["0"].Timelines() {
+		keys = append(keys, l.Key())
+	}
+	want := []string{
+		"op:store.get:per_second", "op:store.get:time_ms", "counter:rows<b>:per_second", "gauge:queue",
+		"transfer:nixl:mb_per_second", "transfer:nixl:time_ms",
+	}
+	if !slices.Equal(keys, want) {
+		t.Errorf("%q, want %q", keys, want)
+	}
+}
+
+// A reader that wants the time lines of operations gets them, and nothing else.
+func TestScan_ReadsWorkLines(t *testing.T) {
+	t.Parallel()
+	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 3, 0, "")))
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got := 0
+	_, err = reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{Timelines: true}, func(_ *reporter.Run, _ string, n *reporter.Node) error {
+		got = len(n.Envelope)
+		return nil
+	})
+	if want := len(r.Nodes["0"].Timelines()); err != nil || got != want {
+		t.Errorf("%d lists, want %d; %v", got, want, err)
+	}
+}
+
+// Every time line that is recorded has a name here: what is not known by name is not drawn and has no unit.
+func TestWorkLineOf_WhatIsRecorded(t *testing.T) {
+	t.Parallel()
+	b := aggregate.New(aggregate.Options{}, time.Unix(0, 0))
+	var e wire.Event
+	for _, line := range []string{"a.time_ms:10|ms", "b{c:1|c", "g:-2|g", `{"op":"x","s":1,"tags":{"k":":per_second"}}`, `{"transfer":"n","xfer_us":5000}`} {
+		if reason := e.Parse([]byte(line), wire.DogStatsD); reason != wire.Accepted || !b.Add(&e, time.Unix(1, 0)) {
+			t.Fatalf("%s: %v", line, reason)
+		}
+	}
+
+	keys := b.TimelineKeys()
+	if len(keys) < 8 {
+		t.Errorf("only %q are recorded", keys)
+	}
+	for _, key := range keys {
+		if l, ok := reporter.ParseTimelineKey(key); !ok || l.Key() != key {
+			t.Errorf("%q is %+v, %v", key, l, ok)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package summary
+
+import (
+	"cmp"
+
+	"github.com/perfagent/perfagent/internal/table"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// operations writes what the job said of its operations and transfers, and what of it was lost.
+func (p *terminalWriter) operations(r *reporter.Report) {
+	w := r.PooledOperations()
+	if w == nil {
+		return
+	}
+
+	for _, part := range operationSections {
+		series, left := part.series(w)
+		p.table(part.label(), part.table(w, series), 2)
+		if left > 0 {
+			p.line(plain, text.PadRight("", labelWidth)+part.more(left))
+		}
+	}
+	p.operationProblems(r, w)
+}
+
+// table returns series of the part: the name, numbers, and a note. A name for which there is no room beside its numbers
+// has a line of its own.
+func (p *operationSection) table(w *reporter.Operations, series []string) *table.Table {
+	t := &table.Table{Columns: []table.Column{{LongHead: p.kind.Noun(), Fit: true}}}
+	for _, name := range series {
+		row := p.row(w, name)
+		if len(t.Rows) == 0 {
+			for i := range row.cells {
+				t.Columns = append(t.Columns, table.Column{Right: true, Optional: true})
+				if p.kind == reporter.OpKind {
+					t.Columns[i+1].LongHead = p.numbers()[i].Heading
+				}
+			}
+			t.Columns = append(t.Columns, table.Column{LongHead: "note", Wrap: true, Optional: true})
+		}
+		cells := []table.Cell{table.Untrusted(name)}
+		for _, words := range row.cells {
+			cells = append(cells, table.Bare(cmp.Or(words, text.Absent)))
+		}
+		t.Add(append(cells, row.note)...)
+	}
+
+	return t
+}

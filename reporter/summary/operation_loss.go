@@ -1,0 +1,96 @@
+package summary
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// operationProblems writes what was dropped, and which sources failed or gave nothing.
+func (p *terminalWriter) operationProblems(r *reporter.Report, w *reporter.Operations) {
+	if words := droppedWords(w.Dropped); words != "" {
+		p.text(plain, "dropped", words)
+	}
+
+	p.missingGroups("sources", sourceProblems(r), len(r.Nodes), seeOperations)
+}
+
+// droppedWords returns how much was dropped, and what follows from it; "" if nothing was.
+func droppedWords(d aggregate.Dropped) string {
+	var words text.Parts
+	for _, reason := range d.Reasons() {
+		words.Add(reason.Count > 0, "%s %s", text.Number(float64(reason.Count)), reasonWords(reason.Name))
+	}
+	all := words.String()
+	if d.Datagrams() > 0 {
+		all += ": counts and sums are lower bounds"
+	}
+	return all
+}
+
+// reasonWords returns a reason for which something was dropped in words.
+func reasonWords(name string) string {
+	return cmp.Or(map[string]string{
+		"kernel": "datagrams by the kernel", "rate": "datagrams beyond the share of CPU",
+		"series": "beyond the number of series", "keys": "beyond the number of keys",
+	}[name], strings.ReplaceAll(name, "_", " "))
+}
+
+// sourceProblems returns what is wrong with sources, a line for each trouble.
+func sourceProblems(r *reporter.Report) []missingGroup {
+	var list []missingGroup
+	for node, n := range r.EachNode() {
+		if n.Operations == nil {
+			continue
+		}
+		heard := slices.ContainsFunc(n.Operations.Sources, fromSocket)
+		for _, s := range n.Operations.Sources {
+			why, name := sourceProblem(&s, heard), s.Kind
+			if why == "" {
+				continue
+			}
+			if s.Scrapes != nil {
+				name = s.Address
+			}
+			i := slices.IndexFunc(list, func(a missingGroup) bool { return a.why == why })
+			if i < 0 {
+				i, list = len(list), append(list, missingGroup{why: why, seen: make(map[string]bool)})
+			}
+			list[i].add(name, true, node)
+		}
+	}
+
+	return list
+}
+
+// sourceProblem says how a source failed, or that nothing came from it; "" if all is well. A job uses one of the two
+// ports: if something came to one of them (heard), nothing need come to the other.
+func sourceProblem(s *aggregate.Source, heard bool) string {
+	switch {
+	case s.Scrapes != nil && *s.Scrapes == 0:
+		return "was not scraped"
+	case s.Scrapes != nil && *s.Scrapes == 1 && s.Failures > 0:
+		return "the only scrape failed: " + s.Why
+	case s.Scrapes != nil && s.Failures >= *s.Scrapes:
+		return fmt.Sprintf("none of %d scrapes succeeded: %s", *s.Scrapes, s.Why)
+	case s.Scrapes != nil && s.Failures > 0:
+		return fmt.Sprintf("%d of %d scrapes failed: %s", s.Failures, *s.Scrapes, s.Why)
+	case s.Failures > 0:
+		return "failed: " + s.Why
+	case s.Events > 0:
+		return ""
+	case s.Datagrams != nil && *s.Datagrams > 0:
+		return text.Count(int(*s.Datagrams), "datagram", "datagrams") + ", but none that could be used"
+	case s.Scrapes == nil && heard:
+		return ""
+	}
+	return "nothing came"
+}
+
+// fromSocket reports whether a source is a socket from which something came.
+func fromSocket(s aggregate.Source) bool { return s.Scrapes == nil && s.Events > 0 }

@@ -1,0 +1,238 @@
+package summary
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/perfagent/perfagent/internal/table"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// WriteOperations writes all that the job said of its operations and transfers as tables, and what was not taken. Of
+// several nodes the numbers are pooled, as [reporter.Report.PooledOperations] says. No name is cut, and none can make
+// it write control characters.
+func WriteOperations(w io.Writer, r *reporter.Report) error {
+	work := r.PooledOperations()
+	if work == nil {
+		return nil
+	}
+
+	var tables []*table.Table
+	for _, kind := range reporter.OperationKinds() {
+		if kind != reporter.TransferKind {
+			tables = append(tables, kindTable(work, kind))
+		}
+	}
+	sets, attributes, dropped, examples := otherTables(work)
+	tables = append(append(tables, sets, attributes), transferTables(work)...)
+	tables = append(tables, sourceTable(r), dropped, examples)
+
+	out := new(bytes.Buffer)
+	for _, t := range tables {
+		if len(t.Rows) > 0 {
+			if out.Len() > 0 {
+				out.WriteByte('\n')
+			}
+			_ = t.WriteText(out, 0, false) // a buffer takes everything
+		}
+	}
+	if out.Len() == 0 {
+		out.WriteString("nothing was received\n")
+	}
+	for i, remark := range operationRemarks(work) {
+		if i == 0 {
+			out.WriteByte('\n')
+		}
+		out.WriteString(remark + "\n")
+	}
+
+	return write(w, out.Bytes(), "operations")
+}
+
+// WriteOperationKey writes what each operation did with a key. A key that no operation had is an empty table.
+func WriteOperationKey(w io.Writer, r *reporter.Report, key string) error {
+	t := seriesTable("operation", "calls", "avg ms", "min ms", "max ms", "size B")
+	for i := range t.Columns {
+		t.Columns[i].Optional = false
+	}
+	if work := r.PooledOperations(); work != nil {
+		for _, series := range slices.Sorted(maps.Keys(work.Keys)) {
+			s, ok := work.Keys[series][key]
+			if !ok {
+				continue
+			}
+			size := text.Absent
+			if s.HasSize {
+				size = text.Number(s.SizeBytes)
+			}
+			addRow(t, series, text.Number(s.Count), text.Number(s.Avg), text.Number(s.Min), text.Number(s.Max), size)
+		}
+	}
+
+	out := new(bytes.Buffer)
+	_ = t.WriteText(out, 0, false) // a buffer takes everything
+	return write(w, out.Bytes(), "operations")
+}
+
+// nameWidth is the width of the widest name that shares a line of a table with its numbers, in cells.
+const nameWidth = 40
+
+// seriesTable returns a table of names and their numbers. A column without a number is left out.
+func seriesTable(heads ...string) *table.Table {
+	t := &table.Table{Columns: table.Left(heads...)}
+	t.Columns[0].Max = nameWidth
+	for i := range t.Columns[1:] {
+		t.Columns[i+1].Right, t.Columns[i+1].Optional = true, true
+	}
+	return t
+}
+
+// textTable returns a table like seriesTable, of which the last column is text.
+func textTable(heads ...string) *table.Table {
+	t := seriesTable(heads...)
+	t.Columns[len(heads)-1].Right = false
+	return t
+}
+
+// addRow adds a row to a table: texts from the report and numbers.
+func addRow(t *table.Table, cells ...string) {
+	row := make([]table.Cell, len(cells))
+	for i, cell := range cells {
+		row[i] = table.Untrusted(cell)
+	}
+	t.Add(row...)
+}
+
+// operationRemarks returns what a reader must know of the numbers.
+func operationRemarks(work *reporter.Operations) []string {
+	var out text.Parts
+	out.Add(work.Dropped.Datagrams() > 0, "dropped %s", droppedWords(work.Dropped))
+	out.Add(work.Nodes > 1, "%d nodes pooled; p50, p90 and p99 are at most these, of the worst node", work.Nodes)
+	out.Add(hasEstimates(work), "~ estimated from the buckets of a histogram")
+	out.Add(len(work.Transfers) > 0, "a MB is 2^20 bytes, as in vLLM")
+	return out
+}
+
+// hasEstimates reports whether some number was estimated.
+func hasEstimates(work *reporter.Operations) bool {
+	for _, kind := range reporter.OperationKinds() {
+		for _, n := range reporter.OperationNumbers(kind, 0) {
+			for _, series := range work.Series(kind) {
+				if _, estimated := n.Value(work, series); estimated {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// numberOrDash returns a number, or a dash if it is not known.
+func numberOrDash[N int64 | float64](v *N) string {
+	if v == nil {
+		return text.Absent
+	}
+	return text.Number(float64(*v))
+}
+
+// nonzeroOrDash returns a number, or a dash if there is nothing of it.
+func nonzeroOrDash[N int | int64 | float64](n N) string {
+	if n == 0 {
+		return text.Absent
+	}
+	return text.Number(float64(n))
+}
+
+// kindTable returns all numbers of the series of a kind.
+func kindTable(work *reporter.Operations, kind reporter.OperationKind) *table.Table {
+	heads, rows := work.Table(kind, 0)
+	t := seriesTable(heads...)
+	switch kind {
+	case reporter.OpKind:
+		t = seriesTable(append(heads, "keys")...)
+	case reporter.ValueKind:
+		t = textTable(heads...)
+	}
+	for _, row := range rows {
+		if kind == reporter.OpKind {
+			row = append(row, nonzeroOrDash(len(work.Keys[row[0]])))
+		}
+		addRow(t, row...)
+	}
+
+	return t
+}
+
+// otherTables returns the sets, the attributes, what was dropped, and examples of that.
+func otherTables(work *reporter.Operations) (sets, attributes, dropped, examples *table.Table) {
+	sets, attributes = seriesTable("set", "members"), textTable("attribute", "value")
+	for _, series := range slices.Sorted(maps.Keys(work.Sets)) {
+		members := text.Number(float64(work.Sets[series].Count))
+		if work.Sets[series].AtLeast {
+			members = "≥ " + members
+		}
+		addRow(sets, series, members)
+	}
+	for _, series := range slices.Sorted(maps.Keys(work.Attributes)) {
+		addRow(attributes, series, fmt.Sprint(work.Attributes[series]))
+	}
+	dropped, examples = seriesTable("dropped", "count"), textTable("example of what was dropped", "why")
+	for _, reason := range work.Dropped.Reasons() {
+		if reason.Count != 0 {
+			addRow(dropped, reason.Name, text.Number(float64(reason.Count)))
+		}
+	}
+	for _, e := range work.Examples {
+		addRow(examples, e.Line, e.Why)
+	}
+	return sets, attributes, dropped, examples
+}
+
+// transferTables returns a table for each name: the figures of vLLM's class, and what is known besides.
+func transferTables(work *reporter.Operations) []*table.Table {
+	var all []*table.Table
+	for _, name := range work.Series(reporter.TransferKind) {
+		tr := work.Transfers[name]
+		t := seriesTable("transfer "+name, "")
+		for _, n := range reporter.OperationNumbers(reporter.TransferKind, 0) {
+			label := cmp.Or(n.VLLMName, n.Heading)
+			if v, _ := n.Value(work, name); label != "" && (v != nil || n.VLLMName != "") {
+				addRow(t, label, n.Text(work, name))
+			}
+		}
+		for _, list := range slices.Sorted(maps.Keys(tr.Other)) {
+			addRow(t, list+", entries", text.Number(float64(tr.Other[list].Count)))
+			addRow(t, list+", sum", text.Number(tr.Other[list].Sum))
+		}
+		if tr.Ranks > 0 {
+			addRow(t, "ranks", text.Number(float64(tr.Ranks)))
+		}
+		addRow(t, "from", tr.Source)
+		all = append(all, t)
+	}
+	return all
+}
+
+// sourceTable returns the sources of all nodes.
+func sourceTable(r *reporter.Report) *table.Table {
+	t := textTable("source", "kind", "node", "events", "datagrams", "scrapes", "failures", "s before end", "last failure")
+	for node, n := range r.EachNode() {
+		if n.Operations == nil {
+			continue
+		}
+		if len(r.Nodes) == 1 {
+			node = ""
+		}
+		for _, s := range n.Operations.Sources {
+			addRow(t, s.Address, s.Kind, node, text.Number(float64(s.Events)), numberOrDash(s.Datagrams),
+				numberOrDash(s.Scrapes),
+				nonzeroOrDash(s.Failures), numberOrDash(s.SecondsBeforeEnd), s.Why)
+		}
+	}
+	return t
+}

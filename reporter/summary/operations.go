@@ -1,0 +1,145 @@
+package summary
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/internal/table"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// An operationSection is how a summary shows a kind of series: the first few of them, with a row for each.
+type operationSection struct {
+	kind  reporter.OperationKind
+	shown int // at most
+}
+
+// operationSections are the parts of a summary in their order. WriteWork writes all series.
+var operationSections = []operationSection{
+	{reporter.OpKind, 8}, {reporter.CounterKind, 4}, {reporter.GaugeKind, 4}, {reporter.ValueKind, 4},
+	{reporter.TransferKind, 8},
+}
+
+// series returns the series that are shown, and how many are left out.
+func (p *operationSection) series(w *reporter.Operations) (shown []string, left int) {
+	all := w.Series(p.kind)
+	n := min(len(all), p.shown)
+	return all[:n], len(all) - n
+}
+
+// label returns the word before the series of the part.
+func (p *operationSection) label() string { return p.kind.Noun() + "s" }
+
+// more says how many series are left out.
+func (p *operationSection) more(left int) string {
+	return text.Count(left, "more "+p.kind.Noun(), "more "+p.label()) + seeOperations
+}
+
+// seeOperations says where people find what a summary leaves out.
+const seeOperations = ", see perfagent show --ops"
+
+// An operationRow is a series in words.
+type operationRow struct {
+	cells []string // numbers in words, for columns; "" = not known
+	note  table.Cell
+}
+
+// value returns the row as one cell.
+func (r *operationRow) value() table.Cell {
+	known := slices.DeleteFunc(r.cells, func(cell string) bool { return cell == "" })
+	r.note.Text = strings.TrimSpace(strings.Join(known, ", ") + " " + r.note.Text)
+	return r.note
+}
+
+// row returns a series in words: those of its numbers that have some. Of an operation of several nodes it names the
+// slowest.
+func (p *operationSection) row(w *reporter.Operations, series string) operationRow {
+	if p.kind == reporter.TransferKind {
+		return p.transferRow(w, series)
+	}
+
+	var row operationRow
+	for _, n := range p.numbers() {
+		row.cells = append(row.cells, numberWords(&n, w, series))
+	}
+	switch t := w.Times[series]; p.kind {
+	case reporter.ValueKind:
+		row.note.Untrusted = w.Values[series].Unit
+	case reporter.OpKind:
+		if t.Count == 0 {
+			row.cells[len(row.cells)-1] = "" // the total
+		}
+		if t.Errors > 0 {
+			row.note.Text = text.Number(t.Errors) + " failed"
+		}
+		if row.note.Untrusted = w.SlowestNode[series]; row.note.Untrusted != "" {
+			row.note.Text = strings.TrimPrefix(row.note.Text+", slowest on node", ", ")
+		}
+	}
+
+	return row
+}
+
+// numbers returns the numbers that a summary has of each series.
+func (p *operationSection) numbers() []reporter.OperationNumber {
+	return slices.DeleteFunc(reporter.OperationNumbers(p.kind, 0),
+		func(n reporter.OperationNumber) bool { return n.SummaryFormat == "" })
+}
+
+// numberWords returns a number in words, or "" if it is not known. A quantile is an upper bound for several nodes, and
+// has a tilde if it was estimated from the buckets of a histogram.
+func numberWords(n *reporter.OperationNumber, w *reporter.Operations, series string) string {
+	v, estimated := n.Value(w, series)
+	if v == nil || n.PerNode && w.Nodes > 1 {
+		return ""
+	}
+	words := text.Number(*v)
+	if n.Unit == collector.Milliseconds {
+		words = text.Milliseconds(*v)
+	}
+	switch {
+	case n.Quantile == "":
+	case w.Nodes > 1:
+		words = "at most " + words
+	case estimated:
+		words = "~" + words
+	}
+	return strings.Replace(n.SummaryFormat, "%s", words, 1)
+}
+
+// transferRow returns the transfers of one name in words, with commas.
+func (p *operationSection) transferRow(w *reporter.Operations, series string) operationRow {
+	t := w.Transfers[series]
+	n := t.Summary.Transfers
+	words := text.Parts{text.Number(n) + " " + text.Plural(n, "transfer", "transfers")}
+	if n > 0 {
+		words = append(words, text.SizeText(t.TotalMB))
+		for _, n := range p.numbers() {
+			words.Add(n.Quantile == "" || t.Summary.P90Xfer > 0, "%s", numberWords(&n, w, series))
+		}
+		rate := transferRate(&t)
+		words.Add(rate != "", "%s", rate)
+	}
+	words.Add(t.FailedTransfers > 0, "%s failed", text.Number(t.FailedTransfers))
+	return operationRow{note: table.Cell{Text: words.String()}}
+}
+
+// transferRate returns the rate from the first transfer to the last or, if that is not known, the rate while one went
+// on; "" if neither is known. A MB is a MiB here, as in vLLM.
+func transferRate(t *aggregate.Transfer) string {
+	rate, when := t.Summary.Throughput, " MB/s while transferring"
+	if t.WallThroughput != nil {
+		rate, when = *t.WallThroughput, " MB/s"
+	}
+	if math.IsNaN(rate) || math.IsInf(rate, 0) {
+		return ""
+	}
+	if rate >= 100 {
+		rate = math.Round(rate)
+	}
+	return text.Number(rate) + when
+}

@@ -1,0 +1,255 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A credentialsProvider finds the keys for S3 when they are first needed, where the tools of AWS look for them: in the
+// environment, in ~/.aws/credentials, and where the pod or the instance gets its own.
+type credentialsProvider struct {
+	region string
+
+	mu   sync.Mutex
+	keys credentials // ID is "" as long as they are not known
+}
+
+const (
+	// metadataTime is how long a pod or an instance is asked.
+	metadataTime = 2 * time.Second
+
+	// beforeExpiry is how long before their end keys are asked for again.
+	beforeExpiry = 5 * time.Minute
+
+	maxMetadata = 1 << 20 // bytes of an answer or a file
+)
+
+var errNoCredentials = errors.New("no keys are known: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
+
+// get returns the keys.
+func (r *credentialsProvider) get(ctx context.Context) (credentials, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys.ID != "" && (r.keys.Expire.IsZero() || time.Until(r.keys.Expire) > beforeExpiry) {
+		return r.keys, nil
+	}
+
+	k, err := r.find(ctx)
+	switch {
+	case err != nil:
+		return credentials{}, err
+	case k.ID == "" || k.Secret == "":
+		return credentials{}, errNoCredentials
+	}
+	r.keys = k
+	return k, nil
+}
+
+// find looks in all places, one after the other. Keys without an id are none.
+func (r *credentialsProvider) find(ctx context.Context) (credentials, error) {
+	k := credentials{ID: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY")}
+	k.Token = os.Getenv("AWS_SESSION_TOKEN")
+	if k.ID != "" && k.Secret != "" {
+		return k, nil
+	}
+	if k, err := profileCredentials(); err != nil || k.ID != "" {
+		return k, err
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, metadataTime)
+	defer cancel()
+	switch {
+	case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "":
+		return r.webIdentityCredentials(ctx)
+	case os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")+os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "":
+		return containerCredentials(ctx)
+	case strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true"):
+		return credentials{}, nil
+	}
+	k, err := instanceCredentials(ctx)
+	if err != nil { // most machines are no instances
+		return credentials{}, errNoCredentials
+	}
+	return k, nil
+}
+
+// profileCredentials reads the profile AWS_PROFILE of ~/.aws/credentials. A file that is not there has no keys, unless
+// the profile was named.
+func profileCredentials() (credentials, error) {
+	path := os.Getenv("AWS_SHARED_CREDENTIALS_FILE")
+	if path == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return credentials{}, nil
+		}
+		path = filepath.Join(home, ".aws", "credentials")
+	}
+	profile := os.Getenv("AWS_PROFILE")
+
+	data, err := readSmall(path)
+	if err != nil && profile == "" {
+		return credentials{}, nil
+	}
+	if err != nil {
+		return credentials{}, fmt.Errorf("read the keys of AWS_PROFILE: %w", err)
+	}
+	k, found := parseProfile(data, cmp.Or(profile, "default"))
+	if profile != "" && !found {
+		return credentials{}, errors.New("the profile of AWS_PROFILE is not in the file of credentials")
+	}
+	return k, nil
+}
+
+// readSmall reads a file of a person's settings.
+func readSmall(path string) ([]byte, error) {
+	if err := checkRegular(path); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(path)
+	if len(data) > maxMetadata {
+		err = errors.New("it is too large")
+	}
+	return data, err
+}
+
+// parseProfile reads a profile of a file of credentials, which has lines of the form [PROFILE] and NAME = VALUE.
+func parseProfile(data []byte, profile string) (k credentials, found bool) {
+	in := false
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") {
+			in = strings.TrimSpace(line[1:len(line)-1]) == profile
+			found = found || in
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !in || !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		switch value = strings.TrimSpace(value); strings.ToLower(strings.TrimSpace(name)) {
+		case "aws_access_key_id":
+			k.ID = value
+		case "aws_secret_access_key":
+			k.Secret = value
+		case "aws_session_token":
+			k.Token = value
+		}
+	}
+	return k, found
+}
+
+// containerCredentials asks the service of a container, as ECS and EKS have it.
+func containerCredentials(ctx context.Context) (credentials, error) {
+	at, full := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+	if u, err := url.Parse(full); at != "" {
+		full = "http://169.254.170.2" + at
+	} else if err != nil || u.Scheme != "https" && !linkLocal(u.Hostname()) {
+		return credentials{}, errors.New("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine")
+	}
+
+	token := os.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
+	if path := os.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); path != "" {
+		data, err := readSmall(path)
+		if err != nil {
+			return credentials{}, fmt.Errorf("read AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: %w", err)
+		}
+		token = strings.TrimSpace(string(data))
+	}
+	return fetchCredentials(ctx, full, [2]string{"Authorization", token})
+}
+
+// instanceCredentials asks the metadata service of an instance (IMDSv2).
+func instanceCredentials(ctx context.Context) (credentials, error) {
+	at := strings.TrimRight(cmp.Or(os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254"), "/")
+	token, err := fetchMetadata(ctx, http.MethodPut, at+"/latest/api/token",
+		[2]string{"X-aws-ec2-metadata-token-ttl-seconds", "60"})
+	if err != nil {
+		return credentials{}, err
+	}
+	header := [2]string{"X-aws-ec2-metadata-token", string(token)}
+	const roles = "/latest/meta-data/iam/security-credentials/"
+	role, err := fetchMetadata(ctx, http.MethodGet, at+roles, header)
+	if err != nil {
+		return credentials{}, err
+	}
+
+	first, _, _ := strings.Cut(strings.TrimSpace(string(role)), "\n")
+	return fetchCredentials(ctx, at+roles+escape(first, false), header)
+}
+
+// webIdentityCredentials exchanges the token of a pod for keys (AssumeRoleWithWebIdentity of AWS STS).
+func (r *credentialsProvider) webIdentityCredentials(ctx context.Context) (credentials, error) {
+	token, err := readSmall(os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
+	if err != nil {
+		return credentials{}, fmt.Errorf("read AWS_WEB_IDENTITY_TOKEN_FILE: %w", err)
+	}
+	at := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_STS"), "https://sts."+r.region+".amazonaws.com")
+	query := url.Values{
+		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {os.Getenv("AWS_ROLE_ARN")},
+		"RoleSessionName":  {cmp.Or(os.Getenv("AWS_ROLE_SESSION_NAME"), "perfagent")},
+		"WebIdentityToken": {strings.TrimSpace(string(token))},
+	}
+	data, err := fetchMetadata(ctx, http.MethodPost, strings.TrimRight(at, "/")+"/?"+query.Encode(), [2]string{})
+	if err != nil {
+		return credentials{}, err
+	}
+
+	var answer struct {
+		Keys credentials `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
+	}
+	if err := xml.Unmarshal(data, &answer); err != nil {
+		return credentials{}, errors.New("the answer to AWS_WEB_IDENTITY_TOKEN_FILE has no keys")
+	}
+	return answer.Keys, nil
+}
+
+// fetchCredentials asks a service for its JSON document of keys.
+func fetchCredentials(ctx context.Context, at string, header [2]string) (k credentials, err error) {
+	data, err := fetchMetadata(ctx, http.MethodGet, at, header)
+	if err != nil {
+		return credentials{}, err
+	}
+	if err := json.Unmarshal(data, &k); err != nil {
+		return credentials{}, errors.New("the service that has the keys of this machine gives none")
+	}
+	return k, nil
+}
+
+// fetchMetadata asks a service that hands out keys. No error repeats what was sent or answered.
+func fetchMetadata(ctx context.Context, method, at string, header [2]string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, at, nil)
+	if err != nil {
+		return nil, errors.New("the address of the service that has the keys is of no use")
+	}
+	if header[1] != "" {
+		r.Header.Set(header[0], header[1])
+	}
+
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if linkLocal(r.URL.Hostname()) {
+		transport.Proxy = nil
+	}
+	defer transport.CloseIdleConnections()
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the keys of this machine: %w", plainError(ctx, err))
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask for the keys of this machine: %w", &s3Error{status: answer.StatusCode})
+	}
+	return readBody(ctx, answer, maxMetadata)
+}

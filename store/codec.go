@@ -1,0 +1,47 @@
+package store
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// gzipCodec is the coding of a store that keeps objects in memory: gzip, with the time of the put in its header.
+type gzipCodec struct{}
+
+func (gzipCodec) encode(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	w.ModTime = time.Now()
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+
+	return out.Bytes(), err
+}
+
+// decode unpacks an object, up to MaxSize: a small one may hold a huge one.
+func (gzipCodec) decode(stored []byte) ([]byte, error) {
+	if len(stored) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	r, err := gzip.NewReader(bytes.NewReader(stored))
+	if err != nil {
+		return nil, fmt.Errorf("it is not what perfagent stores: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("it is damaged: %w", err)
+	}
+	if len(data) > MaxSize {
+		return nil, fmt.Errorf("it is too large: more than %d MiB when it is unpacked", MaxSize>>20)
+	}
+	return data, nil
+}

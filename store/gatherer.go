@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
+)
+
+// A Gatherer is a run in a store that is being merged.
+type Gatherer struct {
+	Store  *Store
+	Waited time.Duration
+
+	run      string                     // RUN-ID or RUN-ID@K
+	in       localCopy                  // where its files are
+	describe func(f FetchResult) string // says which object could not be read, and why
+	files    map[string]FetchResult     // what was fetched, by the file that has it
+	failed   []FetchResult              // what cannot be read
+}
+
+// NewGatherer returns the Gathering of a run, RUN-ID or RUN-ID@K. why says which object could not be read, and why.
+func NewGatherer(s *Store, run string, why func(FetchResult) string) *Gatherer {
+	return &Gatherer{Store: s, run: run, describe: why, files: make(map[string]FetchResult)}
+}
+
+// maxListedMissing is how many nodes that are missing one line names.
+const maxListedMissing = 20
+
+// Fetch fetches the run and returns it. It returns nil if there is no object of such a run in a store that is not a
+// directory and optional is set: in a ProxyStore any object may have such a name.
+func (g *Gatherer) Fetch(ctx context.Context, f Finder, optional bool) (*catalog.Match, error) {
+	in, isDir, err := f.makeLocalDir(g.Store, g.run)
+	if err != nil {
+		return nil, err
+	}
+	g.in = in
+	run, _ := RunIDOf(g.run)
+	fetched, err := g.Store.FetchRun(ctx, run, in.dir)
+	if err != nil || len(fetched) == 0 && optional && !isDir {
+		return nil, err
+	}
+	outside, err := f.externalLinks(g.run, in)
+	if err != nil {
+		return nil, err
+	}
+	return g.find(in.dir, fetched, outside)
+}
+
+// WarnPartial says which nodes of the run have nothing but a partial report.
+func (g *Gatherer) WarnPartial(f Finder, l *catalog.Launch) { f.warnPartial(l, g.in) }
+
+// find returns the run in a directory that has what was fetched, without what is in some files.
+func (g *Gatherer) find(dir string, fetched []FetchResult, without []string) (*catalog.Match, error) {
+	for _, f := range fetched {
+		if f.Err != nil {
+			g.failed = append(g.failed, f)
+			without = append(without, filepath.Join(dir, filepath.FromSlash(f.Name)+".json"))
+			continue
+		}
+		g.files[f.Path] = f
+	}
+
+	found, err := catalog.FindRun(dir, g.run, without...)
+	if err != nil && len(g.failed) > 0 {
+		return nil, g.UnreadableError()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no run %s in %s", text.Printable(g.run), g.Store.URL())
+	}
+	return found, nil
+}
+
+// UnreadableError returns the error of a run of which nothing can be read: each object that was lost, and why.
+func (g *Gatherer) UnreadableError() error {
+	var whys []string
+	for _, f := range g.failed {
+		whys = append(whys, g.describe(f))
+	}
+	return fmt.Errorf("nothing of run %s can be read: %s", g.run, text.List(whys, maxListedMissing))
+}
+
+// MarkFailed notes that a file could not be read after all. It reports false for one that is not from the store.
+func (g *Gatherer) MarkFailed(path string, err error) bool {
+	f, ok := g.files[path]
+	if ok {
+		delete(g.files, path)
+		f.Err = err
+		g.failed = append(g.failed, f)
+	}
+	return ok
+}
+
+// Summarize returns what the merged report says of the store. nodes are those that were merged; expected is 0 if it
+// is not known how many there are.
+func (g *Gatherer) Summarize(nodes []catalog.Node, expected int) *reporter.GatherResult {
+	out := &reporter.GatherResult{
+		Store: g.Store.URL(), NodesExpected: expected, Partial: []int{},
+		WaitedSeconds: g.Waited.Seconds(), Metrics: g.Store.Metrics(),
+	}
+	there := make(map[int]bool)
+	for i := range nodes {
+		n := &nodes[i]
+		there[n.Index] = true
+		if g.isFinal(n) {
+			out.NodesFound++
+		} else {
+			out.Partial = append(out.Partial, n.Index)
+		}
+	}
+	slices.Sort(out.Partial)
+	out.Missing = g.missing(there, expected)
+
+	return out
+}
+
+// isFinal reports whether all of a node is in reports of the time after its end. In a directory that is --out there may
+// be journals and pieces of ranks, too.
+func (g *Gatherer) isFinal(n *catalog.Node) bool {
+	for _, path := range n.Paths() {
+		f, known := g.files[path]
+		if known && !f.Final || !known && filepath.Ext(path) != ".json" {
+			return false
+		}
+	}
+	return true
+}
+
+// missing returns the nodes that are not there. What could not be read comes first; of a node without an index it has
+// the name of the host.
+func (g *Gatherer) missing(there map[int]bool, expected int) []reporter.Missing {
+	out, left := []reporter.Missing{}, expected
+	for _, f := range g.failed {
+		out = append(out, reporter.Missing{What: f.Node, Code: reporter.Unreadable, Why: g.describe(f)})
+		if index, err := strconv.Atoi(f.Node); err == nil {
+			there[index] = true
+		} else {
+			left--
+		}
+	}
+
+	run, _ := RunIDOf(g.run)
+	left -= len(there)
+	for index := 0; left > 0; index++ {
+		if there[index] {
+			continue
+		}
+		why := fmt.Sprintf("no object %s/node-%d in %s", run, index, g.Store.URL())
+		out = append(out, reporter.Missing{What: strconv.Itoa(index), Code: reporter.NoReport, Why: why})
+		left--
+	}
+	return out
+}
+
+// Evict deletes what was merged.
+func (g *Gatherer) Evict(ctx context.Context, nodes []catalog.Node) error {
+	for i := range nodes {
+		for _, path := range nodes[i].Paths() {
+			if f, ok := g.files[path]; ok {
+				if err := g.Store.Evict(ctx, f.Name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// ResultOf returns what stands for the series of a node; false if the store has it not in one object.
+func (g *Gatherer) ResultOf(n *catalog.Node) (FetchResult, bool) {
+	paths := n.Paths()
+	if g == nil || len(paths) != 1 {
+		return FetchResult{}, false
+	}
+	f, ok := g.files[paths[0]]
+	return f, ok
+}
+
+// MissingMessage says which nodes are missing in a merged report, and why.
+func MissingMessage(g *reporter.GatherResult) string {
+	var words []string
+	for _, m := range g.Missing {
+		words = append(words, fmt.Sprintf("%s (%s)", m.What, m.Why))
+	}
+	count := text.Count(len(g.Missing), "node", "nodes")
+	if g.NodesExpected > 0 {
+		count = fmt.Sprintf("%d of %s", len(g.Missing), text.Count(g.NodesExpected, "node", "nodes"))
+	}
+	return fmt.Sprintf("%s missing: %s", count, text.List(words, maxListedMissing))
+}
