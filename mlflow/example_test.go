@@ -81,8 +81,7 @@ func ExampleCheckURI() {
 	// Output:
 	// <nil>
 	// the tracking URI has no scheme: put http:// or https:// in front of it
-	// the tracking URI is an AWS resource, and only http:// and https:// can be reached from here: use an MLflow
-	// server's address
+	// the tracking URI is an AWS resource, and only http:// and https:// can be reached from here: use an MLflow server's address
 }
 
 // PublicURI makes the address of a server fit for a log.
