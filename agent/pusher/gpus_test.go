@@ -45,8 +45,7 @@ func widePoints(w window) map[string]float64 {
 	return out
 }
 
-// The series of GPUs begin when these are found, have MLflow's names and units, and are shares of
-// known values only.
+// The series of a GPU begin when it is found, have MLflow's names and units, and are shares of known values only.
 func TestWindows_BeginWithTheirGPU(t *testing.T) {
 	h := wideHost(30, 60)
 	got := h.series().windows()
@@ -85,7 +84,7 @@ func TestWindows_BeginWithTheirGPU(t *testing.T) {
 	}
 }
 
-// Live points equal those of the report to the last bit, even if the GPUs are found during the run.
+// Live points equal the report's to the last bit, even if the GPUs are found during the run.
 func TestLiveSeries_HaveTheReportsGPUs(t *testing.T) {
 	h := wideHost(25, 100)
 	whole := make(map[int64][]mlflow.Metric)

@@ -16,17 +16,16 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// A host takes samples like those of a busy host, deterministically.
+// A fakeHost takes deterministic samples of a busy host.
 type fakeHost struct {
 	rnd   *rand.Rand
 	rec   *collector.Recording
 	total [collector.NumColumns]float64
-	// every is the usual time between samples. odd mixes in gaps, suspends, late ticks and sources
-	// that fail.
+	// every is the usual interval. odd adds late ticks, suspends and failing sources.
 	every time.Duration
 	odd   bool
-	lost  map[string]bool // the sources that fail just now
-	job   *chatter        // what the job says, if it does
+	lost  map[string]bool // sources that fail now
+	job   *chatter        // reports operations, if not nil
 }
 
 func newHost(rnd *rand.Rand, every time.Duration, maxLength int) *fakeHost {
@@ -36,13 +35,13 @@ func newHost(rnd *rand.Rand, every time.Duration, maxLength int) *fakeHost {
 		rec: collector.NewRecording(start, every, maxLength)}
 }
 
-// tick takes one more sample.
+// tick takes one sample.
 func (h *fakeHost) tick() {
 	mono := h.every
 	boot := mono
 	if h.odd {
 		mono += time.Duration(h.rnd.Int64N(int64(h.every)/2)) - h.every/4
-		if h.rnd.IntN(40) == 0 { // nobody gave us the CPU
+		if h.rnd.IntN(40) == 0 { // no CPU time for a while
 			mono += time.Duration(h.rnd.Int64N(int64(40 * time.Second)))
 		}
 		boot = mono
@@ -80,14 +79,14 @@ func (h *fakeHost) add(weight float64) {
 		}
 	}
 	at := h.rec.Start.Wall.Add(h.rec.End.Boot - h.rec.Start.Boot)
-	s.Values[collector.Timestamp] = float64(at.UnixMilli()) / 1000 // as the collector makes it
+	s.Values[collector.Timestamp] = float64(at.UnixMilli()) / 1000 // rounded as in the collector
 	if h.job != nil {
 		h.job.say(h.rnd, h.rec)
 	}
 	h.rec.Add(&s)
 }
 
-// series returns those of the report that the Recording gives now.
+// series returns the series of the report of the present Recording.
 func (h *fakeHost) series() nodeSeries {
 	return newNodeSeries("0", h.report().Nodes["0"])
 }
@@ -98,13 +97,13 @@ func (h *fakeHost) report() *reporter.Report {
 		Recording: h.rec})
 }
 
-// head returns what is known at the start.
+// head returns the head of the journal at the start.
 func (h *fakeHost) head(node int) journal.Head {
 	return journal.Head{Run: reporter.Run{ID: "r", Command: []string{"job"},
 		Start: reporter.Time{Time: h.rec.Start.Wall}}, Node: node}
 }
 
-// serve starts a strict fake server and returns it with a client that does not retry.
+// serve starts a strict fake server, and returns it with a client that does not retry.
 func serve(t testing.TB) (*mlflowtest.Fake, *mlflowtest.Listener, *mlflow.Client) {
 	t.Helper()
 	fake := mlflowtest.NewFake()
@@ -122,7 +121,7 @@ func connect(t testing.TB, uri string) *mlflow.Client {
 	return c
 }
 
-// newRun creates a run, as somebody's job does.
+// newRun creates a run, as a job does.
 func newRun(t testing.TB, c *mlflow.Client, start time.Time, tags ...mlflow.Tag) *mlflow.Run {
 	t.Helper()
 	run, err := c.CreateRun(context.Background(), mlflow.NewRun{ExperimentID: "0", StartTime: start, Tags: tags})
@@ -140,7 +139,7 @@ func stepsOf(points []mlflowtest.Point) (out []int64) {
 	return out
 }
 
-// keysOf returns the names of a window's points, sorted.
+// keysOf returns the sorted names of a window's points.
 func keysOf(w window) (out []string) {
 	for _, p := range w.points {
 		out = append(out, p.Key)
@@ -149,7 +148,7 @@ func keysOf(w window) (out []string) {
 	return out
 }
 
-// trials returns how often a test tries something: n times, or a tenth of that under -short.
+// trials returns the number of attempts in a test: n, or a tenth of it under -short.
 func trials(n int) int { return n / shortStride(10) }
 
 // shortStride returns n under -short and 1 otherwise.

@@ -22,8 +22,8 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// closing returns a hook that keeps no connection for the next request: a goroutine that reads from
-// a socket would stop the clock of a synctest bubble.
+// closing returns a hook that closes the connection after each request: a goroutine that reads from a socket would stop
+// the clock of a synctest bubble.
 func closing(h mlflowtest.Hook) mlflowtest.Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Connection", "close")
@@ -31,7 +31,7 @@ func closing(h mlflowtest.Hook) mlflowtest.Hook {
 	}
 }
 
-// connecting returns a function that makes a client of a server.
+// connecting returns a function that connects a client to a server.
 func connecting(url string) func() (*mlflow.Client, error) {
 	return func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: url}) }
 }
@@ -42,13 +42,13 @@ type stage struct {
 	fake *mlflowtest.Fake
 	live *Live
 	l    *mlflowtest.Listener
-	work chan<- func() // done outside of the bubble
+	work chan<- func() // runs outside of the bubble
 }
 
 // outside calls a function whose goroutines must not belong to the bubble.
 func (s *stage) outside(f func()) {
 	s.work <- f
-	s.work <- func() {} // f is done when this is taken
+	s.work <- func() {} // received once f has returned
 }
 
 // inBubble starts a server, and then a bubble with a Live that pushes to it.
@@ -76,8 +76,8 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 	})
 }
 
-// seconds lets time pass with a sample per second. After each sample it calls each with the number
-// of requests that were sent.
+// seconds advances the clock with a sample per second. After each sample it calls each with the number of requests
+// sent.
 func (s *stage) seconds(n int, each func(second, requests int)) {
 	for i := range n {
 		time.Sleep(time.Second)
@@ -91,7 +91,7 @@ func (s *stage) seconds(n int, each func(second, requests int)) {
 	}
 }
 
-// steps returns the windows that the server has, of all runs.
+// steps returns the windows on the server, of all runs.
 func (s *stage) steps(node int) (out []int64) {
 	for _, r := range s.fake.Runs() {
 		out = append(out, stepsOf(r.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)])...)
@@ -99,7 +99,7 @@ func (s *stage) steps(node int) (out []int64) {
 	return out
 }
 
-// Once the run is known, there is one request per window and no other.
+// Once the run is known, Live sends one request per window and no other.
 func TestLive_SendsOneRequestPerWindow(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -118,8 +118,8 @@ func TestLive_SendsOneRequestPerWindow(t *testing.T) {
 	})
 }
 
-// Live waits for the job's own run before it creates one: until the third window, and on other
-// nodes than 0 one more.
+// Live waits for the job's run before it creates one: until the third window, and one window more on nodes other than
+// 0.
 func TestLive_CreatesItsRunAfterAWhile(t *testing.T) {
 	t.Parallel()
 	for node, want := range map[int]int{0: 30, 1: 40, 12: 40} {
@@ -143,7 +143,7 @@ func TestLive_CreatesItsRunAfterAWhile(t *testing.T) {
 	}
 }
 
-// The job's own run gets the points as soon as it exists.
+// The job's run gets the points as soon as it exists.
 func TestLive_TakesTheJobsRun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -166,8 +166,7 @@ func TestLive_TakesTheJobsRun(t *testing.T) {
 	})
 }
 
-// After a failure that may pass, Live tries again each window; after others it tries less and less
-// often.
+// After a temporary failure Live tries again each window. After others it tries less and less often.
 func TestLive_RestsAfterFailures(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU for its many days")
 	t.Parallel()
@@ -176,7 +175,7 @@ func TestLive_RestsAfterFailures(t *testing.T) {
 		hook mlflowtest.Hook
 		want []int // seconds of the first requests
 	}{
-		// Rests of 10, 20, 40 … s; then the next window.
+		// Pauses of 10, 20, 40 … s, each until the next window.
 		"a wrong password": {refused, []int{10, 20, 40, 80, 160, 320, 620, 920}},
 		"500":              {mlflowtest.Status(500, "text/plain", ""), []int{10, 20, 30, 40, 50, 60, 70, 80}},
 		"Retry-After":      {mlflowtest.RetryAfter(25), []int{10, 35, 60, 85}},
@@ -218,8 +217,7 @@ func wantAbout(t *testing.T, got, want []int) {
 	}
 }
 
-// After any outage the points are as if there had been none. Points whose answer was lost are
-// stored once.
+// After any outage the points are the same as without one. Points of a lost response are stored once.
 func TestLive_CatchesUp(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
@@ -251,7 +249,7 @@ func TestLive_CatchesUp(t *testing.T) {
 			if len(runs) != 1 {
 				t.Fatalf("%d runs", len(runs))
 			}
-			if !reflect.DeepEqual(want, runs[0].Metrics) { // which is quicker than cmp
+			if !reflect.DeepEqual(want, runs[0].Metrics) { // faster than cmp
 				t.Errorf("applied %v: the points in the ring and on the server (-want +got):\n%s", applied,
 					cmp.Diff(want, runs[0].Metrics))
 			}
@@ -259,8 +257,7 @@ func TestLive_CatchesUp(t *testing.T) {
 	}
 }
 
-// No step is stored twice, even if the ring is halved between a batch whose answer was lost and the
-// next try.
+// No step is stored twice, even if the ring is halved between a batch with a lost response and the next attempt.
 func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 	t.Parallel()
 	for _, capacity := range []int{12, 20, 40} {
@@ -290,8 +287,8 @@ func every(n int64, h mlflowtest.Hook) mlflowtest.Hook {
 // week is the number of samples in a week.
 const week = 7 * 24 * 3600
 
-// A week without a server takes no memory and no time. Then the points come, a hundred at a time,
-// as thinly as the ring has them.
+// A week without a server takes no memory and no time. Then the points arrive, a hundred at a time, with the resolution
+// of the ring.
 func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 	samples := week
 	if testing.Short() || raceEnabled {
@@ -307,7 +304,7 @@ func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 			}
 			return connect()
 		}
-		s.seconds(2000, nil) // the ring has all its memory then
+		s.seconds(2000, nil) // then the ring has all its memory
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		tries = 0
@@ -354,7 +351,7 @@ func TestLive_SurvivesRefusedConnections(t *testing.T) {
 	})
 }
 
-// A batch is limited even if the ring is large.
+// The size of a batch is limited even if the ring is large.
 func TestLive_LimitsItsBatches(t *testing.T) {
 	const n = 5 * maxLiveBuckets
 	h := newHost(rand.New(rand.NewPCG(1, 1)), 10*time.Millisecond, n)
@@ -397,7 +394,7 @@ func TestLive_EndsAtOnce(t *testing.T) {
 	start := time.Now()
 	cancel()
 	<-done
-	if took := time.Since(start); took > liveTimeout*4/5 { // a request that goes on takes all of it
+	if took := time.Since(start); took > liveTimeout*4/5 { // a request that is not cancelled takes all of it
 		t.Errorf("it took %v", took)
 	}
 	if live.RunID() != "" {
@@ -405,11 +402,11 @@ func TestLive_EndsAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkLive_Window measures a window of ten samples when a ring of the default size is about to
-// be halved, with nothing to catch up.
+// BenchmarkLive_Window measures a window of ten samples when a ring of the default size is about to be halved, with
+// nothing to catch up.
 func BenchmarkLive_Window(b *testing.B) { benchmarkLive(b, false) }
 
-// BenchmarkLive_Outage measures the same after the server has been away all the time.
+// BenchmarkLive_Outage measures the same after a permanent outage of the server.
 func BenchmarkLive_Outage(b *testing.B) { benchmarkLive(b, true) }
 
 func benchmarkLive(b *testing.B, outage bool) {
@@ -430,7 +427,7 @@ func benchmarkLive(b *testing.B, outage bool) {
 	}
 }
 
-// BenchmarkLive_Samples measures what most samples cost: nothing is handed over.
+// BenchmarkLive_Samples measures the cost of most samples, after which Live hands over nothing.
 func BenchmarkLive_Samples(b *testing.B) {
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
 	h.tick()

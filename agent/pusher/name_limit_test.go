@@ -16,14 +16,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// refusing returns a hook that refuses a batch as a whole, as Azure ML does, if bad says so of the names of its
-// metrics.
+// refusing returns a hook that refuses a whole batch, as Azure ML does, if bad is true for the names of its metrics.
 func refusing(bad func(names map[string]bool) bool) mlflowtest.Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/runs/log-batch") {
 			return false
 		}
-		body, _ := io.ReadAll(r.Body) // it is in memory
+		body, _ := io.ReadAll(r.Body) // in memory
 		var in struct{ Metrics []mlflow.Metric }
 		if err := json.Unmarshal(body, &in); err != nil {
 			panic(err)
@@ -43,7 +42,7 @@ func refusing(bad func(names map[string]bool) bool) mlflowtest.Hook {
 	}
 }
 
-// full returns what refusing takes for a server that has room for n names of metrics in all.
+// full returns bad for a server with room for n names of metrics.
 func full(n int) func(names map[string]bool) bool {
 	var mu sync.Mutex
 	has := make(map[string]bool)
@@ -129,7 +128,7 @@ func TestPush_WithinFewNames(t *testing.T) {
 	}
 }
 
-// What a server refuses for another reason is left out by itself.
+// A metric that a server refuses for another reason is left out alone.
 func TestPush_WithoutTheRefused(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
@@ -151,7 +150,7 @@ func TestPush_WithoutTheRefused(t *testing.T) {
 	}
 }
 
-// In a run of few names the live push leaves room for what comes at the end, beside the job's own metrics.
+// In a run with a limit, the live push leaves room for the report's metrics, next to the job's.
 func TestLive_LeavesRoomForTheEnd(t *testing.T) {
 	t.Parallel()
 	fake, l, c := serve(t)
@@ -211,7 +210,7 @@ func TestTakesFewNames(t *testing.T) {
 	}
 }
 
-// The command of a run is that of the node that leads, whichever is pushed last.
+// The command of a run comes from the node that creates it, whichever node pushes last.
 func TestPush_CommandOfTheLeadingNode(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{"0", "1", "2"}, {"2", "1", "0"}, {"1", "0", "2"}} {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A server sees about 20 requests a second of a thousand nodes while they run, and 40 when all end at once. All
-// that they measured arrives, in one run.
+// A server gets about 20 requests a second from a thousand running nodes, and 40 when all end at once. All measured
+// values arrive, in one run.
 func TestE2E_Pace_OfAThousandNodes(t *testing.T) {
 	t.Parallel()
 	inCluster(t, thousand(), func(t *testing.T, c *cluster) {
-		const known = 150  // seconds until all nodes send: 80 until there is a run, 50 to find it, some more
+		const known = 150  // seconds until all nodes send: 80 until the run exists, 50 to find it, some more
 		c.run(known + 100) // each node sends twice more
 		peak, mean := most(c.seconds[:known])
 		t.Logf("until the run is known: %.1f requests a second, at most %d", mean, peak)

@@ -20,8 +20,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A cluster is a launch on many nodes in a bubble, with one server outside of it. Nodes share a few recordings, of
-// memory alone: it is the requests that are counted, and more series would make each of them larger.
+// A cluster is a launch on many nodes in a bubble, with one server outside of it. Nodes share a few recordings of
+// memory alone: the tests count requests, and more series would make each request larger.
 type cluster struct {
 	fake  *mlflowtest.Fake
 	url   string
@@ -30,7 +30,7 @@ type cluster struct {
 	stop  func() // ends the live pushes
 
 	requests atomic.Int64
-	seconds  []int // the requests in each
+	seconds  []int // requests in each second
 }
 
 const clusterInterval = 5 * time.Second
@@ -69,7 +69,7 @@ func inCluster(t *testing.T, nodes int, test func(t *testing.T, c *cluster)) {
 
 func (c *cluster) host(node int) *fakeHost { return c.hosts[node%len(c.hosts)] }
 
-// second lets a second pass and counts its requests. do is called at its begin.
+// second calls do, lets a second pass and counts its requests.
 func (c *cluster) second(do func()) {
 	before := c.requests.Load()
 	if do != nil {
@@ -80,7 +80,7 @@ func (c *cluster) second(do func()) {
 	c.seconds = append(c.seconds, int(c.requests.Load()-before))
 }
 
-// run lets the jobs run for a while.
+// run runs the jobs for some seconds.
 func (c *cluster) run(seconds int) {
 	for range seconds {
 		now := len(c.seconds) % len(c.hosts)
@@ -95,7 +95,7 @@ func (c *cluster) run(seconds int) {
 	}
 }
 
-// end ends the job of each node with a code, pushes, and counts requests until all is done.
+// end ends the job of each node with a code, pushes, and counts requests until all pushes are done.
 func (c *cluster) end(t *testing.T, timeout time.Duration, code func(node int) int) {
 	t.Helper()
 	c.stop()
@@ -154,7 +154,7 @@ func (c *cluster) report(node, code int) *reporter.Report {
 	return r
 }
 
-// most returns the most requests a second in a second of a range, and on average.
+// most returns the highest number of requests in a second, and the mean.
 func most(seconds []int) (peak int, mean float64) {
 	sum := 0
 	for _, n := range seconds {
@@ -163,10 +163,10 @@ func most(seconds []int) (peak int, mean float64) {
 	return peak, float64(sum) / float64(len(seconds))
 }
 
-// thousand is how many nodes a test simulates: fewer under -short.
+// thousand is the number of simulated nodes, which is lower under -short.
 func thousand() int { return 1000 / shortStride(4) }
 
-// wantAll checks that the server has one run, with everything of all nodes.
+// wantAll checks that the server has one run, with all values of all nodes.
 func (c *cluster) wantAll(t *testing.T, status, code string) {
 	t.Helper()
 	runs := c.fake.Runs()
@@ -211,8 +211,8 @@ func hasPoint(all []mlflowtest.Point, want mlflow.Metric) bool {
 	return false
 }
 
-// The jobs of many nodes are over before any run is made: the first node makes one, and the others find it before
-// anybody sends.
+// The jobs of many nodes are over before a run exists: the first node creates it, and the others find it before any
+// node sends.
 func TestTurns_OfShortJobs(t *testing.T) {
 	t.Parallel()
 	inCluster(t, 40, func(t *testing.T, c *cluster) {
@@ -222,7 +222,7 @@ func TestTurns_OfShortJobs(t *testing.T) {
 	})
 }
 
-// If many fail at once, the first in the order of nodes says how the run ended, and few ask the server for the run.
+// If many nodes fail at once, the first one determines the end of the run, and few read the run from the server.
 func TestTurns_AllFail(t *testing.T) {
 	t.Parallel()
 	inCluster(t, 40, func(t *testing.T, c *cluster) {

@@ -22,15 +22,15 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// hostileNames are names of series that are no keys of MLflow, that are the same there, or that would be folders of
-// others.
+// hostileNames returns names of series that are no keys of MLflow, that become the same key, or that would be folders
+// of others.
 func hostileNames() []string {
 	return []string{"a:b", "a_b", `a{b="c"}`, "a/b", "a", "a/count", "a/time_ms/x", "a/per_second", "..", "/", "a//b", "a/",
 		"ünï 1", strings.Repeat("x", 300), strings.Repeat("x", 301), strings.Repeat("é", 150), "\xff\x00", "</script>",
 		"throughput_mb_per_second"}
 }
 
-// wantKeys checks that all servers take the keys, that each is there once, and that none is the folder of another.
+// wantKeys checks that all servers accept the keys, that they are unique, and that none is the folder of another.
 func wantKeys(t *testing.T, keys []string) {
 	t.Helper()
 	seen := make(map[string]bool)
@@ -90,8 +90,7 @@ func TestMetrics_Work(t *testing.T) {
 	}
 }
 
-// What is pushed of a job's series has keys that every server takes, and that are the same whichever of the series
-// are pushed.
+// The keys of a job's series are accepted by every server, and do not depend on which of the series are pushed.
 func TestMetrics_HostileSeries(t *testing.T) {
 	n := &reporter.Node{Operations: &aggregate.Operations{Times: make(map[string]aggregate.Timing)}, Transfers: make(map[string]aggregate.Transfer)}
 	for i, name := range hostileNames() {
@@ -134,11 +133,11 @@ func TestMetrics_WorkWithoutNumbers(t *testing.T) {
 	}
 }
 
-// A chatter is a job that begins to use one series after the other.
+// A chatter is a job that starts to use one series after the other.
 type chatter struct {
-	keys  []string // in the order in which they begin
+	keys  []string // in the order of their starts
 	begun int
-	now   int // with the next sample
+	now   int // starting with the next sample
 }
 
 func (c *chatter) say(rnd *rand.Rand, rec *collector.Recording) {
@@ -162,7 +161,7 @@ func (c *chatter) say(rnd *rand.Rand, rec *collector.Recording) {
 	rec.Operations.AddSample(rec, c.keys[:c.begun], sample)
 }
 
-// workKeys returns the keys of the time lines of all names in each kind, in any order.
+// workKeys returns the keys of the timelines of all names in each kind, in any order.
 func workKeys(rnd *rand.Rand) []string {
 	var all []jobSeries
 	for _, kind := range []reporter.OperationKind{reporter.OpKind, reporter.CounterKind, reporter.GaugeKind, reporter.TransferKind} {
@@ -183,7 +182,7 @@ func workKeys(rnd *rand.Rand) []string {
 	return keys
 }
 
-// The points that are pushed while series begin are those of the report, under the same names.
+// The points that are pushed while series start are the report's, under the same names.
 func TestLiveSeries_HaveTheReportsWork(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(20)) {
@@ -218,7 +217,7 @@ func TestLiveSeries_HaveTheReportsWork(t *testing.T) {
 	}
 }
 
-// A point of a time is the mean of all operations in the window, however many there were in each sample.
+// A point of a duration is the mean of all operations in the window, however many there were in each sample.
 func TestWindows_WeighTimesByOperations(t *testing.T) {
 	nan := math.NaN()
 	n := &reporter.Node{Envelope: reporter.Envelope{}}
@@ -268,7 +267,7 @@ func valuesOf(points map[string]float64, keys ...string) map[string]float64 {
 	return out
 }
 
-// However many lines a report has, no window is too large for a request.
+// However many timelines a report has, no window is too large for a request.
 func TestWindows_OfManyLinesFitABatch(t *testing.T) {
 	h := newHost(rand.New(rand.NewPCG(1, 2)), time.Second, 100)
 	for range 25 {

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// What is pushed of phases has keys that every server takes, each once.
+// The keys of phases are accepted by every server, and each is used once.
 func TestMetrics_Phases(t *testing.T) {
 	r := reportertest.AddMarks(reportertest.ThreeNodes())
 	n := r.Nodes["1"]

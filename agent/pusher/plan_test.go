@@ -124,7 +124,7 @@ func TestPush_GoesOnFromAnyRequest(t *testing.T) {
 				hook = fake.Applied(hook)
 			}
 			fake.SetBefore(only(n, hook))
-			_, _ = push(t, c, r, o) // making the run is tried again; all else fails
+			_, _ = push(t, c, r, o) // only the creation of the run is retried
 			fake.SetBefore(nil)
 			if _, err := push(t, c, r, o); err != nil {
 				t.Fatal(err)
@@ -154,13 +154,13 @@ func only(n int, h mlflowtest.Hook) mlflowtest.Hook {
 func wantSame(t *testing.T, what string, want, got mlflowtest.RunData) {
 	t.Helper()
 	want.Info.RunID, want.Info.ArtifactURI, got.Info.RunID, got.Info.ArtifactURI = "", "", "", ""
-	if reflect.DeepEqual(want, got) { // which is quicker
+	if reflect.DeepEqual(want, got) { // faster
 		return
 	}
 	t.Errorf("%s (-want +got):\n%s", what, cmp.Diff(want, got))
 }
 
-// Two pushes, and two at the same time, have the same result as one.
+// Two pushes in turn, or at the same time, have the same result as one.
 func TestPush_GivesTheSameTwiceAndAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
@@ -199,7 +199,7 @@ func TestPush_GivesTheSameTwiceAndAtOnce(t *testing.T) {
 	}
 }
 
-// Several nodes of one run share our run. The worst status and the latest end stay.
+// Several nodes share the run that one of them created. The worst status and the latest end remain.
 func TestPush_LetsNodesShareARun(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
@@ -270,7 +270,7 @@ func TestPush_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 	}
 }
 
-// The two experiments that the environment names must be the same.
+// The two experiments in the environment must be the same.
 func TestDestination_FindsTheExperiment(t *testing.T) {
 	t.Parallel()
 	_, _, c := serve(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// anyHost returns a recording of any kind and length, cut off anywhere.
+// anyHost returns a recording of any kind and length, which ends anywhere.
 func anyHost(rnd *rand.Rand) *fakeHost {
 	every := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second,
 		time.Minute}[rnd.IntN(5)]
@@ -29,7 +29,7 @@ func anyHost(rnd *rand.Rand) *fakeHost {
 	return h
 }
 
-// A naiveWindow is one of the naive cut.
+// A naiveWindow is a window of the reference implementation.
 type naiveWindow struct {
 	step, end int64
 	kept      []int // indices
@@ -68,7 +68,7 @@ func naive(t nodeSeries) (out []naiveWindow) {
 	return out
 }
 
-// point computes a point of a window from the envelope, by the words of its description.
+// point computes a point of a window from the envelope, as documented.
 func (w naiveWindow) point(t nodeSeries, s Series) float64 {
 	sum := 0.0
 	for _, c := range s.columns {
@@ -106,7 +106,7 @@ func (w naiveWindow) point(t nodeSeries, s Series) float64 {
 	return sum
 }
 
-// Every kept sample is in exactly one window, and its points equal those of a naive count.
+// Every kept sample is in exactly one window, and the points equal the reference implementation's.
 func TestWindows_AreTheNaiveCut(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(120)) {
@@ -164,7 +164,7 @@ func wantOrder(t *testing.T, seed uint64, tr nodeSeries, all []window) {
 	}
 }
 
-// A run of 1 s to 10 s gives two windows, a shorter one gives one.
+// A recording of 1 s to 10 s gives two windows, a shorter one gives one.
 func TestWindows_CutShortRunsInTwo(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int][]int64{1: {0}, 9: {0}, 10: {0, 1}, 11: {0, 1}, 50: {0, 1}, 99: {0, 1}, 100: {0, 1},
@@ -205,7 +205,7 @@ func TestWindows_AreTheSameFromAFile(t *testing.T) {
 	}
 }
 
-// Odd samples of another program's file do no harm.
+// Odd samples in a file of another program do no harm.
 func TestWindows_OfOddFilesAreHarmless(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -239,13 +239,13 @@ func TestWindows_OfOddFilesAreHarmless(t *testing.T) {
 	}
 }
 
-// wholeWindows returns the windows that live pushing would hand over now.
+// wholeWindows returns the windows that a live push would hand over now.
 func wholeWindows(rec *collector.Recording, sent int64) []window {
 	return newLiveSeries(rec, "0", sent).windows()
 }
 
-// The windows that are pushed live and at the end together equal the final windows: exactly until
-// the ring is halved, and after that without a doubled step or a missing end.
+// The windows that are pushed live and at the end together equal the final windows: exactly until the ring is halved,
+// and after that without a repeated step or a missing end.
 func TestLiveSeries_GiveTheFinalWindows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(80)) {
@@ -304,8 +304,7 @@ func TestLiveSeries_LeaveOpenWindows(t *testing.T) {
 	}
 }
 
-// No name is the folder of another series of any node or of a metric, and every server takes all of
-// them.
+// No name is the folder of another series of any node or of a metric, and every server accepts all names.
 func TestAllSeries_HaveValidNames(t *testing.T) {
 	t.Parallel()
 	var all []string
@@ -317,7 +316,7 @@ func TestAllSeries_HaveValidNames(t *testing.T) {
 			all = append(all, folder(node)+s.Name)
 		}
 	}
-	// MLflow's own monitor may write to the same run, with and without a node id.
+	// MLflow's system metrics monitor may write to the same run, with and without a node id.
 	for _, name := range []string{"cpu_utilization_percentage", "system_memory_usage_megabytes",
 		"network_receive_megabytes", "gpu_0_memory_usage_megabytes"} {
 		all = append(all, "system/"+name, "system/host/"+name)

@@ -54,7 +54,7 @@ func TestMetrics_Ranks(t *testing.T) {
 	}
 }
 
-// Of many ranks those with the lowest numbers are pushed, as numbers and not as texts.
+// Of many ranks the lowest are pushed, in the order of numbers, not texts.
 func TestMetrics_ManyRanks(t *testing.T) {
 	r := oneSample().report()
 	var ranks []int
@@ -68,9 +68,9 @@ func TestMetrics_ManyRanks(t *testing.T) {
 	}
 }
 
-// The rank that measures the host sends its series live. Another rank pushes the node at the end: the windows that
-// are there, also those of a further rank from its own start, are not sent again, and a hole is filled. The job's
-// series are all ranks', and are sent at the end alone.
+// The rank that measures the host pushes its series live. Another rank pushes the node at the end: it does not send
+// stored windows again, even if a third rank sent them with another start, and fills holes. The job's series combine
+// all ranks, and are sent at the end alone.
 func TestPush_OfRanks(t *testing.T) {
 	t.Parallel()
 	var s *stage
@@ -89,7 +89,7 @@ func TestPush_OfRanks(t *testing.T) {
 		}
 	}
 
-	for range 60 { // measured by nobody who pushed
+	for range 60 { // not pushed live
 		s.tick()
 	}
 	r := s.report()
@@ -99,7 +99,7 @@ func TestPush_OfRanks(t *testing.T) {
 	all.filter = hostOnly
 	windows := all.windows()
 	c := connect(t, s.l.URL)
-	send(t, c, live.Info.RunID, shifted(windows[9:10], -300)) // by a rank that began a little earlier
+	send(t, c, live.Info.RunID, shifted(windows[9:10], -300)) // a rank that began a little earlier
 
 	for range 2 {
 		o := Options{Destination: Destination{Invocation: "i", RunID: live.Info.RunID}}
@@ -126,7 +126,7 @@ func TestPush_OfRanks(t *testing.T) {
 	}
 }
 
-// The exit code of the run is that of the first node that failed, also where nodes have the names of hosts.
+// The exit code of the run is the first failed node's, even if nodes are named after hosts.
 func TestEnd_OfNodesWithoutIndex(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// Each window has a point of some anchor, and there are no more anchors than needed.
+// Each window has a point of some anchor, and there are few anchors.
 func TestAnchors_AreInEveryWindow(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(100)) {
@@ -30,7 +30,7 @@ func TestAnchors_AreInEveryWindow(t *testing.T) {
 	}
 }
 
-// The last point is found wherever a push was cut off and whatever other recordings the run has.
+// The last point is found wherever a push was interrupted and whatever other recordings the run has.
 func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 	t.Parallel()
 	_, _, c := serve(t)
@@ -45,7 +45,7 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 		}
 		run := newRun(t, c, h.rec.Start.Wall)
 		alone := true
-		for _, shift := range []int64{-40_000_000, 50_000_000_000} { // somebody else's, before and after
+		for _, shift := range []int64{-40_000_000, 50_000_000_000} { // another recording's, before and after
 			if rnd.IntN(2) == 0 {
 				send(t, c, run.ID, shifted(all, shift))
 				alone = false
@@ -55,7 +55,7 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 		send(t, c, run.ID, all[:n])
 		switch twin := rnd.IntN(3); {
 		case tr.thinned:
-		case twin == 0: // somebody else's, by chance the same but for the first
+		case twin == 0: // another recording's, by chance the same but for the first
 			k := 1 + rnd.IntN(len(all))
 			send(t, c, run.ID, all[k:])
 			if n >= k {
@@ -112,8 +112,8 @@ func send(t *testing.T, c *mlflow.Client, runID string, windows []window) {
 	}
 }
 
-// If a recording was thinned and another one of the same time has points in the same run, only
-// whoever sent its points knows the last one.
+// If a recording was thinned and the run has another recording of the same time, only the process that sent the points
+// knows the last one.
 func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 	t.Parallel()
 	const key = "system/0/system_memory_usage_percentage"
@@ -135,7 +135,7 @@ func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 		}
 	}
 	c := connect(t, s.l.URL)
-	send(t, c, s.live.run.ID, shifted(all, -1)) // of a recording that began a millisecond earlier
+	send(t, c, s.live.run.ID, shifted(all, -1)) // a recording that began a millisecond earlier
 	had := len(s.fake.Runs()[0].Metrics[key])
 	o := Options{Destination: Destination{Invocation: "i", RunID: s.live.run.ID, Given: true}, Live: s.live}
 	if _, err := push(t, c, s.report(), o); err != nil {
@@ -146,8 +146,8 @@ func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 	}
 }
 
-// Whichever request a push fails at, it is complete in the end, beside a recording that is nearly
-// the same, and on a server that refuses large requests of which it has a part.
+// Whichever request a push fails at, the next one completes it, next to a recording that is nearly the same, and on a
+// server that refuses large requests of which it has a part.
 func TestPush_GoesOnBesideATwin(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
@@ -203,7 +203,7 @@ func asked(fake *mlflowtest.Fake, part string) (n int) {
 	return n
 }
 
-// A push at the end asks for little, even if the run has a longer recording.
+// A push at the end sends few queries, even if the run has a longer recording.
 func TestPush_AsksForLittle(t *testing.T) {
 	t.Parallel()
 	var s *stage
@@ -238,7 +238,7 @@ func TestPush_AsksForLittle(t *testing.T) {
 	}
 }
 
-// Live knows its own run only, and nothing if it sent nothing.
+// Live knows its run only, and nothing if it sent nothing.
 func TestPush_AsksWhatLiveDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	var s *stage
@@ -251,7 +251,7 @@ func TestPush_AsksWhatLiveDoesNotKnow(t *testing.T) {
 	for name, live := range map[string]*Live{"of another run": s.live, "sent nothing": {}, "not there": nil} {
 		run := newRun(t, c, time.Now())
 		all := s.series().windows()
-		send(t, c, run.ID, all[:2]) // somebody pushed the journal
+		send(t, c, run.ID, all[:2]) // another process pushed the journal
 		d := Destination{Invocation: "i", RunID: run.ID, Given: true}
 		p, err := push(t, c, s.report(), Options{Destination: d, Live: live})
 		lacking := 0

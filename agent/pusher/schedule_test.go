@@ -42,7 +42,7 @@ func TestNewPace_OfNodesWithoutIndex(t *testing.T) {
 	}
 }
 
-// The slots of a node are a period apart, those of its neighbour a twentieth of a second later.
+// The slots of a node are a period apart, its neighbour's a twentieth of a second later.
 func TestPace_Slots(t *testing.T) {
 	first, second := newPace(member(7, 1000), ""), newPace(member(8, 1000), "")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -59,7 +59,7 @@ func TestPace_Slots(t *testing.T) {
 	}
 }
 
-// Turns take a share of the time that grows with the nodes, and leave half of what there is.
+// Each turn takes a share of the time that grows with the nodes, and leaves at least half of the remaining time.
 func TestTurns(t *testing.T) {
 	ms := time.Millisecond
 	for _, tt := range []struct {

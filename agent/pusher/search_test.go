@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// at returns a time in the tests' day.
+// at returns a time on the day of the tests.
 func at(seconds int) time.Time { return time.Unix(1_700_000_000+int64(seconds), 0) }
 
-// own returns a run that we created, and theirs one that a job created.
+// own returns a run that perfagent created, and theirs one that a job created.
 func own(id string, start int, tags ...string) mlflow.Run {
 	r := theirs(id, start, append(tags, tagCreatedBy, createdBy)...)
 	return r
@@ -132,7 +132,7 @@ func TestIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 	}
 }
 
-// A value that a filter cannot contain is not searched for.
+// Values that a filter cannot contain are not searched for.
 func TestPlain_RefusesWhatFiltersCannotHold(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{

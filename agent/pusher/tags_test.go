@@ -62,7 +62,7 @@ func FuzzCommandLine(f *testing.F) {
 		f.Add(w, "x")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if strings.Contains(a+b, "\x00") { // no argument has one
+		if strings.Contains(a+b, "\x00") { // impossible in an argument
 			return
 		}
 		if got := readBack(t, ShellCommand([]string{a, b})); !slices.Equal(got, []string{a, b}) {
@@ -147,7 +147,7 @@ func TestMetrics_DropsWhatIsNotFinite(t *testing.T) {
 	}
 }
 
-// The status of our own run says how the job ended.
+// The status of a run that perfagent created is how the job ended.
 func TestStatusOf_TellsHowTheJobEnded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
