@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -296,4 +297,31 @@ func exportedType(t ast.Expr) []ast.Node {
 	}
 
 	return parts
+}
+
+// The document names functions in the files in which they are, and only files that exist.
+func TestWayOfOneNumber(t *testing.T) {
+	doc, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	stations := regexp.MustCompile("`(\\w+)`\\s+in\\s+\\[`([^`]+)`\\]").FindAllStringSubmatch(string(doc), -1)
+	if len(stations) < 12 {
+		t.Errorf("%d functions with their files, want at least 12", len(stations))
+	}
+	for _, s := range stations {
+		source, err := os.ReadFile(s[2])
+		if err != nil {
+			t.Error(err)
+		}
+		if !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|var |\t)` + s[1] + `\b`).Match(source) {
+			t.Errorf("%s does not declare %s", s[2], s[1])
+		}
+	}
+	for _, s := range regexp.MustCompile("`(\\w[\\w/]*/\\w+\\.go)`").FindAllStringSubmatch(string(doc), -1) {
+		if _, err := os.Stat(s[1]); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -52,4 +52,5 @@ fi
 
 echo "lint: house rules"
 "$go" run scripts/style.go
+"$go" run scripts/packages.go -check
 sh scripts/loc.sh -check
