@@ -220,8 +220,8 @@ func TestWatch_UntilTheEnd(t *testing.T) {
 func TestWatch_PlainLines(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): CPU ([0-9.]+ %|–) \(peak ([0-9.]+ %|–)\), memory ([0-9.]+ %|–), ` +
-		`disk read (\S+ MiB/s|–), written (\S+ MiB/s|–), network received (\S+ MiB/s|–), sent (\S+ MiB/s|–)` +
-		`(, job CPU \S+ CPUs)?(, job memory \S+ MiB)?(, .*)?$`)
+		`disk read (\S+ [KMG]iB/s|–), written (\S+ [KMG]iB/s|–), network received (\S+ [KMG]iB/s|–), sent (\S+ [KMG]iB/s|–)` +
+		`(, job CPU \S+ CPUs)?(, job memory \S+ [KMG]?i?B)?(, .*)?$`)
 	end := regexp.MustCompile(`^perfagent: run r: exit 0 after [0-9.]+ s; perfagent show perfagent-out/r/node-0\.json$`)
 	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "no TERM": {"TERM="}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
