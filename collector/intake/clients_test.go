@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bufio"
 	"fmt"
 	"math"
 	"os"
@@ -156,7 +157,12 @@ func TestClients_Prometheus(t *testing.T) {
 	wait(t, in, "first scrape", scrapes(1)) // nobody answers yet
 
 	cmd := exec.Command(interpreter, "-c", prometheusJob, port)
+	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +171,9 @@ func TestClients_Prometheus(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer input.Close()
+	if line, err := bufio.NewReader(output).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the server printed %q (%v), want ready", line, err)
+	}
 	ops := wait(t, in, "metrics", func(ops aggregate.Operations) bool { return ops.Gauges["queue"].Count > 2 })
 
 	n := in.CopyAggregator().Transfers()["nixl"]
