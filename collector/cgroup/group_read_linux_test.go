@@ -163,6 +163,21 @@ func TestGroup_ReadFaults(t *testing.T) {
 	}
 }
 
+// Processes and threads are counted unless the caller does it.
+func TestGroup_CountTasks(t *testing.T) {
+	t.Parallel()
+	g, err := Find(groupV2().write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.CountTasks(false)
+	want := wantV2()
+	want.Processes, want.Threads = math.NaN(), math.NaN()
+	groupSame(t, "counters without tasks", g.Read(), want)
+	g.CountTasks(true)
+	groupSame(t, "counters", g.Read(), wantV2())
+}
+
 // A file that another user may not read is absent with EACCES.
 func TestGroup_Unreadable(t *testing.T) {
 	t.Parallel()
