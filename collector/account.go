@@ -11,137 +11,131 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// MemoryAsRSS is the code for memory of the job that was added up from resident sizes instead of PSS.
+// MemoryAsRSS is the code for memory of the job that was summed from resident sizes instead of PSS.
 const MemoryAsRSS series.ReasonCode = "memory_as_rss"
 
-// ProcessTable names the table of the job's processes where it is missing, and ProcessesUnread is the
-// code for processes that could not be read for it.
+// ProcessTable names the table of the job's processes where it is missing. ProcessesUnread is the code for processes
+// that the table could not read.
 const (
 	ProcessTable                      = "processes"
 	ProcessesUnread series.ReasonCode = "processes_unreadable"
 )
 
-// Account is what the kernel's counters say of the job and of what limits it: differences from the
-// baseline to the newest Reading, unless said otherwise. What was before the job is not in it.
+// Account holds the kernel's counters of the job and of its limits: differences from the baseline to the newest
+// Reading, unless noted. Usage from before the job is not included.
 type Account struct {
-	Source     string `json:"source,omitempty"`  // host.JobFromGroup…; "" = there is no job
-	Running    bool   `json:"running,omitempty"` // at the baseline, which read the job, too
-	Group      string `json:"group,omitempty"`   // its path
+	Source     string `json:"source,omitempty"`  // host.JobFromGroup…; "" without a job
+	Running    bool   `json:"running,omitempty"` // at the baseline, which then read the job
+	Group      string `json:"group,omitempty"`   // path
 	Version    string `json:"version,omitempty"`
-	MemoryPath string `json:"memory_home,omitempty"` // path of the group that the job's memory is charged to
-	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" = never measured
-	// CPUSeconds is the CPU time of the whole job, without ours and our helpers'. Living is the
-	// part of it that belongs to processes that have not ended.
+	MemoryPath string `json:"memory_home,omitempty"` // path of the group charged for the job's memory
+	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" if never measured
+	// CPUSeconds is the CPU time of the whole job, without perfagent and its helpers. LivingCPUSeconds is the part used by
+	// processes that have not ended.
 	CPUSeconds series.Optional `json:"cpu_seconds"`
-	// CPUIncomplete reports that the last Reading found processes of the job and could not read what they
-	// have used.
+	// CPUIncomplete reports that the last Reading found processes of the job and could not read their CPU time.
 	CPUIncomplete bool `json:"cpu_open,omitempty"`
-	// OutsideGroup reports that the group has not counted all processes of the job, LateCPUSeconds is the
-	// part of CPUSeconds that samples lack therefore: it was known later.
+	// OutsideGroup reports that the group did not count all processes of the job. LateCPUSeconds is the part of CPUSeconds
+	// that samples lack because it was known only later.
 	OutsideGroup     bool            `json:"outside,omitempty"`
 	LateCPUSeconds   float64         `json:"late_cpu_seconds,omitzero"`
 	LivingCPUSeconds series.Optional `json:"living_cpu_seconds"`
-	// PeakMB is the kernel's peak of the group that holds the job, page cache included, if it rose
-	// while the job ran. CacheMB is the most page cache that was seen in it, OwnMB the most that is
-	// not the job's: ours, and what was there before it. All are MiB.
+	// PeakMB is the kernel's peak of the job's group, including page cache, if it rose while the job ran. CacheMB is the
+	// most page cache seen in the group. NonJobMB is the largest memory seen that is not the job's: perfagent's, and what
+	// was there before the job. All are in MiB.
 	PeakMB   series.Optional `json:"peak_mb"`
 	CacheMB  series.Optional `json:"cache_mb"`
 	NonJobMB series.Optional `json:"own_mb"`
 
-	// UnownedMB is the most by which the host's shared memory had grown beyond what is known to be the
-	// job's, MiB: files in /dev/shm of which it is not known to whom they belong.
+	// UnownedMB is the largest growth of the host's shared memory beyond the known share of the job, in MiB: files in
+	// /dev/shm without a known owner.
 	UnownedMB series.Optional `json:"unowned_mb"`
 
 	Limits host.Limits `json:"limits"`
-	// InnerMemoryGroup is the innermost of several groups with the memory limit, or "" if there is one.
+	// InnerMemoryGroup is the innermost of several groups with the memory limit; "" if there is one.
 	InnerMemoryGroup string `json:"memory_inner,omitempty"`
-	// Periods and Throttled count the periods of the CPU quota, all and those in which the group
-	// was throttled; ThrottledSeconds is for how long it was.
+	// Periods and ThrottledPeriods count the periods of the CPU quota: all, and those in which the group was throttled.
+	// ThrottledSeconds is the throttled time.
 	Periods          series.Optional `json:"periods"`
 	ThrottledPeriods series.Optional `json:"throttled"`
 	ThrottledSeconds series.Optional `json:"throttled_seconds"`
-	// LimitPeakMB is the kernel's peak of the group that has the memory limit, page cache included,
-	// in MiB. LimitCacheMB is the most page cache that was seen in that group.
+	// LimitPeakMB is the kernel's peak of the group that has the memory limit, including page cache, in MiB. LimitCacheMB
+	// is the most page cache seen in that group.
 	LimitPeakMB  series.Optional `json:"limit_peak_mb"`
 	LimitCacheMB series.Optional `json:"limit_cache_mb"`
-	// LimitReachedPct is the largest share of the memory limit, as it was at that time, that was in
-	// use by the kernel's peaks, without page cache. It is unknown if no peak rose while the job
-	// ran.
+	// LimitReachedPct is the largest share of the memory limit (its value at that time) in use at the kernel's peaks,
+	// without page cache. It is unknown if no peak rose while the job ran.
 	LimitReachedPct series.Optional `json:"limit_reached_pct"`
-	// FullAtKillMB is the memory limit, in MiB, at the first kill in the group at which the group
-	// with the limit had been full. It is unknown if there was none.
+	// FullAtKillMB is the memory limit, in MiB, at the first kill in the group that found the group with the limit full.
+	// It is unknown without such a kill.
 	FullAtKillMB series.Optional `json:"full_at_kill_mb"`
-	// LimitCPUSeconds is the CPU time that the job could have used within its limit, which may have
-	// changed during the run.
+	// LimitCPUSeconds is the CPU time that the job's limit allowed. The limit may have changed during the run.
 	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
 
-	// OOMKills counts the processes that were killed in the group, HostOOMKills those on the whole
-	// host. LimitOOMKills counts those of OOMKills for which the kernel's counters prove that the
-	// job's memory limit was the reason.
+	// OOMKills counts the processes killed in the group, HostOOMKills those on the whole host. LimitOOMKills counts the
+	// OOMKills that the kernel's counters prove to be due to the job's memory limit.
 	OOMKills      series.Optional `json:"oom_kills"`
 	HostOOMKills  series.Optional `json:"host_oom_kills"`
 	LimitOOMKills series.Optional `json:"limit_oom_kills"`
-	// LastOOMKill is the newest kill in the group or, where no group counts them, on the host; nil if there
-	// was none.
+	// LastOOMKill is the newest kill in the group or, if no group counts them, on the host; nil if there was none.
 	LastOOMKill *OOMKill `json:"kill,omitempty"`
-	// Neighbours is 0 if the group held nothing but the job, us and what is above us whenever a kill
-	// was counted, and more if it held others. It is unknown if that was not looked at.
+	// Neighbours is 0 if the group held only the job, perfagent and its ancestors whenever a kill was counted, and more if
+	// it held others. It is unknown if the group was not checked.
 	Neighbours series.Optional `json:"neighbours"`
 	OOMAt      time.Time       `json:"oom_at,omitzero"`
 	Victims    []host.Victim   `json:"victims,omitempty"`
-	// SamePIDNamespace reports that Victims are all that the kernel's log has, with process IDs that are
-	// ours.
+	// SamePIDNamespace reports that Victims are complete, and that the kernel's log has process IDs of our namespace.
 	SamePIDNamespace bool `json:"log_pids,omitempty"`
 
-	// Stalls of the job's group and of the host, seconds (PSI).
+	// Stalls of the job's group and of the host, in seconds (PSI).
 	JobStall  Stalls `json:"job_stall"`
 	HostStall Stalls `json:"host_stall"`
 
-	// Signals are those that were sent to us so far, for readers of the journal of an agent that
-	// was killed after them. The caller fills them in.
+	// Signals are the signals received so far, for readers of the journal of an agent that was killed afterwards. The
+	// caller fills them in.
 	Signals []Signal `json:"signals,omitempty"`
-	// Stop is what stopped the job; nil if nothing did. The caller fills it in.
+	// Stop describes the stop of the job by a Rule; nil without one. The caller fills it in.
 	Stop *Stop `json:"stop,omitempty"`
 }
 
-// An OOMKill is what the Readings around an out-of-memory kill say of it. It never changes.
+// An OOMKill describes an out-of-memory kill by the Readings around it. It never changes.
 type OOMKill struct {
-	At time.Time `json:"at"` // of the first Reading that had counted it
-	// InGroup and AtLimit report whether the counters prove that a limit of the job's group or of one
-	// below it was the reason, and the job's memory limit.
+	At time.Time `json:"at"` // time of the first Reading that counted it
+	// InGroup and AtLimit report whether the counters prove that the reason was a limit of the job's group or of one below
+	// it, and the job's memory limit.
 	InGroup bool `json:"in_group"`
 	AtLimit bool `json:"at_limit"`
-	// LimitEventsCounted reports whether the kernel counts how often a limit was the reason, so that its silence
-	// proves that none was (v2).
+	// LimitEventsCounted reports whether the kernel counts the kills due to a limit (v2), so that a count of 0 proves that
+	// there was none.
 	LimitEventsCounted bool `json:"counted"`
-	// AvailableMB is the memory, MiB, that the host had available at the last Reading before the kill,
-	// and AvailablePct that share of its memory.
+	// AvailableMB is the available memory of the host at the last Reading before the kill, in MiB; AvailablePct is its
+	// share of the host's memory.
 	AvailableMB  series.Optional `json:"available_mb"`
 	AvailablePct series.Optional `json:"available_pct"`
 }
 
-// A Stop is the end that perfagent made to a job because a Rule held. It never changes.
+// A Stop describes how perfagent stopped a job because a Rule held. It never changes.
 type Stop struct {
-	Rule  string  `json:"rule"` // as it was written
+	Rule  string  `json:"rule"` // as written
 	Key   string  `json:"key"`
-	Value float64 `json:"value"` // that held
-	// ForSeconds is how long the rule had to hold; 0 = one sample was enough.
+	Value float64 `json:"value"` // that satisfied the rule
+	// ForSeconds is how long the rule had to hold; 0 means that one sample was enough.
 	ForSeconds float64   `json:"for_seconds"`
-	Signal     string    `json:"signal"` // that was sent to the main process
+	Signal     string    `json:"signal"` // sent to the main process
 	At         time.Time `json:"at"`     // when it was sent
 	// Killed reports whether SIGKILL followed. It is known when the job has ended.
 	Killed bool `json:"killed"`
 }
 
-// A Signal is a signal that perfagent received, and who sent it.
+// A Signal is a signal that perfagent received, and its sender.
 type Signal struct {
 	Signal string    `json:"signal"`           // "SIGTERM"
-	Number int       `json:"number,omitempty"` // of this system's; 0 = unknown
+	Number int       `json:"number,omitempty"` // on this system; 0 = unknown
 	At     time.Time `json:"at"`
-	// Kernel reports that no process sent it: Ctrl-C of the terminal, a hang-up, a limit.
+	// Kernel reports that no process sent it: Ctrl-C in the terminal, a hang-up, a limit.
 	Kernel bool `json:"kernel,omitempty"`
-	// PID is the sender's process ID and Process its name; -1 and "" are unknown. A sender outside
-	// of our process namespace has the ID 0.
+	// PID is the sender's process ID and Process its name; -1 and "" are unknown. A sender outside our PID namespace has
+	// the ID 0.
 	PID     int    `json:"pid"`
 	Process string `json:"process,omitempty"`
 }
@@ -159,8 +153,7 @@ type Stalls struct {
 // stallCounters are the counters behind Stalls, in the order of its fields.
 type stallCounters [6]series.Counter
 
-// note brings stalls up to another reading: how far they have come since the first one. What it lacks
-// stays as it was.
+// note updates stalls to their increase since the first reading. Values missing from p stay unchanged.
 func (c *stallCounters) note(s *Stalls, p *cgroup.Pressure) {
 	setIfKnown(&s.CPUSome, c[0].Increase(p.CPU.Some))
 	setIfKnown(&s.CPUFull, c[1].Increase(p.CPU.Full))
@@ -170,7 +163,7 @@ func (c *stallCounters) note(s *Stalls, p *cgroup.Pressure) {
 	setIfKnown(&s.IOFull, c[5].Increase(p.IO.Full))
 }
 
-// NoAccount returns an Account with nothing known.
+// NoAccount returns an Account in which everything is unknown.
 func NoAccount() Account {
 	u := series.Unknown()
 	none := Stalls{u, u, u, u, u, u}
@@ -184,7 +177,7 @@ func NoAccount() Account {
 	}
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]: what is missing is unknown.
+// UnmarshalJSON implements [json.Unmarshaler]. Missing keys are unknown.
 func (a *Account) UnmarshalJSON(data []byte) error {
 	type plain Account
 	p := plain(NoAccount())
@@ -195,27 +188,26 @@ func (a *Account) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A GPU is a device of the node, with what its own counters say of the run.
+// A GPU is a device of the node, with the run's totals of its counters.
 type GPU struct {
 	gpu.Device
 	OfJob bool `json:"of_job"`
-	// EnergyJoules is the increase of the device's counter, ClockMHz the highest clock that was
-	// seen.
+	// EnergyJoules is the increase of the device's counter. ClockMHz is the highest clock seen.
 	EnergyJoules series.Optional `json:"energy_joules"`
 	ClockMHz     series.Optional `json:"clock_mhz"`
-	// Throttle lists the reasons for which its clock was seen to be held back.
+	// Throttle lists the reasons seen for a reduced clock.
 	Throttle []string `json:"throttle,omitempty"`
-	// IdleGaps is when the device, one of the job's, was idle.
+	// IdleGaps is the idle time of the device, if it is one of the job's.
 	IdleGaps IdleGaps `json:"idle,omitzero"`
 
-	// looks counts the looks at the job's processes, visible those in which one of them could use the device.
+	// looks counts the checks of the job's processes, visible those in which one of them could use the device.
 	looks, visible float64
 
 	energy     series.Counter
-	currentGap IdleGaps // the time for which the device has been idle now; it may still be too short
+	currentGap IdleGaps // the present idle time, perhaps still too short for a gap
 }
 
-// note takes another state of the device.
+// note adds another state of the device.
 func (g *GPU) note(s gpu.State) {
 	setIfKnown(&g.EnergyJoules, g.energy.Increase(s.EnergyJoules))
 	raiseTo(&g.ClockMHz, series.Optional(s.ClockMHz))

@@ -9,46 +9,43 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// An accountTracker keeps the Account of a run. It is a value, as Progress is: next changes nothing and reads
-// nothing else, so that the same Readings always give the same Account.
+// An accountTracker keeps the Account of a run. It is a value, like CounterState: next changes nothing and depends only
+// on its arguments, so that the same Readings always give the same Account.
 type accountTracker struct {
 	start host.Instant
-	// source is where the job's numbers come from, as in JobOptions; "" = there is no job.
+	// source is the source of the job's numbers, as in JobOptions; "" without a job.
 	source string
-	// found reports whether the job's processes can be found, should its group not count them.
+	// found reports whether the job's processes can be found if its group does not count them.
 	found bool
 
-	last time.Duration // when the Reading before was taken, on the monotonic clock
+	last time.Duration // monotonic time of the last Reading
 
-	// The counters of a group that sets a limit count from when it began to set it.
+	// The counters of a group that sets a limit count from the moment when it began to set it.
 	periods, throttled, throttledSeconds series.Counter
 	oomKills, hostOOMKills               series.Counter
 	refaults, highs                      series.Counter
-	reclaimGroup                         string // which they are of
+	reclaimGroup                         string // the group of refaults and highs
 	jobStall, hostStall                  stallCounters
-	// peak and limitPeak are high-water marks from before the job, or from before the group set the
-	// limit.
+	// peak and limitPeak are high-water marks from before the job, or from before the group set the limit.
 	peak, limitPeak       series.Optional
-	cpuGroup, memoryGroup string // which set the limits at the last Reading of the group
+	cpuGroup, memoryGroup string // groups that set the limits at their last Reading
 
-	// oomSeen and hostOOMSeen are the OOM kills that were looked into, lookedAt is when that was
-	// last.
+	// oomSeen and hostOOMSeen are the OOM kills already handled by noteOOM, lookedAt is when it last handled some.
 	oomSeen, hostOOMSeen series.Optional
 	lookedAt             time.Duration
-	// killsBefore and hostKillsBefore are the OOM kills that were counted before the newest Reading.
+	// killsBefore and hostKillsBefore are the OOM kills counted before the newest Reading.
 	killsBefore, hostKillsBefore series.Optional
 	limits                       limitKillDetector
-	// leastMemory is the least memory that the host had available at the Readings since all kills were
-	// counted last; its Total is 0 if that is not known.
+	// leastMemory is the host's memory at its lowest since the last Reading that counted all kills; Total is 0 if unknown.
 	leastMemory host.Memory
 
-	// searchLog reports whether the kernel's log is to be searched for the victims of new OOM kills.
+	// searchLog reports whether to search the kernel's log for the victims of new OOM kills.
 	searchLog bool
-	// missing is what the newest Reading showed to be missing, if anything.
+	// missing is what the newest Reading could not measure; nil if nothing.
 	missing *series.Missing
 }
 
-// newAccountTracker returns a ledger that begins at the baseline Reading.
+// newAccountTracker returns an accountTracker that begins at the baseline Reading.
 func newAccountTracker(base *host.Reading, job host.JobOptions) accountTracker {
 	l := accountTracker{start: base.At, source: job.Source, found: job.Tree != nil, last: base.At.Mono,
 		peak: series.Unknown(), limitPeak: series.Unknown(), limits: newLimitKillDetector()}
@@ -56,13 +53,13 @@ func newAccountTracker(base *host.Reading, job host.JobOptions) accountTracker {
 	return l
 }
 
-// A trackerInput is what a ledger has to know beside the Reading itself.
+// A trackerInput is the input of an accountTracker besides the Reading.
 type trackerInput struct {
-	cpuSeconds float64 // of the job, since the baseline
-	closing    bool    // the Reading is the last
+	cpuSeconds float64 // CPU time of the job since the baseline
+	closing    bool    // the Reading is the last one
 }
 
-// next returns the ledger and the Account after another Reading.
+// next returns the accountTracker and the Account after another Reading.
 func (l accountTracker) next(a Account, r *host.Reading, e trackerInput) (accountTracker, Account) {
 	l.missing = nil
 	if r.VM != nil {
@@ -86,8 +83,7 @@ func (l accountTracker) next(a Account, r *host.Reading, e trackerInput) (accoun
 	return l, a
 }
 
-// noteMemory keeps how much memory the host has. A group that limits nothing and /proc/vmstat are not
-// read in each Reading.
+// noteMemory updates leastMemory. Not every Reading reads /proc/vmstat, nor a group that limits nothing.
 func (l *accountTracker) noteMemory(r *host.Reading, groupCounts bool) {
 	counted := r.VM == nil || !r.VM.Stale
 	if counted && (!groupCounts || r.Job != nil && r.Job.Group != nil) {
@@ -98,11 +94,11 @@ func (l *accountTracker) noteMemory(r *host.Reading, groupCounts bool) {
 	}
 }
 
-// noteJob accounts for what the job itself has used.
+// noteJob accounts for the usage of the job itself.
 func (l *accountTracker) noteJob(a *Account, r *host.Reading, e trackerInput) {
 	j := r.Job
 	cpus := j.Limits.CPUs
-	if a.Limits.CPUs > 0 { // one that changed did so in between
+	if a.Limits.CPUs > 0 { // take the mean: it may have changed in between
 		cpus = (a.Limits.CPUs + cpus) / 2
 	}
 	if length := (r.At.Mono - l.last).Seconds(); length > 0 {
@@ -120,7 +116,7 @@ func (l *accountTracker) noteJob(a *Account, r *host.Reading, e trackerInput) {
 	a.LateCPUSeconds += j.LateCPUSeconds
 	a.CPUIncomplete = math.IsNaN(j.CPUSeconds) && e.closing && l.source == host.JobFromTree && l.found
 	raiseTo(&a.UnownedMB, series.Optional(j.Unowned/MiB))
-	a.LivingCPUSeconds = series.Optional(j.LivingCPUSeconds) // at this very Reading: what has ended since is not living
+	a.LivingCPUSeconds = series.Optional(j.LivingCPUSeconds) // of this Reading only: processes end
 
 	if j.MemoryKind == "" {
 		return
@@ -130,19 +126,19 @@ func (l *accountTracker) noteJob(a *Account, r *host.Reading, e trackerInput) {
 			Why: "from some moment on resident sizes were added up (rss), in which shared pages count several times"}
 	}
 	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {
-		return // once an upper bound, always one; and the group is silent when a job is small
+		return // once an upper bound, always one; the group's value is missing while a job is small
 	}
 	a.MemoryKind = j.MemoryKind
 }
 
-// noteReclaim accounts for what held the memory of the job down.
+// noteReclaim accounts for memory pressure on the job: refaults, memory.high and swap.
 func (l *accountTracker) noteReclaim(to *host.Limits, h *cgroup.Reclaim) {
 	var held host.Reclaim
 	if to.Reclaim != nil {
 		held = *to.Reclaim
 	}
 	before := held
-	if l.reclaimGroup != to.MemoryGroup { // what another group had counted is not the job's
+	if l.reclaimGroup != to.MemoryGroup { // counts of the previous group are not the job's
 		l.reclaimGroup = to.MemoryGroup
 		l.refaults.Rebase(series.Optional(held.RefaultedMB*MiB), h.Refaults)
 		l.highs.Rebase(0, h.HighEvents)
@@ -161,7 +157,7 @@ func (l *accountTracker) noteReclaim(to *host.Limits, h *cgroup.Reclaim) {
 	}
 }
 
-// noteGroup accounts for what the job's control group has counted.
+// noteGroup accounts for the counters of the job's control group.
 func (l *accountTracker) noteGroup(a *Account, j *host.JobUsage) {
 	g := j.Group
 	killed := a.OOMKills
@@ -191,8 +187,8 @@ func (l *accountTracker) noteGroup(a *Account, j *host.JobUsage) {
 	}
 }
 
-// rebaseGroups switches to the counters of other groups once these set the limits. What they had counted
-// before is not the job's; what was counted until now stays.
+// rebaseGroups switches to the counters of the groups that now set the limits. Their earlier counts are not the job's;
+// the increase so far stays.
 func (l *accountTracker) rebaseGroups(a *Account, j *host.JobUsage) {
 	g := j.Group
 	if j.Limits.CPUGroup != l.cpuGroup {
@@ -212,10 +208,9 @@ func (l *accountTracker) rebaseGroups(a *Account, j *host.JobUsage) {
 	}
 }
 
-// noteLimit accounts for how much of the memory limit was reached since the last Reading: the
-// kernel's peak, if it rose since then, less the most page cache that was seen, which the kernel
-// reclaims first. If the kernel killed and the group had been full, it notes that; the kernel's log
-// says whether this limit was the reason.
+// noteLimit accounts for the used share of the memory limit since the last Reading: the kernel's peak, if it rose,
+// minus the largest page cache seen, which the kernel reclaims first. If the kernel killed while the group was full,
+// noteLimit records the limit; the kernel's log shows whether this limit was the reason.
 func (l *accountTracker) noteLimit(a *Account, j *host.JobUsage, killed series.Optional) {
 	g, limit := j.Group, j.Limits.MemoryMB
 	peak := series.Optional(g.LimitPeak / MiB)
@@ -234,11 +229,11 @@ func (l *accountTracker) noteLimit(a *Account, j *host.JobUsage, killed series.O
 	}
 }
 
-// hostOOMEvery is how often the kernel's log is read for kills in other groups than the job's.
+// hostOOMEvery is the shortest interval between searches of the kernel's log for kills outside the job's group.
 const hostOOMEvery = 30 * time.Second
 
-// noteOOM notes new OOM kills, and decides whether their victims are to be searched for. The log is
-// long; on a host where others are killed all the time it is read only now and then.
+// noteOOM notes new OOM kills, and decides whether to search for their victims. The log is long: on a host with
+// constant kills elsewhere it is read only every hostOOMEvery.
 func (l *accountTracker) noteOOM(a *Account, at host.Instant, closing bool) {
 	ours, theirs := a.OOMKills > l.oomSeen, a.HostOOMKills > l.hostOOMSeen
 	l.searchLog = ours || theirs && (closing || at.Mono-l.lookedAt > hostOOMEvery)
@@ -246,7 +241,7 @@ func (l *accountTracker) noteOOM(a *Account, at host.Instant, closing bool) {
 		return
 	}
 
-	if a.OOMAt.IsZero() || ours && l.oomSeen == 0 { // a kill in our group says more than one elsewhere
+	if a.OOMAt.IsZero() || ours && l.oomSeen == 0 { // the first kill in our group replaces one elsewhere
 		a.OOMAt = l.onAxis(at)
 	}
 	if ours {
@@ -258,13 +253,12 @@ func (l *accountTracker) noteOOM(a *Account, at host.Instant, closing bool) {
 	l.lookedAt = at.Mono
 }
 
-// onAxis returns the time of a Reading on the axis of the samples.
+// onAxis returns the time of a Reading on the time axis of the samples.
 func (l *accountTracker) onAxis(at host.Instant) time.Time {
 	return l.start.Wall.Add(at.Boot - l.start.Boot)
 }
 
-// noteKill keeps what is known of the newest kill in the group or, where no group counts them, on the
-// host.
+// noteKill records the newest kill in the group or, if no group counts them, on the host.
 func (l *accountTracker) noteKill(a *Account, at host.Instant) {
 	inGroup, onHost := orZero(a.OOMKills), orZero(a.HostOOMKills)
 	ours, anybodys := inGroup > l.killsBefore, onHost > l.hostKillsBefore && !a.OOMKills.Known()
@@ -284,14 +278,14 @@ func (l *accountTracker) noteKill(a *Account, at host.Instant) {
 	a.LastOOMKill = k
 }
 
-// setIfKnown replaces a value by what is known now, if it is known.
+// setIfKnown sets *into to now, if now is known.
 func setIfKnown(into *series.Optional, now series.Optional) {
 	if now.Known() {
 		*into = now
 	}
 }
 
-// orZero returns a value, or 0 if it is not known.
+// orZero returns v, or 0 if it is unknown.
 func orZero(v series.Optional) series.Optional {
 	if !v.Known() {
 		return 0
@@ -299,7 +293,7 @@ func orZero(v series.Optional) series.Optional {
 	return v
 }
 
-// raiseTo raises a value to what is known now, if that is more.
+// raiseTo raises *into to now, if now is known and larger.
 func raiseTo(into *series.Optional, now series.Optional) {
 	if now.Known() && !(*into >= now) {
 		*into = now

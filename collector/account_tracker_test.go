@@ -13,15 +13,15 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// groupAt is what the control group says at one Reading; NaN = nothing.
+// groupAt describes the control group at one Reading; NaN = no value.
 type groupAt struct {
 	quotaGroup, memoryGroup      string
 	periods, throttled           float64
 	limit, peak, cache, oomKills float64 // MiB
 }
 
-// accountAfter takes a job through Readings of its control group, the first of them the
-// baseline, and gives the account and the samples' share of throttled periods.
+// accountAfter returns the account of a job after Readings of its control group, the first of them the baseline, and
+// the samples' share of throttled periods.
 func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 	t.Helper()
 	reading := func(i int) *host.Reading {
@@ -47,8 +47,8 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 	return &a, pct
 }
 
-// Another group may set the limits from some moment on. What it counted before is not of
-// the job; what the one before had counted until then is.
+// Another group may set the limits from some time on. Its earlier counts are not the job's; the counts of the previous
+// group stay.
 func TestLedger_FollowsAnotherQuotaGroup(t *testing.T) {
 	a, pct := accountAfter(t, []groupAt{
 		{quotaGroup: "leaf", periods: 100, throttled: 50},
@@ -71,8 +71,7 @@ func TestLedger_FollowsAnotherQuotaGroup(t *testing.T) {
 	}
 }
 
-// How much of the limit was reached is measured by the limit of that time, and by peaks
-// that rose while the job ran.
+// The reached share is relative to the limit at that time, and to peaks that rose while the job ran.
 func TestLedger_MemoryLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		readings []groupAt
@@ -102,14 +101,14 @@ func TestLedger_MemoryLimit(t *testing.T) {
 	}
 }
 
-// Of a limit that changes, the account has what the job could have used, and how far the limit moved.
+// With a changing limit, the account has the allowed CPU time, and the range of the limit.
 func TestLedger_LimitThatChanges(t *testing.T) {
 	reading := func(second int, cpus float64) *host.Reading {
 		at := time.Duration(second) * time.Second
 		return &host.Reading{At: host.Instant{Mono: at, Boot: at, Wall: time.Unix(1000, 0).Add(at)}, Job: &host.JobUsage{
 			CPUSeconds: math.NaN(), Limits: host.Limits{CPUs: cpus, CPUQuota: series.Unknown(), MemoryMB: series.Unknown()}}}
 	}
-	base := reading(0, 8) // what perfagent itself may use, before the job's processes are known
+	base := reading(0, 8) // the CPUs of perfagent itself, before the job's processes are known
 	l, a := newAccountTracker(base, host.JobOptions{}), NoAccount()
 	for second, cpus := range []float64{2, 2, 1, 1} {
 		l, a = l.next(a, reading(second+1, cpus), trackerInput{})
@@ -122,8 +121,7 @@ func TestLedger_LimitThatChanges(t *testing.T) {
 	}
 }
 
-// What held the job's memory down counts from the first time that it was read, and from when another group has the
-// limit.
+// Memory pressure counts from its first reading, and starts again when another group has the limit.
 func TestLedger_HeldDown(t *testing.T) {
 	l, a := accountTracker{start: host.Instant{}}, NoAccount()
 	u := math.NaN()
@@ -149,7 +147,7 @@ func TestLedger_HeldDown(t *testing.T) {
 	}
 }
 
-// killReading is what a Reading says of memory: the host's, in percent available (0 = not known), and the group's.
+// killReading is the memory in a Reading: the host's, in percent available (0 = unknown), and the group's.
 type killReading struct {
 	available, held float64 // percent
 	kills, ooms     float64 // of the group and those below it
@@ -158,9 +156,9 @@ type killReading struct {
 	host            float64 // kills on the host
 }
 
-// A kill is put down to a limit if the kernel's counters say so: those of v2 count how often a limit was the reason,
-// which page cache does not raise. In v1 what could not be reclaimed before it must do. What the host had available is
-// known from before the kill, too: the kill itself makes room.
+// A kill is attributed to a limit if the kernel's counters prove it: in v2 they count the kills due to a limit, which
+// page cache does not increment. In v1 the unreclaimable memory before the kill decides. The host's available memory is
+// also taken from before the kill, because the kill itself frees memory.
 func TestLedger_Kill(t *testing.T) {
 	n := math.NaN()
 	v1 := func(available, held, kills float64) killReading {
@@ -175,7 +173,7 @@ func TestLedger_Kill(t *testing.T) {
 	for name, c := range map[string]struct {
 		readings []killReading // the first is the baseline
 		want     *OOMKill      // without its time and AvailableMB
-		at       int           // the Reading that counted it
+		at       int           // Reading that counted it
 		atLimit  series.Optional
 	}{
 		"none":                                   {[]killReading{v2(3, 3, 3), v2(3, 3, 3)}, nil, 0, series.Unknown()},

@@ -37,14 +37,13 @@ func watchSleep(t testing.TB, o Options) *Sampler {
 	return NewSampler(host.NewReader(host.Options{Job: job}), o)
 }
 
-// A sample allocates nothing once everything has been read once: neither the readers nor the arithmetic, whatever
-// is read now and then.
+// After warm-up a sample does not allocate, in the readers or the arithmetic, even when it reads occasional sources.
 func TestSampler_AllocatesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes five seconds; go test without -short")
 	}
 	fewest := math.Inf(1)
-	for try := 0; try < 3 && fewest > 0.3; try++ { // the runtime has some for goroutines that wait
+	for try := 0; try < 3 && fewest > 0.3; try++ { // the runtime allocates for waiting goroutines
 		fewest = min(fewest, allocationsOfSample(t))
 	}
 	if fewest > 0.3 {
@@ -52,13 +51,12 @@ func TestSampler_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// perNewProcess is how many allocations it takes to find out whose a new process of the host is.
+// perNewProcess is the number of allocations to identify a new process of the host.
 const perNewProcess = 5
 
-// allocationsOfSample returns how many allocations this process makes in a sample, without those for processes that
-// others start meanwhile.
+// allocationsOfSample returns the number of allocations of this process in a sample, without those for new processes.
 func allocationsOfSample(t *testing.T) float64 {
-	const warm, most = 120, 320 // of 10 ms: the first table, and limits, then all beats but that of 5 s
+	const warm, most = 120, 320 // samples of 10 ms: the first table and limits, then every period except 5 s
 	var before, after runtime.MemStats
 	var started, ended float64
 	ctx, end := context.WithCancel(t.Context())
@@ -78,7 +76,7 @@ func allocationsOfSample(t *testing.T) float64 {
 	return (float64(after.Mallocs-before.Mallocs) - perNewProcess*(ended-started)) / most
 }
 
-// processesStarted returns how many processes and threads the host has started since boot.
+// processesStarted returns the number of processes and threads started on the host since boot.
 func processesStarted(t *testing.T) float64 {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -93,7 +91,7 @@ func processesStarted(t *testing.T) float64 {
 	return n
 }
 
-// BenchmarkSample_Job is all of a sample of this host and of a job of one process that sleeps.
+// BenchmarkSample_Job measures a whole sample of this host and of a job of one sleeping process.
 func BenchmarkSample_Job(b *testing.B) {
 	s := watchSleep(b, Options{})
 	defer s.reader.Close()

@@ -11,14 +11,12 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// A Column is one value of a Sample. What there is to know of it is in its row of the table:
-// [Column.Info].
+// A Column is one value of a Sample. [Column.Info] returns its description.
 type Column int
 
-// The columns: perf.py's eleven values in its order and its timestamp; what was added to the
-// samples since, and the rate of each byte counter; then what the job itself used and how the host
-// was; then those of devices that not every host has. After the last come those of the GPUs: see
-// GPUColumn.
+// The columns: perf.py's eleven values in its order and its timestamp; later additions to the samples, and the rate of
+// each byte counter; then the usage of the job and the state of the host; then devices that not every host has. The
+// columns of the GPUs follow: see GPUColumn.
 const (
 	CPUAvg Column = iota
 	CPUMin
@@ -96,27 +94,27 @@ const (
 	LustreWrite
 	LustreReadRate
 	LustreWriteRate
-	NumColumns // of all but the GPUs
+	NumColumns // without the GPUs
 )
 
-// NumPerfPyKeys is how many of the columns perf.py has.
+// NumPerfPyKeys is the number of perf.py's columns.
 const NumPerfPyKeys = int(Timestamp) + 1
 
 // The columns of GPUs follow the others, the same number for each device.
 const (
-	// MaxGPUs is how many devices of a node are recorded.
+	// MaxGPUs is the largest number of recorded devices of a node.
 	MaxGPUs = 16
-	// NumGPUKeys is how many columns a device has.
+	// NumGPUKeys is the number of columns of a device.
 	NumGPUKeys = int(numGPUKeys)
-	// MaxColumns is how many columns there can be.
+	// MaxColumns is the largest number of columns.
 	MaxColumns = int(NumColumns) + MaxGPUs*NumGPUKeys
 )
 
 // A GPUKey is the index of a value of one GPU.
 type GPUKey int
 
-// The values of a GPU. Utilization is the share of the time in which any kernel ran on it; it does
-// not tell how much of the device was used.
+// The values of a GPU. Utilization is the share of time in which any kernel ran; it does not show how much of the
+// device the kernels used.
 const (
 	GPUUtilization GPUKey = iota
 	GPUMemoryUsed
@@ -125,14 +123,13 @@ const (
 	numGPUKeys
 )
 
-// GPUColumn returns the column of a device's value. device is 0 to MaxGPUs-1 in the order of
-// Recording.GPUs, and the number in the key: gpu_3_power_watts.
+// GPUColumn returns the column of a device's value. device is 0 to MaxGPUs-1 in the order of Recording.GPUs; the key
+// contains it: gpu_3_power_watts.
 func GPUColumn(device int, k GPUKey) Column {
 	return NumColumns + Column(device*NumGPUKeys) + Column(k)
 }
 
-// GPU returns the device and the value that a column belongs to. It reports false for columns of no
-// GPU.
+// GPU returns the device and the value that a column belongs to. It reports false for columns without a GPU.
 func (c Column) GPU() (device int, k GPUKey, ok bool) {
 	if c < NumColumns {
 		return 0, 0, false
@@ -141,65 +138,62 @@ func (c Column) GPU() (device int, k GPUKey, ok bool) {
 	return at / NumGPUKeys, GPUKey(at % NumGPUKeys), true
 }
 
-// A ColumnInfo is what there is to know of a column. It is the one place that says it: reports,
-// charts, MLflow, /metrics, comparisons and merges take it from here.
+// A ColumnInfo describes a column. Reports, charts, MLflow, /metrics, comparisons and merges take their facts from
+// here.
 type ColumnInfo struct {
-	Key         string // its name in samples and envelope: "disk_io_read_mb"
+	Key         string // in samples and envelope: "disk_io_read_mb"
 	Unit        Unit
 	Kind        Kind        // 0 in the table: a share if Unit is Percent, else a gauge
-	Aggregation Aggregation // how the values of several nodes become one; 0 in the table: Mean of a share, else Sum
+	Aggregation Aggregation // over nodes; 0 in the table: Mean of a share, else Sum
 
 	Origin
 
-	// EnvelopeOnly reports whether it is in a report's envelope and summaries, but not in its
-	// samples: rates and pressure.
+	// EnvelopeOnly reports whether the column is in a report's envelope and summaries, but not in its samples: rates and
+	// pressure.
 	EnvelopeOnly bool
-	// Bound is what limits it.
+	// Bound is the limit of the column.
 	Bound Bound
 
-	Label string // what it is, in words
-	// TrafficGroup and Word are what a person reads of bytes that moved: "network", "received". Short is
-	// both for a narrow column: "net recv".
+	Label string // description in words
+	// TrafficGroup and Direction describe moved bytes: "network", "received". Short is both, for narrow tables: "net
+	// recv".
 	TrafficGroup     TrafficGroup
 	Direction, Short string
 	// Rate is the column of a counter's rate; 0 = none. Its row follows from the counter's, unless the table has it.
-	// rateLabel is its Label if that is another one.
+	// rateLabel is its Label if it differs.
 	Rate      Column
 	rateLabel string
 
-	// MLflow is the name of its time series; "" = none. A counter's row in the table has that of its rate. MLflowPeak
-	// reports whether its peak in each window is a series, too. MLflowShare is the name of the series of its share
-	// of Bound; "" = none.
+	// MLflow is the name of the column's time series; "" = none. In the table, a counter has the name of its rate's
+	// series. MLflowPeak reports whether the peak of each window is a series, too. MLflowShare is the name of the series
+	// of the column's share of Bound; "" = none.
 	MLflow      string
 	MLflowPeak  bool
 	MLflowShare string
-	// Prometheus is its name in /metrics without the prefix perfagent_; "" = none.
+	// Prometheus is the name in /metrics, without the prefix perfagent_; "" = none.
 	Prometheus string
 
-	// What its values are made from; nil where that is more than one number. devices are those whose bytes it counts.
-	// vm and job return a number of the Reading, of bytes if Unit is Mebibytes, and stall the seconds of which it is
-	// the share.
+	// The source of the values; nil if it is more than one number. devices selects the devices that the column counts. vm
+	// and job return a number of the Reading, bytes if Unit is Mebibytes. stall returns the stalled seconds.
 	devices deviceSelector
 	vm      func(*host.VMStat) float64
 	job     func(*host.JobUsage) float64
 	stall   func(*cgroup.Pressure) float64
 }
 
-// An Origin is what the columns that are read together have in common.
+// An Origin holds the properties of columns that are read together.
 type Origin struct {
-	Source   string      // where they are read from: host.SourceCPU…
-	Files    []string    // the files of the source that they need; nil = all of them
-	Requires Requirement // what must exist for them to have values
-	Scope    Scope       // whose life they belong to
-	// Always reports whether every report has the columns. The others are in a report only if
-	// anything of them was measured.
+	Source   string      // host.SourceCPU…
+	Files    []string    // the needed files of the source; nil = all of them
+	Requires Requirement // preconditions for values
+	Scope    Scope
+	// Always reports whether every report has the columns. Otherwise a report has them only if any was measured.
 	Always bool
-	// Digits is the number of decimals that a thinned journal keeps. Metrics come from the
-	// summaries, which keep all.
+	// Digits is the number of decimals in a thinned journal. Metrics come from the summaries, which keep all digits.
 	Digits int
 }
 
-// A Unit is what a number counts. Its text is that of the table of metrics.
+// A Unit is the unit of a number, as written in the table of metrics.
 type Unit string
 
 // The units of columns and metrics.
@@ -223,7 +217,7 @@ const (
 	Times              Unit = "times"
 )
 
-// Symbol returns the unit as it follows a number and in the heading of a column: "%", "MiB".
+// Symbol returns the unit as written after a number and in the heading of a column: "%", "MiB".
 func (u Unit) Symbol() string {
 	switch u {
 	case Percent, PercentOfTime:
@@ -238,7 +232,7 @@ func (u Unit) Symbol() string {
 	return string(u)
 }
 
-// size returns how many bytes, or other things that are counted, one of the unit is.
+// size returns the number of bytes, or other counted things, in one unit.
 func (u Unit) size() float64 {
 	if u == Mebibytes {
 		return MiB
@@ -246,58 +240,58 @@ func (u Unit) size() float64 {
 	return 1
 }
 
-// A Kind is how a column behaves over time.
+// A Kind is the behaviour of a column over time.
 type Kind int
 
 // The kinds of columns.
 const (
 	Gauge   Kind = iota + 1 // a value at one moment
-	Counter                 // what has come together since the start
+	Counter                 // a sum since the start
 	Rate                    // the increase of a counter over a window, per second
-	Share                   // a percentage, of a whole or of a window
+	Share                   // a percentage of a whole or of a window
 )
 
-// An Aggregation is how the values of several nodes become that of a run.
+// An Aggregation is the way to combine the values of several nodes into the run's.
 type Aggregation int
 
-// The ways to put nodes together.
+// The aggregations.
 const (
 	Sum Aggregation = iota + 1
 	Max
 	Mean
 )
 
-// A Scope is whose life a column belongs to, and a counter begins with.
+// A Scope is the lifetime that a column, and the start of a counter, is bound to.
 type Scope int
 
-// The lives.
+// The scopes.
 const (
 	ScopeHost Scope = iota + 1
 	ScopeJob
-	ScopeDevice // one that not every host has: its columns are held once it is there
+	ScopeDevice // not every host has one; its columns are kept from its first sample on
 )
 
-// A Requirement is what must exist for a column to have values, as a set of bits.
+// A Requirement is a set of preconditions for a column to have values.
 type Requirement uint
 
-// The needs.
+// The requirements.
 const (
-	RequiresTicks       Requirement = 1 << iota // a window of some ticks of the kernel's CPU clock
+	RequiresTicks       Requirement = 1 << iota // a window of several ticks of the kernel's CPU clock
 	RequiresJob                                 // a job
-	RequiresGroup                               // a control group that can be seen
-	RequiresOwnGroup                            // one that holds only the job and perfagent
+	RequiresGroup                               // a visible control group
+	RequiresOwnGroup                            // a group that holds only the job and perfagent
 	RequiresMemoryLimit                         // a control group that limits the memory
 	RequiresQuota                               // a control group that limits the CPU time
 	RequiresDevice                              // a device
 )
 
-// Has reports whether a set contains another.
+// Has reports whether n contains all of o.
 func (n Requirement) Has(o Requirement) bool { return n&o == o }
 
-// A Bound is what a column cannot, or should not, exceed.
+// A Bound is a value that a column cannot, or should not, exceed.
 type Bound int
 
-// The bounds. NoBound is that of a column that has none or is in 0..100.
+// The bounds. NoBound is for columns without a bound or in 0..100.
 const (
 	NoBound           Bound = iota
 	BoundCPUs               // the CPUs that the job may use
@@ -306,10 +300,10 @@ const (
 	BoundDevicePower        // the power that the GPU may draw
 )
 
-// A TrafficGroup is what people call counters that belong together, and are drawn together.
+// A TrafficGroup is the name of counters that are shown together.
 type TrafficGroup string
 
-// The groups of bytes that moved.
+// The groups of moved bytes.
 const (
 	TrafficDisk     TrafficGroup = "disk"
 	TrafficNetwork  TrafficGroup = "network"
@@ -365,7 +359,7 @@ func ofGroup(needs Requirement, files ...string) Origin {
 		Scope: ScopeJob, Digits: 3}
 }
 
-// columnTable has everything there is to know about each column.
+// columnTable describes each column.
 var columnTable = complete(columnLiterals[:])
 
 var columnLiterals = [NumColumns]ColumnInfo{
@@ -713,8 +707,8 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 }
 
-// complete fills in what follows from other parts of a row, and the rows of rates. It does so in place: literals are
-// data of the program, and to copy them would cost each start.
+// complete fills in derived fields, and the rows of rates. It works in place: the literals are data of the program, and
+// copying them would slow down each start.
 func complete(rows []ColumnInfo) []ColumnInfo {
 	for c := range rows {
 		row := &rows[c]
@@ -747,7 +741,7 @@ func (row *ColumnInfo) complete() {
 	row.Kind, row.Aggregation = cmp.Or(row.Kind, kind), cmp.Or(row.Aggregation, across)
 }
 
-// gpuTable says the same of each value of a device; {i} in names is the device's number.
+// gpuTable describes each value of a GPU; {i} in names is the device's number.
 var gpuTable = complete(gpuLiterals[:])
 
 var gpuLiterals = [numGPUKeys]ColumnInfo{
@@ -775,8 +769,7 @@ var gpuLiterals = [numGPUKeys]ColumnInfo{
 	},
 }
 
-// Traffic returns the counters of bytes that moved which people look at, in the order in which they
-// are shown.
+// Traffic returns the main counters of moved bytes, in the order in which they are shown.
 func Traffic() []Column {
 	return []Column{
 		DiskRead, DiskWrite, NFSRead, NFSWrite, LustreRead, LustreWrite,
@@ -784,7 +777,7 @@ func Traffic() []Column {
 	}
 }
 
-// TrafficByGroup returns the counters by their groups, in the order in which they are shown.
+// TrafficByGroup returns the counters of each group, in the order in which they are shown.
 func TrafficByGroup() map[TrafficGroup][]Column {
 	groups := make(map[TrafficGroup][]Column)
 	for _, c := range slices.Concat(Traffic(), columnsOf(func(row *ColumnInfo) bool { return row.TrafficGroup != "" })) {
@@ -803,10 +796,10 @@ func (c Column) row() *ColumnInfo {
 	case int(c) < MaxColumns:
 		return &gpuRows()[c-NumColumns]
 	}
-	return &gpuTable[int(c-NumColumns)%NumGPUKeys] // of a device that is not recorded
+	return &gpuTable[int(c-NumColumns)%NumGPUKeys] // a device that is not recorded
 }
 
-// Info returns the column's row of the table.
+// Info returns the description of the column.
 func (c Column) Info() ColumnInfo { return *c.row() }
 
 // Key returns the column's name in samples and envelope.
@@ -815,10 +808,10 @@ func (c Column) Key() string { return c.row().Key }
 // IsPercent reports whether the column is in 0..100.
 func (c Column) IsPercent() bool { return c.row().Kind == Share }
 
-// Info returns what the columns of all devices have in common; {i} in names is the device's number.
+// Info returns the common description for all devices; {i} in names is the device's number.
 func (k GPUKey) Info() ColumnInfo { return gpuTable[k] }
 
-// gpuRows returns the rows of all columns of GPUs.
+// gpuRows returns the rows of all GPU columns.
 var gpuRows = sync.OnceValue(func() []ColumnInfo {
 	rows := make([]ColumnInfo, 0, MaxGPUs*NumGPUKeys)
 	for device := range MaxGPUs {
@@ -833,7 +826,7 @@ var gpuRows = sync.OnceValue(func() []ColumnInfo {
 	return rows
 })
 
-// columnsByKey returns the columns by their keys.
+// columnsByKey maps keys to columns.
 var columnsByKey = sync.OnceValue(func() map[string]Column {
 	byKey := make(map[string]Column, MaxColumns)
 	for c := range Column(MaxColumns) {
@@ -842,13 +835,13 @@ var columnsByKey = sync.OnceValue(func() map[string]Column {
 	return byKey
 })
 
-// ColumnByKey returns the column of a key.
+// ColumnByKey returns the column with a key.
 func ColumnByKey(key string) (Column, bool) {
 	c, ok := columnsByKey()[key]
 	return c, ok
 }
 
-// AffectedBy reports whether a failure keeps a column from being measured.
+// AffectedBy reports whether a failure prevents the measurement of a column.
 func (c Column) AffectedBy(f Failure) bool {
 	row := c.row()
 	if f.Source != row.Source {
@@ -857,13 +850,13 @@ func (c Column) AffectedBy(f Failure) bool {
 	return f.File == "" || row.Files == nil || slices.Contains(row.Files, f.File)
 }
 
-// OfDevice reports whether the column is that of a device, which not every node has.
+// OfDevice reports whether the column belongs to a device that not every node has.
 func (c Column) OfDevice() bool { return c.row().Scope == ScopeDevice }
 
-// numBaseColumns returns how many columns each Recording has: all but the devices' at the end of the table.
+// numBaseColumns returns the number of columns that each Recording has: all but the devices' at the end of the table.
 func numBaseColumns() Column { return Column(withoutLastDevices(columnTable)) }
 
-// withoutLastDevices returns the number of rows without those of devices at their end.
+// withoutLastDevices returns the number of rows before the devices at the end.
 func withoutLastDevices(rows []ColumnInfo) int {
 	n := len(rows)
 	for n > 0 && rows[n-1].Scope == ScopeDevice {

@@ -9,12 +9,11 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// CounterState is what one Reading leaves for the next. It is a value: Next changes nothing.
-// Percentages and rates are measured over a window, which begins at the last Reading that ended
-// one. So a Reading that follows too soon, or a source that failed in between, lengthens the window
-// instead of spoiling it.
+// CounterState is the state of the counters after a Reading. It is a value: Next does not change it. Percentages and
+// rates are measured over a window, which begins at the last Reading that ended one. So a Reading that follows too
+// soon, or a source that fails in between, lengthens the window instead of spoiling it.
 type CounterState struct {
-	start, last host.Instant // of the first and of the newest Reading
+	start, last host.Instant // times of the first and of the newest Reading
 
 	cpu      []host.CPUTimes // at the end of the last window
 	cpuSince time.Duration
@@ -22,24 +21,24 @@ type CounterState struct {
 	cpuTotal cpuTotals
 	cpuModes [host.NumCPUModes]float64 // of cpuTotal, when the window began
 
-	devices  [host.NumDeviceKinds][]host.Device // of the last good Reading; nil = none yet
-	moved    [NumColumns]uint64                 // bytes since the first good Reading, by counter of devices
-	vm       [NumColumns]series.Counter         // by counter of /proc/vmstat
+	devices  [host.NumDeviceKinds][]host.Device // of the last good Reading; nil before
+	moved    [NumColumns]uint64                 // bytes since the first good Reading, by counter column
+	vm       [NumColumns]series.Counter         // by counter column
 	optional optionalCounterState
 	job      jobCounterState
 	meters   [NumColumns]meter // of the columns that are rates
 }
 
-// A measurement is one Reading on its way to becoming a Sample.
+// A measurement is a Reading in the course of becoming a Sample.
 type measurement struct {
 	*host.Reading
-	now time.Duration // when the values were read, on the monotonic clock
-	// minWindow is the shortest window that is measured.
+	now time.Duration // monotonic time of the values
+	// minWindow is the shortest window to measure.
 	minWindow time.Duration
 	sample    *Sample
 }
 
-// NewCounterState returns the Progress after the baseline Reading.
+// NewCounterState returns the CounterState after the baseline Reading.
 func NewCounterState(r *host.Reading) CounterState {
 	p := CounterState{start: r.At, last: r.At, cpu: r.CPU, cpuSince: r.At.Mono, job: jobCounterState{periods: math.NaN()}}
 	p.cpuTotal.add(r.CPU, r.At.Boot)
@@ -56,9 +55,8 @@ func NewCounterState(r *host.Reading) CounterState {
 	return p
 }
 
-// Next takes another Reading and makes its Sample. minWindow is the shortest time that percentages
-// and rates are measured over, once there is any measurement; the first may be as short as
-// FirstWindow.
+// Next returns the state after another Reading, and the Reading's Sample. minWindow is the shortest window of
+// percentages and rates; the first one may be as short as FirstWindow.
 func (p CounterState) Next(r *host.Reading, minWindow time.Duration) (CounterState, Sample) {
 	var s Sample
 	elapsed := max(0, (r.At.Mono - p.last.Mono).Seconds())
@@ -79,7 +77,7 @@ func (p CounterState) Next(r *host.Reading, minWindow time.Duration) (CounterSta
 	return p, s
 }
 
-// refersTo reports whether the next step needs the lists of a Reading.
+// refersTo reports whether the next step uses slices of a Reading.
 func (p *CounterState) refersTo(r *host.Reading) bool {
 	if isSame(p.cpu, r.CPU) || isSame(p.cpuTotal.highest, r.CPU) {
 		return true
@@ -92,12 +90,11 @@ func (p *CounterState) refersTo(r *host.Reading) bool {
 	return false
 }
 
-// isSame reports whether two slices share their memory.
+// isSame reports whether two slices begin at the same memory.
 func isSame[E any](a, b []E) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
-// timestamp returns the moment of a sample in seconds since 1970, to the millisecond. It is the
-// wall clock of the start plus the boot clock since then, so that a step of the wall clock bends no
-// time axis.
+// timestamp returns the time of a sample in seconds since 1970, to the millisecond: wall clock of the start plus boot
+// clock since, so that a step of the wall clock does not bend the time axis.
 func (p *CounterState) timestamp(at host.Instant) float64 {
 	t := p.start.Wall.Add(max(0, at.Boot-p.start.Boot))
 	return float64(t.UnixMilli()) / 1000
@@ -133,14 +130,14 @@ func takeGauges(st measurement) {
 	}
 }
 
-// The columns that are made from one number of a Reading each.
+// The columns that are read from one field of a Reading each.
 var (
 	vmColumns    = columnsOf(func(row *ColumnInfo) bool { return row.vm != nil })
 	jobColumns   = columnsOf(func(row *ColumnInfo) bool { return row.job != nil })
 	stallColumns = columnsOf(func(row *ColumnInfo) bool { return row.stall != nil })
 )
 
-// columnsOf returns the columns with such a row.
+// columnsOf returns the columns that satisfy is.
 func columnsOf(is func(*ColumnInfo) bool) (list []Column) {
 	for c := range NumColumns {
 		if is(c.row()) {
@@ -150,18 +147,18 @@ func columnsOf(is func(*ColumnInfo) bool) (list []Column) {
 	return list
 }
 
-// measureVM measures what the counters of /proc/vmstat have counted.
+// measureVM measures the counters of /proc/vmstat.
 func (p *CounterState) measureVM(st measurement) {
 	if st.VM == nil {
 		return
 	}
 	for _, c := range vmColumns {
-		// No rate comes of an earlier Reading's counters.
+		// A stale reading gives no rate.
 		p.measureCounter(st, c, float64(p.vm[c].Increase(c.row().vm(st.VM))), !st.VM.Stale)
 	}
 }
 
-// measurePressure measures the share of time in which tasks were stalled: those of the host or of the job.
+// measurePressure measures the share of time in which tasks of the host or of the job were stalled.
 func (p *CounterState) measurePressure(st measurement, stalls *cgroup.Pressure, of Scope) {
 	if stalls == nil {
 		return

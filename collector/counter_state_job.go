@@ -10,8 +10,8 @@ import (
 type jobCounterState struct {
 	cpu                series.SumCounter
 	counted            [NumColumns]series.SumCounter
-	periods, throttled float64 // at the last Reading that had some; periods is NaN before
-	quotaGroup         string  // whose they are
+	periods, throttled float64 // at the last Reading with periods; periods is NaN before
+	quotaGroup         string  // group of periods and throttled
 }
 
 // jobCPUSeconds returns the CPU time of the job since the baseline.
@@ -28,7 +28,7 @@ func (p *CounterState) measureJob(st measurement) {
 	p.measureGroup(st)
 }
 
-// measureJobCounters turns CPU seconds into CPUs, and takes what the columns of the job are made from.
+// measureJobCounters measures the CPU time and the other columns of the job.
 func (p *CounterState) measureJobCounters(st measurement) {
 	j, before := st.Job, p.job.cpu.Total()
 	p.job.cpu.Add(j.CPUSeconds)
@@ -56,9 +56,8 @@ func (p *CounterState) measureJobCounters(st measurement) {
 	}
 }
 
-// dropImpossible removes a number of CPUs that the host does not have. It comes of time that was
-// used before the window, by processes that could not be seen then. An excess that clock ticks
-// explain is all CPUs.
+// dropImpossible removes a number of CPUs that the host does not have. It comes from CPU time before the window, used
+// by processes that were not visible then. A small excess, due to clock ticks, counts as all CPUs.
 func dropImpossible(st measurement) {
 	const slack = 0.1 // of ticks
 	used := &st.sample.Values[JobCPU]

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// CPU time that comes to light at once was not used in the window.
+// CPU time discovered at once was not used in the window.
 func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 	at := func(mono int, cpu float64) *host.Reading {
 		nan := math.NaN()
@@ -31,12 +31,12 @@ func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 	if s.Values[JobCPU] != 1 {
 		t.Errorf("%v CPUs, want 1", s.Values[JobCPU])
 	}
-	if _, s = p.Next(at(4, 43.1), 0); s.Values[JobCPU] != 2 { // of 18 threads at 100 ms, clock ticks made 16.58 of 16
+	if _, s = p.Next(at(4, 43.1), 0); s.Values[JobCPU] != 2 { // 18 threads at 100 ms: clock ticks gave 16.58 of 16 CPUs
 		t.Errorf("%v CPUs, want 2", s.Values[JobCPU])
 	}
 }
 
-// What was known late counts for a window that ends late.
+// CPU time that is known late counts for a window that ends late.
 func TestProgress_LateCPUTime(t *testing.T) {
 	at := func(mono, cpu float64, lag time.Duration) *host.Reading {
 		nan := math.NaN()
@@ -55,8 +55,8 @@ func TestProgress_LateCPUTime(t *testing.T) {
 	}
 }
 
-// What the job's group had not counted for several samples is the job's, and nobody knows when it was used: the sample
-// has no rate, and the account says how much it was.
+// CPU time that the job's group did not count for several samples belongs to the job at an unknown time: the sample has
+// no rate, and the account has the amount.
 func TestProgress_OutsideOfTheGroup(t *testing.T) {
 	at := func(mono time.Duration, cpu, late float64) *host.Reading {
 		nan := math.NaN()

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// reading makes a Reading of one CPU, one disk, lo and eth0.
+// reading returns a Reading of one CPU, one disk, lo and eth0.
 func reading(when time.Duration, busy float64, disk, lo, eth uint64) *host.Reading {
 	return &host.Reading{At: at(when), CPU: []host.CPUTimes{ticks("cpu0", busy*100, 0, 0, 1e6+float64(when/clockTick)-busy*100)},
 		Memory: &host.Memory{Total: 1000, Available: 250}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}, {Path: "/b", Used: 60, Available: 40}},
@@ -21,7 +21,7 @@ func reading(when time.Duration, busy float64, disk, lo, eth uint64) *host.Readi
 		}}
 }
 
-// columns picks the measured values and weights of a Sample.
+// columns returns the measured values and weights of a Sample.
 func columns(s Sample) map[string][2]float64 {
 	out := map[string][2]float64{}
 	for c := range NumColumns {
@@ -38,7 +38,7 @@ func TestProgress_SampleOfTwoReadings(t *testing.T) {
 	same(t, "sample", columns(s), map[string][2]float64{
 		"cpu_pct_per_cpu_avg": {25, 2}, "cpu_pct_per_cpu_min": {25, 2}, "cpu_pct_per_cpu_max": {25, 2}, "cpu_iowait_pct": {0, 2}, "cpu_steal_pct": {0, 2},
 		"mem_percent": {75, 2}, "disk_usage_percent": {60, 2},
-		"mem_used_mb": {750. / mib, 2}, "disk_used_mb": {60. / mib, 2}, "disk_free_mb": {40. / mib, 2}, // of the fullest
+		"mem_used_mb": {750. / mib, 2}, "disk_used_mb": {60. / mib, 2}, "disk_free_mb": {40. / mib, 2}, // the fullest one
 		"disk_io_read_mb": {4, 2}, "disk_io_write_mb": {8, 2}, "disk_io_read_mb_per_second": {2, 2}, "disk_io_write_mb_per_second": {4, 2},
 		"net_io_lo_sent_mb": {1, 2}, "net_io_lo_recv_mb": {1, 2}, "net_io_lo_sent_mb_per_second": {0.5, 2}, "net_io_lo_recv_mb_per_second": {0.5, 2},
 		"net_io_ext_sent_mb": {30, 2}, "net_io_ext_recv_mb": {10, 2}, "net_io_ext_sent_mb_per_second": {15, 2}, "net_io_ext_recv_mb_per_second": {5, 2},
@@ -46,7 +46,7 @@ func TestProgress_SampleOfTwoReadings(t *testing.T) {
 	})
 }
 
-// The bytes of a window too short to be measured count, its percents and rates wait.
+// In a window too short to measure, bytes count; percentages and rates wait.
 func TestProgress_ShortWindowOnlyCountsBytes(t *testing.T) {
 	const mib = MiB
 	p, _ := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(time.Second, 10.5, 0, 0, mib), 40*time.Millisecond)
@@ -60,8 +60,7 @@ func TestProgress_ShortWindowOnlyCountsBytes(t *testing.T) {
 	same(t, "its rate", columns(next)["net_io_ext_recv_mb_per_second"], [2]float64{3, 1})
 }
 
-// A source that is absent for a while: its next window covers the gap, and no byte
-// of it is lost.
+// After a source failed for a while, its next window covers the gap, and no byte is lost.
 func TestProgress_FailedSourceLengthensItsWindow(t *testing.T) {
 	const mib = MiB
 	p := NewCounterState(reading(0, 10, 0, 0, 0))
@@ -74,7 +73,7 @@ func TestProgress_FailedSourceLengthensItsWindow(t *testing.T) {
 	same(t, "total", got["net_io_ext_recv_mb"], [2]float64{8, 3})
 }
 
-// What the baseline lacked begins with its first good Reading, from 0.
+// A source missing from the baseline begins with its first good Reading, at 0.
 func TestProgress_LateSourceBeginsAtZero(t *testing.T) {
 	p := NewCounterState(&host.Reading{At: at(0)})
 	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
@@ -117,8 +116,8 @@ func TestProgress_DevicesComeAndGo(t *testing.T) {
 	same(t, "MiB since the start", got, want)
 }
 
-// The wall clock may be stepped and the machine may sleep: the time axis is the
-// start plus the boot clock, and a window is what the monotonic clock says.
+// Clock steps and suspends do not bend the time axis, which is the start plus the boot clock. Windows follow the
+// monotonic clock.
 func TestProgress_ClockStepsBendNoTimeAxis(t *testing.T) {
 	p := NewCounterState(reading(0, 10, 0, 0, 0))
 	r := reading(time.Second, 10.5, 0, 0, 0)
@@ -132,18 +131,16 @@ func TestProgress_ClockStepsBendNoTimeAxis(t *testing.T) {
 	same(t, "percent", columns(s)["cpu_pct_per_cpu_avg"], [2]float64{50, 1})
 }
 
-// world makes random Readings of a host in trouble, and keeps account of what
-// really moved.
+// world makes random Readings of a host in trouble, and keeps account of the real increases.
 type world struct {
 	rng         *rand.Rand
 	mono, boot  time.Duration
 	wall        time.Time
 	cpus        []host.CPUTimes
 	disks, nics []*worldDevice
-	calm        bool // no device comes, goes or starts anew
+	calm        bool // no device comes, goes or restarts
 	born        int
-	// moved bounds each total from above: what all devices moved, and what a reset
-	// may be taken for.
+	// moved bounds each total from above: movements of all devices, plus possible misreadings of resets.
 	moved [NumColumns]float64
 }
 
@@ -168,7 +165,7 @@ func newWorld(seed uint64, calm bool) *world {
 	return w
 }
 
-// device makes one whose counters stand anywhere, often just below a wrap.
+// device returns a device with random counters, often just below a wrap.
 func (w *world) device(kind string, class host.DeviceClass) *worldDevice {
 	w.born++
 	d := &worldDevice{name: fmt.Sprintf("%s%d", kind, w.born), mask: math.MaxUint64, class: class}
@@ -182,7 +179,7 @@ func (w *world) device(kind string, class host.DeviceClass) *worldDevice {
 	return d
 }
 
-// pass lets time go by: none, too little, some, or a night's sleep.
+// pass advances the clock: by nothing, too little, some time, or a night.
 func (w *world) pass() {
 	step := []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second, time.Second, 7 * time.Second}[w.rng.IntN(6)]
 	w.mono, w.boot, w.wall = w.mono+step, w.boot+step, w.wall.Add(step)
@@ -208,7 +205,7 @@ func (w *world) pass() {
 	w.move(w.nics, host.NICs)
 }
 
-// move lets the devices of a kind count.
+// move increments the counters of a kind of devices.
 func (w *world) move(devs []*worldDevice, kind host.DeviceKind) {
 	for _, d := range devs {
 		in, out := w.rng.Uint64N(1<<18), w.rng.Uint64N(1<<18)
@@ -229,7 +226,7 @@ func (w *world) move(devs []*worldDevice, kind host.DeviceKind) {
 	}
 }
 
-// trouble takes devices away, brings new ones, renames and reorders them.
+// trouble removes, adds, renames and reorders devices.
 func (w *world) trouble() {
 	if w.calm {
 		return
@@ -255,7 +252,7 @@ func (w *world) trouble() {
 	}
 }
 
-// read is a Reading; now and then a source gives nothing.
+// read returns a Reading; sometimes a source is missing.
 func (w *world) read(whole bool) *host.Reading {
 	r := &host.Reading{At: host.Instant{Wall: w.wall, Mono: w.mono, Boot: w.boot}, CPU: slices.Clone(w.cpus),
 		Memory: &host.Memory{Total: 1 << 34, Available: w.rng.Uint64N(1 << 34)}, Disk: []host.DiskUsage{{Path: "/", Used: w.rng.Uint64(), Available: w.rng.Uint64()}}}
@@ -286,7 +283,7 @@ func (w *world) read(whole bool) *host.Reading {
 	return r
 }
 
-// checkSample holds for every Sample of every host.
+// checkSample returns an error unless the Sample is valid for any host.
 func checkSample(s, before *Sample) error {
 	for c := range NumColumns {
 		v, w := s.Values[c], s.Weights[c]
@@ -315,7 +312,7 @@ func checkSample(s, before *Sample) error {
 	return nil
 }
 
-// nothingBefore is the sample before the first.
+// nothingBefore returns the sample before the first.
 func nothingBefore() *Sample {
 	var s Sample
 	for c := range s.Values {
@@ -356,8 +353,7 @@ func TestProgress_NeverNegativeNorHuge(t *testing.T) {
 	}
 }
 
-// On a host whose devices stay, wraps, gaps and short windows lose no byte and no
-// second.
+// On a host with constant devices, wraps, gaps and short windows lose no byte and no second.
 func TestProgress_LosesNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(seed, true)
@@ -379,7 +375,7 @@ func TestProgress_LosesNothing(t *testing.T) {
 			if s.Has(CPUAvg) {
 				lastCPU = r.At.Mono
 			}
-			for _, c := range deviceCounters { // what a rate has told of
+			for _, c := range deviceCounters { // bytes covered by rates
 				if s.Has(c.rate) {
 					total[c.rate] = s.Values[c.total]
 				}
@@ -421,12 +417,12 @@ func TestPerfPySample_CountsAllDevicesSinceBoot(t *testing.T) {
 		}}
 	s := perfpySample(before, r, 1234.5)
 	same(t, "values", s.Values, wideValues(75, 50, 100, 75, 30, 2, 2, 2, 10, 1, 8, 1234.5))
-	// psutil answers 0.0 where the kernel's clock stood still.
+	// psutil returns 0.0 if the kernel's clock stood still.
 	s = perfpySample(before, &host.Reading{CPU: before}, 1)
 	same(t, "a window without a tick", s.Values, wideValues(0, 0, 0, absent, absent, absent, absent, absent, absent, absent, absent, 1))
 }
 
-// wideValues are the values of a Sample of which only the first ones were measured.
+// wideValues returns the values of a Sample with only the first ones measured.
 func wideValues(first ...float64) (values [MaxColumns]float64) {
 	for c := range values {
 		values[c] = absent

@@ -9,23 +9,20 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a value, as
-// Progress is.
+// cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a value, like CounterState.
 type cpuTotals struct {
 	seconds [host.NumCPUModes]float64
-	counted bool // there was a second good Reading
-	// highest is what each CPU's counters have reached. The kernel moves time from iowait to idle
-	// and back: what it took away must not count again.
+	counted bool // after the second good Reading
+	// highest is the maximum of each CPU's counters. The kernel moves time from iowait to idle and back: the part taken
+	// back must not count twice.
 	highest []host.CPUTimes
 	at      time.Duration // of highest, on the boot clock
 }
 
-// cpuSlack, in seconds, is how far a counter may fall by such corrections, and by how much it may
-// outrun the time that passed.
+// cpuSlack, in seconds, is how far a counter may fall by such corrections, and how much it may exceed the elapsed time.
 const cpuSlack = 3
 
-// add takes another Reading of the counters. It matches CPUs by name: one that was not there before
-// begins to count now.
+// add adds another Reading of the counters. It matches CPUs by name: a new one counts from now on.
 func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 	if cpus == nil {
 		return
@@ -54,8 +51,8 @@ func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 	t.highest, t.at = highest, at
 }
 
-// CPUSeconds returns the CPU time since the first good Reading, by CPUMode, in seconds summed over
-// CPUs. All are NaN before there are two.
+// CPUSeconds returns the CPU time since the first good Reading, by CPUMode, in seconds summed over CPUs. All are NaN
+// before the second good Reading.
 func (p *CounterState) CPUSeconds() [host.NumCPUModes]float64 {
 	if p.cpuTotal.counted {
 		return p.cpuTotal.seconds
@@ -67,7 +64,7 @@ func (p *CounterState) CPUSeconds() [host.NumCPUModes]float64 {
 	return none
 }
 
-// measureCPU turns CPU seconds into percents.
+// measureCPU turns CPU seconds into percentages.
 func (p *CounterState) measureCPU(st measurement) {
 	if st.CPU == nil {
 		return
@@ -90,8 +87,7 @@ func (p *CounterState) measureCPU(st measurement) {
 	p.cpu, p.cpuSince, p.cpuModes = st.CPU, st.now, p.cpuTotal.seconds
 }
 
-// cpuShare returns the share of the window's CPU time, over all CPUs, that the kernel counted as
-// one mode, in percent.
+// cpuShare returns the share of one mode in the window's CPU time over all CPUs, in percent.
 func (p *CounterState) cpuShare(m host.CPUMode) float64 {
 	total := 0.0
 	for i, v := range p.cpuTotal.seconds {
@@ -103,14 +99,14 @@ func (p *CounterState) cpuShare(m host.CPUMode) float64 {
 	return round3(100 * (p.cpuTotal.seconds[m] - p.cpuModes[m]) / total)
 }
 
-// busyPercent returns psutil's percentage of one CPU between two readings, rounded to one decimal
-// as psutil does: each field's difference is clamped at 0, total = Σ fields − guest − guest_nice,
-// busy = total − idle − iowait, so steal and interrupts are busy. It reports false if the kernel's
-// clock did not advance: psutil says 0.0 there, which was not measured.
+// busyPercent returns psutil's percentage of one CPU between two readings, rounded to one decimal as psutil does: each
+// field's difference is clamped at 0, total = Σ fields − guest − guest_nice, busy = total − idle − iowait, so steal and
+// interrupts are busy. It reports false if the kernel's clock did not advance: psutil returns 0.0 then, which was not
+// measured.
 func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
 	var d [host.NumCPUModes]float64
 	total := 0.0
-	for m := range d { // in the order of psutil's additions: near a tie of the rounding their last bit decides
+	for m := range d { // in psutil's order: near a rounding tie the last bit decides
 		d[m] = max(0, cur.Seconds[m]-prev.Seconds[m])
 		total += d[m]
 	}
@@ -125,9 +121,8 @@ func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
 	return series.Round1(min(100, busy/total*100)), true
 }
 
-// cpuSpread returns the mean, least and most busy CPU between two readings. It matches CPUs by
-// name, so one that goes or comes (hotplug) is left out of the window instead of shifting the
-// others. It reports false if no CPU was measured.
+// cpuSpread returns the mean, least and most busy CPU between two readings. It matches CPUs by name, so hotplug leaves
+// a CPU out of the window instead of shifting the others. It reports false if no CPU was measured.
 func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 	n, sum := 0, 0.0
 	least, most = 100, 0
@@ -151,7 +146,7 @@ func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 	return sum / float64(n), least, most, true
 }
 
-// findCPU finds a CPU by name; hint is where it most likely stands.
+// findCPU returns the CPU with a name; hint is its likely index.
 func findCPU(cpus []host.CPUTimes, name string, hint int) (host.CPUTimes, bool) {
 	if c := findByName(cpus, name, hint, func(c *host.CPUTimes) string { return c.Name }); c != nil {
 		return *c, true

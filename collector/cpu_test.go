@@ -8,8 +8,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// The vectors are psutil's answers to differences of ticks in the order of
-// /proc/stat.
+// The vectors are psutil's results for differences of ticks in the order of /proc/stat.
 func TestBusyPercent_IsPsutils(t *testing.T) {
 	tests := map[string]struct {
 		delta []float64
@@ -80,7 +79,7 @@ func TestCPUSpread_MatchesByName(t *testing.T) {
 	}
 }
 
-// statAt is a Reading of some CPUs, after some seconds.
+// statAt returns a Reading of some CPUs, after some seconds.
 func statAt(seconds float64, cpus ...host.CPUTimes) *host.Reading {
 	return &host.Reading{At: at(time.Duration(seconds * float64(time.Second))), CPU: cpus}
 }
@@ -113,7 +112,7 @@ func TestProgress_CPUSecondsByMode(t *testing.T) {
 			statAt(1, ticks("cpu1", 510)),
 			statAt(2, ticks("cpu1", 520), ticks("cpu0", 800)),
 			statAt(3, ticks("cpu0", 801), ticks("cpu1", 530))}, [8]float64{.31}},
-		// iowait goes to idle and back: 0.02 s of idle are counted at most once more.
+		// Time moves from iowait to idle and back: at most 0.02 s of idle count twice.
 		"time is moved back and forth": {[]*host.Reading{
 			statAt(0, ticks("cpu0", 0, 0, 0, 100, 50)), statAt(1, ticks("cpu0", 0, 0, 0, 200, 49)), statAt(2, ticks("cpu0", 0, 0, 0, 300, 50)),
 			statAt(3, ticks("cpu0", 0, 0, 0, 400, 48)), statAt(4, ticks("cpu0", 0, 0, 0, 500, 50)), statAt(5, ticks("cpu0", 0, 0, 0, 600, 51))},

@@ -8,29 +8,27 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// CounterFull is the code for a device's counter that is at the end of its range, where it stays.
+// CounterFull is the code for a device counter that is stuck at the end of its range.
 const CounterFull series.ReasonCode = "counter_full"
 
-// A deviceSelector says which devices' bytes a column counts. The zero value is none.
+// A deviceSelector selects the devices and the direction that a column counts. The zero value selects none.
 type deviceSelector struct {
 	kind  host.DeviceKind
-	in    bool             // what came in, not what went out
-	class host.DeviceClass // a device counts when its Counted and Loopback bits equal this
+	in    bool             // received or read bytes, not sent or written ones
+	class host.DeviceClass // must equal a device's Counted and Loopback bits
 }
 
-// A deviceCounter ties the bytes that devices of one kind have moved to their columns.
+// A deviceCounter ties the bytes moved by devices of one kind to their columns.
 type deviceCounter struct {
 	deviceSelector
 	total, rate Column
-	// optional reports whether not every host has such devices. Without any that can be read, it is
-	// not 0 but unknown.
+	// optional reports that not every host has such devices. Without a readable one, the counter is unknown rather than 0.
 	optional bool
 }
 
-// deviceCounters lists the counters of devices in the order of their columns: perf.py's six first and
-// in its order.
+// deviceCounters lists the device counters in the order of their columns: perf.py's six first, in its order.
 var deviceCounters = func() (list []deviceCounter) {
-	for c := range NumColumns { // not over the rows, which would copy them at each start
+	for c := range NumColumns { // ranging over the rows would copy them at each start
 		if row := c.row(); row.devices != (deviceSelector{}) {
 			list = append(list, deviceCounter{row.devices, c, row.Rate, row.Scope == ScopeDevice})
 		}
@@ -38,7 +36,7 @@ var deviceCounters = func() (list []deviceCounter) {
 	return list
 }()
 
-// Counters returns the columns of the counters of devices, perf.py's first and in its order.
+// Counters returns the columns of the device counters, perf.py's first and in its order.
 func Counters() []Column {
 	out := make([]Column, len(deviceCounters))
 	for i, c := range deviceCounters {
@@ -47,7 +45,7 @@ func Counters() []Column {
 	return out
 }
 
-// measureDevices adds up the bytes that devices have moved, and measures their rates.
+// measureDevices sums the bytes that devices have moved, and measures their rates.
 func (p *CounterState) measureDevices(st measurement) {
 	for i := range deviceCounters {
 		c := &deviceCounters[i]
@@ -73,8 +71,8 @@ func (p *CounterState) measureDevices(st measurement) {
 	}
 }
 
-// delta returns the bytes that the counter's devices moved between two Readings. A device that was
-// not there before begins to count now, unless it is fresh. It reports false if nothing is known of any.
+// delta returns the bytes that the counter's devices moved between two Readings. A device that was missing from prev
+// counts from now on; one with the class Added counts from 0. It reports false if no device is known.
 func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) {
 	known = !c.optional
 	for i := range cur {
@@ -94,7 +92,7 @@ func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) 
 	return sum, known
 }
 
-// counts returns what a device has counted, in the kind's unit.
+// counts returns the count of a device, in the kind's unit.
 func (c *deviceCounter) counts(d *host.Device) uint64 { return pick(c.in, d.In, d.Out) }
 
 // pick returns in or out.
@@ -105,12 +103,12 @@ func pick[T any](isIn bool, in, out T) T {
 	return out
 }
 
-// findDevice returns the device of a name, or nil; hint is where it most likely stands.
+// findDevice returns the device with a name, or nil; hint is its likely index.
 func findDevice(devs []host.Device, name string, hint int) *host.Device {
 	return findByName(devs, name, hint, func(d *host.Device) string { return d.Name })
 }
 
-// findByName returns the element of a list that has a name, or nil; hint is where it most likely stands.
+// findByName returns the element with a name, or nil; hint is its likely index.
 func findByName[T any](list []T, name string, hint int, nameOf func(*T) string) *T {
 	if hint < len(list) && nameOf(&list[hint]) == name {
 		return &list[hint]
@@ -123,8 +121,8 @@ func findByName[T any](list []T, name string, hint int, nameOf func(*T) string) 
 	return nil
 }
 
-// bootTotals sums the counters since boot, in MiB and in the order of Counters: over the devices
-// that we count or, for perf.py, over all that psutil sums. NaN was not read.
+// bootTotals sums the counters since boot, in MiB and in the order of Counters: over the counted devices or, for
+// perf.py, over all that psutil sums. NaN was not read.
 func bootTotals(r *host.Reading, perfpy bool) []float64 {
 	out := make([]float64, len(deviceCounters))
 	for i := range out {
@@ -156,11 +154,11 @@ func (c *deviceCounter) includes(d *host.Device, perfpy bool) bool {
 	if perfpy {
 		return d.Class&host.PerfPy != 0 && d.Class&host.Loopback == c.class&host.Loopback
 	}
-	held := pick(c.in, host.StaleIn, host.StaleOut) // its count is that of an earlier Reading
+	held := pick(c.in, host.StaleIn, host.StaleOut) // the count is of an earlier Reading
 	return d.Class&(host.Counted|host.Loopback|held) == c.class
 }
 
-// full returns the devices whose counter is at the end of its range.
+// full returns the devices with the counter at the end of its range.
 func (c *deviceCounter) full(devs []host.Device) (names []string) {
 	bit := pick(c.in, host.SaturatedIn, host.SaturatedOut)
 	for i := range devs {
@@ -171,7 +169,7 @@ func (c *deviceCounter) full(devs []host.Device) (names []string) {
 	return names
 }
 
-// fullCounters returns what is missing because counters stand at the end of their range.
+// fullCounters returns an entry for each counter at the end of its range.
 func fullCounters(r *host.Reading) (gaps []series.Missing) {
 	for i := range deviceCounters {
 		c := &deviceCounters[i]

@@ -16,7 +16,7 @@ func disksAt(seconds int, disks ...host.Device) *host.Reading {
 	return r
 }
 
-// What a disk moves while it cannot be read is counted once it can be.
+// Bytes moved while a disk is unreadable count once it is readable.
 func TestProgress_CountsWhatAHeldDeviceMoved(t *testing.T) {
 	const mib = MiB / 512
 	disk := func(n uint64, class host.DeviceClass) host.Device {
@@ -40,7 +40,7 @@ func TestFullCounters(t *testing.T) {
 		Why: "the counter of sdb, sdc is at the end of its 32-bit range: what has moved since is not counted"}})
 }
 
-// Rows of the table agree with themselves.
+// The rows of the table are consistent.
 func TestColumnTable(t *testing.T) {
 	for c := range Column(MaxColumns) {
 		row := c.Info()
@@ -66,8 +66,8 @@ func portsAt(seconds int, ports ...host.Device) *host.Reading {
 	return r
 }
 
-// A host has no bytes of ports until it has ports; from then on they count. A counter that stands at
-// its end makes the total unknown where there is no other port.
+// A host has no bytes of ports until it has ports; from then on they count. A saturated counter makes the total unknown
+// if there is no other port.
 func TestProgress_RDMAPorts(t *testing.T) {
 	const mib = MiB / 4
 	port := func(in, out uint64, class host.DeviceClass) host.Device {
@@ -93,7 +93,7 @@ func TestProgress_RDMAPorts(t *testing.T) {
 	same(t, "after a reset", values(s), [4]float64{10, 4, 0.666667, 0})
 }
 
-// A recording has columns of devices once it has the devices, and no sooner.
+// A Recording gets columns of devices when it gets the devices, not before.
 func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 10)
 	first := rec.NumColumns()
@@ -117,8 +117,8 @@ func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 	same(t, "values", rec.Summaries[NetIBSent].Count(), int64(1))
 }
 
-// Each Recording has the columns that are of no device, wherever they are in the table; those of devices
-// at its end take no room before there are any.
+// Each Recording has the columns without a device, wherever they are in the table. The devices' columns at its end take
+// no room before there are devices.
 func TestEverywhere(t *testing.T) {
 	for c := range NumColumns {
 		if c.OfDevice() != (c >= numBaseColumns()) {

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// A Failure is a reason for which a source, or one file of it, had no values, and how often.
+// A Failure is a reason why a source, or one of its files, had no values, with its number of occurrences.
 type Failure struct {
 	Source string
 	File   string `json:",omitempty"` // "" = the whole source
@@ -15,7 +15,7 @@ type Failure struct {
 	Count  int64
 }
 
-// noteFailures counts the reasons for which sources were absent.
+// noteFailures counts the reasons why sources failed.
 func (s *Sampler) noteFailures(r *host.Reading) {
 	if len(r.Failed) == 0 {
 		return
@@ -27,7 +27,7 @@ func (s *Sampler) noteFailures(r *host.Reading) {
 	}
 }
 
-// unwrapJoined lists the errors that were joined.
+// unwrapJoined flattens joined errors into a list.
 func unwrapJoined(err error) []error {
 	if err == nil {
 		return nil

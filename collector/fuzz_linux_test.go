@@ -10,11 +10,10 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// FuzzReader reads whole trees: whatever stands in the files, each source is there
-// or has its reason, and a Sample of it is sound.
+// FuzzReader reads whole trees: with any file contents, each source has values or a reason, and its Sample is valid.
 func FuzzReader(f *testing.F) {
 	read := func(tree, name string) []byte {
-		data, _ := os.ReadFile(filepath.Join(collectortest.Root(f), "testdata/proc", tree, name)) // not every tree has every file
+		data, _ := os.ReadFile(filepath.Join(collectortest.Root(f), "testdata/proc", tree, name)) // some trees lack some files
 		return data
 	}
 

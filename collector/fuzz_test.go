@@ -21,7 +21,7 @@ func (d *dice) byte() byte {
 	return b
 }
 
-// count is any 64-bit number, near the ends of the ranges more often than not.
+// count returns any 64-bit number, often near the ends of the ranges.
 func (d *dice) count() uint64 {
 	n := uint64(d.byte())
 	switch d.byte() % 6 {
@@ -70,8 +70,8 @@ func (d *dice) cpus() []host.CPUTimes {
 	return cpus
 }
 
-// FuzzProgress accounts any sequence of Readings: no value may be negative, huge or
-// out of its range, and no counter may fall.
+// FuzzProgress processes any sequence of Readings: no value may be negative, huge or out of range, and no counter may
+// fall.
 func FuzzProgress(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\x02\x00\x10\x20\x30\x02\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d"))

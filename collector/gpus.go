@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// noteGPUs updates the devices in place by a Reading, and returns them with what is missing of
-// them. The job's environment says which of them are its own, until those of its processes are known.
+// noteGPUs updates gpus in place with a Reading, and returns them with what is missing. The job's environment decides
+// which GPUs are the job's, until the environments of its processes are known.
 func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]string) ([]GPU, []series.Missing) {
 	gaps := slices.Clone(r.Missing)
 	devices := r.Devices[:min(len(r.Devices), MaxGPUs)]
@@ -36,11 +36,11 @@ func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]stri
 	return gpus, gaps
 }
 
-// leastVisible is the part of the looks at the processes of the job in which one of them could use a device that is
-// the job's: a script may begin and end with commands that could use all.
+// leastVisible is the least share of checks in which a process of the job can use one of the job's devices: scripts may
+// begin and end with commands that could use all devices.
 const leastVisible = 0.1
 
-// noteVisible settles which devices are the job's by the environments of its processes; nil if they were not read.
+// noteVisible updates which devices are the job's from the environments of its processes; nil if they were not read.
 func noteVisible(gpus []GPU, devices []gpu.Device, environs [][]string) {
 	if len(environs) == 0 {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// The GPUs of the job are those that its processes can use, once their environments are known. What only a few of the
-// looks at them showed, as those at the first commands of a script, is not.
+// The GPUs of the job are those that its processes can use, once their environments are known. GPUs that are visible in
+// only a few checks, such as to the first commands of a script, are not the job's.
 func TestNoteGPUs_OfProcesses(t *testing.T) {
 	r := &gpu.Reading{States: make([]gpu.State, 4)}
 	for i := range 4 {
@@ -33,11 +33,11 @@ func TestNoteGPUs_OfProcesses(t *testing.T) {
 	}
 
 	one, two := []string{"CUDA_VISIBLE_DEVICES=1"}, []string{"CUDA_VISIBLE_DEVICES=2"}
-	look(1, "0123") // by the job's own
+	look(1, "0123") // by the job's environment
 	look(1, "1", one)
 	look(1, "1")
 	look(10, "12", one, two)
-	look(2, "0123", []string{}) // one that can use all
+	look(2, "0123", []string{}) // one process can use all
 	look(10, "12", one, two)
 	look(1, "12")
 	look(300, "1", one)

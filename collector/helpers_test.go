@@ -12,7 +12,7 @@ import (
 // same compares whole values, write replaces a file of a tree.
 var same, write = collectortest.Same, collectortest.Write
 
-// ticks makes the times of a CPU from the columns of /proc/stat.
+// ticks returns the times of a CPU from the columns of /proc/stat.
 func ticks(name string, n ...float64) host.CPUTimes {
 	var f [10]float64
 	for i, v := range n {
@@ -21,12 +21,12 @@ func ticks(name string, n ...float64) host.CPUTimes {
 	return host.CPUTimes{Name: name, Seconds: [host.NumCPUModes]float64(f[:host.NumCPUModes]), Guest: f[8], GuestNice: f[9]}
 }
 
-// at is the moment d after an arbitrary start, on clocks that agree.
+// at returns the time d after an arbitrary start, on clocks that agree.
 func at(d time.Duration) host.Instant {
 	return host.Instant{Wall: time.Unix(1_767_225_600, 0).Add(d), Mono: time.Hour + d, Boot: time.Hour + d}
 }
 
-// fixture opens a tree of testdata as a host of its own.
+// fixture opens a tree of testdata as a host.
 func fixture(t testing.TB, name string) *host.Reader {
 	t.Helper()
 	proc, sys := collectortest.Tree(t, name)
@@ -42,7 +42,7 @@ func openTree(t testing.TB, proc, sys string) *host.Reader {
 	return r
 }
 
-// summary is what a Recording says of a column.
+// summary is a summary of a column.
 type summary struct {
 	Count        int64
 	Seconds, Max float64

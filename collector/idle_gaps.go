@@ -6,23 +6,22 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// GPUIdle is the utilization, in percent, up to which a GPU counts as idle. GPUGap is for how long, in
-// seconds, it must be so at a time: between two steps of its work every GPU waits for a moment.
+// GPUIdleMaxPct is the highest utilization of an idle GPU, in percent. GPUGapMinSeconds is the length of the shortest
+// idle gap: every GPU waits for a moment between two steps of its work.
 const (
 	GPUIdleMaxPct    = 5
 	GPUGapMinSeconds = 1
 )
 
-// IdleGaps says for how long a GPU was idle in gaps of GPUGap or longer, and what else was busy in them. Every
-// sample counts.
+// IdleGaps sums the idle gaps of a GPU, of GPUGapMinSeconds or longer, and the other activity during them. It is built
+// from every sample.
 type IdleGaps struct {
 	Seconds float64 `json:"seconds"`
 	Count   int64   `json:"gaps"`
 	// LongestSeconds is the length of the longest gap.
 	LongestSeconds float64 `json:"longest_seconds"`
-	// JobCPUs are the CPUs that the job kept busy, DiskRate what the node's disks moved in MiB/s, and Waiting
-	// the share of time in which a task of the job, or where that is not known of the node, waited for
-	// storage.
+	// JobCPUs are the CPUs that the job kept busy, DiskRate is the traffic of the node's disks in MiB/s, and Waiting the
+	// percentage of time in which a task of the job (or, if unknown, of the node) waited for storage.
 	JobCPUs  GapMean `json:"job_cpus"`
 	DiskRate GapMean `json:"disk_rate"`
 	Waiting  GapMean `json:"waiting"`
@@ -31,7 +30,7 @@ type IdleGaps struct {
 // A GapMean is the mean of a value over the time of the gaps.
 type GapMean struct {
 	Sum     float64 `json:"sum"`     // Σ value · seconds
-	Seconds float64 `json:"seconds"` // for which there is a value
+	Seconds float64 `json:"seconds"` // with a value
 }
 
 // Mean returns the mean; NaN if nothing was measured.
@@ -39,14 +38,14 @@ func (m GapMean) Mean() series.Optional { return series.Optional(m.Sum / m.Secon
 
 func (m *GapMean) add(o GapMean) { m.Sum, m.Seconds = m.Sum+o.Sum, m.Seconds+o.Seconds }
 
-// addValue adds a value that stands for so many seconds.
+// addValue adds a value that stands for the given seconds.
 func (m *GapMean) addValue(value, seconds float64) {
 	if !math.IsNaN(value) && value >= 0 && seconds > 0 {
 		m.add(GapMean{value * seconds, seconds})
 	}
 }
 
-// noteIdle adds a sample of this device, which has the given number and is one of the job's.
+// noteIdle adds a sample of this device, which has the given index and is one of the job's.
 func (g *GPU) noteIdle(s *Sample, device int) {
 	use := GPUColumn(device, GPUUtilization)
 	if !(s.Values[use] <= GPUIdleMaxPct) { // false for NaN
@@ -78,7 +77,7 @@ func (g *GPU) noteIdle(s *Sample, device int) {
 	g.IdleGaps.LongestSeconds = max(g.IdleGaps.LongestSeconds, g.currentGap.Seconds)
 }
 
-// add adds the time of another Idleness, without its gaps.
+// add adds the time of another IdleGaps, without its gaps.
 func (i *IdleGaps) add(o IdleGaps) {
 	i.Seconds += o.Seconds
 	i.JobCPUs.add(o.JobCPUs)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A GPU is idle in gaps of a second or longer, and what went on meanwhile is known for these only.
+// A GPU is idle in gaps of a second or longer, and other activity is recorded during these only.
 func TestGPU_NoteIdle(t *testing.T) {
 	nan := math.NaN()
 	for name, c := range map[string]struct {
@@ -31,13 +31,13 @@ func TestGPU_NoteIdle(t *testing.T) {
 	}
 }
 
-// gaps returns what the samples of idleSample say of so much idleness.
+// gaps returns the IdleGaps of idleSample for the given idle time.
 func gaps(seconds float64, n int64, longest float64) IdleGaps {
 	return IdleGaps{Seconds: seconds, Count: n, LongestSeconds: longest,
 		JobCPUs: GapMean{1.5 * seconds, seconds}, DiskRate: GapMean{5 * seconds, seconds}, Waiting: GapMean{40 * seconds, seconds}}
 }
 
-// idleSample returns a sample of half a second in which the third GPU was used so much.
+// idleSample returns a sample of half a second with the given utilization of the third GPU.
 func idleSample(use float64) Sample {
 	var s Sample
 	for c := range s.Values {

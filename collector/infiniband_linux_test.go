@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// sampledPorts samples a healthy host with the RDMA ports of a tree: the baseline and one Reading.
-// begin is the number of columns before the first sample.
+// sampledPorts samples a healthy host with the RDMA ports of a tree: the baseline and one Reading. begin is the number
+// of columns before the first sample.
 func sampledPorts(t *testing.T, tree string) (rec *Recording, begin Column) {
 	t.Helper()
 	proc, _ := collectortest.Tree(t, "healthy")
@@ -25,7 +25,7 @@ func sampledPorts(t *testing.T, tree string) (rec *Recording, begin Column) {
 	return s.Run(ctx), begin
 }
 
-// The columns of ports are there from the beginning, so that counters are served from 0 on.
+// The columns of ports exist from the beginning, so that counters are served from 0 on.
 func TestSampler_RDMAPorts(t *testing.T) {
 	rec, begin := sampledPorts(t, "infiniband")
 	same(t, "columns at the beginning", begin, NetIBSentRate+1)
@@ -41,7 +41,7 @@ func TestSampler_RDMAPortsOfOtherTrees(t *testing.T) {
 	same(t, "gaps without ports", rec.Missing, []series.Missing(nil))
 	same(t, "failures without ports", failuresOf(rec, host.SourceInfiniBand), 0)
 
-	rec, _ = sampledPorts(t, "infiniband-saturated") // the other port goes on
+	rec, _ = sampledPorts(t, "infiniband-saturated") // the other port continues
 	same(t, "received", summaryOf(rec, NetIBRecv).Max, 0.)
 	same(t, "gaps", rec.Missing, []series.Missing{{What: "net_ib_recv_mb", Code: CounterFull,
 		Why: "the counter of mlx4_0/1 is at the end of its 32-bit range: what has moved since is not counted"}})
@@ -51,8 +51,8 @@ func TestSampler_RDMAPortsOfOtherTrees(t *testing.T) {
 	same(t, "failures of the damaged one", failuresOf(rec, host.SourceInfiniBand), 2)
 }
 
-// countedPorts returns what each Reading of a port with these counts received says that it received
-// since the start, in MiB; NaN = nothing is known.
+// countedPorts returns the received total since the start, in MiB, after each Reading of a port with these counts; NaN
+// = unknown.
 func countedPorts(t *testing.T, wide bool, counts ...uint64) (received []float64) {
 	t.Helper()
 	proc, _ := collectortest.Tree(t, "healthy")
@@ -76,7 +76,7 @@ func countedPorts(t *testing.T, wide bool, counts ...uint64) (received []float64
 	return received
 }
 
-// What a port moves until its counter is at the end of its range counts; what it moves then does not.
+// Bytes count until a port's counter is at the end of its range, not afterwards.
 func TestProgress_PortUntilItsCounterIsFull(t *testing.T) {
 	const full = 1<<32 - 1
 	got := countedPorts(t, false, full-3<<18, full-1<<18, full, full)
@@ -85,7 +85,7 @@ func TestProgress_PortUntilItsCounterIsFull(t *testing.T) {
 	same(t, "received by a wide one", countedPorts(t, true, full-1<<18, full, full+1<<18), []float64{1, 1 + 1})
 }
 
-// A port's counter that falls was reset, also near the end of 32 bits: what it shows has moved since.
+// A falling counter of a port was reset, even near the end of 32 bits: its value has moved since.
 func TestProgress_PortThatIsReset(t *testing.T) {
 	same(t, "a wide one to 0", countedPorts(t, true, 4100000000, 0), []float64{0})
 	same(t, "a narrow one", countedPorts(t, false, 4100000000, 200000000), []float64{200000000 * 4. / MiB})

@@ -5,52 +5,52 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A limitKillDetector finds out whether a memory limit was the reason for a kill in the job's group. That a
-// group was full is no proof: page cache alone fills it.
+// A limitKillDetector determines whether a memory limit was the reason for a kill in the job's group. A full group
+// proves nothing: page cache alone fills it.
 type limitKillDetector struct {
-	inGroup, atLimit, counted bool // as in Kill, of a kill that the newest Reading has counted
+	inGroup, atLimit, counted bool // as in OOMKill, for a kill counted by the newest Reading
 
-	own, limit       oomCounter // of the group, and of the group that sets the memory limit
-	underOOM         bool       // v1: since the kill before
-	unreclaimablePct float64    // percent of the limit that cannot be reclaimed, at the newest Reading
+	own, limit       oomCounter // of the job's group, and of the group with the memory limit
+	underOOM         bool       // v1: since the last kill
+	unreclaimablePct float64    // percent of the limit, at the newest Reading
 }
 
 func newLimitKillDetector() limitKillDetector {
 	return limitKillDetector{own: newOOMCounter(), limit: newOOMCounter()}
 }
 
-// An oomCounter is how often a limit left the kernel nothing but to kill, at the three newest Readings.
-// The kernel counts that some time before it kills.
+// An oomCounter holds, at the three newest Readings, how often a limit left the kernel only the choice to kill. The
+// kernel increments it some time before it kills.
 type oomCounter [3]series.Optional
 
 func newOOMCounter() oomCounter {
 	return oomCounter{series.Unknown(), series.Unknown(), series.Unknown()}
 }
 
-// next takes another reading.
+// next adds another reading.
 func (c *oomCounter) next(v float64) {
 	c[2], c[1], c[0] = c[1], c[0], series.Optional(v)
 	for i := range c {
-		if !c[i].Known() { // it begins, or could not be read
+		if !c[i].Known() { // first reading, or unreadable
 			c[i] = c[0]
 		}
 	}
 }
 
-// settle makes what was counted until now that of a kill that is over.
+// settle attributes the counts so far to a kill that is over.
 func (c *oomCounter) settle() { c[1], c[2] = c[0], c[0] }
 
 func (c *oomCounter) rose() bool { return c[0] > c[2] }
 
 const (
-	// LimitUnreclaimablePct is the share of a limit from which a kill in the group is put down to the limit, in
-	// percent, if the kernel cannot reclaim so much and does not count what it killed for.
+	// LimitUnreclaimablePct is the unreclaimable share of a limit, in percent, from which a kill in the group is
+	// attributed to the limit, if the kernel does not count the reasons of kills.
 	LimitUnreclaimablePct = 90
-	// HostAvailablePct is the share of its memory that the host must have available then.
+	// HostAvailablePct is the percentage of the host's memory that must be available at such a kill.
 	HostAvailablePct = 5
 )
 
-// next takes another Reading of the group. scarce is the host's memory before it.
+// next adds another Reading of the group. scarce is the host's memory before it.
 func (w *limitKillDetector) next(j *host.JobUsage, scarce host.Memory) {
 	g := j.Group
 	w.own.next(g.OOMs)
@@ -65,24 +65,24 @@ func (w *limitKillDetector) next(j *host.JobUsage, scarce host.Memory) {
 	w.unreclaimablePct = 100 * g.LimitUnreclaimable / MiB / float64(j.Limits.MemoryMB)
 }
 
-// settle begins anew after a kill.
+// settle starts again after a kill.
 func (w *limitKillDetector) settle() {
 	w.own.settle()
 	w.limit.settle()
 	w.underOOM = false
 }
 
-// fullGroup is the part of its limit at which a group counts as full: the kernel counts pages for
-// each CPU apart, and charges some in advance.
+// fullGroup is the share of its limit at which a group counts as full: the kernel counts pages per CPU, and charges
+// some in advance.
 const fullGroup = 0.98
 
-// full reports whether the group with the limit was full at a kill. Without a proof its peak must do,
-// a part of the limit.
+// full reports whether the group with the limit was full at a kill. Without proof, its peak (as a share of the limit)
+// decides.
 func (w *limitKillDetector) full(peak series.Optional) bool {
 	return w.atLimit || !w.counted && peak >= fullGroup
 }
 
-// availablePct returns the share of the host's memory that is available.
+// availablePct returns the available percentage of the host's memory.
 func availablePct(m host.Memory) series.Optional {
 	if m.Total == 0 {
 		return series.Unknown()

@@ -32,7 +32,7 @@ type snap struct {
 	NICs       map[string]struct{ Sent, Recv uint64 }
 }
 
-// snapper is a child that reads the host through psutil when told.
+// snapper is a child that reads the host through psutil on request.
 type snapper struct {
 	t    *testing.T
 	to   io.Writer
@@ -96,7 +96,7 @@ func load(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	go func() { // ends when the connection does
+	go func() { // ends with the connection
 		conn, err := listener.Accept()
 		if err == nil {
 			_, _ = io.Copy(io.Discard, conn)
@@ -160,9 +160,8 @@ func load(t *testing.T) {
 	})
 }
 
-// The same host read by psutil and by us, under load: psutil's answer before and
-// after ours is a bracket that ours must lie in, and where the bracket is shut the
-// two must be equal.
+// psutil and perfagent read the same host, under load: our result must lie in the bracket of psutil's results before
+// and after, and be equal to them if those are equal.
 func TestReader_LiveHostAsPsutil(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
@@ -173,14 +172,14 @@ func TestReader_LiveHostAsPsutil(t *testing.T) {
 	defer r.Close()
 	load(t)
 	kinds := []string{"memory", "disk", "disk bytes", "network bytes", "disk delta", "network delta", "cpu times", "cpu percent"}
-	shut := map[string]int{} // comparisons that were exact
+	shut := map[string]int{} // exact comparisons
 	var brackets []bracket
-	// Where others keep the CPUs busy few brackets are shut: it goes on until each kind was exact once.
+	// Other load on the CPUs leaves few closed brackets: repeat until each kind was exact once.
 	for begin := time.Now(); len(brackets) < 12 || time.Since(begin) < time.Minute &&
 		slices.ContainsFunc(kinds, func(what string) bool { return shut[what] == 0 }); {
 		next := bracket{before: psutil.snap(), ours: r.Read(), after: psutil.snap()}
 		if next.ours.Failed[host.SourceDisk] != nil {
-			continue // the load kept the disk from answering in time
+			continue // the load delayed the disk
 		}
 		brackets = append(brackets, next)
 		i := len(brackets) - 1
@@ -194,7 +193,7 @@ func TestReader_LiveHostAsPsutil(t *testing.T) {
 			compareDeltas(t, &brackets[i-1], b, shut)
 			comparePercents(t, &brackets[i-1], b, shut)
 		}
-		// Not by a ticker: after a slow bracket it would leave no window to the next one.
+		// Not a ticker: after a slow bracket it would leave no window for the next one.
 		time.Sleep(300 * time.Millisecond)
 	}
 
@@ -210,8 +209,7 @@ func TestReader_LiveHostAsPsutil(t *testing.T) {
 	}
 }
 
-// within demands that v lies between psutil's two answers, in either order, and
-// counts where these are the same.
+// within checks that v lies between psutil's two results, in either order, and counts equal ones.
 func within(t *testing.T, what, name string, v, before, after, slack float64, shut map[string]int) {
 	t.Helper()
 	if v < min(before, after)-slack || v > max(before, after)+slack {
@@ -222,7 +220,7 @@ func within(t *testing.T, what, name string, v, before, after, slack float64, sh
 	}
 }
 
-// compareGauges: memory moves both ways between the three readings, by some MiB.
+// compareGauges compares gauges: memory moves both ways between the three readings, by some MiB.
 func compareGauges(t *testing.T, b *bracket, shut map[string]int) {
 	m := b.ours.Memory
 	within(t, "memory total", "", float64(m.Total), b.before.Memory.Total, b.before.Memory.Total, 0, shut)
@@ -231,7 +229,7 @@ func compareGauges(t *testing.T, b *bracket, shut map[string]int) {
 	within(t, "disk", "", d.Percent(), b.before.Disk.Percent, b.after.Disk.Percent, 0.1, shut)
 }
 
-// compareDevices: counters only grow, so ours lies in the bracket.
+// compareDevices compares counters, which only grow, so ours lies in the bracket.
 func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
 	if len(b.ours.Devices[host.Disks]) != len(b.before.Disks) || len(b.ours.Devices[host.NICs]) != len(b.before.NICs) {
 		t.Errorf("%d disks and %d interfaces, psutil %d and %d", len(b.ours.Devices[host.Disks]), len(b.ours.Devices[host.NICs]), len(b.before.Disks), len(b.before.NICs))
@@ -261,8 +259,8 @@ func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
 	}
 }
 
-// compareDeltas: what a window of ours counted for the devices that it counts is
-// the difference of the kernel's counters.
+// compareDeltas checks that the counts of a window are the differences of the kernel's counters, for the counted
+// devices.
 func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
 	_, s := NewCounterState(a.ours).Next(b.ours, 0)
 	for _, c := range deviceCounters {
@@ -293,15 +291,14 @@ func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
 	}
 }
 
-// comparePercents: psutil's percents are over the window from the snap after our
-// last Reading to the one before this; ours is longer by what the brackets were
-// open. So each CPU agrees within that and one tick.
+// comparePercents compares percentages. psutil's window is from the snap after our last Reading to the one before this;
+// ours is longer by the length of the brackets. So each CPU agrees within that and one tick.
 func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
 	for i, c := range b.ours.CPU {
 		before, known := findCPU(a.ours.CPU, c.Name, i)
 		got, ok := busyPercent(before, c)
 		total := elapsed(a.after.CPUTimes[i], b.before.CPUTimes[i])
-		if total == 0 { // a clock that stood still: psutil says 0 %, we say that it is not known
+		if total == 0 { // psutil returns 0 % for a clock that stood still, we return NaN
 			continue
 		}
 		if !known || !ok {
@@ -324,7 +321,7 @@ func unmoved(c host.CPUTimes, snap []float64) bool {
 	return slices.Equal(append(c.Seconds[:], c.Guest, c.GuestNice), snap)
 }
 
-// elapsed is the time that passed on a CPU between two snaps.
+// elapsed returns the time that passed on a CPU between two snaps.
 func elapsed(a, b []float64) float64 {
 	sum := 0.0
 	for f := range 8 {
@@ -342,8 +339,8 @@ func TestSnap_HasEverything(t *testing.T) {
 	}
 }
 
-// The CPU seconds of a run lie between the differences of /proc/stat that are read just
-// inside and just outside of it, mode by mode, while a CPU is kept busy.
+// The CPU seconds of a run lie between the differences of /proc/stat read just inside and just outside of it, mode by
+// mode, while a CPU is busy.
 func TestSampler_CPUSecondsAsProcStat(t *testing.T) {
 	outside := procStat(t)
 	reader := host.NewReader(host.Options{})
@@ -354,7 +351,7 @@ func TestSampler_CPUSecondsAsProcStat(t *testing.T) {
 	defer cancel()
 	recorded := make(chan *Recording, 1)
 	go func() { recorded <- sampler.Run(ctx) }()
-	// At least a second, and as long as the ticks say that too little was used.
+	// At least a second, or longer if the ticks show too little use.
 	for begin, busy := time.Now(), 0.0; time.Since(begin) < time.Second || busy < 0.4 && time.Since(begin) < time.Minute; {
 		for chunk := time.Now(); time.Since(chunk) < 20*time.Millisecond; {
 		}
@@ -371,8 +368,8 @@ func TestSampler_CPUSecondsAsProcStat(t *testing.T) {
 		lo, hi := least[m]-inside[m], most[m]-outside[m]
 		below, above := 0.001, 0.001
 		if mode := host.CPUMode(m); mode == host.ModeIdle || mode == host.ModeIowait {
-			below += cpus * clockTick.Seconds() // moved from one to the other and back
-			above += 0.3                        // a whole wait, in whose midst a sample was taken
+			below += cpus * clockTick.Seconds() // moved between the two modes and back
+			above += 0.3                        // a whole wait, with a sample in the middle
 		}
 		if got < lo-below || got > hi+above {
 			t.Errorf("%v: %.2f s, /proc/stat says %.2f to %.2f", host.CPUMode(m), got, lo, hi)

@@ -11,21 +11,20 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// MaxPhases is how many phases of different names are recorded.
+// MaxPhases is the largest number of recorded phases with different names.
 const MaxPhases = 200
 
-// Marks are what the job said of itself: the moments that it marked, and its phases with what was used
-// in each. There is one phase at a time.
+// Marks are the marks and phases of the job, with the usage in each phase. There is one phase at a time.
 type Marks struct {
 	List   []Mark  `json:"list,omitempty"`
-	Phases []Phase `json:"phases,omitempty"` // by their first start
-	// PhaseSpans are when the phases were on, in order. They do not overlap.
+	Phases []Phase `json:"phases,omitempty"` // in order of their first start
+	// PhaseSpans are the spans of the phases, in order. They do not overlap.
 	PhaseSpans []PhaseSpan `json:"stretches,omitempty"`
-	// InPhase reports whether the last stretch goes on.
+	// InPhase reports whether the last span is still open.
 	InPhase bool `json:"open,omitempty"`
-	// Dropped counts what was beyond the bounds.
+	// Dropped counts what exceeded the limits.
 	Dropped marks.Dropped `json:"lost,omitzero"`
-	// Why is why the job's file is not read; "" if it is, or does not exist.
+	// Why is the reason why the job's file cannot be read; "" if it can, or does not exist.
 	Why string `json:"why,omitempty"`
 }
 
@@ -35,24 +34,23 @@ type Mark struct {
 	Text string  `json:"text"`
 }
 
-// A PhaseSpan is a time in which a phase was on, in seconds since 1970 on the time axis of the samples.
-// Of one that goes on, End is the newest sample.
+// A PhaseSpan is a span of a phase, in seconds since 1970 on the time axis of the samples. The End of an open span is
+// the newest sample.
 type PhaseSpan struct {
-	Phase int     `json:"phase"` // its place in Phases
+	Phase int     `json:"phase"` // index into Phases
 	Start float64 `json:"start"`
 	End   float64 `json:"end"`
 }
 
-// A span is the time from the sample before to the one that is taken, on the time axis of the samples.
+// A span is the time from the last sample to the present one, on the time axis of the samples.
 type span struct {
 	from, to float64
-	// step is how far the wall clock has been stepped away from the axis.
+	// step is the offset of the wall clock from the axis, in seconds.
 	step float64
 }
 
-// alignToTimeAxis returns lines with their times on the axis. A phase begins and ends within the span, as its
-// line cannot have been written at another time. A mark without a time within the run gets that of the
-// sample.
+// alignToTimeAxis returns lines with times on the axis. A phase begins and ends within the span, because its line was
+// written then. A mark without a time, or with one outside the run, gets the time of the sample.
 func alignToTimeAxis(lines []marks.Line, start float64, in span) []marks.Line {
 	out := slices.Clone(lines)
 	for i := range out {
@@ -71,8 +69,8 @@ func alignToTimeAxis(lines []marks.Line, start float64, in span) []marks.Line {
 	return out
 }
 
-// AddMarks adds what the job said since the sample before, with times on the axis. It comes before Add of
-// the sample that found it.
+// AddMarks adds the marks since the last sample, with times on the axis. Call it before Add of the sample that found
+// them.
 func (rec *Recording) AddMarks(news marks.Update) {
 	rec.MarksUpdate = news
 	if rec.Marks == nil {
@@ -100,8 +98,7 @@ func (rec *Recording) AddMarks(news marks.Update) {
 	m.Why = news.Why
 }
 
-// beginPhase ends the phase that is on, and begins another; "" begins none. Neither does one beyond the
-// bounds.
+// beginPhase ends the present phase and begins another; "" begins none, and so does a phase beyond the limits.
 func (m *Marks) beginPhase(name string, at float64) {
 	at = m.endPhase(at)
 	if name == "" {
@@ -126,7 +123,8 @@ func (m *Marks) beginPhase(name string, at float64) {
 	m.InPhase = true
 }
 
-// endPhase ends the phase that is on. It returns the time that comes next: the lines of a file are in order.
+// endPhase ends the present phase. It returns the start of the next: at, or later, because the lines of a file are in
+// order.
 func (m *Marks) endPhase(at float64) float64 {
 	if n := len(m.PhaseSpans); n > 0 {
 		last := &m.PhaseSpans[n-1]
@@ -168,7 +166,7 @@ func (m *Marks) check() error {
 	return nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It refuses what no Recording can have.
+// UnmarshalJSON implements [json.Unmarshaler]. It rejects Marks that no Recording can have.
 func (m *Marks) UnmarshalJSON(data []byte) error {
 	type plain Marks
 	var read plain

@@ -14,16 +14,16 @@ import (
 	"github.com/perfagent/perfagent/collector/marks"
 )
 
-// began is when the runs of these tests begin, in seconds since 1970.
+// began is the start of these tests' runs, in seconds since 1970.
 const began = 1_700_000_000.0
 
-// startedRecording returns a Recording that begins then.
+// startedRecording returns a Recording that starts then.
 func startedRecording() *Recording {
 	return NewRecording(host.Instant{Wall: time.Unix(began, 0)}, time.Second, 1000)
 }
 
-// sampleAt returns a sample of a job that keeps busy CPUs for seconds until the time at, with a memory in
-// MiB at the end and counters in MiB so far.
+// sampleAt returns a sample at the time at, after seconds with busy CPUs of the job, with memory in MiB at the end and
+// counters in MiB so far.
 func sampleAt(at, seconds, busy, memory, written float64) *Sample {
 	var s Sample
 	for c := range s.Values {
@@ -42,7 +42,7 @@ func phaseLine(name string, at float64) marks.Line {
 // said adds lines to a Recording, with times since the beginning.
 func said(rec *Recording, lines ...marks.Line) { rec.AddMarks(marks.Update{Lines: lines}) }
 
-// near reports whether two numbers are the same but for the rounding of times since 1970.
+// near reports whether two numbers are equal up to the rounding of times since 1970.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-5*max(1, math.Abs(b)) }
 
 func TestPlaced(t *testing.T) {
@@ -77,7 +77,7 @@ func TestPlaced(t *testing.T) {
 	}
 }
 
-// A phase that spans the run has the same numbers as the run, bit for bit.
+// A phase over the whole run has the same numbers as the run, bit for bit.
 func TestRecording_PhaseOfTheWholeRun(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("all", 0))
@@ -109,7 +109,7 @@ func TestRecording_PhaseOfTheWholeRun(t *testing.T) {
 	}
 }
 
-// What a counter has increased while it could not be read is shared between the phases of that time.
+// The increase of a counter while it was unreadable is shared between the phases of that time.
 func TestRecording_CounterThatWasNotRead(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
@@ -128,7 +128,7 @@ func TestRecording_CounterThatWasNotRead(t *testing.T) {
 	}
 }
 
-// A memory that was measured for an earlier sample is not that of the phase which is on now.
+// A stale memory value is not attributed to the present phase.
 func TestRecording_HeldMemoryIsOfNoPhase(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
@@ -145,7 +145,7 @@ func TestRecording_HeldMemoryIsOfNoPhase(t *testing.T) {
 	}
 }
 
-// What is measured over a time is shared by time; the moment belongs to the phase of the moment.
+// Values measured over time are shared by time; values of one moment belong to the phase of the moment.
 func TestRecording_SampleAtABoundary(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
@@ -181,8 +181,7 @@ func TestRecording_SampleAtABoundary(t *testing.T) {
 	}
 }
 
-// Parts of the run add up to the whole, however many phases there are in a sample, and however long the
-// windows are over which values are measured.
+// The shares of phases add up to the whole, with any number of phases in a sample and any length of windows.
 func TestRecording_PhasesAddUp(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("p0", 0))
@@ -241,7 +240,7 @@ func TestRecording_MarksWithinBounds(t *testing.T) {
 	}
 }
 
-// A Recording of a job that says nothing has no Marks, and is not slower for it.
+// A Recording without marks has no Marks, and is not slower.
 func TestRecording_WithoutMarks(t *testing.T) {
 	rec := startedRecording()
 	rec.AddMarks(marks.Update{})
@@ -304,7 +303,7 @@ func TestMarks_JSON(t *testing.T) {
 	}
 }
 
-// Columns that phases keep are those that metrics of phases come from; rates come from totals.
+// Phases keep the columns that metrics of phases are computed from; rates are computed from totals.
 func TestColumn_InPhases(t *testing.T) {
 	var without []string
 	for c := range NumColumns {

@@ -10,48 +10,48 @@ import (
 )
 
 const (
-	// MaxMounts is how many file systems of servers a Recording lists, and MaxMountOps how many operations
-	// of each.
+	// MaxMounts is the largest number of network file systems in a Recording, and MaxMountOps the largest number of
+	// operations that Slowest returns for each.
 	MaxMounts   = 32
 	MaxMountOps = 12
 )
 
-// MountList names the list of file systems of servers where it is cut, and MountsBeyond is the code for that.
+// MountList names the list of network file systems if it is cut, and MountsBeyond is the code for that.
 const (
 	MountList                      = "mounts"
 	MountsBeyond series.ReasonCode = "mounts_beyond_bounds"
 )
 
-// A Mount is a file system of a server with what its client has counted on the node since the baseline.
+// A Mount is a network file system with the counters of its client on the node since the baseline.
 type Mount struct {
-	// ID tells it from others of the same source.
+	// ID distinguishes mounts of the same source.
 	ID     string   `json:"id"`
 	Type   string   `json:"type"`
 	Source string   `json:"source"`
 	Paths  []string `json:"mounted_on,omitempty"`
-	// ReadMB and WriteMB are what the metrics have of it.
+	// ReadMB and WriteMB are the bytes that the columns count, in MiB.
 	ReadMB  float64 `json:"read_mb"`
 	WriteMB float64 `json:"write_mb"`
-	// Total is what all operations did together, and Ops what each did.
+	// Total sums all operations, and Ops has each of them.
 	Total MountOp   `json:"all"`
 	Ops   []MountOp `json:"operations,omitempty"`
 }
 
-// A MountOp is what operations of a Mount did: how often they were called, and for how long calls waited in
-// the queue, for the server's answer, and in all. Times are summed over the calls, of which many may be
-// under way at once. What Lustre does not tell is unknown.
+// A MountOp describes calls of an operation of a Mount: their number, and the time in the client's queue, until the
+// server's response, and in total. Times are summed over calls, many of which may run at once. Values that Lustre does
+// not provide are unknown.
 type MountOp struct {
 	Name            string          `json:"name,omitempty"`
 	Calls           float64         `json:"calls"`
-	Retransmissions series.Optional `json:"retransmissions"` // that were sent again
-	Timeouts        series.Optional `json:"timeouts"`        // that the server did not answer in time
+	Retransmissions series.Optional `json:"retransmissions"` // requests sent again
+	Timeouts        series.Optional `json:"timeouts"`        // requests without a response in time
 	Queue           series.Optional `json:"queue_seconds"`
 	RTT             series.Optional `json:"rtt_seconds"`
 	Execute         float64         `json:"execute_seconds"`
 }
 
-// noteMounts returns the mounts after another Reading of them. A mount is listed once it was used; it reports
-// whether there was no room for one.
+// noteMounts returns the mounts after another Reading of them. A mount is listed once it was used. beyond reports
+// whether the list was too full for one.
 func noteMounts(list []Mount, before, now []host.Mount) (out []Mount, beyond bool) {
 	for k := range now {
 		m := &now[k]
@@ -80,7 +80,7 @@ func noteMounts(list []Mount, before, now []host.Mount) (out []Mount, beyond boo
 	return list, beyond
 }
 
-// used reports whether any counter of a mount went up.
+// used reports whether any counter of a mount changed.
 func used(old, m *host.Mount) bool {
 	if m.Read != old.Read || m.Written != old.Written {
 		return true
@@ -93,7 +93,7 @@ func used(old, m *host.Mount) bool {
 	return false
 }
 
-// keptMounts returns the newest of each kind: a Reading may have only one kind.
+// keptMounts returns the newest mounts of each kind: a Reading may have only one kind.
 func keptMounts(before, now []host.Mount) []host.Mount {
 	out := slices.Clone(now)
 	for _, m := range before {
@@ -104,7 +104,7 @@ func keptMounts(before, now []host.Mount) []host.Mount {
 	return out
 }
 
-// add adds what has been counted between two Readings.
+// add adds the counts between two Readings.
 func (mount *Mount) add(old, m *host.Mount) {
 	mount.Source, mount.Paths = m.Source, m.Paths
 	mount.ReadMB += float64(series.ResetDelta(old.Read, m.Read, 1)) / MiB
@@ -115,7 +115,7 @@ func (mount *Mount) add(old, m *host.Mount) {
 		if now.Calls == was.Calls {
 			continue
 		}
-		if now.Calls < was.Calls { // they were reset
+		if now.Calls < was.Calls { // reset
 			was = host.MountOp{}
 		}
 		mount.op(now.Name, m.Kind).add(now, &was, m.Unit)
@@ -123,7 +123,7 @@ func (mount *Mount) add(old, m *host.Mount) {
 	}
 }
 
-// findOp returns the operation of a name, or an empty one; hint is where it most likely stands.
+// findOp returns the operation with a name, or an empty one; hint is its likely index.
 func findOp(ops []host.MountOp, name string, hint int) host.MountOp {
 	if op := findByName(ops, name, hint, func(o *host.MountOp) string { return o.Name }); op != nil {
 		return *op
@@ -131,7 +131,7 @@ func findOp(ops []host.MountOp, name string, hint int) host.MountOp {
 	return host.MountOp{}
 }
 
-// op returns the operation of a name, which begins if it is not there.
+// op returns the operation with a name, and adds it if it is missing.
 func (mount *Mount) op(name string, kind host.DeviceKind) *MountOp {
 	if op := findByName(mount.Ops, name, 0, func(o *MountOp) string { return o.Name }); op != nil {
 		return op
@@ -162,7 +162,7 @@ func (o *MountOp) add(now, was *host.MountOp, unit time.Duration) {
 	}
 }
 
-// counterIncrease returns the increase of a counter. Some kernels have counted times in the queue that are below 0.
+// counterIncrease returns the increase of a counter; some kernels report negative queue times.
 func counterIncrease(was, now uint64) float64 { return float64(max(0, int64(now-was))) }
 
 // cloneMounts returns a copy for another goroutine.
@@ -174,7 +174,7 @@ func cloneMounts(list []Mount) []Mount {
 	return out
 }
 
-// Slowest returns the operations that took the longest, as many as are listed.
+// Slowest returns the operations that took the longest, at most MaxMountOps.
 func (mount *Mount) Slowest() []MountOp {
 	ops := slices.Clone(mount.Ops)
 	slices.SortStableFunc(ops, func(a, b MountOp) int {

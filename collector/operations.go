@@ -10,23 +10,23 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Operations is what the job says of its own work while it runs: operations, counters, gauges, transfers.
+// Operations is what the job reported about its operations: timings, counters, gauges, transfers.
 type Operations struct {
-	// Keys are those of the time lines, as the envelope of a report has them.
+	// Keys are the keys of the timelines, as in the envelope of a report.
 	Keys []string
-	// Timelines has a column for each of the Keys and a bucket for each one of the Recording's Ring. It is nil while
-	// there are no Keys.
+	// Timelines has a column for each of the Keys and a bucket for each bucket of Recording.Ring. It is nil while there
+	// are no Keys.
 	Timelines *series.Ring
-	// LastSample is the newest sample of the Lines.
+	// LastSample is the newest sample of the Timelines.
 	LastSample []series.Stat
 
-	// Aggregator is all that was said. It is nil while the Sampler receives: CopyBook returns a copy then.
+	// Aggregator holds everything received. It is nil until the Sampler has closed the intake: use CopyAggregator before.
 	Aggregator *aggregate.Aggregator
 
-	intake *intake.Intake // nil after the end, and of a copy
+	intake *intake.Intake // nil after the end, and in copies
 }
 
-// CopyAggregator returns a copy of the Book as it is now.
+// CopyAggregator returns a copy of the present Aggregator.
 func (w *Operations) CopyAggregator() *aggregate.Aggregator {
 	if w.intake != nil {
 		return w.intake.CopyAggregator()
@@ -46,8 +46,7 @@ func (w *Operations) Clone() *Operations {
 	return c
 }
 
-// AddSample adds a sample to the time lines. It comes before Recording.Add of the sample at the same time. The keys may
-// only have got more.
+// AddSample adds a sample to the timelines. Call it before Recording.Add of the same sample. keys may only grow.
 func (w *Operations) AddSample(rec *Recording, keys []string, sample []series.Stat) {
 	w.Keys, w.LastSample = keys, sample
 	switch {
@@ -61,14 +60,14 @@ func (w *Operations) AddSample(rec *Recording, keys []string, sample []series.St
 	w.Timelines.AddStats(sample)
 }
 
-// CollectFrom makes each sample take what the job has said to an Intake since the sample before. It is for before Run,
-// which closes the Intake after the job's end.
+// CollectFrom takes new operations from an Intake with every sample. Call it before Run, which closes the Intake after
+// the job's end.
 func (s *Sampler) CollectFrom(in *intake.Intake) {
 	s.intake = in
 	s.rec.Operations = &Operations{intake: in}
 }
 
-// collectOperations takes what the job has said since the sample before. It returns the moments that the job marked.
+// collectOperations takes the operations since the last sample, and returns the marks among them.
 func (s *Sampler) collectOperations(at time.Time, closing bool) (moments marks.Update) {
 	if s.intake == nil {
 		return moments
@@ -92,7 +91,7 @@ func (s *Sampler) collectOperations(at time.Time, closing bool) (moments marks.U
 	return moments
 }
 
-// statsOf appends the summaries of figures to out.
+// statsOf appends a Stat for each mean to out.
 func statsOf(out []series.Stat, figures []aggregate.WeightedMean) []series.Stat {
 	for _, f := range figures {
 		var s series.Stat

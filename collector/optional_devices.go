@@ -8,22 +8,22 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// optionalCounterState is the part of a Progress of the sources that most hosts do not have.
+// optionalCounterState is the part of a CounterState for sources that most hosts do not have.
 type optionalCounterState struct {
-	zones     []host.EnergyZone // as they were read last
+	zones     []host.EnergyZone // as read last
 	zonesAt   float64           // when, in seconds on the monotonic clock
 	joules    float64           // since the first good Reading
 	throttles []throttleCounter
 }
 
-// throttleCounter is a core or a package, as it was read last, with how often it has been clocked down since it
-// was read first, and for how long.
+// throttleCounter is the last reading of a core or a package, with its throttle events and milliseconds since the
+// first.
 type throttleCounter struct {
 	host.ThrottleCounter
 	events, millis uint64
 }
 
-// WithDeferred takes what the baseline Reading has left out.
+// WithDeferred returns the state after late, the Reading of the sources that the baseline left out.
 func (p CounterState) WithDeferred(late *host.Reading) CounterState {
 	var none Sample
 	st := measurement{Reading: late, now: late.At.Mono, sample: &none}
@@ -37,7 +37,7 @@ func (p *CounterState) measureOptional(st measurement) {
 	p.measureThermal(st)
 }
 
-// measureEnergy measures the energy that the CPU packages and their memory took, and their power.
+// measureEnergy measures the energy and the power of the CPU packages and their memory.
 func (p *CounterState) measureEnergy(st measurement) {
 	e := st.Energy
 	if e == nil {
@@ -56,12 +56,12 @@ func (p *CounterState) measureEnergy(st measurement) {
 	}
 }
 
-// mostWatts is more than a CPU package takes. A counter that fell has started again at 0, unless the package
-// would have taken more: then it was reset.
+// mostWatts is more than a CPU package draws. A counter that fell has wrapped, unless the package would have drawn
+// more: then it was reset.
 const mostWatts = 5000
 
-// energyBetween returns the joules that zones took between two Readings of them, seconds apart. A zone that
-// was not there before begins to count now.
+// energyBetween returns the joules of zones between two readings, the given seconds apart. A new zone counts from now
+// on.
 func energyBetween(prev, cur []host.EnergyZone, seconds float64) (joules float64) {
 	for i, z := range cur {
 		before := findByName(prev, z.Name, i, func(o *host.EnergyZone) string { return o.Name })
@@ -74,7 +74,7 @@ func energyBetween(prev, cur []host.EnergyZone, seconds float64) (joules float64
 	return joules
 }
 
-// measureThermal takes the temperature, and measures how often CPUs were clocked down and for how long.
+// measureThermal measures the temperature, and the number and duration of CPU throttling events.
 func (p *CounterState) measureThermal(st measurement) {
 	h := st.Thermal
 	if h == nil {
@@ -99,7 +99,7 @@ func (p *CounterState) measureThermal(st measurement) {
 	}
 }
 
-// throttledSince returns the cores and packages after another Reading, in which some may be missing.
+// throttledSince returns the cores and packages after another Reading, which may lack some.
 func throttledSince(before []throttleCounter, now []host.ThrottleCounter) []throttleCounter {
 	out := slices.Clone(before)
 	for i, t := range now {
@@ -115,7 +115,7 @@ func throttledSince(before []throttleCounter, now []host.ThrottleCounter) []thro
 	return out
 }
 
-// beginOptional reads what the baseline has left out, now that the job runs.
+// beginOptional reads the sources that the baseline left out, now that the job runs.
 func (s *Sampler) beginOptional() {
 	late := s.reader.ReadDeferred(s.prev)
 	if late == nil {
@@ -131,7 +131,7 @@ func (s *Sampler) beginOptional() {
 	}
 }
 
-// noteOptional brings the mounts up to the newest Reading, and notes what may not be read.
+// noteOptional updates the mounts with a Reading, and notes sources that are missing.
 func (s *Sampler) noteOptional(r *host.Reading) {
 	for _, g := range r.Missing {
 		s.rec.addMissing(g)

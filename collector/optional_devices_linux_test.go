@@ -10,15 +10,15 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// A host of testdata/rare through the Sampler, as the shortest run sees it: what the host has begins at 0, and
-// nothing else is there. On a busy machine the run is long enough for a rate: of 0, too.
+// A Sampler in the shortest run of a host of testdata/rare: the host's optional counters begin at 0, and others are
+// missing. On a busy machine the run is long enough for rates, which are 0, too.
 func TestSampler_RareHosts(t *testing.T) {
 	for name, want := range map[string][]Column{
 		"nfs-bound": {NFSRead, NFSWrite}, "lustre-2.10": {LustreRead, LustreWrite}, "intel-four": {NodeEnergy}, "amd": nil,
 	} {
 		proc, sys := collectortest.OptionalDevices(t, name)
 		var rec *Recording
-		// With synctest's clock no reading takes longer than the Sampler waits for it.
+		// With synctest's clock no reading times out.
 		synctest.Test(t, func(t *testing.T) {
 			s := NewSampler(openTree(t, proc, sys), Options{Interval: time.Hour})
 			ctx, cancel := context.WithCancel(t.Context())

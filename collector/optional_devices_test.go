@@ -20,8 +20,8 @@ func energyAt(seconds float64, zones ...host.EnergyZone) *host.Reading {
 	return r
 }
 
-// The counter of a package starts again at 0 after its end; any other fall is a reset, and so is one that
-// would take more power than a package can.
+// The counter of a package wraps at the end of its range. Any other fall is a reset, and so is a wrap that would mean
+// more power than a package can draw.
 func TestProgress_Energy(t *testing.T) {
 	const span = 262_143_328_850
 	zone := func(name string, joules float64) host.EnergyZone {
@@ -40,7 +40,7 @@ func TestProgress_Energy(t *testing.T) {
 	p, s = p.Next(held, 0)
 	same(t, "held", values(s), [2]float64{220, math.NaN()})
 
-	p, s = p.Next(energyAt(4.004, zone("0", 156.67115), zone("0:0", 5)), 0) // of the memory, a reset
+	p, s = p.Next(energyAt(4.004, zone("0", 156.67115), zone("0:0", 5)), 0) // the memory's counter was reset
 	same(t, "reset", values(s), [2]float64{320, 50})
 	p, s = p.Next(energyAt(5.004), 0)
 	same(t, "not read", values(s), [2]float64{math.NaN(), math.NaN()})
@@ -95,7 +95,7 @@ func mountsAt(seconds float64, devs ...host.Device) *host.Reading {
 	return r
 }
 
-// What was mounted during the run counts from its first byte on; what is read seldom stands still meanwhile.
+// A file system mounted during the run counts from its first byte; between its readings its counters are constant.
 func TestProgress_NFSMounts(t *testing.T) {
 	mount := func(name string, in, out uint64, class host.DeviceClass) host.Device {
 		return host.Device{Name: name, In: in << 20, Out: out << 20, Class: host.Counted | class}
@@ -134,13 +134,13 @@ func TestProgress_FirstMountIsFresh(t *testing.T) {
 	same(t, "later", []float64{s.Values[NFSRead], s.Values[NFSReadRate]}, []float64{6, 1})
 }
 
-// rawMount is an NFS mount as it is read.
+// rawMount returns an NFS mount as read.
 func rawMount(id string, read uint64, ops ...host.MountOp) host.Mount {
 	return host.Mount{Kind: host.NFSMounts, ID: id, Type: "nfs4", Source: "server:/" + id, Paths: []string{"/" + id},
 		Read: read << 20, Unit: time.Millisecond, Ops: ops}
 }
 
-// written returns mounts as a journal has them: what is not known is null.
+// written returns the JSON of mounts; unknown values are null.
 func written(t *testing.T, list []Mount) string {
 	t.Helper()
 	text, err := json.MarshalIndent(list, "", " ")
@@ -161,7 +161,7 @@ func TestNoteMounts(t *testing.T) {
 	get := func(calls, sent, timeouts, queue, rtt, execute uint64) host.MountOp {
 		return host.MountOp{Name: "GETATTR", Calls: calls, Sent: sent, Timeouts: timeouts, Queue: queue, RTT: rtt, Execute: execute}
 	}
-	const below = math.MaxUint64 - 999 // a time in the queue of −1 s
+	const below = math.MaxUint64 - 999 // a queue time of −1 s
 
 	same(t, "at first", take(rawMount("a", 100, get(10, 12, 1, 1000, 2000, 3000)), rawMount("b", 7)), []Mount(nil))
 	same(t, "unused", take(rawMount("a", 100, get(10, 12, 1, 1000, 2000, 3000)), rawMount("b", 7)), []Mount(nil))
@@ -172,7 +172,7 @@ func TestNoteMounts(t *testing.T) {
 	a := Mount{ID: "a", Type: "nfs4", Source: "server:/a", Paths: []string{"/a"}, ReadMB: 5, Total: all, Ops: []MountOp{op}}
 	same(t, "used", take(rawMount("b", 7), rawMount("a", 105, get(20, 24, 2, 1500, 3500, 5500))), []Mount{a})
 
-	// The queue's time fell by 2.5 s, which is not counted; a new operation; Lustre beside it.
+	// The queue's time fell by 2.5 s, which does not count; a new operation; an additional Lustre mount.
 	llite := host.Mount{Kind: host.LustreMounts, ID: "scratch-1", Type: "lustre", Source: "scratch", Unit: time.Microsecond, Added: true,
 		Written: 3 << 20, Ops: []host.MountOp{{Name: "open", Calls: 4, Execute: 2_500_000}}}
 	take(rawMount("a", 105, host.MountOp{Name: "READ", Calls: 1, Sent: 1, Execute: 40}, get(21, 25, 2, below, 3600, 5600)), llite)
@@ -184,7 +184,7 @@ func TestNoteMounts(t *testing.T) {
 	same(t, "later", written(t, list), written(t, []Mount{a, lustre}))
 	same(t, "slowest", a.Slowest()[0].Name, "GETATTR")
 
-	// A Reading of one kind leaves the other as it was; counters that were set to 0 count from there.
+	// A Reading of one kind does not change the other; counters that were set to 0 count from there.
 	llite.Added, llite.Written, llite.Ops = false, 1<<20, []host.MountOp{{Name: "open", Calls: 5, Execute: 2_500_000}}
 	take(llite)
 	lustre.WriteMB, lustre.Total.Calls, lustre.Ops[0].Calls = 4, 5, 5

@@ -7,20 +7,19 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A Phase is what was used while the job was in a phase, over all its stretches. What is measured over a
-// time (CPU, bytes) is shared between phases by time. What is read at one moment (memory, space, GPUs)
-// belongs to the phase of that moment.
+// A Phase is the usage in a phase, over all its spans. Values measured over a window (CPU, bytes) are divided between
+// phases by time. Values read at one moment (memory, space, GPUs) belong to the phase of that moment.
 type Phase struct {
 	Name      string
-	SpanCount int64 // how often
+	SpanCount int64
 	// CPUSeconds is the CPU time of the job.
 	CPUSeconds float64
-	// Columns are the values by Column, as far as phases keep them: see [Column.InPhases]. Of a counter
-	// they are the increase, as one value.
+	// Columns are the values by Column, for columns that phases keep: see [Column.InPhases]. A counter has its increase,
+	// as one value.
 	Columns []series.Stat
 }
 
-// phaseJSON is a Phase in a file. The columns are by their keys, which do not change from version to version.
+// phaseJSON is the JSON form of a Phase. The columns are by their keys, which do not change between versions.
 type phaseJSON struct {
 	Name       string                 `json:"name"`
 	Begun      int64                  `json:"begun"`
@@ -40,7 +39,7 @@ func (p Phase) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It leaves out columns that are not ours.
+// UnmarshalJSON implements [json.Unmarshaler]. It ignores unknown columns and those that phases do not keep.
 func (p *Phase) UnmarshalJSON(data []byte) error {
 	var read phaseJSON
 	if err := json.Unmarshal(data, &read); err != nil {
@@ -62,24 +61,24 @@ func (p *Phase) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// InPhases reports whether phases keep a column: those of the samples, without the rates and pressures
-// that only the envelope has.
+// InPhases reports whether phases keep a column: the columns of the samples, without the rates and pressures that only
+// the envelope has.
 func (c Column) InPhases() bool { return !c.row().EnvelopeOnly && c != Timestamp }
 
-// isWindowed reports whether a column's values are of the time before a sample, rather than of one moment.
+// isWindowed reports whether a column is measured over the time before a sample, rather than at one moment.
 func (c Column) isWindowed() bool {
 	row := c.row()
 	return row.Kind == Rate || row.Requires.Has(RequiresTicks)
 }
 
-// addToPhases gives the phases their shares of a sample. rec is without it.
+// addToPhases adds their shares of a sample to the phases. Call it before the sample is added to rec.
 func (m *Marks) addToPhases(s *Sample, rec *Recording) {
 	if len(m.PhaseSpans) == 0 {
 		return
 	}
 
 	in := span{from: rec.NewestTimestamp(), to: s.Values[Timestamp]}
-	in.from = min(in.from, in.to-0.001) // the resolution of timestamps: two samples may have the same
+	in.from = min(in.from, in.to-0.001) // timestamps are in milliseconds: two may be equal
 	last := &m.PhaseSpans[len(m.PhaseSpans)-1]
 	if m.InPhase {
 		last.End = max(last.Start, in.to)
@@ -95,8 +94,7 @@ func (m *Marks) addToPhases(s *Sample, rec *Recording) {
 	}
 }
 
-// NewestTimestamp returns when the newest sample was taken, or when the run started, in seconds
-// since 1970.
+// NewestTimestamp returns the time of the newest sample, or of the start of the run, in seconds since 1970.
 func (rec *Recording) NewestTimestamp() float64 {
 	if at, ok := rec.Summaries[Timestamp].Max(); ok {
 		return at
@@ -104,10 +102,10 @@ func (rec *Recording) NewestTimestamp() float64 {
 	return rec.startTimestamp()
 }
 
-// startTimestamp returns when the run started, in seconds since 1970.
+// startTimestamp returns the start of the run, in seconds since 1970.
 func (rec *Recording) startTimestamp() float64 { return float64(rec.Start.Wall.UnixMilli()) / 1000 }
 
-// longestWindow returns the longest time that a value of the sample stands for, in seconds.
+// longestWindow returns the longest window of the sample's values, in seconds.
 func (s *Sample) longestWindow() float64 {
 	longest := s.Weights[Timestamp]
 	for c := range NumColumns {
@@ -118,13 +116,13 @@ func (s *Sample) longestWindow() float64 {
 	return longest
 }
 
-// overlapFraction returns which part of a time lies in the stretch, from 0 to 1.
+// overlapFraction returns the fraction of in that lies in the span, from 0 to 1.
 func (st PhaseSpan) overlapFraction(in span) float64 {
 	return max(0, min(st.End, in.to)-max(st.Start, in.from)) / (in.to - in.from)
 }
 
-// addTimed adds the part of a sample that lies in a stretch of the phase, of the values that are measured
-// over a time: the columns with a window, the counters, and the CPU time.
+// addTimed adds the part of a sample that lies in a span of the phase, for values measured over time: windowed columns,
+// counters, and the CPU time.
 func (p *Phase) addTimed(s *Sample, st PhaseSpan, in span, rec *Recording) {
 	whole := st.overlapFraction(in)
 	p.CPUSeconds += whole * s.JobCPUSeconds
@@ -149,8 +147,8 @@ func (p *Phase) addTimed(s *Sample, st PhaseSpan, in span, rec *Recording) {
 	}
 }
 
-// unread returns for how long before a sample's own time a counter had not been read, in seconds. Its rate knows: the
-// window of a rate is longer than a sample only by less than MinWindow, unless some samples could not read it.
+// unread returns for how long before the sample's interval a counter was not read, in seconds. The window of its rate
+// shows it: it exceeds the interval by less than MinWindow, unless earlier samples could not read the counter.
 func (s *Sample) unread(c Column, interval time.Duration) float64 {
 	rate := c.row().Rate
 	if rate == 0 || !s.Has(rate) {
@@ -162,8 +160,7 @@ func (s *Sample) unread(c Column, interval time.Duration) float64 {
 	return 0
 }
 
-// addMoment adds the values of a sample that are read at one moment, which the phase is on at. A memory that was
-// measured earlier may be that of another phase.
+// addMoment adds the values read at one moment during the phase. A stale memory value may belong to another phase.
 func (p *Phase) addMoment(s *Sample, rec *Recording) {
 	for i := range p.columns(rec) {
 		c := Column(i)
@@ -174,7 +171,7 @@ func (p *Phase) addMoment(s *Sample, rec *Recording) {
 	}
 }
 
-// columns returns the phase's columns, as many as the Recording has.
+// columns returns the phase's columns, extended to the width of the Recording.
 func (p *Phase) columns(rec *Recording) []series.Stat {
 	if n := len(rec.Summaries); len(p.Columns) < n {
 		p.Columns = append(p.Columns, make([]series.Stat, n-len(p.Columns))...)
@@ -182,7 +179,7 @@ func (p *Phase) columns(rec *Recording) []series.Stat {
 	return p.Columns
 }
 
-// increase returns how far a counter has gone up since the sample before.
+// increase returns the increase of a counter since the last sample.
 func (rec *Recording) increase(c Column, now float64) float64 {
 	before, ok := rec.Summaries[c].Max()
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// percentScript prints psutil's percents between two trees.
+// percentScript prints psutil's percentages between two trees.
 const percentScript = `
 import json, sys
 import psutil
@@ -20,8 +20,8 @@ psutil.PROCFS_PATH = sys.argv[2]
 print(json.dumps(psutil.cpu_percent(percpu=True)))
 `
 
-// Thousands of CPUs with windows of all lengths, many of them on a tie of the
-// rounding, where the last bit of psutil's sums decides.
+// Thousands of CPUs with windows of all lengths, many of them at a rounding tie, where the last bit of psutil's sums
+// decides.
 func TestBusyPercent_IsPsutilsToTheDigit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var trees [2]strings.Builder
@@ -63,7 +63,7 @@ func TestBusyPercent_IsPsutilsToTheDigit(t *testing.T) {
 	wrong := 0
 	for i := range want {
 		got, ok := busyPercent(readings[0][i], readings[1][i])
-		// guest alone can grow past user in these random windows: psutil then leaves 0..100, and nobody measured that.
+		// In these random windows guest can exceed user: psutil then leaves 0..100, which was not measured.
 		if want[i] < 0 || want[i] > 100 {
 			continue
 		}

@@ -7,11 +7,10 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// This file is the one place where a counter becomes a rate: bytes of disks, network, swap and the
-// job, CPU seconds of the job, seconds of stalls.
+// This file is the only place where counters become rates: bytes of disks, network, swap and the job, CPU seconds of
+// the job, seconds of stalls.
 
-// measureCounter puts a counter into its two columns: what it has counted since the start and, if it was read now, the
-// rate.
+// measureCounter sets the two columns of a counter: its count since the start and, if now, its rate.
 func (p *CounterState) measureCounter(st measurement, c Column, counted float64, now bool) {
 	row := c.row()
 	st.sample.Values[c] = counted / row.Unit.size()
@@ -20,8 +19,7 @@ func (p *CounterState) measureCounter(st measurement, c Column, counted float64,
 	}
 }
 
-// measureRate puts the increase of a counter per second, times scale, into a column. A percentage
-// is never above 100.
+// measureRate sets a column to the increase of a counter per second, times scale. Percentages are capped at 100.
 func (p *CounterState) measureRate(st measurement, c Column, counter, scale float64) {
 	perSecond, seconds, ok := p.meters[c].rate(st.now, counter, st.minWindow)
 	if !ok {
@@ -34,16 +32,16 @@ func (p *CounterState) measureRate(st measurement, c Column, counter, scale floa
 	st.sample.Values[c], st.sample.Weights[c] = roundToByte(v), seconds
 }
 
-// A meter measures the rate of a counter over windows. Each begins where the last one ended.
+// A meter measures the rate of a counter over consecutive windows.
 type meter struct {
-	counter series.Counter // since the window began
-	since   time.Duration  // when the window began
+	counter series.Counter // since the start of the window
+	since   time.Duration  // start of the window
 	begun   bool
 	known   bool // a window has been measured
 }
 
-// rate returns the counter's increase per second of the window, and the window's length in seconds.
-// It reports false while the window is too short, and where the counter is unknown.
+// rate returns the counter's increase per second of the window, and the window's length in seconds. It reports false
+// while the window is too short, and if the counter is unknown (NaN).
 func (m *meter) rate(
 	now time.Duration, counter float64, minWindow time.Duration,
 ) (perSecond, seconds float64, ok bool) {
@@ -70,8 +68,8 @@ func (m *meter) begin(now time.Duration, counter float64) {
 	m.since, m.begun = now, true
 }
 
-// tooShort reports whether a window is too short to be measured. The first one of a job may be
-// shorter than the others: there are no longer ones beside it to be compared with.
+// tooShort reports whether a window is too short to measure. The first one of a job may be shorter, as there are no
+// longer ones to compare it with.
 func tooShort(window, minWindow time.Duration, known bool) bool {
 	if !known {
 		minWindow = min(minWindow, FirstWindow)
@@ -79,8 +77,8 @@ func tooShort(window, minWindow time.Duration, known bool) bool {
 	return window <= 0 || window < minWindow
 }
 
-// roundToByte rounds a rate to 1e-6 MiB/s, about one byte per second. Further digits are noise that
-// would fill the journal.
+// roundToByte rounds a rate to 1e-6 MiB/s, about one byte per second. Further digits are noise that would fill the
+// journal.
 func roundToByte(rate float64) float64 { return math.Round(rate*1e6) / 1e6 }
 
 // round3 rounds to three decimals.

@@ -19,31 +19,30 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// pair is what the two readers say of a column: the kernel's files, then gopsutil. NaN is absent.
+// pair has the results of the two readers for a column: the kernel's files, then gopsutil. NaN is missing.
 type pair [2]float64
 
-// anything is a value that the tree does not say.
+// anything is a value that the tree does not determine.
 var anything = math.Inf(1)
 
-// departures are the columns that gopsutil has otherwise than the kernel's files, by tree. What is
-// not here is the same in both.
+// departures are the columns that differ between gopsutil and the kernel's files, by tree. All others are equal.
 var departures = map[string]map[string]pair{
-	// Tasks that run are taken from stat, at another moment; without that line all of load is absent.
+	// gopsutil reads running tasks from stat, at another time; without that line load is missing.
 	"healthy":                   {"procs_running": {3, 1}},
 	"damaged-stat-empty":        {"procs_running": {1, absent}, "load_1m": {0.2, absent}},
 	"damaged-stat-without-cpus": {"procs_running": {1, absent}, "load_1m": {0.2, absent}},
 	"damaged-stat-nonsense":     {"procs_running": {1, absent}, "load_1m": {0.2, absent}},
 	"damaged-loadavg-nonsense":  {"procs_running": {absent, 1}, "load_1m": {absent, 0.2}},
-	// Without the file the load is that of the machine that perfagent runs on.
+	// Without the file, load is that of the machine that runs perfagent.
 	"container": {"procs_running": {absent, 1}, "load_1m": {absent, anything}},
-	// A CPU whose line is damaged is left out, and the others are the host.
+	// A CPU with a damaged line is skipped, and the others are the host.
 	"damaged-stat-short-line": {
 		"procs_running": {1, absent}, "load_1m": {0.2, absent}, "cpu_iowait_pct": {absent, 0}, "cpu_steal_pct": {absent, 0},
 		"cpu_pct_per_cpu_avg": {absent, 33.3}, "cpu_pct_per_cpu_max": {absent, 33.3}, "cpu_pct_per_cpu_min": {absent, 33.3},
 	},
 
-	// MemAvailable of 0 is believed; where it is missing, slab is added to the fallback; more than
-	// there is in all is not noticed.
+	// gopsutil accepts a MemAvailable of 0; if it is missing, gopsutil adds slab to the fallback; it does not notice more
+	// than the total.
 	"memavailable-zero":                       {"mem_percent": {37.2, 100}, "mem_used_mb": {2906.3671875, 7812.5}},
 	"memavailable-zero-without-zoneinfo":      {"mem_percent": {37.5, 100}, "mem_used_mb": {2929.6875, 7812.5}},
 	"memavailable-missing-without-file-pages": {"mem_percent": {37.5, 33.8}, "mem_used_mb": {2929.6875, 2636.71875}},
@@ -55,17 +54,17 @@ var departures = map[string]map[string]pair{
 	"memavailable-estimate-above-total": {"mem_percent": {66.7, absent}, "mem_used_mb": {1953.125, absent}},
 	"memavailable-estimate-negative":    {"mem_percent": {100, absent}, "mem_used_mb": {7812.5, absent}},
 
-	// There is no second file for diskstats; a list without devices may be one that was not read.
+	// gopsutil has no second file for diskstats; it cannot distinguish an empty list from an unreadable one.
 	"no-diskstats":   noDisks(),
 	"loopback-names": noDisks(),
-	// A device that has done nothing yet is not listed, so its first window is lost; and without the
-	// drive nothing tells that its hidden path counts for it.
+	// gopsutil does not list unused devices, so their first window is lost; and without the drive it cannot know that the
+	// hidden path counts for it.
 	"quiet-disks": {
 		"disk_io_read_mb": {0.15625, 0.046875}, "disk_io_read_mb_per_second": {0.15625, 0.046875},
 		"disk_io_write_mb": {0.3125, 0.09375}, "disk_io_write_mb_per_second": {0.3125, 0.09375},
 	},
 
-	// The first two lines are taken for headings.
+	// gopsutil takes the first two lines for headings.
 	"netdev-without-headings": {
 		"net_io_ext_recv_mb": {2.0 / (1 << 16), absent}, "net_io_ext_recv_mb_per_second": {3.1e-05, absent},
 		"net_io_ext_sent_mb": {4.0 / (1 << 16), absent}, "net_io_ext_sent_mb_per_second": {6.1e-05, absent},
@@ -74,7 +73,7 @@ var departures = map[string]map[string]pair{
 	},
 }
 
-// noDisks is a host whose disks moved nothing, and of which gopsutil says nothing.
+// noDisks is a host with idle disks, for which gopsutil has no values.
 func noDisks() map[string]pair {
 	return map[string]pair{
 		"disk_io_read_mb": {0, absent}, "disk_io_read_mb_per_second": {0, absent},
@@ -82,7 +81,7 @@ func noDisks() map[string]pair {
 	}
 }
 
-// The two readers measure the same over one window of each tree, but for what is listed.
+// The two readers measure the same over one window of each tree, except for departures.
 func TestReader_TreesThroughBoth(t *testing.T) {
 	trees, err := os.ReadDir(filepath.Join(collectortest.Root(t), "testdata/proc"))
 	if err != nil {
@@ -119,8 +118,8 @@ func TestReader_TreesThroughBoth(t *testing.T) {
 	}
 }
 
-// The page of limits names the trees that show where gopsutil departs, and no others but the one
-// that package host shows a figure by which is not used.
+// The page of limits names exactly the trees with departures, plus the one by which package host explains an unused
+// figure.
 func TestReader_DeparturesInLimits(t *testing.T) {
 	root := collectortest.Root(t)
 	page, err := os.ReadFile(filepath.Join(root, "docs/limits.md"))
@@ -150,7 +149,7 @@ func fullDisk(path string) (host.DiskUsage, error) {
 	return host.DiskUsage{Path: path, Used: 30, Available: 70}, nil
 }
 
-// differences are the columns in which two samples differ; nil if there are none.
+// differences returns the columns in which two samples differ; nil if there are none.
 func differences(s [2]Sample) map[string]pair {
 	var out map[string]pair
 	for c := range NumColumns {
@@ -170,8 +169,8 @@ func differences(s [2]Sample) map[string]pair {
 	return out
 }
 
-// writableTree copies a host's procfs. What a tree lacks that is there to show one damaged file is
-// the healthy host's. Trees that are not about the load get one that /proc/stat agrees with.
+// writableTree copies a host's procfs. It completes trees that demonstrate one damaged file with the healthy host's
+// files. Trees that are not about the load get one that agrees with /proc/stat.
 func writableTree(t *testing.T, name string) (proc, sys string) {
 	t.Helper()
 	from, sys := collectortest.Tree(t, name)
@@ -198,7 +197,7 @@ func writableTree(t *testing.T, name string) (proc, sys string) {
 	return proc, sys
 }
 
-// advance is a second in the life of a host: it adds to every counter that is read.
+// advance simulates a second: it increases every counter that is read.
 func advance(t *testing.T, proc string) {
 	t.Helper()
 	for name, columns := range map[string][]int{"stat": {1, 4}, "diskstats": {3, 5, 7, 9}, "net/dev": {1, 9}, "1/net/dev": {1, 9}} {
@@ -220,7 +219,7 @@ func advance(t *testing.T, proc string) {
 	}
 }
 
-// raise adds a different number to each of some fields of a line, where these are counts.
+// raise adds a different number to each of some fields of a line, if they are counts.
 func raise(line []byte, columns []int, by uint64) []byte {
 	fields := strings.Fields(string(line))
 	for i, column := range columns {
@@ -234,7 +233,7 @@ func raise(line []byte, columns []int, by uint64) []byte {
 	return []byte(strings.Join(fields, " ") + "\n")
 }
 
-// A pressure that is not known is not known because of its own file, and only where that is damaged.
+// An unknown pressure is due to its own file, and only if that is damaged.
 func TestColumn_PressureNamesItsOwnFile(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	for _, file := range []string{"cpu", "memory", "io"} {
@@ -258,7 +257,7 @@ func TestColumn_PressureNamesItsOwnFile(t *testing.T) {
 	}
 }
 
-// What one Reading does not know of a stall takes nothing from what was known.
+// A stall that is unknown in one Reading keeps its earlier value.
 func TestLedger_KeepsStallsThatAreUnknownForAMoment(t *testing.T) {
 	reading := func(seconds int, memory float64) *host.Reading {
 		p := &cgroup.Pressure{CPU: cgroup.Stall{Some: float64(seconds), Full: absent},

@@ -12,11 +12,11 @@ import (
 // sandwich is a Reading through gopsutil between two of the kernel's files.
 type sandwich struct{ before, through, after *host.Reading }
 
-// open is how long the three Readings took.
+// open returns the duration of the three Readings.
 func (s *sandwich) open() time.Duration { return s.after.At.Mono - s.before.At.Mono }
 
-// The same host read by both readers, under load: what the kernel's files said just before and just
-// after is a bracket that gopsutil's answer must lie in.
+// Both readers read the same host, under load: gopsutil's result must lie between the values of the kernel's files just
+// before and just after.
 func TestReader_LiveHostThroughBoth(t *testing.T) {
 	testenv.SkipIfShort(t, "some windows under load")
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func TestReader_LiveHostThroughBoth(t *testing.T) {
 		s.through = gopsutil.Read()
 		s.after = kernel.Read()
 		for _, r := range []*host.Reading{s.before, s.through, s.after} {
-			delete(r.Failed, host.SourceDisk) // the load may keep the disk from answering in time
+			delete(r.Failed, host.SourceDisk) // the load may delay the disk
 			if len(r.Failed) > 0 {
 				t.Fatal(r.Failed)
 			}
@@ -48,7 +48,7 @@ func TestReader_LiveHostThroughBoth(t *testing.T) {
 	}
 }
 
-// between demands that v lies between the kernel's two answers, in either order.
+// between checks that v lies between the kernel's two values, in either order.
 func between(t *testing.T, what string, v, before, after, slack float64) {
 	t.Helper()
 	if !(v >= min(before, after)-slack && v <= max(before, after)+slack) {
@@ -56,7 +56,7 @@ func between(t *testing.T, what string, v, before, after, slack float64) {
 	}
 }
 
-// checkGauges: memory and the fill of the disk move both ways between the three Readings.
+// checkGauges checks memory and disk usage, which move both ways between the three Readings.
 func checkGauges(t *testing.T, s *sandwich) {
 	t.Helper()
 	same(t, "memory", s.through.Memory.Total, s.before.Memory.Total)
@@ -70,8 +70,8 @@ func checkGauges(t *testing.T, s *sandwich) {
 	}
 }
 
-// checkCounters: they only grow, so gopsutil's lie between. It does not list disks that have done
-// nothing since boot.
+// checkCounters checks that gopsutil's counters lie between, because counters only grow. gopsutil does not list disks
+// that were idle since boot.
 func checkCounters(t *testing.T, s *sandwich) {
 	t.Helper()
 	for _, kind := range []host.DeviceKind{host.Disks, host.NICs} {
@@ -101,7 +101,7 @@ func checkCounters(t *testing.T, s *sandwich) {
 		same(t, "name", c.Name, s.before.CPU[i].Name)
 		for mode, v := range c.Seconds {
 			slack := 0.0
-			if m := host.CPUMode(mode); m == host.ModeIdle || m == host.ModeIowait { // the kernel moves time from one to the other and back
+			if m := host.CPUMode(mode); m == host.ModeIdle || m == host.ModeIowait { // the kernel moves time between the two
 				slack = clockTick.Seconds()
 			}
 			between(t, c.Name+" "+host.CPUMode(mode).String(), v, s.before.CPU[i].Seconds[mode], s.after.CPU[i].Seconds[mode], slack)
@@ -109,8 +109,8 @@ func checkCounters(t *testing.T, s *sandwich) {
 	}
 }
 
-// checkWindow: the window between two sandwiches through gopsutil lies in the one of the kernel's
-// files around it, and holds the one inside it.
+// checkWindow checks that the window between two sandwiches through gopsutil lies in the outer window of the kernel's
+// files, and contains the inner one.
 func checkWindow(t *testing.T, a, b *sandwich) {
 	t.Helper()
 	_, inside := NewCounterState(a.after).Next(b.before, 0)
@@ -123,7 +123,7 @@ func checkWindow(t *testing.T, a, b *sandwich) {
 		between(t, c.Key(), through.Values[c], inside.Values[c], around.Values[c], 0)
 	}
 
-	// A percentage is over a window that is longer by what the sandwiches were open, and by a tick.
+	// A percentage is over a window that is longer by the duration of the sandwiches, and by a tick.
 	window := b.through.At.Mono - a.through.At.Mono
 	slack := 100*float64(a.open()+b.open()+clockTick)/float64(window) + 0.1
 	for _, c := range []Column{CPUAvg, CPUMin, CPUMax} {

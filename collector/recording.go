@@ -12,70 +12,68 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A Recording is the result of a run: exact summaries of every sample, the ring, and how well the
-// sampling went. While the run goes on it belongs to the Sampler.
+// A Recording is the result of a run: exact summaries of every sample, the ring, and the quality of the sampling.
+// During the run it belongs to the Sampler.
 type Recording struct {
 	Host       host.Info
-	Start, End host.Instant // of the baseline and of the newest Reading
+	Start, End host.Instant // times of the baseline and of the newest Reading
 	Interval   time.Duration
 	Ring       *series.Ring
-	Summaries  []*series.Summary // by Column, as many as Columns()
+	Summaries  []*series.Summary // by Column, NumColumns() of them
 	Samples    int64
-	// MissedTicks counts the ticks of the grid that passed without a Reading.
+	// MissedTicks counts the ticks of the grid without a Reading.
 	MissedTicks int64
-	// LongestGap is the longest time between two Readings, suspends included.
+	// LongestGap is the longest time between two Readings, including suspends.
 	LongestGap  time.Duration
 	ClockEvents []ClockEvent
 	Failures    []Failure
-	ReaderName  string   // the name of the host.Reader; "" if it is not known
-	DiskPaths   []string // the file systems whose usage is measured
-	Disks       []string // the block devices that ever counted
-	NICs        []string // the interfaces that ever counted, lo included
-	// BootMB are the counters since boot at the last good Reading, in MiB, in the order of
-	// Counters. NaN was never read, and neither was what the list is too short for.
+	ReaderName  string   // of the host.Reader; "" if unknown
+	DiskPaths   []string // the measured file systems
+	Disks       []string // block devices that ever counted
+	NICs        []string // interfaces that ever counted, including lo
+	// BootMB are the counters since boot at the last good Reading, in MiB, in the order of Counters. NaN, or a missing
+	// entry, means never read.
 	BootMB []float64
-	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode. NaN is unknown. The
-	// journal does not keep it.
+	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode. NaN is unknown. The journal does not keep
+	// it.
 	CPUSeconds [host.NumCPUModes]float64
-	// LateStarts has, for each source that could not be read at the baseline, when its counters began.
+	// LateStarts maps each source that could not be read at the baseline to the time when its counters began.
 	LateStarts map[string]time.Duration
-	// PerfPy is perf.py's own ring of perf.py's own samples, if asked for.
+	// PerfPy is perf.py's own ring of samples; nil unless asked for.
 	PerfPy *series.Decimator[Sample]
-	// Account is what the kernel's counters say of the job and its limits.
+	// Account is the account of the job and its limits.
 	Account Account
-	// Processes are the job's, as the newest table has them; nil before the first. The list itself never
-	// changes.
+	// Processes is the newest table of the job's processes; nil before the first. The list itself never changes.
 	Processes []process.Process
-	// Mounts are the file systems of servers that were used.
+	// Mounts are the used network file systems.
 	Mounts []Mount
-	// GPUs are the node's, in the order of their columns.
+	// GPUs are the GPUs of the node, in the order of their columns.
 	GPUs []GPU
-	// GPUError is why nothing new is known of the GPUs at the newest Reading; "" if it is.
+	// GPUError is the reason why the newest Reading could not read the GPUs; "" if it could.
 	GPUError string
-	// Baseline is what the counters say before the first sample; nil if the Recording was not made
-	// by a Sampler. It never changes.
+	// Baseline is the state of the counters before the first sample; nil if no Sampler made the Recording. It never
+	// changes.
 	Baseline *Baseline
 	// Missing are the parts of sources that could not be measured.
 	Missing []series.Missing
-	// Marks are what the job said of itself; nil if it said nothing.
+	// Marks are the marks and phases of the job; nil if there are none.
 	Marks *Marks
-	// MarksUpdate is the part of Marks that was new in the newest sample.
+	// MarksUpdate is the part of Marks that the newest sample added.
 	MarksUpdate marks.Update
-	// Operations is what the job says of its operations; nil if they are not recorded.
+	// Operations are the operations reported by the job; nil if they are not recorded.
 	Operations *Operations
 }
 
-// A Baseline is what the counters of a run say at its beginning: 0 where they could be read.
+// A Baseline is the state of a run's counters at its beginning: 0 where they could be read.
 type Baseline struct {
 	Sample  Sample
 	Account Account
 }
 
-// maxMissing bounds the number of Gaps.
+// maxMissing bounds Recording.Missing.
 const maxMissing = 100
 
-// addMissing keeps the newest reason for each part, so that a reason that says how long it has lasted
-// does not fill the list.
+// addMissing keeps the newest reason for each part, so that a reason that contains a duration does not fill the list.
 func (rec *Recording) addMissing(gap series.Missing) {
 	i := slices.IndexFunc(rec.Missing, func(g series.Missing) bool { return g.What == gap.What })
 	switch {
@@ -86,12 +84,11 @@ func (rec *Recording) addMissing(gap series.Missing) {
 	}
 }
 
-// NumColumns returns the number of columns: the columns of the host, of the job, and of the devices
-// that were found.
+// NumColumns returns the number of columns: the host's, the job's, and the found devices'.
 func (rec *Recording) NumColumns() Column { return Column(len(rec.Summaries)) }
 
-// EnsureColumn makes room for a column of a device, for the others of its kind, and for those before them.
-// Earlier samples have no values in them.
+// EnsureColumn adds a device's column, the others of its kind, and all columns before them. Earlier samples have no
+// values in them.
 func (rec *Recording) EnsureColumn(c Column) {
 	if c < rec.NumColumns() {
 		return
@@ -102,7 +99,7 @@ func (rec *Recording) EnsureColumn(c Column) {
 	rec.Ring.Widen(len(rec.Summaries))
 }
 
-// ColumnsUpTo returns how many columns a Recording has that holds a column.
+// ColumnsUpTo returns the number of columns of a Recording that contains column c.
 func ColumnsUpTo(c Column) Column {
 	device, _, gpu := c.GPU()
 	switch {
@@ -117,14 +114,14 @@ func ColumnsUpTo(c Column) Column {
 	return c
 }
 
-// EnsureGPUColumns makes room for the columns of n GPUs.
+// EnsureGPUColumns adds the columns of n GPUs.
 func (rec *Recording) EnsureGPUColumns(n int) {
 	if n > 0 {
 		rec.EnsureColumn(GPUColumn(min(n, MaxGPUs)-1, 0))
 	}
 }
 
-// SinceBoot returns a counter of devices since boot, in MiB. It is NaN if it was never read.
+// SinceBoot returns a device counter since boot, in MiB; NaN if it was never read.
 func (rec *Recording) SinceBoot(c Column) float64 {
 	i := slices.Index(Counters(), c)
 	if i < 0 || i >= len(rec.BootMB) {
@@ -136,13 +133,13 @@ func (rec *Recording) SinceBoot(c Column) float64 {
 // A ClockEvent is a step of the wall clock or a suspend of the machine.
 type ClockEvent struct {
 	Suspend bool
-	// At is when it was noticed, on the time axis of the samples.
+	// At is the time of detection, on the time axis of the samples.
 	At time.Time
-	// By is how far the wall clock was stepped, or how long the machine slept.
+	// By is the size of the step, or the duration of the suspend.
 	By time.Duration
 }
 
-// Suspended returns how long the machine slept during the run.
+// Suspended returns the total time in suspend during the run.
 func (rec *Recording) Suspended() time.Duration {
 	var sum time.Duration
 	for _, e := range rec.ClockEvents {
@@ -153,11 +150,11 @@ func (rec *Recording) Suspended() time.Duration {
 	return sum
 }
 
-// CPUThresholds are the levels of the mean over CPUs for which the time at or above is kept. The
-// last is what rounds to 100.0.
+// CPUThresholds are the levels of the mean CPU utilization for which the time at or above is summed. The last one is
+// the least value that rounds to 100.0.
 var CPUThresholds = []float64{20, 40, 80, 99.95}
 
-// NewRecording returns an empty Recording whose ring has the given capacity.
+// NewRecording returns an empty Recording with a ring of the given capacity.
 func NewRecording(start host.Instant, interval time.Duration, maxLength int) *Recording {
 	columns := numBaseColumns()
 	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(columns)),
@@ -185,8 +182,8 @@ func newSummary(c Column) *series.Summary {
 	return series.NewSummary()
 }
 
-// Add adds a Sample to the summaries, the ring, and the phases of the job. It does not allocate, except
-// for a phase's first Sample.
+// Add adds a Sample to the summaries, the ring, and the phases of the job. It allocates only for a phase's first
+// Sample.
 func (rec *Recording) Add(s *Sample) {
 	if rec.Marks != nil {
 		rec.Marks.addToPhases(s, rec)

@@ -14,17 +14,17 @@ import (
 
 // A Rule is a condition on one column of the samples: KEY OP NUMBER [for DURATION].
 type Rule struct {
-	Text   string // as it was written
+	Text   string // as written
 	Column Column
 	Op     string        // one of < <= > >=
 	Number float64       // in the unit of the column
-	For    time.Duration // for how long it must hold; 0 = one sample is enough
+	For    time.Duration // how long it must hold; 0 = one sample is enough
 }
 
-// An UnknownKeyError says that there is no column with this key.
+// An UnknownKeyError is the error for a key without a column.
 type UnknownKeyError struct {
 	Key     string
-	Nearest string // the key that was most likely meant; "" if none is like it
+	Nearest string // most similar key; "" if none is similar
 }
 
 // Error implements error.
@@ -33,14 +33,13 @@ func (e *UnknownKeyError) Error() string {
 		"the keys are those of the report's samples, such as job_memory_mb, job_cpu_cores and mem_percent"))
 }
 
-// errNotARule is the error for a text that does not have the parts of a rule.
+// errNotARule is the error for a text without the parts of a rule.
 var errNotARule = errors.New("is not KEY OP NUMBER [for DURATION], such as 'job_memory_mb > 8000'; " +
 	"OP is <, <=, > or >=")
 
-// ParseRule parses KEY OP NUMBER [for DURATION]. KEY is the key of a column, OP is one of < <= > >=.
-// NUMBER is a decimal number in the column's unit. DURATION is one of Go, such as 90s or 1h30m, or a
-// number of seconds. Spaces around OP are optional. The error is an *UnknownKeyError if all but KEY is
-// right.
+// ParseRule parses KEY OP NUMBER [for DURATION]. KEY is the key of a column, OP is one of < <= > >=, NUMBER is a
+// decimal number in the column's unit, DURATION is a Go duration such as 90s or 1h30m, or a number of seconds. Spaces
+// around OP are optional. The error is an *UnknownKeyError if only KEY is wrong.
 func ParseRule(words string) (Rule, error) {
 	r := Rule{Text: strings.TrimSpace(words)}
 	at := strings.IndexAny(r.Text, "<>")
@@ -81,8 +80,8 @@ func ParseRule(words string) (Rule, error) {
 	return r, nil
 }
 
-// nearestKey returns the key that was most likely meant by a misspelt one: one that differs in few
-// letters, else one that has half of its words or more, if only their beginnings. "" means none.
+// nearestKey returns the key most similar to a misspelt one: one that differs in few letters, else one that has at
+// least half of its words, or words that begin with them. "" means none.
 func nearestKey(misspelt string) string {
 	keys := make([]string, MaxColumns)
 	for c := range keys {
@@ -134,7 +133,7 @@ func parseFor(word string) (time.Duration, error) {
 	return d, nil
 }
 
-// Holds reports whether a value satisfies the rule. NaN, which was not measured, does not.
+// Holds reports whether a value satisfies the rule. NaN (not measured) does not.
 func (r Rule) Holds(v float64) bool {
 	switch r.Op {
 	case "<":
@@ -155,19 +154,19 @@ type RuleChecker struct {
 	Rule
 
 	on     bool          // the rule held at the newest value
-	since  time.Duration // and has held from this time on
-	last   time.Duration // of the newest value
-	missed bool          // a sample after it had no value
+	since  time.Duration // since when it has held
+	last   time.Duration // time of the newest value
+	missed bool          // later samples had no value
 
-	missingSince time.Duration // the first sample without a value since the newest value
+	missingSince time.Duration // first sample without a value since the newest value
 	noticed      bool          // Unmeasured has reported it
 }
 
-// UnmeasuredAfter is how long a key may be without a value before it is said.
+// UnmeasuredAfter is how long a key may be without a value before Unmeasured reports it.
 const UnmeasuredAfter = time.Minute
 
-// Unmeasured reports, once in a run, that the key of the rule has had no value for UnmeasuredAfter, so that
-// the rule guards nothing. It is for the sample that Check has just seen.
+// Unmeasured reports, once in a run, that the key of the rule has had no value for UnmeasuredAfter, so that the rule
+// guards nothing. Call it after Check of the same sample.
 func (w *RuleChecker) Unmeasured(at time.Duration) bool {
 	if !w.missed || w.noticed || at-w.missingSince < UnmeasuredAfter {
 		return false
@@ -177,9 +176,9 @@ func (w *RuleChecker) Unmeasured(at time.Duration) bool {
 	return true
 }
 
-// Check takes the sample that was made at a time of the monotonic clock, and reports whether the rule
-// has held for as long as it asks for, and the value by which it was judged. A sample without the value proves nothing:
-// the duration starts again. But a percentage or a rate that is measured over several samples stands for all of them.
+// Check takes a sample made at a monotonic time, and returns the value of the rule's column and whether the rule has
+// held for its duration. Without a value (NaN) the duration starts again, unless the next value is a percentage or a
+// rate measured over all samples since the last one.
 func (w *RuleChecker) Check(s *Sample, at time.Duration) (value float64, holds bool) {
 	if !s.Has(w.Column) {
 		if !w.missed {

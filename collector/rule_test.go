@@ -84,7 +84,7 @@ func TestParseRule_SuggestsAKey(t *testing.T) {
 
 func TestRule_Holds(t *testing.T) {
 	t.Parallel()
-	for op, want := range map[string][3]bool{ // of 1, 2 and 3, beside 2
+	for op, want := range map[string][3]bool{ // for 1, 2 and 3, compared with 2
 		"<": {true, false, false}, "<=": {true, true, false}, ">": {false, false, true}, ">=": {false, true, true},
 	} {
 		r := Rule{Op: op, Number: 2}
@@ -155,7 +155,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// That a job has much memory, or little, has to be proven.
+// Both high and low memory of the job must be proven.
 func TestWatch_ProvenMemory(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
@@ -165,7 +165,7 @@ func TestWatch_ProvenMemory(t *testing.T) {
 		by             float64
 		holds          bool
 	}{
-		{"job_memory_mb > 600", 1200, 409, 409, false}, // resident sizes, added up
+		{"job_memory_mb > 600", 1200, 409, 409, false}, // a sum of resident sizes
 		{"job_memory_mb >= 400", 1200, 409, 409, true},
 		{"job_memory_mb < 600", 1200, 409, 1200, false},
 		{"job_memory_mb <= 1200", 1200, 409, 1200, true},
@@ -202,7 +202,7 @@ func TestWatch_Unmeasured(t *testing.T) {
 	}{
 		{1, math.NaN(), false}, {60, math.NaN(), false}, {60.5, 5, false}, // a value in time
 		{61, math.NaN(), false}, {120, math.NaN(), false}, {121, math.NaN(), true}, {500, math.NaN(), false},
-		{501, 5, false}, {502, math.NaN(), false}, {600, math.NaN(), false}, // once is enough
+		{501, 5, false}, {502, math.NaN(), false}, {600, math.NaN(), false}, // reported only once
 	} {
 		var s Sample
 		s.Values[rule.Column], s.Weights[rule.Column] = step.value, 1
@@ -214,7 +214,7 @@ func TestWatch_Unmeasured(t *testing.T) {
 	}
 }
 
-// Whatever the text, a rule that is parsed is parsed again from its own text.
+// For any text, a parsed rule parses again from its own text.
 func FuzzParseRule(f *testing.F) {
 	for _, seed := range []string{
 		"job_memory_mb > 8000", "job_cpu_cores<0.05 for 30m", "mem_percent >= 95 for 10", "a < b for c", "> 1", "\xff>\x00",

@@ -10,24 +10,22 @@ const MiB = 1 << 20
 
 // A Sample is one row of the series.
 type Sample struct {
-	// Values are the values by Column. NaN was not measured.
+	// Values are the values by Column; NaN if not measured.
 	Values [MaxColumns]float64
-	// Weights are the seconds that each value stands for: the length of the window that it was
-	// measured over.
+	// Weights are the seconds that each value stands for: the length of its window.
 	Weights [MaxColumns]float64
-	// JobCPUSeconds is the CPU time that the job has used since the sample before, if that is known;
-	// else it is in the next sample. Unlike JobCPU, it needs no window.
+	// JobCPUSeconds is the CPU time of the job since the last sample; 0 if unknown, then the next sample includes it.
+	// Unlike JobCPU, it needs no window.
 	JobCPUSeconds float64
-	// MemoryStale reports whether JobMemory was measured for an earlier sample, and the job may have given memory back
-	// since: to measure many processes is put off.
+	// MemoryStale reports whether JobMemory is from an earlier sample, and the job may have freed memory since. (Measuring
+	// many processes is postponed.)
 	MemoryStale bool
-	// MemoryLowerBound is the memory that the job certainly had, in MiB; NaN is not known. JobMemory is more where
-	// resident sizes are added up, in which shared pages count several times.
+	// MemoryLowerBound is the memory that the job certainly had, in MiB; NaN if unknown. JobMemory is larger if it is a
+	// sum of resident sizes, which counts shared pages several times.
 	MemoryLowerBound float64
 }
 
-// valueForRule returns the value of a column by which a rule is judged. That the job has much memory has to be proven,
-// and so does that it has little.
+// valueForRule returns the value of a column for a rule. Both high and low memory of the job must be proven.
 func (s *Sample) valueForRule(r Rule) float64 {
 	v := s.Values[r.Column]
 	switch {

@@ -17,63 +17,62 @@ import (
 // clockTick is the resolution of CPU time in /proc/stat (times(2), proc(5)).
 const clockTick = time.Second / procfile.UserHZ
 
-// FirstWindow is the shortest time that the first percentages and rates of a run are measured over:
-// four ticks, so that a job of 50 ms is measured.
+// FirstWindow is the shortest window of the first percentages and rates of a run: four ticks, so that a job of 50 ms is
+// measured.
 const FirstWindow = 4 * clockTick
 
-// MinWindow returns the shortest window of all later measurements. It is half the interval, so that
-// the closing Reading of a job, which may follow the last tick at once, sets no maximum from a few
-// clock ticks. But it is at most ten ticks, which are good to 10 points of a CPU, and at least
-// FirstWindow: at short intervals a window spans several samples.
+// MinWindow returns the shortest window of all later measurements. It is half the interval, because the closing Reading
+// may follow the last tick at once, and a few clock ticks must not set a maximum. It is at most ten ticks, which
+// resolve 10 points of a CPU, and at least FirstWindow: at short intervals a window spans several samples.
 func MinWindow(interval time.Duration) time.Duration {
 	return min(max(interval/2, FirstWindow), 10*clockTick)
 }
 
-// clockJump is the smallest difference between two clocks over one window that counts as a step or
-// a suspend. Slewing (adjtime) stays far below it.
+// clockJump is the smallest difference between two clocks over one window that counts as a step or a suspend. Slewing
+// (adjtime) stays far below it.
 const clockJump = 500 * time.Millisecond
 
-// maxClockEvents bounds what is remembered of a host whose clock is stepped again and again.
+// maxClockEvents bounds the recorded clock events, for hosts that step their clock again and again.
 const maxClockEvents = 100
 
-// maxFailures bounds the number of distinct failures that are remembered.
+// maxFailures bounds the number of distinct recorded failures.
 const maxFailures = 50
 
-// Options configure a Sampler.
+// Options configures a Sampler.
 type Options struct {
 	Interval  time.Duration // ≥ 10 ms; 0 = 1 s
 	MaxLength int           // capacity of the ring; 0 = 1000
-	PerfPy    bool          // keep perf.py's ring too
+	PerfPy    bool          // also keep perf.py's ring
 
-	// TakeHost, if not nil, is called at each tick while the Reader leaves the host to somebody else. It
-	// reports whether the host is this Sampler's from now on. It must not block.
+	// TakeHost, if not nil, is called at each tick while another agent measures the host. It reports whether this Sampler
+	// measures the host from now on. It must not block.
 	TakeHost func() bool
-	// Begin, if not nil, is called once before the first sample, when the host is known. It runs in
-	// the sampling goroutine, as Observe does.
+	// Begin, if not nil, is called once before the first sample, when the host is known. It runs in the sampling
+	// goroutine, like Observe.
 	Begin func(*Recording)
-	// Observe, if not nil, is called after each sample, in the sampling goroutine. Sample and
-	// Recording are still the Sampler's: look at them, copy them, but do not keep them.
+	// Observe, if not nil, is called after each sample, in the sampling goroutine. The Sampler owns Sample and Recording:
+	// Observe may read or copy them, but must not keep them.
 	Observe func(*Sample, *Recording)
 }
 
-// A Sampler takes Readings on a grid of ticks and accounts for them.
+// A Sampler takes Readings on a grid of ticks and builds a Recording from them.
 type Sampler struct {
 	reader   *host.Reader
 	opts     Options
 	counters CounterState
 	prev     *host.Reading
-	retired  []*host.Reading // before prev, that the Progress still refers to
+	retired  []*host.Reading // older than prev, still used by counters
 	rec      *Recording
 	sample   Sample // the newest
 	tracker  accountTracker
-	mounts   []host.Mount             // as they were read last
-	marks    *marks.Follower          // nil if there is no file
-	intake   *intake.Intake           // nil if nothing is received
-	means    []aggregate.WeightedMean // of the intake, used again and again
+	mounts   []host.Mount             // as read last
+	marks    *marks.Follower          // nil without a file
+	intake   *intake.Intake           // nil without an intake
+	means    []aggregate.WeightedMean // of the intake; reused buffer
 }
 
-// NewSampler takes the baseline Reading at once, so that nothing of the job's first moments is
-// lost, and returns. The job may start after it. The Reader is the Sampler's from now on.
+// NewSampler takes the baseline Reading before it returns, so that the first moments of the job are counted: start the
+// job afterwards. The Sampler owns the Reader from now on.
 func NewSampler(reader *host.Reader, o Options) *Sampler {
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -102,12 +101,11 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 	return s
 }
 
-// Baseline returns the Reading that the run starts from. It is for before Run.
+// Baseline returns the Reading that the run starts from. Call it before Run.
 func (s *Sampler) Baseline() *host.Reading { return s.prev }
 
-// FollowMarks makes each Reading read what the job has added to the file at path, in which it says what
-// it does: see package marks. If the file is begun, what is in it already is from before the recording:
-// only the phase that is on counts. FollowMarks is for before Run.
+// FollowMarks reads new marks from the file at path with every sample: see package marks. If begun, the present lines
+// of the file are older than the recording: only the phase that they leave on counts. Call it before Run.
 func (s *Sampler) FollowMarks(path string, begun bool) {
 	s.marks = marks.Follow(path)
 	if begun {
@@ -115,8 +113,8 @@ func (s *Sampler) FollowMarks(path string, begun bool) {
 	}
 }
 
-// Run samples until ctx ends, takes the closing Reading, closes the Reader and returns the
-// Recording. It blocks: the caller starts the goroutine and waits for it.
+// Run samples until ctx ends, takes the closing Reading, closes the Reader and returns the Recording. It blocks: the
+// caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
 	defer s.reader.Close()
 	s.reader.WatchOOMKills()
@@ -141,7 +139,7 @@ func (s *Sampler) Run(ctx context.Context) *Recording {
 	return s.rec
 }
 
-// ticker returns a ticker for the grid start + k·interval, so that a late tick does not shift the later ones.
+// ticker returns a ticker for the grid start + k·interval, so that a late tick does not shift later ones.
 func (s *Sampler) ticker() *ticker {
 	next := func() time.Duration {
 		since := s.reader.Now().Mono - s.rec.Start.Mono
@@ -153,8 +151,7 @@ func (s *Sampler) ticker() *ticker {
 	return newTicker(next, openTicks(s.reader.Now().Mono+next(), s.opts.Interval))
 }
 
-// completeBaseline finds out what does not change, and what the baseline left out because the job was
-// waiting.
+// completeBaseline reads the host's constants, and what the baseline left out because the job was waiting.
 func (s *Sampler) completeBaseline() {
 	cpus := s.rec.Host.CPUs
 	if s.reader.JobOnly() {
@@ -177,7 +174,7 @@ func (s *Sampler) completeBaseline() {
 	s.rec.Baseline = &Baseline{sample, account}
 }
 
-// takeSample reads, accounts for and hands on one sample.
+// takeSample reads a sample, accounts for it and passes it on.
 func (s *Sampler) takeSample(closing bool) {
 	r, news := s.read(closing)
 	s.noteTime(r)
@@ -214,7 +211,7 @@ func (s *Sampler) takeSample(closing bool) {
 	}
 }
 
-// retire gives Readings back to the Reader once nothing refers to them any more.
+// retire returns Readings to the Reader once nothing refers to them.
 func (s *Sampler) retire(r *host.Reading) {
 	s.retired = append(s.retired, r)
 	s.retired = slices.DeleteFunc(s.retired, func(r *host.Reading) bool {
@@ -226,8 +223,8 @@ func (s *Sampler) retire(r *host.Reading) {
 	})
 }
 
-// read takes the next Reading, or the closing one, and what the job has said by then. Its file may be on a disk: it
-// comes last, see procfile.PreadAtOnce.
+// read takes the next Reading (or the closing one) and the new marks. The marks may be on a disk, so they come last:
+// see procfile.PreadAtOnce.
 func (s *Sampler) read(closing bool) (r *host.Reading, news marks.Update) {
 	read, look := s.reader.Read, (*marks.Follower).Poll
 	if closing {
@@ -239,8 +236,8 @@ func (s *Sampler) read(closing bool) (r *host.Reading, news marks.Update) {
 	return r, news
 }
 
-// addMarks adds to the Recording what the job said before a Reading. Its times are those of the wall clock,
-// which may have been stepped.
+// addMarks adds the marks found with a Reading to the Recording. They have times of the wall clock, which may have been
+// stepped.
 func (s *Sampler) addMarks(news marks.Update, at host.Instant) {
 	if len(news.Lines) > 0 {
 		in := span{from: s.rec.NewestTimestamp(), to: s.counters.timestamp(at)}
@@ -252,7 +249,7 @@ func (s *Sampler) addMarks(news marks.Update, at host.Instant) {
 	s.rec.AddMarks(news)
 }
 
-// account brings the job's Account up to the newest Reading.
+// account updates the job's Account with the newest Reading.
 func (s *Sampler) account(r *host.Reading, closing bool) {
 	rec := s.rec
 	rec.CPUSeconds = s.counters.CPUSeconds()
@@ -284,7 +281,7 @@ func (s *Sampler) noteProcesses(r *host.Reading) {
 	}
 }
 
-// noteGPUs brings the GPUs up to the newest Reading, and adds the columns of new ones.
+// noteGPUs updates the GPUs with the newest Reading, and adds columns for new ones.
 func (s *Sampler) noteGPUs(r *host.Reading) {
 	if r.GPUs == nil {
 		return
@@ -306,7 +303,7 @@ func (s *Sampler) noteGPUs(r *host.Reading) {
 	s.rec.EnsureGPUColumns(len(s.rec.GPUs))
 }
 
-// ensureDeviceColumns makes room for the columns of devices that were not there before.
+// ensureDeviceColumns adds the columns of new devices.
 func (s *Sampler) ensureDeviceColumns(sample *Sample) {
 	for c := s.rec.NumColumns(); c < NumColumns; c++ {
 		if sample.Has(c) {
@@ -315,7 +312,7 @@ func (s *Sampler) ensureDeviceColumns(sample *Sample) {
 	}
 }
 
-// noteHost keeps the counters since boot, and what the baseline could not read of the host.
+// noteHost keeps the counters since boot, and facts of the host that the baseline could not read.
 func (s *Sampler) noteHost(r *host.Reading) {
 	for i := range deviceCounters {
 		if v := deviceCounters[i].bootTotal(r, false); !math.IsNaN(v) {
@@ -330,7 +327,7 @@ func (s *Sampler) noteHost(r *host.Reading) {
 	}
 }
 
-// noteTime counts missed ticks and detects gaps, steps and suspends.
+// noteTime counts missed ticks and detects gaps, clock steps and suspends.
 func (s *Sampler) noteTime(r *host.Reading) {
 	before, start := s.prev.At, s.rec.Start.Mono
 	passed := (r.At.Mono-start)/s.opts.Interval - (before.Mono-start)/s.opts.Interval
@@ -346,8 +343,7 @@ func (s *Sampler) noteTime(r *host.Reading) {
 	}
 }
 
-// onAxis returns the time of a Reading on the axis of the samples: the wall clock of the start and the boot clock
-// since.
+// onAxis returns the time of a Reading on the time axis of the samples: wall clock of the start plus boot clock since.
 func (s *Sampler) onAxis(at host.Instant) time.Time {
 	return s.rec.Start.Wall.Add(at.Boot - s.rec.Start.Boot)
 }
@@ -381,7 +377,7 @@ func (s *Sampler) noteLateStarts(r *host.Reading) {
 	for k, devs := range r.Devices {
 		notFresh := func(d host.Device) bool { return d.Class&host.Added == 0 }
 		if s.counters.devices[k] != nil || !slices.ContainsFunc(devs, notFresh) {
-			continue // no device, or only some made since the Reading before
+			continue // no device, or only devices added since the last Reading
 		}
 		if s.rec.LateStarts == nil {
 			s.rec.LateStarts = make(map[string]time.Duration)

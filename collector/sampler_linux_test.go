@@ -14,15 +14,15 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// machine is a host in a bubble of synctest: time passes when nobody does
-// anything, and the counters of its kernel files are what the test writes.
+// machine is a host in a synctest bubble: time passes when all goroutines wait, and the test writes the counters of its
+// kernel files.
 type machine struct {
 	t         *testing.T
 	proc      string
 	began     time.Time
 	step      time.Duration // of the wall clock
-	slept     time.Duration // what the boot clock has and the monotonic one has not
-	slow      time.Duration // what the next Reading takes
+	slept     time.Duration // boot clock minus monotonic clock
+	slow      time.Duration // duration of the next Reading
 	readTimes []time.Duration
 	reader    *host.Reader
 }
@@ -50,8 +50,7 @@ func (h *machine) now() host.Instant {
 	return host.Instant{Wall: h.began.Add(d + h.step + h.slept), Mono: time.Hour + d, Boot: 2*time.Hour + d + h.slept}
 }
 
-// cpus writes a stat in which both CPUs were busy for some seconds, and idle for
-// the rest of the time.
+// cpus writes a stat in which both CPUs were busy for some seconds, and idle otherwise.
 func (h *machine) cpus(busy float64) { h.cpusAt(busy, h.since()) }
 
 func (h *machine) cpusAt(busy float64, now time.Duration) {
@@ -100,13 +99,13 @@ func TestSampler_SamplesOnTheGridAndAtTheEnd(t *testing.T) {
 		same(t, "host", rec.Host.CPUs, 2)
 		same(t, "devices", [][]string{rec.Disks, rec.NICs}, [][]string{{"vda"}, {"lo", "eth0"}})
 		same(t, "since boot", rec.BootMB[:6], []float64{10, 20, 5, 10, 5, 100})
-		// Each of two CPUs was busy for half of 10 s, as far as the last Reading knows.
+		// Each of two CPUs was busy for half of 10 s, up to the last Reading.
 		same(t, "busy seconds", math.Round(100*rec.CPUSeconds[host.ModeUser])/100, 10.0)
 		same(t, "idle seconds", math.Round(100*rec.CPUSeconds[host.ModeIdle])/100, 10.0)
 	})
 }
 
-// A window that spans several samples begins at a Reading whose memory is not used again until the window ends.
+// A window over several samples begins at a Reading with memory that is not reused until the window ends.
 func TestSampler_WindowsAcrossReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
@@ -147,9 +146,9 @@ func TestSampler_SlowReadingShiftsNoLaterTick(t *testing.T) {
 		h := newMachine(t)
 		rec := h.run(9*time.Second+500*time.Millisecond, Options{Interval: time.Second, Observe: func(_ *Sample, rec *Recording) {
 			switch rec.Samples {
-			case 2: // the next reading takes long, but not a tick
+			case 2: // the next reading is slow, but less than a tick
 				h.slow = 150 * time.Millisecond
-			case 4: // what is done with a sample takes two ticks and a half
+			case 4: // processing a sample takes two and a half ticks
 				time.Sleep(2500 * time.Millisecond)
 			}
 		}})
@@ -160,7 +159,7 @@ func TestSampler_SlowReadingShiftsNoLaterTick(t *testing.T) {
 	})
 }
 
-// A job that ends right after a tick: two clock ticks must not make a maximum.
+// When a job ends right after a tick, two clock ticks must not make a maximum.
 func TestSampler_ClosingReadingSetsNoMaximum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
@@ -278,7 +277,7 @@ func TestSampler_CountsFailures(t *testing.T) {
 		same(t, "bytes", summaryOf(rec, DiskRead), summary{5, 4.5, 0})
 		same(t, "rate", summaryOf(rec, DiskReadRate), summary{4, 3.5, 0})
 		same(t, "memory", summaryOf(rec, MemPercent), summary{6, 5.5, 60})
-		same(t, "CPU", summaryOf(rec, CPUAvg).Count, int64(0)) // its clock stands still here
+		same(t, "CPU", summaryOf(rec, CPUAvg).Count, int64(0)) // the CPU clock stands still here
 	})
 }
 
@@ -307,7 +306,7 @@ func TestSampler_KeepsPerfPysRing(t *testing.T) {
 		for _, s := range rec.PerfPy.Items() {
 			got = append(got, [2]float64{s.Values[CPUAvg], s.Values[NetExtRecv]})
 		}
-		// Its bytes are since boot, and a window in which the clock stood still is 0.
+		// perf.py's bytes are since boot, and a window in which the clock stood still is 0.
 		same(t, "CPU and bytes", got, [][2]float64{{0, 100}, {25, 100}, {25, 100}})
 		if NewSampler(h.reader, Options{}).rec.PerfPy != nil {
 			t.Error("kept unasked")

@@ -22,7 +22,7 @@ import (
 
 var updateSequence = flag.Bool("update", false, "write the golden files anew")
 
-// sequence is a host that changes from one Reading to the next, and a group of it that holds a job.
+// sequence is a host that changes from one Reading to the next, with a group that holds a job.
 type sequence struct {
 	t         *testing.T
 	proc      string
@@ -38,13 +38,13 @@ func (q *sequence) now() host.Instant {
 	return host.Instant{Wall: wall, Mono: time.Hour + q.mono, Boot: time.Hour + q.mono + q.suspended}
 }
 
-// statfs has a file system that fills up.
+// statfs returns a file system that fills up.
 func (q *sequence) statfs(path string) (host.DiskUsage, error) {
 	used := uint64(q.mono / time.Microsecond)
 	return host.DiskUsage{Path: path, Used: used, Available: 1<<30 - used}, nil
 }
 
-// sequenceJob is the control group of the job.
+// sequenceJob returns the control group of the job.
 func (q *sequence) sequenceJob() host.JobOptions {
 	root := q.t.TempDir()
 	q.group = filepath.Join(root, "sys/fs/cgroup/job")
@@ -68,8 +68,8 @@ func (q *sequence) sequenceJob() host.JobOptions {
 	return host.JobOptions{Source: host.JobFromCreated, Group: group, PID: 1}
 }
 
-// put writes what the kernel counts at step n. Some counters begin again, and some files and devices are not there for
-// a while.
+// put writes the kernel's counters at step n. Some counters are reset, and some files and devices are missing for a
+// while.
 func (q *sequence) put(n int) {
 	count := func(each int) int { return 1000 + each*n*(n+3)/2 }
 	again := func(at, each int) int { return count(each) - min(n/at, 1)*count(each)*9/10 } // a reset at that step
@@ -138,7 +138,7 @@ func (q *sequence) run() *Recording {
 	return s.Run(ended) // the closing Reading
 }
 
-// table has a line for each column that was measured: the samples, then what the Recording says of them.
+// table has a line for each measured column: the samples, then the results in the Recording.
 func (q *sequence) table(rec *Recording) string {
 	number := func(v float64) string {
 		if math.IsNaN(v) {
@@ -170,8 +170,8 @@ func (q *sequence) table(rec *Recording) string {
 	return b.String()
 }
 
-// The numbers of a host whose counters grow, begin again and are not there for a while are those that the version
-// before made of the same files: it wrote the golden file. An update is for new columns.
+// The numbers for a host with growing, reset and missing counters equal the numbers of the previous version, which
+// wrote the golden file. Update it only for new columns.
 func TestSampler_NumbersOfTheVersionBefore(t *testing.T) {
 	proc, _ := collectortest.CopyOfTree(t)
 	q := &sequence{t: t, proc: proc}

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// A ticker waits for the ticks of the grid on which samples are taken: in a file of the kernel's where there is one,
-// else on a timer of the runtime's.
+// A ticker waits for the ticks of the sampling grid: on a timerfd if the kernel has them, else on a runtime timer.
 type ticker struct {
-	next  func() time.Duration // to the next tick
-	file  *tickFile            // nil = the timer is used
+	next  func() time.Duration // time to the next tick
+	file  *tickFile            // nil: use timer
 	timer *time.Timer
 
 	stopping sync.Once
 	stopped  chan struct{}
 }
 
-// newTicker returns a ticker. file, if not nil, is waited for.
+// newTicker returns a ticker that waits on file, or on a runtime timer if file is nil.
 func newTicker(next func() time.Duration, file *tickFile) *ticker {
 	t := &ticker{next: next, file: file, stopped: make(chan struct{})}
 	if file == nil {
@@ -25,8 +24,8 @@ func newTicker(next func() time.Duration, file *tickFile) *ticker {
 	return t
 }
 
-// wait returns true at the next tick, and false once the ticker is stopped. A tick that passed before the call is left
-// out: the sample before took too long for it.
+// wait returns true at the next tick, and false once the ticker is stopped. It skips ticks that passed before the call,
+// because the last sample took too long.
 func (t *ticker) wait() bool {
 	if t.file == nil {
 		t.timer.Reset(t.next())
@@ -50,7 +49,7 @@ func (t *ticker) wait() bool {
 	}
 }
 
-// stop ends wait. It may be called from any goroutine, and again.
+// stop ends wait. It may be called repeatedly and from any goroutine.
 func (t *ticker) stop() {
 	t.stopping.Do(func() {
 		close(t.stopped)

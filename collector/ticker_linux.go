@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tickFile is a timerfd(2). A goroutine that waits for one has the runtime's poller wake its thread, and nothing
-// else: for a timer of the runtime's, sysmon wakes up beside it and looks on every 20 µs for as long as the sample is
-// taken, which costs as much as reading the kernel's files.
+// A tickFile is a timerfd(2). When it expires, the runtime's poller wakes the waiting thread and nothing else. With a
+// runtime timer, sysmon also wakes up and polls every 20 µs while the sample is taken, which costs as much as reading
+// the kernel's files.
 type tickFile struct {
 	file *os.File
 	raw  syscall.RawConn
 	read func(fd uintptr) bool
-	buf  [8]byte // the number of ticks since the last read
-	tick bool    // there was one
+	buf  [8]byte // number of ticks since the last read
+	tick bool    // the last read returned one
 }
 
-// openTicks returns a tickFile that expires at first on the monotonic clock, and then at each interval, or nil if the
-// kernel gives none.
+// openTicks returns a tickFile that expires at first on the monotonic clock, and then after each interval. It returns
+// nil if the kernel does not provide one.
 func openTicks(first, interval time.Duration) *tickFile {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
@@ -33,7 +33,7 @@ func openTicks(first, interval time.Duration) *tickFile {
 	grid := unix.ItimerSpec{Value: timespec(first), Interval: timespec(interval)}
 	err = unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME, &grid, nil)
 	if err == nil {
-		err = f.file.SetReadDeadline(time.Time{}) // an error if there is no poller: a read would not wait
+		err = f.file.SetReadDeadline(time.Time{}) // fails without a poller: a read would not wait
 	}
 	if err == nil {
 		f.raw, err = f.file.SyscallConn()
@@ -47,14 +47,14 @@ func openTicks(first, interval time.Duration) *tickFile {
 
 func timespec(d time.Duration) unix.Timespec { return unix.NsecToTimespec(int64(d)) }
 
-// wait waits for a tick. It reports false once the file is closed.
+// wait waits for a tick. It returns false once the file is closed.
 func (f *tickFile) wait() bool {
 	f.tick = false
 	return f.raw.Read(f.read) == nil && f.tick
 }
 
-// take takes the ticks that have passed, and reports whether there is no need to wait. It never blocks, so it is a call
-// that sysmon need not know of, see procfile.PreadAtOnce.
+// take reads the ticks that have passed, and reports whether the wait is over. It never blocks, so it is a system call
+// that sysmon need not know about: see procfile.PreadAtOnce.
 func (f *tickFile) take(fd uintptr) bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&f.buf)), uintptr(len(f.buf)))
 	f.tick = errno == 0

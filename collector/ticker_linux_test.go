@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// Both kinds of tickers keep to the grid, leave out what has passed, and end at once.
+// Both kinds of tickers keep to the grid, skip missed ticks, and stop at once.
 func TestTicker(t *testing.T) {
 	t.Parallel()
 	const interval = 50 * time.Millisecond

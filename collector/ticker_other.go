@@ -4,7 +4,7 @@ package collector
 
 import "time"
 
-// A tickFile is there on Linux.
+// A tickFile exists on Linux only.
 type tickFile struct{}
 
 func openTicks(time.Duration, time.Duration) *tickFile { return nil }

@@ -16,8 +16,8 @@ const weekOfSeconds = 7 * 24 * 3600
 // burstAt is the second at which every CPU is busy, for two seconds.
 const burstAt = 345_678
 
-// weekReading is second n of a simulated week, written into r: CPUs at some tenths
-// of load, a disk and an interface whose counters wrap, a burst of two seconds.
+// weekReading writes second n of a simulated week into r: CPUs at some tenths of load, a disk and an interface with
+// wrapping counters, a burst of two seconds.
 func weekReading(r *host.Reading, n int) {
 	r.At = at(time.Duration(n) * time.Second)
 	for i := range r.CPU {
@@ -30,7 +30,7 @@ func weekReading(r *host.Reading, n int) {
 	}
 
 	r.Memory.Available = 1<<33 - uint64(n%1000)<<20
-	moved := uint64(8) // sectors of a second
+	moved := uint64(8) // sectors per second
 	if n == burstAt {
 		moved = 1 << 20
 	}
@@ -38,14 +38,13 @@ func weekReading(r *host.Reading, n int) {
 	r.Devices[host.NICs][1].In = (r.Devices[host.NICs][1].In + 1000) & math.MaxUint32
 }
 
-// week feeds a week of Readings through Progress and a Recording for each of some
-// capacities.
+// week feeds a week of Readings through a CounterState and a Recording for each of some capacities.
 func week(capacities ...int) []*Recording {
 	var recs []*Recording
 	for _, capacity := range capacities {
 		recs = append(recs, NewRecording(at(0), time.Second, capacity))
 	}
-	// Progress keeps the last Readings' slices, so three take turns.
+	// CounterState keeps slices of the last Readings, so three take turns.
 	var turns [3]*host.Reading
 	for i := range turns {
 		turns[i] = &host.Reading{CPU: make([]host.CPUTimes, 4), Memory: &host.Memory{Total: 1 << 34}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}},
@@ -75,7 +74,7 @@ func week(capacities ...int) []*Recording {
 	return recs
 }
 
-// heap is the memory in use.
+// heap returns the memory in use.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -151,7 +150,7 @@ func TestSampleAllocatesNothing(t *testing.T) {
 		}
 	}
 
-	// The fewest of some: a garbage collection that begins meanwhile has its own.
+	// The minimum of several: a garbage collection may allocate, too.
 	fewest := math.Inf(1)
 	for try := 0; try < 5 && fewest > 0; try++ {
 		fewest = min(fewest, testing.AllocsPerRun(1, many))
@@ -161,7 +160,7 @@ func TestSampleAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A clone is another goroutine's: what comes later must not reach it.
+// A clone belongs to another goroutine: later samples must not change it.
 func TestRecording_CloneSharesNothing(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 10)
 	p := NewCounterState(reading(0, 10, 0, 0, 0))

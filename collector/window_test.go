@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// A window of a few ticks is measured when there is no other, and not beside
-// longer ones, whose peaks it would outdo by chance; what moved in it still counts.
+// A window of a few ticks is measured if there is no other. After longer ones it is not, because its peaks would exceed
+// theirs by chance; its bytes still count.
 func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 	reading := func(after time.Duration, idle float64, bytes uint64) *host.Reading {
 		return &host.Reading{At: host.Instant{Wall: time.Unix(1000, 0).Add(after), Mono: after, Boot: after},
@@ -32,7 +32,7 @@ func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 	}
 }
 
-// perf.py's sample has no percent without a reading before it.
+// perf.py's sample has no percentages without a reading before it.
 func TestPerfPySample_WithoutReadingBefore(t *testing.T) {
 	s := perfpySample(nil, &host.Reading{CPU: []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: 1}}}}, 1)
 	if s.Has(CPUAvg) {

@@ -6,14 +6,14 @@ import (
 	"math"
 )
 
-// condensedLists is what remains of the lists of a Transfers: the length and sum of each by its name, the known ones
-// always, and a Sketch of those that Reduce takes a P90 of.
+// condensedLists replaces the lists of a Transfers: the length and sum of each list by name (always including the known
+// ones), and a Sketch of the lists with a P90 in Reduce.
 type condensedLists struct {
 	lists    map[string]tally
 	sketches map[string]*Sketch
 }
 
-// newCondensed returns what remains of nothing.
+// newCondensed returns empty condensedLists.
 func newCondensed() *condensedLists {
 	c := &condensedLists{make(map[string]tally), map[string]*Sketch{TransferDuration: {}, PostDuration: {}}}
 	for _, name := range listNames {
@@ -22,15 +22,15 @@ func newCondensed() *condensedLists {
 	return c
 }
 
-// A tally is the length and the sum of a list. Rest is what rounding took from the sum, so that the two together are
-// the sum as if it were rounded only once (Neumaier's method).
+// A tally is the length and the sum of a list. Rest is the rounding error of Sum, so that both together are the sum
+// rounded only once (Neumaier's method).
 type tally struct {
 	N    int64   `json:"n"`
 	Sum  float64 `json:"sum"`
 	Rest float64 `json:"rest,omitzero"`
 }
 
-// add counts n entries that come to v.
+// add adds n entries with the sum v.
 func (t *tally) add(v float64, n int64) {
 	sum := bounded(t.Sum + v)
 	if math.Abs(t.Sum) >= math.Abs(v) {
@@ -42,7 +42,7 @@ func (t *tally) add(v float64, n int64) {
 	t.N += n
 }
 
-// merge counts what another tally counts.
+// merge adds another tally.
 func (t *tally) merge(o tally) {
 	t.add(o.Sum, o.N)
 	t.Rest = bounded(t.Rest + o.Rest)
@@ -51,8 +51,8 @@ func (t *tally) merge(o tally) {
 // value returns the sum.
 func (t tally) value() float64 { return t.Sum + t.Rest }
 
-// Condense replaces the lists by their lengths and sums, and those of which Reduce takes a P90 by a [Sketch], which
-// takes a few KiB. What comes later is condensed at once, until CloneAndReset.
+// Condense replaces the lists by their lengths and sums, and the lists with a P90 in Reduce by a [Sketch] of a few KiB.
+// Later entries are condensed at once, until CloneAndReset.
 func (t *Transfers) Condense() {
 	if t.condensed != nil {
 		return
@@ -60,7 +60,7 @@ func (t *Transfers) Condense() {
 
 	c := newCondensed()
 	for name, list := range t.lists {
-		c.lists[name] = tally{} // also of an unknown one that is empty
+		c.lists[name] = tally{} // including empty unknown ones
 		for _, v := range list {
 			c.add(name, v)
 		}
@@ -68,11 +68,11 @@ func (t *Transfers) Condense() {
 	t.lists, t.condensed = nil, c
 }
 
-// MaxUncondensed is how many transfers perfagent keeps in lists, in all Transfers together. They take 4 MiB.
+// MaxUncondensed is the largest number of transfers that perfagent keeps in lists, over all Transfers. They take 4 MiB.
 const MaxUncondensed = 131072
 
-// CondenseLargest condenses Transfers, the largest first and of two equal ones the first, until all of them together
-// hold at most so many transfers in lists.
+// CondenseLargest condenses Transfers, the largest first (the earlier of equal ones), until their lists hold at most
+// most transfers in total.
 func CondenseLargest(most int, all ...*Transfers) {
 	for {
 		held, largest := 0, 0
@@ -89,10 +89,10 @@ func CondenseLargest(most int, all ...*Transfers) {
 	}
 }
 
-// add counts an entry of a list.
+// add adds an entry of a list.
 func (c *condensedLists) add(list string, v float64) {
 	if list == NumDescriptors {
-		v = math.Trunc(v) // as Reduce does
+		v = math.Trunc(v) // like Reduce
 	}
 	sum := c.lists[list]
 	sum.add(v, 1)
@@ -102,7 +102,7 @@ func (c *condensedLists) add(list string, v float64) {
 	}
 }
 
-// empty reports whether nothing was counted. It is true of nil.
+// empty reports whether nothing was counted. It is true for nil.
 func (c *condensedLists) empty() bool {
 	if c == nil {
 		return true
@@ -116,7 +116,7 @@ func (c *condensedLists) empty() bool {
 	return true
 }
 
-// clone returns an independent copy; that of nil is nil.
+// clone returns an independent copy; nil for nil.
 func (c *condensedLists) clone() *condensedLists {
 	if c == nil {
 		return nil
@@ -129,7 +129,7 @@ func (c *condensedLists) clone() *condensedLists {
 	return d
 }
 
-// merge counts what another one counts. The errors are those of Aggregate; after ErrNotFinite it is of no use.
+// merge adds another one. It returns the errors of Aggregate; after ErrNotFinite c is undefined.
 func (c *condensedLists) merge(o *condensedLists) (err error) {
 	for name, sketch := range o.sketches {
 		if err := c.sketches[name].Merge(sketch); err != nil {

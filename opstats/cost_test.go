@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestAdd_AllocatesNothing: what is known already costs no memory, however often it comes.
+// Values for known entries do not allocate, however many there are.
 func TestAdd_AllocatesNothing(t *testing.T) {
 	now := time.Now()
 	l := filled(t)
@@ -21,16 +21,16 @@ func TestAdd_AllocatesNothing(t *testing.T) {
 			must(t, l.SetSize("store.get", "k1", v))
 			must(t, s.Add(v))
 			must(t, condensed.Record(Transfer{XferMicros: v, PostMicros: v, Bytes: v, Descriptors: v, End: now}))
-			_ = l.AddTime("store.get", "k1", -v, now) // refused
-			_ = l.AddTime("store.get", "k9", -v, now) // refused
-			_ = condensed.Record(Transfer{Bytes: -v}) // refused
+			_ = l.AddTime("store.get", "k1", -v, now) // rejected
+			_ = l.AddTime("store.get", "k9", -v, now) // rejected
+			_ = condensed.Record(Transfer{Bytes: -v}) // rejected
 			condensed.RecordFailedTransfer()
 		}
 	}
-	add() // the first of each size makes its bins
+	add() // the first of each size allocates its bins
 
-	// One run of many, as AllocsPerRun would round fewer allocations than runs down to 0; and the fewest of some, as a
-	// garbage collection that begins meanwhile has its own.
+	// One run of many, because AllocsPerRun rounds down fewer allocations than runs; and the minimum of several, because a
+	// garbage collection may allocate, too.
 	fewest := math.Inf(1)
 	for try := 0; try < 5 && fewest > 0; try++ {
 		fewest = min(fewest, testing.AllocsPerRun(1, func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// What a data store did, by operation and key.
+// The statistics of a data store, by operation and key.
 func ExampleKeyedMetrics() {
 	start := time.Unix(1795357692, 0)
 	l := opstats.NewKeyedMetrics(1000)
@@ -60,7 +60,7 @@ func ExampleSketch() {
 	// Output: p50 91 ± 1 %, p90 793 ± 1 %, max 1000
 }
 
-// A worker hands over its statistics each second, as vLLM's workers do.
+// A worker reports its statistics each second, like vLLM's workers.
 func ExampleTransfers() {
 	var worker, all opstats.Transfers
 	end := time.Unix(1795357692, 0)

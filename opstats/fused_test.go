@@ -9,9 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// On arm64 and other machines the compiler may turn a product and a sum into one instruction that rounds once. The
-// bits are then not those of Python and numpy. No test on amd64 can see that, so this one reads the code made for
-// arm64.
+// On arm64 and other machines the compiler may fuse a product and a sum into one instruction that rounds once. The bits
+// then differ from Python's and numpy's. Tests on amd64 cannot detect that, so this one reads the code made for arm64.
 func TestPackage_HasNoFusedProducts(t *testing.T) {
 	testenv.SkipIfShort(t, "a compilation for arm64")
 	cmd := exec.Command("go", "build", "-gcflags=-S", ".")

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A decoder reads anything. What it accepts must be written and read again without a change, and must behave.
+// The decoders read any input. An accepted value must survive writing and reading, and keep the promises of its type.
 //
-// FuzzTimeStatsJSON merges what it read with itself and goes on with it.
+// FuzzTimeStatsJSON merges the value with itself and adds to it.
 func FuzzTimeStatsJSON(f *testing.F) {
 	for _, s := range []TimeStats{{}, statsOf(f, 0.1, 0.2, 3), statsOf(f, 0)} {
 		f.Add([]byte(jsonOf(f, s)))
@@ -118,7 +118,7 @@ func FuzzSketchJSON(f *testing.F) {
 	})
 }
 
-// FuzzSketch holds quantiles against the values themselves, of any size and order, in two parts that are merged.
+// FuzzSketch compares quantiles with the values, of any size and order, in two parts that are merged.
 func FuzzSketch(f *testing.F) {
 	f.Add(uint64(1), uint16(100), 3.0, 0.5, byte(10))
 	f.Add(uint64(2), uint16(3), 17.0, -8.0, byte(0))
@@ -188,7 +188,7 @@ func FuzzReducedJSON(f *testing.F) {
 	})
 }
 
-// checkCondensed fails the test if condensed Transfers say what no transfers can.
+// checkCondensed fails the test if condensed Transfers are impossible.
 func checkCondensed(t *testing.T, a *Transfers, n int64) {
 	t.Helper()
 	r := a.Reduce()

@@ -23,13 +23,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// unix returns a moment of Unix seconds as a float64, which time.Time has to a nanosecond.
+// unix returns the time of Unix seconds, to a nanosecond.
 func unix(seconds float64) time.Time {
 	whole, part := math.Modf(seconds)
 	return time.Unix(int64(whole), int64(math.Round(part*1e9)))
 }
 
-// statsOf returns the statistics of times that were recorded at the Unix second 100.
+// statsOf returns the statistics of times recorded at the Unix second 100.
 func statsOf(t testing.TB, times ...float64) TimeStats {
 	t.Helper()
 	var s TimeStats
@@ -49,7 +49,7 @@ func jsonOf(t testing.TB, v any) string {
 	return string(data)
 }
 
-// reread returns what is read from the JSON of a value into another one, which must be the same.
+// reread reads the JSON of v into another value, which must be equal.
 func reread[T any](t testing.TB, v, into *T) *T {
 	t.Helper()
 	data := jsonOf(t, v)
@@ -61,7 +61,7 @@ func reread[T any](t testing.TB, v, into *T) *T {
 	return into
 }
 
-// same fails the test if two values differ in anything.
+// same fails the test unless two values are equal.
 func same(t testing.TB, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -69,13 +69,13 @@ func same(t testing.TB, got, want any) {
 	}
 }
 
-// sharesMemory reports whether a text lies in another one.
+// sharesMemory reports whether inner is in the memory of outer.
 func sharesMemory(outer, inner string) bool {
 	from, at := uintptr(unsafe.Pointer(unsafe.StringData(outer))), uintptr(unsafe.Pointer(unsafe.StringData(inner)))
 	return at >= from && at < from+uintptr(len(outer))
 }
 
-// heapOf returns how many bytes the result of a function keeps on the heap.
+// heapOf returns the number of bytes that the result of a function keeps on the heap.
 func heapOf(t testing.TB, make func() any) int64 {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -89,7 +89,7 @@ func heapOf(t testing.TB, make func() any) int64 {
 	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
 }
 
-// pythons are the environments with the packages that we are compared with.
+// The environments with the reference packages.
 const (
 	newest = "OPS"     // ProxyStore 1.1.0, numpy 2.4
 	oldest = "OPS_OLD" // ProxyStore 0.4.1, numpy 1.26
@@ -107,7 +107,7 @@ func python(t *testing.T, environment string) string {
 	return path
 }
 
-// runPython gives a script of testdata a value as JSON and decodes the JSON that it prints.
+// runPython passes in as JSON to a script of testdata and decodes its output into out.
 func runPython(t *testing.T, python, script string, in, out any) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.json")

@@ -11,15 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// KeyedMetrics keeps Metrics for each key. It does what ProxyStore's class StoreMetrics does, with two differences:
-// its size is limited, and different keys never share an entry (StoreMetrics compares hashes).
+// KeyedMetrics keeps Metrics for each key, like ProxyStore's class StoreMetrics, with two differences: its size is
+// limited, and different keys never share an entry (StoreMetrics compares hashes).
 //
-// An entry is one name of one kind under one key: store.get of the key k1. When the limit is reached, known entries
-// count on, and a new one is refused with [ErrFull]. A Ledger copies the names, keys and texts that it keeps, so a
-// caller may pass strings that share a buffer. A call for a known entry allocates nothing, but for attributes.
+// An entry is one name of one kind under one key: store.get of the key k1. At the limit, known entries continue to
+// count, and a new one is rejected with [ErrFull]. KeyedMetrics copies the names, keys and texts that it keeps, so a
+// caller may pass strings that share a buffer. A call for a known entry does not allocate, except for attributes.
 type KeyedMetrics struct {
 	limit, entries int
-	keys           []string // in the order in which they were first seen
+	keys           []string // in order of first use
 	byKey          map[string]*keyMetrics
 }
 
@@ -48,7 +48,7 @@ func (list entries[E]) find(name string) *E {
 	return nil
 }
 
-// byName returns the values.
+// byName returns the values by name.
 func (list entries[E]) byName() map[string]E {
 	out := make(map[string]E, len(list))
 	for _, e := range list {
@@ -57,7 +57,7 @@ func (list entries[E]) byName() map[string]E {
 	return out
 }
 
-// NewKeyedMetrics returns an empty Ledger of at most limit entries.
+// NewKeyedMetrics returns an empty KeyedMetrics of at most limit entries.
 func NewKeyedMetrics(limit int) *KeyedMetrics {
 	return &KeyedMetrics{limit: limit, byKey: map[string]*keyMetrics{}}
 }
@@ -65,11 +65,11 @@ func NewKeyedMetrics(limit int) *KeyedMetrics {
 // Len returns the number of entries.
 func (l *KeyedMetrics) Len() int { return l.entries }
 
-// Keys returns the keys, in the order in which they were first seen.
+// Keys returns the keys, in order of first use.
 func (l *KeyedMetrics) Keys() []string { return slices.Clone(l.keys) }
 
-// AddAttribute sets an attribute of a key: a string, a float64 or a bool. It returns [ErrMalformed] for anything else
-// and for text that is not UTF-8, [ErrNotFinite] for a number that is not finite, and [ErrFull].
+// AddAttribute sets an attribute of a key: a string, a float64 or a bool. It returns [ErrMalformed] for other types and
+// for text that is not UTF-8, [ErrNotFinite] for a number that is not finite, and [ErrFull].
 func (l *KeyedMetrics) AddAttribute(name, key string, value any) error {
 	kept, err := attribute(value)
 	if err != nil {
@@ -83,7 +83,7 @@ func (l *KeyedMetrics) AddAttribute(name, key string, value any) error {
 	return err
 }
 
-// AddCounter adds to a counter of a key; v may be negative. It returns [ErrNotFinite] if v is not finite, and
+// AddCounter adds v, which may be negative, to a counter of a key. It returns [ErrNotFinite] if v is not finite, and
 // [ErrFull].
 func (l *KeyedMetrics) AddCounter(name, key string, v float64) error {
 	if !inRange(v) {
@@ -101,7 +101,7 @@ func (l *KeyedMetrics) AddCounter(name, key string, v float64) error {
 // of [TimeStats.Add], and [ErrFull].
 func (l *KeyedMetrics) AddTime(name, key string, ms float64, at time.Time) error {
 	if !isSize(ms) {
-		return ErrNotFinite // and no entry
+		return ErrNotFinite // without a new entry
 	}
 
 	e, err := enter(l, timesOf, name, key)
@@ -111,8 +111,8 @@ func (l *KeyedMetrics) AddTime(name, key string, ms float64, at time.Time) error
 	return err
 }
 
-// SetSize notes the size of the object that an operation on a key last handled, as [TimeStats.SetSize] does. It
-// changes nothing if AddTime has not taken a time of that operation and key.
+// SetSize sets the size of the object that an operation on a key last handled, like [TimeStats.SetSize]. It changes
+// nothing before the first AddTime of that operation and key.
 func (l *KeyedMetrics) SetSize(name, key string, bytes float64) error {
 	if a := l.byKey[key]; a != nil && a.times.find(name) != nil {
 		return a.times.find(name).SetSize(bytes)
@@ -129,8 +129,7 @@ func (l *KeyedMetrics) Get(key string) (Metrics, bool) {
 	return a.metrics(), true
 }
 
-// AggregateTimes returns the times of each operation, merged over all keys in the order in which the keys were first
-// seen.
+// AggregateTimes returns the times of each operation, merged over all keys in order of first use.
 func (l *KeyedMetrics) AggregateTimes() map[string]TimeStats {
 	times := make(map[string]TimeStats)
 	for _, key := range l.keys {
@@ -157,8 +156,8 @@ func attributesOf(a *keyMetrics) *entries[any]   { return &a.attributes }
 func countersOf(a *keyMetrics) *entries[float64] { return &a.counters }
 func timesOf(a *keyMetrics) *entries[TimeStats]  { return &a.times }
 
-// enter returns the value of an entry of a kind, of a new one if it is not known yet. Text that is not UTF-8 has no
-// JSON of its own, so it is refused.
+// enter returns the value of an entry, and adds the entry if it is new. It rejects text that is not UTF-8, which JSON
+// cannot represent.
 func enter[E any](l *KeyedMetrics, kind func(*keyMetrics) *entries[E], name, key string) (*E, error) {
 	a := l.byKey[key]
 	if a != nil {
@@ -184,18 +183,18 @@ func enter[E any](l *KeyedMetrics, kind func(*keyMetrics) *entries[E], name, key
 	return &(*list)[len(*list)-1].value, nil
 }
 
-// metrics returns the entries of an account as Metrics.
+// metrics returns the entries as Metrics.
 func (a *keyMetrics) metrics() Metrics {
 	return Metrics{a.attributes.byName(), a.counters.byName(), a.times.byName()}
 }
 
-// keyMetricsJSON is an account in a file.
+// keyMetricsJSON is the JSON form of a key with its entries.
 type keyMetricsJSON struct {
 	Key     string  `json:"key"`
 	Metrics Metrics `json:"metrics"`
 }
 
-// MarshalJSON writes a list of {"key":KEY,"metrics":METRICS}, in the order in which the keys were first seen.
+// MarshalJSON writes a list of {"key":KEY,"metrics":METRICS}, in order of first use.
 func (l *KeyedMetrics) MarshalJSON() ([]byte, error) {
 	list := make([]keyMetricsJSON, len(l.keys))
 	for i, key := range l.keys {
@@ -205,8 +204,8 @@ func (l *KeyedMetrics) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote into a Ledger made by [NewKeyedMetrics], whose limit stays. Impossible
-// metrics, a key that is listed twice, and more entries than the limit are errors.
+// UnmarshalJSON reads the output of MarshalJSON into a KeyedMetrics made by [NewKeyedMetrics], and keeps its limit.
+// Impossible metrics, a duplicate key, and more entries than the limit are errors.
 func (l *KeyedMetrics) UnmarshalJSON(data []byte) error {
 	return readJSON("ledger", data, l, func(list []keyMetricsJSON) (KeyedMetrics, error) {
 		read := NewKeyedMetrics(l.limit)
@@ -224,7 +223,7 @@ func (l *KeyedMetrics) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// put inserts entries of a kind of a key.
+// put adds entries of one kind to a key.
 func put[E any](l *KeyedMetrics, kind func(*keyMetrics) *entries[E], key string, values map[string]E) error {
 	for name, v := range values {
 		e, err := enter(l, kind, name, key)
@@ -236,22 +235,22 @@ func put[E any](l *KeyedMetrics, kind func(*keyMetrics) *entries[E], key string,
 	return nil
 }
 
-// Metrics are the numbers of one key or of one program, by name. It is the class Metrics of ProxyStore, and its JSON
-// is what that class's as_dict returns.
+// Metrics are the numbers of one key or of one program, by name. It is ProxyStore's class Metrics, and its JSON is the
+// result of that class's as_dict.
 type Metrics struct {
-	Attributes map[string]any       `json:"attributes"` // the last value: a string, a float64 or a bool
+	Attributes map[string]any       `json:"attributes"` // last value: a string, a float64 or a bool
 	Counters   map[string]float64   `json:"counters"`   // sums
 	Times      map[string]TimeStats `json:"times"`
 }
 
-// StoreMetrics are the numbers of a Store as ProxyStore has it, under the names of its class StoreMetrics.
+// StoreMetrics are the numbers of a ProxyStore Store, under the names of its class StoreMetrics.
 type StoreMetrics struct {
-	// Over all objects; of an attribute the last value.
+	// Over all objects. Attributes are the last values.
 	Attributes map[string]any       `json:"attributes"`
 	Counters   map[string]float64   `json:"counters"`
 	Times      map[string]TimeStats `json:"times"` // milliseconds
 
-	Keys map[string]Metrics `json:"keys"` // of each object, by its key in the store
+	Keys map[string]Metrics `json:"keys"` // by key in the store
 }
 
 // Clone returns an independent copy.
@@ -259,9 +258,8 @@ func (m Metrics) Clone() Metrics {
 	return Metrics{maps.Clone(m.Attributes), maps.Clone(m.Counters), maps.Clone(m.Times)}
 }
 
-// UnmarshalJSON reads the JSON of a Metrics. Any of the three parts may be missing, and times without an observation
-// are left out. What no Metrics can have is an error: an attribute that is a list, an object or null, a number out of
-// range. Unknown keys are ignored.
+// UnmarshalJSON reads the JSON of Metrics. Each of the three parts may be missing. Empty times are dropped. An
+// attribute that is a list, an object or null, and a number out of range are errors. Unknown keys are ignored.
 func (m *Metrics) UnmarshalJSON(data []byte) error {
 	type plain Metrics // without this method
 	return readJSON("metrics", data, m, func(read plain) (Metrics, error) {

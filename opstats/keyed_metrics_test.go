@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// filled returns a Ledger with three keys, which saw operations in different orders.
+// filled returns a KeyedMetrics with three keys, with operations in different orders.
 func filled(t testing.TB) *KeyedMetrics {
 	t.Helper()
 	l := NewKeyedMetrics(100)
@@ -52,7 +52,7 @@ func TestLedger_Get(t *testing.T) {
 		t.Errorf("%d entries", l.Len())
 	}
 
-	// A copy, both ways.
+	// Get returns a copy, in both directions.
 	got.Times["store.get"] = TimeStats{}
 	got.Counters["hits"] = 7
 	c := got.Clone()
@@ -64,7 +64,7 @@ func TestLedger_Get(t *testing.T) {
 	same(t, got.Attributes, want.Attributes)
 }
 
-// As the test of ProxyStore: three keys with 1, 2, 3 and 10, 20, 30.
+// Like ProxyStore's test: three keys with 1, 2, 3 and 10, 20, 30.
 func TestLedger_AggregateTimes(t *testing.T) {
 	l := NewKeyedMetrics(6)
 	for i, key := range []string{"a", "b", "c"} {
@@ -78,7 +78,7 @@ func TestLedger_AggregateTimes(t *testing.T) {
 	same(t, NewKeyedMetrics(1).AggregateTimes(), map[string]TimeStats{})
 }
 
-// Beyond the limit known entries count on, and refused numbers take no room.
+// At the limit known entries continue to count, and rejected numbers take no room.
 func TestLedger_Limit(t *testing.T) {
 	l := NewKeyedMetrics(2)
 	if err := l.AddTime("get", "k0", -1, unix(1)); !errors.Is(err, ErrNotFinite) || l.Len() != 0 {
@@ -96,7 +96,7 @@ func TestLedger_Limit(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	must(t, l.SetSize("put", "k1", 1)) // not there, so nothing
+	must(t, l.SetSize("put", "k1", 1)) // no such entry: no effect
 	must(t, l.AddTime("get", "k1", 3, unix(1)))
 	must(t, l.AddCounter("hits", "k2", 1))
 	same(t, l.Keys(), []string{"k1", "k2"})
@@ -139,7 +139,7 @@ func TestLedger_Refuses(t *testing.T) {
 	}
 }
 
-// A sum that only hostile input can reach can still be written and read.
+// A sum that only hostile input can reach can be written and read.
 func TestLedger_CountersStayInRange(t *testing.T) {
 	l := NewKeyedMetrics(1)
 	must(t, json.Unmarshal([]byte(`[{"key":"k","metrics":{"counters":{"a":1e150}}}]`), l))
@@ -151,7 +151,7 @@ func TestLedger_CountersStayInRange(t *testing.T) {
 	same(t, m.Counters, map[string]float64{"a": sumLimit})
 }
 
-// Names may be views of a buffer that is used again.
+// Names may be views of a reused buffer.
 func TestLedger_CopiesNames(t *testing.T) {
 	l := NewKeyedMetrics(10)
 	buffer := strings.Repeat("name-key-text", 1)
@@ -237,7 +237,7 @@ func TestLedger_JSONRefusesWhatNoLedgerCanBe(t *testing.T) {
 	}
 }
 
-// What ProxyStore's as_dict gives is read as it is.
+// The result of ProxyStore's as_dict is readable.
 func TestMetrics_ReadsProxyStore(t *testing.T) {
 	var m Metrics
 	must(t, json.Unmarshal([]byte(`{"attributes": {"store.put.object_size": 219}, "counters": {"store.get.cache_hits": 1},

@@ -9,19 +9,19 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A timed is a time, when it was recorded, and the size of the object or nil.
+// A timed is a time, its recording time, and the size of the object or nil.
 type timed [3]any
 
-// A call is an operation, a key, a time and when it was recorded.
+// A call is an operation, a key, a time and its recording time.
 type call [4]any
 
-// proxyStoreIn is what testdata/timestats.py reads.
+// proxyStoreIn is the input of testdata/timestats.py.
 type proxyStoreIn struct {
 	Streams [][]timed `json:"streams"`
 	Calls   []call    `json:"calls"`
 }
 
-// proxyStoreOut is what it writes.
+// proxyStoreOut is its output.
 type proxyStoreOut struct {
 	Stats     []TimeStats          `json:"stats"`
 	Sums      []TimeStats          `json:"sums"`
@@ -30,11 +30,11 @@ type proxyStoreOut struct {
 	Aggregate map[string]TimeStats `json:"aggregate"`
 }
 
-// randomTime returns a time in milliseconds, of the kind that a stream has.
+// randomTime returns a time in milliseconds, of the stream's kind.
 func randomTime(rng *rand.Rand, stream int) float64 {
 	switch stream % 5 {
 	case 0:
-		return float64(rng.IntN(1e9)) / 1e6 // nanoseconds, as ProxyStore measures
+		return float64(rng.IntN(1e9)) / 1e6 // nanoseconds, like ProxyStore's
 	case 1:
 		return math.Exp(rng.NormFloat64() * 5)
 	case 2:
@@ -45,7 +45,7 @@ func randomTime(rng *rand.Rand, stream int) float64 {
 	return 0.1
 }
 
-// randomStreams makes streams of times, with moments that sometimes are the same.
+// randomStreams returns streams of times, some with equal recording times.
 func randomStreams(rng *rand.Rand, n int) proxyStoreIn {
 	in := proxyStoreIn{Calls: []call{}}
 	for i := range n {
@@ -67,7 +67,7 @@ func randomStreams(rng *rand.Rand, n int) proxyStoreIn {
 	return in
 }
 
-// ours gives streams to our own TimeStats.
+// ours returns our TimeStats of streams.
 func ours(t *testing.T, streams [][]timed) []TimeStats {
 	t.Helper()
 	list := make([]TimeStats, len(streams))
@@ -106,8 +106,8 @@ func TestTimeStats_EqualsProxyStore(t *testing.T) {
 	}
 }
 
-// comparable04 leaves out of a TimeStats what the class of an environment lacks. That of 1.1.0 has no sizes. That of
-// 0.4.1 has no last time, and its size is that of the last operation, if that had one.
+// comparable04 removes the fields of a TimeStats that the class of an environment lacks. The class of 1.1.0 has no
+// sizes. The class of 0.4.1 has no last time, and its size is the last operation's, if it had one.
 func comparable04(environment string, s TimeStats, sized bool) TimeStats {
 	if environment == oldest {
 		s.Last, s.LastAt = 0, 0
@@ -119,7 +119,7 @@ func comparable04(environment string, s TimeStats, sized bool) TimeStats {
 	return s
 }
 
-// A Ledger has what StoreMetrics has, key for key.
+// A KeyedMetrics has the contents of StoreMetrics, key for key.
 func TestLedger_EqualsStoreMetrics(t *testing.T) {
 	python := python(t, newest)
 	in := randomStreams(rand.New(rand.NewPCG(6, 6)), testenv.Rounds(500, 200))

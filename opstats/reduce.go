@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Sums are what the figures of [TransferSummary] are made of. [Transfers.Reduce] makes them from lists; whoever has
-// only the sums, as of Prometheus' histograms, fills them in.
+// Sums are the inputs of a [TransferSummary]. [Transfers.Reduce] computes them from lists; callers with only the sums,
+// as from Prometheus histograms, fill them in.
 type Sums struct {
 	Count       float64 // transfers
 	Xfer        float64 // seconds
@@ -19,10 +19,10 @@ type Sums struct {
 	P90Post     float64 // seconds, not a sum
 }
 
-// TransferSummary are the figures that vLLM prints. All are 0 without a transfer. Throughput is +Inf or NaN if the
+// TransferSummary has the figures that vLLM prints. All are 0 without a transfer. Throughput is +Inf or NaN if the
 // transfers took no time.
 type TransferSummary struct {
-	Transfers      float64 // a whole number
+	Transfers      float64 // milliseconds, like the next three
 	AvgXfer        float64 // milliseconds, as the three that follow
 	P90Xfer        float64
 	AvgPost        float64
@@ -49,9 +49,8 @@ var summaryNames = [...]string{
 	TransfersName, AvgXferName, P90XferName, AvgPostName, P90PostName, AvgMBName, ThroughputName, AvgDescriptorsName,
 }
 
-// Reduce rounds as vLLM's class does: the means to 3 decimals like numpy, which rounds the product with 1000 to an
-// even whole number; the P90 to 3 decimals of the exact binary value like Python; the descriptors to 1 decimal like
-// numpy.
+// Reduce rounds like vLLM's class: the means to 3 decimals like numpy, which rounds the product with 1000 to an even
+// whole number; the P90 to 3 decimals of the exact binary value like Python; the descriptors to 1 decimal like numpy.
 func (s Sums) Reduce() TransferSummary {
 	if s.Count == 0 {
 		return TransferSummary{}
@@ -70,8 +69,8 @@ func (s Sums) Reduce() TransferSummary {
 	}
 }
 
-// Reduce returns the figures of all transfers. They are those of vLLM's class on numpy, to the last bit, while the
-// lists are kept. After Condense the two P90 are those of a Sketch, and the sums have no rounding error.
+// Reduce returns the figures of all transfers. While the lists are kept, they equal the figures of vLLM's class on
+// numpy to the last bit. After Condense, the two P90 come from a Sketch, and the sums have no rounding error.
 func (t *Transfers) Reduce() TransferSummary {
 	n, xfer := t.Sum(TransferDuration)
 	_, post := t.Sum(PostDuration)
@@ -80,7 +79,7 @@ func (t *Transfers) Reduce() TransferSummary {
 	if t.condensed == nil {
 		parts = 0 // exact in any order
 		for _, v := range t.lists[NumDescriptors] {
-			parts += math.Trunc(v) // as numpy makes 32-bit numbers
+			parts += math.Trunc(v) // numpy converts to 32-bit numbers
 		}
 	}
 	return Sums{float64(n), xfer, post, bytes, parts, t.p90(TransferDuration), t.p90(PostDuration)}.Reduce()
@@ -91,7 +90,7 @@ func (t *Transfers) p90(list string) float64 {
 	if t.condensed == nil {
 		return p90(t.lists[list])
 	}
-	v, _ := t.condensed.sketches[list].Quantile(0.9) // of no transfer it does not count
+	v, _ := t.condensed.sketches[list].Quantile(0.9) // irrelevant without a transfer
 	return v
 }
 
@@ -103,8 +102,8 @@ func (t *Transfers) Estimated() []string {
 	return []string{P90XferName, P90PostName}
 }
 
-// pairwiseSum adds up a list in the order in which numpy 2.4 does it: halves of halves, down to at most 128 numbers,
-// which are added by eight sums side by side. (numpy 1.26 adds up each 8192 numbers so.) The bits depend on the order.
+// pairwiseSum adds up a list in the order of numpy 2.4, on which the bits depend: halves of halves, down to at most 128
+// numbers, which are added in eight lanes. (numpy 1.26 does so for each 8192 numbers.)
 func pairwiseSum(list []float64) float64 {
 	const lanes, block = 8, 128
 	if len(list) > block {
@@ -130,8 +129,8 @@ func pairwiseSum(list []float64) float64 {
 	return sum
 }
 
-// p90 returns the 90th percentile of a list, interpolated as numpy does: from the nearer neighbour. float64() keeps
-// the compiler from fusing a product into a sum, as in weightedMean.
+// p90 returns the 90th percentile of a list, interpolated like numpy: from the nearer neighbour. float64() prevents
+// fused multiply-add, as in weightedMean.
 func p90(list []float64) float64 {
 	if len(list) == 0 {
 		return 0
@@ -153,19 +152,19 @@ func p90(list []float64) float64 {
 	return low + float64((high-low)*share)
 }
 
-// numpyRound rounds to a multiple of 1/scale as numpy does.
+// numpyRound rounds to a multiple of 1/scale like numpy.
 func numpyRound(v, scale float64) float64 { return math.RoundToEven(v*scale) / scale }
 
-// pythonRound rounds to 3 decimals as Python does: to the decimal that is nearest to the exact binary value.
+// pythonRound rounds to 3 decimals like Python: to the decimal nearest to the exact binary value.
 func pythonRound(v float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 3, 64), 64)
 	if err != nil {
-		return v // an infinity stays what it is
+		return v // an infinity
 	}
 	return rounded
 }
 
-// numbers returns the figures in the order of reducedNames.
+// numbers returns the figures in the order of summaryNames.
 func (r *TransferSummary) numbers() [len(summaryNames)]*float64 {
 	return [...]*float64{
 		&r.Transfers, &r.AvgXfer, &r.P90Xfer, &r.AvgPost, &r.P90Post, &r.AvgMB, &r.Throughput, &r.AvgDescriptors,
@@ -183,7 +182,8 @@ func (r TransferSummary) All() iter.Seq2[string, float64] {
 	}
 }
 
-// MarshalJSON writes the figures with the names and in the order of vLLM's class, and null for one that is not finite.
+// MarshalJSON writes the figures with the names and in the order of vLLM's class, and null for a figure that is not
+// finite.
 func (r TransferSummary) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for name, v := range r.All() {
@@ -200,7 +200,7 @@ func (r TransferSummary) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. A null is read as NaN, a figure that is missing as 0.
+// UnmarshalJSON reads the output of MarshalJSON. A null is NaN, a missing figure is 0.
 func (r *TransferSummary) UnmarshalJSON(data []byte) error {
 	return readJSON("reduced transfers", data, r, func(figures map[string]*float64) (read TransferSummary, err error) {
 		for i, v := range read.numbers() {

@@ -9,18 +9,18 @@ import (
 	"slices"
 )
 
-// Sketch answers quantiles of any number of values without keeping them. A quantile differs from the nearest-rank
-// value by at most 1 % of that value, for negative values too; a 0 is exact, and so are the smallest and the largest
-// value. The zero value is empty and ready to use.
+// Sketch estimates quantiles of any number of values without keeping them. A quantile differs from the nearest-rank
+// value by at most 1 % of that value, also for negative values; 0, the smallest and the largest value are exact. The
+// zero value is empty and ready to use.
 //
-// Values are counted in bins on a logarithmic scale, as in a DDSketch. Counts are whole numbers, so the result depends
-// neither on the order of the values nor on which Sketches were merged first. A Sketch takes 4 bytes for each bin
-// between its smallest and its largest size, at most 8 KiB for each sign: 1.6 kB if the sizes differ by a factor of
-// 1000. The promise holds for all sizes above 1/10^17 of the largest one of the same sign; smaller ones are counted as
-// if they were of that size. Sizes below 1e-100 count as 0.
+// Values are counted in bins on a logarithmic scale, like in a DDSketch. Counts are whole numbers, so the result
+// depends neither on the order of values nor on the order of merges. A Sketch takes 4 bytes for each bin between its
+// smallest and its largest size, at most 8 KiB for each sign: 1.6 kB if the sizes differ by a factor of 1000. The 1 %
+// holds for all sizes above 1/10^17 of the largest one of the same sign; smaller ones count as that size. Sizes below
+// 1e-100 count as 0.
 //
-// There is a package of the inventors of DDSketch, github.com/DataDog/sketches-go. docs/dependencies.md says with
-// figures why this is not it.
+// docs/dependencies.md explains, with figures, why perfagent does not use github.com/DataDog/sketches-go, the package
+// by the inventors of DDSketch.
 type Sketch struct {
 	count    uint64 // of all values
 	zeros    uint64
@@ -33,11 +33,10 @@ type Sketch struct {
 // the range of sizes grows.
 func (s *Sketch) Add(v float64) error { return s.AddN(v, 1) }
 
-// AddN counts a value n times. Besides the errors of Add, it returns ErrNotFinite if more than 2^53 values would be
-// counted.
+// AddN counts a value n times. Besides the errors of Add, it returns ErrNotFinite if the count would exceed 2^53.
 //
-// Of a sampled event, which stands for a fraction of events, n is how far a rounded running count went up. So the
-// count of the Sketch is that of a [TimeStats], rounded:
+// A sampled event stands for a fraction of events; n is then the increase of a rounded running count. So the count of
+// the Sketch is the rounded count of a [TimeStats]:
 //
 //	before := math.Round(stats.Count)
 //	err := stats.AddN(ms, 1/rate, at) // and if there is none:
@@ -66,7 +65,7 @@ func (s *Sketch) AddN(v float64, n uint64) error {
 	return nil
 }
 
-// widen makes the range of the values reach from low to high at least. It comes before the count.
+// widen extends the range of the values to low and high. Call it before updating count.
 func (s *Sketch) widen(low, high float64) {
 	if s.count == 0 {
 		s.min, s.max = low, high
@@ -74,15 +73,15 @@ func (s *Sketch) widen(low, high float64) {
 	s.min, s.max = min(s.min, low), max(s.max, high)
 }
 
-// Count returns how many values were counted.
+// Count returns the number of counted values.
 func (s *Sketch) Count() uint64 { return s.count }
 
-// Bytes returns the memory that the bins take. It grows with the range of sizes, up to 16 KiB, and not with the number
-// of values. A Sketch that is read from JSON takes as much as the one that was written.
+// Bytes returns the memory of the bins. It grows with the range of sizes, up to 16 KiB, and not with the number of
+// values. It is the same after a round trip through JSON.
 func (s *Sketch) Bytes() int { return 4 * (len(s.positive.counts) + len(s.negative.counts)) }
 
-// Merge counts all that o counts; an empty Sketch changes nothing. It is commutative and associative. It returns
-// [ErrNotFinite], and changes nothing, if more than 2^53 values would be counted.
+// Merge adds the values of o; an empty Sketch changes nothing. It is commutative and associative. It returns
+// [ErrNotFinite], and changes nothing, if the count would exceed 2^53.
 func (s *Sketch) Merge(o *Sketch) error {
 	switch {
 	case o.count > maxCount-s.count:
@@ -111,14 +110,14 @@ func (s *Sketch) Clone() *Sketch {
 }
 
 // Quantile returns the least value such that a share q (0 to 1) of all values is not larger: 0.5 is the median. It is
-// within 1 % of that value, and never outside of the range of values. It reports false if nothing was counted or q is
-// not a share.
+// within 1 % of that value, and never outside the range of values. It reports false if nothing was counted or q is not
+// a share.
 func (s *Sketch) Quantile(q float64) (value float64, ok bool) {
 	if s.count == 0 || !(q >= 0 && q <= 1) {
 		return math.NaN(), false
 	}
 
-	// A product that ought to be whole may come out a little above it: 0.07 × 100 is 7.000000000000001.
+	// Undo rounding of a product that should be whole: 0.07 × 100 is 7.000000000000001.
 	const exact = 1 - 0x1p-52
 	rank := uint64(max(1, math.Ceil(q*float64(s.count)*exact)))
 	switch rank {
@@ -130,7 +129,7 @@ func (s *Sketch) Quantile(q float64) (value float64, ok bool) {
 	return min(max(s.ranked(rank), s.min), s.max), true
 }
 
-// ranked returns the middle of the bin that has the value of a rank, the smallest value having rank 1.
+// ranked returns the middle of the bin with the value of a rank; the smallest value has rank 1.
 func (s *Sketch) ranked(rank uint64) float64 {
 	var sum uint64
 	for i := range slices.Backward(s.negative.counts) {
@@ -153,27 +152,27 @@ func (s *Sketch) ranked(rank uint64) float64 {
 }
 
 // The bins of a Sketch are equally wide on a logarithmic scale: bin i has the sizes from e^((i−1)·binWidth), excluded,
-// to e^(i·binWidth), included. The middle of a bin is then at most 0.99997 % away from any size in it, and what
-// rounding adds is far below the rest of the promised 1 %.
+// to e^(i·binWidth), included. The middle of a bin is then at most 0.99997 % away from any size in it. Rounding adds
+// far less than the rest of the promised 1 %.
 const (
 	binWidth = 0.0199
 	minSize  = 1 / limit // smaller sizes count as 0
-	maxBins  = 2048      // how many bins are kept: sizes that differ by the factor e^(2048·0.0199) = 5·10^17
-	pageSize = 32        // bins are added by this many
+	maxBins  = 2048      // kept bins: sizes that differ by the factor e^(2048·0.0199) = 5·10^17
+	pageSize = 32        // bins are added in pages
 )
 
 // binOf returns the bin of a size that is at least minSize.
 func binOf(size float64) int { return int(math.Ceil(math.Log(size) / binWidth)) }
 
-// middle returns the size in the middle of a bin, which is within 1 % of all sizes in the bin.
+// middle returns the size in the middle of a bin, within 1 % of all sizes in the bin.
 func middle(bin int) float64 { return math.Exp((float64(bin) - 0.5) * binWidth) }
 
-// bins are the counts of the sizes of one sign. They reach from the page of the smallest bin to the page of the
-// largest, but at most over maxBins: what is smaller counts in the smallest bin that is kept.
+// bins are the counts of the sizes of one sign. They span the pages from the smallest to the largest bin, but at most
+// maxBins: smaller sizes count in the smallest kept bin.
 type bins struct {
 	first  int            // the bin of counts[0], a multiple of pageSize
 	counts []uint32       // the low halves of the counts
-	high   map[int]uint64 // the high halves, by bin, of the rare ones that have any
+	high   map[int]uint64 // high halves by bin, where not 0
 }
 
 // at returns the count of the bin at an index of counts.
@@ -229,12 +228,12 @@ func (b *bins) merge(o *bins) {
 	}
 }
 
-// sketchJSON is a Sketch in a file.
+// sketchJSON is the JSON form of a Sketch.
 type sketchJSON struct {
-	Min      *float64 `json:"min,omitempty"` // absent when nothing was counted
+	Min      *float64 `json:"min,omitempty"` // missing if nothing was counted
 	Max      *float64 `json:"max,omitempty"`
 	Zeros    uint64   `json:"zeros,omitzero"`
-	Positive []int64  `json:"positive,omitempty"` // the first bin, then the counts from there on
+	Positive []int64  `json:"positive,omitempty"` // first bin, then the counts from there on
 	Negative []int64  `json:"negative,omitempty"`
 }
 
@@ -249,13 +248,13 @@ func (s *Sketch) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. What no Sketch can be is an error: counts that are negative or above
-// 2^53 in all, a range that does not fit to the bins. Unknown keys are ignored.
+// UnmarshalJSON reads the output of MarshalJSON. An impossible Sketch is an error: negative counts, a total above 2^53,
+// a range that does not fit the bins. Unknown keys are ignored.
 func (s *Sketch) UnmarshalJSON(data []byte) error {
 	return readJSON("sketch", data, s, sketchJSON.sketch)
 }
 
-// list returns the first bin that has a count and the counts from there to the last that has one, or nil.
+// list returns the first bin with a count and the counts from there to the last one, or nil.
 func (b *bins) list() []int64 {
 	var list []int64
 	for i := range b.counts {
@@ -273,7 +272,7 @@ func (b *bins) list() []int64 {
 	return list
 }
 
-// sketch checks what was read and returns it as a Sketch.
+// sketch checks the JSON form and returns it as a Sketch.
 func (w sketchJSON) sketch() (s Sketch, err error) {
 	s = Sketch{count: w.Zeros, zeros: w.Zeros}
 	if w.Zeros > maxCount {
@@ -298,7 +297,7 @@ func (w sketchJSON) sketch() (s Sketch, err error) {
 	return s, err
 }
 
-// read fills empty bins from a list and returns the sum of its counts, which is at most the given one.
+// read fills empty bins from a list and returns the sum of its counts, which must not exceed most.
 func (b *bins) read(list []int64, most uint64) (sum uint64, err error) {
 	if len(list) == 0 {
 		return 0, nil
@@ -327,7 +326,7 @@ func (b *bins) read(list []int64, most uint64) (sum uint64, err error) {
 	return sum, nil
 }
 
-// checkRange returns an error if the range of values from outside does not fit to the bins.
+// checkRange returns an error if the range of values from outside does not fit the bins.
 func (s *Sketch) checkRange() error {
 	fits := inRange(s.min) && inRange(s.max) && s.min <= s.max && s.negative.reaches(-s.min) && s.positive.reaches(s.max)
 	if !fits {
@@ -336,8 +335,8 @@ func (s *Sketch) checkRange() error {
 	return nil
 }
 
-// reaches reports whether the largest size of the bins is the given one, which is not positive without bins. The
-// logarithm of another machine may differ in its last bit, so the bin may be the one beside it.
+// reaches reports whether the largest size in the bins is size; without bins, size must not be positive. The logarithm
+// on another machine may differ in its last bit, so the bin may be an adjacent one.
 func (b *bins) reaches(size float64) bool {
 	last := len(b.counts) - 1
 	for last >= 0 && b.at(last) == 0 {

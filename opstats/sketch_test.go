@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// streams are values as jobs send them, and as they should not.
+// streams are realistic and extreme values.
 var streams = map[string]func(rng *rand.Rand) float64{
 	"log-normal times": func(rng *rand.Rand) float64 { return math.Exp(rng.NormFloat64()*1.5 - 3) },
 	"Pareto":           func(rng *rand.Rand) float64 { return math.Pow(rng.Float64(), -1.2) },
@@ -32,7 +32,7 @@ func nearestRank(sorted []float64, thousandths int) float64 {
 	return sorted[rank-1]
 }
 
-// checkQuantiles compares the quantiles of a Sketch with those of its values.
+// checkQuantiles compares the quantiles of a Sketch with its values' quantiles.
 func checkQuantiles(t *testing.T, s *Sketch, values []float64) {
 	t.Helper()
 	sorted := slices.Sorted(slices.Values(values))
@@ -74,7 +74,7 @@ func TestSketch_WithinOnePercent(t *testing.T) {
 	}
 }
 
-// The edges of each bin are where the error is largest.
+// At the edges of each bin the error is largest.
 func TestSketch_WithinOnePercentAtTheEdges(t *testing.T) {
 	worst := 0.0
 	for bin := binOf(minSize); bin < binOf(limit); bin++ {
@@ -156,16 +156,16 @@ func TestSketch_LargeCounts(t *testing.T) {
 	same(t, reread(t, &s, &Sketch{}), &s)
 }
 
-// Order and grouping do not matter, even where bins had to be given up.
+// Order and grouping do not matter, even if bins were dropped.
 func TestSketch_MergeIsExact(t *testing.T) {
 	for name, value := range streams {
-		rng := rand.New(rand.NewPCG(3, 4)) // a map has no order: each stream has numbers of its own
+		rng := rand.New(rand.NewPCG(3, 4)) // maps have no order: a generator per stream
 		var all Sketch
 		parts := make([]Sketch, 3)
 		for i := range 3000 {
 			v := value(rng)
 			if name == "17 decades" {
-				v = math.Pow(v, 3) // 51 decades: bins are given up
+				v = math.Pow(v, 3) // 51 decades: bins are dropped
 			}
 			must(t, all.Add(v))
 			must(t, parts[i%3].Add(v))
@@ -185,8 +185,8 @@ func TestSketch_MergeIsExact(t *testing.T) {
 	}
 }
 
-// Sizes far below the largest are counted as if they were as large as the smallest bin that is kept: quantiles among
-// the others stay exact, and the memory stays bounded.
+// Sizes far below the largest count in the smallest kept bin: quantiles among the others stay exact, and the memory
+// stays bounded.
 func TestSketch_GivesUpTheSmallestSizes(t *testing.T) {
 	var s Sketch
 	var large []float64
@@ -223,14 +223,14 @@ func TestSketch_GivesUpTheSmallestSizes(t *testing.T) {
 	}
 }
 
-// What the documentation of Sketch says of its memory.
+// The memory documented for Sketch.
 func TestSketch_Memory(t *testing.T) {
 	for _, c := range []struct {
 		decades float64
 		most    int64
 	}{{0, 400}, {3, 1900}, {8, 4500}, {100, 8600}} {
 		rng := rand.New(rand.NewPCG(7, 8))
-		const sketches = 100 // so that other things on the heap do not matter
+		const sketches = 100 // many, so that other things on the heap do not matter
 		bytes := heapOf(t, func() any {
 			list := make([]Sketch, sketches)
 			for i := range list {

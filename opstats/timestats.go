@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// TimeStats is what is known of the times that an operation took. It is the class TimeStats of ProxyStore 1.1.0, and
-// gives the same bits for the same times. The class of ProxyStore 0.4 computes the same, and has no Last and LastAt,
-// but a size. The zero value is empty and ready to use.
+// TimeStats describes the times of an operation. It is the class TimeStats of ProxyStore 1.1.0, and gives the same bits
+// for the same times. The class of ProxyStore 0.4 computes the same, without Last and LastAt, but with a size. The zero
+// value is empty and ready to use.
 type TimeStats struct {
-	Count         float64 // how often the operation was done; a fraction only where it was sampled
+	Count         float64 // number of times; a fraction only with sampling
 	Avg, Min, Max float64 // milliseconds
-	Last          float64 // milliseconds, of the most recent time
-	LastAt        float64 // when that was recorded, in Unix seconds
-	SizeBytes     float64 // of the object that the operation last handled, as far as known
+	Last          float64 // milliseconds; the most recent time
+	LastAt        float64 // Unix seconds of Last
+	SizeBytes     float64 // of the object that the operation last handled
 	HasSize       bool    // whether SizeBytes is known
 }
 
@@ -31,8 +31,8 @@ func (s TimeStats) Total() float64 { return s.Avg * s.Count }
 // negative or not finite. It does not allocate.
 func (s *TimeStats) Add(ms float64, at time.Time) error { return s.AddN(ms, 1, at) }
 
-// AddN counts n times of the same length. A sampled event with the rate r stands for n = 1/r events, which need not be
-// whole. Besides the errors of Add, it returns ErrNotFinite if n is below 1 or not finite.
+// AddN counts n equal times. A sampled event with the rate r stands for n = 1/r events, which need not be whole.
+// Besides the errors of Add, it returns ErrNotFinite if n is below 1 or not finite.
 func (s *TimeStats) AddN(ms, n float64, at time.Time) error {
 	if !isSize(ms) || !(n >= 1 && n <= limit) {
 		return ErrNotFinite
@@ -50,9 +50,9 @@ func (s *TimeStats) AddN(ms, n float64, at time.Time) error {
 	return nil
 }
 
-// SetSize notes the size of the object of the operation that was added last; without one it changes nothing. It
-// returns [ErrNotFinite] for a size that is negative or not finite. ProxyStore 0.4 forgets the size when the next
-// operation has none, and in a sum. Here the last known size stays.
+// SetSize sets the size of the object of the last operation; before the first Add it changes nothing. It returns
+// [ErrNotFinite] for a size that is negative or not finite. ProxyStore 0.4 drops the size when the next operation has
+// none, and in a sum. Here the last known size stays.
 func (s *TimeStats) SetSize(bytes float64) error {
 	switch {
 	case !isSize(bytes):
@@ -64,10 +64,10 @@ func (s *TimeStats) SetSize(bytes float64) error {
 	return nil
 }
 
-// Merge returns the statistics of both. Last is that of the later one, and of o if both were recorded at the same
-// moment. The size is taken from the same one, or from the other one if only that knows a size.
+// Merge returns the statistics of both. Last is from the later one, or from o if both were recorded at the same moment.
+// The size is from the same one, or else from the other one.
 //
-// An empty TimeStats changes nothing. ProxyStore's own sum with an empty one may differ from x in the last bit,
+// An empty TimeStats changes nothing. ProxyStore's own sum of x and an empty one may differ from x in the last bit,
 // because it multiplies and divides by the count, and its sum of two empty ones is a ZeroDivisionError.
 func (s TimeStats) Merge(o TimeStats) TimeStats {
 	switch {
@@ -91,22 +91,22 @@ func (s TimeStats) Merge(o TimeStats) TimeStats {
 	return later
 }
 
-// weightedMean returns the mean of n values with mean a and m values with mean b. float64() keeps the compiler from
-// fusing a product into the sum on machines that can: the bits must be those of Python, on every machine.
+// weightedMean returns the mean of n values with mean a and m values with mean b. float64() prevents fused
+// multiply-add: the bits must be Python's on every machine.
 func weightedMean(a, n, b, m float64) float64 {
 	return (float64(a*n) + float64(b*m)) / (n + m)
 }
 
-// unixSeconds returns a moment as Python's time.time() does.
+// unixSeconds returns a time like Python's time.time().
 func unixSeconds(at time.Time) float64 {
 	return float64(at.Unix()) + float64(at.Nanosecond())/1e9
 }
 
-// timeStatsJSON is a TimeStats with the names of ProxyStore. Floats are written in the shortest form that reads back
-// to the same bits.
+// timeStatsJSON is a TimeStats with the names of ProxyStore. Floats have the shortest form that reads back to the same
+// bits.
 type timeStatsJSON struct {
 	Count  *float64 `json:"count,omitempty"`
-	Calls  *float64 `json:"calls,omitempty"` // what ProxyStore 0.4 calls the count
+	Calls  *float64 `json:"calls,omitempty"` // the count in ProxyStore 0.4
 	Avg    *float64 `json:"avg_time_ms,omitempty"`
 	Min    *float64 `json:"min_time_ms,omitempty"`
 	Max    *float64 `json:"max_time_ms,omitempty"`
@@ -116,7 +116,7 @@ type timeStatsJSON struct {
 }
 
 // MarshalJSON writes the fields with ProxyStore's names: count, avg_time_ms, min_time_ms, max_time_ms, last_time_ms,
-// last_timestamp, and size_bytes if the size is known. An empty TimeStats has a count of 0 and no more.
+// last_timestamp, and size_bytes if the size is known. An empty TimeStats has only a count of 0.
 func (s TimeStats) MarshalJSON() ([]byte, error) {
 	w := timeStatsJSON{Count: &s.Count, Last: s.Last, LastAt: s.LastAt}
 	if !s.Empty() {
@@ -129,14 +129,13 @@ func (s TimeStats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, bit for bit, and what ProxyStore's as_dict returns: "calls" is the
-// count, as in version 0.4, and a size of null is not known. What no TimeStats can be is an error. Unknown keys are
-// ignored.
+// UnmarshalJSON reads the output of MarshalJSON, bit for bit, and of ProxyStore's as_dict: "calls" is the count, as in
+// version 0.4, and a size of null is unknown. An impossible TimeStats is an error. Unknown keys are ignored.
 func (s *TimeStats) UnmarshalJSON(data []byte) error {
 	return readJSON("time stats", data, s, timeStatsJSON.timeStats)
 }
 
-// timeStats checks what was read and returns it as a TimeStats.
+// timeStats checks the JSON form and returns it as a TimeStats.
 func (w timeStatsJSON) timeStats() (TimeStats, error) {
 	switch count := cmp.Or(w.Count, w.Calls); {
 	case count == nil:
@@ -162,10 +161,9 @@ func (w timeStatsJSON) timeStats() (TimeStats, error) {
 	return s, nil
 }
 
-// check returns an error if times from outside are impossible. A mean may be outside of its range by what rounding
-// makes of it.
+// check returns an error if times from outside are impossible. Rounding may put a mean slightly outside its range.
 func (s TimeStats) check() error {
-	slack := max(1e-6*s.Max, 1e-300) // the second for products that underflow
+	slack := max(1e-6*s.Max, 1e-300) // the latter for products that underflow
 	switch {
 	case !isSize(s.Min) || !isSize(s.Max) || s.Min > s.Max:
 		return fmt.Errorf("min_time_ms %v and max_time_ms %v are not a range", s.Min, s.Max)

@@ -54,7 +54,7 @@ func TestTimeStats_RefusesWhatIsNoTime(t *testing.T) {
 	}
 }
 
-// No sum overflows, however large the times and their number are.
+// Sums do not overflow, with any times and counts.
 func TestTimeStats_StaysFinite(t *testing.T) {
 	var s TimeStats
 	for range 100 {
@@ -96,10 +96,10 @@ func TestTimeStats_MergeEmpty(t *testing.T) {
 	}
 }
 
-// The last known size stays: without a size, in a sum, and in a sum with one that knows none.
+// The last known size stays: after an operation without a size, in a sum, and in a sum with one of unknown size.
 func TestTimeStats_Size(t *testing.T) {
 	var s TimeStats
-	must(t, s.SetSize(3)) // of nothing
+	must(t, s.SetSize(3)) // no operation yet
 	same(t, s, TimeStats{})
 
 	for _, size := range []float64{5, -1, 7} {
@@ -145,7 +145,7 @@ func TestTimeStats_JSON(t *testing.T) {
 	}
 }
 
-// What ProxyStore 0.4 has in its TimeStats, and a size that it does not know.
+// ProxyStore 0.4 has other fields in its TimeStats, and an unknown size.
 func TestTimeStats_ReadsProxyStore04(t *testing.T) {
 	var s TimeStats
 	must(t, json.Unmarshal([]byte(`{"calls":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"size_bytes":null}`), &s))
@@ -181,7 +181,7 @@ func TestTimeStats_JSONRefusesWhatNoTimeStatsCanBe(t *testing.T) {
 	}
 }
 
-// A timestamp that came as a float64 is the same float64 in the statistics.
+// A timestamp from a float64 is the same float64 in the statistics.
 func TestTimeStats_TimestampsSurvive(t *testing.T) {
 	for i := range 100000 {
 		want := 1.7e9 + float64(i)*1234.567891

@@ -29,10 +29,10 @@ var listNames = [...]string{
 	NumFailedTransfers, NumFailedNotifications, NumKVExpiredReqs,
 }
 
-// perTransfer is how many lists, the first of listNames, have one number per transfer.
+// perTransfer is the number of lists, the first of listNames, with one number per transfer.
 const perTransfer = 4
 
-// isKnown reports whether the class has a list of a name.
+// isKnown reports whether the class has a list with this name.
 func isKnown(name string) bool { return slices.Contains(listNames[:], name) }
 
 // unknownLists returns the names that the class does not have, in alphabetical order.
@@ -40,41 +40,41 @@ func unknownLists[E any](lists map[string]E) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(lists)), isKnown)
 }
 
-// Bounds of the lists that are kept without being known.
+// The limits of unknown lists.
 const (
-	maxUnknownLists = 32  // how many
+	maxUnknownLists = 32  // number of lists
 	maxListName     = 200 // bytes of a name
 )
 
-// MaxDescriptors is the largest number of descriptors of one transfer. vLLM's class makes 32-bit numbers of them.
+// MaxDescriptors is the largest number of descriptors of one transfer. vLLM's class converts them to 32-bit numbers.
 const MaxDescriptors = math.MaxUint32
 
 // A Transfer is one transfer of KV cache.
 type Transfer struct {
-	XferMicros  float64   // how long it took, in microseconds
-	PostMicros  float64   // how long it took to post it, in microseconds
-	Bytes       float64   // how much was transferred
-	Descriptors float64   // in how many parts, at most MaxDescriptors
-	End         time.Time // when it ended; zero where that is not known
+	XferMicros  float64 // duration in microseconds
+	PostMicros  float64 // duration of posting in microseconds
+	Bytes       float64
+	Descriptors float64   // at most MaxDescriptors
+	End         time.Time // zero if unknown
 }
 
-// Transfers is the statistics of KV cache transfers. It is vLLM's class NixlKVConnectorStats with the methods Record,
-// RecordFailedTransfer and so on, CloneAndReset, Empty, Aggregate and Reduce, and its JSON is the class's data: seven
+// Transfers has the statistics of KV cache transfers. It is vLLM's class NixlKVConnectorStats with the methods Record,
+// RecordFailedTransfer and so on, CloneAndReset, Empty, Aggregate and Reduce. Its JSON is the class's data: seven
 // lists. The zero value is empty and ready to use.
 //
-// It differs from the class where the versions of vLLM differ. A list that is missing is empty, one that is not known
-// is kept (up to 32), and its entries make the statistics not empty, because they may be failures of a newer version.
+// It is lenient where versions of vLLM differ. A missing list is empty. An unknown list is kept (up to 32), and its
+// entries make the statistics not empty, because they may be failures of a newer version.
 //
-// The lists grow with the job. Condense replaces them by sums, which are exact, and by a [Sketch] for each P90.
-// [CondenseLargest] does so for the largest of several Transfers, where all together hold too much.
+// The lists grow with the job. Condense replaces them by exact sums and a [Sketch] for each P90. [CondenseLargest] does
+// so for the largest of several Transfers that hold too much together.
 type Transfers struct {
-	lists     map[string][]float64 // by name; nil once they are condensed
+	lists     map[string][]float64 // by name; nil once condensed
 	times     span
-	condensed *condensedLists // nil as long as the lists have everything
+	condensed *condensedLists // nil while the lists are kept
 }
 
 // Record adds a transfer. It returns [ErrNotFinite] if a number is negative or not finite, and [ErrMalformed] if there
-// are more descriptors than MaxDescriptors or the end is not in the years 1970 to 2199.
+// are more descriptors than MaxDescriptors or End is not in the years 1970 to 2199.
 func (t *Transfers) Record(x Transfer) error {
 	switch {
 	case !isSize(x.XferMicros) || !isSize(x.PostMicros) || !isSize(x.Bytes) || !isSize(x.Descriptors):
@@ -94,16 +94,16 @@ func (t *Transfers) Record(x Transfer) error {
 	return nil
 }
 
-// RecordFailedTransfer counts a transfer that failed.
+// RecordFailedTransfer counts a failed transfer.
 func (t *Transfers) RecordFailedTransfer() { t.append(NumFailedTransfers, 1) }
 
-// RecordFailedNotification counts a notification that failed.
+// RecordFailedNotification counts a failed notification.
 func (t *Transfers) RecordFailedNotification() { t.append(NumFailedNotifications, 1) }
 
-// RecordKVExpired counts a request whose blocks nobody fetched in time.
+// RecordKVExpired counts a request with blocks that were not fetched in time.
 func (t *Transfers) RecordKVExpired() { t.append(NumKVExpiredReqs, 1) }
 
-// append adds one number to a list, or to what became of it.
+// append adds a number to a list, or to its condensed form.
 func (t *Transfers) append(list string, v float64) {
 	if t.condensed != nil {
 		t.condensed.add(list, v)
@@ -112,8 +112,8 @@ func (t *Transfers) append(list string, v float64) {
 	t.extend(list, v)
 }
 
-// extend appends to a list. From 16384 numbers on it makes room for as many at a time, because append would leave up
-// to a quarter of the memory unused.
+// extend appends to a list. From 16384 numbers on it allocates in steps of that many, because append would leave up to
+// a quarter of the memory unused.
 func (t *Transfers) extend(name string, more ...float64) {
 	const step = 16384
 	list := t.lists[name]
@@ -126,7 +126,7 @@ func (t *Transfers) extend(name string, more ...float64) {
 	t.lists[name] = append(list, more...)
 }
 
-// CloneAndReset hands over everything, and leaves t empty.
+// CloneAndReset returns the contents of t, and leaves t empty.
 func (t *Transfers) CloneAndReset() *Transfers {
 	c := *t
 	*t = Transfers{}
@@ -134,7 +134,7 @@ func (t *Transfers) CloneAndReset() *Transfers {
 	return &c
 }
 
-// Clone returns an independent copy. It costs little: the lists are shared, because the numbers in them never change.
+// Clone returns an independent copy. It is cheap: the lists are shared, because their numbers never change.
 func (t *Transfers) Clone() *Transfers {
 	c := *t
 	c.lists = maps.Clone(t.lists)
@@ -146,7 +146,7 @@ func (t *Transfers) Clone() *Transfers {
 	return &c
 }
 
-// Empty reports whether all lists are empty. An interval with failures and without a transfer is not empty.
+// Empty reports whether all lists are empty. An interval with failures but no transfer is not empty.
 func (t *Transfers) Empty() bool { return t.entries() == 0 && t.condensed.empty() }
 
 // Len returns the number of transfers.
@@ -157,11 +157,11 @@ func (t *Transfers) Len() int64 {
 	return int64(len(t.lists[TransferDuration]))
 }
 
-// Uncondensed returns how many transfers the lists hold. A transfer is four numbers and takes 32 bytes; four failures,
-// or four entries of unknown lists, count like one transfer.
+// Uncondensed returns the number of transfers in the lists. A transfer is four numbers and takes 32 bytes; four
+// failures, or four entries of unknown lists, count as one transfer.
 func (t *Transfers) Uncondensed() int { return t.entries() / perTransfer }
 
-// entries returns how many numbers the lists hold.
+// entries returns the number of numbers in the lists.
 func (t *Transfers) entries() int {
 	n := 0
 	for _, list := range t.lists {
@@ -171,7 +171,7 @@ func (t *Transfers) entries() int {
 	return n
 }
 
-// Sum returns the length and the sum of a list, even if it was condensed. Both are 0 for a list that is not there.
+// Sum returns the length and the sum of a list, even if it was condensed. Both are 0 for a missing list.
 func (t *Transfers) Sum(list string) (n int64, sum float64) {
 	if t.condensed != nil {
 		sum := t.condensed.lists[list]
@@ -180,7 +180,7 @@ func (t *Transfers) Sum(list string) (n int64, sum float64) {
 	return int64(len(t.lists[list])), pairwiseSum(t.lists[list])
 }
 
-// UnknownLists returns the names of the lists that are kept without being known, in alphabetical order.
+// UnknownLists returns the names of the unknown lists, in alphabetical order.
 func (t *Transfers) UnknownLists() []string {
 	if t.condensed == nil {
 		return unknownLists(t.lists)
@@ -189,8 +189,8 @@ func (t *Transfers) UnknownLists() []string {
 }
 
 // Aggregate appends the lists of o, which does not change; an empty o changes nothing. It returns [ErrFull] if there
-// are too many unknown lists: those that found no room are lost, everything else was added. It returns [ErrNotFinite],
-// and changes nothing, if a list would have more than 2^53 entries.
+// are too many unknown lists: the excess lists are lost, everything else was added. It returns [ErrNotFinite], and
+// changes nothing, if a list would have more than 2^53 entries.
 func (t *Transfers) Aggregate(o *Transfers) error {
 	switch {
 	case o.Empty():
@@ -212,7 +212,7 @@ func (t *Transfers) Aggregate(o *Transfers) error {
 	return err
 }
 
-// appendLists is Aggregate where both have lists.
+// appendLists is Aggregate if both have lists.
 func (t *Transfers) appendLists(o *Transfers) (err error) {
 	t.times.merge(o.times)
 	other := len(t.UnknownLists())
@@ -229,24 +229,24 @@ func (t *Transfers) appendLists(o *Transfers) (err error) {
 	return err
 }
 
-// span is the time from the start of the first transfer to the end of the last one, of those whose end is known.
-// Nanoseconds since 1970 are exact, as Unix seconds in a float64 would not be.
+// A span is the time from the start of the first transfer to the end of the last one, over transfers with a known end.
+// Nanoseconds since 1970 are exact, unlike Unix seconds in a float64.
 type span struct {
 	first, last int64
-	n           int64 // how many transfers it has
+	n           int64 // number of transfers
 }
 
-// The end of a transfer lies in the years 1970 to 2199. No two nanoseconds are then too far apart for an int64, even
-// if a long duration is subtracted from one.
+// The end of a transfer lies in the years 1970 to 2199. Differences of nanoseconds then fit an int64, even if a long
+// duration is subtracted from one.
 const (
 	maxEnd      = 7258118400           // Unix seconds
-	maxDuration = 30 * 365 * 24 * 3600 // seconds; what took longer counts as that long
+	maxDuration = 30 * 365 * 24 * 3600 // seconds; longer ones count as this
 )
 
 // plausible reports whether a transfer may have ended at this moment.
 func plausible(end time.Time) bool { return end.Unix() >= 0 && end.Unix() < maxEnd }
 
-// add makes the span contain a transfer that ended at a plausible moment and took so many seconds.
+// add extends the span by a transfer with a plausible end and the given duration.
 func (s *span) add(end time.Time, seconds float64) {
 	last := end.UnixNano()
 	s.merge(span{last - int64(math.Round(min(seconds, maxDuration)*1e9)), last, 1})
@@ -260,7 +260,7 @@ func (s span) check() error {
 	return nil
 }
 
-// merge makes the span contain another one.
+// merge extends the span by another one.
 func (s *span) merge(o span) {
 	switch {
 	case o.n == 0:
@@ -272,8 +272,8 @@ func (s *span) merge(o span) {
 	*s = span{min(s.first, o.first), max(s.last, o.last), s.n + o.n}
 }
 
-// Span returns the start of the first transfer and the end of the last one. It reports false unless the end of each
-// transfer is known, so after data of vLLM's class was aggregated, too.
+// Span returns the start of the first transfer and the end of the last one. It reports false unless the end of every
+// transfer is known. Data of vLLM's class does not contain the ends.
 func (t *Transfers) Span() (first, last time.Time, ok bool) {
 	if t.times.n == 0 || t.times.n != t.Len() {
 		return time.Time{}, time.Time{}, false
@@ -281,9 +281,9 @@ func (t *Transfers) Span() (first, last time.Time, ok bool) {
 	return time.Unix(0, t.times.first).UTC(), time.Unix(0, t.times.last).UTC(), true
 }
 
-// WallThroughput returns the MiB that were transferred per second of the span, in which transfers may overlap. It
-// reports false if there is no span or it has no length. The throughput of Reduce divides by the sum of all durations
-// instead, which understates what transfers at the same time achieve.
+// WallThroughput returns the transferred MiB per second of the span, in which transfers may overlap. It reports false
+// if there is no span or it has no length. The throughput of Reduce divides by the sum of all durations instead, which
+// understates concurrent transfers.
 func (t *Transfers) WallThroughput() (mbPerSecond float64, ok bool) {
 	if _, _, known := t.Span(); !known || t.times.first == t.times.last {
 		return 0, false
@@ -294,18 +294,19 @@ func (t *Transfers) WallThroughput() (mbPerSecond float64, ok bool) {
 	return bytes / (1 << 20) / seconds, true
 }
 
-// ownMember is the member of a Transfers' JSON that vLLM's class does not have. It has what the lists do not say.
+// ownMember is the member of a Transfers' JSON that vLLM's class does not have. It contains the state outside the
+// lists.
 const ownMember = "perfagent"
 
 // stateJSON is the value of that member.
 type stateJSON struct {
-	Span     []int64            `json:"span,omitempty"`     // first and last nanosecond, and of how many transfers
-	Lists    map[string]tally   `json:"lists,omitempty"`    // what became of the lists
-	Sketches map[string]*Sketch `json:"sketches,omitempty"` // of the lists that have a P90
+	Span     []int64            `json:"span,omitempty"`     // first and last nanosecond, number of transfers
+	Lists    map[string]tally   `json:"lists,omitempty"`    // condensed lists
+	Sketches map[string]*Sketch `json:"sketches,omitempty"` // of the lists with a P90
 }
 
-// MarshalJSON writes the data of vLLM's class: an object of the seven lists, in the class's order, and then the
-// unknown ones. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
+// MarshalJSON writes the data of vLLM's class: an object of the seven lists, in the class's order, and then the unknown
+// ones. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
 func (t *Transfers) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for _, name := range slices.Concat(listNames[:], unknownLists(t.lists)) {
@@ -329,7 +330,7 @@ func (t *Transfers) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// appendMember appends a member to an object that has its "{".
+// appendMember appends a member to an object that begins with "{".
 func appendMember(out []byte, name string, value any) ([]byte, error) {
 	quoted, err := json.Marshal(name)
 	if err != nil {
@@ -346,7 +347,7 @@ func appendMember(out []byte, name string, value any) ([]byte, error) {
 	return append(append(append(out, quoted...), ':'), text...), nil
 }
 
-// state returns what the lists do not say.
+// state returns the state outside the lists.
 func (t *Transfers) state() stateJSON {
 	var w stateJSON
 	if t.times.n > 0 {
@@ -359,10 +360,10 @@ func (t *Transfers) state() stateJSON {
 	return w
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and the data of vLLM's class of any version. A list that is missing is
-// empty, an unknown one is kept. An error says that the data is malformed: a value that is no list of numbers, the
-// first four lists of different lengths, a negative number in one of the seven, descriptors above MaxDescriptors,
-// numbers beyond 1e100, more than 32 unknown lists or a name of more than 200 bytes.
+// UnmarshalJSON reads the output of MarshalJSON, and the data of vLLM's class of any version. A missing list is empty,
+// an unknown one is kept. These are errors: a value that is not a list of numbers, the first four lists of different
+// lengths, a negative number in one of the seven, descriptors above MaxDescriptors, numbers beyond 1e100, more than 32
+// unknown lists, and a name of more than 200 bytes.
 func (t *Transfers) UnmarshalJSON(data []byte) error {
 	return readJSON("transfers", data, t, func(members map[string]json.RawMessage) (read Transfers, err error) {
 		own := members[ownMember]
@@ -394,8 +395,8 @@ func (t *Transfers) readLists(members map[string]json.RawMessage) error {
 	return t.checkTransfers()
 }
 
-// numbers returns the numbers of a list. It takes the text apart itself, in a third of the time that encoding/json
-// needs. The text is known to be correct JSON, so anything between commas that can be read as a number is one.
+// numbers returns the numbers of a list. It parses the text itself, in a third of the time that encoding/json needs.
+// The text is valid JSON, so anything between commas that parses as a number is one.
 func numbers(raw json.RawMessage) ([]float64, error) {
 	inner, isList := bytes.CutPrefix(raw, []byte{'['})
 	inner = bytes.TrimSpace(bytes.TrimSuffix(inner, []byte{']'}))
@@ -418,7 +419,7 @@ func numbers(raw json.RawMessage) ([]float64, error) {
 	return list, nil
 }
 
-// checkTransfers returns an error if the known lists that were read are impossible, or do not fit together.
+// checkTransfers returns an error if the known lists are impossible, or do not fit together.
 func (t *Transfers) checkTransfers() error {
 	for i, name := range listNames {
 		list := t.lists[name]
@@ -437,7 +438,7 @@ func (t *Transfers) checkTransfers() error {
 	return nil
 }
 
-// readState reads what the lists do not say into Transfers that have their lists.
+// readState reads the state outside the lists into Transfers that have their lists.
 func (t *Transfers) readState(data []byte) error {
 	var w stateJSON
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -466,7 +467,7 @@ func (t *Transfers) readState(data []byte) error {
 	return nil
 }
 
-// condensed checks what was read and returns it.
+// condensed checks the JSON form and returns it.
 func (w stateJSON) condensed() (*condensedLists, error) {
 	c := newCondensed()
 	maps.Copy(c.lists, w.Lists)

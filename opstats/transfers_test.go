@@ -111,7 +111,7 @@ func TestReduced_JSON(t *testing.T) {
 
 // All halves of a thousandth of a millisecond, where numpy and Python round differently.
 func TestRounding_Halves(t *testing.T) {
-	for v, want := range map[float64][2]float64{ // of numpy, of Python
+	for v, want := range map[float64][2]float64{ // numpy, Python
 		0.0005: {0, 0.001}, 0.0025: {0.002, 0.003}, 0.0015: {0.002, 0.002}, 2.5: {2.5, 2.5}, 1e22: {1e22, 1e22},
 		0.0625: {0.062, 0.062}, 0.1875: {0.188, 0.188}, math.Inf(1): {math.Inf(1), math.Inf(1)},
 	} {
@@ -135,7 +135,7 @@ func TestTransfers_Record(t *testing.T) {
 	reread(t, &a, &Transfers{})
 }
 
-// An interval in which everything failed must not vanish.
+// An interval with failures only is not empty.
 func TestTransfers_FailuresAlone(t *testing.T) {
 	for list, record := range map[string]func(*Transfers){
 		NumFailedTransfers:     (*Transfers).RecordFailedTransfer,
@@ -188,7 +188,7 @@ func TestTransfers_Refuses(t *testing.T) {
 	must(t, a.Record(Transfer{Descriptors: MaxDescriptors, End: far.Add(-1)}))
 }
 
-// What was handed over does not change afterwards, and neither does a copy.
+// Neither the result of CloneAndReset nor a copy changes afterwards.
 func TestTransfers_CloneAndReset(t *testing.T) {
 	var a Transfers
 	record := func(us float64) { must(t, a.Record(Transfer{XferMicros: us, End: unix(us)})) }
@@ -228,7 +228,7 @@ func TestTransfers_CloneAndReset(t *testing.T) {
 	}
 }
 
-// A copy and its original go on from lists that they share, each for itself.
+// A copy and its original continue independently from shared lists.
 func TestTransfers_CloneGoesOnAlone(t *testing.T) {
 	interval := func(duration float64) *Transfers {
 		x := transfersOf(t, []float64{duration}, []float64{0}, []float64{0}, []float64{0})
@@ -236,7 +236,7 @@ func TestTransfers_CloneGoesOnAlone(t *testing.T) {
 		return x
 	}
 	var a Transfers
-	for i := range 5 { // so that the lists have room for more
+	for i := range 5 { // so that the lists have spare capacity
 		must(t, a.Aggregate(interval(float64(i))))
 	}
 	c := a.Clone()
@@ -248,8 +248,8 @@ func TestTransfers_CloneGoesOnAlone(t *testing.T) {
 	}
 }
 
-// Three workers hand over their data each second, which travels as JSON; the scheduler aggregates it. The result is
-// what one list of all transfers gives.
+// Three workers send their data each second, as JSON; the scheduler aggregates it. The result equals one list of all
+// transfers.
 func TestTransfers_RanksEqualOneList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var ranks [3]Transfers
@@ -299,7 +299,7 @@ func TestTransfers_AggregateAsVLLMTestsIt(t *testing.T) {
 	}
 }
 
-// The versions of vLLM differ in their lists. The class raises KeyError for one that the other side lacks.
+// Versions of vLLM have different lists. The class raises KeyError for a list that the other side lacks.
 func TestTransfers_OtherVersions(t *testing.T) {
 	var newer, all Transfers
 	must(t, json.Unmarshal([]byte(`{"num_failed_handshakes":[1,1,0.5],"remote_tokens":[]}`), &newer))
@@ -327,7 +327,7 @@ func TestTransfers_OtherVersions(t *testing.T) {
 	reread(t, &all, &Transfers{})
 }
 
-// Other lists are kept up to a bound. The transfers that come with too many are kept in any case.
+// Unknown lists are kept up to a limit. Transfers are kept even if they come with too many.
 func TestTransfers_TooManyOtherLists(t *testing.T) {
 	for _, condense := range []bool{false, true} {
 		var all Transfers
@@ -398,7 +398,7 @@ func TestTransfers_JSONRefusesWhatIsMalformed(t *testing.T) {
 	}
 }
 
-// An empty object, as the class's reset leaves it for data that is missing.
+// An empty object, like the result of the class's reset, means missing data.
 func TestTransfers_JSONOfNothing(t *testing.T) {
 	var a Transfers
 	must(t, a.Record(Transfer{XferMicros: 7}))
@@ -421,7 +421,7 @@ func TestTransfers_Span(t *testing.T) {
 		t.Errorf("one transfer: %v, want %v", rate, r.Throughput)
 	}
 
-	// Four at the same time: the class's rate is a quarter of what the wall clock says.
+	// Four concurrent transfers: the class's rate is a quarter of the wall clock's.
 	var b Transfers
 	for i := range 4 {
 		must(t, b.Record(Transfer{XferMicros: 1e6, Bytes: mib, End: end.Add(time.Duration(i) * time.Millisecond)}))
@@ -434,7 +434,7 @@ func TestTransfers_Span(t *testing.T) {
 		t.Errorf("%v and %v", rate, b.Reduce().Throughput)
 	}
 
-	// It survives all that keeps every transfer's end, and ends with the first transfer that has none.
+	// Span survives operations that keep every transfer's end, and is lost with the first transfer without one.
 	back := reread(t, &b, &Transfers{})
 	must(t, back.Aggregate(&a))
 	back.Condense()
@@ -458,14 +458,14 @@ func TestTransfers_SpanOfNothing(t *testing.T) {
 	if rate, ok := a.WallThroughput(); ok {
 		t.Errorf("%v in no time", rate)
 	}
-	must(t, a.Record(Transfer{XferMicros: 1e99, End: unix(5)})) // longer than the nanoseconds of an int64
+	must(t, a.Record(Transfer{XferMicros: 1e99, End: unix(5)})) // longer than an int64 of nanoseconds
 	if first, _, ok := a.Span(); !ok || first.Year() != 1940 {
 		t.Errorf("since %v", first)
 	}
 	reread(t, &a, &Transfers{})
 }
 
-// Beyond the lists the sums are exact, and the P90 are within 1 % of the nearest-rank value.
+// After Condense the sums are exact, and the P90 are within 1 % of the nearest-rank value.
 func TestTransfers_Condense(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	var exact, early, late Transfers
@@ -508,7 +508,7 @@ func TestTransfers_Condense(t *testing.T) {
 	reread(t, &late, &Transfers{})
 }
 
-// The largest go first, until what is left fits.
+// The largest are condensed first, until the rest fits.
 func TestCondenseBeyond(t *testing.T) {
 	list := make([]*Transfers, 4)
 	for i, n := range []int{3, 5, 5, 1} {
@@ -550,7 +550,7 @@ func TestCondenseBeyond(t *testing.T) {
 	}
 }
 
-// A sum that adding up in any order would get wrong.
+// A sum that naive addition gets wrong in any order.
 func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 	var a Transfers
 	a.Condense()
@@ -561,13 +561,13 @@ func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 	if _, sum := a.Sum(TransferDuration); sum != 1e16+100000 {
 		t.Errorf("%v", sum)
 	}
-	// The length of the list survives, and the sum does.
+	// The length and the sum of the list survive.
 	if n, sum := reread(t, &a, &Transfers{}).Sum(TransferDuration); n != 100001 || sum != 1e16+100000 {
 		t.Errorf("%v of %v", sum, n)
 	}
 }
 
-// Condensed or not, on either side: the same is counted.
+// The counts are the same whether either side is condensed or not.
 func TestTransfers_AggregateCondensed(t *testing.T) {
 	part := func(condense bool) *Transfers {
 		var a Transfers
@@ -615,7 +615,7 @@ func TestTransfers_AggregateOfHugeCounts(t *testing.T) {
 	reread(t, &b, &Transfers{})
 }
 
-// What the documentation of MaxHeld says of its memory.
+// The memory documented for MaxUncondensed.
 func TestTransfers_Memory(t *testing.T) {
 	const n = MaxUncondensed
 	bytes := heapOf(t, func() any {

@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// An Address says where the job may send to: two UDP ports, or the path of a Unix socket. The zero value is nowhere.
+// An Address is where the job may send operations: two UDP ports, or the path of a Unix socket. The zero value is no
+// address.
 type Address struct {
 	Host netip.Addr
-	Port uint16 // of StatsD; the next one is of DogStatsD. 0: any two free ports
-	Path string // absolute; of a Unix socket instead
+	Port uint16 // for StatsD; the next one is for DogStatsD. 0: any two free ports
+	Path string // absolute path of a Unix socket, instead of Host and Port
 }
 
-// ParseAddress reads the value of --ops: "off", "on" for any two free ports of 127.0.0.1, "[HOST:]PORT", or
+// ParseAddress parses the value of --ops: "off", "on" for any two free ports of 127.0.0.1, "[HOST:]PORT", or
 // "unix:PATH". HOST is an IP address or localhost, because looking up a name would delay the job.
 func ParseAddress(value string) (Address, error) {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -53,10 +54,10 @@ func ParseAddress(value string) (Address, error) {
 	return a, nil
 }
 
-// maxPath is the longest path of a Unix socket that all systems have room for.
+// maxPath is the longest path of a Unix socket on all systems.
 const maxPath = 103
 
-// parsePath reads what comes after "unix:".
+// parsePath parses the path after "unix:".
 func parsePath(path string) (Address, error) {
 	if path == "" {
 		return Address{}, fmt.Errorf("unix: has no path: give unix:PATH")
@@ -72,17 +73,17 @@ func parsePath(path string) (Address, error) {
 	return Address{Path: path}, nil
 }
 
-// IsZero reports whether the Address is nowhere.
+// IsZero reports whether there is no address.
 func (a Address) IsZero() bool { return a == Address{} }
 
-// IsPublic reports whether other machines can send there.
+// IsPublic reports whether other machines can send to the address.
 func (a Address) IsPublic() bool { return a.Path == "" && a.Host.IsValid() && !a.Host.IsLoopback() }
 
-// ParseEndpoint reads a value of --scrape, the URL of a Prometheus endpoint.
+// ParseEndpoint parses a value of --scrape, the URL of a Prometheus endpoint.
 func ParseEndpoint(value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	switch {
-	case err != nil: // the URL may have a password, and err a part of it
+	case err != nil: // without the URL, which may have a password, and err, which may have a part of it
 		return nil, errors.New("an endpoint is no URL: give http://HOST:PORT/PATH")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("%s is no URL of an endpoint: give http://HOST:PORT/PATH", u.Redacted())

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// python returns the interpreter that has the clients.
+// python returns the interpreter with the clients.
 func python(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -24,7 +24,7 @@ func python(t *testing.T) string {
 	return path
 }
 
-// job runs a program with the environment that an Intake makes, and nothing else but the PATH.
+// job runs a program with only the environment of an Intake and the PATH.
 func job(t *testing.T, in *Intake, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -34,7 +34,7 @@ func job(t *testing.T, in *Intake, name string, args ...string) {
 	}
 }
 
-// A program that knows statsd, and not perfagent.
+// A program that uses statsd, without perfagent's variables.
 const statsdJob = `
 from statsd.defaults.env import statsd
 for i in range(1000):
@@ -65,7 +65,7 @@ func TestClients_StatsD(t *testing.T) {
 	}
 }
 
-// A program that knows datadog, and not perfagent.
+// A program that uses datadog, without perfagent's variables.
 const datadogJob = `
 from datadog import initialize, statsd
 initialize(statsd_disable_buffering=%s)
@@ -128,7 +128,7 @@ printf '{"op":"link","s":0.25,"ok":true}\n{"attribute":"model","value":"m7"}' > 
 	}
 }
 
-// A server of prometheus_client with vLLM's metrics of NIXL, which is fed with five transfers and then asked for.
+// A server of prometheus_client with vLLM's NIXL metrics of five transfers.
 const prometheusJob = `
 import sys, time
 from prometheus_client import Counter, Gauge, Histogram, Summary, start_http_server
@@ -154,7 +154,7 @@ func TestClients_Prometheus(t *testing.T) {
 	port := fmt.Sprint(free.sockets[0].port.Port())
 	in := scraping(t, 50*time.Millisecond, "http://127.0.0.1:"+port+"/metrics")
 	in.Start(time.Now())
-	wait(t, in, "first scrape", scrapes(1)) // nobody answers yet
+	wait(t, in, "first scrape", scrapes(1)) // no server yet
 
 	cmd := exec.Command(interpreter, "-c", prometheusJob, port)
 	cmd.Stderr = os.Stderr

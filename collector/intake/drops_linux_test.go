@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// total returns all datagrams that are accounted for.
+// total returns the number of all counted datagrams.
 func total(ops aggregate.Operations) int64 {
 	n := ops.Dropped.Kernel + ops.Dropped.RateLimited
 	for _, s := range ops.Sources {
@@ -29,7 +29,7 @@ func shrink(t *testing.T, s *socket) {
 	}
 }
 
-// What the kernel drops is counted to the datagram, also when nothing is received afterwards.
+// Drops in the kernel are counted exactly, even if nothing is received afterwards.
 func TestIntake_KernelDrops(t *testing.T) {
 	in := opened(t, "on")
 	shrink(t, in.sockets[0])
@@ -38,15 +38,15 @@ func TestIntake_KernelDrops(t *testing.T) {
 	for range n {
 		send(t, conn, "a:1|c")
 	}
-	in.Start(time.Now()) // only now is anything read
+	in.Start(time.Now()) // reading begins only now
 	ops := closed(t, in)
 	if ops.Dropped.Kernel == 0 || total(ops) != n || ops.Counters["a"] != float64(*ops.Sources[0].Datagrams) {
 		t.Errorf("%d of %d: %+v", total(ops), n, ops)
 	}
 }
 
-// With a full buffer of 8 MiB, 10,000 datagrams wait until they are read, or thrown away and counted where the machine
-// is too slow to read them within maxDrain.
+// A full buffer of 8 MiB holds 10,000 datagrams. They are read, or discarded and counted if the machine cannot read
+// them within maxDrain.
 func TestIntake_LargeBuffer(t *testing.T) {
 	testenv.NeedsRoot(t, "to get a receive buffer larger than net.core.rmem_max")
 	in := opened(t, "on")
@@ -60,7 +60,7 @@ func TestIntake_LargeBuffer(t *testing.T) {
 	}
 }
 
-// A flood of any datagrams costs at most a quarter of a core, and each datagram is accounted for.
+// A flood of any datagrams costs at most a quarter of a core, and each datagram is counted.
 func TestIntake_Flood(t *testing.T) {
 	testenv.SkipIfShort(t, "two seconds of a flood")
 	in := opened(t, "on")
@@ -93,19 +93,19 @@ func TestIntake_Flood(t *testing.T) {
 	if total(ops) != sent || ops.Dropped.Kernel == 0 {
 		t.Errorf("%d of %d: %+v", total(ops), sent, ops.Dropped)
 	}
-	// The budget is looked at between chunks, and one takes 100 ms with the race detector on a slow machine. Without a
+	// The budget is checked between chunks, and one takes 100 ms with the race detector on a slow machine. Without a
 	// budget it would be the whole second.
 	if used > 2*maxUse {
 		t.Errorf("%v of CPU in a second", used)
 	}
 }
 
-// The senders of a Unix socket do not wait when the budget is used up: what comes is read and thrown away.
+// The senders of a Unix socket do not wait when the budget is used up: their datagrams are discarded.
 func TestIntake_UnixIsReadOn(t *testing.T) {
 	in := opened(t, "unix:"+t.TempDir()+"/s")
 	in.Start(time.Now())
 	in.mu.Lock()
-	in.budget.spend(time.Since(in.began), time.Second) // as if much had come
+	in.budget.spend(time.Since(in.began), time.Second) // use up the budget
 	in.mu.Unlock()
 	conn := sender(t, in, 0)
 	const n = 2000
@@ -117,7 +117,7 @@ func TestIntake_UnixIsReadOn(t *testing.T) {
 	}
 }
 
-// A sender does not wait for a perfagent that does not read, and finds no error when it is gone.
+// A sender does not wait for a perfagent that does not read, and gets no error after its end.
 func TestIntake_SenderNeverWaits(t *testing.T) {
 	in := opened(t, "on")
 	shrink(t, in.sockets[0])
@@ -131,7 +131,7 @@ func TestIntake_SenderNeverWaits(t *testing.T) {
 	for range 2000 {
 		var sendErr error
 		if err := raw.Control(func(fd uintptr) { sendErr = unix.Sendto(int(fd), []byte("a:1|c"), unix.MSG_DONTWAIT, nil) }); err != nil || sendErr != nil {
-			t.Fatal(err, sendErr) // EAGAIN, if it would have to wait
+			t.Fatal(err, sendErr) // EAGAIN if it would have to wait
 		}
 	}
 }

@@ -15,19 +15,19 @@ const (
 	dogstatsdVar = "PERFAGENT_OPS_DOGSTATSD_ADDR"
 	socketVar    = "PERFAGENT_OPS_SOCKET"
 
-	statsdHostVar = "STATSD_HOST" // Python's statsd reads the two
+	statsdHostVar = "STATSD_HOST" // for Python's statsd, with the next one
 	statsdPortVar = "STATSD_PORT"
-	ddURLVar      = "DD_DOGSTATSD_URL" // Datadog's clients read these
+	ddURLVar      = "DD_DOGSTATSD_URL" // for Datadog's clients, with the next two
 	ddHostVar     = "DD_AGENT_HOST"
 	ddPortVar     = "DD_DOGSTATSD_PORT"
 )
 
-// Variables returns the names of the variables in which a job finds where to send what it says.
+// Variables returns the names of the variables with the addresses for the job.
 func Variables() []string { return []string{addrVar, hostVar, portVar, dogstatsdVar, socketVar} }
 
-// Environ returns the environment for the job: a copy of environ with the addresses of the sockets. What the user has
-// set stays as it is; what an outer perfagent has set is replaced. The notes say, a sentence each, where the job's
-// StatsD goes if that is elsewhere. Without sockets the result is environ itself.
+// Environ returns the environment for the job: a copy of environ with the addresses of the sockets. It keeps variables
+// set by the user, and replaces variables of an outer perfagent. Each note is a sentence about another destination of
+// the job's StatsD. Without sockets it returns environ itself.
 func (in *Intake) Environ(environ []string) (result, notes []string) {
 	if len(in.sockets) == 0 {
 		return environ, nil
@@ -41,7 +41,7 @@ func (in *Intake) Environ(environ []string) (result, notes []string) {
 	}
 
 	first, second := in.sockets[0].jobAddress(), in.sockets[1].jobAddress()
-	host, port, _ := net.SplitHostPort(first) // it is of the form
+	host, port, _ := net.SplitHostPort(first) // always well-formed
 	e.set(addrVar, first)
 	e.set(hostVar, host)
 	e.set(portVar, port)
@@ -79,8 +79,7 @@ func (e *environment) set(name, value string) {
 	e.list = append(e.list, name+"="+value)
 }
 
-// removeOuter removes what an outer perfagent has set: its own variables, and those of clients that name the same
-// address.
+// removeOuter removes the variables of an outer perfagent: its own, and the clients' with the same address.
 func (e *environment) removeOuter() {
 	addr, _ := e.get(addrVar)
 	host, _ := e.get(statsdHostVar)

@@ -49,7 +49,7 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
-// at returns an Intake with two sockets that were never opened.
+// at returns an Intake with two unopened sockets.
 func at(ports ...string) *Intake {
 	in := &Intake{}
 	for _, p := range ports {

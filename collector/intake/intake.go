@@ -14,52 +14,52 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// Options say where an Intake receives.
+// Options configures an Intake.
 type Options struct {
 	Address        Address       // of the sockets; zero for none
 	Endpoints      []*url.URL    // Prometheus endpoints to scrape
 	ScrapeInterval time.Duration // 0 means 5 s
-	Charts         []string      // patterns of the series that get a time line
-	Sidecar        bool          // the job was not started by perfagent: its servers may be older
-	Booted         time.Time     // when the machine was booted; zero is not known
-	// Now is the clock of all timestamps. It is time.Now if it is nil.
+	Charts         []string      // patterns of the series with a timeline
+	Sidecar        bool          // perfagent did not start the job: its servers may be older
+	Booted         time.Time     // when the machine was booted; zero if unknown
+	// Now is the clock of all timestamps; nil means time.Now.
 	Now func() time.Time
 }
 
-// A Mark is a moment that the job has named by an event of DogStatsD.
+// A Mark is a moment that the job marked with a DogStatsD event.
 type Mark struct {
 	At   time.Time
 	Text string
 }
 
-// maxMarks is how many marks wait to be taken.
+// maxMarks is the largest number of pending marks.
 const maxMarks = 1000
 
-// An Intake receives until it is closed. Its methods may be called by any goroutine. None of them waits for the job or
-// for an endpoint; at most they wait until a few hundred datagrams are accounted for.
+// An Intake receives until it is closed. Its methods may be called by any goroutine. They never wait for the job or for
+// an endpoint; at most they wait for the processing of a few hundred datagrams.
 type Intake struct {
 	options  Options
 	sockets  []*socket
 	scrapers []*scraper
 
-	closing   chan struct{} // closed when the Intake is
+	closing   chan struct{} // closed by Close
 	wake      func()        // ends the wait for datagrams
 	receivers sync.WaitGroup
 	stop      context.CancelFunc // ends the scrapes
 	scrapes   sync.WaitGroup
-	reading   sync.Mutex // held by the scraper that works on its body
+	reading   sync.Mutex // held by the scraper that parses its body
 
-	mu           sync.Mutex // guards all that follows
+	mu           sync.Mutex // guards the fields below
 	aggregator   *aggregate.Aggregator
 	marks        []Mark
-	droppedMarks int64 // marks for which there was no room
+	droppedMarks int64 // marks beyond maxMarks
 	budget       budget
-	began        time.Time // of the budget
+	began        time.Time // start of the budget
 	closed       bool
 }
 
-// Open opens the sockets, which takes less than 100 µs. If they cannot be opened, the error says why, and the Intake
-// returned has none; the endpoints are scraped all the same.
+// Open opens the sockets, which takes less than 100 µs. If that fails, it returns an error and an Intake without
+// sockets, which still scrapes the endpoints.
 func Open(o Options) (*Intake, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -81,7 +81,7 @@ func Open(o Options) (*Intake, error) {
 	return in, err
 }
 
-// openSockets opens the sockets of the Address: both or none.
+// openSockets opens the sockets of the Address: all or none.
 func (in *Intake) openSockets() error {
 	a := in.options.Address
 	if a.IsZero() {
@@ -107,12 +107,12 @@ func (in *Intake) openSockets() error {
 	return nil
 }
 
-// Start begins to receive and to scrape, in goroutines of its own. jobStart is when the job started. Datagrams that
-// came since Open are not lost.
+// Start begins to receive and to scrape, in new goroutines. jobStart is the start of the job. Datagrams that came since
+// Open are not lost.
 func (in *Intake) Start(jobStart time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	in.stop = cancel
-	if err := in.begin(); err != nil { // they are read at the end all the same
+	if err := in.begin(); err != nil { // Close still reads them
 		in.mu.Lock()
 		for _, s := range in.sockets {
 			in.aggregator.AddFailure(s.source, err.Error())
@@ -128,20 +128,20 @@ func (in *Intake) Start(jobStart time.Time) {
 	}
 }
 
-// ScrapeNow begins one more scrape of each endpoint and does not wait for it. It is for the moment at which a signal
-// that ends the job is passed on.
+// ScrapeNow triggers one more scrape of each endpoint without waiting for it. It is called when a signal that ends the
+// job is forwarded.
 func (in *Intake) ScrapeNow() {
 	for _, s := range in.scrapers {
 		select {
 		case s.now <- struct{}{}:
-		default: // one is wanted already
+		default: // one is pending
 		}
 	}
 }
 
-// Collect appends what each time line was since the last Collect, and counts what the kernel has dropped. It also
-// returns the keys of the time lines. It is called with each sample, and allocates
-// nothing if there is room in figures and no line is new.
+// Collect appends the mean of each timeline since the last Collect, counts the datagrams that the kernel has dropped,
+// and returns the means and the keys of the timelines. It is called with each sample, and does not allocate if figures
+// has room and there is no new timeline.
 func (in *Intake) Collect(at time.Time, figures []aggregate.WeightedMean) ([]aggregate.WeightedMean, []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -151,14 +151,14 @@ func (in *Intake) Collect(at time.Time, figures []aggregate.WeightedMean) ([]agg
 	return in.aggregator.Collect(at, figures), in.aggregator.TimelineKeys()
 }
 
-// countDrops counts the datagrams that the kernel had no room for since the last time.
+// countDrops counts the datagrams that the kernel has dropped since the last call.
 func (in *Intake) countDrops() {
 	for _, s := range in.sockets {
 		in.aggregator.DropDatagrams(s.dropped(), 0)
 	}
 }
 
-// Marks returns the marks that came since the last call, and how many more there were than are kept.
+// Marks returns the marks since the last call, and the number of marks beyond maxMarks.
 func (in *Intake) Marks() (marks []Mark, beyond int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -169,7 +169,7 @@ func (in *Intake) Marks() (marks []Mark, beyond int64) {
 	return marks, beyond
 }
 
-// CopyAggregator returns a copy of what was received so far.
+// CopyAggregator returns a copy of the present Aggregator.
 func (in *Intake) CopyAggregator() *aggregate.Aggregator {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -177,8 +177,7 @@ func (in *Intake) CopyAggregator() *aggregate.Aggregator {
 	return in.aggregator.Clone()
 }
 
-// CopyAggregatorIfChanged returns a copy of the book if it has changed since it had the given number of changes, else
-// nil.
+// CopyAggregatorIfChanged returns a copy of the Aggregator if its Changes differ from changes, else nil.
 func (in *Intake) CopyAggregatorIfChanged(changes uint64) *aggregate.Aggregator {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -189,11 +188,11 @@ func (in *Intake) CopyAggregatorIfChanged(changes uint64) *aggregate.Aggregator 
 	return in.aggregator.Clone()
 }
 
-// maxClose is how long Close waits for scrapes, which end as soon as their connections are closed.
+// maxClose is how long Close waits for scrapes, which end when their connections are closed.
 const maxClose = 100 * time.Millisecond
 
-// Close takes what still waits in the sockets and closes them. It ends the scrapes. It returns the whole book,
-// which belongs to the caller; Book returns copies of a copy from then on.
+// Close reads the rest of the sockets, closes them, and ends the scrapes. It returns the Aggregator, which belongs to
+// the caller. Later calls of Close and CopyAggregator return copies.
 func (in *Intake) Close() *aggregate.Aggregator {
 	in.mu.Lock()
 	already := in.closed
@@ -210,7 +209,7 @@ func (in *Intake) Close() *aggregate.Aggregator {
 	in.wake()
 	in.receivers.Wait()
 	for _, s := range in.sockets {
-		_ = s.close() // everything was read, and the process needs it no more
+		_ = s.close() // everything was read, and the socket is not needed any more
 	}
 
 	in.stop()
@@ -224,12 +223,12 @@ func (in *Intake) Close() *aggregate.Aggregator {
 	return whole
 }
 
-// maxDrain is the CPU time in which what waits in the sockets is accounted for at the end. A full buffer of single
-// lines takes 20 ms. What is left then is thrown away and counted, which is quick; after another maxDrain, somebody
-// sends on and on. It is CPU time, as on a busy machine nothing may be lost uncounted either.
+// maxDrain is the CPU time for processing pending datagrams at the end. A full buffer of single lines takes 20 ms. The
+// rest is discarded and counted, which is quick; after another maxDrain, reading stops, because a sender does not stop.
+// It is CPU time so that a busy machine loses nothing uncounted.
 const maxDrain = 200 * time.Millisecond
 
-// drain reads the sockets until they are empty, and counts what the kernel dropped.
+// drain reads the sockets until they are empty, and counts the datagrams that the kernel dropped.
 func (in *Intake) drain() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -244,9 +243,9 @@ func (in *Intake) drain() {
 	in.countDrops()
 }
 
-// addDatagram takes the lines of a datagram; the caller holds the lock. It returns how many events there were.
+// addDatagram adds the lines of a datagram, and returns the number of events. The caller holds the lock.
 func (in *Intake) addDatagram(s *socket, datagram []byte, at time.Time) (events int64) {
-	if len(datagram) > MaxDatagram { // of a Unix socket, and cut
+	if len(datagram) > MaxDatagram { // from a Unix socket, and truncated
 		in.aggregator.Drop(wire.TooLong, datagram)
 		return 0
 	}
@@ -271,7 +270,7 @@ func (in *Intake) addDatagram(s *socket, datagram []byte, at time.Time) (events 
 	return events
 }
 
-// mark keeps the mark of an event until it is taken, if there is room; the caller holds the lock.
+// mark keeps the mark of an event, if there is room. The caller holds the lock.
 func (in *Intake) mark(e *wire.Event, at time.Time) {
 	if len(in.marks) == maxMarks {
 		in.droppedMarks++

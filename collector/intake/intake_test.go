@@ -30,7 +30,7 @@ func mustOpen(t testing.TB, address string) *Intake {
 	return in
 }
 
-// opened is mustOpen, with an Intake that is closed with the test.
+// opened is mustOpen, and closes the Intake with the test.
 func opened(t testing.TB, address string) *Intake {
 	t.Helper()
 	in := mustOpen(t, address)
@@ -64,7 +64,7 @@ func send(t testing.TB, conn net.Conn, datagrams ...string) {
 	}
 }
 
-// closed closes an Intake and returns what it received.
+// closed closes an Intake and returns its operations.
 func closed(t testing.TB, in *Intake) aggregate.Operations {
 	t.Helper()
 	return in.Close().Operations(time.Now())
@@ -91,7 +91,7 @@ func TestIntake_TwoPortsTwoDialects(t *testing.T) {
 	}
 }
 
-// What was sent before Start and just before Close counts, what is sent afterwards does not.
+// Datagrams sent before Start and just before Close count, later ones do not.
 func TestIntake_BeforeStartAndAtTheEnd(t *testing.T) {
 	for _, address := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "s")} {
 		in := opened(t, address)
@@ -109,7 +109,7 @@ func TestIntake_BeforeStartAndAtTheEnd(t *testing.T) {
 	}
 }
 
-// An Intake whose job never started is closed, too.
+// An Intake can be closed without a job.
 func TestIntake_NeverStarted(t *testing.T) {
 	in := opened(t, "on")
 	send(t, sender(t, in, 0), "a:1|c")
@@ -128,7 +128,7 @@ func TestIntake_PortTaken(t *testing.T) {
 	}
 	defer taken.Close()
 	port := taken.LocalAddr().(*net.UDPAddr).Port
-	for _, first := range []int{port, port - 1} { // the second of two may be the one
+	for _, first := range []int{port, port - 1} { // it may be the second of two
 		a, err := ParseAddress(fmt.Sprint(first))
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func TestIntake_PortTaken(t *testing.T) {
 }
 
 func TestIntake_GivenPorts(t *testing.T) {
-	free := opened(t, "on") // whose first port may have a free neighbour, or not
+	free := opened(t, "on") // its first port may have a free neighbour, or not
 	port := free.sockets[0].port.Port()
 	closed(t, free)
 	a, err := ParseAddress(fmt.Sprint(port))
@@ -175,7 +175,7 @@ func TestIntake_UnixSocket(t *testing.T) {
 
 	in.Start(time.Now())
 	conn := sender(t, in, 0)
-	const n = 1000 // a sender waits when the queue of about ten is full
+	const n = 1000 // a sender waits while the queue of about ten is full
 	for range n {
 		send(t, conn, "a:-1|g")
 	}
@@ -188,7 +188,7 @@ func TestIntake_UnixSocket(t *testing.T) {
 	}
 }
 
-// A socket that a perfagent left behind when it was killed is replaced, a file is not.
+// Open replaces the socket of a killed perfagent, but not a file.
 func TestIntake_LeftBehind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
 	old, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -213,11 +213,11 @@ func TestIntake_LeftBehind(t *testing.T) {
 	}
 }
 
-// What the job has put in the place of the socket stays.
+// Close keeps a file that the job has put in place of the socket.
 func TestIntake_PathReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
 	in := opened(t, "unix:"+path)
-	if err := os.Rename(path, path+".old"); err != nil { // so that its inode is not used again
+	if err := os.Rename(path, path+".old"); err != nil { // so that its inode is not reused
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
@@ -255,7 +255,7 @@ func TestIntake_Marks(t *testing.T) {
 	}
 }
 
-// Marks for which there is no room until the next sample are counted.
+// Marks beyond the limit until the next sample are counted.
 func TestIntake_MarksBeyondBounds(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
@@ -270,14 +270,14 @@ func TestIntake_MarksBeyondBounds(t *testing.T) {
 	}
 }
 
-// A sample collects the figures; a copy for the journal stays what it is.
+// A sample collects the means; a copy for the journal does not change.
 func TestIntake_CollectAndBook(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	conn := sender(t, in, 0)
 	send(t, conn, "a:4|c")
 	var early *aggregate.Aggregator
-	for early == nil || early.Operations(time.Now()).Counters["a"] == 0 { // received soon
+	for early == nil || early.Operations(time.Now()).Counters["a"] == 0 { // until received
 		time.Sleep(time.Millisecond)
 		early = in.CopyAggregator()
 	}
@@ -291,7 +291,7 @@ func TestIntake_CollectAndBook(t *testing.T) {
 	}
 }
 
-// The report of what was received is JSON with the names that a report has.
+// The report is JSON with the documented names.
 func TestIntake_ReportIsJSON(t *testing.T) {
 	in := opened(t, "on")
 	send(t, sender(t, in, 0), "a:1|ms", "\x1b]0;evil\x07:1|x", "<script>:1|c|#</script>:\"")
@@ -301,7 +301,7 @@ func TestIntake_ReportIsJSON(t *testing.T) {
 	}
 }
 
-// Others may ask until the very end, while the book that Close has returned is used.
+// Concurrent calls are allowed until the end, while the caller uses the Aggregator returned by Close.
 func TestIntake_IsAskedWhileItCloses(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())

@@ -14,7 +14,7 @@ import (
 )
 
 // senderVar makes this program a job that sends: ADDRESS RATE LINES SECONDS, where RATE is datagrams per second, LINES
-// lines in each. It keeps both CPUs busy meanwhile.
+// lines in each. It keeps both CPUs busy.
 const senderVar = "INTAKE_TEST_SENDER"
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sendSteadily sends in bursts, two hundred times a second, and prints how many datagrams it sent.
+// sendSteadily sends in bursts, two hundred times a second, and prints the number of sent datagrams.
 func sendSteadily(what string) error {
 	var address string
 	var rate, lines, seconds int
@@ -71,8 +71,8 @@ func ownCPU(t testing.TB) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// With the job keeping both CPUs busy, 20,000 datagrams of a line and 100,000 lines in larger datagrams come through
-// each second. The CPU that they cost is printed; with the race detector on a slow machine it is beyond the budget.
+// While the job keeps both CPUs busy, 20,000 datagrams of a line and 100,000 lines in larger datagrams arrive each
+// second. The test prints their CPU cost; with the race detector on a slow machine it exceeds the budget.
 func TestIntake_Rates(t *testing.T) {
 	testenv.SkipIfShort(t, "three seconds at each rate")
 	testenv.NeedsRoot(t, "to get a receive buffer larger than net.core.rmem_max")
@@ -80,7 +80,7 @@ func TestIntake_Rates(t *testing.T) {
 		rate, lines int
 	}{{20000, 1}, {3334, 30}} {
 		t.Run(fmt.Sprintf("%d of %d lines", tt.rate, tt.lines), func(t *testing.T) {
-			const tries = 4 // a machine may be busy with others for a while
+			const tries = 4 // the machine may be busy for a while
 			for range tries {
 				if receivesAll(t, tt.rate, tt.lines) {
 					return
@@ -91,7 +91,7 @@ func TestIntake_Rates(t *testing.T) {
 	}
 }
 
-// receivesAll has another process send, and reports whether all of that was received. What was not is counted.
+// receivesAll reports whether all datagrams of another process were received; the others are counted.
 func receivesAll(t *testing.T, rate, lines int) bool {
 	t.Helper()
 	in := opened(t, "on")
@@ -125,7 +125,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// All that a job of no length waits for. The budget is 200 µs.
+// The total wait of a job without duration. The budget is 200 µs.
 func BenchmarkOpenStartClose(b *testing.B) {
 	for b.Loop() {
 		in := mustOpen(b, "on")
@@ -134,7 +134,7 @@ func BenchmarkOpenStartClose(b *testing.B) {
 	}
 }
 
-// What each sample takes while nothing comes. The budget is 20 µs with a sample per second.
+// The cost per sample without datagrams. The budget is 20 µs with a sample per second.
 func BenchmarkCollect(b *testing.B) {
 	in := opened(b, "on")
 	in.Start(time.Now())

@@ -16,13 +16,13 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 )
 
-// Bounds of a scrape.
+// The limits of a scrape.
 const (
 	maxBody   = 8 << 20 // bytes
 	maxScrape = 5 * time.Second
 )
 
-// A scraper scrapes one endpoint from time to time.
+// A scraper periodically scrapes one endpoint.
 type scraper struct {
 	in       *Intake
 	url      *url.URL // without user info
@@ -33,8 +33,8 @@ type scraper struct {
 	now      chan struct{}
 }
 
-// newScraper returns the scraper of an endpoint. It has a connection of its own for each scrape: a server with a single
-// thread would wait for an idle one instead of serving the job.
+// newScraper returns the scraper of an endpoint. It opens a new connection for each scrape: a server with a single
+// thread would wait on an idle one instead of serving the job.
 func newScraper(in *Intake, u *url.URL) *scraper {
 	s := &scraper{in: in, user: u.User, now: make(chan struct{}, 1)}
 	plain := *u
@@ -79,7 +79,7 @@ func (s *scraper) run(ctx context.Context) {
 	}
 }
 
-// scrape asks the endpoint once, and adds what it says to the book.
+// scrape scrapes the endpoint once, and adds the result to the Aggregator.
 func (s *scraper) scrape(ctx context.Context) {
 	within := min(maxScrape, s.in.options.ScrapeInterval)
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -105,7 +105,7 @@ func (s *scraper) scrape(ctx context.Context) {
 	s.in.aggregator.AddScrape(s.source, int64(s.endpoint.AddTo(s.in.aggregator, at)), "", at)
 }
 
-// read gives the body to the endpoint.
+// read requests the metrics, and passes the body to the endpoint.
 func (s *scraper) read(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), nil)
 	if err != nil {
@@ -134,18 +134,18 @@ func (s *scraper) read(ctx context.Context) error {
 	return s.endpoint.Read(&bodyReader{response.Body, maxBody, &s.in.reading})
 }
 
-// isUnreachable reports whether an error says that there is no server. One that does not answer may only be slow.
+// isUnreachable reports whether an error means that there is no server. One that does not respond may only be slow.
 func isUnreachable(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
 	return ok && failed.Op == "dial" && !failed.Timeout() &&
-		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // we have no descriptor left to ask with
+		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // no free descriptors on our side
 }
 
-// A bodyReader reads a body piece by piece. While it waits for one, other scrapers may work on theirs.
+// A bodyReader reads a body in parts. While it waits for one, other scrapers may parse theirs.
 type bodyReader struct {
 	body    io.Reader
 	left    int         // bytes that the body may still have
-	reading *sync.Mutex // held by whoever works on a piece
+	reading *sync.Mutex // held while a part is parsed
 }
 
 // Read implements io.Reader.
@@ -161,7 +161,7 @@ func (p *bodyReader) Read(piece []byte) (n int, err error) {
 	return n, err
 }
 
-// checkResponse returns an error unless a response may be a text of Prometheus.
+// checkResponse returns an error unless a response may be Prometheus text.
 func checkResponse(r *http.Response) error {
 	if r.StatusCode != http.StatusOK {
 		return fmt.Errorf("it answers with status %d", r.StatusCode)

@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 )
 
-// scraping returns an Intake that scrapes endpoints once per interval, started at the given moment.
+// scraping returns an Intake that scrapes endpoints once per interval, started at the given time.
 func scraping(t testing.TB, interval time.Duration, endpoints ...string) *Intake {
 	t.Helper()
 	o := Options{ScrapeInterval: interval}
@@ -39,7 +39,7 @@ func scraping(t testing.TB, interval time.Duration, endpoints ...string) *Intake
 	return in
 }
 
-// wait asks until an Intake has what is wanted, for ten seconds at most.
+// wait polls until the operations of an Intake satisfy wanted, for ten seconds at most.
 func wait(t testing.TB, in *Intake, what string, wanted func(aggregate.Operations) bool) aggregate.Operations {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 10*time.Second; {
@@ -52,7 +52,7 @@ func wait(t testing.TB, in *Intake, what string, wanted func(aggregate.Operation
 	return aggregate.Operations{}
 }
 
-// scrapes reports whether the first source has had so many scrapes.
+// scrapes reports whether the first source has had n scrapes.
 func scrapes(n int64) func(aggregate.Operations) bool {
 	return func(ops aggregate.Operations) bool { return *ops.Sources[0].Scrapes >= n }
 }
@@ -65,7 +65,7 @@ func TestScraper_AsksOnlyForText(t *testing.T) {
 	}))
 	defer server.Close()
 	in := scraping(t, time.Hour, strings.Replace(server.URL, "http://", "http://user:secret@", 1)+"/metrics?token=hidden#x")
-	in.Start(time.Now().Add(-time.Second)) // the server was there before the job
+	in.Start(time.Now().Add(-time.Second)) // the server is older than the job
 	ops := wait(t, in, "scrape", scrapes(1))
 
 	r := got.Load()
@@ -82,7 +82,7 @@ func TestScraper_AsksOnlyForText(t *testing.T) {
 	}
 }
 
-// A server that starts after the job has counted from 0; a scrape that is asked for comes at once.
+// A server that starts after the job counts from 0; ScrapeNow scrapes at once.
 func TestScraper_ServerOfTheJob(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -205,7 +205,7 @@ func TestScraper_RedirectToTheSameHost(t *testing.T) {
 	}
 }
 
-// Only a server that was not there when the job started has counted nothing: one that is slow may have counted before.
+// Only a missing server at the start of the job has counted nothing: a slow one may have counted before.
 func TestScraper_SlowServerIsOlder(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -247,7 +247,7 @@ func TestSameHost_NeverToHTTP(t *testing.T) {
 	}
 }
 
-// An endpoint that does not answer does not delay the end, and what it says afterwards is nothing.
+// An endpoint that does not respond does not delay the end, and a later response is ignored.
 func TestScraper_CloseDoesNotWait(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -261,12 +261,12 @@ func TestScraper_CloseDoesNotWait(t *testing.T) {
 	<-asked
 	began := time.Now()
 	ops := closed(t, in)
-	if took := time.Since(began); took > maxScrape*4/5 || *ops.Sources[0].Scrapes != 0 { // a scrape that goes on takes all of it
+	if took := time.Since(began); took > maxScrape*4/5 || *ops.Sources[0].Scrapes != 0 { // a scrape that continues takes all of it
 		t.Errorf("%v, %+v", took, ops)
 	}
 }
 
-// largeBody returns a body of 4 MB in the order of which a client writes it.
+// largeBody returns a body of 4 MB in the order of a client.
 func largeBody() []byte {
 	var out bytes.Buffer
 	for k := 0; out.Len() < 4<<20; k++ {
@@ -278,7 +278,7 @@ func largeBody() []byte {
 	return out.Bytes()
 }
 
-// serving returns a scraper of a server that answers with a body.
+// serving returns a scraper of a server that responds with a body.
 func serving(t testing.TB, body []byte) *scraper {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
 	t.Cleanup(server.Close)
@@ -287,11 +287,11 @@ func serving(t testing.TB, body []byte) *scraper {
 	return s
 }
 
-// Of a body only a piece is in memory, however large it is.
+// Only a part of a body is in memory, however large it is.
 func TestScraper_MemoryOfABody(t *testing.T) {
 	body := largeBody()
 	s := serving(t, body)
-	s.scrape(t.Context()) // makes what is kept
+	s.scrape(t.Context()) // allocates the permanent memory
 
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -305,7 +305,7 @@ func TestScraper_MemoryOfABody(t *testing.T) {
 	}
 }
 
-// A server that does not end its answer keeps no other one waiting.
+// A server with an endless response does not delay other scrapes.
 func TestScraper_BesideASlowOne(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -330,8 +330,8 @@ func TestScraper_BesideASlowOne(t *testing.T) {
 	}
 }
 
-// The budget is 3 ms of CPU for a scrape of a vLLM server, the server's own included here. A large body shows what a
-// byte costs.
+// The budget is 3 ms of CPU for a scrape of a vLLM server; here it includes the server. A large body shows the cost of
+// a byte.
 func BenchmarkScraper(b *testing.B) {
 	vllm, err := os.ReadFile("wire/testdata/vllm.txt")
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// maxSend is how long a datagram waits for a receiver. UDP never waits. A Unix socket waits once about ten datagrams
-// are unread, which are read at once unless the machine is busy or perfagent has stopped.
+// maxSend is how long Send waits for a receiver. UDP never waits. A Unix socket waits while about ten datagrams are
+// unread; perfagent reads them at once, unless it has stopped or the machine is busy.
 const maxSend = 100 * time.Millisecond
 
-// A Sender sends lines to the perfagent that this program runs under. A nil Sender sends nothing.
+// A Sender sends lines to the perfagent that runs this program. A nil Sender sends nothing.
 type Sender struct{ conn net.Conn }
 
-// Dial returns a Sender to the address in the environment that [Intake.Environ] makes. Without an address, which is so
-// outside of perfagent, the Sender is nil.
+// Dial returns a Sender to the address in the environment made by [Intake.Environ]. Outside of perfagent there is none,
+// and the Sender is nil.
 func Dial() (*Sender, error) {
 	network, address := "udp", os.Getenv(addrVar)
 	if address == "" {
@@ -33,7 +33,7 @@ func Dial() (*Sender, error) {
 	return &Sender{conn}, nil
 }
 
-// Send sends one datagram. An error means that there is nobody to receive it, or that the receiver has stopped.
+// Send sends one datagram. An error means that there is no receiver, or that it has stopped.
 func (s *Sender) Send(datagram []byte) error {
 	if s == nil {
 		return nil
@@ -52,6 +52,6 @@ func (s *Sender) Send(datagram []byte) error {
 // Close closes the socket of the Sender.
 func (s *Sender) Close() {
 	if s != nil {
-		_ = s.conn.Close() // what was sent is sent
+		_ = s.conn.Close() // nothing is buffered
 	}
 }

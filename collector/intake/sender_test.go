@@ -76,7 +76,7 @@ func TestDial_AddressesOfNobody(t *testing.T) {
 	}
 }
 
-// Nobody reads this Unix socket. A sender waits for it once, and not for long.
+// A sender waits once for a Unix socket without a reader, and not for long.
 func TestSender_GivesUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	conn, err := net.ListenPacket("unixgram", path)

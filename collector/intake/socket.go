@@ -14,10 +14,10 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// MaxDatagram is the size of the largest datagram of UDP, in bytes. Larger ones of a Unix socket are cut.
+// MaxDatagram is the size of the largest UDP datagram, in bytes. Larger ones of a Unix socket are truncated.
 const MaxDatagram = 65507
 
-// wantedBuffer is how large a receive buffer is asked for: 8 MiB.
+// wantedBuffer is the requested size of receive buffers: 8 MiB.
 const wantedBuffer = 8 << 20
 
 // A socket receives datagrams of one dialect.
@@ -27,16 +27,16 @@ type socket struct {
 	kind    string // statsd, dogstatsd or unix
 	dialect wire.Dialect
 	address string // for the report
-	path    string // of a Unix socket
+	path    string // Unix sockets only
 	file    os.FileInfo
 	port    netip.AddrPort
 	source  int
 
 	event      wire.Event
 	buffer     []byte
-	discarding bool  // datagrams are thrown away: the budget is used up
+	discarding bool  // discard datagrams: the budget is used up
 	empty      bool  // the last read found nothing more
-	newest     int64 // how many datagrams there were since it did before
+	newest     int64 // number of datagrams since the socket was last empty
 }
 
 // A datagramConn is a socket of package net.
@@ -45,7 +45,7 @@ type datagramConn interface {
 	syscall.Conn
 }
 
-// openUDP opens two ports that follow each other, or any two.
+// openUDP opens two consecutive ports, or any two.
 func openUDP(a Address) ([]*socket, error) {
 	first, err := listenUDP(a, a.Port)
 	if err != nil {
@@ -70,7 +70,7 @@ func openUDP(a Address) ([]*socket, error) {
 func listenUDP(a Address, port uint16) (*socket, error) {
 	network := "udp"
 	if a.Host.Is4() {
-		network = "udp4" // "udp" makes [::] of 0.0.0.0, and the job would be told ::1, which not every client takes
+		network = "udp4" // "udp" turns 0.0.0.0 into [::] and the job's address into ::1, which some clients reject
 	}
 	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a.Host, port)))
 	if err != nil {
@@ -88,7 +88,7 @@ func listenUDP(a Address, port uint16) (*socket, error) {
 	return s, nil
 }
 
-// newSocket returns a socket of a connection, which belongs to the socket from then on.
+// newSocket returns a socket for a connection, and takes ownership of it.
 func newSocket(conn datagramConn) (*socket, error) {
 	h, err := newHandle(conn)
 	if err != nil {
@@ -97,7 +97,7 @@ func newSocket(conn datagramConn) (*socket, error) {
 	return &socket{handle: h, buffer: make([]byte, MaxDatagram+1)}, nil
 }
 
-// openUnix opens a Unix socket that only this user may send to. A socket that a perfagent has left behind is replaced.
+// openUnix opens a Unix socket that only this user may send to. It replaces a socket left behind by a perfagent.
 func openUnix(path string) ([]*socket, error) {
 	lc := net.ListenConfig{Control: restrictMode}
 	conn, err := lc.ListenPacket(context.Background(), "unixgram", path)
@@ -126,7 +126,7 @@ func openUnix(path string) ([]*socket, error) {
 	return []*socket{s}, nil
 }
 
-// isStaleSocket reports whether a path is that of a socket that nobody reads.
+// isStaleSocket reports whether path is a socket without a reader.
 func isStaleSocket(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != os.ModeSocket {
@@ -139,7 +139,7 @@ func isStaleSocket(path string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// cause returns what the system said, without the names of operation and address that package net puts before it.
+// cause returns the system's error, without the operation and the address that package net adds.
 func cause(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
@@ -159,7 +159,7 @@ func (s *socket) jobAddress() string {
 	return netip.AddrPortFrom(a, s.port.Port()).String()
 }
 
-// close closes the socket, and removes its path unless the job has put something else there.
+// close closes the socket, and removes its path unless the job has replaced it.
 func (s *socket) close() error {
 	err := s.handle.close()
 	if s.path == "" {
@@ -173,17 +173,17 @@ func (s *socket) close() error {
 	return errors.Join(err, os.Remove(s.path))
 }
 
-// gather is how long a UDP port is not read after all that were there have been: a wake-up takes as long as a hundred
-// datagrams. A large buffer has room for a longer time, unless more comes than a few.
+// The pauses after a UDP port has been read until it was empty: a wake-up takes as long as a hundred datagrams. The
+// long one is for large buffers when at most a few datagrams come.
 const (
 	coalesceDelay     = 10 * time.Millisecond
 	longCoalesceDelay = 100 * time.Millisecond
 	few               = 1000 // datagrams at once
 )
 
-// pause returns how long the socket is not read: for a while if it is empty, longer if the budget is used up. The
-// senders of a Unix socket wait once about ten datagrams are unread, so that is always read, and what comes while the
-// budget is used up is thrown away. The caller holds the lock.
+// pause returns how long not to read the socket: a moment if it is empty, longer if the budget is used up. A Unix
+// socket is always read, because its senders wait while about ten datagrams are unread; over budget, its datagrams are
+// discarded. The caller holds the lock.
 func (s *socket) pause() time.Duration {
 	over := s.in.budget.pause(time.Since(s.in.began))
 	s.discarding = over > 0 && s.path != ""
@@ -198,7 +198,7 @@ func (s *socket) pause() time.Duration {
 	return 0
 }
 
-// sleep waits for a pause. It reports false if the Intake is closed meanwhile.
+// sleep waits for pause. It returns false if the Intake is closed meanwhile.
 func (in *Intake) sleep(timer *time.Timer, pause time.Duration) bool {
 	if pause == 0 {
 		return true
@@ -213,9 +213,8 @@ func (in *Intake) sleep(timer *time.Timer, pause time.Duration) bool {
 	}
 }
 
-// chunk reads and accounts for datagrams until there are none, or until it is time to look at the budget. It reports
-// whether there was any. The caller holds the lock. read returns the size of the next datagram, or false if there is
-// none.
+// chunk reads and processes datagrams until there are none, or until the budget is due for a check. It reports whether
+// there were any. read returns the size of the next datagram, or false if there is none. The caller holds the lock.
 func (s *socket) chunk(read func(buffer []byte) (n int, ok bool)) bool {
 	start := threadTime()
 	at := s.in.options.Now()

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A handle is a descriptor that Go's network poller does not know. The poller would wake a thread for each datagram
-// that comes while nobody waits for one, which costs twice as much as reading it.
+// A handle is a descriptor outside Go's network poller. The poller would wake a thread for each datagram that arrives
+// while no goroutine waits for one, which costs twice as much as reading it.
 type handle struct {
 	fd      int
-	large   bool   // the receive buffer is large: what comes may wait
-	counted uint32 // drops that were counted
+	large   bool   // the receive buffer is large: datagrams may wait
+	counted uint32 // drops counted so far
 }
 
-// newHandle takes a connection over and asks for a large receive buffer. Only root gets more than net.core.rmem_max.
+// newHandle takes over a connection and requests a large receive buffer. Only root gets more than net.core.rmem_max.
 func newHandle(conn datagramConn) (h handle, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -27,22 +27,21 @@ func newHandle(conn datagramConn) (h handle, err error) {
 	}
 	controlErr := raw.Control(func(fd uintptr) {
 		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil {
-			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // less drops more, which is counted
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // else more drops
 		}
-		size, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) // 0 is small
+		size, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) // on error 0: small
 		h.large = size >= wantedBuffer
 		h.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	})
 	if err = errors.Join(controlErr, err); err != nil {
 		return h, err
 	}
-	return h, conn.Close() // which takes it from the poller
+	return h, conn.Close() // removes it from the poller
 }
 
 func (h *handle) close() error { return unix.Close(h.fd) }
 
-// restrictMode gives a Unix socket the mode 0600 before it has its path, so that no other user can send to it at any
-// time.
+// restrictMode sets the mode of a Unix socket to 0600 before it has a path, so that other users can never send to it.
 func restrictMode(_, _ string, raw syscall.RawConn) error {
 	var err error
 	controlErr := raw.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
@@ -50,7 +49,7 @@ func restrictMode(_, _ string, raw syscall.RawConn) error {
 }
 
 // begin begins to receive, in one goroutine for all sockets. It sleeps in Go's network poller until a socket is
-// readable, and does not wake up again until watch has been called.
+// readable, and then does not wake up again until watch is called.
 func (in *Intake) begin() error {
 	if len(in.sockets) == 0 {
 		return nil
@@ -59,7 +58,7 @@ func (in *Intake) begin() error {
 	if err != nil {
 		return os.NewSyscallError("epoll_create1", err)
 	}
-	if err := unix.SetNonblock(poll, true); err != nil { // else Go's poller does not take it
+	if err := unix.SetNonblock(poll, true); err != nil { // required by Go's poller
 		return errors.Join(os.NewSyscallError("fcntl", err), unix.Close(poll))
 	}
 	file := os.NewFile(uintptr(poll), "sockets")
@@ -105,7 +104,7 @@ func (in *Intake) receive(raw syscall.RawConn) {
 	}
 }
 
-// readAll reads some of what there is in each socket. It returns how long to wait before the next time.
+// readAll reads pending datagrams of each socket. It returns the pause before the next call.
 func (in *Intake) readAll() (pause time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -121,8 +120,7 @@ func (in *Intake) readAll() (pause time.Duration) {
 	return pause
 }
 
-// catchUp reads some of what waits while the sockets are not looked at, so that a sample has it. The caller holds the
-// lock.
+// catchUp reads datagrams that arrived during a pause, so that a sample includes them. The caller holds the lock.
 func (in *Intake) catchUp() {
 	for _, s := range in.sockets {
 		if !in.closed && in.budget.pause(time.Since(in.began)) == 0 {
@@ -131,8 +129,8 @@ func (in *Intake) catchUp() {
 	}
 }
 
-// readMore reads some of what there is, without waiting. It reports whether there was anything. The thread stays the
-// same, so that its CPU time can be measured. The caller holds the lock.
+// readMore reads pending datagrams without waiting, and reports whether there were any. It locks the thread to measure
+// its CPU time. The caller holds the lock.
 func (s *socket) readMore() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -147,11 +145,11 @@ func (s *socket) readMore() bool {
 	})
 }
 
-// dropped returns how many datagrams the kernel has dropped since the last call, because the buffer was full. Its
-// counter has 32 bits, and may wrap.
+// dropped returns the number of datagrams that the kernel has dropped since the last call, because the buffer was full.
+// Its counter has 32 bits, and may wrap.
 func (s *socket) dropped() int64 {
 	if s.path != "" {
-		return 0 // who sends there waits or is told
+		return 0 // senders wait or get an error
 	}
 	drops := kernelDrops(s.fd, s.counted)
 	more := drops - s.counted
@@ -160,8 +158,8 @@ func (s *socket) dropped() int64 {
 	return int64(more)
 }
 
-// kernelDrops returns the drops of a socket by SO_MEMINFO, or what they were if the kernel does not say.
-// (SO_RXQ_OVFL says it too, but with the next datagram that is received, so never of the last ones.)
+// kernelDrops returns the drops of a socket by SO_MEMINFO, or were if the kernel does not report them. (SO_RXQ_OVFL
+// reports them with the next received datagram, so never the last ones.)
 func kernelDrops(fd int, were uint32) uint32 {
 	const dropsIndex = 8 // SK_MEMINFO_DROPS
 	var info [dropsIndex + 1]uint32

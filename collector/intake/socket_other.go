@@ -11,14 +11,14 @@ import (
 // A handle is a socket of package net.
 type handle struct {
 	conn  net.PacketConn
-	large bool // never: the size of the buffer is not known
+	large bool // false: the size of the buffer is unknown
 }
 
 func newHandle(conn datagramConn) (handle, error) { return handle{conn: conn}, nil }
 
 func (h *handle) close() error { return h.conn.Close() }
 
-// restrictMode does nothing: the mode is set when the socket is there.
+// restrictMode does nothing: the mode is set once the socket exists.
 func restrictMode(_, _ string, _ syscall.RawConn) error { return nil }
 
 // begin begins to receive, in a goroutine for each socket.
@@ -53,7 +53,7 @@ func (s *socket) receive() {
 // catchUp does nothing: the receivers are always reading.
 func (in *Intake) catchUp() {}
 
-// take accounts for the datagram in the buffer. It returns how long to wait before the next one.
+// take processes the datagram in the buffer. It returns the pause before the next one.
 func (s *socket) take(n int) time.Duration {
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
@@ -66,13 +66,12 @@ func (s *socket) take(n int) time.Duration {
 		n = -1
 		return size, size >= 0
 	})
-	s.empty = false // nobody knows
+	s.empty = false // unknown
 
 	return s.pause()
 }
 
-// readMore reads a datagram if there is one, and waits a moment for it. It reports whether there was one. The caller
-// holds the lock.
+// readMore reads a datagram, waits a moment for it, and reports whether there was one. The caller holds the lock.
 func (s *socket) readMore() bool {
 	if s.conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return false
@@ -83,8 +82,8 @@ func (s *socket) readMore() bool {
 	})
 }
 
-// dropped returns 0: the system does not say how much it drops.
+// dropped returns 0: the system does not report drops.
 func (s *socket) dropped() int64 { return 0 }
 
-// threadTime returns the time, in place of the CPU time of this thread.
+// threadTime returns the wall clock, in place of the CPU time of this thread.
 func threadTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -7,9 +7,9 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// Append adds a line to the file at path, which is made if it is not there. One write adds all of it, so
-// that lines of several programs do not mix. It begins with a line end if the file has something already:
-// what another program began to write is then a line of its own. What is not a regular file is left alone.
+// Append adds a line to the file at path, and creates the file if it does not exist. It uses one write, so that lines
+// of several programs do not mix. In a file that is not empty it begins with a line end, which terminates an incomplete
+// line of another program. It returns an error if path is not a regular file.
 func Append(path string, l Line) error {
 	f, err := durable.OpenAppend(path)
 	if err != nil {

@@ -11,21 +11,22 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// A changeDetector tells whether a file has changed, where its file system answers promptly. It costs one system call,
-// and takes no other goroutine.
+// A changeDetector detects changes of a file on file systems that respond promptly. A check is one system call in the
+// calling goroutine.
 type changeDetector struct {
 	path []byte // ends with a 0
 	able bool
-	last fileStatus // of the look before
+	last fileStatus // of the last check
 }
 
-// A fileStatus is what changes with a file: the zero value is that of one that does not exist.
+// A fileStatus changes when a file does. The zero value is for a file that does not exist.
 type fileStatus struct {
 	inode, size, device uint64
 	modified            unix.StatxTimestamp
 }
 
-// newChangeDetector takes the first glance at a path. It asks the file system of its directory.
+// newChangeDetector returns a changeDetector after its first check of path. It is able if the file system of path's
+// directory is prompt.
 func newChangeDetector(path string) *changeDetector {
 	able := strconv.IntSize == 64 && strings.IndexByte(path, 0) < 0 && timeout.IsLocalFS(filepath.Dir(path))
 	g := &changeDetector{path: append([]byte(path), 0), able: able}
@@ -33,7 +34,7 @@ func newChangeDetector(path string) *changeDetector {
 	return g
 }
 
-// isUnchanged reports whether the file is as it was at the glance before. It reports false if that is not known.
+// isUnchanged reports whether the file is unchanged since the last check. It reports false if that is unknown.
 func (g *changeDetector) isUnchanged() bool {
 	if !g.able {
 		return false

@@ -2,10 +2,10 @@
 
 package marks
 
-// A changeDetector tells nothing here.
+// A changeDetector detects nothing here.
 type changeDetector struct{}
 
 func newChangeDetector(string) *changeDetector { return &changeDetector{} }
 
-// isUnchanged reports false: it is not known.
+// isUnchanged reports false: unknown.
 func (*changeDetector) isUnchanged() bool { return false }

@@ -14,67 +14,66 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// The bounds of what is taken from a file. What is beyond is counted.
+// The limits of a file. Excess is counted.
 const (
 	MaxMarks      = 1000    // moments
-	MaxPhaseSpans = 1000    // times that a phase begins
+	MaxPhaseSpans = 1000    // beginnings of phases
 	MaxFile       = 1 << 20 // bytes
 )
 
-// answerWithin is how long a look at the file is waited for, and lastWithin the last one, which has no other after it.
-// A file system whose server is gone blocks forever; it is waited for once, not in every look.
+// pollTimeout is the timeout of a Poll, finishTimeout the timeout of Finish, which is the last chance. A file system
+// with a lost server blocks forever: a Poll does not wait again for an operation that is still pending.
 const (
 	pollTimeout   = 200 * time.Millisecond
 	finishTimeout = 2 * time.Second
 )
 
-// A Dropped counts what is beyond the bounds.
+// A Dropped counts what exceeds the limits.
 type Dropped struct {
 	Marks      int64 `json:"marks,omitzero"`
-	PhaseSpans int64 `json:"stretches,omitzero"` // times that a phase began
-	Bytes      int64 `json:"bytes,omitzero"`     // of the file that were not read
+	PhaseSpans int64 `json:"stretches,omitzero"` // beginnings of phases
+	Bytes      int64 `json:"bytes,omitzero"`     // unread bytes of the file
 }
 
-// Update is what a look at the file found.
+// An Update is the result of a poll of the file.
 type Update struct {
 	Lines   []Line  // in the order of the file
-	Dropped Dropped // since the look before; but Bytes is of the whole file
-	Why     string  // why the file is not read; "" if it is, or does not exist
+	Dropped Dropped // since the last poll; but Bytes is of the whole file
+	Why     string  // why the file cannot be read; "" if it can, or does not exist
 }
 
-// A Follower reads a file of marks while a job appends to it. A look is one question for the file's
-// status, and reads only what was added. The question is one that may never be answered, unless the file system is
-// known to be prompt. What is not a regular file, shrinks, or is replaced is never
-// read again. A Follower belongs to one goroutine.
+// A Follower reads a file of marks while a job appends to it. A poll asks for the file's status, and reads only what
+// was added. It runs with a timeout, unless the file system is known to be prompt and the file is unchanged. A Follower
+// never reads again a file that is not regular, shrinks, or is replaced. It belongs to one goroutine.
 type Follower struct {
 	caller       *timeout.Caller[Update]
 	poll, finish func() Update
 	file         file
-	detector     *changeDetector // nil before the first look
-	idleUpdate   Update          // what the look before found that is true of the file, and not news
+	detector     *changeDetector // nil before the first poll
+	idleUpdate   Update          // result of a poll without changes
 }
 
-// A file is the state of a Follower. While a look is under way it belongs to that.
+// A file is the state of a Follower. A running poll owns it.
 type file struct {
 	path string
 	open *os.File // stays open, so that no other file gets its identity
 	info os.FileInfo
-	read int64  // bytes
-	rest []byte // the beginning of a line whose end was not read yet
-	tail []byte // the last bytes that were read; others in their place mean that the file was written anew
-	// modified is when the file was last written to, as of the newest look.
+	read int64  // number of bytes read
+	rest []byte // beginning of an incomplete line
+	tail []byte // last bytes read; if they change, the file was rewritten
+	// modified is the modification time of the file at the newest poll.
 	modified time.Time
-	// unread is how many bytes of an unfinished line were given up at the bound.
+	// unread is the number of bytes of an incomplete line that were dropped at the limit.
 	unread int64
-	// earlier is the phase that was on before the recording, until the first look.
+	// earlier is the phase at the start of the recording, until the first poll.
 	earlier []Line
 
-	marks, phaseSpans int  // taken so far
-	phase             bool // one is on
+	marks, phaseSpans int  // number so far
+	phase             bool // inside a phase
 	stopReason        string
 }
 
-// Follow returns a Follower of the file at path, which may not exist yet.
+// Follow returns a Follower of the file at path, which need not exist yet.
 func Follow(path string) *Follower {
 	f := &Follower{caller: timeout.NewCaller[Update](), file: file{path: path}}
 	f.poll = func() Update {
@@ -88,10 +87,10 @@ func Follow(path string) *Follower {
 	return f
 }
 
-// Poll returns what was added since the look before. A line without its end waits for it.
+// Poll returns the additions since the last poll. An incomplete line waits for its end.
 func (f *Follower) Poll() Update {
 	unchanged := !f.caller.Pending() && f.detector != nil && f.detector.isUnchanged()
-	if unchanged && f.idleUpdate.Why == "" { // what could not be read may be readable now, though it is the same
+	if unchanged && f.idleUpdate.Why == "" { // after an error, the file may be readable now although it is unchanged
 		return f.idleUpdate
 	}
 
@@ -100,11 +99,11 @@ func (f *Follower) Poll() Update {
 	return news
 }
 
-// Finish is the last Look: a line counts without its end. It closes the file.
+// Finish is the last Poll: an incomplete line counts, too. It closes the file.
 func (f *Follower) Finish() Update { return f.call(f.finish, finishTimeout, finishTimeout) }
 
-// Skip passes over what is in the file already, which is from before the recording. Only the phase that is
-// on then remains: the next Look has it first, with a time before all others.
+// Skip skips the present content of the file, which is older than the recording. Only the present phase remains: the
+// next Poll returns it first, with the time 0.
 func (f *Follower) Skip() {
 	f.call(func() Update {
 		f.file.skip()
@@ -112,7 +111,7 @@ func (f *Follower) Skip() {
 	}, 0, pollTimeout)
 }
 
-// skip passes over what is in the file.
+// skip skips the present content of the file.
 func (f *file) skip() {
 	lines := f.poll(false).Lines
 	f.marks, f.phaseSpans, f.phase = 0, 0, false
@@ -127,7 +126,8 @@ func (f *file) skip() {
 	}
 }
 
-// call asks a question once the one before is answered, which may take as long as before, and the answer within.
+// call runs question after the previous one has finished, for which it waits at most before, and waits for its result
+// at most within.
 func (f *Follower) call(question func() Update, before, within time.Duration) Update {
 	none := func(limit time.Duration) Update {
 		return Update{Why: fmt.Sprintf("read marks %s: no answer within %v", f.file.path, max(limit, pollTimeout))}
@@ -150,7 +150,7 @@ func (f *Follower) call(question func() Update, before, within time.Duration) Up
 	return earlier.merge(news)
 }
 
-// merge puts two looks together.
+// merge combines the results of two polls.
 func (n Update) merge(o Update) Update {
 	o.Lines = append(n.Lines, o.Lines...)
 	o.Dropped.Marks += n.Dropped.Marks
@@ -182,8 +182,8 @@ func (f *file) poll(last bool) (news Update) {
 	return news
 }
 
-// status asks for the file's status, and opens it when it is there. A file that is not to be read sets
-// f.stopped; an error is one that may go away.
+// status returns the file's status, and opens the file when it exists. It calls stop for a file that must not be read;
+// an error may be temporary.
 func (f *file) status() (info os.FileInfo, err error) {
 	if f.stopReason != "" {
 		return nil, nil
@@ -212,7 +212,7 @@ func (f *file) status() (info os.FileInfo, err error) {
 	return info, nil
 }
 
-// begin opens the file, which info is the status of.
+// begin opens the file with the given status.
 func (f *file) begin(info os.FileInfo) error {
 	open, err := durable.OpenNoAtime(f.path)
 	if err != nil {
@@ -233,7 +233,7 @@ func (f *file) begin(info os.FileInfo) error {
 	return nil
 }
 
-// stop ends the reading for good.
+// stop ends reading for good.
 func (f *file) stop(why string) {
 	f.stopReason = fmt.Sprintf("read marks %s: %s", f.path, why)
 	f.rest = nil
@@ -243,7 +243,7 @@ func (f *file) stop(why string) {
 	}
 }
 
-// take reads what was added to the file, within the bound.
+// take reads what was added to the file, within the limit.
 func (f *file) take(info os.FileInfo, last bool, news *Update) {
 	size := info.Size()
 	if !info.ModTime().Equal(f.modified) || min(size, MaxFile) > f.read {
@@ -264,8 +264,8 @@ func (f *file) take(info os.FileInfo, last bool, news *Update) {
 	}
 }
 
-// readTo reads the file up to a size, and takes the whole lines of it. It begins with the last bytes that were
-// read before, so that a file that was cut and written anew is recognized.
+// readTo reads the file up to a size, and takes its complete lines. It rereads the last bytes, to detect a file that
+// was truncated and rewritten.
 func (f *file) readTo(size int64, news *Update) {
 	data := make([]byte, int64(len(f.tail))+size-f.read)
 	n, err := f.open.ReadAt(data, f.read-int64(len(f.tail)))
@@ -274,7 +274,7 @@ func (f *file) readTo(size int64, news *Update) {
 		news.Why = "read marks: " + err.Error()
 	}
 	switch {
-	case n < len(f.tail): // it is being cut: the next look shows it
+	case n < len(f.tail): // it is being truncated: the next poll shows it
 		return
 	case !bytes.HasPrefix(data, f.tail):
 		f.stop("it was written anew: append to it with >>")
@@ -290,10 +290,10 @@ func (f *file) readTo(size int64, news *Update) {
 	f.takeLines(news)
 }
 
-// maxTail is how many bytes of what was read are compared.
+// maxTail is the number of bytes that readTo compares.
 const maxTail = 64
 
-// takeLines takes the whole lines of what was read.
+// takeLines takes the complete lines.
 func (f *file) takeLines(news *Update) {
 	whole := bytes.LastIndexByte(f.rest, '\n') + 1
 	for line := range bytes.Lines(f.rest[:whole]) {
@@ -304,8 +304,7 @@ func (f *file) takeLines(news *Update) {
 	}
 }
 
-// takeLine takes a line, or counts it where it is beyond the bounds. A phase beyond them ends the one
-// before it.
+// takeLine takes a line, or counts it as dropped. A phase beyond the limit ends the phase before it.
 func (f *file) takeLine(data []byte, news *Update) {
 	l, ok := Parse(data)
 	switch {
@@ -327,7 +326,7 @@ func (f *file) takeLine(data []byte, news *Update) {
 	}
 }
 
-// endPhase ends a phase that is on, at a time or, for NaN, now.
+// endPhase ends the present phase, if any, at a time; NaN is now.
 func (f *file) endPhase(at float64, news *Update) {
 	if f.phase {
 		f.phase = false

@@ -33,7 +33,7 @@ func add(t *testing.T, path, data string) {
 	}
 }
 
-// texts returns what lines say, phases in brackets.
+// texts returns the texts of lines, phases in brackets.
 func texts(news Update) []string {
 	var out []string
 	for _, l := range news.Lines {
@@ -52,7 +52,7 @@ func wantTexts(t *testing.T, news Update, want ...string) {
 	}
 }
 
-// What could not be read is read as soon as it can be, though the file has not changed.
+// After an error, the file is read as soon as possible, even if it is unchanged.
 func TestFollower_TriesAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	add(t, path, "one\n")
@@ -85,7 +85,7 @@ func TestFollower_ReadsWhatIsAdded(t *testing.T) {
 	wantTexts(t, f.Finish(), "last")
 }
 
-// A file whose content does not tell what was added is not read again.
+// A file with unclear additions is not read again.
 func TestFollower_StopsForGood(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
@@ -93,7 +93,7 @@ func TestFollower_StopsForGood(t *testing.T) {
 	}{
 		{"truncated", "has shrunk", func(t *testing.T, path string) { write(t, path, "x\n") }},
 		{"written anew", "was written anew", func(t *testing.T, path string) {
-			write(t, path, "{\"phase\":\"next\"}\none\n") // as long as before
+			write(t, path, "{\"phase\":\"next\"}\none\n") // same length as before
 		}},
 		{"written anew and longer", "was written anew", func(t *testing.T, path string) {
 			write(t, path, "{\"phase\":\"the next one\"}\none\n")
@@ -160,7 +160,7 @@ func TestFollower_CountsWhatIsBeyondTheBounds(t *testing.T) {
 	if want := (Dropped{Marks: 500, PhaseSpans: 500}); news.Dropped != want || len(news.Lines) != MaxMarks+MaxPhaseSpans+1 {
 		t.Errorf("lost %+v of %d lines that came; want %+v", news.Dropped, len(news.Lines), want)
 	}
-	// The first phase beyond the bound ends the one before it, when it begins.
+	// The first phase beyond the limit ends the phase before it, at its beginning.
 	if end := news.Lines[len(news.Lines)-1]; !end.IsPhase || end.Text != "" || end.At != 1000 {
 		t.Errorf("the last line is %+v", end)
 	}
@@ -189,7 +189,7 @@ func TestFollower_ReadsAMebibyte(t *testing.T) {
 	}
 }
 
-// A file system that hangs is waited for once, and its late answer is not lost.
+// A hanging file system is waited for once, and its late result is not lost.
 func TestFollower_TakesALateAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
@@ -231,7 +231,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// BenchmarkFollower_Look is what each sample of a job that marks nothing costs.
+// BenchmarkFollower_Look measures a sample of a job without marks.
 func BenchmarkFollower_Look(b *testing.B) {
 	f := Follow(filepath.Join(b.TempDir(), "node-0.marks"))
 	b.ReportAllocs()
@@ -251,7 +251,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// A file that is only touched, or written with what it had, is read on.
+// A file that is touched, or rewritten with the same content, is still followed.
 func TestFollower_ReadsOnAfterATouch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
@@ -266,7 +266,7 @@ func TestFollower_ReadsOnAfterATouch(t *testing.T) {
 	wantTexts(t, f.Poll(), "two")
 }
 
-// Of what was in the file before the recording only the phase that is on counts, from the start.
+// Of the lines from before the recording, only the present phase counts, from the start.
 func TestFollower_SkipsWhatWasBefore(t *testing.T) {
 	for before, want := range map[string][]string{
 		"one\n{\"phase\":\"load\",\"ts\":5}\ntwo\n{\"phase\":\"train\"}\nthree\n": {"[train]", "four"},
@@ -287,7 +287,7 @@ func TestFollower_SkipsWhatWasBefore(t *testing.T) {
 	}
 }
 
-// A line that is never ended is not looked at again until something is added, and not kept beyond the bound.
+// A line without an end is not read again until something is added, and not kept beyond the limit.
 func TestFollower_LineWithoutAnEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
@@ -308,7 +308,7 @@ func TestFollower_LineWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// A line of ours is one of its own, whatever another program has begun to write.
+// Append writes a separate line, even after an incomplete line of another program.
 func TestAppend_AfterAnUnfinishedLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
@@ -321,7 +321,7 @@ func TestAppend_AfterAnUnfinishedLine(t *testing.T) {
 	wantTexts(t, f.Finish(), "half done", "[test]", "[]")
 }
 
-// The last look has no other after it, so a busy machine gets more time for it, and for the one that is still open.
+// The last poll gets more time, also for a pending one, because the machine may be busy.
 func TestFollower_LastIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "marks")

@@ -12,34 +12,33 @@ import (
 
 // The variables of a job's environment.
 const (
-	Variable      = "PERFAGENT_MARKS" // the path of the file
-	PhaseVariable = "PERFAGENT_PHASE" // the name of the phase that a command runs in
+	Variable      = "PERFAGENT_MARKS" // path of the file
+	PhaseVariable = "PERFAGENT_PHASE" // name of the phase of a command
 )
 
-// MaxText is the most bytes of a text or a name that are kept.
+// MaxText is the largest length of a text or a name, in bytes; longer ones are cut.
 const MaxText = 200
 
-// A Line is what one line of the file says.
+// A Line is the content of one line of the file.
 type Line struct {
 	// IsPhase reports whether the line begins or ends a phase. Otherwise it marks a moment.
 	IsPhase bool
-	// Text is the text of the mark, or the name of the phase; "" ends a phase. It is valid UTF-8 of at
-	// most MaxText bytes, and may have control characters.
+	// Text is the text of the mark, or the name of the phase; "" ends a phase. It is valid UTF-8 of at most MaxText bytes,
+	// and may have control characters.
 	Text string
-	// At is the time that the line gives, in seconds since 1970; NaN if it gives none.
+	// At is the line's time in seconds since 1970; NaN without one.
 	At float64
 }
 
-// A record is a line of JSON. A phase may be null, which differs from none.
+// A record is a line of JSON. A null phase differs from a missing one.
 type record struct {
 	Mark  *string         `json:"mark"`
 	Phase json.RawMessage `json:"phase"`
 	At    *float64        `json:"ts"`
 }
 
-// Parse returns what a line says, without its line end. It reports false for an empty line, which says
-// nothing. A line of JSON that is neither a mark nor a phase is a mark with the line as its text, as is
-// any other text.
+// Parse parses a line without its line end. It reports false for an empty line. JSON that is neither a mark nor a
+// phase, and any other text, is a mark with the line as its text.
 func Parse(line []byte) (Line, bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -54,7 +53,7 @@ func Parse(line []byte) (Line, bool) {
 	return Line{Text: text.Prefix(string(line[:min(len(line), 2*MaxText)]), MaxText), At: math.NaN()}, true
 }
 
-// parseRecord returns what a line of JSON says. It reports false for JSON that is not a mark or a phase.
+// parseRecord parses a line of JSON. It reports false for JSON that is neither a mark nor a phase.
 func parseRecord(line []byte) (Line, bool) {
 	var r record
 	if json.Unmarshal(line, &r) != nil || (r.Mark == nil) == (r.Phase == nil) {
@@ -77,10 +76,10 @@ func parseRecord(line []byte) (Line, bool) {
 	return l, true
 }
 
-// NewMarkLine returns the line that marks a moment, in seconds since 1970. What it says is cut at MaxText bytes.
+// NewMarkLine returns the line that marks a moment, in seconds since 1970. It cuts the text at MaxText bytes.
 func NewMarkLine(what string, at float64) Line { return Line{Text: text.Prefix(what, MaxText), At: at} }
 
-// Append adds the line to out as JSON that Parse reads, with a line end.
+// Append appends the line to out as JSON for Parse, with a line end.
 func (l Line) Append(out []byte) []byte {
 	switch {
 	case !l.IsPhase:
@@ -100,9 +99,9 @@ func (l Line) Append(out []byte) []byte {
 
 // quoted returns a string as JSON.
 func quoted(s string) []byte {
-	data, _ := text.JSON(s) // every string has a form in JSON
+	data, _ := text.JSON(s) // every string has a JSON form
 	return data
 }
 
-// UnixSeconds returns a time as lines give it.
+// UnixSeconds returns a time in the unit of Line.At.
 func UnixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

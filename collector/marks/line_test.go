@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// equal compares two lines, in which a time that is not known is equal to itself.
+// equal compares two lines; unknown times are equal.
 func equal(a, b Line) bool {
 	same := a.At == b.At || math.IsNaN(a.At) && math.IsNaN(b.At)
 	a.At, b.At = 0, 0
@@ -74,8 +74,7 @@ func TestLine_AppendIsRead(t *testing.T) {
 	}
 }
 
-// Whatever a job writes is at most one line of readable text within the bounds, which reads back from
-// what we write of it.
+// Any input is at most one line of readable text within the limits, which survives writing and reading.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "text", `{"mark":"a","ts":1.5}`, `{"phase":"b"}`, `{"phase":null,"ts":2}`, `{"mark":`, "{\"mark\":\"\xff\"}",

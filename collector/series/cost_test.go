@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// stream is perfagent's own: 18 columns, 5 of them percentages with a histogram, one of those with 4 thresholds.
+// stream has perfagent's columns: 18, 5 of them percentages with a histogram, one of those with 4 thresholds.
 type stream struct {
 	ring      *Ring
 	summaries []*Summary
@@ -25,7 +25,7 @@ func newStream() *stream {
 	return s
 }
 
-// add is what a sampler does with each sample.
+// add adds a sample like the Sampler.
 func (s *stream) add() {
 	row := s.rows[s.n%len(s.rows)]
 	s.n++
@@ -43,8 +43,8 @@ func TestRing_SampleAllocatesNothing(t *testing.T) {
 		}
 	}
 
-	// One run of many, as AllocsPerRun would round fewer allocations than runs down to 0; and
-	// the fewest of some, as a garbage collection that begins meanwhile has its own.
+	// One run of many, because AllocsPerRun rounds down fewer allocations than runs; and the minimum of several, because a
+	// garbage collection may allocate, too.
 	fewest := math.Inf(1)
 	for try := 0; try < 5 && fewest > 0; try++ {
 		fewest = min(fewest, testing.AllocsPerRun(1, many))
@@ -72,7 +72,7 @@ func BenchmarkRingAdd(b *testing.B) {
 	}
 }
 
-// The one sample in many that finds the ring full.
+// The rare sample that finds the ring full.
 func BenchmarkRingHalve(b *testing.B) {
 	s := newStream()
 	for range 1000 {
@@ -96,7 +96,7 @@ func BenchmarkSummaryAdd(b *testing.B) {
 	}
 }
 
-// sinks keep the compiler from leaving out what a benchmark makes.
+// sinks keep the compiler from removing the results of benchmarks.
 var (
 	ringSink    *Ring
 	summarySink *Summary

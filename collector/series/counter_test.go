@@ -35,7 +35,7 @@ func TestDelta_WrapsAndResets(t *testing.T) {
 	}
 }
 
-// What stays at the end of its range does not wrap there.
+// A saturated counter does not wrap.
 func TestResetDelta(t *testing.T) {
 	const unit = 4
 	tests := map[string]struct{ prev, cur, want uint64 }{
@@ -61,8 +61,8 @@ func TestResetDelta(t *testing.T) {
 	}
 }
 
-// A sum over processes that falls for a moment is not counted twice when it comes back; one
-// that falls for good goes on from where it is.
+// A sum over processes that falls for a moment does not count twice when it recovers; after a lasting fall it continues
+// from there.
 func TestSumCounter_Dips(t *testing.T) {
 	nan := math.NaN()
 	for _, tt := range []struct {
@@ -87,7 +87,7 @@ func TestSumCounter_Dips(t *testing.T) {
 	}
 }
 
-// A counter is held against its first known reading, whatever came before or comes in between.
+// A counter is relative to its first known reading, regardless of unknown ones before and after.
 func TestCounter_Increase(t *testing.T) {
 	nan := math.NaN()
 	for name, tt := range map[string]struct{ in, want []float64 }{
@@ -108,7 +108,7 @@ func TestCounter_Increase(t *testing.T) {
 	}
 }
 
-// Another counter takes the place of one: what was counted stays, its own past does not count.
+// When another counter replaces one, the increase so far stays, and its own past does not count.
 func TestCounter_Rebase(t *testing.T) {
 	var c Counter
 	c.Increase(100)

@@ -2,12 +2,11 @@ package series
 
 import "slices"
 
-// Decimator thins a stream exactly as perf.py does. It exists for --compat perf.py only: it loses peaks, spaces
-// samples unevenly and forgets the newest ones. Everyone else wants [Ring].
+// Decimator thins a stream exactly as perf.py does. It exists for --compat perf.py only: it loses peaks, spaces samples
+// unevenly and drops the newest ones. Use [Ring] otherwise.
 //
-// A sample is accepted when its number (1, 2, 3…) is a multiple of Freq. When the list becomes longer than the
-// maximum, every other sample of it is kept, from the first; the one that overflowed it is discarded; and Freq
-// doubles.
+// A sample is accepted if its number (1, 2, 3…) is a multiple of Freq. When the list exceeds the maximum, every other
+// sample is kept, from the first; the overflowing one is dropped; and Freq doubles.
 type Decimator[T any] struct {
 	items     []T
 	maxLength int
@@ -15,8 +14,8 @@ type Decimator[T any] struct {
 	freq      int64
 }
 
-// NewDecimator returns an empty Decimator. It rounds an odd maxLength up to an even one, as perf.py does. With a
-// maxLength of 0 or less nothing is ever kept.
+// NewDecimator returns an empty Decimator. It rounds an odd maxLength up to an even one, as perf.py does. If maxLength
+// is 0 or less, it keeps nothing.
 func NewDecimator[T any](maxLength int) *Decimator[T] {
 	maxLength = min(max(maxLength, 0), MaxCapacity)
 	return &Decimator[T]{maxLength: maxLength + maxLength%2, freq: 1}
@@ -37,7 +36,7 @@ func (d *Decimator[T]) Add(sample T) {
 	for i := range kept {
 		d.items[i] = d.items[2*i]
 	}
-	clear(d.items[kept:]) // so that what the dropped samples point to can be freed
+	clear(d.items[kept:]) // release what the dropped samples refer to
 	d.items = d.items[:kept]
 	d.freq *= 2
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What perf.py's PerformanceMetricsCollector keeps, measured with its own code.
+// The samples that perf.py's PerformanceMetricsCollector keeps, measured with its code.
 func TestDecimator_GoldenTable(t *testing.T) {
 	upto10 := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestDecimator_GoldenTable(t *testing.T) {
 	}
 }
 
-// The rows at perf.py's default of 1000, up to a week, in one go; and where it trims.
+// The rows at perf.py's default of 1000, up to a week, and its trimming points.
 func TestDecimator_GoldenTableOfAWeek(t *testing.T) {
 	type state struct {
 		length, last int
@@ -99,7 +99,7 @@ func TestDecimator_OfNothingKeepsNothing(t *testing.T) {
 	}
 }
 
-// What is dropped is not held on to.
+// Dropped samples are not referenced.
 func TestDecimator_FreesWhatItDrops(t *testing.T) {
 	d := NewDecimator[*int](4)
 	for n := range 5 {

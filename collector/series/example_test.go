@@ -31,7 +31,7 @@ func ExampleRing() {
 	// from sample 16: shown 10, min 10, mean 10, max 10
 }
 
-// A journal writes the buckets; after a crash the ring goes on from there.
+// A journal writes the buckets; after a crash the ring continues from there.
 func ExampleRestoreRing() {
 	r := series.NewRing(1000, 2)
 	r.Add([]float64{49.98, math.NaN()}, []float64{1.001, 1.001})
@@ -48,7 +48,7 @@ func ExampleRestoreRing() {
 func ExampleSummary() {
 	cpu := series.NewPercentSummary(80)
 	cpu.Add(10, 1)
-	cpu.Add(90, 2) // a late tick: this one stands for two seconds
+	cpu.Add(90, 2) // a late tick: it stands for two seconds
 	cpu.Add(50, 1)
 	cpu.Add(math.NaN(), 1) // not measured
 
@@ -75,7 +75,7 @@ func ExampleSummary_Merge() {
 	// merge summaries: thresholds [80] and [90] differ
 }
 
-// perf.py's own thinning: the eleventh sample overflows ten, every other one is dropped, and it is lost itself.
+// perf.py's thinning: the eleventh sample overflows ten, every other one is dropped, and it is lost itself.
 func ExampleDecimator() {
 	d := series.NewDecimator[int](10)
 	for n := 1; n <= 15; n++ {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzRing holds a ring against the naive oracle, over capacity, length, width, missing values, and the moment
-// at which it is saved, restored and continued beside the uninterrupted one.
+// FuzzRing compares a ring with the naive oracle, over capacity, length, width, missing values, and the time at which
+// it is saved, restored and continued in parallel with the uninterrupted one.
 func FuzzRing(f *testing.F) {
 	f.Add(uint16(2), uint16(5), byte(1), byte(0), uint16(3), uint64(1))
 	f.Add(uint16(1), uint16(17), byte(2), byte(10), uint16(16), uint64(2))
@@ -34,7 +34,7 @@ func FuzzRing(f *testing.F) {
 	})
 }
 
-// reopened is the ring rebuilt from what it says.
+// reopened returns the ring rebuilt from its state.
 func reopened(t *testing.T, r *Ring) *Ring {
 	t.Helper()
 	back, err := RestoreRing(r.Capacity(), r.Width(), r.Stride(), r.Count(), saved(r))
@@ -42,8 +42,8 @@ func reopened(t *testing.T, r *Ring) *Ring {
 	return back
 }
 
-// FuzzSummaryJSON reads anything; what is accepted must behave: numbers in range, the same after being written and
-// read again, able to go on and to be merged.
+// FuzzSummaryJSON reads any input. An accepted Summary must have numbers in range, survive writing and reading, accept
+// values and merge.
 func FuzzSummaryJSON(f *testing.F) {
 	percent := NewPercentSummary(20, 40, 80, 99.95)
 	for _, s := range []*Summary{NewSummary(), NewSummary(1), percent} {
@@ -66,7 +66,7 @@ func FuzzSummaryJSON(f *testing.F) {
 		checkSane(t, &s)
 		checkReopens(t, &s)
 		before := s.Clone()
-		if s.Merge(before) == nil { // else it is past sense, and unchanged
+		if s.Merge(before) == nil { // else it is out of range, and unchanged
 			checkSane(t, &s)
 			checkReopens(t, &s)
 		} else if !sameSummary(&s, before) {
@@ -77,7 +77,7 @@ func FuzzSummaryJSON(f *testing.F) {
 	})
 }
 
-// checkReopens holds a Summary against what its file gives back.
+// checkReopens compares a Summary with its copy read from JSON.
 func checkReopens(t *testing.T, s *Summary) {
 	t.Helper()
 	data, err := json.Marshal(s)
@@ -89,7 +89,7 @@ func checkReopens(t *testing.T, s *Summary) {
 	}
 }
 
-// checkSane holds a Summary to what it promises whatever it was read from.
+// checkSane checks the promises of a Summary from any source.
 func checkSane(t *testing.T, s *Summary) {
 	t.Helper()
 	mean, ok := s.Mean()
@@ -122,7 +122,7 @@ func checkSane(t *testing.T, s *Summary) {
 	}
 }
 
-// FuzzMerge splits a stream in two anywhere: the parts merged, either way round, are the whole.
+// FuzzMerge splits a stream in two anywhere: the parts merged, in either order, are the whole.
 func FuzzMerge(f *testing.F) {
 	f.Add(uint64(1), uint16(0), uint16(0), byte(0))
 	f.Add(uint64(2), uint16(100), uint16(50), byte(50))

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// sample is one row as a test made it, before any code under test saw it.
+// sample is one row as made by a test, independent of the code under test.
 type sample struct{ values, weights []float64 }
 
-// samples makes n reproducible rows. Of a hundred values, missing are NaN, and some weights are odd: 0, NaN,
-// long gaps.
+// samples returns n reproducible rows. Of a hundred values, missing are NaN, and some weights are odd: 0, NaN, long
+// gaps.
 func samples(seed uint64, n, width, missing int) []sample {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	rows := make([]sample, n)
@@ -40,7 +40,7 @@ func samples(seed uint64, n, width, missing int) []sample {
 	return rows
 }
 
-// naive recomputes the Stat of one column over some rows in two passes, the slow and plain way.
+// naive computes the Stat of one column over some rows in two passes, the slow and plain way.
 func naive(rows []sample, column int) Stat {
 	want := empty()
 	var plain float64
@@ -65,7 +65,7 @@ func naive(rows []sample, column int) Stat {
 	return want
 }
 
-// near compares two Stats: count, min and max exactly, sums to 1e-9 of what they are sums of.
+// near compares two Stats: count, min and max exactly, sums to 1e-9 of their terms.
 func near(got, want Stat) error {
 	if got.Count == 0 && want.Count == 0 && got.Sum == 0 && got.Weight == 0 {
 		if !math.IsNaN(got.Min) || !math.IsNaN(got.Max) || !math.IsNaN(got.Mean()) {
@@ -86,7 +86,7 @@ func near(got, want Stat) error {
 	return nil
 }
 
-// oracle says what a ring must hold, from all the rows of a stream. It remembers what it computed.
+// oracle computes the expected contents of a ring from all rows of a stream. It caches results.
 type oracle struct {
 	rows  []sample
 	known map[[3]int]Stat
@@ -94,7 +94,7 @@ type oracle struct {
 
 func newOracle(rows []sample) *oracle { return &oracle{rows, map[[3]int]Stat{}} }
 
-// stat is the naive Stat of a column over the rows from…to−1.
+// stat returns the naive Stat of a column over the rows from…to−1.
 func (o *oracle) stat(from, to, column int) Stat {
 	key := [3]int{from, to, column}
 	st, ok := o.known[key]
@@ -105,7 +105,7 @@ func (o *oracle) stat(from, to, column int) Stat {
 	return st
 }
 
-// check compares a ring that has seen the first n rows with the contract.
+// check compares a ring after the first n rows with the contract.
 func (o *oracle) check(r *Ring, n int) error {
 	stride := 1
 	for (n+stride-1)/stride > r.Capacity() {
@@ -158,7 +158,7 @@ func identicalBuckets(a, b Bucket) error {
 	return nil
 }
 
-// sameFloat is equality of bits, except that all NaNs are the same.
+// sameFloat compares bits, except that all NaNs are equal.
 func sameFloat(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 }
@@ -188,7 +188,7 @@ func sameSummary(a, b *Summary) bool {
 	return same
 }
 
-// saved returns copies of a ring's buckets, as a file would hold them.
+// saved returns copies of a ring's buckets, like a file.
 func saved(r *Ring) []Bucket {
 	var out []Bucket
 	for i := range r.Len() {
@@ -198,7 +198,7 @@ func saved(r *Ring) []Bucket {
 	return out
 }
 
-// row is a full row of one value of one second.
+// row returns a row with one value of one second in all columns.
 func row(width int, value float64) sample {
 	s := sample{make([]float64, width), make([]float64, width)}
 	for c := range width {
@@ -207,7 +207,7 @@ func row(width int, value float64) sample {
 	return s
 }
 
-// panics reports whether f does.
+// panics reports whether f panics.
 func panics(f func()) (did bool) {
 	defer func() { did = recover() != nil }()
 	f()

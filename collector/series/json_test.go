@@ -24,7 +24,7 @@ func TestSummary_JSONRoundTripsBitForBit(t *testing.T) {
 			if plain, err := json.Marshal(fields); err != nil || string(plain) != string(data) {
 				t.Fatalf("%s, want %s (%v)", data, plain, err)
 			}
-			for _, r := range samples(seed+1, 100, 1, 10) { // and goes on as the one that was never saved
+			for _, r := range samples(seed+1, 100, 1, 10) { // continues like the one that was never saved
 				s.Add(r.values[0], r.weights[0])
 				back.Add(r.values[0], r.weights[0])
 			}

@@ -1,17 +1,15 @@
 package series
 
-// A Missing is something that could not be measured: a metric, a key of the samples, a source, or a
-// word for what it is.
+// A Missing describes something that could not be measured: a metric, a key of the samples, a source, or another name.
 type Missing struct {
 	What string `json:"what"`
 	// Code is the kind of the reason, for programs; "" is unknown.
 	Code ReasonCode `json:"code,omitempty"`
 	Why  string     `json:"why"`
-	// Count is how many are missing (readings, lines, devices) and Of out of how many; 0 if the
-	// reason counts nothing.
+	// Count is the number of missing readings, lines or devices, out of Total; 0 if the reason has no count.
 	Count int64 `json:"count,omitzero"`
 	Total int64 `json:"of,omitzero"`
 }
 
-// A ReasonCode names a kind of reason for which something is missing. It never changes.
+// A ReasonCode names a kind of reason for missing data. Codes never change.
 type ReasonCode string

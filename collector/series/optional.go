@@ -5,20 +5,20 @@ import (
 	"math"
 )
 
-// An Optional is a number that may be absent: NaN in memory, null in JSON.
+// An Optional is a number that may be unknown: NaN in memory, null in JSON.
 type Optional float64
 
-// Unknown returns the Optional that holds no number.
+// Unknown returns an unknown Optional.
 func Unknown() Optional { return Optional(math.NaN()) }
 
 // Known reports whether o holds a number.
 func (o Optional) Known() bool { return !math.IsNaN(float64(o)) }
 
-// IsZero reports whether the tag omitzero leaves o out of JSON: it holds no number, or is 0, the zero
-// value. Only what cannot be 0 has this tag.
+// IsZero reports whether the tag omitzero omits o from JSON: o is unknown or 0. Only fields that cannot be 0 have this
+// tag.
 func (o Optional) IsZero() bool { return !o.Known() || o == 0 }
 
-// MarshalJSON implements [json.Marshaler]. An infinity has no form in JSON and is written as null, too.
+// MarshalJSON implements [json.Marshaler]. Infinities have no JSON form and are written as null, too.
 func (o Optional) MarshalJSON() ([]byte, error) {
 	if !o.Known() || math.IsInf(float64(o), 0) {
 		return []byte("null"), nil

@@ -6,49 +6,45 @@ import (
 )
 
 const (
-	// MaxCapacity is the largest capacity of a ring; NewRing cuts more to it. It guards against mistakes, not against
-	// use.
+	// MaxCapacity is the largest capacity of a ring; NewRing reduces larger ones. It guards against mistakes.
 	MaxCapacity = 1 << 30
 	// MaxWidth is the largest number of columns of a ring.
 	MaxWidth = 1 << 12
 
-	// firstCells is how many cells (buckets × columns) a new ring allocates at most, 3 MB. Rings of ordinary size
-	// never need more, and a file that claims an absurd capacity does no harm.
+	// firstCells is the largest number of cells (buckets × columns) that a new ring allocates, 3 MB. Rings of ordinary
+	// size never need more, and a file with an absurd capacity does no harm.
 	firstCells = 1 << 16
 )
 
 // Ring keeps at most Capacity buckets of a stream of samples of any length.
 //
-// After n Adds it holds one bucket for each index that is a multiple of Stride, the least power of two with
-// ⌈n/Stride⌉ ≤ Capacity. Bucket i has the sample at index i·Stride as it was, and per column a Stat over the
-// samples i·Stride … (i+1)·Stride−1 (the ones that were added so far). So merging all buckets gives the whole
-// stream's count, min and max exactly, and its mean up to rounding. Saving, restoring and cloning the ring on the way
-// changes nothing, bit for bit.
+// After n Adds it holds one bucket for each index that is a multiple of Stride, the least power of two with ⌈n/Stride⌉
+// ≤ Capacity. Bucket i has the sample at index i·Stride unchanged, and per column a Stat over the samples i·Stride …
+// (i+1)·Stride−1 (the ones added so far). So all buckets merged give the whole stream's count, min and max exactly, and
+// its mean up to rounding. Saving, restoring and cloning the ring preserves every bit.
 //
-// A ring is made by [NewRing] or [RestoreRing].
+// [NewRing] and [RestoreRing] make rings.
 type Ring struct {
 	capacity, width int
 	stride, count   int64
-	used            int // buckets held
+	used            int // number of buckets
 
-	// The cells, in rows of width, one row per bucket. The slices are as long as the storage; only the first
-	// used rows count.
+	// The cells, in rows of width, one row per bucket. The slices span the storage; only the first used rows count.
 	values []float64
 	stats  []Stat
 }
 
-// Bucket is one point of a ring: one sample, and statistics of all the samples that it stands for.
+// Bucket is one point of a ring: a sample, and statistics of all samples that it stands for.
 type Bucket struct {
-	// Values is the sample at index i·Stride of the stream. A column that was not measured is NaN.
+	// Values is the sample at index i·Stride of the stream, with NaN for columns that were not measured.
 	Values []float64
-	// Stats has the statistics of each column over all samples of the bucket. A column in which nothing counted has
-	// Count 0 and NaN in Min, Max and Mean().
+	// Stats has the statistics of each column over all samples of the bucket. A column without measured values has Count 0
+	// and NaN in Min, Max and Mean().
 	Stats []Stat
 }
 
 // NewRing returns an empty ring for samples of width columns. It rounds the capacity up to an even number, at least 2
-// and at most MaxCapacity: only then does a full ring split into whole pairs. It panics if width is outside
-// 1..MaxWidth, which is a mistake in the program.
+// and at most MaxCapacity, because a full ring must split into pairs. It panics if width is outside 1..MaxWidth.
 func NewRing(capacity, width int) *Ring {
 	if width < 1 || width > MaxWidth {
 		panic(fmt.Sprintf("series: a ring cannot have %d columns", width))
@@ -59,13 +55,13 @@ func NewRing(capacity, width int) *Ring {
 	return r
 }
 
-// Capacity returns the largest number of buckets that the ring will hold: what NewRing was given, made even.
+// Capacity returns the largest number of buckets: the argument of NewRing, made even.
 func (r *Ring) Capacity() int { return r.capacity }
 
-// Len returns the number of buckets held now: ⌈Count/Stride⌉, 0 before the first Add.
+// Len returns the present number of buckets: ⌈Count/Stride⌉, 0 before the first Add.
 func (r *Ring) Len() int { return r.used }
 
-// Stride returns the number of samples that each bucket stands for: 1, 2, 4, 8… The last one may stand for fewer.
+// Stride returns the number of samples per bucket: 1, 2, 4, 8… The last one may have fewer.
 func (r *Ring) Stride() int64 { return r.stride }
 
 // Count returns the number of samples added so far.
@@ -74,11 +70,11 @@ func (r *Ring) Count() int64 { return r.count }
 // Width returns the number of columns of a sample.
 func (r *Ring) Width() int { return r.width }
 
-// Add adds one sample: one value per column and the seconds that each stands for. A value of NaN was not measured. A
-// weight of NaN keeps the value out of the statistics and still shows it in the sample. Add copies both slices, and
+// Add adds a sample: one value per column and the seconds that each stands for. NaN is a value that was not measured. A
+// weight of NaN keeps a value out of the statistics, but not out of the bucket's Values. Add copies both slices, and
 // panics if their length is not Width.
 //
-// Add does not allocate, except where a ring with more cells than a few ten thousands is still growing.
+// Add does not allocate, unless a ring of more than a few ten thousand cells is still growing.
 func (r *Ring) Add(values, weights []float64) {
 	if len(values) != r.width || len(weights) != r.width {
 		panic(fmt.Sprintf("series: a sample of %d values and %d weights for a ring of %d columns",
@@ -92,7 +88,7 @@ func (r *Ring) Add(values, weights []float64) {
 	}
 }
 
-// AddStats adds a sample whose columns are summaries. The value of a column is its mean.
+// AddStats adds a sample of summaries. The value of a column is its mean.
 func (r *Ring) AddStats(sample []Stat) {
 	if len(sample) != r.width {
 		panic(fmt.Sprintf("series: a sample of %d stats for a ring of %d columns", len(sample), r.width))
@@ -105,12 +101,12 @@ func (r *Ring) AddStats(sample []Stat) {
 	}
 }
 
-// begin counts one more sample. If that begins a bucket, value(i) is the bucket's value of column i.
+// begin counts a sample. If the sample begins a bucket, value(i) is the bucket's value of column i.
 func (r *Ring) begin(value func(i int) float64) {
 	if r.count&(r.stride-1) == 0 {
 		if r.used == r.capacity {
-			// The index is capacity·stride and the capacity is even, so it is a multiple of the new stride,
-			// too, and begins a bucket in either case.
+			// The index is capacity·stride and the capacity is even: it is a multiple of the new stride, too, and begins a
+			// bucket in either case.
 			r.halve()
 		}
 		r.open(value)
@@ -118,7 +114,7 @@ func (r *Ring) begin(value func(i int) float64) {
 	r.count++
 }
 
-// NewAligned returns a ring of other columns for the same samples. None of those so far has a value in them.
+// NewAligned returns a ring of other columns for the same samples. The samples so far have no values in them.
 func (r *Ring) NewAligned(width int) *Ring {
 	other := NewRing(r.capacity, width)
 	other.stride, other.count = r.stride, r.count
@@ -147,7 +143,7 @@ func (r *Ring) Clone() *Ring {
 	return &c
 }
 
-// Halved returns an independent copy with half the capacity, rounded up to even, as if the ring had always had that.
+// Halved returns an independent copy as if the ring had always had half the capacity, rounded up to even.
 func (r *Ring) Halved() *Ring {
 	c := r.Clone()
 	half := max(r.capacity/2, 2)
@@ -158,8 +154,8 @@ func (r *Ring) Halved() *Ring {
 	return c
 }
 
-// Widen adds columns at the end, up to width of them in all. The buckets that the ring holds have no values in them.
-// A width that is not greater changes nothing.
+// Widen adds columns at the end, up to width in all. Present buckets have no values in them. A smaller width changes
+// nothing.
 func (r *Ring) Widen(width int) {
 	if width <= r.width {
 		return
@@ -178,7 +174,7 @@ func (r *Ring) Widen(width int) {
 	}
 }
 
-// row returns bucket i of the storage. The capacities are cut so that no append reaches the next row.
+// row returns bucket i of the storage. The slices' capacities prevent appends to the next row.
 func (r *Ring) row(i int) Bucket {
 	from, to := i*r.width, (i+1)*r.width
 	return Bucket{Values: r.values[from:to:to], Stats: r.stats[from:to:to]}
@@ -200,8 +196,7 @@ func (r *Ring) open(value func(i int) float64) {
 	}
 }
 
-// halve merges each pair of neighbours into one bucket. The last of an odd number stays alone: it is the beginning of
-// a pair.
+// halve merges each pair of neighbours into one bucket. The last bucket of an odd number begins a pair and stays alone.
 func (r *Ring) halve() {
 	for i := range r.used / 2 {
 		to, a, b := r.row(i), r.row(2*i), r.row(2*i+1)
@@ -230,9 +225,9 @@ func (r *Ring) resize(buckets int) {
 	r.values, r.stats = values, stats
 }
 
-// RestoreRing rebuilds a ring from what Capacity, Width, Stride, Count and Bucket returned. It copies the buckets.
-// The restored ring continues exactly as the one it was taken from, bit for bit. The arguments may come from a
-// damaged or hostile file: what cannot be the state of a ring is an error.
+// RestoreRing rebuilds a ring from the results of Capacity, Width, Stride, Count and Bucket. It copies the buckets. The
+// restored ring continues exactly like the original, bit for bit. The arguments may come from a damaged or hostile
+// file: an impossible state is an error.
 func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*Ring, error) {
 	if err := checkShape(capacity, width, stride, count); err != nil {
 		return nil, fmt.Errorf("restore ring: %w", err)
@@ -261,7 +256,7 @@ func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*R
 	return r, nil
 }
 
-// checkShape returns an error if no ring can have the four numbers, which come from outside.
+// checkShape returns an error if no ring can have these numbers, which come from outside.
 func checkShape(capacity, width int, stride, count int64) error {
 	switch {
 	case capacity < 2 || capacity > MaxCapacity || capacity%2 != 0:
@@ -280,7 +275,7 @@ func checkShape(capacity, width int, stride, count int64) error {
 	return nil
 }
 
-// check returns an error if a bucket from outside cannot stand for a number of samples.
+// check returns an error if a bucket from outside cannot stand for the given number of samples.
 func (b Bucket) check(width int, samples int64) error {
 	if len(b.Values) != width || len(b.Stats) != width {
 		return fmt.Errorf("%d values and %d stats for %d columns", len(b.Values), len(b.Stats), width)
@@ -299,7 +294,7 @@ func (b Bucket) check(width int, samples int64) error {
 	return nil
 }
 
-// minStride returns the least power of two that lets count samples fit: the contract of Ring in one line.
+// minStride returns the least power of two for which count samples fit: the contract of Ring.
 func minStride(capacity int, count int64) int64 {
 	stride := int64(1)
 	for ceilDiv(count, stride) > int64(capacity) {
@@ -308,7 +303,7 @@ func minStride(capacity int, count int64) int64 {
 	return stride
 }
 
-// ceilDiv returns ⌈a/b⌉ for a ≥ 0, b ≥ 1, also where a+b would overflow.
+// ceilDiv returns ⌈a/b⌉ for a ≥ 0, b ≥ 1, even if a+b would overflow.
 func ceilDiv(a, b int64) int64 {
 	q := a / b
 	if a%b != 0 {

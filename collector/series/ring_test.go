@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Every n below 5000 at the capacities where every off-by-one shows.
+// Every n below 5000 at the capacities that reveal off-by-one errors.
 func TestRing_MatchesContractAfterEverySample(t *testing.T) {
 	rows := samples(1, 5000, 1, 5)
 	if testing.Short() {
@@ -79,7 +79,7 @@ func TestRing_CapacityIsEven(t *testing.T) {
 	}
 }
 
-// One sample of a week is a peak: it is in exactly one bucket's max, and every bucket's mean is still right.
+// A peak of one sample in a week is in exactly one bucket's max, and every bucket's mean is right.
 func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
 	const week, peak = 604800, 301234
 	r := NewRing(1000, 1)
@@ -107,7 +107,7 @@ func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
 	}
 }
 
-// Merging all buckets gives the whole stream back whatever the capacity, and what Summaries of the same stream say.
+// All buckets merged give the whole stream at any capacity, and equal the Summaries of the same stream.
 func TestRing_MergedBucketsAreTheSummaries(t *testing.T) {
 	rows := samples(3, 30000, 4, 10)
 	for _, capacity := range []int{2, 10, 1000, 40000} {
@@ -152,7 +152,7 @@ func TestRing_MissingIsNeverZero(t *testing.T) {
 	}
 }
 
-// Saved at any moment and continued: the same bits as never saved.
+// A ring saved at any time and continued has the same bits as one never saved.
 func TestRing_RestoredContinuesBitForBit(t *testing.T) {
 	rows := samples(5, 400, 3, 20)
 	for _, capacity := range []int{2, 6, 10, 64, 500} {
@@ -266,7 +266,7 @@ func TestRing_RestoreRefusesWhatNoRingCanBe(t *testing.T) {
 	}
 }
 
-// A file that claims a vast capacity costs no memory for it, and a ring that is truly that large grows as it fills.
+// A file with a vast capacity does not allocate memory for it, and a truly large ring grows as it fills.
 func TestRing_GrowsAsItFills(t *testing.T) {
 	const width = 1000
 	r, err := RestoreRing(MaxCapacity, width, 1, 0, nil)
@@ -293,7 +293,7 @@ func TestRing_MisuseIsLoud(t *testing.T) {
 		"short values":     func() { r.Add(s.values[:1], s.weights) },
 		"short weights":    func() { r.Add(s.values, s.weights[:1]) },
 		"bucket -1":        func() { r.Bucket(-1) },
-		"bucket Len":       func() { r.Bucket(1) }, // storage is there, a bucket is not
+		"bucket Len":       func() { r.Bucket(1) }, // allocated, but not in use
 	} {
 		if !panics(f) {
 			t.Errorf("%s: no panic", name)
@@ -314,7 +314,7 @@ func TestRing_FitsItsMemoryBudget(t *testing.T) {
 	t.Logf("1000×18 cells: %d bytes", size)
 }
 
-// A ring of half the capacity is what a ring of that capacity would have become.
+// Halved returns the ring that half the capacity would have given.
 func TestRing_Halved(t *testing.T) {
 	for _, capacity := range []int{2, 4, 6, 10, 100} {
 		for n := range 330 {

@@ -2,8 +2,8 @@ package series
 
 import "strconv"
 
-// Round1 rounds x to one decimal exactly as Python's round(x, 1) does: from the shortest decimal of the value,
-// not from a product that is itself rounded.
+// Round1 rounds x to one decimal exactly as Python's round(x, 1) does: from the exact value, not from a rounded
+// product.
 func Round1(x float64) float64 {
 	var buf [32]byte
 	v, err := strconv.ParseFloat(string(strconv.AppendFloat(buf[:0], x, 'f', 1, 64)), 64)

@@ -7,37 +7,36 @@ import (
 	"math"
 )
 
-// These bounds make overflow impossible instead of checked on the hot path: a product of a value and a weight stays
-// below 1e200, a sum of 2^53 of them below 1e250. Nothing a host can report comes near.
+// These bounds make overflow impossible without checks on the hot path: a product of a value and a weight stays below
+// 1e200, a sum of 2^53 of them below 1e250. No host reports such values.
 const (
 	limit       = 1e100   // the largest value, and the largest weight of one value
-	weightLimit = 1e150   // the largest total weight that is read back or merged
-	countLimit  = 1 << 53 // the largest count that is read back or merged: exact as a float64, too
+	weightLimit = 1e150   // the largest total weight in input and merges
+	countLimit  = 1 << 53 // the largest count in input and merges: exact as a float64, too
 )
 
-// isMeasured reports whether a value counts at this weight. It is false for every NaN.
+// isMeasured reports whether a value counts at this weight. It is false for NaN.
 func isMeasured(value, weight float64) bool {
 	return inRange(value) && weight >= 0 && weight <= limit
 }
 
-// inRange reports whether a value is a number, not NaN, an infinity or nonsense.
+// inRange reports whether a value is a number within ±limit; false for NaN.
 func inRange(value float64) bool { return value >= -limit && value <= limit }
 
-// Stat summarizes one column over some samples. The zero value, like any Stat whose Count is 0, stands for no
-// measured value. In a ring's buckets such a Stat has NaN in Min and Max, so that it cannot pass for a measured 0.
+// Stat summarizes one column over some samples. A Stat with Count 0, such as the zero value, has no measured value. In
+// a ring's buckets it has NaN in Min and Max, so that it is not mistaken for a measured 0.
 type Stat struct {
 	Min, Max float64 // smallest and largest measured value; NaN when nothing was measured
-	// Sum is Σ value·weight. While Weight is 0 it is the plain Σ value: the mean of values that stand for no
-	// time at all.
+	// Sum is Σ value·weight. While Weight is 0 it is Σ value instead.
 	Sum    float64
-	Weight float64 // seconds the measured values stand for
-	Count  int64   // measured values
+	Weight float64 // seconds of the measured values
+	Count  int64   // number of measured values
 }
 
-// empty returns the Stat of a bucket's column in which nothing was measured.
+// empty returns the Stat of a bucket's column without measured values.
 func empty() Stat { return Stat{Min: math.NaN(), Max: math.NaN()} }
 
-// Add counts one value that stands for weight seconds. It ignores what was not measured, by the package's rules.
+// Add adds a value that stands for weight seconds. It ignores unmeasured values, by the package's rules.
 func (s *Stat) Add(value, weight float64) {
 	if !isMeasured(value, weight) {
 		return
@@ -47,12 +46,11 @@ func (s *Stat) Add(value, weight float64) {
 	}
 	s.Count++
 	s.Min, s.Max = min(s.Min, value), max(s.Max, value)
-	// float64() keeps the compiler from fusing the product into the sum on machines that can, so that the same
-	// samples give the same bits on amd64 and arm64.
+	// float64() prevents fused multiply-add, so that the same samples give the same bits on amd64 and arm64.
 	switch {
 	case weight > 0 && s.Weight > 0:
 		s.Sum += float64(value * weight)
-	case weight > 0: // the first weight: values without one no longer count for the mean
+	case weight > 0: // first weight: values without one no longer count for the mean
 		s.Sum = float64(value * weight)
 	case s.Weight == 0:
 		s.Sum += value
@@ -61,8 +59,8 @@ func (s *Stat) Add(value, weight float64) {
 	s.Weight += weight
 }
 
-// Merge counts all that o counts. It is commutative and associative (min, max and count exactly, sums up to
-// rounding). An empty Stat changes nothing.
+// Merge adds the values of o. It is commutative and associative (min, max and count exactly, sums up to rounding). An
+// empty Stat changes nothing.
 func (s *Stat) Merge(o Stat) {
 	if o.Count == 0 {
 		return
@@ -84,8 +82,8 @@ func (s *Stat) Merge(o Stat) {
 	s.Weight += o.Weight
 }
 
-// Mean returns the mean of the measured values weighted by the seconds they stand for. It is the plain mean when no
-// value has a weight above 0, and NaN when nothing was measured. Rounding never puts it outside Min..Max.
+// Mean returns the mean of the measured values, weighted by seconds. It is the plain mean if no value has a weight
+// above 0, and NaN if nothing was measured. It is always within Min..Max.
 func (s Stat) Mean() float64 {
 	if s.Count == 0 {
 		return math.NaN()
@@ -93,7 +91,7 @@ func (s Stat) Mean() float64 {
 	return min(max(s.Sum/s.divisor(), s.Min), s.Max)
 }
 
-// divisor returns what Sum, and the accumulators of a Summary, are shares of.
+// divisor returns the denominator of Sum, and of the accumulators of a Summary.
 func (s Stat) divisor() float64 {
 	if s.Weight > 0 {
 		return s.Weight
@@ -101,7 +99,7 @@ func (s Stat) divisor() float64 {
 	return float64(s.Count)
 }
 
-// check returns an error if a Stat from outside is impossible. What it accepts can be merged and written again.
+// check returns an error if a Stat from outside is impossible. A valid Stat can be merged and written.
 func (s Stat) check() error {
 	if s.Count < 0 || s.Count > countLimit {
 		return fmt.Errorf("count %d is out of range", s.Count)
@@ -120,8 +118,8 @@ func (s Stat) check() error {
 		return fmt.Errorf("weight %v is out of range", s.Weight)
 	}
 
-	// The sum is between min and max times the weight, up to rounding. The margin is far more than 2^53 additions
-	// in any order can make, and its last term is for products that underflow.
+	// The sum is between min and max times the weight, up to rounding. The margin is far more than the error of 2^53
+	// additions in any order; its last term is for products that underflow.
 	total := s.divisor()
 	slack := 1e-6*max(math.Abs(s.Min), math.Abs(s.Max))*total + 1e-300
 	if !(s.Sum >= s.Min*total-slack && s.Sum <= s.Max*total+slack) {
@@ -130,7 +128,7 @@ func (s Stat) check() error {
 	return nil
 }
 
-// MarshalJSON writes the count, weight, sum, min and max as a list, bit for bit; [] if nothing was measured.
+// MarshalJSON writes the list of count, weight, sum, min and max, bit for bit; [] if nothing was measured.
 func (s Stat) MarshalJSON() ([]byte, error) {
 	if s.Count == 0 {
 		return []byte("[]"), nil
@@ -138,7 +136,7 @@ func (s Stat) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]float64{float64(s.Count), s.Weight, s.Sum, s.Min, s.Max})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. What no Stat can be is an error, which leaves s unchanged.
+// UnmarshalJSON reads the output of MarshalJSON. An impossible Stat is an error and leaves s unchanged.
 func (s *Stat) UnmarshalJSON(data []byte) error {
 	var list []float64
 	if err := json.Unmarshal(data, &list); err != nil {
@@ -161,5 +159,5 @@ func (s *Stat) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// absent reports whether v is a Min or Max where nothing was measured: NaN in a ring, 0 in a zero Stat.
+// absent reports whether v is the Min or Max of an empty Stat: NaN in a ring, 0 in a zero Stat.
 func absent(v float64) bool { return v == 0 || math.IsNaN(v) }

@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// The histogram has one bin per 0.1 point from 0 to 100, both included. The bin of a value is the nearest one.
+// The histogram has a bin per 0.1 point from 0 to 100, both included. A value belongs to the nearest bin.
 const (
 	binsPerPoint = 10
 	lastBin      = 100 * binsPerPoint
 )
 
 // Summary describes one column over every sample, in fixed memory: count, weight (seconds), mean, min, max, the share
-// of time at or above some thresholds and, for percentages, quantiles good to 0.1 point. The zero value is an empty
-// Summary without thresholds or quantiles, ready to use.
+// of time at or above some thresholds and, for percentages, quantiles to 0.1 point. The zero value is an empty Summary
+// without thresholds and quantiles, ready to use.
 type Summary struct {
 	all        Stat
-	thresholds []float64 // ascending, never changed: clones share it
-	above      []float64 // per threshold: the weight of values at or above it
+	thresholds []float64 // ascending, never changed: shared by clones
+	above      []float64 // per threshold: weight of the values at or above it
 
-	// bins holds the weight of the values in each bin, or is nil. Like above and all.Sum it counts each value as 1
-	// while the total weight is 0.
+	// bins holds the weight of the values in each bin; nil without a histogram. Like above and all.Sum, it counts each
+	// value as 1 while the total weight is 0.
 	bins *[lastBin + 1]float64
 }
 
-// NewSummary returns an empty Summary that counts the time at or above each of the thresholds, which may come in any
-// order. It drops a threshold that is not a finite number.
+// NewSummary returns an empty Summary that counts the time at or above each of the thresholds, given in any order. It
+// drops thresholds that are not finite.
 func NewSummary(thresholds ...float64) *Summary {
 	kept := slices.DeleteFunc(slices.Clone(thresholds), func(t float64) bool { return !inRange(t) })
 	slices.Sort(kept)
@@ -35,19 +35,19 @@ func NewSummary(thresholds ...float64) *Summary {
 	return &Summary{thresholds: kept, above: make([]float64, len(kept))}
 }
 
-// NewPercentSummary returns a Summary with a histogram from 0 to 100 (8 KB), for quantiles. Values outside count in
-// the first or the last bin.
+// NewPercentSummary returns a Summary with a histogram from 0 to 100 (8 KB), for quantiles. Values outside count in the
+// first or the last bin.
 func NewPercentSummary(thresholds ...float64) *Summary {
 	s := NewSummary(thresholds...)
 	s.bins = new([lastBin + 1]float64)
 	return s
 }
 
-// SummaryOf returns a Summary of what a Stat counts, without thresholds or quantiles.
+// SummaryOf returns a Summary of the values of a Stat, without thresholds or quantiles.
 func SummaryOf(s Stat) *Summary { return &Summary{all: s} }
 
-// Add counts one value that stands for weight seconds. It ignores what was not measured, by the package's rules, and
-// does not allocate.
+// Add adds a value that stands for weight seconds. It ignores unmeasured values, by the package's rules, and does not
+// allocate.
 func (s *Summary) Add(value, weight float64) {
 	if !isMeasured(value, weight) {
 		return
@@ -73,7 +73,7 @@ func (s *Summary) Add(value, weight float64) {
 	}
 }
 
-// forget drops what was counted per value and not per second: from the first positive weight on, only time counts.
+// forget drops the counts per value: from the first positive weight on, only time counts.
 func (s *Summary) forget() {
 	clear(s.above)
 	if s.bins != nil {
@@ -81,8 +81,7 @@ func (s *Summary) forget() {
 	}
 }
 
-// bin returns the histogram's bin nearest to a value in range. float64() keeps the rounding the same on every
-// machine.
+// bin returns the bin nearest to a value in range. float64() makes the rounding the same on every machine.
 func bin(value float64) int {
 	switch {
 	case value <= 0:
@@ -93,10 +92,9 @@ func bin(value float64) int {
 	return int(float64(value*binsPerPoint) + 0.5)
 }
 
-// Merge counts all that o counts, as if every sample of o had been added to s. It is commutative and
-// associative (count, min and max exactly, sums up to rounding); an empty Summary of the same kind, or nil,
-// changes nothing. A Summary with other thresholds, or only one of the two with a histogram, is an error, as
-// are sums past any sense; s is then unchanged.
+// Merge adds the samples of o, as if they had been added to s. It is commutative and associative (count, min and max
+// exactly, sums up to rounding). An empty Summary of the same kind, or nil, changes nothing. Different thresholds, a
+// histogram in only one of the two, and sums out of range are errors that leave s unchanged.
 func (s *Summary) Merge(o *Summary) error {
 	if o == nil {
 		return nil
@@ -111,7 +109,7 @@ func (s *Summary) Merge(o *Summary) error {
 	}
 	s.all.Merge(o.all)
 	if into && !from {
-		return nil // o's values stand for no time: they count in all.Count, Min and Max only
+		return nil // o's values stand for no time: they count only in all.Count, Min and Max
 	}
 
 	for i, w := range o.above {
@@ -127,7 +125,7 @@ func (s *Summary) Merge(o *Summary) error {
 	return nil
 }
 
-// mergeable returns an error if two Summaries cannot become one.
+// mergeable returns an error if o cannot be merged into s.
 func (s *Summary) mergeable(o *Summary) error {
 	switch {
 	case !slices.Equal(s.thresholds, o.thresholds):
@@ -154,10 +152,10 @@ func (s *Summary) Clone() *Summary {
 // Count returns the number of measured values.
 func (s *Summary) Count() int64 { return s.all.Count }
 
-// Weight returns the number of seconds that the measured values stand for.
+// Weight returns the number of seconds of the measured values.
 func (s *Summary) Weight() float64 { return s.all.Weight }
 
-// Stat returns the count, weight, sum, min and max as one value. Min and Max are NaN when nothing was measured.
+// Stat returns count, weight, sum, min and max. Min and Max are NaN if nothing was measured.
 func (s *Summary) Stat() Stat {
 	if s.all.Count == 0 {
 		return empty()
@@ -165,17 +163,17 @@ func (s *Summary) Stat() Stat {
 	return s.all
 }
 
-// Mean returns the mean weighted by seconds (the plain mean when the total weight is 0), never outside Min..Max. It
-// reports false when nothing was measured.
+// Mean returns the mean weighted by seconds (the plain mean if the total weight is 0), never outside Min..Max. It
+// returns false if nothing was measured.
 func (s *Summary) Mean() (mean float64, ok bool) { return s.measured(s.all.Mean()) }
 
-// Min returns the smallest measured value. It reports false when nothing was measured.
+// Min returns the smallest measured value. It returns false if nothing was measured.
 func (s *Summary) Min() (value float64, ok bool) { return s.measured(s.all.Min) }
 
-// Max returns the largest measured value. It reports false when nothing was measured.
+// Max returns the largest measured value. It returns false if nothing was measured.
 func (s *Summary) Max() (value float64, ok bool) { return s.measured(s.all.Max) }
 
-// measured returns v and whether anything was measured. If not, the number is NaN, so that it cannot pass for a 0.
+// measured returns v and whether anything was measured. If not, the number is NaN.
 func (s *Summary) measured(v float64) (float64, bool) {
 	if s.all.Count == 0 {
 		return math.NaN(), false
@@ -184,20 +182,20 @@ func (s *Summary) measured(v float64) (float64, bool) {
 }
 
 // Share returns the percentage, 0 to 100, of the measured time in which the value was at or above a threshold. It
-// reports false when nothing was measured or the Summary was not made with that threshold.
+// returns false if nothing was measured or the Summary does not have that threshold.
 func (s *Summary) Share(threshold float64) (percent float64, ok bool) {
 	i, found := slices.BinarySearch(s.thresholds, threshold)
 	if !found {
 		return math.NaN(), false
 	}
-	// Never above 100: rounding keeps order, so what counts less often, added in the same order, is not more.
+	// Never above 100: rounding keeps order, so a sum of fewer terms, in the same order, is not larger.
 	return s.measured(s.above[i] / s.all.divisor() * 100)
 }
 
-// Quantile returns the least value, to 0.1 point, such that the value was at or below it for a share q (0 to 1) of
-// the measured time: 0.5 is the median, 0 the minimum and 1 the maximum exactly. It is never outside Min..Max. Values
-// outside 0..100 are only known to be there: a quantile among them is the nearer of 0 and 100, if Min and Max allow.
-// It reports false when nothing was measured, the Summary has no histogram, or q is not a share.
+// Quantile returns the least value, to 0.1 point, such that the value was at or below it for a share q (0 to 1) of the
+// measured time: 0.5 is the median, 0 the exact minimum and 1 the exact maximum. It is never outside Min..Max. Values
+// outside 0..100 have no bins: a quantile among them is the nearer of 0 and 100, clamped to Min..Max. It returns false
+// if nothing was measured, the Summary has no histogram, or q is not a share.
 func (s *Summary) Quantile(q float64) (value float64, ok bool) {
 	if s.bins == nil || s.all.Count == 0 || !(q >= 0 && q <= 1) {
 		return math.NaN(), false
@@ -209,7 +207,7 @@ func (s *Summary) Quantile(q float64) (value float64, ok bool) {
 		return s.all.Max, true
 	}
 
-	// Sum the total in the bins' own order, so that the search below reaches it in spite of rounding.
+	// Sum the total in the order of the bins, so that the search below reaches it in spite of rounding.
 	var total, sum float64
 	for _, w := range s.bins {
 		total += w

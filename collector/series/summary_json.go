@@ -7,24 +7,24 @@ import (
 	"math"
 )
 
-// summaryJSON is a Summary in a file. Floats are written in the shortest form that reads back to the same bits.
+// summaryJSON is the JSON form of a Summary. Floats have the shortest form that reads back to the same bits.
 type summaryJSON struct {
 	Count      int64      `json:"count"`
 	Weight     float64    `json:"weight"`
 	Sum        float64    `json:"sum"`
-	Min        *float64   `json:"min,omitempty"` // absent when nothing was measured
+	Min        *float64   `json:"min,omitempty"` // missing if nothing was measured
 	Max        *float64   `json:"max,omitempty"`
 	Thresholds []float64  `json:"thresholds,omitempty"`
 	Above      []float64  `json:"above,omitempty"`
-	Histogram  *histogram `json:"histogram,omitempty"` // absent without one, [] when empty
+	Histogram  *histogram `json:"histogram,omitempty"` // missing without one, [] if empty
 }
 
-// histogram is the bins of a Summary in a file: a pair [bin, weight] for each bin that is not 0, ascending. Bin 500
+// histogram is the JSON form of a Summary's bins: a pair [bin, weight] for each bin that is not 0, ascending. Bin 500
 // is 50.0.
 type histogram [][]float64
 
 // MarshalJSON writes the whole state: {"count":2,"weight":2,"sum":3,"min":1,"max":2}, with "thresholds" and the weight
-// "above" each, and a sparse "histogram" of [bin, weight] pairs, where the Summary has them.
+// "above" each, and a sparse "histogram" of [bin, weight] pairs, if the Summary has them.
 func (s Summary) MarshalJSON() ([]byte, error) {
 	w := summaryJSON{
 		Count: s.all.Count, Weight: s.all.Weight, Sum: s.all.Sum, Thresholds: s.thresholds, Above: s.above,
@@ -43,12 +43,12 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, bit for bit. What no Summary can be (a negative count, a mean outside
-// min..max, a share above 100, unsorted thresholds or bins) is an error, which leaves s unchanged. Unknown keys are
+// UnmarshalJSON reads the output of MarshalJSON, bit for bit. An impossible Summary (a negative count, a mean outside
+// min..max, a share above 100, unsorted thresholds or bins) is an error and leaves s unchanged. Unknown keys are
 // ignored.
 func (s *Summary) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
-		return nil // what encoding/json expects of a null
+		return nil // as encoding/json expects
 	}
 	var w summaryJSON
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -62,7 +62,7 @@ func (s *Summary) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// summary checks what was read and returns it as a Summary.
+// summary checks the JSON form and returns it as a Summary.
 func (w summaryJSON) summary() (*Summary, error) {
 	s := &Summary{
 		all:        Stat{Sum: w.Sum, Weight: w.Weight, Count: w.Count},
@@ -94,8 +94,8 @@ func (w summaryJSON) summary() (*Summary, error) {
 	return s, nil
 }
 
-// checkThresholds returns an error if the thresholds that were read are impossible. The weight above them can only
-// fall from one to the next, and never exceeds the total: floating-point additions keep that order.
+// checkThresholds returns an error if the thresholds are impossible. The weight above them only falls from one to the
+// next, and never exceeds the total: floating-point additions keep that order.
 func (s *Summary) checkThresholds() error {
 	if len(s.above) != len(s.thresholds) {
 		return fmt.Errorf("%d thresholds with %d weights", len(s.thresholds), len(s.above))
@@ -113,7 +113,7 @@ func (s *Summary) checkThresholds() error {
 	return nil
 }
 
-// bins checks what was read and returns the bins of a histogram whose weights add up to the total.
+// bins checks the JSON form and returns the bins of a histogram. Their weights must add up to total.
 func (h histogram) bins(total float64) (*[lastBin + 1]float64, error) {
 	bins := new([lastBin + 1]float64)
 	last, sum := -1.0, 0.0
@@ -133,7 +133,7 @@ func (h histogram) bins(total float64) (*[lastBin + 1]float64, error) {
 		sum += w
 	}
 
-	if math.Abs(sum-total) > 1e-6*total { // rounding is far below
+	if math.Abs(sum-total) > 1e-6*total { // rounding errors are far smaller
 		return nil, fmt.Errorf("histogram: weights add up to %v, want %v", sum, total)
 	}
 	return bins, nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// golden is perf.py's vector of five CPU means and what perf.py makes of it.
+// golden is perf.py's vector of five CPU means with perf.py's results.
 var golden = []float64{10, 20, 40, 79.9, 100}
 
 func TestSummary_GoldenVector(t *testing.T) {
@@ -97,7 +97,7 @@ func TestNewSummary_SortsThresholds(t *testing.T) {
 	}
 }
 
-// Values of no time count for count, min and max; for the rest only while there is nothing else, whatever the order.
+// Values of weight 0 count for count, min and max; for the rest only while there is nothing else, in any order.
 func TestSummary_WeightZero(t *testing.T) {
 	only := NewPercentSummary(50)
 	only.Add(40, 0)
@@ -132,7 +132,7 @@ func TestSummary_WeightZero(t *testing.T) {
 	}
 }
 
-// The mean of a constant is that constant, though 0.1+0.1+… is not a multiple of 0.1; and no share exceeds 100.
+// The mean of a constant is that constant, although 0.1+0.1+… is not a multiple of 0.1; and no share exceeds 100.
 func TestSummary_StaysInRangeUnderRounding(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	parts := []*Summary{NewPercentSummary(0.1), NewPercentSummary(0.1), NewPercentSummary(0.1)}
@@ -176,8 +176,7 @@ func TestSummary_MatchesNaiveTwoPasses(t *testing.T) {
 	}
 }
 
-// Against sorting: every quantile within half a bin of the true one. Weights are whole seconds, so that sums
-// are exact.
+// Every quantile is within half a bin of the one found by sorting. Weights are whole seconds, so that sums are exact.
 func TestSummary_QuantilesAreGoodToATenth(t *testing.T) {
 	type pair struct{ v, w float64 }
 	for seed := range uint64(20) {
@@ -224,7 +223,7 @@ func TestSummary_HistogramBins(t *testing.T) {
 		}
 	}
 
-	for i := range lastBin + 1 { // what psutil reports has one decimal: each has a bin of its own
+	for i := range lastBin + 1 { // psutil's values have one decimal: each has its own bin
 		if got := bin(float64(i) / 10); got != i {
 			t.Errorf("%v is in bin %d, want %d", float64(i)/10, got, i)
 		}
@@ -248,7 +247,7 @@ func TestSummary_HistogramBins(t *testing.T) {
 	}
 }
 
-// alike compares Summaries as Merge's laws promise: count, min and max exactly, sums to rounding.
+// alike compares Summaries by the laws of Merge: count, min and max exactly, sums up to rounding.
 func alike(t *testing.T, law string, a, b *Summary) {
 	t.Helper()
 	if err := near(a.Stat(), b.Stat()); err != nil {
@@ -287,7 +286,7 @@ func TestSummary_MergeLaws(t *testing.T) {
 			s := NewPercentSummary(20, 80)
 			for _, r := range samples(seed*10+uint64(part), rng.IntN(200), 1, 30) {
 				if rng.IntN(3) == part && seed%3 == 0 || seed%5 == uint64(part) {
-					r.weights[0] = 0 // parts that stand for no time at all
+					r.weights[0] = 0 // parts that stand for no time
 				}
 				rows = append(rows, r)
 				s.Add(r.values[0], r.weights[0])
@@ -349,7 +348,7 @@ func TestSummary_CloneStandsAlone(t *testing.T) {
 	}
 }
 
-// Samples of any size add up without overflow, and what adds up can be written and read.
+// Samples of any size add up without overflow, and the result can be written and read.
 func TestSummary_ExtremesStayFinite(t *testing.T) {
 	s := NewPercentSummary(0)
 	r := NewRing(2, 1)

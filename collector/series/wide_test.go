@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// widthOf is the width of rows; 3 where there are none.
+// widthOf returns the width of rows; 3 if there are none.
 func widthOf(rows []sample) int {
 	if len(rows) == 0 {
 		return 3
@@ -13,7 +13,7 @@ func widthOf(rows []sample) int {
 	return len(rows[0].values)
 }
 
-// wideRow is a row with more columns, in which nothing was measured unless there is a value.
+// wideRow returns a row with more columns, not measured unless value is a number.
 func wideRow(s sample, more int, value float64) sample {
 	out := sample{append([]float64{}, s.values...), append([]float64{}, s.weights...)}
 	for range more {
@@ -22,7 +22,7 @@ func wideRow(s sample, more int, value float64) sample {
 	return out
 }
 
-// wideRing gets more columns before row at.
+// wideRing widens a ring before row at.
 func wideRing(capacity int, rows []sample, at, more int) *Ring {
 	r := NewRing(capacity, widthOf(rows))
 	for i, s := range rows {
@@ -38,7 +38,7 @@ func wideRing(capacity int, rows []sample, at, more int) *Ring {
 	return r
 }
 
-// wideFromStart had these columns from the start; nothing was measured in them before row at.
+// wideFromStart has these columns from the start, without values before row at.
 func wideFromStart(capacity int, rows []sample, at, more int) *Ring {
 	r := NewRing(capacity, widthOf(rows)+more)
 	for i, s := range rows {
@@ -52,9 +52,8 @@ func wideFromStart(capacity int, rows []sample, at, more int) *Ring {
 	return r
 }
 
-// A ring that is widened is, to the last bit, one that had the columns from the start and
-// in which nothing was measured in them: wherever it is widened, and saved and restored
-// later.
+// A widened ring equals, to the last bit, one that had the columns from the start without values in them, wherever it
+// is widened, saved and restored.
 func TestRing_WidenedIsAsIfFromTheStart(t *testing.T) {
 	for _, capacity := range []int{2, 4, 10, 1000} {
 		for _, n := range []int{0, 1, 2, 3, 9, 10, 11, 40, 321, 2500} {
@@ -78,7 +77,7 @@ func TestRing_WidenedIsAsIfFromTheStart(t *testing.T) {
 	}
 }
 
-// A copy that was made before is left as it was, and what is no wider changes nothing.
+// Widen leaves earlier copies unchanged, and a width that is not greater changes nothing.
 func TestRing_WidenLeavesOthersAlone(t *testing.T) {
 	rows := samples(3, 30, 3, 10)
 	r := NewRing(10, 3)
@@ -105,8 +104,8 @@ func TestRing_WidenLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// The memory of a ring of ordinary capacity: 48 bytes a cell, all of it from the start for
-// the columns of a host and its job, and exactly as much more when GPUs are found.
+// The memory of a ring of ordinary capacity: 48 bytes per cell, allocated from the start for the columns of a host and
+// its job, and exactly as much more when GPUs are found.
 func TestRing_WidenedFitsItsMemoryBudget(t *testing.T) {
 	const host, gpus = 52, 52 + 16*4
 	r := NewRing(1000, host)

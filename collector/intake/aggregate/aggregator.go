@@ -11,38 +11,38 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// An Aggregator is the account of one job. Create one with [New].
+// An Aggregator collects the operations of one job. Create one with [New].
 type Aggregator struct {
 	state
 	options      Options
 	charts       []chart
 	timelineKeys []string // of the charts
-	discard      interval // of all series without a time line
+	discard      interval // shared by all series without a timeline
 
 	used    usage
-	took    time.Time // when Take was called last
+	took    time.Time // time of the last Collect
 	changes uint64
 }
 
-// usage is how much of the bounds is used.
+// usage is the used part of the limits.
 type usage struct {
 	series, nameBytes, sketchBytes, members, buckets, ranks, proxyStoreValues, uncondensed int
 }
 
-// Dropped is how much was not taken, by reason. Kernel and Rate count datagrams, the others lines, or samples of a
+// Dropped counts rejected data by reason. Kernel and RateLimited count datagrams, the others lines, or samples of a
 // scrape.
 type Dropped struct {
-	Kernel      int64 `json:"kernel,omitzero"`     // the kernel had no room for it
-	RateLimited int64 `json:"rate,omitzero"`       // more came than may be read
-	Malformed   int64 `json:"malformed,omitzero"`  // no grammar fits
+	Kernel      int64 `json:"kernel,omitzero"`     // no room in the kernel's buffer
+	RateLimited int64 `json:"rate,omitzero"`       // over budget
+	Malformed   int64 `json:"malformed,omitzero"`  // does not match any grammar
 	TooLong     int64 `json:"too_long,omitzero"`   // a line, a name, a text, or too many tags
-	Series      int64 `json:"series,omitzero"`     // of a series for which there was no room
-	Keys        int64 `json:"keys,omitzero"`       // of a key for which there was no room; counts in its operation
+	Series      int64 `json:"series,omitzero"`     // no room for the series
+	Keys        int64 `json:"keys,omitzero"`       // no room for the key; the operation still counts
 	NotFinite   int64 `json:"not_finite,omitzero"` // NaN, infinite, beyond 1e100, a negative time
 	Ignored     int64 `json:"ignored,omitzero"`    // a client's own telemetry, a service check
 }
 
-// A DropReason is a reason for which something was not taken, and how much that was.
+// A DropReason is a reason for a rejection, with its count.
 type DropReason struct {
 	Name  string // as in a report
 	Count int64
@@ -56,7 +56,7 @@ func (d Dropped) Reasons() []DropReason {
 	}
 }
 
-// Datagrams returns how many datagrams were lost. If there are any, counts and sums are lower bounds.
+// Datagrams returns the number of lost datagrams. If there are any, counts and sums are lower bounds.
 func (d Dropped) Datagrams() int64 { return d.Kernel + d.RateLimited }
 
 // Plus returns the sum of two.
@@ -68,13 +68,13 @@ func (d Dropped) Plus(o Dropped) Dropped {
 	}
 }
 
-// An Example is something that was not taken, at most 64 bytes of it, and why.
+// An Example is a rejected line, at most 64 bytes of it, with the reason.
 type Example struct {
 	Line string `json:"line"`
 	Why  string `json:"why"`
 }
 
-// New returns an empty Book at the moment at which the run starts.
+// New returns an empty Aggregator for a run that starts at start.
 func New(o Options, start time.Time) *Aggregator {
 	return &Aggregator{options: o, took: start, state: state{
 		Times: map[string]*timing{}, Counters: map[string]*counter{}, Gauges: map[string]*gauge{},
@@ -83,8 +83,8 @@ func New(o Options, start time.Time) *Aggregator {
 	}}
 }
 
-// Add takes what a line said; at is when the line arrived. It reports whether it was taken; if not, it is counted.
-// An event of a known series allocates nothing, apart from attributes and what ProxyStore hands over.
+// Add adds an event that arrived at at. It reports whether the event was accepted; a rejected one is counted. An event
+// of a known series does not allocate, except for attributes and ProxyStore records.
 func (b *Aggregator) Add(e *wire.Event, at time.Time) bool {
 	b.changes++
 	if e.At > 0 {
@@ -110,10 +110,10 @@ func (b *Aggregator) Add(e *wire.Event, at time.Time) bool {
 		return b.addProxyStore(e)
 	}
 
-	return true // nothing to account for: an empty line, a mark
+	return true // nothing to count: an empty line, a mark
 }
 
-// Drop counts a line that was not taken, and keeps it as an example if there is room.
+// Drop counts a rejected line, and keeps it as an example if there is room.
 func (b *Aggregator) Drop(r wire.Reason, line []byte) {
 	b.changes++
 	switch r {
@@ -125,29 +125,28 @@ func (b *Aggregator) Drop(r wire.Reason, line []byte) {
 		b.Dropped.NotFinite++
 	case wire.Ignored:
 		b.Dropped.Ignored++
-		return // as it should be
+		return // expected: no example
 	}
 	b.example(line, r.String())
 }
 
-// DropDatagrams counts datagrams that were not read: those that the kernel had no room for, and those that came too
-// fast.
+// DropDatagrams counts unread datagrams: those dropped by the kernel, and those over budget.
 func (b *Aggregator) DropDatagrams(kernel, rate int64) {
 	b.changes += uint64(kernel + rate)
 	b.Dropped.Kernel += kernel
 	b.Dropped.RateLimited += rate
 }
 
-// Changes returns a number that grows whenever the Book changes.
+// Changes returns a number that grows whenever the Aggregator changes.
 func (b *Aggregator) Changes() uint64 { return b.changes }
 
-// refuse counts an event that package opstats refused, or that there is no room for. It returns false.
+// refuse counts an event that package opstats rejected, or that exceeds a limit. It returns false.
 func (b *Aggregator) refuse(series []byte, r wire.Reason) bool {
 	b.Drop(r, series)
 	return false
 }
 
-// example keeps a line, if there is room and the line is not there yet.
+// example keeps a line, if there is room and the line is new.
 func (b *Aggregator) example(line []byte, why string) {
 	const most = 64
 	if len(b.Examples) >= MaxExamples {
@@ -160,7 +159,8 @@ func (b *Aggregator) example(line []byte, why string) {
 	}
 }
 
-// findOrAdd returns the entry of a series, or nil if there is no room for a new one. It reports the name of a new one.
+// findOrAdd returns the entry of a series, or nil if there is no room for a new one. name is the series if it is new,
+// else "".
 func findOrAdd[E any](b *Aggregator, entries map[string]*E, series []byte) (e *E, name string) {
 	if e := entries[string(series)]; e != nil {
 		return e, ""
@@ -176,7 +176,7 @@ func findOrAdd[E any](b *Aggregator, entries map[string]*E, series []byte) (e *E
 	return e, name
 }
 
-// reserve reports whether there is room for one more series, and takes it.
+// reserve reserves room for one more series, and reports whether there was any.
 func (b *Aggregator) reserve(series []byte) bool {
 	if b.used.series >= MaxSeries || b.used.nameBytes+len(series) > maxNameBytes {
 		b.Dropped.Series++
@@ -189,20 +189,20 @@ func (b *Aggregator) reserve(series []byte) bool {
 	return true
 }
 
-// unixTime returns Unix seconds as a time.
+// unixTime converts Unix seconds to a time.
 func unixTime(seconds float64) time.Time {
 	whole, part := math.Modf(seconds)
 	return time.Unix(int64(whole), int64(math.Round(part*1e9))).UTC()
 }
 
-// unixSeconds returns a time in Unix seconds.
+// unixSeconds converts a time to Unix seconds.
 func unixSeconds(at time.Time) float64 { return float64(at.Unix()) + float64(at.Nanosecond())/1e9 }
 
-// unsafeString returns bytes as a string without copying them. The string must not be kept: it is for a Ledger, which
-// copies what it keeps.
+// unsafeString returns bytes as a string without copying them. The string must not be kept: it is for KeyedMetrics,
+// which copies what it keeps.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// AddSource adds a source of a kind (statsd, dogstatsd, unix or scrape) and returns its number.
+// AddSource adds a source of a kind (statsd, dogstatsd, unix or scrape) and returns its index.
 func (b *Aggregator) AddSource(kind, address string) int {
 	s := Source{Kind: kind, Address: address}
 	if kind == "scrape" {
@@ -215,15 +215,15 @@ func (b *Aggregator) AddSource(kind, address string) int {
 	return len(b.Sources) - 1
 }
 
-// AddReceived counts datagrams of a source and the events that were taken from them.
+// AddReceived counts datagrams of a source and their accepted events.
 func (b *Aggregator) AddReceived(source int, datagrams, events int64, at time.Time) {
 	s := &b.Sources[source]
-	s.Datagrams = new(*s.Datagrams + datagrams) // copies of the Source share what it was
+	s.Datagrams = new(*s.Datagrams + datagrams) // a new number: copies of the Source share the old one
 	b.changes++
 	s.seen(events, at)
 }
 
-// AddScrape counts a scrape of a source, and the events that were taken from it or why it failed.
+// AddScrape counts a scrape of a source, and its accepted events or, if why is not "", its failure.
 func (b *Aggregator) AddScrape(source int, events int64, why string, at time.Time) {
 	s := &b.Sources[source]
 	s.Scrapes = new(*s.Scrapes + 1)
@@ -235,7 +235,7 @@ func (b *Aggregator) AddScrape(source int, events int64, why string, at time.Tim
 	s.seen(events, at)
 }
 
-// AddFailure counts a failure of a source, and says why.
+// AddFailure counts a failure of a source, and records why.
 func (b *Aggregator) AddFailure(source int, why string) {
 	b.changes++
 	b.Sources[source].Failures++

@@ -15,15 +15,15 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// start is when the runs of these tests start.
+// start is the start of these tests' runs.
 var start = time.Unix(1795357692, 0).UTC()
 
-// after returns a moment of a run.
+// after returns a time in a run.
 func after(seconds float64) time.Time { return start.Add(time.Duration(seconds * 1e9)) }
 
 func newBook(patterns ...string) *Aggregator { return New(Options{Charts: patterns}, start) }
 
-// feed gives lines to a Book as a socket would.
+// feed adds lines to an Aggregator like a socket.
 func feed(b *Aggregator, at time.Time, lines ...string) {
 	var e wire.Event
 	for _, line := range lines {
@@ -35,7 +35,7 @@ func feed(b *Aggregator, at time.Time, lines ...string) {
 	}
 }
 
-// asJSON returns what a report says.
+// asJSON returns a value as JSON.
 func asJSON(t testing.TB, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -45,7 +45,7 @@ func asJSON(t testing.TB, v any) string {
 	return string(data)
 }
 
-// operations returns what a Book says at the end, which is after ten seconds.
+// operations returns the Operations at the end, after ten seconds.
 func operations(t testing.TB, b *Aggregator) string { return asJSON(t, b.Operations(after(10))) }
 
 func TestBook_Kinds(t *testing.T) {
@@ -98,7 +98,7 @@ func TestBook_Kinds(t *testing.T) {
 	}
 }
 
-// p50 is what a Sketch says of a value in the middle.
+// p50 returns the estimate of a Sketch for a value in the middle.
 func p50(v float64) string {
 	var q quantiles
 	for i, x := range []float64{-3, v, 5} {
@@ -113,7 +113,7 @@ func TestBook_GaugeMean(t *testing.T) {
 	b := newBook()
 	feed(b, after(2), "g:10|g")
 	feed(b, after(4), "g:20|g")
-	feed(b, after(3), "g:20|g") // late: counts as of the moment of the last value
+	feed(b, after(3), "g:20|g") // late: counts at the time of the last value
 	feed(b, after(8), "g:0|g")
 	if g := b.Operations(after(10)).Gauges["g"]; g.Mean != (2*10+4*20)/8.0 || g.Min != 0 || g.Max != 20 || g.Count != 4 {
 		t.Errorf("%+v", g)
@@ -190,7 +190,7 @@ func TestBook_Bounds(t *testing.T) {
 	})
 }
 
-// TestBook_Quantiles holds the quantiles of sampled and plain times against what they were made of.
+// The quantiles of sampled and plain times match their values.
 func TestBook_Quantiles(t *testing.T) {
 	b := newBook()
 	for i := range 1000 {
@@ -210,7 +210,7 @@ func TestBook_Quantiles(t *testing.T) {
 	}
 }
 
-// Sketches that together need more memory than they may take are given up; those that were there before stay.
+// A Sketch that exceeds the common memory limit is discarded; earlier ones stay.
 func TestBook_SketchesBound(t *testing.T) {
 	b := newBook()
 	for _, exponent := range []int{-90, 0, 90} {
@@ -241,7 +241,7 @@ func TestBook_HandOvers(t *testing.T) {
 	const times = `{"count":2,"avg_time_ms":3000,"min_time_ms":2000,"max_time_ms":4000,"last_time_ms":4000,"last_timestamp":5}`
 	for _, tt := range []struct {
 		version, name string
-		want          float64 // the mean in milliseconds
+		want          float64 // mean in milliseconds
 	}{
 		{"0.4.1", "store.get", 3000}, {"0.5.0", "store.get", 3}, {"0.6.4", "factory.call", 3}, {"0.6.5", "store.get", 3000},
 		{"0.6.5", "factory.call", 0.003}, {"1.1.0", "factory.resolve", 0.003}, {"1.1.0", "factory.polling_resolve", 0.003},
@@ -256,7 +256,7 @@ func TestBook_HandOvers(t *testing.T) {
 	}
 }
 
-// A later record of an id replaces an earlier one, those of several ids are merged.
+// A later record of an id replaces an earlier one, records of several ids are merged.
 func TestBook_HandOversReplace(t *testing.T) {
 	b := newBook()
 	feed(b, start,
@@ -302,7 +302,7 @@ func TestBook_Transfers(t *testing.T) {
 	}
 }
 
-// Exact lists are kept for so many transfers of all names; then the longest is condensed, and sums stay exact.
+// The transfers of all names are kept in lists up to a limit; then the longest is condensed, and sums stay exact.
 func TestBook_TransfersAreCondensed(t *testing.T) {
 	b := newBook()
 	var e wire.Event

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A Kind is what a series is: the first word of the keys of its time lines and of the names of its numbers.
+// A Kind is the kind of a series: the first word of its timeline keys and of its metric names.
 type Kind string
 
-// The kinds of series that have numbers, in the order of output.
+// The kinds of series with numbers, in the order of output.
 const (
 	OpKind       Kind = "op"
 	CounterKind  Kind = "counter"
@@ -20,7 +20,7 @@ const (
 	TransferKind Kind = "transfer"
 )
 
-// Noun returns what people call a series of the kind: operation, counter, gauge, value, transfer.
+// Noun returns the name of a series of the kind: operation, counter, gauge, value, transfer.
 func (k Kind) Noun() string {
 	if k == OpKind {
 		return "operation"
@@ -28,58 +28,58 @@ func (k Kind) Noun() string {
 	return string(k)
 }
 
-// The numbers of a series that have a time line.
+// The numbers of a series with a timeline.
 const (
 	TimelineRate       = "per_second"
 	TimelineTime       = "time_ms"
 	TimelineThroughput = "mb_per_second"
 )
 
-// timelinesOf has the numbers of each kind that have a time line, in the order of Take. A gauge is one number.
+// timelinesOf has the numbers of each kind with a timeline, in the order of Collect. A gauge has one number, without a
+// name.
 var timelinesOf = map[Kind][]string{
 	OpKind: {TimelineTime, TimelineRate}, CounterKind: {TimelineRate}, GaugeKind: {""},
 	TransferKind: {TimelineThroughput, TimelineTime},
 }
 
-// TimelineKey returns the key of a time line, as a report's envelope has it: op:SERIES:time_ms, gauge:SERIES.
+// TimelineKey returns the key of a timeline in a report's envelope: op:SERIES:time_ms, gauge:SERIES.
 func TimelineKey(kind Kind, series, number string) string {
 	return strings.TrimSuffix(string(kind)+":"+series+":"+number, ":")
 }
 
-// A chart is a series with a time line.
+// A chart is a series with a timeline.
 type chart struct {
 	kind     Kind
 	name     string
 	interval *interval
 }
 
-// A WeightedMean is what a column was in an interval. A mean over several intervals weighs each with its Weight: of a
-// rate and a gauge seconds, of a time the number of operations. All are NaN, and Weight is 0, where nothing was
-// measured.
+// A WeightedMean describes a timeline in an interval. Weight is its weight in a mean over several intervals: seconds
+// for rates and gauges, the number of operations for times. Without a measurement the others are NaN, and Weight is 0.
 type WeightedMean struct{ Min, Mean, Max, Weight float64 }
 
-// unmeasured is the Figure of what was not measured.
+// unmeasured returns the WeightedMean without a measurement.
 func unmeasured() WeightedMean { return WeightedMean{math.NaN(), math.NaN(), math.NaN(), 0} }
 
-// constantMean is the Figure of what was the same over the interval.
+// constantMean returns the WeightedMean of a constant value.
 func constantMean(v, weight float64) WeightedMean { return WeightedMean{v, v, v, weight} }
 
-// An interval is what came since the last Take.
+// An interval sums the values since the last Collect.
 type interval struct {
 	n, sum, min, max float64
 	bytes            float64 // of transfers
-	area, from       float64 // of a gauge: value × seconds since the last Take, up to from
-	touched          bool    // min and max are there
+	area, from       float64 // of a gauge: value × seconds since the last Collect, from time from on
+	touched          bool    // min and max are valid
 }
 
-// add counts n times a value.
+// add counts a value n times.
 func (i *interval) add(v, n float64) {
 	i.sum += v * n
 	i.n += n
 	i.touch(v)
 }
 
-// addMany counts n values of which only the sum is known.
+// addMany counts n values with the given sum.
 func (i *interval) addMany(sum, n float64) {
 	if n <= 0 {
 		return
@@ -97,7 +97,7 @@ func (i *interval) touch(v float64) {
 	i.min, i.max = min(i.min, v), max(i.max, v)
 }
 
-// addConstant says that a gauge had a value from one moment to another.
+// addConstant adds a gauge's value from one time to another.
 func (i *interval) addConstant(v, from, to float64, known bool) {
 	if !known {
 		return
@@ -106,14 +106,14 @@ func (i *interval) addConstant(v, from, to float64, known bool) {
 	i.touch(v)
 }
 
-// vllmCharts has the names of vLLM's metrics that are charted without patterns, without their prefix.
+// vllmCharts has the names of vLLM's metrics with a default timeline, without prefix.
 var vllmCharts = [...]string{
 	"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "prompt_tokens_total",
 	"generation_tokens_total", "request_success_total", "time_to_first_token_seconds", "inter_token_latency_seconds",
 	"e2e_request_latency_seconds", "num_preemptions_total",
 }
 
-// charted reports whether a series gets a time line.
+// charted reports whether a series has a timeline.
 func (b *Aggregator) charted(series string) bool {
 	if len(b.options.Charts) > 0 {
 		return len(b.charts) < MaxCharts &&
@@ -127,7 +127,7 @@ func (b *Aggregator) charted(series string) bool {
 	return len(b.charts) < DefaultCharts
 }
 
-// cutVLLM returns a name without the prefix of vLLM's metrics. It reports whether it was there.
+// cutVLLM returns a name without the prefix of vLLM's metrics. It reports whether there was one.
 func cutVLLM(name string) (string, bool) {
 	if own, found := strings.CutPrefix(name, "vllm:"); found {
 		return own, true
@@ -135,7 +135,7 @@ func cutVLLM(name string) (string, bool) {
 	return strings.CutPrefix(name, "vllm_")
 }
 
-// matches reports whether a pattern of path.Match fits the whole text, in which "/" is a character like others.
+// matches reports whether a pattern of path.Match matches the whole text; "/" is an ordinary character.
 func matches(pattern, text string) bool {
 	slash := strings.NewReplacer("/", "\x00")
 	fits, err := path.Match(slash.Replace(pattern), slash.Replace(text))
@@ -156,11 +156,11 @@ func (b *Aggregator) chartOf(kind Kind, series string) *interval {
 	return i
 }
 
-// TimelineKeys returns the keys of the time lines: see [TimelineKey]. New ones come at the end, and none goes away.
+// TimelineKeys returns the keys of the timelines: see [TimelineKey]. New ones are appended; none is removed.
 func (b *Aggregator) TimelineKeys() []string { return slices.Clip(b.timelineKeys) }
 
-// Collect appends what each of the Columns was since the last Take, or since the start, and begins a new interval. It
-// allocates nothing if there is room in figures.
+// Collect appends the mean of each timeline since the last Collect, or since the start, and begins a new interval. It
+// does not allocate if figures has room.
 func (b *Aggregator) Collect(at time.Time, figures []WeightedMean) []WeightedMean {
 	seconds := at.Sub(b.took).Seconds()
 	b.took = at
@@ -184,7 +184,7 @@ func (b *Aggregator) Collect(at time.Time, figures []WeightedMean) []WeightedMea
 	return figures
 }
 
-// times returns the times of an interval, in milliseconds.
+// times returns the mean of an interval's times, in milliseconds.
 func (i *interval) times() WeightedMean {
 	if i.n == 0 {
 		return unmeasured()
@@ -193,7 +193,7 @@ func (i *interval) times() WeightedMean {
 	return WeightedMean{i.min, mean, i.max, i.n}
 }
 
-// rate returns so much per second.
+// rate returns v per second.
 func (i *interval) rate(v, seconds float64) WeightedMean {
 	if !(seconds > 0) {
 		return unmeasured()
@@ -201,7 +201,7 @@ func (i *interval) rate(v, seconds float64) WeightedMean {
 	return constantMean(v/seconds, seconds)
 }
 
-// take returns how a gauge stood.
+// take returns the mean of a gauge since the last Collect.
 func (g *gauge) take(end, seconds float64) WeightedMean {
 	i := g.interval
 	begun := max(g.First, i.from)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// take returns the figures of an interval by column.
+// take returns the means of an interval by key.
 func take(b *Aggregator, at float64) map[string]WeightedMean {
 	figures := b.Collect(after(at), nil)
 	byKey := map[string]WeightedMean{}
@@ -38,7 +38,7 @@ func TestBook_Take(t *testing.T) {
 		}
 	}
 
-	// Where nothing came a time is not there, a rate is 0, and a gauge is what it was.
+	// In an empty interval a time is missing, a rate is 0, and a gauge keeps its value.
 	got = take(b, 4)
 	for key, want := range map[string]WeightedMean{"op:a:per_second": {0, 0, 0, 2}, "counter:c:per_second": {0, 0, 0, 2}, "gauge:g": {6, 6, 6, 2}} {
 		if got[key] != want {
@@ -55,7 +55,7 @@ func TestBook_Take(t *testing.T) {
 	}
 }
 
-// Without patterns the first twelve get a time line, and of vLLM only some.
+// Without patterns the first twelve series get a timeline, and of vLLM only some.
 func TestBook_DefaultCharts(t *testing.T) {
 	b := newBook()
 	feed(b, start, "vllm:other:1|c")

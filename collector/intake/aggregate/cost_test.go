@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// known has lines of the series of which the costs are measured.
+// known has lines of the measured series.
 var known = []struct{ name, line string }{
 	{"counter", "gunicorn.requests:1|c|@1.0"},
 	{"time", "gunicorn.request.duration:12.345678|ms"},
@@ -22,7 +22,7 @@ var known = []struct{ name, line string }{
 	{"transfer", `{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0}`},
 }
 
-// A line of a known series allocates nothing; the lists of transfers grow, which is not counted here.
+// A line of a known series does not allocate, except for the growing lists of transfers.
 func TestBook_KnownSeriesAllocateNothing(t *testing.T) {
 	b := newBook()
 	var e wire.Event
@@ -51,8 +51,8 @@ func TestBook_KnownSeriesAllocateNothing(t *testing.T) {
 	}
 }
 
-// A Book at all its bounds takes at most 6 MiB, if its transfers have few names. The lists of many names have room to
-// grow each, at most 1 MiB more in all.
+// An Aggregator at all its limits takes at most 6 MiB, if its transfers have few names. The lists of many names have
+// spare capacity, at most 1 MiB more in total.
 func TestBook_Memory(t *testing.T) {
 	var before, later runtime.MemStats
 	runtime.GC()
@@ -68,7 +68,7 @@ func TestBook_Memory(t *testing.T) {
 	runtime.KeepAlive(b)
 }
 
-// The budget is 300 ns for a line of a known series, parsed and accounted.
+// The budget is 300 ns for a line of a known series, parsed and added.
 func BenchmarkBook_Line(b *testing.B) {
 	for _, k := range known {
 		b.Run(k.name, func(b *testing.B) {

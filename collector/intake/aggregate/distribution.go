@@ -6,17 +6,17 @@ import (
 	"sort"
 )
 
-// A distribution is by how much a histogram or a summary of Prometheus grew.
+// A distribution is the growth of a Prometheus histogram or summary.
 type distribution struct {
 	Count   float64   `json:"count"`
 	Sum     float64   `json:"sum"`
-	Bounds  []float64 `json:"bounds,omitempty"`  // ascending; the last bucket has none, as its bound is infinite
+	Bounds  []float64 `json:"bounds,omitempty"`  // ascending; without the last bucket's, which is infinite
 	Buckets []float64 `json:"buckets,omitempty"` // cumulative, one more than Bounds
-	// Mixed says that buckets of several kinds grew, or that they do not fit into the Book: there are no quantiles.
+	// Mixed reports that different buckets grew, or that they exceed the limit: there are no quantiles.
 	Mixed bool `json:"mixed,omitzero"`
 }
 
-// grow adds the growth of a histogram, of which scale multiplies observations and bounds.
+// grow adds the growth of a histogram; scale multiplies observations and bounds.
 func (d *distribution) grow(g *metricValue, bounds []float64, scale float64, used *usage) {
 	had := len(d.Buckets)
 	if had == 0 && used.buckets+len(g.buckets) > maxBuckets {
@@ -32,17 +32,17 @@ func (d *distribution) grow(g *metricValue, bounds []float64, scale float64, use
 	used.buckets += len(d.Buckets) - had
 }
 
-// clone returns an independent copy; that of nil is nil.
+// clone returns an independent copy; nil for nil.
 func (d *distribution) clone() *distribution {
 	if d == nil {
 		return nil
 	}
 	c := *d
-	c.Buckets = slices.Clone(d.Buckets) // the bounds never change
+	c.Buckets = slices.Clone(d.Buckets) // bounds never change
 	return &c
 }
 
-// merge adds another one.
+// merge adds another distribution.
 func (d *distribution) merge(o *distribution) {
 	d.Count = min(d.Count+o.Count, maxSum)
 	d.Sum = min(max(d.Sum+o.Sum, -maxSum), maxSum)
@@ -61,9 +61,9 @@ func (d *distribution) merge(o *distribution) {
 	}
 }
 
-// quantile returns a quantile by the rule of Prometheus' histogram_quantile: linear within the bucket that has it, the
-// lowest bucket beginning at 0 if its bound is above 0; the highest finite bound if it is in the last bucket. It
-// reports false without observations or without buckets.
+// quantile returns a quantile by the rule of Prometheus' histogram_quantile: linear within its bucket, the lowest
+// bucket beginning at 0 if its bound is above 0; the highest finite bound if it is in the last bucket. It reports false
+// without observations or without buckets.
 func (d *distribution) quantile(q float64) (float64, bool) {
 	last := len(d.Buckets) - 1
 	if last < 1 {
@@ -72,7 +72,7 @@ func (d *distribution) quantile(q float64) (float64, bool) {
 
 	counts := slices.Clone(d.Buckets)
 	for i := 1; i <= last; i++ {
-		counts[i] = max(counts[i], counts[i-1]) // scrapes of a server that counts on meanwhile may be inconsistent
+		counts[i] = max(counts[i], counts[i-1]) // a scrape during counting may be inconsistent
 	}
 	if counts[last] <= 0 {
 		return math.NaN(), false

@@ -1,38 +1,38 @@
-// Package book keeps account of what a job says about its own work: how long its operations took, what it counted, how
-// its gauges stood, what was transferred. A [Aggregator] is that account, within bounds that no job can break: what is
-// beyond is not taken, and is counted.
+// Package aggregate collects the operations that a job reports: the times of its operations, its counters, gauges,
+// other values and transfers. An [Aggregator] does so within limits that no job can exceed: excess data is rejected and
+// counted.
 //
 // Lines come in as events of package wire ([Aggregator.Add]), scrapes of a Prometheus endpoint through an [Endpoint].
-// What was recorded comes out as [Operations] and as [Transfers], which have the names that they have in a report.
+// The results are [Operations] and [Transfer], with the names that they have in a report.
 //
-// The package has no clock, no files, no goroutines and no locks. A Book belongs to one goroutine at a time; another
-// one gets a Clone.
+// The package has no clock, no files, no goroutines and no locks. An Aggregator belongs to one goroutine at a time;
+// another one gets a Clone.
 package aggregate
 
-// Bounds of a Book.
+// The limits of an Aggregator.
 const (
 	MaxSeries           = 512  // series of all kinds
 	MaxKeys             = 1000 // pairs of an operation and a key
 	MaxProxyStoreValues = 1000 // pairs of a series and an id of ProxyStore
 	MaxTransfers        = 64   // names of transfers
-	MaxMembers          = 1000 // members of a set that are told apart
-	MaxExamples         = 5    // lines that are shown as examples of what was not taken
-	MaxCharts           = 32   // series and transfers that have a time line, with patterns
+	MaxMembers          = 1000 // different members of a set
+	MaxExamples         = 5    // examples of rejected lines
+	MaxCharts           = 32   // series and transfers with a timeline, with patterns
 	DefaultCharts       = 12   // and without
 )
 
-// These bounds keep the memory of a Book and the size of its state in bounds where names, values and sets are larger
-// than those of any job that is known.
+// These limits bound the memory of an Aggregator and the size of its state if names, values and sets are larger than in
+// any known job.
 const (
 	maxNameBytes   = 256 << 10 // of the names of all series
 	maxSketchBytes = 768 << 10 // of the sketches of all series
 	maxAllMembers  = 32768     // of all sets
 	maxBuckets     = 16384     // of all histograms
 	maxRanks       = 16384     // of all transfers
-	maxSum         = 1e150     // the largest size of a counter
+	maxSum         = 1e150     // largest absolute value of a counter
 )
 
-// Options say what a Book does with what it gets.
+// Options configures an Aggregator.
 type Options struct {
-	Charts []string // patterns, as of path.Match, of series and transfers that get a time line
+	Charts []string // patterns, as in path.Match, of series and transfers with a timeline
 }

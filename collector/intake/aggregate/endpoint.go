@@ -11,53 +11,52 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// An Endpoint is what is known of one Prometheus endpoint: the values of its last scrape, from which growth is counted.
-// Create one with [NewEndpoint].
+// An Endpoint holds the values of the last scrape of a Prometheus endpoint, from which growth is counted. Create one
+// with [NewEndpoint].
 type Endpoint struct {
 	jobStart         float64 // Unix seconds; NaN if the server may be older
-	inTicks          float64 // the same as the kernel says it: whole seconds of the boot and ticks of 10 ms since then
-	zero             bool    // there was no server when the job started, so it had counted nothing
+	inTicks          float64 // jobStart at the kernel's resolution: boot time in whole seconds plus ticks of 10 ms
+	zero             bool    // there was no server when the job started, so it counts from 0
 	begun            bool    // there was a scrape
 	lastProcessStart float64 // process_start_time_seconds of the last scrape, or NaN
 
 	reader       *wire.PrometheusReader
-	scrape       int // the number of the scrape
+	scrape       int // number of the scrape
 	metrics      map[string]*metric
-	touched      []*metric // of this scrape, in the order of the body
-	held         int       // how many buckets there are
-	taken        int       // samples of this scrape
-	refused      int64     // those for which there is no room
-	tooLong      int64     // and those whose names or labels are too long
+	touched      []*metric // in this scrape, in the order of the body
+	held         int       // number of bounds
+	taken        int       // accepted samples of this scrape
+	refused      int64     // samples without room
+	tooLong      int64     // samples with too long names or labels
 	processStart float64   // process_start_time_seconds of this scrape, or NaN
 }
 
-// maxHistogram is how many buckets of one histogram are read.
+// maxHistogram is the largest number of buckets of one histogram.
 const maxHistogram = 256
 
 // A metric is a series of an endpoint.
 type metric struct {
 	series, name string
 	kind         wire.MetricType
-	scale        float64  // to milliseconds, for times; 0 for values
-	nixl         nixlPart // what it is of vLLM's transfers
+	scale        float64  // factor to milliseconds, for times; 0 for values
+	nixl         nixlPart // which of vLLM's transfer metrics it is
 	engine       string
 	bounds       []float64
-	scrape       int  // the last one that had it
-	known        bool // there is a last reading
+	scrape       int  // last scrape that had it
+	known        bool // last is valid
 	badBuckets   bool // its buckets are too many or not in order
 	last, next   metricValue
 }
 
-// A metricValue is what a scrape says of a series.
+// A metricValue is the value of a series in a scrape.
 type metricValue struct {
 	count   float64 // or the value of a counter or a gauge
 	sum     float64
 	buckets []float64 // cumulative
 }
 
-// NewEndpoint returns an Endpoint of which nothing is known. jobStart is when the job started, or zero if perfagent did
-// not start it: all that the server had counted before the first scrape is then left out. booted is when the machine
-// was booted; zero is not known.
+// NewEndpoint returns an Endpoint without scrapes. jobStart is the start of the job, or zero if perfagent did not start
+// it: counts from before the first scrape are then ignored. booted is the boot time of the machine; zero is unknown.
 func NewEndpoint(jobStart, booted time.Time) *Endpoint {
 	nan := math.NaN()
 	e := &Endpoint{jobStart: nan, inTicks: nan, lastProcessStart: nan, metrics: map[string]*metric{},
@@ -75,15 +74,15 @@ func NewEndpoint(jobStart, booted time.Time) *Endpoint {
 	return e
 }
 
-// NoteUnreachable says that there was no server when the job started. One that answers later has counted from 0.
+// NoteUnreachable records that there was no server when the job started. A later one counts from 0.
 func (e *Endpoint) NoteUnreachable() {
 	if !e.begun && !math.IsNaN(e.jobStart) {
 		e.zero = true
 	}
 }
 
-// Read reads the body of a scrape, of which a small piece is in memory at a time. An error says that it cannot be read,
-// or is not in the text format 0.0.4; the scrape is then left out.
+// Read reads the body of a scrape, in small parts. It returns an error if reading fails, or the body is not in the text
+// format 0.0.4; the scrape must then be ignored.
 func (e *Endpoint) Read(body io.Reader) error {
 	e.scrape++
 	e.touched, e.processStart, e.taken, e.refused, e.tooLong = e.touched[:0], math.NaN(), 0, 0, 0
@@ -103,8 +102,7 @@ func (e *Endpoint) Read(body io.Reader) error {
 	return e.reader.Err()
 }
 
-// AddTo adds what the last Read has read without an error to a Book; at is when it was. It returns how many samples
-// were taken.
+// AddTo adds the last successful Read, made at at, to an Aggregator. It returns the number of accepted samples.
 func (e *Endpoint) AddTo(b *Aggregator, at time.Time) (taken int) {
 	b.Dropped.TooLong += e.tooLong
 	b.Dropped.Series += e.refused
@@ -113,7 +111,7 @@ func (e *Endpoint) AddTo(b *Aggregator, at time.Time) (taken int) {
 	return e.taken
 }
 
-// leftOut reports whether a metric is about the program that serves it, and not about the job.
+// leftOut reports whether a metric is about the server program, and not about the job.
 func leftOut(name []byte) bool {
 	for _, prefix := range [...]string{"go_", "python_", "process_", "promhttp_", "perfagent_"} {
 		if bytes.HasPrefix(name, []byte(prefix)) {
@@ -123,7 +121,7 @@ func leftOut(name []byte) bool {
 	return bytes.HasSuffix(name, []byte("_created"))
 }
 
-// take notes a sample. It reports false if there is no room for its series.
+// take adds a sample. It reports false if there is no room for its series, or its type is another one.
 func (e *Endpoint) take(s *wire.Sample) bool {
 	m := e.metrics[string(s.Series)]
 	if m == nil {
@@ -135,7 +133,7 @@ func (e *Endpoint) take(s *wire.Sample) bool {
 		e.metrics[m.series] = m
 	}
 	if m.kind != s.Type {
-		return false // two metrics of one name
+		return false // two metrics with one name
 	}
 	if m.scrape != e.scrape {
 		m.scrape = e.scrape
@@ -155,7 +153,7 @@ func (e *Endpoint) take(s *wire.Sample) bool {
 	return true
 }
 
-// newMetric returns a metric of which only the name and the kind are known.
+// newMetric returns a metric without values.
 func newMetric(s *wire.Sample) *metric {
 	m := &metric{series: string(s.Series), name: string(s.Name), kind: s.Type, engine: string(s.Label("engine"))}
 	switch {
@@ -169,7 +167,7 @@ func newMetric(s *wire.Sample) *metric {
 	return m
 }
 
-// bucket notes a bucket. They come in the order of their bounds, the infinite one last.
+// bucket adds a bucket. Buckets come in the order of their bounds, the infinite one last.
 func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 	i := len(m.next.buckets)
 	finite := !math.IsInf(s.Bound, 1)
@@ -190,11 +188,11 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 	m.next.buckets = append(m.next.buckets, s.Value)
 }
 
-// commit counts by how much each series grew.
+// commit adds the growth of each series.
 func (e *Endpoint) commit(b *Aggregator, at time.Time) {
 	restarted := e.begun && !math.IsNaN(e.processStart) && !math.IsNaN(e.lastProcessStart) &&
 		e.processStart != e.lastProcessStart
-	older := e.processStart < e.jobStart-startError // a server that was not ready yet may have counted before
+	older := e.processStart < e.jobStart-startError // a server that was not ready may have counted before
 	zero := e.begun || e.zero && !older || e.startedByJob()
 	for _, m := range e.touched {
 		if !m.possible() {
@@ -202,7 +200,7 @@ func (e *Endpoint) commit(b *Aggregator, at time.Time) {
 			continue
 		}
 		if len(m.next.buckets) != len(m.bounds)+1 {
-			m.next.buckets = m.next.buckets[:0] // incomplete: without quantiles
+			m.next.buckets = m.next.buckets[:0] // incomplete: no quantiles
 		}
 		if !m.known {
 			m.last = metricValue{buckets: make([]float64, len(m.next.buckets))}
@@ -228,12 +226,12 @@ func (e *Endpoint) commit(b *Aggregator, at time.Time) {
 // startError is by how many seconds process_start_time_seconds may be too early.
 const startError = 1
 
-// ticksPerSecond is how exactly the kernel says when a process started (USER_HZ).
+// ticksPerSecond is the kernel's resolution of process start times (USER_HZ).
 const ticksPerSecond = 100
 
-// startedByJob reports whether the process of the server started after the job did, which it says itself. Most clients
-// add the start in ticks since the boot to the boot time in whole seconds, and may be early by up to a second: so is
-// inTicks. Those of Node.js round to a second. Others have the wall clock.
+// startedByJob reports whether the server's process started after the job, by the server's metric. Most clients add the
+// start in ticks since the boot to the boot time in whole seconds, and may be early by up to a second: inTicks is
+// computed likewise. Clients of Node.js round to a second. Others use the wall clock.
 func (e *Endpoint) startedByJob() bool {
 	ticks := e.processStart * ticksPerSecond
 	switch {
@@ -245,7 +243,7 @@ func (e *Endpoint) startedByJob() bool {
 	return e.processStart >= e.jobStart
 }
 
-// forget makes the series that a restarted server does not have yet count from 0 when they appear again.
+// forget resets the series that a restarted server does not have yet: they count from 0 when they appear again.
 func (e *Endpoint) forget() {
 	for _, m := range e.metrics {
 		if m.scrape != e.scrape {
@@ -271,7 +269,7 @@ func (b *Aggregator) grow(m *metric, restarted bool, at time.Time) {
 	}
 }
 
-// possible reports whether a scrape has numbers that a series of its kind can have.
+// possible reports whether the values of a scrape are possible for the type of the series.
 func (m *metric) possible() bool {
 	switch m.kind {
 	case wire.GaugeMetric, wire.Untyped:
@@ -279,12 +277,12 @@ func (m *metric) possible() bool {
 	case wire.CounterMetric:
 		return isCount(m.next.count)
 	}
-	whole := m.next.count == math.Trunc(m.next.count) // less than one observation would make averages without bounds
+	whole := m.next.count == math.Trunc(m.next.count) // a fraction of an observation would make averages unbounded
 	return isCount(m.next.count) && whole && isFinite(m.next.sum) && (m.signed() || m.next.sum >= 0) &&
 		!slices.ContainsFunc(m.next.buckets, isNoCount)
 }
 
-// signed reports whether the observations of a histogram or a summary may be negative: times and transfers are not.
+// signed reports whether the observations of a histogram or a summary may be negative: times and transfers may not.
 func (m *metric) signed() bool { return m.scale == 0 && m.nixl == noPart }
 
 // isCount reports whether v can be the value of a counter.
@@ -292,8 +290,8 @@ func isCount(v float64) bool { return v >= 0 && isFinite(v) }
 
 func isNoCount(v float64) bool { return !isCount(v) }
 
-// growth returns by how much a counter, a histogram or a summary grew. A value falls when the
-// server was restarted.
+// growth returns the growth of a counter, a histogram or a summary. A falling value means that the server was
+// restarted.
 func (m *metric) growth(restarted bool) metricValue {
 	if restarted || m.wasReset() {
 		return m.next
@@ -307,14 +305,14 @@ func (m *metric) growth(restarted bool) metricValue {
 		for i, n := range m.next.buckets {
 			m.last.buckets[i] = n - m.last.buckets[i]
 		}
-		g.buckets = m.last.buckets // it is not needed any more
+		g.buckets = m.last.buckets // reused: last is not needed any more
 	}
 
 	return g
 }
 
-// sumError is by which share a sum may fall without a restart: a server that adds up those of several processes may
-// do so in another order each time.
+// sumError is the fraction by which a sum may fall without a restart: a server may add up several processes in a
+// different order each time.
 const sumError = 1e-9
 
 // wasReset reports whether a metric counts from 0 again.
@@ -330,8 +328,8 @@ func (m *metric) wasReset() bool {
 	return false
 }
 
-// growDistribution adds the growth of a histogram or a summary to a time or a value. One in which nothing was counted
-// yet is no series.
+// growDistribution adds the growth of a histogram or a summary to a timing or a value. Without observations there is no
+// series.
 func (b *Aggregator) growDistribution(m *metric, g *metricValue) {
 	if g.count <= 0 {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// scrape gives a body to a Book as the newest scrape of an endpoint.
+// scrape adds a body to an Aggregator as the newest scrape of an endpoint.
 func scrape(t *testing.T, e *Endpoint, b *Aggregator, at float64, body string) int {
 	t.Helper()
 	n, err := apply(e, []byte(body), b, after(at))
@@ -25,7 +25,7 @@ func scrape(t *testing.T, e *Endpoint, b *Aggregator, at float64, body string) i
 	return n
 }
 
-// apply reads a body and adds it to a Book.
+// apply reads a body and adds it to an Aggregator.
 func apply(e *Endpoint, body []byte, b *Aggregator, at time.Time) (int, error) {
 	if err := e.Read(bytes.NewReader(body)); err != nil {
 		return 0, err
@@ -71,7 +71,7 @@ func TestEndpoint_Kinds(t *testing.T) {
 	}
 }
 
-// Growth over scrapes is Prometheus' increase: what a server had counted before a restart is kept.
+// Growth over scrapes is Prometheus' increase: counts from before a restart are kept.
 func TestEndpoint_Growth(t *testing.T) {
 	const process = "process_start_time_seconds %v\n"
 	at := func(seconds float64) string { return fmt.Sprintf(process, unixSeconds(after(seconds))) }
@@ -108,12 +108,12 @@ func TestEndpoint_Growth(t *testing.T) {
 	}
 }
 
-// Clients say with different errors when a server started. The machine of the test was booted at 7.75 s of a second.
+// Clients report the start of a server with different errors. The machine of the test was booted at 7.75 s of a second.
 func TestEndpoint_OlderThanTheJob(t *testing.T) {
-	booted := after(-1000.25) // the kernel says -1001
-	job := after(0.123)       // in ticks it is 1000.37 s after the boot: the kernel says -0.63
+	booted := after(-1000.25) // the kernel reports -1001
+	job := after(0.123)       // in ticks it is 1000.37 s after the boot: the kernel reports -0.63
 	for name, tt := range map[string]struct {
-		start float64 // what the server says
+		start float64 // reported by the server
 		older bool
 	}{
 		"in ticks, 0.9 s older":       {-1001 + 999.47, true},
@@ -143,7 +143,7 @@ func TestEndpoint_OlderThanTheJob(t *testing.T) {
 	}
 }
 
-// Perfagent did not start the job of a sidecar: growth begins at the first scrape, whatever is known of the process.
+// Perfagent did not start the job of a sidecar: growth begins at the first scrape, regardless of the process start.
 func TestEndpoint_Sidecar(t *testing.T) {
 	b, e := newBook(), NewEndpoint(time.Time{}, time.Time{})
 	e.NoteUnreachable()
@@ -165,7 +165,7 @@ func TestEndpoint_HistogramRestart(t *testing.T) {
 	}
 }
 
-// Times and transfers are not negative. A sum that only rounding makes fall is no restart.
+// Times and transfers are not negative. A sum that falls only by rounding is not a restart.
 func TestEndpoint_FallingSum(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	e.NoteUnreachable()
@@ -174,14 +174,14 @@ func TestEndpoint_FallingSum(t *testing.T) {
 	}
 	scrape(t, e, b, 1, body(4, 2))
 	scrape(t, e, b, 2, body(4, math.Nextafter(2, 0)))
-	scrape(t, e, b, 3, body(5, 1.5)) // a restart that the count does not tell
+	scrape(t, e, b, 3, body(5, 1.5)) // a restart that the count does not show
 	ops, nixl := b.Operations(after(10)), b.Transfers()["nixl"]
 	if h := ops.Times["h_seconds"]; h.Count != 9 || h.Total != 3500 || nixl.Summary.Transfers != 9 || nixl.Seconds != 3.5 {
 		t.Errorf("%s, %s", asJSON(t, h), asJSON(t, nixl))
 	}
 }
 
-// What no histogram can have is left out, so that a report has no number that is negative or infinite.
+// Impossible histograms are rejected, so that a report has no negative or infinite number.
 func TestEndpoint_ImpossibleHistogram(t *testing.T) {
 	for _, sumAndCount := range [][2]string{{"1e100", "1e-300"}, {"1", "0.5"}, {"-1", "2"}, {"1", "-2"}, {"1e200", "2"}, {"NaN", "2"}} {
 		b, e := newBook(), NewEndpoint(start, start)
@@ -197,7 +197,7 @@ func TestEndpoint_ImpossibleHistogram(t *testing.T) {
 	}
 }
 
-// Without buckets a P90 is not known, and not named as estimated.
+// Without buckets a P90 is unknown, and not listed as estimated.
 func TestEndpoint_NIXLWithoutBuckets(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	e.NoteUnreachable()
@@ -209,7 +209,7 @@ func TestEndpoint_NIXLWithoutBuckets(t *testing.T) {
 	}
 }
 
-// A histogram whose buckets change has no quantiles any more; count and mean stay.
+// A histogram with changed buckets loses its quantiles; count and mean stay.
 func TestEndpoint_OtherBuckets(t *testing.T) {
 	b, e, f := newBook(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.NoteUnreachable()
@@ -225,7 +225,7 @@ func TestEndpoint_OtherBuckets(t *testing.T) {
 	}
 }
 
-// A body with a line that cannot be read changes nothing.
+// A body with an invalid line changes nothing.
 func TestEndpoint_BadBody(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	e.NoteUnreachable()
@@ -243,7 +243,7 @@ func TestEndpoint_BadBody(t *testing.T) {
 	}
 }
 
-// A histogram without its sum or its count would have a false mean.
+// A histogram without its sum or its count would have a wrong mean.
 func TestEndpoint_IncompleteHistogram(t *testing.T) {
 	for _, lacking := range []string{"_sum", "_count"} {
 		b, e := newBook(), NewEndpoint(start, start)
@@ -261,7 +261,7 @@ func TestEndpoint_IncompleteHistogram(t *testing.T) {
 	}
 }
 
-// Two endpoints that have a series: counters add up, of a gauge the newest value counts.
+// If two endpoints have the same series, counters add up, and the newest value of a gauge counts.
 func TestEndpoint_Several(t *testing.T) {
 	b, e, f := newBook(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.NoteUnreachable()
@@ -273,7 +273,7 @@ func TestEndpoint_Several(t *testing.T) {
 	}
 }
 
-// A series that is both recorded and scraped has what is known of both.
+// A series that is both recorded and scraped has the fields known for both.
 func TestEndpoint_BesideRecords(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	e.NoteUnreachable()
@@ -311,7 +311,7 @@ func TestEndpoint_Bounds(t *testing.T) {
 	}
 }
 
-// vLLM's seven metrics of NIXL become transfers, pooled and for each engine.
+// vLLM's seven NIXL metrics become transfers, pooled and for each engine.
 func TestEndpoint_NIXL(t *testing.T) {
 	body, err := os.ReadFile("../wire/testdata/vllm.txt")
 	if err != nil {
@@ -347,7 +347,7 @@ func TestEndpoint_NIXL(t *testing.T) {
 	}
 }
 
-// The quantiles of Prometheus' histogram_quantile, as its documentation and its tests have them.
+// Quantiles equal Prometheus' histogram_quantile, with examples from its documentation and tests.
 func TestDistribution_Quantile(t *testing.T) {
 	for name, tt := range map[string]struct {
 		bounds, buckets []float64

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// Lines come in, and the figures of an interval and of the whole run come out.
+// Lines come in, and the means of an interval and the totals of the run come out.
 func ExampleAggregator() {
 	start := time.Unix(1795357692, 0)
 	b := aggregate.New(aggregate.Options{}, start)
@@ -36,11 +36,11 @@ func ExampleAggregator() {
 	// 7 0.5 1
 }
 
-// Growth is counted from scrape to scrape, restarts of the server included.
+// Growth is counted from scrape to scrape, across restarts of the server.
 func ExampleEndpoint() {
 	start := time.Unix(1795357692, 0)
 	b, endpoint := aggregate.New(aggregate.Options{}, start), aggregate.NewEndpoint(start, start)
-	endpoint.NoteUnreachable() // nobody answered when the job started
+	endpoint.NoteUnreachable() // there was no server when the job started
 	for _, value := range []string{"5", "8", "2"} {
 		if err := endpoint.Read(strings.NewReader("# TYPE requests_total counter\nrequests_total " + value + "\n")); err != nil {
 			fmt.Println(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FuzzBook feeds anything to a Book: its report must be JSON, its state restorable, and both the same.
+// FuzzBook adds any input to an Aggregator: its report must be JSON, its state restorable, and both equal.
 func FuzzBook(f *testing.F) {
 	for _, lines := range []string{
 		"a:1|c\nb:2:3|ms|@0.5\ng:1|g\ng:-1|g\nv:-1e-300|h\nv:1e100|h\ns:x|s",
@@ -33,7 +33,7 @@ func FuzzBook(f *testing.F) {
 	})
 }
 
-// checkFigures fails on a figure that no chart can show.
+// checkFigures fails on a mean that no chart can show.
 func checkFigures(t *testing.T, figures []WeightedMean) {
 	t.Helper()
 	for _, f := range figures {
@@ -45,7 +45,7 @@ func checkFigures(t *testing.T, figures []WeightedMean) {
 	}
 }
 
-// checkRestores fails unless a Book can be written and read.
+// checkRestores fails unless an Aggregator can be written and read.
 func checkRestores(t *testing.T, b *Aggregator) {
 	t.Helper()
 	restored, err := Restore(stateOf(t, b))
@@ -60,7 +60,7 @@ func checkRestores(t *testing.T, b *Aggregator) {
 	}
 }
 
-// FuzzRestore reads anything as the JSON of a state; what is accepted must behave.
+// FuzzRestore reads any input as the JSON of a state; an accepted one must be usable.
 func FuzzRestore(f *testing.F) {
 	packed, err := gzip.NewReader(bytes.NewReader(stateOf(f, small(f))))
 	if err != nil {
@@ -91,7 +91,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// FuzzEndpoint gives two bodies to a Book, one after the other.
+// FuzzEndpoint adds two bodies to an Aggregator, one after the other.
 func FuzzEndpoint(f *testing.F) {
 	f.Add([]byte(counterText(5)+histogram("h_seconds", [3]int{1, 2, 3}, 3)), []byte(counterText(3)+histogram("h_seconds", [3]int{1, 2, 2}, 1)))
 	f.Add([]byte("process_start_time_seconds 1\na 1\n"), []byte("process_start_time_seconds 2\na -1\n"))

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// A nixlPart says which of vLLM's metrics of NIXL a metric is.
+// A nixlPart is one of vLLM's NIXL metrics.
 type nixlPart uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	expiredPart
 )
 
-// nixlName is the name of the transfers that vLLM's metrics of NIXL become.
+// nixlName is the name of the transfers made from vLLM's NIXL metrics.
 const nixlName = "nixl"
 
 // nixlParts has the names of the metrics without vLLM's prefix.
@@ -37,7 +37,7 @@ var nixlParts = [...]string{
 	expiredPart:       "nixl_num_kv_expired_reqs_total",
 }
 
-// nixlPartOf returns what a metric is, by its name and type.
+// nixlPartOf returns the part of a metric, by its name and type.
 func nixlPartOf(name string, kind wire.MetricType) nixlPart {
 	own, vllm := cutVLLM(name)
 	part := slices.Index(nixlParts[:], own)
@@ -47,11 +47,11 @@ func nixlPartOf(name string, kind wire.MetricType) nixlPart {
 	return nixlPart(part)
 }
 
-// A nixl is by how much vLLM's metrics of NIXL grew, of one engine.
+// A nixl is the growth of one engine's NIXL metrics in vLLM.
 type nixl struct {
 	Parts    [descriptorsPart + 1]distribution `json:"parts"`
 	Failures [expiredPart + 1]float64          `json:"failures"`
-	First    float64                           `json:"first"` // the scrapes in which something grew, in Unix seconds
+	First    float64                           `json:"first"` // first scrape with growth, in Unix seconds
 	Last     float64                           `json:"last"`
 }
 
@@ -60,7 +60,7 @@ func (b *Aggregator) growNIXL(m *metric, g *metricValue, at time.Time) {
 	if g.count <= 0 {
 		return
 	}
-	pooled := b.transfer([]byte(nixlName)) // it has the time line, and the records if there are any
+	pooled := b.transfer([]byte(nixlName)) // has the timeline, and the records, if any
 	n := b.engine(m.engine)
 	if pooled == nil || n == nil {
 		return
@@ -83,7 +83,7 @@ func (b *Aggregator) growNIXL(m *metric, g *metricValue, at time.Time) {
 	n.Last = unixSeconds(at)
 }
 
-// engine returns what is known of an engine, or nil if there is no room for another one.
+// engine returns the nixl of an engine, or nil if there is no room for another one.
 func (b *Aggregator) engine(label string) *nixl {
 	if n := b.Engines[label]; n != nil {
 		return n

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// promtool returns the path of Prometheus' own tool, from .tools or the PATH.
+// promtool returns the path of Prometheus' promtool, from .tools or the PATH.
 func promtool(t *testing.T) string {
 	t.Helper()
 	if own := testenv.Repository(t, ".tools/prometheus/usr/bin/promtool"); exec.Command(own, "--version").Run() == nil {
@@ -24,7 +24,7 @@ func promtool(t *testing.T) string {
 	return testenv.NeedsTool(t, "promtool", "make e2e unpacks Debian's package of Prometheus into .tools")
 }
 
-// Quantiles are those of Prometheus itself, to the last bit, for 200 random histograms.
+// Quantiles equal Prometheus', to the last bit, for 200 random histograms.
 func TestE2E_Distribution_QuantileIsPrometheus(t *testing.T) {
 	tool := promtool(t)
 	r := rand.New(rand.NewPCG(7, 8))
@@ -49,7 +49,7 @@ func TestE2E_Distribution_QuantileIsPrometheus(t *testing.T) {
 		for _, q := range []float64{0.5, 0.9, 0.99} {
 			want, ok := d.quantile(q)
 			if !ok {
-				continue // Prometheus says NaN, which promtool does not compare
+				continue // Prometheus returns NaN, which promtool does not compare
 			}
 			fmt.Fprintf(&exprs, "    - expr: 'histogram_quantile(%v, h_bucket{n=\"%d\"})'\n      eval_time: 0m\n      exp_samples:\n      - labels: '{n=\"%d\"}'\n        value: %s\n",
 				q, i, i, float(want))

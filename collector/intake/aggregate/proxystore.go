@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// addProxyStore takes what ProxyStore's Metrics say. It replaces what the same id said before.
+// addProxyStore adds a Metrics record of ProxyStore. It replaces the earlier record with the same id.
 func (b *Aggregator) addProxyStore(e *wire.Event) bool {
 	var m opstats.Metrics
 	if json.Unmarshal(e.Data, &m) != nil {
@@ -40,7 +40,7 @@ func (b *Aggregator) addProxyStore(e *wire.Event) bool {
 	return true
 }
 
-// put puts a value into a map, which it makes if there is none yet.
+// put sets a map entry, and makes the map if it is nil.
 func put[V any](m *map[string]V, key string, v V) {
 	if *m == nil {
 		*m = make(map[string]V)
@@ -48,7 +48,7 @@ func put[V any](m *map[string]V, key string, v V) {
 	(*m)[key] = v
 }
 
-// proxyStoreSeries returns the series with a name that ProxyStore uses, or nil if the name is none or there is no room.
+// proxyStoreSeries returns the series for a name of ProxyStore, or nil if the name is invalid or there is no room.
 func proxyStoreSeries[E any](b *Aggregator, name string, find func(series []byte) *E) *E {
 	switch {
 	case name == "":
@@ -61,7 +61,7 @@ func proxyStoreSeries[E any](b *Aggregator, name string, find func(series []byte
 	return find(wire.AppendName(nil, []byte(name)))
 }
 
-// reserveProxyStore takes the room for one more number of an id.
+// reserveProxyStore reserves room for one more number of an id, and reports whether there was any.
 func (b *Aggregator) reserveProxyStore() bool {
 	if b.used.proxyStoreValues >= MaxProxyStoreValues {
 		b.Dropped.Keys++
@@ -71,7 +71,7 @@ func (b *Aggregator) reserveProxyStore() bool {
 	return true
 }
 
-// dropProxyStore drops what an id has handed over.
+// dropProxyStore removes the record with the id.
 func (b *Aggregator) dropProxyStore(id string) {
 	gone := 0
 	for _, t := range b.Times {
@@ -87,7 +87,7 @@ func (b *Aggregator) dropProxyStore(id string) {
 	b.used.proxyStoreValues -= gone
 }
 
-// unitOf returns by what the times of an operation must be divided to be milliseconds. From 0.5.0 to 0.6.4 ProxyStore
+// unitOf returns the divisor that converts the times of an operation to milliseconds. From 0.5.0 to 0.6.4 ProxyStore
 // wrote microseconds into fields named _ms; since 0.6.5 three operations of factories have nanoseconds.
 func unitOf(v wire.Version, name string) float64 {
 	switch {
@@ -101,7 +101,7 @@ func unitOf(v wire.Version, name string) float64 {
 	return 1
 }
 
-// inNanoseconds has the operations that have nanoseconds since 0.6.5.
+// inNanoseconds has the operations with nanoseconds since 0.6.5.
 var inNanoseconds = []string{"factory.call", "factory.resolve", "factory.polling_resolve"}
 
 // before reports whether v is an earlier version than w.

@@ -10,21 +10,21 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A Source is a socket or an endpoint from which events came.
+// A Source is a socket or an endpoint of events.
 type Source struct {
 	Kind             string   `json:"kind"`    // statsd, dogstatsd, unix or scrape
 	Address          string   `json:"address"` // without user info
-	Events           int64    `json:"events"`  // lines or samples that were taken
+	Events           int64    `json:"events"`  // accepted lines or samples
 	Datagrams        *int64   `json:"datagrams,omitempty"`
-	Scrapes          *int64   `json:"scrapes,omitempty"` // those that were tried
+	Scrapes          *int64   `json:"scrapes,omitempty"` // including failed ones
 	Failures         int64    `json:"failures,omitzero"`
-	First            float64  `json:"first,omitzero"` // when the first and the last event came, in Unix seconds
+	First            float64  `json:"first,omitzero"` // time of the first event, in Unix seconds
 	Last             float64  `json:"last,omitzero"`
 	SecondsBeforeEnd *float64 `json:"seconds_before_end,omitempty"` // from the last scrape to the end
-	Why              string   `json:"why,omitempty"`                // the last failure
+	Why              string   `json:"why,omitempty"`                // reason of the last failure
 }
 
-// Operations is what a report says of a job's operations. Its parts are by series, and a part without one is left out.
+// Operations is a report's section about the job's operations. Its parts are by series; empty parts are omitted.
 type Operations struct {
 	Sources    []Source                                `json:"sources"`
 	Times      map[string]Timing                       `json:"times,omitempty"`
@@ -38,7 +38,7 @@ type Operations struct {
 	Examples   []Example                               `json:"examples,omitempty"`
 }
 
-// The names of the quantiles of a Time and of a Value in a report, and in Estimated.
+// The names of the quantiles of a Timing and of a Value in a report, and in Estimated.
 const (
 	P50TimeName = "p50_time_ms"
 	P90TimeName = "p90_time_ms"
@@ -49,27 +49,27 @@ const (
 	P99Name = "p99"
 )
 
-// A Timing is a series of times, in milliseconds. What is not known is nil. Estimated names the fields that were
+// A Timing is a series of times, in milliseconds. Unknown values are nil. Estimated names the fields that were
 // estimated from the buckets of a histogram.
 type Timing struct {
 	Count      float64  `json:"count"`
-	Avg        *float64 `json:"avg_time_ms,omitempty"` // absent if the operation only failed
+	Avg        *float64 `json:"avg_time_ms,omitempty"` // missing if the operation only failed
 	Min        *float64 `json:"min_time_ms,omitempty"`
 	Max        *float64 `json:"max_time_ms,omitempty"`
 	Last       *float64 `json:"last_time_ms,omitempty"`
 	LastAt     float64  `json:"last_timestamp,omitzero"` // Unix seconds
 	Total      float64  `json:"total_time_ms"`
-	Std        *float64 `json:"std_time_ms,omitempty"` // standard deviation, of two single records or more
+	Std        *float64 `json:"std_time_ms,omitempty"` // standard deviation of at least two single records
 	P50        *float64 `json:"p50_time_ms,omitempty"`
 	P90        *float64 `json:"p90_time_ms,omitempty"`
 	P99        *float64 `json:"p99_time_ms,omitempty"`
-	SizeBytes  *float64 `json:"size_bytes,omitempty"` // the last one
+	SizeBytes  *float64 `json:"size_bytes,omitempty"` // of the last object
 	TotalBytes *float64 `json:"total_bytes,omitempty"`
 	Errors     float64  `json:"errors,omitzero"`
 	Estimated  []string `json:"estimated,omitempty"`
 }
 
-// A Gauge is a series of gauges. Mean is over the time from the first value to the end.
+// A Gauge is a gauge series. Mean is over the time from the first value to the end.
 type Gauge struct {
 	Last  float64 `json:"last"`
 	Min   float64 `json:"min"`
@@ -78,7 +78,7 @@ type Gauge struct {
 	Count int64   `json:"count"`
 }
 
-// A Value is a series of values. What is not known is nil.
+// A Value is a series of observed values. Unknown values are nil.
 type Value struct {
 	Count     float64  `json:"count"`
 	Avg       float64  `json:"avg"`
@@ -92,23 +92,23 @@ type Value struct {
 	Estimated []string `json:"estimated,omitempty"`
 }
 
-// A Set is a series of sets: how many different members there were, or that there were at least so many.
+// A Set is the number of different members of a set. AtLeast reports that there may be more.
 type Set struct {
 	Count   int  `json:"count"`
 	AtLeast bool `json:"at_least,omitzero"`
 }
 
-// A TransferList is a list of vLLM's class that is kept without being known.
+// A TransferList is an unknown list of vLLM's class.
 type TransferList struct {
 	Count int64   `json:"count"`
 	Sum   float64 `json:"sum"`
 }
 
-// A Transfer is what a report says of the transfers of one name.
+// A Transfer describes the transfers of one name in a report.
 type Transfer struct {
 	Summary             opstats.TransferSummary `json:"reduced"`
 	TotalMB             float64                 `json:"total_mb"` // MiB
-	Seconds             float64                 `json:"-"`        // of all transfers together, exactly; not in a report
+	Seconds             float64                 `json:"-"`        // exact sum over all transfers; not in a report
 	WallThroughput      *float64                `json:"wall_throughput_mb_per_second,omitempty"`
 	FailedTransfers     float64                 `json:"failed_transfers"`
 	FailedNotifications float64                 `json:"failed_notifications"`
@@ -121,7 +121,7 @@ type Transfer struct {
 	Estimated           []string                `json:"estimated,omitempty"`
 }
 
-// Operations returns what was recorded until end. It changes nothing.
+// Operations returns the operations recorded until end. It changes nothing.
 func (b *Aggregator) Operations(end time.Time) Operations {
 	seconds := unixSeconds(end)
 	return Operations{
@@ -138,7 +138,7 @@ func (b *Aggregator) Operations(end time.Time) Operations {
 	}
 }
 
-// each makes something of each entry. It returns nil for no entries.
+// each converts each entry. It returns nil for no entries.
 func each[E, R any](entries map[string]*E, report func(*E) R) map[string]R {
 	if len(entries) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func each[E, R any](entries map[string]*E, report func(*E) R) map[string]R {
 	return reports
 }
 
-// sourcesAt returns the sources as they are at the end.
+// sourcesAt returns the sources at the end.
 func (b *Aggregator) sourcesAt(end float64) []Source {
 	sources := append([]Source{}, b.Sources...)
 	for i, s := range sources {
@@ -188,7 +188,8 @@ func (c *counter) total() float64 {
 	return sum
 }
 
-// report returns what a report says. Where several origins meet, only what all of them know is there.
+// report returns the report of the series. If it has several origins, it contains only the fields that all of them
+// know.
 func (t *timing) report() Timing {
 	stats := t.Stats
 	for _, id := range slices.Sorted(maps.Keys(t.ProxyStore)) {
@@ -200,7 +201,7 @@ func (t *timing) report() Timing {
 	}
 	if r.Count > 1 && len(t.ProxyStore) == 0 {
 		std := math.Sqrt(max(0, t.Squares) / stats.Count)
-		if std < 1e-12*stats.Avg { // of equal times
+		if std < 1e-12*stats.Avg { // equal times
 			std = 0
 		}
 		r.Std = &std
@@ -224,8 +225,8 @@ func (t *timing) report() Timing {
 	return r
 }
 
-// quantilesOf returns the quantiles of a series, if all of it came from records or all of it from a histogram. For a
-// histogram it returns their names, too: they are estimates.
+// quantilesOf returns the quantiles of a series, if it came entirely from records or entirely from a histogram. For a
+// histogram it also returns their names: they are estimates.
 func quantilesOf(q *quantiles, d *distribution, records, sums bool, names ...string) (
 	p50, p90, p99 *float64, estimated []string,
 ) {
@@ -246,7 +247,7 @@ func quantilesOf(q *quantiles, d *distribution, records, sums bool, names ...str
 	return &median, &most, &nearlyAll, estimated
 }
 
-// report returns what a report says.
+// report returns the report of the series.
 func (o *valueSeries) report() Value {
 	r := Value{Count: math.Round(o.Count), Avg: o.Avg, Unit: o.Unit}
 	if o.Count > 0 {
@@ -263,7 +264,7 @@ func (o *valueSeries) report() Value {
 	return r
 }
 
-// Transfers returns what was recorded of transfers, by name. It changes nothing.
+// Transfers returns the recorded transfers, by name. It changes nothing.
 func (b *Aggregator) Transfers() map[string]Transfer {
 	all := map[string]Transfer{}
 	if len(b.Engines) > 0 {
@@ -276,7 +277,7 @@ func (b *Aggregator) Transfers() map[string]Transfer {
 	}
 
 	for name, t := range b.Records {
-		if !t.Records.Empty() { // records are kept rather than scrapes of the same name
+		if !t.Records.Empty() { // records replace scrapes of the same name
 			all[name] = t.report()
 		}
 	}
@@ -284,7 +285,7 @@ func (b *Aggregator) Transfers() map[string]Transfer {
 	return all
 }
 
-// report returns what a report says.
+// report returns the report of the transfers.
 func (t *transfer) report() Transfer {
 	_, bytes := t.Records.Sum(opstats.BytesTransferred)
 	_, seconds := t.Records.Sum(opstats.TransferDuration)
@@ -308,7 +309,7 @@ func (t *transfer) report() Transfer {
 	return r
 }
 
-// report returns what a report says. Sums are exact, and both P90 come from the buckets.
+// report returns the report of the transfers. Sums are exact, and both P90 come from the buckets.
 func (n *nixl) report() Transfer {
 	p90Xfer, ok1 := n.Parts[xferPart].quantile(0.9)
 	p90Post, ok2 := n.Parts[postPart].quantile(0.9)

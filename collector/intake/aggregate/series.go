@@ -11,19 +11,19 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A timing is a series of the kind times.
+// A timing is a series of times.
 type timing struct {
 	Stats      opstats.TimeStats            `json:"stats"`            // of single records
-	Squares    float64                      `json:"squares,omitzero"` // sum of their squared distances from Avg
+	Squares    float64                      `json:"squares,omitzero"` // sum of squared distances from Avg
 	Quantiles  quantiles                    `json:"quantiles"`
 	TotalBytes float64                      `json:"total_bytes,omitzero"`
 	Errors     float64                      `json:"errors,omitzero"`
 	Scraped    *distribution                `json:"scraped,omitempty"` // in milliseconds
-	ProxyStore map[string]opstats.TimeStats `json:"handed,omitempty"`  // of ProxyStore, by id
+	ProxyStore map[string]opstats.TimeStats `json:"handed,omitempty"`  // by id of ProxyStore
 	interval   *interval
 }
 
-// addTime takes the time of an operation, or that it failed.
+// addTime adds times of an operation, or a failure.
 func (b *Aggregator) addTime(e *wire.Event, at time.Time) bool {
 	t := b.timing(e.Series)
 	if t == nil {
@@ -40,7 +40,7 @@ func (b *Aggregator) addTime(e *wire.Event, at time.Time) bool {
 		}
 	}
 	if e.HasBytes {
-		_ = t.Stats.SetSize(e.Bytes) // package wire has checked it
+		_ = t.Stats.SetSize(e.Bytes) // checked by package wire
 		t.TotalBytes = min(t.TotalBytes+e.Bytes, maxSum)
 	}
 	if e.Key != nil {
@@ -50,7 +50,7 @@ func (b *Aggregator) addTime(e *wire.Event, at time.Time) bool {
 	return true
 }
 
-// timing returns the series of a time, or nil if there is no room.
+// timing returns the timing of a series, or nil if there is no room.
 func (b *Aggregator) timing(series []byte) *timing {
 	t, name := findOrAdd(b, b.Times, series)
 	if name != "" {
@@ -74,7 +74,7 @@ func (t *timing) add(ms, n float64, at time.Time, used *usage) error {
 	return nil
 }
 
-// addKey counts the time of an operation for its key, too.
+// addKey counts the times of an operation for its key, too.
 func (b *Aggregator) addKey(e *wire.Event, at time.Time) {
 	for _, ms := range e.Values {
 		switch err := b.Keys.AddTime(unsafeString(e.Series), unsafeString(e.Key), ms, at); {
@@ -82,22 +82,22 @@ func (b *Aggregator) addKey(e *wire.Event, at time.Time) {
 			b.Dropped.Keys++
 			return
 		case err != nil:
-			return // the operation has refused it, too
+			return // the operation rejected it, too
 		}
 	}
 	if e.HasBytes {
-		_ = b.Keys.SetSize(unsafeString(e.Series), unsafeString(e.Key), e.Bytes) // package wire has checked it
+		_ = b.Keys.SetSize(unsafeString(e.Series), unsafeString(e.Key), e.Bytes) // checked by package wire
 	}
 }
 
-// A counter is a series of the kind counters.
+// A counter is a series of a counter.
 type counter struct {
 	Sum        float64            `json:"sum"`
-	ProxyStore map[string]float64 `json:"handed,omitempty"` // of ProxyStore, by id
+	ProxyStore map[string]float64 `json:"handed,omitempty"` // by id of ProxyStore
 	interval   *interval
 }
 
-// addCounter adds to a counter.
+// addCounter adds the values of an event to a counter.
 func (b *Aggregator) addCounter(e *wire.Event) bool {
 	var by float64
 	for _, v := range e.Values {
@@ -124,7 +124,7 @@ func (b *Aggregator) count(series []byte, by float64) bool {
 	return true
 }
 
-// counter returns the series of a counter, or nil if there is no room.
+// counter returns the counter of a series, or nil if there is no room.
 func (b *Aggregator) counter(series []byte) *counter {
 	c, name := findOrAdd(b, b.Counters, series)
 	if name != "" {
@@ -133,14 +133,14 @@ func (b *Aggregator) counter(series []byte) *counter {
 	return c
 }
 
-// A gauge is a series of the kind gauges. Times are Unix seconds.
+// A gauge is a series of a gauge. Times are Unix seconds.
 type gauge struct {
 	Last     float64 `json:"last"`
 	Min      float64 `json:"min"`
 	Max      float64 `json:"max"`
 	Count    int64   `json:"count"`
-	First    float64 `json:"first"` // when the first value came
-	Since    float64 `json:"since"` // since when it has been Last
+	First    float64 `json:"first"` // time of the first value
+	Since    float64 `json:"since"` // time of Last
 	Area     float64 `json:"area"`  // value × seconds, from First to Since
 	interval *interval
 }
@@ -155,7 +155,7 @@ func (b *Aggregator) addGauge(e *wire.Event, at time.Time) bool {
 	return true
 }
 
-// setGauge sets a gauge, or changes it by v; a new one is changed from 0.
+// setGauge sets a gauge, or changes it by v; a new one starts from 0.
 func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Time) bool {
 	g, name := findOrAdd(b, b.Gauges, series)
 	if g == nil {
@@ -175,7 +175,7 @@ func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Tim
 	return true
 }
 
-// set sets the gauge at a moment. One before the last value counts as that of the last value.
+// set sets the gauge at a time. A time before the last value counts as the time of the last value.
 func (g *gauge) set(v, at float64) {
 	if g.Count == 0 {
 		g.First, g.Since, g.Min, g.Max = at, at, v, v
@@ -197,7 +197,7 @@ func (g *gauge) mean(end float64) float64 {
 	return g.Last
 }
 
-// A valueSeries is a series of the kind values.
+// A valueSeries is a series of observed values.
 type valueSeries struct {
 	Count     float64       `json:"count"`
 	Avg       float64       `json:"avg"`
@@ -209,7 +209,7 @@ type valueSeries struct {
 	Scraped   *distribution `json:"scraped,omitempty"`
 }
 
-// addValue takes observed values.
+// addValue adds observed values.
 func (b *Aggregator) addValue(e *wire.Event) bool {
 	o, _ := findOrAdd(b, b.Values, e.Series)
 	if o == nil {
@@ -237,12 +237,12 @@ func (o *valueSeries) add(v, n float64, used *usage) {
 	o.Quantiles.add(v, before, o.Count, used)
 }
 
-// isFinite reports whether all values are numbers that no sum of a Book exceeds.
+// isFinite reports whether all values are within ±maxSum.
 func isFinite(values ...float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return !(math.Abs(v) <= maxSum) })
 }
 
-// A set is a series of the kind sets. It keeps 64 bits of a hash of each member.
+// A set is a series of a set. It keeps 64 bits of a hash of each member.
 type set struct {
 	Members []uint64 `json:"members"` // in ascending order
 	AtLeast bool     `json:"at_least,omitzero"`
@@ -251,7 +251,7 @@ type set struct {
 // seed hashes the members of sets.
 var seed = maphash.MakeSeed()
 
-// addMember takes a member of a set.
+// addMember adds a member of a set.
 func (b *Aggregator) addMember(e *wire.Event) bool {
 	s, _ := findOrAdd(b, b.Sets, e.Series)
 	if s == nil {
@@ -272,12 +272,12 @@ func (b *Aggregator) addMember(e *wire.Event) bool {
 	return true
 }
 
-// An attribute is a series of the kind attributes: a string, a float64 or a bool.
+// An attribute is a series of an attribute: a string, a float64 or a bool.
 type attribute struct {
 	Value any `json:"value"`
 }
 
-// addAttribute takes the value of an attribute.
+// addAttribute sets an attribute.
 func (b *Aggregator) addAttribute(e *wire.Event) bool {
 	a := b.attribute(e.Series)
 	if a == nil {
@@ -288,20 +288,20 @@ func (b *Aggregator) addAttribute(e *wire.Event) bool {
 	return true
 }
 
-// attribute returns the series of an attribute, or nil if there is no room.
+// attribute returns the attribute of a series, or nil if there is no room.
 func (b *Aggregator) attribute(series []byte) *attribute {
 	a, _ := findOrAdd(b, b.Attributes, series)
 	return a
 }
 
-// quantiles is a Sketch within the memory of the Book. It is given up, and then knows nothing, if there is no memory
-// for a wider range of values.
+// quantiles is a Sketch within the memory limit of the Aggregator. It is discarded if a wider range of values exceeds
+// the limit.
 type quantiles struct {
 	Sketch    opstats.Sketch `json:"sketch,omitzero"`
 	Discarded bool           `json:"lost,omitzero"`
 }
 
-// add counts a value as often as a count of values went up, in whole numbers.
+// add counts a value as often as a running count increased, in whole numbers.
 func (q *quantiles) add(v, before, after float64, used *usage) {
 	if q.Discarded {
 		return

@@ -15,10 +15,10 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// maxState is the largest state that is read, unpacked. That of a Book at all its bounds is half as large.
+// maxState is the largest unpacked state that is read. The state of an Aggregator at all its limits is half as large.
 const maxState = 64 << 20
 
-// Clone returns an independent copy, for a reader in another goroutine. It has no time lines.
+// Clone returns an independent copy, for a reader in another goroutine. It has no timelines.
 func (b *Aggregator) Clone() *Aggregator {
 	c := *b
 	c.charts, c.timelineKeys = nil, nil
@@ -49,7 +49,7 @@ func (b *Aggregator) Clone() *Aggregator {
 	return &c
 }
 
-// cloneAll returns copies of entries; deepen replaces what they share with the originals.
+// cloneAll returns copies of entries; deepen replaces memory shared with the originals.
 func cloneAll[E any](entries map[string]*E, deepen func(*E)) map[string]*E {
 	all := make(map[string]*E, len(entries))
 	for name, e := range entries {
@@ -60,7 +60,7 @@ func cloneAll[E any](entries map[string]*E, deepen func(*E)) map[string]*E {
 	return all
 }
 
-// A state is all that a Book knows, as it is written.
+// A state is the stored state of an Aggregator.
 type state struct {
 	Times      map[string]*timing      `json:"times,omitempty"`
 	Counters   map[string]*counter     `json:"counters,omitempty"`
@@ -69,20 +69,20 @@ type state struct {
 	Sets       map[string]*set         `json:"sets,omitempty"`
 	Attributes map[string]*attribute   `json:"attributes,omitempty"`
 	Records    map[string]*transfer    `json:"transfers,omitempty"`
-	Engines    map[string]*nixl        `json:"engines,omitempty"` // of vLLM, by the label engine
+	Engines    map[string]*nixl        `json:"engines,omitempty"` // by vLLM's label engine
 	Keys       opstats.KeyedMetrics    `json:"keys,omitempty"`
 	Sources    []Source                `json:"sources,omitempty"`
 	Dropped    Dropped                 `json:"dropped,omitzero"`
 	Examples   []Example               `json:"examples,omitempty"`
 }
 
-// WriteState writes the state of the Book, without loss: a Book that is restored from it gives the same report. It is
-// JSON, with gzip if it is large: at most 3 MiB at all bounds.
+// WriteState writes the state, without loss: an Aggregator restored from it gives the same report. It is JSON,
+// compressed with gzip if it is large: at most 3 MiB at all limits.
 func (b *Aggregator) WriteState(w io.Writer) (err error) {
 	if b.isSmall() {
 		err = text.WriteJSON(w, &b.state)
 	} else {
-		packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // there is such a level
+		packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 		err = errors.Join(text.WriteJSON(packed, &b.state), packed.Close())
 	}
 	if err != nil {
@@ -91,13 +91,13 @@ func (b *Aggregator) WriteState(w io.Writer) (err error) {
 	return nil
 }
 
-// isSmall reports whether the state is not worth packing: the tables for it take 0.8 MB and half a millisecond.
+// isSmall reports whether the state is not worth compressing: the tables take 0.8 MB and half a millisecond.
 func (b *Aggregator) isSmall() bool {
 	return b.used.series+b.Keys.Len()+len(b.Records)+len(b.Engines) < 16 && b.used.members+b.used.uncondensed < 256
 }
 
-// Restore returns the Book that WriteState wrote. It is for reports: it has no time lines, its bounds are not
-// counted, and nothing can be added. An error says that the state is not one that WriteState can have written.
+// Restore returns the Aggregator that WriteState wrote. It is for reports: it has no timelines, does not count its
+// limits, and must not be added to. It returns an error if WriteState cannot have written the state.
 func Restore(packed []byte) (*Aggregator, error) {
 	b := New(Options{}, time.Time{})
 	err := unpack(packed, &b.state)
@@ -114,7 +114,7 @@ func Restore(packed []byte) (*Aggregator, error) {
 	return b, nil
 }
 
-// unpack reads a state of a limited size.
+// unpack reads a state of limited size.
 func unpack(data []byte, s *state) error {
 	if len(data) == 0 || data[0] != '{' {
 		packed, err := gzip.NewReader(bytes.NewReader(data))
@@ -128,7 +128,7 @@ func unpack(data []byte, s *state) error {
 	return json.Unmarshal(data, s)
 }
 
-// checkAll returns an error if one of the entries is impossible.
+// checkAll returns an error if an entry is impossible.
 func checkAll[E any](entries map[string]*E, check func(*E) bool) error {
 	for name, e := range entries {
 		if e == nil || !check(e) {

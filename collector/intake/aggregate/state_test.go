@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// full returns a Book at all of its bounds, with names and values that are as bad as can be.
+// full returns an Aggregator at all of its limits, with worst-case names and values.
 func full(t testing.TB) *Aggregator {
 	b := newBook("*")
 	r := rand.New(rand.NewPCG(1, 2))
@@ -59,7 +59,7 @@ func full(t testing.TB) *Aggregator {
 	return b
 }
 
-// small returns a Book that has something of every kind.
+// small returns an Aggregator with a series of every kind.
 func small(t testing.TB) *Aggregator {
 	b := newBook()
 	feed(b, start, "a:1|c", "b:2|ms", "b:3|ms|@0.3", "g:1|g", "v:-1|h", "s:x|s", `{"attribute":"m","value":"x"}`, "x",
@@ -79,7 +79,7 @@ func small(t testing.TB) *Aggregator {
 	return b
 }
 
-// stateOf returns the state of a Book.
+// stateOf returns the state of an Aggregator.
 func stateOf(t testing.TB, b *Aggregator) []byte {
 	t.Helper()
 	var state bytes.Buffer
@@ -89,7 +89,7 @@ func stateOf(t testing.TB, b *Aggregator) []byte {
 	return state.Bytes()
 }
 
-// A Book that is restored from its state gives the same report.
+// An Aggregator restored from its state gives the same report.
 func TestBook_StateIsWithoutLoss(t *testing.T) {
 	for name, b := range map[string]*Aggregator{"empty": newBook(), "small": small(t), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestBook_StateIsWithoutLoss(t *testing.T) {
 	}
 }
 
-// A copy stays what it is while the original goes on.
+// A copy does not change with the original.
 func TestBook_Clone(t *testing.T) {
 	for name, b := range map[string]*Aggregator{"small": small(t), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {

@@ -10,16 +10,16 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A transfer is what is known of the transfers of one name, of records.
+// A transfer has the transfers of one name, from records.
 type transfer struct {
 	Records  opstats.Transfers `json:"records"`
 	Ranks    []int             `json:"ranks,omitempty"` // in ascending order
-	First    float64           `json:"first"`           // when the first and the last record came, in Unix seconds
+	First    float64           `json:"first"`           // time of the first record, in Unix seconds
 	Last     float64           `json:"last"`
 	interval *interval
 }
 
-// addTransfer takes a transfer, a failure of one, or the data of an interval.
+// addTransfer adds a transfer, a failed one, or the data of an interval.
 func (b *Aggregator) addTransfer(e *wire.Event, at time.Time) bool {
 	var data opstats.Transfers
 	if e.Kind == wire.TransferData && data.UnmarshalJSON(e.Data) != nil {
@@ -64,14 +64,14 @@ func (b *Aggregator) transfer(name []byte) *transfer {
 	return t
 }
 
-// failures has what counts a failure.
+// failures has the methods that count failures.
 var failures = map[wire.FailureKind]func(*opstats.Transfers){
 	wire.FailedTransfer:     (*opstats.Transfers).RecordFailedTransfer,
 	wire.FailedNotification: (*opstats.Transfers).RecordFailedNotification,
 	wire.KVExpired:          (*opstats.Transfers).RecordKVExpired,
 }
 
-// add counts what an event says.
+// add adds the data of an event.
 func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) error {
 	switch e.Kind {
 	case wire.TransferFailure:
@@ -96,7 +96,7 @@ func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) err
 	return err
 }
 
-// seen notes that something came at a moment.
+// seen updates First and Last.
 func (t *transfer) seen(at float64) {
 	if t.First == 0 {
 		t.First = at
@@ -104,8 +104,7 @@ func (t *transfer) seen(at float64) {
 	t.Last = max(t.Last, at)
 }
 
-// Condense keeps at most so many transfers one by one, over all names. Of the others it keeps the sums, which stay
-// exact, and sketches.
+// Condense keeps at most most transfers in lists, over all names. It replaces the others by exact sums, and sketches.
 func (b *Aggregator) Condense(most int) {
 	if b.used.uncondensed <= most {
 		return
@@ -122,7 +121,7 @@ func (b *Aggregator) Condense(most int) {
 	}
 }
 
-// addRank notes that a rank transferred.
+// addRank adds a rank.
 func (b *Aggregator) addRank(t *transfer, rank int) {
 	if rank < 0 {
 		return

@@ -2,17 +2,17 @@ package wire
 
 import "unicode/utf8"
 
-// A Kind says what an Event means.
+// A Kind is the meaning of an Event.
 type Kind uint8
 
-// The kinds of events. Each comment names the fields of Event that it uses beside Series and At.
+// The kinds of events. Each comment names the fields of Event used besides Series and At.
 const (
 	Nothing         Kind = iota // an empty line
-	Timing                      // Values (ms), Rate, Key, Bytes and Sized; or Failed
+	Timing                      // Values (ms), Rate, Key, Bytes and HasBytes; or Failed
 	Counter                     // Values, Rate
-	Gauge                       // Values: what it is now
-	GaugeDelta                  // Values: by how much a gauge changed
-	Value                       // Values, Rate, Text (the unit, or nothing)
+	Gauge                       // Values: the new value
+	GaugeDelta                  // Values: the change
+	Value                       // Values, Rate, Text (the unit, or empty)
 	Set                         // Text: a member
 	Attribute                   // Attribute
 	Transfer                    // Transfer, Rank; Series is the transfer's name
@@ -31,17 +31,17 @@ const (
 	DogStatsD
 )
 
-// A FailureKind is what failed in a transfer.
+// A FailureKind is the part of a transfer that failed.
 type FailureKind uint8
 
-// What failed.
+// The kinds of failures.
 const (
 	FailedTransfer FailureKind = iota
 	FailedNotification
 	KVExpired
 )
 
-// A TransferRecord has the numbers of one transfer as they were sent.
+// A TransferRecord has the numbers of one transfer, unconverted.
 type TransferRecord struct {
 	XferMicros, PostMicros, Bytes, Descriptors float64
 }
@@ -49,31 +49,31 @@ type TransferRecord struct {
 // A Version is the version of ProxyStore: major, minor, patch.
 type Version [3]int
 
-// An Event is what one line says. It is used again for the next line, and what its slices hold then changes.
+// An Event is the content of one line. Parse reuses it for the next line, and overwrites its slices.
 type Event struct {
 	Kind      Kind
 	Series    []byte    // NAME, or NAME{k="v",…}
-	Values    []float64 // at least one where the kind has any
-	Rate      float64   // which share of such events was sent: above 0, at most 1
-	At        float64   // when it happened, in Unix seconds; 0 if the line does not say
+	Values    []float64 // at least one if the kind has any
+	Rate      float64   // sampling rate: above 0, at most 1
+	At        float64   // time of the event, in Unix seconds; 0 if unknown
 	Text      []byte
 	Key       []byte  // nil without one
-	Bytes     float64 // the size of the object, if Sized
+	Bytes     float64 // size of the object, if HasBytes
 	HasBytes  bool
 	Failed    bool // the operation failed; there are no Values
 	Attribute any  // a string, a float64 or a bool
 	Rank      int  // −1 without one
 	Failure   FailureKind
 	Transfer  TransferRecord
-	Data      []byte // an object of JSON
+	Data      []byte // a JSON object
 	Version   Version
 
-	reason  Reason // the first for which the line is not taken
+	reason  Reason // first reason for rejection
 	builder seriesBuilder
 	fields  [fieldCount]jsonValue
 }
 
-// reset makes the Event say nothing, and keeps its memory.
+// reset empties the Event, and keeps its memory.
 func (e *Event) reset() {
 	e.Kind, e.Series, e.Values, e.Rate, e.At = Nothing, nil, e.Values[:0], 1, 0
 	e.Text, e.Key, e.Data, e.HasBytes, e.Failed, e.Rank = nil, nil, nil, false, false, -1
@@ -81,7 +81,7 @@ func (e *Event) reset() {
 	e.builder.reset()
 }
 
-// refuse notes a reason for which the line is not taken. The first one counts.
+// refuse records a reason for rejection. The first one counts.
 func (e *Event) refuse(r Reason) {
 	if e.reason == Accepted {
 		e.reason = r
@@ -91,15 +91,15 @@ func (e *Event) refuse(r Reason) {
 // tag adds a tag to the series.
 func (e *Event) tag(key, value []byte) { e.refuse(e.builder.add(key, value)) }
 
-// name makes the series of a name and the tags.
+// name sets the series from a name and the tags.
 func (e *Event) name(name []byte) {
 	var reason Reason
 	e.Series, reason = e.builder.series(name)
 	e.refuse(reason)
 }
 
-// Parse reads one line, without its end, into e. A line that begins with "{" is a JSON record in either dialect. An
-// empty line is Nothing. If the result is not Accepted, e says nothing that counts.
+// Parse parses one line, without its end, into e. A line that begins with "{" is a JSON record in either dialect. An
+// empty line is Nothing. If the result is not Accepted, e is invalid.
 func (e *Event) Parse(line []byte, d Dialect) Reason {
 	e.reset()
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// The same line means different things to the two dialects.
+// The two dialects read the same line differently.
 func ExampleEvent_Parse() {
 	var e wire.Event
 	for _, line := range []string{"queue:-3|g", "queue:-3|g|#host:a", "queue:many|g"} {

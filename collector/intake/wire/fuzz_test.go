@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// finiteSlowly is finite by strconv alone.
+// finiteSlowly is parseDecimal by strconv alone.
 func finiteSlowly(text string) (float64, Reason) {
 	v, _ := strconv.ParseFloat(text, 64)
 	if !(math.Abs(v) <= maxNumber) {
@@ -19,7 +19,7 @@ func finiteSlowly(text string) (float64, Reason) {
 	return v, Accepted
 }
 
-// checkEvent fails if an Event could do harm further on.
+// checkEvent fails unless an Event is safe for its users.
 func checkEvent(t *testing.T, e *Event) {
 	t.Helper()
 	for _, v := range e.Values {
@@ -94,7 +94,7 @@ func FuzzEvent_Record(f *testing.F) {
 			checkEvent(t, &e)
 		}
 
-		// What is accepted is JSON, but for the words of Python.
+		// An accepted line is JSON, except for Python's words.
 		text := string(line)
 		if reason == Accepted && !json.Valid(line) && !strings.Contains(text, "NaN") && !strings.Contains(text, "Infinity") {
 			t.Errorf("%q was accepted and is no JSON", line)
@@ -102,7 +102,7 @@ func FuzzEvent_Record(f *testing.F) {
 	})
 }
 
-// The scanner and encoding/json agree on what JSON is, but for depth and Python's words.
+// The scanner and encoding/json agree on valid JSON, except for depth and Python's words.
 func FuzzScanner(f *testing.F) {
 	for _, tt := range hostileRecords {
 		f.Add([]byte(tt.line))
@@ -177,7 +177,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// samePlaces reads a body again and reports whether it ends after as many samples with the same error.
+// samePlaces reads a body again and reports whether it ends after n samples with the same error.
 func samePlaces(t *PrometheusReader, n int, err error) bool {
 	for t.Next() {
 		n--

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// The list of what nobody should send and what becomes of it is kept in a file, for the documents.
+// The golden file lists hostile lines and their results, for the documentation.
 func TestHostile_Golden(t *testing.T) {
 	var b strings.Builder
 	for _, list := range [][]lineTest{hostile, hostileRecords} {

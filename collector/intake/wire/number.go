@@ -9,8 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// parseDecimal reads a number as StatsD clients write it: decimal digits, with a sign, a point and an exponent if need
-// be.
+// parseDecimal parses a number of a StatsD client: decimal digits, optionally with a sign, a point and an exponent.
 func parseDecimal(b []byte) (float64, Reason) {
 	v, err := parseNumber(b)
 	if err != nil {
@@ -19,7 +18,7 @@ func parseDecimal(b []byte) (float64, Reason) {
 	return v, checkFinite(v)
 }
 
-// checkFinite returns NotFinite for a number that does not count.
+// checkFinite returns NotFinite for NaN and numbers beyond ±maxNumber.
 func checkFinite(v float64) Reason {
 	if !(math.Abs(v) <= maxNumber) {
 		return NotFinite
@@ -27,8 +26,8 @@ func checkFinite(v float64) Reason {
 	return Accepted
 }
 
-// parseNumber reads a number as Prometheus does: as Go does, without hexadecimal digits and underscores. A number that
-// is too large is an infinity.
+// parseNumber parses a number like Prometheus: like Go, without hexadecimal digits and underscores. A number that is
+// too large is an infinity.
 func parseNumber(b []byte) (float64, error) {
 	if v, ok := text.ParseDecimal(b); ok {
 		return v, nil
@@ -45,7 +44,7 @@ func parseNumber(b []byte) (float64, error) {
 	return v, err
 }
 
-// Cut is bytes.Cut for a separator of one byte, which is quicker.
+// Cut is bytes.Cut for a separator of one byte, which is faster.
 func Cut(b []byte, sep byte) (before, after []byte, found bool) {
 	if i := bytes.IndexByte(b, sep); i >= 0 {
 		return b[:i], b[i+1:], true
@@ -53,7 +52,7 @@ func Cut(b []byte, sep byte) (before, after []byte, found bool) {
 	return b, nil, false
 }
 
-// digits returns how many digits b begins with.
+// digits returns the number of leading digits of b.
 func digits(b []byte) int {
 	for i, c := range b {
 		if c < '0' || c > '9' {

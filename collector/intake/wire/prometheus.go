@@ -29,27 +29,27 @@ var metricTypes = map[string]MetricType{
 	"summary": SummaryMetric,
 }
 
-// A Part says which number of a metric a sample is.
+// A Part is the part of a metric that a sample belongs to.
 type Part uint8
 
 // The parts. Counters and gauges have only a Whole.
 const (
 	Whole    Part = iota
-	Bucket        // of a histogram: how many observations are at most Sample.Bound
+	Bucket        // of a histogram: number of observations up to Sample.Bound
 	Quantile      // of a summary
 	Sum
 	Count
 )
 
-// A Sample is one line of a body with a number. What its slices hold changes with the next one.
+// A Sample is one line of a body with a number. The next one overwrites its slices.
 type Sample struct {
-	Name   []byte // the name on the TYPE line, or the line's own if there is none
+	Name   []byte // name on the TYPE line, or on the line itself if there is none
 	Type   MetricType
 	Part   Part
-	Series []byte  // Name with the labels, but for le and quantile; nil if Reason is not Accepted
+	Series []byte  // Name with the labels except le and quantile; nil if Reason is not Accepted
 	Bound  float64 // le
 	Value  float64 // may be NaN or infinite
-	Reason Reason  // TooLong for a name or labels beyond the bounds
+	Reason Reason  // TooLong for a name or labels beyond the limits
 
 	labels []tag
 }
@@ -64,11 +64,11 @@ func (s *Sample) Label(name string) []byte {
 	return nil
 }
 
-// pieceSize is how much of a body is in memory at a time, and the length of the longest line that is read whole.
+// pieceSize is the size of the buffer for a body, and the length of the longest line that is read whole.
 const pieceSize = 32 << 10
 
-// A PrometheusReader reads a body in Prometheus' text format 0.0.4, sample by sample, as bufio.Scanner reads lines.
-// Create one with [NewPrometheusReader].
+// A PrometheusReader reads a body in Prometheus' text format 0.0.4 sample by sample, like bufio.Scanner. Create one
+// with [NewPrometheusReader].
 type PrometheusReader struct {
 	Sample Sample
 
@@ -76,29 +76,29 @@ type PrometheusReader struct {
 	line    int
 	family  []byte // of the last TYPE line
 	kind    MetricType
-	long    []byte // the beginning of a line that is too long
+	long    []byte // beginning of a line that is too long
 	builder seriesBuilder
 	err     error
 }
 
-// NewPrometheusReader returns a Text at the beginning of a body.
+// NewPrometheusReader returns a PrometheusReader at the beginning of a body.
 func NewPrometheusReader(body io.Reader) *PrometheusReader {
 	t := &PrometheusReader{lines: bufio.NewReaderSize(nil, pieceSize)}
 	t.Reset(body)
 	return t
 }
 
-// Reset goes to the beginning of a body, and keeps the memory that was used for another one.
+// Reset restarts with another body, and keeps the memory.
 func (t *PrometheusReader) Reset(body io.Reader) {
 	t.lines.Reset(body)
 	*t = PrometheusReader{lines: t.lines, family: t.family[:0], long: t.long[:0],
 		builder: seriesBuilder{out: t.builder.out}}
 }
 
-// Err returns the error that ended Next before the body's end: that of the reader, or one that names the line.
+// Err returns the error that ended Next before the body's end: the error of the body, or one with the line number.
 func (t *PrometheusReader) Err() error { return t.err }
 
-// Next reads the next sample into t.Sample. It reports false at the end, and at the first line that cannot be read.
+// Next reads the next sample into t.Sample. It returns false at the end, and at the first invalid line.
 func (t *PrometheusReader) Next() bool {
 	for t.err == nil {
 		line, whole, ok := t.nextLine()
@@ -108,7 +108,7 @@ func (t *PrometheusReader) Next() bool {
 		case len(line) == 0:
 		case line[0] == '#' && whole:
 			t.fail(t.comment(line[1:]))
-		case line[0] == '#': // a HELP line of any length is nothing of use
+		case line[0] == '#': // a long HELP line
 		default:
 			t.fail(t.sample(line, whole))
 			return t.err == nil
@@ -118,8 +118,8 @@ func (t *PrometheusReader) Next() bool {
 	return false
 }
 
-// nextLine returns the next line without the white space around it, or the beginning of one that is too long to be
-// whole. It reports false at the end of the body.
+// nextLine returns the next line without surrounding white space, or the beginning of a line that is too long. It
+// reports false at the end of the body.
 func (t *PrometheusReader) nextLine() (line []byte, whole, ok bool) {
 	line, err := t.lines.ReadSlice('\n')
 	if whole = !errors.Is(err, bufio.ErrBufferFull); !whole {
@@ -145,14 +145,14 @@ func (t *PrometheusReader) nextLine() (line []byte, whole, ok bool) {
 	return bytes.Trim(line, " \t\r\n"), whole, true
 }
 
-// fail notes an error with the line that has it.
+// fail records an error with the line number.
 func (t *PrometheusReader) fail(err error) {
 	if err != nil {
 		t.err = fmt.Errorf("line %d: %w", t.line, err)
 	}
 }
 
-// comment reads what comes after "#": the type of the metric that follows, or nothing of use.
+// comment parses the text after "#": a TYPE line, or anything else, which it ignores.
 func (t *PrometheusReader) comment(line []byte) error {
 	keyword, rest := word(line)
 	if string(keyword) != "TYPE" {
@@ -168,12 +168,12 @@ func (t *PrometheusReader) comment(line []byte) error {
 	if t.kind, known = metricTypes[string(kind)]; !known {
 		return fmt.Errorf("%q is no type of the text format 0.0.4", short(kind))
 	}
-	t.family = append(t.family[:0], name...) // the line goes
+	t.family = append(t.family[:0], name...) // the line is overwritten
 
 	return nil
 }
 
-// sample reads NAME{LABELS} VALUE [TIMESTAMP], or the name of a line that is not whole.
+// sample parses NAME{LABELS} VALUE [TIMESTAMP], or only the name of a truncated line.
 func (t *PrometheusReader) sample(line []byte, whole bool) error {
 	n := metricNameLen(line)
 	if n == 0 {
@@ -211,7 +211,7 @@ func (t *PrometheusReader) sample(line []byte, whole bool) error {
 	return nil
 }
 
-// identify finds out what a sample is from its name and the TYPE line before.
+// identify sets the name, type and part of a sample from its name and the last TYPE line.
 func (t *PrometheusReader) identify(name []byte) {
 	s := &t.Sample
 	s.Name = name
@@ -237,7 +237,7 @@ func (t *PrometheusReader) identify(name []byte) {
 	}
 }
 
-// labels reads what comes after "{", to "}", and returns what follows.
+// labels parses the labels after "{", up to "}", and returns the rest of the line.
 func (t *PrometheusReader) labels(rest []byte) ([]byte, error) {
 	for {
 		rest = skipSpace(rest)
@@ -269,7 +269,7 @@ func (t *PrometheusReader) labels(rest []byte) ([]byte, error) {
 	}
 }
 
-// label takes a label to the series, or le to the bucket. An empty value is as good as no label.
+// label adds a label to the series, or sets the bucket's bound. An empty value counts as no label.
 func (t *PrometheusReader) label(name, value []byte) error {
 	s := &t.Sample
 	switch {
@@ -289,7 +289,7 @@ func (t *PrometheusReader) label(name, value []byte) error {
 	return nil
 }
 
-// labelValue reads a value from its quotation mark on, and returns what follows.
+// labelValue parses a value from its opening quotation mark, and returns the rest of the line.
 func labelValue(rest []byte) (value, after []byte, err error) {
 	if len(rest) == 0 || rest[0] != '"' {
 		return nil, nil, errors.New("the value of a label is not between quotation marks")
@@ -321,7 +321,7 @@ func labelValue(rest []byte) (value, after []byte, err error) {
 // unescaped replaces the three escapes.
 var unescaped = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 
-// numbers reads the value, and the time if there is one, which is not used.
+// numbers parses the value, and the optional time, which is not used.
 func (t *PrometheusReader) numbers(rest []byte) error {
 	value, rest := word(rest)
 	v, err := parseNumber(value)
@@ -346,7 +346,7 @@ func (t *PrometheusReader) numbers(rest []byte) error {
 	return nil
 }
 
-// word returns the first word and what follows, without the white space between.
+// word returns the first word and the rest, without the white space between.
 func word(b []byte) (first, rest []byte) {
 	b = skipSpace(b)
 	end := 0
@@ -356,7 +356,7 @@ func word(b []byte) (first, rest []byte) {
 	return b[:end], skipSpace(b[end:])
 }
 
-// skipSpace returns b without the spaces and tabs that it begins with.
+// skipSpace returns b without leading spaces and tabs.
 func skipSpace(b []byte) []byte {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
 		b = b[1:]
@@ -364,13 +364,13 @@ func skipSpace(b []byte) []byte {
 	return b
 }
 
-// metricNameLen returns how many bytes of a name b begins with.
+// metricNameLen returns the length of the metric name at the beginning of b.
 func metricNameLen(b []byte) int { return nameLength(b, ':') }
 
-// labelNameLen returns how many bytes of a label's name b begins with.
+// labelNameLen returns the length of the label name at the beginning of b.
 func labelNameLen(b []byte) int { return nameLength(b, '_') }
 
-// nameLength returns how many bytes of a name b begins with: letters, digits but for the first, "_" and another one.
+// nameLength returns the length of the name at the beginning of b: letters, "_", another, and digits except at first.
 func nameLength(b []byte, another byte) int {
 	for i, c := range b {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
@@ -381,5 +381,5 @@ func nameLength(b []byte, another byte) int {
 	return len(b)
 }
 
-// short cuts text for an error.
+// short truncates text for an error.
 func short(b []byte) []byte { return b[:min(len(b), 40)] }

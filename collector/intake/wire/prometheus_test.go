@@ -38,7 +38,7 @@ func samples(body string) (lines []string, err error) {
 	return lines, t.Err()
 }
 
-// bodies has what a body means.
+// bodies has bodies and their samples.
 var bodies = []struct {
 	name, body string
 	want       []string
@@ -87,7 +87,7 @@ func TestText_Bodies(t *testing.T) {
 	}
 }
 
-// badBodies has bodies that are failures, and what is said of them.
+// badBodies has invalid bodies and their errors.
 var badBodies = []struct{ body, want string }{
 	{"a 1", "line 1: the last line does not end"},
 	{"a 1\nb\n", "line 2: there is no space after the name of a metric"},
@@ -127,7 +127,7 @@ func TestText_BadBodies(t *testing.T) {
 	}
 }
 
-// The body of a vLLM server, made by the real client, is read as that client's own parser reads it.
+// The body of a vLLM server, made by the real client, is read like that client's parser reads it.
 func TestText_ReadsLikePrometheusClient(t *testing.T) {
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" || exec.Command(python, "-c", "import prometheus_client").Run() != nil {
@@ -163,7 +163,7 @@ for family in text_string_to_metric_families(open(sys.argv[1]).read()):
 	}
 }
 
-// asPython writes a sample as the script above does.
+// asPython writes a sample like the script above.
 func asPython(t *testing.T, s *Sample) string {
 	t.Helper()
 	suffix := [...]string{Whole: "", Bucket: "_bucket", Quantile: "", Sum: "_sum", Count: "_count"}[s.Part]
@@ -182,7 +182,7 @@ func asPython(t *testing.T, s *Sample) string {
 	return strings.ReplaceAll(string(line), ",", ", ")
 }
 
-// pythonFloat writes a number as Python's repr does.
+// pythonFloat writes a number like Python's repr.
 func pythonFloat(v float64) string {
 	switch text := strconv.FormatFloat(v, 'g', -1, 64); {
 	case math.IsInf(v, 1):
@@ -203,7 +203,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// A series is as perfagent writes it, however the server has written its labels.
+// A series has perfagent's form, however the server has written its labels.
 func TestText_LabelsOfASeries(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -236,7 +236,7 @@ func TestText_LabelsOfASeries(t *testing.T) {
 	}
 }
 
-// However a body is cut into pieces, it is the same body.
+// The result does not depend on how the body is split.
 func TestText_Pieces(t *testing.T) {
 	t.Parallel()
 	body, err := os.ReadFile("testdata/vllm.txt")
@@ -268,7 +268,7 @@ func TestText_Pieces(t *testing.T) {
 	}
 }
 
-// A line that no piece has room for is too long, and what comes after it is read.
+// A line longer than the buffer is too long, and the next line is read.
 func TestText_LongLine(t *testing.T) {
 	t.Parallel()
 	x := strings.Repeat("x", 3*pieceSize)

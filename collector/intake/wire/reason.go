@@ -1,14 +1,14 @@
 package wire
 
-// A Reason says why something was not taken. The zero value says that it was.
+// A Reason is the reason for a rejection; the zero value is acceptance.
 type Reason uint8
 
-// The reasons, with the names that a report's "dropped" has for them.
+// The reasons, with their names in a report's "dropped".
 const (
 	Accepted  Reason = iota
-	Malformed        // malformed: no grammar fits
-	TooLong          // too_long: beyond one of the bounds
-	NotFinite        // not_finite: NaN, infinite, beyond 1e100, or negative where only sizes make sense
+	Malformed        // malformed: does not match any grammar
+	TooLong          // too_long: exceeds a limit
+	NotFinite        // not_finite: NaN, infinite, beyond 1e100, or a negative size
 	Ignored          // ignored: a client's own telemetry, a service check
 )
 

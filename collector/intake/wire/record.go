@@ -9,7 +9,7 @@ import (
 // A field is a known key of a record.
 type field uint8
 
-// The known keys. The first ones say what the record is; exactly one of them must be there.
+// The known keys. The first group determines the kind of the record; a record has exactly one of them.
 const (
 	opField field = iota
 	counterField
@@ -20,7 +20,7 @@ const (
 	transfersField
 	proxystoreField
 
-	heads // how many there are of these
+	heads // number of keys in the group
 
 	msField field = iota - 1
 	usField
@@ -46,7 +46,7 @@ const (
 	fieldCount
 )
 
-// fields has the known keys by their names.
+// fields maps names to known keys.
 var fields = map[string]field{
 	"op": opField, "counter": counterField, "gauge": gaugeField, "observe": observeField, "attribute": attributeField,
 	"transfer": transferField, "transfers": transfersField, "proxystore": proxystoreField,
@@ -56,7 +56,7 @@ var fields = map[string]field{
 	"metrics": metricsField, "id": idField,
 }
 
-// parseRecord reads a JSON record.
+// parseRecord parses a JSON record.
 func (e *Event) parseRecord(line []byte) {
 	head, ok := e.readFields(line)
 	switch {
@@ -91,8 +91,8 @@ func (e *Event) parseRecord(line []byte) {
 	e.readCommonFields(head)
 }
 
-// readFields reads the object into e.fields, and returns which head it has. A null is as good as nothing. It reports
-// false if the line is no record.
+// readFields reads the object into e.fields, and returns its head. A null counts as missing. It reports false if the
+// line is not a record.
 func (e *Event) readFields(line []byte) (head field, ok bool) {
 	clear(e.fields[:])
 	s := scanner{data: line, at: 1}
@@ -128,7 +128,7 @@ func (e *Event) readFields(line []byte) (head field, ok bool) {
 // has reports whether there is a field.
 func (e *Event) has(f field) bool { return e.fields[f].kind != 0 }
 
-// readCommonFields reads what most records have: the series' name and tags, the time, the rank.
+// readCommonFields reads the fields that most records have: the series' name and tags, the time, the rank.
 func (e *Event) readCommonFields(head field) {
 	name := e.text(head)
 	if len(name) == 0 {
@@ -148,14 +148,14 @@ func (e *Event) readCommonFields(head field) {
 	}
 }
 
-// demand refuses a line as malformed unless a condition holds.
+// demand rejects a line as malformed unless condition holds.
 func (e *Event) demand(condition bool) {
 	if !condition {
 		e.refuse(Malformed)
 	}
 }
 
-// text reads a text within its bound. It is empty without the field.
+// text returns an optional text within its limit; without the field it is empty.
 func (e *Event) text(f field) []byte {
 	switch v := e.fields[f]; v.kind {
 	case 0:
@@ -171,7 +171,7 @@ func (e *Event) text(f field) []byte {
 	return nil
 }
 
-// number reads a number, which must be there.
+// number returns a required number.
 func (e *Event) number(f field) float64 {
 	switch v := e.fields[f]; v.kind {
 	case '0':
@@ -186,7 +186,7 @@ func (e *Event) number(f field) float64 {
 	return 0
 }
 
-// size reads a number that must not be negative. Without the field it is absent.
+// size returns a number that must not be negative, or absent without the field.
 func (e *Event) size(f field, absent float64) float64 {
 	if !e.has(f) {
 		return absent
@@ -198,13 +198,13 @@ func (e *Event) size(f field, absent float64) float64 {
 	return v
 }
 
-// object reads an object, which must be there.
+// object returns a required object.
 func (e *Event) object(f field) []byte {
 	e.demand(e.fields[f].kind == '{')
 	return e.fields[f].raw
 }
 
-// tags reads the tags, an object of texts. A number, true and false count as the text that they are.
+// tags reads the tags, an object of texts. A number, true and false count as their text.
 func (e *Event) tags() {
 	v := e.fields[tagsField]
 	if v.kind == 0 {
@@ -235,7 +235,7 @@ func (e *Event) tags() {
 	}
 }
 
-// operation reads a time of an operation, or that it failed.
+// operation reads a time of an operation, or a failure.
 func (e *Event) operation() {
 	e.Kind = Timing
 	if e.has(keyField) {
@@ -253,7 +253,7 @@ func (e *Event) operation() {
 	e.Values = append(e.Values, e.duration())
 }
 
-// duration reads the one of the four units that is there, in milliseconds.
+// duration returns the time in milliseconds, from exactly one of the four units.
 func (e *Event) duration() (ms float64) {
 	found := 0
 	for f := msField; f <= sField; f++ {
@@ -289,7 +289,7 @@ func (e *Event) attribute() {
 	}
 }
 
-// failures has what can fail in a transfer, by FailureKind.
+// failures has the names of the failures, by FailureKind.
 var failures = []string{"transfer", "notification", "kv_expired"}
 
 // transfer reads a transfer, or the failure of one.
@@ -308,7 +308,7 @@ func (e *Event) transfer() {
 	}
 }
 
-// version reads N.N.N.
+// version parses N.N.N.
 func (e *Event) version() (v Version) {
 	parts := strings.Split(string(e.text(proxystoreField)), ".")
 	e.demand(len(parts) == len(v))

@@ -45,7 +45,7 @@ func TestEvent_Records(t *testing.T) {
 	})
 }
 
-// hostileRecords has JSON that nobody should send, and what becomes of each.
+// hostileRecords has hostile JSON and its results.
 var hostileRecords = []lineTest{
 	{line: `{`, statsd: "malformed"},
 	{line: `{}`, statsd: "malformed"},
@@ -118,7 +118,7 @@ var hostileRecords = []lineTest{
 
 func TestEvent_HostileRecords(t *testing.T) { checkLines(t, hostileRecords) }
 
-// The two records that hold whole sets of numbers may be as long as a datagram.
+// The two records with whole sets of numbers may be as long as a datagram.
 func TestEvent_LongRecords(t *testing.T) {
 	list := "0" + strings.Repeat(",0", 30000)
 	for _, line := range []string{

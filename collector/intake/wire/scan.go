@@ -5,19 +5,20 @@ import (
 	"encoding/json"
 )
 
-// maxDepth is how deep arrays and objects may be nested.
+// maxDepth is the largest nesting depth of arrays and objects.
 const maxDepth = 32
 
 // A jsonValue is a value in a JSON text. Its kind is '"', '0' (a number), 't' (true or false), 'n' (null), '{', '[',
-// 'N' (NaN or an infinity, which Python writes and JSON does not have), or 0 for none.
+// 'N' (NaN or an infinity, which Python writes although JSON does not have them), or 0 for none.
 type jsonValue struct {
 	kind byte
-	raw  []byte // of a string, what is between the quotation marks
+	raw  []byte // for a string, without the quotation marks
 }
 
-// A scanner reads JSON. It checks the grammar of all that it passes, and does not look for names that are there twice.
+// A scanner parses JSON. It checks the grammar of everything that it passes, but accepts duplicate names.
 //
-// jsontext, which is also in the binary, knows no NaN, and takes twice as long for a record (docs/dependencies.md).
+// jsontext, which is also in the binary, does not accept NaN, and takes twice as long for a record
+// (docs/dependencies.md).
 type scanner struct {
 	data []byte
 	at   int
@@ -44,8 +45,8 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// member reads the next member of an object of which "{" and the first n members were read. It reports more = false
-// at the object's end, and ok = false if the text is not JSON.
+// member reads the next member of an object, after "{" and n members. It returns more = false at the object's end, and
+// ok = false if the text is not JSON.
 func (s *scanner) member(n, depth int) (name []byte, v jsonValue, more, ok bool) {
 	if s.take('}') {
 		return nil, v, false, true
@@ -147,12 +148,12 @@ func (s *scanner) number() (kind byte, ok bool) {
 	return '0', err == nil
 }
 
-// isNumeric reports whether numbers have a byte.
+// isNumeric reports whether a number can contain the byte.
 func isNumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
 }
 
-// text reads a string at its quotation mark and returns what is between the two.
+// text reads a string at its opening quotation mark and returns the text between the quotation marks.
 func (s *scanner) text() ([]byte, bool) {
 	s.at++
 	start, escaped := s.at, false
@@ -174,7 +175,7 @@ func (s *scanner) text() ([]byte, bool) {
 	}
 }
 
-// plainText returns how many bytes of a string b begins with that are neither its end nor an escape nor forbidden.
+// plainText returns the number of leading bytes of b that are ordinary characters of a string.
 func plainText(b []byte) int {
 	for i, c := range b {
 		if c == '"' || c == '\\' || c < ' ' {
@@ -184,7 +185,7 @@ func plainText(b []byte) int {
 	return len(b)
 }
 
-// decoded returns the text of a string, its escapes replaced, which allocates.
+// decoded returns the text of a string. It allocates if the string has escapes.
 func (v jsonValue) decoded() []byte {
 	if bytes.IndexByte(v.raw, '\\') < 0 {
 		return v.raw

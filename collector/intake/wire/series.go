@@ -7,20 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// A tag is a key with a value; a tag without a value has an empty one.
+// A tag is a key with a value, which may be empty.
 type tag struct{ key, value []byte }
 
-// A seriesBuilder makes the name of a series from a name and tags, in memory that it uses again.
+// A seriesBuilder builds the name of a series from a name and tags, in reused memory.
 type seriesBuilder struct {
 	out  []byte
 	tags [MaxTags]tag
 	n    int
 }
 
-// reset forgets name and tags.
+// reset removes the tags.
 func (b *seriesBuilder) reset() { b.n = 0 }
 
-// add adds a tag. One that is there already, with the same value, counts once.
+// add adds a tag. Equal tags count once.
 func (b *seriesBuilder) add(key, value []byte) Reason {
 	for _, t := range b.tags[:b.n] {
 		if bytes.Equal(t.key, key) && bytes.Equal(t.value, value) {
@@ -36,8 +36,8 @@ func (b *seriesBuilder) add(key, value []byte) Reason {
 	return Accepted
 }
 
-// series returns NAME, or NAME{k="v",…} with the tags sorted by key and then by value. What does not belong into a name
-// or a key becomes "_", values are escaped as in Prometheus' text. The name must not be empty.
+// series returns NAME, or NAME{k="v",…} with the tags sorted by key and then by value. Invalid characters in names and
+// keys become "_", values are escaped as in Prometheus' text. The name must not be empty.
 func (b *seriesBuilder) series(name []byte) ([]byte, Reason) {
 	if len(name) > MaxText {
 		return nil, TooLong
@@ -66,10 +66,10 @@ func compareTags(x, y tag) int {
 	return cmp.Or(bytes.Compare(x.key, y.key), bytes.Compare(x.value, y.value))
 }
 
-// inName reports whether a name keeps a character: A-Z, a-z, 0-9 and _ - . / :
+// inName reports whether a character is valid in a name: A-Z, a-z, 0-9 and _ - . / :
 func inName(c byte) bool { return c >= '-' && c <= ':' || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 
-// AppendName appends the name of a series, each character that does not belong there as "_".
+// AppendName appends the name of a series, with "_" for each invalid character.
 func AppendName(out, name []byte) []byte {
 	for len(name) > 0 {
 		clean := 0
@@ -85,7 +85,7 @@ func AppendName(out, name []byte) []byte {
 	return out
 }
 
-// appendEscaped appends a value as Prometheus' text has it between quotation marks.
+// appendEscaped appends a value, escaped for quotation marks in Prometheus' text.
 func appendEscaped(out, value []byte) []byte {
 	for _, c := range value {
 		switch c {

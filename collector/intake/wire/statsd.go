@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// telemetry begins the names of what a client of Datadog says about itself.
+// telemetry is the prefix of a Datadog client's own metrics.
 var telemetry = []byte("datadog.dogstatsd.client.")
 
-// parseStatsD reads NAME:VALUE[:VALUE…]|TYPE[|EXTENSION…], an event or a service check.
+// parseStatsD parses NAME:VALUE[:VALUE…]|TYPE[|EXTENSION…], an event or a service check.
 func (e *Event) parseStatsD(line []byte, d Dialect) {
 	switch {
 	case bytes.HasPrefix(line, []byte("_e{")):
@@ -31,7 +31,7 @@ func (e *Event) parseStatsD(line []byte, d Dialect) {
 	e.name(name)
 }
 
-// readStatsDValue reads the values as the type says.
+// readStatsDValue parses the values according to the type.
 func (e *Event) readStatsDValue(kind, value []byte, d Dialect) {
 	switch string(kind) {
 	case "c":
@@ -64,7 +64,7 @@ func (e *Event) readStatsDValue(kind, value []byte, d Dialect) {
 	}
 }
 
-// values reads VALUE[:VALUE…]. It returns how many of them have a sign.
+// values parses VALUE[:VALUE…]. It returns the number of values with a sign.
 func (e *Event) values(list []byte) (signs int) {
 	for more := true; more; {
 		var part []byte
@@ -82,8 +82,8 @@ func (e *Event) values(list []byte) (signs int) {
 	return signs
 }
 
-// extensions reads @RATE, #TAG,K:V,… and the rest, which only DogStatsD has, in any order. It returns the dialect of
-// the line.
+// extensions parses @RATE, #TAG,K:V,… and other extensions, which only DogStatsD has, in any order. It returns the
+// dialect of the line.
 func (e *Event) extensions(list []byte, d Dialect) Dialect {
 	for more := true; more; {
 		var part []byte
@@ -102,8 +102,8 @@ func (e *Event) extensions(list []byte, d Dialect) Dialect {
 	return d
 }
 
-// isDogStatsD reports whether an extension is one of those that are not used: T with a time in seconds, and c:, e: and
-// what newer clients add in the same form, such as card:.
+// isDogStatsD reports whether an extension is one of the unused ones: T with a time in seconds, and c:, e: and newer
+// ones in the same form, such as card:.
 func isDogStatsD(part []byte) bool {
 	if at, isTime := bytes.CutPrefix(part, []byte("T")); isTime {
 		return len(at) > 0 && digits(at) == len(at)
@@ -112,7 +112,7 @@ func isDogStatsD(part []byte) bool {
 	return found && len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool { return c < 'a' || c > 'z' })
 }
 
-// rate reads the share of events that were sent.
+// rate parses the sampling rate.
 func (e *Event) rate(text []byte) {
 	rate, reason := parseDecimal(text)
 	e.demand(reason == Accepted && rate > 0 && rate <= 1)
@@ -120,7 +120,7 @@ func (e *Event) rate(text []byte) {
 	e.Rate = rate
 }
 
-// tagList reads TAG,K:V,…
+// tagList parses TAG,K:V,…
 func (e *Event) tagList(list []byte) {
 	for more := true; more; {
 		var part []byte
@@ -132,8 +132,8 @@ func (e *Event) tagList(list []byte) {
 	}
 }
 
-// parseMark reads what comes after "_e{": the lengths of title and text, the two, and more that is not used, apart from
-// the time. It reports whether that is an event.
+// parseMark parses an event after "_e{": the lengths of title and text, title, text, and fields; only the time is used.
+// It reports whether the event is valid.
 func (e *Event) parseMark(rest []byte) bool {
 	lengths, rest, found := bytes.Cut(rest, []byte("}:"))
 	first, second, both := Cut(lengths, ',')
@@ -159,5 +159,5 @@ func (e *Event) parseMark(rest []byte) bool {
 	return len(after) == 0 || after[0] == '|'
 }
 
-// isMoment reports whether Unix seconds are in the years 1970 to 2199, as package opstats wants it.
+// isMoment reports whether Unix seconds are in the years 1970 to 2199, as package opstats requires.
 func isMoment(seconds float64) bool { return seconds >= 0 && seconds < 7258118400 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// describe writes what an Event says in one line, so that tables can hold it.
+// describe writes an Event in one line, for tables.
 func describe(e *Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", [...]string{"nothing", "time", "counter", "gauge", "change", "value", "set", "attribute",
@@ -55,10 +55,10 @@ func describe(e *Event) string {
 	return b.String()
 }
 
-// A lineTest says what a line means to each dialect.
+// A lineTest is a line with its result in each dialect.
 type lineTest struct{ line, statsd, dogstatsd string }
 
-// got parses a line as a table has it.
+// got returns the result of a line in the form of a table.
 func got(line string, d Dialect) string {
 	var e Event
 	if r := e.Parse([]byte(line), d); r != Accepted {
@@ -168,7 +168,7 @@ func TestEvent_Marks(t *testing.T) {
 	})
 }
 
-// hostile has the lines of docs that nobody should send, and what becomes of each.
+// hostile has the documented hostile lines and their results.
 var hostile = []lineTest{
 	{line: "\x00\x01\x02\xff\xfe", statsd: "malformed"},
 	{line: "a:1|c\xff", statsd: "malformed"},
@@ -226,7 +226,7 @@ func TestEvent_LineThatFits(t *testing.T) {
 	}
 }
 
-// An Event is used again and again; nothing of a line may be left in the next one.
+// A reused Event keeps nothing of the last line.
 func TestEvent_NothingStays(t *testing.T) {
 	var used Event
 	lines := []string{
