@@ -47,10 +47,10 @@ type accountTracker struct {
 
 // newAccountTracker returns an accountTracker that begins at the baseline Reading.
 func newAccountTracker(base *host.Reading, job host.JobOptions) accountTracker {
-	l := accountTracker{start: base.At, source: job.Source, found: job.Tree != nil, last: base.At.Mono,
+	t := accountTracker{start: base.At, source: job.Source, found: job.Tree != nil, last: base.At.Mono,
 		peak: series.Unknown(), limitPeak: series.Unknown(), limits: newLimitKillDetector()}
-	l, _ = l.next(NoAccount(), base, trackerInput{})
-	return l
+	t, _ = t.next(NoAccount(), base, trackerInput{})
+	return t
 }
 
 // A trackerInput is the input of an accountTracker besides the Reading.
@@ -60,61 +60,61 @@ type trackerInput struct {
 }
 
 // next returns the accountTracker and the Account after another Reading.
-func (l accountTracker) next(a Account, r *host.Reading, e trackerInput) (accountTracker, Account) {
-	l.missing = nil
+func (t accountTracker) next(a Account, r *host.Reading, in trackerInput) (accountTracker, Account) {
+	t.missing = nil
 	if r.VM != nil {
-		setIfKnown(&a.HostOOMKills, l.hostOOMKills.Increase(r.VM.OOMKills))
+		setIfKnown(&a.HostOOMKills, t.hostOOMKills.Increase(r.VM.OOMKills))
 	}
 	if r.Pressure != nil {
-		l.hostStall.note(&a.HostStall, r.Pressure)
+		t.hostStall.note(&a.HostStall, r.Pressure)
 	}
 
 	if r.Job != nil {
-		l.noteJob(&a, r, e)
+		t.noteJob(&a, r, in)
 		if r.Job.Group != nil {
-			l.noteGroup(&a, r.Job)
+			t.noteGroup(&a, r.Job)
 		}
 	}
 
-	l.noteKill(&a, r.At)
-	l.noteOOM(&a, r.At, e.closing)
-	l.noteMemory(r, a.OOMKills.Known())
-	l.last = r.At.Mono
-	return l, a
+	t.noteKill(&a, r.At)
+	t.noteOOM(&a, r.At, in.closing)
+	t.noteMemory(r, a.OOMKills.Known())
+	t.last = r.At.Mono
+	return t, a
 }
 
 // noteMemory updates leastMemory. Not every Reading reads /proc/vmstat, nor a group that limits nothing.
-func (l *accountTracker) noteMemory(r *host.Reading, groupCounts bool) {
+func (t *accountTracker) noteMemory(r *host.Reading, groupCounts bool) {
 	counted := r.VM == nil || !r.VM.Stale
 	if counted && (!groupCounts || r.Job != nil && r.Job.Group != nil) {
-		l.leastMemory = host.Memory{}
+		t.leastMemory = host.Memory{}
 	}
-	if m := r.Memory; m != nil && (l.leastMemory.Total == 0 || m.Available < l.leastMemory.Available) {
-		l.leastMemory = *m
+	if m := r.Memory; m != nil && (t.leastMemory.Total == 0 || m.Available < t.leastMemory.Available) {
+		t.leastMemory = *m
 	}
 }
 
 // noteJob accounts for the usage of the job itself.
-func (l *accountTracker) noteJob(a *Account, r *host.Reading, e trackerInput) {
+func (t *accountTracker) noteJob(a *Account, r *host.Reading, in trackerInput) {
 	j := r.Job
 	cpus := j.Limits.CPUs
 	if a.Limits.CPUs > 0 { // take the mean: it may have changed in between
 		cpus = (a.Limits.CPUs + cpus) / 2
 	}
-	if length := (r.At.Mono - l.last).Seconds(); length > 0 {
+	if length := (r.At.Mono - t.last).Seconds(); length > 0 {
 		a.LimitCPUSeconds += cpus * length
 	}
-	a.Limits, a.InnerMemoryGroup = j.Limits.WithRanges(&a.Limits, l.onAxis(r.At)), j.InnerMemoryGroup
+	a.Limits, a.InnerMemoryGroup = j.Limits.WithRanges(&a.Limits, onAxis(t.start, r.At)), j.InnerMemoryGroup
 
 	if j.Reclaim != nil {
-		l.noteReclaim(&a.Limits, j.Reclaim)
+		t.noteReclaim(&a.Limits, j.Reclaim)
 	}
 	if !math.IsNaN(j.CPUSeconds) {
-		a.CPUSeconds = series.Optional(e.cpuSeconds)
+		a.CPUSeconds = series.Optional(in.cpuSeconds)
 	}
 	a.OutsideGroup = a.OutsideGroup || j.Outside
 	a.LateCPUSeconds += j.LateCPUSeconds
-	a.CPUIncomplete = math.IsNaN(j.CPUSeconds) && e.closing && l.source == host.JobFromTree && l.found
+	a.CPUIncomplete = math.IsNaN(j.CPUSeconds) && in.closing && t.source == host.JobFromTree && t.found
 	raiseTo(&a.UnownedMB, series.Optional(j.Unowned/MiB))
 	a.LivingCPUSeconds = series.Optional(j.LivingCPUSeconds) // of this Reading only: processes end
 
@@ -122,7 +122,7 @@ func (l *accountTracker) noteJob(a *Account, r *host.Reading, e trackerInput) {
 		return
 	}
 	if a.MemoryKind == host.MemoryPSS && j.MemoryKind == host.MemoryRSS {
-		l.missing = &series.Missing{What: JobMemory.Key(), Code: MemoryAsRSS,
+		t.missing = &series.Missing{What: JobMemory.Key(), Code: MemoryAsRSS,
 			Why: "from some moment on resident sizes were added up (rss), in which shared pages count several times"}
 	}
 	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {
@@ -132,97 +132,97 @@ func (l *accountTracker) noteJob(a *Account, r *host.Reading, e trackerInput) {
 }
 
 // noteReclaim accounts for memory pressure on the job: refaults, memory.high and swap.
-func (l *accountTracker) noteReclaim(to *host.Limits, h *cgroup.Reclaim) {
-	var held host.Reclaim
-	if to.Reclaim != nil {
-		held = *to.Reclaim
+func (t *accountTracker) noteReclaim(limits *host.Limits, r *cgroup.Reclaim) {
+	var total host.Reclaim
+	if limits.Reclaim != nil {
+		total = *limits.Reclaim
 	}
-	before := held
-	if l.reclaimGroup != to.MemoryGroup { // counts of the previous group are not the job's
-		l.reclaimGroup = to.MemoryGroup
-		l.refaults.Rebase(series.Optional(held.RefaultedMB*MiB), h.Refaults)
-		l.highs.Rebase(0, h.HighEvents)
+	before := total
+	if t.reclaimGroup != limits.MemoryGroup { // counts of the previous group are not the job's
+		t.reclaimGroup = limits.MemoryGroup
+		t.refaults.Rebase(series.Optional(total.RefaultedMB*MiB), r.Refaults)
+		t.highs.Rebase(0, r.HighEvents)
 	}
-	if v := l.refaults.Increase(h.Refaults); v > 0 {
-		held.RefaultedMB = float64(v) / MiB
+	if v := t.refaults.Increase(r.Refaults); v > 0 {
+		total.RefaultedMB = float64(v) / MiB
 	}
-	if l.highs.Increase(h.HighEvents) > 0 {
-		held.HighMB = h.High / MiB
+	if t.highs.Increase(r.HighEvents) > 0 {
+		total.HighMB = r.High / MiB
 	}
-	if swap := h.Swap / MiB; swap > held.SwapMB {
-		held.SwapMB = swap
+	if swap := r.Swap / MiB; swap > total.SwapMB {
+		total.SwapMB = swap
 	}
-	if held != before {
-		to.Reclaim = &held
+	if total != before {
+		limits.Reclaim = &total
 	}
 }
 
 // noteGroup accounts for the counters of the job's control group.
-func (l *accountTracker) noteGroup(a *Account, j *host.JobUsage) {
+func (t *accountTracker) noteGroup(a *Account, j *host.JobUsage) {
 	g := j.Group
 	killed := a.OOMKills
-	l.rebaseGroups(a, j)
-	setIfKnown(&a.Periods, l.periods.Increase(g.Periods))
-	setIfKnown(&a.ThrottledPeriods, l.throttled.Increase(g.ThrottledPeriods))
-	setIfKnown(&a.ThrottledSeconds, l.throttledSeconds.Increase(g.ThrottledSeconds))
-	setIfKnown(&a.OOMKills, l.oomKills.Increase(g.OOMKills))
-	l.limits.next(j, l.leastMemory)
-	if more := a.OOMKills - orZero(killed); more > 0 && l.limits.atLimit {
+	t.rebaseGroups(a, j)
+	setIfKnown(&a.Periods, t.periods.Increase(g.Periods))
+	setIfKnown(&a.ThrottledPeriods, t.throttled.Increase(g.ThrottledPeriods))
+	setIfKnown(&a.ThrottledSeconds, t.throttledSeconds.Increase(g.ThrottledSeconds))
+	setIfKnown(&a.OOMKills, t.oomKills.Increase(g.OOMKills))
+	t.limits.next(j, t.leastMemory)
+	if more := a.OOMKills - orZero(killed); more > 0 && t.limits.atLimit {
 		a.LimitOOMKills = orZero(a.LimitOOMKills) + more
 	}
 
-	l.noteLimit(a, j, killed)
-	if !l.peak.Known() {
-		l.peak = series.Optional(g.PeakMemory)
+	t.noteLimit(a, j, killed)
+	if !t.peak.Known() {
+		t.peak = series.Optional(g.PeakMemory)
 	}
-	if peak := series.Optional(g.PeakMemory); a.Source == host.JobFromCreated || !j.Shared && peak > l.peak {
+	if peak := series.Optional(g.PeakMemory); a.Source == host.JobFromCreated || !j.Shared && peak > t.peak {
 		setIfKnown(&a.PeakMB, peak/MiB)
 	}
 	raiseTo(&a.CacheMB, series.Optional(j.PageCache/MiB))
 	raiseTo(&a.NonJobMB, series.Optional(j.Own/MiB))
 
 	stall := a.JobStall
-	if l.jobStall.note(&stall, &g.Pressure); !j.Shared {
+	if t.jobStall.note(&stall, &g.Pressure); !j.Shared {
 		a.JobStall = stall
 	}
 }
 
 // rebaseGroups switches to the counters of the groups that now set the limits. Their earlier counts are not the job's;
 // the increase so far stays.
-func (l *accountTracker) rebaseGroups(a *Account, j *host.JobUsage) {
+func (t *accountTracker) rebaseGroups(a *Account, j *host.JobUsage) {
 	g := j.Group
-	if j.Limits.CPUGroup != l.cpuGroup {
-		l.cpuGroup = j.Limits.CPUGroup
-		l.periods.Rebase(a.Periods, g.Periods)
-		l.throttled.Rebase(a.ThrottledPeriods, g.ThrottledPeriods)
-		l.throttledSeconds.Rebase(a.ThrottledSeconds, g.ThrottledSeconds)
+	if j.Limits.CPUGroup != t.cpuGroup {
+		t.cpuGroup = j.Limits.CPUGroup
+		t.periods.Rebase(a.Periods, g.Periods)
+		t.throttled.Rebase(a.ThrottledPeriods, g.ThrottledPeriods)
+		t.throttledSeconds.Rebase(a.ThrottledSeconds, g.ThrottledSeconds)
 	}
 
-	if j.Limits.MemoryGroup != l.memoryGroup {
-		l.memoryGroup, l.limitPeak = j.Limits.MemoryGroup, series.Optional(g.LimitPeak)
-		l.limits.limit = newOOMCounter()
+	if j.Limits.MemoryGroup != t.memoryGroup {
+		t.memoryGroup, t.limitPeak = j.Limits.MemoryGroup, series.Optional(g.LimitPeak)
+		t.limits.limit = newOOMCounter()
 		a.LimitPeakMB, a.LimitCacheMB = series.Unknown(), series.Unknown()
 	}
-	if !l.limitPeak.Known() {
-		l.limitPeak = series.Optional(g.LimitPeak)
+	if !t.limitPeak.Known() {
+		t.limitPeak = series.Optional(g.LimitPeak)
 	}
 }
 
 // noteLimit accounts for the used share of the memory limit since the last Reading: the kernel's peak, if it rose,
 // minus the largest page cache seen, which the kernel reclaims first. If the kernel killed while the group was full,
 // noteLimit records the limit; the kernel's log shows whether this limit was the reason.
-func (l *accountTracker) noteLimit(a *Account, j *host.JobUsage, killed series.Optional) {
+func (t *accountTracker) noteLimit(a *Account, j *host.JobUsage, killed series.Optional) {
 	g, limit := j.Group, j.Limits.MemoryMB
 	peak := series.Optional(g.LimitPeak / MiB)
 	setIfKnown(&a.LimitPeakMB, peak)
 	raiseTo(&a.LimitCacheMB, series.Optional(g.LimitPageCache/MiB))
-	rose := series.Optional(g.LimitPeak) > l.limitPeak
+	rose := series.Optional(g.LimitPeak) > t.limitPeak
 	if rose {
-		l.limitPeak = series.Optional(g.LimitPeak)
+		t.limitPeak = series.Optional(g.LimitPeak)
 	}
 	switch {
 	case !(limit > 0):
-	case a.OOMKills > orZero(killed) && l.limits.full(peak/limit) && !a.FullAtKillMB.Known():
+	case a.OOMKills > orZero(killed) && t.limits.full(peak/limit) && !a.FullAtKillMB.Known():
 		a.FullAtKillMB = limit
 	case rose:
 		raiseTo(&a.LimitReachedPct, min(100, 100*(peak-a.LimitCacheMB)/limit))
@@ -234,46 +234,41 @@ const hostOOMEvery = 30 * time.Second
 
 // noteOOM notes new OOM kills, and decides whether to search for their victims. The log is long: on a host with
 // constant kills elsewhere it is read only every hostOOMEvery.
-func (l *accountTracker) noteOOM(a *Account, at host.Instant, closing bool) {
-	ours, theirs := a.OOMKills > l.oomSeen, a.HostOOMKills > l.hostOOMSeen
-	l.searchLog = ours || theirs && (closing || at.Mono-l.lookedAt > hostOOMEvery)
-	if !l.searchLog {
+func (t *accountTracker) noteOOM(a *Account, at host.Instant, closing bool) {
+	ours, theirs := a.OOMKills > t.oomSeen, a.HostOOMKills > t.hostOOMSeen
+	t.searchLog = ours || theirs && (closing || at.Mono-t.lookedAt > hostOOMEvery)
+	if !t.searchLog {
 		return
 	}
 
-	if a.OOMAt.IsZero() || ours && l.oomSeen == 0 { // the first kill in our group replaces one elsewhere
-		a.OOMAt = l.onAxis(at)
+	if a.OOMAt.IsZero() || ours && t.oomSeen == 0 { // the first kill in our group replaces one elsewhere
+		a.OOMAt = onAxis(t.start, at)
 	}
 	if ours {
-		l.oomSeen = a.OOMKills
+		t.oomSeen = a.OOMKills
 	}
 	if theirs {
-		l.hostOOMSeen = a.HostOOMKills
+		t.hostOOMSeen = a.HostOOMKills
 	}
-	l.lookedAt = at.Mono
-}
-
-// onAxis returns the time of a Reading on the time axis of the samples.
-func (l *accountTracker) onAxis(at host.Instant) time.Time {
-	return l.start.Wall.Add(at.Boot - l.start.Boot)
+	t.lookedAt = at.Mono
 }
 
 // noteKill records the newest kill in the group or, if no group counts them, on the host.
-func (l *accountTracker) noteKill(a *Account, at host.Instant) {
+func (t *accountTracker) noteKill(a *Account, at host.Instant) {
 	inGroup, onHost := orZero(a.OOMKills), orZero(a.HostOOMKills)
-	ours, anybodys := inGroup > l.killsBefore, onHost > l.hostKillsBefore && !a.OOMKills.Known()
-	l.killsBefore, l.hostKillsBefore = inGroup, onHost
+	ours, anybodys := inGroup > t.killsBefore, onHost > t.hostKillsBefore && !a.OOMKills.Known()
+	t.killsBefore, t.hostKillsBefore = inGroup, onHost
 	if !ours && !anybodys {
 		return
 	}
 
-	k := &OOMKill{At: l.onAxis(at), AvailableMB: series.Unknown(), AvailablePct: series.Unknown()}
-	if m := l.leastMemory; m.Total > 0 {
+	k := &OOMKill{At: onAxis(t.start, at), AvailableMB: series.Unknown(), AvailablePct: series.Unknown()}
+	if m := t.leastMemory; m.Total > 0 {
 		k.AvailableMB, k.AvailablePct = series.Optional(float64(m.Available)/MiB), availablePct(m)
 	}
 	if ours {
-		k.InGroup, k.AtLimit, k.LimitEventsCounted = l.limits.inGroup, l.limits.atLimit, l.limits.counted
-		l.limits.settle()
+		k.InGroup, k.AtLimit, k.LimitEventsCounted = t.limits.inGroup, t.limits.atLimit, t.limits.counted
+		t.limits.settle()
 	}
 	a.LastOOMKill = k
 }

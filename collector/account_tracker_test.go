@@ -49,7 +49,7 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 
 // Another group may set the limits from some time on. Its earlier counts are not the job's; the counts of the previous
 // group stay.
-func TestLedger_FollowsAnotherQuotaGroup(t *testing.T) {
+func TestAccountTracker_FollowsAnotherQuotaGroup(t *testing.T) {
 	a, pct := accountAfter(t, []groupAt{
 		{quotaGroup: "leaf", periods: 100, throttled: 50},
 		{quotaGroup: "leaf", periods: 110, throttled: 52},
@@ -72,7 +72,7 @@ func TestLedger_FollowsAnotherQuotaGroup(t *testing.T) {
 }
 
 // The reached share is relative to the limit at that time, and to peaks that rose while the job ran.
-func TestLedger_MemoryLimit(t *testing.T) {
+func TestAccountTracker_MemoryLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		readings []groupAt
 		want     series.Optional
@@ -102,7 +102,7 @@ func TestLedger_MemoryLimit(t *testing.T) {
 }
 
 // With a changing limit, the account has the allowed CPU time, and the range of the limit.
-func TestLedger_LimitThatChanges(t *testing.T) {
+func TestAccountTracker_LimitThatChanges(t *testing.T) {
 	reading := func(second int, cpus float64) *host.Reading {
 		at := time.Duration(second) * time.Second
 		return &host.Reading{At: host.Instant{Mono: at, Boot: at, Wall: time.Unix(1000, 0).Add(at)}, Job: &host.JobUsage{
@@ -122,7 +122,7 @@ func TestLedger_LimitThatChanges(t *testing.T) {
 }
 
 // Memory pressure counts from its first reading, and starts again when another group has the limit.
-func TestLedger_HeldDown(t *testing.T) {
+func TestAccountTracker_Reclaim(t *testing.T) {
 	l, a := accountTracker{start: host.Instant{}}, NoAccount()
 	u := math.NaN()
 	for _, h := range []struct {
@@ -159,7 +159,7 @@ type killReading struct {
 // A kill is attributed to a limit if the kernel's counters prove it: in v2 they count the kills due to a limit, which
 // page cache does not increment. In v1 the unreclaimable memory before the kill decides. The host's available memory is
 // also taken from before the kill, because the kill itself frees memory.
-func TestLedger_Kill(t *testing.T) {
+func TestAccountTracker_Kill(t *testing.T) {
 	n := math.NaN()
 	v1 := func(available, held, kills float64) killReading {
 		return killReading{available: available, held: held, kills: kills, ooms: n, limitOOMs: n}

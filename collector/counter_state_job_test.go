@@ -10,7 +10,7 @@ import (
 )
 
 // CPU time discovered at once was not used in the window.
-func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
+func TestCounterState_NoMoreCPUsThanThereAre(t *testing.T) {
 	at := func(mono int, cpu float64) *host.Reading {
 		nan := math.NaN()
 		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUsage{CPUSeconds: cpu, IO: process.UnknownIO(), Memory: nan, Processes: nan, Threads: nan}}
@@ -37,7 +37,7 @@ func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 }
 
 // CPU time that is known late counts for a window that ends late.
-func TestProgress_LateCPUTime(t *testing.T) {
+func TestCounterState_LateCPUTime(t *testing.T) {
 	at := func(mono, cpu float64, lag time.Duration) *host.Reading {
 		nan := math.NaN()
 		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUsage{CPUSeconds: cpu, Lag: lag, IO: process.UnknownIO(), Memory: nan, Processes: nan, Threads: nan}}
@@ -57,7 +57,7 @@ func TestProgress_LateCPUTime(t *testing.T) {
 
 // CPU time that the job's group did not count for several samples belongs to the job at an unknown time: the sample has
 // no rate, and the account has the amount.
-func TestProgress_OutsideOfTheGroup(t *testing.T) {
+func TestCounterState_OutsideOfTheGroup(t *testing.T) {
 	at := func(mono time.Duration, cpu, late float64) *host.Reading {
 		nan := math.NaN()
 		r := &host.Reading{Job: &host.JobUsage{

@@ -32,7 +32,7 @@ func columns(s Sample) map[string][2]float64 {
 	return out
 }
 
-func TestProgress_SampleOfTwoReadings(t *testing.T) {
+func TestCounterState_SampleOfTwoReadings(t *testing.T) {
 	const mib, sectors = MiB, MiB / 512
 	_, s := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(2*time.Second, 10.5, 4*sectors, mib, 10*mib), 40*time.Millisecond)
 	same(t, "sample", columns(s), map[string][2]float64{
@@ -47,7 +47,7 @@ func TestProgress_SampleOfTwoReadings(t *testing.T) {
 }
 
 // In a window too short to measure, bytes count; percentages and rates wait.
-func TestProgress_ShortWindowOnlyCountsBytes(t *testing.T) {
+func TestCounterState_ShortWindowOnlyCountsBytes(t *testing.T) {
 	const mib = MiB
 	p, _ := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(time.Second, 10.5, 0, 0, mib), 40*time.Millisecond)
 	p, short := p.Next(reading(time.Second+20*time.Millisecond, 10.52, 0, 0, 2*mib), 40*time.Millisecond)
@@ -61,7 +61,7 @@ func TestProgress_ShortWindowOnlyCountsBytes(t *testing.T) {
 }
 
 // After a source failed for a while, its next window covers the gap, and no byte is lost.
-func TestProgress_FailedSourceLengthensItsWindow(t *testing.T) {
+func TestCounterState_FailedSourceLengthensItsWindow(t *testing.T) {
 	const mib = MiB
 	p := NewCounterState(reading(0, 10, 0, 0, 0))
 	p, s := p.Next(&host.Reading{At: at(time.Second)}, 40*time.Millisecond)
@@ -74,7 +74,7 @@ func TestProgress_FailedSourceLengthensItsWindow(t *testing.T) {
 }
 
 // A source missing from the baseline begins with its first good Reading, at 0.
-func TestProgress_LateSourceBeginsAtZero(t *testing.T) {
+func TestCounterState_LateSourceBeginsAtZero(t *testing.T) {
 	p := NewCounterState(&host.Reading{At: at(0)})
 	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
 	got := columns(s)
@@ -88,7 +88,7 @@ func TestProgress_LateSourceBeginsAtZero(t *testing.T) {
 	same(t, "rate", got["net_io_ext_recv_mb_per_second"], [2]float64{2, 1})
 }
 
-func TestProgress_DevicesComeAndGo(t *testing.T) {
+func TestCounterState_DevicesComeAndGo(t *testing.T) {
 	nic := func(name string, n uint64) host.Device {
 		return host.Device{Name: name, In: n << 20, Out: 0, Class: host.Counted}
 	}
@@ -118,7 +118,7 @@ func TestProgress_DevicesComeAndGo(t *testing.T) {
 
 // Clock steps and suspends do not bend the time axis, which is the start plus the boot clock. Windows follow the
 // monotonic clock.
-func TestProgress_ClockStepsBendNoTimeAxis(t *testing.T) {
+func TestCounterState_ClockStepsBendNoTimeAxis(t *testing.T) {
 	p := NewCounterState(reading(0, 10, 0, 0, 0))
 	r := reading(time.Second, 10.5, 0, 0, 0)
 	r.At.Wall = r.At.Wall.Add(-time.Hour)
@@ -321,7 +321,7 @@ func nothingBefore() *Sample {
 	return &s
 }
 
-func TestProgress_NeverNegativeNorHuge(t *testing.T) {
+func TestCounterState_NeverNegativeNorHuge(t *testing.T) {
 	const window = 20 * time.Millisecond
 	for seed := range uint64(60) {
 		w := newWorld(seed, false)
@@ -354,7 +354,7 @@ func TestProgress_NeverNegativeNorHuge(t *testing.T) {
 }
 
 // On a host with constant devices, wraps, gaps and short windows lose no byte and no second.
-func TestProgress_LosesNothing(t *testing.T) {
+func TestCounterState_LosesNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(seed, true)
 		first := w.read(true)
@@ -399,7 +399,7 @@ func TestProgress_LosesNothing(t *testing.T) {
 	}
 }
 
-func TestProgress_NextChangesNothing(t *testing.T) {
+func TestCounterState_NextChangesNothing(t *testing.T) {
 	p := NewCounterState(reading(0, 10, 0, 0, 0))
 	r := reading(time.Second, 10.5, 100, 200, 300)
 	_, first := p.Next(r, 0)

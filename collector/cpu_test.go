@@ -92,7 +92,7 @@ func modesOf(p *CounterState) (out [host.NumCPUModes]float64) {
 	return out
 }
 
-func TestProgress_CPUSecondsByMode(t *testing.T) {
+func TestCounterState_CPUSecondsByMode(t *testing.T) {
 	gap := statAt(1)
 	tests := map[string]struct {
 		readings []*host.Reading
@@ -141,7 +141,7 @@ func TestProgress_CPUSecondsByMode(t *testing.T) {
 	}
 }
 
-func TestProgress_CPUSecondsNeedTwoReadings(t *testing.T) {
+func TestCounterState_CPUSecondsNeedTwoReadings(t *testing.T) {
 	p := NewCounterState(statAt(0, ticks("cpu0", 10)))
 	var none [host.NumCPUModes]float64
 	for m := range none {

@@ -154,8 +154,8 @@ func (c *deviceCounter) includes(d *host.Device, perfpy bool) bool {
 	if perfpy {
 		return d.Class&host.PerfPy != 0 && d.Class&host.Loopback == c.class&host.Loopback
 	}
-	held := pick(c.in, host.StaleIn, host.StaleOut) // the count is of an earlier Reading
-	return d.Class&(host.Counted|host.Loopback|held) == c.class
+	stale := pick(c.in, host.StaleIn, host.StaleOut) // the count is of an earlier Reading
+	return d.Class&(host.Counted|host.Loopback|stale) == c.class
 }
 
 // full returns the devices with the counter at the end of its range.
@@ -170,13 +170,13 @@ func (c *deviceCounter) full(devs []host.Device) (names []string) {
 }
 
 // fullCounters returns an entry for each counter at the end of its range.
-func fullCounters(r *host.Reading) (gaps []series.Missing) {
+func fullCounters(r *host.Reading) (missing []series.Missing) {
 	for i := range deviceCounters {
 		c := &deviceCounters[i]
 		if names := c.full(r.Devices[c.kind]); len(names) > 0 {
-			gaps = append(gaps, series.Missing{What: c.total.Key(), Code: CounterFull, Why: "the counter of " +
+			missing = append(missing, series.Missing{What: c.total.Key(), Code: CounterFull, Why: "the counter of " +
 				strings.Join(names, ", ") + " is at the end of its 32-bit range: what has moved since is not counted"})
 		}
 	}
-	return gaps
+	return missing
 }

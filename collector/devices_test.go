@@ -17,7 +17,7 @@ func disksAt(seconds int, disks ...host.Device) *host.Reading {
 }
 
 // Bytes moved while a disk is unreadable count once it is readable.
-func TestProgress_CountsWhatAHeldDeviceMoved(t *testing.T) {
+func TestCounterState_StaleDevice(t *testing.T) {
 	const mib = MiB / 512
 	disk := func(n uint64, class host.DeviceClass) host.Device {
 		return host.Device{Name: "sda", In: n * mib, Out: n * mib, Class: host.Counted | class}
@@ -68,7 +68,7 @@ func portsAt(seconds int, ports ...host.Device) *host.Reading {
 
 // A host has no bytes of ports until it has ports; from then on they count. A saturated counter makes the total unknown
 // if there is no other port.
-func TestProgress_RDMAPorts(t *testing.T) {
+func TestCounterState_RDMAPorts(t *testing.T) {
 	const mib = MiB / 4
 	port := func(in, out uint64, class host.DeviceClass) host.Device {
 		return host.Device{Name: "mlx5_0/1", In: in * mib, Out: out * mib, Class: host.Counted | class}
@@ -119,7 +119,7 @@ func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 
 // Each Recording has the columns without a device, wherever they are in the table. The devices' columns at its end take
 // no room before there are devices.
-func TestEverywhere(t *testing.T) {
+func TestWithoutLastDevices(t *testing.T) {
 	for c := range NumColumns {
 		if c.OfDevice() != (c >= numBaseColumns()) {
 			t.Errorf("%s: is of a device: %v; is in the first %d columns: %v", c.Key(), c.OfDevice(), numBaseColumns(),

@@ -11,7 +11,7 @@ import (
 // noteGPUs updates gpus in place with a Reading, and returns them with what is missing. The job's environment decides
 // which GPUs are the job's, until the environments of its processes are known.
 func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]string) ([]GPU, []series.Missing) {
-	gaps := slices.Clone(r.Missing)
+	missing := slices.Clone(r.Missing)
 	devices := r.Devices[:min(len(r.Devices), MaxGPUs)]
 
 	if known := len(gpus); known < len(devices) {
@@ -24,7 +24,7 @@ func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]stri
 				gpus[i].OfJob = ofJob[i]
 			}
 			if doubt != "" {
-				gaps = append(gaps, series.Missing{What: "gpus.of_job", Code: gpu.Unsure, Why: doubt})
+				missing = append(missing, series.Missing{What: "gpus.of_job", Code: gpu.Unsure, Why: doubt})
 			}
 		}
 	}
@@ -33,7 +33,7 @@ func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]stri
 	for i := range devices {
 		gpus[i].note(r.States[i])
 	}
-	return gpus, gaps
+	return gpus, missing
 }
 
 // leastVisible is the least share of checks in which a process of the job can use one of the job's devices: scripts may

@@ -77,7 +77,7 @@ func countedPorts(t *testing.T, wide bool, counts ...uint64) (received []float64
 }
 
 // Bytes count until a port's counter is at the end of its range, not afterwards.
-func TestProgress_PortUntilItsCounterIsFull(t *testing.T) {
+func TestCounterState_PortUntilItsCounterIsFull(t *testing.T) {
 	const full = 1<<32 - 1
 	got := countedPorts(t, false, full-3<<18, full-1<<18, full, full)
 	same(t, "received", got, []float64{2, 3, absent})
@@ -86,7 +86,7 @@ func TestProgress_PortUntilItsCounterIsFull(t *testing.T) {
 }
 
 // A falling counter of a port was reset, even near the end of 32 bits: its value has moved since.
-func TestProgress_PortThatIsReset(t *testing.T) {
+func TestCounterState_PortThatIsReset(t *testing.T) {
 	same(t, "a wide one to 0", countedPorts(t, true, 4100000000, 0), []float64{0})
 	same(t, "a narrow one", countedPorts(t, false, 4100000000, 200000000), []float64{200000000 * 4. / MiB})
 	same(t, "a full one", countedPorts(t, false, 1<<32-1, 5<<18, 6<<18), []float64{5, 6})

@@ -129,7 +129,7 @@ func TestRecording_CounterThatWasNotRead(t *testing.T) {
 }
 
 // A stale memory value is not attributed to the present phase.
-func TestRecording_HeldMemoryIsOfNoPhase(t *testing.T) {
+func TestRecording_StaleMemoryIsOfNoPhase(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
 	rec.Add(sampleAt(1, 1, 1, 900, 10))

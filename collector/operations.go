@@ -27,37 +27,37 @@ type Operations struct {
 }
 
 // CopyAggregator returns a copy of the present Aggregator.
-func (w *Operations) CopyAggregator() *aggregate.Aggregator {
-	if w.intake != nil {
-		return w.intake.CopyAggregator()
+func (o *Operations) CopyAggregator() *aggregate.Aggregator {
+	if o.intake != nil {
+		return o.intake.CopyAggregator()
 	}
-	return w.Aggregator.Clone()
+	return o.Aggregator.Clone()
 }
 
 // Clone returns a copy for another goroutine.
-func (w *Operations) Clone() *Operations {
-	if w == nil {
+func (o *Operations) Clone() *Operations {
+	if o == nil {
 		return nil
 	}
-	c := &Operations{Keys: slices.Clone(w.Keys), LastSample: slices.Clone(w.LastSample), Aggregator: w.CopyAggregator()}
-	if w.Timelines != nil {
-		c.Timelines = w.Timelines.Clone()
+	c := &Operations{Keys: slices.Clone(o.Keys), LastSample: slices.Clone(o.LastSample), Aggregator: o.CopyAggregator()}
+	if o.Timelines != nil {
+		c.Timelines = o.Timelines.Clone()
 	}
 	return c
 }
 
 // AddSample adds a sample to the timelines. Call it before Recording.Add of the same sample. keys may only grow.
-func (w *Operations) AddSample(rec *Recording, keys []string, sample []series.Stat) {
-	w.Keys, w.LastSample = keys, sample
+func (o *Operations) AddSample(rec *Recording, keys []string, sample []series.Stat) {
+	o.Keys, o.LastSample = keys, sample
 	switch {
 	case len(keys) == 0:
 		return
-	case w.Timelines == nil:
-		w.Timelines = rec.Ring.NewAligned(len(keys))
-	case w.Timelines.Width() < len(keys):
-		w.Timelines.Widen(len(keys))
+	case o.Timelines == nil:
+		o.Timelines = rec.Ring.NewAligned(len(keys))
+	case o.Timelines.Width() < len(keys):
+		o.Timelines.Widen(len(keys))
 	}
-	w.Timelines.AddStats(sample)
+	o.Timelines.AddStats(sample)
 }
 
 // CollectFrom takes new operations from an Intake with every sample. Call it before Run, which closes the Intake after
@@ -68,36 +68,36 @@ func (s *Sampler) CollectFrom(in *intake.Intake) {
 }
 
 // collectOperations takes the operations since the last sample, and returns the marks among them.
-func (s *Sampler) collectOperations(at time.Time, closing bool) (moments marks.Update) {
+func (s *Sampler) collectOperations(at time.Time, closing bool) (update marks.Update) {
 	if s.intake == nil {
-		return moments
+		return update
 	}
 
-	w := s.rec.Operations
+	o := s.rec.Operations
 	if closing {
-		w.Aggregator, w.intake = s.intake.Close(), nil
-		s.means, w.Keys = w.Aggregator.Collect(at, s.means[:0]), w.Aggregator.TimelineKeys()
+		o.Aggregator, o.intake = s.intake.Close(), nil
+		s.means, o.Keys = o.Aggregator.Collect(at, s.means[:0]), o.Aggregator.TimelineKeys()
 	} else {
-		s.means, w.Keys = s.intake.Collect(at, s.means[:0])
+		s.means, o.Keys = s.intake.Collect(at, s.means[:0])
 	}
-	w.AddSample(s.rec, w.Keys, statsOf(w.LastSample[:0], s.means))
+	o.AddSample(s.rec, o.Keys, statsOf(o.LastSample[:0], s.means))
 
-	marked, beyond := s.intake.Marks()
-	moments.Dropped.Marks = beyond
+	marked, dropped := s.intake.Marks()
+	update.Dropped.Marks = dropped
 	for _, m := range marked {
-		moments.Lines = append(moments.Lines, marks.NewMarkLine(m.Text, marks.UnixSeconds(m.At)))
+		update.Lines = append(update.Lines, marks.NewMarkLine(m.Text, marks.UnixSeconds(m.At)))
 	}
 
-	return moments
+	return update
 }
 
 // statsOf appends a Stat for each mean to out.
-func statsOf(out []series.Stat, figures []aggregate.WeightedMean) []series.Stat {
-	for _, f := range figures {
+func statsOf(out []series.Stat, means []aggregate.WeightedMean) []series.Stat {
+	for _, m := range means {
 		var s series.Stat
-		s.Add(f.Mean, f.Weight)
+		s.Add(m.Mean, m.Weight)
 		if s.Count > 0 {
-			s.Min, s.Max = f.Min, f.Max
+			s.Min, s.Max = m.Min, m.Max
 		}
 		out = append(out, s)
 	}

@@ -12,7 +12,7 @@ import (
 
 // A Sampler in the shortest run of a host of testdata/rare: the host's optional counters begin at 0, and others are
 // missing. On a busy machine the run is long enough for rates, which are 0, too.
-func TestSampler_RareHosts(t *testing.T) {
+func TestSampler_OptionalDevices(t *testing.T) {
 	for name, want := range map[string][]Column{
 		"nfs-bound": {NFSRead, NFSWrite}, "lustre-2.10": {LustreRead, LustreWrite}, "intel-four": {NodeEnergy}, "amd": nil,
 	} {

@@ -22,7 +22,7 @@ func energyAt(seconds float64, zones ...host.EnergyZone) *host.Reading {
 
 // The counter of a package wraps at the end of its range. Any other fall is a reset, and so is a wrap that would mean
 // more power than a package can draw.
-func TestProgress_Energy(t *testing.T) {
+func TestCounterState_Energy(t *testing.T) {
 	const span = 262_143_328_850
 	zone := func(name string, joules float64) host.EnergyZone {
 		return host.EnergyZone{Name: name, MicroJoules: uint64(joules * 1e6), Range: span}
@@ -50,7 +50,7 @@ func TestProgress_Energy(t *testing.T) {
 	same(t, "other order", values(s), [2]float64{370, 30})
 }
 
-func TestProgress_Heat(t *testing.T) {
+func TestCounterState_Thermal(t *testing.T) {
 	reading := func(seconds int, celsius float64, throttles ...host.ThrottleCounter) *host.Reading {
 		return &host.Reading{At: at(time.Duration(seconds) * time.Second), OptionalDevices: host.OptionalDevices{
 			Thermal: &host.Thermal{Celsius: celsius, Throttles: throttles}}}
@@ -96,7 +96,7 @@ func mountsAt(seconds float64, devs ...host.Device) *host.Reading {
 }
 
 // A file system mounted during the run counts from its first byte; between its readings its counters are constant.
-func TestProgress_NFSMounts(t *testing.T) {
+func TestCounterState_NFSMounts(t *testing.T) {
 	mount := func(name string, in, out uint64, class host.DeviceClass) host.Device {
 		return host.Device{Name: name, In: in << 20, Out: out << 20, Class: host.Counted | class}
 	}
@@ -126,7 +126,7 @@ func TestProgress_NFSMounts(t *testing.T) {
 	same(t, "a new one", [2]float64{s.Values[NFSRead], s.Values[NFSWrite]}, [2]float64{108, 18})
 }
 
-func TestProgress_FirstMountIsFresh(t *testing.T) {
+func TestCounterState_FirstMountIsFresh(t *testing.T) {
 	p := NewCounterState(mountsAt(0))
 	p, s := p.Next(mountsAt(1, host.Device{Name: "0:45", In: 5 << 20, Class: host.Counted | host.Added}), 0)
 	same(t, "read", s.Values[NFSRead], 5.)

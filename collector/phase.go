@@ -164,7 +164,7 @@ func (s *Sample) unread(c Column, interval time.Duration) float64 {
 func (p *Phase) addMoment(s *Sample, rec *Recording) {
 	for i := range p.columns(rec) {
 		c := Column(i)
-		if held := c == JobMemory && s.MemoryStale; held || !c.InPhases() || c.isWindowed() || c.row().Kind == Counter {
+		if stale := c == JobMemory && s.MemoryStale; stale || !c.InPhases() || c.isWindowed() || c.row().Kind == Counter {
 			continue
 		}
 		p.Columns[i].Add(s.Values[c], s.Weights[c])

@@ -258,7 +258,7 @@ func TestColumn_PressureNamesItsOwnFile(t *testing.T) {
 }
 
 // A stall that is unknown in one Reading keeps its earlier value.
-func TestLedger_KeepsStallsThatAreUnknownForAMoment(t *testing.T) {
+func TestAccountTracker_KeepsStallsThatAreUnknownForAMoment(t *testing.T) {
 	reading := func(seconds int, memory float64) *host.Reading {
 		p := &cgroup.Pressure{CPU: cgroup.Stall{Some: float64(seconds), Full: absent},
 			Memory: cgroup.Stall{Some: memory, Full: memory}, IO: cgroup.Stall{Some: absent, Full: absent}}

@@ -103,7 +103,7 @@ type watched struct {
 	fires             bool
 }
 
-func TestWatch(t *testing.T) {
+func TestRuleChecker(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
 	for name, test := range map[string]struct {
@@ -156,7 +156,7 @@ func TestWatch(t *testing.T) {
 }
 
 // Both high and low memory of the job must be proven.
-func TestWatch_ProvenMemory(t *testing.T) {
+func TestRuleChecker_ProvenMemory(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
 	for _, c := range []struct {
@@ -188,7 +188,7 @@ func TestWatch_ProvenMemory(t *testing.T) {
 	}
 }
 
-func TestWatch_Unmeasured(t *testing.T) {
+func TestRuleChecker_Unmeasured(t *testing.T) {
 	t.Parallel()
 	rule, err := ParseRule("job_memory_mb > 10")
 	if err != nil {

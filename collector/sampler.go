@@ -187,7 +187,7 @@ func (s *Sampler) takeSample(closing bool) {
 	s.counters, *sample = s.counters.Next(r, MinWindow(s.opts.Interval))
 	s.noteGPUs(r)
 	s.ensureDeviceColumns(sample)
-	received := s.collectOperations(s.onAxis(r.At), closing)
+	received := s.collectOperations(onAxis(s.rec.Start, r.At), closing)
 	news.Lines = append(news.Lines, received.Lines...)
 	news.Dropped.Marks += received.Dropped.Marks
 	s.addMarks(news, r.At)
@@ -253,8 +253,8 @@ func (s *Sampler) addMarks(news marks.Update, at host.Instant) {
 func (s *Sampler) account(r *host.Reading, closing bool) {
 	rec := s.rec
 	rec.CPUSeconds = s.counters.CPUSeconds()
-	e := trackerInput{cpuSeconds: s.counters.jobCPUSeconds(), closing: closing}
-	s.tracker, rec.Account = s.tracker.next(rec.Account, r, e)
+	in := trackerInput{cpuSeconds: s.counters.jobCPUSeconds(), closing: closing}
+	s.tracker, rec.Account = s.tracker.next(rec.Account, r, in)
 
 	if s.tracker.searchLog {
 		rec.Account.Victims, rec.Account.SamePIDNamespace = s.reader.Victims(r.At)
@@ -291,13 +291,13 @@ func (s *Sampler) noteGPUs(r *host.Reading) {
 		s.rec.GPUError = r.GPUs.Err.Error()
 	}
 
-	var gaps []series.Missing
+	var missing []series.Missing
 	var environs [][]string
 	if r.Job != nil {
 		environs = r.Job.Environs
 	}
-	s.rec.GPUs, gaps = noteGPUs(s.rec.GPUs, r.GPUs, s.reader.Job(), environs)
-	for _, g := range gaps {
+	s.rec.GPUs, missing = noteGPUs(s.rec.GPUs, r.GPUs, s.reader.Job(), environs)
+	for _, g := range missing {
 		s.rec.addMissing(g)
 	}
 	s.rec.EnsureGPUColumns(len(s.rec.GPUs))
@@ -334,7 +334,7 @@ func (s *Sampler) noteTime(r *host.Reading) {
 	s.rec.MissedTicks += max(0, int64(passed)-1)
 	mono, boot, wall := r.At.Mono-before.Mono, r.At.Boot-before.Boot, r.At.Wall.Sub(before.Wall)
 	s.rec.LongestGap = max(s.rec.LongestGap, mono, boot)
-	at := s.onAxis(r.At)
+	at := onAxis(s.rec.Start, r.At)
 	if slept := boot - mono; slept >= clockJump {
 		s.noteClock(ClockEvent{Suspend: true, At: at, By: slept})
 	}
@@ -344,9 +344,7 @@ func (s *Sampler) noteTime(r *host.Reading) {
 }
 
 // onAxis returns the time of a Reading on the time axis of the samples: wall clock of the start plus boot clock since.
-func (s *Sampler) onAxis(at host.Instant) time.Time {
-	return s.rec.Start.Wall.Add(at.Boot - s.rec.Start.Boot)
-}
+func onAxis(start, at host.Instant) time.Time { return start.Wall.Add(at.Boot - start.Boot) }
 
 func (s *Sampler) noteClock(e ClockEvent) {
 	if len(s.rec.ClockEvents) < maxClockEvents {

@@ -9,7 +9,7 @@ import (
 
 // A window of a few ticks is measured if there is no other. After longer ones it is not, because its peaks would exceed
 // theirs by chance; its bytes still count.
-func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
+func TestCounterState_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 	reading := func(after time.Duration, idle float64, bytes uint64) *host.Reading {
 		return &host.Reading{At: host.Instant{Wall: time.Unix(1000, 0).Add(after), Mono: after, Boot: after},
 			CPU:     []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: after.Seconds() - idle, host.ModeIdle: idle}}},

@@ -31,7 +31,7 @@ func filled(t testing.TB) *KeyedMetrics {
 	return l
 }
 
-func TestLedger_Get(t *testing.T) {
+func TestKeyedMetrics_Get(t *testing.T) {
 	l := filled(t)
 	got, ok := l.Get("k1")
 	get := TimeStats{Count: 2, Avg: 10.25, Min: 10, Max: 10.5, Last: 10.5, LastAt: 12, SizeBytes: 219, HasSize: true}
@@ -65,7 +65,7 @@ func TestLedger_Get(t *testing.T) {
 }
 
 // Like ProxyStore's test: three keys with 1, 2, 3 and 10, 20, 30.
-func TestLedger_AggregateTimes(t *testing.T) {
+func TestKeyedMetrics_AggregateTimes(t *testing.T) {
 	l := NewKeyedMetrics(6)
 	for i, key := range []string{"a", "b", "c"} {
 		must(t, l.AddTime("x", key, float64(1+i), unix(5)))
@@ -79,7 +79,7 @@ func TestLedger_AggregateTimes(t *testing.T) {
 }
 
 // At the limit known entries continue to count, and rejected numbers take no room.
-func TestLedger_Limit(t *testing.T) {
+func TestKeyedMetrics_Limit(t *testing.T) {
 	l := NewKeyedMetrics(2)
 	if err := l.AddTime("get", "k0", -1, unix(1)); !errors.Is(err, ErrNotFinite) || l.Len() != 0 {
 		t.Errorf("%v, %d entries", err, l.Len())
@@ -108,7 +108,7 @@ func TestLedger_Limit(t *testing.T) {
 	}
 }
 
-func TestLedger_Refuses(t *testing.T) {
+func TestKeyedMetrics_Refuses(t *testing.T) {
 	l := filled(t)
 	before := jsonOf(t, l)
 	inf, nan := math.Inf(-1), math.NaN()
@@ -140,7 +140,7 @@ func TestLedger_Refuses(t *testing.T) {
 }
 
 // A sum that only hostile input can reach can be written and read.
-func TestLedger_CountersStayInRange(t *testing.T) {
+func TestKeyedMetrics_CountersStayInRange(t *testing.T) {
 	l := NewKeyedMetrics(1)
 	must(t, json.Unmarshal([]byte(`[{"key":"k","metrics":{"counters":{"a":1e150}}}]`), l))
 	for range 100 {
@@ -152,7 +152,7 @@ func TestLedger_CountersStayInRange(t *testing.T) {
 }
 
 // Names may be views of a reused buffer.
-func TestLedger_CopiesNames(t *testing.T) {
+func TestKeyedMetrics_CopiesNames(t *testing.T) {
 	l := NewKeyedMetrics(10)
 	buffer := strings.Repeat("name-key-text", 1)
 	must(t, l.AddAttribute(buffer[:4], buffer[5:8], buffer[9:]))
@@ -164,7 +164,7 @@ func TestLedger_CopiesNames(t *testing.T) {
 	}
 }
 
-func TestLedger_CloneStandsAlone(t *testing.T) {
+func TestKeyedMetrics_CloneStandsAlone(t *testing.T) {
 	l := filled(t)
 	before := jsonOf(t, l)
 	c := l.Clone()
@@ -179,7 +179,7 @@ func TestLedger_CloneStandsAlone(t *testing.T) {
 	}
 }
 
-func TestLedger_JSON(t *testing.T) {
+func TestKeyedMetrics_JSON(t *testing.T) {
 	l := NewKeyedMetrics(4)
 	must(t, l.AddTime("get", "k2", 1, unix(3)))
 	must(t, l.AddCounter("hits", "k1", 2))
@@ -203,7 +203,7 @@ func TestLedger_JSON(t *testing.T) {
 	reread(t, NewKeyedMetrics(0), new(KeyedMetrics))
 }
 
-func TestLedger_JSONRefusesWhatNoLedgerCanBe(t *testing.T) {
+func TestKeyedMetrics_ImpossibleJSON(t *testing.T) {
 	const counter = `{"counters":{"a":1}}`
 	for data, why := range map[string]string{
 		`{}`:                         "cannot unmarshal",
@@ -254,7 +254,7 @@ func TestMetrics_ReadsProxyStore(t *testing.T) {
 }
 
 // A thousand keys take a few hundred bytes each.
-func TestLedger_Memory(t *testing.T) {
+func TestKeyedMetrics_Memory(t *testing.T) {
 	const keys = 1000
 	l := NewKeyedMetrics(keys)
 	bytes := heapOf(t, func() any {

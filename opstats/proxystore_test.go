@@ -120,7 +120,7 @@ func comparable04(environment string, s TimeStats, sized bool) TimeStats {
 }
 
 // A KeyedMetrics has the contents of StoreMetrics, key for key.
-func TestLedger_EqualsStoreMetrics(t *testing.T) {
+func TestKeyedMetrics_EqualsStoreMetrics(t *testing.T) {
 	python := python(t, newest)
 	in := randomStreams(rand.New(rand.NewPCG(6, 6)), testenv.Rounds(500, 200))
 	var want proxyStoreOut

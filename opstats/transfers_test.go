@@ -509,7 +509,7 @@ func TestTransfers_Condense(t *testing.T) {
 }
 
 // The largest are condensed first, until the rest fits.
-func TestCondenseBeyond(t *testing.T) {
+func TestCondenseLargest(t *testing.T) {
 	list := make([]*Transfers, 4)
 	for i, n := range []int{3, 5, 5, 1} {
 		list[i] = transfersOf(t, scaled(n, 1), scaled(n, 1), scaled(n, 1), scaled(n, 1))

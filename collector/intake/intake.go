@@ -140,15 +140,15 @@ func (in *Intake) ScrapeNow() {
 }
 
 // Collect appends the mean of each timeline since the last Collect, counts the datagrams that the kernel has dropped,
-// and returns the means and the keys of the timelines. It is called with each sample, and does not allocate if figures
+// and returns the means and the keys of the timelines. It is called with each sample, and does not allocate if means
 // has room and there is no new timeline.
-func (in *Intake) Collect(at time.Time, figures []aggregate.WeightedMean) ([]aggregate.WeightedMean, []string) {
+func (in *Intake) Collect(at time.Time, means []aggregate.WeightedMean) ([]aggregate.WeightedMean, []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
 	in.catchUp()
 	in.countDrops()
-	return in.aggregator.Collect(at, figures), in.aggregator.TimelineKeys()
+	return in.aggregator.Collect(at, means), in.aggregator.TimelineKeys()
 }
 
 // countDrops counts the datagrams that the kernel has dropped since the last call.

@@ -271,7 +271,7 @@ func TestIntake_MarksBeyondBounds(t *testing.T) {
 }
 
 // A sample collects the means; a copy for the journal does not change.
-func TestIntake_CollectAndBook(t *testing.T) {
+func TestIntake_CollectAndCopy(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	conn := sender(t, in, 0)
@@ -281,9 +281,9 @@ func TestIntake_CollectAndBook(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		early = in.CopyAggregator()
 	}
-	figures, keys := in.Collect(time.Now(), nil)
-	if !slices.Equal(keys, []string{"counter:a:per_second"}) || len(figures) != 1 || !(figures[0].Mean > 0) {
-		t.Errorf("%v, %v", keys, figures)
+	means, keys := in.Collect(time.Now(), nil)
+	if !slices.Equal(keys, []string{"counter:a:per_second"}) || len(means) != 1 || !(means[0].Mean > 0) {
+		t.Errorf("%v, %v", keys, means)
 	}
 	send(t, conn, "a:5|c")
 	if ops := closed(t, in); ops.Counters["a"] != 9 || early.Operations(time.Now()).Counters["a"] != 4 {
@@ -302,7 +302,7 @@ func TestIntake_ReportIsJSON(t *testing.T) {
 }
 
 // Concurrent calls are allowed until the end, while the caller uses the Aggregator returned by Close.
-func TestIntake_IsAskedWhileItCloses(t *testing.T) {
+func TestIntake_CopiesWhileItCloses(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	send(t, sender(t, in, 0), "queue:7|g")

@@ -139,13 +139,13 @@ func BenchmarkCollect(b *testing.B) {
 	in := opened(b, "on")
 	in.Start(time.Now())
 	send(b, sender(b, in, 0), "a:1|c", "b:1|ms")
-	figures, keys := in.Collect(time.Now(), nil)
+	means, keys := in.Collect(time.Now(), nil)
 	for len(keys) < 3 {
 		time.Sleep(time.Millisecond)
-		figures, keys = in.Collect(time.Now(), figures[:0])
+		means, keys = in.Collect(time.Now(), means[:0])
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		figures, _ = in.Collect(time.Now(), figures[:0])
+		means, _ = in.Collect(time.Now(), means[:0])
 	}
 }

@@ -48,7 +48,7 @@ func asJSON(t testing.TB, v any) string {
 // operations returns the Operations at the end, after ten seconds.
 func operations(t testing.TB, b *Aggregator) string { return asJSON(t, b.Operations(after(10))) }
 
-func TestBook_Kinds(t *testing.T) {
+func TestAggregator_Kinds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lines []string
 		want  string
@@ -109,7 +109,7 @@ func p50(v float64) string {
 }
 
 // The mean of a gauge is over time, from the first value to the end.
-func TestBook_GaugeMean(t *testing.T) {
+func TestAggregator_GaugeMean(t *testing.T) {
 	b := newBook()
 	feed(b, after(2), "g:10|g")
 	feed(b, after(4), "g:20|g")
@@ -120,7 +120,7 @@ func TestBook_GaugeMean(t *testing.T) {
 	}
 }
 
-func TestBook_CountersStayFinite(t *testing.T) {
+func TestAggregator_CountersStayFinite(t *testing.T) {
 	b := newBook()
 	feed(b, start, "a:1e100|c|@1e-60", "b:1e100|c|@1e-49")
 	for range 20 {
@@ -132,7 +132,7 @@ func TestBook_CountersStayFinite(t *testing.T) {
 	}
 }
 
-func TestBook_Bounds(t *testing.T) {
+func TestAggregator_Bounds(t *testing.T) {
 	t.Run("series", func(t *testing.T) {
 		b := newBook()
 		for i := range 2000 {
@@ -191,7 +191,7 @@ func TestBook_Bounds(t *testing.T) {
 }
 
 // The quantiles of sampled and plain times match their values.
-func TestBook_Quantiles(t *testing.T) {
+func TestAggregator_Quantiles(t *testing.T) {
 	b := newBook()
 	for i := range 1000 {
 		feed(b, start, fmt.Sprintf("a:%d|ms|@0.5", i+1))
@@ -211,7 +211,7 @@ func TestBook_Quantiles(t *testing.T) {
 }
 
 // A Sketch that exceeds the common memory limit is discarded; earlier ones stay.
-func TestBook_SketchesBound(t *testing.T) {
+func TestAggregator_SketchesBound(t *testing.T) {
 	b := newBook()
 	for _, exponent := range []int{-90, 0, 90} {
 		for i := range 200 {
@@ -237,7 +237,7 @@ func TestBook_SketchesBound(t *testing.T) {
 	}
 }
 
-func TestBook_HandOvers(t *testing.T) {
+func TestAggregator_ProxyStore(t *testing.T) {
 	const times = `{"count":2,"avg_time_ms":3000,"min_time_ms":2000,"max_time_ms":4000,"last_time_ms":4000,"last_timestamp":5}`
 	for _, tt := range []struct {
 		version, name string
@@ -257,7 +257,7 @@ func TestBook_HandOvers(t *testing.T) {
 }
 
 // A later record of an id replaces an earlier one, records of several ids are merged.
-func TestBook_HandOversReplace(t *testing.T) {
+func TestAggregator_ProxyStoreReplaces(t *testing.T) {
 	b := newBook()
 	feed(b, start,
 		`{"proxystore":"1.1.0","id":"a","metrics":{"counters":{"n":5,"gone":1},"times":{"t":{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}}}}`,
@@ -280,7 +280,7 @@ func TestBook_HandOversReplace(t *testing.T) {
 }
 
 // The vectors of the contract's table, as records.
-func TestBook_Transfers(t *testing.T) {
+func TestAggregator_Transfers(t *testing.T) {
 	b := newBook()
 	feed(b, after(1), `{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0}`)
 	const one = `{"nixl":{"reduced":{"Num successful transfers":1,"Avg xfer time (ms)":9.862,"P90 xfer time (ms)":9.862,` +
@@ -303,7 +303,7 @@ func TestBook_Transfers(t *testing.T) {
 }
 
 // The transfers of all names are kept in lists up to a limit; then the longest is condensed, and sums stay exact.
-func TestBook_TransfersAreCondensed(t *testing.T) {
+func TestAggregator_TransfersAreCondensed(t *testing.T) {
 	b := newBook()
 	var e wire.Event
 	for i := range opstats.MaxUncondensed + 1 {

@@ -160,8 +160,8 @@ func (b *Aggregator) chartOf(kind Kind, series string) *interval {
 func (b *Aggregator) TimelineKeys() []string { return slices.Clip(b.timelineKeys) }
 
 // Collect appends the mean of each timeline since the last Collect, or since the start, and begins a new interval. It
-// does not allocate if figures has room.
-func (b *Aggregator) Collect(at time.Time, figures []WeightedMean) []WeightedMean {
+// does not allocate if means has room.
+func (b *Aggregator) Collect(at time.Time, means []WeightedMean) []WeightedMean {
 	seconds := at.Sub(b.took).Seconds()
 	b.took = at
 	end := unixSeconds(at)
@@ -170,18 +170,18 @@ func (b *Aggregator) Collect(at time.Time, figures []WeightedMean) []WeightedMea
 		i := c.interval
 		switch c.kind {
 		case OpKind:
-			figures = append(figures, i.times(), i.rate(i.n, seconds))
+			means = append(means, i.times(), i.rate(i.n, seconds))
 		case CounterKind:
-			figures = append(figures, i.rate(i.sum, seconds))
+			means = append(means, i.rate(i.sum, seconds))
 		case GaugeKind:
-			figures = append(figures, b.Gauges[c.name].take(end, seconds))
+			means = append(means, b.Gauges[c.name].take(end, seconds))
 		case TransferKind:
-			figures = append(figures, i.rate(i.bytes/(1<<20), seconds), i.times())
+			means = append(means, i.rate(i.bytes/(1<<20), seconds), i.times())
 		}
 		*i = interval{from: end}
 	}
 
-	return figures
+	return means
 }
 
 // times returns the mean of an interval's times, in milliseconds.

@@ -9,18 +9,18 @@ import (
 
 // take returns the means of an interval by key.
 func take(b *Aggregator, at float64) map[string]WeightedMean {
-	figures := b.Collect(after(at), nil)
+	means := b.Collect(after(at), nil)
 	byKey := map[string]WeightedMean{}
 	for i, key := range b.TimelineKeys() {
-		byKey[key] = figures[i]
+		byKey[key] = means[i]
 	}
-	if len(b.TimelineKeys()) != len(figures) {
-		panic("columns and figures differ")
+	if len(b.TimelineKeys()) != len(means) {
+		panic("columns and means differ")
 	}
 	return byKey
 }
 
-func TestBook_Take(t *testing.T) {
+func TestAggregator_Collect(t *testing.T) {
 	b := newBook()
 	feed(b, after(0.5), "a:10|ms", "a:20|ms", "c:4|c", "c:1|c|@0.5", "g:2|g", `{"transfer":"n","xfer_us":5000,"bytes":2097152}`, "v:1|h", "s:x|s")
 	feed(b, after(1), "g:6|g")
@@ -56,7 +56,7 @@ func TestBook_Take(t *testing.T) {
 }
 
 // Without patterns the first twelve series get a timeline, and of vLLM only some.
-func TestBook_DefaultCharts(t *testing.T) {
+func TestAggregator_DefaultCharts(t *testing.T) {
 	b := newBook()
 	feed(b, start, "vllm:other:1|c")
 	feed(b, start, `{"counter":"vllm:other","add":1}`, `{"gauge":"vllm:num_requests_running","value":1,"tags":{"engine":"0"}}`)
@@ -69,7 +69,7 @@ func TestBook_DefaultCharts(t *testing.T) {
 	}
 }
 
-func TestBook_ChartPatterns(t *testing.T) {
+func TestAggregator_ChartPatterns(t *testing.T) {
 	b := newBook("a*", "nixl")
 	feed(b, start, "a1:1|c", "b1:1|c", "a2:1|ms", `{"transfer":"nixl","xfer_us":1}`)
 	want := []string{"counter:a1:per_second", "op:a2:time_ms", "op:a2:per_second", "transfer:nixl:mb_per_second", "transfer:nixl:time_ms"}

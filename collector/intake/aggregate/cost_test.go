@@ -23,7 +23,7 @@ var known = []struct{ name, line string }{
 }
 
 // A line of a known series does not allocate, except for the growing lists of transfers.
-func TestBook_KnownSeriesAllocateNothing(t *testing.T) {
+func TestAggregator_KnownSeriesAllocateNothing(t *testing.T) {
 	b := newBook()
 	var e wire.Event
 	for _, k := range known[:len(known)-1] {
@@ -45,15 +45,15 @@ func TestBook_KnownSeriesAllocateNothing(t *testing.T) {
 		}
 	}
 
-	figures := make([]WeightedMean, 0, 2*MaxCharts)
-	if n := testing.AllocsPerRun(100, func() { figures = b.Collect(start, figures[:0]) }); n != 0 {
+	means := make([]WeightedMean, 0, 2*MaxCharts)
+	if n := testing.AllocsPerRun(100, func() { means = b.Collect(start, means[:0]) }); n != 0 {
 		t.Errorf("Take: %v allocations", n)
 	}
 }
 
 // An Aggregator at all its limits takes at most 6 MiB, if its transfers have few names. The lists of many names have
 // spare capacity, at most 1 MiB more in total.
-func TestBook_Memory(t *testing.T) {
+func TestAggregator_Memory(t *testing.T) {
 	var before, later runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

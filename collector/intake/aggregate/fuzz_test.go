@@ -34,9 +34,9 @@ func FuzzBook(f *testing.F) {
 }
 
 // checkFigures fails on a mean that no chart can show.
-func checkFigures(t *testing.T, figures []WeightedMean) {
+func checkFigures(t *testing.T, means []WeightedMean) {
 	t.Helper()
-	for _, f := range figures {
+	for _, f := range means {
 		ordered := f.Min <= f.Mean && f.Mean <= f.Max && !math.IsInf(f.Min, 0) && !math.IsInf(f.Max, 0)
 		none := math.IsNaN(f.Min) && math.IsNaN(f.Mean) && math.IsNaN(f.Max) && f.Weight == 0
 		if !ordered && !none || !(f.Weight >= 0) {

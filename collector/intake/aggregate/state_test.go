@@ -90,7 +90,7 @@ func stateOf(t testing.TB, b *Aggregator) []byte {
 }
 
 // An Aggregator restored from its state gives the same report.
-func TestBook_StateIsWithoutLoss(t *testing.T) {
+func TestAggregator_StateIsWithoutLoss(t *testing.T) {
 	for name, b := range map[string]*Aggregator{"empty": newBook(), "small": small(t), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
 			state := stateOf(t, b)
@@ -114,7 +114,7 @@ func TestBook_StateIsWithoutLoss(t *testing.T) {
 }
 
 // A copy does not change with the original.
-func TestBook_Clone(t *testing.T) {
+func TestAggregator_Clone(t *testing.T) {
 	for name, b := range map[string]*Aggregator{"small": small(t), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
 			c := b.Clone()

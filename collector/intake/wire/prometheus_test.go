@@ -76,7 +76,7 @@ func manyLabels(n int) string {
 	return strings.Join(list, ",")
 }
 
-func TestText_Bodies(t *testing.T) {
+func TestPrometheusReader_Bodies(t *testing.T) {
 	for _, tt := range bodies {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := samples(tt.body)
@@ -117,7 +117,7 @@ var badBodies = []struct{ body, want string }{
 	{"\x1f\x8b\x08\n", `line 1: "\x1f\x8b\b" is no name of a metric`},
 }
 
-func TestText_BadBodies(t *testing.T) {
+func TestPrometheusReader_BadBodies(t *testing.T) {
 	for _, tt := range badBodies {
 		if got, err := samples(tt.body); err == nil || err.Error() != tt.want {
 			t.Errorf("%q: %v, want %s", tt.body, err, tt.want)
@@ -128,7 +128,7 @@ func TestText_BadBodies(t *testing.T) {
 }
 
 // The body of a vLLM server, made by the real client, is read like that client's parser reads it.
-func TestText_ReadsLikePrometheusClient(t *testing.T) {
+func TestPrometheusReader_ReadsLikePrometheusClient(t *testing.T) {
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" || exec.Command(python, "-c", "import prometheus_client").Run() != nil {
 		testenv.SkipOrFail(t, "needs Python with prometheus_client: make test installs it, PERFAGENT_TEST_PYTHON names it")
@@ -204,7 +204,7 @@ func btoi(b bool) int {
 }
 
 // A series has perfagent's form, however the server has written its labels.
-func TestText_LabelsOfASeries(t *testing.T) {
+func TestPrometheusReader_LabelsOfASeries(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		`a{b="1",c="2"} 1`:         `a{b="1",c="2"}`,
@@ -237,7 +237,7 @@ func TestText_LabelsOfASeries(t *testing.T) {
 }
 
 // The result does not depend on how the body is split.
-func TestText_Pieces(t *testing.T) {
+func TestPrometheusReader_Pieces(t *testing.T) {
 	t.Parallel()
 	body, err := os.ReadFile("testdata/vllm.txt")
 	if err != nil {
@@ -269,7 +269,7 @@ func TestText_Pieces(t *testing.T) {
 }
 
 // A line longer than the buffer is too long, and the next line is read.
-func TestText_LongLine(t *testing.T) {
+func TestPrometheusReader_LongLine(t *testing.T) {
 	t.Parallel()
 	x := strings.Repeat("x", 3*pieceSize)
 	text := NewPrometheusReader(strings.NewReader("# HELP a " + x + "\na 1\nb{c=\"" + x + "\"} 2\nd 3\n"))
