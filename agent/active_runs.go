@@ -10,8 +10,8 @@ import (
 	"github.com/perfagent/perfagent"
 )
 
-// runs is what all runs share. It is global because a process has one set of signal handlers, one
-// heap, and one set of children.
+// runs is the state shared by all runs. It is global because a process has one set of signal handlers, one heap, and
+// one set of children.
 var runs struct {
 	mu     sync.Mutex
 	active int  // runs that have not ended
@@ -23,8 +23,8 @@ var (
 	errBusy  = &OptionError{"TakeOver", errors.New("other runs are active in this process")}
 )
 
-// registerRun admits a run. A run with TakeOver must be the only one, then and later: it waits for all
-// children of the process, also for those of other runs. leave ends the run.
+// registerRun admits a run. A run with TakeOver must be the only one, then and later: it waits for all children of the
+// process, those of other runs included. leave ends the run.
 func registerRun(o Options) (leave func(), err error) {
 	runs.mu.Lock()
 	defer runs.mu.Unlock()
@@ -47,22 +47,21 @@ func registerRun(o Options) (leave func(), err error) {
 	}, nil
 }
 
-// allowSecondThread lets a second thread run goroutines in a process that was taken over: there is more to do than to
-// sample, and the samples shall not wait for it.
+// allowSecondThread lets a second thread run goroutines in a process that was taken over, because samples should not
+// wait for other tasks of the run.
 func (o *Options) allowSecondThread() {
 	if o.TakeOver {
 		runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
 	}
 }
 
-// setUpRuntime sets up the runtime for a process that only measures. hears reports whether a job may send it much.
+// setUpRuntime tunes the runtime of a process that only measures. hears reports whether the job may send operations.
 func setUpRuntime(hears bool) {
-	// With one, a goroutine that becomes ready wakes no other thread, and what takes turns stays on one.
+	// With one P, a goroutine that becomes ready wakes no other thread, and alternating goroutines stay on one thread.
 	runtime.GOMAXPROCS(1)
 
-	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the
-	// first second, though: a short job would wait for it. A GOGC in the environment is meant for
-	// the job and overridden.
+	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the first second,
+	// though: a short job would wait for it. A GOGC in the environment is meant for the job and overridden.
 	first, later := 400, 25
 	if hears {
 		first, later = 200, 10
@@ -71,7 +70,7 @@ func setUpRuntime(hears bool) {
 	time.AfterFunc(time.Second, func() { debug.SetGCPercent(later) })
 }
 
-// Version returns the version of perfagent in this program, as the file VERSION has it: "1.0.0".
+// Version returns the version of perfagent in this program, as in the file VERSION: "1.0.0".
 func Version() string {
 	return perfagent.Version()
 }

@@ -22,11 +22,11 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// attachedRuns is the reason why the report of processes that run has no end.
+// attachedRuns is Run.Incomplete in reports of attached processes that still run.
 const attachedRuns = "the processes are still running"
 
-// ReadyInfo says where an attached recording goes. The file of marks is for PERFAGENT_MARKS; "" if there is
-// none.
+// ReadyInfo describes the output of an attached recording. Marks is the value for PERFAGENT_MARKS, or "" if there is no
+// file of marks.
 type ReadyInfo struct {
 	RunID string `json:"run_id"`
 	PID   int    `json:"pid"` // of this process
@@ -34,10 +34,10 @@ type ReadyInfo struct {
 	Marks string `json:"marks"`
 }
 
-// Attach records processes that run already, with their descendants, until the last of them has ended or
-// ctx is done, and then writes a report. Only what they use from then on counts. This process and its
-// children are never among them. A done ctx is not an error; a process that is not there is, before
-// anything is written, and so is a report that cannot be written (ErrNoReport).
+// Attach records running processes and their descendants until the last of them has ended or ctx is done, and then
+// writes a report. Only their usage from then on counts. This process and its children are always excluded. A done ctx
+// is not an error; a missing process is, before anything is written, and so is a report that cannot be written
+// (ErrNoReport).
 func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func newAttachment(pids []int, rules redact.Rules) (*attachment, error) {
 		}
 		a.processes = append(a.processes, p)
 	}
-	a.tree.MeasureMemory(false) // this scan is to find what is the job's
+	a.tree.MeasureMemory(false) // this scan only finds the processes
 	if _, err := a.tree.Read(); err != nil {
 		a.close()
 		return nil, err
@@ -145,7 +145,7 @@ func (a *attachment) recordUntilEnd(ctx context.Context) (*Result, error) {
 	return a.finishRecording(in)
 }
 
-// ready says that the recording has begun.
+// ready calls OnReady when the recording has begun.
 func (a *attachment) ready(*collector.Sampler) {
 	if a.o.OnReady == nil {
 		return
@@ -158,8 +158,8 @@ func (a *attachment) ready(*collector.Sampler) {
 	a.o.OnReady(ReadyInfo{RunID: a.run.ID, PID: os.Getpid(), Dir: dir, Marks: a.output.marks})
 }
 
-// jobOptions decides how to measure the processes: by their control group if nobody else is in it, else
-// one by one.
+// jobOptions decides how to measure the processes: by their control group if it contains no other process, else
+// individually.
 func (a *attachment) jobOptions() host.JobOptions {
 	o := host.JobOptions{
 		Source: host.JobFromTree, Running: true, PID: a.pids[0], Env: environOf(a.pids[0]), Tree: a.tree,
@@ -180,15 +180,14 @@ func (a *attachment) jobOptions() host.JobOptions {
 	return o
 }
 
-// alone reports whether the processes of a control group are those that are recorded, and at most this
-// one beside them.
+// alone reports whether a control group contains exactly the recorded processes and, possibly, this one.
 func (a *attachment) alone(inside []int) bool {
 	outside := func(pid int) bool { return !slices.Contains(inside, pid) }
 	foreign := func(pid int) bool { return pid != os.Getpid() && !a.tree.Contains(pid) }
 	return !slices.ContainsFunc(a.pids, outside) && !slices.ContainsFunc(inside, foreign)
 }
 
-// account fills in what the processes have used, and how the first one ended.
+// account adds the processes to in, with the exit status of the first one.
 func (a *attachment) account(in *diagnosis.Input, rec *collector.Recording, ended bool) {
 	start := rec.Start.Wall
 	in.Job = &reporter.Job{
@@ -212,7 +211,7 @@ func (a *attachment) account(in *diagnosis.Input, rec *collector.Recording, ende
 	in.Run.ExitCode, in.Run.Signal = &code, signal
 }
 
-// commandOf returns the command line of a process, or its name where it has none.
+// commandOf returns the command line of a process, or its name if it has none.
 func commandOf(pid int) []string {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	data, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
@@ -228,8 +227,8 @@ func commandOf(pid int) []string {
 	return []string{string(bytes.TrimSpace(name))}
 }
 
-// environOf returns the environment of a process: as it began, or as it is now if it started this one.
-// Where it may not be read, it is taken to be this one's.
+// environOf returns the initial environment of a process, or this process's environment for our parent and for a
+// process with an unreadable environment.
 func environOf(pid int) []string {
 	if pid == os.Getppid() {
 		return os.Environ()

@@ -12,13 +12,12 @@ const (
 	// refreshEvery, plus one interval, is the maximum age of a running sidecar's report.
 	refreshEvery = 30 * time.Second
 
-	// pageEvery is the number of reports per page of a running sidecar. A page takes several times
-	// the work of a report.
+	// pageEvery is the number of reports per page of a running sidecar. A page costs several times as much as a report.
 	pageEvery = 10
 )
 
-// A copier passes copies of the Recording on from time to time, to a goroutine of its own, so that a slow disk or
-// server does not stop the sampling. It is an observer of the run.
+// A copier periodically passes copies of the Recording to a separate goroutine, so that a slow disk or server does not
+// stop the sampling. It is an observer of the run.
 type copier struct {
 	every       time.Duration
 	due         time.Duration // monotonic time of the next copy; 0 = with the first sample
@@ -51,11 +50,11 @@ func (c *copier) observe(_ *collector.Sample, rec *collector.Recording) {
 	select {
 	case c.copies <- rec.Clone():
 		c.due = rec.End.Mono + c.every
-	default: // the last one is still being used
+	default: // the previous copy is still in use
 	}
 }
 
-// end waits until the last copy has been used.
+// end waits until the last copy has been used, at most stopTimeout.
 func (c *copier) end() []reporter.Missing {
 	close(c.copies)
 	_, c.over = timeout.Receive(c.done, c.stopTimeout)

@@ -1,26 +1,25 @@
-// Package agent is perfagent as a library. It measures what a command, this process or the host uses,
-// and writes a report.
+// Package agent is perfagent as a library. It measures the resources that a command, this process or the host uses, and
+// writes a report.
 //
 //	result, err := agent.Run(ctx, agent.Options{Args: []string{"python", "train.py"}})
 //
-// [Run] wraps a command as "perfagent run" does. [Start] and [Monitor.Stop] watch the calling
-// process and its children from inside. [Sidecar] watches the host until its context is done.
+// [Run] wraps a command as "perfagent run" does. [Start] and [Monitor.Stop] watch the calling process and its children
+// from inside. [Sidecar] watches the host until its context is done.
 //
-// # What happens to the calling program
+// # Effects on the calling program
 //
-// By default the package takes nothing over from the calling program. It catches no signals, waits
-// for no child but those that it started (the command of Run, and nvidia-smi if there is one), leaves
-// GOMAXPROCS and the garbage collector alone, and prints nothing. The command line does take over its
-// process, with Options.TakeOver. Without TakeOver, processes of the job that outlive their parents
-// are adopted by init or another reaper. What they use is absent from the report, and the report says
-// why.
+// By default the package takes nothing over from the calling program. It catches no signals, waits only for children
+// that it started (the command of Run, and nvidia-smi if there is one), leaves GOMAXPROCS and the garbage collector
+// alone, and prints nothing. The command line does take over its process, with Options.TakeOver. Without TakeOver,
+// processes of the job that outlive their parents are adopted by init or another reaper. Their usage is missing from
+// the report, which contains the reason.
 //
 // Several runs may be active in one process, as long as none of them takes it over.
 //
 // # The life of a run
 //
-// A run claims the name of its report by creating a journal, takes the baseline, and starts the
-// command. One goroutine samples. It passes each sample to the run's observers: the journal, the
-// live push to MLflow, the live page, and the refresher of a sidecar's report. When the command has
-// ended, the run writes the report and its page, and pushes what an MLflow server lacks.
+// A run claims the name of its report by creating a journal, takes the baseline, and starts the command. One goroutine
+// samples. It passes each sample to the run's observers: the journal, the live push to MLflow, the live page, and the
+// refresher of a sidecar's report. When the command has ended, the run writes the report and its page, and pushes the
+// data that an MLflow server lacks.
 package agent

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/agent"
 )
 
-// A command is wrapped; its exit code is not an error.
+// Run wraps a command. The command's exit code is not an error.
 func ExampleRun() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
@@ -47,7 +47,7 @@ func ExampleStart() {
 		log.Fatal(err)
 	}
 	sum := 0
-	for i := range 10_000_000 { // the work
+	for i := range 10_000_000 { // the operations to measure
 		sum += i
 	}
 	result, err := monitor.Stop()

@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// exitContext collects what is known about the job's end beyond its exit status.
+// exitContext collects facts about the job's end beyond its exit status.
 func (w *commandRun) exitContext(status job.Status) diagnosis.ExitContext {
 	e := diagnosis.ExitContext{}
 	if status.Err != nil {
@@ -38,14 +38,14 @@ func (w *commandRun) exitContext(status job.Status) diagnosis.ExitContext {
 		w.findCores(&e, status.Start)
 		select {
 		case e.SpaceBefore = <-w.freeSpaceBefore:
-		default: // a file system that does not answer
+		default: // a file system hangs
 		}
 	}
 
 	return e
 }
 
-// findCores looks for core files of the job, if these may have filled a file system.
+// findCores looks for core files of the job if they may have filled a file system.
 func (w *commandRun) findCores(e *diagnosis.ExitContext, since time.Time) {
 	if !e.CoreDumped && !slices.ContainsFunc(e.Space, diagnosis.IsFull) {
 		return
@@ -61,11 +61,11 @@ func (w *commandRun) findCores(e *diagnosis.ExitContext, since time.Time) {
 	e.Cores, e.CoresWritten = f.cores, f.written
 }
 
-// fileClock is more than the clock of file systems is behind: it moves with the kernel's ticks.
+// fileClock exceeds the lag of file systems' clocks, which advance with the kernel's ticks.
 const fileClock = 50 * time.Millisecond
 
-// A signalObserver adds the signals that this process was sent to the recording. If perfagent is
-// killed together with the job, the journal still says who wanted the job to end.
+// A signalObserver adds the signals sent to this process to the recording. If perfagent is killed together with the
+// job, the journal still contains the sender.
 type signalObserver struct{ *commandRun }
 
 func (w signalObserver) begin(*collector.Recording) {}
@@ -84,7 +84,7 @@ func (w signalObserver) observe(_ *collector.Sample, rec *collector.Recording) {
 
 func (w signalObserver) end() []reporter.Missing { return nil }
 
-// journalSignals journals each signal at once, because the next sample may be far off.
+// journalSignals journals each signal immediately, because the next sample may be far off.
 func (w *commandRun) journalSignals(ctx context.Context) {
 	for {
 		select {
@@ -106,8 +106,8 @@ func newSignal(s job.ReceivedSignal) collector.Signal {
 	}
 }
 
-// writtenPaths returns paths on the file systems that a job is likely to write to: its working
-// directory, the directory for temporary files, that of the reports, and the disk paths.
+// writtenPaths returns paths on the file systems that a job is likely to write to: the working directory, the directory
+// for temporary files, the directory of the reports, and the disk paths.
 func (o Options) writtenPaths() []string {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -128,18 +128,19 @@ func (o Options) writtenPaths() []string {
 	return unique
 }
 
-// freeSpaceTimeout is how long the job waits for the free space: what it fills at once was not full before.
+// freeSpaceTimeout is how long the job's start waits for the measurement of free space, which must precede a job that
+// fills a disk immediately.
 const freeSpaceTimeout = 10 * time.Millisecond
 
-// awaitFreeSpace waits for the free space, which was measured while the output was opened, but not for a file
-// system that does not answer.
+// awaitFreeSpace waits for the free space, which is measured while the output is opened, at most freeSpaceTimeout
+// because a file system may hang.
 func (w *commandRun) awaitFreeSpace() {
 	if before, ok := timeout.Receive(w.freeSpaceBefore, freeSpaceTimeout); ok {
 		w.freeSpaceBefore <- before // it has room for one
 	}
 }
 
-// measureFreeSpace measures their free space while the job is being started.
+// measureFreeSpace measures the free space of the written paths while the job is being started.
 func (o Options) measureFreeSpace() chan []host.FreeSpace {
 	before := make(chan []host.FreeSpace, 1)
 	go func() {
@@ -164,14 +165,14 @@ func (o Options) measureFreeSpace() chan []host.FreeSpace {
 	return before
 }
 
-// freeSpaceAfter measures the free space at the job's end. It also returns which of the paths are disk
-// paths.
+// freeSpaceAfter measures the free space at the job's end. watched lists the disk paths among the results that are
+// comparable with the samples.
 func (o Options) freeSpaceAfter() (free []host.FreeSpace, watched []string) {
 	paths, _ := timeout.Call(time.Second, o.writtenPaths) // the working directory may hang
 	for _, r := range host.FreeSpaces(paths) {
 		free = append(free, r)
-		// Samples leave out the space reserved for root, so only a file system without a reserve
-		// can be compared with them. A read-only image is not among the results.
+		// Samples exclude the space reserved for root, so only a file system without a reserve is comparable. A
+		// read-only image is not among the results.
 		if r.ReserveMB == 0 && slices.Contains(o.DiskPaths, r.Path) {
 			watched = append(watched, r.Path)
 		}
@@ -180,8 +181,8 @@ func (o Options) freeSpaceAfter() (free []host.FreeSpace, watched []string) {
 	return free, watched
 }
 
-// existing returns path or, if it does not exist yet, the nearest directory above it that does. The
-// directory of the reports may have to be created first.
+// existing returns path or, if it does not exist yet, its nearest existing parent directory. The directory of the
+// reports may be created later.
 func existing(path string) string {
 	for _, err := os.Stat(path); err != nil && path != filepath.Dir(path); _, err = os.Stat(path) {
 		path = filepath.Dir(path)
@@ -190,9 +191,9 @@ func existing(path string) string {
 	return path
 }
 
-// timeoutEnd returns when the timeout(1) that runs this process ends the job, computed from its
-// command line and its start time in /proc. A TERM that it sends before that is one that it was sent
-// itself. timeoutEnd returns the zero time if the parent is not timeout(1), or if the end is not known.
+// timeoutEnd returns the time when the timeout(1) that runs this process ends the job, computed from its command line
+// and its start time in /proc. An earlier TERM from timeout(1) is a forwarded one. timeoutEnd returns the zero time if
+// the parent is not timeout(1), or if the end is unknown.
 func timeoutEnd(now host.Instant) time.Time {
 	dir := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
 	data, err := procfile.ReadFile(filepath.Join(dir, "stat"))

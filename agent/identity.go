@@ -11,25 +11,25 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Detection is what the variables of schedulers and launchers say about this process.
+// Detection is the run ID and the identity of this process, from the variables of schedulers and launchers.
 type Detection struct {
-	// RunID is the name that a run gets here; "" stands for the time and random digits.
+	// RunID is the name of a run started here; "" means the time and random digits.
 	RunID    string            `json:"run_id,omitempty"`
 	Identity reporter.Identity `json:"identity"`
-	// From has the variables that told the run id and each member of the identity, by its name in JSON.
+	// From maps the JSON name of each detected field, run_id included, to the variables that it comes from.
 	From map[string]string `json:"from"`
-	// Ignored are variables that are set and do not count.
+	// Ignored lists variables that are set but ignored.
 	Ignored []IgnoredVariable `json:"ignored"`
 }
 
-// An IgnoredVariable is a variable that does not count, and why.
+// An IgnoredVariable is an ignored variable and the reason.
 type IgnoredVariable struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
 }
 
-// Detect returns what the environment of this process says. Run, Start, Attach and Sidecar obey it where
-// their Options leave a choice.
+// Detect returns the run ID and identity from the environment of this process. Run, Start, Attach and Sidecar use them
+// as defaults for their Options.
 func Detect() Detection {
 	id := scheduler.Detect(scheduler.CurrentEnvironment())
 	d := Detection{RunID: id.RunID, Identity: newIdentity(id), From: id.From, Ignored: []IgnoredVariable{}}
@@ -40,14 +40,13 @@ func Detect() Detection {
 	return d
 }
 
-// InheritsNode reports whether an index that a variable gives does not count: it is that of a perfagent around the
+// InheritsNode reports whether the node index from a variable must be ignored: it belongs to a perfagent around the
 // launcher of this process, which passed it on to the ranks of all nodes.
 func (d Detection) InheritsNode(variable string, node int) bool {
 	return inheritsNode(variable, node, d.Identity.Launch)
 }
 
-// identity returns which job, node and rank this process is, for the report; nil if nothing but the host
-// tells it.
+// identity returns the job, node and rank of this process for the report; nil if only the host's name is known.
 func (s *session) identity() *reporter.Identity {
 	id := newIdentity(s.o.identity)
 	if s.o.nodeGiven {
@@ -72,9 +71,8 @@ func newIdentity(id scheduler.Identity) reporter.Identity {
 	}
 }
 
-// platform returns where this process runs, as the report names it, so that a request for CPUs and memory can be
-// written for that platform; "" if it is none of the known ones. The scheduler that was asked for the job comes before
-// the container that the job may be in.
+// platform returns the platform of this process, as the report names it, so that a request for CPUs and memory can be
+// written for it; "" if it is unknown. A scheduler takes precedence over a container.
 func platform(id scheduler.Identity) string {
 	switch {
 	case id.Scheduler == scheduler.Slurm:
@@ -89,7 +87,7 @@ func platform(id scheduler.Identity) string {
 	return ""
 }
 
-// memoryPer returns what memory was requested for, as the report names it. "" = for a node, or it is not known.
+// memoryPer returns the unit of the memory request, as the report names it; "" means a node, or unknown.
 func memoryPer(id scheduler.Identity) string {
 	switch {
 	case id.Scheduler != scheduler.Slurm:
@@ -106,11 +104,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// inContainer reports whether Docker or Podman made these mounts: both give a container its own host name. The
-// files that they leave in the root directory may have come with an image that a virtual machine booted.
+// inContainer reports whether Docker or Podman made these mounts: both give a container a separate host name. The
+// marker files in the root directory are not enough, because a virtual machine may have booted the image.
 func inContainer(mounts string) bool { return strings.Contains(mounts, " /etc/hostname ") }
 
-// mounts returns the mounts of this process, as the kernel lists them.
+// mounts returns /proc/self/mountinfo.
 func mounts() string {
 	data, _ := procfile.ReadFile("/proc/self/mountinfo")
 	return string(data)

@@ -6,7 +6,7 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// A report says what its node is called if a Pod was told. A host's own name is in the report anyway.
+// A report contains a Pod's node name. A host's name is in the report anyway.
 func TestIdentity_OfAPodWithoutIndex(t *testing.T) {
 	told := map[string]string{"KUBERNETES_SERVICE_HOST": "10.97.0.1", "NODE_NAME": "node1"}
 	for _, variables := range []map[string]string{told, nil} {

@@ -15,8 +15,8 @@ import (
 // wantsOperations reports whether operations are received from the job, or scraped.
 func (o *Options) wantsOperations() bool { return o.Ops != "" && o.Ops != Off || len(o.Scrape) > 0 }
 
-// openIntake opens the sockets to which the job sends its operations. If they cannot be opened, the log and the report
-// say so; endpoints are scraped all the same.
+// openIntake opens the sockets for the job's operations. A failure goes into the log and the report; endpoints are
+// scraped nevertheless.
 func (s *session) openIntake(sidecar bool) {
 	if !s.o.wantsOperations() {
 		return
@@ -33,7 +33,7 @@ func (s *session) openIntake(sidecar bool) {
 	in, err := intake.Open(intake.Options{
 		Address: address, Endpoints: endpoints, ScrapeInterval: s.o.ScrapeInterval, Charts: s.o.OpsChart,
 		Sidecar: sidecar, Booted: start.Wall.Add(-start.Boot),
-		Now: func() time.Time { return start.Wall.Add(host.Now().Boot - start.Boot) }, // the axis of the samples
+		Now: func() time.Time { return start.Wall.Add(host.Now().Boot - start.Boot) }, // the clock of the samples
 	})
 	s.intake = in
 	switch {
@@ -46,12 +46,12 @@ func (s *session) openIntake(sidecar bool) {
 	}
 }
 
-// addMissingOperations notes in the report why operations of the job may be missing.
+// addMissingOperations records in the report why operations of the job may be missing.
 func (s *session) addMissingOperations(code reporter.Code, why string) {
 	s.missingOperations = append(s.missingOperations, reporter.Missing{What: "operations", Code: code, Why: why})
 }
 
-// withIntakeEnv returns the command with the variables that say where to send operations.
+// withIntakeEnv returns the command with the variables for sending operations.
 func (s *session) withIntakeEnv(c job.Command) job.Command {
 	if s.intake == nil {
 		return c
@@ -73,7 +73,7 @@ func (s *session) startIntake(jobStart time.Time) {
 	}
 }
 
-// scrapeNow asks the endpoints once more, before the job ends. It does not wait.
+// scrapeNow scrapes the endpoints once more, before the job ends. It does not wait.
 func (s *session) scrapeNow() {
 	if s.intake != nil {
 		s.intake.ScrapeNow()

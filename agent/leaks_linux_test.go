@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// held returns how many descriptors and goroutines this process has.
+// held returns the numbers of descriptors and goroutines of this process.
 func held(t *testing.T) (descriptors, goroutines int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -25,7 +25,7 @@ func held(t *testing.T) (descriptors, goroutines int) {
 	return len(entries), runtime.NumGoroutine()
 }
 
-// A program may run perfagent again and again: nothing stays open, and nothing goes on.
+// A program may run perfagent repeatedly: no descriptor stays open, and no goroutine goes on.
 func TestAgent_LeavesNothingBehind(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its many runs")
 	const rounds = 10
@@ -75,7 +75,7 @@ func TestAgent_LeavesNothingBehind(t *testing.T) {
 		}
 
 		var d, g int
-		for range 100 { // a goroutine that has done its work may not have ended yet
+		for range 100 { // a finished goroutine may not have ended yet
 			if d, g = held(t); d < descriptors+rounds && g < goroutines+rounds {
 				break
 			}

@@ -21,20 +21,20 @@ import (
 type livePage struct {
 	session  *session
 	address  exporter.Address
-	listener net.Listener // of an address that needs no lookup; nil = not open
+	listener net.Listener // for an address without lookup; nil = not open
 	exporter *exporter.Exporter
 	cancel   context.CancelFunc
 	done     chan struct{}
 
-	failed atomic.Pointer[string] // why there is no server; nil = there is one, or will be
+	failed atomic.Pointer[string] // why there is no server; nil = no failure so far
 }
 
-// wantsLivePage reports whether there is to be a live page: of several ranks of a node, only that which measures the
+// wantsLivePage reports whether there is to be a live page. Of several ranks of a node, only the one that measures the
 // host from the beginning has one.
 func (s *session) wantsLivePage() bool { return s.o.Listen != Off && s.nodeRole.measuresHost }
 
-// newLivePage opens the address, which takes no time. An address with a host name is opened later,
-// by serve, because its lookup would delay the job.
+// newLivePage opens the address, which takes no time. An address with a host name is opened later, by serve, because
+// its lookup would delay the job.
 func (s *session) newLivePage() *livePage {
 	l := &livePage{session: s, cancel: func() {}}
 	l.address, _ = exporter.ParseAddress(s.o.Listen) // checked before
@@ -45,7 +45,7 @@ func (s *session) newLivePage() *livePage {
 	return l
 }
 
-// open listens, and logs the address or the failure. It returns nil if it failed.
+// open listens, and logs the address or the failure. It returns nil on failure.
 func (l *livePage) open(ctx context.Context) net.Listener {
 	listener, err := l.address.Listen(ctx)
 	if err != nil {
@@ -85,8 +85,7 @@ func (l *livePage) fail(err error) {
 	l.session.log.Error(why + "; there will be no live page and no /metrics" + hint)
 }
 
-// serve starts to answer requests, in goroutines of its own. It is called once the job runs.
-// incomplete says why the reports have no end.
+// serve starts to serve requests in new goroutines, once the job runs. incomplete is Run.Incomplete of the reports.
 func (l *livePage) serve(incomplete string) {
 	if l.failed.Load() != nil {
 		return
@@ -135,7 +134,7 @@ func (l *livePage) observe(s *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// end closes the server and all connections at once.
+// end closes the server and all connections immediately.
 func (l *livePage) end() []reporter.Missing {
 	l.cancel()
 	switch {

@@ -12,8 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// countersOf asks for /metrics. It returns the names of the counters that have a value, and whether a sample has been
-// taken.
+// countersOf requests /metrics. It returns the names of the counters with a value, and whether a sample has been taken.
 func countersOf(t *testing.T, url string) (names []string, sampled bool) {
 	t.Helper()
 	response, err := http.Get(strings.TrimSuffix(url, "/") + "/metrics")
@@ -35,7 +34,7 @@ func countersOf(t *testing.T, url string) (names []string, sampled bool) {
 	return slices.Compact(names), sampled
 }
 
-// The counters of the baseline are in the very first answer, before the first sample: later answers have no more.
+// The counters of the baseline are in the very first response, before the first sample: later responses have no more.
 func TestListen_FirstAnswerHasAllCounters(t *testing.T) {
 	for range testenv.Rounds(20, 4) {
 		o := shell(t, "read until_told")

@@ -13,19 +13,19 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// marksExt ends the name of the file in which a job says what it does.
+// marksExt is the extension of the file that the job writes its marks to.
 const marksExt = ".marks"
 
-// A marksFile says which file of marks a recording follows.
+// A marksFile selects the file of marks that a recording follows.
 type marksFile int
 
 const (
-	ownMarks    marksFile = iota // that of its report, which only its job knows
-	sharedMarks                  // that of the node, which others may have begun
+	ownMarks    marksFile = iota // one per report, known only to its job
+	sharedMarks                  // one per node; other recordings may have created it
 )
 
-// openOutput claims the files of the recording. There are no marks where OUT cannot be written, and none
-// in perf.py's format, which has no place for them.
+// openOutput claims the files of the recording. There are no marks if OUT cannot be written, or in perf.py's format,
+// which has no place for them.
 func (s *session) openOutput(head journal.Head, which marksFile) *output {
 	o := openOutput(s.o, head)
 	if o.journal == nil || len(o.missing) > 0 || s.o.Compat != "" {
@@ -50,7 +50,7 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 	return o
 }
 
-// addJobInputs makes the Sampler read what the job says, and take what the Intake receives.
+// addJobInputs makes the Sampler read the job's marks and the Intake's operations.
 func (s *session) addJobInputs(sampler *collector.Sampler) {
 	if s.output.marks != "" {
 		sampler.FollowMarks(s.output.marks, s.output.shared)
@@ -60,8 +60,8 @@ func (s *session) addJobInputs(sampler *collector.Sampler) {
 	}
 }
 
-// withMarksEnv returns the command with the variable that names its file of marks. The phase of a perfagent
-// around this one is then not the job's. Without a file the job marks in that of the perfagent around.
+// withMarksEnv returns the command with the variable for its file of marks, without the phase of a perfagent around
+// this one. Without a file the job's marks go to the file of the perfagent around this one.
 func (s *session) withMarksEnv(c job.Command) job.Command {
 	if s.output.marks == "" {
 		return c
@@ -75,11 +75,11 @@ func (s *session) withMarksEnv(c job.Command) job.Command {
 	return c
 }
 
-// removeMarks removes what the job said: the report has it. A shared file is left to the recordings of the
-// node that go on.
+// removeMarks removes the file of marks, which the report contains. A shared file is left to other recordings of the
+// node.
 func (o *output) removeMarks() {
 	if o.marks != "" && !(o.shared && o.hasOtherJournal()) {
-		os.Remove(o.marks) // a job that said nothing has no file
+		os.Remove(o.marks) // a job without marks has no file
 	}
 }
 

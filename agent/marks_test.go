@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A library's job has the variable as the command line's does.
+// The job of a library has the variable, like the command line's.
 func TestRun_JobMarks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the job is a shell script")
@@ -60,7 +60,7 @@ func TestRun_MarksOfNoJob(t *testing.T) {
 	}
 }
 
-// A program that watches itself says what it does in a file, too, and keeps its environment.
+// A program that watches itself has a file of marks, too, and keeps its environment.
 func TestMonitor_Marks(t *testing.T) {
 	m, err := Start(context.Background(), Options{Out: t.TempDir(), RunID: "m", Interval: 20 * time.Millisecond})
 	if err != nil {
@@ -94,7 +94,7 @@ func TestMonitor_Marks(t *testing.T) {
 	reportertest.Validate(t, data)
 }
 
-// A sidecar leaves the file to a recording of the node that goes on, and the last one removes it.
+// A sidecar leaves the file to other active recordings of the node, and the last one removes it.
 func TestSidecar_SharesTheMarks(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Out: dir, RunID: "r", MLflow: Off, HTML: Never, Interval: 20 * time.Millisecond}

@@ -15,21 +15,21 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// monitorRuns is the reason why the report of an active Monitor has no end.
+// monitorRuns is Run.Incomplete in reports of an active Monitor.
 const monitorRuns = "the program is still running"
 
-// A Monitor watches the calling process and its children from inside, from Start to Stop. perf.py is
-// used in this way: the benchmark itself starts and finalizes a thread.
+// A Monitor watches the calling process and its children from inside, from Start to Stop. perf.py is used in this way:
+// the benchmark itself starts and finalizes a thread.
 type Monitor struct {
 	session    *session
-	startUsage job.Usage // of this process and the children that it waited for, at Start
+	startUsage job.Usage // of this process and its reaped children, at Start
 	leave      func()    // ends the run of this process
-	earlier    float64   // CPU seconds that children which were running at Start had used by then
+	earlier    float64   // CPU seconds used before Start by children that were running at Start
 
 	close           func()      // ends the measuring; further calls do nothing
 	release         func() bool // of the context, which calls close
-	endUsage        job.Usage   // of this process and the children that it waited for, when it was ended
-	end             time.Time   // when it was ended
+	endUsage        job.Usage   // of this process and its reaped children, at the end
+	end             time.Time   // when close was called
 	samplingResults chan samplingResult
 
 	stopOnce sync.Once
@@ -37,15 +37,14 @@ type Monitor struct {
 	err      error
 }
 
-// samplingResult is what sample returns.
+// samplingResult is the result of session.sample.
 type samplingResult struct {
 	rec *collector.Recording
 	err error
 }
 
-// Start starts to watch the calling process and its children, until Stop or until ctx is done. In
-// either case Stop must be called: it writes the report and ends what Start began. The error is an
-// *OptionError.
+// Start starts to watch the calling process and its children, until Stop or until ctx is done. In either case Stop must
+// be called: it writes the report and releases resources. The error is an *OptionError.
 func Start(ctx context.Context, o Options) (*Monitor, error) {
 	if o.TakeOver {
 		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and takes nothing over")}
@@ -80,8 +79,8 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	return m, nil
 }
 
-// ownJobOptions says how the calling process and its children are measured. The process that queries the GPUs is
-// not one of them.
+// ownJobOptions returns options that measure the calling process and its children, except the process that queries the
+// GPUs.
 func (s *session) ownJobOptions() host.JobOptions {
 	out := host.JobOptions{Source: host.JobFromTree, Running: true, Env: os.Environ()}
 	out.Tree, out.TreeErr = newTree(process.Options{
@@ -93,26 +92,25 @@ func (s *session) ownJobOptions() host.JobOptions {
 	return out
 }
 
-// MarksPath returns the file in which the program may say what it does, as the jobs of Run do: append
-// lines to it, for example with marks.Append of collector/marks. Start sets no variable of the
-// program; set PERFAGENT_MARKS to this path in the environment of its children, so that they can mark,
-// too. It is "" if Out cannot be written.
+// MarksPath returns the file for the program's marks. As a job of Run does, append lines to it, for example with
+// marks.Append of collector/marks. Start sets no environment variable; set PERFAGENT_MARKS to this path in the
+// environment of children, so that they can mark, too. It is "" if Out cannot be written.
 func (m *Monitor) MarksPath() string { return m.session.output.marks }
 
-// Environ returns an environment for children of the program: a copy of environ with the addresses to which they may
-// send operations, see Options.Ops.
+// Environ returns an environment for children of the program: a copy of environ with the addresses for operations, see
+// Options.Ops.
 func (m *Monitor) Environ(environ []string) []string {
 	if m.session.intake == nil {
 		return environ
 	}
-	out, _ := m.session.intake.Environ(environ) // what the program has set itself is not news to it
+	out, _ := m.session.intake.Environ(environ) // the program knows its own variables
 
 	return out
 }
 
-// Stop ends the sampling and writes the report. Its job is the process and its children from Start to
-// Stop, or to the end of Start's ctx. Stop returns when the report has been written and, if there is a
-// server, pushed. The Result has no exit code. Further calls return the same values.
+// Stop ends the sampling and writes the report. Its job is the process and its children from Start to Stop, or to the
+// end of Start's ctx. Stop returns when the report has been written and, if there is a server, pushed. The Result has
+// no exit code. Further calls return the same values.
 func (m *Monitor) Stop() (*Result, error) {
 	m.stopOnce.Do(func() {
 		defer m.leave()
@@ -143,8 +141,7 @@ func (m *Monitor) conclude() (*Result, error) {
 	return result, s.deliver(in, result, nil)
 }
 
-// account returns what the process and the children that it waited for have used since Start, by the
-// kernel's account at the end.
+// account returns the usage of the process and its reaped children since Start, by the kernel's account at the end.
 func (m *Monitor) account() *reporter.Job {
 	before, use := m.startUsage, m.endUsage
 	j := newJob(job.Status{PID: os.Getpid(), Start: m.session.started, End: m.end, Usage: job.Usage{
@@ -157,21 +154,20 @@ func (m *Monitor) account() *reporter.Job {
 
 	j.ExitCode = nil // the process is still running
 
-	// The kernel keeps the peak since the process began. It is the peak since Start only if it has
-	// risen since then.
+	// The kernel keeps the peak since the process began. It is the peak since Start only if it has risen since then.
 	j.MaxRSSMB = float64(use.MaxRSS) / collector.MiB
 	j.MaxRSSAtMost = use.MaxRSS <= before.MaxRSS
 
 	return j
 }
 
-// accountTolerance is how much CPU time, in seconds, the kernel's account and the sum over the processes may
-// differ by: they are read one after the other, and one of them in ticks.
+// accountTolerance is the CPU time, in seconds, by which the kernel's account and the sum over the processes may
+// differ: they are read one after the other, and one of them in ticks.
 const accountTolerance = 0.05
 
-// leaveOutEarlier takes out of j what children had used before Start. The kernel adds the whole life
-// of a child to its parent's account when the parent has waited for it; the samples know what the
-// children had used at Start. It returns what cannot be taken out.
+// leaveOutEarlier subtracts from j the children's usage before Start. The kernel adds the whole life of a child to its
+// parent's account when the parent has waited for it; the samples contain the children's usage at Start. It returns the
+// remainder that cannot be subtracted.
 func (m *Monitor) leaveOutEarlier(j *reporter.Job, rec *collector.Recording) []reporter.Missing {
 	whole, sampled := j.UserSeconds+j.SystemSeconds, rec.Account.CPUSeconds
 	if !sampled.Known() || rec.Account.CPUIncomplete {
@@ -191,14 +187,13 @@ func (m *Monitor) leaveOutEarlier(j *reporter.Job, rec *collector.Recording) []r
 			"their page faults, context switches, storage blocks and peak size from before it are counted, too"}}
 }
 
-// programUsage returns what this process, and the children that it waited for, have used since the
-// process began.
+// programUsage returns the usage of this process and its reaped children since the process began.
 func programUsage() job.Usage {
 	own, children := job.OwnUsage()
 	return own.Plus(children)
 }
 
-// ownCPU returns the CPU time of this process in seconds, or 0 if it is not known.
+// ownCPU returns the CPU time of this process in seconds, or 0 if it is unknown.
 func ownCPU() float64 {
 	own, _ := job.OwnUsage()
 	return cpuSeconds(own)

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// burn uses CPU time of this process until it has used so much.
+// burn uses CPU time of this process, in seconds.
 func burn(seconds float64) {
 	for from := ownCPU(); ownCPU()-from < seconds; {
 		for i := range 1 << 16 {
@@ -23,7 +23,7 @@ func burn(seconds float64) {
 	}
 }
 
-// burnChild uses so many rounds of CPU time in a child, and returns what it used in seconds.
+// burnChild uses CPU time in a child, and returns it in seconds.
 func burnChild(t *testing.T) float64 {
 	t.Helper()
 
@@ -35,7 +35,7 @@ func burnChild(t *testing.T) float64 {
 	return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 }
 
-// A Monitor's numbers are those of the process and its children from Start to Stop.
+// A Monitor measures the process and its children from Start to Stop.
 func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	burn(0.3) // before Start: not counted
@@ -74,8 +74,7 @@ func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
 	}
 }
 
-// What a child had used before Start is not the Monitor's, although the kernel counts it when the
-// child has ended.
+// A child's usage before Start is not the Monitor's, although the kernel counts it when the child has ended.
 func TestMonitor_ChildFromBeforeStart(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo used; read x")
 	out, err := cmd.StdoutPipe()
@@ -119,7 +118,7 @@ func TestMonitor_ChildFromBeforeStart(t *testing.T) {
 	}
 }
 
-// A program that changes its directory meanwhile finds the report where it was when it began.
+// A program that changes its directory finds the report in the initial directory.
 func TestMonitor_DirectoryIsChanged(t *testing.T) {
 	t.Chdir(t.TempDir())
 	m, err := Start(t.Context(), Options{Out: "out", RunID: "r", MLflow: Off, HTML: Always})
@@ -161,7 +160,7 @@ func TestMonitor_StopTwice(t *testing.T) {
 	}
 }
 
-// What the process uses after the end of the context is not the Monitor's.
+// Usage after the end of the context is not the Monitor's.
 func TestMonitor_ContextDoneBeforeStop(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second of CPU")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -189,7 +188,7 @@ func TestMonitor_ContextDoneBeforeStop(t *testing.T) {
 	}
 }
 
-// The control group that limits a command limits the program itself.
+// The limits of a command and of the program itself are from the same control group.
 func TestMonitor_LimitsAreThoseOfACommand(t *testing.T) {
 	t.Parallel()
 	m, err := Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})

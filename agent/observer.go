@@ -7,25 +7,25 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An observer follows an active run. The observers are the journal, the live push, the live page, and
-// the refresher of a report.
+// An observer follows an active run: for example the journal, the live push, the live page, or the refresher of a
+// report.
 type observer interface {
 	// begin is called in the sampling goroutine, before the first sample.
 	begin(*collector.Recording)
 
-	// observe is called in the sampling goroutine, after each sample. It must not block, and must
-	// not keep the Recording; it may keep a Clone.
+	// observe is called in the sampling goroutine, after each sample. It must not block, and must not keep the
+	// Recording; it may keep a Clone.
 	observe(*collector.Sample, *collector.Recording)
 
-	// end is called once, after the last sample. It ends what the observer has started, waits for
-	// that within bounds, and returns what is missing from the report because of the observer.
+	// end is called once, after the last sample. It stops the observer's goroutines, waits for them within bounds, and
+	// returns the data missing from the report because of the observer.
 	end() []reporter.Missing
 }
 
 // observers passes the calls of a Sampler on to each observer of a run.
 type observers struct {
-	// mu orders the end after the last sample: a Sampler that hung may come back late. It is never
-	// held for long otherwise.
+	// mu keeps begin and observe from running after end: a Sampler that hung may come back late. Except by end, it is
+	// only held briefly.
 	mu    sync.Mutex
 	list  []observer
 	ended bool

@@ -39,7 +39,7 @@ const (
 	DefaultStopGrace      = 10 * time.Second
 )
 
-// Values of Options that name a choice. The empty string is the default of each.
+// Values of Options that name a choice. The empty string means the default.
 const (
 	Auto     = "auto"     // of MLflow, Cgroup, HTML and Reader
 	Off      = "off"      // of MLflow, Listen, Cgroup, Ops and Redact
@@ -56,154 +56,143 @@ const (
 	MinScrapeInterval = time.Second
 	MinStoreEvery     = 10 * time.Second
 	MaxMaxLength      = 1_000_000
-	MaxNode           = math.MaxInt32 // what readers of reports accept
+	MaxNode           = math.MaxInt32 // readers of reports accept no more
 
-	maxEndpoints = 8 // that are scraped
+	maxEndpoints = 8 // maximum length of Scrape
 )
 
-// Options say what to measure and where the report goes. The fields have the names of the command
-// line's flags, and their zero values stand for the flags' defaults. The variables of schedulers and
-// of MLflow are obeyed as on the command line. The PERFAGENT_… variables are not: they belong to the
-// command line.
+// Options configures a recording and its outputs. The fields have the names of the command line's flags, and their zero
+// values mean the flags' defaults. The variables of schedulers and of MLflow have the same effect as on the command
+// line. PERFAGENT_… variables are ignored: they belong to the command line.
 type Options struct {
-	// Args is the command that Run wraps, with its arguments. Start and Sidecar ignore it.
+	// Args is the command for Run, with its arguments. Start and Sidecar ignore it.
 	Args []string
 
-	// Out is the directory of the reports: files go to Out/RunID/node-N.json.
-	// "" is DefaultOut.
+	// Out is the directory of the reports: files go to Out/RunID/node-N.json. "" means DefaultOut.
 	Out string
 
-	// RunID names the run, the same on every node: up to 128 letters, digits, '.', '_' and '-'.
-	// "" is the scheduler's job ID, else the time and random digits.
+	// RunID names the run, the same on every node: up to 128 letters, digits, '.', '_' and '-'. "" means the
+	// scheduler's job ID, else the time and random digits.
 	RunID string
 
-	// Node is the index of this node. nil is the scheduler's, else 0. NodeFrom is the variable that the index
-	// comes from, if it is one of the program's own; reports say it.
+	// Node is the index of this node. nil means the scheduler's, else 0. NodeFrom is the environment variable that the
+	// caller took the index from, for the report; "" if none.
 	Node     *int
 	NodeFrom string
 
-	// Interval is the time between samples, at least MinInterval. 0 is DefaultInterval.
+	// Interval is the time between samples, at least MinInterval. 0 means DefaultInterval.
 	Interval time.Duration
 
-	// MaxLength is the maximum number of samples to keep, from 2 to MaxMaxLength. 0 is
-	// DefaultMaxLength.
+	// MaxLength is the maximum number of samples to keep, from 2 to MaxMaxLength. 0 means DefaultMaxLength.
 	MaxLength int
 
-	// DiskPaths are paths on the file systems to measure; the fullest one counts.
-	// nil is "/".
+	// DiskPaths are paths on the file systems to measure; the fullest one counts. nil means "/".
 	DiskPaths []string
 
 	// Tags go into the report and to MLflow.
 	Tags map[string]string
 
-	// MLflow is Auto, Off, or the URI of a tracking server. Auto pushes if
-	// MLFLOW_TRACKING_URI is set. "" is Auto.
+	// MLflow is Auto, Off, or the URI of a tracking server. Auto pushes if MLFLOW_TRACKING_URI is set. "" means Auto.
 	MLflow string
 
-	// Store is the address of a store, see package store, that gets the report of the node, too; "" is none.
+	// Store is the address of a store for the node's report, see package store; "" means none.
 	Store string
 
-	// StoreCredentials is an address whose user and password are used for Store if that is at the same server and has
-	// none.
+	// StoreCredentials is an address with the user and password for Store, if Store is at the same server and has none.
 	StoreCredentials string
 
-	// StoreEvery is how often the report so far is put into the store, at least MinStoreEvery, so that a node
-	// that dies leaves its past. 0 is DefaultStoreEvery, a negative value is never. A ProxyStore, in which no
-	// object changes, gets none, nor does a node of several ranks.
+	// StoreEvery is the interval between uploads of the report so far, at least MinStoreEvery, for the case that the
+	// node dies. 0 means DefaultStoreEvery, a negative value never. There are none to a ProxyStore, which cannot change
+	// objects, and none from a node with several ranks.
 	StoreEvery time.Duration
 
-	// PushTimeout is how long to keep pushing after the end. 0 is DefaultPushTimeout; a negative
-	// value sends nothing.
+	// PushTimeout is how long to keep pushing after the end. 0 means DefaultPushTimeout; a negative value sends
+	// nothing.
 	PushTimeout time.Duration
 
-	// Listen is the address of a live page and of /metrics during the run: PORT (this machine
-	// only), HOST:PORT, or Off. "" is Off.
+	// Listen is the address of a live page and of /metrics during the run: PORT (this machine only), HOST:PORT, or Off.
+	// "" means Off.
 	Listen string
 
-	// ListenToken, if not empty, is what every request for the live page and for /metrics must have: as a
-	// bearer token, or as the password of any user.
+	// ListenToken, if not empty, is required in every request for the live page and for /metrics: as a bearer token, or
+	// as the password of any user.
 	ListenToken string
 
-	// Cgroup is how Run measures the job's own usage: Auto (the process's own control group if
-	// nothing else is in it, else the job's processes), Create (a control group made for the job,
-	// if permitted; only with TakeOver), Off (the job's processes). "" is Auto.
+	// Cgroup is how Run measures the job's usage: Auto (the process's current control group if it contains nothing
+	// else, else the job's processes), Create (a control group made for the job, if permitted; only with TakeOver), Off
+	// (the job's processes). "" means Auto.
 	Cgroup string
 
-	// HTML is Auto, which writes a page beside the report of a run that took 2 s or failed, Always, or Never.
-	// "" is Auto.
+	// HTML is Auto, which writes a page next to the report of a run that took 2 s or failed, Always, or Never. "" means
+	// Auto.
 	HTML string
 
 	// Compat is "", or PerfPy for perf.py's numbers in perf.py's file format.
 	Compat string
 
-	// Redact are regular expressions in the syntax of package regexp. The first group of each match in
-	// an argument of the command, or all of the match, is replaced by *** wherever the command is
-	// written or shown, as passwords and tokens are in any case. Off among them turns all of it off.
-	// The command itself gets its arguments as they are.
+	// Redact holds regular expressions in the syntax of package regexp. The first group of each match in an argument of
+	// the command, or else the whole match, is replaced by *** wherever the command is written or shown, as passwords
+	// and tokens always are. Off as an element turns all redaction off. The command itself gets its arguments
+	// unchanged.
 	Redact []string
 
-	// Reader is how CPU times, memory, disks, network and load are read: Auto (the kernel's files on
-	// Linux, gopsutil elsewhere) or Gopsutil. "" is Auto.
+	// Reader is how CPU times, memory, disks, network and load are read: Auto (the kernel's files on Linux, gopsutil
+	// elsewhere) or Gopsutil. "" means Auto.
 	Reader string
 
-	// Ops is where the job may say what it does, by datagrams of StatsD, of DogStatsD, or of JSON: Off,
-	// "on" (any two UDP ports of 127.0.0.1), [HOST:]PORT (that port and the next one), or "unix:PATH". ""
-	// is Off. Run puts the addresses into the job's environment.
+	// Ops is the address for the job's operations, sent as datagrams of StatsD, of DogStatsD, or of JSON: Off, "on"
+	// (any two UDP ports of 127.0.0.1), [HOST:]PORT (that port and the next one), or "unix:PATH". "" means Off. Run
+	// puts the addresses into the job's environment.
 	Ops string
 
-	// Scrape are URLs of Prometheus endpoints of the job, at most 8. Each is asked when the job has
-	// started and then every ScrapeInterval, at least MinScrapeInterval. 0 is DefaultScrapeInterval.
+	// Scrape holds URLs of Prometheus endpoints of the job, at most 8. Each is scraped when the job has started and
+	// then every ScrapeInterval, at least MinScrapeInterval. 0 means DefaultScrapeInterval.
 	Scrape         []string
 	ScrapeInterval time.Duration
 
-	// OpsChart are patterns, as of path.Match, of the series and transfers that get a time line, in which "/" is like
-	// other characters. nil is the first 12 to appear.
+	// OpsChart holds patterns, as of path.Match, of the series and transfers that get a timeline. "/" is an ordinary
+	// character in them. nil means the first 12 to appear.
 	OpsChart []string
 
-	// StopIf are rules that end the command of Run: "KEY OP NUMBER [for DURATION]", see
-	// collector.ParseRule. They are checked at each sample. When one of them holds, the command's main
-	// process gets TERM, and after StopGrace all processes of the command get KILL; without TakeOver
-	// that leaves out those whose parents ended between two samples. A StopGrace of 0 is
-	// DefaultStopGrace; with a negative value KILL follows at once.
+	// StopIf holds rules that end the command of Run: "KEY OP NUMBER [for DURATION]", see collector.ParseRule. They are
+	// checked at each sample. When one of them holds, the command's main process gets TERM, and after StopGrace all
+	// processes of the command get KILL; without TakeOver, processes orphaned between two samples are missed. A
+	// StopGrace of 0 means DefaultStopGrace; with a negative value KILL follows immediately.
 	StopIf    []string
 	StopGrace time.Duration
 
-	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. An
-	// *os.File is passed to the job itself; anything else is copied, as in os/exec. Run returns when
-	// everything is copied: it waits for a descendant of the job that has Stdout or Stderr open, and
-	// for a Stdin that blocks, whether or not ctx is done.
+	// Stdin, Stdout and Stderr are the command's. nil means os.Stdin, os.Stdout and os.Stderr. An *os.File is passed to
+	// the job itself; anything else is copied, as in os/exec. Run returns when everything is copied: it waits for a
+	// descendant of the job that has Stdout or Stderr open, and for a Stdin that blocks, whether or not ctx is done.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Log gets what the command line prints on stderr. If it is nil, nothing is logged.
+	// Log receives the messages that the command line prints on stderr. nil means no logging.
 	Log *zap.Logger
 
-	// OnListen, if not nil, is called with the URL of the live page, before Start returns or later
-	// from a goroutine of the run. It must not block. If it is nil, the URL goes to Log.
+	// OnListen, if not nil, is called with the URL of the live page, before Start returns or later from a goroutine of
+	// the run. It must not block. If it is nil, the URL goes to Log.
 	OnListen func(url string)
 
-	// OnReady, if not nil, is called by Attach when the first reading has been taken: from then on
-	// everything counts.
+	// OnReady, if not nil, is called by Attach after the first reading: everything counts from then on.
 	OnReady func(ReadyInfo)
 
-	// OnReport, if not nil, is called when the report and its page have been written, before
-	// anything is pushed.
+	// OnReport, if not nil, is called when the report and its page have been written, before anything is pushed.
 	OnReport func(*Result)
 
-	// TakeOver gives the whole process to the run, as the command line does. Signals sent to the
-	// process are passed to the job, orphans of the job are adopted and counted, all children are
-	// waited for, GOMAXPROCS is at most 2, garbage is collected rarely, and the process becomes
-	// the command if no child can be created. Only one run in the life of a process may set it, and
-	// no other run may be active then or begin later: the error is an *OptionError.
+	// TakeOver gives the whole process to the run, as the command line does. Signals sent to the process are passed to
+	// the job, orphans of the job are adopted and counted, all children are waited for, GOMAXPROCS is at most 2,
+	// garbage is collected rarely, and the process becomes the command if no child can be created. Only one run in the
+	// life of a process may set it, and no other run may be active then or begin later: the error is an *OptionError.
 	TakeOver bool
 
-	identity     scheduler.Identity // of this process; settled finds it
-	isDefaultOut bool               // reports whether Out is the default
-	nodeGiven    bool               // reports whether Node was given
-	ownRunID     bool               // reports whether RunID was made from the time and random digits
+	identity     scheduler.Identity // of this process, set by withDefaults
+	isDefaultOut bool               // Out is DefaultOut
+	nodeGiven    bool               // Node was given
+	ownRunID     bool               // RunID was made from the time and random digits
 }
 
-// An OptionError says which of the Options is wrong.
+// An OptionError is the error for an invalid option.
 type OptionError struct {
 	Option string // "Interval"
 	Err    error
@@ -218,8 +207,8 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // ErrNoCommand is the error of Run for Options without Args.
 var ErrNoCommand = errors.New("agent: no command")
 
-// withDefaults returns checked options with all defaults filled in, first from the scheduler's variables,
-// then from the constants. It copies what the caller may change during the run.
+// withDefaults returns checked options with all defaults filled in, first from the scheduler's variables, then from the
+// constants. It copies everything that the caller may change during the run.
 func (o Options) withDefaults() Options {
 	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
 	o.Scrape, o.OpsChart = slices.Clone(o.Scrape), slices.Clone(o.OpsChart)
@@ -268,8 +257,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// setLibraryDefaults fills in what another program than perfagent needs: its own streams, where the command line's job
-// inherits the descriptors themselves, open or closed; and absolute paths, as it may change its directory.
+// setLibraryDefaults fills in defaults for a library. Its job gets this program's streams, while the command line's job
+// inherits the descriptors, open or closed. Paths become absolute, because the program may change its directory.
 func (o *Options) setLibraryDefaults() {
 	setDefault[io.Reader](&o.Stdin, os.Stdin)
 	setDefault[io.Writer](&o.Stdout, os.Stdout)
@@ -316,7 +305,7 @@ func (o Options) Check() error {
 		{"Store", o.checkStore()},
 		{"StoreEvery", atLeast(max(0, o.StoreEvery), MinStoreEvery)},
 		{"Listen", o.checkListen()},
-		// The error does not say what the token is.
+		// The error does not contain the token.
 		{"ListenToken", refuse(strings.ContainsFunc(o.ListenToken, unicode.IsControl), "the token has a control character")},
 		{"RunID", scheduler.CheckRunID(cmp.Or(o.RunID, "0"))},
 		{"Tags", refuse(noKey, "a tag without a key")},
@@ -335,13 +324,13 @@ func (o Options) Check() error {
 	return nil
 }
 
-// badPattern reports whether a text is not a pattern of path.Match that fits anything.
+// badPattern reports whether a text is empty or not a valid pattern of path.Match.
 func badPattern(pattern string) bool {
 	_, err := path.Match(pattern, "")
 	return pattern == "" || err != nil
 }
 
-// atLeast returns an error if value is below least; 0 is the default.
+// atLeast returns an error if value is below least and not 0.
 func atLeast(value, least time.Duration) error {
 	return refuse(value != 0 && value < least, "%v is below %v", value, least)
 }
@@ -351,7 +340,7 @@ func between(value, low, high int) error {
 	return refuse(value < low || value > high, "%d is not between %d and %d", value, low, high)
 }
 
-// refuse returns an error if something is wrong.
+// refuse returns a formatted error if wrong is true.
 func refuse(wrong bool, format string, args ...any) error {
 	if wrong {
 		return fmt.Errorf(format, args...)
@@ -359,8 +348,8 @@ func refuse(wrong bool, format string, args ...any) error {
 	return nil
 }
 
-// checkCgroup rejects Create without TakeOver: making the control group may require this process to
-// move to another one.
+// checkCgroup rejects Create without TakeOver: making the control group may require this process to move to another
+// one.
 func (o Options) checkCgroup() error {
 	if o.Cgroup == Create && !o.TakeOver {
 		return errors.New("a control group is made only with TakeOver, because this process may have to move for it")
@@ -368,8 +357,8 @@ func (o Options) checkCgroup() error {
 	return oneOf(o.Cgroup, Auto, Create, Off)
 }
 
-// checkMLflow accepts a URI that MLflow knows but perfagent cannot push to. Such a URI stops no job;
-// it is reported at the end.
+// checkMLflow accepts a URI that MLflow knows but perfagent cannot push to. Such a URI stops no job; it is reported at
+// the end.
 func (o Options) checkMLflow() error {
 	if oneOf(o.MLflow, Auto, Off) == nil {
 		return nil
@@ -383,7 +372,7 @@ func (o Options) checkMLflow() error {
 	return nil
 }
 
-// checkStore rejects what is no address. It looks at nothing but the address.
+// checkStore rejects an invalid address. It makes no connection.
 func (o Options) checkStore() error {
 	if o.Store == "" {
 		return nil
@@ -395,7 +384,7 @@ func (o Options) checkStore() error {
 	return s.Close()
 }
 
-// checkListen rejects what cannot be an address. Whether the address is free shows when it is opened.
+// checkListen rejects an invalid address. A used address fails only when it is opened.
 func (o Options) checkListen() error {
 	if oneOf(o.Listen, Off) == nil {
 		return nil
@@ -404,7 +393,7 @@ func (o Options) checkListen() error {
 	return err
 }
 
-// errNoPlace is why perf.py's format and operations exclude each other.
+// errNoPlace is the error for operations together with perf.py's format.
 var errNoPlace = errors.New("perf.py's format has no place for operations")
 
 func (o Options) checkOps() error {
@@ -439,7 +428,7 @@ func (o Options) checkStopIf() error {
 	return nil
 }
 
-// errNothingToStop is why StopIf is for Run only.
+// errNothingToStop is the error for StopIf outside Run.
 var errNothingToStop = &OptionError{"StopIf", errors.New("only Run has a command that can be stopped")}
 
 // redaction returns the rules of Redact, which were checked before.

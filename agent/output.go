@@ -20,29 +20,28 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// diskTimeout is how long a disk or a kernel file that hangs may delay the start of the job or the
-// return of its exit code.
+// diskTimeout is how long a hanging disk or kernel file may delay the start of the job or the return of its exit code.
 const diskTimeout = 5 * time.Second
 
 // An output writes the files of a recording. It is an observer of the run, for the journal.
 type output struct {
 	journal    *journal.Journal // nil if no directory can be written
-	createErr  error            // why not
+	createErr  error            // the reason if journal is nil
 	missing    []reporter.Missing
 	log        *zap.Logger
-	createdOut atomic.Bool // the directory for the reports is the default one, and was made for this recording
+	createdOut atomic.Bool // Out is the default, and was created for this recording
 
-	marks         string // the file in which the job says what it does, an absolute path; "" if there is none
-	shared        bool   // other recordings of the node may follow it, too
+	marks         string // absolute path of the file with the job's marks; "" if there is none
+	shared        bool   // other recordings of the node may follow marks, too
 	reportWritten bool   // the report has been written before, and may be replaced
 	page          string // the page that was written and may be replaced; "" = none yet
 
-	// rankPartName is the name of the report, without extension, once the recording has learned of other ranks.
-	// Before, and without any, it is "", and the report has the journal's name.
+	// rankPartName is the name of the report, without extension, once the recording knows of other ranks. It is ""
+	// otherwise: the report has the journal's name.
 	rankPartName string
 }
 
-// openOutput claims a name in OUT/RUN-ID. If that cannot be written, it claims one in a new temporary
+// openOutput claims a name in OUT/RUN-ID. If that directory cannot be written, it claims one in a new temporary
 // directory, and logs one line.
 func openOutput(options Options, head journal.Head) *output {
 	o := &output{log: options.Log}
@@ -73,20 +72,19 @@ func openOutput(options Options, head journal.Head) *output {
 	return o
 }
 
-// ignoreName is the file by which git leaves out a directory and what is in it, itself included.
+// ignoreName is the file that makes git ignore a directory and all its files, itself included.
 const ignoreName = ".gitignore"
 
-// makeOut makes the default directory for the reports, unless it is there. Git does not see it: the user has not
-// asked for it, and what is built from a checkout with untracked files is stamped as modified.
+// makeOut creates the default directory for the reports, if missing. It is hidden from git: the user did not ask for
+// it, and a build from a checkout with untracked files is stamped as modified.
 func (o *output) makeOut(out string) {
 	if os.Mkdir(out, 0o777) == nil {
 		o.createdOut.Store(true)
-		_ = os.WriteFile(filepath.Join(out, ignoreName), []byte("*\n"), 0o666) // a full disk is met again
+		_ = os.WriteFile(filepath.Join(out, ignoreName), []byte("*\n"), 0o666) // a full disk shows up later
 	}
 }
 
-// createJournal makes a directory and the journal in it. where names the directory in the error of a
-// timeout.
+// createJournal creates a directory and the journal in it. The error of a timeout names the directory where.
 func createJournal(where string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
 	return withDiskTimeout("create journal in "+where, func() (*journal.Journal, error) {
 		dir, err := makeDir()
@@ -101,11 +99,11 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 	})
 }
 
-// errDiskTimeout is why a disk was given up.
+// errDiskTimeout is the reason for giving up on a disk.
 var errDiskTimeout = errors.New("no answer")
 
-// withDiskTimeout asks a disk, and gives up with errHangs if it hangs. what is asked is in the error. A panic is an
-// error, too: in a goroutine of its own it would cost the job its exit code.
+// withDiskTimeout calls ask, which uses a disk, and gives up with errDiskTimeout after diskTimeout. Its errors contain
+// what. A panic becomes an error, too: in a separate goroutine it would cost the job its exit code.
 func withDiskTimeout[T any](what string, ask func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -123,14 +121,14 @@ func withDiskTimeout[T any](what string, ask func() (T, error)) (T, error) {
 	return a.value, a.err
 }
 
-// recoverAs makes an error of a panic in what is done: it must not cost a job its exit code. It is deferred.
+// recoverAs, deferred, turns a panic into an error, because a panic must not cost a job its exit code.
 func recoverAs(what string, err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("%s: %v", what, v)
 	}
 }
 
-// addMissing records in the report and in the log that something does not work.
+// addMissing records a failure in the report and in the log.
 func (o *output) addMissing(code reporter.Code, err error) {
 	o.missing = append(o.missing, reporter.Missing{What: "report", Code: code, Why: err.Error()})
 	o.log.Error(err.Error()) // shown at every --log-level
@@ -157,21 +155,21 @@ func (o *output) end() []reporter.Missing {
 	return o.missing
 }
 
-// signal journals a signal that this process was sent.
+// signal journals a signal sent to this process.
 func (o *output) signal(s collector.Signal) {
 	if o.journal != nil {
 		o.journal.Signal(s)
 	}
 }
 
-// rename gives the report another name, without extension, than its journal has. Before it is written.
+// rename gives the report another name than its journal, without extension. Call it before the report is written.
 func (o *output) rename(name string) {
 	if o.journal != nil && !strings.HasPrefix(filepath.Base(o.journal.ReportPath()), name+".") {
 		o.rankPartName = name
 	}
 }
 
-// reportPath returns the name that the report is to get.
+// reportPath returns the path for the report.
 func (o *output) reportPath() string {
 	if o.rankPartName != "" {
 		return filepath.Join(filepath.Dir(o.journal.ReportPath()), o.rankPartName+".json")
@@ -179,7 +177,7 @@ func (o *output) reportPath() string {
 	return o.journal.ReportPath()
 }
 
-// journalPath returns the journal's file; "" if there is none.
+// journalPath returns the journal's path; "" if there is none.
 func (o *output) journalPath() string {
 	if o.journal == nil {
 		return ""
@@ -197,12 +195,12 @@ func (o *output) abandon() {
 	_ = o.journal.Remove()
 	o.removeMarks()
 	dir := filepath.Dir(o.journal.Path())
-	if os.Remove(dir) == nil { // only when nothing else is in it
+	if os.Remove(dir) == nil { // only if it is empty
 		o.removeOut(filepath.Dir(dir))
 	}
 }
 
-// removeOut removes the directory for the reports if nothing is in it that is not ours.
+// removeOut removes the directory for the reports if it contains at most our ignore file.
 func (o *output) removeOut(out string) {
 	if left, err := os.ReadDir(out); err == nil && len(left) == 1 && o.createdOut.Load() {
 		os.Remove(filepath.Join(out, ignoreName))
@@ -210,7 +208,7 @@ func (o *output) removeOut(out string) {
 	os.Remove(out)
 }
 
-// save writes the report, by fill, removes the journal, and returns the report's path. The error says why the
+// save writes the report with fill, removes the journal, and returns the report's path. The error is the reason why the
 // report could not be written anywhere. save gives up on a file system that hangs.
 func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	if o.journal == nil {
@@ -225,7 +223,7 @@ func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	path, errTemp := withDiskTimeout("write report", func() (string, error) {
 		path, errTemp := writeElsewhere(filepath.Base(o.reportPath()), fill)
 		switch {
-		case hangs: // so does what would be done to the journal
+		case hangs: // the journal's file system hangs as well
 		case errTemp == nil:
 			o.removeJournal()
 		default:
@@ -241,7 +239,7 @@ func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	return path, nil
 }
 
-// lost says in one line that the journal is all that there will be.
+// lost logs and returns the error of a report that leaves only the journal.
 func (o *output) lost(err error) error {
 	err = fmt.Errorf("%w; partial data is in %s", err, o.journal.Path())
 	o.log.Warn(err.Error())
@@ -249,7 +247,7 @@ func (o *output) lost(err error) error {
 	return err
 }
 
-// write writes the report in the place that was claimed, and removes the journal.
+// write writes the report under the claimed name, and removes the journal.
 func (o *output) write(fill func(io.Writer) error) (path string, err error) {
 	path = o.reportPath()
 	err = o.refresh(fill)
@@ -264,8 +262,8 @@ func (o *output) write(fill func(io.Writer) error) (path string, err error) {
 	return path, err
 }
 
-// refresh writes the report of an active recording. The first call takes the name that the journal
-// claimed; later calls replace the file.
+// refresh writes the report of an active recording. The first call uses the name that the journal claimed; later calls
+// replace the file.
 func (o *output) refresh(fill func(io.Writer) error) error {
 	if o.reportWritten {
 		return reportfile.Write(o.reportPath(), fill)

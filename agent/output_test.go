@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The default directory does not exist for git. A directory that the user has named, or made, is left as it is.
+// Git ignores the default directory. A directory that the user has named or made is not changed.
 func TestRun_DefaultOutIsIgnored(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := shell(t, "true")
@@ -44,7 +44,7 @@ func TestRun_DefaultOutIsIgnored(t *testing.T) {
 	}
 }
 
-// A job that cannot start leaves no directory behind, unless somebody else's files are in it.
+// A job that cannot start leaves no directory behind, unless it contains other files.
 func TestRun_DefaultOutOfNoJob(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := shell(t, "")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The program of docs/go-api.md, in a module of its own, builds with a replace directive and
-// prints what it promises.
+// The program of docs/go-api.md, in a separate module, builds with a replace directive and prints the documented
+// output.
 func TestAgent_FromOutsideTheModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped by -short: it builds a program, which takes half a minute with a cold cache")
@@ -47,7 +47,7 @@ func TestAgent_FromOutsideTheModule(t *testing.T) {
 	}
 }
 
-// outsideModule makes a module that requires this one, from here, with the versions of its go.mod.
+// outsideModule makes a module that requires this one by its path, with the versions of its go.mod.
 func outsideModule(t *testing.T, dir string) {
 	t.Helper()
 

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// mostSiblings is how many pages of other nodes a page links.
+	// mostSiblings is the maximum number of links to pages of other nodes.
 	mostSiblings = 100
 
 	// siblingsTimeout is how long a page waits for their names on a file system that hangs.
 	siblingsTimeout = time.Second
 )
 
-// siblings returns the names of the pages of other nodes that are beside the report by now. Of a
-// directory that cannot be read there are none.
+// siblings returns the names of the existing pages of other nodes in the report's directory, or none if that cannot be
+// read.
 func (o *output) siblings() []string {
 	if o == nil || o.journal == nil {
 		return nil
@@ -49,7 +49,7 @@ func (o *output) siblings() []string {
 	return out
 }
 
-// savePage writes the page of a report beside the report at path and returns its path, or "" if there is none or none
+// savePage writes the page of a report next to the report at path and returns its path, or "" if there is none or none
 // is wanted. It logs an error in one line, and gives up on a file system that hangs.
 func (s *session) savePage(path string, r *reporter.Report) string {
 	if path == "" || !s.wantsPage(r) {
@@ -81,8 +81,8 @@ func (s *session) wantsPage(r *reporter.Report) bool {
 	return s.o.HTML == Always || s.o.HTML != Never && summary.WorthPage(r)
 }
 
-// renderPage makes a page in memory, before any of it is written: if the disk hangs, the report changes meanwhile. A
-// panic in a picture must not cost the job its exit code.
+// renderPage renders a page in memory before writing: if the disk hangs, the report may change. A panic in a picture
+// must not cost the job its exit code.
 func renderPage(r *reporter.Report, o plotter.PageOptions) (page *bytes.Buffer, err error) {
 	defer recoverAs("write page", &err)
 

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A page is written whole, and again by whoever wrote it; the page of another stays.
+// A page is written completely, and replaced only by its writer; another page is kept.
 func TestPage_IsSaved(t *testing.T) {
 	t.Parallel()
 	report := &reporter.Report{Run: reporter.Run{ID: "r", Command: []string{"a", "<b>"}}, Nodes: map[string]*reporter.Node{"0": {}}}
@@ -44,7 +44,7 @@ func TestPage_IsSaved(t *testing.T) {
 	}
 }
 
-// A panic in a picture costs the page, and nothing else.
+// A panic in a picture costs only the page.
 func TestPage_Panics(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

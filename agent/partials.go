@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// partialUploader puts the report so far into the store from time to time, so that a node that dies leaves what was
-// known. It is an observer of the run. One put that fails is dropped: the next one may succeed.
+// partialUploader periodically puts the report so far into the store, in case the node dies. It is an observer of the
+// run. A failed put is dropped: the next one may succeed.
 type partialUploader struct {
 	*copier
 	session *session
@@ -26,8 +26,8 @@ type partialUploader struct {
 	cancel  context.CancelFunc
 }
 
-// putsPartials reports whether the recording has partial reports. Where the store is the directory of the reports there
-// is the journal; the report of one rank of several is not that of the node.
+// putsPartials reports whether the recording puts partial reports. A store in the directory of the reports already has
+// the journal there, and the report of one of several ranks is not the node's.
 func (s *session) putsPartials() bool {
 	if s.reportStore == nil || s.o.StoreEvery < 0 || s.o.PushTimeout < 0 || s.o.Compat != "" || s.nodeRole.isRankPart {
 		return false
@@ -47,13 +47,13 @@ func (s *session) newPartialUploader(incomplete string) *partialUploader {
 	return p
 }
 
-// begin sets the time of the first report: within one period, at a moment that is another for each node or, where no
-// index is known, each host.
+// begin sets the time of the first report: within one period, spread over the nodes or, without a known index, over the
+// hosts.
 func (p *partialUploader) begin(rec *collector.Recording) {
 	const spread = 64
 	o := &p.session.o
 	place := *o.Node
-	// it is 0 on all hosts of the launch
+	// the index is 0 on all hosts of the launch
 	if id := p.session.identity(); id != nil && id.NodeFrom == scheduler.NodeFromNone {
 		h := fnv.New32a()
 		h.Write([]byte(o.identity.NodeName))
@@ -79,7 +79,7 @@ func (p *partialUploader) run(copies <-chan *collector.Recording) {
 		if err == nil {
 			err = p.put(to, data.Bytes())
 		}
-		if errors.Is(err, errors.ErrUnsupported) { // no object of this store changes
+		if errors.Is(err, errors.ErrUnsupported) { // objects of this store cannot change
 			return
 		}
 		if err != nil {
@@ -88,20 +88,20 @@ func (p *partialUploader) run(copies <-chan *collector.Recording) {
 	}
 }
 
-// put puts one report, within the time that the last one will have.
+// put puts one report, within PushTimeout.
 func (p *partialUploader) put(to *store.Store, data []byte) error {
 	ctx, cancel := context.WithTimeout(p.ctx, p.session.o.PushTimeout)
 	defer cancel()
 	return p.partial.Put(ctx, to, data)
 }
 
-// end gives up the report that is on its way, unless it is there in a moment.
+// end cancels the pending put and waits briefly for it.
 func (p *partialUploader) end() []reporter.Missing {
 	p.cancel()
 	return p.copier.end()
 }
 
-// evict deletes the partial report: the last one is there. A store that hung once is left alone.
+// evict deletes the partial report after the final one has been stored. A store that hung once is left alone.
 func (p *partialUploader) evict(ctx context.Context, from *store.Store) error {
 	if p == nil || !p.over {
 		return nil

@@ -10,7 +10,7 @@ import (
 func TestPlatform(t *testing.T) {
 	for _, c := range []struct{ slurm, kubernetes, want string }{
 		{"4711", "", reporter.PlatformSlurm},
-		{"4711", "10.0.0.1", reporter.PlatformSlurm}, // a cluster in a cluster: the job was asked of Slurm
+		{"4711", "10.0.0.1", reporter.PlatformSlurm}, // a cluster in a cluster: Slurm got the request
 		{"", "10.0.0.1", reporter.PlatformKubernetes},
 	} {
 		t.Setenv("SLURM_JOB_ID", c.slurm)
@@ -21,7 +21,7 @@ func TestPlatform(t *testing.T) {
 	}
 }
 
-// What memory was requested for counts under Slurm alone.
+// The unit of the memory request is known under Slurm only.
 func TestMemoryPer(t *testing.T) {
 	for _, c := range []struct{ slurm, cpu, gpu, want string }{
 		{"4711", "2048", "", reporter.MemoryPerCPU}, {"4711", "", "8192", reporter.MemoryPerGPU}, {"4711", "", "", ""}, {"", "2048", "", ""},
@@ -35,7 +35,7 @@ func TestMemoryPer(t *testing.T) {
 	}
 }
 
-// The mounts are those of a container of Podman 5, and of a virtual machine that boots from an image of Docker's.
+// The mounts are from a container of Podman 5, and from a virtual machine that booted a Docker image.
 func TestPlatform_Container(t *testing.T) {
 	t.Parallel()
 	const machine = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n22 27 0:21 / /proc rw,relatime - proc proc rw\n"

@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// holdPMI keeps a copy of the descriptor by which Hydra, the launcher of MPICH and Intel MPI, talks to its rank,
-// and reports whether it has one. When all copies are closed without MPI_Finalize, Hydra kills the rank and all
-// others at once: the report of a job that failed would not be written. The copy is never closed. It ends with
-// this process, whose end and exit code are then what Hydra learns, as it would from the job.
+// holdPMI duplicates the descriptor between Hydra, the launcher of MPICH and Intel MPI, and its rank, and reports
+// whether there is one. When all copies are closed without MPI_Finalize, Hydra kills the rank and all others
+// immediately: the report of a failed job would not be written. The copy stays open until this process ends, so that
+// Hydra learns the end and exit code from this process, as it would from the job.
 //
 // The job inherits the descriptor itself. srun --mpi=pmi2 sets the same variables, but has no such rule.
 func holdPMI() bool {
@@ -25,8 +25,8 @@ func holdPMI() bool {
 	return err == nil
 }
 
-// isInheritedSocket reports whether a descriptor is a socket that the job inherits. A number that means nothing
-// here may be that of one of our own, which are all close-on-exec.
+// isInheritedSocket reports whether a descriptor is a socket that the job inherits. A stale number may be one of our
+// descriptors, which are all close-on-exec.
 func isInheritedSocket(fd int) bool {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	if err != nil || flags&unix.FD_CLOEXEC != 0 {

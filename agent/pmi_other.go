@@ -2,5 +2,5 @@
 
 package agent
 
-// holdPMI returns false: Hydra's processes are not looked for.
+// holdPMI returns false on this system.
 func holdPMI() bool { return false }

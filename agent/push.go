@@ -17,11 +17,10 @@ import (
 )
 
 const (
-	// joinTimeout is how long nodes other than 0 wait at the job's end for node 0's MLflow run
-	// before they make their own.
+	// joinTimeout is how long nodes other than 0 wait at the job's end for node 0's MLflow run before they create one.
 	joinTimeout = 5 * time.Second
 
-	// pushGrace is how long a push may take to notice that its time is up.
+	// pushGrace is how long a push may take to notice its timeout.
 	pushGrace = 500 * time.Millisecond
 )
 
@@ -30,14 +29,14 @@ type delivery struct {
 	report *reporter.Report
 	node   string
 	path   string // of the file, or of the journal if the file could not be written; "" = neither
-	data   []byte // of the file; nil if there is none, or it is not sent anywhere
-	// toStore is the report as a store gets it; nil if there is no store.
+	data   []byte // contents of the file; nil if there is none, or it is not sent
+	// toStore is the report's encoding for the store; nil if there is no store.
 	toStore []byte
 	perfpy  bool // the file is in perf.py's layout, which has no place for the push's state
 }
 
-// recordedAs returns the run ID by which a push finds the file's numbers again, or "" if it is the
-// report's own.
+// recordedAs returns the run ID by which a later push identifies the file's recording, or "" if it is the report's run
+// ID.
 func (d delivery) recordedAs() string {
 	if !d.perfpy || d.data == nil {
 		return ""
@@ -50,8 +49,8 @@ func (d delivery) recordedAs() string {
 	return again.Run.ID
 }
 
-// pushContext returns the context of what is sent at the end of a run. It ends after PushTimeout or with a value from
-// cut, and its cause says so.
+// pushContext returns the context for sending at the end of a run. It ends after PushTimeout or with a value from cut;
+// its cause is the reason.
 func (s *session) pushContext(cut <-chan string) (ctx context.Context, release func()) {
 	uncut, cancel := context.WithCancelCause(context.Background())
 	late := fmt.Errorf("not done within the --push-timeout of %v", s.o.PushTimeout)
@@ -73,8 +72,8 @@ func (s *session) pushContext(cut <-chan string) (ctx context.Context, release f
 	}
 }
 
-// startWithDeadline does something as long as ctx has time, in a goroutine of its own. wait returns its result, or
-// what late makes of the cause of ctx: it waits little longer, because a disk may hang.
+// startWithDeadline runs do in a new goroutine, unless ctx has ended. wait returns its result, or late of the cause of
+// ctx at most pushGrace after the end of ctx, because a disk may hang.
 func startWithDeadline[T any](ctx context.Context, do func() T, late func(why error) T) (wait func() T) {
 	done := make(chan T, 1)
 	if ctx.Err() != nil {
@@ -96,9 +95,8 @@ func startWithDeadline[T any](ctx context.Context, do func() T, late func(why er
 	}
 }
 
-// push sends everything to the server as long as ctx has time, and records the state of the push in the
-// report's file. It returns the state, and describes what was sent; outcome is "" unless the server has
-// everything.
+// push sends everything to the server until ctx ends, and records the state of the push in the report's file. It
+// returns the state and a description of the sent data; outcome is "" unless the server has everything.
 func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushState, outcome string) {
 	t := s.tracking
 	switch {
@@ -132,9 +130,9 @@ func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushSta
 	return r.state, r.outcome
 }
 
-// recordPush writes into the report's file what has become of a push, to the server or to the store, and logs one line
-// if it is not done: why, and what does it later. If the push is pending and the file is gone, the report goes to a
-// temporary directory.
+// recordPush writes the state of a push, to the server or to the store, into the report's file. If the push is not
+// done, it logs one line with the reason and the command for later. If the push is pending and the file is gone, the
+// report goes to a temporary directory.
 func (s *session) recordPush(
 	d *delivery, why, state string, with func(data []byte) ([]byte, error), later func() string,
 ) {
@@ -179,10 +177,10 @@ func (d *delivery) rewrite(data []byte, state string) error {
 	return errors.Join(err, errTemp)
 }
 
-// push sends everything. It returns the state of the push and a description of what was sent.
+// push sends everything. It returns the state of the push and a description of the sent data.
 func (t *mlflowTracking) push(ctx context.Context, d delivery) (state reporter.PushState, outcome string) {
 	state = t.state
-	client, err := t.connect(1000) // until the time is up
+	client, err := t.connect(1000) // limited by ctx
 	if err != nil {
 		state.Error = err.Error()
 		return state, ""
@@ -213,10 +211,10 @@ func (t *mlflowTracking) push(ctx context.Context, d delivery) (state reporter.P
 	return pusher.DoneState(state, plan.Notes), "MLflow: " + plan.Outcome()
 }
 
-// clockTolerance is how far the clock of the node may be from that of the server.
+// clockTolerance is the tolerated difference between the clocks of the node and the server.
 const clockTolerance = time.Second
 
-// clockNotes says that the clock of this node is ahead of the server's, or behind it.
+// clockNotes returns a note if the clock of this node is ahead of the server's, or behind it.
 func clockNotes(ahead time.Duration) []string {
 	words, by := "ahead of", ahead
 	if by < 0 {
@@ -230,13 +228,13 @@ func clockNotes(ahead time.Duration) []string {
 		text.Fixed(by.Seconds(), 1), words)}
 }
 
-// left returns how much time a context has left.
+// left returns the time left until the deadline of ctx.
 func left(ctx context.Context) time.Duration {
 	deadline, _ := ctx.Deadline()
 	return time.Until(deadline)
 }
 
-// adopt takes the MLflow run that the live push of another rank of the node has found, which its report says.
+// adopt reuses the MLflow run recorded by another rank's live push.
 func (t *mlflowTracking) adopt(d delivery) {
 	n := d.report.Nodes[d.node]
 	if t.dest.RunID != "" || n == nil || n.Push == nil || n.Push.MLflow.URI != t.state.URI {
@@ -246,7 +244,7 @@ func (t *mlflowTracking) adopt(d delivery) {
 	t.state.RunID = t.dest.RunID
 }
 
-// artifacts returns the report's file as it will be once the push is done.
+// artifacts returns the report's file with the state that follows a successful push.
 func (t *mlflowTracking) artifacts(d delivery) []pusher.Artifact {
 	if d.data == nil {
 		return nil
@@ -264,8 +262,8 @@ func (t *mlflowTracking) artifacts(d delivery) []pusher.Artifact {
 	return []pusher.Artifact{{Name: filepath.Base(d.path), ContentType: "application/json", Data: data}}
 }
 
-// pushCommand returns the shell command that sends what is missing. The report records the
-// destination; perf.py's format has no place for it.
+// pushCommand returns the shell command that sends the missing data. The report records the destination; perf.py's
+// format has no place for it.
 func (d delivery) pushCommand(program string, state reporter.PushState) string {
 	words := []string{program, "push"}
 	if d.perfpy {

@@ -20,24 +20,24 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// A nodeRole is where a recording stands among those of its launch on its node.
+// A nodeRole is the role of a recording among the recordings of its launch on its node.
 type nodeRole struct {
 	roster *roster.Roster // nil if the recording shares nothing
 
-	// rank is the rank as decimal text; "" as long as the recording seems to be the only one of its launch.
+	// rank is the rank as decimal text; "" while the recording seems to be the only one of its launch.
 	rank string
 
-	// isRankPart reports whether there are other ranks on the node, so that the report is a piece of the node's.
+	// isRankPart reports whether there are other ranks on the node, so that the report is a part of the node's report.
 	isRankPart bool
 
-	// measuresHost reports whether the host is ours to measure from the beginning.
+	// measuresHost reports whether this recording measures the host from the beginning.
 	measuresHost bool
 
 	missing []reporter.Missing
 }
 
-// join finds the other agents of the launch on this node. It waits for none of them. A run whose id nobody else
-// can have has no others.
+// join finds the other agents of the launch on this node, without waiting for them. A run with a random ID has no
+// others.
 func (s *session) join() {
 	s.nodeRole = nodeRole{measuresHost: true}
 	id := s.o.identity
@@ -69,7 +69,7 @@ func (s *session) join() {
 	}
 }
 
-// checkOtherRanks makes the recording that of one rank of several if there are other agents on the node.
+// checkOtherRanks makes the recording one of several ranks if there are other agents on the node.
 func (s *session) checkOtherRanks() {
 	r := s.nodeRole.roster
 	if s.nodeRole.isRankPart || r == nil || !r.HasOthers() {
@@ -84,7 +84,7 @@ func (s *session) checkOtherRanks() {
 	}
 }
 
-// rosterKey returns what the agents have in common that share the host.
+// rosterKey returns the key shared by the agents of this launch on this host.
 func (s *session) rosterKey() roster.Key {
 	id := s.o.identity
 	key := roster.Key{
@@ -111,8 +111,8 @@ func (s *session) fileName() string {
 // nodeFileName returns the name of the files of the whole node, without extension.
 func (s *session) nodeFileName() string { return journal.BaseName(*s.o.Node, s.fileHost(), "") }
 
-// fileHost returns the name of the host for the names of files, where a launcher tells no index of the node; ""
-// where there is an index, or no launcher.
+// fileHost returns the name of the host for file names if a launcher sets no index of the node; "" if there is an
+// index, or no launcher.
 func (s *session) fileHost() string {
 	id := s.o.identity
 	if s.o.nodeGiven || id.Node != nil || id.Rank == nil {
@@ -126,8 +126,8 @@ func (s *session) fileHost() string {
 	return scheduler.SafeHost(name)
 }
 
-// takeHost returns what a Sampler asks at each tick while another agent measures the host; nil if ours does.
-// begin is called when the host has become ours.
+// takeHost returns the Sampler's callback for each tick while another agent measures the host; nil if this one does.
+// begin is called when this agent takes the host over.
 func (s *session) takeHost(begin func()) func() bool {
 	r := s.nodeRole.roster
 	if s.nodeRole.measuresHost || r == nil {
@@ -168,7 +168,7 @@ func (s *session) leaveRoster(piece string) []string {
 	return r.Leave(piece, announced)
 }
 
-// absolute returns an absolute path. Unlike filepath.Abs it looks at no file: the working directory may be on a file
+// absolute returns an absolute path. Unlike filepath.Abs it accesses no file: the working directory may be on a file
 // system that hangs.
 func absolute(path string) string {
 	dir, err := syscall.Getwd()
@@ -178,8 +178,8 @@ func absolute(path string) string {
 	return filepath.Join(dir, path)
 }
 
-// deliverRankPart writes the report of a rank. The last one out of the node puts all of them together, and only it
-// calls OnReport and pushes.
+// deliverRankPart writes the report of a rank. The last rank of the node to leave combines all parts, and only it calls
+// OnReport and pushes.
 func (s *session) deliverRankPart(in diagnosis.Input, result *Result, cut <-chan string) error {
 	result.RankPart, result.Report = true, s.makeReport(in)
 	s.output.rename(s.fileName())
@@ -192,20 +192,20 @@ func (s *session) deliverRankPart(in diagnosis.Input, result *Result, cut <-chan
 	if len(pieces) == 0 {
 		return nil
 	}
-	if err := s.combineNode(pieces, result, cut); err != nil { // every piece is there still
+	if err := s.combineNode(pieces, result, cut); err != nil { // every part still exists
 		s.log.Warn(fmt.Sprintf("put the ranks of the node together: %v; their reports stay as they are", err))
 	}
 
 	return nil
 }
 
-// combineNode puts the pieces of a node together in one report with a page, removes them, and pushes. It gives up on a
-// file system that hangs.
+// combineNode combines the parts of a node into one report with a page, removes them, and pushes. It gives up on a file
+// system that hangs.
 func (s *session) combineNode(pieces []string, result *Result, cut <-chan string) error {
 	s.o.allowSecondThread()
 	dir := filepath.Dir(result.ReportPath)
 	for _, piece := range pieces {
-		if other := filepath.Dir(piece); other != absolute(dir) { // one of them could not write to OUT
+		if other := filepath.Dir(piece); other != absolute(dir) { // a rank could not write to OUT
 			return fmt.Errorf("they are in %s and in %s", dir, other)
 		}
 	}
@@ -234,7 +234,7 @@ func (s *session) combineNode(pieces []string, result *Result, cut <-chan string
 	return nil
 }
 
-// combineParts reads the pieces of a node and puts them together.
+// combineParts reads the parts of a node and combines them.
 func combineParts(paths []string) (node *reporter.Report, err error) {
 	defer recoverAs("damaged report", &err)
 
@@ -258,7 +258,7 @@ func combineParts(paths []string) (node *reporter.Report, err error) {
 	return diagnosis.Combine(sources)
 }
 
-// replaceParts writes the report of a node and then removes its pieces. It returns the report's path.
+// replaceParts writes the report of a node and then removes its parts. It returns the report's path.
 func (s *session) replaceParts(pieces []string, dir string, fill func(io.Writer) error) (path string, err error) {
 	return withDiskTimeout("write report of the node into "+dir, func() (string, error) {
 		path, err := writeNode(dir, s.nodeFileName(), fill)
@@ -274,7 +274,7 @@ func (s *session) replaceParts(pieces []string, dir string, fill func(io.Writer)
 	})
 }
 
-// writeNode writes the report of a node under the first name that no recording has.
+// writeNode writes the report of a node under the first free name.
 func writeNode(dir, base string, fill func(io.Writer) error) (path string, err error) {
 	for k := 1; ; k++ {
 		name := base

@@ -15,16 +15,16 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Run runs the command of o.Args and writes a report of what it used. It returns when the report
-// has been written and, if there is a server, pushed.
+// Run runs the command of o.Args and writes a report of its resource usage. It returns when the report has been written
+// and, if there is a server, pushed.
 //
-// A job that fails is not an error: the Result has its exit code. An error is perfagent's own. After
-// an *OptionError, job.ErrNotFound or job.ErrNotExecutable the command was not started. The Result
-// comes with an error if the report could not be written anywhere (ErrNoReport), if Stdin, Stdout or
-// Stderr could not be copied, or if something else in the process waited for the job (the exit code
-// is then 255).
+// A job that fails is not an error: the Result has its exit code. An error is a failure of perfagent. After an
+// *OptionError, job.ErrNotFound or job.ErrNotExecutable the command was not started. The Result comes with an error if
+// the report could not be written anywhere (ErrNoReport), if Stdin, Stdout or Stderr could not be copied, or if other
+// code in the process waited for the job (the exit code is then 255).
 //
-// When ctx is done, Run sends TERM to the job, waits for its end, and returns the Result with ctx's
+// When ctx is done, Run sends TERM to the job, waits for its end, and returns the Result with ctx's error. If ctx is
+// done at the call, Run starts no job and returns no Result.
 // error. If ctx is done at the call, Run starts no job and returns no Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
@@ -33,7 +33,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if len(o.Args) == 0 {
 		return nil, ErrNoCommand
 	}
-	if err := ctx.Err(); err != nil { // as in os/exec: a job that is not wanted any more does not begin
+	if err := ctx.Err(); err != nil { // as in os/exec: an unwanted job is not started
 		return nil, err
 	}
 	rules := o.redaction()
@@ -53,8 +53,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		if err := job.Headroom(w.own.group.TaskLimits()); err != nil {
 			return nil, rules.Error(w.becomeJob(err), o.Args)
 		}
-		// Never stopped: a TERM while the report is being written must not replace the job's exit
-		// code.
+		// Never stopped: a TERM while the report is being written must not replace the job's exit code.
 		w.signals = job.Catch()
 		w.holdsPMI = holdPMI()
 	}
@@ -70,7 +69,7 @@ type commandRun struct {
 	command job.Command
 	signals *job.Signals // nil unless the process was taken over
 
-	// holdsPMI reports whether Hydra waits for the end of this process rather than that of the job.
+	// holdsPMI reports whether Hydra waits for the end of this process rather than the job's.
 	holdsPMI bool
 
 	own     ownGroup
@@ -92,7 +91,7 @@ func newCommandRun(o Options) *commandRun {
 	return w
 }
 
-// becomeJob replaces this process with the command. It returns only if that fails.
+// becomeJob replaces this process with the command. It returns only on failure.
 func (w *commandRun) becomeJob(why error) error {
 	w.log.Warn(fmt.Sprintf("%v; the command runs without being measured", why))
 	return job.Exec(w.command, w.signals)
@@ -155,8 +154,8 @@ func (w *commandRun) run(ctx context.Context) (*Result, error) {
 	return w.finish(ctx, status, rec)
 }
 
-// start starts the job. In a process that was taken over, it changes the command line before: what looks for the job by
-// its arguments, such as pgrep -f, finds the job alone, and ps shows no secret of it twice.
+// start starts the job. In a process that was taken over, it changes the command line first: searches for the job by
+// its arguments, such as pgrep -f, find only the job, and ps does not show its secrets twice.
 func (w *commandRun) start() (*job.Job, error) {
 	command := w.withIntakeEnv(w.withMarksEnv(w.command))
 	if !w.o.TakeOver {
@@ -172,8 +171,8 @@ func (w *commandRun) start() (*job.Job, error) {
 	return j, err
 }
 
-// wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job,
-// even if descendants of it go on to write what is copied.
+// wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job, even if descendants
+// of it still write to copied streams.
 func (w *commandRun) wait(ctx context.Context, j *job.Job, stopSampling func()) job.Status {
 	release := context.AfterFunc(ctx, func() {
 		w.scrapeNow()
@@ -188,8 +187,8 @@ func (w *commandRun) wait(ctx context.Context, j *job.Job, stopSampling func()) 
 	return j.Wait()
 }
 
-// cannotStart removes what was claimed for the job. If this process is perfagent's own and cannot
-// create a child, it becomes the job.
+// cannotStart removes the files and the control group claimed for the job. If this process is perfagent's own and
+// cannot create a child, it becomes the job.
 func (w *commandRun) cannotStart(err error) error {
 	w.output.abandon()
 	w.leaveRoster("")
@@ -249,8 +248,7 @@ func (w *commandRun) finish(ctx context.Context, status job.Status, rec *collect
 	return result, errors.Join(err, failure(status), ctx.Err())
 }
 
-// failure returns what perfagent itself has failed at: to learn how the job ended, or to copy its
-// streams.
+// failure returns perfagent's failure to read the job's exit status or to copy its streams.
 func failure(status job.Status) error {
 	err := status.Err
 	if err != nil {
@@ -263,8 +261,8 @@ func failure(status job.Status) error {
 	return err
 }
 
-// cutBy returns a channel that receives the reason to end the push early: a signal after the job's end,
-// or ctx. release frees the channel.
+// cutBy returns a channel that receives the reason to end the push early: a signal after the job's end, or ctx. release
+// frees the channel.
 func cutBy[S os.Signal](ctx context.Context, signals <-chan S) (cut <-chan string, release func()) {
 	why, done := make(chan string, 1), make(chan struct{})
 	go func() {
@@ -298,7 +296,8 @@ func newJob(s job.Status) *reporter.Job {
 	}
 }
 
-// ParentVariable is set in a job's environment, for a perfagent within the job: PID NODE HOST of the one around it.
+// ParentVariable is set in a job's environment, for a perfagent within the job: PID NODE HOST of the perfagent around
+// it.
 const ParentVariable = "PERFAGENT_PARENT"
 
 // The variables of a job, apart from those for marks, operations and MLflow.
@@ -307,14 +306,14 @@ const (
 	nodeVariable  = "PERFAGENT_NODE"
 )
 
-// A parent is the perfagent around this process, as the environment says. A launcher may have brought the
-// variable to another host.
+// A parent is the perfagent around this process, from the environment. A launcher may have passed the variable to
+// another host.
 type parent struct {
 	pid, node int
 	host      string
 }
 
-// findParent returns the perfagent that PERFAGENT_PARENT names, and reports whether there is one.
+// findParent returns the perfagent of PERFAGENT_PARENT, and reports whether there is one.
 func findParent() (p parent, ok bool) {
 	n, err := fmt.Sscanf(os.Getenv(ParentVariable), "%d %d %s", &p.pid, &p.node, &p.host)
 	return p, n == 3 && err == nil
@@ -326,7 +325,7 @@ func (p parent) contains() bool {
 	return err == nil && host == p.host && procfile.DescendsFrom(p.pid)
 }
 
-// jobEnv returns what the job's environment gets, so that a perfagent in it knows the run.
+// jobEnv returns additions to the job's environment, by which a perfagent in it recognizes the run.
 func (o Options) jobEnv() []string {
 	env := []string{runIDVariable + "=" + o.RunID, fmt.Sprintf("%s=%d", nodeVariable, *o.Node)}
 	if host, err := os.Hostname(); err == nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// shell returns options that run a script, with the report in a directory of the test's own.
+// shell returns options that run a script, with the report in a temporary directory.
 func shell(t *testing.T, script string) Options {
 	t.Helper()
 	return Options{
@@ -45,7 +45,7 @@ func mustRun(t *testing.T, o Options) *Result {
 	return result
 }
 
-// read reads the report that a result names.
+// read reads the report of a result.
 func read(t *testing.T, r *Result) *reporter.Report {
 	t.Helper()
 
@@ -57,7 +57,7 @@ func read(t *testing.T, r *Result) *reporter.Report {
 	return report
 }
 
-// whyMissing returns the reason for which something is missing in a node; "" if it is not.
+// whyMissing returns the reason why something is missing in a node; "" if it is not.
 func whyMissing(n *reporter.Node, what string) string {
 	for _, m := range n.Missing {
 		if m.What == what {
@@ -95,7 +95,7 @@ func TestRun_LeavesReportAndPage(t *testing.T) {
 	}
 }
 
-// What perfagent cannot know inside another program is absent, with its reason.
+// Values that are unknown inside another program are missing, with a reason.
 func TestRun_SaysWhatALibraryCannotKnow(t *testing.T) {
 	t.Parallel()
 	node := read(t, mustRun(t, shell(t, "true"))).Nodes["0"]
@@ -108,7 +108,7 @@ func TestRun_SaysWhatALibraryCannotKnow(t *testing.T) {
 	}
 }
 
-// An environment that has room for the command's arguments alone is the job's as it is.
+// If the command's arguments fit only with the original environment, the job gets it unchanged.
 func TestRun_EnvironmentWithoutRoom(t *testing.T) {
 	fillEnvironment(t)
 	o := shell(t, `test -z "$PERFAGENT_MARKS"`)
@@ -189,7 +189,7 @@ func TestRun_OwnFailures(t *testing.T) {
 	}
 }
 
-// A job that finishes its work on TERM keeps its own exit code.
+// A job that ends on TERM keeps its exit code.
 func TestRun_ContextDone(t *testing.T) {
 	t.Parallel()
 	started, out := io.Pipe()
@@ -232,8 +232,7 @@ func TestRun_ContextDoneFromTheBeginning(t *testing.T) {
 	}
 }
 
-// A report that can be written nowhere is perfagent's own failure, and the job's exit code is
-// known all the same.
+// A report that cannot be written anywhere is perfagent's failure, and the job's exit code is still known.
 func TestRun_NoRoomForTheReport(t *testing.T) {
 	if os.Getenv("AGENT_TEST_NO_ROOM") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_NoRoomForTheReport$", "-test.v")
@@ -269,7 +268,7 @@ func shellIn(out, script string) Options {
 	}
 }
 
-// Runs at once do not meet, and the program's own children are its own.
+// Concurrent runs do not interfere, nor with other children of the program.
 func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
@@ -293,8 +292,8 @@ func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
 	all.Wait()
 }
 
-// A descendant that outlives the job and holds its stdout is waited for, but what the node does
-// meanwhile is not the run's.
+// A descendant that outlives the job and holds its stdout is waited for, but the run does not record the node in that
+// time.
 func TestRun_SamplesEndWithTheJob(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for what outlives its job")
 	t.Parallel()
@@ -320,7 +319,7 @@ type broken struct{ err error }
 func (b broken) Read([]byte) (int, error)  { return 0, b.err }
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
-// Output that was lost is perfagent's own failure, and the job's exit code is known all the same.
+// Lost output is perfagent's failure, and the job's exit code is still known.
 func TestRun_StreamThatFails(t *testing.T) {
 	t.Parallel()
 	trouble := errors.New("trouble")
@@ -340,7 +339,7 @@ func TestRun_StreamThatFails(t *testing.T) {
 	}
 }
 
-// A job that something else waited for has no exit code that is known, and that is an error.
+// A job reaped by other code has an unknown exit code, which is an error.
 func TestRun_StatusNotKnown(t *testing.T) {
 	t.Parallel()
 	reaped := errors.New("wait for process 1: no child processes")
@@ -398,7 +397,7 @@ func TestRun_PerfPyLayout(t *testing.T) {
 	}
 }
 
-// The runtime of the calling program stays as it is.
+// The runtime of the calling program is not changed.
 func TestRun_LeavesTheRuntimeAlone(t *testing.T) {
 	procs := runtime.GOMAXPROCS(0)
 	percent := debug.SetGCPercent(123)
@@ -446,7 +445,7 @@ func TestOptions_Bad(t *testing.T) {
 	}
 }
 
-// A run keeps its options: the caller may change what it gave.
+// A run copies its options: the caller may change them.
 func TestOptions_AreTheRunsOwn(t *testing.T) {
 	t.Parallel()
 	node := 3
@@ -514,7 +513,7 @@ func TestRun_TakesOverOnce(t *testing.T) {
 	}
 }
 
-// The Result's report says of the push what the file says.
+// The Result's report has the same state of the push as the file.
 func TestRun_ResultHasTheStateOfThePush(t *testing.T) {
 	t.Parallel()
 	o := shell(t, "true")

@@ -28,11 +28,11 @@ import (
 
 // A Result is the outcome of a run.
 type Result struct {
-	// Report is what the run used. It is nil if reading the final sample timed out.
+	// Report is the report of the run. It is nil if reading the final sample timed out.
 	Report *reporter.Report
 
-	// ReportPath is the report's file and PagePath its page; "" if there is none. They are absolute
-	// paths, except with TakeOver and a relative Out.
+	// ReportPath is the report's file and PagePath its page; "" if there is none. They are absolute paths, except with
+	// TakeOver and a relative Out.
 	ReportPath, PagePath string
 
 	// ExitCode is the command's exit code, or 128+n after signal n; 0 for a Monitor or a sidecar.
@@ -44,32 +44,32 @@ type Result struct {
 	// FromTerminal reports whether that signal came from the terminal (Ctrl-C, Ctrl-\).
 	FromTerminal bool
 
-	// Reraise reports whether the program should end by Signal as well: its launcher, Hydra, takes exit
-	// code 128+n for that of a job that ended by itself. It is false without TakeOver.
+	// Reraise reports whether the program should end by Signal as well: its launcher, Hydra, takes exit code 128+n for
+	// a normal exit of the job. It is false without TakeOver.
 	Reraise bool
 
-	// Late receives TERM, INT, HUP and QUIT that this process is sent from now on. It is nil without TakeOver: then
-	// the process keeps its signals.
+	// Late receives TERM, INT, HUP and QUIT sent to this process from now on. It is nil without TakeOver: the process
+	// keeps its signals then.
 	Late <-chan syscall.Signal
 
-	// RankPart reports that the Report is of one of several ranks of the node, and that another rank ended later
-	// or is to. The last one gets the report of the node.
+	// RankPart reports whether Report covers only one of several ranks of the node. The last rank to end gets the
+	// report of the node.
 	RankPart bool
 
-	// Pushed describes what was sent to MLflow; "" unless the server has everything.
+	// Pushed describes the data sent to MLflow; "" unless the server has everything.
 	Pushed string
 
-	// Stored describes what was put into the store; "" unless the store has the report.
+	// Stored describes the object in the store; "" unless the store has the report.
 	Stored string
 }
 
-// ErrNoReport is the error of a run whose report could not be written anywhere. It is wrapped with
-// the reason.
+// ErrNoReport is the error of a run without a report, because it could not be written anywhere. It is wrapped with the
+// reason.
 var ErrNoReport = errors.New("agent: the report could not be written")
 
 // A session is one recording, from claiming its files to the end of the push.
 type session struct {
-	o   Options // settled
+	o   Options // with defaults
 	log *zap.Logger
 	run reporter.Run // ID, command, platform, tags
 
@@ -81,16 +81,16 @@ type session struct {
 	missingOperations []reporter.Missing // why operations may be missing
 	observers         observers
 	reportStore       *store.Store     // nil if there is no store
-	partials          *partialUploader // nil if none are put
+	partials          *partialUploader // nil without partial reports
 
 	started time.Time    // when the job or the recording began
-	gpus    *gpu.Monitor // of a recording without a command of its own, which sample opens
+	gpus    *gpu.Monitor // set by sample, for a recording without a command
 
-	now func() host.Instant // nil = the machine's clocks are read; a test may have its own
+	now func() host.Instant // nil = the machine's clocks; set in tests
 }
 
-// newSession prepares a recording. It opens nothing yet. The command is redacted here, so that no
-// output of the recording knows its secrets.
+// newSession prepares a recording. It opens nothing yet. The command is redacted here, so that its secrets reach no
+// output.
 func newSession(o Options, command []string) *session {
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o), reportStore: openStore(&o),
@@ -121,8 +121,8 @@ func (s *session) head() journal.Head {
 // addObserver adds an observer.
 func (s *session) addObserver(one observer) { s.observers.list = append(s.observers.list, one) }
 
-// startObservers makes the live push and the live page begin with the first sample. started is the
-// start of the run; incomplete says why the reports of an active run have no end.
+// startObservers makes the live push and the live page begin with the first sample. started is the start of the run;
+// incomplete is Run.Incomplete of the reports of the active run.
 func (s *session) startObservers(head journal.Head, started time.Time, incomplete string) {
 	s.started = started
 	s.addObserver(s.output)
@@ -146,7 +146,7 @@ func (s *session) startObservers(head journal.Head, started time.Time, incomplet
 	}
 }
 
-// samplerOptions returns the Sampler's options. followGPUs is called if the host becomes ours to measure only later.
+// samplerOptions returns the Sampler's options. followGPUs is called if this recording takes over the host later.
 func (s *session) samplerOptions(followGPUs func()) collector.Options {
 	return collector.Options{
 		Interval: s.o.Interval, MaxLength: s.o.MaxLength, PerfPy: s.o.Compat == PerfPy,
@@ -162,8 +162,7 @@ func (s *session) reader(o host.Options) *host.Reader {
 	return host.NewReader(o)
 }
 
-// ownUse returns what perfagent itself has used so far. Inside another program it cannot be told
-// apart from the program's own use.
+// ownUse returns perfagent's own usage so far. Inside another program it is unknown.
 func (s *session) ownUse() reporter.Agent {
 	use := reporter.Agent{Version: Version()}
 	if s.o.TakeOver {
@@ -186,7 +185,7 @@ func (s *session) input(rec *collector.Recording, missing []reporter.Missing) di
 	}}
 }
 
-// makeReport makes the report of a recording, in our form or in perf.py's.
+// makeReport makes the report of a recording, in our format or in perf.py's.
 func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 	if in.Recording.PerfPy != nil {
 		return reporter.NewPerfPyReport(in.Recording.PerfPy.Items(), in.Node, in.Recording.Host.CPUs, in.Run)
@@ -194,7 +193,7 @@ func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 	return diagnosis.New(in)
 }
 
-// encoding returns what writes a report's file, in our format or in perf.py's.
+// encoding returns a function that writes a report's file, in our format or in perf.py's.
 func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io.Writer) error {
 	return func(w io.Writer) (err error) {
 		defer recoverAs("damaged report", &err)
@@ -209,8 +208,9 @@ func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io
 	}
 }
 
-// prepare returns what writes the file of a report that an encoding writes. If the report is also to be sent, to a
-// store or a server, the delivery gets its bytes; else it is never in memory as a whole, which may take a few MiB.
+// prepare returns a function that writes the file of a report, given its encoding. If the report is also to be sent, to
+// a store or a server, the delivery gets its bytes; otherwise the encoded report, which may take a few MiB, is never in
+// memory as a whole.
 func (s *session) prepare(d *delivery, encoding func(io.Writer) error) (file func(io.Writer) error, err error) {
 	if s.reportStore == nil && !s.tracking.isEnabled() {
 		return encoding, nil
@@ -223,7 +223,7 @@ func (s *session) prepare(d *delivery, encoding func(io.Writer) error) (file fun
 	return bytesWriter(d.data), nil
 }
 
-// bytesWriter returns what writes a file's bytes.
+// bytesWriter returns a function that writes data.
 func bytesWriter(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -234,9 +234,9 @@ func bytesWriter(data []byte) func(io.Writer) error {
 // nodeName returns the node's key in a report.
 func (s *session) nodeName() string { return strconv.Itoa(*s.o.Node) }
 
-// reportSoFar returns a function that makes reports of the active run. It may be called from any
-// goroutine, with copies of the Recording. incomplete says why there is no end. Before the first sample it
-// gives one reason for everything that is absent.
+// reportSoFar returns a function that makes reports of the active run. It may be called concurrently, with copies of
+// the Recording. incomplete is Run.Incomplete of the reports. Before the first sample, a report has one reason for all
+// missing values.
 func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *reporter.Report {
 	missing := slices.Clone(s.output.missing)
 	return func(rec *collector.Recording) *reporter.Report {
@@ -259,9 +259,8 @@ func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *rep
 // manySamples is the number of kept samples from which a report makes much garbage.
 const manySamples = 250
 
-// deliver writes the report of a recording that has ended and its page, calls OnReport, and pushes. A
-// value from cut ends the push early. The error is perfagent's own. deliver fills in result even if
-// it fails.
+// deliver writes the report of a recording that has ended and its page, calls OnReport, and pushes. A value from cut
+// ends the push early. The error is a failure of perfagent. deliver fills in result even if it fails.
 func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string) error {
 	if in.Recording.Ring.Len() > manySamples {
 		s.o.allowSecondThread()
@@ -304,7 +303,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	return nil
 }
 
-// publish calls OnReport and pushes what was written.
+// publish calls OnReport and pushes the report.
 func (s *session) publish(result *Result, d delivery, cut <-chan string) {
 	if s.o.OnReport != nil {
 		s.o.OnReport(result)
@@ -324,8 +323,8 @@ func (s *session) publish(result *Result, d delivery, cut <-chan string) {
 	result.Report = withPush(result.Report, d.node, reporter.Push{MLflow: pushed, Store: state})
 }
 
-// withPush returns the report with the states of the pushes, as its file has them. perf.py's numbers have no
-// place for them. The report itself is not changed: observers may still read it.
+// withPush returns a copy of the report with the states of the pushes, as in its file, or the report itself for
+// perf.py's numbers, which have no place for them. The report is not modified, because observers may still read it.
 func withPush(r *reporter.Report, node string, state reporter.Push) *reporter.Report {
 	n := r.Nodes[node]
 	if n == nil || n.Push == nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// sidecarRuns is the reason why the report of a running sidecar has no end.
+// sidecarRuns is Run.Incomplete in reports of a running sidecar.
 const sidecarRuns = "the sidecar is still running"
 
-// Sidecar watches the host until ctx is done, and then writes a report. Until then it refreshes the
-// report every 30 seconds. A done ctx is not an error; a report that cannot be written is (ErrNoReport).
+// Sidecar watches the host until ctx is done, and then writes a report. Until then it refreshes the report every 30
+// seconds. A done ctx is not an error; a report that cannot be written is (ErrNoReport).
 func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	o, leave, err := admit(o)
 	if err != nil {
@@ -43,8 +43,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	return s.finishRecording(s.input(rec, s.observers.end()))
 }
 
-// admit checks the options of a recording without a command of its own, and fills in the defaults. leave ends the
-// recording.
+// admit checks the options of a recording without a command, and fills in the defaults. leave ends the recording.
 func admit(o Options) (settled Options, leave func(), err error) {
 	if err := o.Check(); err != nil {
 		return o, nil, err
@@ -58,9 +57,9 @@ func admit(o Options) (settled Options, leave func(), err error) {
 	return o.withDefaults(), leave, nil
 }
 
-// beginRecording claims the files of a recording that starts no job, and starts the observers. It is an error if no
-// file can be written, unless the recording is of this program. incomplete says why the reports of the active run have
-// no end.
+// beginRecording claims the files of a recording that starts no job, and starts the observers. Without a writable file
+// it returns an error, unless the recording is a Monitor's. incomplete is Run.Incomplete of the reports of the active
+// run.
 func (s *session) beginRecording(which marksFile, incomplete string) error {
 	head := s.head()
 	s.output = s.openOutput(head, which)
@@ -76,7 +75,7 @@ func (s *session) beginRecording(which marksFile, incomplete string) error {
 	return nil
 }
 
-// finishRecording makes, writes and pushes the report of a recording beside jobs.
+// finishRecording makes, writes and pushes the report of a recording that started no job.
 func (s *session) finishRecording(in diagnosis.Input) (*Result, error) {
 	var further chan os.Signal // a program that imports this package keeps its signals
 	if s.o.TakeOver {
@@ -90,8 +89,8 @@ func (s *session) finishRecording(in diagnosis.Input) (*Result, error) {
 	return result, s.deliver(in, result, cut)
 }
 
-// sample samples the host and a job until ctx is done. It gives up on a source that hangs then. ready is
-// called after the baseline.
+// sample samples the host and a job until ctx is done. Then it gives up on a source that hangs. ready is called after
+// the baseline.
 func (s *session) sample(
 	ctx context.Context, job host.JobOptions, ready func(*collector.Sampler),
 ) (*collector.Recording, error) {
@@ -117,7 +116,7 @@ func (s *session) sample(
 	return s.awaitRecording(recorded)
 }
 
-// awaitRecording returns what was recorded when the sampling has been ended. It gives up on a source that hangs.
+// awaitRecording returns the recording after the end of sampling. It gives up on a source that hangs.
 func (s *session) awaitRecording(recorded <-chan *collector.Recording) (*collector.Recording, error) {
 	rec, ok := timeout.Receive(recorded, diskTimeout)
 	if !ok {

@@ -21,16 +21,16 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// soakFlag has TestSoak simulate a whole week.
+// soakFlag makes TestSoak simulate a whole week.
 var soakFlag = flag.Bool("soak", false, "simulate seven days instead of two hours")
 
 const (
-	soakNet   = 64 << 10  // bytes that come in each second
-	soakBurst = 256 << 20 // and in one of them
-	soakBusy  = 25        // ticks of each CPU that are busy in each second
+	soakNet   = 64 << 10  // bytes received in each second
+	soakBurst = 256 << 20 // and in a single one
+	soakBusy  = 25        // busy ticks of each CPU in each second
 )
 
-// A soak is a host under a load that is known, and an observer that moves it on by a second with each sample.
+// A soak is a host under a known load, and an observer that advances it by a second with each sample.
 type soak struct {
 	t       *testing.T
 	proc    string
@@ -54,7 +54,7 @@ func (k *soak) begin(*collector.Recording) {}
 
 func (k *soak) end() []reporter.Missing { return nil }
 
-// observe writes what the kernel would say a second later.
+// observe writes the kernel files of a second later.
 func (k *soak) observe(*collector.Sample, *collector.Recording) {
 	k.seconds++
 	k.received += soakNet
@@ -68,7 +68,7 @@ func (k *soak) observe(*collector.Sample, *collector.Recording) {
 	if k.seconds%k.tenth == 0 {
 		var m runtime.MemStats
 		runtime.GC()
-		runtime.GC() // what pools held is gone after two
+		runtime.GC() // empties pools
 		runtime.ReadMemStats(&m)
 		k.heaps = append(k.heaps, m.HeapAlloc)
 	}
@@ -86,7 +86,7 @@ func (k *soak) file(name, format string, values ...any) {
 	}
 }
 
-// For days, a recording takes no more memory and no more of the disk than in its first hours, and its totals are exact.
+// For days, a recording uses no more memory and disk than in its first hours, and its totals are exact.
 func TestSoak(t *testing.T) {
 	seconds := 2 * 3600
 	if *soakFlag {
@@ -125,7 +125,7 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// soakDir returns a directory for all files, in memory where that is possible: a week has 200,000 syncs.
+// soakDir returns a directory for all files, in memory if possible: a week has 200,000 syncs.
 func soakDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "perfagent-soak-")
@@ -136,12 +136,12 @@ func soakDir(t *testing.T) string {
 	return dir
 }
 
-// check checks the report, and what was needed meanwhile.
+// check checks the report, and the resources used.
 func (k *soak) check(t *testing.T, result *Result, seconds int) {
 	t.Helper()
 	const mib = 1 << 20
 	n := reportertest.ReadFile(t, result.ReportPath).Nodes["0"]
-	// The last second's sample is followed by the closing one, which comes half a second later.
+	// The last second's sample is followed by the closing one, half a second later.
 	if n.Sampling.Samples != int64(seconds)+1 || n.Sampling.MissedTicks != 0 || n.Sampling.LongestGapSeconds != 1 {
 		t.Errorf("sampling: %+v", n.Sampling)
 	}
@@ -160,7 +160,7 @@ func (k *soak) check(t *testing.T, result *Result, seconds int) {
 		}
 	}
 
-	// A leak is in every reading; what was in use at one moment is not.
+	// A leak is in every reading; a momentary use is not.
 	first, last := k.heaps[1], slices.Min(k.heaps[len(k.heaps)-3:])
 	st, err := os.Stat(result.ReportPath)
 	if err != nil {

@@ -23,8 +23,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A jobSource measures the job's own usage, from the control group that holds it or from its
-// processes. It also samples the node's GPUs.
+// A jobSource measures the job's usage, from its control group or from its processes. It also samples the node's GPUs.
 type jobSource struct {
 	options  host.JobOptions
 	jobGroup *cgroup.JobGroup // nil if none was made
@@ -35,10 +34,10 @@ type jobSource struct {
 	sampling  context.Context
 	stop      context.CancelFunc
 	following atomic.Bool   // the GPUs are sampled
-	ended     chan struct{} // closed when they no longer are
+	ended     chan struct{} // closed when that has ended
 }
 
-// An ownGroup is the control group that this process is in, or why it cannot be seen.
+// An ownGroup is the control group of this process, or the reason why it is unknown.
 type ownGroup struct {
 	group *cgroup.Group
 	err   error
@@ -49,7 +48,7 @@ func findOwnGroup() ownGroup {
 	return ownGroup{group, err}
 }
 
-// applyTo makes it the group that limits the job, but does not count the job's use by it.
+// applyTo sets the group as the one that limits the job, but does not measure the job by it.
 func (g ownGroup) applyTo(o *host.JobOptions) {
 	if g.err != nil {
 		o.GroupErr = g.err
@@ -59,8 +58,8 @@ func (g ownGroup) applyTo(o *host.JobOptions) {
 	g.group.CountTasks(false)
 }
 
-// newJobSource decides how to measure a job that has not started yet, and makes a control group for it
-// if one is wanted. The job waits for it.
+// newJobSource decides how to measure a job before its start, and makes a control group for it if requested. The job
+// waits for it.
 func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
 	src.options = host.JobOptions{
@@ -81,7 +80,7 @@ func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	}
 
 	g := gpu.Options{Interval: o.Interval, Env: src.options.Env}
-	if o.TakeOver { // else only package gpu waits for the program that it starts
+	if o.TakeOver { // otherwise package gpu waits for its child itself
 		g.Start = func(fork func() (int, error)) error { return src.job.StartHelper(fork) }
 	}
 	src.gpus = gpu.Open(g)
@@ -89,7 +88,7 @@ func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	return src
 }
 
-// newTree returns the processes that o selects, or the reason why they cannot be found.
+// newTree returns the processes selected by o, or the reason why they cannot be found.
 func newTree(o process.Options) (*process.Tree, error) {
 	self, err := os.Readlink("/proc/self")
 	if err == nil && self != strconv.Itoa(os.Getpid()) {
@@ -118,9 +117,9 @@ func (src *jobSource) makeGroup(name string) {
 	src.options.Source, src.options.Group = host.JobFromCreated, made.Group()
 }
 
-// useGroup takes the control group of this process as the job's if it holds nothing but this process
-// and, soon, the job. A shell or a test runner in the same group uses CPU that is not the job's, and
-// so does a program that imports this package. The group limits the job in any case.
+// useGroup measures the job by the control group of this process if that contains only this process and, soon, the job.
+// A shell or a test runner in the same group uses CPU that is not the job's, and so does a program that imports this
+// package. The group limits the job in any case.
 func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 	own.applyTo(&src.options)
 	g := own.group
@@ -128,8 +127,8 @@ func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 		return
 	}
 
-	// The first of several ranks may find itself alone in a group that the others will join. Slurm gives each
-	// task a group of its own.
+	// The first of several ranks may find itself alone in a group that the others will join. Slurm gives each task a
+	// separate group.
 	if amongRanks && !strings.Contains(g.Path(), "/task_") {
 		return
 	}
@@ -141,7 +140,7 @@ func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 	}
 }
 
-// begin is called once the job runs. holds reports whether the host, with its GPUs, is ours to measure.
+// begin is called once the job runs. holds reports whether this recording measures the host and its GPUs.
 func (src *jobSource) begin(j *job.Job, holds bool) {
 	src.job = j
 	if j.UsesFallbackEnviron() {
@@ -175,11 +174,11 @@ func (src *jobSource) followGPUs() {
 	}()
 }
 
-// gpuTimeout is how long to wait for the end of the program that queries the GPUs. After that it is
-// killed with all that it has started.
+// gpuTimeout is how long to wait for the end of the program that queries the GPUs. After that it is killed with its
+// descendants.
 const gpuTimeout = 30 * time.Millisecond
 
-// end removes what was made. A group in which processes of the job are still running stays, and end
+// end removes the control group made for the job. A group in which processes of the job still run stays, and end
 // records that in j. The group must not be read concurrently.
 func (src *jobSource) end(j *reporter.Job) {
 	src.endHelpers()
@@ -201,8 +200,8 @@ func (src *jobSource) end(j *reporter.Job) {
 	}
 }
 
-// leave is end for a sampler that did not return: it may still be reading the group, which therefore
-// stays. leave returns a message about that.
+// leave is end for a sampler that did not return: it may still be reading the group, which therefore stays. leave
+// returns a message about that.
 func (src *jobSource) leave() string {
 	src.endHelpers()
 	if src.jobGroup == nil {
@@ -212,7 +211,7 @@ func (src *jobSource) leave() string {
 	return fmt.Sprintf("; control group %s stays: once it is empty, remove it with rmdir", src.options.Group.Path())
 }
 
-// endHelpers ends the processes that are ours and not the job's.
+// endHelpers ends perfagent's helper processes.
 func (src *jobSource) endHelpers() {
 	src.stop()
 	if src.following.Load() {
@@ -225,12 +224,12 @@ func (src *jobSource) endHelpers() {
 	}
 }
 
-// addMissing notes what does not work with the job's control group.
+// addMissing records a failure with the job's control group.
 func (src *jobSource) addMissing(code reporter.Code, err error) {
 	src.missing = append(src.missing, reporter.Missing{What: host.SourceCgroup, Code: code, Why: err.Error()})
 }
 
-// reaped returns what the job's dead processes have used.
+// reaped returns the usage of the job's dead processes.
 func (src *jobSource) reaped() host.ReapedUsage {
 	if src.job == nil {
 		return host.ReapedUsage{}
@@ -252,7 +251,7 @@ func (src *jobSource) reaped() host.ReapedUsage {
 	}
 }
 
-// idle returns how many processes of ours are in our control group that use nothing.
+// idle returns the number of perfagent's processes in our control group that use nothing.
 func (src *jobSource) idle() int {
 	if src.job == nil || src.job.Witness() == 0 {
 		return 0
@@ -260,7 +259,7 @@ func (src *jobSource) idle() int {
 	return 1
 }
 
-// endedProcesses returns the job's processes that were waited for since the last call.
+// endedProcesses returns the job's processes that were reaped since the last call.
 func (src *jobSource) endedProcesses() []process.ReapedProcess {
 	if src.job == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A stopper stops the job when a rule of Options.StopIf holds. It is an observer of the run: rules are
-// checked at each sample.
+// A stopper stops the job when a rule of Options.StopIf holds. It is an observer of the run: rules are checked at each
+// sample.
 type stopper struct {
 	*commandRun
 	ctx      context.Context
@@ -25,7 +25,7 @@ type stopper struct {
 	refused  bool // the job may not be signalled
 
 	done   chan struct{} // closed when the job has been stopped; nil until a rule holds
-	killed bool          // KILL was sent; known when done is closed
+	killed bool          // KILL was sent; valid once done is closed
 }
 
 // addStopper adds a stopper to the observers of the run, if there are rules.
@@ -53,8 +53,7 @@ func (o Options) rules() (rules []collector.Rule) {
 
 func (s *stopper) begin(*collector.Recording) {}
 
-// observe checks all rules, because each of them keeps account of its duration. The first one that
-// holds stops the job.
+// observe checks all rules, because each of them tracks its duration. The first one that holds stops the job.
 func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 	if s.done != nil || s.refused {
 		return
@@ -77,8 +76,8 @@ func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// stop sends TERM to the job's main process, as kill(1) would, and leaves the rest to a goroutine. A
-// job that has ended by itself is left alone.
+// stop sends TERM to the job's main process, as kill(1) would, and leaves the rest to a goroutine. A job that has ended
+// by itself is left alone.
 func (s *stopper) stop(rule *collector.Rule, value float64, rec *collector.Recording) {
 	at := time.Now()
 	switch err := s.source.job.Signal(syscall.SIGTERM); {
@@ -99,16 +98,16 @@ func (s *stopper) stop(rule *collector.Rule, value float64, rec *collector.Recor
 	go s.awaitProcesses(&survivors{tree: s.reader.JobTree(), caller: timeout.NewCaller[processCount]()})
 }
 
-// The shortest and the longest pause between two looks at the job's processes, and for how long KILL is repeated.
+// The shortest and the longest pause between two looks at the job's processes, and how long KILL is repeated.
 const (
 	shortLook = 10 * time.Millisecond
 	longLook  = 200 * time.Millisecond
 	killing   = 5 * time.Second
 )
 
-// awaitProcesses waits until no process of the job is left, and kills those that are left after the grace. It
-// looks at them all the time, so as to know those whose parents end. A signal to perfagent or the end
-// of ctx, which have ended the main process too, end the grace for the others.
+// awaitProcesses waits until no process of the job is left, and kills the remaining ones after the grace. It keeps
+// looking at them, so that it knows those with ended parents. Once the main process has ended, a signal to perfagent or
+// the end of ctx ends the grace for the others.
 func (s *stopper) awaitProcesses(rest *survivors) {
 	defer close(s.done)
 	grace := time.NewTimer(s.o.StopGrace)
@@ -144,12 +143,11 @@ func closed(done <-chan struct{}) bool {
 	}
 }
 
-// kill sends KILL to all processes of the job, again and again until there are none: some may be made
-// meanwhile.
+// kill sends KILL to all processes of the job, repeatedly until there are none: new ones may start in the meantime.
 func (s *stopper) kill(rest *survivors) {
 	s.killed = s.source.job.Signal(syscall.SIGKILL) == nil
 	if s.source.jobGroup != nil {
-		_ = s.source.jobGroup.Kill() // those that it cannot kill come next
+		_ = s.source.jobGroup.Kill() // the loop below kills the rest
 	}
 
 	for end := time.Now().Add(killing); ; time.Sleep(shortLook) {
@@ -165,7 +163,7 @@ func (s *stopper) kill(rest *survivors) {
 	}
 }
 
-// end waits for the end of the job's processes: at most for the grace, and for the killing.
+// end waits for the end of the job's processes: at most for the grace and the killing.
 func (s *stopper) end() []reporter.Missing {
 	if s.done != nil {
 		<-s.done
@@ -174,7 +172,7 @@ func (s *stopper) end() []reporter.Missing {
 	return nil
 }
 
-// recordKill adds to a recording whether the job had to be killed. Readers of copies keep what they have.
+// recordKill records whether the job had to be killed. Copies of the recording are not modified.
 func (s *stopper) recordKill(rec *collector.Recording) {
 	if s == nil || s.done == nil {
 		return
@@ -185,14 +183,13 @@ func (s *stopper) recordKill(rec *collector.Recording) {
 	rec.Account.Stop = &stop
 }
 
-// survivors are the processes of a job that is being stopped. The kernel may never answer for one of
-// them.
+// survivors are the processes of a job that is being stopped. The kernel may never answer for one of them.
 type survivors struct {
 	tree   *process.Tree // nil if they cannot be found
 	caller *timeout.Caller[processCount]
 }
 
-// A processCount is the number of processes that were there, and the error of finding or killing one of them.
+// A processCount is the number of existing processes, and an error of finding or killing them.
 type processCount struct {
 	n   int
 	err error
@@ -200,8 +197,8 @@ type processCount struct {
 
 var errNoAnswer = errors.New("the kernel does not answer for one of them")
 
-// call asks the tree how many there are, or kills them and returns how many there were; 0 if they cannot be found. If
-// it does not answer in time, ask counts one process: the job is not known to have ended.
+// call runs question, which counts or kills the processes of the tree, and returns their number; 0 if they cannot be
+// found. After a timeout it returns 1: the job is not known to have ended.
 func (v *survivors) call(question func(*process.Tree) (int, error)) (int, error) {
 	if v.tree == nil {
 		return 0, nil

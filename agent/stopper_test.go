@@ -33,7 +33,7 @@ func TestRun_StopsWhenARuleHolds(t *testing.T) {
 	}
 }
 
-// A child that has the pipe of Stdout, too, is killed after the grace, and Run returns.
+// A child that ignores TERM and holds the pipe of Stdout is killed after the grace, and Run returns.
 func TestRun_KillsWhatMindsNoTerm(t *testing.T) {
 	t.Parallel()
 	o := stopping(t, `trap '' TERM; setsid sleep 60 & while :; do sleep 0.02; done`, "job_processes >= 2 for 100ms")
@@ -47,7 +47,7 @@ func TestRun_KillsWhatMindsNoTerm(t *testing.T) {
 	}
 }
 
-// When ctx ends in the grace the main process has had its TERM, and what it leaves is killed at once.
+// When ctx ends in the grace, the main process has had its TERM, and remaining processes are killed immediately.
 func TestRun_StopsAtOnceWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	o := stopping(t, `sh -c 'trap "" TERM; echo ready; while :; do sleep 0.02; done' & wait`, "job_processes >= 2 for 200ms")

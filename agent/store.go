@@ -14,14 +14,14 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// storeResult is the outcome: the state, and what was stored in words; "" unless the store has it.
+// storeResult is the state of a put and its description; outcome is "" unless the store has the report.
 type storeResult struct {
 	state   *reporter.StoreState
 	outcome string
 }
 
-// pendingIn returns the bytes of a report's file that says that the report is still to be put into the store. Nothing
-// of a store is in perf.py's format.
+// pendingIn returns a report's file with the state "pending" for the store, or unchanged in perf.py's format, which has
+// no place for it.
 func (s *session) pendingIn(data []byte, node string) []byte {
 	if s.reportStore == nil || s.o.Compat != "" {
 		return data
@@ -36,7 +36,7 @@ func (s *session) pendingIn(data []byte, node string) []byte {
 	return pending
 }
 
-// openStore opens the store, whose address Check has seen. It connects to nothing. It returns nil if there is none.
+// openStore opens the store, whose address was checked before. It connects to nothing. It returns nil if there is none.
 func openStore(o *Options) *store.Store {
 	if o.Store == "" {
 		return nil
@@ -53,8 +53,7 @@ func openStore(o *Options) *store.Store {
 	return to
 }
 
-// startStoring begins to put a report into the store, and returns what waits for the outcome. It returns nil if there
-// is no store.
+// startStoring begins to put a report into the store. wait waits for the outcome; it is nil if there is no store.
 func (s *session) startStoring(ctx context.Context, d delivery) (wait func() storeResult) {
 	if s.reportStore == nil || d.toStore == nil {
 		return nil
@@ -96,7 +95,7 @@ func (s *session) putReport(ctx context.Context, d delivery) storeResult {
 		text.SizeText(float64(len(d.toStore))/(1<<20)), text.Seconds(time.Since(begun).Seconds()))}
 }
 
-// recordStoring records what has become of the put. It logs one line if the report is not in the store.
+// recordStoring records the state of the put. It logs one line if the report is not in the store.
 func (s *session) recordStoring(d *delivery, out storeResult) {
 	s.recordPush(d, "store: "+out.state.Error, out.state.State, func(data []byte) ([]byte, error) {
 		return reporter.WithStore(data, map[string]*reporter.StoreState{d.node: out.state})

@@ -21,15 +21,15 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// A mlflowTracking holds the MLflow destination of a run, from the options and the environment. It contacts
-// no server by itself. It is an observer of the run, for the live push.
+// An mlflowTracking holds the MLflow destination of a run, from the options and the environment. Creating it contacts
+// no server. It is an observer of the run, for the live push.
 type mlflowTracking struct {
 	uri   string // as given, perhaps with user info; never shown
 	state reporter.PushState
 	dest  pusher.Destination
 
 	node            string // its name in MLflow
-	ofRank          bool   // the job is of one rank of several on the node
+	ofRank          bool   // the job is one of several ranks on the node
 	pushedElsewhere bool   // another agent of the node pushes live
 
 	head  *journal.Head // describes the run to the live push; nil if there is none
@@ -72,7 +72,7 @@ func newTracking(o Options) *mlflowTracking {
 	return t
 }
 
-// nodeInMLflow returns the name that the node of settled options has in MLflow.
+// nodeInMLflow returns the node's name in MLflow, for options with defaults.
 func (o Options) nodeInMLflow() string {
 	index := strconv.Itoa(*o.Node)
 	if o.nodeGiven {
@@ -84,10 +84,10 @@ func (o Options) nodeInMLflow() string {
 	return pusher.NodeName(index, &id, host)
 }
 
-// configureRank makes the push that of one rank of several on the node. common is a text that only the agents of this
-// launch on this node have in common: the MLflow run that the job of any of them makes is found by it. The live push
-// sends the host's series alone, and waits for takeOver unless the rank measures the host from the beginning. It is
-// called before jobEnv.
+// configureRank configures the push for one of several ranks on this node. common is a string known to exactly the
+// agents of this launch on this node: it identifies the MLflow run that the job of any of them makes. The live push
+// sends only the host's series, and waits for startLive unless the rank measures the host from the beginning (holds).
+// Call it before jobEnv.
 func (t *mlflowTracking) configureRank(common string, holds bool) {
 	t.ofRank, t.pushedElsewhere = true, !holds
 	if t.isEnabled() {
@@ -105,8 +105,8 @@ func (t *mlflowTracking) startLive() {
 // isEnabled reports whether there is a server to push to.
 func (t *mlflowTracking) isEnabled() bool { return t.state.State == reporter.PushPending }
 
-// jobEnv returns additions to the job's environment that put our tags on the MLflow runs that the job
-// makes. It leaves a value of MLFLOW_RUN_CONTEXT alone that it cannot parse.
+// jobEnv returns additions to the job's environment that put our tags on the MLflow runs that the job makes. It does
+// not touch a MLFLOW_RUN_CONTEXT that it cannot parse.
 func (t *mlflowTracking) jobEnv(runID string) []string {
 	if !t.isEnabled() {
 		return nil
@@ -136,12 +136,12 @@ func (t *mlflowTracking) jobEnv(runID string) []string {
 	return []string{entry}
 }
 
-// maxEnvEntry is the maximum size of one environment string of execve(2), with its terminator
-// (MAX_ARG_STRLEN of linux/binfmts.h). With a longer one the job could not start.
+// maxEnvEntry is the maximum size of one environment string of execve(2), with its terminator (MAX_ARG_STRLEN of
+// linux/binfmts.h). With a longer one the job could not start.
 const maxEnvEntry = 128 << 10
 
-// survivesJSON reports whether a JSON text survives being decoded and encoded. Invalid UTF-8 and
-// unpaired surrogates do not.
+// survivesJSON reports whether a JSON text survives being decoded and encoded. Invalid UTF-8 and unpaired surrogates do
+// not.
 func survivesJSON(text string) bool {
 	var value any
 	if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &value) != nil {
@@ -153,17 +153,17 @@ func survivesJSON(text string) bool {
 }
 
 const (
-	// maxResponse bounds the memory for an answer of the server, in bytes. The latest values of a run
-	// of a thousand nodes take 3 MB.
+	// maxResponse bounds the size of a response of the server, in bytes. The latest values of a run of a thousand nodes
+	// take 3 MB.
 	maxResponse = 8 << 20
 
-	// maxRefused is the number of retries at the job's end if the server refuses the connection. If
-	// the server is down for long, the jobs of a pipeline should not each wait for the timeout.
+	// maxRefused is the number of retries at the job's end if the server refuses the connection. If the server is down
+	// for long, the jobs of a pipeline should not each wait for the timeout.
 	maxRefused = 3
 )
 
-// connect returns a client for pushing while the job runs or at its end. The caller chooses the number
-// of retries; the variables MLFLOW_HTTP_… do not.
+// connect returns a client for pushing while the job runs or at its end. The number of retries is from the caller, not
+// from the variables MLFLOW_HTTP_….
 func (t *mlflowTracking) connect(retries int) (*mlflow.Client, error) {
 	cfg, err := pusher.ClientConfig(t.uri, Version(), os.LookupEnv)
 	if err != nil {
@@ -183,7 +183,7 @@ func (t *mlflowTracking) connect(retries int) (*mlflow.Client, error) {
 	return mlflow.New(cfg)
 }
 
-// unreachable reports whether there is no server at the address at all.
+// unreachable reports whether there is no server at the address.
 func unreachable(err error) bool {
 	var dns *net.DNSError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &dns) && dns.IsNotFound

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// rankTracking returns the tracking of a rank of a launch that tells no index of the node.
+// rankTracking returns the tracking of a rank of a launch without a node index.
 func rankTracking(t *testing.T, rank int, holds bool) *mlflowTracking {
 	t.Helper()
 	o := Options{MLflow: "http://127.0.0.1:1", RunID: "r"}.withDefaults()
@@ -21,7 +21,7 @@ func rankTracking(t *testing.T, rank int, holds bool) *mlflowTracking {
 	return tr
 }
 
-// The run that the job of any rank makes is found by each rank of the node, and by no other launch.
+// The MLflow run made by the job of any rank is found by each rank of the node, and by no other launch.
 func TestTracking_RanksShareTheInvocation(t *testing.T) {
 	a, b := rankTracking(t, 0, true), rankTracking(t, 1, false)
 	if a.dest.Invocation != b.dest.Invocation || a.jobEnv("r")[0] != b.jobEnv("r")[0] {
@@ -38,7 +38,7 @@ func TestTracking_RanksShareTheInvocation(t *testing.T) {
 	}
 }
 
-// A rank pushes live from when it measures the host, and once.
+// A rank pushes live once it measures the host, and starts only once.
 func TestTracking_OnlyTheHolderPushesLive(t *testing.T) {
 	a, b := rankTracking(t, 0, true), rankTracking(t, 1, false)
 	a.begin(nil)
@@ -53,7 +53,7 @@ func TestTracking_OnlyTheHolderPushesLive(t *testing.T) {
 	}
 }
 
-// Whoever pushes a node at its end knows the run from the rank that pushed live.
+// The rank that pushes the node at the end gets the MLflow run from the rank that pushed live.
 func TestTracking_AdoptsTheRunOfTheNode(t *testing.T) {
 	a := rankTracking(t, 0, true)
 	push := func(uri string) delivery {

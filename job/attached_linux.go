@@ -16,33 +16,32 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// An AttachedProcess is a process that this one did not start. When it has ended and another process gets its
-// ID, it is not taken for that one.
+// An AttachedProcess is a process that this one did not start. A later process with the same ID is not mistaken for it.
 type AttachedProcess struct {
 	pid   int
-	start uint64   // of its stat, in ticks since boot
-	file  *os.File // its pidfd; nil where the kernel gives none
-	fd    int      // of file, whose own method would make it block
+	start uint64   // in ticks since boot, from /proc/PID/stat
+	file  *os.File // its pidfd; nil without kernel support
+	fd    int      // of file; file.Fd() would make it blocking
 }
 
-// Attach finds the process with an ID. It needs no privilege and does nothing to the process. Close it
-// when done.
+// Attach finds the process with the given ID. It needs no privilege and does not disturb the process. The caller must
+// Close the result.
 func Attach(pid int) (*AttachedProcess, error) {
 	a := &AttachedProcess{pid: pid}
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case err == nil:
-		err = unix.SetNonblock(fd, true) // so that Go's runtime waits for it
+		err = unix.SetNonblock(fd, true) // for the runtime's poller
 		a.file, a.fd = os.NewFile(uintptr(fd), "pidfd"), fd
 	case errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM): // before Linux 5.3, or forbidden to containers
 		err = nil
 	}
-	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // the last two: perhaps a thread
+	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // EINVAL, ENOENT: perhaps a thread
 		if errStat := a.identify(); errStat != nil {
 			err = errStat
 		}
 	}
-	if err == nil && a.hasEnded() { // what has been read may be of the next process with the ID
+	if err == nil && a.hasEnded() { // what was read may be of a later process with this ID
 		err = unix.ESRCH
 	}
 	if err != nil {
@@ -53,7 +52,7 @@ func Attach(pid int) (*AttachedProcess, error) {
 	return a, nil
 }
 
-// normalizeNotFound replaces the errors of a process that is not there by one.
+// normalizeNotFound maps the errors for a missing process to errNotThere.
 func normalizeNotFound(err error) error {
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrNotExist) {
 		return errNotThere
@@ -63,7 +62,7 @@ func normalizeNotFound(err error) error {
 
 var errNotThere = errors.New("it is not there")
 
-// identify reads when the process began.
+// identify reads the start time of the process. It fails for a thread and for a dead process.
 func (a *AttachedProcess) identify() error {
 	status, err := os.ReadFile(a.path("status"))
 	if err != nil {
@@ -82,13 +81,13 @@ func (a *AttachedProcess) identify() error {
 	return err
 }
 
-// path returns the path of a file of the process in /proc.
+// path returns the path of a file in /proc/PID.
 func (a *AttachedProcess) path(name string) string {
 	return "/proc/" + strconv.Itoa(a.pid) + "/" + name
 }
 
-// stat reads when the process with the ID began, and whether it is dead: none of its threads runs. One
-// whose first thread has ended while others run is in state Z, too.
+// stat reads the start time of the process (ticks since boot), and whether it is dead, with no running threads. The
+// state of a process is Z as well when its first thread has ended and others run.
 func (a *AttachedProcess) stat() (start uint64, dead bool, err error) {
 	data, err := os.ReadFile(a.path("stat"))
 	if err != nil {
@@ -107,15 +106,15 @@ func (a *AttachedProcess) stat() (start uint64, dead bool, err error) {
 	return start, threads <= 1 && (state == "Z" || state == "X"), nil
 }
 
-// Close closes what is held of the process.
+// Close closes the pidfd.
 func (a *AttachedProcess) Close() {
 	if a.file != nil {
 		a.file.Close()
 	}
 }
 
-// Wait returns when the process has ended, or when ctx is done. It reports whether the process has
-// ended. Where the kernel does not tell the end of a process, Wait looks for it at the interval often.
+// Wait waits until the process has ended or ctx is done, and reports whether the process has ended. Without a pidfd,
+// Wait polls every often.
 func (a *AttachedProcess) Wait(ctx context.Context, often time.Duration) bool {
 	if a.file == nil || !a.wait(ctx) {
 		a.look(ctx, often)
@@ -124,8 +123,8 @@ func (a *AttachedProcess) Wait(ctx context.Context, often time.Duration) bool {
 	return a.hasEnded()
 }
 
-// wait waits by the pidfd, which is readable when the process has ended. It reports false if Go's
-// runtime cannot wait for it.
+// wait waits on the pidfd, which becomes readable when the process has ended. It reports false if Go's runtime cannot
+// wait on it.
 func (a *AttachedProcess) wait(ctx context.Context) bool {
 	raw, err := a.file.SyscallConn()
 	if err != nil || a.file.SetReadDeadline(time.Time{}) != nil {
@@ -139,7 +138,7 @@ func (a *AttachedProcess) wait(ctx context.Context) bool {
 	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// look looks for the process now and then.
+// look polls for the end of the process.
 func (a *AttachedProcess) look(ctx context.Context, often time.Duration) {
 	tick := time.NewTicker(often)
 	defer tick.Stop()
@@ -152,7 +151,7 @@ func (a *AttachedProcess) look(ctx context.Context, often time.Duration) {
 	}
 }
 
-// hasEnded reports whether the process has ended: nothing of it runs any more.
+// hasEnded reports whether all threads of the process have ended.
 func (a *AttachedProcess) hasEnded() bool {
 	if a.file == nil {
 		start, dead, err := a.stat()
@@ -166,13 +165,14 @@ func (a *AttachedProcess) hasEnded() bool {
 }
 
 const (
-	// reapTimeout is how long Status waits until the parent of the process has waited for it: the
-	// kernel keeps the exit status for others from then on.
+	// reapTimeout is how long Status waits for the parent to reap the process: only then does the kernel provide the
+	// exit status to others.
 	reapTimeout = 250 * time.Millisecond
 	reapStep    = 2 * time.Millisecond
 )
 
-// Status returns how a process ended that has. The error says why that is not known.
+// Status returns the exit code (128+n after signal n) and the signal ("" if none) of a process that has ended. The
+// error is the reason why they are unknown.
 func (a *AttachedProcess) Status() (exitCode int, signal string, err error) {
 	if a.file == nil {
 		return 0, "", errors.New(
@@ -207,7 +207,7 @@ func exitOf(ws syscall.WaitStatus) (code int, signal string) {
 	return ws.ExitStatus(), ""
 }
 
-// signalName returns the name of a signal, also of a real-time one.
+// signalName returns the name of a signal, real-time signals included.
 func signalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		return name

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// attachTo starts a shell's script and attaches to it.
+// attachTo starts a shell script and attaches to it.
 func attachTo(t *testing.T, script string) (*exec.Cmd, *AttachedProcess) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
@@ -58,7 +58,7 @@ func TestAttached_End(t *testing.T) {
 				if a.pid != cmd.Process.Pid || a.hasEnded() {
 					t.Errorf("process %d, over %v", a.pid, a.hasEnded())
 				}
-				if !pidfd { // as where the kernel has none
+				if !pidfd { // like a kernel without pidfd
 					a.Close()
 					a.file = nil
 				}
@@ -85,7 +85,7 @@ func TestAttached_End(t *testing.T) {
 	}
 }
 
-// The context ends the wait, however it waits, and nothing is left of it.
+// The context ends the wait, with and without a pidfd, and no goroutine is left.
 func TestAttached_WaitIsEnded(t *testing.T) {
 	cmd, a := attachTo(t, "exec sleep 100")
 	for _, pidfd := range []bool{true, false} {

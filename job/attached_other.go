@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// An AttachedProcess is a process that this one did not start. Only Linux has them.
+// An AttachedProcess is a process that this one did not start. Only Linux supports them.
 type AttachedProcess struct{}
 
-// Attach returns an error: there are no other processes to be watched on this system.
+// Attach returns an error on this system.
 func Attach(pid int) (*AttachedProcess, error) {
 	return nil, fmt.Errorf("process %d: processes are attached to on Linux only, and this is %s", pid, runtime.GOOS)
 }
@@ -20,8 +20,8 @@ func Attach(pid int) (*AttachedProcess, error) {
 // Close does nothing.
 func (a *AttachedProcess) Close() {}
 
-// Wait reports true at once.
+// Wait returns true immediately.
 func (a *AttachedProcess) Wait(context.Context, time.Duration) bool { return true }
 
-// Status knows nothing.
+// Status returns zero values.
 func (a *AttachedProcess) Status() (exitCode int, signal string, err error) { return 0, "", nil }

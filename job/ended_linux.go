@@ -15,17 +15,17 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxEnded bounds how many processes are kept one by one until they are asked for: those that used
-// most. A job may leave orphans by the thousand.
+// maxEnded bounds how many reaped processes are kept individually between calls of TakeEnded: those with the most CPU
+// time. A job may leave thousands of orphans.
 const maxEnded = 64
 
-// lastStat is what /proc/PID/stat said of the main process when it had ended and was not yet waited
-// for. rusage does not tell the process from its children.
+// lastStat holds values from /proc/PID/stat of the main process, read after its end and before it is reaped. rusage
+// does not separate a process from its children.
 type lastStat struct {
 	known    bool
 	start    time.Duration // since boot
-	children float64       // CPU seconds of the children that it waited for
-	alone    bool          // it waited for none
+	children float64       // CPU seconds of the children that it reaped
+	alone    bool          // it reaped no children
 }
 
 // readLastStat reads the stat of the main process if it has ended.
@@ -41,7 +41,7 @@ func (j *Job) readLastStat() {
 	var f [procfile.StatStart + 1][]byte
 	pid, _, n := procfile.SplitStat(data, f[:])
 	if n < len(f) || string(pid) != strconv.Itoa(j.pid) || string(f[procfile.StatParent]) != strconv.Itoa(os.Getpid()) {
-		return // /proc is that of another pid namespace
+		return // /proc shows another pid namespace
 	}
 	number := func(field int) uint64 {
 		v, _ := procfile.ParseCount(f[field])
@@ -55,7 +55,7 @@ func (j *Job) readLastStat() {
 	}
 }
 
-// keepEnded adds a process that was waited for to those that Ended returns. j.mu is held.
+// keepEnded adds a reaped process to the result of TakeEnded. The caller holds j.mu.
 func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
 	u := usage(ru)
 	now, _ := procfile.ClockGettime(unix.CLOCK_BOOTTIME)
@@ -81,7 +81,8 @@ func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
 	j.otherCPUSeconds += e.CPUSeconds
 }
 
-// TakeEnded returns the processes of the job that were waited for since the last call.
+// TakeEnded returns the processes of the job that were reaped since the last call. If there were more than maxEnded,
+// the last element has no PID and holds the CPU time of the others.
 func (j *Job) TakeEnded() []process.ReapedProcess {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -93,10 +94,9 @@ func (j *Job) TakeEnded() []process.ReapedProcess {
 	return out
 }
 
-// PeakRSS returns the high-water mark of this process's memory in bytes (VmHWM of
-// proc(5)), or 0 if it is unknown. A child made now is charged with at least this much.
-// ru_maxrss of getrusage(2) is only the last resort, because it includes what our
-// own parent used when it made us.
+// PeakRSS returns the high-water mark of this process's memory in bytes (VmHWM of proc(5)), or 0 if it is unknown. A
+// child made now is charged with at least this much. ru_maxrss of getrusage(2) is the fallback: it includes what our
+// parent used when it made us.
 func PeakRSS() int64 {
 	if status, err := procfile.ReadFile("/proc/self/status"); err == nil {
 		text := strings.TrimSuffix(procfile.StatusValue(status, "VmHWM"), " kB")

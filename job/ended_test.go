@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// What is kept of the processes that were waited for is bounded, and nothing of their CPU time is lost:
-// the main process and those with most are told one by one.
+// The number of kept reaped processes is bounded, without losing CPU time: the main process and the ones with the most
+// CPU time are kept individually.
 func TestJob_EndedIsBounded(t *testing.T) {
 	j := &Job{pid: 7, last: lastStat{known: true, alone: true, start: time.Hour, children: 0}}
 	end := func(pid int, ms int64) {
@@ -45,7 +45,7 @@ func TestJob_EndedIsBounded(t *testing.T) {
 	}
 }
 
-// The main process is told from its children, which rusage does not do.
+// The main process is distinguished from its children, unlike in rusage.
 func TestJob_EndedMain(t *testing.T) {
 	const burn = `i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done`
 	for _, c := range []struct {

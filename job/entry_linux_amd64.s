@@ -1,14 +1,13 @@
 #include "textflag.h"
 
-// oneProcessor is what entry adds to the environment.
+// oneProcessor is the variable that entry adds to the environment.
 DATA ·oneProcessor+0(SB)/8, $"GOMAXPRO"
 DATA ·oneProcessor+8(SB)/8, $"CS=1\x00\x00\x00\x00"
 GLOBL ·oneProcessor(SB), RODATA|NOPTR, $16
 
-// entry is where the kernel begins the program, if the linker was told so. It
-// asks rt_sigaction(2) for each standard signal and fcntl(2) for each standard
-// descriptor, adds oneProcessor to the environment if that does not have the
-// variable, and jumps to where Go programs begin.
+// entry is the program's entry point, if linked so. It asks rt_sigaction(2) for each standard signal and fcntl(2) for
+// each standard descriptor, adds oneProcessor to an environment without GOMAXPROCS, and jumps to the usual entry point
+// of Go programs.
 TEXT ·entry(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ SP, R12
 	SUBQ $64, SP            // room for a struct sigaction
@@ -40,7 +39,7 @@ descriptor:
 	XORL DX, DX
 	MOVL $72, AX            // SYS_fcntl
 	SYSCALL
-	CMPQ AX, $-9            // EBADF: only that says that it is closed
+	CMPQ AX, $-9            // EBADF: only this means closed
 	JNE  nextDescriptor
 	BTSQ R13, R14
 nextDescriptor:
@@ -66,7 +65,7 @@ variable:
 nextVariable:
 	ADDQ $8, R13
 	JMP  variable
-add:                            // move all of them down by one, and use the place that becomes free
+add:                            // move all of them down by one, and use the free place
 	MOVQ R12, SI
 	LEAQ -8(R12), DI
 	MOVQ R13, CX

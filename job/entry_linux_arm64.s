@@ -1,16 +1,14 @@
 #include "textflag.h"
 
-// oneProcessor is what entry adds to the environment.
+// oneProcessor is the variable that entry adds to the environment.
 DATA ·oneProcessor+0(SB)/8, $"GOMAXPRO"
 DATA ·oneProcessor+8(SB)/8, $"CS=1\x00\x00\x00\x00"
 GLOBL ·oneProcessor(SB), RODATA|NOPTR, $16
 
-// entry is where the kernel begins the program, if the linker was told so. It
-// asks rt_sigaction(2) for each standard signal and fcntl(2) for each standard
-// descriptor, adds oneProcessor to the environment if that does not have the
-// variable, and jumps to where Go programs begin. The stack must stay aligned to
-// 16 bytes: what is moved moves by one place more than the variable needs, which
-// gets a copy of it.
+// entry is the program's entry point, if linked so. It asks rt_sigaction(2) for each standard signal and fcntl(2) for
+// each standard descriptor, adds oneProcessor to an environment without GOMAXPROCS, and jumps to the usual entry point
+// of Go programs. The stack must stay aligned to 16 bytes, so everything moves down by two places, and both get the
+// variable.
 TEXT ·entry(SB), NOSPLIT|NOFRAME, $0-0
 	SUB  $64, RSP           // room for a struct sigaction
 	MOVD $1, R21            // bit 0: the program began here
@@ -43,7 +41,7 @@ descriptor:
 	MOVD $0, R2
 	MOVD $25, R8            // SYS_fcntl
 	SVC
-	CMN  $9, R0             // -EBADF: only that says that it is closed
+	CMN  $9, R0             // -EBADF: only this means closed
 	BNE  nextDescriptor
 	MOVD $1, R9
 	LSL  R20, R9, R9
@@ -76,7 +74,7 @@ variable:
 nextVariable:
 	ADD  $8, R20
 	B    variable
-add:                                  // move all of them down by two, and use the places that become free
+add:                                  // move all of them down by two, and use the free places
 	MOVD R22, R11
 	SUB  $16, R22, R12
 move:

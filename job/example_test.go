@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// A library runs a command and learns how it ended and what it used. The rest of
-// the program is left alone: it may run other commands meanwhile.
+// A library runs a command and gets its exit status and usage. The rest of the program is not affected: it may run
+// other commands in the meantime.
 func ExampleStart() {
 	var out bytes.Buffer
 	j, err := job.Start(job.Command{

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Where it is not the file that the kernel refuses, the caller may become the job. But where there was a child already,
-// that may have been the job, and no job runs twice.
+// If the kernel's refusal is not about the file, the caller may become the job. But a child that was made may have been
+// the job, and no job runs twice.
 func TestExplainStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

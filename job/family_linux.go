@@ -17,23 +17,22 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A family is all the children of a process that was taken over. It distinguishes the
-// job's children (its main process and its orphans) from the others.
+// A family is the set of all children of a process that was taken over. It distinguishes the job's children (its main
+// process and its orphans) from foreign ones.
 type family struct {
-	reaper bool // whether orphans came to us before, too
+	reaper bool // this process was a subreaper before
 
-	// naming is held while a helper is made that is not among others yet: whoever
-	// meets a child and asks whose it is waits for it. It is taken before mu,
-	// which is never held for long.
+	// naming is held while a helper is being forked that is not in foreign yet: IsForeign waits for it. Lock it before
+	// mu, which is only held briefly.
 	naming         sync.Mutex
 	mu             sync.Mutex
-	startingHelper bool  // a helper is being made; set while nothing is reaped
-	helpers        []int // their process IDs
-	foreign        []int // children that are not the job's: those from before, and helpers
+	startingHelper bool  // a helper is being forked; changes only while nothing is being reaped
+	helpers        []int // process IDs of the helpers
+	foreign        []int // children that are not the job's: helpers, and children from before the job
 }
 
-// newFamily makes this process the parent of descendants whose parents die, so
-// that their usage can be counted. If the kernel refuses, less is counted.
+// newFamily makes this process a subreaper, so that the usage of orphans can be counted. If the kernel refuses, less is
+// counted.
 func newFamily() *family {
 	f := &family{}
 	if !childless() {
@@ -46,19 +45,18 @@ func newFamily() *family {
 	return f
 }
 
-// restoreSubreaper leaves orphans to the process that had them before: nothing would reap them here.
+// restoreSubreaper restores the previous subreaper setting, because this process reaps nothing from now on.
 func (f *family) restoreSubreaper() {
 	if f != nil {
 		setSubreaper(f.reaper)
 	}
 }
 
-// StartHelper calls fork, which makes a child of this process that is not the
-// job's: its end is not reported, and what it uses is not counted. Wait reaps the
-// child, and until fork returns it reaps nothing but the job itself: a fork that
-// takes long delays no signal and no exit code.
+// StartHelper calls fork, which makes a child of this process that does not belong to the job: its end is not reported,
+// and its usage is not counted. Wait reaps the child. Until fork returns, Wait reaps only the job's main process, so a
+// slow fork delays no signal and no exit code.
 //
-// Without Signals StartHelper only calls fork, and the caller waits for its child.
+// Without Signals, StartHelper only calls fork, and the caller waits for its child.
 func (j *Job) StartHelper(fork func() (pid int, err error)) error {
 	if j.family == nil {
 		_, err := fork()
@@ -79,7 +77,7 @@ func (j *Job) StartHelper(fork func() (pid int, err error)) error {
 	return err
 }
 
-// setStartingHelper sets whether a child may exist that is not known yet.
+// setStartingHelper records whether there may be a child that is not listed in foreign yet.
 func (j *Job) setStartingHelper(yes bool) {
 	j.reaping.Lock() // nothing is being reaped
 	defer j.reaping.Unlock()
@@ -88,15 +86,15 @@ func (j *Job) setStartingHelper(yes bool) {
 	j.family.startingHelper = yes
 }
 
-// isStartingHelper reports whether only the job itself may be reaped.
+// isStartingHelper reports whether only the job's main process may be reaped.
 func (f *family) isStartingHelper() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.startingHelper
 }
 
-// ReapHelpers ends the witness, and reaps the helpers that have ended, or are about to, after Wait.
-// Left to process 1 they would remain zombies in a container where that reaps nothing.
+// ReapHelpers kills the witness and, after Wait, reaps helpers that have ended or end within about 10 ms. In a
+// container where process 1 reaps nothing they would remain zombies.
 func (j *Job) ReapHelpers() {
 	if j.family == nil {
 		return
@@ -118,9 +116,8 @@ func (j *Job) ReapHelpers() {
 	}
 }
 
-// IsForeign reports whether a child of this process is not the job's: it existed
-// before, or it is a helper. Without Signals every child but the job's main
-// process is another.
+// IsForeign reports whether a child of this process is not the job's: it existed before the job, or it is a helper.
+// Without Signals, every child except the job's main process is foreign.
 func (j *Job) IsForeign(pid int) bool {
 	if j.family == nil {
 		return pid != j.pid
@@ -133,15 +130,15 @@ func (j *Job) IsForeign(pid int) bool {
 	return slices.Contains(f.foreign, pid)
 }
 
-// isJobs reports whether a child is the job's. It waits for no helper that is just being made.
+// isJobs reports whether a child is the job's. Unlike IsForeign, it does not wait for a helper that is being forked.
 func (f *family) isJobs(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !slices.Contains(f.foreign, pid)
 }
 
-// forget is Other for a child that has been reaped, which therefore is not just
-// being made. The next one with its process ID is the job's.
+// forget removes a child that has been reaped and reports whether it was foreign. It need not wait for a fork. The next
+// child with this process ID is the job's.
 func (f *family) forget(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,8 +148,7 @@ func (f *family) forget(pid int) bool {
 	return len(f.foreign) < before
 }
 
-// gone reports whether no process of the job is left: this process has no children
-// except ones that are not the job's.
+// gone reports whether no process of the job is left: all children of this process are foreign.
 func (f *family) gone() bool {
 	if childless() {
 		return true
@@ -164,14 +160,14 @@ func (f *family) gone() bool {
 	return ok && !f.startingHelper && !slices.ContainsFunc(left, func(pid int) bool { return !foreign(pid) })
 }
 
-// childless reports whether this process has no children at all.
+// childless reports whether this process has no children.
 func childless() bool {
 	const look = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
 	return unix.Waitid(unix.P_ALL, 0, &unix.Siginfo{}, look, nil) == unix.ECHILD
 }
 
-// children lists the child processes of all threads of this process. It is not ok where the kernel
-// does not list them (CONFIG_PROC_CHILDREN).
+// children lists the child processes of all threads of this process. ok is false where the kernel does not list them
+// (CONFIG_PROC_CHILDREN).
 func children() (pids []int, ok bool) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -181,7 +177,7 @@ func children() (pids []int, ok bool) {
 	for _, task := range tasks {
 		data, err := procfile.ReadFile("/proc/self/task/" + task.Name() + "/children")
 		if err != nil && task.Name() != strconv.Itoa(os.Getpid()) {
-			continue // a thread that has ended gave its children to another
+			continue // an ended thread has passed its children on
 		}
 		if err != nil {
 			return nil, false
@@ -199,7 +195,7 @@ func subreaper() (bool, error) {
 	return on != 0, err
 }
 
-// setSubreaper asks for orphans, or no longer does.
+// setSubreaper sets or clears PR_SET_CHILD_SUBREAPER.
 func setSubreaper(on bool) {
 	var arg uintptr
 	if on {
@@ -208,18 +204,17 @@ func setSubreaper(on bool) {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, arg, 0, 0, 0)
 }
 
-// threadsReserved is more than this program ever has in system calls at once.
+// threadsReserved exceeds the number of concurrent system calls of this program.
 const threadsReserved = 8
 
-// reserveThreads makes the runtime create threads in advance, which it keeps when
-// they are idle. It dies when it cannot create one, and a job that uses up the
-// limit of processes must not do that to us.
+// reserveThreads makes the runtime create threads in advance, which it keeps when they are idle. A Go program dies if
+// it cannot create a thread, and a job may use up the limit of processes.
 func reserveThreads() {
 	var all, gone sync.WaitGroup
 	all.Add(threadsReserved)
 	for range threadsReserved {
 		gone.Go(func() {
-			runtime.LockOSThread() // while all wait for the last, each holds a thread
+			runtime.LockOSThread() // until all have started, each occupies a thread
 			defer runtime.UnlockOSThread()
 			all.Done()
 			all.Wait()

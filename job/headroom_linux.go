@@ -15,22 +15,19 @@ import (
 )
 
 const (
-	// tasksNeeded is what must be left for a Go program to start a job safely: the
-	// runtime's own threads (it dies when it cannot create one), the job, and a
-	// few for the job itself.
+	// tasksNeeded is the number of free tasks for starting a job safely: the runtime's threads (it dies if it cannot
+	// create one), the job, and a few for the job's own use.
 	tasksNeeded = 16
 
-	// tightLimit bounds two things. With an RLIMIT_NPROC of this or more, the user's
-	// threads are not counted, because counting reads all of /proc. With as many
-	// free tasks, a limit is out of reach.
+	// tightLimit has two uses. From this RLIMIT_NPROC on, the user's threads are not counted, because counting reads
+	// all of /proc. With this many free tasks, a limit is out of reach.
 	tightLimit = 4096
 )
 
-// Headroom returns an error that names the limit if this process may make fewer than about sixteen
-// more processes or threads, by RLIMIT_NPROC or by one of the given limits, which its control
-// groups set. A Go program dies when the kernel refuses it a thread, so the caller should then
-// become the job with Exec. What cannot be read counts as no limit. If a limit is within reach,
-// Headroom makes the runtime create the threads that will be needed before the job can use it up.
+// Headroom returns an error with the name of the limit if this process may make fewer than about sixteen more processes
+// or threads, by RLIMIT_NPROC or by one of limits, which come from its control groups. A Go program dies if the kernel
+// refuses it a thread, so the caller should then become the job with Exec. Unreadable values count as no limit. If a
+// limit is within reach, Headroom makes the runtime create the necessary threads before the job can exhaust it.
 func Headroom(limits []cgroup.TaskLimit) error {
 	if user, ok := userLimit(); ok {
 		limits = slices.Insert(slices.Clone(limits), 0, user)
@@ -60,8 +57,8 @@ func userLimit() (cgroup.TaskLimit, bool) {
 	return cgroup.TaskLimit{Name: "RLIMIT_NPROC (ulimit -u)", Max: int64(limit.Cur), Used: used}, true
 }
 
-// exempt reports whether the kernel does not apply RLIMIT_NPROC to us: to root,
-// and to a process with certain capabilities, of the first user namespace.
+// exempt reports whether the kernel does not apply RLIMIT_NPROC to us. In the first user namespace, root is exempt, and
+// so are processes with CAP_SYS_RESOURCE or CAP_SYS_ADMIN.
 func exempt() bool {
 	if !procfile.InHostUserNamespace() {
 		return false
@@ -78,7 +75,7 @@ func exempt() bool {
 	return caps[0].Effective&(1<<unix.CAP_SYS_RESOURCE|1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// userTasks counts the threads of a user that /proc shows.
+// userTasks counts the threads of a user that are visible in /proc.
 func userTasks(uid int) (total int64) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -17,25 +17,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Package os/signal does not say who sent a signal. The kernel says it to the handler
-// only. Nor is it cheap: for each signal that a program asks it for, the runtime switches
-// to another thread and back, which takes a third of a millisecond for all that are
-// relayed. So a few instructions of assembly are the handler of the signals that are
-// caught: they note siginfo's si_code and si_pid, count the delivery in one of two tables,
-// and ring the bell, on which relay waits. The tables are package variables because a
-// signal handler has nothing but fixed addresses to work with. Each is indexed by signal
-// number.
+// Package os/signal does not expose a signal's sender, which the kernel reports to the handler only. It is also slow:
+// for each signal that a program requests, the runtime switches to another thread and back, a third of a millisecond
+// for all relayed signals. So caught signals are handled by a few instructions of assembly: they store siginfo's
+// si_code and si_pid, count the delivery in one of two tables, and write to the eventfd that relay waits on. The tables
+// are indexed by signal number, and are package variables because a signal handler needs fixed addresses.
 var (
 	fromUser   [lastSignal + 1]uint32 // si_code <= 0: kill, tgkill, sigqueue
 	fromKernel [lastSignal + 1]uint32 // si_code > 0: the terminal, a timer, a limit
 	senders    [lastSignal + 1]sender // of the newest delivery
 
-	notifierFD    int32  = -1 // the descriptor of the bell; -1 = there is none
-	notifierValue uint64 = 1  // what is written to it
+	notifierFD    int32  = -1 // descriptor of signalNotifier; -1 without one
+	notifierValue uint64 = 1  // written to notifierFD
 )
 
-// A notifier is an eventfd(2) that signal handlers write to. It is never closed: a handler may
-// be running at any moment.
+// A notifier is an eventfd(2) that signal handlers write to. It is never closed, because a handler may run at any
+// moment.
 type notifier struct {
 	once sync.Once
 	file *os.File // nil if there is none
@@ -43,10 +40,10 @@ type notifier struct {
 
 var signalNotifier notifier
 
-// scarceFiles is the number of descriptors below which the job may need each of them.
+// scarceFiles is the limit of open files below which the job may need every descriptor.
 const scarceFiles = 64
 
-// open makes the bell if there is none yet.
+// open creates the eventfd on the first call. Below scarceFiles, or if that fails, there is none.
 func (b *notifier) open() {
 	b.once.Do(func() {
 		var limit unix.Rlimit
@@ -62,10 +59,10 @@ func (b *notifier) open() {
 	})
 }
 
-// notifierPollInterval is how often relay looks for signals where there is no bell.
+// notifierPollInterval is how often relay polls for signals without an eventfd.
 const notifierPollInterval = 10 * time.Millisecond
 
-// wait returns after a stroke, or when there may have been one.
+// wait returns after a notification, or after notifierPollInterval without an eventfd.
 func (b *notifier) wait() {
 	var count [8]byte
 	if b.file == nil {
@@ -82,13 +79,12 @@ func (b *notifier) notify() {
 	}
 }
 
-// caughtSignals returns all signals that are caught.
+// caughtSignals returns all signals with our handler.
 func caughtSignals() []syscall.Signal {
 	return append(append(relayedSignals(), swallowedSignals()...), syscall.SIGCHLD)
 }
 
-// catch makes ours the handler of the signals that are caught. The handler of a signal that
-// was ignored has the flags of another one.
+// catch installs our handler for the caught signals.
 func (s *Signals) catch() {
 	signalNotifier.open()
 	for _, sig := range relayedSignals() {
@@ -99,8 +95,7 @@ func (s *Signals) catch() {
 		s.oldActions[sig], _ = rtSigaction(sig, nil)
 	}
 
-	// For a failing write to stderr the runtime would end the process by SIGPIPE, unless it
-	// takes that to be ignored.
+	// After a failed write to stderr the runtime would end the process by SIGPIPE, unless it considers SIGPIPE ignored.
 	for _, sig := range swallowedSignals() {
 		signal.Ignore(sig)
 	}
@@ -110,8 +105,8 @@ func (s *Signals) catch() {
 	hearBlocked()
 }
 
-// hearBlocked lets a thread of its own take those signals that this process was started with
-// a mask against. Children inherit the mask of other threads.
+// hearBlocked makes a separate thread take the signals that were blocked when this process started. Children inherit
+// the mask of the other threads.
 func hearBlocked() {
 	var mask unix.Sigset_t
 	if unix.PthreadSigmask(unix.SIG_BLOCK, nil, &mask) != nil {
@@ -137,7 +132,7 @@ func hearBlocked() {
 	<-heard
 }
 
-// relay runs until release.
+// relay relays signals until release.
 func (s *Signals) relay() {
 	defer close(s.done)
 	for !s.closed.Load() {
@@ -146,14 +141,14 @@ func (s *Signals) relay() {
 	}
 }
 
-// collect takes what has been delivered since the last time.
+// collect processes the deliveries since the last call.
 func (s *Signals) collect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.collectLocked()
 }
 
-// collectLocked is hear for a caller that holds the lock.
+// collectLocked is collect for callers that hold the lock.
 func (s *Signals) collectLocked() {
 	for _, sig := range relayedSignals() {
 		if readDeliveries(sig) != s.seen[sig] {
@@ -162,7 +157,7 @@ func (s *Signals) collectLocked() {
 	}
 	s.resolveHeldBack()
 
-	// One that a process sent counts too: while it is pending, the kernel's own is merged into it.
+	// A SIGCHLD from a process counts as well: while one is pending, the kernel's is merged into it.
 	if n := readDeliveries(syscall.SIGCHLD); n != s.died {
 		s.died = n
 		select {
@@ -172,9 +167,9 @@ func (s *Signals) collectLocked() {
 	}
 }
 
-// release gives the signals back to the runtime's handlers, and ends relay.
+// release restores the previous actions and ends relay.
 func (s *Signals) release() {
-	for _, sig := range swallowedSignals() { // the runtime does not take them to be ignored any more
+	for _, sig := range swallowedSignals() { // the runtime no longer considers them ignored
 		signal.Notify(make(chan os.Signal, 1), sig)
 		signal.Reset(sig)
 	}
@@ -185,16 +180,16 @@ func (s *Signals) release() {
 	signalNotifier.notify()
 }
 
-// childPollInterval is how often awaitChild looks although nothing was heard, in case a stroke of the bell failed.
+// childPollInterval is how often awaitChild checks the children without a notification, which may have failed.
 const childPollInterval = 5 * time.Second
 
-// awaitChild returns when a child may have changed as the options of waitid(2) say.
+// awaitChild returns when a child may have changed according to the options of waitid(2).
 func (s *Signals) awaitChild(options int) {
 	again := time.NewTicker(childPollInterval)
 	defer again.Stop()
 	for {
 		changed, err := peekChild(unix.P_ALL, 0, options|unix.WNOHANG)
-		if changed || err != nil { // the error is met again
+		if changed || err != nil { // reap gets the error again
 			return
 		}
 		select {
@@ -205,14 +200,13 @@ func (s *Signals) awaitChild(options int) {
 	}
 }
 
-// A sender is the kernel's description of a signal's origin, laid out as the assembly
-// writes it.
+// A sender is the origin of a signal as the kernel describes it. The assembly knows this layout.
 type sender struct{ code, pid int32 }
 
 // hookAddress returns the address of the assembly handler.
 func hookAddress() uintptr
 
-// sigaction is the kernel's struct for amd64 and arm64 (not the C library's).
+// sigaction is the kernel's struct for amd64 and arm64, not the C library's.
 type sigaction struct {
 	handler  uintptr
 	flags    uint64
@@ -220,23 +214,23 @@ type sigaction struct {
 	mask     uint64
 }
 
-// The two dispositions that are not addresses.
+// Dispositions that are not addresses.
 const (
 	sigDefault = 0
 	sigIgnore  = 1
 )
 
-// rtSigaction reads, or with next not nil replaces, the disposition of sig.
+// rtSigaction reads the disposition of sig and, with next not nil, replaces it.
 func rtSigaction(sig syscall.Signal, next *sigaction) (old sigaction, ok bool) {
 	_, _, errno := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
 		uintptr(unsafe.Pointer(next)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	return old, errno == 0
 }
 
-// hook makes ours the handler of sig. It has the flags and the mask of the runtime's
-// handlers, so that it runs on a stack of its own.
+// hook installs our handler for sig, with the flags and the mask of the runtime's handlers, so that it runs on the
+// signal stack.
 func hook(sig syscall.Signal) {
-	act, ok := rtSigaction(syscall.SIGURG, nil) // which the runtime always handles
+	act, ok := rtSigaction(syscall.SIGURG, nil) // the runtime always handles it
 	if ok {
 		act.handler = hookAddress()
 		rtSigaction(sig, &act)
@@ -248,9 +242,8 @@ func readDeliveries(sig syscall.Signal) deliveryCounts {
 	return deliveryCounts{atomic.LoadUint32(&fromUser[sig]), atomic.LoadUint32(&fromKernel[sig])}
 }
 
-// lastSender returns the ID of the process that sent sig last by kill, tgkill or
-// sigqueue: 0 for one in another process namespace, -1 if a timer or the kernel
-// sent the signal.
+// lastSender returns the ID of the process that last sent sig by kill, tgkill or sigqueue: 0 for a sender in another
+// process namespace, -1 if a timer or the kernel sent the signal.
 func lastSender(sig syscall.Signal) int {
 	switch atomic.LoadInt32(&senders[sig].code) {
 	case 0, -1, -6: // SI_USER, SI_QUEUE, SI_TKILL

@@ -1,8 +1,7 @@
 #include "textflag.h"
 
-// The handler of the signals that are caught, called by the kernel by the C
-// convention: DI signal number, SI *siginfo, DX *ucontext. It uses no stack and no
-// register that a C function has to keep.
+// The handler of the caught signals, called by the kernel with the C convention: DI signal number, SI *siginfo, DX
+// *ucontext. It uses no stack and no register that a C function must preserve.
 TEXT onSignal<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVL DI, CX
 	LEAQ ·senders(SB), AX

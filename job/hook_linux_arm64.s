@@ -1,8 +1,7 @@
 #include "textflag.h"
 
-// The handler of the signals that are caught, called by the kernel by the C
-// convention: R0 signal number, R1 *siginfo, R2 *ucontext. It uses no stack and no
-// register that a C function has to keep.
+// The handler of the caught signals, called by the kernel with the C convention: R0 signal number, R1 *siginfo, R2
+// *ucontext. It uses no stack and no register that a C function must preserve.
 TEXT onSignal<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVWU R0, R9
 	MOVD  $·senders(SB), R10

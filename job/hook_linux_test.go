@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The end of a job is noticed even if nobody strikes the bell for it.
+// The end of a job is noticed even without a notification.
 func TestSignals_AwaitChildUnheard(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "0.5")

@@ -11,15 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uncaughtSignals returns the signals that we do not catch but that the runtime does,
-// and that it can ignore again. (It needs CHLD, URG, PROF and the signals of
-// program errors.)
+// uncaughtSignals returns the signals that the runtime catches, but we do not, and that it can ignore again. (It needs
+// CHLD, URG, PROF and the signals of program errors.)
 func uncaughtSignals() []syscall.Signal {
 	return []syscall.Signal{syscall.SIGVTALRM, syscall.SIGIO, syscall.SIGPWR}
 }
 
-// ignoreAgain ignores the given signals that were ignored when we started, for a
-// program that inherits this.
+// ignoreAgain ignores those of the given signals that were ignored at start, for a program that inherits this.
 func ignoreAgain(sigs []syscall.Signal) {
 	for _, sig := range sigs {
 		if ignoredAtStart(sig) {
@@ -28,15 +26,13 @@ func ignoreAgain(sigs []syscall.Signal) {
 	}
 }
 
-// yieldStart lets the program that replaces this one have what was ignored when we
-// started.
+// yieldStart lets the program that replaces this one inherit the signals ignored at start.
 func yieldStart() {
 	ignoreAgain(slices.Concat(relayedSignals(), swallowedSignals(), uncaughtSignals()))
 }
 
-// yieldIgnored lets the next child inherit what was ignored when we started: the
-// runtime gives a child the default action for each signal that has a handler.
-// Until resumeIgnored such a signal is lost on us, as it is on whoever ignores it.
+// yieldIgnored lets the next child inherit the signals ignored at start: in a child, the runtime resets every signal
+// with a handler to the default action. Until resumeIgnored, such signals are lost.
 func (s *Signals) yieldIgnored() {
 	if s == nil {
 		return
@@ -46,7 +42,7 @@ func (s *Signals) yieldIgnored() {
 	}
 }
 
-// resumeIgnored catches again what yieldIgnored left.
+// resumeIgnored catches the signals of yieldIgnored again.
 func (s *Signals) resumeIgnored() {
 	if s == nil {
 		return
@@ -56,12 +52,11 @@ func (s *Signals) resumeIgnored() {
 	}
 }
 
-// launcherDeath is the signal that the launcher had the kernel send to this process when the launcher ends
-// (PR_SET_PDEATHSIG), or 0. The setting outlives exec, but belongs to a thread: this is read as the program is
-// initialized, which the main thread does.
+// launcherDeath is the signal that the kernel sends this process when its launcher ends (PR_SET_PDEATHSIG, set by the
+// launcher), or 0. The setting survives exec but belongs to a thread: package initialization runs on the main thread.
 var launcherDeath = parentDeathSignal()
 
-// parentDeathSignal returns the setting of this thread.
+// parentDeathSignal returns PR_GET_PDEATHSIG of this thread.
 func parentDeathSignal() syscall.Signal {
 	var sig int32
 	if unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&sig)), 0, 0, 0) != nil {
@@ -70,9 +65,9 @@ func parentDeathSignal() syscall.Signal {
 	return syscall.Signal(sig)
 }
 
-// deathSignal returns what the kernel sends to the job when this process ends. A launcher that wants its child to end
-// with it wants the job to; without such a launcher nothing ties the job's life to ours. What runs in a program that
-// was not taken over is the program's affair.
+// deathSignal returns the signal that the kernel sends the job when this process ends, or 0. A launcher that ties its
+// child's life to its life ties the job's life as well; without such a launcher the job is independent of us. In a
+// program that was not taken over, that is left to the program.
 func (j *Job) deathSignal() syscall.Signal {
 	if j.signals == nil {
 		return 0
@@ -80,7 +75,7 @@ func (j *Job) deathSignal() syscall.Signal {
 	return launcherDeath
 }
 
-// dieWithLauncher gives this thread, which is about to become the job, the setting that the main thread has.
+// dieWithLauncher gives this thread, which is about to become the job, the main thread's setting.
 func dieWithLauncher() {
 	if launcherDeath != 0 {
 		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(launcherDeath), 0, 0, 0)

@@ -10,133 +10,121 @@ import (
 	"time"
 )
 
-// Errors of Start, Exec and Resolve, for errors.Is. Each is wrapped with the
-// command's name and the kernel's reason.
+// Errors of Start, Exec and Resolve, for errors.Is. Each is wrapped with the command's name and the kernel's reason.
 var (
-	// ErrNotFound means that there is no such command, or that the interpreter
-	// named in its first line is missing. By convention, exit code 127.
+	// ErrNotFound means that there is no such command, or that the interpreter named in its first line is missing. By
+	// convention, exit code 127.
 	ErrNotFound = errors.New("command not found")
 
-	// ErrNotExecutable means that the command exists but cannot be executed: no
-	// permission, a directory, an unknown binary format, too many arguments. By
-	// convention, exit code 126.
+	// ErrNotExecutable means that the command exists but cannot be executed: no permission, a directory, an unknown
+	// binary format, too many arguments. By convention, exit code 126.
 	ErrNotExecutable = errors.New("command cannot be executed")
 
-	// ErrNoProcess means that the system has no process, memory or descriptor
-	// left for a child, or failed otherwise than by saying that the command is not
-	// there or not executable. The caller may still become the job with Exec.
+	// ErrNoProcess means that the system has no process, memory or descriptor left for a child, or failed in another
+	// way that does not show the command to be missing or not executable. The caller may still become the job with
+	// Exec.
 	ErrNoProcess = errors.New("cannot make a process")
 )
 
 var errNoCommand = errors.New("no command given")
 
-// A Command describes what to run.
+// A Command describes a program to run.
 type Command struct {
-	// Args holds the command's name, which is looked up as execvp(3) does, and
-	// its arguments. The job sees them unchanged, the name as its argv[0].
+	// Args holds the command's name, which is looked up as execvp(3) does, and its arguments. The job gets them
+	// unchanged, with the name as its argv[0].
 	Args []string
 
-	// Path is the file that Resolve found for Args[0]. It spares Start a second
-	// search; if it is empty or can no longer be executed, Start searches.
+	// Path is the file that Resolve found for Args[0]. It spares Start a second search; if it is empty or can no longer
+	// be executed, Start searches.
 	Path string
 
-	// Environ is the environment that the job inherits; nil is the calling
-	// process's own.
+	// Environ is the environment that the job inherits; nil means the calling process's environment.
 	Environ []string
 
-	// Env holds additions to the inherited environment, as "KEY=value". A key
-	// that already exists is replaced in place.
+	// Env holds additions to the inherited environment, as "KEY=value". An existing key is replaced in place.
 	Env []string
 
-	// FallbackEnviron, if not nil, is the environment of a second try, if the kernel finds the
-	// arguments together with Environ and Env too large.
+	// FallbackEnviron, if not nil, is the environment of a second try after E2BIG: the arguments, Environ and Env were
+	// too large together.
 	FallbackEnviron []string
 
-	// Stdin, Stdout and Stderr are the job's standard streams. A nil stream is
-	// the calling process's own descriptor 0, 1 or 2, passed on as it is. The
-	// descriptor of an *os.File is passed on, too. For any other reader or
-	// writer Start makes a pipe and a goroutine that copies, and Wait returns
-	// only when the copying is done, as in os/exec: the goroutine of Stdin ends
-	// at the end of Stdin or when the job no longer reads, the goroutines of Stdout and
-	// Stderr when every process that holds the pipe has closed it. If Stdout and
-	// Stderr are equal, at most one goroutine at a time calls Write.
+	// Stdin, Stdout and Stderr are the job's standard streams. For a nil stream the job gets the calling process's
+	// descriptor 0, 1 or 2; for an *os.File it gets that file's descriptor. For any other reader or writer Start makes
+	// a pipe and a goroutine that copies, and Wait returns only when the copying is done, as in os/exec: the goroutine
+	// of Stdin ends at the end of Stdin or when the job no longer reads, the goroutines of Stdout and Stderr when every
+	// process that holds the pipe has closed it. If Stdout and Stderr are equal, at most one goroutine at a time calls
+	// Write.
 	//
+	// Exec does not use them.
 	// Exec does not use them.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// EnterCgroup, if not nil, makes the job begin inside a control group. It calls
-	// start, which makes the child, with a descriptor of the group for
-	// clone3(2), or with -1 after it has moved the calling thread instead. See
-	// cgroup.Made.
+	// EnterCgroup, if not nil, starts the job inside a control group. It calls start, which makes the child, with a
+	// descriptor of the group for clone3(2), or with -1 after it has moved the calling thread instead. See
+	// cgroup.JobGroup.
 	EnterCgroup func(start func(fd int) error) error
 }
 
 // A Status describes how a job ended and what it used.
 type Status struct {
-	// PID is the process ID that the job's main process had.
+	// PID is the process ID of the job's main process.
 	PID int
 
-	// Start is the moment just before the process was made, End the moment when
-	// its end was noticed. Both have a monotonic clock reading.
+	// Start is the moment just before the process was made, End the moment when its end was noticed. Both have a
+	// monotonic clock reading.
 	Start, End time.Time
 
-	// ExitCode is the job's own code, 0 to 255, or 128+n after signal n.
+	// ExitCode is the job's exit code, 0 to 255, or 128+n after signal n.
 	ExitCode int
 
-	// Signal is the name of the signal that killed the job ("SIGKILL") and Signo
-	// its number; "" and 0 if the job exited by itself.
+	// Signal is the name of the signal that killed the job ("SIGKILL") and Signo its number; "" and 0 if the job exited
+	// by itself.
 	Signal string
 	Signo  syscall.Signal
 
 	// CoreDumped reports whether the kernel wrote a core file of the job.
 	CoreDumped bool
 
-	// FromTerminal reports whether SIGINT or SIGQUIT killed the job and the
-	// terminal (Ctrl-C, Ctrl-\) sent that signal while the job ran. A wrapper
-	// whose parent is a shell then dies by the same signal (Reraise), so that
-	// the shell stops its loop or script as it would without the wrapper.
+	// FromTerminal reports whether SIGINT or SIGQUIT killed the job and the terminal (Ctrl-C, Ctrl-\) sent that signal
+	// while the job ran. A wrapper with a shell as parent then dies by the same signal (Reraise), so that the shell
+	// stops its loop or script as it would without the wrapper.
 	FromTerminal bool
 
-	// ReceivedSignals lists the signals that this process was sent for relaying, oldest
-	// first: the newest few of those that ask a process to end or to take note.
-	// What was sent to the job alone is not in it. Linux only.
+	// ReceivedSignals lists the newest signals that this process received for relaying, oldest first. Signals that end
+	// nothing (WINCH, CONT, TSTP) and signals to the job alone are not listed. Linux only.
 	ReceivedSignals []ReceivedSignal
 
-	// Usage is what the job used: its main process, every descendant that was
-	// waited for, and the orphans reaped before the main process ended. Daemons
-	// that go on running are not in it.
+	// Usage is the usage of the job: its main process, every descendant that was waited for, and the orphans reaped
+	// before the main process ended. Daemons that still run are not included.
 	Usage Usage
 
-	// Orphans is the number of descendants that outlived their parents and were
-	// reaped by this process.
+	// Orphans is the number of descendants that outlived their parents and were reaped by this process.
 	Orphans int
 
-	// Uncounted is nil, or the reason why Usage lacks what orphans used.
+	// Uncounted is nil, or the reason why Usage lacks the usage of orphans.
 	Uncounted error
 
 	// CopyErr is nil, or the first error of copying Stdin, Stdout or Stderr.
 	CopyErr error
 
-	// Err is nil, or the reason why the status is unknown: something else in
-	// this process waited for the job. ExitCode is then 255.
+	// Err is nil, or the reason why the status is unknown: other code in this process waited for the job. ExitCode is
+	// then 255.
 	Err error
 }
 
-// ReceivedSignal is a signal that this process was sent, and its sender (si_code and si_pid
-// of sigaction(2)'s siginfo).
+// ReceivedSignal is a signal that this process received, with its sender (si_code and si_pid of sigaction(2)'s
+// siginfo).
 type ReceivedSignal struct {
 	Signal syscall.Signal
 	Name   string    // "SIGTERM"
 	At     time.Time // when it was noticed, about a millisecond after it was sent
 
-	// Kernel reports whether the kernel sent the signal: for the terminal (Ctrl-C), a
-	// timer or a limit.
+	// Kernel reports whether the kernel sent the signal: for the terminal (Ctrl-C), a timer or a limit.
 	Kernel bool
 
-	// PID is the sender's process ID and Process its name (/proc/PID/comm), ""
-	// if the sender had ended by then. A sender outside of this process
-	// namespace has ID 0. PID is -1 where the kernel does not name the sender.
+	// PID is the sender's process ID and Process its name (/proc/PID/comm), "" if the sender had ended by then. A
+	// sender outside this process namespace has ID 0. PID is -1 where the kernel does not name the sender.
 	PID     int
 	Process string
 }
@@ -146,30 +134,26 @@ type Usage struct {
 	// UserSeconds and SystemSeconds are CPU times, summed over all processes.
 	UserSeconds, SystemSeconds float64
 
-	// MaxRSS is the largest resident size in bytes that a single process
-	// reached, not the sum over the tree.
+	// MaxRSS is the largest resident size in bytes of a single process, not the sum over the tree.
 	MaxRSS int64
 
-	// MaxRSSFloor is the resident size in bytes that any job of this process is
-	// charged at least. Until a child executes its program it shares its
-	// parent's memory, and the kernel counts that. If MaxRSS <= MaxRSSFloor, the
-	// truth is "at most MaxRSS". 0 if there is no such effect.
+	// MaxRSSFloor is the least resident size in bytes that any job of this process is charged with. Until a child
+	// executes its program it shares its parent's memory, and the kernel counts that. MaxRSS <= MaxRSSFloor means only
+	// "at most MaxRSS". 0 if there is no such effect.
 	MaxRSSFloor int64
 
 	// MinorFaults needed no disk access, MajorFaults did.
 	MinorFaults, MajorFaults int64
 
-	// BlockInput and BlockOutput count reads from and writes to block devices in
-	// units of 512 bytes. A write counts when it makes its page dirty. A read
-	// that the page cache answers does not count.
+	// BlockInput and BlockOutput count reads from and writes to block devices in units of 512 bytes. A write counts
+	// when it makes its page dirty. A read from the page cache does not count.
 	BlockInput, BlockOutput int64
 
-	// VoluntarySwitches counts how often the job waited for something,
-	// InvoluntarySwitches how often the scheduler took the CPU away.
+	// VoluntarySwitches counts how often the job waited, InvoluntarySwitches how often the scheduler took the CPU away.
 	VoluntarySwitches, InvoluntarySwitches int64
 }
 
-// Plus returns the account of u and v together: sums, and the larger peak.
+// Plus returns the combined account of u and v: sums, and the larger peak.
 func (u Usage) Plus(v Usage) Usage {
 	u.UserSeconds += v.UserSeconds
 	u.SystemSeconds += v.SystemSeconds
@@ -186,8 +170,8 @@ func (u Usage) Plus(v Usage) Usage {
 	return u
 }
 
-// withEnviron calls execute with the command's environment, and once more with Plain if the kernel
-// finds the first one too large. plain reports whether the second counts. The errors of execute are errnos.
+// withEnviron calls execute with the command's environment, and after E2BIG once more with FallbackEnviron. plain
+// reports whether the second call counts. The errors of execute are errnos.
 func (c Command) withEnviron(execute func(env []string) error) (plain bool, err error) {
 	err = execute(c.environ())
 	if c.FallbackEnviron == nil || !errors.Is(err, syscall.E2BIG) {

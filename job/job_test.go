@@ -46,8 +46,7 @@ func TestJob_ExitCodes(t *testing.T) {
 	}
 }
 
-// The job must find what it would find without us: the same script is run both
-// ways from the same surroundings.
+// The job gets the same environment as without us: the same script is run both ways.
 func TestJob_HasTheSurroundingsOfItsCaller(t *testing.T) {
 	t.Parallel()
 	look := `for fd in 0 1 2 9; do readlink /proc/self/fd/$fd; done; cat <&9
@@ -97,7 +96,7 @@ func TestJob_HasOurPipes(t *testing.T) {
 	if out, err := cmd.Output(); err != nil || !bytes.Equal(out, data) {
 		t.Errorf("cat gave %d bytes, %v", len(out), err)
 	}
-	// As without us, yes is killed by SIGPIPE when its reader goes.
+	// As without us, yes is killed by SIGPIPE when its reader closes.
 	cmd = command(t, "agent", "", "yes")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -141,7 +140,7 @@ func write(t *testing.T, file, text string, mode os.FileMode) {
 	}
 }
 
-// searchCase is a name, looked up in a PATH, and what comes of it.
+// searchCase is a name, a PATH, and the expected result.
 type searchCase struct {
 	name, path string
 	code       int
@@ -200,8 +199,8 @@ func TestStart_Searches(t *testing.T) {
 	}
 }
 
-// The kernel offers SIGCHLD first to the thread that made the job, so that one must not come to wait for a disk: no
-// other goroutine has it, not even the caller's.
+// The kernel offers SIGCHLD first to the thread that made the job, so that thread must never wait for a disk: no other
+// goroutine runs on it, not even the caller's.
 func TestStart_ThreadOfItsOwn(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -237,8 +236,8 @@ func TestStart_WithoutArguments(t *testing.T) {
 
 func TestJob_CountsOrphans(t *testing.T) {
 	t.Parallel()
-	// The job loses a child that uses the CPU, and goes on until it is dead
-	// and reaped, so that we must have done it.
+	// The job orphans a child that uses the CPU, and goes on until that child is dead and reaped, so that we must have
+	// reaped it.
 	pid := filepath.Join(t.TempDir(), "pid")
 	_, st := run(t, `sh -c "sh -c 'i=0; while [ \$i -lt 300000 ]; do i=\$((i+1)); done' & echo \$! >`+pid+`"
 		while [ -d /proc/$(cat `+pid+`) ]; do sleep 0.01; done; exit 4`)
@@ -247,8 +246,8 @@ func TestJob_CountsOrphans(t *testing.T) {
 	}
 }
 
-// A helper whose exec hangs holds up neither signals nor the job's end; until it is known,
-// only the job is reaped, and then all.
+// A helper with a hanging exec delays neither signals nor the job's end; until it is known, only the job is reaped, and
+// then all children.
 func TestJob_HelperThatHangs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"to the end", "for a while"} {
@@ -290,7 +289,7 @@ func TestJob_HelperThatHangs(t *testing.T) {
 	}
 }
 
-// The id of a helper that was reaped may be the job's next.
+// The process ID of a reaped helper may be reused by the job.
 func TestFamily_ForgetsHelper(t *testing.T) {
 	f := &family{foreign: []int{5, 7}, helpers: []int{7}}
 	j := &Job{family: f}
@@ -299,7 +298,7 @@ func TestFamily_ForgetsHelper(t *testing.T) {
 	}
 }
 
-// The job is over when no child is left that is its own.
+// The job has ended completely when all remaining children are foreign.
 func TestJob_Over(t *testing.T) {
 	t.Parallel()
 	for script, over := range map[string]string{
@@ -319,7 +318,7 @@ func TestJob_Over(t *testing.T) {
 	}
 }
 
-// An orphan that is dead when the job ends is counted also where a helper is just being made.
+// An orphan that is dead when the job ends is counted, even while a helper is being forked.
 func TestJob_OrphanBesideHelper(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "hung helper", "", "sh", "-c", `echo job $$; sh -c "sleep 60 & echo orphan \$!"; read x; exit 3`)
@@ -336,7 +335,7 @@ func TestJob_OrphanBesideHelper(t *testing.T) {
 	w := start(t, cmd)
 	r.Close()
 	lines := map[string]int{}
-	for range 3 { // "made" comes when it likes
+	for range 3 { // "made" may come at any time
 		line, _ := w.expect("")
 		word, pid, _ := strings.Cut(line, " ")
 		lines[word], _ = strconv.Atoi(pid)
@@ -406,7 +405,7 @@ func TestUsage_FloorOfMemory(t *testing.T) {
 	}
 }
 
-// A killed agent takes nothing with it.
+// The job survives a killed agent.
 func TestJob_SurvivesUs(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; read x; echo $x")

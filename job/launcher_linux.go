@@ -13,25 +13,25 @@ import (
 )
 
 // isUnderLauncher reports whether a launcher of parallel programs or a batch system started this process. Those signal
-// process groups, trees, or each process of a control group. A wrong answer loses no signal.
+// process groups, trees, or each process of a control group. A wrong result loses no signal.
 func isUnderLauncher() bool {
 	return slices.ContainsFunc(launcherVariables, func(name string) bool { return os.Getenv(name) != "" }) ||
 		isLauncher(os.Getppid()) || isLauncher(groupLeaderParent())
 }
 
-// launcherVariables are set by launchers and batch systems, each in its way.
+// launcherVariables are environment variables that launchers and batch systems set.
 var launcherVariables = []string{
 	"PMI_RANK", "PMI_FD", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", // Hydra, Open MPI
 	"SLURM_PROCID", "FLUX_TASK_RANK", "PALS_RANKID", "JSM_NAMESPACE_RANK", "TORCHELASTIC_RUN_ID",
-	"PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID", "PARALLEL_SEQ", // the last is GNU parallel's
+	"PBS_JOBID", "LSB_JOBID", "SGE_TASK_ID", "PARALLEL_SEQ", // GNU parallel's is last
 }
 
-// groupLeaderParent returns the parent of the leader of our process group: the environment of a container may lack the
-// launcher's variables. It is 0 if that is not known.
+// groupLeaderParent returns the parent of the leader of our process group, or 0 if it is unknown or our own parent. In
+// a container, the environment may lack the launcher's variables.
 func groupLeaderParent() int {
 	group := unix.Getpgrp()
 	if group == os.Getpid() {
-		return 0 // which leaves our parent
+		return 0 // the caller checks our parent
 	}
 	leader, _ := procfile.ReadProcess(group)
 	return leader.Parent
@@ -40,8 +40,8 @@ func groupLeaderParent() int {
 // isLauncher reports whether a process has the name of a launcher.
 func isLauncher(pid int) bool { return scheduler.IsLauncher(nameOf(pid)) }
 
-// fromJob reports whether the sender of a signal is a process of the job that is in our process group, as with "kill 0"
-// in a script. The job has the signal then, unless it has left the group. The caller holds the lock.
+// fromJob reports whether the sender of a signal is a process of the job in our process group, as with "kill 0" in a
+// script. The job has the signal then, unless it has left the group. The caller holds the lock.
 func (s *Signals) fromJob(pid int) bool {
 	if pid <= 0 || !inOurGroup(pid) || !inOurGroup(s.pid) {
 		return false
@@ -50,7 +50,7 @@ func (s *Signals) fromJob(pid int) bool {
 		if p.PID == s.pid {
 			return true
 		}
-		if p.Parent == os.Getpid() { // an orphan of the job, or a child that we had before
+		if p.Parent == os.Getpid() { // an orphan of the job, or a child from before
 			return s.family.isJobs(p.PID)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// named returns a path by which the test binary is executed under another name.
+// named returns a path for executing the test binary under another name.
 func named(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -29,20 +29,21 @@ func named(t *testing.T, name string) string {
 	return path
 }
 
-// An underLauncher is an agent below a launcher that sends what the test asks for.
+// An underLauncher is an agent below a launcher that sends signals on order.
 type underLauncher struct {
 	*wrapped
 	orders io.Writer
 	agent  int // its process ID
 }
 
-// launch starts an agent whose job is a counter, below a launcher of a name. before are the words before the job's.
+// launch starts an agent with a counter as its job, below a launcher with the given name. before are the words before
+// the job's.
 func launch(t *testing.T, name string, before ...string) *underLauncher {
 	t.Helper()
 	return launchWith(t, nil, name, before...)
 }
 
-// launchWith is launch with variables.
+// launchWith is launch with environment variables.
 func launchWith(t *testing.T, env []string, name string, before ...string) *underLauncher {
 	t.Helper()
 	job := append(append([]string{os.Args[0]}, before...), os.Args[0])
@@ -73,7 +74,7 @@ func (l *underLauncher) awaitWitness() (pid int) {
 	return pid
 }
 
-// order has the launcher send a signal.
+// order makes the launcher send a signal.
 func (l *underLauncher) order(way string, sig syscall.Signal) {
 	l.t.Helper()
 	if _, err := fmt.Fprintln(l.orders, unix.SignalName(sig), way); err != nil {
@@ -81,8 +82,8 @@ func (l *underLauncher) order(way string, sig syscall.Signal) {
 	}
 }
 
-// times returns how often the job sees a signal that was sent: what is relayed of it has been relayed before
-// two signals that the test itself sends to the agent.
+// times returns how often the job receives a sent signal: all copies are relayed before two signals that the test sends
+// to the agent.
 func (w *wrapped) times(agent int, sig syscall.Signal) (n int) {
 	w.t.Helper()
 	_, before := w.expect(unix.SignalName(sig))
@@ -106,11 +107,11 @@ func (l *underLauncher) terminate() {
 	}
 }
 
-// ways are those in which launchers signal what they started.
+// ways are the ways in which launchers send signals.
 var ways = []string{"process", "group", "each", "each, backwards"}
 
-// What a launcher sends reaches the job once, in whichever way the launcher sends it, and whatever it is called. Some
-// are known by what they add to the environment, others by their names.
+// A launcher's signal reaches the job once, in whichever way and under whichever name. Some launchers are recognized by
+// the environment, others by their names.
 func TestSignals_Launcher(t *testing.T) {
 	t.Parallel()
 	for name, env := range map[string][]string{
@@ -133,8 +134,8 @@ func TestSignals_Launcher(t *testing.T) {
 	}
 }
 
-// Where nothing is known of a launcher there is no witness, and the group may well have been the agent alone. (Two
-// signals that come at the same time are one.)
+// Without a known launcher there is no witness, and the group may have been the agent alone. (Two simultaneous signals
+// are one.)
 func TestSignals_OthersSignalGroup(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"srun", "my-mpirun", "hydra"} {
@@ -156,7 +157,7 @@ func TestSignals_OthersSignalGroup(t *testing.T) {
 	}
 }
 
-// A job that has left the group does not get what is sent to it.
+// A job that has left the group does not get the group's signals.
 func TestSignals_JobLeftGroupOfLauncher(t *testing.T) {
 	t.Parallel()
 	l := launch(t, "mpirun", "setsid")
@@ -173,7 +174,7 @@ func TestSignals_JobLeftGroupOfLauncher(t *testing.T) {
 	}
 }
 
-// A launcher may have ended by the time at which the agent looks at what it sent.
+// A launcher may have ended before the agent looks at its signal.
 func TestSignals_LauncherEnded(t *testing.T) {
 	t.Parallel()
 	l := launchWith(t, []string{"PMI_RANK=0"}, "proxy")
@@ -200,7 +201,7 @@ func TestSignals_LauncherEnded(t *testing.T) {
 	}
 }
 
-// A launcher that the agent does not descend from means the agent.
+// A launcher that is not an ancestor of the agent signals the agent alone.
 func TestSignals_ForeignLauncher(t *testing.T) {
 	t.Parallel()
 	l := launch(t, "mpirun")
@@ -225,7 +226,7 @@ func TestSignals_ContinuedByLauncher(t *testing.T) {
 		l.order("group", syscall.SIGSTOP)
 		until(t, "the agent stops", func() bool { return state(l.agent) == "T" })
 		for _, whom := range []string{"group", "process"} {
-			if whom == "process" { // from no launcher: the test itself
+			if whom == "process" { // the test itself is no launcher
 				_ = unix.Kill(l.agent, syscall.SIGCONT)
 			} else {
 				l.order(whom, syscall.SIGCONT)
@@ -238,7 +239,7 @@ func TestSignals_ContinuedByLauncher(t *testing.T) {
 	l.terminate()
 }
 
-// What was delivered before the job existed is sent to it, by whomever it came.
+// Signals delivered before the job's start are sent to it, from any sender.
 func TestSignals_DeliveredBeforeStart(t *testing.T) {
 	caughtByUs(t, syscall.SIGUSR2) // there is a handler
 	s := &Signals{incoming: make(chan ReceivedSignal, 1)}
@@ -296,7 +297,7 @@ func TestSignals_JobSignalsItsGroupAtOnce(t *testing.T) {
 	}
 }
 
-// A child that this process had before it became the agent is not the job's: it means the agent by its process ID.
+// A child from before the process became the agent is not the job's: it signals the agent by its process ID.
 func TestSignals_ChildFromBefore(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "counter", "-c", `(read x; kill -USR1 $$) <&3 & exec "$0" "$0"`, os.Args[0])
@@ -318,7 +319,7 @@ func TestSignals_ChildFromBefore(t *testing.T) {
 	w.end()
 }
 
-// The witness holds nothing open, is no process of the job's, and ends with the agent, however that ends.
+// The witness keeps nothing open, is foreign to the job, and ends with the agent in any case.
 func TestWitness(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(l *underLauncher){
@@ -345,10 +346,10 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// What a launcher set to end its child together with itself ends the job, in a process of its own or in ours. Nothing
-// does where it set nothing.
+// A parent death signal set by the launcher also ends the job, as a child or in place of the agent. Without one the job
+// is not ended.
 func TestStart_LauncherDeath(t *testing.T) {
-	runtime.LockOSThread() // the parent in the kernel's eyes
+	runtime.LockOSThread() // the parent of the child is a thread
 	defer runtime.UnlockOSThread()
 	for _, part := range []string{"agent", "inplace"} {
 		for _, sig := range []syscall.Signal{0, syscall.SIGUSR2} {
@@ -365,8 +366,8 @@ func TestStart_LauncherDeath(t *testing.T) {
 	}
 }
 
-// What the witness was sent as well has reached a job that is where it began. All else is passed on, when it is late
-// or known.
+// A signal that the witness received as well has reached a job that stayed in its groups. Others are passed on once
+// they are late or resolved.
 func TestSignals_Judge(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "counter", ""))
@@ -403,7 +404,7 @@ func TestSignals_Judge(t *testing.T) {
 		s.witness.counts.counts[sig] = c.counts
 		s.resolveHeldBack()
 		passed := c.passed
-		for range passed { // they come before what is sent next, whichever thread of the job gets them
+		for range passed { // the order among the job's threads is not fixed
 			_, before := w.expect(unix.SignalName(c.doubts[0].sig))
 			passed += before
 		}
@@ -418,7 +419,7 @@ func TestSignals_Judge(t *testing.T) {
 	}
 }
 
-// A stop that is not known to have reached the job does not follow the signal that ends it.
+// A held-back stop does not follow a signal that ends the job.
 func TestSignals_DoubtStop(t *testing.T) {
 	s := &Signals{}
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGCONT} {
@@ -432,7 +433,7 @@ func TestSignals_DoubtStop(t *testing.T) {
 	}
 }
 
-// What the witness was sent and we were not does not stand for the next signal.
+// A signal that only the witness received does not match the next signal.
 func TestWitness_Forgets(t *testing.T) {
 	w := &witness{counts: &witnessPage{}}
 	w.counts.counts[syscall.SIGTERM] = 2
@@ -442,7 +443,7 @@ func TestWitness_Forgets(t *testing.T) {
 	}
 	w.unmatched[0].at = w.unmatched[0].at.Add(-2 * groupSignalWindow)
 	s := &Signals{jobState: jobRunning, witness: w}
-	s.seen[syscall.SIGTERM].user = readDeliveries(syscall.SIGTERM).user + 1 // our own was delivered, and is looked at next
+	s.seen[syscall.SIGTERM].user = readDeliveries(syscall.SIGTERM).user + 1 // our copy is collected next
 	if s.resolveHeldBack(); len(w.unmatched) != 1 {
 		t.Error("it was dropped while ours was under way")
 	}

@@ -32,13 +32,12 @@ func library(t *testing.T, c Command) *Job {
 	return j
 }
 
-// shellCommand runs a script whose output goes to out.
+// shellCommand runs a script with its output to out.
 func shellCommand(out io.Writer, script string, args ...string) Command {
 	return Command{Args: append([]string{"sh", "-c", script, "sh"}, args...), Stdout: out}
 }
 
-// A program that runs jobs beside children of its own gets every exit code right: neither side
-// waits for the other's.
+// A program that runs both jobs and other children gets every exit code right: neither side reaps the other's.
 func TestStart_BesideOsExec(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
@@ -70,7 +69,7 @@ func TestStart_BesideOsExec(t *testing.T) {
 	all.Wait()
 }
 
-// takeover is what a program that is taken over is changed in.
+// takeover is the state that taking a process over changes.
 type takeover struct {
 	caught, ignored string // SigCgt and SigIgn
 	subreaper       bool
@@ -89,8 +88,8 @@ func takenOver(t *testing.T) takeover {
 	return takeover{procfile.StatusValue(status, "SigCgt"), procfile.StatusValue(status, "SigIgn"), on}
 }
 
-// A job of a library changes nothing of the process: no signal handlers, no subreaper, and its
-// orphans are not this process's.
+// A job of a library changes nothing of the process: no signal handlers, no subreaper, and its orphans do not become
+// this process's children.
 func TestStart_TakesNothingOver(t *testing.T) {
 	r, w := io.Pipe()
 	before := takenOver(t)
@@ -120,7 +119,7 @@ func TestStart_TakesNothingOver(t *testing.T) {
 		t.Errorf("before its end: reaped %+v, over %v", j.ReapedUsage(), j.AllEnded())
 	}
 
-	j.Release() // is for a program that is taken over
+	j.Release() // only for a process that was taken over
 	if _, err := in.Stat(); err != nil {
 		t.Error(err)
 	}
@@ -137,7 +136,7 @@ func TestStart_TakesNothingOver(t *testing.T) {
 	}
 }
 
-// The account is that of the job alone, whatever other children use meanwhile.
+// The account contains only the job, regardless of other children.
 func TestStart_CountsItsJobAlone(t *testing.T) {
 	t.Parallel()
 	const burn = "i=0; while [ $i -lt %d ]; do i=$((i+1)); done"
@@ -172,7 +171,7 @@ func TestJob_Signal(t *testing.T) {
 	}
 }
 
-// Signals sent while the job ends reach it or no process at all; -race looks at the lock.
+// A signal sent while the job ends reaches it or no process; -race checks the lock.
 func TestJob_SignalWhileItEnds(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -192,7 +191,7 @@ func TestJob_SignalWhileItEnds(t *testing.T) {
 	}
 }
 
-// A job that stops is waited for, and does not stop this process.
+// Wait waits for a stopped job, and this process does not stop.
 func TestJob_StoppedOneIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "kill -STOP $$; exit 4"))
@@ -212,7 +211,7 @@ func TestJob_StoppedOneIsWaitedFor(t *testing.T) {
 	}
 }
 
-// If something else in the process waits for the job, Err says so, and no process is signalled.
+// If other code in the process reaps the job, Err is set, and no process is signalled.
 func TestJob_ReapedBySomebodyElse(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "exit 3"))
@@ -228,7 +227,7 @@ func TestJob_ReapedBySomebodyElse(t *testing.T) {
 	}
 }
 
-// A helper of a library is its own to wait for.
+// A library waits for its helpers itself.
 func TestJob_HelperOfALibrary(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "exec sleep 60"))
@@ -260,7 +259,7 @@ func TestCommand_Streams(t *testing.T) {
 	}
 }
 
-// Done tells of the job's end, while Wait waits for a descendant that holds the output.
+// Done is closed at the job's end, while Wait waits for a descendant that holds the output.
 func TestJob_DoneBeforeTheOutputIsClosed(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
@@ -269,7 +268,7 @@ func TestJob_DoneBeforeTheOutputIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	c := shellCommand(w, "exec 3<&0; cat <&3 & exit 3") // the shell gives cat & /dev/null as its stdin
+	c := shellCommand(w, "exec 3<&0; cat <&3 & exit 3") // the shell would give cat & /dev/null as its stdin
 	c.Stdin = in
 	j := library(t, c)
 	ended := make(chan Status, 1)
@@ -300,7 +299,7 @@ func TestCommand_OneWriterForBoth(t *testing.T) {
 	}
 }
 
-// uncomparable is a writer whose values cannot be compared.
+// uncomparable is a writer of a type that cannot be compared.
 type uncomparable []func([]byte)
 
 func (u uncomparable) Write(p []byte) (int, error) {
@@ -318,7 +317,7 @@ func TestCommand_UncomparableWriters(t *testing.T) {
 	}
 }
 
-// The descriptor of a file is passed on: there is no pipe.
+// The descriptor of a file is passed on, without a pipe.
 func TestCommand_FilesArePassedOn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "out")
@@ -341,8 +340,8 @@ func TestCommand_FilesArePassedOn(t *testing.T) {
 	}
 }
 
-// A job does not get descriptors that this process has for itself, nor the ends of the pipes of
-// other jobs: a job that reads to the end of its input sees that end.
+// A job does not inherit this process's private descriptors, nor the pipe ends of other jobs: a job that reads to the
+// end of its input sees that end.
 func TestCommand_NothingElseIsInherited(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("/proc/self/maps")
@@ -371,7 +370,7 @@ func TestCommand_NothingElseIsInherited(t *testing.T) {
 	}
 }
 
-// failing fails after some bytes.
+// failing is a stream that fails.
 type failing struct{ err error }
 
 func (f failing) Read(p []byte) (int, error)  { return 0, f.err }
@@ -385,7 +384,7 @@ func TestStatus_CopyErr(t *testing.T) {
 	if st := library(t, c).Wait(); st.ExitCode != 3 || !errors.Is(st.CopyErr, trouble) || st.Err != nil {
 		t.Errorf("reader: %+v", st)
 	}
-	// A job whose output cannot be delivered gets SIGPIPE, as without us.
+	// A job gets SIGPIPE if its output cannot be delivered, as without us.
 	st := library(t, shellCommand(failing{trouble}, "exec yes")).Wait()
 	if st.Signal != "SIGPIPE" || !errors.Is(st.CopyErr, trouble) {
 		t.Errorf("writer: %+v", st)
@@ -398,9 +397,9 @@ func TestStatus_CopyErr(t *testing.T) {
 	}
 }
 
-// What the kernel finds too large with our variables is started without them.
+// If our variables make the environment too large for the kernel, the command starts without them.
 func TestCommand_Plain(t *testing.T) {
-	large := "LARGE=" + strings.Repeat("x", 128<<10) // more than the kernel takes in one string
+	large := "LARGE=" + strings.Repeat("x", 128<<10) // more than the kernel's limit for one string
 	var out strings.Builder
 	c := shellCommand(&out, `echo "$OWN ${LARGE:-none}"`)
 	c.Env = []string{large}
@@ -442,7 +441,7 @@ func TestStart_FailureLeavesNothing(t *testing.T) {
 	}
 }
 
-// One job at a time can have the signals of a process.
+// Only one job at a time can use the signals of a process.
 func TestStart_SecondJobWithTheSameSignals(t *testing.T) {
 	s := &Signals{jobState: jobRunning}
 	if _, err := Start(Command{Args: []string{"true"}}, s); err == nil {
@@ -450,7 +449,7 @@ func TestStart_SecondJobWithTheSameSignals(t *testing.T) {
 	}
 }
 
-// A file that was found before is executed without a second search; if it is gone, there is one.
+// A resolved file is executed without a second search; if it is gone, there is one.
 func TestCommand_Path(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/here", "#!/bin/sh\nexit 8", 0o755)

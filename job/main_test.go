@@ -24,22 +24,22 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// role is the variable that makes the test binary play a part: the wrapper or a
-// job. nextRole is what the wrapper tells its job to be.
+// role is the variable that gives the test binary a role: the wrapper or a job. nextRole is the role that the wrapper
+// gives its job.
 const (
 	role     = "PERFAGENT_JOB_ROLE"
 	nextRole = "PERFAGENT_JOB_NEXT_ROLE"
 	result   = "PERFAGENT_JOB_RESULT"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the timeout of a test's waits.
 const patience = 15 * time.Second
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
-		// In the background of a script, INT and QUIT are ignored, and would be so in every
-		// job. A signal that is caught here has its default there.
+		// In the background of a script, INT and QUIT are ignored, and would be in every job. A signal that is caught
+		// here has its default action there.
 		for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 			if signal.Ignored(sig) {
 				signal.Notify(make(chan os.Signal, 1), sig)
@@ -86,13 +86,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// hooks are what an agent does between its steps.
+// hooks are called between an agent's steps.
 type hooks struct {
 	caught         func(*Signals)
 	started, ended func(*Job)
 }
 
-// agent is perfagent in small.
+// agent is a minimal perfagent.
 func agent(h hooks) int {
 	s := Catch()
 	c := Command{Args: os.Args[1:], Env: []string{role + "=" + os.Getenv(nextRole)}}
@@ -139,8 +139,8 @@ func sendEarly(s *Signals) {
 	}
 }
 
-// launcher starts an agent in a process group of its own, as launchers of parallel programs do, and sends what
-// standard input says: "SIGUSR1 group". It ends with the agent.
+// launcher starts an agent in a separate process group, as launchers of parallel programs do, and sends the signals
+// ordered on standard input: "SIGUSR1 group". It ends with the agent.
 func launcher() int {
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Env = append(os.Environ(), role+"=agent")
@@ -151,8 +151,7 @@ func launcher() int {
 	}
 
 	go func() {
-		// On a busy machine a launcher of many processes may be held up between two of them for longer than the agent
-		// waits.
+		// On a busy machine a launcher of many processes may pause between two of them for longer than the agent waits.
 		runtime.LockOSThread()
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // of this thread; only root may
 		for sc := bufio.NewScanner(os.Stdin); sc.Scan(); {
@@ -167,9 +166,9 @@ func launcher() int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// addressees returns to whom a launcher sends a signal for an agent, in its order: to the process that it started
-// (Slurm's proctrack/cgroup), to the group (proctrack/pgid), to each process below it (proctrack/linuxproc, and
-// SignalChildrenProcesses=yes), or to these in the reverse order.
+// addressees returns the processes that a launcher signals for an agent, in its order: the process that it started
+// (Slurm's proctrack/cgroup), the group (proctrack/pgid), each process below it (proctrack/linuxproc, and
+// SignalChildrenProcesses=yes), or the latter in reverse order.
 func addressees(way string, agent int) []int {
 	switch way {
 	case "process":
@@ -192,7 +191,7 @@ func addressees(way string, agent int) []int {
 	return pids
 }
 
-// startHelper has a helper made that outlives the job.
+// startHelper starts a helper that outlives the job.
 func startHelper(j *Job) {
 	err := j.StartHelper(func() (int, error) {
 		return syscall.ForkExec("/bin/sh", []string{"sh", "-c", "exec sleep 60"},
@@ -203,7 +202,7 @@ func startHelper(j *Job) {
 	}
 }
 
-// startHungHelper has one made that is dead long before it is known: when descriptor 3 ends.
+// startHungHelper starts a helper that is dead long before it is known: when descriptor 3 ends.
 func startHungHelper(j *Job) {
 	made := make(chan int)
 	go func() {
@@ -217,10 +216,10 @@ func startHungHelper(j *Job) {
 	fmt.Println("made", <-made)
 }
 
-// killsAndLives is a script that signals its group, and can be looked at after that.
+// killsAndLives is a script that signals its group, and lives on to be inspected.
 const killsAndLives = "trap '' USR1; kill -USR1 0; exec sleep 60"
 
-// counter says every signal it gets, until a TERM, and what is to be done then.
+// counter prints every signal it gets, and calls its function in do, until a TERM.
 func counter(do map[os.Signal]func()) {
 	ch := make(chan os.Signal, 100)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
@@ -259,15 +258,14 @@ func editor() {
 	fmt.Println("back")
 }
 
-// stopHere has stopped this very thread before it returns, which kill(2), for
-// which any thread will do, would not promise.
+// stopHere returns only after this thread has stopped. kill(2), which any thread may handle, would not guarantee that.
 func stopHere() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
-// hog uses 300 MB, and says what it used.
+// hog uses 300 MB, and prints its usage.
 func hog() {
 	mem, err := unix.Mmap(-1, 0, 300<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -279,7 +277,7 @@ func hog() {
 	fmt.Println("peak", PeakRSS())
 }
 
-// full has no descriptor left to make a child with.
+// full has no free descriptor to make a child with.
 func full() {
 	free, err := os.Open("/dev/null")
 	if err != nil {
@@ -298,7 +296,7 @@ func full() {
 	fmt.Println(Exec(c, s))
 }
 
-// tight prints what Headroom returns with a small limit, as root and as an ordinary user.
+// tight prints the results of Headroom with a small limit, as root and as an ordinary user.
 func tight() {
 	var limit unix.Rlimit
 	_ = unix.Getrlimit(unix.RLIMIT_NPROC, &limit)
@@ -331,16 +329,16 @@ type wrapped struct {
 	result string
 }
 
-// command prepares the test binary in a part, with the job's part and arguments.
+// command prepares the test binary in a role, with the job's role and arguments.
 func command(t *testing.T, part, next string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	// The race detector would have each process sleep for a second at its end.
+	// The race detector would make each process sleep for a second at its end.
 	cmd.Env = append(os.Environ(), role+"="+part, nextRole+"="+next, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	return cmd
 }
 
-// start runs an agent whose standard output is read line by line.
+// start runs an agent and reads its standard output line by line.
 func start(t *testing.T, cmd *exec.Cmd) *wrapped {
 	t.Helper()
 	w := &wrapped{t: t, cmd: cmd, lines: make(chan string, 1000), result: filepath.Join(t.TempDir(), "status")}
@@ -364,8 +362,7 @@ func start(t *testing.T, cmd *exec.Cmd) *wrapped {
 	return w
 }
 
-// expect reads lines up to one that begins with prefix, and returns that one and
-// how many others there were before it.
+// expect reads lines up to one that begins with prefix, and returns it and the number of lines before it.
 func (w *wrapped) expect(prefix string) (line string, before int) {
 	w.t.Helper()
 	timeout := time.After(patience)
@@ -396,7 +393,7 @@ func (w *wrapped) pid(word string) int {
 	return n
 }
 
-// signal sends to the agent's process id.
+// signal sends a signal to the agent's process ID.
 func (w *wrapped) signal(sig syscall.Signal) {
 	w.t.Helper()
 	if err := unix.Kill(w.cmd.Process.Pid, sig); err != nil {
@@ -427,13 +424,13 @@ func (w *wrapped) end() (code int, st Status) {
 	return w.cmd.ProcessState.ExitCode(), st
 }
 
-// run wraps a shell script and returns how it went.
+// run wraps a shell script and returns its exit code and status.
 func run(t *testing.T, script string) (int, Status) {
 	t.Helper()
 	return start(t, command(t, "agent", "", "sh", "-c", script)).end()
 }
 
-// parentOf returns a process's parent; 0 if it is not known.
+// parentOf returns a process's parent; 0 if it is unknown.
 func parentOf(pid int) int {
 	p, _ := procfile.ReadProcess(pid)
 	return p.Parent
@@ -445,7 +442,7 @@ func exists(pid int) bool {
 	return ok
 }
 
-// until waits for something that no pipe tells.
+// until polls for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {

@@ -12,19 +12,18 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// A Job is a command that was started. On this system it is what package os makes
-// of it: orphans are not adopted, and a job that stops is not followed.
+// A Job is a started command. On this system package os runs it: orphans are not adopted, and stops of the job are not
+// mirrored.
 type Job struct {
 	proc                *os.Process
 	start               time.Time
 	streams             *streams
 	done                chan struct{} // closed when Wait knows how the job ended
 	signals             *Signals
-	usesFallbackEnviron bool // its environment is the command's Plain
+	usesFallbackEnviron bool // its environment is the command's FallbackEnviron
 }
 
-// Start runs the command and, with s, relays what this process is sent to it. See
-// the package comment.
+// Start runs the command and, with s, relays the signals sent to this process to it. See the package comment.
 func Start(c Command, s *Signals) (*Job, error) {
 	if len(c.Args) == 0 {
 		return nil, fmt.Errorf("start job: %w", errNoCommand)
@@ -87,60 +86,58 @@ func (j *Job) PID() int { return j.proc.Pid }
 // Started returns the moment just before the process was made.
 func (j *Job) Started() time.Time { return j.start }
 
-// Done returns a channel that Wait closes once the job's main process has ended. Wait
-// itself returns later where Stdout, say, is still being copied.
+// Done returns a channel that Wait closes once the job's main process has ended. Wait returns later if Stdout, for
+// example, is still being copied.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// StartHelper calls fork, which makes a child of this process that is not the job's.
+// StartHelper calls fork, which makes a child of this process that does not belong to the job.
 func (j *Job) StartHelper(fork func() (pid int, err error)) error {
 	_, err := fork()
 	return err
 }
 
-// ReapHelpers has nothing to do on this system.
+// ReapHelpers does nothing on this system.
 func (j *Job) ReapHelpers() {}
 
-// Witness returns 0: there is none on this system.
+// Witness returns 0: there is no witness on this system.
 func (j *Job) Witness() int { return 0 }
 
 // IsForeign reports whether a child of this process is not the job's main process.
 func (j *Job) IsForeign(pid int) bool { return pid != j.proc.Pid }
 
-// ReapedUsage returns what the job's dead processes have used so far, which is unknown
-// on this system.
+// ReapedUsage returns zero: the usage so far is unknown on this system.
 func (j *Job) ReapedUsage() Usage { return Usage{} }
 
-// TakeEnded returns nothing on this system.
+// TakeEnded returns nil on this system.
 func (j *Job) TakeEnded() []process.ReapedProcess { return nil }
 
-// AllEnded reports whether all processes of the job have ended, which is unknown on
-// this system.
+// AllEnded returns false: the state of the job's other processes is unknown on this system.
 func (j *Job) AllEnded() bool { return false }
 
-// CanEnterCgroup reports false: no job can be started in a control group.
+// CanEnterCgroup is false: no job can be started in a control group.
 const CanEnterCgroup = false
 
-// OutsideCgroup reports whether the job is outside its control group.
+// OutsideCgroup returns true: there are no control groups on this system.
 func (j *Job) OutsideCgroup() bool { return true }
 
-// UsesFallbackEnviron reports whether the job has the command's Plain environment, because there was no room for the
-// other.
+// UsesFallbackEnviron reports whether the job runs with the command's FallbackEnviron, because Environ and Env were too
+// large.
 func (j *Job) UsesFallbackEnviron() bool { return j.usesFallbackEnviron }
 
 // Release does nothing on this system.
 func (j *Job) Release() {}
 
-// Headroom returns nil on this system: limits are not looked at.
+// Headroom returns nil on this system: limits are not checked.
 func Headroom([]cgroup.TaskLimit) error { return nil }
 
-// RemoveAddedGOMAXPROCS reports false: nobody told the Go runtime.
+// RemoveAddedGOMAXPROCS returns false: nothing was added to the environment.
 func RemoveAddedGOMAXPROCS() bool { return false }
 
-// LacksEntryPoint is false: no build of this system has the entry point.
+// LacksEntryPoint returns false: no build for this system has the entry point.
 func LacksEntryPoint() bool { return false }
 
-// Received is unknown on this system.
+// Received returns nil on this system.
 func (s *Signals) Received() []ReceivedSignal { return nil }
 
-// Incoming never delivers anything on this system.
+// Incoming returns nil on this system: it never delivers.
 func (s *Signals) Incoming() <-chan ReceivedSignal { return nil }

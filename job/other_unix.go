@@ -28,12 +28,10 @@ func (j *Job) conclude(st *Status, state *os.ProcessState) {
 	}
 }
 
-// Signal sends sig to the job's main process. The error is os.ErrProcessDone once
-// that has been waited for.
+// Signal sends sig to the job's main process. The error is os.ErrProcessDone once that has been waited for.
 func (j *Job) Signal(sig syscall.Signal) error { return j.proc.Signal(sig) }
 
-// PeakRSS returns the high-water mark of this process's memory in bytes, or 0 if it
-// is unknown.
+// PeakRSS returns the high-water mark of this process's memory in bytes, or 0 if it is unknown.
 func PeakRSS() int64 {
 	own, _ := OwnUsage()
 	return own.MaxRSS
@@ -51,9 +49,8 @@ func Exec(c Command, s *Signals) error {
 	return explain(c.Args[0], err)
 }
 
-// Signals catches what this process is sent and relays it to the job. On this system
-// a signal's sender is guessed: INT, QUIT and WINCH count as the terminal's while we
-// are in its foreground group, and are not relayed then.
+// Signals catches the signals sent to this process and relays them to the job. On this system a signal's sender is
+// guessed: INT, QUIT and WINCH count as the terminal's while we are in its foreground group, and are not relayed then.
 type Signals struct {
 	ch   chan os.Signal
 	late chan syscall.Signal
@@ -66,7 +63,7 @@ type Signals struct {
 	terminal map[os.Signal]bool // seen from the terminal
 }
 
-// Catch takes this process over for one job and begins to catch what it is sent.
+// Catch takes this process over for one job and begins to catch signals.
 func Catch() *Signals {
 	s := &Signals{
 		ch:       make(chan os.Signal, 256),
@@ -157,7 +154,7 @@ func foreground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// attach names the process that signals go to, and delivers the early ones.
+// attach makes proc the receiver of the signals, and delivers the early ones.
 func (s *Signals) attach(proc *os.Process) {
 	if s == nil {
 		return
@@ -183,10 +180,10 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 
 // Reraise ends this process by sig, so that its parent sees how the job died.
 func Reraise(sig syscall.Signal) {
-	if sig != syscall.SIGQUIT { // for which the runtime prints its goroutines
+	if sig != syscall.SIGQUIT { // for SIGQUIT the runtime prints its goroutines
 		signal.Reset(sig)
 		_ = syscall.Kill(os.Getpid(), sig)
-		time.Sleep(time.Second) // it is delivered to some thread or other
+		time.Sleep(time.Second) // until some thread has received it
 	}
 	os.Exit(128 + int(sig))
 }

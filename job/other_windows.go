@@ -18,7 +18,7 @@ func Resolve(name string) (string, error) {
 	return file, nil
 }
 
-// search executes the file that the command means.
+// search executes the command's file.
 func (c Command) search(execute func(file string, argv []string) error) error {
 	file := c.Path
 	if file == "" {
@@ -38,14 +38,14 @@ func explain(name string, err error) error {
 	return fmt.Errorf("run %q: %w: %w", name, ErrNotExecutable, err)
 }
 
-// brokenPipe reports whether err says that a pipe has no reader any more.
+// brokenPipe reports whether err means that a pipe has no reader any more.
 func brokenPipe(err error) bool {
 	const noData = syscall.Errno(232) // ERROR_NO_DATA
 	return errors.Is(err, syscall.ERROR_BROKEN_PIPE) || errors.Is(err, noData)
 }
 
-// conclude fills in how the job ended, and its CPU times. What else it used is
-// unknown. An exit code above 255 is reduced to its low byte.
+// conclude fills in how the job ended, and its CPU times. Other usage is unknown. An exit code above 255 is reduced to
+// its low byte, or to 255 if that is 0.
 func (j *Job) conclude(st *Status, state *os.ProcessState) {
 	st.ExitCode = state.ExitCode() & 0xff
 	if st.ExitCode == 0 && state.ExitCode() != 0 {
@@ -54,8 +54,8 @@ func (j *Job) conclude(st *Status, state *os.ProcessState) {
 	st.Usage = Usage{UserSeconds: state.UserTime().Seconds(), SystemSeconds: state.SystemTime().Seconds()}
 }
 
-// Signal kills the job's main process, for a signal that would end it: there is no
-// gentler way. The error is os.ErrProcessDone once that has been waited for.
+// Signal kills the job's main process if sig is a signal that ends a process: Windows has no gentler way. The error is
+// os.ErrProcessDone once that has been waited for.
 func (j *Job) Signal(sig syscall.Signal) error {
 	switch sig {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL:
@@ -64,13 +64,12 @@ func (j *Job) Signal(sig syscall.Signal) error {
 	return fmt.Errorf("send %v to job: %w", sig, errors.ErrUnsupported)
 }
 
-// Exec cannot be done on Windows.
+// Exec returns an error: Windows cannot replace a process.
 func Exec(Command, *Signals) error {
 	return fmt.Errorf("execute job in place: %w", errors.ErrUnsupported)
 }
 
-// Signals keeps Ctrl-C, which the console sends to the job by itself, from ending
-// this process before the job.
+// Signals keeps Ctrl-C, which the console sends to the job directly, from ending this process before the job.
 type Signals struct{ ch chan os.Signal }
 
 // Catch begins to catch Ctrl-C.
@@ -87,17 +86,17 @@ func (s *Signals) Stop() {
 	}
 }
 
-// attach has nothing to do: nothing is relayed.
+// attach does nothing: nothing is relayed.
 func (s *Signals) attach(*os.Process) {}
 
-// Late never delivers anything on Windows.
+// Late returns nil on Windows: it never delivers.
 func (s *Signals) Late() <-chan syscall.Signal { return nil }
 
 // Reraise exits with 128+sig: there are no signals to die by.
 func Reraise(sig syscall.Signal) { os.Exit(128 + int(sig)) }
 
-// OwnUsage returns nothing: there is no rusage on this system.
+// OwnUsage returns zero: Windows has no rusage.
 func OwnUsage() (own, children Usage) { return Usage{}, Usage{} }
 
-// PeakRSS returns 0: it is not known on this system.
+// PeakRSS returns 0: it is unknown on Windows.
 func PeakRSS() int64 { return 0 }

@@ -12,26 +12,24 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxReceived is how many signals are remembered; a job that is sent USR1 all the time
-// has no use for all of them.
+// maxReceived bounds how many signals are kept: a job may be sent USR1 all the time.
 const maxReceived = 32
 
-// How long, in milliseconds, we wait for our own copy of a signal that ended the job:
-// promptly if nothing indicates that there is one, patiently if it is pending on a
-// busy CPU.
+// How long, in milliseconds, to wait for our own copy of a signal that ended the job: without any sign of one, and
+// while it is pending on a busy CPU.
 const (
 	ownCopyWaitMillis     = 10
 	pendingCopyWaitMillis = 1000
 )
 
-// recordReceived remembers who sent a signal. The caller holds the lock.
+// recordReceived records a signal and its sender. The caller holds the lock.
 func (s *Signals) recordReceived(sig syscall.Signal, user, kernel uint32) {
 	switch sig {
 	case syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP:
 		return // they end nothing
 	}
 	if user+kernel == 0 {
-		return // counted already, together with one before it
+		return // counted with an earlier delivery
 	}
 
 	n := ReceivedSignal{Signal: sig, Name: signalName(sig), At: time.Now(), Kernel: user == 0, PID: -1}
@@ -54,22 +52,22 @@ func (s *Signals) recordReceived(sig syscall.Signal, user, kernel uint32) {
 	}
 }
 
-// repeatedBy reports whether b is a again: timeout(1) sends each signal to its
-// child and to the whole group.
+// repeatedBy reports whether b repeats a within a second: timeout(1) sends each signal to its child and to the whole
+// group.
 func (a ReceivedSignal) repeatedBy(b ReceivedSignal) bool {
 	return a.Signal == b.Signal && a.PID == b.PID && a.Kernel == b.Kernel && b.At.Sub(a.At) < time.Second
 }
 
 // nameOf returns a process's name, or "" if it has ended.
 func nameOf(pid int) string {
-	data, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // a newer kernel may not answer for its stat
+	data, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // newer kernels may refuse access to stat
 	if err != nil {
 		return ""
 	}
 	return string(bytes.TrimSuffix(data, []byte{'\n'}))
 }
 
-// Received returns the signals that this process has been sent so far; see Status.
+// Received returns the signals that this process has received so far; see Status.
 func (s *Signals) Received() []ReceivedSignal {
 	if s == nil {
 		return nil
@@ -79,8 +77,8 @@ func (s *Signals) Received() []ReceivedSignal {
 	return slices.Clone(s.received)
 }
 
-// Incoming delivers each signal of Sent as it arrives. It waits for no receiver: what
-// arrives while many are left is dropped. On nil it never delivers.
+// Incoming returns a channel that delivers each signal of Received as it arrives. It does not block: signals beyond its
+// buffer are dropped. On nil it never delivers.
 func (s *Signals) Incoming() <-chan ReceivedSignal {
 	if s == nil {
 		return nil
@@ -88,8 +86,8 @@ func (s *Signals) Incoming() <-chan ReceivedSignal {
 	return s.incoming
 }
 
-// awaitReceived returns the signals that were sent to us. The signal that ended the job
-// may have been sent to us as well and not have arrived yet: sentUntil waits for it.
+// awaitReceived returns the signals sent to us. It waits for our copy of the signal that ended the job, which may not
+// have arrived yet.
 func (s *Signals) awaitReceived(death syscall.Signal) []ReceivedSignal {
 	if s == nil {
 		return nil
@@ -105,8 +103,8 @@ func (s *Signals) awaitReceived(death syscall.Signal) []ReceivedSignal {
 	}
 }
 
-// sentByTerminal reports whether the kernel sent us sig, INT or QUIT, since we
-// began to catch. Call it after sentUntil: what kills the job may do so before we have been woken.
+// sentByTerminal reports whether the kernel sent us sig, INT or QUIT, since catching began. Call it after
+// awaitReceived: the job may die before we have been woken.
 func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	if s == nil || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
 		return false
@@ -116,8 +114,8 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	return readDeliveries(sig).kernel != s.first[sig].kernel
 }
 
-// onTheWay reports whether one of these signals was sent to us without relay
-// knowing of it yet: it is pending, or its handler has run and relay was not woken.
+// onTheWay reports whether one of these signals was sent to us but not collected yet: it is pending, or its handler has
+// run and relay has not been woken.
 func (s *Signals) onTheWay(sigs ...syscall.Signal) bool {
 	s.mu.Lock()
 	delivered := slices.ContainsFunc(sigs, func(sig syscall.Signal) bool {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wantSent checks the one signal that was sent.
+// wantSent checks that exactly one signal was received.
 func wantSent(t *testing.T, sent []ReceivedSignal, sig syscall.Signal, kernel bool, pid int) {
 	t.Helper()
 	if len(sent) != 1 {
@@ -29,8 +29,7 @@ func wantSent(t *testing.T, sent []ReceivedSignal, sig syscall.Signal, kernel bo
 	}
 }
 
-// Who sent a signal is known by process id and name, and a second one at once is not
-// told apart.
+// The sender of a signal is known by process ID and name, and an immediate repetition is merged.
 func TestSent_ByProcess(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "counter", os.Args[0]))
@@ -44,7 +43,7 @@ func TestSent_ByProcess(t *testing.T) {
 	}
 }
 
-// A signal to the whole group may have ended the job before we were told of it.
+// A signal to the whole group may end the job before our copy arrives.
 func TestSent_ToGroup(t *testing.T) {
 	t.Parallel()
 	for range 10 {
@@ -63,7 +62,7 @@ func TestSent_ToGroup(t *testing.T) {
 	}
 }
 
-// What the terminal sends has no sender.
+// Signals of the terminal have no sender.
 func TestSent_ByTerminal(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "trap 'exit 5' INT; echo ready $$; while :; do sleep 0.01; done")
@@ -85,7 +84,7 @@ func TestSent_ByTerminal(t *testing.T) {
 	wantSent(t, st.ReceivedSignals, syscall.SIGINT, true, -1)
 }
 
-// caughtByUs sends this process a signal that it catches, until the test ends.
+// caughtByUs catches signals until the test ends, and sends sig to this process.
 func caughtByUs(t *testing.T, sig syscall.Signal) *Signals {
 	t.Helper()
 	s := Catch()
@@ -95,14 +94,14 @@ func caughtByUs(t *testing.T, sig syscall.Signal) *Signals {
 	return s
 }
 
-// The handler does the same where the test binary cannot be started again (an emulator).
+// The handler also works where the test binary cannot be started again (an emulator).
 func TestSent_ToSelf(t *testing.T) {
 	s := caughtByUs(t, syscall.SIGUSR1)
 	wantSent(t, s.Received(), syscall.SIGUSR1, false, os.Getpid())
 	wantSent(t, []ReceivedSignal{<-s.Incoming()}, syscall.SIGUSR1, false, os.Getpid())
 }
 
-// Who does not take what is noted delays nothing.
+// A receiver that does not read Incoming delays nothing.
 func TestSignals_NotedByNobody(t *testing.T) {
 	s := &Signals{incoming: make(chan ReceivedSignal, 1)}
 	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM} {
@@ -113,7 +112,7 @@ func TestSignals_NotedByNobody(t *testing.T) {
 	}
 }
 
-// What the handler has counted and relay has not seen is on its way.
+// A signal that the handler has counted and relay has not seen is on its way.
 func TestSignals_OnTheWay(t *testing.T) {
 	s := caughtByUs(t, syscall.SIGUSR2)
 	if s.onTheWay(relayedSignals()...) {

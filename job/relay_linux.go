@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasJob reports whether a job is running that the signals go to.
+// hasJob reports whether a job is running that receives the signals.
 func (s *Signals) hasJob() bool {
 	if s == nil {
 		return false
@@ -19,7 +19,7 @@ func (s *Signals) hasJob() bool {
 	return s.jobState == jobRunning
 }
 
-// attach names the process that signals go to, and delivers the early ones.
+// attach makes the process pid the receiver of the signals, and delivers the early ones.
 func (s *Signals) attach(pid int, f *family) {
 	if s == nil {
 		return
@@ -27,27 +27,27 @@ func (s *Signals) attach(pid int, f *family) {
 	s.resumeIgnored()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// What was delivered until now may have come before the job existed, whoever it was sent to.
+	// Signals delivered until now may have come before the job existed, whoever their target was.
 	for _, sig := range relayedSignals() {
 		s.deliver(sig)
 	}
 	s.jobState, s.pid, s.family = jobRunning, pid, f
 	for _, e := range s.early {
-		if !s.fromJob(e.sender) { // which has begun meanwhile
+		if !s.fromJob(e.sender) { // the job has begun in the meantime
 			s.send(e.sig)
 		}
 	}
 	s.early = nil
 }
 
-// detach notes that the job is no more. The caller holds the lock.
+// detach records the job's end. The caller holds the lock.
 func (s *Signals) detach() {
 	if s != nil {
 		s.jobState, s.pid = jobEnded, 0
 	}
 }
 
-// forget drops what was delivered of sig until now. The caller holds the lock.
+// forget drops the deliveries of sig until now. The caller holds the lock.
 func (s *Signals) forget(sig syscall.Signal) {
 	if s != nil {
 		s.seen[sig] = readDeliveries(sig)
@@ -55,7 +55,7 @@ func (s *Signals) forget(sig syscall.Signal) {
 	}
 }
 
-// passOn gives the job n signals that processes sent us, or those of them that it lacks.
+// passOn sends the job those of n signals from processes that it has not received directly.
 func (s *Signals) passOn(sig syscall.Signal, n uint32) {
 	switch {
 	case n == 0:
@@ -65,21 +65,21 @@ func (s *Signals) passOn(sig syscall.Signal, n uint32) {
 		return
 	case s.fromJob(lastSender(sig)):
 		s.markDelivered(sig)
-		n-- // of those before the newest the sender is not known
+		n-- // earlier senders are unknown
 	}
 	for range n {
 		s.send(sig)
 	}
 }
 
-// markDelivered notes that a signal has reached the job directly.
+// markDelivered records that a signal has reached the job directly.
 func (s *Signals) markDelivered(sig syscall.Signal) {
 	if sig == syscall.SIGCONT {
-		s.continued() // by this one; the next one that is sent to us alone must be passed on
+		s.continued() // clears it; the next SIGCONT sent to us alone must be passed on
 	}
 }
 
-// missed returns how many of n signals that the kernel sent us the job lacks.
+// missed returns how many of n signals from the kernel did not reach the job.
 func (s *Signals) missed(sig syscall.Signal, n uint32) uint32 {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGWINCH:
@@ -87,20 +87,18 @@ func (s *Signals) missed(sig syscall.Signal, n uint32) uint32 {
 			return min(n, 1)
 		}
 	case syscall.SIGALRM:
-		return n // a timer that was set before this program was executed
+		return n // a timer set before this program was executed
 	case syscall.SIGHUP, syscall.SIGCONT:
-		// On hang-up the kernel signals only the leader of the session, which
-		// without us would be the job.
+		// On hang-up the kernel signals only the session leader, which would be the job without us.
 		if sid, err := unix.Getsid(0); err == nil && sid == os.Getpid() {
 			return min(n, 1)
 		}
 	}
-	return 0 // sent to the whole group, and to the job itself
+	return 0 // sent to the whole group, job included
 }
 
-// leftGroup reports whether the job made a process group of its own where without
-// us it would have been its group's leader already, and in the terminal's
-// foreground.
+// leftGroup reports whether the job made a new process group where, without us, it would already have led its group, in
+// the terminal's foreground.
 func (s *Signals) leftGroup() bool {
 	group, err := unix.Getpgid(s.pid)
 	if err != nil || group != s.pid || unix.Getpgrp() != os.Getpid() {
@@ -111,15 +109,13 @@ func (s *Signals) leftGroup() bool {
 	return err == nil && errOurs == nil && theirs == ours
 }
 
-// send gives the job a signal. If the job has another user's ID and may not be
-// signalled by us, that is as it would be without us.
+// send sends the job a signal. It may fail if the job runs as another user, as it would without us.
 func (s *Signals) send(sig syscall.Signal) {
 	if sig != syscall.SIGCONT {
 		_ = unix.Kill(s.pid, sig)
 		return
 	}
-	// The shell's fg and bg continue the whole group: by the time we are continued,
-	// the job has been, too.
+	// A shell's fg and bg continue the whole group: by the time we continue, the job has continued, too.
 	if s.continued() {
 		return
 	}
@@ -127,8 +123,7 @@ func (s *Signals) send(sig syscall.Signal) {
 	s.continued()
 }
 
-// continued reports whether the job has been continued from a stop since the last
-// call.
+// continued reports whether the job has been continued from a stop since the last call.
 func (s *Signals) continued() bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, s.pid, &info, unix.WCONTINUED|unix.WNOHANG, nil)

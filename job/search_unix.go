@@ -15,14 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is what glibc's execvp(3) searches if PATH is not set at all.
+// defaultPath is the search path of glibc's execvp(3) if PATH is not set.
 const defaultPath = "/bin:/usr/bin"
 
-// Resolve returns the file that Start would execute for name: name itself if it has
-// a slash, else the first executable file in the directories of PATH. As in
-// execvp(3), an empty directory means the current one, an unset PATH means
-// /bin:/usr/bin, and a file without permission does not end the search. The errors
-// are ErrNotFound, ErrNotExecutable, and ErrNoProcess if the kernel did not answer about the file.
+// Resolve returns the file that Start would execute for name: name itself if it has a slash, else the first executable
+// file in the directories of PATH. As in execvp(3), an empty directory means the current one, an unset PATH means
+// /bin:/usr/bin, and a file without permission does not end the search. The errors are ErrNotFound, ErrNotExecutable,
+// and ErrNoProcess if the kernel could not check the file.
 func Resolve(name string) (string, error) {
 	var found string
 	err := search(name, func(file string) error {
@@ -35,8 +34,7 @@ func Resolve(name string) (string, error) {
 	return found, nil
 }
 
-// search executes the first file that the command may mean for which that
-// succeeds.
+// search executes the first of the command's candidate files that can be executed.
 func (c Command) search(execute func(file string, argv []string) error) error {
 	if c.Path != "" {
 		if err := attempt(c.Path, c.Args, execute); err == nil || !continuesSearch(err) {
@@ -51,8 +49,8 @@ func (c Command) search(execute func(file string, argv []string) error) error {
 	})
 }
 
-// search calls try with each file that name may mean until it succeeds, and returns
-// the error that execvp(3) would have. The errors of try are errnos.
+// search calls try with each file that name may mean until it succeeds, and returns the error that execvp(3) would
+// have. The errors of try are errnos.
 func search(name string, try func(file string) error) error {
 	if name == "" {
 		return syscall.ENOENT
@@ -78,7 +76,7 @@ func search(name string, try func(file string) error) error {
 			return err
 		}
 		if errors.Is(err, syscall.EACCES) || errors.Is(err, errInterpreter) {
-			last = err // worth reporting, unless a later directory has it
+			last = err // worth reporting, unless a later directory has the command
 		}
 	}
 
@@ -91,15 +89,15 @@ func continuesSearch(err error) bool {
 		syscall.EACCES, syscall.ENOENT, syscall.ENOTDIR, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT)
 }
 
-// isOneOf reports whether an error is one of these.
+// isOneOf reports whether err is one of errnos.
 func isOneOf(err error, errnos ...syscall.Errno) bool {
 	return slices.ContainsFunc(errnos, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }
 
-// errInterpreter is the kernel's ENOENT for a file that is there.
+// errInterpreter is the kernel's ENOENT for a file that exists.
 var errInterpreter = fmt.Errorf("its interpreter (first line or program header) is missing: %w", syscall.ENOENT)
 
-// checkExecutable checks cheaply whether executing file can work. Its errors are errnos.
+// checkExecutable checks cheaply whether executing file can succeed. Its errors are errnos.
 func checkExecutable(file string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(file, &st); err != nil {
@@ -114,8 +112,8 @@ func checkExecutable(file string) error {
 	return unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS)
 }
 
-// attempt executes a file: by a fork and exec, or by an exec in place. A text file
-// in no executable format is given to /bin/sh, as execvp(3) does.
+// attempt executes a file, by fork and exec or by exec in place. A text file in no executable format is given to
+// /bin/sh, as execvp(3) does.
 func attempt(file string, args []string, execute func(file string, argv []string) error) error {
 	err := execute(file, args)
 	switch {
@@ -128,9 +126,8 @@ func attempt(file string, args []string, execute func(file string, argv []string
 	return err
 }
 
-// isText reports whether the shell may read file: it can be opened, and its first line holds no NUL byte, which is what
-// bash asks. What follows may be data, as in programs that are a script for the shell and more. An empty file is an
-// empty script.
+// isText reports whether file may be a shell script: it can be opened, and its first line holds no NUL byte, which is
+// bash's rule. Data may follow, as in self-extracting scripts. An empty file is an empty script.
 func isText(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -146,8 +143,8 @@ func isText(file string) bool {
 	return !bytes.Contains(first, []byte{0})
 }
 
-// explain turns an errno into one of the package's errors. What does not speak of the file may be the fault of making a
-// process: there the command may still be executed in place, and the kernel says again if it cannot be.
+// explain turns an errno into one of the package's errors. An errno that is not about the file may come from making a
+// process: the command may then still be executed in place, and the kernel reports again if it cannot be.
 func explain(name string, err error) error {
 	kind := ErrNoProcess
 	switch {
@@ -162,7 +159,7 @@ func explain(name string, err error) error {
 	return fmt.Errorf("run %q: %w: %w", name, kind, err)
 }
 
-// isFileError reports whether an errno says that the file, or the arguments, cannot be executed at all.
+// isFileError reports whether an errno means that the file or the arguments cannot be executed.
 func isFileError(err error) bool {
 	return isOneOf(err,
 		syscall.EACCES, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG,

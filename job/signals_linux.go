@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// relayedSignals returns the signals that the job gets when this process is sent them.
+// relayedSignals returns the signals that are relayed to the job.
 func relayedSignals() []syscall.Signal {
 	return []syscall.Signal{
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -17,11 +17,11 @@ func relayedSignals() []syscall.Signal {
 	}
 }
 
-// swallowedSignals returns the signals that our own failing writes may raise. They count
-// as sent by a user to the kernel, so they look like ones to relay.
+// swallowedSignals returns the signals that failing writes of this process may raise. The kernel sends them as if from
+// a user, so they look like signals to relay.
 func swallowedSignals() []syscall.Signal { return []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ} }
 
-// lastSignal is the largest signal number of Linux, real-time ones included.
+// lastSignal is the largest signal number of Linux, real-time signals included.
 const lastSignal = 64
 
 // A jobState is a stage in the life of the job.
@@ -33,28 +33,28 @@ const (
 	jobEnded
 )
 
-// deliveryCounts counts deliveries of one signal by sender.
+// deliveryCounts counts deliveries of one signal by origin.
 type deliveryCounts struct{ user, kernel uint32 }
 
-// An earlySignal was delivered before the job was known.
+// An earlySignal was delivered before the job existed.
 type earlySignal struct {
 	sig    syscall.Signal
-	sender int // as sentBy returns it
+	sender int // as returned by lastSender
 }
 
-// Signals catches what this process is sent and relays it to the job. The methods
-// may be called on nil, which catches nothing.
+// Signals catches the signals sent to this process and relays them to the job. A nil *Signals catches nothing; its
+// methods may be called.
 type Signals struct {
 	closed     atomic.Bool
-	oldActions [lastSignal + 1]sigaction // the dispositions of the signals that are caught, before
-	died       deliveryCounts            // deliveries of SIGCHLD that relay knows of
+	oldActions [lastSignal + 1]sigaction // previous dispositions of the caught signals
+	died       deliveryCounts            // deliveries of SIGCHLD known to relay
 	late       chan syscall.Signal
 	incoming   chan ReceivedSignal
 	children   chan struct{}    // receives after a child has ended or stopped
 	done       chan struct{}    // closed when relay has returned
-	ignored    []syscall.Signal // caught, but ignored when we started, so to be by the job
+	ignored    []syscall.Signal // caught, but ignored at start, so the job ignores them
 
-	mu       sync.Mutex // guards what follows; held while a child is reaped
+	mu       sync.Mutex // guards the fields below; held while a child is reaped
 	jobState jobState
 	pid      int
 	early    []earlySignal // oldest first
@@ -63,13 +63,12 @@ type Signals struct {
 	received []ReceivedSignal               // oldest first
 
 	family   *family       // of the job
-	witness  *witness      // nil where nobody is known to signal more than this process
-	heldBack []timedSignal // signals of which it is not known yet whether the job has them, oldest first
+	witness  *witness      // nil without a launcher
+	heldBack []timedSignal // signals that may have reached the job directly, oldest first
 }
 
-// Catch takes this process over for one job. It begins to catch what the process
-// is sent. Signals that arrive before the job is started are delivered to it right
-// after. Call Catch once, as early as possible: until then signals have the effect
+// Catch takes this process over for one job and begins to catch signals. Signals that arrive before the job is started
+// are delivered to it right after its start. Call Catch once, as early as possible: until then signals have the effect
 // that the Go runtime gives them (TERM, INT and HUP end the process).
 func Catch() *Signals {
 	s := &Signals{
@@ -95,12 +94,11 @@ func Catch() *Signals {
 	return s
 }
 
-// Stop ends the catching. What the process is sent later has its default effect,
-// which may be death, so call Stop when there is nothing left to lose.
+// Stop ends the catching. Later signals have their default effect, which may be death, so call Stop when nothing is
+// left to lose.
 func (s *Signals) Stop() { s.stop() }
 
-// stop returns the signals that were caught, that no job was there to receive and
-// that it would not have ignored.
+// stop is Stop. It returns the caught signals that no job has received and that the job would not have ignored.
 func (s *Signals) stop() []syscall.Signal {
 	if s == nil || s.closed.Load() {
 		return nil
@@ -119,9 +117,8 @@ func (s *Signals) stop() []syscall.Signal {
 	return lost
 }
 
-// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end,
-// whoever sent it: a request to cut short what remains to be done. On nil it never
-// delivers.
+// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end, from any sender: a request to cut
+// the remaining operations short. On nil it never delivers.
 func (s *Signals) Late() <-chan syscall.Signal {
 	if s == nil {
 		return nil
@@ -129,8 +126,7 @@ func (s *Signals) Late() <-chan syscall.Signal {
 	return s.late
 }
 
-// deliver relays what has been delivered of sig since the last time. The caller holds
-// the lock.
+// deliver relays the deliveries of sig since the last call. The caller holds the lock.
 func (s *Signals) deliver(sig syscall.Signal) {
 	now, last := readDeliveries(sig), s.seen[sig]
 	s.seen[sig] = now
@@ -150,17 +146,17 @@ func (s *Signals) deliver(sig syscall.Signal) {
 	}
 }
 
-// keep remembers a signal for a job that does not exist yet.
+// keep stores a signal for a job that does not exist yet.
 func (s *Signals) keep(sig syscall.Signal, n uint32) {
 	if sig == syscall.SIGWINCH {
-		return // the job will ask for the size
+		return // the job will query the size
 	}
 	for range min(n, lastSignal) {
 		s.early = append(s.early, earlySignal{sig, lastSender(sig)})
 	}
 }
 
-// passLate passes on to Late a signal that arrived after the job's end.
+// passLate passes to Late a signal that arrived after the job's end.
 func (s *Signals) passLate(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:

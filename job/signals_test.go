@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Each signal sent to the agent's process id is seen by the job, once.
+// Each signal sent to the agent's process ID reaches the job once.
 func TestSignals_RelaysEachOnce(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "counter", os.Args[0]))
@@ -32,7 +32,7 @@ func TestSignals_RelaysEachOnce(t *testing.T) {
 		w.expectOnly(unix.SignalName(sig))
 		w.settle()
 	}
-	// What failing writes of ours earn us is not for the job.
+	// Signals caused by our failing writes are not relayed.
 	w.signal(syscall.SIGPIPE)
 	w.signal(syscall.SIGXFSZ)
 	w.settle()
@@ -43,7 +43,7 @@ func TestSignals_RelaysEachOnce(t *testing.T) {
 	}
 }
 
-// expectOnly wants this line next, and none before it.
+// expectOnly expects this line next, without other lines before it.
 func (w *wrapped) expectOnly(line string) {
 	w.t.Helper()
 	if _, before := w.expect(line); before != 0 {
@@ -51,8 +51,7 @@ func (w *wrapped) expectOnly(line string) {
 	}
 }
 
-// settle sends two signals of no other use, so that whatever was sent before
-// them has been relayed, and wants nothing but them to be seen.
+// settle sends two otherwise unused signals, so that all earlier signals have been relayed, and expects only these two.
 func (w *wrapped) settle() {
 	w.t.Helper()
 	for _, sig := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} {
@@ -61,8 +60,7 @@ func (w *wrapped) settle() {
 	}
 }
 
-// Signals that were ignored when we started are so in the job; a job that
-// handles them all the same gets them.
+// Signals ignored at our start are ignored in the job; a job that handles them nevertheless gets them.
 func TestSignals_RelaysIgnored(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "counter", "-c", `trap '' HUP INT; exec "$0" "$0"`, os.Args[0])
@@ -84,8 +82,8 @@ func TestSignals_RelaysIgnored(t *testing.T) {
 	w.end()
 }
 
-// A program that was started with signals blocked hears of them all the same, and of the end of its job. The
-// job has them blocked, as it would have had without the program.
+// A program started with blocked signals receives them nevertheless, and notices the end of its job. The job has them
+// blocked, as without the program.
 func TestSignals_StartedBlocked(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "-c", `import os, signal, sys
@@ -110,8 +108,8 @@ os.execv(sys.argv[1], sys.argv[1:])`, os.Args[0], "sh", "-c", "echo ready $$; re
 	}
 }
 
-// A SIGCHLD that a process sent may be all that is delivered of the job's end: the kernel merges its own into one that
-// is pending.
+// A SIGCHLD from a process may be the only one delivered at the job's end: the kernel merges its SIGCHLD into a pending
+// one.
 func TestSignals_ChildOfAnotherSender(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; read x; exit 7")
@@ -143,7 +141,7 @@ func TestSignals_DeliversEarlyOne(t *testing.T) {
 
 func TestSignals_JobDecidesAboutTerm(t *testing.T) {
 	t.Parallel()
-	// It takes its time, and we wait.
+	// The job takes its time, and we wait.
 	w := start(t, command(t, "agent", "", "sh", "-c",
 		`trap 'sleep 0.5; echo saved; exit 3' TERM; echo pid $$; while :; do sleep 0.01; done`))
 	w.pid("pid")
@@ -152,7 +150,7 @@ func TestSignals_JobDecidesAboutTerm(t *testing.T) {
 	if code, st := w.end(); code != 3 || st.Signal != "" || st.End.Sub(st.Start) < 500*time.Millisecond {
 		t.Errorf("exit code %d, %+v", code, st)
 	}
-	// It ignores it, and is left alone.
+	// A job that ignores it is left alone.
 	cmd := command(t, "agent", "", "sh", "-c", `trap '' TERM; echo pid $$; read x; exit 4`)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -168,7 +166,7 @@ func TestSignals_JobDecidesAboutTerm(t *testing.T) {
 	}
 }
 
-// state is the letter of a process in /proc, "" when it is gone.
+// state returns the state letter of a process in /proc, "" if it is gone.
 func state(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -178,8 +176,7 @@ func state(pid int) string {
 	return after[:1]
 }
 
-// Without a shell that would notice, a job that stops itself does not stop us,
-// and a CONT sent to us continues it.
+// Without a shell that would notice, a job that stops itself does not stop us, and a CONT sent to us continues it.
 func TestJob_SelfStopWithoutJobControl(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "selfstop", os.Args[0]))
@@ -216,7 +213,7 @@ func TestSignals_Late(t *testing.T) {
 	}
 }
 
-// terminal is a pty with something in the foreground.
+// terminal is a pty with a command in the foreground.
 type terminal struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -232,7 +229,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A second descriptor, that does not block: a read of it ends at Close.
+	// A second, non-blocking descriptor, so that Close ends a read.
 	fd, err := unix.Dup(int(tty.Fd()))
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +261,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 	return term
 }
 
-// expect reads up to and including text, and returns what was before it.
+// expect reads up to and including text, and returns the text before it.
 func (m *terminal) expect(text string) (before string) {
 	m.t.Helper()
 	timeout := time.After(patience)
@@ -304,8 +301,7 @@ func (m *terminal) send(text string) {
 	}
 }
 
-// once wants a signal to be seen, then two settling ones relayed by the agent,
-// and nothing else.
+// once expects a signal, then two settling ones relayed by the agent, and nothing else.
 func (m *terminal) once(agent int, sig syscall.Signal) {
 	m.t.Helper()
 	seen := m.expect(unix.SignalName(sig))
@@ -357,7 +353,7 @@ func TestSignals_TerminalSendsOnce(t *testing.T) {
 	m.expect("SIGTERM")
 }
 
-// The leader of a session is the only one to be told of a hang-up.
+// Only the leader of a session receives a hang-up.
 func TestSignals_Hangup(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -408,8 +404,7 @@ func readLines(f *os.File) <-chan string {
 	return lines
 }
 
-// A job that Ctrl-C or Ctrl-\ killed is told apart from one killed by kill(1),
-// and the agent dies by the same signal.
+// A job killed by Ctrl-C or Ctrl-\ is distinguished from one killed by kill(1), and the agent dies by the same signal.
 func TestStatus_DeathFromTerminal(t *testing.T) {
 	t.Parallel()
 	for key, sig := range map[string]syscall.Signal{"\x03": syscall.SIGINT, "\x1c": syscall.SIGQUIT} {
@@ -449,7 +444,7 @@ func shell(t *testing.T, next string) *terminal {
 	return m
 }
 
-// parent is the parent of a process.
+// parent returns the parent of a process.
 func parent(t *testing.T, pid int) int {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -461,8 +456,7 @@ func parent(t *testing.T, pid int) int {
 	return n
 }
 
-// Ctrl-Z stops job and agent, the shell has its terminal back; fg continues both,
-// and the job is told of that once.
+// Ctrl-Z stops job and agent, and the shell gets its terminal back; fg continues both, and the job gets one SIGCONT.
 func TestJob_CtrlZ(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "counter")
@@ -473,7 +467,7 @@ func TestJob_CtrlZ(t *testing.T) {
 		m.send("\x1a")
 		m.expect("Stopped")
 		m.expect("prompt-$ ")
-		// The shell tells of the agent, its child; the job may be a moment behind.
+		// The shell reports the agent, its child; the job may be a moment behind.
 		until(t, "agent and job are stopped", func() bool { return state(agent) == "T" && state(pid) == "T" })
 		m.send("fg\n")
 		m.once(agent, syscall.SIGCONT)
@@ -491,8 +485,8 @@ func TestJob_CtrlZ(t *testing.T) {
 	until(t, "the agent ends", func() bool { return state(agent) == "" || state(agent) == "Z" })
 }
 
-// A job that stops itself, at once or after it has tidied up, gives the shell its
-// terminal back when it has stopped, and goes on after fg.
+// A job that stops itself, immediately or after tidying up, gives the shell its terminal back when it has stopped, and
+// goes on after fg.
 func TestJob_StopsItself(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "selfstop")

@@ -18,47 +18,43 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// A Job is a command that was started. Wait is called once; the other methods may
-// be called from any goroutine.
+// A Job is a started command. Call Wait once; the other methods are safe for concurrent use.
 type Job struct {
 	pid                 int
 	start               time.Time
 	floor               int64
-	outsideCgroup       bool // of the control group that it was to enter
-	usesFallbackEnviron bool // its environment is the command's Plain
+	outsideCgroup       bool // could not be started in its control group
+	usesFallbackEnviron bool // its environment is the command's FallbackEnviron
 	streams             *streams
 	done                chan struct{} // closed when Wait knows how the job ended
 
 	attached chan struct{} // closed when the signals go to the job
-	settled  chan struct{} // closed when there is a witness, or will be none
+	settled  chan struct{} // closed when startWitness is done
 
-	// Of a process that was taken over; both are nil in one that was not.
+	// Nil unless the process was taken over.
 	signals *Signals
 	family  *family
 
-	// reaping is held while the main process is reaped and while it is sent a
-	// signal: a process ID that has been reaped may belong to another process at
-	// once. It is the lock of the signals, if there are any.
+	// reaping is held while the main process is reaped and while it is sent a signal: the ID of a reaped process may be
+	// reused at once. With Signals it is their lock.
 	reaping sync.Locker
 	ended   bool // guarded by reaping
 
-	mu          sync.Mutex // guards what follows
-	allEnded    bool       // the job has ended, and all its processes
-	reapedUsage Usage      // of its processes that were waited for so far
+	mu          sync.Mutex // guards the fields below
+	allEnded    bool       // the job and all its processes have ended
+	reapedUsage Usage      // of its processes reaped so far
 
 	last            lastStat                // of the main process; belongs to Wait
-	endings         []process.ReapedProcess // what Ended will return; guarded by mu
-	otherCPUSeconds float64                 // CPU seconds of those that are too many for endings; guarded by mu
+	endings         []process.ReapedProcess // for TakeEnded; guarded by mu
+	otherCPUSeconds float64                 // CPU time of reaped processes beyond maxEnded; guarded by mu
 }
 
-// Start runs the command and returns when its program has been executed. What can
-// go wrong before that is ErrNotFound, ErrNotExecutable or ErrNoProcess.
+// Start runs the command and returns when its program has been executed. Failures before that wrap ErrNotFound,
+// ErrNotExecutable or ErrNoProcess.
 //
-// With s, which comes from Catch, the job is the one purpose of this process: what
-// the process is sent is relayed to the job from the moment it exists, and until
-// Wait returns orphans of the job become children of this process. One job at a
-// time can have s. With nil, Start leaves the process alone; see the package
-// comment.
+// With s, from Catch, the process exists only for the job: signals are relayed to the job from its start, and until
+// Wait returns orphans of the job become children of this process. Only one job at a time can use s. With nil, Start
+// leaves the process alone; see the package comment.
 func Start(c Command, s *Signals) (*Job, error) {
 	if len(c.Args) == 0 {
 		return nil, fmt.Errorf("start job: %w", errNoCommand)
@@ -92,15 +88,15 @@ func Start(c Command, s *Signals) (*Job, error) {
 	return j, nil
 }
 
-// usedByChildren returns what the children used that were waited for. Any child leaves a trace in it.
+// usedByChildren returns the usage of all reaped children. Every child leaves a trace in it.
 func usedByChildren() (ru syscall.Rusage) {
 	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru)
 	return ru
 }
 
-// explainStart is explain for a command that was to be started. made reports whether there was a child, which may have
-// been the job if what failed was the question what became of it. No job may run twice, so unless the kernel says that
-// the child could not become the job, the caller must not become the job either.
+// explainStart is explain for a failed start. made reports whether a child was made. That child may have been the job,
+// if the failure was in reading its result. No job may run twice, so the result is ErrNoProcess, which lets the caller
+// become the job, only if no child was made or the kernel lacked resources (EAGAIN, ENOMEM).
 func explainStart(name string, err error, made bool) error {
 	explained := explain(name, err)
 	known := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
@@ -110,8 +106,9 @@ func explainStart(name string, err error, made bool) error {
 	return fmt.Errorf("run %q: %w: the process that was made for it failed: %w", name, ErrNotExecutable, err)
 }
 
-// executeApart is execute, with Signals by a thread that does nothing else until Wait has seen the end: the kernel
-// offers SIGCHLD to the thread that made the process first, and does not take it back where that one waits for a disk.
+// executeApart is execute. With Signals, it runs on a thread that does nothing else until Wait has seen the end: the
+// kernel offers SIGCHLD first to the thread that made the process, and does not withdraw it while that thread waits for
+// a disk.
 func (j *Job) executeApart(c Command) error {
 	if j.signals == nil {
 		return j.execute(c)
@@ -120,12 +117,12 @@ func (j *Job) executeApart(c Command) error {
 	made := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread() // a thread that ended would be the end of a parent to the job (PR_SET_PDEATHSIG)
+		defer runtime.UnlockOSThread() // if the thread ended, so would a parent of the job (PR_SET_PDEATHSIG)
 		err := j.execute(c)
 		made <- err
 		if err == nil {
 			<-j.attached
-			j.startWitness() // by this thread: the witness ends with it
+			j.startWitness() // on this thread: the witness ends with it
 			close(j.settled)
 			<-j.done
 		}
@@ -145,8 +142,8 @@ func (j *Job) execute(c Command) (err error) {
 	return err
 }
 
-// fork makes the job's process, inside its control group if it has one. If the
-// kernel refuses that, the process is made in our own group.
+// fork makes the job's process, inside its control group if it has one. If the kernel refuses that, the process is made
+// in our group.
 func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr) (err error) {
 	in := func(fd int) error {
 		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: fd >= 0, CgroupFD: fd, Pdeathsig: j.deathSignal()}
@@ -158,10 +155,10 @@ func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr
 	}
 
 	if entered := c.EnterCgroup(in); entered == nil {
-		j.outsideCgroup = false // an earlier try may have been
+		j.outsideCgroup = false // an earlier try may have set it
 		return nil
 	}
-	if err == nil && j.pid > 0 { // it runs: what failed came after
+	if err == nil && j.pid > 0 { // the job runs; a later step failed
 		return nil
 	}
 	j.outsideCgroup = true
@@ -174,40 +171,37 @@ func (j *Job) PID() int { return j.pid }
 // Started returns the moment just before the process was made.
 func (j *Job) Started() time.Time { return j.start }
 
-// Done returns a channel that Wait closes once the job's main process has ended. Wait
-// itself returns later where Stdout, say, is still being copied, because a descendant
-// has the pipe.
+// Done returns a channel that Wait closes once the job's main process has ended. Wait returns later if Stdout, for
+// example, is still being copied because a descendant holds the pipe.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
 // CanEnterCgroup reports whether a job can be started in a control group.
 const CanEnterCgroup = true
 
-// OutsideCgroup reports whether the job could not be started inside the control group
-// that it was to enter.
+// OutsideCgroup reports whether the job could not be started inside its control group.
 func (j *Job) OutsideCgroup() bool { return j.outsideCgroup }
 
-// UsesFallbackEnviron reports whether the job has the command's Plain environment, because there was no room for the
-// other.
+// UsesFallbackEnviron reports whether the job runs with the command's FallbackEnviron, because Environ and Env were too
+// large.
 func (j *Job) UsesFallbackEnviron() bool { return j.usesFallbackEnviron }
 
-// ReapedUsage returns what the job's processes used that have been waited for so far.
-// Without Signals that is nothing before the job's end.
+// ReapedUsage returns the usage of the job's processes reaped so far. Without Signals it is zero before the job's end.
 func (j *Job) ReapedUsage() Usage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.reapedUsage
 }
 
-// AllEnded reports whether the job has ended and all its processes with it. False may
-// also mean that this is not known; without Signals it never is.
+// AllEnded reports whether the job and all its processes have ended. False may also mean that this is unknown, as it
+// always is without Signals.
 func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.allEnded
 }
 
-// Signal sends sig to the job's main process. The error is os.ErrProcessDone once
-// that has ended; no other process is ever signalled in its place.
+// Signal sends sig to the job's main process. The error is os.ErrProcessDone once that has ended; no other process is
+// ever signalled in its place.
 func (j *Job) Signal(sig syscall.Signal) error {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
@@ -220,10 +214,9 @@ func (j *Job) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Release gives up this process's own stdin and stdout and every other descriptor
-// that it inherited, now that the job has them: a pipe that the job closes is then
-// closed, and a lock that it drops is dropped. A descriptor with a lock of fcntl(2) stays open, because such
-// a lock belongs to this process, whoever set it before exec. stderr stays open for what remains to be said at the end.
+// Release closes this process's stdin, stdout and every other inherited descriptor after the job got them: a pipe that
+// the job closes is then closed, and a lock that it drops is dropped. Descriptors with a lock of fcntl(2) stay open,
+// because such a lock belongs to this process, even if it was set before exec. stderr stays open for final messages.
 // Only a program that needs none of them may call Release; without Signals it does nothing.
 func (j *Job) Release() {
 	if j.signals == nil {
@@ -246,7 +239,7 @@ func (j *Job) Release() {
 		if err != nil || fd <= 2 {
 			continue
 		}
-		// The runtime's and our own are all close-on-exec.
+		// The descriptors of the runtime and of this program are all close-on-exec.
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		if err == nil && flags&unix.FD_CLOEXEC == 0 && !holdsLock(fd) {
 			unix.Close(fd)
@@ -254,17 +247,16 @@ func (j *Job) Release() {
 	}
 }
 
-// holdsLock reports whether this process holds a lock of fcntl(2) by a descriptor. The locks of flock(2) belong to what
-// the job has inherited.
+// holdsLock reports whether this process holds a lock of fcntl(2) on a descriptor. Locks of flock(2) belong to the open
+// file, which the job has inherited.
 func holdsLock(fd int) bool {
 	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
 	return err == nil && bytes.Contains(info, []byte(": POSIX "))
 }
 
-// Exec replaces this process by the command, for when no child can be made: the
-// job runs, unmeasured. It returns only if that fails, with the errors of Start. s
-// may be nil. If s caught a signal that cannot be passed to the job any more, the signal
-// ends this process, as it would most likely have ended the job.
+// Exec replaces this process by the command, for when no child can be made: the job runs, unmeasured. It returns only
+// on failure, with the errors of Start. s may be nil. A signal that s caught and that can no longer be passed to the
+// job ends this process, as it would most likely have ended the job.
 func Exec(c Command, s *Signals) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("execute job: %w", errNoCommand)
@@ -285,8 +277,7 @@ func Exec(c Command, s *Signals) error {
 	return explain(c.Args[0], err)
 }
 
-// descriptors returns what the job gets as 0, 1 and 2. One of our own that we do
-// not have, the job does not have either.
+// descriptors returns the job's descriptors 0, 1 and 2. A descriptor that is closed here is closed in the job.
 func (s *streams) descriptors() []uintptr {
 	fds := []uintptr{0, 1, 2}
 	for i, file := range s.files {

@@ -13,54 +13,48 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// mirrorStop stops this process by the signal that stopped the job, if our parent
-// is a shell with job control, which waits for us and would not notice that its
-// job has stopped. It returns when we are continued. The SIGCONT that did so is
-// relayed to the job like any other, unless the job had it already.
+// mirrorStop stops this process by the signal that stopped the job, if our parent is a shell with job control: it waits
+// for us and would not notice that its job has stopped. It returns when we are continued. The SIGCONT is relayed to the
+// job like any other, unless the job has received it already.
 func (j *Job) mirrorStop(sig syscall.Signal) {
 	if !underJobControl(sig) {
 		return
 	}
-	// Nothing is relayed until our own handler is back: the next SIGTSTP must again
-	// stop us only after the job.
+	// Nothing is relayed until our handler is back: the next SIGTSTP must again stop us only after the job.
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
 	if !j.stillStopped() {
 		return
 	}
 
-	// A signal to the thread, not to the process: so that this very thread has
-	// stopped before the call returns.
+	// Signal the thread, not the process, so that this thread has stopped before the call returns.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if sig == unix.SIGTSTP {
-		// We catch this one. The kernel's own action is what is wanted: it spares
-		// a group that no shell could continue.
+		// We catch SIGTSTP, but need the kernel's action: it spares a group that no shell could continue.
 		handler, _ := setDefault(sig)
 		defer rtSigaction(sig, &handler)
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
 }
 
-// stillStopped reports whether the job is stopped now. If so, a SIGCONT that
-// reached us earlier and has not been relayed yet must not continue it. The caller
-// holds the lock of the signals.
+// stillStopped reports whether the job is stopped now. If so, a SIGCONT that reached us earlier and has not been
+// relayed yet must not continue it. The caller holds the lock of the signals.
 func (j *Job) stillStopped() bool {
 	p, ok := procfile.ReadProcess(j.pid)
-	if ok && p.State != 'T' { // without /proc, wait4 has just said so
+	if ok && p.State != 'T' { // without /proc, wait4 has just reported the stop
 		return false
 	}
 	j.signals.forget(syscall.SIGCONT)
-	// Nor must a SIGTSTP by which the job stopped its whole group, us included
-	// (editors do), stop it again after it was continued.
+	// Nor must a SIGTSTP by which the job stopped its whole group, us included (editors do), stop it again after it was
+	// continued.
 	j.signals.forget(syscall.SIGTSTP)
 	return true
 }
 
-// underJobControl reports whether our parent is what a shell with job control
-// looks like to us: in our session and in another process group. A stop that the
-// terminal sends goes to the whole group, so for such a one a shell further up,
-// behind parents in our own group (a script, another perfagent), will do.
+// underJobControl reports whether our parent looks like a shell with job control: it is in our session and in another
+// process group. The terminal sends a stop to the whole group, so for other signals than SIGSTOP the shell may be
+// further up, behind parents in our group (a script, another perfagent).
 func underJobControl(sig syscall.Signal) bool {
 	parent := 0
 	for p := range procfile.Ancestors() {
@@ -83,16 +77,15 @@ func underJobControl(sig syscall.Signal) bool {
 	return err == nil && group != unix.Getpgrp()
 }
 
-// Reraise ends this process by sig without a core file, so that its parent sees
-// that the job died so. It does not return. Where the signal cannot kill us
-// (process 1), the exit code is 128+sig.
+// Reraise ends this process by sig without a core file, so that its parent sees how the job died. It does not return.
+// Where the signal cannot kill us (process 1), the exit code is 128+sig.
 func Reraise(sig syscall.Signal) {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	// A core_pattern that is a pipe ignores the limit.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 	runtime.LockOSThread()
-	if _, ok := setDefault(sig); ok || sig == syscall.SIGKILL { // which has no other action
+	if _, ok := setDefault(sig); ok || sig == syscall.SIGKILL { // SIGKILL always has the default action
 		unblock(sig)
 		_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
 	}
@@ -107,7 +100,7 @@ func unblock(sig syscall.Signal) {
 	_ = unix.PthreadSigmask(unix.SIG_UNBLOCK, &set, nil)
 }
 
-// place returns which bit of which word of a signal set stands for sig. A word has 32 or 64 bits.
+// place returns the word and the bit of sig in a signal set. A word has 32 or 64 bits.
 func place(sig syscall.Signal) (word, bit int) {
 	const bits = 8 * int(unsafe.Sizeof(unix.Sigset_t{}.Val[0]))
 	return (int(sig) - 1) / bits, (int(sig) - 1) % bits

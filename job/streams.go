@@ -7,13 +7,13 @@ import (
 	"os"
 )
 
-// streams connect a job with the readers and writers of its Command.
+// streams connects a job with the readers and writers of its Command.
 type streams struct {
-	files   [3]*os.File // the job's descriptors 0, 1 and 2; nil for our own
+	files   [3]*os.File // the job's descriptors 0, 1 and 2; nil means this process's
 	jobEnds []*os.File  // the job's ends of the pipes
-	ownEnds []*os.File  // our ends of them
+	ownEnds []*os.File  // this process's ends
 
-	copies []func() error // what keeps the pipes going
+	copies []func() error // copy between the pipes and the Command's streams
 	copied chan error     // their results
 }
 
@@ -39,14 +39,13 @@ func (c Command) openStreams() (*streams, error) {
 	return s, nil
 }
 
-// equal reports whether two writers are the same. Those whose types cannot be
-// compared are not.
+// equal reports whether two writers are equal. Writers of types that cannot be compared are not.
 func equal(a, b io.Writer) bool {
 	defer func() { _ = recover() }()
 	return a == b
 }
 
-// input settles the job's descriptor 0.
+// input sets the job's descriptor 0.
 func (s *streams) input(from io.Reader) error {
 	if from == nil {
 		return nil
@@ -63,7 +62,7 @@ func (s *streams) input(from io.Reader) error {
 	s.files[0], s.jobEnds, s.ownEnds = r, append(s.jobEnds, r), append(s.ownEnds, w)
 	s.copies = append(s.copies, func() error {
 		_, err := io.Copy(w, from)
-		if brokenPipe(err) { // the job has read all that it wanted
+		if brokenPipe(err) { // the job reads no further
 			err = nil
 		}
 		return errors.Join(err, w.Close())
@@ -71,7 +70,7 @@ func (s *streams) input(from io.Reader) error {
 	return nil
 }
 
-// output returns the job's descriptor for one of its output streams.
+// output returns the job's descriptor for an output stream.
 func (s *streams) output(to io.Writer) (*os.File, error) {
 	if to == nil {
 		return nil, nil
@@ -87,13 +86,13 @@ func (s *streams) output(to io.Writer) (*os.File, error) {
 	s.jobEnds, s.ownEnds = append(s.jobEnds, w), append(s.ownEnds, r)
 	s.copies = append(s.copies, func() error {
 		_, err := io.Copy(to, r)
-		r.Close() // a job whose output cannot be delivered gets SIGPIPE
+		r.Close() // the job gets SIGPIPE if its output cannot be delivered
 		return err
 	})
 	return w, nil
 }
 
-// start begins to copy. The job has its ends of the pipes now.
+// start begins to copy. It closes the job's ends of the pipes, which the job has by now.
 func (s *streams) start() {
 	closeAll(s.jobEnds)
 	s.copied = make(chan error, len(s.copies))
@@ -113,7 +112,7 @@ func (s *streams) wait() error {
 	return first
 }
 
-// close closes the pipes. There is no job.
+// close closes the pipes after a failed start.
 func (s *streams) close() {
 	closeAll(s.jobEnds)
 	closeAll(s.ownEnds)

@@ -10,16 +10,15 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// arguments is the memory that the kernel reads for /proc/PID/cmdline, the last byte of which is a NUL. It is nil
-// before CopyArgs.
+// arguments is the memory that the kernel reads for /proc/PID/cmdline; its last byte is NUL. It is nil before CopyArgs.
 var arguments []byte
 
-// title is where the kernel finds the command line after SetTitle: arguments may be too short for it. It is a package
-// variable because the kernel is told its address.
+// title holds the command line after SetTitle, because arguments may be too short. It is a package variable because the
+// kernel keeps its address.
 var title [128]byte
 
-// CopyArgs makes os.Args a copy of the arguments, so that SetTitle may write where the kernel has put them. It is
-// called before any part of os.Args is kept elsewhere.
+// CopyArgs makes os.Args a copy of the arguments, so that SetTitle may overwrite the original. Call it before any part
+// of os.Args is kept elsewhere.
 func CopyArgs() {
 	if len(os.Args) == 0 {
 		return
@@ -29,7 +28,7 @@ func CopyArgs() {
 	for i, arg := range os.Args {
 		begin := uintptr(unsafe.Pointer(unsafe.StringData(arg)))
 		if i > 0 && begin != end {
-			return // it is not what the kernel has made
+			return // not the kernel's array
 		}
 		end = begin + uintptr(len(arg)) + 1
 	}
@@ -39,9 +38,9 @@ func CopyArgs() {
 	}
 }
 
-// SetTitle makes text the command line that others see of this process, in /proc/PID/cmdline and in what reads that,
-// such as ps and pgrep -f: the words of it that fit into 127 bytes. Without CopyArgs it does nothing. Where the kernel
-// does not let a process say where its command line is, it is the words that the arguments have room for.
+// SetTitle makes text the command line of this process in /proc/PID/cmdline, and thus in ps and pgrep -f, limited to
+// the words that fit into 127 bytes. Without CopyArgs it does nothing. Where the kernel does not let a process move its
+// command line, the words must fit into the space of the arguments.
 func SetTitle(text string) {
 	if len(arguments) == 0 {
 		return
@@ -53,7 +52,7 @@ func SetTitle(text string) {
 	moveTitle(copy(title[:], wordsWithin(text, len(title)-1)) + 1)
 }
 
-// wordsWithin returns the first words of text that n bytes have room for.
+// wordsWithin returns the first words of text that fit into n bytes.
 func wordsWithin(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -70,9 +69,9 @@ type memoryMap struct {
 	exe                                                               int32
 }
 
-// moveTitle tells the kernel that the command line is the first n bytes of title. It needs no privilege, but a kernel
-// that can checkpoint (CONFIG_CHECKPOINT_RESTORE). The kernel takes the whole map or nothing, and all else in it is
-// as it was. If that fails, the command line stays where it is.
+// moveTitle makes the first n bytes of title the command line (PR_SET_MM_MAP). It needs no privilege, but a kernel with
+// CONFIG_CHECKPOINT_RESTORE. The kernel replaces the whole map or nothing; the other values stay the same. On failure
+// the command line stays in place.
 func moveTitle(n int) {
 	m, ok := ownMap()
 	if !ok {
@@ -84,7 +83,7 @@ func moveTitle(n int) {
 		uintptr(unsafe.Pointer(&m)), unsafe.Sizeof(m), 0, 0)
 }
 
-// ownMap returns where the parts of this process are in its memory.
+// ownMap returns the memory layout of this process.
 func ownMap() (m memoryMap, ok bool) {
 	var line procfile.Buffer
 	stat, err := line.Read("/proc/self/stat", 4096)
@@ -106,6 +105,6 @@ func ownMap() (m memoryMap, ok bool) {
 		startData: number(procfile.StatStartData), endData: number(procfile.StatEndData),
 		startBrk: number(procfile.StatStartBrk), brk: uint64(brk), startStack: number(procfile.StatStack),
 		envStart: number(procfile.StatEnvStart), envEnd: number(procfile.StatEnvEnd),
-		exe: -1, // the program stays the same
+		exe: -1, // keep the executable
 	}, true
 }

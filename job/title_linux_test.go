@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// titled takes the titles that it is called with one after the other, and prints the command line that others see.
+// titled sets the titles of its arguments one after the other, and prints the command line visible to others.
 func titled() {
 	CopyArgs()
 	titles, environ := os.Args[1:], strings.Join(os.Environ(), "\n")
@@ -24,7 +24,7 @@ func titled() {
 	fmt.Println(strings.Join(os.Args[1:], "|"), strings.Join(os.Environ(), "\n") == environ)
 }
 
-// canMoveTitle reports whether the kernel lets a process say where its command line is.
+// canMoveTitle reports whether the kernel lets a process move its command line.
 func canMoveTitle() bool {
 	var size uint32
 	_, _, errno := unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_MM, unix.PR_SET_MM_MAP_SIZE,

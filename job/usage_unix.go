@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// usage converts the system's account into our units. Darwin counts resident memory in bytes, the other systems in
-// KiB.
+// usage converts rusage into a Usage. Darwin counts resident memory in bytes, the other systems in KiB.
 func usage(ru syscall.Rusage) Usage {
 	seconds := func(tv syscall.Timeval) float64 { return time.Duration(tv.Nano()).Seconds() }
 	unit := int64(1024)
@@ -30,8 +29,8 @@ func usage(ru syscall.Rusage) Usage {
 	}
 }
 
-// OwnUsage returns what this process has used since it began, and what the children that it waited for have used. Both
-// are zero if they are not known.
+// OwnUsage returns the usage of this process since it began, and of the children that it waited for. Both are zero if
+// they are unknown.
 func OwnUsage() (own, children Usage) {
 	var self, waited syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &self) != nil ||
@@ -41,5 +40,5 @@ func OwnUsage() (own, children Usage) {
 	return usage(self), usage(waited)
 }
 
-// brokenPipe reports whether err says that a pipe has no reader any more.
+// brokenPipe reports whether err means that a pipe has no reader any more.
 func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }

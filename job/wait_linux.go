@@ -12,13 +12,11 @@ import (
 )
 
 const (
-	// maxOrphansAtEnd bounds how many orphans are reaped after the main process
-	// has ended, so that a job that leaves processes dying for ever does not
-	// delay its exit code for ever.
+	// maxOrphansAtEnd bounds how many orphans are reaped after the main process has ended, so that a job that leaves an
+	// endless number of dying processes does not delay its exit code for ever.
 	maxOrphansAtEnd = 100_000
 
-	// helperStarts is how many milliseconds Wait gives a helper that is just
-	// being made when the job has ended.
+	// helperStarts is how many milliseconds Wait allows, after the job's end, for a helper that is being forked.
 	helperStarts = 1000
 )
 
@@ -26,11 +24,10 @@ const (
 var errUncounted = errors.New("what the job's orphans used is not counted: " +
 	"only a process that is taken over adopts them")
 
-// Wait waits for the job's main process to end and returns its status. Descendants
-// that are still running are left alone.
+// Wait waits for the job's main process to end and returns its status. Descendants that still run are left alone.
 //
-// With Signals it also reaps every other child of this process, adds the usage of
-// orphans, and follows the job when it stops.
+// With Signals it also reaps every other child of this process, adds the usage of orphans, and stops when the job
+// stops.
 func (j *Job) Wait() Status {
 	st := Status{PID: j.pid, Start: j.start}
 	ws, err := j.waitFor(&st)
@@ -50,8 +47,7 @@ func (j *Job) Wait() Status {
 	return st
 }
 
-// waitFor returns the wait status of the main process once it has ended, and fills
-// in what was used until then.
+// waitFor returns the wait status of the main process once it has ended, and adds the usage until then to st.
 func (j *Job) waitFor(st *Status) (syscall.WaitStatus, error) {
 	for {
 		j.block()
@@ -73,7 +69,7 @@ func (j *Job) waitFor(st *Status) (syscall.WaitStatus, error) {
 	}
 }
 
-// block returns when reap may have something to do, and leaves it as it is.
+// block waits until reap may have something to do. It reaps nothing.
 func (j *Job) block() {
 	if j.family == nil {
 		waitable(unix.P_PID, j.pid, unix.WEXITED)
@@ -90,15 +86,14 @@ func (j *Job) block() {
 	j.signals.awaitChild(changed)
 }
 
-// waitable waits until a child has changed as the options say, or asks whether it
-// has, and leaves it to be waited for. After an error, which reap meets again, it
-// reports false.
+// waitable waits until a child has changed according to the options, or with WNOHANG checks whether it has. It does not
+// reap the child. After an error, which reap gets again, it reports false.
 func waitable(kind, id, options int) bool {
 	changed, err := peekChild(kind, id, options)
 	return err == nil && changed
 }
 
-// peekChild is waitid(2) that leaves the child to be waited for.
+// peekChild is waitid(2) with WNOWAIT, which does not reap the child.
 func peekChild(kind, id, options int) (changed bool, err error) {
 	for {
 		var info unix.Siginfo
@@ -109,14 +104,13 @@ func peekChild(kind, id, options int) (changed bool, err error) {
 	}
 }
 
-// reap takes one child that has ended or stopped; pid is 0 if there is none.
-// Without Signals, and while a helper is expected, which any other child might be,
-// it takes none but the job's main process.
+// reap reaps one child that has ended or stopped; pid is 0 if there is none. Without Signals, and while a helper is
+// being forked, which any other child might be, it reaps only the job's main process.
 func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err error) {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
 	if j.signals != nil {
-		j.signals.collectLocked() // what a process sent that is reaped now
+		j.signals.collectLocked() // signals of the process about to be reaped
 	}
 
 	child, options, expecting := -1, syscall.WUNTRACED|syscall.WNOHANG, false
@@ -132,7 +126,7 @@ func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err err
 			break
 		}
 	}
-	if expecting && err == syscall.ECHILD { // there may be others
+	if expecting && err == syscall.ECHILD { // there may be other children
 		return 0, ws, ru, nil
 	}
 	if err != nil || pid == j.pid && !ws.Stopped() {
@@ -142,7 +136,7 @@ func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err err
 	return pid, ws, ru, err
 }
 
-// conclude fills in how the job ended, and counts the orphans that are dead.
+// conclude fills in how the job ended, and counts the dead orphans.
 func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 	st.ExitCode, st.Signal = exitOf(ws)
 	if ws.Signaled() {
@@ -157,9 +151,9 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 	st.Usage.MaxRSSFloor = j.floor
 }
 
-// reapOrphans counts the orphans that are dead when the job has ended.
+// reapOrphans counts the orphans that are dead at the job's end.
 func (j *Job) reapOrphans(st *Status) {
-	for range helperStarts { // or none but the main process is reaped
+	for range helperStarts { // until then only the main process is reaped
 		if !j.family.isStartingHelper() {
 			break
 		}
@@ -181,9 +175,8 @@ func (j *Job) reapOrphans(st *Status) {
 	}
 }
 
-// countOrphan adds a dead child that is not the job's main process. Children that
-// this process had before the job (a daemon that a shell started before it executed
-// us) are not the job's, nor are helpers.
+// countOrphan adds a dead child that is not the job's main process. Helpers and children from before the job (a daemon
+// that a shell started before it executed us) are skipped.
 func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
 	if j.family.forget(pid) {
 		return
@@ -192,7 +185,7 @@ func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
 	st.Orphans++
 }
 
-// count adds what a dead process of the job used.
+// count adds the usage of a dead process of the job.
 func (j *Job) count(st *Status, pid int, ru syscall.Rusage) {
 	st.Usage = st.Usage.Plus(usage(ru))
 	j.mu.Lock()

@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A witnessPage is the page that a witness shares with this process. The assembly knows how it is laid out.
+// A witnessPage is the memory page that a witness shares with this process. The assembly knows its layout.
 type witnessPage struct {
 	all           uint64                 // 0: the set of all signals
-	notifierValue uint64                 // 8: what is written to the bell
+	notifierValue uint64                 // 8: written to notifierFD
 	name          [16]byte               // 16: of the process, for ps(1)
-	parent        int64                  // 32: this process
-	notifierFD    int64                  // 40: its descriptor, which the two share
-	unmap         [maxUnmapped]span      // 48: what the witness needs none of; one of length 0 is the last
+	parent        int64                  // 32: process ID of this process
+	notifierFD    int64                  // 40: its descriptor, shared by both processes
+	unmap         [maxUnmapped]span      // 48: memory to unmap; ends with a span of length 0
 	info          [128]byte              // 192: siginfo of the newest signal
-	counts        [lastSignal + 1]uint32 // 320: of what processes sent, by signal number
+	counts        [lastSignal + 1]uint32 // 320: signals from processes, by signal number
 }
 
 // A span is a range of addresses.
@@ -29,14 +29,14 @@ type span struct{ start, size uintptr }
 
 const maxUnmapped = 9
 
-// cloneWitness makes a child that stays within the assembly and within the page. It shares our descriptors and our
-// working directory, so that it keeps nothing open that we close.
+// cloneWitness makes a child that uses only the assembly code and the page. It shares our descriptors and our working
+// directory, so that it keeps nothing open that we close.
 func cloneWitness(page *witnessPage, flags uintptr) (pid int)
 
-// witnessAddress returns an address in the code of the child.
+// witnessAddress returns an address in the child's code.
 func witnessAddress() uintptr
 
-// forkWitness makes the child that becomes a witness.
+// forkWitness makes the witness process.
 func forkWitness() (pid int, t *witnessPage, err error) {
 	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -48,7 +48,7 @@ func forkWitness() (pid int, t *witnessPage, err error) {
 	copy(t.name[:15], "signal-witness")
 	t.setUnmapped()
 
-	// The child is born with all signals blocked.
+	// The child starts with all signals blocked.
 	var all, mask unix.Sigset_t
 	for i := range all.Val {
 		all.Val[i] = math.MaxUint64
@@ -69,27 +69,27 @@ func forkWitness() (pid int, t *witnessPage, err error) {
 // count returns how often processes have sent a signal to the witness.
 func (t *witnessPage) count(sig syscall.Signal) uint32 { return atomic.LoadUint32(&t.counts[sig]) }
 
-// end gives the page back.
+// end unmaps the page.
 func (t *witnessPage) end() {
 	_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(t)), os.Getpagesize()))
 }
 
-// setUnmapped lists the memory that the child gives up at once: all but its code and the page. So it holds no copy of
-// what this process changes later, and a sum of resident sizes does not have ours twice. With cgo the kernel may write
-// to memory of the C library (rseq(2)), and nothing is given up.
+// setUnmapped lists the memory that the child unmaps at once: all but its code and the page. So it holds no copy of
+// memory that this process changes later, and a sum of resident sizes does not count ours twice. With cgo nothing is
+// unmapped, because the kernel may write to memory of the C library (rseq(2)).
 func (t *witnessPage) setUnmapped() {
 	if withCgo {
 		return
 	}
 	size := uintptr(os.Getpagesize())
-	code := span{witnessAddress() &^ (size - 1), 2 * size} // it may begin at the end of a page
+	code := span{witnessAddress() &^ (size - 1), 2 * size} // the code may begin at the end of a page
 	low, high := code, span{uintptr(unsafe.Pointer(t)), size}
 	if high.start < low.start {
 		low, high = high, low
 	}
 	above := high.start + high.size
 	spans := []span{{0, low.start}, {low.start + low.size, high.start - low.start - low.size}}
-	for _, bits := range []int{48, 47, 42, 39} { // of addresses: the kernel refuses what is too long
+	for _, bits := range []int{48, 47, 42, 39} { // of addresses: the kernel refuses a span that is too long
 		if top := uintptr(1)<<bits - size; top > above {
 			spans = append(spans, span{above, top - above})
 		}

@@ -15,33 +15,34 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A witness is a bare child of this process, made where a launcher may signal more than this process. The kernel does
-// not say how a signal was addressed. But the witness is where the job is: in our process group, among our children and
-// in the control group in which we started the job, or around it. Whoever signals the group, the tree or each process
-// of a control group reaches the witness as well as the job, and whoever means this process alone does not. The witness
-// blocks all signals, counts what it is sent, and dies with us.
+// A witness is a bare child of this process. It is made if there is a launcher, which may signal more than this
+// process, because the kernel does not report how a signal was addressed. The witness is where the job is: in our
+// process group, among our children, and in the control group in which we started the job or in a parent of that group.
+// A signal to the group, the tree or each process of a control group reaches both the witness and the job; a signal to
+// this process alone reaches neither. The witness blocks all signals, counts those it is sent, and dies with us.
 type witness struct {
 	pid    int
 	counts *witnessPage
-	groups []byte // the control groups of the job when it began, as /proc/PID/cgroup lists them
+	groups []byte // the job's control groups at its start, from /proc/PID/cgroup
 
-	seen      [lastSignal + 1]uint32 // its counts, as of the last look
-	unmatched []timedSignal          // what it was sent, but not this process so far
+	seen      [lastSignal + 1]uint32 // counts at the last look
+	unmatched []timedSignal          // received by the witness, not by this process so far
 }
 
-// A timedSignal is a signal and when it was noticed.
+// A timedSignal is a signal and the time when it was noticed.
 type timedSignal struct {
 	sig syscall.Signal
 	at  time.Time
 }
 
-// groupSignalWindow is how long after one process of a group another one may get what a sender gives to each in turn.
+// groupSignalWindow is the longest time between the first and the last process of a group when a sender signals each in
+// turn.
 const groupSignalWindow = 50 * time.Millisecond
 
-// witnessTimeout is how long a witness may take to count a signal that it was sent.
+// witnessTimeout is how long a witness may take to count a signal.
 const witnessTimeout = time.Second
 
-// startWitness makes the witness, if there is a launcher.
+// startWitness makes the witness if there is a launcher.
 func (j *Job) startWitness() {
 	if j.signals == nil || !isUnderLauncher() {
 		return
@@ -49,25 +50,25 @@ func (j *Job) startWitness() {
 	w := &witness{}
 	var err error
 	if w.groups, err = groupsOf(j.pid); err != nil {
-		return // the job has ended, or nothing can be known of it
+		return // the job has ended, or /proc is not readable
 	}
 	err = j.StartHelper(func() (int, error) {
 		w.pid, w.counts, err = forkWitness()
 		return w.pid, err
 	})
 	if err != nil {
-		return // a signal may reach the job twice
+		return // without a witness a signal may reach the job twice
 	}
 
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
 	w.look()
-	w.unmatched = nil // nobody asked it about these
+	w.unmatched = nil // sent before we held anything back
 	j.signals.witness = w
 }
 
-// Witness returns the process ID of a child of this process that is there to see who is signalled, or 0. It is in the
-// control group of this process, and is not the job's. ReapHelpers ends it.
+// Witness returns the process ID of the witness, a child of this process that shows which signals reach the job too, or
+// 0 if there is none. It is in the control group of this process and is foreign to the job. ReapHelpers ends it.
 func (j *Job) Witness() int {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
@@ -88,8 +89,8 @@ func (s *Signals) stopWitness() {
 	}
 }
 
-// holdBack keeps signals until the witness says whether the job has them. A stop and its end undo each other, as they
-// do in the kernel while they are pending. The caller holds the lock.
+// holdBack keeps signals until the witness shows whether the job has them. A stop and its end cancel each other, as
+// they do in the kernel while they are pending. The caller holds the lock.
 func (s *Signals) holdBack(sig syscall.Signal, n uint32) {
 	switch sig {
 	case syscall.SIGCONT:
@@ -103,12 +104,13 @@ func (s *Signals) holdBack(sig syscall.Signal, n uint32) {
 	}
 }
 
-// dropHeldBack has a signal not reach the job that is being kept. The caller holds the lock.
+// dropHeldBack drops the held-back signals of kind sig. The caller holds the lock.
 func (s *Signals) dropHeldBack(sig syscall.Signal) {
 	s.heldBack = slices.DeleteFunc(s.heldBack, func(d timedSignal) bool { return d.sig == sig })
 }
 
-// resolveHeldBack passes on what the witness was not sent in time. The caller holds the lock.
+// resolveHeldBack sends the job those held-back signals that the witness did not receive in time. The caller holds the
+// lock.
 func (s *Signals) resolveHeldBack() {
 	if s.witness == nil {
 		return
@@ -136,8 +138,8 @@ func (s *Signals) resolveHeldBack() {
 	}
 }
 
-// expireUnmatched drops what the witness was sent so long ago that it will not reach us any more. On a busy machine the
-// thread that is to take the signal may wait for its turn. The caller holds the lock.
+// expireUnmatched drops signals that the witness received too long ago for our copy to arrive any more. On a busy
+// machine the thread that takes the signal may wait for its turn. The caller holds the lock.
 func (s *Signals) expireUnmatched() {
 	s.witness.unmatched = slices.DeleteFunc(s.witness.unmatched, func(a timedSignal) bool {
 		switch age := time.Since(a.at); {
@@ -149,14 +151,14 @@ func (s *Signals) expireUnmatched() {
 	})
 }
 
-// reachesJob reports whether what was sent to the witness was sent to the job as well: the job has left neither our
-// process group nor the control groups in which it began.
+// reachesJob reports whether a signal sent to the witness was sent to the job as well: the job has left neither our
+// process group nor its initial control groups.
 func (s *Signals) reachesJob() bool {
 	groups, err := groupsOf(s.pid)
 	return err == nil && bytes.Equal(groups, s.witness.groups) && inOurGroup(s.pid) && inOurGroup(s.witness.pid)
 }
 
-// groupsOf returns the list of the control groups of a process.
+// groupsOf returns the list of a process's control groups.
 func groupsOf(pid int) ([]byte, error) {
 	return procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 }
@@ -167,7 +169,7 @@ func inOurGroup(pid int) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// look notices what the witness was sent.
+// look adds new signals of the witness to unmatched.
 func (w *witness) look() {
 	now := time.Now()
 	for _, sig := range relayedSignals() {
@@ -179,7 +181,7 @@ func (w *witness) look() {
 	}
 }
 
-// takeMatch takes one of the signals that the witness was sent.
+// takeMatch removes a signal from unmatched, and reports whether there was one.
 func (w *witness) takeMatch(sig syscall.Signal) bool {
 	i := slices.IndexFunc(w.unmatched, func(a timedSignal) bool { return a.sig == sig })
 	if i < 0 {
@@ -189,7 +191,7 @@ func (w *witness) takeMatch(sig syscall.Signal) bool {
 	return true
 }
 
-// isPending reports whether a process was sent a signal that none of its threads has taken yet.
+// isPending reports whether a signal to the process is pending.
 func isPending(pid int, sig syscall.Signal) bool {
 	status, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	return err == nil && procfile.HasSignal(status, "ShdPnd", uint(sig))

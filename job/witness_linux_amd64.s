@@ -4,7 +4,7 @@
 TEXT ·cloneWitness(SB), NOSPLIT|NOFRAME, $0-24
 	MOVQ page+0(FP), R12
 	MOVQ flags+8(FP), DI
-	XORL SI, SI             // the child goes on with a copy of the stack
+	XORL SI, SI             // the child continues with a copy of the stack
 	XORL DX, DX
 	XORL R10, R10
 	XORL R8, R8
@@ -17,7 +17,7 @@ parent:
 	MOVQ AX, pid+16(FP)
 	RET
 
-// witness is the child, with the page in R12. It uses no stack.
+// witness is the child's code, with the page in R12. It uses no stack.
 TEXT witness<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVL $1, DI             // PR_SET_PDEATHSIG
 	MOVL $9, SI             // SIGKILL
@@ -46,7 +46,7 @@ unmap:
 wait:
 	MOVQ R12, DI            // all
 	LEAQ 192(R12), SI       // info
-	XORL DX, DX             // for ever
+	XORL DX, DX             // no timeout
 	MOVL $8, R10
 	MOVL $128, AX           // SYS_rt_sigtimedwait
 	SYSCALL
@@ -54,7 +54,7 @@ wait:
 	JEQ  wait
 	TESTQ AX, AX
 	JLE  exit
-	CMPL 200(R12), $0       // info.si_code: above 0 it is the kernel
+	CMPL 200(R12), $0       // info.si_code: above 0, from the kernel
 	JGT  wait
 	LOCK
 	INCL 320(R12)(AX*4)     // counts

@@ -4,7 +4,7 @@
 TEXT ·cloneWitness(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD page+0(FP), R19
 	MOVD flags+8(FP), R0
-	MOVD ZR, R1             // the child goes on with a copy of the stack
+	MOVD ZR, R1             // the child continues with a copy of the stack
 	MOVD ZR, R2
 	MOVD ZR, R3
 	MOVD ZR, R4
@@ -16,7 +16,7 @@ parent:
 	MOVD R0, pid+16(FP)
 	RET
 
-// witness is the child, with the page in R19. It uses no stack.
+// witness is the child's code, with the page in R19. It uses no stack.
 TEXT witness<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVD $1, R0             // PR_SET_PDEATHSIG
 	MOVD $9, R1             // SIGKILL
@@ -45,7 +45,7 @@ unmap:
 wait:
 	MOVD R19, R0            // all
 	ADD  $192, R19, R1      // info
-	MOVD ZR, R2             // for ever
+	MOVD ZR, R2             // no timeout
 	MOVD $8, R3
 	MOVD $137, R8           // SYS_rt_sigtimedwait
 	SVC
@@ -53,11 +53,11 @@ wait:
 	BEQ  wait
 	CMP  $0, R0
 	BLE  exit
-	MOVW 200(R19), R9       // info.si_code: above 0 it is the kernel
+	MOVW 200(R19), R9       // info.si_code: above 0, from the kernel
 	CMPW $0, R9
 	BGT  wait
 	ADD  R0<<2, R19, R10
-	ADD  $320, R10          // counts: nobody else writes to them
+	ADD  $320, R10          // counts: no other process writes to them
 	MOVWU (R10), R9
 	ADDW $1, R9
 	STLRW R9, (R10)

@@ -2,5 +2,5 @@
 
 package job
 
-// withCgo reports whether the program may have been linked with a C library.
+// withCgo reports whether the program may be linked with a C library.
 const withCgo = false

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// An Address is where a server listens. The zero value is not an address.
+// An Address is the address of a server. The zero value is not an address.
 type Address struct {
 	// Host is an IP address or, if Name is set, a host name.
 	Host string
@@ -22,13 +22,13 @@ type Address struct {
 }
 
 const (
-	loopback = "127.0.0.1" // where a port without a host listens
+	loopback = "127.0.0.1" // host of a port without a host
 	digits   = "0123456789"
 	letters  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 )
 
-// ParseAddress parses PORT, :PORT, HOST:PORT or [IPV6]:PORT. A port alone, and localhost, mean the
-// loopback address 127.0.0.1.
+// ParseAddress parses PORT, :PORT, HOST:PORT or [IPV6]:PORT. A port alone and localhost mean the loopback address
+// 127.0.0.1.
 func ParseAddress(text string) (Address, error) {
 	if text == "" {
 		return Address{}, errors.New("an empty address")
@@ -62,9 +62,8 @@ func ParseAddress(text string) (Address, error) {
 	return a, nil
 }
 
-// isHostName reports whether host consists of labels of letters, digits, '-' and '_' that neither
-// begin nor end with '-'. A name whose last label is a number is refused: it would be a malformed
-// IP address.
+// isHostName reports whether host consists of labels of letters, digits, '-' and '_' that neither begin nor end with
+// '-'. A numeric last label is refused: the name would be a malformed IP address.
 func isHostName(host string) bool {
 	name := strings.TrimSuffix(host, ".")
 	for label := range strings.SplitSeq(name, ".") {
@@ -96,8 +95,7 @@ func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	return l, err
 }
 
-// URL returns the URL at which a listener is reached. If it listens on all addresses, the URL has
-// this host's name.
+// URL returns the URL of a listener. If it listens on all addresses, the URL has this host's name.
 func URL(l net.Listener, a Address, hostname string) string {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {

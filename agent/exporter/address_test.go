@@ -75,7 +75,7 @@ func TestURL_OfAListener(t *testing.T) {
 	}
 }
 
-// An error says what the system said; the caller knows the address.
+// An error of Listen is the system's text without the address, which the caller knows.
 func TestAddress_ListenErrors(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,7 +85,7 @@ func TestAddress_ListenErrors(t *testing.T) {
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	for address, word := range map[Address]string{
 		{Host: loopback, Port: port}:                       "address already in use",
-		{Host: "192.0.2.1", Port: "0"}:                     "cannot assign requested address", // TEST-NET-1 is nobody's
+		{Host: "192.0.2.1", Port: "0"}:                     "cannot assign requested address", // TEST-NET-1: no host
 		{Host: "nowhere.invalid", Port: "0", Name: true}:   "nowhere.invalid",
 		{Host: "fe80::1%nowhere0", Port: "0", Name: false}: "",
 	} {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuOf reports the CPU time of an operation. The result ends the measurement.
+// cpuOf reports the CPU time per operation. end ends the measurement.
 func cpuOf(b *testing.B) (end func()) {
 	b.ReportAllocs()
 	used := func() int64 {
@@ -23,8 +23,7 @@ func cpuOf(b *testing.B) (end func()) {
 	return func() { b.ReportMetric(float64(used()-before)/float64(b.N)/1000, "cpu-µs/op") }
 }
 
-// BenchmarkScrape is one scrape of /metrics over a real connection: the CPU of the server
-// and of the client together.
+// BenchmarkScrape measures one scrape of /metrics over a real connection: the CPU time of server and client together.
 func BenchmarkScrape(b *testing.B) {
 	f := listenFeed(time.Second)
 	f.sample()
@@ -42,8 +41,8 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// BenchmarkObserve is what a sample costs the sampling goroutine more, when nobody asks
-// for a page and when somebody always does.
+// BenchmarkObserve measures the additional cost of a sample for the sampling goroutine, without and with requests for a
+// page.
 func BenchmarkObserve(b *testing.B) {
 	for name, interval := range map[string]time.Duration{"unasked": time.Second, "copied": time.Hour} {
 		b.Run(name, func(b *testing.B) {
@@ -60,8 +59,8 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkReport is what a new page or report costs a request, once in 2 s at most: a
-// full ring of 1000 samples.
+// BenchmarkReport measures the cost of a new page or report for a request, at most once in 2 s: a full ring of 1000
+// samples.
 func BenchmarkReport(b *testing.B) {
 	for _, path := range []string{"/", "/report.json"} {
 		b.Run(path, func(b *testing.B) {

@@ -17,47 +17,46 @@ import (
 )
 
 const (
-	// maxAge is the age at which a page or a report is made anew when it is asked for. However many
-	// clients ask, none is made more often.
+	// maxAge is the age from which a requested page or report is made anew. It bounds the rate for any number of
+	// clients.
 	maxAge = 2 * time.Second
-	// maxRefreshInterval is the longest time after which a live page asks for an update.
+	// maxRefreshInterval is the longest time between updates of a live page.
 	maxRefreshInterval = 30 * time.Second
-	// viewTTL is how long the page and the report are kept in memory after the last request for
-	// them.
+	// viewTTL is how long the page and the report are kept in memory after the last request for them.
 	viewTTL = 10 * time.Second
 )
 
-// Options say what is served.
+// Options configures an Exporter.
 type Options struct {
 	RunID   string
 	Node    int
 	Version string
-	// Token, if not empty, is what every request must have.
+	// Token, if not empty, is required in every request.
 	Token string
 	// Interval is the time between samples.
 	Interval time.Duration
-	// Agent returns what perfagent itself has used so far.
+	// Agent returns perfagent's own usage so far.
 	Agent func() reporter.Agent
-	// Report makes the report of a copy of the Recording. It is called in the goroutines of
-	// requests.
+	// Report makes the report of a copy of the Recording. It is called in the goroutines of requests.
 	Report func(*collector.Recording) *reporter.Report
-	// Operations returns a copy of the Book of the job's operations. It is called in the goroutines of requests,
+	// Operations returns a copy of the Aggregator of the job's operations. It is called in the goroutines of requests,
 	// and is nil if operations are not recorded.
 	Operations func() *aggregate.Aggregator
-	// Store returns what was done in the store of the reports; nil if there is none. It is called as Book is.
+	// Store returns metrics of the store of the reports; nil if there is none. It is called in the goroutines of
+	// requests.
 	Store func() *opstats.StoreMetrics
 }
 
-// An Exporter serves one run. Begin and Observe are called by the sampling goroutine, the other
-// methods by other goroutines.
+// An Exporter serves one run. Begin and Observe are called by the sampling goroutine, the other methods by other
+// goroutines.
 type Exporter struct {
 	options    Options
 	labels     string
-	checks     bool // whether to check the Host header; local is a name that it may contain
+	checks     bool // whether to check the Host header; local is an allowed name
 	local      string
 	server     *http.Server
 	snapshot   atomic.Pointer[snapshot]    // nil before Begin
-	view       atomic.Pointer[view]        // nil if it was not requested
+	view       atomic.Pointer[view]        // nil unless requested
 	request    atomic.Pointer[viewRequest] // nil if no client waits for a view
 	begun      chan struct{}               // closed by Begin
 	operations operationsCache
@@ -73,9 +72,8 @@ func New(o Options) *Exporter {
 	return e
 }
 
-// Begin is called once, with the Recording before the first sample, by the sampling goroutine, so
-// that counters are served from 0 on. If the interval is long, the empty Recording is already a
-// view.
+// Begin is called once by the sampling goroutine, with the Recording before the first sample, so that counters are
+// served from 0 on. If the interval is long, the empty Recording is already a view.
 func (e *Exporter) Begin(rec *collector.Recording) {
 	e.snapshot.Store(initialSnapshot(rec))
 	close(e.begun)
@@ -84,9 +82,8 @@ func (e *Exporter) Begin(rec *collector.Recording) {
 	}
 }
 
-// Observe is called after every sample, by the sampling goroutine. It never blocks. It copies the
-// Recording if a view was requested, or if the interval is long, because no client would wait
-// for the next sample.
+// Observe is called after every sample, by the sampling goroutine. It never blocks. It copies the Recording if a view
+// was requested, or if the interval is long, because no client would wait for the next sample.
 func (e *Exporter) Observe(s *collector.Sample, rec *collector.Recording) {
 	e.snapshot.Store(e.snapshot.Load().next(s, rec))
 	if req := e.request.Swap(nil); req != nil || e.options.Interval >= maxAge {
@@ -96,7 +93,7 @@ func (e *Exporter) Observe(s *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// publish makes a copy of rec the current view and answers req, which may be nil.
+// publish makes a copy of rec the current view and completes req, which may be nil.
 func (e *Exporter) publish(rec *collector.Recording, req *viewRequest) {
 	e.view.Store(e.newView(rec.Clone()))
 	if req != nil {
@@ -104,8 +101,8 @@ func (e *Exporter) publish(rec *collector.Recording, req *viewRequest) {
 	}
 }
 
-// current returns the view to answer with, or nil if there is none. It is younger than maxAge if a
-// sample comes in time, and otherwise the newest.
+// current returns the current view, or nil if there is none. It is younger than maxAge if a sample comes in time, and
+// otherwise the newest.
 func (e *Exporter) current(ctx context.Context) *view {
 	v := e.newest(ctx)
 	if v != nil {
@@ -129,7 +126,7 @@ func (e *Exporter) newest(ctx context.Context) *view {
 	return e.view.Load()
 }
 
-// await waits until done is closed, but not for longer than maxAge.
+// await waits until done is closed, at most maxAge.
 func await(ctx context.Context, done <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, maxAge)
 	defer cancel()
@@ -139,7 +136,7 @@ func await(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// refreshInterval returns the time after which a live page asks for an update.
+// refreshInterval returns the time between updates of a live page.
 func (e *Exporter) refreshInterval() time.Duration {
 	return min(max(maxAge, e.options.Interval), maxRefreshInterval)
 }
@@ -161,18 +158,18 @@ func (e *Exporter) metrics() []byte {
 	return x.out
 }
 
-// A snapshot holds what /metrics says about the newest sample. It is immutable.
+// A snapshot holds the newest values for /metrics. It is immutable.
 type snapshot struct {
 	start           time.Time
 	samples, missed int64
-	cpus            int     // 0 if not known
-	memoryMB        float64 // 0 if not known
+	cpus            int     // 0 if unknown
+	memoryMB        float64 // 0 if unknown
 	values          [collector.MaxColumns]float64
 	measured        [collector.MaxColumns]time.Duration // when each was measured, on the monotonic clock
 	cpu             [host.NumCPUModes]float64
 	cpuMoved        time.Duration // when cpu last changed, on the monotonic clock
 	cpuStale        bool          // whether that is too long ago: the source fails
-	// account and gpus share nothing with the Recording, which changes.
+	// account and gpus are deep copies; the Recording keeps changing.
 	account collector.Account
 	gpus    []collector.GPU
 }
@@ -192,8 +189,8 @@ func emptySnapshot() *snapshot {
 	return s
 }
 
-// initialSnapshot returns the snapshot before the first sample. Counters that were read at the baseline
-// are 0; gauges are not known.
+// initialSnapshot returns the snapshot before the first sample. Counters read at the baseline are 0; gauges are
+// unknown.
 func initialSnapshot(rec *collector.Recording) *snapshot {
 	s := emptySnapshot()
 	s.start, s.cpus, s.memoryMB, s.cpuMoved = rec.Start.Wall, rec.Host.CPUs, rec.Host.MemoryMB, rec.Start.Mono
@@ -225,8 +222,7 @@ func initialSnapshot(rec *collector.Recording) *snapshot {
 	return s
 }
 
-// takeAccount copies the job's account and the GPUs. It leaves out their lists, which change and
-// are not served.
+// takeAccount copies the job's account and the GPUs, without their lists, which change and are not served.
 func (s *snapshot) takeAccount(rec *collector.Recording) {
 	s.account = rec.Account
 	s.account.Victims, s.account.Signals = nil, nil
@@ -236,8 +232,8 @@ func (s *snapshot) takeAccount(rec *collector.Recording) {
 	}
 }
 
-// keepCounters takes the counters that are not known now from the account before. A group that
-// limits nothing is read every few seconds only.
+// keepCounters copies counters that are unknown now from the previous account. A group without limits is read only
+// every few seconds.
 func (s *snapshot) keepCounters(before *collector.Account) {
 	a := &s.account
 	for _, c := range []struct{ now, before *series.Optional }{
@@ -251,9 +247,9 @@ func (s *snapshot) keepCounters(before *collector.Account) {
 	}
 }
 
-// next returns the snapshot after one more sample. If the sample lacks a value, because its window
-// is too short to measure it, the last one remains current for two intervals and at least a second.
-// After that the source has failed, and its values disappear.
+// next returns the snapshot after one more sample. If the sample lacks a value, because its window is too short to
+// measure it, the last one remains current for two intervals and at least a second. After that the source has failed,
+// and its values disappear.
 func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *snapshot {
 	if s == nil {
 		s = emptySnapshot()
@@ -268,7 +264,7 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 		out.cpuMoved = s.cpuMoved
 	}
 
-	out.cpuStale = now-out.cpuMoved > old // CPUs are busy or idle, never neither
+	out.cpuStale = now-out.cpuMoved > old // every CPU is always busy or idle
 	for c, v := range sample.Values {
 		out.values[c], out.measured[c] = v, now
 		if !sample.Has(collector.Column(c)) && now-s.measured[c] <= old {

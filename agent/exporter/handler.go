@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ServeHTTP answers GET and HEAD requests for four paths.
+// ServeHTTP serves GET and HEAD requests for four paths.
 func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -31,10 +31,10 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/healthz":
 		sendText(w, r, http.StatusOK, "ok\n")
 	case r.URL.Path == "/metrics":
-		await(r.Context(), e.begun) // a few milliseconds at most, so that the first answer has all counters
+		await(r.Context(), e.begun) // a few milliseconds at most, so that the first response has all counters
 		send(w, r, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", e.metrics())
 	case r.URL.Path == "/":
-		// The page has its script and style inside, and makes no requests but to this server.
+		// The page has its script and style inside, and makes requests only to this server.
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "+
 			"img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'")
 		h.Set("Referrer-Policy", "no-referrer")
@@ -46,8 +46,8 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isAuthorized reports whether a request has the token, as a bearer token (RFC 6750) or as a password
-// (RFC 7617). A browser asks its user for a password. The time that it takes says nothing about the token.
+// isAuthorized reports whether a request has the token, as a bearer token (RFC 6750) or as a password (RFC 7617). A
+// browser asks its user for a password. The comparison takes constant time.
 func (e *Exporter) isAuthorized(r *http.Request) bool {
 	if e.options.Token == "" {
 		return true
@@ -63,7 +63,7 @@ func (e *Exporter) isAuthorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && ok
 }
 
-// noSample explains why there is nothing to show.
+// noSample returns the reason why there is no view.
 func (e *Exporter) noSample() string {
 	if s := e.snapshot.Load(); s != nil && s.samples > 0 {
 		return "no sample came in time"
@@ -71,8 +71,8 @@ func (e *Exporter) noSample() string {
 	return "no sample has been taken yet"
 }
 
-// noPage answers a request for / if there is no view. Browsers ignore Retry-After, so the page
-// itself makes them ask again.
+// noPage responds to a request for / if there is no view. Browsers ignore Retry-After, so the page itself makes them
+// reload.
 func (e *Exporter) noPage(w http.ResponseWriter, r *http.Request) {
 	again := strconv.Itoa(int(maxAge.Seconds()))
 	w.Header().Set("Retry-After", again)
@@ -125,7 +125,7 @@ func send(w http.ResponseWriter, r *http.Request, code int, contentType string, 
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a client that is gone is not our concern
+		_, _ = w.Write(body) // the client may be gone
 	}
 }
 
@@ -141,10 +141,9 @@ func takesGzip(values []string) bool {
 	return false
 }
 
-// hostAllowed reports whether the Host header of a request may mean this server. It protects
-// against DNS rebinding: an attacker's page whose name resolves to a loopback address could
-// otherwise read this server through the user's browser. Such a page always has a name, so IP
-// addresses, localhost and the name given to --listen are allowed.
+// hostAllowed reports whether the Host header of a request may mean this server. It protects against DNS rebinding: an
+// attacker's page with a name that resolves to a loopback address could otherwise read this server through the user's
+// browser. Such a page always has a name, so IP addresses, localhost and the name given to --listen are allowed.
 func hostAllowed(header, local string) bool {
 	host := header
 	if h, _, err := net.SplitHostPort(header); err == nil {

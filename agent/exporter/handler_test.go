@@ -105,8 +105,7 @@ func TestExporter_Gzip(t *testing.T) {
 	}
 }
 
-// On a loopback address a name in the Host header may be somebody's page that was made
-// to lead here.
+// On a loopback address the name in the Host header may belong to an attacker's page that resolves to this address.
 func TestExporter_HostHeaderOnLoopback(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.sample()
@@ -150,8 +149,8 @@ func TestExporter_NoSampleYet(t *testing.T) {
 	})
 }
 
-// Where the first sample is far away nobody waits for it: the page of the run as it is
-// comes at once, also to those who asked before the run had begun.
+// If the first sample is far away, requests do not wait for it: the page of the run so far comes immediately, also for
+// requests from before the start of the run.
 func TestExporter_NoSampleForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Hour)
@@ -178,8 +177,7 @@ func TestExporter_NoSampleForLong(t *testing.T) {
 	})
 }
 
-// What nobody has asked for during some seconds is dropped; who asks then gets the next
-// sample.
+// A page without requests for some seconds is dropped; the next request gets the next sample.
 func TestExporter_DropsForgottenPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
@@ -206,7 +204,7 @@ func TestExporter_DropsForgottenPages(t *testing.T) {
 	})
 }
 
-// Fifty clients who ask at once get the next sample, and one report is made for all.
+// Fifty concurrent clients get the next sample, and a single report is made for all.
 func TestExporter_ManyClientsOneReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
@@ -229,7 +227,7 @@ func TestExporter_ManyClientsOneReport(t *testing.T) {
 	})
 }
 
-// samplesOf is how many samples the report of an answer has.
+// samplesOf returns the number of samples in the report of a response.
 func samplesOf(t *testing.T, w *httptest.ResponseRecorder) int64 {
 	t.Helper()
 	var r reporter.Report
@@ -239,8 +237,7 @@ func samplesOf(t *testing.T, w *httptest.ResponseRecorder) int64 {
 	return r.Nodes["3"].Sampling.Samples
 }
 
-// A page is never older than 2 s and one interval, is not made more often than each 2 s,
-// and nothing is copied when nobody asks.
+// A page is never older than 2 s and one interval, is made at most every 2 s, and nothing is copied without requests.
 func TestExporter_FreshPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
@@ -260,7 +257,7 @@ func TestExporter_FreshPages(t *testing.T) {
 		if f.view.Load() != nil {
 			t.Error("the Recording was copied though nobody asked")
 		}
-		for i := range 100 { // a client that asks ten times a second
+		for i := range 100 { // a client with ten requests per second
 			before := f.snapshot.Load().samples
 			if got := samplesOf(t, f.get("/report.json")); got < before-2 {
 				t.Fatalf("request %d: a report of %d samples while there are %d", i, got, before)
@@ -275,7 +272,7 @@ func TestExporter_FreshPages(t *testing.T) {
 	})
 }
 
-// With an interval of an hour nobody waits for the next sample.
+// With an interval of an hour, requests do not wait for the next sample.
 func TestExporter_LongInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Hour)
@@ -297,7 +294,7 @@ func TestExporter_LongInterval(t *testing.T) {
 	})
 }
 
-// When the sampling hangs, what is known is shown, after the wait for something newer.
+// If the sampling hangs, the newest page is shown, after a wait for a newer one.
 func TestExporter_SamplingThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
@@ -305,7 +302,7 @@ func TestExporter_SamplingThatHangs(t *testing.T) {
 		if n := samplesOf(t, f.get("/report.json")); n != 1 {
 			t.Fatalf("%d samples", n)
 		}
-		f.sample() // nobody asks meanwhile, so it is not copied
+		f.sample() // not copied, because there is no request
 		time.Sleep(time.Hour)
 		begin := time.Now()
 		if n := samplesOf(t, f.get("/report.json")); n != 1 || time.Since(begin) != maxAge {
@@ -314,7 +311,7 @@ func TestExporter_SamplingThatHangs(t *testing.T) {
 	})
 }
 
-// What cannot be made is an answer, and the next one may be good.
+// A failure to render is a response with status 500, and the next one may succeed.
 func TestExporter_Panic(t *testing.T) {
 	f := listenFeed(time.Hour)
 	good := f.options.Report
@@ -325,7 +322,7 @@ func TestExporter_Panic(t *testing.T) {
 			t.Errorf("%s: %d %q", path, w.Code, w.Body)
 		}
 	}
-	f.options.Report = func(*collector.Recording) *reporter.Report { return nil } // what makes a page of it panics
+	f.options.Report = func(*collector.Recording) *reporter.Report { return nil } // rendering the page panics
 	f.sample()
 	if w := f.get("/"); w.Code != 500 {
 		t.Errorf("of no report: %d %q", w.Code, w.Body)

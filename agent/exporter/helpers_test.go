@@ -21,14 +21,14 @@ import (
 // update rewrites the golden files: go test ./exporter -update.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// feed is a run that a test samples by hand: each value is told by its number.
+// feed is a run that a test samples by hand: the values follow from the number of the sample.
 type feed struct {
 	*Exporter
 	rec     *collector.Recording
-	reports int // how many were made; to be looked at when no request is under way
+	reports int // how many were made; read it only when no request is active
 }
 
-// listenFeed makes the Exporter of a run that has no sample yet.
+// listenFeed makes the Exporter of a run without samples.
 func listenFeed(interval time.Duration) *feed {
 	start := host.Instant{Wall: time.Unix(1_767_225_600, 0), Mono: time.Hour, Boot: time.Hour}
 	f := &feed{rec: collector.NewRecording(start, interval, 1000)}
@@ -42,7 +42,7 @@ func listenFeed(interval time.Duration) *feed {
 	return f
 }
 
-// sample takes the next sample; those of the columns that lacks names were not measured.
+// sample takes the next sample, without the columns in lacks.
 func (f *feed) sample(lacks ...collector.Column) {
 	s := sampleOf(f.rec.Samples + 1)
 	for _, c := range lacks {
@@ -57,7 +57,7 @@ func (f *feed) sample(lacks ...collector.Column) {
 	f.Observe(&s, f.rec)
 }
 
-// sampleOf is the n-th sample, in which each column has another value.
+// sampleOf returns the n-th sample, with a different value in each column.
 func sampleOf(n int64) (s collector.Sample) {
 	for c := range s.Values {
 		s.Values[c], s.Weights[c] = float64(n)*10+float64(c)/4, 1
@@ -66,7 +66,7 @@ func sampleOf(n int64) (s collector.Sample) {
 	return s
 }
 
-// get asks the handler, without a network.
+// get sends a GET request to the handler, without a network.
 func (f *feed) get(path string, header ...string) *httptest.ResponseRecorder {
 	return ask(f.Exporter, http.MethodGet, path, header...)
 }
@@ -86,7 +86,7 @@ func ask(h http.Handler, method, path string, header ...string) *httptest.Respon
 	return w
 }
 
-// listenServe puts an Exporter on a real address until the test ends.
+// listenServe serves an Exporter on a real address until the test ends.
 func listenServe(t testing.TB, e *Exporter) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -110,13 +110,13 @@ var (
 	helpLine   = regexp.MustCompile(`^# HELP ([a-z0-9_]+) (.+)$`)
 )
 
-// belongs reports whether a line is of a metric of a kind.
+// belongs reports whether a line belongs to a metric of the given kind.
 func belongs(line, metric, kind string) bool {
 	return line == metric || kind == summary && (line == metric+"_sum" || line == metric+"_count")
 }
 
-// parsed reads the text format strictly: HELP, TYPE, then the series of a metric, each
-// once, and nothing else. Series are named by metric and further labels: "name{mode=idle}".
+// parsed reads the text format strictly: HELP, TYPE, then the series of a metric, each once, and nothing else. Series
+// are named by metric and additional labels: "name{mode=idle}".
 func parsed(t testing.TB, text string) map[string]float64 {
 	t.Helper()
 	out, kinds := make(map[string]float64), make(map[string]string)

@@ -12,8 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// wideFeed is the run of a job with limits on a node with two GPUs, of which the second
-// tells little.
+// wideFeed is the run of a job with limits on a node with two GPUs; the second one has few values.
 func wideFeed(interval time.Duration) *feed {
 	f := listenFeed(interval)
 	a, unknown := &f.rec.Account, series.Unknown()
@@ -32,7 +31,7 @@ func wideFeed(interval time.Duration) *feed {
 	return f
 }
 
-// A sidecar, and a job before its first Reading: what is not known has no line.
+// A sidecar, and a job before its first Reading: unknown values have no line.
 func TestMetrics_WithoutAJob(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Begin(f.rec)
@@ -58,7 +57,7 @@ func TestMetrics_WithoutAJob(t *testing.T) {
 	}
 }
 
-// GPUs that are found in mid-run are told of from then on.
+// GPUs found in mid-run have metrics from then on.
 func TestMetrics_GPUsThatAreFoundLater(t *testing.T) {
 	f, found := listenFeed(time.Second), wideFeed(time.Second)
 	f.Begin(f.rec)
@@ -74,8 +73,7 @@ func TestMetrics_GPUsThatAreFoundLater(t *testing.T) {
 	}
 }
 
-// What is scraped shares nothing with the Recording, which goes on meanwhile: the race
-// detector looks on.
+// Scrapes share nothing with the Recording, which changes concurrently: for the race detector.
 func TestExporter_ScrapesWhileTheRunGoesOn(t *testing.T) {
 	f := wideFeed(time.Millisecond)
 	f.Begin(f.rec)

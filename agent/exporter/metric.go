@@ -15,12 +15,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Metric is one metric of /metrics. Units are Prometheus' base units: seconds, bytes, and ratios
-// from 0 to 1.
+// A Metric is one metric of /metrics. Units are Prometheus' base units: seconds, bytes, and ratios from 0 to 1.
 type Metric struct {
 	Name, Type, Help string
-	// Label is the label that the metric has besides run_id and node: mode, version, resource,
-	// several ("gpu, uuid, name"), or "".
+	// Label is the label of the metric besides run_id and node: mode, version, resource, several ("gpu, uuid, name"),
+	// or "".
 	Label string
 	write lineWriter
 }
@@ -28,14 +27,14 @@ type Metric struct {
 // A lineWriter writes the lines of a metric.
 type lineWriter func(x *exposition, m *Metric, f *metricInput)
 
-// singleMetric returns the metric of a single line.
+// singleMetric returns a metric with a single line.
 func singleMetric(name, kind, help string, value func(*metricInput) float64) Metric {
 	return Metric{Name: name, Type: kind, Help: help, write: func(x *exposition, m *Metric, f *metricInput) {
 		x.series(m, "", value(f))
 	}}
 }
 
-// metricInput holds what the values are computed from. NaN means not known.
+// metricInput holds the inputs of all metrics. NaN means unknown.
 type metricInput struct {
 	*snapshot
 	version    string
@@ -45,8 +44,8 @@ type metricInput struct {
 	store      *opstats.StoreMetrics // nil if there is no store
 }
 
-// Metrics returns the metrics of /metrics in order. It is the only place with these names; the
-// columns of package collector define what the numbers mean.
+// Metrics returns the metrics of /metrics in order. All these names are defined here; the columns of package collector
+// define the meaning of the numbers.
 func Metrics() []Metric {
 	return slices.Concat(columnMetrics(), gpuMetrics(), operationMetrics(), storeMetrics())
 }
@@ -76,8 +75,8 @@ func ofColumn(c collector.Column) Metric {
 		func(f *metricInput) float64 { return columnToBaseUnit(c, f.values[c]) })
 }
 
-// columnMetrics returns the metrics of perfagent and of the node, of all columns that have a name here, and of the job.
-// They are made once they are asked for, as a run without a live page does not need them.
+// columnMetrics returns the metrics of perfagent and of the node, of all columns with a Prometheus name, and of the
+// job. They are made on the first call, because a run without a live page does not need them.
 var columnMetrics = sync.OnceValue(func() []Metric {
 	list := nodeMetrics()
 	for c := range collector.NumColumns {
@@ -144,8 +143,8 @@ func agentRSS(f *metricInput) float64    { return zeroToNaN(math.Round(f.agent.M
 func cpus(f *metricInput) float64        { return zeroToNaN(float64(f.cpus)) }
 func memoryTotal(f *metricInput) float64 { return zeroToNaN(f.memoryMB * collector.MiB) }
 
-// memoryRatio and filesystemRatio compute ratios from bytes, because the percentages of samples are
-// rounded, as perf.py's are.
+// memoryRatio and filesystemRatio compute ratios from bytes, because the percentages of samples are rounded, as
+// perf.py's are.
 func memoryRatio(f *metricInput) float64 {
 	if f.memoryMB == 0 {
 		return f.values[collector.MemPercent] / 100
@@ -169,7 +168,7 @@ func zeroToNaN(v float64) float64 {
 	return v
 }
 
-// columnToBaseUnit converts a column's value to Prometheus' unit.
+// columnToBaseUnit converts a column's value to Prometheus' base unit.
 func columnToBaseUnit(c collector.Column, v float64) float64 {
 	switch {
 	case c.IsPercent():
@@ -180,16 +179,15 @@ func columnToBaseUnit(c collector.Column, v float64) float64 {
 	return v
 }
 
-// An exposition writes the text format, version 0.0.4. The client library of Prometheus is not
-// used: it would add 4.5 MB to the binary and time to each start, for a page that is a loop over a
-// table.
+// An exposition writes the text format, version 0.0.4. Prometheus' client library would add 4.5 MB to the binary and
+// time to each start, for a page that is a loop over a table.
 type exposition struct {
 	out    []byte
 	labels string // of every series
 	begun  string // the metric of the last line
 }
 
-// labelsOf returns the labels that every series has.
+// labelsOf returns the labels of every series.
 func labelsOf(runID string, node int) string {
 	return `run_id="` + escaped(runID) + `",node="` + strconv.Itoa(node) + `"`
 }
@@ -222,7 +220,7 @@ func (x *exposition) table(metrics []Metric, f *metricInput) {
 	}
 }
 
-// series writes one line of a metric with at most one label of its own.
+// series writes one line of a metric with at most one label besides the common ones.
 func (x *exposition) series(m *Metric, label string, v float64) {
 	if m.Label != "" {
 		label = "," + m.Label + `="` + escaped(label) + `"`
@@ -230,11 +228,11 @@ func (x *exposition) series(m *Metric, label string, v float64) {
 	x.labelled(m, label, v)
 }
 
-// labelled writes one line of a value in our units.
+// labelled writes one line of a value in the metric's unit.
 func (x *exposition) labelled(m *Metric, labels string, v float64) { x.line(m, "", labels, tidy(v)) }
 
-// line writes one line, preceded by HELP and TYPE if it is the metric's first. A value that is not
-// known has no line. The suffix is that of a summary's parts.
+// line writes one line, preceded by HELP and TYPE if it is the metric's first. An unknown value has no line. suffix is
+// "", or the suffix of a summary's part.
 func (x *exposition) line(m *Metric, suffix, labels string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return

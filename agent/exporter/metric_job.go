@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// ofAccount returns the metric of a counter or limit from the job's account, in the base unit of scale times that.
+// ofAccount returns the metric of a counter or limit from the job's account, multiplied by scale.
 func ofAccount(name, kind, help string, scale float64, value func(*collector.Account) series.Optional) Metric {
 	return singleMetric(name, kind, help, func(f *metricInput) float64 { return float64(value(&f.account)) * scale })
 }
@@ -25,7 +25,7 @@ func byResource(name, help string, stalls func(*collector.Account) [3]series.Opt
 	}
 }
 
-// byGPU returns the metric of a value that each device has.
+// byGPU returns the metric of a value per device.
 func byGPU(name, kind, help string, value func(f *metricInput, i int, g *collector.GPU) float64) Metric {
 	return Metric{
 		Name: name, Type: kind, Label: "gpu, uuid, name", Help: help,
@@ -39,8 +39,7 @@ func byGPU(name, kind, help string, value func(f *metricInput, i int, g *collect
 }
 
 // jobMetrics returns the metrics of the job, its limits, and its contention with others that are no columns. "Waiting"
-// is the kernel's "some" (PSI), in which at least one task waited; "stalled" is "full", in which
-// all did.
+// is the kernel's "some" (PSI), in which at least one task waited; "stalled" is "full", in which all did.
 func jobMetrics() []Metric {
 	type account = collector.Account
 	type optional = series.Optional

@@ -13,7 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxOperationsAge is how old a copy of the job's operations may be. No copy is made before, however many clients ask.
+// maxOperationsAge is the age from which a copy of the job's operations is made anew. It bounds the rate for any number
+// of clients.
 const maxOperationsAge = 500 * time.Millisecond
 
 // An operationsCache caches a copy of the job's operations and transfers.
@@ -23,7 +24,7 @@ type operationsCache struct {
 	copy *reporter.Operations // nil before the first request
 }
 
-// get returns a copy that is at most maxWorkAge old. It is nil if operations are not recorded.
+// get returns a copy that is at most maxOperationsAge old. It is nil if operations are not recorded.
 func (n *operationsCache) get(ask func() *aggregate.Aggregator) *reporter.Operations {
 	if ask == nil {
 		return nil
@@ -72,13 +73,13 @@ func operationMetrics() []Metric {
 	)
 }
 
-// seriesLines writes a metric of the table of kinds: for each series a line of each number that is known.
+// seriesLines writes a metric of the table of kinds: for each series a line for each known number.
 func seriesLines(x *exposition, m *Metric, f *metricInput) {
 	for _, kind := range reporter.OperationKinds() {
 		numbers := slices.DeleteFunc(reporter.OperationNumbers(kind, 0), func(n reporter.OperationNumber) bool {
 			return n.Metric == nil || n.Metric.Name != m.Name
 		})
-		slices.SortStableFunc(numbers, func(a, b reporter.OperationNumber) int { // a summary has quantiles, _sum, _count
+		slices.SortStableFunc(numbers, func(a, b reporter.OperationNumber) int { // summary: quantiles, _sum, _count
 			return cmp.Compare(len(a.Suffix), len(b.Suffix))
 		})
 		if len(numbers) == 0 {
@@ -95,7 +96,7 @@ func seriesLines(x *exposition, m *Metric, f *metricInput) {
 	}
 }
 
-// toBaseUnit returns a number of the job's work in Prometheus' base units.
+// toBaseUnit converts a number of the job's operations to Prometheus' base units.
 func toBaseUnit(unit collector.Unit, v float64) float64 {
 	switch unit {
 	case collector.Milliseconds:
@@ -108,7 +109,7 @@ func toBaseUnit(unit collector.Unit, v float64) float64 {
 	return v
 }
 
-// intakeEvents writes how much came from each kind of source: several endpoints are one.
+// intakeEvents writes the number of events per kind of source: several endpoints are one.
 func intakeEvents(x *exposition, m *Metric, f *metricInput) {
 	events := make(map[string]int64)
 	for _, s := range f.operations.Sources {

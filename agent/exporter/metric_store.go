@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// storeMetrics returns the metrics of what perfagent does in the store of the reports.
+// storeMetrics returns the metrics of perfagent's operations in the store of the reports.
 func storeMetrics() []Metric {
 	return []Metric{
 		{
@@ -22,7 +22,7 @@ func storeMetrics() []Metric {
 	}
 }
 
-// storePrefix begins the names of ProxyStore's statistics.
+// storePrefix is the prefix of the names of ProxyStore's statistics.
 const storePrefix = "store."
 
 func storeSeconds(x *exposition, m *Metric, f *metricInput) {

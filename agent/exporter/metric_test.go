@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wantGolden compares with a file of testdata; -update writes it.
+// wantGolden compares got with a file of testdata; -update writes it.
 func wantGolden(t *testing.T, file, got string) {
 	t.Helper()
 	file = "testdata/" + file
@@ -42,7 +42,7 @@ func TestMetrics_OfASample(t *testing.T) {
 	wantGolden(t, "metrics.txt", text)
 	got := parsed(t, text)
 	s := sampleOf(2)
-	for name, want := range map[string]float64{ // what each is computed from, spelled out once more
+	for name, want := range map[string]float64{ // the inputs of each value, spelled out once more
 		"perfagent_build_info{version=v1.2.3}":    1,
 		"perfagent_start_time_seconds":            1_767_225_600,
 		"perfagent_last_sample_timestamp_seconds": 1_767_225_602,
@@ -106,7 +106,7 @@ func TestMetrics_OfASample(t *testing.T) {
 	}
 }
 
-// What is not known has no line: no 0 and no NaN.
+// An unknown value has no line: no 0 and no NaN.
 func TestMetrics_BeforeAnySample(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.options.Agent = func() reporter.Agent { return reporter.Agent{Version: "v"} }
@@ -117,8 +117,8 @@ func TestMetrics_BeforeAnySample(t *testing.T) {
 	}
 }
 
-// The counters begin at 0 with the run, where the baseline has them: who scrapes before
-// the first sample sees them grow from there. Gauges have no value yet.
+// The counters begin at 0 with the run if the baseline has them, so that a scraper sees them grow from before the first
+// sample. Gauges have no value yet.
 func TestMetrics_BeginWithTheRun(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.rec.BootMB[0], f.rec.BootMB[1] = math.NaN(), math.NaN() // no disk could be read
@@ -151,13 +151,13 @@ func TestMetrics_BeginWithTheRun(t *testing.T) {
 	f.Begin(f.rec)
 	f.rec.End.Mono += time.Hour
 	s := sampleOf(1)
-	f.Observe(&s, f.rec) // the CPUs, which the baseline had, fail
+	f.Observe(&s, f.rec) // the CPUs, which the baseline has, fail
 	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_seconds_total{mode=idle}"]; there {
 		t.Errorf("CPU time of a source that fails is %v", v)
 	}
 }
 
-// Ratios come from the bytes beside them, not from percents that are rounded.
+// Ratios come from exact bytes, not from rounded percentages.
 func TestMetrics_ExactRatios(t *testing.T) {
 	f := listenFeed(time.Second)
 	s := sampleOf(1)
@@ -186,7 +186,7 @@ func TestMetrics_OfASourceThatFails(t *testing.T) {
 	all := parsed(t, string(f.metrics()))
 	fails := []collector.Column{collector.MemPercent, collector.MemUsed, collector.DiskRead}
 	f.sample(fails...)
-	f.sample(fails...) // the newest values are still those of 2 s ago
+	f.sample(fails...) // the newest values are still the ones of 2 s ago
 	got := parsed(t, string(f.metrics()))
 	if len(got) != len(all) || got["perfagent_memory_used_ratio"] != all["perfagent_memory_used_ratio"] {
 		t.Errorf("two samples later: %v", got)
@@ -207,7 +207,7 @@ func TestMetrics_OfASourceThatFails(t *testing.T) {
 	}
 }
 
-// Where the CPUs cannot be read any more, their seconds stand still, and soon go away.
+// If the CPUs can no longer be read, their seconds stand still, and soon disappear.
 func TestMetrics_OfCPUsThatStandStill(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.sample()
@@ -223,7 +223,7 @@ func TestMetrics_OfCPUsThatStandStill(t *testing.T) {
 	}
 }
 
-// At 10 ms most samples lack a percent of the CPUs: the newest one is told.
+// At 10 ms most samples lack a percentage of the CPUs: the newest one is served.
 func TestMetrics_ShortIntervals(t *testing.T) {
 	f := listenFeed(10 * time.Millisecond)
 	f.sample()
@@ -256,7 +256,7 @@ func TestMetrics_EscapeLabels(t *testing.T) {
 	}
 }
 
-// Names follow Prometheus' conventions: base units, _total for counters and no others.
+// Names follow Prometheus' conventions: base units, and _total only for counters.
 func TestMetrics_Names(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, m := range Metrics() {

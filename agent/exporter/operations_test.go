@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// told returns the book of a job that sent some lines.
+// told returns the aggregator of a job that sent some lines.
 func told(lines ...string) *aggregate.Aggregator {
 	at := time.Unix(1_767_225_600, 0)
 	b := aggregate.New(aggregate.Options{}, at)
@@ -92,7 +92,7 @@ func TestMetrics_Work(t *testing.T) {
 	}
 }
 
-// A run whose job is not asked has the metrics that it always had.
+// A run without recorded operations has its usual metrics.
 func TestMetrics_WithoutWork(t *testing.T) {
 	f := wideFeed(time.Second)
 	f.sample()
@@ -104,7 +104,7 @@ func TestMetrics_WithoutWork(t *testing.T) {
 	}
 }
 
-// However many ask, the book is copied once.
+// The aggregator is copied once, regardless of the number of clients.
 func TestNewestWork_IsCopiedOnce(t *testing.T) {
 	var n operationsCache
 	copies := 0
@@ -127,7 +127,7 @@ func TestNewestWork_IsCopiedOnce(t *testing.T) {
 	}
 }
 
-// What perfagent did in a store: the times and the failures of each operation; nothing where there is no store.
+// perfagent's operations in a store have times and failures; without a store there are no metrics.
 func TestMetrics_Store(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(dir, store.Options{Metrics: true})

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Limits on what one client can take.
+// Limits per client.
 const (
 	headerTimeout = 5 * time.Second  // to send the header of a request
 	readTimeout   = 10 * time.Second // to send a whole request
 	writeTimeout  = 30 * time.Second // to receive the response, from the end of the header on
-	idleTimeout   = 2 * time.Minute  // between two requests; Prometheus asks every minute
+	idleTimeout   = 2 * time.Minute  // between two requests; Prometheus scrapes every minute
 	headerBytes   = 16 << 10         // of the header of a request
 	connections   = 64               // of all clients together
 )
@@ -35,8 +35,8 @@ func newServer(e *Exporter) *http.Server {
 	}
 }
 
-// Serve answers connections to l until Close. If l listens on a loopback address, requests may call
-// it name, besides localhost. Serve is called once.
+// Serve accepts connections on l until Close. If l listens on a loopback address, the Host header of requests may be
+// name, besides localhost and IP addresses. Serve is called once.
 func (e *Exporter) Serve(l net.Listener, name string) error {
 	if a, ok := l.Addr().(*net.TCPAddr); ok {
 		e.checks, e.local = a.IP.IsLoopback(), name
@@ -44,11 +44,11 @@ func (e *Exporter) Serve(l net.Listener, name string) error {
 	return e.server.Serve(l)
 }
 
-// Close ends Serve and closes all connections at once, even in the middle of a response.
+// Close ends Serve and closes all connections immediately, even in the middle of a response.
 func (e *Exporter) Close() { _ = e.server.Close() }
 
-// A connLimit caps the number of open connections. At the limit it closes the connection that was
-// idle longest, so that clients that send a byte a second, or never read, do not keep others out.
+// A connLimit caps the number of open connections. At the limit it closes the connection that was idle longest, so that
+// clients that send a byte a second, or never read, do not keep others out.
 type connLimit struct {
 	max    int
 	mu     sync.Mutex

@@ -27,7 +27,7 @@ func listenDial(t testing.TB, address string) net.Conn {
 	return c
 }
 
-// prompt asks for /healthz on a new connection, and tells how long the answer took.
+// prompt requests /healthz on a new connection, and returns the time until the response.
 func prompt(t testing.TB, address string) time.Duration {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Minute}
@@ -43,7 +43,7 @@ func prompt(t testing.TB, address string) time.Duration {
 	return time.Since(begin)
 }
 
-// hungUp reports whether the other side closed a connection within a time.
+// hungUp reports whether the other side closes a connection within a time.
 func hungUp(c net.Conn, within time.Duration) bool {
 	_ = c.SetReadDeadline(time.Now().Add(within))
 	for {
@@ -53,8 +53,8 @@ func hungUp(c net.Conn, within time.Duration) bool {
 	}
 }
 
-// A hundred connections that send a byte now and then keep nobody out, are not all kept
-// open, and end when the time for a request's head is over.
+// A hundred connections that send a byte now and then do not block others, are not all kept open, and end at
+// headerTimeout.
 func TestServer_SlowSenders(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
@@ -68,7 +68,7 @@ func TestServer_SlowSenders(t *testing.T) {
 		f.server.ReadHeaderTimeout = limit
 	}
 	address := listenServe(t, f.Exporter)
-	// Answers that come before the time of any slow one is over did not wait for it.
+	// Responses before the timeout of the slow senders did not wait for them.
 	var slow []net.Conn
 	for trial, took := 1, limit; took >= limit; trial++ {
 		if trial > 5 {
@@ -83,7 +83,7 @@ func TestServer_SlowSenders(t *testing.T) {
 	}
 	var closed atomic.Int64
 	var all sync.WaitGroup
-	for _, c := range slow { // all at once: that a Read begins may take a while
+	for _, c := range slow { // concurrently, because a Read may start late
 		all.Go(func() {
 			if hungUp(c, 500*time.Millisecond) {
 				closed.Add(1)
@@ -102,7 +102,7 @@ func TestServer_SlowSenders(t *testing.T) {
 	}
 }
 
-// slowSenders are a hundred connections that send a byte now and then.
+// slowSenders opens a hundred connections that send a byte now and then.
 func slowSenders(t *testing.T, address string) (slow []net.Conn) {
 	t.Helper()
 	for range 100 {
@@ -123,7 +123,7 @@ func slowSenders(t *testing.T, address string) (slow []net.Conn) {
 	return slow
 }
 
-// One connection too many closes one, however often that one is still heard of.
+// One connection too many closes exactly one, even if the closed one is still active.
 func TestConnLimit_ClosesTheOneIdleLongest(t *testing.T) {
 	c := &connLimit{max: 2, active: make(map[net.Conn]time.Time)}
 	var conns []net.Conn
@@ -175,7 +175,7 @@ func TestServer_HugeHeaders(t *testing.T) {
 			t.Errorf("%s: %s", name, answer.Status)
 		}
 	}
-	// What a browser sends at most is taken.
+	// The largest usual header of a browser is accepted.
 	for size, want := range map[int]int{8 << 10: 200, headerBytes + 4096: 431} {
 		request, _ := http.NewRequest("GET", "http://"+address+"/healthz", nil)
 		request.Header.Set("Cookie", strings.Repeat("x", size))
@@ -190,8 +190,7 @@ func TestServer_HugeHeaders(t *testing.T) {
 	}
 }
 
-// Garbage gets an answer or a closed connection, never a hang, and nothing of it is
-// written anywhere.
+// Garbage gets a response or a closed connection, never a hang, and is not logged.
 func TestServer_Garbage(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
@@ -214,12 +213,12 @@ func TestServer_Garbage(t *testing.T) {
 	prompt(t, address)
 }
 
-// Clients that ask for a report and never read it take their connections, and nothing
-// else: others are answered, and Close does not wait for them.
+// Clients that request a report and never read it only occupy their connections: others are served, and Close does not
+// wait for them.
 func TestServer_ClientsThatNeverRead(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
-	for range 1000 { // a report that no buffer of the kernel takes many of
+	for range 1000 { // a report too large for the kernel's buffers
 		f.sample()
 	}
 	address := listenServe(t, f.Exporter)
@@ -231,12 +230,12 @@ func TestServer_ClientsThatNeverRead(t *testing.T) {
 		clients = append(clients, c)
 	}
 	for range 5 {
-		if took := prompt(t, address); took > writeTimeout/2 { // who waits for them waits for all of it
+		if took := prompt(t, address); took > writeTimeout/2 { // waiting for them would take all of it
 			t.Errorf("an answer took %v", took)
 		}
 	}
 	slices.Reverse(clients)
-	if !slices.ContainsFunc(clients, func(c net.Conn) bool { // one of those that are left is in the middle of its answers
+	if !slices.ContainsFunc(clients, func(c net.Conn) bool { // a remaining one is in its responses
 		_, err := c.Read(make([]byte, 1))
 		return err == nil
 	}) {
@@ -244,7 +243,7 @@ func TestServer_ClientsThatNeverRead(t *testing.T) {
 	}
 	begin := time.Now()
 	f.Close()
-	if took := time.Since(begin); took > writeTimeout/3 { // it would wait for what they do not read
+	if took := time.Since(begin); took > writeTimeout/3 { // without waiting for unread responses
 		t.Errorf("Close took %v", took)
 	}
 	if c, err := net.Dial("tcp", address); err == nil {
@@ -253,7 +252,7 @@ func TestServer_ClientsThatNeverRead(t *testing.T) {
 	}
 }
 
-// An Exporter that was closed before its address was known serves nobody.
+// An Exporter closed before Serve serves nothing.
 func TestExporter_CloseBeforeServe(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Close()

@@ -14,8 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A view is one copy of the Recording and the documents made from it, each made on its first
-// request.
+// A view is one copy of the Recording and the documents made from it, each made on its first request.
 type view struct {
 	made    time.Time
 	asked   atomic.Int64 // time of the last request, in ns since 1970
@@ -59,7 +58,7 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 	return v
 }
 
-// recoverAs turns a panic into an error: a panic must not end the process beside the job.
+// recoverAs, deferred, turns a panic into an error, because a panic must not end the process during the job.
 func recoverAs(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic: %v", p)

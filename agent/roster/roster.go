@@ -19,7 +19,7 @@ type Key struct {
 	Launch   string `json:"launch"` // "" if no launcher started the process
 	Out      string `json:"out"`    // the directory of the reports
 	NodeName string `json:"node_name"`
-	Node     *int   `json:"node"` // the index, if a flag or a variable gave it
+	Node     *int   `json:"node"` // the index, if a flag or a variable sets it
 }
 
 // ErrNested is the error of Join for a process within the job of another agent of the roster.
@@ -31,38 +31,38 @@ func (k Key) String() string {
 	return string(data)
 }
 
-// Dirs returns the directories of rosters, best first.
+// Dirs returns the directories for rosters, in order of preference.
 func Dirs() []string { return []string{"/dev/shm", os.TempDir()} }
 
-// nameLength is the number of characters by which the files of a user's rosters differ.
+// nameLength is the number of characters that distinguish the files of a user's rosters.
 const nameLength = 24
 
-// prefix returns how the names of all rosters of this user begin.
+// prefix returns the common prefix of the file names of this user's rosters.
 func prefix() string { return fmt.Sprintf("perfagent-%d-", os.Geteuid()) }
 
-// path returns the file of a key's roster in a directory.
+// path returns the path of a key's roster in a directory.
 func (k Key) path(dir string) string {
 	sum := sha256.Sum256([]byte(k.String()))
 	return filepath.Join(dir, prefix()+hex.EncodeToString(sum[:])[:nameLength])
 }
 
-// A line is one of the file: an agent has joined, or, with Left, has left and written its piece.
+// A line is one line of the file: an agent has joined or, with Left, has left and written its part.
 type line struct {
-	Lock  int64  `json:"lock"` // what the agent's lock is on: its name in the file
+	Lock  int64  `json:"lock"` // offset of the agent's lock, which identifies it
 	PID   int    `json:"pid,omitempty"`
-	Rank  *int   `json:"rank,omitempty"` // nil = no launcher says
-	Round int    `json:"turn,omitempty"` // how many agents of the rank had joined before, one after the other
+	Rank  *int   `json:"rank,omitempty"` // nil if no launcher sets it
+	Round int    `json:"turn,omitempty"` // number of agents of the rank that had joined before
 	Left  bool   `json:"left,omitempty"`
-	Part  string `json:"piece,omitempty"` // path of the report; "" = it was not written
+	Part  string `json:"piece,omitempty"` // path of the report; "" if it was not written
 }
 
-// isOf reports whether the line is that of a rank. A line without a rank is nobody's, and nil is no rank.
+// isOf reports whether the line belongs to a rank. A nil rank never matches.
 func (l line) isOf(rank *int) bool { return rank != nil && l.Rank != nil && *l.Rank == *rank }
 
-// maxSize bounds what is read of a roster: some ten thousand agents.
+// maxSize bounds the size read from a roster: some ten thousand agents.
 const maxSize = 4 << 20
 
-// parse returns the lines of a roster. It leaves out what is none.
+// parse returns the lines of a roster, without malformed ones.
 func parse(data []byte) []line {
 	var out []line
 	for text := range bytes.Lines(data) {
@@ -85,7 +85,7 @@ func left(lines []line) []line {
 	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return !l.Left })
 }
 
-// partPaths returns the reports of all who left, or nil if one of them wrote none.
+// partPaths returns the reports of all agents that left, or nil if one of them wrote none.
 func partPaths(lines []line) []string {
 	var out []string
 	for _, l := range lines {

@@ -18,18 +18,18 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// What the locks are on. They are locks of an open file (F_OFD_SETLK, fcntl(2)) on bytes that need not exist,
-// which the kernel frees with the process.
+// Offsets of the locks. They are locks of an open file (F_OFD_SETLK, fcntl(2)) on bytes that need not exist, which the
+// kernel releases with the process.
 const (
-	hostByte    = 0       // who measures the host
-	leavingByte = 1       // leaving is one at a time, where nobody knows how many agents there are
-	firstAgent  = 1 << 10 // from here on each agent has a byte of its own
+	hostByte    = 0       // held by the agent that measures the host
+	leavingByte = 1       // serializes leaving where the number of agents is unknown
+	firstAgent  = 1 << 10 // from here on each agent has a separate byte
 	allAgents   = 0       // a length: up to the end
 )
 
 const (
-	// tries and pause bound the wait for an agent that is just emptying or removing the roster. That takes it some
-	// microseconds, but more where many processes wait for a processor.
+	// tries and pause bound the wait for an agent that is emptying or removing the roster. That takes microseconds, but
+	// more where many processes wait for a processor.
 	tries = 500
 	pause = 200 * time.Microsecond
 
@@ -37,24 +37,24 @@ const (
 	leaveTimeout = 500 * time.Millisecond
 	leavePause   = time.Millisecond
 
-	// abandonedAfter is how long a roster without a living agent is kept, for ranks that come late.
+	// abandonedAfter is how long a roster without a living agent is kept, for late ranks.
 	abandonedAfter = 24 * time.Hour
 )
 
-// A Roster is an agent's part in a roster.
+// A Roster is an agent's membership in a roster.
 type Roster struct {
 	file         *os.File
 	lock         int64
 	hasOthers    bool // others had joined before
 	joinIndex    int
-	round        int   // how many agents of the same rank had joined before
+	round        int   // number of agents of the same rank that had joined before
 	id           int64 // the lock of the first agent
 	measuresHost bool
 }
 
-// Join joins the roster of a key in the first of the directories where that is possible. rank is the agent's
-// rank, nil if no launcher says. It takes less than a millisecond and waits for nobody. If nothing was joined
-// the error says why.
+// Join joins the roster of a key in the first possible of the directories. rank is the agent's rank, nil if no launcher
+// sets it. It takes less than a millisecond and waits for no other agent. The error contains the reason for each
+// directory.
 func Join(dirs []string, key Key, rank *int) (*Roster, error) {
 	var whys []string
 	for _, dir := range dirs {
@@ -89,12 +89,12 @@ func join(path string, rank *int) (*Roster, error) {
 	return nil, fmt.Errorf("%s is busy", path)
 }
 
-// errBusy is the error of enter while the last agent of a roster removes it.
+// errBusy is the error of openRoster while the last agent of a roster removes it.
 var errBusy = errors.New("busy")
 
 // openRoster opens the file and takes a lock in it.
 func openRoster(path string, rank *int) (*Roster, error) {
-	// In a directory that is writable to all, a file of that name may be somebody else's.
+	// In a directory that is writable to all, the file may belong to another user.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -139,8 +139,8 @@ func (r *Roster) settle(rank *int) error {
 	return nil
 }
 
-// forget empties the file if it was left behind by an earlier launch with the same key. That is so if none of its
-// agents lives, unless the launch may still be this one: then agents have ranks, and none of them had ours.
+// forget empties the file if an earlier launch with the same key left it behind: none of its agents lives. If we have a
+// rank and the file does not contain it, the file is kept, because the launch may still be this one.
 func (r *Roster) forget(rank *int) error {
 	free, err := r.tryLock(firstAgent, allAgents)
 	if err != nil || !free {
@@ -155,7 +155,7 @@ func (r *Roster) forget(rank *int) error {
 	return errors.Join(err, r.unlock(firstAgent, allAgents))
 }
 
-// sign appends the agent's first line, unless it is within the job of one that is there.
+// sign appends the agent's first line, unless it is within the job of another member.
 func (r *Roster) sign(rank *int) error {
 	earlier, gone, err := r.lines()
 	if err != nil {
@@ -207,7 +207,7 @@ func (r *Roster) alive(l line) bool {
 	return err == nil && probe.Type != unix.F_UNLCK
 }
 
-// ID returns a text that the agents of this roster have in common, and no others.
+// ID returns a string shared by exactly the agents of this roster.
 func (r *Roster) ID() string { return strconv.FormatInt(r.id, 10) }
 
 // JoinIndex returns how many agents had joined before this one.
@@ -223,7 +223,7 @@ func (r *Roster) HasOthers() bool {
 	return r.hasOthers
 }
 
-// TakeHost reports whether the host is this agent's to measure: nobody else measures it.
+// TakeHost reports whether this agent measures the host: no other agent does.
 func (r *Roster) TakeHost() bool {
 	if !r.measuresHost {
 		r.measuresHost, _ = r.tryLock(hostByte, 1)
@@ -239,9 +239,9 @@ func (r *Roster) ReleaseHost() {
 	}
 }
 
-// Leave says that the agent has written its piece, the report at the path; "" if it could not. announced is how
-// many ranks the launcher has started on the node, 0 if it does not say. The last one out gets the pieces of
-// all, its own included, and is to put them together; others get nil. The roster is of no use afterwards.
+// Leave reports that this agent has written its report to piece ("" if that failed) and closes the roster, which must
+// not be used afterwards. announced is the number of ranks that the launcher started on the node, 0 if unknown. The
+// last agent to leave gets the paths of all reports, its own included, and must combine them; others get nil.
 func (r *Roster) Leave(piece string, announced int) []string {
 	defer r.file.Close()
 
@@ -257,8 +257,8 @@ func (r *Roster) Leave(piece string, announced int) []string {
 	return r.leaveUncounted(piece)
 }
 
-// leaveAnnounced leaves a roster of as many agents as were announced. The last one out is that of the last
-// line. A rank that runs several commands, one after the other, has as many turns, and each turn has a last one.
+// leaveAnnounced leaves a roster with a known number of agents. The agent of the last line is the last to leave. A rank
+// that runs several commands, one after the other, has as many rounds, and each round has a last agent.
 func (r *Roster) leaveAnnounced(piece string, announced int) []string {
 	if r.append(line{Lock: r.lock, Left: true, Part: piece, Round: r.round}) != nil {
 		return nil
@@ -278,8 +278,8 @@ func (r *Roster) leaveAnnounced(piece string, announced int) []string {
 	return partPaths(gone[:announced])
 }
 
-// isEmpty reports whether nobody else is in the roster, and locks it then. It waits a moment for those that have left
-// and still hold their locks.
+// isEmpty reports whether no other agent is in the roster, and then locks it. It waits a moment for agents that have
+// left and still hold their locks.
 func (r *Roster) isEmpty() bool {
 	for range tries {
 		if alone, err := r.tryLock(firstAgent, allAgents); alone || err != nil {
@@ -295,8 +295,7 @@ func (r *Roster) isEmpty() bool {
 	return false
 }
 
-// leaveUncounted leaves a roster of which nobody knows how many agents it has. The last one out is the one that
-// finds nobody else.
+// leaveUncounted leaves a roster with an unknown number of agents. The last to leave is the agent that finds no other.
 func (r *Roster) leaveUncounted(piece string) []string {
 	if r.append(line{Lock: r.lock, Left: true, Part: piece}) != nil {
 		return nil
@@ -306,15 +305,15 @@ func (r *Roster) leaveUncounted(piece string) []string {
 	}
 	in, out, err := r.lines()
 	r.remove()
-	if err != nil || len(out) < len(in) { // one was killed
+	if err != nil || len(out) < len(in) { // an agent was killed
 		return nil
 	}
 
 	return partPaths(out)
 }
 
-// remove removes the roster, and those of this user beside it whose agents were all killed: they lie in memory, which
-// nobody else would free.
+// remove removes the roster, and abandoned rosters of this user in the same directory, because they occupy memory and
+// are otherwise never removed.
 func (r *Roster) remove() {
 	os.Remove(r.file.Name())
 
@@ -328,17 +327,17 @@ func (r *Roster) remove() {
 		if err != nil {
 			continue
 		}
-		if free, _ := (&Roster{file: f}).tryLock(firstAgent, allAgents); free { // who joins meanwhile finds it busy
+		if free, _ := (&Roster{file: f}).tryLock(firstAgent, allAgents); free { // a joining agent finds it busy
 			os.Remove(path)
 		}
 		f.Close()
 	}
 }
 
-// own reports whether a line is of this agent.
+// own reports whether a line belongs to this agent.
 func (r *Roster) own(l line) bool { return l.Lock == r.lock }
 
-// append writes a line at once, so that the lines of others stay whole.
+// append writes a line with one call, so that the lines of others stay whole.
 func (r *Roster) append(l line) error {
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -349,7 +348,7 @@ func (r *Roster) append(l line) error {
 	return err
 }
 
-// lines reads the file: who has joined, and who has left, each in order.
+// lines reads the file. It returns the lines of agents that have joined and that have left, each in order.
 func (r *Roster) lines() (in, out []line, err error) {
 	data, err := io.ReadAll(io.NewSectionReader(r.file, 0, maxSize))
 	if err != nil {
@@ -366,14 +365,14 @@ func (r *Roster) tryLock(start, length int64) (bool, error) {
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
 		return false, nil
-	case err != nil: // of a file system without locks
+	case err != nil: // a file system without locks
 		return false, &os.PathError{Op: "lock", Path: r.file.Name(), Err: err}
 	}
 
 	return true, nil
 }
 
-// unlock gives a lock back.
+// unlock releases a lock.
 func (r *Roster) unlock(start, length int64) error {
 	l := lockOf(unix.F_UNLCK, start, length)
 	return unix.FcntlFlock(r.file.Fd(), unix.F_OFD_SETLK, &l)

@@ -18,10 +18,10 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// key returns the key of a launch of its own.
+// key returns a key that is unique to the test.
 func key(t *testing.T) Key { return Key{RunID: t.Name(), Launch: "mpi-1", NodeName: "node1"} }
 
-// enterAs joins as a rank; a negative one is that of nobody.
+// enterAs joins as a rank; a negative one means no rank.
 func enterAs(t *testing.T, dir string, k Key, rank int) *Roster {
 	t.Helper()
 	var own *int
@@ -35,7 +35,7 @@ func enterAs(t *testing.T, dir string, k Key, rank int) *Roster {
 	return r
 }
 
-// isEmpty fails the test if a directory is not.
+// isEmpty fails the test if a directory is not empty.
 func isEmpty(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -44,7 +44,7 @@ func isEmpty(t *testing.T, dir string) {
 	}
 }
 
-// Of as many ranks as were announced, exactly the last one out gets all pieces, whatever their order.
+// Of the announced ranks, exactly the last one to leave gets all parts, in any order.
 func TestLeave_AnnouncedRanks(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
@@ -76,7 +76,7 @@ func TestLeave_AnnouncedRanks(t *testing.T) {
 	isEmpty(t, dir)
 }
 
-// Ranks that run two commands, one after the other, have two nodes, however the commands of the ranks overlap.
+// Ranks that run two commands, one after the other, make two node reports, however the commands of the ranks overlap.
 func TestLeave_TwoCommandsInEachRank(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
@@ -98,7 +98,7 @@ func TestLeave_TwoCommandsInEachRank(t *testing.T) {
 	isEmpty(t, dir)
 }
 
-// Agents that come and go without being announced: whoever finds nobody else closes.
+// Without an announced number, the agent that finds no other one closes the roster.
 func TestLeave_UncountedAgents(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
@@ -151,7 +151,7 @@ func TestLeave_Together(t *testing.T) {
 	}
 }
 
-// One agent alone leaves nothing.
+// A single agent leaves no file.
 func TestLeave_Alone(t *testing.T) {
 	t.Parallel()
 	for _, announced := range []int{0, 1} {
@@ -177,7 +177,7 @@ func TestLeave_NoPiece(t *testing.T) {
 	}
 }
 
-// The host is one agent's at a time, and the next one's when that gives it up or dies.
+// One agent at a time measures the host, and the next one after it leaves or dies.
 func TestTakeHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -195,7 +195,7 @@ func TestTakeHost(t *testing.T) {
 	}
 }
 
-// What agents that were killed have left does not count for the next launch with the same key.
+// Lines of killed agents do not count for the next launch with the same key.
 func TestJoin_AfterADeath(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []int{-1, 3} {
@@ -211,8 +211,8 @@ func TestJoin_AfterADeath(t *testing.T) {
 	}
 }
 
-// What agents that were killed have left does not stay for ever: a last one out removes it a day later, but not the
-// roster of those that live, or one that may wait for late ranks.
+// The roster of killed agents is removed a day later by the last agent of another one, but not a roster with living
+// agents, or one that may wait for late ranks.
 func TestLeave_SweepsTheAbandoned(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -243,7 +243,7 @@ func TestLeave_SweepsTheAbandoned(t *testing.T) {
 	}
 }
 
-// A rank that comes when the others have left is one of them.
+// A rank that joins after the others have left is one of them.
 func TestJoin_Late(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
@@ -255,7 +255,7 @@ func TestJoin_Late(t *testing.T) {
 	}
 }
 
-// A rank that was killed keeps the node open.
+// If a rank was killed, no agent combines the node.
 func TestLeave_OneWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, announced := range []int{2, 0} {
@@ -288,7 +288,7 @@ func TestJoin_KeysAreApart(t *testing.T) {
 	}
 }
 
-// A file that is not ours, or no file, is no roster; the next directory is taken.
+// A foreign file, or something that is not a file, is no roster; the next directory is used.
 func TestJoin_Hostile(t *testing.T) {
 	t.Parallel()
 	k := key(t)
@@ -323,7 +323,7 @@ func TestJoin_Hostile(t *testing.T) {
 	}
 }
 
-// Damaged lines hide no others.
+// Damaged lines do not hide other lines.
 func TestParse_Damaged(t *testing.T) {
 	t.Parallel()
 	got := parse([]byte("{\"lock\":1024,\"pid\":7}\nnoise\n{\"lock\":0}\n{\"lock\":1025,\"left\":true,\"piece\":\"/a\"}\n{\"lock\":1"))

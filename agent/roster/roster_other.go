@@ -4,10 +4,10 @@ package roster
 
 import "errors"
 
-// A Roster is an agent's part in a roster. There is none on this system.
+// A Roster is an agent's membership in a roster. There is none on this system.
 type Roster struct{}
 
-// Join returns errors.ErrUnsupported: the locks that it needs are those of Linux.
+// Join returns errors.ErrUnsupported: it needs the locks of Linux.
 func Join([]string, Key, *int) (*Roster, error) { return nil, errors.ErrUnsupported }
 
 // ID returns "".
@@ -16,10 +16,10 @@ func (*Roster) ID() string { return "" }
 // JoinIndex returns 0.
 func (*Roster) JoinIndex() int { return 0 }
 
-// HasOthers reports false.
+// HasOthers returns false.
 func (*Roster) HasOthers() bool { return false }
 
-// TakeHost reports true.
+// TakeHost returns true.
 func (*Roster) TakeHost() bool { return true }
 
 // ReleaseHost does nothing.

@@ -1,7 +1,7 @@
-// Package durable writes files whole or not at all, and reads files within bounds.
+// Package durable writes files completely or not at all, and reads files within bounds.
 //
-// A file is written under a temporary name, synced, and then given its own name, so that no
-// reader ever sees half of it and a crash leaves either the old file or the new one.
+// A file is written under a temporary name, synced, and then renamed, so that no reader ever sees half of it and a
+// crash leaves either the old file or the new one.
 package durable
 
 import (
@@ -15,9 +15,8 @@ import (
 	"syscall"
 )
 
-// WriteNew writes a file that must not exist yet, and waits until its bytes are on disk. It
-// returns fs.ErrExist if the name is taken. The directory is not synced: after a power failure
-// the name may be missing.
+// WriteNew writes a file that must not exist yet, and waits until its bytes are on disk. It returns fs.ErrExist if the
+// name is taken. The directory is not synced: after a power failure the name may be missing.
 func WriteNew(path string, data []byte) error {
 	return WriteStream(path, false, bytesOf(data))
 }
@@ -27,25 +26,24 @@ func Write(path string, data []byte) error {
 	return WriteStream(path, true, bytesOf(data))
 }
 
-// WriteStream is like Write, or WriteNew unless replace is set, for bytes that fill writes one after the other. An
-// error of fill is returned as it is.
+// WriteStream is Write (or WriteNew, if replace is false) for content produced by fill. It returns errors of fill
+// unchanged.
 func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 	return write(path, fill, (*os.File).Sync, placing(replace))
 }
 
-// WriteUnsynced writes a file that can be made again: whole or not at all, but without waiting
-// for the disk. Unless replace is set, it returns fs.ErrExist if the name is taken.
+// WriteUnsynced writes a file that can be made again: completely or not at all, but without waiting for the disk.
+// Unless replace is set, it returns fs.ErrExist if the name is taken.
 func WriteUnsynced(path string, data []byte, replace bool) error {
 	return WriteStreamUnsynced(path, replace, bytesOf(data))
 }
 
-// WriteStreamUnsynced is like WriteUnsynced, for bytes that fill writes one after the other. An error of fill is
-// returned as it is.
+// WriteStreamUnsynced is WriteUnsynced for content produced by fill. It returns errors of fill unchanged.
 func WriteStreamUnsynced(path string, replace bool, fill func(io.Writer) error) error {
 	return write(path, fill, func(*os.File) error { return nil }, placing(replace))
 }
 
-// placing returns what gives a file its name, which may be taken if replace is set.
+// placing returns the function that renames a file; the new name may be taken if replace is set.
 func placing(replace bool) func(from, to string) error {
 	if replace {
 		return os.Rename
@@ -53,11 +51,11 @@ func placing(replace bool) func(from, to string) error {
 	return renameNew
 }
 
-// ErrChanged is the error of Swap for a file that no longer holds the expected bytes.
+// ErrChanged is the error of CompareAndSwap for a file that no longer holds the expected bytes.
 var ErrChanged = errors.New("it has been replaced in the meantime")
 
-// CompareAndSwap replaces the contents of a file that still holds old, keeping its name and permissions.
-// If path is a symbolic link, the file it points to is replaced.
+// CompareAndSwap replaces the contents of a file that still holds old, keeping its name and permissions. If path is a
+// symbolic link, the file it points to is replaced.
 func CompareAndSwap(path string, old, data []byte) error {
 	now, err := ReadFile(path, int64(len(old)))
 	if tooLarge := (*SizeError)(nil); errors.As(err, &tooLarge) {
@@ -113,8 +111,7 @@ func write(
 	return err
 }
 
-// createBeside creates the hidden temporary file. Unlike os.CreateTemp it leaves the
-// permissions to the umask.
+// createBeside creates the hidden temporary file. Unlike os.CreateTemp it leaves the permissions to the umask.
 func createBeside(path string) (*os.File, error) {
 	for k := 0; ; k++ {
 		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.%d.tmp", filepath.Base(path), os.Getpid(), k))
@@ -125,8 +122,8 @@ func createBeside(path string) (*os.File, error) {
 	}
 }
 
-// linkNew is renameNew by way of a hard link, which refuses a taken name atomically. On file
-// systems without hard links it looks before it renames.
+// linkNew is renameNew by a hard link, which refuses a taken name atomically. On file systems without hard links it
+// checks the name before it renames.
 func linkNew(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil {
@@ -149,13 +146,13 @@ func Open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 }
 
-// OpenAppend opens a file for appending, and makes it if it is not there. It never waits for the reader
-// of a FIFO, which is an error.
+// OpenAppend opens a file for appending, and creates it if missing. It never waits for the reader of a FIFO; a FIFO
+// without a reader is an error.
 func OpenAppend(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|nonblock, 0o666)
 }
 
-// ReadRegular is ReadFile for what must be a regular file. It does not wait for what is none. Its errors name the file.
+// ReadRegular is ReadFile for regular files only. It does not wait for other files. Its errors name the file.
 func ReadRegular(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -186,8 +183,7 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("is too large: %d bytes", e.Size)
 }
 
-// ReadFile reads a whole file of at most limit bytes. Its errors are package os's,
-// ErrDirectory, and *SizeError.
+// ReadFile reads a whole file of at most limit bytes. Its errors are package os's, ErrDirectory, and *SizeError.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {

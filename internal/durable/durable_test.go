@@ -33,7 +33,7 @@ func TestWriteNew_NeverReplaces(t *testing.T) {
 	}
 }
 
-// Permissions stay, links lead to the same file, and nothing else is left.
+// CompareAndSwap keeps permissions and links, and leaves no other file.
 func TestSwap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func TestSwap(t *testing.T) {
 	}
 }
 
-// What is longer or shorter than it was has been replaced, however large it is.
+// A file of another length has been replaced, however large it is.
 func TestSwap_OfAnotherLength(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "r.json")

@@ -1,6 +1,5 @@
-// Package envfile reads files of NAME=VALUE lines, as systemd's EnvironmentFile does: "#" begins a
-// comment line, blanks around name and value do not count, and one pair of quotes around the value is
-// removed. Nothing is expanded.
+// Package envfile reads files of NAME=VALUE lines, as systemd's EnvironmentFile does: "#" begins a comment line, blanks
+// around name and value are ignored, and one pair of quotes around the value is removed. Nothing is expanded.
 package envfile
 
 import (
@@ -8,7 +7,7 @@ import (
 	"strings"
 )
 
-// MaxSize is the size in bytes of the largest file that is read.
+// MaxSize is the size limit for files, in bytes.
 const MaxSize = 64 << 10
 
 // A Setting is one line of a file. Line counts from 1.
@@ -17,8 +16,8 @@ type Setting struct {
 	Name, Value string
 }
 
-// Parse returns the settings of a file in the order of their lines, and the numbers of the lines that
-// are neither settings nor comments.
+// Parse returns the settings of a file in the order of their lines, and the numbers of the lines that are neither
+// settings nor comments.
 func Parse(data []byte) (settings []Setting, bad []int) {
 	number := 0
 	for raw := range bytes.Lines(data) {
@@ -40,7 +39,7 @@ func Parse(data []byte) (settings []Setting, bad []int) {
 	return settings, bad
 }
 
-// isName reports whether a name may be that of a variable.
+// isName reports whether s is a valid name of a variable.
 func isName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -1,4 +1,4 @@
-// Package parallel does independent work on several CPUs and hands on the results in order.
+// Package parallel runs independent calls on several CPUs and passes on their results in order.
 package parallel
 
 import (
@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// errStopped is the error of emit once nothing more is taken.
+// errStopped is the error of emit once InOrder returns.
 var errStopped = errors.New("stopped")
 
-// InOrder calls produce with 0 to n−1, as many calls at a time as there are CPUs, and consume with what each
-// call emits: first with all of call 0, then of call 1, and so on. Only the results of a few calls are in memory
-// at a time. The first error, in this order, ends the work and is returned. consume runs on the caller's
-// goroutine, and no call goes on when InOrder returns; a call must return the error of emit.
+// InOrder calls produce with 0 to n−1, as many calls at a time as there are CPUs, and consume with the values that each
+// call emits: first all of call 0, then of call 1, and so on. Only the results of a few calls are in memory at a time.
+// The first error, in this order, ends InOrder and is returned. consume runs on the caller's goroutine, and no call is
+// running when InOrder returns; a call must return the error of emit.
 func InOrder[T any](n int, produce func(i int, emit func(T) error) error, consume func(T) error) error {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -22,7 +22,7 @@ func InOrder[T any](n int, produce func(i int, emit func(T) error) error, consum
 
 	type call struct {
 		results chan T
-		err     error // once results is closed
+		err     error // valid once results is closed
 	}
 	var queue []*call
 	started := 0

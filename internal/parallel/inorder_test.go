@@ -32,7 +32,7 @@ func TestInOrder_KeepsTheOrder(t *testing.T) {
 	}
 }
 
-// The first error in the order of the calls is returned, whoever fails first; what came before it is taken.
+// The first error in the order of the calls is returned, regardless of time; earlier results are consumed.
 func TestInOrder_ReturnsTheFirstError(t *testing.T) {
 	t.Parallel()
 	one, two := errors.New("one"), errors.New("two")
@@ -57,7 +57,7 @@ func TestInOrder_ReturnsTheFirstError(t *testing.T) {
 	}
 }
 
-// Whoever stops taking gets no more, and all calls have returned.
+// After an error of consume there are no more results, and all calls have returned.
 func TestInOrder_Stops(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")

@@ -8,7 +8,7 @@ import (
 )
 
 // Logins returns what may be the user and the password of an address among arguments. The address may be misspelt, so
-// that it is no URL: redis:/:PASSWORD@HOST. Then it is all between the first colon and the last @.
+// that it is no URL: redis:/:PASSWORD@HOST. Then the login is everything between the first colon and the last @.
 func Logins(args []string) []string {
 	var out []string
 	for _, arg := range args {
@@ -25,7 +25,7 @@ func Logins(args []string) []string {
 	return out
 }
 
-// misspeltUserInfo finds the user info of what may be a misspelt URL; it is empty if there is none.
+// misspeltUserInfo finds the user info in a possibly misspelt URL; it is empty if there is none.
 func misspeltUserInfo(s string) span {
 	if hash := strings.LastIndexByte(s, '#'); hash >= 0 {
 		_, nth, found := strings.Cut(s[hash:], "@")
@@ -42,12 +42,12 @@ func misspeltUserInfo(s string) span {
 	return span{at - len(login), at}
 }
 
-// isPath reports whether an argument begins as paths do.
+// isPath reports whether an argument begins like a path.
 func isPath(arg string) bool {
 	return strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") && !strings.HasPrefix(arg, "//")
 }
 
-// A Writer hides logins in what is written, each of which is followed by @.
+// A Writer masks logins that are followed by @.
 type Writer struct {
 	w        io.Writer
 	replacer *strings.Replacer
@@ -63,7 +63,7 @@ func NewWriter(w io.Writer, logins []string) *Writer {
 	return &Writer{w, strings.NewReplacer(pairs...)}
 }
 
-// Write implements io.Writer. What is to be hidden lies in one call.
+// Write implements io.Writer. A login that is split over two calls is not masked.
 func (w *Writer) Write(data []byte) (int, error) {
 	if _, err := io.WriteString(w.w, w.replacer.Replace(string(data))); err != nil {
 		return 0, err
@@ -71,5 +71,5 @@ func (w *Writer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Unwrap returns the writer below.
+// Unwrap returns the underlying writer.
 func (w *Writer) Unwrap() io.Writer { return w.w }

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/redact"
 )
 
-// The login of an address is hidden however the address is spelt. What has none stays as it is.
+// The login of an address is hidden however the address is spelt. Other arguments are unchanged.
 func TestLogins(t *testing.T) {
 	for arg, want := range map[string]string{
 		"redis://:pw@host:6379#job":   ":pw",
@@ -41,7 +41,7 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// Of all that is written only logins are hidden, also where they are quoted.
+// Only logins are hidden in the written text, quoted ones included.
 func TestWriter(t *testing.T) {
 	var out bytes.Buffer
 	w := redact.NewWriter(&out, redact.Logins([]string{`redis:/:p"w@host`, "x:a@b"}))

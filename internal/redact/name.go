@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// The words that make the name of a value the name of a secret.
+// The words that make a name secret.
 var (
 	secretWords = []string{
 		"password", "passwd", "passphrase", "token", "secret", "credential", "credentials", "authorization", "apikey",
 	}
 	secretKeys = []string{"api", "access", "private"} // before "key"
 
-	// A word that ends with one of these is a secret, too: PGPASSWORD.
+	// A word that ends with one of these is secret, too: PGPASSWORD.
 	secretEnds = []string{"password", "passwd", "passphrase", "apikey", "accesskey", "secretkey", "privatekey"}
 )
 
@@ -34,8 +34,8 @@ func isSecretName(name string) bool {
 	return false
 }
 
-// words splits a name where there is no letter, and at capitals: "apiKey", "API_KEY" and "APIKey" are
-// "api" and "key". The words are in lower case.
+// words splits a name at non-letters and at capitals: "apiKey", "API_KEY" and "APIKey" are "api" and "key". The words
+// are in lower case.
 func words(name string) []string {
 	var out []string
 	letters := []rune(name)
@@ -61,7 +61,7 @@ func appendWord(words []string, letters []rune) []string {
 	return append(words, strings.ToLower(string(letters)))
 }
 
-// isHump reports whether a word begins at a capital: after a small letter, or before one.
+// isHump reports whether a word begins at a capital: after a lower-case letter, or before one.
 func isHump(letters []rune, i int) bool {
 	if !unicode.IsUpper(letters[i]) {
 		return false
@@ -75,14 +75,14 @@ func isNameByte(b byte) bool {
 		b == '_' || b == '-' || b == '.' || b == '['
 }
 
-// isSecretOption reports whether an argument is an option whose value, the next argument, is a secret.
+// isSecretOption reports whether an argument is an option with a secret as its value, the next argument.
 func isSecretOption(arg string) bool {
 	return strings.HasPrefix(arg, "-") && !strings.ContainsFunc(arg, func(r rune) bool {
 		return r < 0x80 && !isNameByte(byte(r))
 	}) && isSecretName(arg)
 }
 
-// isLongOption reports whether an argument is an option and no value: the option before it has none.
+// isLongOption reports whether an argument is an option rather than the value of the previous option.
 func isLongOption(arg string) bool {
 	return arg == "--" || len(arg) > 2 && strings.HasPrefix(arg, "--") && unicode.IsLetter(rune(arg[2]))
 }

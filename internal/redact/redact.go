@@ -1,5 +1,5 @@
-// Package redact hides secrets in the arguments of a command: passwords, tokens and keys that stand
-// beside a name that says so, and the user info of URLs. docs/site.md has the rules.
+// Package redact hides secrets in the arguments of a command: passwords, tokens and keys next to a name for such a
+// secret, and the user info of URLs. docs/site.md has the rules.
 package redact
 
 import (
@@ -17,15 +17,14 @@ const Off = "off"
 // mask replaces a secret.
 const mask = "***"
 
-// Rules say what is hidden. The zero value hides what is a secret by its name, and the user info of
-// URLs.
+// Rules determines what is hidden. The zero value hides values with secret names, and the user info of URLs.
 type Rules struct {
 	off      bool
 	patterns []*regexp.Regexp
 }
 
-// New returns the rules with further patterns, in the syntax of package regexp. Of each match the
-// first group is hidden, or all of it if there is no group. Off among the patterns hides nothing.
+// New returns the rules with additional patterns, in the syntax of package regexp. The first group of each match is
+// hidden, or the whole match if there is no group. With Off among the patterns, nothing is hidden.
 func New(patterns []string) (Rules, error) {
 	var r Rules
 	for _, pattern := range patterns {
@@ -44,8 +43,8 @@ func New(patterns []string) (Rules, error) {
 	return r, nil
 }
 
-// Args returns the arguments of a command with *** in place of each secret. Their number stays, and
-// args itself is not changed.
+// Args returns the arguments of a command with *** in place of each secret. Their number stays the same, and args
+// itself is not modified.
 func (r Rules) Args(args []string) []string {
 	if r.off || len(args) == 0 {
 		return args
@@ -61,7 +60,7 @@ func (r Rules) Args(args []string) []string {
 	return out
 }
 
-// arg redacts one argument. before is the one before it.
+// arg redacts one argument. before is the previous one.
 func (r Rules) arg(before, arg string) string {
 	if arg != "" && isSecretOption(before) && !isLongOption(arg) {
 		return mask
@@ -79,7 +78,7 @@ func (r Rules) arg(before, arg string) string {
 // A span is a part of a text that is to be hidden.
 type span struct{ from, to int }
 
-// matches returns the first group of each match of a pattern, or all of the match.
+// matches returns the first group of each match of a pattern, or else the whole match.
 func matches(pattern *regexp.Regexp, s string) []span {
 	var out []span
 	for _, at := range pattern.FindAllStringSubmatchIndex(s, -1) {
@@ -101,7 +100,7 @@ func replace(s string, found []span) string {
 	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 
 	var out strings.Builder
-	end := 0 // of what is written or hidden
+	end := 0 // of the text that is written or hidden
 	for _, f := range found {
 		if f.from >= end {
 			out.WriteString(s[end:f.from])
@@ -114,8 +113,7 @@ func replace(s string, found []span) string {
 	return out.String()
 }
 
-// userInfo finds the user info of URLs: what is between "://" and the last "@" of the authority
-// (RFC 3986, 3.2).
+// userInfo finds the user info of URLs, between "://" and the last "@" of the authority (RFC 3986, 3.2).
 func userInfo(s string) []span {
 	var out []span
 	for at := 0; ; {

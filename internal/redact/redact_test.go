@@ -57,7 +57,7 @@ func TestArgs(t *testing.T) {
 		{[]string{"python", "-c", `os.environ["HF_TOKEN"] = "abc"; go(password='x')`},
 			[]string{"python", "-c", `os.environ["HF_TOKEN"] = ***; go(password=***)`}},
 
-		// What stays.
+		// unchanged
 		stays("--max-tokens", "512", "--tokenizer", "x", "--num_tokens=7", "tokenize=1", "maxTokens=3"),
 		stays("--monkey", "x", "--key=2", "sort", "-k", "2", "primary_key=id", "secretary=x", "passwords=3", "-pSECRET"),
 		stays("https://host/a@b", "git@github.com:a/b", "registry/secret-server:1.2", "token.py", "tests/test_token.py::test_x"),
@@ -70,7 +70,7 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-// stays returns arguments in which nothing is a secret.
+// stays returns arguments without secrets.
 func stays(args ...string) struct{ in, want []string } {
 	return struct{ in, want []string }{args, args}
 }
@@ -91,7 +91,7 @@ func TestNew(t *testing.T) {
 		{[]string{`-p(\S+)`}, "mysql -pabc -pd", "mysql -p*** -p***"},
 		{[]string{`\d{4}`}, "a 1234 b", "a *** b"},
 		{[]string{`(a)|b`}, "xbya", "x***y***"},
-		{[]string{`token=\w+ id=(\d+)`}, "x token=abc id=12", "x token=*** id=***"}, // sees what other rules hide
+		{[]string{`token=\w+ id=(\d+)`}, "x token=abc id=12", "x token=*** id=***"}, // sees otherwise hidden text
 		{[]string{`x*`}, "abc", "abc"},
 		{[]string{Off, "b"}, "PASSWORD=b", "PASSWORD=b"},
 	} {
@@ -125,7 +125,7 @@ func FuzzArgs(f *testing.F) {
 	f.Add("\\", "https://u@h")
 	f.Fuzz(func(t *testing.T, secret, other string) {
 		const mark = "s3cr3t"
-		if isScriptOption(other) { // a blank ends the value then
+		if isScriptOption(other) { // the value would end at a blank
 			return
 		}
 		secret = mark + secret + mark
@@ -146,7 +146,7 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// urlPart returns s without what ends the authority of a URL.
+// urlPart returns s without characters that end the authority of a URL.
 func urlPart(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("/?#\\\"<> \t\r\n", r) {
@@ -156,7 +156,7 @@ func urlPart(s string) string {
 	}, s)
 }
 
-// TestArgs_IsLinear would not end in time if each secret were looked for in all of the argument.
+// TestArgs_IsLinear would take too long if each secret were searched in the whole argument.
 func TestArgs_IsLinear(t *testing.T) {
 	for _, part := range []string{"token=a ", "a://u@h ", `token="a`, `"token": "`, "-H 'token: x\n", "--token --", `\"`} {
 		long := strings.Repeat(part, 1<<21/len(part))

@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// namedValues finds the values of names of secrets: of NAME=VALUE, "NAME: VALUE" and "--NAME VALUE".
-// before is the argument before s.
+// namedValues finds the values of secret names: of NAME=VALUE, "NAME: VALUE" and "--NAME VALUE". before is the argument
+// before s.
 func namedValues(before, s string) []span {
 	if !strings.ContainsAny(s, "=: \t\n") {
 		return nil
@@ -39,7 +39,7 @@ func isScriptOption(arg string) bool {
 	return found && strings.HasSuffix(letters, "c") && !strings.HasPrefix(letters, "-")
 }
 
-// An argument is the text in which values are looked for.
+// An argument is the text to be searched for values.
 type argument struct {
 	text   string
 	script bool // a shell reads it
@@ -81,8 +81,8 @@ func (a argument) value(from, to int) span {
 	return span{}
 }
 
-// wordEnd returns the end of the value of a variable or of an option. The name begins at from, the
-// value at begin; around is the quote around both, or "".
+// wordEnd returns the end of the value of a variable or of an option. The name begins at from, the value at begin;
+// around is the quote around both, or "".
 func (a argument) wordEnd(from, begin int, around string) int {
 	s := a.text
 	switch {
@@ -116,8 +116,8 @@ func (a argument) wordEnd(from, begin int, around string) int {
 	return i
 }
 
-// headerEnd returns the end of the value of a header, which is the rest of the header. The arguments
-// are those of wordEnd.
+// headerEnd returns the end of the value of a header, which is the rest of the header. The arguments are as for
+// wordEnd.
 func (a argument) headerEnd(from, begin int, around string) int {
 	s := a.text
 	switch {
@@ -133,8 +133,8 @@ func (a argument) headerEnd(from, begin int, around string) int {
 	return len(s)
 }
 
-// memberEnd returns the end of the value of a member of a JSON object, with its quotes. A value that
-// is neither a string nor a word may be anything, and ends with s.
+// memberEnd returns the end of the value of a member of a JSON object, with its quotes. A value that is neither a
+// string nor a word may be anything, and ends with s.
 func memberEnd(s string, begin int) int {
 	if quote := quoteAt(s[begin:]); quote != "" {
 		inside := begin + len(quote)
@@ -152,7 +152,7 @@ func memberEnd(s string, begin int) int {
 	return end
 }
 
-// quoteEnd returns where the quote closes, or the end of s.
+// quoteEnd returns the position of the closing quote, or the end of s.
 func quoteEnd(s string, at int, quote string) int {
 	for ; at < len(s); at++ {
 		switch {
@@ -166,7 +166,7 @@ func quoteEnd(s string, at int, quote string) int {
 	return len(s)
 }
 
-// quoteAt returns the quote with which s begins, perhaps behind a backslash, or "".
+// quoteAt returns the quote at the beginning of s, perhaps after a backslash, or "".
 func quoteAt(s string) string {
 	n := 0
 	if strings.HasPrefix(s, `\`) {

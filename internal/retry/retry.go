@@ -1,5 +1,4 @@
-// Package retry has what the clients of servers need to try again: a wait that ends with a context, and the header
-// Retry-After.
+// Package retry has helpers for clients that retry: a wait that ends with a context, and the header Retry-After.
 package retry
 
 import (
@@ -22,10 +21,10 @@ func Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// MaxAfter limits what a server may ask for, as urllib3 does.
+// MaxAfter limits the wait that a server may request, as urllib3 does.
 const MaxAfter = 6 * time.Hour
 
-// After returns how long the header Retry-After asks to wait, in seconds or until a date. It returns 0 for anything
+// After returns the wait requested by the header Retry-After, in seconds or until a date. It returns 0 for anything
 // else, and for a date that has passed.
 func After(header http.Header) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))

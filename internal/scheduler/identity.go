@@ -9,63 +9,61 @@ import (
 	"time"
 )
 
-// An Environment is what tells a process who it is.
+// An Environment is the input of Detect.
 type Environment struct {
 	// Lookup returns the value of a variable.
 	Lookup func(name string) (value string, ok bool)
 
-	// Hostname is the host's own name, as the kernel says it; "" if unknown. $HOSTNAME may be that of
-	// another host: mpirun copies it.
+	// Hostname is the host name from the kernel; "" if unknown. $HOSTNAME may belong to another host: mpirun copies it.
 	Hostname string
 
-	// Hydra returns what distinguishes the launch of the nearest hydra_pmi_proxy above the process, "" if
-	// there is none. Hydra says nothing about it in the environment. nil if processes cannot be looked at.
+	// Hydra returns a string that identifies the launch of the nearest hydra_pmi_proxy above the process, "" if there
+	// is none. Hydra sets no variable for it. nil if processes cannot be read.
 	Hydra func() string
 
-	// Parent returns what distinguishes the parent process on this host, and the day on which it began; nil
-	// as for Hydra.
+	// Parent returns a string that identifies the parent process on this host, and its start date; nil if processes
+	// cannot be read.
 	Parent func() (process, day string)
 }
 
-// An Identity says which job, node and rank a process is. What is not known is empty or nil.
+// An Identity is the job, node and rank of a process. Unknown fields are empty or nil.
 type Identity struct {
 	Scheduler string    // the system in charge of the job
 	JobID     string    // as the scheduler writes it: 123[4].server
-	RunID     string    // fit to name a folder, and the same for all ranks of a launch: 123_4_.server
+	RunID     string    // valid as a folder name, and the same for all ranks of a launch: 123_4_.server
 	EndTime   time.Time // when the scheduler ends the job
-	Restart   int       // how often the scheduler has started the job again
+	Restart   int       // how often the scheduler has restarted the job
 
 	Node     *int   // index of the node
-	NodeFrom string // the variable that told it; None if none did
+	NodeFrom string // the variable of the index; NodeFromNone if there is none
 	NodeName string // as the scheduler calls it
 	Nodes    int    // of the launch, else of the job; 0 = unknown
 
-	Launch      string // of several launches of one job, which one
+	Launch      string // identifies one of several launches of a job
 	Rank        *int   // among all ranks of the launch
-	LocalRank   *int   // among those of the node
+	LocalRank   *int   // among the ranks of the node
 	RanksOnNode int    // 0 = unknown
-	WorldSize   int    // ranks in all; 0 = unknown
+	WorldSize   int    // total ranks; 0 = unknown
 
-	// From has the variables from which each of these was read, by the name that it has in a report.
+	// From maps the report's name of each of these fields to the variables that it was read from.
 	From map[string]string
-	// Ignored are variables that were set, and why they do not count.
+	// Ignored lists variables that were set but ignored, with the reasons.
 	Ignored []IgnoredVariable
 }
 
-// NodeFromNone is the NodeFrom of a process whose environment does not tell the index of its node.
+// NodeFromNone is the NodeFrom of a process without a node index in its environment.
 const NodeFromNone = "none"
 
-// An IgnoredVariable is a variable that does not count.
+// An IgnoredVariable is an ignored variable and the reason.
 type IgnoredVariable struct {
 	Name, Why string
 }
 
-// maxNumber is the greatest rank, count or index: what readers of reports accept.
+// maxNumber is the greatest rank, count or index that readers of reports accept.
 const maxNumber = math.MaxInt32
 
-// Detect reads the identity of a process. Rank and counts of ranks come from the launcher that is nearest
-// to the process; the job's id and the node come from the scheduler, and from the launcher if the
-// scheduler does not tell.
+// Detect reads the identity of a process. Rank and counts of ranks come from the launcher that is nearest to the
+// process; the job's ID and the node come from the scheduler, otherwise from the launcher.
 func Detect(e Environment) Identity {
 	d := detector{Environment: e}
 	d.id.From = make(map[string]string)
@@ -95,7 +93,7 @@ func (d *detector) value(name string) string {
 	return value
 }
 
-// number returns the value of a variable that counts something. What is no number is ignored.
+// number returns the value of a numeric variable. It ignores a variable that is not a number up to maxNumber.
 func (d *detector) number(name string) (n int, ok bool) {
 	text := d.value(name)
 	if text == "" {
@@ -111,26 +109,26 @@ func (d *detector) number(name string) (n int, ok bool) {
 	return int(wide), true
 }
 
-// count sets one of the numbers of the identity from a variable.
+// count sets a count of the identity from a variable.
 func (d *detector) count(into *int, key, name string) {
 	if n, ok := d.number(name); ok {
 		*into, d.id.From[key] = n, name
 	}
 }
 
-// ignore says why a variable does not count.
+// ignore records why a variable is ignored.
 func (d *detector) ignore(name, why string) {
 	if name != "" && !slices.ContainsFunc(d.id.Ignored, func(i IgnoredVariable) bool { return i.Name == name }) {
 		d.id.Ignored = append(d.id.Ignored, IgnoredVariable{name, why})
 	}
 }
 
-// unignore takes back that a variable does not count.
+// unignore removes a variable from the ignored ones.
 func (d *detector) unignore(name string) {
 	d.id.Ignored = slices.DeleteFunc(d.id.Ignored, func(i IgnoredVariable) bool { return i.Name == name })
 }
 
-// readJob takes what the scheduler in charge says, and returns it; the zero System if there is none.
+// readJob reads the variables of the scheduler in charge, and returns it; the zero System if there is none.
 func (d *detector) readJob() System {
 	for _, s := range Systems() {
 		if d.value(s.JobID) != "" && !s.isActive(d.Lookup) {
@@ -153,7 +151,7 @@ func (d *detector) readJob() System {
 	return s
 }
 
-// restart takes how often the scheduler has started the job again.
+// restart reads how often the scheduler has restarted the job.
 func (d *detector) restart(s System) {
 	if d.value(s.Restart) == "Y" { // LSF does not count
 		d.id.Restart, d.id.From["restart"] = 1, s.Restart
@@ -166,13 +164,13 @@ func (d *detector) restart(s System) {
 	}
 }
 
-// isSet reports whether a variable is set, be it empty.
+// isSet reports whether a variable is set, possibly to "".
 func (d *detector) isSet(name string) bool {
 	_, ok := d.Lookup(name)
 	return ok
 }
 
-// setArrayRunID makes the run id of a job of a scheduler. The tasks of an array are runs of their own.
+// setArrayRunID sets the run ID of a scheduler's job. Each task of an array is a separate run.
 func (d *detector) setArrayRunID(s System) {
 	task := d.value(s.ArrayTask)
 	if task == "" || slices.Contains(s.NoTask, task) {
@@ -182,14 +180,14 @@ func (d *detector) setArrayRunID(s System) {
 	d.setRunID(d.value(s.ArrayJob)+"_"+task, s.ArrayJob, s.ArrayTask)
 }
 
-// setRunID sets the run id to a text, made safe, unless there is one already.
+// setRunID sets the run ID to a text, made safe, unless there is one already.
 func (d *detector) setRunID(text string, from ...string) {
 	if d.id.RunID == "" && text != "" {
 		d.id.RunID, d.id.From["run_id"] = SafeRunID(text), strings.Join(from, ", ")
 	}
 }
 
-// readLauncher takes the ranks of the nearest launcher, and returns it; the zero Launcher if there is none.
+// readLauncher reads the ranks of the nearest launcher, and returns it; the zero Launcher if there is none.
 func (d *detector) readLauncher() Launcher {
 	var nearest Launcher
 	for _, l := range Launchers() {
@@ -211,7 +209,7 @@ func (d *detector) readLauncher() Launcher {
 	return nearest
 }
 
-// rejectReason returns why the ranks of a launcher do not count, "" if they do.
+// rejectReason returns why the ranks of a launcher are ignored, "" if they are not.
 func (d *detector) rejectReason(l Launcher) string {
 	missing := slices.DeleteFunc(slices.Clone(l.Required), func(name string) bool { return d.value(name) != "" })
 	if len(missing) > 0 {
@@ -232,7 +230,7 @@ func (d *detector) rejectReason(l Launcher) string {
 	return ""
 }
 
-// listed joins names as a sentence does.
+// listed joins names as in a sentence.
 func listed(names []string) string {
 	last := len(names) - 1
 	if last == 0 {
@@ -241,8 +239,8 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// inStep reports whether the process is in a step that srun started. A batch script has no step, and the
-// shell of salloc is in one with a number that is kept for such shells.
+// inStep reports whether the process is in a step that srun started. A batch script has no step, and the shell of
+// salloc is in a step with a reserved number.
 func (d *detector) inStep() bool {
 	const kept = 0xfffffff0 // from here on (slurm/slurm.h: SLURM_MAX_NORMAL_STEP_ID)
 
@@ -250,7 +248,7 @@ func (d *detector) inStep() bool {
 	return err == nil && step < kept
 }
 
-// readRanks takes what a launcher says.
+// readRanks reads the ranks from a launcher's variables.
 func (d *detector) readRanks(l Launcher) {
 	d.index(&d.id.Rank, "rank", l.Rank)
 	d.index(&d.id.LocalRank, "local_rank", l.LocalRank)
@@ -279,19 +277,19 @@ func (d *detector) readRanks(l Launcher) {
 	}
 }
 
-// index sets one of the indices of the identity from a variable.
+// index sets an index of the identity from a variable.
 func (d *detector) index(into **int, key, name string) {
 	if n, ok := d.number(name); ok {
 		*into, d.id.From[key] = &n, name
 	}
 }
 
-// stepTasks takes the number of a Slurm step's tasks on this node from the list of all nodes. srun -N2 -n4
-// places 3 and 1.
+// stepTasks sets RanksOnNode to the number of a Slurm step's tasks on this node, from the list of all nodes. srun -N2
+// -n4 places 3 and 1.
 func (d *detector) stepTasks() {
 	const list = "SLURM_STEP_TASKS_PER_NODE"
 
-	node, ok := d.number("SLURM_NODEID") // within the step, as the list is
+	node, ok := d.number("SLURM_NODEID") // within the step, like the list
 	if !ok {
 		return
 	}

@@ -16,7 +16,7 @@ func CurrentEnvironment() Environment {
 	return Environment{Lookup: os.LookupEnv, Hostname: host, Hydra: hydraLaunch, Parent: parent}
 }
 
-// readLaunch finds what distinguishes the launch from others of the same job: two steps, or two mpirun.
+// readLaunch sets Launch, which distinguishes launches of the same job: two steps, or two mpirun.
 func (d *detector) readLaunch(nearest Launcher) {
 	const (
 		space  = "PMIX_NAMESPACE"
@@ -40,9 +40,9 @@ func (d *detector) readLaunch(nearest Launcher) {
 	}
 }
 
-// launchOfTorchrun takes the id that torchrun was given. Without one it calls every run "none", and a run on
-// one host uses the same address each time: the process of torchrun tells them apart on one host, and the
-// day on several.
+// launchOfTorchrun uses the ID given to torchrun. Without one torchrun calls every run "none", and a run on one host
+// uses the same address each time: the torchrun process distinguishes runs on one host, and the address and day
+// distinguish runs on several.
 func (d *detector) launchOfTorchrun() {
 	const elastic, address = "TORCHELASTIC_RUN_ID", "MASTER_ADDR"
 
@@ -65,7 +65,7 @@ func (d *detector) launchOfTorchrun() {
 	}
 }
 
-// launchOfHydra takes the launch from the process that started this one: the environment does not tell it.
+// launchOfHydra uses the process that started this one, because the environment does not identify the launch.
 func (d *detector) launchOfHydra() {
 	if d.Hydra == nil {
 		return
@@ -75,8 +75,8 @@ func (d *detector) launchOfHydra() {
 	}
 }
 
-// setLaunch names the launch after a launcher and a digest of variables. Those that are not set do not
-// count, but the first one must be.
+// setLaunch names the launch after a launcher and a digest of variables. Unset variables are skipped, but the first one
+// must be set.
 func (d *detector) setLaunch(prefix string, names ...string) {
 	var values, from []string
 	for _, name := range names {
@@ -90,14 +90,13 @@ func (d *detector) setLaunch(prefix string, names ...string) {
 	}
 }
 
-// digest returns twelve hexadecimal digits that stand for a text.
+// digest returns twelve hexadecimal digits that represent a text.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])
 }
 
-// readRunID finds the name of the run, unless the scheduler's job id is one: that of a run of torchrun, or of a
-// launch of MPI.
+// readRunID sets the run ID, unless it is the scheduler's job ID: from a run of torchrun, or from a launch of MPI.
 func (d *detector) readRunID() {
 	const elastic = "TORCHELASTIC_RUN_ID"
 
@@ -109,23 +108,22 @@ func (d *detector) readRunID() {
 	}
 }
 
-// A Launcher starts the ranks of a parallel program, and tells each of them who it is. An empty name of a
-// variable means that the launcher does not tell.
+// A Launcher starts the ranks of a parallel program, and sets variables for each of them. An empty name means that the
+// launcher has no such variable.
 type Launcher struct {
 	Name string
 
-	// Required are variables that must all be set, beside Rank: one alone may be a leftover, or mean
-	// something else.
+	// Required lists variables that must all be set, besides Rank: one alone may be a leftover, or mean something else.
 	Required []string
 
 	Rank        string // among all ranks of the launch
-	LocalRank   string // among those of the node
+	LocalRank   string // among the ranks of the node
 	RanksOnNode string
-	WorldSize   string // ranks in all
+	WorldSize   string // total ranks
 	Nodes       string // nodes of the launch
 }
 
-// The launchers that have rules of their own.
+// The launchers with special rules.
 const (
 	torchrun  = "torchrun"
 	openMPI   = "Open MPI"
@@ -135,8 +133,8 @@ const (
 	slurmStep = "Slurm step"
 )
 
-// Launchers returns the table of all known launchers, the nearest to the process first: where one of them
-// started the process, what the later ones say is about the process that was there before.
+// Launchers returns the table of all known launchers, the nearest to the process first: if one of them started the
+// process, the variables of later ones describe an ancestor of the process.
 func Launchers() []Launcher {
 	return []Launcher{
 		{
@@ -179,8 +177,7 @@ func Launchers() []Launcher {
 	}
 }
 
-// IsLauncher reports whether a process of this name starts the ranks of a launch on a node, and signals
-// them.
+// IsLauncher reports whether a process with this name starts the ranks of a launch on a node, and signals them.
 func IsLauncher(process string) bool {
 	switch process {
 	case "slurmstepd", "orterun", "orted", "prterun", "prted", "hydra_pmi_proxy":

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// readNode finds the index and the name of the node: from the scheduler, else from the launcher.
+// readNode sets the index and the name of the node: from the scheduler, else from the launcher.
 func (d *detector) readNode(s System, nearest Launcher) {
 	d.id.NodeFrom = NodeFromNone
 	for _, tell := range []func(Launcher) bool{
@@ -28,7 +28,7 @@ func (d *detector) readNode(s System, nearest Launcher) {
 	d.id.NodeName = cmp.Or(d.id.NodeName, d.Hostname)
 }
 
-// setNode sets the index of the node.
+// setNode sets the index of the node and returns true.
 func (d *detector) setNode(index int, from string) bool {
 	d.id.Node, d.id.NodeFrom, d.id.From["node"] = &index, from, from
 	return true
@@ -39,9 +39,8 @@ func (d *detector) setName(name, from string) {
 	d.id.NodeName, d.id.From["node_name"] = name, from
 }
 
-// nodeOfSlurm takes the place of this node in the list of the job's nodes. Within mpirun, SLURM_NODEID and
-// SLURMD_NODENAME describe the launcher's daemons, and may be those of another node: the host's own name
-// comes first.
+// nodeOfSlurm uses the position of this node in the list of the job's nodes. Within mpirun, SLURM_NODEID and
+// SLURMD_NODENAME describe the launcher's daemons, possibly on another node: the kernel's host name comes first.
 func (d *detector) nodeOfSlurm(Launcher) bool {
 	const list, index, daemon = "SLURM_JOB_NODELIST", "SLURM_NODEID", "SLURMD_NODENAME"
 
@@ -65,8 +64,8 @@ func (d *detector) nodeOfSlurm(Launcher) bool {
 	return ok && d.setNode(n, index)
 }
 
-// nodeOfVariable takes the first variable that simply says the index: of torchrun it is the group of a rank, as each
-// agent of torchrun has a group, of Volcano that of the task, a pod.
+// nodeOfVariable uses the first variable that contains the index: for torchrun the group of a rank, because each agent
+// of torchrun has a group; for Volcano the index of the task, a pod.
 func (d *detector) nodeOfVariable(nearest Launcher) bool {
 	for _, row := range []struct{ name, launcher, system string }{
 		{"GROUP_RANK", torchrun, ""},
@@ -91,7 +90,7 @@ func (d *detector) nodeOfVariable(nearest Launcher) bool {
 	return false
 }
 
-// nodeOfPod takes what Kubernetes and Kubeflow tell a pod, which counts as a node.
+// nodeOfPod uses the variables that Kubernetes and Kubeflow set in a pod, which counts as a node.
 func (d *detector) nodeOfPod(nearest Launcher) bool {
 	const index, place, pods = "JOB_COMPLETION_INDEX", "PET_NODE_RANK", "PET_NNODES"
 
@@ -108,7 +107,7 @@ func (d *detector) nodeOfPod(nearest Launcher) bool {
 		d.jobOfPod(index)
 		return d.setNode(n, index)
 	}
-	if n, ok := d.number(place); ok && d.isSet(pods) { // Kubeflow tells torchrun by these
+	if n, ok := d.number(place); ok && d.isSet(pods) { // Kubeflow configures torchrun by these
 		if inCluster {
 			d.setScheduler(kubeflow, place)
 		}
@@ -118,7 +117,7 @@ func (d *detector) nodeOfPod(nearest Launcher) bool {
 	return inCluster && nearest.Name == "" && d.nodeOfKubeflow()
 }
 
-// jobOfPod takes the name of the job from that of its pod, JOB-INDEX.
+// jobOfPod derives the name of the job from the pod's name, JOB-INDEX.
 func (d *detector) jobOfPod(index string) {
 	job, ok := strings.CutSuffix(d.Hostname, "-"+d.value(index))
 	if ok && d.id.JobID == "" {
@@ -127,7 +126,7 @@ func (d *detector) jobOfPod(index string) {
 	}
 }
 
-// nodeOfKubeflow takes the RANK of a pod. LOCAL_RANK is only told to processes.
+// nodeOfKubeflow uses the RANK of a pod. LOCAL_RANK is set for processes only.
 func (d *detector) nodeOfKubeflow() bool {
 	if !d.isSet("WORLD_SIZE") || !d.isSet("MASTER_ADDR") || d.isSet("LOCAL_RANK") {
 		return false
@@ -138,7 +137,7 @@ func (d *detector) nodeOfKubeflow() bool {
 	}
 
 	operator := kubeflow
-	if d.isSet("VC_TASK_INDEX") { // which counts the tasks of one kind, and RANK all
+	if d.isSet("VC_TASK_INDEX") { // it counts the tasks of one kind, and RANK all
 		operator = volcano
 	}
 	d.setScheduler(operator, "RANK")
@@ -148,15 +147,15 @@ func (d *detector) nodeOfKubeflow() bool {
 	return d.setNode(n, "RANK")
 }
 
-// setScheduler names the system in charge, where no job id did.
+// setScheduler names the system in charge, if no job ID did.
 func (d *detector) setScheduler(name, from string) {
 	if d.id.Scheduler == "" {
 		d.id.Scheduler, d.id.From["scheduler"] = name, from
 	}
 }
 
-// nodeOfSageMaker takes the place of this host in SageMaker's list. Its mpirun hands the variables of the
-// first node to all ranks.
+// nodeOfSageMaker uses the position of this host in SageMaker's list. Its mpirun hands the variables of the first node
+// to all ranks.
 func (d *detector) nodeOfSageMaker(nearest Launcher) bool {
 	const list, current = "SM_HOSTS", "SM_CURRENT_HOST"
 
@@ -183,8 +182,7 @@ func (d *detector) nodeOfSageMaker(nearest Launcher) bool {
 	return d.setNode(place, current)
 }
 
-// nodeOfHosts takes the place of this host in LSF's list of hosts. The first host of a job of jsrun runs no
-// task.
+// nodeOfHosts uses the position of this host in LSF's list of hosts. The first host of a job of jsrun runs no task.
 func (d *detector) nodeOfHosts(nearest Launcher) bool {
 	hosts, from := d.hostsOfLSF()
 	if nearest.Name == jsm && len(hosts) > 1 {
@@ -212,7 +210,7 @@ func (d *detector) hostsOfLSF() (hosts []string, from string) {
 	if len(hosts) > 0 {
 		return hosts, counted
 	}
-	for _, host := range strings.Fields(d.value(slots)) { // a host stands there once for each slot
+	for _, host := range strings.Fields(d.value(slots)) { // a host is repeated for each slot
 		if !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}

@@ -35,7 +35,7 @@ func TestTasksAt(t *testing.T) {
 	for _, test := range []struct {
 		list string
 		node int
-		want int // -1 = not known
+		want int // -1 = unknown
 	}{
 		{"3,1", 0, 3},
 		{"3,1", 1, 1},
@@ -75,7 +75,7 @@ func TestSameHost(t *testing.T) {
 	}
 }
 
-// No list makes the expansion fail or last.
+// The expansion of any list ends without an error.
 func FuzzNodeList(f *testing.F) {
 	for _, list := range []string{"gpu[1-2,07],login", "2(x2),1", "n[", "]]", "n[1-2]m[3]", "[", ",", "-"} {
 		f.Add(list, 3)

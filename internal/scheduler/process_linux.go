@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// hydraLaunch returns the control port of the nearest hydra_pmi_proxy above this process, HOST:PORT of
-// mpiexec and thus the same on all hosts, and the day on which the proxy began, since a port is used again.
+// hydraLaunch returns the control port of the nearest hydra_pmi_proxy above this process, HOST:PORT of mpiexec and thus
+// the same on all hosts, and the proxy's start date, because ports are reused.
 func hydraLaunch() string {
 	proxy, ok := nearestProxy()
 	if !ok {
@@ -46,8 +46,8 @@ func nearestProxy() (procfile.Process, bool) {
 	return procfile.Process{}, false
 }
 
-// parent returns what distinguishes the parent process from all others of this host, and the day on which
-// it began; "" if it cannot be looked at.
+// parent returns a string that identifies the parent process among all processes of this host, and its start date; ""
+// if it cannot be read.
 func parent() (process, day string) {
 	p, ok := procfile.ReadProcess(os.Getppid())
 	if !ok {
@@ -67,7 +67,7 @@ func argumentAfter(cmdline []byte, flag string) string {
 	return ""
 }
 
-// startDay returns the day on which a process began, from clock ticks since the boot.
+// startDay returns the start date of a process, given in clock ticks since boot.
 func startDay(ticks uint64) string {
 	boot, ok := procfile.ClockGettime(unix.CLOCK_BOOTTIME)
 	if !ok {

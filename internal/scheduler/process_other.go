@@ -2,10 +2,10 @@
 
 package scheduler
 
-// hydraLaunch returns "": processes are not looked at.
+// hydraLaunch returns "" on this system.
 func hydraLaunch() string { return "" }
 
-// UnderHydra returns false: processes are not looked at.
+// UnderHydra returns false on this system.
 func UnderHydra() bool { return false }
 
 // parent returns "".

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Each file of testdata/env is the environment of a process as a real system makes it, and who the process is.
+// Each file of testdata/env contains the environment of a process as recorded on a real system, and the expected
+// identity.
 func TestDetect_Recorded(t *testing.T) {
 	files, err := filepath.Glob("testdata/env/*.txt")
 	if err != nil || len(files) < 50 {
@@ -47,10 +48,10 @@ func TestDetect_Recorded(t *testing.T) {
 	}
 }
 
-// namedLaunches has the name of each launch that was seen.
+// namedLaunches maps launches to their names.
 type namedLaunches map[string]string
 
-// add checks that one launch has one name, and that two have two.
+// add checks that one launch has one name, and that two launches have two.
 func (l namedLaunches) add(t *testing.T, launch, name string) {
 	t.Helper()
 
@@ -65,14 +66,14 @@ func (l namedLaunches) add(t *testing.T, launch, name string) {
 	l[launch] = name
 }
 
-// checkRunID compares a run id; "mpi-*" stands for that of a launch without a scheduler.
+// checkRunID compares a run ID; "mpi-*" is the ID of a launch without a scheduler.
 func checkRunID(t *testing.T, id Identity, want string) {
 	t.Helper()
 
 	if want == "mpi-*" {
 		_, digits, ok := strings.Cut(id.Launch, "-")
 		if want = "mpi-" + digits; !ok {
-			want = "" // of Hydra: only processes tell
+			want = "" // of Hydra: only processes identify it
 		}
 	}
 	if id.RunID != want {
@@ -97,7 +98,7 @@ func valueIn(list []string, name string) string {
 	return value
 }
 
-// member returns what an identity says, as text; "" is unknown.
+// member returns a field of an identity as text; "" is unknown.
 func member(id Identity, key string) string {
 	index := func(n *int) string {
 		if n == nil {

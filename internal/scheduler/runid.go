@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// runIDLetters are the characters that a run id may have. A regular expression would be compiled
-// at every start, while the job waits.
+// runIDLetters are the characters allowed in a run ID. A regular expression would be compiled at every start, while the
+// job waits.
 const runIDLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
-// maxRunID is the most characters that a run id may have.
+// maxRunID is the maximum length of a run ID.
 const maxRunID = 128
 
 // CheckRunID returns an error if id cannot name the folder of a run.
@@ -29,8 +29,8 @@ func CheckRunID(id string) error {
 	return nil
 }
 
-// SafeRunID makes a run id of any text: characters that a run id may not have become '_', and what
-// is too long is cut. The id of the empty text is empty.
+// SafeRunID makes a run ID of any text: other characters become '_', and the ID is cut at maxRunID. The ID of the empty
+// text is empty.
 func SafeRunID(text string) string {
 	safe := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(runIDLetters, r) {
@@ -47,8 +47,8 @@ func SafeRunID(text string) string {
 	return safe
 }
 
-// SafeHost makes of the name of a host what stands for it in the names of files. It has a letter and begins with a
-// letter or a digit, so that nobody takes it for the index of a node.
+// SafeHost converts a host name for use in file names. The result has a letter and begins with a letter or a digit, so
+// that it is not mistaken for the index of a node.
 func SafeHost(name string) string {
 	const digits = "0123456789"
 
@@ -61,7 +61,7 @@ func SafeHost(name string) string {
 	return safe
 }
 
-// NewRunID returns a run id made of the time and six random digits. Ids sort by time.
+// NewRunID returns a run ID made of the time and six random digits. IDs sort by time.
 func NewRunID(now time.Time) string {
 	var random [3]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)

@@ -1,5 +1,5 @@
-// Package scheduler reads what schedulers and launchers say about a process in its environment: the
-// run, the node, the time limit and the GPUs. It also knows the daemons by which they signal a job.
+// Package scheduler reads the environment variables of schedulers and launchers: the run, the node, the time limit and
+// the GPUs of a process. It also knows the daemons by which they signal a job.
 //
 // A new scheduler is one row of [Systems].
 package scheduler
@@ -11,38 +11,36 @@ import (
 	"time"
 )
 
-// A System is a scheduler, and the variables that it sets. An empty name of a variable means that the
-// system has none.
+// A System is a scheduler and its variables. An empty name means that the system has no such variable.
 type System struct {
 	Name string
 
-	JobID string // id of the job
-	// Required is another variable of the system. JobID counts only where it is set too, because its
-	// own name is a common one.
+	JobID string // ID of the job
+	// Required is another variable of the system that must be set together with JobID, because JobID's name is a common
+	// one.
 	Required string
-	// ArrayJob and ArrayTask are the id of a job array and the number of the task in it, where JobID alone
-	// does not say both. The task's number is one of NoTask in a job that is no array.
+	// ArrayJob and ArrayTask are the ID of a job array and the number of the task in it, where JobID alone does not
+	// contain both. The task's number is one of NoTask in a job that is no array.
 	ArrayJob, ArrayTask string
 	NoTask              []string
 
-	// NodeSeparator is what stands before the index of the node at the end of a job id that has one.
+	// NodeSeparator is the separator before the index of the node at the end of a job ID, if it has one.
 	NodeSeparator string
 
-	Restart  string   // how often the job was started again
+	Restart  string   // how often the job was restarted
 	Attempts string   // how often it was started
 	Nodes    string   // nodes of the job
 	EndTime  string   // when the job will be ended, in seconds since 1970
-	GPUs     []string // the job's GPUs by the node's own numbers; the first that is set counts
+	GPUs     []string // the job's GPUs by the node's numbers; the first one set counts
 
-	// Daemons are the processes that signal a job on behalf of the system. One that ends in "*" is
-	// the beginning of a name.
+	// Daemons are the processes that signal a job on behalf of the system. A final "*" matches any suffix.
 	Daemons []string
 }
 
-// Slurm is the name of the system whose requests perfagent can write.
+// Slurm is the name of the system for which perfagent can write requests.
 const Slurm = "Slurm"
 
-// The systems that have rules of their own.
+// The systems with special rules.
 const (
 	flux      = "Flux"
 	sageMaker = "SageMaker"
@@ -53,10 +51,10 @@ const (
 	volcano    = "Volcano"
 )
 
-// azureRun is the variable of the id of a job of Azure ML.
+// azureRun is the variable with the ID of a job of Azure ML.
 const azureRun = "AZUREML_RUN_ID"
 
-// Systems returns the table of all known systems, in the order in which they are asked.
+// Systems returns the table of all known systems, in order of precedence.
 func Systems() []System {
 	return []System{
 		{
@@ -88,8 +86,8 @@ func Systems() []System {
 	}
 }
 
-// DetectSystem returns the scheduler in charge of a process, the first whose job id is set. ok reports whether
-// there is one.
+// DetectSystem returns the scheduler in charge of a process: the first with its job ID set. ok reports whether there is
+// one.
 func DetectSystem(lookup func(string) (string, bool)) (s System, ok bool) {
 	for _, s := range Systems() {
 		if s.isActive(lookup) {
@@ -121,8 +119,8 @@ func (s System) endTime(lookup func(string) (string, bool)) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// GPUs returns the list of the job's GPUs as a scheduler writes it, such as "0,2-3". ok reports
-// whether one does.
+// GPUs returns the list of the job's GPUs as a scheduler writes it, such as "0,2-3". ok reports whether a scheduler
+// does.
 func GPUs(lookup func(string) (string, bool)) (list string, ok bool) {
 	for _, s := range Systems() {
 		for _, variable := range s.GPUs {
@@ -135,7 +133,7 @@ func GPUs(lookup func(string) (string, bool)) (list string, ok bool) {
 	return "", false
 }
 
-// IsDaemon reports whether a process of this name signals jobs on behalf of a scheduler.
+// IsDaemon reports whether a process with this name signals jobs on behalf of a scheduler.
 func IsDaemon(process string) bool {
 	return slices.ContainsFunc(Systems(), func(s System) bool {
 		return slices.ContainsFunc(s.Daemons, func(name string) bool {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// environment returns the lookup function of a list such as os.Environ returns.
+// environment returns the lookup function of a list in the format of os.Environ.
 func environment(env ...string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		for _, e := range env {
@@ -19,7 +19,7 @@ func environment(env ...string) func(string) (string, bool) {
 	}
 }
 
-// detect returns the identity of a process of host "node2" with an environment.
+// detect returns the identity of a process on host "node2" with an environment.
 func detect(env ...string) Identity {
 	return Detect(Environment{Lookup: environment(env...), Hostname: "node2"})
 }
@@ -56,7 +56,7 @@ func TestDetect_SchedulerInCharge(t *testing.T) {
 	}
 }
 
-// Of two launchers the nearer one counts, and what counts is not said to be ignored.
+// Of two launchers the nearer one counts, and its variables are not listed as ignored.
 func TestDetect_NearestLauncher(t *testing.T) {
 	azure := []string{"AZUREML_RUN_ID=a", "RANK=1", "LOCAL_RANK=1", "NODE_RANK=0", "WORLD_SIZE=2"}
 	elastic := []string{"GROUP_RANK=0", "LOCAL_WORLD_SIZE=2", "TORCHELASTIC_RUN_ID=e"}

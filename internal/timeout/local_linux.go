@@ -2,9 +2,8 @@ package timeout
 
 import "golang.org/x/sys/unix"
 
-// IsLocalFS reports whether the file system of a path tells a file's status, and its own, from memory. Then asking
-// needs no patience. A file system of a server, or of a program of the user's, may not answer for as long as that does
-// not.
+// IsLocalFS reports whether stat and statfs on the file system of a path are served from memory and need no timeout. A
+// file system of a server or of a user's program may hang as long as that does.
 func IsLocalFS(path string) bool {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) != nil {

@@ -2,5 +2,5 @@
 
 package timeout
 
-// IsLocalFS reports false: it is not known of any file system.
+// IsLocalFS returns false: the type of file systems is unknown on this system.
 func IsLocalFS(string) bool { return false }

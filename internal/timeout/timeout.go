@@ -1,8 +1,8 @@
-// Package patience asks questions that may never be answered: to a file system whose server is
-// gone, to the kernel about a process that it cannot look into, to a terminal that is not read.
+// Package timeout limits the wait for calls that may never return: to a file system with a dead server, to the kernel
+// about a process that it cannot inspect, to a terminal without a reader.
 //
-// A system call that hangs cannot be called off. So each question has a goroutine of its own, which
-// ends with the answer or with the program, and whoever asks waits for a limited time.
+// A system call that hangs cannot be cancelled. So each call has a separate goroutine, which ends with the call or with
+// the program, and the caller waits for a limited time.
 package timeout
 
 import (
@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Call returns the answer to a question. It reports false if there is none within limit; the
-// question remains open then, and its answer is dropped.
+// Call returns the result of question. It reports false if there is none within limit; the call goes on then, and its
+// result is dropped.
 func Call[T any](limit time.Duration, question func() T) (answer T, ok bool) {
 	answers := make(chan T, 1)
 	go func() { answers <- question() }()
 	return Receive(answers, limit)
 }
 
-// Receive returns the next value of a channel, or the zero value of one that is closed. It reports
-// false if nothing comes within limit. It sets no timer where the value is already there, or comes
-// as soon as other goroutines have run: a timer wakes another thread.
+// Receive returns the next value of a channel, or the zero value if it is closed. It reports false if nothing comes
+// within limit. It sets no timer if the value is already there, or comes as soon as other goroutines have run: a timer
+// wakes another thread.
 func Receive[T any](from <-chan T, limit time.Duration) (value T, ok bool) {
 	var timer *time.Timer
 	return receive(from, limit, &timer)
 }
 
-// receive is Receive with a timer that is made when it is needed, and may be used again.
+// receive is Receive with a timer that is made when needed, and is reusable.
 func receive[T any](from <-chan T, limit time.Duration, timer **time.Timer) (value T, ok bool) {
 	select {
 	case value = <-from:
@@ -58,8 +58,9 @@ func receive[T any](from <-chan T, limit time.Duration, timer **time.Timer) (val
 	}
 }
 
-// A Caller asks one question after the other: while one is open, it asks no other. So what hangs costs one goroutine,
-// however often it is asked for. It is made by New, and belongs to one goroutine. It allocates nothing for a question.
+// A Caller makes one call after the other, and none while one is pending. So a source that hangs costs one goroutine,
+// regardless of the number of calls. It is made by NewCaller, and belongs to one goroutine. It allocates nothing per
+// call.
 type Caller[T any] struct {
 	fn      func() T
 	results chan T
@@ -68,17 +69,17 @@ type Caller[T any] struct {
 	pending bool
 }
 
-// NewCaller returns an Asker that has asked nothing yet.
+// NewCaller returns an idle Caller.
 func NewCaller[T any]() *Caller[T] {
 	a := &Caller[T]{results: make(chan T, 1)}
 	a.serve = func() { a.results <- a.fn() }
 	return a
 }
 
-// Pending reports whether a question was asked whose answer was not taken.
+// Pending reports whether there is a call with an untaken result.
 func (a *Caller[T]) Pending() bool { return a.pending }
 
-// Start asks a question, and reports whether it did: it does not while one is open.
+// Start starts a call, and reports whether it did: it does not while one is pending.
 func (a *Caller[T]) Start(question func() T) bool {
 	if a.pending {
 		return false
@@ -88,7 +89,7 @@ func (a *Caller[T]) Start(question func() T) bool {
 	return true
 }
 
-// Result takes the answer to the open question, and reports false if there is none within limit.
+// Result takes the result of the pending call, and reports false if there is none within limit.
 func (a *Caller[T]) Result(limit time.Duration) (answer T, ok bool) {
 	if !a.pending {
 		return answer, false
@@ -99,8 +100,8 @@ func (a *Caller[T]) Result(limit time.Duration) (answer T, ok bool) {
 	return answer, ok
 }
 
-// Call returns the answer to a question, and reports false if there is none within limit. A late answer to the question
-// before is dropped, as it is of another time; while that one is still open, nothing is asked.
+// Call returns the result of question, and reports false if there is none within limit. A late result of the previous
+// call is dropped as outdated; while that call is still pending, question is not called.
 func (a *Caller[T]) Call(limit time.Duration, question func() T) (answer T, ok bool) {
 	a.Result(0)
 	if !a.Start(question) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// answered is what an Asker gave, and how long that took.
+// answered is the result of a Caller, with the time that it took.
 type answered struct {
 	value int
 	ok    bool
@@ -20,7 +20,7 @@ func measure(ask func() (int, bool)) answered {
 	return answered{value, ok, time.Since(begin)}
 }
 
-// after returns the question whose answer takes some time.
+// after returns a question with a delayed answer.
 func after(d time.Duration, answer int) func() int {
 	return func() int {
 		time.Sleep(d)
@@ -43,7 +43,7 @@ func TestAsk_GivesUpAfterTheLimit(t *testing.T) {
 				t.Errorf("%v for an answer after %v: %+v, want %+v", c.limit, c.takes, got, c.want)
 			}
 		}
-		time.Sleep(2 * time.Hour) // the last answer comes, and nobody is there to take it
+		time.Sleep(2 * time.Hour) // the last answer is never taken
 	})
 }
 
@@ -68,7 +68,7 @@ func TestReceive_TakesWhatIsThere(t *testing.T) {
 	})
 }
 
-// What hangs is asked once, and waited for once; its late answer is not taken for one to a later question.
+// A call that hangs is made once, and waited for once; its late result is not used for a later call.
 func TestAsker_AsksWhatHangsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = time.Second
@@ -86,7 +86,7 @@ func TestAsker_AsksWhatHangsOnce(t *testing.T) {
 			if got := measure(func() (int, bool) { return a.Call(limit, hang) }); got != want {
 				t.Errorf("question %d: %+v, want %+v", n, got, want)
 			}
-			want.took = 0 // nothing is asked any more
+			want.took = 0 // no further call is made
 		}
 		if n := asked.Load(); n != 1 || !a.Pending() {
 			t.Errorf("asked %d times, open: %v", n, a.Pending())
@@ -101,7 +101,7 @@ func TestAsker_AsksWhatHangsOnce(t *testing.T) {
 	})
 }
 
-// A late answer may be of use to whoever asks for the answer and not for a new one.
+// A late result can be taken with Result, without a new call.
 func TestAsker_KeepsALateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := NewCaller[int]()
@@ -128,7 +128,7 @@ func TestAsker_AllocatesNothing(t *testing.T) {
 	a := NewCaller[int]()
 	question := func() int { return 7 }
 	fewest := 1e9
-	for try := 0; try < 5 && fewest > 0; try++ { // a garbage collection that begins meanwhile has its own
+	for try := 0; try < 5 && fewest > 0; try++ { // a concurrent garbage collection allocates
 		fewest = min(fewest, testing.AllocsPerRun(1000, func() {
 			if v, ok := a.Call(time.Minute, question); !ok || v != 7 {
 				t.Errorf("%d, %v", v, ok)
