@@ -55,15 +55,15 @@ func (o *Options) allowSecondThread() {
 	}
 }
 
-// setUpRuntime tunes the runtime of a process that only measures. hears reports whether the job may send operations.
-func setUpRuntime(hears bool) {
+// setUpRuntime tunes the runtime of a process that only measures. operations reports whether the job may send any.
+func setUpRuntime(operations bool) {
 	// With one P, a goroutine that becomes ready wakes no other thread, and alternating goroutines stay on one thread.
 	runtime.GOMAXPROCS(1)
 
 	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the first second,
 	// though: a short job would wait for it. A GOGC in the environment is meant for the job and overridden.
 	first, later := 400, 25
-	if hears {
+	if operations {
 		first, later = 200, 10
 	}
 	debug.SetGCPercent(first)

@@ -24,13 +24,13 @@ type copier struct {
 	stopTimeout time.Duration // how long end waits
 	copies      chan *collector.Recording
 	done        chan struct{}
-	over        bool // the goroutine has ended
+	ended       bool // the goroutine has ended
 }
 
 // newCopier starts run, which receives the copies.
-func newCopier(every, patience time.Duration, run func(copies <-chan *collector.Recording)) *copier {
+func newCopier(every, stopTimeout time.Duration, run func(copies <-chan *collector.Recording)) *copier {
 	c := &copier{
-		every: every, stopTimeout: patience, copies: make(chan *collector.Recording, 1), done: make(chan struct{}),
+		every: every, stopTimeout: stopTimeout, copies: make(chan *collector.Recording, 1), done: make(chan struct{}),
 	}
 	go func() {
 		defer close(c.done)
@@ -57,7 +57,7 @@ func (c *copier) observe(_ *collector.Sample, rec *collector.Recording) {
 // end waits until the last copy has been used, at most stopTimeout.
 func (c *copier) end() []reporter.Missing {
 	close(c.copies)
-	_, c.over = timeout.Receive(c.done, c.stopTimeout)
+	_, c.ended = timeout.Receive(c.done, c.stopTimeout)
 
 	return nil
 }

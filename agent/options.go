@@ -264,16 +264,16 @@ func (o *Options) setLibraryDefaults() {
 	setDefault[io.Writer](&o.Stdout, os.Stdout)
 	setDefault[io.Writer](&o.Stderr, os.Stderr)
 
-	settleDir(&o.Out)
+	makeAbsolute(&o.Out)
 	if strings.HasPrefix(o.Store, ".") {
-		settleDir(&o.Store)
+		makeAbsolute(&o.Store)
 	}
 }
 
-// settleDir makes a path absolute.
-func settleDir(path *string) {
-	if whole, err := filepath.Abs(*path); err == nil {
-		*path = whole
+// makeAbsolute makes a path absolute.
+func makeAbsolute(path *string) {
+	if abs, err := filepath.Abs(*path); err == nil {
+		*path = abs
 	}
 }
 

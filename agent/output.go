@@ -102,23 +102,23 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 // errDiskTimeout is the reason for giving up on a disk.
 var errDiskTimeout = errors.New("no answer")
 
-// withDiskTimeout calls ask, which uses a disk, and gives up with errDiskTimeout after diskTimeout. Its errors contain
+// withDiskTimeout calls do, which uses a disk, and gives up with errDiskTimeout after diskTimeout. Its errors contain
 // what. A panic becomes an error, too: in a separate goroutine it would cost the job its exit code.
-func withDiskTimeout[T any](what string, ask func() (T, error)) (T, error) {
-	type answer struct {
+func withDiskTimeout[T any](what string, do func() (T, error)) (T, error) {
+	type result struct {
 		value T
 		err   error
 	}
-	a, ok := timeout.Call(diskTimeout, func() (a answer) {
-		defer recoverAs(what, &a.err)
-		a.value, a.err = ask()
-		return a
+	r, ok := timeout.Call(diskTimeout, func() (r result) {
+		defer recoverAs(what, &r.err)
+		r.value, r.err = do()
+		return r
 	})
 	if !ok {
-		a.err = fmt.Errorf("%s: %w within %v", what, errDiskTimeout, diskTimeout)
+		r.err = fmt.Errorf("%s: %w within %v", what, errDiskTimeout, diskTimeout)
 	}
 
-	return a.value, a.err
+	return r.value, r.err
 }
 
 // recoverAs, deferred, turns a panic into an error, because a panic must not cost a job its exit code.

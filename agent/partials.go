@@ -103,7 +103,7 @@ func (p *partialUploader) end() []reporter.Missing {
 
 // evict deletes the partial report after the final one has been stored. A store that hung once is left alone.
 func (p *partialUploader) evict(ctx context.Context, from *store.Store) error {
-	if p == nil || !p.over {
+	if p == nil || !p.ended {
 		return nil
 	}
 	return p.partial.Evict(ctx, from)

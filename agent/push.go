@@ -157,11 +157,9 @@ func (s *session) recordPush(
 
 // rewrite writes the report's file with the state of a push, unless the disk hangs.
 func (d *delivery) rewrite(data []byte, state string) error {
-	err, ok := timeout.Call(diskTimeout, func() error { return reportfile.Rewrite(d.path, d.data, data) })
-	if !ok {
-		return fmt.Errorf("write report %s: no answer within %v", d.path, diskTimeout)
-	}
-
+	_, err := withDiskTimeout("write report "+d.path, func() (struct{}, error) {
+		return struct{}{}, reportfile.Rewrite(d.path, d.data, data)
+	})
 	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, reportfile.ErrReplaced)
 	switch {
 	case err == nil:

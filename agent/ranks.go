@@ -151,7 +151,7 @@ func (s *session) releaseHost() {
 }
 
 // leaveRoster leaves the roster and returns the reports of all agents of the node if this one is the last of several.
-func (s *session) leaveRoster(piece string) []string {
+func (s *session) leaveRoster(part string) []string {
 	r := s.nodeRole.roster
 	if r == nil {
 		return nil
@@ -161,11 +161,11 @@ func (s *session) leaveRoster(piece string) []string {
 	if id := s.o.identity; id.Rank != nil {
 		announced = id.RanksOnNode
 	}
-	if piece != "" {
-		piece = absolute(piece)
+	if part != "" {
+		part = absolute(part)
 	}
 
-	return r.Leave(piece, announced)
+	return r.Leave(part, announced)
 }
 
 // absolute returns an absolute path. Unlike filepath.Abs it accesses no file: the working directory may be on a file
@@ -185,14 +185,14 @@ func (s *session) deliverRankPart(in diagnosis.Input, result *Result, cut <-chan
 	s.output.rename(s.fileName())
 	var err error
 	result.ReportPath, err = s.output.save(s.encoding(result.Report, in.Recording))
-	pieces := s.leaveRoster(result.ReportPath)
+	parts := s.leaveRoster(result.ReportPath)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoReport, err)
 	}
-	if len(pieces) == 0 {
+	if len(parts) == 0 {
 		return nil
 	}
-	if err := s.combineNode(pieces, result, cut); err != nil { // every part still exists
+	if err := s.combineNode(parts, result, cut); err != nil { // every part still exists
 		s.log.Warn(fmt.Sprintf("put the ranks of the node together: %v; their reports stay as they are", err))
 	}
 
@@ -201,16 +201,16 @@ func (s *session) deliverRankPart(in diagnosis.Input, result *Result, cut <-chan
 
 // combineNode combines the parts of a node into one report with a page, removes them, and pushes. It gives up on a file
 // system that hangs.
-func (s *session) combineNode(pieces []string, result *Result, cut <-chan string) error {
+func (s *session) combineNode(parts []string, result *Result, cut <-chan string) error {
 	s.o.allowSecondThread()
 	dir := filepath.Dir(result.ReportPath)
-	for _, piece := range pieces {
-		if other := filepath.Dir(piece); other != absolute(dir) { // a rank could not write to OUT
+	for _, part := range parts {
+		if other := filepath.Dir(part); other != absolute(dir) { // a rank could not write to OUT
 			return fmt.Errorf("they are in %s and in %s", dir, other)
 		}
 	}
 
-	node, err := combineParts(pieces)
+	node, err := combineParts(parts)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (s *session) combineNode(pieces []string, result *Result, cut <-chan string
 	if err != nil {
 		return err
 	}
-	d.path, err = s.replaceParts(pieces, dir, file)
+	d.path, err = s.replaceParts(parts, dir, file)
 	if err != nil {
 		return err
 	}
@@ -240,15 +240,15 @@ func combineParts(paths []string) (node *reporter.Report, err error) {
 
 	var sources []reporter.SourceReport
 	err = parallel.InOrder(len(paths), func(i int, emit func(reporter.SourceReport) error) error {
-		piece, err := withDiskTimeout("read report "+paths[i], func() (*reporter.Report, error) {
+		report, err := withDiskTimeout("read report "+paths[i], func() (*reporter.Report, error) {
 			return reportfile.Read(paths[i], 0)
 		})
 		if err != nil {
 			return err
 		}
-		return emit(reporter.SourceReport{Path: paths[i], Report: piece})
-	}, func(piece reporter.SourceReport) error {
-		sources = append(sources, piece)
+		return emit(reporter.SourceReport{Path: paths[i], Report: report})
+	}, func(source reporter.SourceReport) error {
+		sources = append(sources, source)
 		return nil
 	})
 	if err != nil {
@@ -259,14 +259,14 @@ func combineParts(paths []string) (node *reporter.Report, err error) {
 }
 
 // replaceParts writes the report of a node and then removes its parts. It returns the report's path.
-func (s *session) replaceParts(pieces []string, dir string, fill func(io.Writer) error) (path string, err error) {
+func (s *session) replaceParts(parts []string, dir string, fill func(io.Writer) error) (path string, err error) {
 	return withDiskTimeout("write report of the node into "+dir, func() (string, error) {
 		path, err := writeNode(dir, s.nodeFileName(), fill)
 		if err != nil {
 			return "", err
 		}
-		for _, piece := range pieces {
-			if err := os.Remove(piece); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		for _, part := range parts {
+			if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				s.log.Warn(fmt.Sprintf("remove report of a rank: %v", err))
 			}
 		}

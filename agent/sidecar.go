@@ -44,7 +44,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 }
 
 // admit checks the options of a recording without a command, and fills in the defaults. leave ends the recording.
-func admit(o Options) (settled Options, leave func(), err error) {
+func admit(o Options) (checked Options, leave func(), err error) {
 	if err := o.Check(); err != nil {
 		return o, nil, err
 	}

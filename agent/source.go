@@ -140,8 +140,8 @@ func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 	}
 }
 
-// begin is called once the job runs. holds reports whether this recording measures the host and its GPUs.
-func (src *jobSource) begin(j *job.Job, holds bool) {
+// begin is called once the job runs. measuresHost reports whether this recording measures the host and its GPUs.
+func (src *jobSource) begin(j *job.Job, measuresHost bool) {
 	src.job = j
 	if j.UsesFallbackEnviron() {
 		src.missing = append(src.missing, reporter.NewMissing("environment", reporter.EnvironmentFull))
@@ -160,7 +160,7 @@ func (src *jobSource) begin(j *job.Job, holds bool) {
 	}
 
 	src.sampling, src.stop = context.WithCancel(context.Background())
-	if holds {
+	if measuresHost {
 		src.followGPUs()
 	}
 }

@@ -197,19 +197,19 @@ type processCount struct {
 
 var errNoAnswer = errors.New("the kernel does not answer for one of them")
 
-// call runs question, which counts or kills the processes of the tree, and returns their number; 0 if they cannot be
+// call runs do, which counts or kills the processes of the tree, and returns their number; 0 if they cannot be
 // found. After a timeout it returns 1: the job is not known to have ended.
-func (v *survivors) call(question func(*process.Tree) (int, error)) (int, error) {
+func (v *survivors) call(do func(*process.Tree) (int, error)) (int, error) {
 	if v.tree == nil {
 		return 0, nil
 	}
-	answer, ok := v.caller.Call(time.Second, func() processCount {
-		n, err := question(v.tree)
+	count, ok := v.caller.Call(time.Second, func() processCount {
+		n, err := do(v.tree)
 		return processCount{n, err}
 	})
 	if !ok {
 		return 1, errNoAnswer
 	}
 
-	return answer.n, answer.err
+	return count.n, count.err
 }

@@ -86,10 +86,10 @@ func (o Options) nodeInMLflow() string {
 
 // configureRank configures the push for one of several ranks on this node. common is a string known to exactly the
 // agents of this launch on this node: it identifies the MLflow run that the job of any of them makes. The live push
-// sends only the host's series, and waits for startLive unless the rank measures the host from the beginning (holds).
-// Call it before jobEnv.
-func (t *mlflowTracking) configureRank(common string, holds bool) {
-	t.ofRank, t.pushedElsewhere = true, !holds
+// sends only the host's series, and waits for startLive unless the rank measures the host from the beginning
+// (measuresHost). Call it before jobEnv.
+func (t *mlflowTracking) configureRank(common string, measuresHost bool) {
+	t.ofRank, t.pushedElsewhere = true, !measuresHost
 	if t.isEnabled() {
 		t.dest.Invocation = pusher.SharedInvocation(common, t.node)
 		t.state.Invocation = t.dest.Invocation

@@ -10,12 +10,12 @@ import (
 )
 
 // rankTracking returns the tracking of a rank of a launch without a node index.
-func rankTracking(t *testing.T, rank int, holds bool) *mlflowTracking {
+func rankTracking(t *testing.T, rank int, measuresHost bool) *mlflowTracking {
 	t.Helper()
 	o := Options{MLflow: "http://127.0.0.1:1", RunID: "r"}.withDefaults()
 	o.identity = scheduler.Identity{NodeFrom: scheduler.NodeFromNone, Rank: &rank, WorldSize: 2}
 	tr := newTracking(o)
-	tr.configureRank("launch 7 on this host", holds)
+	tr.configureRank("launch 7 on this host", measuresHost)
 	tr.head = &journal.Head{}
 	t.Cleanup(func() { tr.end() })
 	return tr
@@ -39,7 +39,7 @@ func TestTracking_RanksShareTheInvocation(t *testing.T) {
 }
 
 // A rank pushes live once it measures the host, and starts only once.
-func TestTracking_OnlyTheHolderPushesLive(t *testing.T) {
+func TestTracking_OnlyOneRankPushesLive(t *testing.T) {
 	a, b := rankTracking(t, 0, true), rankTracking(t, 1, false)
 	a.begin(nil)
 	b.begin(nil)

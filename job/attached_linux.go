@@ -114,10 +114,10 @@ func (a *AttachedProcess) Close() {
 }
 
 // Wait waits until the process has ended or ctx is done, and reports whether the process has ended. Without a pidfd,
-// Wait polls every often.
-func (a *AttachedProcess) Wait(ctx context.Context, often time.Duration) bool {
+// Wait polls every interval.
+func (a *AttachedProcess) Wait(ctx context.Context, interval time.Duration) bool {
 	if a.file == nil || !a.wait(ctx) {
-		a.look(ctx, often)
+		a.look(ctx, interval)
 	}
 
 	return a.hasEnded()
@@ -139,8 +139,8 @@ func (a *AttachedProcess) wait(ctx context.Context) bool {
 }
 
 // look polls for the end of the process.
-func (a *AttachedProcess) look(ctx context.Context, often time.Duration) {
-	tick := time.NewTicker(often)
+func (a *AttachedProcess) look(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for !a.hasEnded() {
 		select {

@@ -99,7 +99,7 @@ func (j *Job) ReapHelpers() {
 	if j.family == nil {
 		return
 	}
-	<-j.settled
+	<-j.witnessDone
 	j.signals.stopWitness()
 	j.family.mu.Lock()
 	helpers := slices.Clone(j.family.helpers)

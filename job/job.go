@@ -170,9 +170,9 @@ func (u Usage) Plus(v Usage) Usage {
 	return u
 }
 
-// withEnviron calls execute with the command's environment, and after E2BIG once more with FallbackEnviron. plain
+// withEnviron calls execute with the command's environment, and after E2BIG once more with FallbackEnviron. fallback
 // reports whether the second call counts. The errors of execute are errnos.
-func (c Command) withEnviron(execute func(env []string) error) (plain bool, err error) {
+func (c Command) withEnviron(execute func(env []string) error) (fallback bool, err error) {
 	err = execute(c.environ())
 	if c.FallbackEnviron == nil || !errors.Is(err, syscall.E2BIG) {
 		return false, err

@@ -299,7 +299,7 @@ func TestFamily_ForgetsHelper(t *testing.T) {
 }
 
 // The job has ended completely when all remaining children are foreign.
-func TestJob_Over(t *testing.T) {
+func TestJob_AllEnded(t *testing.T) {
 	t.Parallel()
 	for script, over := range map[string]string{
 		"exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo daemon $!; exit 3`: "false",
@@ -365,7 +365,7 @@ func TestJob_LeavesDaemonAlone(t *testing.T) {
 		t.Errorf("the daemon is gone: %v", err)
 	}
 	_ = unix.Kill(n, unix.SIGKILL)
-	if code != 3 || st.Orphans != 0 || st.End.Sub(st.Start) > patience {
+	if code != 3 || st.Orphans != 0 || st.End.Sub(st.Start) > waitTimeout {
 		t.Errorf("status %+v", st)
 	}
 }

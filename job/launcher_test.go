@@ -368,7 +368,7 @@ func TestStart_LauncherDeath(t *testing.T) {
 
 // A signal that the witness received as well has reached a job that stayed in its groups. Others are passed on once
 // they are late or resolved.
-func TestSignals_Judge(t *testing.T) {
+func TestSignals_ResolveHeldBack(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "counter", ""))
 	job := w.pid("ready")
@@ -381,13 +381,13 @@ func TestSignals_Judge(t *testing.T) {
 	const sig = syscall.SIGUSR1
 	now, late := time.Now().Add(time.Minute), time.Now().Add(-groupSignalWindow) // however slow the machine is
 	for _, c := range []struct {
-		name   string
-		counts uint32 // of the witness
-		alone  []timedSignal
-		groups string
-		doubts []timedSignal
-		passed int
-		left   int
+		name      string
+		counts    uint32 // of the witness
+		unmatched []timedSignal
+		groups    string
+		heldBack  []timedSignal
+		passed    int
+		left      int
 	}{
 		{"of the witness, too", 1, nil, string(groups), []timedSignal{{sig, now}}, 0, 0},
 		{"of the witness, too, long ago", 1, nil, string(groups), []timedSignal{{sig, late}}, 0, 0},
@@ -399,13 +399,13 @@ func TestSignals_Judge(t *testing.T) {
 		{"of the witness before", 0, []timedSignal{{sig, now}}, string(groups), []timedSignal{{sig, now}}, 0, 0},
 		{"the job has moved", 1, nil, "0::/elsewhere\n", []timedSignal{{sig, now}}, 1, 0},
 	} {
-		s := &Signals{jobState: jobRunning, pid: job, heldBack: c.doubts}
-		s.witness = &witness{pid: os.Getpid(), counts: &witnessPage{}, unmatched: c.alone, groups: []byte(c.groups)}
+		s := &Signals{jobState: jobRunning, pid: job, heldBack: c.heldBack}
+		s.witness = &witness{pid: os.Getpid(), counts: &witnessPage{}, unmatched: c.unmatched, groups: []byte(c.groups)}
 		s.witness.counts.counts[sig] = c.counts
 		s.resolveHeldBack()
 		passed := c.passed
 		for range passed { // the order among the job's threads is not fixed
-			_, before := w.expect(unix.SignalName(c.doubts[0].sig))
+			_, before := w.expect(unix.SignalName(c.heldBack[0].sig))
 			passed += before
 		}
 		for _, last := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} { // as in times
@@ -420,7 +420,7 @@ func TestSignals_Judge(t *testing.T) {
 }
 
 // A held-back stop does not follow a signal that ends the job.
-func TestSignals_DoubtStop(t *testing.T) {
+func TestSignals_HoldBackStop(t *testing.T) {
 	s := &Signals{}
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGCONT} {
 		s.holdBack(sig, 1)

@@ -398,7 +398,7 @@ func TestStatus_CopyErr(t *testing.T) {
 }
 
 // If our variables make the environment too large for the kernel, the command starts without them.
-func TestCommand_Plain(t *testing.T) {
+func TestCommand_FallbackEnviron(t *testing.T) {
 	large := "LARGE=" + strings.Repeat("x", 128<<10) // more than the kernel's limit for one string
 	var out strings.Builder
 	c := shellCommand(&out, `echo "$OWN ${LARGE:-none}"`)

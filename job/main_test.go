@@ -32,8 +32,8 @@ const (
 	result   = "PERFAGENT_JOB_RESULT"
 )
 
-// patience is the timeout of a test's waits.
-const patience = 15 * time.Second
+// waitTimeout is the timeout of a test's waits.
+const waitTimeout = 15 * time.Second
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
@@ -365,7 +365,7 @@ func start(t *testing.T, cmd *exec.Cmd) *wrapped {
 // expect reads lines up to one that begins with prefix, and returns it and the number of lines before it.
 func (w *wrapped) expect(prefix string) (line string, before int) {
 	w.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(waitTimeout)
 	for n := 0; ; n++ {
 		select {
 		case line, ok := <-w.lines:
@@ -377,7 +377,7 @@ func (w *wrapped) expect(prefix string) (line string, before int) {
 			}
 			w.t.Logf("line %q", line)
 		case <-timeout:
-			w.t.Fatalf("no %q within %v", prefix, patience)
+			w.t.Fatalf("no %q within %v", prefix, waitTimeout)
 		}
 	}
 }
@@ -404,9 +404,9 @@ func (w *wrapped) signal(sig syscall.Signal) {
 // end waits for the agent and returns its exit code and the job's status.
 func (w *wrapped) end() (code int, st Status) {
 	w.t.Helper()
-	timer := time.AfterFunc(patience, func() {
+	timer := time.AfterFunc(waitTimeout, func() {
 		ps, _ := exec.Command("ps", "-eo", "pid,ppid,pgid,stat,etimes,wchan,args").Output()
-		w.t.Errorf("not ended within %v:\n%s", patience, ps)
+		w.t.Errorf("not ended within %v:\n%s", waitTimeout, ps)
 		_ = w.cmd.Process.Kill()
 	})
 	defer timer.Stop()
@@ -446,8 +446,8 @@ func exists(pid int) bool {
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begin) > patience {
-			t.Fatalf("not within %v: %s", patience, what)
+		if time.Since(begin) > waitTimeout {
+			t.Fatalf("not within %v: %s", waitTimeout, what)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wantSent checks that exactly one signal was received.
-func wantSent(t *testing.T, sent []ReceivedSignal, sig syscall.Signal, kernel bool, pid int) {
+// wantReceived checks that exactly one signal was received.
+func wantReceived(t *testing.T, sent []ReceivedSignal, sig syscall.Signal, kernel bool, pid int) {
 	t.Helper()
 	if len(sent) != 1 {
 		t.Fatalf("sent: %+v, want one %v", sent, sig)
@@ -30,21 +30,21 @@ func wantSent(t *testing.T, sent []ReceivedSignal, sig syscall.Signal, kernel bo
 }
 
 // The sender of a signal is known by process ID and name, and an immediate repetition is merged.
-func TestSent_ByProcess(t *testing.T) {
+func TestReceived_ByProcess(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "counter", os.Args[0]))
 	w.pid("ready")
 	w.signal(syscall.SIGTERM)
 	w.expectOnly("SIGTERM")
 	_, st := w.end()
-	wantSent(t, st.ReceivedSignals, syscall.SIGTERM, false, os.Getpid())
+	wantReceived(t, st.ReceivedSignals, syscall.SIGTERM, false, os.Getpid())
 	if at := st.ReceivedSignals[0].At; at.Before(st.Start) || at.After(st.End) {
 		t.Errorf("sent at %v, the job ran from %v to %v", at, st.Start, st.End)
 	}
 }
 
 // A signal to the whole group may end the job before our copy arrives.
-func TestSent_ToGroup(t *testing.T) {
+func TestReceived_ToGroup(t *testing.T) {
 	t.Parallel()
 	for range 10 {
 		cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; exec sleep 60")
@@ -58,12 +58,12 @@ func TestSent_ToGroup(t *testing.T) {
 		if code != 143 {
 			t.Errorf("exit code %d", code)
 		}
-		wantSent(t, st.ReceivedSignals, syscall.SIGTERM, false, os.Getpid())
+		wantReceived(t, st.ReceivedSignals, syscall.SIGTERM, false, os.Getpid())
 	}
 }
 
 // Signals of the terminal have no sender.
-func TestSent_ByTerminal(t *testing.T) {
+func TestReceived_ByTerminal(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "trap 'exit 5' INT; echo ready $$; while :; do sleep 0.01; done")
 	file := filepath.Join(t.TempDir(), "status.json")
@@ -81,7 +81,7 @@ func TestSent_ByTerminal(t *testing.T) {
 	if st.ExitCode != 5 {
 		t.Errorf("exit code %d", st.ExitCode)
 	}
-	wantSent(t, st.ReceivedSignals, syscall.SIGINT, true, -1)
+	wantReceived(t, st.ReceivedSignals, syscall.SIGINT, true, -1)
 }
 
 // caughtByUs catches signals until the test ends, and sends sig to this process.
@@ -95,14 +95,14 @@ func caughtByUs(t *testing.T, sig syscall.Signal) *Signals {
 }
 
 // The handler also works where the test binary cannot be started again (an emulator).
-func TestSent_ToSelf(t *testing.T) {
+func TestReceived_ToSelf(t *testing.T) {
 	s := caughtByUs(t, syscall.SIGUSR1)
-	wantSent(t, s.Received(), syscall.SIGUSR1, false, os.Getpid())
-	wantSent(t, []ReceivedSignal{<-s.Incoming()}, syscall.SIGUSR1, false, os.Getpid())
+	wantReceived(t, s.Received(), syscall.SIGUSR1, false, os.Getpid())
+	wantReceived(t, []ReceivedSignal{<-s.Incoming()}, syscall.SIGUSR1, false, os.Getpid())
 }
 
 // A receiver that does not read Incoming delays nothing.
-func TestSignals_NotedByNobody(t *testing.T) {
+func TestSignals_IncomingUnread(t *testing.T) {
 	s := &Signals{incoming: make(chan ReceivedSignal, 1)}
 	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM} {
 		s.recordReceived(sig, 1, 0)

@@ -104,9 +104,9 @@ func (s *Signals) leftGroup() bool {
 	if err != nil || group != s.pid || unix.Getpgrp() != os.Getpid() {
 		return false
 	}
-	theirs, err := unix.Getsid(s.pid)
-	ours, errOurs := unix.Getsid(0)
-	return err == nil && errOurs == nil && theirs == ours
+	jobSession, err := unix.Getsid(s.pid)
+	session, errOwn := unix.Getsid(0)
+	return err == nil && errOwn == nil && jobSession == session
 }
 
 // send sends the job a signal. It may fail if the job runs as another user, as it would without us.

@@ -208,7 +208,7 @@ func TestSignals_Late(t *testing.T) {
 		if sig != syscall.SIGINT {
 			t.Errorf("late %v", sig)
 		}
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Error("a late signal was not told")
 	}
 }
@@ -264,7 +264,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 // expect reads up to and including text, and returns the text before it.
 func (m *terminal) expect(text string) (before string) {
 	m.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(waitTimeout)
 	for {
 		if before, after, ok := strings.Cut(m.text, text); ok {
 			m.text = after
@@ -277,7 +277,7 @@ func (m *terminal) expect(text string) (before string) {
 			}
 			m.text += more
 		case <-timeout:
-			m.t.Fatalf("no %q within %v: %q", text, patience, m.text)
+			m.t.Fatalf("no %q within %v: %q", text, waitTimeout, m.text)
 		}
 	}
 }

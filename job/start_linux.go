@@ -28,8 +28,8 @@ type Job struct {
 	streams             *streams
 	done                chan struct{} // closed when Wait knows how the job ended
 
-	attached chan struct{} // closed when the signals go to the job
-	settled  chan struct{} // closed when startWitness is done
+	attached    chan struct{} // closed when the signals go to the job
+	witnessDone chan struct{} // closed when startWitness is done
 
 	// Nil unless the process was taken over.
 	signals *Signals
@@ -67,7 +67,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 		return nil, fmt.Errorf("run %q: %w", c.Args[0], err)
 	}
 	j := &Job{signals: s, streams: pipes, done: make(chan struct{}), reaping: &sync.Mutex{},
-		attached: make(chan struct{}), settled: make(chan struct{})}
+		attached: make(chan struct{}), witnessDone: make(chan struct{})}
 	if s != nil {
 		j.family, j.reaping = newFamily(), &s.mu
 	}
@@ -123,7 +123,7 @@ func (j *Job) executeApart(c Command) error {
 		if err == nil {
 			<-j.attached
 			j.startWitness() // on this thread: the witness ends with it
-			close(j.settled)
+			close(j.witnessDone)
 			<-j.done
 		}
 	}()

@@ -65,12 +65,12 @@ func underJobControl(sig syscall.Signal) bool {
 		}
 	}
 
-	theirs, err := unix.Getsid(parent)
+	parentSession, err := unix.Getsid(parent)
 	if err != nil {
 		return false
 	}
-	ours, err := unix.Getsid(0)
-	if err != nil || ours != theirs {
+	session, err := unix.Getsid(0)
+	if err != nil || session != parentSession {
 		return false
 	}
 	group, err := unix.Getpgid(parent)

@@ -163,10 +163,10 @@ func (j *Job) reapOrphans(st *Status) {
 	for range maxOrphansAtEnd {
 		pid, ws, ru, err := j.reap()
 		if pid <= 0 || err != nil {
-			over := j.family.gone()
+			allEnded := j.family.gone()
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			j.allEnded = over
+			j.allEnded = allEnded
 			return
 		}
 		if !ws.Stopped() {

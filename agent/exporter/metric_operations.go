@@ -25,20 +25,20 @@ type operationsCache struct {
 }
 
 // get returns a copy that is at most maxOperationsAge old. It is nil if operations are not recorded.
-func (n *operationsCache) get(ask func() *aggregate.Aggregator) *reporter.Operations {
-	if ask == nil {
+func (c *operationsCache) get(aggregator func() *aggregate.Aggregator) *reporter.Operations {
+	if aggregator == nil {
 		return nil
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 
-	if now := time.Now(); n.copy == nil || now.Sub(n.made) >= maxOperationsAge {
-		b := ask()
-		node := &reporter.Node{Operations: new(b.Operations(now)), Transfers: b.Transfers()}
-		n.copy, n.made = node.PooledOperations(), now
+	if now := time.Now(); c.copy == nil || now.Sub(c.made) >= maxOperationsAge {
+		a := aggregator()
+		node := &reporter.Node{Operations: new(a.Operations(now)), Transfers: a.Transfers()}
+		c.copy, c.made = node.PooledOperations(), now
 	}
 
-	return n.copy
+	return c.copy
 }
 
 // operationMetrics returns the metrics of operations: one for each row of the table of kinds, and the counts of the

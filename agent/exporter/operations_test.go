@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// told returns the aggregator of a job that sent some lines.
-func told(lines ...string) *aggregate.Aggregator {
+// aggregatorOf returns the aggregator of a job that sent some lines.
+func aggregatorOf(lines ...string) *aggregate.Aggregator {
 	at := time.Unix(1_767_225_600, 0)
 	b := aggregate.New(aggregate.Options{}, at)
 	var e wire.Event
@@ -36,8 +36,8 @@ func told(lines ...string) *aggregate.Aggregator {
 	return b
 }
 
-// workLines are the lines of a job with names of any kind.
-var workLines = []string{
+// operationLines are the lines of a job with names of any kind.
+var operationLines = []string{
 	`{"op":"get","ms":10}`, `{"op":"get","ms":20}`, `{"op":"get","ms":30}`, `{"op":"get","ok":false}`, `{"op":"put","ok":false}`,
 	`{"op":"GET","us":0.5,"tags":{"path":"/a\\b\"c\nd</script>"}}`,
 	`{"proxystore":"1.1.0","id":"w","metrics":{"times":{"handed":{"count":4,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3}}}}`,
@@ -48,7 +48,7 @@ var workLines = []string{
 
 func TestMetrics_Work(t *testing.T) {
 	f := listenFeed(time.Second)
-	f.options.Operations = func() *aggregate.Aggregator { return told(workLines...) }
+	f.options.Operations = func() *aggregate.Aggregator { return aggregatorOf(operationLines...) }
 	text := string(f.metrics())
 	text = text[strings.Index(text, "# HELP perfagent_operation_seconds"):]
 	wantGolden(t, "work.txt", text)
@@ -93,11 +93,11 @@ func TestMetrics_Work(t *testing.T) {
 }
 
 // A run without recorded operations has its usual metrics.
-func TestMetrics_WithoutWork(t *testing.T) {
+func TestMetrics_WithoutOperations(t *testing.T) {
 	f := wideFeed(time.Second)
 	f.sample()
 	before := string(f.metrics())
-	f.options.Operations = func() *aggregate.Aggregator { return told() }
+	f.options.Operations = func() *aggregate.Aggregator { return aggregatorOf() }
 	after := string(f.metrics())
 	if !strings.HasPrefix(after, before) || strings.Contains(before, "_intake_") {
 		t.Errorf("(-without +with):\n%s", cmp.Diff(before, after))
@@ -105,10 +105,10 @@ func TestMetrics_WithoutWork(t *testing.T) {
 }
 
 // The aggregator is copied once, regardless of the number of clients.
-func TestNewestWork_IsCopiedOnce(t *testing.T) {
+func TestOperationsCache_IsCopiedOnce(t *testing.T) {
 	var n operationsCache
 	copies := 0
-	ask := func() *aggregate.Aggregator { copies++; return told("rows:5|c") }
+	ask := func() *aggregate.Aggregator { copies++; return aggregatorOf("rows:5|c") }
 	var clients sync.WaitGroup
 	for range 20 {
 		clients.Go(func() {

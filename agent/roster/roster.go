@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // A Key distinguishes the launches and nodes of a user. Agents with equal keys share a roster.
@@ -62,27 +61,20 @@ func (l line) isOf(rank *int) bool { return rank != nil && l.Rank != nil && *l.R
 // maxSize bounds the size read from a roster: some ten thousand agents.
 const maxSize = 4 << 20
 
-// parse returns the lines of a roster, without malformed ones.
-func parse(data []byte) []line {
-	var out []line
+// parse returns the lines of agents that have joined and that have left, each in order, without malformed ones.
+func parse(data []byte) (in, out []line) {
 	for text := range bytes.Lines(data) {
 		var l line
-		if json.Unmarshal(text, &l) == nil && l.Lock > 0 {
+		switch {
+		case json.Unmarshal(text, &l) != nil || l.Lock <= 0:
+		case l.Left:
 			out = append(out, l)
+		default:
+			in = append(in, l)
 		}
 	}
 
-	return out
-}
-
-// joined returns the lines of agents that have joined, in order.
-func joined(lines []line) []line {
-	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.Left })
-}
-
-// left returns the lines of agents that have left, in order.
-func left(lines []line) []line {
-	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return !l.Left })
+	return in, out
 }
 
 // partPaths returns the reports of all agents that left, or nil if one of them wrote none.

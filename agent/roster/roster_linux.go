@@ -100,7 +100,7 @@ func openRoster(path string, rank *int) (*Roster, error) {
 		return nil, err
 	}
 	r := &Roster{file: f, lock: firstAgent + rand.Int64N(1<<40)}
-	if err := r.settle(rank); err != nil {
+	if err := r.acquire(rank); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func openRoster(path string, rank *int) (*Roster, error) {
 	return r, nil
 }
 
-// settle takes the agent's lock in the file, which must be ours and still have its name.
-func (r *Roster) settle(rank *int) error {
+// acquire takes the agent's lock in the file, which must be ours and still have its name.
+func (r *Roster) acquire(rank *int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(r.file.Fd()), &st); err != nil {
 		return err
@@ -239,14 +239,14 @@ func (r *Roster) ReleaseHost() {
 	}
 }
 
-// Leave reports that this agent has written its report to piece ("" if that failed) and closes the roster, which must
+// Leave reports that this agent has written its report to part ("" if that failed) and closes the roster, which must
 // not be used afterwards. announced is the number of ranks that the launcher started on the node, 0 if unknown. The
 // last agent to leave gets the paths of all reports, its own included, and must combine them; others get nil.
-func (r *Roster) Leave(piece string, announced int) []string {
+func (r *Roster) Leave(part string, announced int) []string {
 	defer r.file.Close()
 
 	if announced > 0 {
-		return r.leaveAnnounced(piece, announced)
+		return r.leaveAnnounced(part, announced)
 	}
 	for begun := time.Now(); ; time.Sleep(leavePause) {
 		if alone, err := r.tryLock(leavingByte, 1); alone || err != nil || time.Since(begun) > leaveTimeout {
@@ -254,13 +254,13 @@ func (r *Roster) Leave(piece string, announced int) []string {
 		}
 	}
 
-	return r.leaveUncounted(piece)
+	return r.leaveUncounted(part)
 }
 
 // leaveAnnounced leaves a roster with a known number of agents. The agent of the last line is the last to leave. A rank
 // that runs several commands, one after the other, has as many rounds, and each round has a last agent.
-func (r *Roster) leaveAnnounced(piece string, announced int) []string {
-	if r.append(line{Lock: r.lock, Left: true, Part: piece, Round: r.round}) != nil {
+func (r *Roster) leaveAnnounced(part string, announced int) []string {
+	if r.append(line{Lock: r.lock, Left: true, Part: part, Round: r.round}) != nil {
 		return nil
 	}
 	_, gone, err := r.lines()
@@ -296,8 +296,8 @@ func (r *Roster) isEmpty() bool {
 }
 
 // leaveUncounted leaves a roster with an unknown number of agents. The last to leave is the agent that finds no other.
-func (r *Roster) leaveUncounted(piece string) []string {
-	if r.append(line{Lock: r.lock, Left: true, Part: piece}) != nil {
+func (r *Roster) leaveUncounted(part string) []string {
+	if r.append(line{Lock: r.lock, Left: true, Part: part}) != nil {
 		return nil
 	}
 	if last, err := r.tryLock(firstAgent, allAgents); !last || err != nil {
@@ -354,8 +354,8 @@ func (r *Roster) lines() (in, out []line, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	lines := parse(data)
-	return joined(lines), left(lines), nil
+	in, out = parse(data)
+	return in, out, nil
 }
 
 // tryLock takes a lock, and reports whether it was free.

@@ -34,7 +34,7 @@ func TestWriteNew_NeverReplaces(t *testing.T) {
 }
 
 // CompareAndSwap keeps permissions and links, and leaves no other file.
-func TestSwap(t *testing.T) {
+func TestCompareAndSwap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "sub", "node-0.json"), filepath.Join(dir, "link.json")
@@ -82,7 +82,7 @@ func TestSwap(t *testing.T) {
 }
 
 // A file of another length has been replaced, however large it is.
-func TestSwap_OfAnotherLength(t *testing.T) {
+func TestCompareAndSwap_OfAnotherLength(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "r.json")
 	for _, now := range []string{"", "ol", "older"} {

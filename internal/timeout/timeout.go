@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Call returns the result of question. It reports false if there is none within limit; the call goes on then, and its
+// Call returns the result of fn. It reports false if there is none within limit; the call goes on then, and its
 // result is dropped.
-func Call[T any](limit time.Duration, question func() T) (answer T, ok bool) {
-	answers := make(chan T, 1)
-	go func() { answers <- question() }()
-	return Receive(answers, limit)
+func Call[T any](limit time.Duration, fn func() T) (result T, ok bool) {
+	results := make(chan T, 1)
+	go func() { results <- fn() }()
+	return Receive(results, limit)
 }
 
 // Receive returns the next value of a channel, or the zero value if it is closed. It reports false if nothing comes
@@ -80,32 +80,32 @@ func NewCaller[T any]() *Caller[T] {
 func (a *Caller[T]) Pending() bool { return a.pending }
 
 // Start starts a call, and reports whether it did: it does not while one is pending.
-func (a *Caller[T]) Start(question func() T) bool {
+func (a *Caller[T]) Start(fn func() T) bool {
 	if a.pending {
 		return false
 	}
-	a.fn, a.pending = question, true
+	a.fn, a.pending = fn, true
 	go a.serve()
 	return true
 }
 
 // Result takes the result of the pending call, and reports false if there is none within limit.
-func (a *Caller[T]) Result(limit time.Duration) (answer T, ok bool) {
+func (a *Caller[T]) Result(limit time.Duration) (result T, ok bool) {
 	if !a.pending {
-		return answer, false
+		return result, false
 	}
-	if answer, ok = receive(a.results, limit, &a.timer); ok {
+	if result, ok = receive(a.results, limit, &a.timer); ok {
 		a.pending = false
 	}
-	return answer, ok
+	return result, ok
 }
 
-// Call returns the result of question, and reports false if there is none within limit. A late result of the previous
-// call is dropped as outdated; while that call is still pending, question is not called.
-func (a *Caller[T]) Call(limit time.Duration, question func() T) (answer T, ok bool) {
+// Call returns the result of fn, and reports false if there is none within limit. A late result of the previous
+// call is dropped as outdated; while that call is still pending, fn is not called.
+func (a *Caller[T]) Call(limit time.Duration, fn func() T) (result T, ok bool) {
 	a.Result(0)
-	if !a.Start(question) {
-		return answer, false
+	if !a.Start(fn) {
+		return result, false
 	}
 	return a.Result(limit)
 }

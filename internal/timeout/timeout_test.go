@@ -7,36 +7,36 @@ import (
 	"time"
 )
 
-// answered is the result of a Caller, with the time that it took.
-type answered struct {
+// outcome is the result of a Caller, with the time that it took.
+type outcome struct {
 	value int
 	ok    bool
 	took  time.Duration
 }
 
-func measure(ask func() (int, bool)) answered {
+func measure(call func() (int, bool)) outcome {
 	begin := time.Now()
-	value, ok := ask()
-	return answered{value, ok, time.Since(begin)}
+	value, ok := call()
+	return outcome{value, ok, time.Since(begin)}
 }
 
-// after returns a question with a delayed answer.
-func after(d time.Duration, answer int) func() int {
+// after returns a function with a delayed answer.
+func after(d time.Duration, result int) func() int {
 	return func() int {
 		time.Sleep(d)
-		return answer
+		return result
 	}
 }
 
-func TestAsk_GivesUpAfterTheLimit(t *testing.T) {
+func TestCall_GivesUpAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			takes, limit time.Duration
-			want         answered
+			want         outcome
 		}{
-			{0, time.Hour, answered{7, true, 0}},
-			{time.Second, time.Hour, answered{7, true, time.Second}},
-			{time.Hour, time.Second, answered{0, false, time.Second}},
+			{0, time.Hour, outcome{7, true, 0}},
+			{time.Second, time.Hour, outcome{7, true, time.Second}},
+			{time.Hour, time.Second, outcome{0, false, time.Second}},
 		} {
 			got := measure(func() (int, bool) { return Call(c.limit, after(c.takes, 7)) })
 			if got != c.want {
@@ -55,11 +55,11 @@ func TestReceive_TakesWhatIsThere(t *testing.T) {
 		for _, c := range []struct {
 			what string
 			from chan int
-			want answered
+			want outcome
 		}{
-			{"a value", ready, answered{7, true, 0}},
-			{"an end", closed, answered{0, true, 0}},
-			{"nothing", empty, answered{0, false, 0}},
+			{"a value", ready, outcome{7, true, 0}},
+			{"an end", closed, outcome{0, true, 0}},
+			{"nothing", empty, outcome{0, false, 0}},
 		} {
 			if got := measure(func() (int, bool) { return Receive(c.from, 0) }); got != c.want {
 				t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
@@ -69,7 +69,7 @@ func TestReceive_TakesWhatIsThere(t *testing.T) {
 }
 
 // A call that hangs is made once, and waited for once; its late result is not used for a later call.
-func TestAsker_AsksWhatHangsOnce(t *testing.T) {
+func TestCaller_AsksWhatHangsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = time.Second
 		a := NewCaller[int]()
@@ -81,7 +81,7 @@ func TestAsker_AsksWhatHangsOnce(t *testing.T) {
 			return 1
 		}
 
-		want := answered{0, false, limit}
+		want := outcome{0, false, limit}
 		for n := range 3 {
 			if got := measure(func() (int, bool) { return a.Call(limit, hang) }); got != want {
 				t.Errorf("question %d: %+v, want %+v", n, got, want)
@@ -94,7 +94,7 @@ func TestAsker_AsksWhatHangsOnce(t *testing.T) {
 
 		close(release)
 		synctest.Wait()
-		want = answered{2, true, 0}
+		want = outcome{2, true, 0}
 		if got := measure(func() (int, bool) { return a.Call(limit, after(0, 2)) }); got != want || a.Pending() {
 			t.Errorf("once it answers: %+v, want %+v", got, want)
 		}
@@ -102,7 +102,7 @@ func TestAsker_AsksWhatHangsOnce(t *testing.T) {
 }
 
 // A late result can be taken with Result, without a new call.
-func TestAsker_KeepsALateAnswer(t *testing.T) {
+func TestCaller_KeepsALateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := NewCaller[int]()
 		if _, ok := a.Result(time.Hour); ok || a.Pending() {
@@ -111,11 +111,11 @@ func TestAsker_KeepsALateAnswer(t *testing.T) {
 		if !a.Start(after(time.Minute, 1)) || a.Start(after(0, 2)) {
 			t.Error("a second question beside the first")
 		}
-		if got, want := measure(func() (int, bool) { return a.Result(time.Second) }), (answered{0, false, time.Second}); got != want {
+		if got, want := measure(func() (int, bool) { return a.Result(time.Second) }), (outcome{0, false, time.Second}); got != want {
 			t.Errorf("at first %+v, want %+v", got, want)
 		}
 		time.Sleep(time.Hour)
-		if got, want := measure(func() (int, bool) { return a.Result(0) }), (answered{1, true, 0}); got != want || a.Pending() {
+		if got, want := measure(func() (int, bool) { return a.Result(0) }), (outcome{1, true, 0}); got != want || a.Pending() {
 			t.Errorf("late %+v, want %+v", got, want)
 		}
 		if !a.Start(after(0, 3)) {
@@ -124,7 +124,7 @@ func TestAsker_KeepsALateAnswer(t *testing.T) {
 	})
 }
 
-func TestAsker_AllocatesNothing(t *testing.T) {
+func TestCaller_AllocatesNothing(t *testing.T) {
 	a := NewCaller[int]()
 	question := func() int { return 7 }
 	fewest := 1e9
